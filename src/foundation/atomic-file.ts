@@ -1,0 +1,52 @@
+import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { SvcError } from './errors.ts';
+
+/** Nobody but the owner reads it. */
+const PRIVATE_FILE_MODE = 0o600;
+
+/**
+ * Replaces a file as a whole, readable by its owner only: whoever reads it, and a power cut, finds
+ * the old content or the new one, never a part. A symbolic link is replaced, not followed.
+ * @throws SvcError `not_writable` where the disk refuses; the old file is then untouched
+ */
+export function writeFileAtomic(path: string, content: string | Uint8Array): void {
+  const temporary = `${path}.tmp`;
+  try {
+    rmSync(temporary, { force: true });
+    // "wx": a link that somebody put there in between is not written through.
+    const file = openSync(temporary, 'wx', PRIVATE_FILE_MODE);
+    try {
+      writeFileSync(file, content);
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+    renameSync(temporary, path);
+    syncDirectory(dirname(path));
+  } catch (error) {
+    removeQuietly(temporary);
+    const reason = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
+    throw new SvcError('not_writable', { message: `${path} cannot be written${reason}.`, cause: error });
+  }
+}
+
+/** Makes a rename or removal survive a power cut. Windows has no such call, and needs none. */
+export function syncDirectory(path: string): void {
+  if (process.platform === 'win32') return;
+  const directory = openSync(path, 'r');
+  try {
+    fsyncSync(directory);
+  } finally {
+    closeSync(directory);
+  }
+}
+
+/** The error that led here says more than a failure to tidy up would. */
+function removeQuietly(path: string): void {
+  try {
+    rmSync(path, { force: true });
+  } catch {
+    // Left behind; the next write removes it.
+  }
+}

@@ -1,0 +1,31 @@
+/** Time as an argument: tests run a day in a millisecond with a clock of their own. */
+export interface Clock {
+  /** Milliseconds since the Unix epoch. */
+  now(): number;
+  /** Runs `task` once after `ms`; the timer does not keep the process alive. */
+  after(ms: number, task: () => void): Timer;
+}
+
+export interface Timer {
+  cancel(): void;
+}
+
+/** The machine's own clock. */
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  after(ms, task) {
+    const handle = setTimeout(task, ms);
+    handle.unref();
+    return { cancel: () => clearTimeout(handle) };
+  },
+};
+
+/** Whole Unix seconds of a clock, the unit of records and delegations. */
+export function unixSeconds(clock: Clock): number {
+  return Math.floor(clock.now() / 1000);
+}
+
+/** ISO 8601 UTC text of Unix milliseconds, the API's form of a timestamp. */
+export function isoTime(ms: number): string {
+  return new Date(ms).toISOString();
+}

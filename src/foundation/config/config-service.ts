@@ -1,0 +1,208 @@
+/** The configuration of a running daemon: file < environment < flags, changed by verify and commit. */
+import { basename } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { Create } from 'typebox/value';
+import { exposure, parseConfig, readConfigFile, writeConfigFile } from './file.ts';
+import { invalid, type Origin } from './invalid.ts';
+import { holdsRedacted, REDACTED, redact, restoreServers } from './redact.ts';
+import {
+  CONFIG_KEYS,
+  type Config,
+  type ConfigKey,
+  ConfigSchema,
+  environmentName,
+  isConfigKey,
+  LIVE_KEYS,
+  PATCHABLE_KEYS,
+} from './schema.ts';
+import { fromText } from './text.ts';
+import { setKeys } from './toml-edit.ts';
+import { checkTogether, checkValue } from './values.ts';
+
+interface ConfigServiceOptions {
+  /** Path of config.toml; it need not exist. */
+  readonly file: string;
+  /** The process's environment: `SVCD_<KEY>`. An empty variable counts as not set. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Variables that begin with `SVCD_`, set no key, and are read elsewhere. */
+  readonly otherVariables?: readonly string[];
+  /** Values of flags; text is read as in the environment. */
+  readonly flags: { readonly [K in ConfigKey]?: Config[K] | string | undefined };
+}
+
+export type Override = 'flag' | 'environment';
+
+interface PatchResult {
+  readonly ok: true;
+  /** Keys of this patch whose new value is not in effect. */
+  readonly restart_required: ConfigKey[];
+  /** Those of them that a flag or the environment overrides: a restart alone does not help. */
+  readonly overridden: ConfigKey[];
+}
+
+type ChangeHandler = (changed: ReadonlySet<ConfigKey>, config: Config) => void;
+
+type Values = Partial<Record<ConfigKey, Config[ConfigKey]>>;
+
+const REQUEST: Origin = { source: 'patch', where: 'request' };
+const TOGETHER: Origin = { source: 'combination', where: 'configuration' };
+
+export class ConfigService {
+  /** What the operator should hear about at the start: misspelt variables, a file that others can read. */
+  readonly warnings: readonly string[];
+  readonly #file: string;
+  readonly #overriding: Values;
+  readonly #overrides: Readonly<Partial<Record<ConfigKey, Override>>>;
+  readonly #handlers = new Set<ChangeHandler>();
+  /** In effect now. */
+  #current: Config;
+  /** In effect after a restart. */
+  #next: Config;
+
+  /**
+   * Reads all three sources.
+   * @throws SvcError `config_invalid` naming key and place
+   */
+  constructor(options: ConfigServiceOptions) {
+    const { file, environment, flags } = options;
+    const overriding: Values = {};
+    const overrides: Partial<Record<ConfigKey, Override>> = {};
+    for (const key of CONFIG_KEYS) {
+      const name = environmentName(key);
+      const flag = flags[key];
+      const variable = environment[name];
+      if (flag !== undefined) {
+        overriding[key] = accept(key, flag, { source: 'flag', where: 'command line' });
+        overrides[key] = 'flag';
+      } else if (variable !== undefined && variable !== '') {
+        overriding[key] = accept(key, variable, { source: 'environment', where: `environment variable ${name}` });
+        overrides[key] = 'environment';
+      }
+    }
+    this.#file = file;
+    this.#overriding = overriding;
+    this.#overrides = overrides;
+    this.#next = this.#combine(readConfigFile(file).values);
+    this.#current = this.#next;
+    const exposed = exposure(file);
+    this.warnings = [
+      ...unknownVariables(environment, options.otherVariables ?? []),
+      ...(exposed === null ? [] : [exposed]),
+    ];
+  }
+
+  /** The values in effect: those of the start, and of live keys the latest. Frozen. */
+  get current(): Config {
+    return this.#current;
+  }
+
+  /** Keys whose value the file does not decide, and who does. */
+  get overrides(): Readonly<Partial<Record<ConfigKey, Override>>> {
+    return this.#overrides;
+  }
+
+  /** Keys whose configured value waits for a restart. */
+  get restartRequired(): ConfigKey[] {
+    return CONFIG_KEYS.filter((key) => !isDeepStrictEqual(this.#current[key], this.#next[key]));
+  }
+
+  /** The configured values (those of the next start where they differ) without secrets, for showing. */
+  redacted(): Config {
+    return redact(this.#next);
+  }
+
+  /** Calls `handler` after each commit that changed live keys, with those keys. It must not throw. Returns how to end that. */
+  onChange(handler: ChangeHandler): () => void {
+    this.#handlers.add(handler);
+    return () => void this.#handlers.delete(handler);
+  }
+
+  /**
+   * Changes keys in the file: all of them, or none where one is unknown, not patchable or wrong. It
+   * reads the file anew, so that what a person wrote there meanwhile stays (and takes effect).
+   * A value equal to what `redacted` shows for a secret or an overridden key leaves it alone.
+   * @throws SvcError `config_invalid`, `not_writable`; nothing has changed then
+   */
+  patch(partial: Readonly<Record<string, unknown>>): PatchResult {
+    const file = readConfigFile(this.#file);
+    const changes = new Map<ConfigKey, Config[ConfigKey]>();
+    for (const [key, raw] of Object.entries(partial)) {
+      if (!isConfigKey(key)) throw invalid(key, 'is not a configuration key', REQUEST);
+      if (!PATCHABLE_KEYS.has(key)) {
+        throw invalid(key, 'cannot be changed here: edit config.toml and restart the daemon', REQUEST);
+      }
+      if (this.#isShown(key, raw)) continue;
+      const value = this.#acceptSent(key, raw, file.values);
+      if (!isDeepStrictEqual(value, file.values[key] ?? DEFAULTS[key])) changes.set(key, value);
+    }
+    const text = setKeys(file.text, changes);
+    const next = this.#combine(parseConfig(text, basename(this.#file)));
+    const current = this.#withLive(next);
+    if (changes.size > 0) writeConfigFile(this.#file, text);
+    this.#commit(current, next);
+    return this.#result(Object.keys(partial).filter(isConfigKey), changes);
+  }
+
+  /** True where the client sends back what it was shown instead of a value of its own. */
+  #isShown(key: ConfigKey, raw: unknown): boolean {
+    if (key === 'api_token' && raw === REDACTED) return true;
+    return this.#overrides[key] !== undefined && isDeepStrictEqual(raw, this.redacted()[key]);
+  }
+
+  #acceptSent(key: ConfigKey, raw: unknown, file: Partial<Config>): Config[ConfigKey] {
+    if (key !== 'turn_servers') return accept(key, raw, REQUEST, false);
+    // From the file, not from what is in effect: a secret of the environment must not get into the file.
+    const sent = restoreServers(raw, file.turn_servers ?? []);
+    const value = accept(key, sent, REQUEST, false) as Config['turn_servers'];
+    const hidden = value.findIndex(holdsRedacted);
+    if (hidden < 0) return value;
+    throw invalid(key, `at ${hidden} has a redacted secret, and no present entry that it could stand for`, REQUEST);
+  }
+
+  #combine(file: Partial<Config>): Config {
+    const config = Object.freeze({ ...DEFAULTS, ...file, ...this.#overriding }) as Config;
+    refuseTogether(config);
+    return config;
+  }
+
+  /** What is in effect when `next` is committed. It has to hold together as well: the API still listens where it did. */
+  #withLive(next: Config): Config {
+    const live = Object.fromEntries([...LIVE_KEYS].map((key) => [key, next[key]]));
+    const config: Config = Object.freeze({ ...this.#current, ...live });
+    refuseTogether(config);
+    return config;
+  }
+
+  #commit(current: Config, next: Config): void {
+    const changed = new Set(CONFIG_KEYS.filter((key) => !isDeepStrictEqual(this.#current[key], current[key])));
+    this.#current = current;
+    this.#next = next;
+    if (changed.size > 0) for (const handler of this.#handlers) handler(changed, current);
+  }
+
+  #result(sent: readonly ConfigKey[], changes: ReadonlyMap<ConfigKey, Config[ConfigKey]>): PatchResult {
+    const overridden = sent.filter((key) => changes.has(key) && this.#overrides[key] !== undefined);
+    const waiting = new Set([...overridden, ...this.restartRequired]);
+    return { ok: true, restart_required: sent.filter((key) => waiting.has(key)), overridden };
+  }
+}
+
+const DEFAULTS: Config = Object.freeze(Create(ConfigSchema));
+
+function accept(key: ConfigKey, raw: unknown, origin: Origin, text = true): Config[ConfigKey] {
+  const checked = checkValue(key, text && typeof raw === 'string' ? fromText(key, raw) : raw);
+  if ('problem' in checked) throw invalid(key, checked.problem, origin);
+  return checked.value;
+}
+
+function refuseTogether(config: Config): void {
+  const fault = checkTogether(config);
+  if (fault !== null) throw invalid(fault.key, fault.problem, TOGETHER);
+}
+
+function unknownVariables(environment: ConfigServiceOptions['environment'], others: readonly string[]): string[] {
+  const known = new Set([...CONFIG_KEYS.map(environmentName), ...others]);
+  return Object.keys(environment)
+    .filter((name) => name.startsWith('SVCD_') && !known.has(name))
+    .map((name) => `The environment variable ${name} sets no configuration key.`);
+}

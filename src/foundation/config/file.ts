@@ -1,0 +1,88 @@
+/** config.toml: read with errors that name key and line, written as a whole with a backup. */
+import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
+import { basename } from 'node:path';
+import { parse, TomlError } from 'smol-toml';
+import { writeFileAtomic } from '../atomic-file.ts';
+import { SvcError } from '../errors.ts';
+import { invalid, type Origin } from './invalid.ts';
+import { type Config, type ConfigKey, isConfigKey } from './schema.ts';
+import { lineOf } from './toml-edit.ts';
+import { checkValue } from './values.ts';
+
+/** Largest config.toml: it is a page, not a database. */
+const MAX_CONFIG_FILE_BYTES = 256 * 1024;
+/** Deepest nesting of inline tables and arrays in config.toml. */
+const MAX_TOML_DEPTH = 8;
+
+/** What the file says: its text, and the values of the keys that it sets. */
+export interface ConfigFile {
+  readonly text: string;
+  readonly values: Partial<Config>;
+}
+
+/**
+ * Reads and checks the file; one that does not exist sets nothing.
+ * @throws SvcError `config_invalid` with file, line and key
+ */
+export function readConfigFile(path: string): ConfigFile {
+  if (!existsSync(path)) return { text: '', values: {} };
+  let text: string;
+  try {
+    if (statSync(path).size > MAX_CONFIG_FILE_BYTES) {
+      throw new SvcError('config_invalid', { message: `${path} is over ${MAX_CONFIG_FILE_BYTES} bytes.` });
+    }
+    text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path));
+  } catch (error) {
+    if (error instanceof SvcError) throw error;
+    const reason = error instanceof Error && 'code' in error ? String(error.code) : 'unknown reason';
+    throw new SvcError('config_invalid', { message: `${path} cannot be read as UTF-8 text (${reason}).` });
+  }
+  return { text, values: parseConfig(text, basename(path)) };
+}
+
+/** The values that a TOML text sets. `name` is what errors call it. */
+export function parseConfig(text: string, name: string): Partial<Config> {
+  const values: Partial<Record<ConfigKey, Config[ConfigKey]>> = {};
+  for (const [key, raw] of Object.entries(parseToml(text, name))) {
+    const line = lineOf(text, key) ?? 1;
+    const source: Origin = { source: 'file', where: `${name} line ${line}`, line };
+    if (!isConfigKey(key)) throw invalid(key, 'is not a configuration key', source);
+    const checked = checkValue(key, raw);
+    if ('problem' in checked) throw invalid(key, checked.problem, source);
+    values[key] = checked.value;
+  }
+  return values as Partial<Config>;
+}
+
+function parseToml(text: string, name: string): Record<string, unknown> {
+  try {
+    return parse(text, { maxDepth: MAX_TOML_DEPTH, unsafeKeyBehaviour: 'throw' });
+  } catch (error) {
+    if (!(error instanceof TomlError)) throw error;
+    // The parser quotes the lines around the fault, and a token may stand there: only its first sentence goes on.
+    const reason = error.message.split('\n', 1)[0]?.replace(/^Invalid TOML document: /, '');
+    const message = `${name} line ${error.line}, column ${error.column}: ${reason}.`;
+    throw new SvcError('config_invalid', { message, details: { source: 'file', line: error.line } });
+  }
+}
+
+/**
+ * Replaces the file, and keeps the old one beside it as `.bak`; both are for their owner only. A
+ * link is followed, so that a file kept elsewhere stays there.
+ */
+export function writeConfigFile(path: string, text: string): void {
+  if (!existsSync(path)) {
+    writeFileAtomic(path, text);
+    return;
+  }
+  writeFileAtomic(`${path}.bak`, readFileSync(path));
+  writeFileAtomic(realpathSync(path), text);
+}
+
+/** What other users of this machine may do with the file, in the words of a warning; null where nothing. */
+export function exposure(path: string): string | null {
+  if (process.platform === 'win32' || !existsSync(path)) return null;
+  const mode = statSync(path).mode & 0o777;
+  if ((mode & 0o077) === 0) return null;
+  return `${path} has mode ${mode.toString(8)} and may hold secrets: run "chmod 600" on it.`;
+}

@@ -1,0 +1,170 @@
+/** Every configuration key: type, default and meaning. The JSON Schema and the reference page come from here. */
+import { type Static, Type } from 'typebox';
+
+/** Longest text of a configuration value, characters. */
+const MAX_TEXT_LENGTH = 1024;
+/** Longest `api_token`, characters. */
+const MAX_TOKEN_LENGTH = 256;
+/** Most entries of `bootstrap`. */
+const MAX_BOOTSTRAP_COUNT = 64;
+/** Most entries of `turn_servers`. */
+const MAX_TURN_SERVER_COUNT = 16;
+/** Highest `min_observed_peers`. */
+const MAX_OBSERVED_PEERS = 100;
+
+function text(description: string, value = '', maxLength = MAX_TEXT_LENGTH) {
+  return Type.String({ description, default: value, maxLength });
+}
+
+function flag(description: string, value: boolean) {
+  return Type.Boolean({ description, default: value });
+}
+
+const TurnServerSchema = Type.Object(
+  {
+    url: text('`turn:host:port` or `turns:host:port`, `?transport=udp` or `tcp` behind it.'),
+    username: text('User name; needed with `static`.'),
+    credential: text('Password (`static`) or shared secret (`hmac`).'),
+    credential_type: Type.Enum(['static', 'hmac', 'rest_api'], {
+      type: 'string',
+      default: 'static',
+      description: 'How the password comes about: as given, derived from a shared secret, or asked for at a URL.',
+    }),
+    credential_url: text('Where `rest_api` asks: https, or http on this machine.'),
+  },
+  { additionalProperties: false, required: ['url'] },
+);
+
+export const ConfigSchema = Type.Object(
+  {
+    listen_addr: text('UDP address of the DHT, `host:port` or `:port`.', ':4121'),
+    quic_listen_addr: text('UDP address of QUIC. Empty: the port after that of `listen_addr`.'),
+    bootstrap: Type.Array(Type.String({ maxLength: MAX_TEXT_LENGTH }), {
+      description: '`host:port` of DHT nodes to start from.',
+      default: [],
+      maxItems: MAX_BOOTSTRAP_COUNT,
+    }),
+    network: text('Name of a private network: nodes of another name are not talked to. Empty: the public one.'),
+    mdns: flag('Find other nodes of this LAN by multicast DNS.', true),
+    disable_upnp: flag('Do not ask the router for a port mapping (UPnP, NAT-PMP, PCP).', false),
+    fallback_host: text('Public host name or IP address to publish while none has been observed.'),
+    min_observed_peers: Type.Integer({
+      description: 'How many distinct peers must report the same address of ours before it is believed.',
+      default: 3,
+      minimum: 1,
+      maximum: MAX_OBSERVED_PEERS,
+    }),
+    api_addr: text('TCP address of the API. Beyond loopback it needs an `api_token`.', '127.0.0.1:2121'),
+    api_token: text('Management token, sent as `Authorization: Bearer`. Empty: no token.', '', MAX_TOKEN_LENGTH),
+    require_local_token: flag('Ask programs on this machine for the token too.', false),
+    key_dir: text('Absolute path of the key files. Empty: `keys` in the data directory.'),
+    log_format: Type.Enum(['text', 'json'], {
+      type: 'string',
+      description: 'Form of the log on stderr.',
+      default: 'text',
+    }),
+    log_level: Type.Enum(['debug', 'info', 'warn', 'error'], {
+      type: 'string',
+      description: 'The least important level that is logged.',
+      default: 'info',
+    }),
+    auto_publish: flag('Renew published records while the daemon runs.', true),
+    turn_servers: Type.Array(TurnServerSchema, {
+      description: 'TURN servers to try before a relay.',
+      default: [],
+      maxItems: MAX_TURN_SERVER_COUNT,
+    }),
+    disable_relay: flag('Never use a relay: what only a relay could reach is refused.', false),
+    files_root: text('Absolute path of the folder that objects live in. Empty: objects are off.'),
+    open_browser: flag('Open the panel in a browser when the daemon starts on a desktop.', true),
+  },
+  { additionalProperties: false },
+);
+
+type Deep<T> = T extends readonly (infer U)[] ? readonly Deep<U>[] : T extends object ? DeepObject<T> : T;
+type DeepObject<T> = { readonly [K in keyof T]: Deep<T[K]> };
+
+/** A whole configuration, defaults filled in. */
+export type Config = Deep<Static<typeof ConfigSchema>>;
+export type ConfigKey = keyof Config;
+
+/** An entry of `turn_servers`, defaults filled in. */
+export type TurnServer = Config['turn_servers'][number];
+
+export const CONFIG_KEYS = Object.keys(ConfigSchema.properties) as readonly ConfigKey[];
+
+/** Keys whose change applies at once; all others need a restart. */
+export const LIVE_KEYS: ReadonlySet<ConfigKey> = new Set<ConfigKey>([
+  'api_token',
+  'log_level',
+  'log_format',
+  'auto_publish',
+  'disable_relay',
+]);
+
+/** Keys that the API may change; the rest (those that widen what a token holder can do) only the file. */
+export const PATCHABLE_KEYS: ReadonlySet<ConfigKey> = new Set<ConfigKey>([
+  'listen_addr',
+  'quic_listen_addr',
+  'bootstrap',
+  'disable_upnp',
+  'fallback_host',
+  'min_observed_peers',
+  'api_addr',
+  'api_token',
+  'key_dir',
+  'log_format',
+  'log_level',
+  'auto_publish',
+  'turn_servers',
+  'disable_relay',
+]);
+
+export function isConfigKey(name: string): name is ConfigKey {
+  return Object.hasOwn(ConfigSchema.properties, name);
+}
+
+/** The environment variable that sets a key. */
+export function environmentName(key: ConfigKey): string {
+  return `SVCD_${key.toUpperCase()}`;
+}
+
+/** The JSON Schema of a key, with what an editor of the configuration wants to know. */
+type KeySchema = {
+  readonly description: string;
+  readonly default: unknown;
+  /** The API does not change it. */
+  readonly readOnly: boolean;
+  /** A change needs a restart. */
+  readonly 'x-restart': boolean;
+  /** The variable that sets it. */
+  readonly 'x-environment': string;
+};
+
+type ConfigJsonSchema = {
+  readonly $schema: string;
+  readonly title: string;
+  readonly type: 'object';
+  readonly properties: Readonly<Record<ConfigKey, KeySchema>>;
+  readonly additionalProperties: false;
+};
+
+/** The JSON Schema (2020-12) of the configuration file. */
+export function configSchema(): ConfigJsonSchema {
+  const properties = CONFIG_KEYS.map((key) => [
+    key,
+    {
+      ...ConfigSchema.properties[key],
+      readOnly: !PATCHABLE_KEYS.has(key),
+      'x-restart': !LIVE_KEYS.has(key),
+      'x-environment': environmentName(key),
+    },
+  ]);
+  return {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    title: 'Configuration of svcd',
+    type: 'object',
+    properties: Object.fromEntries(properties) as Record<ConfigKey, KeySchema>,
+    additionalProperties: false,
+  };
+}

@@ -1,0 +1,169 @@
+/**
+ * Changes keys of a TOML text and leaves the rest of it, comments and order, as a person wrote it.
+ * It reads only as much of the syntax as it takes to find where a statement begins and ends, and
+ * works on text that a real parser has accepted before.
+ */
+import { parse } from 'smol-toml';
+
+/** A value that TOML can hold in one line. */
+type Inline = string | number | boolean | readonly Inline[] | { readonly [member: string]: Inline };
+
+interface Statement {
+  /** First part of its full key: `turn_servers` for every line under `[[turn_servers]]`. */
+  readonly root: string;
+  /** Where it stands: before any table header and not dotted, so that it is the whole value of its root. */
+  readonly whole: boolean;
+  readonly isHeader: boolean;
+  readonly line: number;
+  readonly start: number;
+  readonly valueStart: number;
+  readonly valueEnd: number;
+  /** After its line break. */
+  readonly end: number;
+}
+
+/** The line, counted from 1, where a top-level key is first set; undefined where it is not. */
+export function lineOf(text: string, key: string): number | undefined {
+  return scan(text).find(({ root }) => root === key)?.line;
+}
+
+/** The text with the keys set. A key that was spread over `[[tables]]` becomes one line; theirs and their comments go. */
+export function setKeys(text: string, values: ReadonlyMap<string, Inline>): string {
+  let result = text;
+  for (const [key, value] of values) result = setKey(result, key, inline(value));
+  return result;
+}
+
+function setKey(text: string, key: string, value: string): string {
+  const [first, ...more] = scan(text).filter(({ root }) => root === key);
+  if (first?.whole === true && more.length === 0) {
+    return text.slice(0, first.valueStart) + value + text.slice(first.valueEnd);
+  }
+  return insert(without(text, key), `${key} = ${value}`);
+}
+
+/** The text with a line more behind the last one that stands before any table. */
+function insert(text: string, pair: string): string {
+  const statements = scan(text);
+  const tables = statements.findIndex(({ isHeader }) => isHeader);
+  const before = (tables < 0 ? statements : statements.slice(0, tables)).at(-1);
+  const at = before?.end ?? (tables < 0 ? text.length : 0);
+  const eol = text.includes('\r\n') ? '\r\n' : '\n';
+  const gap = at > 0 && text[at - 1] !== '\n' ? eol : '';
+  return `${text.slice(0, at)}${gap}${pair}${eol}${text.slice(at)}`;
+}
+
+/** The text without the statements of a key, nor what stands between those of one table. */
+function without(text: string, key: string): string {
+  let result = '';
+  let kept = 0;
+  let inTable = false;
+  for (const { root, isHeader, start, end } of scan(text)) {
+    if (root === key) {
+      if (!inTable || isHeader) result += text.slice(kept, start);
+      kept = end;
+    }
+    inTable = root === key && (inTable || isHeader);
+  }
+  return result + text.slice(kept);
+}
+
+function inline(value: Inline): string {
+  // JSON's strings, numbers and booleans are TOML's, as long as no text holds DEL or half a surrogate pair.
+  if (typeof value !== 'object') return JSON.stringify(value);
+  if (isList(value)) return `[${value.map(inline).join(', ')}]`;
+  const members = Object.entries(value).map(([name, member]) => `${name} = ${inline(member)}`);
+  return members.length === 0 ? '{}' : `{ ${members.join(', ')} }`;
+}
+
+function isList(value: object): value is readonly Inline[] {
+  return Array.isArray(value);
+}
+
+function scan(text: string): Statement[] {
+  const statements: Statement[] = [];
+  let table: string | null = null;
+  let line = 1;
+  let counted = 0;
+  for (let at = nextStatement(text, 0); at < text.length; at = nextStatement(text, at)) {
+    for (; counted < at; counted += 1) if (text[counted] === '\n') line += 1;
+    const isHeader = text[at] === '[';
+    const equals = isHeader ? at : endOfKey(text, at);
+    const path = parse(isHeader ? text.slice(at, endOfValue(text, at)) : `${text.slice(at, equals)}=0`);
+    const own = Object.keys(path)[0] ?? '';
+    if (isHeader) table = own;
+    const valueStart = isHeader ? at : skipBlanks(text, equals + 1);
+    const valueEnd = endOfValue(text, valueStart);
+    const lineBreak = text.indexOf('\n', valueEnd);
+    const end = lineBreak < 0 ? text.length : lineBreak + 1;
+    const whole = table === null && path[own] === 0;
+    statements.push({ root: table ?? own, whole, isHeader, line, start: at, valueStart, valueEnd, end });
+    at = end;
+  }
+  return statements;
+}
+
+function nextStatement(text: string, from: number): number {
+  let at = from;
+  while (at < text.length) {
+    if (text[at] === '#') at = endOfLine(text, at);
+    else if (/\s/.test(text.charAt(at))) at += 1;
+    else break;
+  }
+  return at;
+}
+
+function skipBlanks(text: string, from: number): number {
+  let at = from;
+  while (text[at] === ' ' || text[at] === '\t') at += 1;
+  return at;
+}
+
+function endOfLine(text: string, from: number): number {
+  const lineBreak = text.indexOf('\n', from);
+  return lineBreak < 0 ? text.length : lineBreak;
+}
+
+/** Position of the `=` behind a key. */
+function endOfKey(text: string, from: number): number {
+  let at = from;
+  while (at < text.length && text[at] !== '=') at = isQuote(text[at]) ? endOfString(text, at) : at + 1;
+  return at;
+}
+
+/** Position after the last character of a value, or of a table header. */
+function endOfValue(text: string, from: number): number {
+  let depth = 0;
+  let end = from;
+  for (let at = from; at < text.length; ) {
+    const char = text.charAt(at);
+    if (char === '#') {
+      if (depth === 0) break;
+      at = endOfLine(text, at);
+      continue;
+    }
+    if (char === '\n' && depth === 0) break;
+    if (char === '[' || char === '{') depth += 1;
+    if (char === ']' || char === '}') depth -= 1;
+    at = isQuote(char) ? endOfString(text, at) : at + 1;
+    if (!/\s/.test(char)) end = at;
+  }
+  return end;
+}
+
+function isQuote(char: string | undefined): char is '"' | "'" {
+  return char === '"' || char === "'";
+}
+
+/** Position after a string of any of the four kinds. */
+function endOfString(text: string, from: number): number {
+  const quote = text.charAt(from);
+  const triple = quote.repeat(3);
+  const delimiter = text.startsWith(triple, from) ? triple : quote;
+  let at = from + delimiter.length;
+  while (at < text.length && !text.startsWith(delimiter, at)) at += quote === '"' && text[at] === '\\' ? 2 : 1;
+  at += delimiter.length;
+  // A multi-line string may end with one or two quotes of its own before the three that close it.
+  if (delimiter === triple && text[at] === quote) at += text[at + 1] === quote ? 2 : 1;
+  return at;
+}

@@ -1,0 +1,152 @@
+/** Checks values one key at a time. A problem is told without the value, which may be a secret. */
+import { isAbsolute } from 'node:path';
+import { Default, Errors } from 'typebox/value';
+import { isHost, isLoopbackHost, parseAddress } from '../address.ts';
+import { type Config, type ConfigKey, ConfigSchema, type TurnServer } from './schema.ts';
+
+/** A value that fits its key, or what is wrong with it: a phrase that follows the key's name. */
+export type Checked = { readonly value: Config[ConfigKey] } | { readonly problem: string };
+
+/** Characters of a bearer token (RFC 6750). */
+const TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/;
+/** Shortest `api_token`, characters: with fewer, guessing over a network has a chance. */
+const MIN_TOKEN_LENGTH = 8;
+const NETWORK_NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/;
+const TURN_URL = /^turns?:(\[[^\]]+\]|[^:?[\]]+)(?::(\d{1,5}))?(?:\?transport=(?:udp|tcp))?$/;
+/** Control characters, line and paragraph separators: no value has a use for them. */
+const CONTROL = /[\p{Cc}\u2028\u2029\p{Cs}]/u;
+
+const ADDRESS_PROBLEM = 'must be host:port, [ipv6]:port or :port';
+
+/** The value in its final form (defaults of nested members filled in, frozen), or the problem. */
+export function checkValue(key: ConfigKey, raw: unknown): Checked {
+  const schema = ConfigSchema.properties[key];
+  const error = Errors(schema, raw).find(({ keyword }) => keyword !== 'boolean');
+  if (error !== undefined) {
+    const where = error.instancePath === '' ? '' : `at ${error.instancePath.slice(1).replaceAll('/', '.')} `;
+    if (error.keyword === 'enum')
+      return { problem: `${where}must be one of: ${error.params.allowedValues.join(', ')}` };
+    if (error.keyword === 'additionalProperties') {
+      return { problem: `${where}has the unknown member ${JSON.stringify(error.params.additionalProperties[0])}` };
+    }
+    return { problem: `${where}${error.message}` };
+  }
+  const value = Default(schema, structuredClone(raw)) as Config[ConfigKey];
+  const problem = hasControl(value) ? 'must not hold control characters' : CHECKS[key](value as never);
+  return problem === null ? { value: freeze(value) } : { problem };
+}
+
+function hasControl(value: unknown): boolean {
+  if (typeof value === 'string') return CONTROL.test(value);
+  return typeof value === 'object' && value !== null && Object.values(value).some(hasControl);
+}
+
+function freeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null) Object.values(value).forEach(freeze);
+  return Object.freeze(value);
+}
+
+type Checks = { readonly [K in ConfigKey]: (value: Config[K]) => string | null };
+
+const any = (): null => null;
+const optional = (check: (text: string) => string | null) => (text: string) => (text === '' ? null : check(text));
+
+const address = (text: string) => (parseAddress(text) === null ? ADDRESS_PROBLEM : null);
+const host = (text: string) => (isHost(text) ? null : 'must be a host name or an IP address, without a port');
+const path = (text: string) => (isAbsolute(text) ? null : 'must be an absolute path');
+
+const CHECKS: Checks = {
+  listen_addr: address,
+  quic_listen_addr: optional(address),
+  bootstrap: (list) => {
+    const wrong = list.findIndex((entry) => !isRemoteAddress(entry));
+    return wrong < 0 ? null : `at ${wrong} must be host:port, with a port of 1 to 65535`;
+  },
+  network: optional((name) =>
+    NETWORK_NAME.test(name) ? null : 'must be 1 to 63 of a-z, 0-9, ".", "-" and "_", and start with a letter or digit',
+  ),
+  mdns: any,
+  disable_upnp: any,
+  fallback_host: optional(host),
+  min_observed_peers: any,
+  api_addr: address,
+  api_token: optional((token) =>
+    token.length >= MIN_TOKEN_LENGTH && TOKEN.test(token)
+      ? null
+      : `must be ${MIN_TOKEN_LENGTH} or more of letters, digits and "-._~+/", "=" only at the end`,
+  ),
+  require_local_token: any,
+  key_dir: optional(path),
+  log_format: any,
+  log_level: any,
+  auto_publish: any,
+  turn_servers: (servers) => {
+    for (const [index, server] of servers.entries()) {
+      const problem = checkTurnServer(server);
+      if (problem !== null) return `at ${index}${problem}`;
+    }
+    return null;
+  },
+  disable_relay: any,
+  files_root: optional(path),
+  open_browser: any,
+};
+
+function isRemoteAddress(text: string): boolean {
+  const parsed = parseAddress(text);
+  return parsed !== null && parsed.host !== '' && parsed.port !== 0;
+}
+
+function checkTurnServer(server: TurnServer): string | null {
+  const [, name = '', port = '3478'] = TURN_URL.exec(server.url) ?? [];
+  if (!isRemoteAddress(`${name}:${port}`)) return '.url must be turn:host:port or turns:host:port';
+  const { credential_type: type } = server;
+  if (type === 'static' && server.username === '') return '.username is needed with credential_type static';
+  if (type !== 'rest_api' && server.credential === '') return `.credential is needed with credential_type ${type}`;
+  if (type === 'rest_api' && !isCredentialUrl(server.credential_url)) {
+    return '.credential_url must be an https address, or http on this machine, with credential_type rest_api';
+  }
+  return type !== 'rest_api' && server.credential_url !== ''
+    ? '.credential_url is only for credential_type rest_api'
+    : null;
+}
+
+/** A password in clear text must not cross a network. */
+function isCredentialUrl(text: string): boolean {
+  const url = URL.parse(text);
+  if (url === null) return false;
+  return (
+    url.protocol === 'https:' || (url.protocol === 'http:' && isLoopbackHost(url.hostname.replace(/^\[|\]$/g, '')))
+  );
+}
+
+/**
+ * What is wrong with keys taken together: the key to change and a sentence; null where nothing is.
+ * An open API beyond loopback would give every agent of this node to the network.
+ */
+export function checkTogether(config: Config): { readonly key: ConfigKey; readonly problem: string } | null {
+  const api = parseAddress(config.api_addr);
+  if (config.api_token === '' && (api === null || !isLoopbackHost(api.host))) {
+    return {
+      key: 'api_token',
+      problem: 'is needed when api_addr is not a loopback address: set one, or use 127.0.0.1',
+    };
+  }
+  if (config.api_token === '' && config.require_local_token) {
+    return { key: 'api_token', problem: 'is needed with require_local_token' };
+  }
+  const dht = parseAddress(config.listen_addr);
+  const quic = parseAddress(config.quic_listen_addr);
+  if (dht?.port === 65_535 && quic === null) {
+    return { key: 'quic_listen_addr', problem: 'is needed when listen_addr has port 65535: there is no port after it' };
+  }
+  if (dht !== null && quic !== null && dht.port !== 0 && dht.port === quic.port && overlap(dht.host, quic.host)) {
+    return { key: 'quic_listen_addr', problem: 'must not be the same UDP port as listen_addr' };
+  }
+  return null;
+}
+
+function overlap(a: string, b: string): boolean {
+  const every = ['', '0.0.0.0', '::'];
+  return a === b || every.includes(a) || every.includes(b);
+}

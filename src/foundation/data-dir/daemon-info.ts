@@ -1,0 +1,43 @@
+/** daemon.json: how programs on this machine find the daemon of a data directory. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const FILE_NAME = 'daemon.json';
+
+export interface DaemonInfo {
+  readonly pid: number;
+  /** `host:port` that a program on this machine can connect to; null until the API listens. */
+  readonly api_addr: string | null;
+  /** ISO 8601 UTC. */
+  readonly started_at: string;
+  readonly version: string;
+}
+
+export function daemonInfoFile(dataDir: string): string {
+  return join(dataDir, FILE_NAME);
+}
+
+/**
+ * What the daemon said of itself; null where there is nothing to read. After a crash this is what
+ * the dead one said: only the lock tells whether a daemon runs.
+ */
+export function readDaemonInfo(dataDir: string): DaemonInfo | null {
+  let info: unknown;
+  try {
+    info = JSON.parse(readFileSync(daemonInfoFile(dataDir), 'utf8'));
+  } catch {
+    return null;
+  }
+  return isDaemonInfo(info) ? info : null;
+}
+
+function isDaemonInfo(value: unknown): value is DaemonInfo {
+  if (typeof value !== 'object' || value === null) return false;
+  const { pid, api_addr, started_at, version } = value as Record<string, unknown>;
+  return (
+    typeof pid === 'number' &&
+    (api_addr === null || typeof api_addr === 'string') &&
+    typeof started_at === 'string' &&
+    typeof version === 'string'
+  );
+}

@@ -1,0 +1,108 @@
+/** The data directory of a daemon: one daemon at a time, and nobody else's eyes. */
+import { chmodSync, mkdirSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { writeFileAtomic } from '../atomic-file.ts';
+import { type Clock, isoTime } from '../clock.ts';
+import { SvcError } from '../errors.ts';
+import { type DaemonInfo, daemonInfoFile, readDaemonInfo } from './daemon-info.ts';
+import { sweepBackups } from './leftovers.ts';
+import { type Lock, takeLock } from './lock.ts';
+import { finishRestore } from './restoring.ts';
+
+/** Only the owner enters. */
+const DIRECTORY_MODE = 0o700;
+
+interface DataDirOptions {
+  /** Absolute path; made where it does not exist. */
+  readonly path: string;
+  /** Version of svcd, for daemon.json. */
+  readonly version: string;
+}
+
+interface DataDirDependencies {
+  readonly clock: Clock;
+}
+
+export class DataDir {
+  readonly path: string;
+  readonly #lock: Lock;
+  readonly #info: DaemonInfo;
+
+  private constructor(path: string, lock: Lock, info: DaemonInfo) {
+    this.path = path;
+    this.#lock = lock;
+    this.#info = info;
+    this.#write(info);
+  }
+
+  /**
+   * Makes the directory where there is none, closes it to other users, and locks it until `close`
+   * or the end of the process.
+   * @throws SvcError `already_running` with `details {data_dir, pid, api_addr}`, `not_writable`
+   */
+  static open(options: DataDirOptions, dependencies: DataDirDependencies): DataDir {
+    const { path, version } = options;
+    makePrivate(path);
+    const lock = takeLock(path);
+    if (lock === null) throw alreadyRunning(path);
+    try {
+      finishRestore(path);
+      sweepBackups(path);
+      const started_at = isoTime(dependencies.clock.now());
+      return new DataDir(path, lock, { pid: process.pid, api_addr: null, started_at, version });
+    } catch (error) {
+      lock.release();
+      throw error;
+    }
+  }
+
+  /** Path of a file in the directory. */
+  file(name: string): string {
+    return join(this.path, name);
+  }
+
+  /** Tells programs on this machine where the API listens: `host:port` to connect to, never `0.0.0.0`. */
+  announce(apiAddr: string): void {
+    this.#write({ ...this.#info, api_addr: apiAddr });
+  }
+
+  /** Removes daemon.json and gives the directory free. */
+  close(): void {
+    rmSync(daemonInfoFile(this.path), { force: true });
+    this.#lock.release();
+  }
+
+  #write(info: DaemonInfo): void {
+    writeFileAtomic(daemonInfoFile(this.path), `${JSON.stringify(info)}\n`);
+  }
+}
+
+function makePrivate(path: string): void {
+  try {
+    mkdirSync(path, { recursive: true, mode: DIRECTORY_MODE });
+    if (process.platform === 'win32') return;
+    const { uid, mode } = statSync(path);
+    const own = process.getuid?.();
+    if (own !== 0 && uid !== own) {
+      throw new SvcError('not_writable', { message: `The data directory ${path} belongs to another user.` });
+    }
+    if ((mode & 0o077) !== 0) chmodSync(path, DIRECTORY_MODE);
+  } catch (error) {
+    if (error instanceof SvcError) throw error;
+    const reason = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
+    throw new SvcError('not_writable', {
+      message: `The data directory ${path} cannot be used${reason}.`,
+      cause: error,
+    });
+  }
+}
+
+function alreadyRunning(path: string): SvcError {
+  const info = readDaemonInfo(path);
+  const who = info === null ? 'Another svcd' : `Another svcd (process ${info.pid})`;
+  const where = info?.api_addr === null || info === null ? '' : `; its API is at ${info.api_addr}`;
+  return new SvcError('already_running', {
+    message: `${who} runs on the data directory ${path}${where}. Stop it, or give another --data-dir.`,
+    details: { data_dir: path, pid: info?.pid ?? null, api_addr: info?.api_addr ?? null },
+  });
+}

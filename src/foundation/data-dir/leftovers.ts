@@ -1,0 +1,28 @@
+/** What a backup that was killed has left in a data directory: a copy of the database. */
+import { readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+
+const NAME = /^backup-(\d+)\.tmp$/;
+
+/** Where a backup keeps its copy meanwhile: its name says which process looks after it. */
+export function backupDirectory(dataDir: string, pid: number): string {
+  return join(dataDir, `backup-${pid}.tmp`);
+}
+
+/** Removes the copies that nobody looks after any more. */
+export function sweepBackups(dataDir: string): void {
+  for (const name of readdirSync(dataDir)) {
+    const pid = Number(NAME.exec(name)?.[1] ?? 0);
+    if (pid > 0 && !isAlive(pid)) rmSync(join(dataDir, name), { recursive: true, force: true });
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    // Another user's.
+    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+  }
+}

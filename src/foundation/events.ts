@@ -1,0 +1,41 @@
+/** The events that agents are told of: hints only, the content is read where it lies. See docs/events.md. */
+import type { Aid } from './identity/aid.ts';
+
+/** What each kind of event carries. */
+export interface EventPayloads {
+  /** Notes arrived. */
+  'mailbox.received': { readonly count: number; readonly message_ids: readonly string[] };
+  'group.unread': { readonly group_id: string; readonly unread_count: number };
+  /** Somebody else's entry names the agent. */
+  'group.mentioned': { readonly group_id: string; readonly entry_id: string; readonly from: Aid };
+  /** The agent's own write to a room. */
+  'group.appended': { readonly group_id: string; readonly entry_id: string };
+  /** Chat requests that wait, and who sent them. */
+  'chat.invites': { readonly count: number; readonly peers: readonly Aid[] };
+  'chat.unread': { readonly peer: Aid; readonly unread_count: number };
+  'chat.received': { readonly peer: Aid; readonly seq: number };
+}
+
+export type EventType = keyof EventPayloads;
+
+/** Every kind that is logged. */
+export const EVENT_TYPES = [
+  'mailbox.received',
+  'group.unread',
+  'group.mentioned',
+  'group.appended',
+  'chat.invites',
+  'chat.unread',
+  'chat.received',
+] as const satisfies readonly EventType[];
+
+/** Where capabilities leave word of what happened. */
+export interface EventSink {
+  /**
+   * Logs an event. Inside a transaction of the store it is kept exactly where the transaction is,
+   * and subscribers hear of it after the commit, never before.
+   * @returns its place in the log of this daemon
+   * @throws SvcError `not_writable`, `store_corrupt`
+   */
+  emit<T extends EventType>(aid: Aid, type: T, data: EventPayloads[T]): number;
+}

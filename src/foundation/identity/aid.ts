@@ -1,0 +1,167 @@
+/**
+ * Agent identifiers (AIDs). Canonical bytes are one version byte and a body; the text form depends
+ * on the version. See docs/protocol.md, "Agent identifiers".
+ */
+
+import { sha256 } from '@noble/hashes/sha2.js';
+import { keccak_256 } from '@noble/hashes/sha3.js';
+import { bech32, bech32m, createBase58check } from '@scure/base';
+import { toHex } from '../bytes.ts';
+import { SvcError } from '../errors.ts';
+import { isUsablePublicKey } from './keys.ts';
+
+/** An AID in canonical text: only the functions here make one. */
+export type Aid = string & { readonly brand: 'Aid' };
+
+export type Scheme = 'native' | 'paralism' | 'ethereum';
+
+/** Version bytes of the canonical form. */
+const VERSION: Readonly<Record<Scheme, number>> = { native: 0xa0, paralism: 0xa2, ethereum: 0xa3 };
+const SCHEMES: readonly Scheme[] = ['native', 'paralism', 'ethereum'];
+const BODY_BYTES: Readonly<Record<Scheme, number>> = { native: 32, paralism: 20, ethereum: 20 };
+const NATIVE_PREFIX = 'aid';
+const PARALISM_PREFIX = 'bc';
+const PARALISM_ALIAS_PREFIX = 'pr';
+const P2PKH_VERSION = 0x00;
+/** Longest text that is looked at: no scheme has a longer one. */
+const MAX_TEXT = 100;
+/** Letters outside ASCII are refused before any case folding: the Kelvin sign folds to "k". */
+const TEXT = /^[0-9A-Za-z]+$/;
+
+const base58check = createBase58check(sha256);
+
+function badAid(reason: string): SvcError {
+  return new SvcError('bad_aid', { details: { reason } });
+}
+
+function hasPrefix(text: string, prefix: string): text is `${string}1${string}` {
+  return text.toLowerCase().startsWith(`${prefix}1`);
+}
+
+function bodyOfNative(text: `${string}1${string}`): Uint8Array {
+  const { prefix, words } = bech32m.decode(text, MAX_TEXT);
+  if (prefix !== NATIVE_PREFIX) throw badAid('wrong prefix');
+  return bech32m.fromWords(words);
+}
+
+/** A segwit version 0 address (BIP 173) of either prefix. */
+function bodyOfSegwit(text: `${string}1${string}`): Uint8Array {
+  const { prefix, words } = bech32.decode(text, MAX_TEXT);
+  // The separator is the last "1", so that a text may begin with "bc1" and have a longer prefix.
+  if (prefix !== PARALISM_PREFIX && prefix !== PARALISM_ALIAS_PREFIX) throw badAid('wrong prefix');
+  if (words[0] !== 0) throw badAid('only segwit version 0 is known');
+  return bech32.fromWords(words.slice(1));
+}
+
+function bodyOfP2pkh(text: string): Uint8Array {
+  const bytes = base58check.decode(text);
+  if (bytes[0] !== P2PKH_VERSION) throw badAid('not a P2PKH address');
+  return bytes.slice(1);
+}
+
+/** EIP-55: the case of each letter is a bit of the Keccak-256 of the lower-case text. */
+function eip55(hex: string): string {
+  const hash = toHex(keccak_256(new TextEncoder().encode(hex)));
+  let text = '0x';
+  for (let i = 0; i < hex.length; i++)
+    text += Number.parseInt(hash.charAt(i), 16) >= 8 ? hex.charAt(i).toUpperCase() : hex.charAt(i);
+  return text;
+}
+
+function bodyOfEthereum(text: string): Uint8Array {
+  const hex = text.slice(2);
+  if (!/^[0-9a-fA-F]{40}$/.test(hex)) throw badAid('an Ethereum address has 40 hex characters');
+  const lower = hex.toLowerCase();
+  if (hex !== lower && eip55(lower) !== `0x${hex}`) throw badAid('wrong EIP-55 checksum');
+  return new Uint8Array(Buffer.from(lower, 'hex'));
+}
+
+function decodeText(text: string): [Scheme, Uint8Array] {
+  if (hasPrefix(text, NATIVE_PREFIX)) return ['native', bodyOfNative(text)];
+  if (hasPrefix(text, PARALISM_PREFIX) || hasPrefix(text, PARALISM_ALIAS_PREFIX))
+    return ['paralism', bodyOfSegwit(text)];
+  if (text.startsWith('0x')) return ['ethereum', bodyOfEthereum(text)];
+  if (text.startsWith('1')) return ['paralism', bodyOfP2pkh(text)];
+  throw badAid('unknown form');
+}
+
+function checkBody(scheme: Scheme, body: Uint8Array): void {
+  if (body.length !== BODY_BYTES[scheme]) throw badAid('wrong length');
+  if (scheme === 'native' && !isUsablePublicKey(body)) throw badAid('not a usable Ed25519 public key');
+}
+
+function encodeText(scheme: Scheme, body: Uint8Array): Aid {
+  switch (scheme) {
+    case 'native':
+      return bech32m.encode(NATIVE_PREFIX, bech32m.toWords(body), MAX_TEXT) as Aid;
+    case 'paralism':
+      return bech32.encode(PARALISM_PREFIX, [0, ...bech32.toWords(body)], MAX_TEXT) as Aid;
+    case 'ethereum':
+      return eip55(toHex(body)) as Aid;
+  }
+}
+
+/**
+ * Reads an AID in any of its texts; surrounding blanks are ignored.
+ * @throws SvcError `bad_aid`
+ */
+export function parseAid(text: string): Aid {
+  const trimmed = text.trim();
+  if (trimmed.length > MAX_TEXT) throw badAid('too long');
+  if (!TEXT.test(trimmed)) throw badAid('wrong character');
+  try {
+    const [scheme, body] = decodeText(trimmed);
+    checkBody(scheme, body);
+    return encodeText(scheme, body);
+  } catch (error) {
+    if (error instanceof SvcError) throw error;
+    throw new SvcError('bad_aid', { details: { reason: 'wrong checksum or character' }, cause: error });
+  }
+}
+
+/**
+ * The AID of canonical bytes.
+ * @throws SvcError `bad_aid`
+ */
+export function aidFromBytes(bytes: Uint8Array): Aid {
+  const scheme = SCHEMES.find((name) => VERSION[name] === bytes[0]);
+  if (scheme === undefined) throw badAid('unknown version');
+  return aidOf(scheme, bytes.subarray(1));
+}
+
+/**
+ * The AID of a scheme's body: a native public key, or a wallet's 20-byte address.
+ * @throws SvcError `bad_aid`
+ */
+export function aidOf(scheme: Scheme, body: Uint8Array): Aid {
+  checkBody(scheme, body);
+  return encodeText(scheme, body);
+}
+
+/** The canonical bytes `version || body` of an AID. */
+export function aidToBytes(aid: Aid): Uint8Array {
+  const [scheme, body] = decodeText(aid);
+  const bytes = new Uint8Array(body.length + 1);
+  bytes[0] = VERSION[scheme];
+  bytes.set(body, 1);
+  return bytes;
+}
+
+/** The scheme that an AID belongs to. */
+export function schemeOf(aid: Aid): Scheme {
+  if (aid.startsWith('0x')) return 'ethereum';
+  return aid.startsWith(`${NATIVE_PREFIX}1`) ? 'native' : 'paralism';
+}
+
+/**
+ * The native AID of a 32-byte Ed25519 public key.
+ * @throws SvcError `bad_aid`
+ */
+export function nativeAid(publicKey: Uint8Array): Aid {
+  return aidOf('native', publicKey);
+}
+
+/** The Ed25519 public key that a native AID is; null for other schemes. */
+export function nativePublicKey(aid: Aid): Uint8Array | null {
+  return schemeOf(aid) === 'native' ? aidToBytes(aid).subarray(1) : null;
+}

@@ -1,0 +1,152 @@
+/**
+ * Delegation proofs: the master key of an AID lets an operational key act for it, for a time.
+ * Format and signing input: docs/protocol.md, "Delegation proofs".
+ */
+import { equalBytes } from '../bytes.ts';
+import { asMap, decodeCbor, encodeCbor, isBytes, isUint } from '../cbor.ts';
+import { SvcError } from '../errors.ts';
+import { type Aid, aidFromBytes, aidToBytes, nativeAid, nativePublicKey, schemeOf } from './aid.ts';
+import { badDelegation, CLOCK_SKEW_S, checkGrant, checkWindow, type Grant, SCOPE_NETWORK } from './grant.ts';
+import { type KeyPair, SIGNATURE_BYTES, verifySignature, verifySignatureAsync } from './keys.ts';
+import { verifyWalletDelegation, WALLET_SIGNATURE_BYTES } from './wallet.ts';
+
+export { CLOCK_SKEW_S };
+
+const VERSION = 1;
+const DOMAIN = new TextEncoder().encode('svcd/delegation/v1\0');
+/** Largest encoded proof that is looked at, bytes. */
+export const MAX_DELEGATION_BYTES = 1024;
+
+/** A proof: what it grants, and the signature of the agent's master key or wallet. */
+export interface Delegation extends Grant {
+  /** Ed25519 (64 bytes) for native agents, recoverable ECDSA (65 bytes) for wallets. */
+  readonly signature: Uint8Array;
+  /** The text that a wallet signed; native agents have none. */
+  readonly text?: string;
+}
+
+/** The wire form of a grant: one letter a key, for datagrams are small. */
+function grantMap(grant: Grant): { readonly [key: string]: Uint8Array | number } {
+  return {
+    v: VERSION,
+    a: aidToBytes(grant.agent),
+    k: grant.operationalKey,
+    s: grant.scope,
+    i: grant.issuedAt,
+    e: grant.expiresAt,
+  };
+}
+
+/** What the master key of a native agent signs. */
+export function delegationSigningInput(grant: Grant): Uint8Array {
+  return Buffer.concat([DOMAIN, encodeCbor(grantMap(grant))]);
+}
+
+/**
+ * Issues a native delegation: `master` is the key that the agent's AID is.
+ * @param issuedAt Unix seconds
+ * @param expiresAt Unix seconds; 0 means never
+ * @throws SvcError `bad_delegation` where the times or the operational key make no sense
+ */
+export function issueDelegation(
+  master: KeyPair,
+  operationalKey: Uint8Array,
+  issuedAt: number,
+  expiresAt = 0,
+): Delegation {
+  const grant: Grant = {
+    agent: nativeAid(master.publicKey),
+    operationalKey,
+    scope: SCOPE_NETWORK,
+    issuedAt,
+    expiresAt,
+  };
+  checkGrant(grant);
+  return { ...grant, signature: master.sign(delegationSigningInput(grant)) };
+}
+
+/** The proof in deterministic CBOR. */
+export function encodeDelegation(d: Delegation): Uint8Array {
+  return encodeCbor({ ...grantMap(d), g: d.signature, t: d.text });
+}
+
+/**
+ * Reads a proof. It is well-formed then, not yet verified.
+ * @throws SvcError `bad_delegation`
+ */
+export function decodeDelegation(bytes: Uint8Array): Delegation {
+  let decoded: unknown;
+  try {
+    decoded = decodeCbor(bytes, MAX_DELEGATION_BYTES);
+  } catch (error) {
+    throw new SvcError('bad_delegation', { message: 'The delegation proof is malformed.', cause: error });
+  }
+  const map = asMap(decoded, ['v', 'a', 'k', 's', 'i', 'e', 'g'], ['t']);
+  if (map === null || map['v'] !== VERSION) throw badDelegation('unknown format');
+  const { a: agent, k: operationalKey, s: scope, i: issuedAt, e: expiresAt, g: signature, t: text } = map;
+  if (!isBytes(agent) || !isBytes(operationalKey) || !isBytes(signature)) throw badDelegation('malformed field');
+  if (!isUint(scope) || !isUint(issuedAt) || !isUint(expiresAt)) throw badDelegation('malformed field');
+  if (text !== undefined && typeof text !== 'string') throw badDelegation('malformed field');
+  const grant = { agent: readAgent(agent), operationalKey, scope, issuedAt, expiresAt };
+  checkGrant(grant);
+  const native = schemeOf(grant.agent) === 'native';
+  if (signature.length !== (native ? SIGNATURE_BYTES : WALLET_SIGNATURE_BYTES)) throw badDelegation('malformed field');
+  if (native !== (text === undefined)) throw badDelegation('a wallet signs a text, a native agent none');
+  return { ...grant, signature, ...(text === undefined ? {} : { text }) };
+}
+
+function readAgent(bytes: Uint8Array): Aid {
+  try {
+    return aidFromBytes(bytes);
+  } catch (error) {
+    throw new SvcError('bad_delegation', { message: 'The delegation proof names no valid agent.', cause: error });
+  }
+}
+
+/**
+ * Verifies the lasting part of a proof: that it makes sense and that the agent signed it. When it
+ * is in force is `checkWindow`'s matter.
+ * @throws SvcError `bad_delegation` with the reason
+ */
+export function verifyDelegationSignature(d: Delegation): void {
+  checkGrant(d);
+  const master = nativePublicKey(d.agent);
+  if (master === null) return verifyWalletDelegation(d);
+  if (d.text !== undefined || !verifySignature(master, delegationSigningInput(d), d.signature)) throw notTheAgents();
+}
+
+/**
+ * As `verifyDelegationSignature` with Ed25519 on another thread; a wallet's proof is verified on this one.
+ * @throws SvcError `bad_delegation` with the reason
+ */
+export async function verifyDelegationSignatureAsync(d: Delegation): Promise<void> {
+  checkGrant(d);
+  const master = nativePublicKey(d.agent);
+  if (master === null) return verifyWalletDelegation(d);
+  const good = d.text === undefined && (await verifySignatureAsync(master, delegationSigningInput(d), d.signature));
+  if (!good) throw notTheAgents();
+}
+
+function notTheAgents(): SvcError {
+  return badDelegation("the signature is not the agent's");
+}
+
+/**
+ * Verifies a proof at a time: window, scope, signer and signature.
+ * @param now Unix seconds
+ * @throws SvcError `bad_delegation` with the reason
+ */
+export function verifyDelegation(d: Delegation, now: number): void {
+  checkWindow(d, now);
+  verifyDelegationSignature(d);
+}
+
+/** The self-delegation of a node: its key is master and operational key at once. */
+export function selfDelegation(node: KeyPair): Delegation {
+  return issueDelegation(node, node.publicKey, 0);
+}
+
+/** True where the operational key of a grant, or proof, is `publicKey`. */
+export function delegates(d: Grant, publicKey: Uint8Array): boolean {
+  return equalBytes(d.operationalKey, publicKey);
+}

@@ -1,0 +1,159 @@
+/** Ed25519 keys (RFC 8032) on node:crypto, in the raw forms that our formats hold. */
+import { createPrivateKey, createPublicKey, type KeyObject, randomBytes, sign, verify } from 'node:crypto';
+import { equalBytes, fromHex, toHex } from '../bytes.ts';
+import { SvcError } from '../errors.ts';
+import { LruCache } from '../lru-cache.ts';
+
+export const SEED_BYTES = 32;
+export const PUBLIC_KEY_BYTES = 32;
+export const SIGNATURE_BYTES = 64;
+
+/** DER headers of RFC 8410: with the raw key behind them they are PKCS #8 and SPKI documents. */
+const PKCS8_HEADER = Buffer.from('302e020100300506032b657004220420', 'hex');
+const SPKI_HEADER = Buffer.from('302a300506032b6570032100', 'hex');
+
+/** A key pair that signs. The seed leaves it only through `seed`, for export and storage. */
+export class KeyPair {
+  readonly publicKey: Uint8Array;
+  readonly #seed: Uint8Array;
+  readonly #privateKey: KeyObject;
+
+  private constructor(seed: Uint8Array) {
+    this.#seed = seed;
+    this.#privateKey = createPrivateKey({ key: Buffer.concat([PKCS8_HEADER, seed]), format: 'der', type: 'pkcs8' });
+    const spki = createPublicKey(this.#privateKey).export({ format: 'der', type: 'spki' });
+    this.publicKey = new Uint8Array(spki.subarray(SPKI_HEADER.length));
+  }
+
+  static generate(): KeyPair {
+    return new KeyPair(new Uint8Array(randomBytes(SEED_BYTES)));
+  }
+
+  /** @throws SvcError `bad_key` where the seed is not 32 bytes */
+  static fromSeed(seed: Uint8Array): KeyPair {
+    if (seed.length !== SEED_BYTES) throw new SvcError('bad_key');
+    return new KeyPair(Uint8Array.from(seed));
+  }
+
+  /** A copy of the secret seed. */
+  get seed(): Uint8Array {
+    return Uint8Array.from(this.#seed);
+  }
+
+  /** The 64-byte signature of a message. */
+  sign(message: Uint8Array): Uint8Array {
+    return new Uint8Array(sign(null, message, this.#privateKey));
+  }
+
+  /** Keeps the seed out of logs and errors that print this object. */
+  toJSON(): string {
+    return '[KeyPair]';
+  }
+}
+
+/** The y coordinates, sign bit cleared, of the points of small order: anyone can sign for those "keys". */
+const SMALL_ORDER: ReadonlySet<string> = new Set([
+  '0000000000000000000000000000000000000000000000000000000000000000',
+  '0100000000000000000000000000000000000000000000000000000000000000',
+  '26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05',
+  'c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a',
+  'ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f',
+]);
+
+/** True where y is below the field's prime 2^255 − 19, so that the key has this spelling only. */
+function isReduced(y: Uint8Array): boolean {
+  return (y[0] ?? 0) < 0xed || y[PUBLIC_KEY_BYTES - 1] !== 0x7f || y.subarray(1, -1).some((byte) => byte !== 0xff);
+}
+
+/**
+ * True for 32 bytes that may stand for one holder of a private key. Small-order points and unreduced
+ * spellings are none: a signature "of" the former fits any message. Whether the bytes are a point of
+ * the curve shows when a signature is verified.
+ */
+export function isUsablePublicKey(key: Uint8Array): boolean {
+  if (key.length !== PUBLIC_KEY_BYTES) return false;
+  const y = Uint8Array.from(key);
+  y[PUBLIC_KEY_BYTES - 1] = (y[PUBLIC_KEY_BYTES - 1] ?? 0) & 0x7f;
+  return isReduced(y) && !SMALL_ORDER.has(toHex(y));
+}
+
+/** The key object of a raw public key that may verify a signature of this length; null where none can. */
+function verifierOf(publicKey: Uint8Array, signature: Uint8Array): KeyObject | null {
+  if (signature.length !== SIGNATURE_BYTES || !isUsablePublicKey(publicKey)) return null;
+  return createPublicKey({ key: Buffer.concat([SPKI_HEADER, publicKey]), format: 'der', type: 'spki' });
+}
+
+/** True where `signature` is `publicKey`'s over `message`; false for malformed input too. */
+export function verifySignature(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
+  const key = verifierOf(publicKey, signature);
+  return key !== null && verify(null, message, key, signature);
+}
+
+/** As `verifySignature`, on a thread of the pool instead of this one. */
+export function verifySignatureAsync(
+  publicKey: Uint8Array,
+  message: Uint8Array,
+  signature: Uint8Array,
+): Promise<boolean> {
+  const key = verifierOf(publicKey, signature);
+  return key === null ? Promise.resolve(false) : verifyWith(key, message, signature);
+}
+
+/** Key objects kept by `VerifierKeys`. */
+const MAX_KEPT_KEYS = 1024;
+
+/** Verifies as `verifySignatureAsync` does, for those who see the same few keys again and again: reading one costs half as much as using it. */
+export class VerifierKeys {
+  readonly #keys = new LruCache<string, KeyObject>({ maxEntries: MAX_KEPT_KEYS });
+
+  verify(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): Promise<boolean> {
+    const name = toHex(publicKey);
+    const key = this.#keys.get(name) ?? verifierOf(publicKey, signature);
+    if (key === null || signature.length !== SIGNATURE_BYTES) return Promise.resolve(false);
+    this.#keys.set(name, key);
+    return verifyWith(key, message, signature);
+  }
+}
+
+function verifyWith(key: KeyObject, message: Uint8Array, signature: Uint8Array): Promise<boolean> {
+  return new Promise((resolve) => {
+    verify(null, message, key, signature, (error, valid) => resolve(error === null && valid));
+  });
+}
+
+/**
+ * Reads a private key of the API: a seed of 64 hex characters, or seed and public key of 128 where
+ * the public half matches; `0x` may stand before it.
+ * @throws SvcError `bad_key`; the text is never part of the error
+ */
+export function parsePrivateKey(hex: string): KeyPair {
+  const bytes = fromHex(hex.trim());
+  if (bytes === null || (bytes.length !== SEED_BYTES && bytes.length !== SEED_BYTES + PUBLIC_KEY_BYTES))
+    throw new SvcError('bad_key');
+  const pair = KeyPair.fromSeed(bytes.subarray(0, SEED_BYTES));
+  if (bytes.length > SEED_BYTES && !equalBytes(pair.publicKey, bytes.subarray(SEED_BYTES)))
+    throw new SvcError('bad_key', { message: 'The public half of this key does not belong to its private half.' });
+  return pair;
+}
+
+/**
+ * Reads a 32-byte seed of 64 hex characters (`*_seed_hex`); `0x` may stand before it.
+ * @throws SvcError `bad_key`; the text is never part of the error
+ */
+export function parseSeed(hex: string): KeyPair {
+  const bytes = fromHex(hex.trim());
+  if (bytes === null || bytes.length !== SEED_BYTES)
+    throw new SvcError('bad_key', { message: 'A seed has 32 bytes, 64 hex characters.' });
+  return KeyPair.fromSeed(bytes);
+}
+
+/**
+ * Reads a 32-byte Ed25519 public key of 64 hex characters; `0x` may stand before it.
+ * @throws SvcError `bad_key`
+ */
+export function parsePublicKey(hex: string): Uint8Array {
+  const bytes = fromHex(hex.trim());
+  if (bytes === null || !isUsablePublicKey(bytes))
+    throw new SvcError('bad_key', { message: 'A public key is an Ed25519 key of 32 bytes, 64 hex characters.' });
+  return bytes;
+}

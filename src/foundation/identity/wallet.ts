@@ -1,0 +1,177 @@
+/**
+ * Delegations signed by a wallet: Ethereum (EIP-191 `personal_sign`) and Paralism (Bitcoin signed
+ * message). The signature names no key: the key is recovered from it, and must own the agent.
+ */
+import { secp256k1 } from '@noble/curves/secp256k1.js';
+import { sha256 } from '@noble/hashes/sha2.js';
+import { keccak_256 } from '@noble/hashes/sha3.js';
+import { equalBytes } from '../bytes.ts';
+import { SvcError } from '../errors.ts';
+import { type Aid, schemeOf } from './aid.ts';
+import { badDelegation, type Grant, SCOPE_NETWORK } from './grant.ts';
+import { type WalletScheme, walletAid, walletPublicKey } from './wallet-keys.ts';
+import { parseWalletText, walletText } from './wallet-text.ts';
+
+/** A recoverable ECDSA signature: 32 bytes r, 32 bytes s, and one that picks the key. */
+export const WALLET_SIGNATURE_BYTES = 65;
+/** Ethereum's `v`: 27 plus the parity of the recovered point, behind r and s. */
+const ETHEREUM_V = 27;
+/** Bitcoin's header byte for a compressed key: 31 plus the parity, before r and s. */
+const BITCOIN_HEADER = 31;
+/** Headers of the segwit forms (P2SH and native) of other signers: 31 and 4 or 8 more. */
+const BITCOIN_HEADER_LAST = 42;
+const VARINT_16_BIT = 0xfd;
+
+/** A proof by a wallet: the grant, the text that states it, and the signature over the text. */
+export interface WalletDelegation extends Grant {
+  readonly signature: Uint8Array;
+  readonly text: string;
+}
+
+/** What Ethereum's `personal_sign` signs (EIP-191, version 0x45). */
+function ethereumHash(text: Uint8Array): Uint8Array {
+  const prefix = new TextEncoder().encode(`\x19Ethereum Signed Message:\n${text.length}`);
+  return keccak_256(Buffer.concat([prefix, text]));
+}
+
+/** What Bitcoin's `signmessage` signs; the length is Bitcoin's variable integer. */
+function bitcoinHash(text: Uint8Array): Uint8Array {
+  const prefix = new TextEncoder().encode('\x18Bitcoin Signed Message:\n');
+  const length =
+    text.length < VARINT_16_BIT ? [text.length] : [VARINT_16_BIT, text.length & 0xff, (text.length >> 8) & 0xff];
+  return sha256(sha256(Buffer.concat([prefix, Uint8Array.from(length), text])));
+}
+
+function hashOf(scheme: WalletScheme, text: string): Uint8Array {
+  const bytes = new TextEncoder().encode(text);
+  return scheme === 'ethereum' ? ethereumHash(bytes) : bitcoinHash(bytes);
+}
+
+function walletSchemeOf(agent: Aid): WalletScheme {
+  const scheme = schemeOf(agent);
+  if (scheme === 'native') throw badDelegation('the agent is not a wallet');
+  return scheme;
+}
+
+/** The parity that a recovery byte means in any of the spellings that wallets use; null for another byte. */
+function parityOf(scheme: WalletScheme, byte: number): number | null {
+  if (scheme === 'ethereum') return byte === 0 || byte === 1 ? byte : byte === 27 || byte === 28 ? byte - 27 : null;
+  if (byte < BITCOIN_HEADER || byte > BITCOIN_HEADER_LAST) return null;
+  const recovery = (byte - BITCOIN_HEADER) % 4;
+  return recovery < 2 ? recovery : null;
+}
+
+/** The one spelling of a signature that proofs hold. */
+function spell(scheme: WalletScheme, parity: number, rs: Uint8Array): Uint8Array {
+  return new Uint8Array(
+    scheme === 'ethereum'
+      ? Buffer.concat([rs, Uint8Array.of(ETHEREUM_V + parity)])
+      : Buffer.concat([Uint8Array.of(BITCOIN_HEADER + parity), rs]),
+  );
+}
+
+/** A wallet's signature in the spelling that proofs hold. */
+function normalSignature(scheme: WalletScheme, signature: Uint8Array): Uint8Array {
+  if (signature.length !== WALLET_SIGNATURE_BYTES) throw badDelegation('a wallet signature has 65 bytes');
+  const atEnd = scheme === 'ethereum';
+  const parity = parityOf(scheme, signature[atEnd ? WALLET_SIGNATURE_BYTES - 1 : 0] ?? 0xff);
+  if (parity === null) throw badDelegation('the recovery byte of the signature is unknown');
+  return spell(scheme, parity, atEnd ? signature.subarray(0, -1) : signature.subarray(1));
+}
+
+/** The agent whose key made a signature in the proofs' spelling. */
+function signerOf(scheme: WalletScheme, signature: Uint8Array, text: string): Aid {
+  const ethereum = scheme === 'ethereum';
+  const rs = ethereum ? signature.subarray(0, -1) : signature.subarray(1);
+  const parity = ethereum ? (signature.at(-1) ?? 0) - ETHEREUM_V : (signature[0] ?? 0) - BITCOIN_HEADER;
+  try {
+    const parsed = secp256k1.Signature.fromBytes(rs, 'compact');
+    // n − s signs the same text: only the lower of the two counts, so that there is one signature.
+    if (parsed.hasHighS()) throw badDelegation('the signature has a high s');
+    return walletAid(scheme, parsed.addRecoveryBit(parity).recoverPublicKey(hashOf(scheme, text)).toBytes(true));
+  } catch (error) {
+    if (error instanceof SvcError) throw error;
+    throw badDelegation('no key fits the signature');
+  }
+}
+
+/**
+ * Verifies that the wallet of a proof's agent signed its text, and that the text states its grant.
+ * @throws SvcError `bad_delegation` with the reason
+ */
+export function verifyWalletDelegation(d: Grant & { readonly signature: Uint8Array; readonly text?: string }): void {
+  const scheme = walletSchemeOf(d.agent);
+  const stated = d.text === undefined ? null : parseWalletText(d.text);
+  if (d.text === undefined || stated === null) throw badDelegation('the signed text is not a delegation');
+  if (stated.agent !== d.agent) throw badDelegation('the signed text names another agent');
+  if (!equalBytes(stated.operationalKey, d.operationalKey)) throw badDelegation('the signed text names another key');
+  if (stated.scope !== d.scope || stated.issuedAt !== d.issuedAt || stated.expiresAt !== d.expiresAt)
+    throw badDelegation('the signed text states another scope or time');
+  if (!equalBytes(normalSignature(scheme, d.signature), d.signature))
+    throw badDelegation('the signature is not in its one spelling');
+  if (signerOf(scheme, d.signature, d.text) !== d.agent) throw badDelegation("the signature is not the agent's");
+}
+
+/**
+ * The proof that a wallet's signature over `walletText(grant)` makes. The spellings that wallets
+ * use (v of 0, 1, 27, 28; the segwit headers) become the one that proofs hold.
+ * @throws SvcError `bad_delegation` where the signature is not the agent's; `signer` of its details is whose it is
+ */
+export function walletDelegation(grant: Grant, signature: Uint8Array): WalletDelegation {
+  const text = walletText(grant);
+  const scheme = walletSchemeOf(grant.agent);
+  const proof = { ...grant, signature: normalSignature(scheme, signature), text };
+  const signer = signerOf(scheme, proof.signature, text);
+  if (signer !== grant.agent) throw signedOtherwise(signer);
+  return proof;
+}
+
+/** A signature recovers to some address whatever was signed: the person who signed knows which of the two it is. */
+function signedOtherwise(signer: Aid): SvcError {
+  const reason = "the signature is not the agent's";
+  return new SvcError('bad_delegation', {
+    message: `The delegation proof does not verify: ${reason}. Either ${signer} signed, or the signed text is not the one for these times and this key.`,
+    details: { reason, signer },
+  });
+}
+
+function signDelegation(scheme: WalletScheme, privateKey: Uint8Array, grant: Grant): WalletDelegation {
+  if (walletAid(scheme, walletPublicKey(privateKey)) !== grant.agent)
+    throw badDelegation('the agent belongs to another wallet key');
+  const text = walletText(grant);
+  const [parity = 0, ...rs] = secp256k1.sign(hashOf(scheme, text), privateKey, { prehash: false, format: 'recovered' });
+  return { ...grant, signature: spell(scheme, parity, Uint8Array.from(rs)), text };
+}
+
+/**
+ * Issues a delegation of the agent that a wallet key (32 bytes) owns.
+ * @param issuedAt Unix seconds
+ * @param expiresAt Unix seconds; 0 means never
+ * @throws SvcError `bad_key`; `bad_delegation` where the times or the operational key make no sense
+ */
+export function issueWalletDelegation(
+  scheme: WalletScheme,
+  privateKey: Uint8Array,
+  operationalKey: Uint8Array,
+  issuedAt: number,
+  expiresAt = 0,
+): WalletDelegation {
+  const agent = walletAid(scheme, walletPublicKey(privateKey));
+  return signDelegation(scheme, privateKey, { agent, operationalKey, scope: SCOPE_NETWORK, issuedAt, expiresAt });
+}
+
+/**
+ * Signs a delegation with an Ethereum private key (32 bytes).
+ * @throws SvcError `bad_key`; `bad_delegation` where the grant makes no sense or is another agent's
+ */
+export function signEthereumDelegation(privateKey: Uint8Array, grant: Grant): WalletDelegation {
+  return signDelegation('ethereum', privateKey, grant);
+}
+
+/**
+ * Signs a delegation with a Paralism private key (32 bytes).
+ * @throws SvcError `bad_key`; `bad_delegation` where the grant makes no sense or is another agent's
+ */
+export function signParalismDelegation(privateKey: Uint8Array, grant: Grant): WalletDelegation {
+  return signDelegation('paralism', privateKey, grant);
+}

@@ -1,0 +1,142 @@
+/** A directory of small files that only their owner may read. */
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  fchmodSync,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  type Stats,
+  statSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { syncDirectory, writeFileAtomic } from '../atomic-file.ts';
+import { SvcError } from '../errors.ts';
+import type { Log } from '../log.ts';
+
+const DIRECTORY_MODE = 0o700;
+const FILE_MODE = 0o600;
+/** Whatever others may do. */
+const OTHERS = 0o077;
+/** Larger files are none of ours. */
+const MAX_FILE_BYTES = 16 * 1024;
+
+interface PrivateDirectoryDependencies {
+  readonly log: Log;
+}
+
+export class PrivateDirectory {
+  readonly #path: string;
+  readonly #log: Log;
+
+  private constructor(path: string, log: Log) {
+    this.#path = path;
+    this.#log = log;
+  }
+
+  /**
+   * Opens a directory, and makes it where it is missing. What is ours and open to others is closed.
+   * @throws SvcError `key_exposed` where others can read it and we cannot change that; `not_writable`
+   */
+  static open(path: string, dependencies: PrivateDirectoryDependencies): PrivateDirectory {
+    const { log } = dependencies;
+    let found: Stats;
+    try {
+      mkdirSync(path, { recursive: true, mode: DIRECTORY_MODE });
+      found = statSync(path);
+    } catch (error) {
+      throw new SvcError('not_writable', { message: `The directory ${path} cannot be made or read.`, cause: error });
+    }
+    if (isOpenToOthers(path, found)) {
+      chmodSync(path, DIRECTORY_MODE);
+      if (isOpenToOthers(path, statSync(path))) throw exposed(path);
+      log.warn({ path }, 'others could read this directory of keys: its mode is 0700 now');
+    }
+    return new PrivateDirectory(path, log);
+  }
+
+  /** Names of the files, in no order. */
+  list(): string[] {
+    return readdirSync(this.#path);
+  }
+
+  /**
+   * The text of a file; null where there is none.
+   * @throws SvcError `key_exposed` where it is another user's or a link, `key_damaged` where it cannot be read
+   */
+  read(file: string): string | null {
+    const path = join(this.#path, file);
+    let handle: number;
+    try {
+      // Windows has no O_NOFOLLOW, and no modes either.
+      handle = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0));
+    } catch (error) {
+      if (codeOf(error) === 'ENOENT') return null;
+      if (codeOf(error) === 'ELOOP')
+        throw new SvcError('key_exposed', { message: `${path} is a symbolic link: put the file itself there.` });
+      throw damaged(path, `cannot be read (${codeOf(error)})`, error);
+    }
+    try {
+      const found = fstatSync(handle);
+      if (!found.isFile() || found.size > MAX_FILE_BYTES) throw damaged(path, 'is no key file');
+      if (isOpenToOthers(path, found)) {
+        fchmodSync(handle, FILE_MODE);
+        if (isOpenToOthers(path, fstatSync(handle))) throw exposed(path);
+        this.#log.warn({ path }, 'others could read this key file: its mode is 0600 now');
+      }
+      return readFileSync(handle, 'utf8');
+    } finally {
+      closeSync(handle);
+    }
+  }
+
+  /** Writes a file as a whole, durably. @throws SvcError `not_writable` */
+  write(file: string, text: string): void {
+    writeFileAtomic(join(this.#path, file), text);
+  }
+
+  /** Deletes a file durably; nothing happens where there is none. @throws SvcError `not_writable` */
+  delete(file: string): void {
+    const path = join(this.#path, file);
+    try {
+      rmSync(path, { force: true });
+      syncDirectory(this.#path);
+    } catch (error) {
+      throw new SvcError('not_writable', { message: `${path} cannot be deleted (${codeOf(error)}).`, cause: error });
+    }
+  }
+}
+
+/**
+ * True where others than the owner may do something with it.
+ * @throws SvcError `key_exposed` where the owner is another user
+ */
+function isOpenToOthers(path: string, found: Stats): boolean {
+  const user = process.getuid?.();
+  if (user === undefined) return false;
+  if (found.uid !== user)
+    throw new SvcError('key_exposed', { message: `${path} belongs to another user, who can read the keys in it.` });
+  return (found.mode & OTHERS) !== 0;
+}
+
+function exposed(path: string): SvcError {
+  return new SvcError('key_exposed', {
+    message: `Others can read ${path}, and this file system does not let us change that. Choose another key_dir.`,
+  });
+}
+
+/** The error of a file that does not hold what it should. */
+export function damaged(path: string, why: string, cause?: unknown): SvcError {
+  return new SvcError('key_damaged', {
+    message: `${path} ${why}. Restore it from a backup, or register the agent again.`,
+    cause,
+  });
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+}

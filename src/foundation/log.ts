@@ -1,0 +1,23 @@
+/**
+ * The logger that components receive. Secrets and message contents are logged at no level; AIDs,
+ * addresses, sizes and error codes may be.
+ */
+export interface Log {
+  debug(fields: LogFields, message: string): void;
+  info(fields: LogFields, message: string): void;
+  warn(fields: LogFields, message: string): void;
+  error(fields: LogFields, message: string): void;
+  /** A logger whose lines carry the component's name. */
+  child(component: string): Log;
+}
+
+export type LogFields = Readonly<Record<string, unknown>>;
+
+/** A logger that keeps silent: for tests and for tools that print their own output. */
+export const silentLog: Log = {
+  debug: () => {},
+  info: () => {},
+  warn: () => {},
+  error: () => {},
+  child: () => silentLog,
+};

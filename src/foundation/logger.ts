@@ -1,0 +1,104 @@
+import { destination as fileDestination, pino } from 'pino';
+import { type Clock, isoTime } from './clock.ts';
+import type { Log, LogFields } from './log.ts';
+import { safeFields, safeText } from './log-safety.ts';
+import { escapeUnsafe, textLine } from './log-text.ts';
+
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
+export type LogFormat = 'text' | 'json';
+
+interface LoggerOptions {
+  readonly level: LogLevel;
+  readonly format: LogFormat;
+}
+
+/** Where lines go; each ends with a line break. */
+export interface LogDestination {
+  write(line: string): void;
+  /** Writes out what is still in memory. */
+  flushSync?(): void;
+}
+
+interface LoggerDependencies {
+  readonly clock: Clock;
+  /** stderr where it is left out. stdout carries results, and in stdio mode MCP. */
+  readonly destination?: LogDestination;
+}
+
+const STDERR_FD = 2;
+/** What may wait in memory for a reader of stderr that has stopped reading; lines beyond it are dropped. */
+const MAX_WAITING_BYTES = 4 * 1024 * 1024;
+
+/** The root of all logs of a daemon; level and format change live, for children too. */
+export class Logger implements Log {
+  readonly #pino: pino.Logger;
+  readonly #destination: LogDestination;
+  #format: LogFormat;
+
+  constructor(options: LoggerOptions, dependencies: LoggerDependencies) {
+    const { clock } = dependencies;
+    this.#format = options.format;
+    this.#destination =
+      dependencies.destination ?? fileDestination({ fd: STDERR_FD, sync: false, maxLength: MAX_WAITING_BYTES });
+    this.#pino = pino(
+      {
+        level: options.level,
+        base: null,
+        timestamp: () => `,"time":"${isoTime(clock.now())}"`,
+        formatters: { level: (label) => ({ level: label }) },
+      },
+      { write: (json: string) => this.#write(json) },
+    );
+  }
+
+  debug(fields: LogFields, message: string): void {
+    this.#log('debug', undefined, fields, message);
+  }
+
+  info(fields: LogFields, message: string): void {
+    this.#log('info', undefined, fields, message);
+  }
+
+  warn(fields: LogFields, message: string): void {
+    this.#log('warn', undefined, fields, message);
+  }
+
+  error(fields: LogFields, message: string): void {
+    this.#log('error', undefined, fields, message);
+  }
+
+  /** Not one of pino's children: those keep the level of their birth. */
+  child(component: string): Log {
+    return {
+      debug: (fields, message) => this.#log('debug', component, fields, message),
+      info: (fields, message) => this.#log('info', component, fields, message),
+      warn: (fields, message) => this.#log('warn', component, fields, message),
+      error: (fields, message) => this.#log('error', component, fields, message),
+      child: (inner) => this.child(`${component}.${inner}`),
+    };
+  }
+
+  setLevel(level: LogLevel): void {
+    this.#pino.level = level;
+  }
+
+  setFormat(format: LogFormat): void {
+    this.#format = format;
+  }
+
+  /** Writes out what waits in memory: before the process ends. */
+  flush(): void {
+    this.#destination.flushSync?.();
+  }
+
+  #log(level: LogLevel, component: string | undefined, fields: LogFields, message: string): void {
+    if (!this.#pino.isLevelEnabled(level)) return;
+    const safe = safeFields(fields);
+    // The message goes as an argument of "%s", so that a "%" in it stays what it is.
+    this.#pino[level](component === undefined ? safe : { component, ...safe }, '%s', safeText(message));
+  }
+
+  #write(json: string): void {
+    this.#destination.write(this.#format === 'json' ? `${escapeUnsafe(json.trimEnd())}\n` : `${textLine(json)}\n`);
+  }
+}

@@ -1,0 +1,150 @@
+/**
+ * The archive of a whole node: a line of JSON that names the files with their sizes and digests, then
+ * their bytes, one behind the other. Format: docs/moving.md, "The archive".
+ */
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { SvcError } from '../errors.ts';
+import { ByteReader, type ByteSource } from './byte-reader.ts';
+
+/** The database, as it stands in an archive and in a data directory. */
+export const DATABASE_FILE = 'svcd.db';
+export const CONFIG_FILE = 'config.toml';
+/** The directory of the key files. */
+export const KEYS_DIRECTORY = 'keys';
+const VERSION = 1;
+/** Longest first line, bytes: the names of 200,000 key files. */
+const MAX_MANIFEST_BYTES: number = 32 * 1024 * 1024;
+/** Largest file beside the database, bytes. */
+const MAX_SMALL_FILE_BYTES: number = 1024 * 1024;
+/** Bytes that are handed on at once. */
+const PIECE_BYTES: number = 64 * 1024;
+/** What an archive may hold: nothing that a path could lead out of the directory with. */
+const FILE_NAME = /^(svcd\.db|config\.toml|keys\/seal\.json|keys\/[A-Za-z0-9][A-Za-z0-9_-]{0,99}\.key)$/;
+
+/** True for the names that an archive may hold. */
+export function isArchived(name: string): boolean {
+  return FILE_NAME.test(name);
+}
+
+export interface ArchivedFile {
+  readonly name: string;
+  /** Bytes. */
+  readonly size: number;
+  /** SHA-256, lower-case hex. */
+  readonly sha256: string;
+}
+
+export interface Manifest {
+  /** Of the svcd that wrote it. */
+  readonly svcdVersion: string;
+  /** ISO 8601 UTC. */
+  readonly createdAt: string;
+  readonly agents: number;
+  readonly files: readonly ArchivedFile[];
+}
+
+/** A file to be archived: on disk, or in memory. */
+export interface FileSource {
+  readonly name: string;
+  readonly content: { readonly path: string } | Uint8Array;
+}
+
+function piecesOf({ content }: FileSource): ByteSource {
+  return content instanceof Uint8Array ? [content] : createReadStream(content.path, { highWaterMark: PIECE_BYTES });
+}
+
+async function describe(source: FileSource): Promise<ArchivedFile> {
+  const hash = createHash('sha256');
+  let size = 0;
+  for await (const piece of piecesOf(source)) {
+    hash.update(piece);
+    size += piece.length;
+  }
+  return { name: source.name, size, sha256: hash.digest('hex') };
+}
+
+/** The bytes of an archive. The files do not change meanwhile. */
+export async function* writeArchive(
+  sources: readonly FileSource[],
+  { svcdVersion, createdAt, agents }: Omit<Manifest, 'files'>,
+): AsyncGenerator<Uint8Array> {
+  const files: ArchivedFile[] = [];
+  for (const source of sources) files.push(await describe(source));
+  const manifest = { svcd_backup: VERSION, svcd_version: svcdVersion, created_at: createdAt, agents, files };
+  yield Buffer.from(`${JSON.stringify(manifest)}\n`);
+  for (const source of sources) yield* piecesOf(source);
+}
+
+/** Takes the files of an archive as they come. */
+export interface FileSink {
+  /** A file begins; what it returns takes its bytes and is told of the end. */
+  open(file: ArchivedFile): { write(piece: Uint8Array): void; close(): void };
+}
+
+/**
+ * Reads an archive to its end; every file is whole and what the first line says of it.
+ * @throws SvcError `bad_file`, and what the sink throws
+ */
+export async function readArchive(source: ByteSource, sink: FileSink): Promise<Manifest> {
+  const reader = new ByteReader(source);
+  const line = await reader.line(MAX_MANIFEST_BYTES);
+  const manifest = line === null ? null : readManifest(line.toString());
+  if (manifest === null)
+    throw new SvcError('bad_file', { message: 'The file is no backup of svcd, or it is damaged.' });
+  for (const file of manifest.files) await readFile(reader, file, sink);
+  if (!(await reader.atEnd())) throw damaged('more follows than it says');
+  return manifest;
+}
+
+async function readFile(reader: ByteReader, file: ArchivedFile, sink: FileSink): Promise<void> {
+  const hash = createHash('sha256');
+  const target = sink.open(file);
+  try {
+    for (let left = file.size; left > 0; ) {
+      const piece = await reader.some(Math.min(left, PIECE_BYTES));
+      if (piece.length === 0) throw damaged('it is cut off');
+      hash.update(piece);
+      target.write(piece);
+      left -= piece.length;
+    }
+  } finally {
+    target.close();
+  }
+  if (hash.digest('hex') !== file.sha256) throw damaged(`${file.name} is not what it was`);
+}
+
+function damaged(why: string): SvcError {
+  return new SvcError('bad_file', { message: `The backup is damaged: ${why}. Nothing was changed.` });
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Null where the line is no manifest of ours. */
+function readManifest(line: string): Manifest | null {
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch {
+    return null;
+  }
+  if (!isObject(value) || value['svcd_backup'] !== VERSION || !Array.isArray(value['files'])) return null;
+  const { svcd_version: svcdVersion, created_at: createdAt, agents } = value;
+  if (typeof svcdVersion !== 'string' || typeof createdAt !== 'string' || typeof agents !== 'number') return null;
+  const files = value['files'].map(readFileLine);
+  const known = files.filter((file) => file !== null);
+  const names = new Set(known.map(({ name }) => name));
+  if (known.length < files.length || names.size < known.length || !names.has(DATABASE_FILE)) return null;
+  return { svcdVersion, createdAt, agents, files: known };
+}
+
+function readFileLine(value: unknown): ArchivedFile | null {
+  if (!isObject(value)) return null;
+  const { name, size, sha256 } = value;
+  if (typeof name !== 'string' || !isArchived(name)) return null;
+  if (typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0) return null;
+  if (name !== DATABASE_FILE && size > MAX_SMALL_FILE_BYTES) return null;
+  return typeof sha256 === 'string' && /^[0-9a-f]{64}$/.test(sha256) ? { name, size, sha256 } : null;
+}

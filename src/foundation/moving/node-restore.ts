@@ -1,0 +1,203 @@
+/**
+ * Puts a node back from an archive. Everything is written beside what is there and verified; then
+ * one rename says that it counts, and what follows is finished by whoever comes next, should this
+ * process end: another restore, or the daemon before it reads anything. See docs/moving.md.
+ */
+import { randomBytes } from 'node:crypto';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { syncDirectory } from '../atomic-file.ts';
+import { isoTime } from '../clock.ts';
+import { parseConfig } from '../config/file.ts';
+import { setKeys } from '../config/toml-edit.ts';
+import { takeLock } from '../data-dir/lock.ts';
+import { finishRestore, READY, REPLACED, REPLACES_FILE, STAGING } from '../data-dir/restoring.ts';
+import { SvcError } from '../errors.ts';
+import { MIGRATIONS } from '../store/migrations/index.ts';
+import { Store } from '../store/store.ts';
+import type { ByteSource } from './byte-reader.ts';
+import {
+  CONFIG_FILE,
+  DATABASE_FILE,
+  type FileSink,
+  KEYS_DIRECTORY,
+  type Manifest,
+  readArchive,
+} from './node-archive.ts';
+
+const DIRECTORY_MODE = 0o700;
+const FILE_MODE = 0o600;
+/** Numbers of events that are passed over: those that were given after the backup are not given again. */
+const EVENTS_SKIPPED = 1_000_000_000;
+const EPOCH_BYTES = 16;
+
+export interface RestoreOptions {
+  /** Absolute path; made where it is missing. */
+  readonly dataDir: string;
+  /** Replaces a node that is there; it is kept in a directory beside. */
+  readonly force: boolean;
+  /** Unix milliseconds. */
+  readonly now: number;
+}
+
+export interface Restored {
+  readonly manifest: Manifest;
+  /** Absolute path of what was there before; null where nothing was. */
+  readonly replaced: string | null;
+}
+
+/**
+ * Restores a node.
+ * @throws SvcError `already_running` where a daemon runs there; `wrong_state` where a node is there and `force` is not given; `bad_file`, `wrong_password`, `store_corrupt`, `key_damaged`, `not_writable`
+ */
+export async function restoreNode(archive: ByteSource, options: RestoreOptions): Promise<Restored> {
+  const { dataDir } = options;
+  const isNew = !existsSync(dataDir);
+  mkdirSync(dataDir, { recursive: true, mode: DIRECTORY_MODE });
+  const lock = takeLock(dataDir);
+  if (lock === null)
+    throw new SvcError('already_running', {
+      message: `A svcd runs on ${dataDir}: stop it first. Nothing was changed.`,
+    });
+  let done = false;
+  try {
+    finishRestore(dataDir);
+    const restored = await restoreInto(archive, options);
+    done = true;
+    return restored;
+  } finally {
+    lock.release();
+    if (isNew && !done && !existsSync(join(dataDir, READY))) rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+/** The lock is held, and nothing of an earlier restore is left. */
+async function restoreInto(archive: ByteSource, { dataDir, force, now }: RestoreOptions): Promise<Restored> {
+  const old = REPLACED.filter((name) => existsSync(join(dataDir, name)));
+  if (old.length > 0 && !force)
+    throw new SvcError('wrong_state', {
+      message: `There is a node in ${dataDir} already. With --force it is replaced, and kept in a directory beside.`,
+    });
+  refuseMounted(dataDir, old);
+  const staging = join(dataDir, STAGING);
+  mkdirSync(join(staging, KEYS_DIRECTORY), { recursive: true, mode: DIRECTORY_MODE });
+  try {
+    const manifest = await readArchive(archive, new Staging(staging));
+    verify(staging, manifest);
+    const replaced = asideName(now);
+    writeDurably(join(staging, REPLACES_FILE), replaced);
+    for (const part of [join(staging, KEYS_DIRECTORY), staging]) syncDirectory(part);
+    // From here on the archive is what counts.
+    renameSync(staging, join(dataDir, READY));
+    syncDirectory(dataDir);
+    finishRestore(dataDir);
+    return { manifest, replaced: old.length > 0 ? join(dataDir, replaced) : null };
+  } finally {
+    rmSync(staging, { recursive: true, force: true });
+  }
+}
+
+/** A name that no earlier restore has used. */
+function asideName(now: number): string {
+  const time = isoTime(now).replaceAll(/[-:]|\.\d+/g, '');
+  return `replaced-${time}-${randomBytes(2).toString('hex')}`;
+}
+
+/** What lies on another disk could not be moved aside when it is too late to go back. */
+function refuseMounted(dataDir: string, names: readonly string[]): void {
+  const { dev } = statSync(dataDir);
+  const other = names.find((name) => lstatSync(join(dataDir, name)).dev !== dev);
+  if (other === undefined) return;
+  throw new SvcError('not_writable', {
+    message: `${join(dataDir, other)} is on another disk than ${dataDir}: move it there yourself first. Nothing was changed.`,
+  });
+}
+
+function writeDurably(path: string, content: string): void {
+  const file = openSync(path, 'wx', FILE_MODE);
+  try {
+    writeFileSync(file, content);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** Writes the files of an archive below a directory; the archive's reader has checked their names. */
+class Staging implements FileSink {
+  readonly #directory: string;
+
+  constructor(directory: string) {
+    this.#directory = directory;
+  }
+
+  open({ name }: { readonly name: string }) {
+    const file = openSync(join(this.#directory, name), 'wx', FILE_MODE);
+    return {
+      write: (piece: Uint8Array): void => {
+        for (let at = 0; at < piece.length; ) at += writeSync(file, piece, at);
+      },
+      close: (): void => {
+        fsyncSync(file);
+        closeSync(file);
+      },
+    };
+  }
+}
+
+/** Brings what was staged into a state that a daemon can start from. */
+function verify(staging: string, { files }: Manifest): void {
+  const names = new Set(files.map(({ name }) => name));
+  const store = Store.open(join(staging, DATABASE_FILE), MIGRATIONS);
+  try {
+    const check = store.one('PRAGMA integrity_check');
+    if (Object.values(check ?? {})[0] !== 'ok')
+      throw new SvcError('bad_file', { message: 'The database of the backup is damaged. Nothing was changed.' });
+    const missing = store
+      .all('SELECT key_name FROM agents')
+      .filter((row) => !names.has(`${KEYS_DIRECTORY}/${String(row['key_name'])}.key`));
+    if (missing.length > 0 || !names.has(`${KEYS_DIRECTORY}/node.key`))
+      throw new SvcError('bad_file', { message: 'Keys are missing from the backup. Nothing was changed.' });
+    beginAnew(store);
+  } finally {
+    store.close();
+  }
+  const database = openSync(join(staging, DATABASE_FILE), 'r+');
+  fsyncSync(database);
+  closeSync(database);
+  if (names.has(CONFIG_FILE)) rewriteConfig(join(staging, CONFIG_FILE));
+}
+
+/** The keys are in the data directory from now on, wherever they were. */
+function rewriteConfig(file: string): void {
+  const text = readFileSync(file, 'utf8');
+  const { key_dir: keyDir = '' } = parseConfig(text, CONFIG_FILE);
+  if (keyDir === '') return;
+  rmSync(file);
+  writeDurably(file, setKeys(text, new Map([['key_dir', '']])));
+}
+
+/**
+ * What would be believed to be what it was after the backup gets another name: other members read
+ * the replicas of rooms from their beginning, and no number of an event is given a second time.
+ */
+export function beginAnew(store: Store): void {
+  store.transaction(() => {
+    for (const { rid } of store.all('SELECT rid FROM rooms'))
+      store.run('UPDATE rooms SET epoch = ? WHERE rid = ?', new Uint8Array(randomBytes(EPOCH_BYTES)), Number(rid));
+    store.run("UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'events'", EVENTS_SKIPPED);
+  });
+}

@@ -1,0 +1,133 @@
+/**
+ * Files sealed with a password: a line of JSON that says how, then the content in chunks, each under
+ * AES-256-GCM with that line as associated data. The number of a chunk, and whether it is the last
+ * one, are its nonce, so none can be moved, left out or cut off; the key is made anew for every file
+ * from the password and a salt. Format: docs/moving.md, "Sealed files".
+ */
+import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from 'node:crypto';
+import { toHex } from '../bytes.ts';
+import { SvcError } from '../errors.ts';
+import { deriveKey, SCRYPT_N, SCRYPT_P, SCRYPT_R } from '../keys/passphrase.ts';
+import { ByteReader, type ByteSource } from './byte-reader.ts';
+
+/** What a sealed file holds. */
+export type SealedKind = 'agent' | 'node';
+
+const CIPHER = 'aes-256-gcm';
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+const SALT_BYTES = 32;
+/** Content of one chunk. */
+const CHUNK_BYTES: number = 64 * 1024;
+/** Longest first line. */
+const MAX_HEADER_BYTES = 1024;
+/** The largest number of a chunk: what four bytes hold. */
+const MAX_CHUNKS: number = 2 ** 32 - 1;
+/** The beginning of every sealed file. */
+export const SEALED_PREFIX = '{"svcd_sealed":';
+
+interface Header {
+  readonly kind: SealedKind;
+  readonly salt: Uint8Array;
+}
+
+function headerLine({ kind, salt }: Header): Buffer {
+  const header = {
+    svcd_sealed: 1,
+    kind,
+    cipher: CIPHER,
+    chunk_bytes: CHUNK_BYTES,
+    kdf: 'scrypt',
+    n: SCRYPT_N,
+    r: SCRYPT_R,
+    p: SCRYPT_P,
+    salt: toHex(salt),
+  };
+  return Buffer.from(`${JSON.stringify(header)}\n`);
+}
+
+function nonceOf(index: number, isLast: boolean): Uint8Array {
+  const nonce = Buffer.alloc(NONCE_BYTES);
+  nonce.writeUInt32BE(index, NONCE_BYTES - 5);
+  nonce[NONCE_BYTES - 1] = isLast ? 1 : 0;
+  return nonce;
+}
+
+function closeChunk(key: KeyObject, line: Uint8Array, nonce: Uint8Array, plain: Uint8Array): Buffer {
+  const cipher = createCipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES }).setAAD(line);
+  return Buffer.concat([cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
+}
+
+/** Null where key, line, nonce or bytes are not those of `closeChunk`. */
+function openChunk(key: KeyObject, line: Uint8Array, nonce: Uint8Array, sealed: Uint8Array): Buffer | null {
+  if (sealed.length < TAG_BYTES) return null;
+  const decipher = createDecipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES }).setAAD(line);
+  decipher.setAuthTag(sealed.subarray(-TAG_BYTES));
+  try {
+    return Buffer.concat([decipher.update(sealed.subarray(0, -TAG_BYTES)), decipher.final()]);
+  } catch {
+    return null;
+  }
+}
+
+/** Seals what comes. @param password not empty */
+export async function* seal(kind: SealedKind, password: string, plain: ByteSource): AsyncGenerator<Uint8Array> {
+  const salt = new Uint8Array(randomBytes(SALT_BYTES));
+  const line = headerLine({ kind, salt });
+  const key = await deriveKey(password, salt);
+  yield line;
+  const reader = new ByteReader(plain);
+  for (let index = 0; ; index++) {
+    if (index > MAX_CHUNKS) throw new SvcError('too_large');
+    const chunk = await reader.take(CHUNK_BYTES);
+    const isLast = await reader.atEnd();
+    yield closeChunk(key, line, nonceOf(index, isLast), chunk);
+    if (isLast) return;
+  }
+}
+
+/**
+ * The content of a sealed file. Each piece is authentic when it comes; that nothing is missing is
+ * known at the end.
+ * @throws SvcError `wrong_password`; `bad_file` where it is sealed otherwise, damaged or cut off
+ */
+export async function* unseal(kind: SealedKind, password: string, sealed: ByteSource): AsyncGenerator<Uint8Array> {
+  const reader = new ByteReader(sealed);
+  const line = await reader.line(MAX_HEADER_BYTES);
+  const header = line === null ? null : readHeader(line);
+  if (line === null || header === null) throw new SvcError('bad_file');
+  if (header.kind !== kind)
+    throw new SvcError('bad_file', {
+      message: `This file holds ${header.kind === 'agent' ? 'an agent: use "svc agents import"' : 'a whole node: use "svc restore"'}.`,
+    });
+  const key = await deriveKey(password, header.salt);
+  for (let index = 0; index <= MAX_CHUNKS; index++) {
+    const chunk = await reader.take(CHUNK_BYTES + TAG_BYTES);
+    const isLast = await reader.atEnd();
+    const plain = openChunk(key, line, nonceOf(index, isLast), chunk);
+    if (plain === null && index === 0 && openChunk(key, line, nonceOf(0, !isLast), chunk) === null)
+      throw new SvcError('wrong_password');
+    if (plain === null)
+      throw new SvcError('bad_file', { message: 'The file is damaged or cut off: nothing of it was used.' });
+    yield plain;
+    if (isLast) return;
+  }
+}
+
+/** What a first line says; null where this version did not write it. */
+function readHeader(line: Uint8Array): Header | null {
+  let salt: unknown;
+  let kind: unknown;
+  try {
+    const value: unknown = JSON.parse(Buffer.from(line).toString());
+    if (typeof value !== 'object' || value === null) return null;
+    salt = Reflect.get(value, 'salt');
+    kind = Reflect.get(value, 'kind');
+  } catch {
+    return null;
+  }
+  if ((kind !== 'agent' && kind !== 'node') || typeof salt !== 'string' || !/^[0-9a-f]{64}$/.test(salt)) return null;
+  const header: Header = { kind, salt: new Uint8Array(Buffer.from(salt, 'hex')) };
+  // Nobody but us decides what a guess costs: the whole line has to be the one that we write.
+  return Buffer.compare(headerLine(header), line) === 0 ? header : null;
+}

@@ -1,0 +1,73 @@
+/** Encryption keys for notes (record 0x11): the X25519 keys that an agent can open notes with. */
+import { createHash } from 'node:crypto';
+import { equalBytes } from '../bytes.ts';
+import { asMap, decodeCbor, encodeCbor, isBytes, isUint } from '../cbor.ts';
+import { MAX_UNIX_S } from '../identity/grant.ts';
+import { checkCount, checked, invalid } from './fields.ts';
+import { MAX_DATAGRAM_RECORD_BYTES } from './types.ts';
+
+export interface EncryptionKey {
+  /** 8 bytes that name the key in a note; they follow from it, so they do not travel. */
+  readonly keyId: Uint8Array;
+  /** 32-byte X25519 public key. */
+  readonly publicKey: Uint8Array;
+  /** Unix seconds. */
+  readonly createdAt: number;
+}
+
+export const KEY_ID_BYTES = 8;
+export const X25519_PUBLIC_KEY_BYTES = 32;
+/** Most keys of one agent: the newest, and older ones for notes that are under way. */
+export const MAX_ENCRYPTION_KEYS = 4;
+const KEY_ID_DOMAIN = 'svcd/key-id/v1\0';
+
+/** The id of an X25519 public key: the first 8 bytes of its SHA-256 under a prefix. */
+export function encryptionKeyId(publicKey: Uint8Array): Uint8Array {
+  const digest = createHash('sha256').update(KEY_ID_DOMAIN).update(publicKey).digest();
+  return Uint8Array.from(digest.subarray(0, KEY_ID_BYTES));
+}
+
+/** Newest first, each key once. */
+function checkKeys(keys: readonly EncryptionKey[]): void {
+  if (keys.length === 0) throw invalid('keys', 'is empty');
+  checkCount('keys', keys, MAX_ENCRYPTION_KEYS);
+  for (const [index, key] of keys.entries()) {
+    if (key.publicKey.length !== X25519_PUBLIC_KEY_BYTES)
+      throw invalid('keys', 'holds something else than X25519 keys');
+    if (!isUint(key.createdAt, MAX_UNIX_S)) throw invalid('keys', 'holds a time that is none');
+    const earlier = keys.slice(0, index);
+    if (earlier.some((other) => other.createdAt < key.createdAt)) throw invalid('keys', 'is not newest first');
+    if (earlier.some((other) => equalBytes(other.keyId, key.keyId))) throw invalid('keys', 'holds a key twice');
+  }
+}
+
+/** @throws SvcError `too_large`, `invalid_request` */
+export function encodeEncryptionKeysPayload(keys: readonly Omit<EncryptionKey, 'keyId'>[]): Uint8Array {
+  checkKeys(keys.map(withId));
+  return encodeCbor({ k: keys.map((key) => [key.publicKey, key.createdAt]) });
+}
+
+function withId(key: Omit<EncryptionKey, 'keyId'>): EncryptionKey {
+  return { keyId: encryptionKeyId(key.publicKey), publicKey: key.publicKey, createdAt: key.createdAt };
+}
+
+function readKey(value: unknown): EncryptionKey | null {
+  if (!Array.isArray(value) || value.length !== 2) return null;
+  const [publicKey, createdAt]: unknown[] = value;
+  return isBytes(publicKey, X25519_PUBLIC_KEY_BYTES) && isUint(createdAt) ? withId({ publicKey, createdAt }) : null;
+}
+
+/** Null where the bytes are no such payload. */
+export function decodeEncryptionKeysPayload(bytes: Uint8Array): readonly EncryptionKey[] | null {
+  let decoded: unknown;
+  try {
+    decoded = decodeCbor(bytes, MAX_DATAGRAM_RECORD_BYTES);
+  } catch (error) {
+    if (error instanceof RangeError) return null;
+    throw error;
+  }
+  const list = asMap(decoded, [], 'any')?.['k'];
+  if (!Array.isArray(list) || list.length > MAX_ENCRYPTION_KEYS) return null;
+  const keys = list.map(readKey);
+  return keys.every((key) => key !== null) ? checked(keys, checkKeys) : null;
+}

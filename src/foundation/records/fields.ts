@@ -1,0 +1,90 @@
+/** The rules for texts and lists in payloads: strangers write them, people and assistants read them. */
+import { SvcError } from '../errors.ts';
+
+/** Most entries of a list of labels. */
+export const MAX_LABELS = 16;
+/** Longest label (protocol, tag, modality), bytes of UTF-8. */
+export const MAX_LABEL_BYTES = 64;
+/** Longest display name, bytes of UTF-8. */
+export const MAX_NAME_BYTES = 64;
+/** Longest brief, bytes of UTF-8. */
+export const MAX_BRIEF_BYTES = 256;
+
+/** Control characters, line breaks, the byte order mark, and what turns the direction of the text around it. */
+const FORBIDDEN = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]/u;
+
+/** The error of a member that breaks a rule of its payload. */
+export function invalid(field: string, why: string): SvcError {
+  return new SvcError('invalid_request', { message: `"${field}" ${why}.`, details: { field } });
+}
+
+function tooLarge(field: string, size: number, limit: number, unit: string): SvcError {
+  return new SvcError('too_large', {
+    message: `"${field}" has ${size} ${unit}; the limit is ${limit}.`,
+    details: { field, limit, size },
+  });
+}
+
+/** @throws SvcError `too_large`, `invalid_request` */
+export function checkText(field: string, text: string, maxBytes: number): void {
+  const size = Buffer.byteLength(text, 'utf8');
+  if (size > maxBytes) throw tooLarge(field, size, maxBytes, 'bytes');
+  if (!text.isWellFormed() || FORBIDDEN.test(text)) throw invalid(field, 'holds a control character or a line break');
+}
+
+/** @throws SvcError `too_large`, `invalid_request` */
+export function checkCount(field: string, items: readonly unknown[], max: number): void {
+  if (items.length > max) throw tooLarge(field, items.length, max, 'entries');
+}
+
+/** Short words, none empty. @throws SvcError `too_large`, `invalid_request` */
+export function checkLabels(field: string, labels: readonly string[], maxItems: number = MAX_LABELS): void {
+  checkCount(field, labels, maxItems);
+  for (const label of labels) {
+    if (label === '') throw invalid(field, 'holds an empty entry');
+    checkText(field, label, MAX_LABEL_BYTES);
+  }
+}
+
+/** The JSON text of a free-form object; empty where there is none. @throws SvcError `invalid_request` */
+export function checkMeta(meta: string): void {
+  if (parseMeta(meta) === null || !meta.isWellFormed()) throw invalid('meta', 'is not a JSON object');
+}
+
+/** The object that a `meta` text says: empty for an empty text, null where it is no JSON object. */
+export function parseMeta(meta: string): Readonly<Record<string, unknown>> | null {
+  if (meta === '') return {};
+  try {
+    const value: unknown = JSON.parse(meta);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : null;
+  } catch {
+    return null;
+  }
+}
+
+/** A text member that may be left out where it is empty; null where it is something else. */
+export function readText(value: unknown): string | null {
+  return value === undefined ? '' : typeof value === 'string' ? value : null;
+}
+
+/** A list of texts that may be left out where it is empty; null where it is something else. */
+export function readTexts(value: unknown): readonly string[] | null {
+  if (value === undefined) return [];
+  return Array.isArray(value) && value.every((item) => typeof item === 'string') ? value : null;
+}
+
+/** What a member is on the wire: nothing where it is empty, so that it costs no bytes. */
+export function orNothing<T extends string | readonly unknown[]>(value: T): T | undefined {
+  return value.length === 0 ? undefined : value;
+}
+
+/** A decoded payload that passes its check; null where it does not. */
+export function checked<T>(payload: T, check: (payload: T) => void): T | null {
+  try {
+    check(payload);
+    return payload;
+  } catch (error) {
+    if (error instanceof SvcError) return null;
+    throw error;
+  }
+}

@@ -1,0 +1,199 @@
+/**
+ * The payloads of endpoint and service records, in deterministic CBOR. Encoders refuse what breaks
+ * a rule; decoders return null for it. Members that a decoder does not know are passed over, so that
+ * a later version can add some: the signature covers the bytes, whatever they say.
+ */
+import { parseAddress } from '../address.ts';
+import { asMap, type CborValue, decodeCbor, encodeCbor, isBytes, isUint } from '../cbor.ts';
+import { PUBLIC_KEY_BYTES } from '../identity/keys.ts';
+import {
+  checkCount,
+  checked,
+  checkLabels,
+  checkMeta,
+  checkText,
+  invalid,
+  MAX_BRIEF_BYTES,
+  MAX_NAME_BYTES,
+  orNothing,
+  readText,
+  readTexts,
+} from './fields.ts';
+import { isCustomType, MAX_DATAGRAM_RECORD_BYTES, RECORD } from './types.ts';
+
+/** A helper node: it carries signalling and sealed datagrams for nodes that strangers cannot reach. */
+export interface HelperNode {
+  readonly nodeKey: Uint8Array;
+  /** `host:port` of its QUIC endpoint. */
+  readonly address: string;
+}
+
+/** Payload of an endpoint record: where an agent is now. */
+export interface EndpointsPayload {
+  /** `quic://host:port`, best first; at most 8. */
+  readonly endpoints: readonly string[];
+  /** 0 unknown, 1 public or full cone, 2 restricted, 3 port-restricted, 4 symmetric. */
+  readonly natType: number;
+  /** The Ed25519 key of the node that hosts the agent. */
+  readonly nodeKey: Uint8Array;
+  /** Best first; at most 4. */
+  readonly helpers: readonly HelperNode[];
+  /** The custom record types that this agent publishes. */
+  readonly customTypes: readonly number[];
+  /** The local service that the agent is bound to, as its owner wrote it; absent where none is. */
+  readonly service?: string;
+}
+
+/** Payload of a service record: what an agent offers under one service name. */
+export interface ServicePayload {
+  readonly service: string;
+  readonly name: string;
+  readonly protocols: readonly string[];
+  readonly tags: readonly string[];
+  readonly brief: string;
+  /** JSON text of the free-form `meta` object; empty where there is none. */
+  readonly meta: string;
+}
+
+/** Most endpoints of an agent. */
+export const MAX_ENDPOINTS = 8;
+/** Most helper nodes of an agent. */
+export const MAX_HELPERS = 4;
+/** Longest text of a bound service in an endpoint record, bytes. */
+export const MAX_BOUND_SERVICE_BYTES = 128;
+/** The last NAT type: symmetric. */
+const MAX_NAT_TYPE = 4;
+const CUSTOM_TYPES: number = RECORD.customLast - RECORD.customFirst + 1;
+const ENDPOINT_SCHEME = 'quic://';
+const SERVICE_NAME = /^[a-z0-9]+(?:[._-][a-z0-9]+)*$/;
+/** Longest service name, characters. */
+const MAX_SERVICE_NAME = 128;
+
+/** True for a well-formed service name such as `lang.translate`. */
+export function isServiceName(name: string): boolean {
+  return name.length <= MAX_SERVICE_NAME && SERVICE_NAME.test(name);
+}
+
+function isDialable(text: string): boolean {
+  const address = parseAddress(text);
+  return address !== null && address.host !== '' && address.port > 0;
+}
+
+function decodeMap(bytes: Uint8Array): Readonly<Record<string, unknown>> | null {
+  try {
+    return asMap(decodeCbor(bytes, MAX_DATAGRAM_RECORD_BYTES), [], 'any');
+  } catch (error) {
+    if (error instanceof RangeError) return null;
+    throw error;
+  }
+}
+
+function checkEndpoints(p: EndpointsPayload): void {
+  checkCount('endpoints', p.endpoints, MAX_ENDPOINTS);
+  checkCount('helpers', p.helpers, MAX_HELPERS);
+  checkCount('custom types', p.customTypes, CUSTOM_TYPES);
+  if (!p.endpoints.every((e) => e.startsWith(ENDPOINT_SCHEME) && isDialable(e.slice(ENDPOINT_SCHEME.length))))
+    throw invalid('endpoints', 'holds something else than quic://host:port');
+  if (!isUint(p.natType, MAX_NAT_TYPE)) throw invalid('nat_type', 'is not 0 to 4');
+  if (p.nodeKey.length !== PUBLIC_KEY_BYTES) throw invalid('node key', 'is not an Ed25519 key');
+  if (!p.helpers.every((h) => h.nodeKey.length === PUBLIC_KEY_BYTES && isDialable(h.address)))
+    throw invalid('helpers', 'holds something else than a key and host:port');
+  if (!p.customTypes.every(isCustomType)) throw invalid('custom types', 'holds another type');
+  checkText('service', p.service ?? '', MAX_BOUND_SERVICE_BYTES);
+}
+
+/** @throws SvcError `too_large`, `invalid_request` */
+export function encodeEndpointsPayload(p: EndpointsPayload): Uint8Array {
+  checkEndpoints(p);
+  const helpers: CborValue[] = p.helpers.map((h) => [h.nodeKey, h.address]);
+  return encodeCbor({
+    e: orNothing(p.endpoints),
+    n: p.natType,
+    k: p.nodeKey,
+    h: orNothing(helpers),
+    c: orNothing(p.customTypes),
+    s: orNothing(p.service ?? ''),
+  });
+}
+
+function readHelper(value: unknown): HelperNode | null {
+  if (!Array.isArray(value) || value.length !== 2) return null;
+  const [nodeKey, address]: unknown[] = value;
+  return isBytes(nodeKey) && typeof address === 'string' ? { nodeKey, address } : null;
+}
+
+function isNumbers(value: unknown): value is readonly number[] {
+  return Array.isArray(value) && value.every((item) => typeof item === 'number');
+}
+
+/** Null where the bytes are no such payload. */
+export function decodeEndpointsPayload(bytes: Uint8Array): EndpointsPayload | null {
+  const map = decodeMap(bytes);
+  const endpoints = readTexts(map?.['e']);
+  const helpers = map?.['h'] ?? [];
+  const customTypes = map?.['c'] ?? [];
+  const { n: natType, k: nodeKey } = map ?? {};
+  if (endpoints === null || !Array.isArray(helpers) || !isNumbers(customTypes)) return null;
+  if (!isUint(natType) || !isBytes(nodeKey)) return null;
+  const read = helpers.map(readHelper);
+  if (!read.every((helper) => helper !== null)) return null;
+  const service = readText(map?.['s']);
+  if (service === null) return null;
+  const bound = service === '' ? {} : { service };
+  return checked({ endpoints, natType, nodeKey, helpers: read, customTypes, ...bound }, checkEndpoints);
+}
+
+/**
+ * The payload with as many of its endpoints and helpers as fit, the best ones first: what a record
+ * that the daemon makes by itself says must never be too long to be published.
+ * @param maxBytes see `payloadBudget`
+ */
+export function fitEndpointsPayload(p: EndpointsPayload, maxBytes: number): EndpointsPayload {
+  let fitting: EndpointsPayload = {
+    ...p,
+    endpoints: p.endpoints.slice(0, MAX_ENDPOINTS),
+    helpers: p.helpers.slice(0, MAX_HELPERS),
+  };
+  while (encodeEndpointsPayload(fitting).length > maxBytes) {
+    const { endpoints, helpers } = fitting;
+    if (endpoints.length === 0 && helpers.length === 0) break;
+    fitting =
+      helpers.length >= endpoints.length
+        ? { ...fitting, helpers: helpers.slice(0, -1) }
+        : { ...fitting, endpoints: endpoints.slice(0, -1) };
+  }
+  return fitting;
+}
+
+function checkService(p: ServicePayload): void {
+  if (!isServiceName(p.service)) throw invalid('service', 'is not a service name');
+  checkText('name', p.name, MAX_NAME_BYTES);
+  checkText('brief', p.brief, MAX_BRIEF_BYTES);
+  checkLabels('protocols', p.protocols);
+  checkLabels('tags', p.tags);
+  checkMeta(p.meta);
+}
+
+/** @throws SvcError `too_large`, `invalid_request` */
+export function encodeServicePayload(p: ServicePayload): Uint8Array {
+  checkService(p);
+  return encodeCbor({
+    s: p.service,
+    n: orNothing(p.name),
+    p: orNothing(p.protocols),
+    t: orNothing(p.tags),
+    b: orNothing(p.brief),
+    m: orNothing(p.meta),
+  });
+}
+
+/** Null where the bytes are no such payload. */
+export function decodeServicePayload(bytes: Uint8Array): ServicePayload | null {
+  const map = decodeMap(bytes);
+  const service = map?.['s'];
+  const [name, brief, meta] = [readText(map?.['n']), readText(map?.['b']), readText(map?.['m'])];
+  const [protocols, tags] = [readTexts(map?.['p']), readTexts(map?.['t'])];
+  if (typeof service !== 'string' || name === null || brief === null || meta === null) return null;
+  if (protocols === null || tags === null) return null;
+  return checked({ service, name, protocols, tags, brief, meta }, checkService);
+}

@@ -1,0 +1,97 @@
+/** The profile card: custom record 0x02, what an agent says of itself. All members may be left out. */
+import { asMap, decodeCbor, encodeCbor } from '../cbor.ts';
+import {
+  checkCount,
+  checked,
+  checkLabels,
+  checkMeta,
+  checkText,
+  MAX_BRIEF_BYTES,
+  MAX_NAME_BYTES,
+  orNothing,
+  readText,
+  readTexts,
+} from './fields.ts';
+import { MAX_CUSTOM_PAYLOAD_BYTES } from './types.ts';
+
+export interface ProfilePayload {
+  readonly name: string;
+  readonly brief: string;
+  readonly protocols: readonly string[];
+  /** At most 3. */
+  readonly skills: readonly string[];
+  readonly modalities: readonly string[];
+  /** Hash of a fuller card elsewhere, in whatever form its format uses. */
+  readonly cardHash: string;
+  /** JSON text of the free-form `meta` object; empty where there is none. */
+  readonly meta: string;
+}
+
+/** Most skills of a card. */
+export const MAX_SKILLS = 3;
+/** Longest skill, bytes of UTF-8. */
+export const MAX_SKILL_BYTES = 128;
+/** Longest card hash, bytes of UTF-8. */
+export const MAX_CARD_HASH_BYTES = 128;
+
+/** A card that says nothing. */
+export const EMPTY_PROFILE: ProfilePayload = {
+  name: '',
+  brief: '',
+  protocols: [],
+  skills: [],
+  modalities: [],
+  cardHash: '',
+  meta: '',
+};
+
+function checkProfile(p: ProfilePayload): void {
+  checkText('name', p.name, MAX_NAME_BYTES);
+  checkText('brief', p.brief, MAX_BRIEF_BYTES);
+  checkLabels('protocols', p.protocols);
+  checkCount('skills', p.skills, MAX_SKILLS);
+  for (const skill of p.skills) checkText('skills', skill, MAX_SKILL_BYTES);
+  checkLabels('modalities', p.modalities);
+  checkText('card_hash', p.cardHash, MAX_CARD_HASH_BYTES);
+  checkMeta(p.meta);
+}
+
+/**
+ * The card in deterministic CBOR. Whether the whole fits its 4 KiB shows when the record is signed.
+ * @throws SvcError `too_large`, `invalid_request`
+ */
+export function encodeProfilePayload(p: ProfilePayload): Uint8Array {
+  checkProfile(p);
+  return encodeCbor({
+    n: orNothing(p.name),
+    b: orNothing(p.brief),
+    p: orNothing(p.protocols),
+    s: orNothing(p.skills),
+    o: orNothing(p.modalities),
+    h: orNothing(p.cardHash),
+    m: orNothing(p.meta),
+  });
+}
+
+/** Null where the bytes are no profile card: custom records hold what applications like. */
+export function decodeProfilePayload(bytes: Uint8Array): ProfilePayload | null {
+  let decoded: unknown;
+  try {
+    decoded = decodeCbor(bytes, MAX_CUSTOM_PAYLOAD_BYTES);
+  } catch (error) {
+    if (error instanceof RangeError) return null;
+    throw error;
+  }
+  const map = asMap(decoded, [], 'any');
+  if (map === null) return null;
+  const [name, brief, cardHash, meta] = [
+    readText(map['n']),
+    readText(map['b']),
+    readText(map['h']),
+    readText(map['m']),
+  ];
+  const [protocols, skills, modalities] = [readTexts(map['p']), readTexts(map['s']), readTexts(map['o'])];
+  if (name === null || brief === null || cardHash === null || meta === null) return null;
+  if (protocols === null || skills === null || modalities === null) return null;
+  return checked({ name, brief, protocols, skills, modalities, cardHash, meta }, checkProfile);
+}

@@ -1,0 +1,204 @@
+/**
+ * The signed record: the one container for everything that is published. Pure: bytes in, bytes
+ * out, time is an argument. Format: docs/protocol.md, "Signed records".
+ */
+import { equalBytes } from '../bytes.ts';
+import { asMap, decodeCbor, encodeCbor, isBytes, isUint } from '../cbor.ts';
+import { SvcError } from '../errors.ts';
+import { type Aid, aidFromBytes, aidToBytes } from '../identity/aid.ts';
+import {
+  type Delegation,
+  decodeDelegation,
+  encodeDelegation,
+  verifyDelegationSignature,
+} from '../identity/delegation.ts';
+import { CLOCK_SKEW_S, checkWindow, MAX_UNIX_S } from '../identity/grant.ts';
+import { type KeyPair, SIGNATURE_BYTES, verifySignature } from '../identity/keys.ts';
+import {
+  isRecordType,
+  MAX_RECORD_BYTES,
+  maxPayloadBytes,
+  maxRecordBytes,
+  maxTtlSeconds,
+  type RecordType,
+} from './types.ts';
+
+export { MAX_RECORD_BYTES };
+
+const VERSION = 1;
+const DOMAIN = new TextEncoder().encode('svcd/record/v1\0');
+/** How much the length of a payload may add to its header, bytes. */
+const PAYLOAD_HEADER_GROWTH_BYTES = 2;
+
+export interface SignedRecord {
+  readonly aid: Aid;
+  readonly type: RecordType;
+  /** Grows with every record of this AID and type. */
+  readonly seq: number;
+  /** When it was signed, Unix seconds. */
+  readonly timestamp: number;
+  /** Seconds that it lives from `timestamp`. */
+  readonly ttl: number;
+  readonly payload: Uint8Array;
+  readonly delegation: Delegation;
+  readonly signature: Uint8Array;
+  /** The record's only encoding, signature included. */
+  readonly encoded: Uint8Array;
+}
+
+export type RecordContent = Pick<SignedRecord, 'aid' | 'type' | 'seq' | 'timestamp' | 'ttl' | 'payload' | 'delegation'>;
+
+function bad(reason: string): SvcError {
+  return new SvcError('bad_record', { message: `The signed record does not verify: ${reason}.`, details: { reason } });
+}
+
+/** The wire form without its signature: one letter a key, for datagrams are small. */
+function bodyOf(content: RecordContent): { readonly [key: string]: Uint8Array | number } {
+  return {
+    v: VERSION,
+    a: aidToBytes(content.aid),
+    y: content.type,
+    s: content.seq,
+    t: content.timestamp,
+    l: content.ttl,
+    p: content.payload,
+    d: encodeDelegation(content.delegation),
+  };
+}
+
+/** What the operational key signs. */
+export function recordSigningInput(content: RecordContent): Uint8Array {
+  return Buffer.concat([DOMAIN, encodeCbor(bodyOf(content))]);
+}
+
+/**
+ * Signs a record with the operational key of its delegation.
+ * @throws SvcError `too_large` where the payload or the whole is over its type's limit
+ */
+export function signRecord(content: RecordContent, operational: Pick<KeyPair, 'sign'>): SignedRecord {
+  const { aid, type, seq, timestamp, ttl, payload, delegation } = content;
+  const maxPayload = maxPayloadBytes(type);
+  if (payload.length > maxPayload)
+    throw new SvcError('too_large', {
+      message: `The payload has ${payload.length} bytes; a record of this type takes ${maxPayload}.`,
+      details: { limit: maxPayload, size: payload.length },
+    });
+  const signature = operational.sign(recordSigningInput(content));
+  const encoded = encodeCbor({ ...bodyOf(content), g: signature });
+  const maxRecord = maxRecordBytes(type);
+  if (encoded.length > maxRecord)
+    throw new SvcError('too_large', {
+      message: `The signed record has ${encoded.length} bytes; one of this type takes ${maxRecord}. Shorten its texts and lists.`,
+      details: { limit: maxRecord, size: encoded.length },
+    });
+  return Object.freeze({ aid, type, seq, timestamp, ttl, payload, delegation, signature, encoded });
+}
+
+/** How many bytes of payload fit a record of a type that is signed under a delegation. */
+export function payloadBudget(type: RecordType, delegation: Delegation): number {
+  const widest: RecordContent = {
+    aid: delegation.agent,
+    type,
+    seq: Number.MAX_SAFE_INTEGER,
+    timestamp: MAX_UNIX_S,
+    ttl: maxTtlSeconds(type),
+    payload: new Uint8Array(),
+    delegation,
+  };
+  const empty = encodeCbor({ ...bodyOf(widest), g: new Uint8Array(SIGNATURE_BYTES) });
+  return Math.min(maxPayloadBytes(type), maxRecordBytes(type) - empty.length - PAYLOAD_HEADER_GROWTH_BYTES);
+}
+
+/**
+ * Reads a record. It is well-formed then, not yet verified.
+ * @throws SvcError `bad_record`, `bad_delegation`
+ */
+export function decodeRecord(encoded: Uint8Array): SignedRecord {
+  let decoded: unknown;
+  try {
+    decoded = decodeCbor(encoded, MAX_RECORD_BYTES);
+  } catch (error) {
+    throw new SvcError('bad_record', { message: 'The signed record is malformed.', cause: error });
+  }
+  const map = asMap(decoded, ['v', 'a', 'y', 's', 't', 'l', 'p', 'd', 'g']);
+  if (map === null || map['v'] !== VERSION) throw bad('unknown format');
+  const { a: agent, y: type, s: seq, t: timestamp, l: ttl, p: payload, d: proof, g: signature } = map;
+  if (!isUint(type) || !isRecordType(type)) throw bad('unknown type');
+  if (!isUint(seq) || !isUint(timestamp, MAX_UNIX_S) || !isUint(ttl)) throw bad('malformed field');
+  if (!isBytes(agent) || !isBytes(payload) || !isBytes(proof) || !isBytes(signature, SIGNATURE_BYTES))
+    throw bad('malformed field');
+  const delegation = decodeDelegation(proof);
+  if (!equalBytes(aidToBytes(delegation.agent), agent)) throw bad("the delegation is another agent's");
+  return Object.freeze({
+    aid: aidFromBytes(agent),
+    type,
+    seq,
+    timestamp,
+    ttl,
+    payload,
+    delegation,
+    signature,
+    encoded: Uint8Array.from(encoded),
+  });
+}
+
+/**
+ * Checks everything about a record but its signatures, at a time: sizes, life, window, and that its
+ * members are what its encoding says.
+ * @param now Unix seconds
+ * @throws SvcError `bad_record` or `bad_delegation` with the reason
+ */
+export function checkRecord(record: SignedRecord, now: number): void {
+  const { type, payload, encoded, ttl, timestamp, delegation } = record;
+  if (payload.length > maxPayloadBytes(type) || encoded.length > maxRecordBytes(type))
+    throw bad('it is too large for its type');
+  if (ttl === 0 || ttl > maxTtlSeconds(type)) throw bad('its life is out of range');
+  if (timestamp > now + CLOCK_SKEW_S) throw bad('it is from the future');
+  if (timestamp + ttl < now) throw bad('it has expired');
+  if (delegation.agent !== record.aid) throw bad("the delegation is another agent's");
+  checkWindow(delegation, now);
+  if (!equalBytes(encodeCbor({ ...bodyOf(record), g: record.signature }), encoded))
+    throw bad('its members are not what its bytes say');
+}
+
+/**
+ * Verifies a record at a time: sizes, window, delegation, signature. Where many are verified, a
+ * `RecordVerifier` does it faster.
+ * @param now Unix seconds
+ * @throws SvcError `bad_record` or `bad_delegation` with the reason
+ */
+export function verifyRecord(record: SignedRecord, now: number): void {
+  checkRecord(record, now);
+  verifyDelegationSignature(record.delegation);
+  if (!verifySignature(record.delegation.operationalKey, recordSigningInput(record), record.signature))
+    throw badRecordSignature();
+}
+
+/** The error of a record that another key signed than the one that its delegation names. */
+export function badRecordSignature(): SvcError {
+  return bad("the signature is not the operational key's");
+}
+
+/**
+ * Which of two records of one AID and type counts: the later delegation, then the higher seq, then
+ * the later timestamp; equal ones are told apart by their bytes, so that all nodes agree.
+ * @returns above 0 where `a` is the newer, below 0 where `b` is, 0 where they are the same
+ */
+export function compareFreshness(a: SignedRecord, b: SignedRecord): number {
+  return (
+    a.delegation.issuedAt - b.delegation.issuedAt ||
+    a.seq - b.seq ||
+    a.timestamp - b.timestamp ||
+    Buffer.compare(a.encoded, b.encoded)
+  );
+}
+
+/** Unix seconds at which a record ends. */
+export function expiresAt(record: Pick<SignedRecord, 'timestamp' | 'ttl'>): number {
+  return record.timestamp + record.ttl;
+}
+
+/** True where both are the same bytes. */
+export function sameRecord(a: SignedRecord, b: SignedRecord): boolean {
+  return equalBytes(a.encoded, b.encoded);
+}

@@ -1,0 +1,84 @@
+/** Verifies signed records and remembers which signatures were good: the same record comes from many nodes. */
+import { createHash } from 'node:crypto';
+import { SvcError } from '../errors.ts';
+import type { DelegationVerifier } from '../identity/delegation-verifier.ts';
+import { verifySignature, verifySignatureAsync } from '../identity/keys.ts';
+import { LruCache } from '../lru-cache.ts';
+import { badRecordSignature, checkRecord, recordSigningInput, type SignedRecord } from './record.ts';
+
+/** Good records that are remembered; one takes about 150 bytes. */
+const MAX_REMEMBERED = 20_000;
+
+interface RecordVerifierOptions {
+  /** At least 1. */
+  readonly maxEntries?: number;
+}
+
+interface RecordVerifierDependencies {
+  readonly delegations: DelegationVerifier;
+}
+
+export class RecordVerifier {
+  readonly #delegations: DelegationVerifier;
+  /** Only good signatures are kept: a stranger's bad ones cannot push them out. */
+  readonly #good: LruCache<string, true>;
+
+  constructor(options: RecordVerifierOptions, dependencies: RecordVerifierDependencies) {
+    this.#good = new LruCache({ maxEntries: options.maxEntries ?? MAX_REMEMBERED });
+    this.#delegations = dependencies.delegations;
+  }
+
+  /**
+   * As `verifyRecord`. Sizes and windows are looked at every time.
+   * @param now Unix seconds
+   * @throws SvcError `bad_record` or `bad_delegation` with the reason
+   */
+  verify(record: SignedRecord, now: number): void {
+    checkRecord(record, now);
+    this.#delegations.verify(record.delegation, now);
+    const key = keyOf(record);
+    if (this.#good.get(key) === true) return;
+    if (!verifySignature(record.delegation.operationalKey, recordSigningInput(record), record.signature))
+      throw badRecordSignature();
+    this.#good.set(key, true);
+  }
+
+  /**
+   * As `verify`, with the work on other threads.
+   * @param now Unix seconds
+   * @throws SvcError `bad_record` or `bad_delegation` with the reason
+   */
+  async verifyAsync(record: SignedRecord, now: number): Promise<void> {
+    checkRecord(record, now);
+    await this.#delegations.verifyAsync(record.delegation, now);
+    const key = keyOf(record);
+    if (this.#good.get(key) === true) return;
+    if (!(await verifySignatureAsync(record.delegation.operationalKey, recordSigningInput(record), record.signature)))
+      throw badRecordSignature();
+    this.#good.set(key, true);
+  }
+
+  /**
+   * Verifies many records side by side on other threads.
+   * @param now Unix seconds
+   * @returns for each record, in their order, null where it is good and otherwise why it is not
+   */
+  verifyAll(records: readonly SignedRecord[], now: number): Promise<readonly (SvcError | null)[]> {
+    return Promise.all(
+      records.map(async (record) => {
+        try {
+          await this.verifyAsync(record, now);
+          return null;
+        } catch (error) {
+          if (error instanceof SvcError) return error;
+          throw error;
+        }
+      }),
+    );
+  }
+}
+
+/** `checkRecord` has seen that the members are what these bytes say. */
+function keyOf(record: SignedRecord): string {
+  return createHash('sha256').update(record.encoded).digest('base64');
+}

@@ -1,0 +1,123 @@
+/** Access lists on disk: one row for each subject that changed anything, one for each entry. */
+import type { Aid } from '../identity/aid.ts';
+import type { Row, Store } from './store.ts';
+
+export type AccessPolicy = 'public' | 'deny';
+export type AccessListName = 'allow' | 'deny';
+
+interface EntryBase {
+  readonly id: string;
+  /** Milliseconds since the Unix epoch. */
+  readonly createdAt: number;
+}
+
+export interface AidEntry extends EntryBase {
+  readonly aid: Aid;
+  readonly label: string | null;
+  /** Milliseconds since the Unix epoch; null means never. */
+  readonly expiresAt: number | null;
+}
+
+export interface SecretEntry extends EntryBase {
+  /** scrypt of the secret with the subject's salt. */
+  readonly secretHash: Uint8Array;
+  readonly label: string | null;
+  readonly expiresAt: number | null;
+}
+
+export interface StoredAccess {
+  readonly policy: AccessPolicy;
+  readonly salt: Uint8Array;
+  readonly allow: readonly (AidEntry | SecretEntry)[];
+  readonly deny: readonly AidEntry[];
+}
+
+/** Entries in the order in which they were made. */
+const ORDER = 'ORDER BY created_at, id';
+
+function entryOf(row: Row): AidEntry | SecretEntry {
+  const { id, aid, secret_hash: secretHash, label, created_at: createdAt, expires_at: expiresAt } = row;
+  const common = {
+    id: String(id),
+    label: label === null ? null : String(label),
+    createdAt: Number(createdAt),
+    expiresAt: expiresAt === null ? null : Number(expiresAt),
+  };
+  return secretHash instanceof Uint8Array ? { ...common, secretHash } : { ...common, aid: String(aid) as Aid };
+}
+
+function isAidEntry(entry: AidEntry | SecretEntry): entry is AidEntry {
+  return 'aid' in entry;
+}
+
+export class AccessRepository {
+  readonly #store: Store;
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  /** What a subject has set; null where it never changed anything. */
+  load(subject: string): StoredAccess | null {
+    const row = this.#store.one('SELECT policy, salt FROM access_subjects WHERE subject = ?', subject);
+    if (row === undefined || !(row['salt'] instanceof Uint8Array)) return null;
+    return {
+      policy: row['policy'] === 'deny' ? 'deny' : 'public',
+      salt: row['salt'],
+      allow: this.#entries(subject, 'allow'),
+      deny: this.#entries(subject, 'deny').filter(isAidEntry),
+    };
+  }
+
+  #entries(subject: string, list: AccessListName): (AidEntry | SecretEntry)[] {
+    return this.#store
+      .all(`SELECT * FROM access_entries WHERE subject = ? AND list = ? ${ORDER}`, subject, list)
+      .map(entryOf);
+  }
+
+  /** Makes the row of a subject where there is none yet; an existing one stays as it is. Returns the salt that counts. */
+  create(subject: string, policy: AccessPolicy, salt: Uint8Array): Uint8Array {
+    const row = this.#store.one('SELECT salt FROM access_subjects WHERE subject = ?', subject);
+    if (row?.['salt'] instanceof Uint8Array) return row['salt'];
+    this.#store.run('INSERT INTO access_subjects (subject, policy, salt) VALUES (?, ?, ?)', subject, policy, salt);
+    return salt;
+  }
+
+  setPolicy(subject: string, policy: AccessPolicy): void {
+    this.#store.run('UPDATE access_subjects SET policy = ? WHERE subject = ?', policy, subject);
+  }
+
+  /**
+   * Adds an entry. Where there is one of the same AID or secret it keeps its id and takes the new label and expiry.
+   * Returns the entry as it now stands.
+   */
+  put<E extends AidEntry | SecretEntry>(subject: string, list: AccessListName, entry: E): E {
+    const row = this.#store.one(
+      `INSERT INTO access_entries (id, subject, list, aid, secret_hash, label, created_at, expires_at)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+       ON CONFLICT DO UPDATE SET label = excluded.label, expires_at = excluded.expires_at
+       RETURNING id, created_at`,
+      entry.id,
+      subject,
+      list,
+      'aid' in entry ? entry.aid : null,
+      'secretHash' in entry ? entry.secretHash : null,
+      entry.label,
+      entry.createdAt,
+      entry.expiresAt,
+    );
+    return row === undefined ? entry : { ...entry, id: String(row['id']), createdAt: Number(row['created_at']) };
+  }
+
+  /** True where there was such an entry. */
+  remove(subject: string, list: AccessListName, id: string): boolean {
+    return (
+      this.#store.run('DELETE FROM access_entries WHERE subject = ? AND list = ? AND id = ?', subject, list, id) > 0
+    );
+  }
+
+  /** Forgets everything about a subject. */
+  removeSubject(subject: string): void {
+    this.#store.run('DELETE FROM access_subjects WHERE subject = ?', subject);
+  }
+}

@@ -1,0 +1,132 @@
+/** The table of local agents. Times are Unix milliseconds. */
+import type { Aid } from '../identity/aid.ts';
+import { type Delegation, encodeDelegation } from '../identity/delegation.ts';
+import type { Row, Store } from './store.ts';
+
+export interface AgentRow {
+  /** Grows with every registration: the order of lists, and their cursor. */
+  readonly id: number;
+  readonly aid: Aid;
+  /** Name of the operational key in the key store. */
+  readonly keyName: string;
+  /** Ed25519 public key, as in the delegation. */
+  readonly operationalKey: Uint8Array;
+  /** The encoded proof: lists need not decode it. */
+  readonly delegation: Uint8Array;
+  /** Unix seconds of the delegation. */
+  readonly issuedAt: number;
+  /** Unix seconds of the delegation; 0 means never. */
+  readonly expiresAt: number;
+  /** `host:port` or a URL of the bound service; empty where none is bound. */
+  readonly serviceTcp: string;
+  readonly registeredAt: number;
+  readonly heartbeatAt: number;
+}
+
+export interface NewAgent {
+  readonly keyName: string;
+  readonly delegation: Delegation;
+  readonly serviceTcp: string;
+  readonly registeredAt: number;
+}
+
+const COLUMNS =
+  'id, aid, key_name, operational_key, delegation, issued_at, expires_at, service_tcp, registered_at, heartbeat_at';
+
+function blob(value: Row[string] | undefined): Uint8Array {
+  if (value instanceof Uint8Array) return value;
+  throw new TypeError('a BLOB column holds something else');
+}
+
+function agentOf(row: Row): AgentRow {
+  return {
+    id: Number(row['id']),
+    aid: String(row['aid']) as Aid,
+    keyName: String(row['key_name']),
+    operationalKey: blob(row['operational_key']),
+    delegation: blob(row['delegation']),
+    issuedAt: Number(row['issued_at']),
+    expiresAt: Number(row['expires_at']),
+    serviceTcp: String(row['service_tcp']),
+    registeredAt: Number(row['registered_at']),
+    heartbeatAt: Number(row['heartbeat_at']),
+  };
+}
+
+export class AgentStore {
+  readonly #store: Store;
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  transaction<T>(work: () => T): T {
+    return this.#store.transaction(work);
+  }
+
+  get(aid: Aid): AgentRow | null {
+    const row = this.#store.one(`SELECT ${COLUMNS} FROM agents WHERE aid = ?`, aid);
+    return row === undefined ? null : agentOf(row);
+  }
+
+  /** At most `limit` agents with an id above `afterId`, in the order of their registration. */
+  page(afterId: number, limit: number): AgentRow[] {
+    return this.#store
+      .all(`SELECT ${COLUMNS} FROM agents WHERE id > ? ORDER BY id LIMIT ?`, afterId, limit)
+      .map(agentOf);
+  }
+
+  count(): number {
+    return Number(this.#store.one('SELECT count(*) AS n FROM agents')?.['n']);
+  }
+
+  /** Adds an agent, which counts as its first heartbeat, or gives a known one another key, delegation and service. */
+  put(agent: NewAgent): void {
+    const { delegation } = agent;
+    this.#store.run(
+      `INSERT INTO agents
+         (aid, key_name, operational_key, delegation, issued_at, expires_at, service_tcp, registered_at, heartbeat_at)
+       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8)
+       ON CONFLICT (aid) DO UPDATE SET
+         key_name = excluded.key_name, operational_key = excluded.operational_key,
+         delegation = excluded.delegation, issued_at = excluded.issued_at, expires_at = excluded.expires_at,
+         service_tcp = excluded.service_tcp`,
+      delegation.agent,
+      agent.keyName,
+      delegation.operationalKey,
+      encodeDelegation(delegation),
+      delegation.issuedAt,
+      delegation.expiresAt,
+      agent.serviceTcp,
+      agent.registeredAt,
+    );
+  }
+
+  setService(aid: Aid, serviceTcp: string): void {
+    this.#store.run('UPDATE agents SET service_tcp = ? WHERE aid = ?', serviceTcp, aid);
+  }
+
+  /** Keeps the times of heartbeats, all or none. */
+  setHeartbeats(heartbeats: readonly (readonly [Aid, number])[]): void {
+    this.#store.transaction(() => {
+      for (const [aid, at] of heartbeats) this.#store.run('UPDATE agents SET heartbeat_at = ? WHERE aid = ?', at, aid);
+    });
+  }
+
+  /** True where there was such an agent. What other tables hold of it goes with it. */
+  delete(aid: Aid): boolean {
+    return this.#store.run('DELETE FROM agents WHERE aid = ?', aid) > 0;
+  }
+
+  /** Names of the keys in use. */
+  keyNames(): Set<string> {
+    return new Set(this.#store.all('SELECT key_name FROM agents').map((row) => String(row['key_name'])));
+  }
+
+  /** The distinct services that agents are bound to. */
+  boundServices(): string[] {
+    return this.#store
+      .all("SELECT DISTINCT service_tcp FROM agents WHERE service_tcp <> ''")
+      .map((row) => String(row['service_tcp']));
+  }
+}

@@ -1,0 +1,126 @@
+/** The audit trail of remote administration on disk, each kind of entry in a room of its own. */
+import type { Aid } from '../identity/aid.ts';
+import type { Row, Store } from './store.ts';
+
+export type AuditKind = 'read' | 'write' | 'refused';
+
+/** Entries that are kept of each kind; the oldest go first. */
+const MAX_READS = 3_000;
+const MAX_WRITES = 6_000;
+const MAX_REFUSALS = 1_000;
+/** Room of each kind. */
+const ROOM: Readonly<Record<AuditKind, number>> = { read: MAX_READS, write: MAX_WRITES, refused: MAX_REFUSALS };
+
+/** Who came. */
+export interface AuditCaller {
+  readonly caller: Aid;
+  /** Key of the caller's node in hex; null on this very daemon. */
+  readonly nodeKey: string | null;
+  readonly address: string | null;
+}
+
+export interface AuditEntry extends AuditCaller {
+  readonly id: number;
+  readonly kind: AuditKind;
+  /** Milliseconds since the Unix epoch. */
+  readonly at: number;
+  readonly method: string | null;
+  readonly path: string | null;
+  /** Names of the tools that the request called, never what they were given. */
+  readonly tools: readonly string[];
+  /** Null while the request runs, and where it was never answered. */
+  readonly status: number | null;
+  /** Why the caller was refused; null for the other kinds. */
+  readonly reason: string | null;
+}
+
+/** Stands between the path and each tool in the column of the path: no path of HTTP has a blank in it. */
+const TOOL_SEPARATOR = ' ';
+
+function text(value: Row[string] | undefined): string | null {
+  return value === null || value === undefined ? null : String(value);
+}
+
+function entryOf(row: Row): AuditEntry {
+  const kind = text(row['kind']);
+  const [path = null, ...tools] = text(row['path'])?.split(TOOL_SEPARATOR) ?? [];
+  return {
+    id: Number(row['id']),
+    kind: kind === 'read' || kind === 'write' ? kind : 'refused',
+    at: Number(row['at']),
+    caller: String(row['caller']) as Aid,
+    nodeKey: text(row['node_key']),
+    address: text(row['address']),
+    method: text(row['method']),
+    path,
+    tools,
+    status: row['status'] === null ? null : Number(row['status']),
+    reason: text(row['reason']),
+  };
+}
+
+export class AuditStore {
+  readonly #store: Store;
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  /** Adds an entry and forgets the oldest of its kind where there are too many. Returns its id. */
+  add(entry: Omit<AuditEntry, 'id'>): number {
+    const { kind, at, caller, nodeKey, address, method, path, tools, status, reason } = entry;
+    return this.#store.transaction(() => {
+      const row = this.#store.one(
+        `INSERT INTO admin_audit (kind, at, caller, node_key, address, method, path, status, reason)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
+        kind,
+        at,
+        caller,
+        nodeKey,
+        address,
+        method,
+        path === null ? null : [path, ...tools].join(TOOL_SEPARATOR),
+        status,
+        reason,
+      );
+      this.#store.run(
+        `DELETE FROM admin_audit WHERE kind = ?1 AND id <=
+           (SELECT id FROM admin_audit WHERE kind = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)`,
+        kind,
+        ROOM[kind],
+      );
+      return Number(row?.['id']);
+    });
+  }
+
+  /** Adds the name of a tool that a request calls. */
+  addTool(id: number, name: string): void {
+    this.#store.run('UPDATE admin_audit SET path = path || ? WHERE id = ?', TOOL_SEPARATOR + name, id);
+  }
+
+  /** Says how a request was answered. */
+  setStatus(id: number, status: number): void {
+    this.#store.run('UPDATE admin_audit SET status = ? WHERE id = ?', status, id);
+  }
+
+  /** The newest request that was let in. */
+  lastRequest(): AuditEntry | null {
+    return this.#first("SELECT * FROM admin_audit WHERE kind IN ('read', 'write') ORDER BY id DESC LIMIT 1");
+  }
+
+  lastRefusal(): AuditEntry | null {
+    return this.#first("SELECT * FROM admin_audit WHERE kind = 'refused' ORDER BY id DESC LIMIT 1");
+  }
+
+  /** Entries from the newest on; `before` goes on behind the entry of that id. */
+  page(limit: number, before: number = Number.MAX_SAFE_INTEGER): AuditEntry[] {
+    return this.#store
+      .all('SELECT * FROM admin_audit WHERE id < ? ORDER BY id DESC LIMIT ?', before, limit)
+      .map(entryOf);
+  }
+
+  #first(sql: string): AuditEntry | null {
+    const row = this.#store.one(sql);
+    return row === undefined ? null : entryOf(row);
+  }
+}

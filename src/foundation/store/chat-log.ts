@@ -1,0 +1,267 @@
+/** The logs of conversations, and the queues of what has not arrived yet. Times are Unix milliseconds. */
+import type { PairRow, ReadState } from './chat.ts';
+import type { Row, Store } from './store.ts';
+
+/** What became of an entry. */
+export type EntryStatus = 'received' | 'queued' | 'sent' | 'dropped';
+const STATUS: readonly EntryStatus[] = ['received', 'queued', 'sent', 'dropped'];
+const QUEUED = STATUS.indexOf('queued');
+const SENT = STATUS.indexOf('sent');
+const DROPPED = STATUS.indexOf('dropped');
+
+/** A file that an entry names: an object of its sender's. */
+export interface ChatFile {
+  /** SHA-256 in lower-case hex. */
+  readonly objectId: string;
+  readonly name: string;
+  /** Bytes. */
+  readonly size: number;
+}
+
+/** What an entry says: a text, a file, or a file with a text. */
+export interface ChatContent {
+  /** The same on both sides; 16 bytes. */
+  readonly id: Uint8Array;
+  readonly at: number;
+  readonly text: string | null;
+  readonly file: ChatFile | null;
+}
+
+export interface ChatEntry extends ChatContent {
+  /** The order in this log; it grows without end and has no holes. */
+  readonly seq: number;
+  readonly incoming: boolean;
+  readonly status: EntryStatus;
+}
+
+/** What keeping an entry costs beside its texts, bytes. */
+const ROW_OVERHEAD_BYTES = 128;
+const COLUMNS = 'seq, id, incoming, status, at, text, object_id, name, size';
+
+function entryOf(row: Row): ChatEntry {
+  const { seq, id, incoming, status, at, text, object_id, name, size } = row;
+  if (!(id instanceof Uint8Array)) throw new TypeError('a BLOB column holds something else');
+  return {
+    seq: Number(seq),
+    id,
+    incoming: incoming === 1,
+    status: STATUS[Number(status)] ?? 'dropped',
+    at: Number(at),
+    text: text === null ? null : String(text),
+    file: object_id === null ? null : { objectId: String(object_id), name: String(name ?? ''), size: Number(size) },
+  };
+}
+
+/** Bytes that an entry takes of a queue or of a log. */
+export function entryBytes({ text, file }: ChatContent): number {
+  return ROW_OVERHEAD_BYTES + Buffer.byteLength(text ?? '') + Buffer.byteLength(file?.name ?? '');
+}
+
+export class ChatLog {
+  readonly #store: Store;
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  /** Adds an entry that is to be sent; returns its place in the log. The pair exists. In a transaction. */
+  queue(pair: number, content: ChatContent): number {
+    const bytes = entryBytes(content);
+    const row = this.#store.one(
+      `UPDATE chat_pairs SET last_seq = last_seq + 1, last_at = ?, queued = queued + 1, queued_bytes = queued_bytes + ?
+       WHERE id = ? RETURNING last_seq`,
+      content.at,
+      bytes,
+      pair,
+    );
+    const seq = Number(row?.['last_seq']);
+    this.#insert(pair, seq, content, QUEUED, bytes);
+    return seq;
+  }
+
+  /**
+   * Adds entries that came from the peer, those that are there already left out; `received` is how
+   * much of the peer's stream is here then. Returns the places of the new ones. In a transaction.
+   */
+  receive(pair: PairRow, contents: readonly ChatContent[], received: number, now: number): number[] {
+    let { lastSeq, unreadBytes } = pair;
+    const added: number[] = [];
+    for (const content of contents) {
+      const bytes = entryBytes(content);
+      if (!this.#insert(pair.id, lastSeq + 1, content, null, bytes)) continue;
+      lastSeq++;
+      unreadBytes += bytes;
+      added.push(lastSeq);
+    }
+    this.#store.run(
+      'UPDATE chat_pairs SET last_seq = ?, last_at = ?, received = ?, unread = unread + ?, unread_bytes = ? WHERE id = ?',
+      lastSeq,
+      added.length > 0 ? now : pair.lastAt,
+      received,
+      added.length,
+      unreadBytes,
+      pair.id,
+    );
+    return added;
+  }
+
+  /** The newest entries, the newest first. */
+  newest(pair: number, limit: number): ChatEntry[] {
+    return this.#store
+      .all(`SELECT ${COLUMNS} FROM chat_entries WHERE pair = ? ORDER BY seq DESC LIMIT ?`, pair, limit)
+      .map(entryOf);
+  }
+
+  /** Fills the empty log of a conversation that moved here, with its marks. In a transaction. */
+  restore(pair: number, entries: readonly ChatEntry[], { lastSeq, lastAt }: Pick<PairRow, 'lastSeq' | 'lastAt'>): void {
+    for (const entry of entries)
+      this.#insert(pair, entry.seq, entry, entry.incoming ? null : STATUS.indexOf(entry.status), entryBytes(entry));
+    this.#store.run(
+      `UPDATE chat_pairs SET last_seq = ?, last_at = ?, (unread, unread_bytes) =
+         (SELECT count(*), coalesce(sum(bytes), 0) FROM chat_entries WHERE pair = chat_pairs.id AND incoming = 1)
+       WHERE id = ?`,
+      lastSeq,
+      lastAt,
+      pair,
+    );
+    this.#recountQueue(pair);
+  }
+
+  #recountQueue(pair: number): void {
+    this.#store.run(
+      `UPDATE chat_pairs SET (queued, queued_bytes) =
+         (SELECT count(*), coalesce(sum(bytes), 0) FROM chat_entries WHERE pair = chat_pairs.id AND status = 1)
+       WHERE id = ?`,
+      pair,
+    );
+  }
+
+  /** False where an entry of this id is in the log. `status` null: it came from the peer. */
+  #insert(pair: number, seq: number, content: ChatContent, status: number | null, bytes: number): boolean {
+    const { id, at, text, file } = content;
+    const changes = this.#store.run(
+      `INSERT INTO chat_entries (pair, seq, id, incoming, status, at, text, object_id, name, size, bytes)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (pair, id) DO NOTHING`,
+      pair,
+      seq,
+      id,
+      status === null ? 1 : 0,
+      status ?? 0,
+      at,
+      text,
+      file?.objectId ?? null,
+      file?.name ?? null,
+      file?.size ?? null,
+      bytes,
+    );
+    return changes > 0;
+  }
+
+  /** Entries that have not arrived yet, behind a place in the log, of `maxBytes` together but at least one. */
+  queued(pair: number, afterSeq: number, limit: number, maxBytes: number): ChatEntry[] {
+    const rows = this.#store.all(
+      `SELECT ${COLUMNS}, bytes FROM chat_entries WHERE pair = ? AND status = 1 AND seq > ? ORDER BY seq LIMIT ?`,
+      pair,
+      afterSeq,
+      limit,
+    );
+    return within(rows, maxBytes).map(entryOf);
+  }
+
+  /**
+   * Marks the first `count` entries of the queue as arrived: the peer has `acked` of the stream.
+   * Returns the place of the last of them; 0 where there was none. In a transaction.
+   */
+  markSent(pair: PairRow, count: number, acked: number): number {
+    const rows = this.#store.all(
+      'SELECT seq, bytes FROM chat_entries WHERE pair = ? AND status = 1 ORDER BY seq LIMIT ?',
+      pair.id,
+      count,
+    );
+    const last = Number(rows.at(-1)?.['seq'] ?? 0);
+    const bytes = rows.reduce((sum, row) => sum + Number(row['bytes']), 0);
+    this.#store.run(
+      'UPDATE chat_entries SET status = ? WHERE pair = ? AND status = 1 AND seq <= ?',
+      SENT,
+      pair.id,
+      last,
+    );
+    this.#store.run(
+      'UPDATE chat_pairs SET acked = ?, queued = ?, queued_bytes = ? WHERE id = ?',
+      acked,
+      pair.queued - rows.length,
+      pair.queuedBytes - bytes,
+      pair.id,
+    );
+    return last;
+  }
+
+  /** Puts the last `count` entries that had arrived back into the queue: the peer has them no more. In a transaction. */
+  requeue(pair: number, count: number): void {
+    this.#store.run(
+      `UPDATE chat_entries SET status = ?1 WHERE pair = ?2 AND seq IN
+         (SELECT seq FROM chat_entries WHERE pair = ?2 AND status = ?3 ORDER BY seq DESC LIMIT ?4)`,
+      QUEUED,
+      pair,
+      SENT,
+      count,
+    );
+    this.#recountQueue(pair);
+  }
+
+  /** What has not arrived never will: the relationship is over. In a transaction. */
+  drop(pair: number): void {
+    this.#store.run('UPDATE chat_entries SET status = ? WHERE pair = ? AND status = 1', DROPPED, pair);
+    this.#store.run('UPDATE chat_pairs SET queued = 0, queued_bytes = 0 WHERE id = ?', pair);
+  }
+
+  /** Entries behind a place in the log, of `maxBytes` together but at least one. */
+  page(pair: number, afterSeq: number, limit: number, maxBytes: number): { entries: ChatEntry[]; more: boolean } {
+    const sizes = this.#store.all(
+      'SELECT bytes FROM chat_entries WHERE pair = ? AND seq > ? ORDER BY seq LIMIT ?',
+      pair,
+      afterSeq,
+      limit + 1,
+    );
+    const shown = within(sizes.slice(0, limit), maxBytes).length;
+    const rows = this.#store.all(
+      `SELECT ${COLUMNS} FROM chat_entries WHERE pair = ? AND seq > ? ORDER BY seq LIMIT ?`,
+      pair,
+      afterSeq,
+      shown,
+    );
+    return { entries: rows.map(entryOf), more: sizes.length > shown };
+  }
+
+  entry(pair: number, seq: number): ChatEntry | null {
+    const row = this.#store.one(`SELECT ${COLUMNS} FROM chat_entries WHERE pair = ? AND seq = ?`, pair, seq);
+    return row === undefined ? null : entryOf(row);
+  }
+
+  /** Moves the reader's mark forward, never back; what is behind it counts as read. */
+  markRead(pair: number, upTo: number): ReadState {
+    return this.#store.transaction(() => {
+      const row = this.#store.one(
+        `UPDATE chat_pairs SET read_cursor = max(read_cursor, min(?1, last_seq)), (unread, unread_bytes) =
+           (SELECT chat_pairs.unread - count(*), chat_pairs.unread_bytes - coalesce(sum(bytes), 0) FROM chat_entries
+            WHERE pair = chat_pairs.id AND incoming = 1 AND seq > chat_pairs.read_cursor AND seq <= ?1)
+         WHERE id = ?2 RETURNING read_cursor, unread`,
+        upTo,
+        pair,
+      );
+      return { readCursor: Number(row?.['read_cursor'] ?? 0), unread: Number(row?.['unread'] ?? 0) };
+    });
+  }
+}
+
+/** The first rows that fit together; at least one where there is one. */
+function within(rows: readonly Row[], maxBytes: number): Row[] {
+  let bytes = 0;
+  const fitting: Row[] = [];
+  for (const row of rows) {
+    bytes += Number(row['bytes']);
+    if (bytes > maxBytes && fitting.length > 0) break;
+    fitting.push(row);
+  }
+  return fitting;
+}

@@ -1,0 +1,152 @@
+/** The event log on disk: one sequence for all agents, a bounded number of events for each. */
+import type { Aid } from '../identity/aid.ts';
+import type { Row, SqlValue, Store } from './store.ts';
+
+/** Events that are kept of each agent; the oldest go first. */
+export const MAX_EVENTS_PER_AGENT = 10_000;
+
+export interface StoredEvent {
+  readonly seq: number;
+  readonly aid: Aid;
+  readonly type: string;
+  /** Milliseconds since the Unix epoch. */
+  readonly at: number;
+  /** JSON. */
+  readonly data: string;
+}
+
+/** What is there of a stream: of one agent, or of all. */
+export interface EventBounds {
+  /** The oldest event that is kept; 0 where none is. */
+  readonly oldestSeq: number;
+  /** The newest event there ever was; 0 where there was none. */
+  readonly lastSeq: number;
+  /** The newest event that was forgotten; 0 where none was. A cursor before it has missed something. */
+  readonly prunedSeq: number;
+}
+
+/** Which events are meant; left out: all. */
+export interface EventFilter {
+  readonly aid?: Aid | undefined;
+  readonly types?: readonly string[] | undefined;
+}
+
+function eventOf(row: Row): StoredEvent {
+  return {
+    seq: Number(row['seq']),
+    aid: String(row['aid']) as Aid,
+    type: String(row['type']),
+    at: Number(row['at']),
+    data: String(row['data']),
+  };
+}
+
+export class EventStore {
+  readonly #store: Store;
+  readonly #maxPerAgent: number;
+
+  /** @param maxPerAgent events that are kept of each agent */
+  constructor(store: Store, maxPerAgent: number = MAX_EVENTS_PER_AGENT) {
+    this.#store = store;
+    this.#maxPerAgent = maxPerAgent;
+  }
+
+  /** Adds an event and forgets the agent's oldest where there are too many. Returns its number. */
+  append(aid: Aid, type: string, at: number, data: string): number {
+    return this.#store.transaction(() => {
+      const seq = this.#number(
+        'INSERT INTO events (aid, type, at, data) VALUES (?, ?, ?, ?) RETURNING seq AS n',
+        ...[aid, type, at, data],
+      );
+      const count = this.#number(
+        `INSERT INTO event_streams (aid, count, pruned_seq) VALUES (?, 1, 0)
+         ON CONFLICT (aid) DO UPDATE SET count = count + 1 RETURNING count AS n`,
+        aid,
+      );
+      if (count > this.#maxPerAgent) this.#forgetOldest(aid, count - this.#maxPerAgent);
+      return seq;
+    });
+  }
+
+  /** The newest number that was given; 0 for none. */
+  lastSeq(): number {
+    return this.#number("SELECT seq AS n FROM sqlite_sequence WHERE name = 'events'");
+  }
+
+  /** Events behind `seq`, in order. */
+  after(seq: number, limit: number, { aid, types }: EventFilter = {}): StoredEvent[] {
+    const conditions = ['seq > ?'];
+    const values: SqlValue[] = [seq];
+    if (aid !== undefined) {
+      conditions.push('aid = ?');
+      values.push(aid);
+    }
+    if (types !== undefined) {
+      conditions.push('type IN (SELECT value FROM json_each(?))');
+      values.push(JSON.stringify(types));
+    }
+    const sql = `SELECT * FROM events WHERE ${conditions.join(' AND ')} ORDER BY seq LIMIT ?`;
+    return this.#store.all(sql, ...values, limit).map(eventOf);
+  }
+
+  bounds(aid?: Aid): EventBounds {
+    if (aid === undefined) {
+      return {
+        oldestSeq: this.#number('SELECT min(seq) AS n FROM events'),
+        lastSeq: this.lastSeq(),
+        prunedSeq: this.#number('SELECT max(pruned_seq) AS n FROM event_streams'),
+      };
+    }
+    const prunedSeq = this.#number('SELECT pruned_seq AS n FROM event_streams WHERE aid = ?', aid);
+    const newest = this.#number('SELECT max(seq) AS n FROM events WHERE aid = ?', aid);
+    return {
+      oldestSeq: this.#number('SELECT min(seq) AS n FROM events WHERE aid = ?', aid),
+      lastSeq: Math.max(newest, prunedSeq),
+      prunedSeq,
+    };
+  }
+
+  /**
+   * Forgets events from before `at` (Unix milliseconds), the oldest first and no more than `limit`.
+   * @returns how many were forgotten
+   */
+  forgetBefore(at: number, limit: number): number {
+    return this.#store.transaction(() => {
+      const oldest = this.#store.all('SELECT aid, at FROM events ORDER BY seq LIMIT ?', limit);
+      // Numbers follow time but for a corrected clock: what stands behind a newer one waits for it.
+      const young = oldest.findIndex((row) => Number(row['at']) >= at);
+      const expired = young < 0 ? oldest : oldest.slice(0, young);
+      const counts = new Map<Aid, number>();
+      for (const row of expired) {
+        const aid = String(row['aid']) as Aid;
+        counts.set(aid, (counts.get(aid) ?? 0) + 1);
+      }
+      for (const [aid, count] of counts) this.#forgetOldest(aid, count);
+      return expired.length;
+    });
+  }
+
+  /** Forgets all events of an agent. */
+  forget(aid: Aid): void {
+    this.#store.transaction(() => {
+      const { lastSeq } = this.bounds(aid);
+      this.#store.run('DELETE FROM events WHERE aid = ?', aid);
+      this.#store.run('UPDATE event_streams SET count = 0, pruned_seq = ? WHERE aid = ?', lastSeq, aid);
+    });
+  }
+
+  #forgetOldest(aid: Aid, count: number): void {
+    const last = this.#number(
+      'SELECT seq AS n FROM events WHERE aid = ? ORDER BY seq LIMIT 1 OFFSET ?',
+      aid,
+      count - 1,
+    );
+    const removed = this.#store.run('DELETE FROM events WHERE aid = ? AND seq <= ?', aid, last);
+    this.#store.run('UPDATE event_streams SET count = count - ?, pruned_seq = ? WHERE aid = ?', removed, last, aid);
+  }
+
+  /** Column `n` of the first row; 0 where there is none. */
+  #number(sql: string, ...values: SqlValue[]): number {
+    return Number(this.#store.one(sql, ...values)?.['n'] ?? 0);
+  }
+}

@@ -1,0 +1,26 @@
+import type { Migration } from '../store.ts';
+
+/** What was asked over remote administration, and who was not let in. */
+export const auditMigration: Migration = {
+  version: 6,
+  name: 'audit',
+  sql: `
+    CREATE TABLE admin_audit (
+      id       INTEGER PRIMARY KEY AUTOINCREMENT,
+      -- Each kind has a room of its own: neither refused strangers nor harmless reads push out the writes.
+      kind     TEXT NOT NULL CHECK (kind IN ('read', 'write', 'refused')),
+      -- Milliseconds since the Unix epoch.
+      at       INTEGER NOT NULL,
+      caller   TEXT NOT NULL,
+      node_key TEXT,
+      address  TEXT,
+      method   TEXT,
+      path     TEXT,
+      status   INTEGER,
+      reason   TEXT,
+      CHECK ((kind = 'refused') = (reason IS NOT NULL))
+    ) STRICT;
+
+    CREATE INDEX admin_audit_kind ON admin_audit (kind, id);
+  `,
+};

@@ -1,0 +1,31 @@
+/** The schema of the node's database, in order. */
+import type { Migration } from '../store.ts';
+import { agentsMigration } from './001-agents.ts';
+import { directoryMigration } from './002-directory.ts';
+import { accessMigration } from './003-access.ts';
+import { metaMigration } from './004-meta.ts';
+import { tunnelsMigration } from './005-tunnels.ts';
+import { auditMigration } from './006-audit.ts';
+import { notesMigration } from './007-notes.ts';
+import { eventsMigration } from './008-events.ts';
+import { delegationsMigration } from './009-delegations.ts';
+import { objectsMigration } from './010-objects.ts';
+import { chatMigration } from './011-chat.ts';
+import { roomsMigration } from './012-rooms.ts';
+import { roomCountersMigration } from './013-room-counters.ts';
+
+export const MIGRATIONS: readonly Migration[] = [
+  agentsMigration,
+  directoryMigration,
+  accessMigration,
+  metaMigration,
+  tunnelsMigration,
+  auditMigration,
+  notesMigration,
+  eventsMigration,
+  delegationsMigration,
+  objectsMigration,
+  chatMigration,
+  roomsMigration,
+  roomCountersMigration,
+];

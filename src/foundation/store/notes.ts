@@ -1,0 +1,235 @@
+/** The tables of the mailboxes. Times are Unix milliseconds. */
+import type { Aid } from '../identity/aid.ts';
+import type { Row, Store } from './store.ts';
+
+/** A note as it is kept for a local agent. */
+export interface NewNote {
+  readonly aid: Aid;
+  /** 32 bytes. */
+  readonly messageId: Uint8Array;
+  readonly sender: Aid;
+  readonly msgType: number;
+  readonly body: Uint8Array;
+  readonly sentAt: number;
+  readonly receivedAt: number;
+  /** The digest of its record, and the token that removes the copies of it. */
+  readonly digest: Uint8Array;
+  readonly token: Uint8Array;
+}
+
+export interface StoredNote extends Omit<NewNote, 'aid' | 'receivedAt'> {
+  /** Grows with every note: the order of lists, and their cursor. */
+  readonly id: number;
+}
+
+/** How much waits in a mailbox. */
+export interface MailboxLoad {
+  readonly count: number;
+  readonly bytes: number;
+}
+
+/** What keeping a note costs beside its body, bytes. */
+const ROW_OVERHEAD_BYTES = 256;
+const COLUMNS = 'id, message_id, sender, msg_type, body, sent_at, digest, token';
+
+function blob(value: Row[string] | undefined): Uint8Array {
+  if (value instanceof Uint8Array) return value;
+  throw new TypeError('a BLOB column holds something else');
+}
+
+function noteOf(row: Row): StoredNote {
+  return {
+    id: Number(row['id']),
+    messageId: blob(row['message_id']),
+    sender: String(row['sender']) as Aid,
+    msgType: Number(row['msg_type']),
+    body: blob(row['body']),
+    sentAt: Number(row['sent_at']),
+    digest: blob(row['digest']),
+    token: blob(row['token']),
+  };
+}
+
+/** Bytes that a note takes of a mailbox. */
+export function noteSize(body: Uint8Array): number {
+  return body.length + ROW_OVERHEAD_BYTES;
+}
+
+export class NoteStore {
+  readonly #store: Store;
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  transaction<T>(work: () => T): T {
+    return this.#store.transaction(work);
+  }
+
+  /** Keeps a note; false, and nothing kept, where its message id was seen before or its agent is not here. */
+  add(note: NewNote, seenUntil: number): boolean {
+    return this.#store.transaction(() => {
+      const fresh = this.#store.run(
+        `INSERT INTO notes_seen (aid, message_id, until) SELECT aid, ?2, ?3 FROM agents WHERE aid = ?1
+         ON CONFLICT DO NOTHING`,
+        note.aid,
+        note.messageId,
+        seenUntil,
+      );
+      if (fresh === 0) return false;
+      this.#store.run(
+        `INSERT INTO notes (aid, message_id, sender, msg_type, body, sent_at, received_at, digest, token, size)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+        note.aid,
+        note.messageId,
+        note.sender,
+        note.msgType,
+        note.body,
+        note.sentAt,
+        note.receivedAt,
+        note.digest,
+        note.token,
+        noteSize(note.body),
+      );
+      return true;
+    });
+  }
+
+  seen(aid: Aid, messageId: Uint8Array): boolean {
+    return this.#store.one('SELECT 1 FROM notes_seen WHERE aid = ? AND message_id = ?', aid, messageId) !== undefined;
+  }
+
+  /** True while a note is kept, taken or not. */
+  isKept(aid: Aid, messageId: Uint8Array): boolean {
+    return this.#store.one('SELECT 1 FROM notes WHERE aid = ? AND message_id = ?', aid, messageId) !== undefined;
+  }
+
+  /** What waits for an agent: of everybody, or of one sender. */
+  load(aid: Aid, sender?: Aid): MailboxLoad {
+    const row = this.#store.one(
+      `SELECT count(*) AS n, coalesce(sum(size), 0) AS bytes FROM notes
+       WHERE aid = ?1 AND taken_at IS NULL AND (?2 IS NULL OR sender = ?2)`,
+      aid,
+      sender ?? null,
+    );
+    return { count: Number(row?.['n'] ?? 0), bytes: Number(row?.['bytes'] ?? 0) };
+  }
+
+  /** Notes that wait for an agent with an id above `afterId`, oldest first, of `maxBytes` together but at least one. */
+  page(aid: Aid, afterId: number, limit: number, maxBytes: number): { notes: StoredNote[]; more: boolean } {
+    const sizes = this.#store.all(
+      'SELECT id, size FROM notes WHERE aid = ? AND taken_at IS NULL AND id > ? ORDER BY id LIMIT ?',
+      aid,
+      afterId,
+      limit + 1,
+    );
+    let bytes = 0;
+    let shown = 0;
+    for (const row of sizes.slice(0, limit)) {
+      bytes += Number(row['size']);
+      if (bytes > maxBytes && shown > 0) break;
+      shown++;
+    }
+    const rows = this.#store.all(
+      `SELECT ${COLUMNS} FROM notes WHERE aid = ? AND taken_at IS NULL AND id > ? ORDER BY id LIMIT ?`,
+      aid,
+      afterId,
+      shown,
+    );
+    return { notes: rows.map(noteOf), more: sizes.length > shown };
+  }
+
+  /** Every note of an agent, oldest first: those that were handed out too, while it is not known whether they arrived. */
+  all(aid: Aid): NewNote[] {
+    return this.#store
+      .all(`SELECT ${COLUMNS}, received_at FROM notes WHERE aid = ? ORDER BY id`, aid)
+      .map((row) => ({ ...noteOf(row), aid, receivedAt: Number(row['received_at']) }));
+  }
+
+  /** Message ids that are not shown again and until when, those that are remembered for longest first. */
+  seenOf(aid: Aid, limit: number): { messageId: Uint8Array; until: number }[] {
+    return this.#store
+      .all('SELECT message_id, until FROM notes_seen WHERE aid = ? ORDER BY until DESC LIMIT ?', aid, limit)
+      .map((row) => ({ messageId: blob(row['message_id']), until: Number(row['until']) }));
+  }
+
+  /** Remembers a message id, so that its note is not shown. */
+  markSeen(aid: Aid, messageId: Uint8Array, until: number): void {
+    this.#store.run(
+      'INSERT INTO notes_seen (aid, message_id, until) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
+      aid,
+      messageId,
+      until,
+    );
+  }
+
+  /** Marks the oldest waiting notes as handed out, and returns them, in one step. */
+  take(aid: Aid, limit: number, maxBytes: number, now: number): { notes: StoredNote[]; more: boolean } {
+    return this.#store.transaction(() => {
+      const page = this.page(aid, 0, limit, maxBytes);
+      for (const { id } of page.notes) this.#store.run('UPDATE notes SET taken_at = ? WHERE id = ?', now, id);
+      return page;
+    });
+  }
+
+  /** Deletes notes that were handed out. */
+  discard(ids: readonly number[]): void {
+    this.#store.transaction(() => {
+      for (const id of ids) this.#store.run('DELETE FROM notes WHERE id = ? AND taken_at IS NOT NULL', id);
+    });
+  }
+
+  /** Gives notes back that were handed out and did not arrive. */
+  giveBack(ids: readonly number[]): void {
+    this.#store.transaction(() => {
+      for (const id of ids) this.#store.run('UPDATE notes SET taken_at = NULL WHERE id = ?', id);
+    });
+  }
+
+  /** After a start: nobody waits for an answer any more. Returns how many notes are back. */
+  giveAllBack(): number {
+    return this.#store.run('UPDATE notes SET taken_at = NULL WHERE taken_at IS NOT NULL');
+  }
+
+  /** How many notes wait, of those agents that have some. */
+  waiting(): Map<Aid, number> {
+    const rows = this.#store.all('SELECT aid, count(*) AS n FROM notes WHERE taken_at IS NULL GROUP BY aid');
+    return new Map(rows.map((row) => [String(row['aid']) as Aid, Number(row['n'])]));
+  }
+
+  /** Forgets message ids whose time is over; true where more may be left. */
+  purgeSeen(now: number, limit: number): boolean {
+    const gone = this.#store.run(
+      `DELETE FROM notes_seen WHERE (aid, message_id) IN
+         (SELECT aid, message_id FROM notes_seen WHERE until < ? LIMIT ?)`,
+      now,
+      limit,
+    );
+    return gone === limit;
+  }
+
+  /** The attempt that is under way for a content: the one kept since `since`, or the given one. */
+  attempt(aid: Aid, fingerprint: Uint8Array, fresh: { nonce: Uint8Array; sentAt: number }, since: number) {
+    return this.#store.transaction(() => {
+      this.#store.run('DELETE FROM notes_unsent WHERE sent_at < ?', since);
+      this.#store.run(
+        'INSERT INTO notes_unsent (aid, fingerprint, nonce, sent_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING',
+        aid,
+        fingerprint,
+        fresh.nonce,
+        fresh.sentAt,
+      );
+      const row = this.#store.one(
+        'SELECT nonce, sent_at FROM notes_unsent WHERE aid = ? AND fingerprint = ?',
+        aid,
+        fingerprint,
+      );
+      return { nonce: blob(row?.['nonce']), sentAt: Number(row?.['sent_at']) };
+    });
+  }
+
+  /** Somebody keeps the note: the same content sent again is another note. */
+  settleAttempt(aid: Aid, fingerprint: Uint8Array): void {
+    this.#store.run('DELETE FROM notes_unsent WHERE aid = ? AND fingerprint = ?', aid, fingerprint);
+  }
+}

@@ -1,0 +1,155 @@
+/** Which agent here has which objects, and which other agents were seen to hold one. */
+import type { Aid } from '../identity/aid.ts';
+import type { Row, Store } from './store.ts';
+
+/** Holders that are remembered, all objects together; those not seen for longest go first. */
+const MAX_HOLDERS = 20_000;
+/** How often it is looked whether there are more: a look walks all of them. */
+const NOTES_PER_SWEEP = 256;
+/** Holders of one object. */
+const MAX_HOLDERS_PER_OBJECT = 16;
+
+export interface ObjectRow {
+  readonly aid: Aid;
+  /** SHA-256 of the bytes, lower-case hex. */
+  readonly objectId: string;
+  readonly name: string;
+  readonly size: number;
+  /** Milliseconds since the Unix epoch. */
+  readonly createdAt: number;
+  /** Below files_root; null where the bytes are stored under their id. */
+  readonly path: string | null;
+  /** What the file looked like when its bytes were hashed. */
+  readonly fingerprint: string;
+  /** When that was, milliseconds since the Unix epoch. */
+  readonly hashedAt: number;
+}
+
+export interface ObjectUsage {
+  readonly count: number;
+  /** Of the objects whose bytes are stored here; files registered in place take no room of ours. */
+  readonly bytes: number;
+}
+
+function objectOf(row: Row): ObjectRow {
+  return {
+    aid: String(row['aid']) as Aid,
+    objectId: String(row['object_id']),
+    name: String(row['name']),
+    size: Number(row['size']),
+    createdAt: Number(row['created_at']),
+    path: row['path'] === null ? null : String(row['path']),
+    fingerprint: String(row['fingerprint']),
+    hashedAt: Number(row['hashed_at']),
+  };
+}
+
+export class ObjectRepository {
+  readonly #store: Store;
+  #noted = 0;
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  get(aid: Aid, objectId: string): ObjectRow | null {
+    const row = this.#store.one('SELECT * FROM objects WHERE aid = ? AND object_id = ?', aid, objectId);
+    return row === undefined ? null : objectOf(row);
+  }
+
+  /** Adds an object of an agent, or replaces what was known of it; the day it came stays. */
+  put({ aid, objectId, name, size, createdAt, path, fingerprint, hashedAt }: ObjectRow): void {
+    this.#store.transaction(() => {
+      this.#store.run(
+        `INSERT INTO objects (aid, object_id, name, size, created_at, path, fingerprint, hashed_at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+         ON CONFLICT (aid, object_id) DO UPDATE SET
+           name = excluded.name, path = excluded.path, fingerprint = excluded.fingerprint, hashed_at = excluded.hashed_at`,
+        ...[aid, objectId, name, size, createdAt, path, fingerprint, hashedAt],
+      );
+      // The stored bytes are one file for all agents.
+      if (path === null) this.setFingerprint({ objectId, path }, fingerprint, hashedAt);
+    });
+  }
+
+  /** Notes that a file was hashed again and is what it was. */
+  setFingerprint(object: Pick<ObjectRow, 'objectId' | 'path'>, fingerprint: string, hashedAt: number): void {
+    this.#store.run(
+      'UPDATE objects SET fingerprint = ?, hashed_at = ? WHERE object_id = ? AND path IS ?',
+      ...[fingerprint, hashedAt, object.objectId, object.path],
+    );
+  }
+
+  /** Forgets an object of an agent; false where it had none such. */
+  delete(aid: Aid, objectId: string): boolean {
+    return this.#store.run('DELETE FROM objects WHERE aid = ? AND object_id = ?', aid, objectId) > 0;
+  }
+
+  /** True where some agent has this object with its bytes stored under their id. */
+  isStored(objectId: string): boolean {
+    return (
+      this.#store.one('SELECT 1 FROM objects WHERE object_id = ? AND path IS NULL LIMIT 1', objectId) !== undefined
+    );
+  }
+
+  /** Objects of an agent by id; `after` goes on behind one. */
+  list(aid: Aid, limit: number, after = ''): ObjectRow[] {
+    return this.#store
+      .all('SELECT * FROM objects WHERE aid = ? AND object_id > ? ORDER BY object_id LIMIT ?', aid, after, limit)
+      .map(objectOf);
+  }
+
+  usage(aid: Aid): ObjectUsage {
+    const row = this.#store.one(
+      'SELECT count(*) AS count, sum(CASE WHEN path IS NULL THEN size ELSE 0 END) AS bytes FROM objects WHERE aid = ?',
+      aid,
+    );
+    return { count: Number(row?.['count'] ?? 0), bytes: Number(row?.['bytes'] ?? 0) };
+  }
+
+  /** Agents here that have an object. */
+  agentsWith(objectId: string, limit: number): Aid[] {
+    return this.#store
+      .all('SELECT aid FROM objects WHERE object_id = ? ORDER BY aid LIMIT ?', objectId, limit)
+      .map((row) => String(row['aid']) as Aid);
+  }
+
+  /**
+   * Notes that an agent holds an object, or says so.
+   * @param at Unix milliseconds
+   */
+  noteHolder(objectId: string, holder: Aid, at: number): void {
+    this.#store.transaction(() => {
+      this.#store.run(
+        `INSERT INTO object_holders (object_id, holder, seen_at) VALUES (?, ?, ?)
+         ON CONFLICT (object_id, holder) DO UPDATE SET seen_at = max(seen_at, excluded.seen_at)`,
+        ...[objectId, holder, at],
+      );
+      this.#store.run(
+        `DELETE FROM object_holders WHERE object_id = ?1 AND holder IN
+           (SELECT holder FROM object_holders WHERE object_id = ?1 ORDER BY seen_at DESC, holder LIMIT -1 OFFSET ?2)`,
+        ...[objectId, MAX_HOLDERS_PER_OBJECT],
+      );
+      if (++this.#noted % NOTES_PER_SWEEP === 0) this.#sweepHolders();
+    });
+  }
+
+  #sweepHolders(): void {
+    this.#store.run(
+      `DELETE FROM object_holders WHERE (object_id, holder) IN
+         (SELECT object_id, holder FROM object_holders ORDER BY seen_at DESC LIMIT -1 OFFSET ?)`,
+      MAX_HOLDERS,
+    );
+  }
+
+  forgetHolder(objectId: string, holder: Aid): void {
+    this.#store.run('DELETE FROM object_holders WHERE object_id = ? AND holder = ?', objectId, holder);
+  }
+
+  /** Agents that hold an object, those seen last first. */
+  holders(objectId: string): Aid[] {
+    return this.#store
+      .all('SELECT holder FROM object_holders WHERE object_id = ? ORDER BY seen_at DESC, holder', objectId)
+      .map((row) => String(row['holder']) as Aid);
+  }
+}

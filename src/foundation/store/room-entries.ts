@@ -1,0 +1,335 @@
+/** The entries of rooms. Ids are lower-case hex outside and 32 bytes inside; times are Unix milliseconds. */
+import { toHex } from '../bytes.ts';
+import type { Aid } from '../identity/aid.ts';
+import { blob, hexToBlob } from './rooms.ts';
+import type { Row, SqlValue, Store } from './store.ts';
+
+const HASH_BYTES = 32;
+/** Entries that one filtered page looks at, at most. */
+export const MAX_SCANNED = 20_000;
+
+export interface NewEntryRow {
+  readonly id: string;
+  readonly parents: readonly string[];
+  readonly depth: number;
+  readonly author: Aid;
+  readonly kind: string;
+  readonly at: number;
+  readonly replyTo: string | null;
+  readonly controlNo: number | null;
+  readonly frontier: readonly number[];
+  readonly counts: boolean;
+  readonly mention: boolean;
+  readonly void: boolean;
+  readonly to: readonly Aid[];
+  readonly bytes: Uint8Array;
+}
+
+/** What of an entry its children need. */
+export interface EntryFact {
+  readonly seq: number;
+  readonly depth: number;
+  readonly at: number;
+  readonly controlNo: number | null;
+  readonly frontier: readonly number[];
+}
+
+/** An entry as it is read. */
+export interface StoredEntry {
+  readonly seq: number;
+  readonly bytes: Uint8Array;
+  readonly retracted: boolean;
+}
+
+/** What a page is to hold; left out: everything. */
+export interface EntryFilter {
+  readonly kind?: string | undefined;
+  readonly author?: Aid | undefined;
+  readonly sinceAt?: number | undefined;
+  readonly untilAt?: number | undefined;
+  readonly to?: Aid | undefined;
+  readonly replyTo?: string | undefined;
+}
+
+function packFrontier(places: readonly number[]): Uint8Array {
+  const bytes = Buffer.alloc(places.length * 4);
+  places.forEach((place, i) => bytes.writeUInt32BE(place, i * 4));
+  return bytes;
+}
+
+function unpackFrontier(packed: Uint8Array): number[] {
+  const bytes = Buffer.from(packed);
+  return Array.from({ length: bytes.length / 4 }, (_, i) => bytes.readUInt32BE(i * 4));
+}
+
+function unpackParents(packed: Uint8Array): string[] {
+  return Array.from({ length: packed.length / HASH_BYTES }, (_, i) =>
+    toHex(packed.subarray(i * HASH_BYTES, (i + 1) * HASH_BYTES)),
+  );
+}
+
+function factOf(row: Row): EntryFact {
+  return {
+    seq: Number(row['seq']),
+    depth: Number(row['depth']),
+    at: Number(row['at']),
+    controlNo: row['control_no'] === null ? null : Number(row['control_no']),
+    frontier: unpackFrontier(blob(row['frontier'])),
+  };
+}
+
+/** True where a retraction of an entry has effect: one of its author or of an admin that is not set aside. */
+const IS_RETRACTED = `EXISTS (
+  SELECT 1 FROM room_retracts r JOIN room_entries x ON x.rid = r.rid AND x.seq = r.seq
+  WHERE r.rid = ?1 AND r.target = ?2 AND x.void = 0 AND (r.by_admin = 1 OR x.author = ?3)
+)`;
+
+export class RoomEntryStore {
+  readonly #store: Store;
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  /** Keeps an entry at the end of a replica. */
+  add(rid: number, seq: number, entry: NewEntryRow): void {
+    const isRetracted = this.#isRetracted(rid, hexToBlob(entry.id), entry.author);
+    const isUnread = entry.counts && !entry.void && !isRetracted;
+    this.#store.run(
+      `INSERT INTO room_entries (rid, seq, entry_id, parents, depth, author, kind, at, reply_to, control_no, frontier,
+         counts, mention, void, retracted, bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      rid,
+      seq,
+      hexToBlob(entry.id),
+      hexToBlob(entry.parents.join('')),
+      entry.depth,
+      entry.author,
+      entry.kind,
+      entry.at,
+      entry.replyTo === null ? null : hexToBlob(entry.replyTo),
+      entry.controlNo,
+      packFrontier(entry.frontier),
+      entry.counts ? 1 : 0,
+      entry.mention ? 1 : 0,
+      entry.void ? 1 : 0,
+      isRetracted ? 1 : 0,
+      entry.bytes,
+    );
+    this.#store.run('UPDATE rooms SET max_seq = ?, last_at = max(last_at, ?) WHERE rid = ?', seq, entry.at, rid);
+    if (isUnread) this.#count(rid, seq, 1, entry.mention);
+    for (const parent of entry.parents)
+      this.#store.run('DELETE FROM room_heads WHERE rid = ? AND entry_id = ?', rid, hexToBlob(parent));
+    this.#store.run('INSERT INTO room_heads (rid, entry_id) VALUES (?, ?)', rid, hexToBlob(entry.id));
+    for (const aid of entry.to)
+      this.#store.run('INSERT INTO room_mentions (rid, aid, seq) VALUES (?, ?, ?)', rid, aid, seq);
+  }
+
+  addRetract(rid: number, target: string, seq: number, byAdmin: boolean): void {
+    this.#store.run(
+      'INSERT INTO room_retracts (rid, target, seq, by_admin) VALUES (?, ?, ?, ?)',
+      rid,
+      hexToBlob(target),
+      seq,
+      byAdmin ? 1 : 0,
+    );
+    this.#judgeRetraction(rid, hexToBlob(target));
+  }
+
+  fact(rid: number, id: string): EntryFact | null {
+    const row = this.#store.one(
+      'SELECT seq, depth, at, control_no, frontier FROM room_entries WHERE rid = ? AND entry_id = ?',
+      rid,
+      hexToBlob(id),
+    );
+    return row === undefined ? null : factOf(row);
+  }
+
+  has(rid: number, id: string): boolean {
+    return (
+      this.#store.one('SELECT 1 FROM room_entries WHERE rid = ? AND entry_id = ?', rid, hexToBlob(id)) !== undefined
+    );
+  }
+
+  bytes(rid: number, id: string): Uint8Array | null {
+    const row = this.#store.one('SELECT bytes FROM room_entries WHERE rid = ? AND entry_id = ?', rid, hexToBlob(id));
+    return row === undefined ? null : blob(row['bytes']);
+  }
+
+  /** Ids of the entries that no other one names as a parent, ascending. */
+  heads(rid: number, limit: number): string[] {
+    return this.#store
+      .all('SELECT entry_id FROM room_heads WHERE rid = ? ORDER BY entry_id LIMIT ?', rid, limit)
+      .map((row) => toHex(blob(row['entry_id'])));
+  }
+
+  /** The control entries in order of arrival. */
+  control(rid: number): { bytes: Uint8Array; frontier: number[] }[] {
+    return this.#store
+      .all('SELECT bytes, frontier FROM room_entries WHERE rid = ? AND control_no IS NOT NULL ORDER BY control_no', rid)
+      .map((row) => ({ bytes: blob(row['bytes']), frontier: unpackFrontier(blob(row['frontier'])) }));
+  }
+
+  /** The control entry at a place. */
+  controlAt(rid: number, place: number): Uint8Array | null {
+    const row = this.#store.one('SELECT bytes FROM room_entries WHERE rid = ? AND control_no = ?', rid, place);
+    return row === undefined ? null : blob(row['bytes']);
+  }
+
+  /** Ids in order of arrival. */
+  idsAfter(rid: number, after: number, limit: number): { seq: number; id: string }[] {
+    return this.#store
+      .all('SELECT seq, entry_id FROM room_entries WHERE rid = ? AND seq > ? ORDER BY seq LIMIT ?', rid, after, limit)
+      .map((row) => ({ seq: Number(row['seq']), id: toHex(blob(row['entry_id'])) }));
+  }
+
+  /** Whole entries in order of arrival. */
+  bytesAfter(rid: number, after: number, limit: number): { seq: number; bytes: Uint8Array }[] {
+    return this.#store
+      .all('SELECT seq, bytes FROM room_entries WHERE rid = ? AND seq > ? ORDER BY seq LIMIT ?', rid, after, limit)
+      .map((row) => ({ seq: Number(row['seq']), bytes: blob(row['bytes']) }));
+  }
+
+  /** The newest entries before `before`, newest first, with what a walk over them needs. */
+  before(rid: number, before: number, limit: number): { seq: number; id: string; parents: string[]; author: Aid }[] {
+    return this.#store
+      .all(
+        `SELECT seq, entry_id, parents, author FROM room_entries WHERE rid = ? AND seq < ?
+         ORDER BY seq DESC LIMIT ?`,
+        rid,
+        before,
+        limit,
+      )
+      .map((row) => ({
+        seq: Number(row['seq']),
+        id: toHex(blob(row['entry_id'])),
+        parents: unpackParents(blob(row['parents'])),
+        author: String(row['author']) as Aid,
+      }));
+  }
+
+  addConflict(rid: number, removalNo: number, seq: number): void {
+    this.#store.run(
+      'INSERT OR IGNORE INTO room_conflicts (rid, removal_no, seq) VALUES (?, ?, ?)',
+      rid,
+      removalNo,
+      seq,
+    );
+  }
+
+  /** Entries beside a removal, each with every removal that it stands beside. */
+  conflictsOf(rid: number, removalNo: number): { seq: number; removals: number[] }[] {
+    const rows = this.#store.all(
+      `SELECT c.seq AS seq, o.removal_no AS removal_no FROM room_conflicts c
+       JOIN room_conflicts o ON o.rid = c.rid AND o.seq = c.seq WHERE c.rid = ? AND c.removal_no = ?`,
+      rid,
+      removalNo,
+    );
+    const removals = new Map<number, number[]>();
+    for (const row of rows) {
+      const seq = Number(row['seq']);
+      removals.set(seq, [...(removals.get(seq) ?? []), Number(row['removal_no'])]);
+    }
+    return [...removals].map(([seq, all]) => ({ seq, removals: all }));
+  }
+
+  /** Sets an entry aside or takes it back. */
+  setVoid(rid: number, seq: number, isVoid: boolean): void {
+    if (!this.#hide(rid, seq, 'void', isVoid)) return;
+    const retraction = this.#store.one('SELECT target FROM room_retracts WHERE rid = ? AND seq = ?', rid, seq);
+    if (retraction !== undefined) this.#judgeRetraction(rid, blob(retraction['target']));
+  }
+
+  #isRetracted(rid: number, id: Uint8Array, author: Aid): boolean {
+    return this.#store.one(`SELECT ${IS_RETRACTED} AS retracted`, rid, id, author)?.['retracted'] === 1;
+  }
+
+  /** Whether a retraction of an entry, if it is here, has effect may have changed. */
+  #judgeRetraction(rid: number, target: Uint8Array): void {
+    const row = this.#store.one('SELECT seq, author FROM room_entries WHERE rid = ? AND entry_id = ?', rid, target);
+    if (row === undefined) return;
+    this.#hide(rid, Number(row['seq']), 'retracted', this.#isRetracted(rid, target, String(row['author']) as Aid));
+  }
+
+  /** Sets one of the two flags that take an entry out of what is unread; false where it was so already. */
+  #hide(rid: number, seq: number, flag: 'void' | 'retracted', value: boolean): boolean {
+    const row = this.#store.one(
+      `UPDATE room_entries SET ${flag} = ?1 WHERE rid = ?2 AND seq = ?3 AND ${flag} <> ?1
+       RETURNING counts, mention, void + retracted - ?1 AS others`,
+      value ? 1 : 0,
+      rid,
+      seq,
+    );
+    if (row === undefined) return false;
+    if (row['counts'] === 1 && row['others'] === 0) this.#count(rid, seq, value ? -1 : 1, row['mention'] === 1);
+    return true;
+  }
+
+  /** Counts an entry as unread, or no longer, where it is behind the read cursor. */
+  #count(rid: number, seq: number, change: 1 | -1, mention: boolean): void {
+    this.#store.run(
+      'UPDATE rooms SET unread = unread + ?, mentions = mentions + ? WHERE rid = ? AND read_seq < ?',
+      change,
+      mention ? change : 0,
+      rid,
+      seq,
+    );
+  }
+
+  /** The newest title that counts, as an entry; null where nobody changed it. */
+  lastTitle(rid: number): Uint8Array | null {
+    const row = this.#store.one(
+      `SELECT bytes FROM room_entries WHERE rid = ? AND kind = 'title' AND void = 0
+       ORDER BY depth DESC, entry_id DESC LIMIT 1`,
+      rid,
+    );
+    return row === undefined ? null : blob(row['bytes']);
+  }
+
+  entry(rid: number, id: string): StoredEntry | null {
+    const row = this.#store.one(
+      'SELECT seq, bytes, retracted FROM room_entries WHERE rid = ? AND entry_id = ? AND void = 0',
+      rid,
+      hexToBlob(id),
+    );
+    return row === undefined ? null : storedOf(row);
+  }
+
+  /** Entries in order of arrival behind `after` and up to `upTo` that fit a filter. */
+  page(rid: number, after: number, upTo: number, limit: number, filter: EntryFilter): StoredEntry[] {
+    const { sql, values } = pageQuery(rid, after, upTo, limit, filter);
+    return this.#store.all(sql, ...values).map(storedOf);
+  }
+}
+
+function storedOf(row: Row): StoredEntry {
+  return { seq: Number(row['seq']), bytes: blob(row['bytes']), retracted: row['retracted'] === 1 };
+}
+
+/** The statement of a page: constant text for each set of filters. */
+export function pageQuery(
+  rid: number,
+  after: number,
+  upTo: number,
+  limit: number,
+  filter: EntryFilter,
+): { sql: string; values: SqlValue[] } {
+  const where = ['e.rid = ?', 'e.seq > ?', 'e.seq <= ?', 'e.void = 0'];
+  const values: SqlValue[] = [rid, after, upTo];
+  const add = (condition: string, value: SqlValue | undefined, ...more: SqlValue[]): void => {
+    if (value === undefined) return;
+    where.push(condition);
+    values.push(value, ...more);
+  };
+  add('e.kind = ?', filter.kind);
+  add('e.author = ?', filter.author);
+  add('e.at >= ?', filter.sinceAt);
+  add('e.at <= ?', filter.untilAt);
+  add('e.reply_to = ?', filter.replyTo === undefined ? undefined : hexToBlob(filter.replyTo));
+  // The bounds once more: the list is made before it is looked at.
+  const mentions = 'SELECT m.seq FROM room_mentions m WHERE m.aid = ? AND m.rid = ? AND m.seq > ? AND m.seq <= ?';
+  add(`e.seq IN (${mentions})`, filter.to, rid, after, upTo);
+  return {
+    sql: `SELECT e.seq, e.bytes, e.retracted FROM room_entries e WHERE ${where.join(' AND ')} ORDER BY e.seq LIMIT ?`,
+    values: [...values, limit],
+  };
+}

@@ -1,0 +1,66 @@
+/**
+ * The newest delegation met of each agent, kept over restarts: the thief of an operational key is
+ * not let in again because the daemon was started anew. Written in batches: losing the last seconds
+ * in a crash costs no more than meeting the newer delegation once again.
+ */
+import type { Clock, Timer } from '../clock.ts';
+import type { Aid } from '../identity/aid.ts';
+import type { Component } from '../lifecycle.ts';
+import type { Store } from './store.ts';
+
+/** Agents that are remembered; those not met for longest are forgotten first. */
+export const MAX_REMEMBERED_AGENTS = 100_000;
+/** How long news wait to be written together, milliseconds. */
+const WRITE_PAUSE_MS = 5000;
+
+export class SeenDelegations implements Component {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #unwritten = new Map<Aid, number>();
+  #timer: Timer | null = null;
+
+  constructor(dependencies: { readonly store: Store; readonly clock: Clock }) {
+    this.#store = dependencies.store;
+    this.#clock = dependencies.clock;
+  }
+
+  async start(): Promise<void> {}
+
+  async stop(): Promise<void> {
+    this.#timer?.cancel();
+    this.#write();
+  }
+
+  /** Unix seconds of the newest delegation met; 0 where none is known. */
+  newest(aid: Aid): number {
+    const row = this.#store.one('SELECT issued_at FROM seen_delegations WHERE aid = ?', aid);
+    return Math.max(Number(row?.['issued_at'] ?? 0), this.#unwritten.get(aid) ?? 0);
+  }
+
+  /** Remembers a verified delegation. */
+  note(aid: Aid, issuedAt: number): void {
+    if (issuedAt <= (this.#unwritten.get(aid) ?? -1)) return;
+    this.#unwritten.set(aid, issuedAt);
+    this.#timer ??= this.#clock.after(WRITE_PAUSE_MS, () => this.#write());
+  }
+
+  #write(): void {
+    this.#timer = null;
+    if (this.#unwritten.size === 0) return;
+    const now = this.#clock.now();
+    this.#store.transaction(() => {
+      for (const [aid, issuedAt] of this.#unwritten)
+        this.#store.run(
+          'INSERT INTO seen_delegations (aid, issued_at, seen_at) VALUES (?, ?, ?) ON CONFLICT (aid) DO UPDATE SET issued_at = max(issued_at, excluded.issued_at), seen_at = excluded.seen_at',
+          aid,
+          issuedAt,
+          now,
+        );
+      this.#store.run(
+        'DELETE FROM seen_delegations WHERE aid IN (SELECT aid FROM seen_delegations ORDER BY seen_at DESC LIMIT -1 OFFSET ?)',
+        MAX_REMEMBERED_AGENTS,
+      );
+    });
+    this.#unwritten.clear();
+  }
+}

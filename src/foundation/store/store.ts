@@ -1,0 +1,175 @@
+/**
+ * The node's database: SQLite in WAL mode, one file, one connection. Everything that a user would
+ * miss lives here; records that the DHT keeps for strangers have a database of their own.
+ */
+import { chmodSync, existsSync } from 'node:fs';
+import { DatabaseSync, type SQLOutputValue, type StatementSync } from 'node:sqlite';
+import { SvcError } from '../errors.ts';
+
+/** A step of the schema. Steps are only ever added; a released one never changes. */
+export interface Migration {
+  /** 1, 2, 3 … without holes. */
+  readonly version: number;
+  readonly name: string;
+  readonly sql: string;
+}
+
+/** One row as SQLite returns it. */
+export type Row = Record<string, SQLOutputValue>;
+
+/** How surely a commit is on disk before it returns: `full` survives a power cut, `normal` a crash of the process. */
+export type Durability = 'full' | 'normal';
+
+/** Milliseconds to wait for another process's lock. */
+const BUSY_TIMEOUT_MS = 5000;
+
+/** Pages of the database that stay in memory, KiB: the ids of a hundred thousand entries of a room, which come in no order. */
+const CACHE_KIB = 16_384;
+
+/** Primary result codes of SQLite that say more than "it failed". */
+const DISK_CODES: ReadonlySet<number> = new Set([8, 10, 13, 14, 23]); // READONLY, IOERR, FULL, CANTOPEN, AUTH
+const DAMAGE_CODES: ReadonlySet<number> = new Set([11, 26]); // CORRUPT, NOTADB
+
+export class Store {
+  readonly #db: DatabaseSync;
+  readonly #statements = new Map<string, StatementSync>();
+  readonly #durability: Durability;
+  #depth = 0;
+
+  private constructor(db: DatabaseSync, durability: Durability) {
+    this.#db = db;
+    this.#durability = durability;
+  }
+
+  /**
+   * Opens or creates a database, for its owner only, and brings its schema up to date, all steps in
+   * one transaction.
+   * @throws SvcError `store_corrupt` where it is damaged or newer than this version, `not_writable`
+   */
+  static open(file: string, migrations: readonly Migration[], durability: Durability = 'full'): Store {
+    let db: DatabaseSync | undefined;
+    try {
+      db = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS });
+      // Before the journal comes to be: SQLite gives it the mode of its database.
+      if (existsSync(file)) chmodSync(file, 0o600);
+      db.exec(
+        `PRAGMA journal_mode = WAL; PRAGMA synchronous = ${durability}; PRAGMA foreign_keys = ON; PRAGMA cache_size = -${CACHE_KIB}`,
+      );
+      const store = new Store(db, durability);
+      store.#migrate(migrations);
+      return store;
+    } catch (error) {
+      db?.close();
+      throw (
+        known(error, file) ??
+        new SvcError('store_corrupt', { message: `The database ${file} cannot be opened.`, cause: error })
+      );
+    }
+  }
+
+  #migrate(migrations: readonly Migration[]): void {
+    const current = Number(this.one('PRAGMA user_version')?.['user_version'] ?? 0);
+    if (current > migrations.length) {
+      throw new SvcError('store_corrupt', {
+        message: `The database has schema version ${current}; this svcd knows ${migrations.length}. Update svcd.`,
+      });
+    }
+    this.transaction(() => {
+      for (const [index, migration] of migrations.entries()) {
+        if (index < current) continue;
+        this.#db.exec(migration.sql);
+        this.#db.exec(`PRAGMA user_version = ${index + 1}`);
+      }
+    });
+  }
+
+  #prepare(sql: string): StatementSync {
+    let statement = this.#statements.get(sql);
+    if (statement === undefined) {
+      statement = this.#db.prepare(sql);
+      this.#statements.set(sql, statement);
+    }
+    return statement;
+  }
+
+  /** Runs a statement; returns how many rows it changed. SQL is constant text, values are bound. */
+  run(sql: string, ...values: SqlValue[]): number {
+    return attempt(() => Number(this.#prepare(sql).run(...values).changes));
+  }
+
+  /** The first row, or undefined. */
+  one(sql: string, ...values: SqlValue[]): Row | undefined {
+    return attempt(() => this.#prepare(sql).get(...values));
+  }
+
+  /** All rows: page what can grow, the event loop waits meanwhile. */
+  all(sql: string, ...values: SqlValue[]): Row[] {
+    return attempt(() => this.#prepare(sql).all(...values));
+  }
+
+  /**
+   * Runs `work` in one transaction: all of it is kept, or nothing. A nested call is all or nothing
+   * too, and kept only where the outer one is. `work` is synchronous: what an async function does
+   * after its first `await` would be outside.
+   * @param durability `normal` where a power cut may undo it, as long as nothing was acknowledged by it: the next
+   *   full commit makes it sure too. Has no effect in a nested call
+   * @throws what `work` throws; SvcError `not_writable` where the disk refuses, `store_corrupt`
+   */
+  transaction<T>(work: () => T, durability: Durability = this.#durability): T {
+    if (this.#depth > 0 || durability === this.#durability) return this.#transaction(work);
+    this.#db.exec(`PRAGMA synchronous = ${durability}`);
+    try {
+      return this.#transaction(work);
+    } finally {
+      this.#db.exec(`PRAGMA synchronous = ${this.#durability}`);
+    }
+  }
+
+  #transaction<T>(work: () => T): T {
+    const savepoint = `nested${this.#depth}`;
+    const outer = this.#depth === 0;
+    this.#db.exec(outer ? 'BEGIN IMMEDIATE' : `SAVEPOINT ${savepoint}`);
+    this.#depth += 1;
+    try {
+      const result = work();
+      if (result instanceof Promise) throw new TypeError('A transaction cannot wait.');
+      this.#db.exec(outer ? 'COMMIT' : `RELEASE ${savepoint}`);
+      return result;
+    } catch (error) {
+      // SQLite has already rolled back by itself after some errors, a full disk among them.
+      if (this.#db.isTransaction) this.#db.exec(outer ? 'ROLLBACK' : `ROLLBACK TO ${savepoint}; RELEASE ${savepoint}`);
+      throw known(error) ?? error;
+    } finally {
+      this.#depth -= 1;
+    }
+  }
+
+  close(): void {
+    this.#statements.clear();
+    this.#db.close();
+  }
+}
+
+/** What may be bound: node:sqlite binds a Date or undefined as NULL without a word, so neither is here. */
+export type SqlValue = null | number | bigint | string | Uint8Array;
+
+function attempt<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw known(error) ?? error;
+  }
+}
+
+/** The error of the catalogue for a fault of the disk or of the file; undefined for others, such as a broken constraint. */
+function known(error: unknown, file?: string): SvcError | undefined {
+  if (error instanceof SvcError) return error;
+  const code = error instanceof Error && 'errcode' in error ? Number(error.errcode) & 0xff : 0;
+  const name = file === undefined ? 'The database' : `The database ${file}`;
+  if (DISK_CODES.has(code)) {
+    const message = `${name} cannot be written: check its permissions and the free space on the disk.`;
+    return new SvcError('not_writable', { message, cause: error });
+  }
+  if (!DAMAGE_CODES.has(code)) return undefined;
+  return new SvcError('store_corrupt', { message: `${name} is damaged. Restore a backup.`, cause: error });
+}

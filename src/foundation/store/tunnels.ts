@@ -1,0 +1,55 @@
+/** The tunnels with a port of their own: they are opened again when the daemon starts. */
+import type { Aid } from '../identity/aid.ts';
+import type { Row, Store } from './store.ts';
+
+export interface SavedTunnel {
+  readonly id: string;
+  readonly localAid: Aid;
+  readonly remoteAid: Aid;
+  /** What the remote agent asks for; it is stored because the tunnel must open without anyone there. */
+  readonly accessToken: string | undefined;
+  readonly localPort: number;
+  readonly idleTimeoutSec: number;
+  readonly disableRelay: boolean;
+}
+
+function fromRow(row: Row): SavedTunnel {
+  return {
+    id: String(row['id']),
+    localAid: String(row['local_aid']) as Aid,
+    remoteAid: String(row['remote_aid']) as Aid,
+    accessToken: row['access_token'] === null ? undefined : String(row['access_token']),
+    localPort: Number(row['local_port']),
+    idleTimeoutSec: Number(row['idle_timeout_s']),
+    disableRelay: row['disable_relay'] === 1,
+  };
+}
+
+export class TunnelStore {
+  readonly #store: Store;
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  save(t: SavedTunnel): void {
+    this.#store.run(
+      'INSERT OR REPLACE INTO tunnels (id, local_aid, remote_aid, access_token, local_port, idle_timeout_s, disable_relay) VALUES (?, ?, ?, ?, ?, ?, ?)',
+      t.id,
+      t.localAid,
+      t.remoteAid,
+      t.accessToken ?? null,
+      t.localPort,
+      t.idleTimeoutSec,
+      t.disableRelay ? 1 : 0,
+    );
+  }
+
+  delete(id: string): void {
+    this.#store.run('DELETE FROM tunnels WHERE id = ?', id);
+  }
+
+  list(): SavedTunnel[] {
+    return this.#store.all('SELECT * FROM tunnels ORDER BY local_port').map(fromRow);
+  }
+}

@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { issueDelegation } from '../../../src/foundation/identity/delegation.ts';
+import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
+import { KeyPair } from '../../../src/foundation/identity/keys.ts';
+import { signEthereumDelegation } from '../../../src/foundation/identity/wallet.ts';
+import { ethereumAid, generateWalletKey, walletPublicKey } from '../../../src/foundation/identity/wallet-keys.ts';
+import { failsWith } from '../../support/vectors.ts';
+
+const NOW = 1_760_000_000;
+const HOUR_S = 3600;
+
+function newProof() {
+  return issueDelegation(KeyPair.generate(), KeyPair.generate().publicKey, NOW, NOW + HOUR_S);
+}
+
+function walletProof() {
+  const key = generateWalletKey();
+  const agent = ethereumAid(walletPublicKey(key));
+  const operationalKey = KeyPair.generate().publicKey;
+  return signEthereumDelegation(key, { agent, operationalKey, scope: 1, issuedAt: NOW, expiresAt: NOW + HOUR_S });
+}
+
+test('a proof that was good is refused once it has ended', async () => {
+  const verifier = new DelegationVerifier();
+  for (const proof of [newProof(), walletProof()]) {
+    verifier.verify(proof, NOW);
+    verifier.verify(proof, NOW + HOUR_S);
+    assert.throws(() => verifier.verify(proof, NOW + HOUR_S + 61), failsWith('bad_delegation'));
+    await assert.rejects(verifier.verifyAsync(proof, NOW + HOUR_S + 61), failsWith('bad_delegation'));
+    assert.throws(() => verifier.verify(proof, NOW - 61), failsWith('bad_delegation'));
+  }
+});
+
+test('a good proof does not vouch for a forged one', async () => {
+  const verifier = new DelegationVerifier();
+  for (const proof of [newProof(), walletProof()]) {
+    verifier.verify(proof, NOW);
+    const signature = proof.signature.map((byte, index) => (index === 3 ? byte ^ 1 : byte));
+    for (const forged of [
+      { ...proof, signature },
+      { ...proof, operationalKey: KeyPair.generate().publicKey },
+    ]) {
+      assert.throws(() => verifier.verify(forged, NOW), failsWith('bad_delegation'));
+      await assert.rejects(verifier.verifyAsync(forged, NOW), failsWith('bad_delegation'));
+      // Not remembered as good either.
+      assert.throws(() => verifier.verify(forged, NOW), failsWith('bad_delegation'));
+    }
+  }
+});
+
+test('many proofs side by side are told apart', async () => {
+  const verifier = new DelegationVerifier();
+  const good = [newProof(), walletProof(), newProof(), walletProof()];
+  const bad = good.map((proof) => ({ ...proof, expiresAt: proof.expiresAt + 1 }));
+  const all = [...good, ...bad, ...good];
+  const results = await Promise.allSettled(all.map((proof) => verifier.verifyAsync(proof, NOW)));
+  assert.deepEqual(
+    results.map((result) => result.status === 'fulfilled'),
+    all.map((proof) => good.includes(proof)),
+  );
+});
+
+test('a bad wallet proof does not hold up those behind it', async () => {
+  const verifier = new DelegationVerifier();
+  const proof = walletProof();
+  const bad = verifier.verifyAsync({ ...proof, signature: new Uint8Array(65) }, NOW);
+  await Promise.all([assert.rejects(bad, failsWith('bad_delegation')), verifier.verifyAsync(proof, NOW)]);
+});
+
+test('what is forgotten is verified again', () => {
+  const verifier = new DelegationVerifier({ maxEntries: 1 });
+  const proofs = [newProof(), newProof()];
+  for (const proof of [...proofs, ...proofs]) verifier.verify(proof, NOW);
+});

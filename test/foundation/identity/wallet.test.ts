@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as fc from 'fast-check';
+import { toHex } from '../../../src/foundation/bytes.ts';
+import { type Aid, nativeAid, parseAid } from '../../../src/foundation/identity/aid.ts';
+import { decodeDelegation, encodeDelegation, verifyDelegation } from '../../../src/foundation/identity/delegation.ts';
+import type { Grant } from '../../../src/foundation/identity/grant.ts';
+import { KeyPair } from '../../../src/foundation/identity/keys.ts';
+import {
+  signEthereumDelegation,
+  signParalismDelegation,
+  verifyWalletDelegation,
+  walletDelegation,
+} from '../../../src/foundation/identity/wallet.ts';
+import {
+  ethereumAid,
+  generateWalletKey,
+  paralismAid,
+  walletAid,
+  walletPublicKey,
+} from '../../../src/foundation/identity/wallet-keys.ts';
+import { parseWalletText, walletText } from '../../../src/foundation/identity/wallet-text.ts';
+import { failsWith, hex, readVectors } from '../../support/vectors.ts';
+
+interface WalletVectors {
+  readonly signatures: readonly {
+    scheme: 'ethereum' | 'paralism';
+    made_by: string;
+    private_key_hex: string;
+    public_key_hex: string;
+    operational_public_key_hex: string;
+    agent: string;
+    issued_at: number;
+    expires_at: number;
+    message: string;
+    signature_hex: string;
+  }[];
+}
+const { signatures } = readVectors('wallet') as WalletVectors;
+const NOW = 1_760_000_000;
+
+function grantFor(agent: Aid, changes: Partial<Grant> = {}): Grant {
+  const operationalKey = KeyPair.fromSeed(new Uint8Array(32).fill(7)).publicKey;
+  return { agent, operationalKey, scope: 1, issuedAt: NOW, expiresAt: 0, ...changes };
+}
+
+test('signatures of independent wallet libraries make proofs', () => {
+  for (const s of signatures) {
+    const grant: Grant = {
+      agent: parseAid(s.agent),
+      operationalKey: hex(s.operational_public_key_hex),
+      scope: 1,
+      issuedAt: s.issued_at,
+      expiresAt: s.expires_at,
+    };
+    assert.equal(walletText(grant), s.message, s.made_by);
+    assert.equal(walletAid(s.scheme, hex(s.public_key_hex)), s.agent);
+    const proof = walletDelegation(grant, hex(s.signature_hex));
+    verifyDelegation(decodeDelegation(encodeDelegation(proof)), s.issued_at);
+    const sign = s.scheme === 'ethereum' ? signEthereumDelegation : signParalismDelegation;
+    assert.deepEqual(sign(hex(s.private_key_hex), grant), proof, s.made_by);
+  }
+  assert.equal(new Set(signatures.map((s) => s.made_by)).size, 4);
+});
+
+test('every spelling of a signature gives the same proof', () => {
+  const key = generateWalletKey();
+  const publicKey = walletPublicKey(key);
+  const ethereum = signEthereumDelegation(key, grantFor(ethereumAid(publicKey)));
+  const v = ethereum.signature[64] ?? 0;
+  for (const other of [v, v - 27])
+    assert.deepEqual(
+      walletDelegation(ethereum, Uint8Array.from([...ethereum.signature.subarray(0, 64), other])),
+      ethereum,
+    );
+  const paralism = signParalismDelegation(key, grantFor(paralismAid(publicKey)));
+  const header = paralism.signature[0] ?? 0;
+  for (const other of [header, header + 4, header + 8])
+    assert.deepEqual(walletDelegation(paralism, Uint8Array.from([other, ...paralism.signature.subarray(1)])), paralism);
+});
+
+test('other recovery bytes and lengths are refused', () => {
+  const key = generateWalletKey();
+  const publicKey = walletPublicKey(key);
+  const ethereum = signEthereumDelegation(key, grantFor(ethereumAid(publicKey)));
+  const paralism = signParalismDelegation(key, grantFor(paralismAid(publicKey)));
+  const rs = [...ethereum.signature.subarray(0, 64)];
+  const refused = failsWith('bad_delegation');
+  for (let byte = 0; byte < 256; byte++) {
+    const v = ethereum.signature[64] ?? 0;
+    if (byte !== v && byte !== v - 27)
+      assert.throws(() => walletDelegation(ethereum, Uint8Array.from([...rs, byte])), refused, `v ${byte}`);
+    const h = paralism.signature[0] ?? 0;
+    if (byte !== h && byte !== h + 4 && byte !== h + 8)
+      assert.throws(
+        () => walletDelegation(paralism, Uint8Array.from([byte, ...paralism.signature.subarray(1)])),
+        refused,
+      );
+  }
+  for (const length of [0, 64, 66])
+    assert.throws(() => walletDelegation(ethereum, new Uint8Array(length)), refused, `${length} bytes`);
+});
+
+test('a wallet signs for its own agent only, and native agents have none', () => {
+  const key = generateWalletKey();
+  const others = ethereumAid(walletPublicKey(generateWalletKey()));
+  const native = nativeAid(KeyPair.generate().publicKey);
+  assert.throws(() => signEthereumDelegation(key, grantFor(others)), failsWith('bad_delegation'));
+  assert.throws(
+    () => signParalismDelegation(key, grantFor(ethereumAid(walletPublicKey(key)))),
+    failsWith('bad_delegation'),
+  );
+  assert.throws(() => signEthereumDelegation(new Uint8Array(32), grantFor(others)), failsWith('bad_key'));
+  assert.throws(() => walletDelegation(grantFor(native), new Uint8Array(65)), failsWith('bad_delegation'));
+  assert.throws(
+    () => verifyWalletDelegation({ ...grantFor(others), signature: new Uint8Array(65) }),
+    failsWith('bad_delegation'),
+  );
+});
+
+test('a signature of one wallet fits no other grant', () => {
+  const key = generateWalletKey();
+  const agent = ethereumAid(walletPublicKey(key));
+  const { signature } = signEthereumDelegation(key, grantFor(agent));
+  for (const changes of [
+    { issuedAt: NOW + 1 },
+    { expiresAt: NOW + 9 },
+    { operationalKey: KeyPair.generate().publicKey },
+  ])
+    assert.throws(() => walletDelegation(grantFor(agent, changes), signature), failsWith('bad_delegation'));
+  assert.throws(() => walletText(grantFor(agent, { scope: 0 })), failsWith('bad_delegation'));
+});
+
+test('a wallet text reads back as its grant, and no other text reads as one', () => {
+  const key = fc.uint8Array({ minLength: 32, maxLength: 32 }).map((seed) => KeyPair.fromSeed(seed).publicKey);
+  const time = fc.nat(4_000_000_000);
+  const agents = signatures.map((s) => parseAid(s.agent));
+  const grant = fc
+    .record({ agent: fc.constantFrom(...agents), operationalKey: key, issuedAt: time, life: fc.nat(1_000_000) })
+    .map(({ life, ...g }) => ({ ...g, scope: 1, expiresAt: life === 0 ? 0 : g.issuedAt + life }));
+  fc.assert(
+    fc.property(grant, fc.nat(), fc.string({ unit: 'binary', maxLength: 2 }), fc.nat(2), (g, position, put, cut) => {
+      const text = walletText(g);
+      assert.deepEqual(parseWalletText(text), g);
+      const at = position % (text.length + 1);
+      const other = text.slice(0, at) + put + text.slice(at + cut);
+      const read = parseWalletText(other);
+      assert.equal(read === null ? null : walletText(read), read === null ? null : other);
+    }),
+    { seed: 41, numRuns: 300 },
+  );
+});
+
+test('a text says what it allows in plain words', () => {
+  const agent = ethereumAid(walletPublicKey(new Uint8Array(32).fill(1)));
+  const grant = grantFor(agent);
+  const lines = walletText(grant).split('\n');
+  assert.deepEqual(lines, [
+    'svcd delegation v1',
+    'Allow the key below to act for my agent.',
+    '',
+    `op_key: ${toHex(grant.operationalKey)}`,
+    'agent: 0x1a642f0E3c3aF545E7AcBD38b07251B3990914F1',
+    'scope: 1',
+    'issued_at: 1760000000',
+    'expires_at: 0',
+  ]);
+});

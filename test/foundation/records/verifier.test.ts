@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
+import { decodeRecord, type SignedRecord } from '../../../src/foundation/records/record.ts';
+import { RECORD } from '../../../src/foundation/records/types.ts';
+import { RecordVerifier } from '../../../src/foundation/records/verifier.ts';
+import { delegateAnew, newIdentity } from '../../support/identities.ts';
+import { testRecord } from '../../support/records.ts';
+import { failsWith } from '../../support/vectors.ts';
+
+const NOW = Date.UTC(2026, 0, 2) / 1000;
+
+function newVerifier(maxEntries?: number): RecordVerifier {
+  const options = maxEntries === undefined ? {} : { maxEntries };
+  return new RecordVerifier(options, { delegations: new DelegationVerifier(options) });
+}
+
+function newRecord(): SignedRecord {
+  return testRecord(newIdentity(), RECORD.endpoints, { timestamp: NOW });
+}
+
+/** The record as a stranger would send it, with one bit of its signature turned. */
+function withBadSignature(record: SignedRecord): SignedRecord {
+  const bytes = Uint8Array.from(record.encoded);
+  const at = Buffer.from(bytes).indexOf(record.signature);
+  bytes[at] = (bytes[at] ?? 0) ^ 1;
+  return decodeRecord(bytes);
+}
+
+test('a record that was good is refused once it has ended', async () => {
+  const verifier = newVerifier();
+  const record = newRecord();
+  verifier.verify(record, NOW);
+  verifier.verify(record, NOW + 3600);
+  assert.throws(() => verifier.verify(record, NOW + 3601), failsWith('bad_record'));
+  assert.throws(() => verifier.verify(record, NOW - 61), failsWith('bad_record'));
+  await assert.rejects(verifier.verifyAsync(record, NOW + 3601), failsWith('bad_record'));
+});
+
+test('a record that was good is refused once its delegation has ended', () => {
+  const verifier = newVerifier();
+  const owner = delegateAnew(newIdentity().master, NOW - 10, NOW + 100);
+  const record = testRecord(owner, RECORD.endpoints, { timestamp: NOW });
+  verifier.verify(record, NOW);
+  assert.throws(() => verifier.verify(record, NOW + 161), failsWith('bad_delegation'));
+});
+
+test('a good record does not vouch for a forged one', async () => {
+  const verifier = newVerifier();
+  const record = newRecord();
+  verifier.verify(record, NOW);
+  const forged = withBadSignature(record);
+  for (let time = 0; time < 2; time++) {
+    assert.throws(() => verifier.verify(forged, NOW), failsWith('bad_record'));
+    await assert.rejects(verifier.verifyAsync(forged, NOW), failsWith('bad_record'));
+  }
+});
+
+test('of many records every one gets its own verdict', async () => {
+  const verifier = newVerifier();
+  const owner = newIdentity();
+  const good = [
+    newRecord(),
+    newRecord(),
+    testRecord(owner, 2, { timestamp: NOW }),
+    testRecord(owner, 3, { timestamp: NOW }),
+  ];
+  const bad = [withBadSignature(newRecord()), testRecord(owner, 4, { timestamp: NOW + 999 })];
+  const all = [...good, ...bad];
+  for (let time = 0; time < 2; time++) {
+    const verdicts = await verifier.verifyAll(all, NOW);
+    assert.deepEqual(
+      verdicts.map((error) => error?.code ?? null),
+      [null, null, null, null, 'bad_record', 'bad_record'],
+    );
+  }
+  assert.deepEqual(await verifier.verifyAll([], NOW), []);
+});
+
+test('what is forgotten is verified again', () => {
+  const verifier = newVerifier(1);
+  const records = [newRecord(), newRecord()];
+  for (const record of [...records, ...records]) verifier.verify(record, NOW);
+});

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { AccessRepository, type AidEntry, type SecretEntry } from '../../../src/foundation/store/access.ts';
+import { accessMigration } from '../../../src/foundation/store/migrations/003-access.ts';
+import { Store } from '../../../src/foundation/store/store.ts';
+import { testAid } from '../../support/agents.ts';
+
+const SALT = new Uint8Array(16).fill(7);
+
+function repository(): AccessRepository {
+  return new AccessRepository(Store.open(':memory:', [{ ...accessMigration, version: 1 }]));
+}
+
+function entry(id: string, aid: number, more: Partial<AidEntry> = {}): AidEntry {
+  return { id, aid: testAid(aid), label: null, createdAt: 1000, expiresAt: null, ...more };
+}
+
+function secret(id: string, fill: number): SecretEntry {
+  return { id, secretHash: new Uint8Array(32).fill(fill), label: null, createdAt: 2000, expiresAt: null };
+}
+
+test('a subject that never changed anything has no row', () => {
+  assert.equal(repository().load('s'), null);
+});
+
+test('entries come back as they were put, in the order in which they were made', () => {
+  const access = repository();
+  access.create('s', 'public', SALT);
+  const second = entry('b', 2, { createdAt: 1001, label: 'desk', expiresAt: 5000 });
+  access.put('s', 'allow', second);
+  access.put('s', 'allow', entry('a', 1));
+  access.put('s', 'allow', secret('c', 1));
+  access.put('s', 'deny', entry('d', 1));
+  access.setPolicy('s', 'deny');
+  assert.deepEqual(access.load('s'), {
+    policy: 'deny',
+    salt: SALT,
+    allow: [entry('a', 1), second, secret('c', 1)],
+    deny: [entry('d', 1)],
+  });
+});
+
+test('making a row again keeps its policy and salt', () => {
+  const access = repository();
+  access.create('s', 'deny', SALT);
+  assert.deepEqual(access.create('s', 'public', new Uint8Array(16)), SALT);
+  assert.deepEqual(access.load('s'), { policy: 'deny', salt: SALT, allow: [], deny: [] });
+});
+
+test('the same AID or secret again keeps its id and takes the new label and expiry', () => {
+  const access = repository();
+  access.create('s', 'public', SALT);
+  access.put('s', 'allow', entry('a', 1));
+  const again = access.put('s', 'allow', entry('z', 1, { label: 'new', expiresAt: 9, createdAt: 3000 }));
+  assert.deepEqual(again, entry('a', 1, { label: 'new', expiresAt: 9 }));
+  access.put('s', 'allow', secret('b', 1));
+  assert.equal(access.put('s', 'allow', { ...secret('y', 1), label: 'x' }).id, 'b');
+  assert.equal(access.load('s')?.allow.length, 2);
+});
+
+test('subjects do not see each other, and go with all their entries', () => {
+  const access = repository();
+  for (const subject of ['s', 't']) {
+    access.create(subject, 'public', SALT);
+    access.put(subject, 'deny', entry(`d-${subject}`, 1));
+  }
+  assert.equal(access.remove('s', 'deny', 'd-t'), false);
+  assert.equal(access.remove('t', 'allow', 'd-t'), false);
+  access.removeSubject('s');
+  assert.equal(access.load('s'), null);
+  assert.equal(access.remove('t', 'deny', 'd-t'), true);
+  assert.deepEqual(access.load('t')?.deny, []);
+});
+
+test('an entry needs the row of its subject', () => {
+  assert.throws(() => repository().put('s', 'allow', entry('a', 1)));
+});

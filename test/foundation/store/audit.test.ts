@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type AuditKind, AuditStore } from '../../../src/foundation/store/audit.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { Store } from '../../../src/foundation/store/store.ts';
+import { testAid } from '../../support/agents.ts';
+
+function entry(kind: AuditKind, at: number) {
+  const reason = kind === 'refused' ? 'disabled' : null;
+  return {
+    kind,
+    at,
+    caller: testAid(1),
+    nodeKey: null,
+    address: null,
+    method: reason === null ? 'GET' : null,
+    path: reason === null ? '/status' : null,
+    tools: [],
+    status: null,
+    reason,
+  };
+}
+
+test('each kind keeps its newest entries and leaves those of the others alone', () => {
+  const store = Store.open(':memory:', MIGRATIONS);
+  const audit = new AuditStore(store);
+  const first = audit.add(entry('write', 1));
+  store.transaction(() => {
+    for (let i = 0; i < 3_500; i++) audit.add(entry('read', 10 + i));
+    for (let i = 0; i < 1_500; i++) audit.add(entry('refused', 10_000 + i));
+  });
+  const count = (kind: AuditKind): unknown =>
+    store.one('SELECT count(*) AS n FROM admin_audit WHERE kind = ?', kind)?.['n'];
+  assert.deepEqual([count('read'), count('refused'), count('write')], [3_000, 1_000, 1]);
+  assert.equal(audit.page(1, first + 1)[0]?.at, 1);
+  assert.equal(audit.lastRefusal()?.at, 11_499);
+  assert.equal(audit.lastRequest()?.at, 3_509);
+});
+
+test('pages go from the newest to the oldest without a gap', () => {
+  const audit = new AuditStore(Store.open(':memory:', MIGRATIONS));
+  for (let i = 1; i <= 7; i++) audit.add(entry(i % 2 === 0 ? 'read' : 'refused', i));
+  const seen: number[] = [];
+  let page = audit.page(3);
+  while (page.length > 0) {
+    seen.push(...page.map(({ at }) => at));
+    page = audit.page(3, page.at(-1)?.id);
+  }
+  assert.deepEqual(seen, [7, 6, 5, 4, 3, 2, 1]);
+});

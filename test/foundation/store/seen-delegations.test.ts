@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { SeenDelegations } from '../../../src/foundation/store/seen-delegations.ts';
+import { Store } from '../../../src/foundation/store/store.ts';
+import { newIdentity } from '../../support/identities.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+test('the newest delegation of an agent is remembered over a restart and never goes back', async (t) => {
+  const file = join(temporaryDirectory(t), 'svcd.db');
+  const clock = new TestClock();
+  const { aid } = newIdentity();
+  let store = Store.open(file, MIGRATIONS);
+  let seen = new SeenDelegations({ store, clock });
+  assert.equal(seen.newest(aid), 0);
+  seen.note(aid, 100);
+  assert.equal(seen.newest(aid), 100, 'known before it is written');
+  clock.advance(60_000);
+  seen.note(aid, 50);
+  assert.equal(seen.newest(aid), 100);
+  await seen.stop();
+  store.close();
+  store = Store.open(file, MIGRATIONS);
+  seen = new SeenDelegations({ store, clock });
+  assert.equal(seen.newest(aid), 100);
+  seen.note(aid, 200);
+  await seen.stop();
+  assert.equal(clock.timers, 0);
+  assert.equal(seen.newest(aid), 200);
+  store.close();
+});

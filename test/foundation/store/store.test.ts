@@ -1,0 +1,291 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { type TestContext, test } from 'node:test';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import { MetaStore } from '../../../src/foundation/store/meta.ts';
+import { metaMigration } from '../../../src/foundation/store/migrations/004-meta.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { type Migration, Store } from '../../../src/foundation/store/store.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
+import { ROWS } from './rows.ts';
+
+const NOTES: Migration = {
+  version: 2,
+  name: 'notes',
+  sql: "ALTER TABLE rows ADD COLUMN note TEXT NOT NULL DEFAULT 'n'",
+};
+
+function memory(): Store {
+  return Store.open(':memory:', [ROWS]);
+}
+
+function pairs(store: Store): number[] {
+  return store.all('SELECT pair FROM rows ORDER BY id').map((row) => Number(row['pair']));
+}
+
+function add(store: Store, pair: number): void {
+  store.run('INSERT INTO rows (pair) VALUES (?)', pair);
+}
+
+function fails(code: string, message: RegExp) {
+  return (error: unknown) => {
+    assert.ok(error instanceof SvcError);
+    assert.equal(error.code, code);
+    assert.match(error.message, message);
+    return true;
+  };
+}
+
+test('the schema of the node is numbered without holes', () => {
+  assert.deepEqual(
+    MIGRATIONS.map(({ version }) => version),
+    MIGRATIONS.map((_, index) => index + 1),
+  );
+  assert.equal(new Set(MIGRATIONS.map(({ name }) => name)).size, MIGRATIONS.length);
+  Store.open(':memory:', MIGRATIONS).close();
+});
+
+test('runs the steps that are new, once, and keeps the data', (t) => {
+  const file = join(temporaryDirectory(t), 'a.db');
+  let store = Store.open(file, [ROWS]);
+  add(store, 7);
+  store.close();
+  for (let round = 0; round < 2; round += 1) {
+    store = Store.open(file, [ROWS, NOTES]);
+    assert.deepEqual({ ...store.one('SELECT pair, note FROM rows') }, { pair: 7, note: 'n' });
+    assert.equal(store.one('PRAGMA user_version')?.['user_version'], 2);
+    store.close();
+  }
+});
+
+test('a step that fails undoes those before it', (t) => {
+  const file = join(temporaryDirectory(t), 'a.db');
+  const broken: Migration = { version: 2, name: 'broken', sql: 'CREATE TABLE more (x); CREATE TABLE rows (x)' };
+  assert.throws(() => Store.open(file, [ROWS, broken]), fails('store_corrupt', /a\.db cannot be opened/));
+  const store = Store.open(file, []);
+  assert.equal(store.one('PRAGMA user_version')?.['user_version'], 0);
+  assert.deepEqual(store.all('SELECT name FROM sqlite_schema'), []);
+  store.close();
+});
+
+test('refuses a newer schema and leaves it alone', (t) => {
+  const file = join(temporaryDirectory(t), 'a.db');
+  Store.open(file, [ROWS, NOTES]).close();
+  assert.throws(
+    () => Store.open(file, [ROWS]),
+    fails('store_corrupt', /has schema version 2; this svcd knows 1\. Update svcd/),
+  );
+  const store = Store.open(file, [ROWS, NOTES]);
+  assert.deepEqual(pairs(store), []);
+  store.close();
+});
+
+test('refuses a damaged file and leaves it alone', (t) => {
+  const file = join(temporaryDirectory(t), 'a.db');
+  const good = Store.open(file, [ROWS]);
+  for (let i = 0; i < 100; i += 1) good.run('INSERT INTO rows (data) VALUES (?)', new Uint8Array(1000).fill(i));
+  good.close();
+  const bytes = readFileSync(file);
+  for (const damaged of [Buffer.from('not a database at all'.repeat(100)), bytes.subarray(0, 4096 + 100)]) {
+    writeFileSync(file, damaged);
+    assert.throws(() => Store.open(file, [ROWS]).all('SELECT * FROM rows'), fails('store_corrupt', /damaged/));
+    assert.deepEqual(readFileSync(file), damaged);
+  }
+});
+
+test('damage that shows later is named too', (t) => {
+  const file = join(temporaryDirectory(t), 'a.db');
+  const good = Store.open(file, [ROWS]);
+  for (let i = 0; i < 100; i += 1) good.run('INSERT INTO rows (data) VALUES (?)', new Uint8Array(1000).fill(i));
+  good.close();
+  const bytes = readFileSync(file);
+  writeFileSync(file, bytes.fill(0xff, 4096));
+  const store = Store.open(file, [ROWS]);
+  t.after(() => store.close());
+  assert.throws(() => pairs(store), fails('store_corrupt', /^The database is damaged/));
+  assert.throws(() => store.transaction(() => pairs(store)), fails('store_corrupt', /^The database is damaged/));
+});
+
+test('says so where the file cannot be used', (t) => {
+  const directory = temporaryDirectory(t);
+  assert.throws(
+    () => Store.open(join(directory, 'absent', 'a.db'), [ROWS]),
+    fails('not_writable', /cannot be written/),
+  );
+  assert.throws(() => Store.open(directory, [ROWS]), fails('not_writable', /cannot be written/));
+});
+
+test('a full disk rolls back, and the store goes on', () => {
+  const store = memory();
+  add(store, 1);
+  store.run('PRAGMA max_page_count = 8');
+  const fill = () => {
+    for (let i = 0; i < 100; i += 1) store.run('INSERT INTO rows (pair, data) VALUES (2, ?)', new Uint8Array(4096));
+  };
+  assert.throws(() => store.transaction(fill), fails('not_writable', /free space/));
+  assert.deepEqual(pairs(store), [1]);
+  store.transaction(() => add(store, 3));
+  assert.deepEqual(pairs(store), [1, 3]);
+});
+
+test('is for its owner only, with its journal', (t) => {
+  const directory = temporaryDirectory(t);
+  const store = Store.open(join(directory, 'a.db'), [ROWS]);
+  t.after(() => store.close());
+  const files = readdirSync(directory).sort();
+  assert.deepEqual(files, ['a.db', 'a.db-shm', 'a.db-wal']);
+  for (const name of files) assert.equal(statSync(join(directory, name)).mode & 0o777, 0o600, name);
+});
+
+test('is as durable as it was asked to be', (t) => {
+  const directory = temporaryDirectory(t);
+  for (const [durability, level] of [
+    ['full', 2],
+    ['normal', 1],
+  ] as const) {
+    const store = Store.open(join(directory, `${durability}.db`), [], durability);
+    assert.equal(store.one('PRAGMA synchronous')?.['synchronous'], level);
+    assert.equal(store.one('PRAGMA journal_mode')?.['journal_mode'], 'wal');
+    assert.equal(store.one('PRAGMA foreign_keys')?.['foreign_keys'], 1);
+    store.close();
+  }
+});
+
+test('a transaction is kept, or undone by what it throws', () => {
+  const store = memory();
+  assert.equal(
+    store.transaction(() => (add(store, 1), 'result')),
+    'result',
+  );
+  const cause = new Error('no');
+  assert.throws(
+    () =>
+      store.transaction(() => {
+        add(store, 2);
+        throw cause;
+      }),
+    cause,
+  );
+  assert.deepEqual(pairs(store), [1]);
+});
+
+test('a nested transaction is undone alone where its error is caught, and always with the outer one', () => {
+  const store = memory();
+  const boom = () => {
+    throw new Error('no');
+  };
+  store.transaction(() => {
+    add(store, 1);
+    assert.throws(() =>
+      store.transaction(() => {
+        add(store, 2);
+        store.transaction(() => add(store, 3));
+        boom();
+      }),
+    );
+    store.transaction(() => add(store, 4));
+  });
+  assert.deepEqual(pairs(store), [1, 4]);
+  assert.throws(() =>
+    store.transaction(() => {
+      store.transaction(() => add(store, 5));
+      boom();
+    }),
+  );
+  assert.deepEqual(pairs(store), [1, 4]);
+});
+
+test('a transaction that would wait is undone', () => {
+  const store = memory();
+  assert.throws(() => store.transaction(async () => add(store, 1)), TypeError);
+  assert.deepEqual(pairs(store), []);
+});
+
+test('a broken constraint reaches the caller as it is', () => {
+  const store = memory();
+  store.run('INSERT INTO rows (id) VALUES (1)');
+  assert.throws(() => store.run('INSERT INTO rows (id) VALUES (1)'), { code: 'ERR_SQLITE_ERROR', message: /UNIQUE/ });
+});
+
+test('meta keeps JSON values under keys, across restarts', (t) => {
+  const file = join(temporaryDirectory(t), 'a.db');
+  let store = Store.open(file, [metaMigration]);
+  const meta = new MetaStore(store);
+  assert.equal(meta.get('a'), undefined);
+  for (const value of [null, false, 0, '', 'x', [1, 'y'], { z: { deep: [true] } }]) {
+    meta.set('a', value);
+    assert.deepEqual(meta.get('a'), value);
+  }
+  store.close();
+  store = Store.open(file, [metaMigration]);
+  assert.deepEqual(new MetaStore(store).get('a'), { z: { deep: [true] } });
+  store.close();
+});
+
+/** Starts the writer; resolves once it has said `line`. */
+async function writer(
+  t: TestContext,
+  file: string,
+  what: string,
+  line: string,
+): Promise<{ child: ChildProcess; said: string[] }> {
+  const child = spawn(process.execPath, [new URL('./write-forever.ts', import.meta.url).pathname, file, what], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  t.after(() => child.kill('SIGKILL'));
+  const said: string[] = [];
+  const lines = createInterface({ input: child.stdout });
+  await new Promise<void>((resolve, reject) => {
+    lines.on('line', (text) => {
+      said.push(text);
+      if (text === line) resolve();
+    });
+    child.once('exit', () => reject(new Error('the writer ended')));
+  });
+  return { child, said };
+}
+
+async function kill(child: ChildProcess): Promise<void> {
+  const gone = once(child, 'close');
+  child.kill('SIGKILL');
+  await gone;
+}
+
+function reopen(t: TestContext, file: string): Store {
+  const store = Store.open(file, [ROWS]);
+  t.after(() => store.close());
+  assert.equal(store.one('PRAGMA integrity_check')?.['integrity_check'], 'ok');
+  return store;
+}
+
+test('SIGKILL in the middle of a transaction leaves none of it', async (t) => {
+  const file = join(temporaryDirectory(t), 'a.db');
+  const first = Store.open(file, [ROWS]);
+  add(first, 1);
+  first.close();
+  const { child } = await writer(t, file, 'half', 'half');
+  assert.ok(statSync(`${file}-wal`).size > 1_000_000, 'uncommitted rows are on disk');
+  await kill(child);
+  assert.deepEqual(pairs(reopen(t, file)), [1]);
+});
+
+test('SIGKILL among many commits loses none that was acknowledged and keeps no half', async (t) => {
+  const directory = temporaryDirectory(t);
+  for (const line of ['3', '20', '60']) {
+    const file = join(directory, `${line}.db`);
+    const { child, said } = await writer(t, file, 'pairs', line);
+    await kill(child);
+    const kept = pairs(reopen(t, file));
+    const acknowledged = Number(said.at(-1));
+    assert.ok(acknowledged >= Number(line));
+    assert.ok([acknowledged, acknowledged + 1].includes(kept.length / 2), `${kept.length} rows, ${acknowledged} pairs`);
+    assert.deepEqual(
+      kept,
+      Array.from({ length: kept.length }, (_, i) => Math.floor(i / 2) + 1),
+    );
+  }
+});

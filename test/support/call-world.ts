@@ -1,0 +1,103 @@
+/** Two daemons' worth of calls over in-memory links: an agent that calls, one that is called, a real web service. */
+import { once } from 'node:events';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import type { TestContext } from 'node:test';
+import { CallServer } from '../../src/capabilities/calls/call-server.ts';
+import { FetchService } from '../../src/capabilities/calls/fetch-service.ts';
+import { type Call, type CallAnswer, HttpCaller } from '../../src/capabilities/calls/http-caller.ts';
+import type { BoundService } from '../../src/capabilities/calls/upstream.ts';
+import { type Clock, systemClock } from '../../src/foundation/clock.ts';
+import type { Aid } from '../../src/foundation/identity/aid.ts';
+import { silentLog } from '../../src/foundation/log.ts';
+import type { AccessRequest } from '../../src/network/links/types.ts';
+import { type LinkNode, LinkWorld, readAll } from './link-world.ts';
+
+export interface CallWorld {
+  readonly clock: Clock;
+  readonly links: LinkWorld;
+  readonly near: LinkNode;
+  readonly far: LinkNode;
+  readonly local: Aid;
+  readonly remote: Aid;
+  readonly caller: HttpCaller;
+  readonly server: CallServer;
+  readonly fetch: FetchService;
+  /** What is bound to which agent. */
+  readonly bound: Map<Aid, BoundService>;
+  /** Asked at each opening of a link and at each request. */
+  access: (request: AccessRequest) => void | Promise<void>;
+  /** A call of `local` to `remote`. */
+  call(call?: Partial<Call>): Promise<CallAnswer>;
+}
+
+export async function callWorld(t: TestContext, clock: Clock = systemClock): Promise<CallWorld> {
+  const links = new LinkWorld(clock);
+  const near = await links.node();
+  const far = await links.node();
+  const local = near.host().aid;
+  const remote = far.host().aid;
+  const bound = new Map<Aid, BoundService>();
+  const caller = new HttpCaller({ links: near.links, clock });
+  const server = new CallServer({
+    links: far.links,
+    clock,
+    log: silentLog,
+    serviceOf: (aid) => bound.get(aid) ?? null,
+    authorize: (request) => world.access(request),
+  });
+  await server.start();
+  const world: CallWorld = {
+    clock,
+    links,
+    near,
+    far,
+    local,
+    remote,
+    caller,
+    server,
+    fetch: new FetchService({ caller, clock }),
+    bound,
+    access: () => {},
+    call: (call = {}) => caller.request(local, remote, { method: 'GET', path: '/', headers: [], body: null, ...call }),
+  };
+  far.authorize = (request) => world.access(request);
+  t.after(async () => {
+    caller.stop();
+    await server.stop();
+    await links[Symbol.asyncDispose]();
+  });
+  return world;
+}
+
+/** A web service on this machine that goes away with the test. */
+export async function webService(
+  t: TestContext,
+  listener: RequestListener,
+): Promise<{ readonly bound: BoundService; readonly server: Server; readonly connections: Set<Socket> }> {
+  const server = createServer({ maxHeaderSize: 64 * 1024 }, listener);
+  const connections = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    connections.add(socket);
+    socket.once('close', () => connections.delete(socket));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => {
+    server.closeAllConnections();
+    for (const socket of connections) socket.destroy();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  return { bound: { scheme: 'http', host: '127.0.0.1', port, verifyCertificate: true }, server, connections };
+}
+
+export async function textOf(answer: CallAnswer): Promise<string> {
+  return (await readAll(answer.body)).toString();
+}
+
+/** The first value of a header; undefined where it is not there. */
+export function headerOf(raw: readonly string[], name: string): string | undefined {
+  const at = raw.findIndex((text, i) => i % 2 === 0 && text.toLowerCase() === name.toLowerCase());
+  return at < 0 ? undefined : raw[at + 1];
+}

@@ -1,0 +1,239 @@
+/**
+ * One walk through every command of `svc`, between two daemons. The same walk is done in every way
+ * of showing a result; what it needs to know it asks the API, not the output that is under test.
+ */
+import { join } from 'node:path';
+import { Type } from 'typebox';
+import { declarations as d } from '../../src/operations/index.ts';
+import { NodeStatus } from '../../src/operations/node.ts';
+import { AidText } from '../../src/operations/schemas.ts';
+import { ADDRESS, AIDS, ANY, ID, Ok, ONE_AID, SEQ, SOME, type Step, type WalkWorld } from './command-step.ts';
+import { groupCommands, messageCommands, objectCommands } from './command-walk-messages.ts';
+
+const Registered = Type.Object({
+  aid: AidText,
+  master_file: Type.Optional(Type.String()),
+  published: Type.Boolean(),
+  seq: Type.Integer(),
+  replicas: Type.Integer(),
+});
+const Doctor = Type.Object({
+  ok: Type.Boolean(),
+  findings: Type.Array(
+    Type.Object({
+      check: Type.String(),
+      level: Type.Union(['PASS', 'FAIL', 'WARN', 'INFO'].map((level) => Type.Literal(level))),
+      what: Type.String(),
+      hint: Type.Optional(Type.String()),
+    }),
+  ),
+});
+const WalletKeys = Type.Object({
+  aid: AidText,
+  operational_private_key_hex: Type.String(),
+  delegation_proof_hex: Type.String(),
+});
+
+async function nodeCommands(step: Step, { here }: WalkWorld): Promise<void> {
+  await step(here, ['status'], { schema: NodeStatus, text: /^node: +aid1/, quiet: ONE_AID });
+  await step(here, ['version'], {
+    schema: Type.Object({ svc: Type.String(), svcd: Type.String() }),
+    text: /^svc \S+, svcd \d/,
+    quiet: /^\S+$/,
+  });
+  await step(here, ['doctor'], { schema: Doctor, text: /PASS {2}the daemon/, quiet: /^(ok|failed)$/, codes: [0, 1] });
+  await step(here, ['config', 'get'], { schema: d.configGet.output, text: /log_level: +info/, quiet: /log_level/ });
+  await step(here, ['config', 'get', 'log_level'], { schema: Type.String(), text: /^info$/, quiet: /^info$/ });
+  await step(here, ['config', 'set', 'log_level', 'info'], {
+    schema: d.configPatch.output,
+    text: /applies now/,
+    quiet: /^live$/,
+  });
+  await step(here, ['config', 'set', 'fallback_host'], {
+    schema: d.configPatch.output,
+    text: /starts again/,
+    quiet: /^restart$/,
+    input: 'node.example\n',
+  });
+}
+
+async function identityCommands(step: Step, { here, service, directory }: WalkWorld): Promise<void> {
+  const master = (name: string): string[] => ['--save-master', join(directory, name)];
+  const bound = ['--service-tcp', service];
+  const registered = { schema: Registered, text: /^aid: +\S+\nmaster key: +saved in/, quiet: /^\w+$/ };
+  await step(here, ['register', ...master('1'), ...bound], registered);
+  await step(here, ['agents', 'new', ...master('2')], registered);
+  await step(here, ['agents', 'new-eth', ...master('3')], registered);
+  await step(here, ['agents', 'new-paralism', ...master('4')], registered);
+  const keys = { text: /^aid: +\S+\nmaster_private_key_hex: +[0-9a-f]{64}\n/, quiet: /^\w+$/ };
+  await step(here, ['identity', 'new'], { schema: d.identityGenerate.output, ...keys });
+  await step(here, ['identity', 'new-eth'], { schema: WalletKeys, ...keys });
+  await step(here, ['identity', 'new-paralism'], { schema: WalletKeys, ...keys });
+  const address = '0x52908400098527886E0F7030069857D2E4169EE7';
+  await step(here, ['wallet', 'message', address, '--save', join(directory, 'request')], {
+    schema: Type.Object({ aid: AidText, message: Type.String(), request_file: Type.String() }),
+    text: /op_key:/,
+    quiet: /op_key:/,
+  });
+}
+
+async function agentCommands(step: Step, world: WalkWorld, aid: string): Promise<void> {
+  const { here, there, service, directory } = world;
+  const agent = d.agentGet.output;
+  await step(here, ['agents'], { schema: d.agentsList.output, text: /^AID +NAME/, quiet: /^(\w+\n?)+$/ });
+  await step(here, ['agents', 'list'], { schema: d.agentsList.output, text: /^AID +NAME/, quiet: /^(\w+\n?)+$/ });
+  await step(here, ['agents', 'get', aid], { schema: agent, text: /^aid: +aid1/, quiet: /^(registered|pending)$/ });
+  await step(here, ['agents', 'update', aid, '--service-tcp', service], {
+    schema: agent,
+    text: /answers/,
+    quiet: ADDRESS,
+  });
+  await step(here, ['inbound', 'bind', '--addr', service, '--aid', aid], {
+    schema: agent,
+    text: /^Calls to aid1\w+ go to/,
+    quiet: ADDRESS,
+  });
+  await step(here, ['agents', 'publish', aid], {
+    schema: d.agentPublish.output,
+    text: /^Published with seq \d+/,
+    quiet: SEQ,
+  });
+  await step(here, ['agents', 'heartbeat', aid], {
+    schema: d.agentHeartbeat.output,
+    text: /^ok, \d{4}-/,
+    quiet: /^\d{4}-\S+Z$/,
+  });
+  await step(here, ['agents', 'probe', aid], {
+    schema: d.agentProbe.output,
+    text: /^service: +answers in/,
+    quiet: /^ok$/,
+  });
+  await step(here, ['agents', 'topic', 'add', aid, 'lang.detect'], {
+    schema: d.serviceRegister.output,
+    text: /^Published/,
+    quiet: SEQ,
+  });
+  await step(here, ['agents', 'topic', 'del', aid, 'lang.detect'], {
+    schema: Ok,
+    text: /renewed no more/,
+    quiet: /^lang\.detect$/,
+  });
+  const profiled = { schema: d.profileSet.output, text: /^Published, kept by/, quiet: SEQ };
+  await step(here, ['agents', 'profile', 'set', aid, '--name', 'Walker', '--skill', 'walk'], profiled);
+  await step(here, ['agents', 'profile', 'clear', aid], profiled);
+  const moving = await there.newAgent();
+  const file = join(directory, 'agent');
+  await step(there, ['agents', 'export', moving, '-o', file], {
+    schema: Type.Object({ aid: AidText, file: Type.String(), size: Type.Integer(), sealed: Type.Boolean() }),
+    text: /^Written to/,
+    quiet: /agent$/,
+  });
+  await step(there, ['agents', 'del', moving], { schema: Ok, text: /is unregistered/, quiet: ONE_AID });
+  await step(here, ['agents', 'import', file], {
+    schema: d.agentImport.output,
+    text: /^aid: +aid1/,
+    quiet: ONE_AID,
+  });
+}
+
+async function accessCommands(step: Step, { here }: WalkWorld, aid: string, peer: string): Promise<void> {
+  const acl = (...args: string[]): string[] => ['agents', 'acl', ...args];
+  const made = { text: /^Entry \S+\.$/, quiet: ID };
+  await step(here, acl('allow', aid, '--aid', peer), { schema: d.aclAllow.output, ...made });
+  await step(here, acl('deny', aid, peer), { schema: d.aclDeny.output, ...made });
+  const lists = await here.call<{ allow: { id: string }[]; deny: { id: string }[] }>('GET', `/agents/${aid}/acl`);
+  await step(here, acl('show', aid), {
+    schema: d.aclGet.output,
+    text: /^Everyone who is not denied/,
+    quiet: /^public$/,
+  });
+  await step(here, acl('del', aid, 'allow', lists.allow[0]?.id ?? ''), { schema: Ok, text: /^ok$/, quiet: ID });
+  await step(here, acl('del', aid, 'deny', lists.deny[0]?.id ?? ''), { schema: Ok, text: /^ok$/, quiet: ID });
+  await step(here, acl('default', aid, 'deny'), { schema: Ok, text: /^Others: deny/, quiet: /^deny$/ });
+
+  const state = d.remoteAdminGet.output;
+  await step(here, ['admin', 'on'], { schema: state, text: /administration is on/, quiet: /^on$/ });
+  await step(here, ['admin', 'allow', peer], { schema: d.remoteAdminAllow.output, ...made });
+  await step(here, ['admin', 'deny', peer], { schema: d.remoteAdminDeny.output, ...made });
+  const admin = await here.call<typeof lists>('GET', '/node/remote-admin');
+  await step(here, ['admin', 'del', 'allow', admin.allow[0]?.id ?? ''], { schema: Ok, text: /^ok$/, quiet: ID });
+  await step(here, ['admin', 'del', 'deny', admin.deny[0]?.id ?? ''], { schema: Ok, text: /^ok$/, quiet: ID });
+  const password = { schema: Type.Object({ ok: Type.Literal(true), password: Type.Boolean() }) };
+  const secret = 'a password of some length\n';
+  await step(here, ['admin', 'password'], { ...password, text: /is set/, quiet: /^on$/, input: secret });
+  await step(here, ['admin', 'password', 'off'], { ...password, text: /is gone/, quiet: /^off$/ });
+  await step(here, ['admin', 'status'], { schema: state, text: /administration is on/, quiet: /^on$/ });
+  await step(here, ['admin', 'audit'], { schema: d.remoteAdminAudit.output, text: SOME, quiet: ANY });
+  await step(here, ['admin', 'off'], { schema: state, text: /administration is off/, quiet: /^off$/ });
+
+  const named = Type.Object({ ok: Type.Literal(true), label: Type.String() });
+  await step(here, ['alias', 'add', 'bob', peer], { schema: named, text: /^bob is aid1/, quiet: ONE_AID });
+  await step(here, ['alias', 'list'], {
+    schema: Type.Object({ aliases: d.addressBookGet.output.properties.aliases }),
+    text: /^LABEL +AID\nbob +aid1/,
+    quiet: /^bob$/,
+  });
+  await step(here, ['alias', 'del', 'bob'], { schema: named, text: /forgotten/, quiet: /^bob$/ });
+}
+
+async function callCommands(step: Step, { here, there }: WalkWorld, aid: string, peer: string): Promise<void> {
+  const published = { schema: d.serviceRegister.output, text: /is published, kept by/, quiet: SEQ };
+  await step(there, ['publish', 'lang.translate', '--aid', peer, '--brief', 'Translates', '-y'], published);
+  await step(here, ['search', 'lang.translate'], {
+    schema: d.discover.output,
+    text: /^AID +SERVICE[\s\S]*lang\.translate +Translates/,
+    quiet: AIDS,
+  });
+  await step(here, ['resolve', peer], { schema: d.resolve.output, text: /^aid: +aid1/, quiet: /^quic:\/\// });
+  await step(here, ['info', peer], { schema: d.resolve.output, text: /records: +0x/, quiet: ONE_AID });
+  await step(there, ['unpublish', 'lang.translate', '--aid', peer], {
+    schema: Ok,
+    text: /renewed no more/,
+    quiet: /^lang\.translate$/,
+  });
+  const answer = { schema: d.fetch.output, text: /"url":"\/hello"/, quiet: /"url":"\/hello"/ };
+  await step(here, ['get', peer, '/hello', '--local-aid', aid], answer);
+  await step(here, ['post', peer, '/hello', '-d', '{}', '--local-aid', aid], answer);
+  const tunnel = { text: /listens on 127/, quiet: ADDRESS };
+  await step(here, ['connect', peer, '--local-aid', aid], {
+    schema: d.connect.output,
+    text: /^Connect to 127/,
+    quiet: ADDRESS,
+  });
+  await step(here, ['tunnel', 'open', peer, '--local-aid', aid], { schema: d.tunnelOpen.output, ...tunnel });
+  const { tunnels } = await here.call<{ tunnels: { id: string }[] }>('GET', '/tunnel');
+  const id = tunnels[0]?.id ?? '';
+  await step(here, ['tunnel', 'status'], { schema: d.tunnelList.output, text: /^ID +LISTEN/, quiet: ADDRESS });
+  await step(here, ['tunnel', 'status', id], { schema: d.tunnelList.output, text: /^ID +LISTEN/, quiet: ADDRESS });
+  await step(here, ['tunnel', 'reset', id], { schema: Ok, text: /^ok$/, quiet: ID });
+  await step(here, ['tunnel', 'close', id], { schema: Ok, text: /^ok$/, quiet: ID });
+}
+
+/** Commands that the walk leaves out, and why. */
+export const NOT_WALKED: Readonly<Record<string, string>> = {
+  completion: 'prints a program for a shell, whatever the way',
+  update: 'asks the registry of packages',
+  backup: 'is about a data directory, not about a daemon',
+  restore: 'is about a data directory, not about a daemon',
+  'wallet register': 'needs the signature of a wallet',
+};
+
+/** Walks through all commands. Agents are made anew, so that a daemon can be walked over again. */
+export async function walk(step: Step, world: WalkWorld): Promise<void> {
+  const { here, there, service } = world;
+  const aid = await here.newAgent(service);
+  const peer = await there.newAgent(service);
+  for (const [at, one] of [
+    [here, aid],
+    [there, peer],
+  ] as const)
+    await at.call('POST', `/agents/${one}/publish`);
+  await nodeCommands(step, world);
+  await identityCommands(step, world);
+  await agentCommands(step, world, aid);
+  await callCommands(step, world, aid, peer);
+  await messageCommands(step, world, aid, peer);
+  await groupCommands(step, world, aid, peer);
+  await objectCommands(step, world, aid);
+  await accessCommands(step, world, aid, peer);
+}

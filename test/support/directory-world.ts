@@ -1,0 +1,114 @@
+/** A directory over a database, a network in memory and a clock of its own. */
+import { Directory } from '../../src/capabilities/directory/directory.ts';
+import type { NodeAddresses, SigningIdentity } from '../../src/capabilities/directory/types.ts';
+import type { Aid } from '../../src/foundation/identity/aid.ts';
+import { selfDelegation } from '../../src/foundation/identity/delegation.ts';
+import { KeyPair } from '../../src/foundation/identity/keys.ts';
+import { silentLog } from '../../src/foundation/log.ts';
+import type { SignedRecord } from '../../src/foundation/records/record.ts';
+import { AgentStore } from '../../src/foundation/store/agents.ts';
+import { MIGRATIONS } from '../../src/foundation/store/migrations/index.ts';
+import { PublicationStore } from '../../src/foundation/store/publications.ts';
+import { Store } from '../../src/foundation/store/store.ts';
+import { newIdentity, type TestIdentity } from './identities.ts';
+import { ScriptedRecords } from './scripted-records.ts';
+import { TestClock } from './test-clock.ts';
+
+interface WorldOptions {
+  readonly clock?: TestClock;
+  readonly network?: ScriptedRecords;
+  readonly node?: KeyPair;
+  readonly store?: Store;
+  /** Off where it is left out: tests say what is published. */
+  readonly autoPublish?: boolean;
+}
+
+export class DirectoryWorld {
+  readonly clock: TestClock;
+  readonly network: ScriptedRecords;
+  readonly store: Store;
+  readonly node: KeyPair;
+  readonly agents: AgentStore;
+  readonly publications: PublicationStore;
+  readonly directory: Directory;
+  readonly nodeAid: Aid;
+  /** Agents that show life. */
+  readonly alive = new Set<Aid>();
+  readonly bound = new Map<Aid, string>();
+  readonly published: SignedRecord[] = [];
+  autoPublish: boolean;
+  addresses: NodeAddresses = { endpoints: ['quic://192.0.2.1:4122'], natType: 1, helpers: [] };
+  readonly #identities = new Map<Aid, SigningIdentity>();
+  #addressHandler: () => void = () => {};
+
+  constructor(options: WorldOptions = {}) {
+    this.clock = options.clock ?? new TestClock();
+    this.network = options.network ?? new ScriptedRecords(this.clock);
+    this.node = options.node ?? KeyPair.generate();
+    this.store = options.store ?? Store.open(':memory:', MIGRATIONS);
+    this.autoPublish = options.autoPublish ?? false;
+    this.agents = new AgentStore(this.store);
+    this.publications = new PublicationStore(this.store);
+    const delegation = selfDelegation(this.node);
+    this.nodeAid = delegation.agent;
+    this.#identities.set(this.nodeAid, {
+      aid: this.nodeAid,
+      delegation,
+      sign: (message) => this.node.sign(message),
+    });
+    this.directory = new Directory(
+      { nodeAid: this.nodeAid, nodeKey: this.node.publicKey },
+      {
+        network: this.network,
+        publications: this.publications,
+        clock: this.clock,
+        log: silentLog,
+        identity: (aid) => this.#identities.get(aid) ?? null,
+        isAlive: async (aid) => this.alive.has(aid),
+        serviceOf: (aid) => this.bound.get(aid) ?? '',
+        addresses: () => this.addresses,
+        onAddresses: (handler) => {
+          this.#addressHandler = handler;
+          return () => {
+            this.#addressHandler = () => {};
+          };
+        },
+        autoPublish: () => this.autoPublish,
+        random: () => 0.5,
+        onPublished: (record) => this.published.push(record),
+      },
+    );
+  }
+
+  /** Makes an agent known here and alive, as the registry does; nothing is told to the directory. */
+  add(identity: TestIdentity = newIdentity()): TestIdentity {
+    this.agents.put({
+      keyName: `${identity.aid} ${identity.delegation.issuedAt}`,
+      delegation: identity.delegation,
+      serviceTcp: '',
+      registeredAt: this.clock.now(),
+    });
+    this.alive.add(identity.aid);
+    this.#identities.set(identity.aid, {
+      aid: identity.aid,
+      delegation: identity.delegation,
+      sign: (message) => identity.operational.sign(message),
+    });
+    return identity;
+  }
+
+  remove(aid: Aid): void {
+    this.agents.delete(aid);
+    this.#identities.delete(aid);
+  }
+
+  moveTo(...endpoints: string[]): void {
+    this.addresses = { ...this.addresses, endpoints };
+    this.#addressHandler();
+  }
+
+  /** The records of one type that an agent brought out, oldest first. */
+  kept(aid: Aid, type = 1): SignedRecord[] {
+    return this.network.kept.filter((record) => record.aid === aid && record.type === type);
+  }
+}

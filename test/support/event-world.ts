@@ -1,0 +1,59 @@
+/** An API with nothing but event streams, over a real log. */
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { EventLog } from '../../src/capabilities/events/event-log.ts';
+import { EventStreams } from '../../src/capabilities/events/event-streams.ts';
+import { systemClock } from '../../src/foundation/clock.ts';
+import { SvcError } from '../../src/foundation/errors.ts';
+import type { Aid } from '../../src/foundation/identity/aid.ts';
+import { EventStore } from '../../src/foundation/store/events.ts';
+import { MIGRATIONS } from '../../src/foundation/store/migrations/index.ts';
+import { Store } from '../../src/foundation/store/store.ts';
+import { eventHandlers, eventStreams } from '../../src/operations/handlers/events.ts';
+import { toolHandlers } from '../../src/operations/handlers/tools.ts';
+import type { CallContext } from '../../src/operations/operation.ts';
+import { ToolTable } from '../../src/operations/tool-call.ts';
+import { startWorld } from '../surfaces/rest/support.ts';
+import { newIdentity } from './identities.ts';
+import { SseClient } from './sse.ts';
+import { temporaryDirectory } from './temporary-directory.ts';
+
+export const one = newIdentity().aid;
+export const two = newIdentity().aid;
+/** Not registered here. */
+export const unknown = newIdentity().aid;
+const CONTEXT: CallContext = { origin: 'local', signal: new AbortController().signal, setStatus: () => {} };
+
+/** Five events are kept of each agent. */
+export async function eventWorld(t: TestContext, apiAddr = '127.0.0.1:0') {
+  const store = Store.open(join(temporaryDirectory(t), 'svcd.db'), MIGRATIONS);
+  const log = new EventLog({ store: new EventStore(store, 5), clock: systemClock });
+  const pending: Record<string, { mailbox: number }> = {};
+  const streams = new EventStreams({ log, clock: systemClock, pending: () => pending });
+  const requireAgent = (aid: Aid): void => {
+    if (aid === unknown) throw new SvcError('not_found');
+  };
+  await streams.start();
+  // Before the server: it waits for streams that stay open.
+  t.after(() => streams.stop());
+  const operations = eventHandlers({ log, requireAgent });
+  const tools = new ToolTable({ operations, pending: () => pending });
+  const api = await startWorld(t, {
+    apiAddr,
+    operations: toolHandlers({ tools }),
+    streams: eventStreams({ streams, requireAgent }),
+  });
+  const emit = (aid = one, count = 1): void => {
+    for (let i = 0; i < count; i++) log.emit(aid, 'chat.received', { peer: two, seq: i });
+  };
+  const open = async (path: string, headers?: Record<string, string>): Promise<SseClient> => {
+    const client = await SseClient.open(`${api.url}${path}`, headers);
+    t.after(() => client.close());
+    await client.until(({ frames }) => frames.length > 0);
+    return client;
+  };
+  const [poll] = operations;
+  assert.ok(poll !== undefined);
+  return { api, streams, pending, emit, open, poll: (input: object) => poll.run({ ...input }, CONTEXT) };
+}

@@ -1,0 +1,204 @@
+/**
+ * Links over a network that misbehaves as its seed says: it refuses, delays, cuts streams in the
+ * middle (what is under way is lost, and nobody knows how much arrived), stalls in a partition, and
+ * lets bytes of an old stream arrive after those of a newer one.
+ */
+import { Duplex } from 'node:stream';
+import type { Clock } from '../../src/foundation/clock.ts';
+import { SvcError } from '../../src/foundation/errors.ts';
+import type { Aid } from '../../src/foundation/identity/aid.ts';
+import { asLink, type LinkNames } from '../../src/network/links/stream.ts';
+import type { LinkStream, Links, OpenOptions, Purpose } from '../../src/network/links/types.ts';
+import { StreamError } from '../../src/network/quic/stream-error.ts';
+import { Random } from './random.ts';
+
+export interface Trouble {
+  /** How likely it is that a link cannot be opened. */
+  readonly refuse: number;
+  /** How likely it is that a stream is cut. */
+  readonly cut: number;
+  /** Longest delay of a chunk, milliseconds. */
+  readonly delayMs: number;
+}
+
+export const CALM: Trouble = { refuse: 0, cut: 0, delayMs: 1 };
+
+/** Milliseconds after which a stalled connection is given up, as by QUIC. */
+const STALL_MS = 20_000;
+/** A stream that is to be cut has at most this many bytes. */
+const CUT_WITHIN_BYTES = 3000;
+
+export class FlakyNetwork {
+  readonly clock: Clock;
+  readonly random: Random;
+  trouble: Trouble = CALM;
+  readonly #nodes = new Set<FlakyNode>();
+  /** Pairs of nodes between which nothing passes. */
+  readonly #apart = new Set<string>();
+
+  constructor(clock: Clock, seed: number) {
+    this.clock = clock;
+    this.random = new Random(seed);
+  }
+
+  node(name: string): FlakyNode {
+    const node = new FlakyNode(this, name);
+    this.#nodes.add(node);
+    return node;
+  }
+
+  remove(node: FlakyNode): void {
+    this.#nodes.delete(node);
+  }
+
+  /** Who hosts an agent; the newest node where several do, as in a directory. */
+  hostOf(aid: Aid): FlakyNode | undefined {
+    return [...this.#nodes].findLast((node) => node.agents.has(aid));
+  }
+
+  part(a: FlakyNode, b: FlakyNode): void {
+    this.#apart.add([a.name, b.name].sort().join(' '));
+  }
+
+  heal(): void {
+    this.#apart.clear();
+  }
+
+  areApart(a: FlakyNode, b: FlakyNode): boolean {
+    return this.#apart.has([a.name, b.name].sort().join(' '));
+  }
+}
+
+/** One end of a stream. */
+class FlakyStream extends Duplex {
+  readonly #between: () => boolean;
+  readonly #network: FlakyNetwork;
+  #peer: FlakyStream | null = null;
+  #arrival = 0;
+  /** Ended before its time: what is under way is lost. */
+  #broken = false;
+  #stalled = false;
+  #bytesLeft: number;
+
+  constructor(network: FlakyNetwork, between: () => boolean, bytesLeft: number) {
+    super({ allowHalfOpen: true });
+    this.#network = network;
+    this.#between = between;
+    this.#bytesLeft = bytesLeft;
+  }
+
+  join(peer: FlakyStream): void {
+    this.#peer = peer;
+  }
+
+  override _read(): void {}
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, callback: (error?: Error | null) => void): void {
+    this.#bytesLeft -= chunk.length;
+    this.#later((peer) => peer.push(chunk));
+    if (this.#bytesLeft < 0) this.cut();
+    callback();
+  }
+
+  override _final(callback: (error?: Error | null) => void): void {
+    this.#later((peer) => peer.push(null));
+    callback();
+  }
+
+  override _destroy(error: Error | null, callback: (error: Error | null) => void): void {
+    const peer = this.#peer;
+    const whole = this.writableFinished && this.readableEnded;
+    this.#broken = !whole;
+    if (peer !== null && !peer.destroyed && !whole)
+      this.#network.clock.after(0, () => peer.destroy(new StreamError('stream_reset')));
+    callback(error);
+  }
+
+  /** Breaks both ends, at once or a little later, with what is under way. */
+  cut(): void {
+    const peer = this.#peer;
+    const ms = this.#network.random.below(this.#network.trouble.delayMs + 1);
+    this.#network.clock.after(ms, () => {
+      this.destroy(new StreamError('stream_reset'));
+      peer?.destroy(new StreamError('stream_reset'));
+    });
+  }
+
+  #later(deliver: (peer: FlakyStream) => void): void {
+    const { clock, random, trouble } = this.#network;
+    this.#arrival = Math.max(this.#arrival, clock.now() + random.below(trouble.delayMs + 1));
+    const peer = this.#peer;
+    clock.after(this.#arrival - clock.now(), () => {
+      // What comes after something lost never comes either: a stream has no holes.
+      if (!this.#stalled && !this.#between()) {
+        this.#stalled = true;
+        clock.after(STALL_MS, () => this.cut());
+      }
+      if (this.#stalled) return;
+      if (peer !== null && !peer.destroyed && !this.#broken) deliver(peer);
+    });
+  }
+}
+
+export class FlakyNode implements Links {
+  readonly name: string;
+  readonly agents = new Set<Aid>();
+  readonly #network: FlakyNetwork;
+  readonly #handlers = new Map<Purpose, (stream: LinkStream) => void>();
+  readonly #streams = new Set<FlakyStream>();
+  #down = false;
+  /** How many links were opened from here. */
+  opened = 0;
+
+  constructor(network: FlakyNetwork, name: string) {
+    this.#network = network;
+    this.name = name;
+  }
+
+  accept(purpose: Purpose, handler: (stream: LinkStream) => void): void {
+    this.#handlers.set(purpose, handler);
+  }
+
+  reset(): void {}
+
+  /** Ends this node as a crash does: all of its streams break, nobody reaches it any more. */
+  crash(): void {
+    this.#down = true;
+    this.#network.remove(this);
+    for (const stream of this.#streams) stream.cut();
+  }
+
+  async open(local: Aid, remote: Aid, purpose: Purpose, options: OpenOptions = {}): Promise<LinkStream> {
+    const { clock, random, trouble } = this.#network;
+    await new Promise<void>((resolve) => {
+      clock.after(random.below(trouble.delayMs + 1), resolve);
+    });
+    if (options.signal?.aborted === true) throw new SvcError('cancelled');
+    const other = this.#network.hostOf(remote);
+    if (other === undefined || this.#down) throw new SvcError('resolve_failed');
+    const passes = (): boolean => !this.#network.areApart(this, other) && !this.#down && !other.#down;
+    if (!passes() || (other !== this && random.chance(trouble.refuse))) throw new SvcError('connect_failed');
+    const handler = other.#handlers.get(purpose);
+    if (handler === undefined) throw new SvcError('protocol_error');
+    const limit =
+      other !== this && random.chance(trouble.cut) ? random.below(CUT_WITHIN_BYTES) : Number.POSITIVE_INFINITY;
+    const near = this.#stream(passes, limit);
+    const far = other.#stream(passes, random.chance(0.5) ? limit : Number.POSITIVE_INFINITY);
+    near.join(far);
+    far.join(near);
+    const nodeKey = other === this ? null : new Uint8Array(32);
+    const names: LinkNames = { caller: local, called: remote, purpose, accessToken: undefined, nodeKey };
+    const path = () => ({ kind: 'direct', remoteAddress: null, rttMs: 1 }) as const;
+    this.opened++;
+    clock.after(0, () => handler(asLink(far, names, path)));
+    return asLink(near, names, path);
+  }
+
+  #stream(passes: () => boolean, bytes: number): FlakyStream {
+    const stream = new FlakyStream(this.#network, passes, bytes);
+    stream.on('error', () => {});
+    this.#streams.add(stream);
+    stream.once('close', () => this.#streams.delete(stream));
+    return stream;
+  }
+}

@@ -1,0 +1,68 @@
+/** Nodes that do not keep to the protocol, and plain datagrams. */
+import { createSocket, type Socket } from 'node:dgram';
+import { once } from 'node:events';
+import type { TestContext } from 'node:test';
+import type DHT from 'dht-rpc';
+import { systemClock } from '../../src/foundation/clock.ts';
+import { Engine } from '../../src/network/dht/engine.ts';
+import { PeerHealth } from '../../src/network/dht/peer-health.ts';
+import { networkTag } from '../../src/network/dht/wire.ts';
+import type { SocketAddress } from '../../src/network/quic/types.ts';
+
+/** A node of the engine's protocol whose answers are the test's. */
+export async function hostileNode(
+  t: TestContext,
+  onRequest: (request: DHT.Request) => void,
+  network = 'test',
+): Promise<Engine> {
+  const engine = new Engine(
+    { host: '127.0.0.1', port: 0, tag: networkTag(network) },
+    {
+      clock: systemClock,
+      health: new PeerHealth({ clock: systemClock }),
+      wire: { admits: () => true, onDatagram: () => {} },
+      isOwnHost: () => false,
+      onRequest,
+      onNode: () => {},
+      onTableChange: () => {},
+      onNetworkChange: () => {},
+    },
+  );
+  await engine.start();
+  t.after(() => engine.stop());
+  await engine.join(engine.address);
+  return engine;
+}
+
+export interface RawRequest {
+  readonly command: number;
+  readonly internal?: boolean;
+  readonly target?: Uint8Array;
+  readonly value?: Uint8Array;
+}
+
+/** A request as it stands in a datagram; `from` is what the sender says is the receiver. */
+export function rawRequest(to: SocketAddress, request: RawRequest, network = 'test'): Buffer {
+  const { target, value } = request;
+  const flags = (request.internal === true ? 4 : 0) + (target === undefined ? 0 : 8) + (value === undefined ? 0 : 16);
+  const [a = 0, b = 0, c = 0, d = 0] = to.host.split('.').map(Number);
+  const head = Buffer.from([0x03, flags, 7, 7, a, b, c, d, to.port & 0xff, to.port >> 8, request.command]);
+  const length =
+    value === undefined ? [] : value.length < 0xfd ? [value.length] : [0xfd, value.length & 0xff, value.length >> 8];
+  return Buffer.concat([
+    networkTag(network),
+    head,
+    target ?? new Uint8Array(),
+    Buffer.from(length),
+    value ?? new Uint8Array(),
+  ]);
+}
+
+/** A plain UDP socket on 127.0.0.1. */
+export async function rawSocket(t: TestContext): Promise<Socket> {
+  const socket = createSocket('udp4');
+  socket.bind(0, '127.0.0.1');
+  await once(socket, 'listening');
+  t.after(() => socket.close());
+  return socket;
+}

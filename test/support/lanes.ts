@@ -1,0 +1,51 @@
+/** Pairs of streams that may lose their connection, and two ends of a wide connection over them. */
+import type { Duplex } from 'node:stream';
+import { WideStream } from '../../src/capabilities/tunnels/wide/wide-stream.ts';
+import { systemClock } from '../../src/foundation/clock.ts';
+import { localPair } from '../../src/network/links/local.ts';
+import { StreamError } from '../../src/network/quic/stream-error.ts';
+
+interface PairOptions {
+  readonly lanes?: number;
+  /** Called for each lane before it is used, as to delay it. */
+  readonly onLane?: (near: Duplex, far: Duplex) => void;
+  /** Whether windows may grow. */
+  readonly widen?: () => boolean;
+}
+
+export class WidePair {
+  readonly near: WideStream;
+  readonly far: WideStream;
+  readonly lanes: (readonly [Duplex, Duplex])[] = [];
+  /** How often the far end has asked for more lanes. */
+  asked = 0;
+
+  constructor({ lanes = 1, onLane = () => {}, widen = () => true }: PairOptions = {}) {
+    const first = this.#pair(onLane);
+    const options = { clock: systemClock, widen, letGo: () => {} };
+    this.near = new WideStream(first[0], {
+      ...options,
+      onWider: () => {
+        this.asked++;
+      },
+    });
+    this.far = new WideStream(first[1], options);
+    for (let i = 1; i < lanes; i++) {
+      const [near, far] = this.#pair(onLane);
+      this.far.add(far);
+      this.near.add(near);
+    }
+  }
+
+  #pair(onLane: (near: Duplex, far: Duplex) => void): readonly [Duplex, Duplex] {
+    const pair = localPair();
+    onLane(...pair);
+    this.lanes.push(pair);
+    return pair;
+  }
+
+  /** Takes the connection under a lane away: both ends hear of it, what is on its way is gone. */
+  lose(index: number): void {
+    for (const end of this.lanes[index] ?? []) end.destroy(new StreamError('connection_lost'));
+  }
+}

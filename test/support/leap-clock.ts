@@ -1,0 +1,40 @@
+import { type Clock, systemClock, type Timer } from '../../src/foundation/clock.ts';
+
+interface Pending {
+  /** In this clock's time. */
+  readonly at: number;
+  readonly task: () => void;
+  readonly real: Timer;
+}
+
+/** The system's clock, which a test may let leap ahead: what would have become due meanwhile runs at once. */
+export class LeapClock implements Clock {
+  #ahead = 0;
+  readonly #pending = new Set<Pending>();
+
+  now(): number {
+    return systemClock.now() + this.#ahead;
+  }
+
+  after(ms: number, task: () => void): Timer {
+    const run = (): void => {
+      this.#pending.delete(pending);
+      pending.real.cancel();
+      task();
+    };
+    const pending: Pending = { at: this.now() + ms, task: run, real: systemClock.after(ms, run) };
+    this.#pending.add(pending);
+    return {
+      cancel: () => {
+        this.#pending.delete(pending);
+        pending.real.cancel();
+      },
+    };
+  }
+
+  leap(ms: number): void {
+    this.#ahead += ms;
+    const due = [...this.#pending].filter(({ at }) => at <= this.now()).sort((a, b) => a.at - b.at);
+    for (const one of due) if (this.#pending.has(one)) one.task();
+  }
+}

@@ -1,0 +1,113 @@
+/**
+ * A node with links over the native engine, in a process of its own. The parent forks this file
+ * with the seed of its key and its port, and kills it when it has had enough. One agent is hosted;
+ * its links echo (`tcp`), swallow and count (`note`), or give as many MiB as asked for (`object`).
+ */
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { systemClock } from '../../src/foundation/clock.ts';
+import { type Aid, nativeAid } from '../../src/foundation/identity/aid.ts';
+import { selfDelegation } from '../../src/foundation/identity/delegation.ts';
+import { KeyPair } from '../../src/foundation/identity/keys.ts';
+import { silentLog } from '../../src/foundation/log.ts';
+import { AgentLinks } from '../../src/network/links/links.ts';
+import { NodePool } from '../../src/network/links/pool.ts';
+import type { AgentLocation, LinkStream } from '../../src/network/links/types.ts';
+import { NativeQuicEndpoint } from '../../src/network/quic/native-endpoint.ts';
+
+const MIB = 1024 * 1024;
+const LOOPBACK = '127.0.0.1';
+
+/** A node whose own identity is its one agent. */
+export class NativeNode {
+  readonly key: KeyPair;
+  readonly aid: Aid;
+  readonly endpoint: NativeQuicEndpoint;
+  readonly pool: NodePool;
+  readonly links: AgentLinks;
+  /** Where other agents are. */
+  readonly directory = new Map<Aid, AgentLocation>();
+
+  /** @param standard whether it serves the links that this file's head names */
+  constructor(key: KeyPair, port: number, standard = true) {
+    this.key = key;
+    this.aid = nativeAid(key.publicKey);
+    const common = { clock: systemClock, log: silentLog };
+    this.endpoint = new NativeQuicEndpoint({ key, host: LOOPBACK, port }, common);
+    this.pool = new NodePool({ nodeKey: key.publicKey, network: '' }, { endpoint: this.endpoint, ...common });
+    const identity = { aid: this.aid, delegation: selfDelegation(key), sign: (m: Uint8Array) => key.sign(m) };
+    this.links = new AgentLinks({
+      pool: this.pool,
+      ...common,
+      identity: (aid) => (aid === this.aid ? identity : null),
+      locate: async (aid) => {
+        const location = this.directory.get(aid);
+        if (location === undefined) throw new Error('not in the directory of the test');
+        return location;
+      },
+      authorize: () => {},
+    });
+    if (!standard) return;
+    this.links.accept('tcp', (link) => void link.pipe(link));
+    this.links.accept('note', swallow);
+    this.links.accept('object', give);
+  }
+
+  async start(): Promise<void> {
+    await this.endpoint.start();
+    await this.pool.start();
+  }
+
+  async stop(): Promise<void> {
+    await this.pool.stop();
+    await this.endpoint.stop();
+  }
+}
+
+function swallow(link: LinkStream): void {
+  let total = 0;
+  link.on('data', (chunk: Uint8Array) => {
+    total += chunk.length;
+  });
+  link.on('end', () => link.end(String(total)));
+}
+
+/** The first byte says how many MiB are wanted. */
+function give(link: LinkStream): void {
+  link.once('data', (wanted: Uint8Array) => {
+    const chunk = Buffer.alloc(64 * 1024, 7);
+    let left = (wanted[0] ?? 0) * MIB;
+    const fill = (): void => {
+      while (left > 0) {
+        left -= chunk.length;
+        if (!link.write(chunk)) return void link.once('drain', fill);
+      }
+      link.end();
+    };
+    fill();
+  });
+}
+
+/** The other node as its parent sees it. */
+export interface LinkProcess {
+  readonly child: ChildProcess;
+  readonly location: AgentLocation;
+}
+
+/** Starts the node of this file in another process. */
+export async function forkNode(key: KeyPair, port = 0): Promise<LinkProcess> {
+  const child = fork(import.meta.filename, [Buffer.from(key.seed).toString('hex'), String(port)]);
+  const [listening]: unknown[] = await once(child, 'message');
+  if (typeof listening !== 'number') throw new Error('the other process did not say its port');
+  const aid = nativeAid(key.publicKey);
+  const addresses = [{ host: LOOPBACK, port: listening }];
+  return { child, location: { aid, nodeKey: key.publicKey, addresses, delegationIssuedAt: 0 } };
+}
+
+if (process.argv[1] === import.meta.filename && process.send !== undefined) {
+  const [, , seed = '', port = '0'] = process.argv;
+  const node = new NativeNode(KeyPair.fromSeed(new Uint8Array(Buffer.from(seed, 'hex'))), Number(port));
+  await node.start();
+  process.send(node.endpoint.address.port);
+  process.once('disconnect', () => process.exit(0));
+}

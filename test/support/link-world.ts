@@ -1,0 +1,154 @@
+/** Nodes with links between them over the in-memory QUIC network, and a directory of who is where. */
+import type { Readable } from 'node:stream';
+import { type Clock, systemClock } from '../../src/foundation/clock.ts';
+import { type ErrorCode, SvcError } from '../../src/foundation/errors.ts';
+import type { Aid } from '../../src/foundation/identity/aid.ts';
+import { KeyPair } from '../../src/foundation/identity/keys.ts';
+import { silentLog } from '../../src/foundation/log.ts';
+import { AgentLinks } from '../../src/network/links/links.ts';
+import { PooledNodeRequests } from '../../src/network/links/node-requests.ts';
+import { NodePool } from '../../src/network/links/pool.ts';
+import type {
+  AccessRequest,
+  AgentLocation,
+  LinkStream,
+  LocalIdentity,
+  Purpose,
+} from '../../src/network/links/types.ts';
+import type { QuicEndpoint, SocketAddress } from '../../src/network/quic/types.ts';
+import { newIdentity, type TestIdentity } from './identities.ts';
+import { type MemoryEndpointOptions, MemoryQuicNetwork } from './memory-quic.ts';
+
+interface NodeOptions extends Omit<MemoryEndpointOptions, 'publicKey'> {
+  readonly key?: KeyPair;
+  readonly network?: string;
+}
+
+export class LinkWorld {
+  readonly clock: Clock;
+  readonly network: MemoryQuicNetwork;
+  /** What `locate` finds. */
+  readonly directory = new Map<Aid, AgentLocation>();
+  /** What a fresh look finds, where it differs. */
+  readonly fresh = new Map<Aid, AgentLocation>();
+  /** What `locate` was asked. */
+  readonly asked: { readonly aid: Aid; readonly fresh: boolean }[] = [];
+  readonly #nodes: LinkNode[] = [];
+
+  constructor(clock: Clock = systemClock) {
+    this.clock = clock;
+    this.network = new MemoryQuicNetwork(clock);
+  }
+
+  async node({ key = KeyPair.generate(), network = '', ...options }: NodeOptions = {}): Promise<LinkNode> {
+    const endpoint = this.network.endpoint({ ...options, publicKey: key.publicKey });
+    const node = new LinkNode(this, key, endpoint, network);
+    this.#nodes.push(node);
+    await endpoint.start();
+    await node.pool.start();
+    return node;
+  }
+
+  locate(aid: Aid, fresh: boolean): AgentLocation {
+    this.asked.push({ aid, fresh });
+    const location = (fresh ? this.fresh.get(aid) : undefined) ?? this.directory.get(aid);
+    if (location === undefined) throw new SvcError('resolve_failed');
+    return location;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const node of this.#nodes) await node.stop();
+  }
+}
+
+/** Lets what is under way in the in-memory network arrive; no clock moves. */
+export async function settle(turns = 20): Promise<void> {
+  for (let i = 0; i < turns; i++)
+    await new Promise((resolve) => {
+      setImmediate(resolve);
+    });
+}
+
+/** Accepts an error by its code. */
+export function withCode(expected: ErrorCode): (error: unknown) => boolean {
+  return (error) => error instanceof SvcError && error.code === expected;
+}
+
+export class LinkNode {
+  readonly key: KeyPair;
+  readonly endpoint: QuicEndpoint;
+  readonly pool: NodePool;
+  readonly links: AgentLinks;
+  readonly requests: PooledNodeRequests;
+  readonly agents = new Map<Aid, LocalIdentity>();
+  /** What was asked of `authorize`. */
+  readonly authorized: AccessRequest[] = [];
+  /** What `newestDelegation` says, and what `noteDelegation` was told. */
+  readonly newest = new Map<Aid, number>();
+  readonly noted: [Aid, number][] = [];
+  authorize: (request: AccessRequest) => void | Promise<void> = () => {};
+  readonly #world: LinkWorld;
+  #stopped = false;
+
+  constructor(world: LinkWorld, key: KeyPair, endpoint: QuicEndpoint, network: string) {
+    this.#world = world;
+    this.key = key;
+    this.endpoint = endpoint;
+    const common = { clock: world.clock, log: silentLog };
+    this.pool = new NodePool({ nodeKey: key.publicKey, network }, { endpoint, ...common });
+    this.links = new AgentLinks({
+      pool: this.pool,
+      ...common,
+      identity: (aid) => this.agents.get(aid) ?? null,
+      locate: async (aid, { fresh }) => world.locate(aid, fresh),
+      authorize: (request) => {
+        this.authorized.push(request);
+        return this.authorize(request);
+      },
+      newestDelegation: (aid) => this.newest.get(aid) ?? 0,
+      noteDelegation: (aid, issuedAt) => void this.noted.push([aid, issuedAt]),
+    });
+    this.requests = new PooledNodeRequests({ pool: this.pool, clock: world.clock });
+  }
+
+  /** Hosts an agent here, and says so in the directory. */
+  host(agent: TestIdentity = newIdentity()): TestIdentity {
+    const { aid, delegation, operational } = agent;
+    this.agents.set(aid, { aid, delegation, sign: (message) => operational.sign(message) });
+    this.#world.directory.set(aid, this.location(agent));
+    return agent;
+  }
+
+  location(
+    { aid, delegation }: TestIdentity,
+    addresses: readonly SocketAddress[] = [this.endpoint.address],
+  ): AgentLocation {
+    return { aid, nodeKey: this.key.publicKey, addresses, delegationIssuedAt: delegation.issuedAt };
+  }
+
+  /** Collects the links of a purpose. */
+  inbox(purpose: Purpose = 'tcp'): LinkStream[] {
+    const links: LinkStream[] = [];
+    this.links.accept(purpose, (link) => links.push(link));
+    return links;
+  }
+
+  /** Sends back what comes, for one purpose. */
+  echo(purpose: Purpose = 'tcp'): void {
+    this.links.accept(purpose, (link) => link.pipe(link));
+  }
+
+  async stop(): Promise<void> {
+    if (this.#stopped) return;
+    this.#stopped = true;
+    await this.pool.stop();
+    await this.endpoint.stop();
+  }
+}
+
+/** Everything that a stream gives until its end; its other half stays open. */
+export async function readAll(stream: Readable): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of stream.iterator({ destroyOnReturn: false })) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}

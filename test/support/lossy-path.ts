@@ -1,0 +1,60 @@
+/**
+ * A network path in front of a UDP socket of this machine: it takes its time with each packet, and
+ * loses some. Every client gets a socket of its own behind it, as behind a NAT.
+ */
+import { createSocket, type Socket } from 'node:dgram';
+import { once } from 'node:events';
+import type { SocketAddress } from '../../src/network/quic/types.ts';
+import { Random } from './random.ts';
+
+const HOST = '127.0.0.1';
+
+interface LossyPathOptions {
+  readonly target: SocketAddress;
+  readonly oneWayMs: number;
+  /** The part of the packets that is lost, 0 to 1. */
+  readonly loss: number;
+}
+
+export class LossyPath {
+  readonly address: SocketAddress;
+  readonly #front: Socket;
+  readonly #behind = new Map<number, Socket>();
+  readonly #random = new Random(1);
+  readonly #options: LossyPathOptions;
+  #closed = false;
+
+  private constructor(front: Socket, options: LossyPathOptions) {
+    this.#front = front;
+    this.#options = options;
+    this.address = { host: HOST, port: front.address().port };
+    front.on('message', (packet, { port }) => this.#pass(() => this.#socketOf(port).send(packet, options.target.port)));
+  }
+
+  static async open(options: LossyPathOptions): Promise<LossyPath> {
+    const front = createSocket('udp4').bind(0, HOST);
+    await once(front, 'listening');
+    return new LossyPath(front, options);
+  }
+
+  #socketOf(client: number): Socket {
+    const known = this.#behind.get(client);
+    if (known !== undefined) return known;
+    const socket = createSocket('udp4').bind(0, HOST);
+    socket.on('message', (packet) => this.#pass(() => this.#front.send(packet, client, HOST)));
+    this.#behind.set(client, socket);
+    return socket;
+  }
+
+  #pass(send: () => void): void {
+    if (this.#random.chance(this.#options.loss)) return;
+    setTimeout(() => {
+      if (!this.#closed) send();
+    }, this.#options.oneWayMs);
+  }
+
+  [Symbol.dispose](): void {
+    this.#closed = true;
+    for (const socket of [this.#front, ...this.#behind.values()]) socket.close();
+  }
+}

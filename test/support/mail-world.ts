@@ -1,0 +1,198 @@
+/** Nodes with notes between them, over links and a record network in memory. */
+import { Notes } from '../../src/capabilities/notes/notes.ts';
+import type { KeyDirectory } from '../../src/capabilities/notes/types.ts';
+import { unixSeconds } from '../../src/foundation/clock.ts';
+import type { EventPayloads, EventType } from '../../src/foundation/events.ts';
+import type { Aid } from '../../src/foundation/identity/aid.ts';
+import { DelegationVerifier } from '../../src/foundation/identity/delegation-verifier.ts';
+import { silentLog } from '../../src/foundation/log.ts';
+import { agentKey } from '../../src/foundation/records/keys.ts';
+import { signRecord } from '../../src/foundation/records/record.ts';
+import { RECORD, type RecordType } from '../../src/foundation/records/types.ts';
+import { RecordVerifier } from '../../src/foundation/records/verifier.ts';
+import { AgentStore } from '../../src/foundation/store/agents.ts';
+import { MIGRATIONS } from '../../src/foundation/store/migrations/index.ts';
+import { NoteStore } from '../../src/foundation/store/notes.ts';
+import { Store } from '../../src/foundation/store/store.ts';
+import type { LocalIdentity } from '../../src/network/links/types.ts';
+import type { FlakyNode } from './flaky-links.ts';
+import { localIdentity, newIdentity, type TestIdentity } from './identities.ts';
+import { idle } from './idle.ts';
+import { MemoryRecordHub, MemoryRecordNetwork } from './memory-records.ts';
+import { testRecord } from './records.ts';
+import { SteppedWorld } from './stepped-world.ts';
+
+export interface TestEvent {
+  readonly aid: Aid;
+  readonly type: EventType;
+  readonly data: EventPayloads[EventType];
+}
+
+/** Secrets without a disk. */
+export class MemorySecrets {
+  readonly secrets = new Map<string, Uint8Array>();
+
+  putSecret(name: string, secret: Uint8Array): void {
+    this.secrets.set(name, Uint8Array.from(secret));
+  }
+
+  getSecret(name: string): Uint8Array | null {
+    return this.secrets.get(name) ?? null;
+  }
+
+  delete(name: string): void {
+    this.secrets.delete(name);
+  }
+}
+
+export class MailWorld extends SteppedWorld {
+  readonly hub: MemoryRecordHub = new MemoryRecordHub(this.clock);
+
+  async node(
+    name: string,
+    store: Store = Store.open(':memory:', MIGRATIONS),
+    vault = new MemorySecrets(),
+  ): Promise<MailNode> {
+    const node = new MailNode(this, name, store, vault);
+    await node.records.start();
+    await node.notes.start();
+    return node;
+  }
+}
+
+export class MailNode {
+  readonly world: MailWorld;
+  readonly name: string;
+  readonly store: Store;
+  readonly vault: MemorySecrets;
+  readonly links: FlakyNode;
+  readonly records: MemoryRecordNetwork;
+  readonly notes: Notes;
+  readonly agents: AgentStore;
+  readonly events: TestEvent[] = [];
+  readonly newest = new Map<Aid, number>();
+  readonly #identities = new Map<Aid, LocalIdentity>();
+
+  constructor(world: MailWorld, name: string, store: Store, vault: MemorySecrets) {
+    this.world = world;
+    this.name = name;
+    this.store = store;
+    this.vault = vault;
+    this.agents = new AgentStore(store);
+    this.links = world.links.node(name);
+    this.records = new MemoryRecordNetwork(world.hub);
+    const delegations = new DelegationVerifier();
+    this.notes = new Notes({
+      store: new NoteStore(store),
+      network: this.records,
+      links: this.links,
+      vault,
+      directory: new KeyRecords(this),
+      delegations,
+      records: new RecordVerifier({}, { delegations }),
+      events: { emit: (aid, type, data) => this.events.push({ aid, type, data }) },
+      clock: world.clock,
+      log: silentLog,
+      identity: (aid) => this.identity(aid),
+      agents: () => ({ aids: [...this.#identities.keys()], next: null }),
+      newestDelegation: (aid) => this.newest.get(aid) ?? 0,
+      random: () => world.links.random.next(),
+    });
+  }
+
+  identity(aid: Aid): LocalIdentity | null {
+    return this.#identities.get(aid) ?? null;
+  }
+
+  /** Hosts an agent and publishes where it is, with its encryption key. */
+  async host(agent: TestIdentity = newIdentity()): Promise<TestIdentity> {
+    this.register(agent);
+    await this.publish(agent);
+    return agent;
+  }
+
+  /** Makes an agent known here, as the registry does. */
+  register(agent: TestIdentity, kind: 'registered' | 'rotated' = 'registered'): void {
+    const { aid, delegation } = agent;
+    const keyName = `${aid} ${delegation.issuedAt}`;
+    this.agents.put({ keyName, delegation, serviceTcp: '', registeredAt: this.world.clock.now() });
+    this.#identities.set(aid, localIdentity(agent));
+    this.links.agents.add(aid);
+    this.notes.agentChanged({ aid, kind });
+  }
+
+  async publish(agent: TestIdentity): Promise<void> {
+    const timestamp = unixSeconds(this.world.clock);
+    const record = testRecord(agent, RECORD.endpoints, { timestamp, seq: timestamp });
+    await this.records.put(agentKey(agent.aid), record);
+    this.notes.published(record);
+    await idle();
+  }
+
+  remove(aid: Aid): void {
+    this.agents.delete(aid);
+    this.#identities.delete(aid);
+    this.links.agents.delete(aid);
+    this.notes.agentChanged({ aid, kind: 'deleted' });
+  }
+
+  /** The ids of the notes that wait. */
+  waiting(aid: Aid): string[] {
+    return this.notes.list(aid, 1000).notes.map((note) => note.messageId);
+  }
+
+  /** Takes everything, as a client that confirms. */
+  poll(aid: Aid): string[] {
+    const all: string[] = [];
+    for (;;) {
+      const taken = this.notes.take(aid);
+      taken.confirm();
+      all.push(...taken.notes.map((note) => note.messageId));
+      if (!taken.more) return all;
+    }
+  }
+
+  /** Ends this node without a word, and starts another one on what it has left. */
+  async restart(store: Store = this.store): Promise<MailNode> {
+    await this.down();
+    const next = await this.world.node(this.name, store, this.vault);
+    for (const [aid, identity] of this.#identities) {
+      next.#identities.set(aid, identity);
+      next.links.agents.add(aid);
+    }
+    return next;
+  }
+
+  async down(): Promise<void> {
+    this.links.crash();
+    await this.records.stop();
+    await this.notes.stop();
+  }
+}
+
+/** The directory, as far as notes need it: records are signed and put at once. */
+class KeyRecords implements KeyDirectory {
+  readonly #node: MailNode;
+  readonly #published = new Map<Aid, { payload: Uint8Array; publishedAt: number }>();
+
+  constructor(node: MailNode) {
+    this.#node = node;
+  }
+
+  published(aid: Aid) {
+    return this.#published.get(aid) ?? null;
+  }
+
+  async publishRecord(aid: Aid, type: RecordType, payload: Uint8Array, ttl: number): Promise<void> {
+    const identity = this.#node.identity(aid);
+    if (identity === null) throw new Error('not hosted');
+    const { clock } = this.#node.world;
+    const timestamp = unixSeconds(clock);
+    const { delegation } = identity;
+    await this.#node.records.put(
+      agentKey(aid),
+      signRecord({ aid, type, seq: timestamp, timestamp, ttl, payload, delegation }, identity),
+    );
+    this.#published.set(aid, { payload, publishedAt: clock.now() });
+  }
+}

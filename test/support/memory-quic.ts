@@ -1,0 +1,392 @@
+/** The QUIC endpoint in memory: the same semantics as the native one, without sockets. */
+import { Duplex } from 'node:stream';
+import { equalBytes } from '../../src/foundation/bytes.ts';
+import { type Clock, systemClock } from '../../src/foundation/clock.ts';
+import { SvcError } from '../../src/foundation/errors.ts';
+import { ConnectionTable } from '../../src/network/quic/connection-table.ts';
+import {
+  type ConnectionLimits,
+  DEFAULT_CONNECTION_LIMITS,
+  MAX_STREAMS_PER_CONNECTION,
+  STREAM_WINDOW_BYTES,
+} from '../../src/network/quic/limits.ts';
+import { StreamError } from '../../src/network/quic/stream-error.ts';
+import type {
+  ConnectionStats,
+  DialOptions,
+  QuicConnection,
+  QuicEndpoint,
+  QuicStream,
+  SocketAddress,
+} from '../../src/network/quic/types.ts';
+
+const DIAL_TIMEOUT_MS = 10_000;
+const OPEN_STREAM_TIMEOUT_MS = 10_000;
+const FIRST_PORT = 40_000;
+
+export interface MemoryEndpointOptions {
+  readonly publicKey: Uint8Array;
+  /** Where it listens; 127.0.0.1 and the next free port where left out. */
+  readonly host?: string;
+  readonly port?: number;
+  readonly limits?: Partial<ConnectionLimits>;
+  readonly streamsPerConnection?: number;
+  readonly openStreamTimeoutMs?: number;
+}
+
+/** The wire that all endpoints of a test share. */
+export class MemoryQuicNetwork {
+  readonly #endpoints = new Map<string, MemoryQuicEndpoint>();
+  readonly #silent = new Set<string>();
+  readonly #clock: Clock;
+  #nextPort = FIRST_PORT;
+
+  constructor(clock: Clock = systemClock) {
+    this.#clock = clock;
+  }
+
+  endpoint(options: MemoryEndpointOptions): MemoryQuicEndpoint {
+    return new MemoryQuicEndpoint(this, this.#clock, options);
+  }
+
+  freePort(): number {
+    return this.#nextPort++;
+  }
+
+  add(endpoint: MemoryQuicEndpoint): void {
+    const name = nameOf(endpoint.address);
+    if (this.#endpoints.has(name)) throw new SvcError('address_in_use');
+    this.#endpoints.set(name, endpoint);
+  }
+
+  remove(endpoint: MemoryQuicEndpoint): void {
+    this.#endpoints.delete(nameOf(endpoint.address));
+  }
+
+  at(address: SocketAddress): MemoryQuicEndpoint | undefined {
+    return this.#silent.has(nameOf(address)) ? undefined : this.#endpoints.get(nameOf(address));
+  }
+
+  /** Makes an address answer no dial any more, as a cut line would; what is open stays. */
+  silence(address: SocketAddress): void {
+    this.#silent.add(nameOf(address));
+  }
+}
+
+function nameOf({ host, port }: SocketAddress): string {
+  return `${host} ${port}`;
+}
+
+export class MemoryQuicEndpoint implements QuicEndpoint {
+  readonly #network: MemoryQuicNetwork;
+  readonly #clock: Clock;
+  readonly #options: MemoryEndpointOptions;
+  readonly #address: SocketAddress;
+  readonly #accepted: ConnectionTable<MemoryConnection>;
+  readonly #dialled = new Set<MemoryConnection>();
+  readonly #stop = new AbortController();
+  #running = false;
+  #handler: ((connection: QuicConnection) => void) | undefined;
+
+  constructor(network: MemoryQuicNetwork, clock: Clock, options: MemoryEndpointOptions) {
+    this.#network = network;
+    this.#clock = clock;
+    this.#options = options;
+    const port = options.port === undefined || options.port === 0 ? network.freePort() : options.port;
+    this.#address = { host: options.host ?? '127.0.0.1', port };
+    this.#accepted = new ConnectionTable({ ...DEFAULT_CONNECTION_LIMITS, ...options.limits });
+  }
+
+  get address(): SocketAddress {
+    return this.#address;
+  }
+
+  async start(): Promise<void> {
+    this.#network.add(this);
+    this.#running = true;
+  }
+
+  async stop(): Promise<void> {
+    this.#running = false;
+    this.#network.remove(this);
+    this.#stop.abort();
+    for (const connection of [...this.#accepted, ...this.#dialled]) connection.close();
+  }
+
+  onConnection(handler: (connection: QuicConnection) => void): void {
+    this.#handler = handler;
+  }
+
+  /** A connection to `caller`, or null where this endpoint takes none. */
+  accept(caller: MemoryConnection, from: { key: Uint8Array; address: SocketAddress }): MemoryConnection | null {
+    const connection = this.#connection(from.key, from.address, false);
+    connection.join(caller);
+    if (this.#handler === undefined || this.#accepted.admit(connection) !== null) return null;
+    void connection.closed.then(() => this.#accepted.remove(connection));
+    const handler = this.#handler;
+    queueMicrotask(() => handler(connection));
+    return connection;
+  }
+
+  get publicKey(): Uint8Array {
+    return this.#options.publicKey;
+  }
+
+  #connection(key: Uint8Array, address: SocketAddress, outbound: boolean): MemoryConnection {
+    return new MemoryConnection(key, address, outbound, this.#clock, {
+      streams: this.#options.streamsPerConnection ?? MAX_STREAMS_PER_CONNECTION,
+      openTimeoutMs: this.#options.openStreamTimeoutMs ?? OPEN_STREAM_TIMEOUT_MS,
+    });
+  }
+
+  async dial(address: SocketAddress, expectedKey: Uint8Array, options: DialOptions = {}): Promise<QuicConnection> {
+    if (!this.#running) throw new SvcError('connect_failed');
+    if (options.signal?.aborted) throw new SvcError('cancelled');
+    const target = this.#network.at(address);
+    if (target === undefined) return await this.#unanswered(options);
+    // A dial takes a turn of the event loop, as on the wire.
+    await new Promise((resolve) => setImmediate(resolve));
+    if (options.signal?.aborted || !this.#running) throw new SvcError('cancelled');
+    const connection = this.#connection(target.publicKey, address, true);
+    const accepted = target.accept(connection, { key: this.publicKey, address: this.#address });
+    if (accepted !== null) connection.join(accepted);
+    this.#dialled.add(connection);
+    void connection.closed.then(() => this.#dialled.delete(connection));
+    if (!equalBytes(target.publicKey, expectedKey)) {
+      connection.close();
+      throw new SvcError('connect_failed');
+    }
+    // As on the wire, the caller's handshake succeeds first; a refusal then closes it.
+    if (accepted === null) setImmediate(() => connection.close());
+    return connection;
+  }
+
+  #unanswered(options: DialOptions): Promise<never> {
+    return new Promise((_, reject) => {
+      const signals = [this.#stop.signal, ...(options.signal === undefined ? [] : [options.signal])];
+      const cancel = (): void => finish('cancelled');
+      const timer = this.#clock.after(options.timeoutMs ?? DIAL_TIMEOUT_MS, () => finish('timeout'));
+      function finish(code: 'cancelled' | 'timeout'): void {
+        timer.cancel();
+        for (const signal of signals) signal.removeEventListener('abort', cancel);
+        reject(new SvcError(code));
+      }
+      for (const signal of signals) signal.addEventListener('abort', cancel);
+    });
+  }
+}
+
+class MemoryConnection implements QuicConnection {
+  readonly closed: Promise<void>;
+  #settleClosed: () => void = () => {};
+  #peer: MemoryConnection | undefined;
+  #handler: ((stream: QuicStream) => void) | undefined;
+  #ended = false;
+  /** Streams that the peer opened and that nobody took yet. */
+  readonly #incoming: MemoryStream[] = [];
+  readonly #streams = new Set<MemoryStream>();
+  /** Open streams that we opened, and those that wait for the peer's limit. */
+  #opened = 0;
+  readonly #waiting: (() => void)[] = [];
+  bytesSent = 0;
+  readonly remoteKey: Uint8Array;
+  readonly remoteAddress: SocketAddress;
+  readonly outbound: boolean;
+  readonly #clock: Clock;
+  readonly #limits: { readonly streams: number; readonly openTimeoutMs: number };
+
+  constructor(
+    remoteKey: Uint8Array,
+    remoteAddress: SocketAddress,
+    outbound: boolean,
+    clock: Clock,
+    limits: { readonly streams: number; readonly openTimeoutMs: number },
+  ) {
+    this.remoteKey = remoteKey;
+    this.remoteAddress = remoteAddress;
+    this.outbound = outbound;
+    this.#clock = clock;
+    this.#limits = limits;
+    this.closed = new Promise((resolve) => {
+      this.#settleClosed = resolve;
+    });
+  }
+
+  join(peer: MemoryConnection): void {
+    this.#peer = peer;
+  }
+
+  rtt(): number {
+    return 0;
+  }
+
+  stats(): ConnectionStats {
+    return { bytesSent: this.bytesSent, bytesReceived: this.#peer?.bytesSent ?? 0, packetsSent: 0, packetsLost: 0 };
+  }
+
+  async openStream(): Promise<QuicStream> {
+    const peer = this.#peer;
+    // A connection that the other side refused stays open until the refusal arrives.
+    if (this.#ended || peer === undefined) throw new SvcError('connect_failed');
+    if (this.#opened >= peer.#limits.streams) await this.#turn();
+    this.#opened++;
+    const ours = new MemoryStream(this, () => peer.#take(theirs));
+    const theirs: MemoryStream = new MemoryStream(peer, () => {});
+    ours.join(theirs);
+    theirs.join(ours);
+    this.#streams.add(ours);
+    peer.#streams.add(theirs);
+    let halves = 2;
+    const gone = (): void => {
+      halves--;
+      if (halves > 0) return;
+      this.#opened--;
+      this.#waiting.shift()?.();
+    };
+    ours.once('close', () => {
+      this.#streams.delete(ours);
+      gone();
+    });
+    theirs.once('close', () => {
+      peer.#streams.delete(theirs);
+      gone();
+    });
+    return ours;
+  }
+
+  /** Waits for a free place within the peer's stream limit. */
+  #turn(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const go = (): void => {
+        timer.cancel();
+        if (this.#ended) reject(new SvcError('connect_failed'));
+        else resolve();
+      };
+      const timer = this.#clock.after(this.#limits.openTimeoutMs, () => {
+        this.#waiting.splice(this.#waiting.indexOf(go), 1);
+        reject(new SvcError('timeout'));
+      });
+      this.#waiting.push(go);
+    });
+  }
+
+  #take(stream: MemoryStream): void {
+    if (this.#handler === undefined) this.#incoming.push(stream);
+    else this.#handler(stream);
+  }
+
+  onStream(handler: (stream: QuicStream) => void): void {
+    if (this.#handler !== undefined) throw new Error('onStream is called once');
+    this.#handler = handler;
+    for (const stream of this.#incoming.splice(0)) queueMicrotask(() => handler(stream));
+  }
+
+  close(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    for (const stream of this.#streams) stream.destroy(new StreamError('connection_lost'));
+    for (const go of this.#waiting.splice(0)) go();
+    this.#settleClosed();
+    const peer = this.#peer;
+    setImmediate(() => peer?.close());
+  }
+}
+
+/** One direction's bytes under way: what flow control lets a sender be ahead of its reader. */
+class MemoryStream extends Duplex implements QuicStream {
+  readonly connection: MemoryConnection;
+  #peer: MemoryStream | undefined;
+  #announce: (() => void) | undefined;
+  #received: (Buffer | null)[] = [];
+  #receivedBytes = 0;
+  #wanted = false;
+  #finished = false;
+  #readEnded = false;
+  /** The write of the peer that waits for our reader. */
+  #blocked: ((error?: Error) => void) | undefined;
+
+  constructor(connection: MemoryConnection, announce: () => void) {
+    super({ allowHalfOpen: true });
+    this.connection = connection;
+    this.#announce = announce;
+    this.on('error', () => {});
+  }
+
+  join(peer: MemoryStream): void {
+    this.#peer = peer;
+  }
+
+  /** A stream is unknown to the other side until something happens on it. */
+  #show(): void {
+    const announce = this.#announce;
+    this.#announce = undefined;
+    if (announce !== undefined) setImmediate(announce);
+  }
+
+  override _read(): void {
+    this.#wanted = true;
+    this.#deliver();
+  }
+
+  #deliver(): void {
+    while (this.#wanted && this.#received.length > 0) {
+      const chunk = this.#received.shift() ?? null;
+      this.#receivedBytes -= chunk?.length ?? 0;
+      if (chunk === null) this.#readEnded = true;
+      this.#wanted = this.push(chunk);
+    }
+    if (this.#receivedBytes < STREAM_WINDOW_BYTES) {
+      const resume = this.#blocked;
+      this.#blocked = undefined;
+      resume?.();
+    }
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, callback: (error?: Error) => void): void {
+    this.#show();
+    const peer = this.#peer;
+    this.connection.bytesSent += chunk.length;
+    const copy = Buffer.from(chunk);
+    setImmediate(() => {
+      if (peer === undefined || peer.destroyed) {
+        callback(new StreamError('stream_reset'));
+        return;
+      }
+      peer.#received.push(copy);
+      peer.#receivedBytes += copy.length;
+      peer.#blocked = callback;
+      peer.#deliver();
+    });
+  }
+
+  override _final(callback: () => void): void {
+    this.#finished = true;
+    this.#show();
+    const peer = this.#peer;
+    setImmediate(() => {
+      if (peer !== undefined && !peer.destroyed) {
+        peer.#received.push(null);
+        peer.#deliver();
+      }
+      callback();
+    });
+  }
+
+  override _destroy(error: Error | null, callback: (error: Error | null) => void): void {
+    this.#show();
+    const peer = this.#peer;
+    this.#received = [];
+    const blocked = this.#blocked;
+    this.#blocked = undefined;
+    // Where the connection ended, the other side learns it from there.
+    const lost = error instanceof StreamError && error.code === 'connection_lost';
+    const reset = !this.#finished && !lost;
+    const stopped = !this.#readEnded;
+    setImmediate(() => {
+      if (stopped) blocked?.(new StreamError('stream_reset'));
+      // As on the wire, the reset takes back what the reader has not had, and is seen when it reads.
+      if (reset && peer !== undefined && !peer.destroyed) peer.destroy(new StreamError('stream_reset'));
+    });
+    callback(error);
+  }
+}

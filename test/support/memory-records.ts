@@ -1,0 +1,151 @@
+/**
+ * The record network without a network: nodes that share one store. It verifies and orders records
+ * as the real one does; `test/network/dht/compliance.ts` holds both to that.
+ */
+import { toHex } from '../../src/foundation/bytes.ts';
+import { type Clock, systemClock, unixSeconds } from '../../src/foundation/clock.ts';
+import { SvcError } from '../../src/foundation/errors.ts';
+import { DelegationVerifier } from '../../src/foundation/identity/delegation-verifier.ts';
+import { belongsUnder } from '../../src/foundation/records/keys.ts';
+import { decodeRecord, type SignedRecord } from '../../src/foundation/records/record.ts';
+import type { RecordType } from '../../src/foundation/records/types.ts';
+import { RecordVerifier } from '../../src/foundation/records/verifier.ts';
+import { MAX_RECORDS_PER_KEY, RecordStore, recordDigest } from '../../src/network/dht/record-store.ts';
+import type {
+  DhtPeer,
+  GetOptions,
+  ListOptions,
+  NoteRemoval,
+  PutResult,
+  Reachability,
+  RecordNetwork,
+  StoreUsage,
+} from '../../src/network/dht/types.ts';
+import type { SocketAddress } from '../../src/network/quic/types.ts';
+
+/** As many nodes as keep a record, at most. */
+const MAX_REPLICAS = 8;
+const STORE_BYTES = 64 * 1024 * 1024;
+
+/** What the nodes of one test share. */
+export class MemoryRecordHub {
+  readonly clock: Clock;
+  readonly store: RecordStore;
+  readonly nodes = new Set<MemoryRecordNetwork>();
+  #lastPort = 0;
+
+  constructor(clock: Clock = systemClock) {
+    this.clock = clock;
+    this.store = new RecordStore({ file: ':memory:', maxBytes: STORE_BYTES }, { clock });
+  }
+
+  nextPort(): number {
+    return ++this.#lastPort;
+  }
+}
+
+export class MemoryRecordNetwork implements RecordNetwork {
+  readonly #hub: MemoryRecordHub;
+  readonly #verifier = new RecordVerifier({}, { delegations: new DelegationVerifier() });
+  readonly #handlers = new Set<(r: Reachability) => void>();
+  readonly address: SocketAddress;
+  #reachability: Partial<Reachability> = {};
+  /** Set to make every `put` reach nobody, as in a network that is down. */
+  unreachable = false;
+
+  constructor(hub: MemoryRecordHub) {
+    this.#hub = hub;
+    this.address = { host: '127.0.0.1', port: hub.nextPort() };
+  }
+
+  async start(): Promise<void> {
+    this.#hub.nodes.add(this);
+    for (const node of this.#hub.nodes) node.setReachability({});
+  }
+
+  async stop(): Promise<void> {
+    this.#hub.nodes.delete(this);
+    this.#handlers.clear();
+    for (const node of this.#hub.nodes) node.setReachability({});
+  }
+
+  async put(
+    key: Uint8Array,
+    record: SignedRecord,
+    options: { readonly signal?: AbortSignal } = {},
+  ): Promise<PutResult> {
+    if (!belongsUnder(record, key)) throw new SvcError('bad_record');
+    await this.#verifier.verifyAsync(record, unixSeconds(this.#hub.clock));
+    if (options.signal?.aborted === true) throw new SvcError('cancelled');
+    if (this.unreachable) return { replicas: 0, newer: null, refused: {} };
+    const offer = this.#hub.store.offer(key, record, String(this.address.port));
+    const nodes = Math.min(MAX_REPLICAS, this.#hub.nodes.size);
+    if (offer.code === 'kept') return { replicas: nodes, newer: null, refused: {} };
+    const newer = offer.code === 'newer' ? offer.held : null;
+    return { replicas: 0, newer, refused: { [offer.code]: nodes } };
+  }
+
+  async get(key: Uint8Array, type: RecordType, options: GetOptions = {}): Promise<SignedRecord | null> {
+    return (await this.list(key, [type], options))[0] ?? null;
+  }
+
+  async list(
+    key: Uint8Array,
+    types: readonly RecordType[],
+    options: ListOptions = {},
+  ): Promise<readonly SignedRecord[]> {
+    await Promise.resolve();
+    if (options.signal?.aborted === true) throw new SvcError('cancelled');
+    if (this.unreachable) return [];
+    const { store, clock } = this.#hub;
+    const rows = store.find(key, { types }, MAX_RECORDS_PER_KEY);
+    const records = rows.map((row) => store.encoded(row.id)).filter((encoded) => encoded !== null);
+    const decoded = records.map((encoded) => decodeRecord(encoded));
+    const errors = await this.#verifier.verifyAll(decoded, unixSeconds(clock));
+    return decoded
+      .filter((record, i) => errors[i] === null && options.known?.has(toHex(recordDigest(record.encoded))) !== true)
+      .sort((a, b) => b.timestamp - a.timestamp)
+      .slice(0, options.limit);
+  }
+
+  async removeNotes(key: Uint8Array, removals: readonly NoteRemoval[]): Promise<number> {
+    await Promise.resolve();
+    return this.unreachable ? 0 : this.#hub.store.removeNotes(key, removals);
+  }
+
+  reachability(): Reachability {
+    const peers = this.#hub.nodes.size - 1;
+    return {
+      ready: peers > 0,
+      peers,
+      natType: 1,
+      observed: [this.address],
+      inRoutingTables: true,
+      ...this.#reachability,
+    };
+  }
+
+  /** Changes what this node knows of itself, and tells. */
+  setReachability(change: Partial<Reachability>): void {
+    this.#reachability = { ...this.#reachability, ...change };
+    for (const handler of this.#handlers) handler(this.reachability());
+  }
+
+  onReachability(handler: (r: Reachability) => void): () => void {
+    this.#handlers.add(handler);
+    return () => this.#handlers.delete(handler);
+  }
+
+  peers(): readonly DhtPeer[] {
+    const others = [...this.#hub.nodes].filter((node) => node !== this);
+    return others.map(({ address }) => ({ ...address, lastSeen: this.#hub.clock.now() }));
+  }
+
+  usage(): StoreUsage {
+    return this.#hub.store.usage();
+  }
+
+  addNode(): void {
+    // Everybody knows everybody here.
+  }
+}

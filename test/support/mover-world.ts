@@ -1,0 +1,223 @@
+/** A node without a network that agents move from and to. */
+import { AccessLists } from '../../src/capabilities/access/access-lists.ts';
+import { AddressBook } from '../../src/capabilities/address-book/address-book.ts';
+import { AgentRegistry } from '../../src/capabilities/agents/registry.ts';
+import { type ExportedNoteKey, NoteKeys } from '../../src/capabilities/notes/note-keys.ts';
+import { signEntry } from '../../src/capabilities/rooms/entry.ts';
+import { Replica } from '../../src/capabilities/rooms/replica.ts';
+import { Rooms } from '../../src/capabilities/rooms/rooms.ts';
+import { buildMover } from '../../src/daemon/moving.ts';
+import type { Aid } from '../../src/foundation/identity/aid.ts';
+import { DelegationVerifier } from '../../src/foundation/identity/delegation-verifier.ts';
+import { silentLog } from '../../src/foundation/log.ts';
+import type { AgentDocument } from '../../src/foundation/moving/agent-document.ts';
+import { encodeServicePayload } from '../../src/foundation/records/payloads.ts';
+import { AccessRepository } from '../../src/foundation/store/access.ts';
+import { AgentStore } from '../../src/foundation/store/agents.ts';
+import { ChatStore } from '../../src/foundation/store/chat.ts';
+import { ChatLog } from '../../src/foundation/store/chat-log.ts';
+import { MetaStore } from '../../src/foundation/store/meta.ts';
+import { MIGRATIONS } from '../../src/foundation/store/migrations/index.ts';
+import { NoteStore } from '../../src/foundation/store/notes.ts';
+import { PublicationStore } from '../../src/foundation/store/publications.ts';
+import { RoomEntryStore } from '../../src/foundation/store/room-entries.ts';
+import { RoomStore } from '../../src/foundation/store/rooms.ts';
+import { Store } from '../../src/foundation/store/store.ts';
+import { TunnelStore } from '../../src/foundation/store/tunnels.ts';
+import { FlakyNetwork } from './flaky-links.ts';
+import { newIdentity, type TestIdentity } from './identities.ts';
+import { MemoryVault } from './memory-vault.ts';
+import { TestClock } from './test-clock.ts';
+
+/** Keys of both kinds, without a disk. */
+class Vault extends MemoryVault {
+  readonly secrets = new Map<string, Uint8Array>();
+
+  putSecret(name: string, secret: Uint8Array): void {
+    this.secrets.set(name, secret);
+  }
+
+  getSecret(name: string): Uint8Array | null {
+    return this.secrets.get(name) ?? null;
+  }
+
+  override delete(name: string): void {
+    super.delete(name);
+    this.secrets.delete(name);
+  }
+}
+
+export class MoverNode {
+  readonly clock = new TestClock();
+  readonly store = Store.open(':memory:', MIGRATIONS);
+  readonly vault = new Vault();
+  readonly registry: AgentRegistry;
+  readonly accessLists: AccessLists;
+  readonly addressBook: AddressBook;
+  readonly noteKeys: NoteKeys;
+  readonly mover: ReturnType<typeof buildMover>;
+  /** Agents whose tunnels were told to listen. */
+  readonly resumed: Aid[] = [];
+
+  constructor() {
+    const { store, clock, vault } = this;
+    this.registry = new AgentRegistry(
+      { nodeAid: newIdentity().aid },
+      {
+        agents: new AgentStore(store),
+        vault,
+        clock,
+        log: silentLog,
+        own: { api: () => ({ host: '127.0.0.1', port: 2121 }), interfaces: () => [], lookup: async () => [] },
+        checkTcp: async () => ({ ok: true, ms: 1 }),
+      },
+    );
+    this.accessLists = new AccessLists({ repository: new AccessRepository(store), clock });
+    this.addressBook = new AddressBook(new MetaStore(store));
+    this.noteKeys = new NoteKeys({ vault, clock, identity: (aid) => this.registry.identity(aid) });
+    this.mover = buildMover(
+      { store, clock, delegations: new DelegationVerifier() },
+      {
+        registry: this.registry,
+        accessLists: this.accessLists,
+        addressBook: this.addressBook,
+        notes: {
+          exportSecrets: (aid: Aid) => this.noteKeys.export(aid),
+          importSecrets: (aid: Aid, keys: readonly ExportedNoteKey[]) => this.noteKeys.import(aid, keys),
+          discardSecrets: (aid: Aid) => this.noteKeys.forget(aid),
+        },
+        tunnels: {
+          resume: async (aid: Aid) => {
+            this.resumed.push(aid);
+            return [];
+          },
+        },
+      },
+    );
+  }
+
+  /** Everything that is on disk, to compare. */
+  dump(): string {
+    const tables = this.store.all("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'");
+    const rows = tables.map(({ name }) => [name, this.store.all(`SELECT * FROM ${String(name)}`)]);
+    const text = JSON.stringify(rows, (_key, value: unknown) =>
+      value instanceof Uint8Array ? Buffer.from(value).toString('hex') : value,
+    );
+    return `${text} ${[...this.vault.seeds.keys(), ...this.vault.secrets.keys()].sort().join(' ')}`;
+  }
+
+  close(): void {
+    this.accessLists.stop();
+    this.store.close();
+  }
+}
+
+/** Gives a registered agent something of everything. */
+export async function furnish(node: MoverNode, agent: TestIdentity, peers: readonly TestIdentity[]): Promise<void> {
+  const { store, clock } = node;
+  const { aid } = agent;
+  const [friend = agent, stranger = agent, member = agent] = peers;
+  const now = clock.now();
+  const publications = new PublicationStore(store);
+  publications.claim(aid, now);
+  publications.reserve(aid, 41, 1);
+  const card = { service: 'test.one', name: 'One', protocols: ['a'], tags: ['b'], brief: 'It', meta: '' };
+  publications.put(aid, { type: 0x10, name: 'test.one', payload: encodeServicePayload(card), ttl: 3600 });
+  publications.put(aid, { type: 1, name: '', payload: new Uint8Array(), ttl: 3600 });
+  publications.put(aid, { type: 7, name: '', payload: Uint8Array.of(1, 2), ttl: 600 });
+  await node.accessLists.allow(aid, { aid: friend.aid, label: 'friend' });
+  await node.accessLists.allow(aid, { secret: 'open sesame', expiresAt: now + 1000 });
+  node.accessLists.deny(aid, stranger.aid);
+  node.accessLists.setDefault(aid, 'deny');
+  node.addressBook.label(aid, 'mover');
+  new TunnelStore(store).save({
+    id: 'ab'.repeat(8),
+    localAid: aid,
+    remoteAid: friend.aid,
+    accessToken: 'token',
+    localPort: 4242,
+    idleTimeoutSec: -1,
+    disableRelay: true,
+  });
+  node.noteKeys.current(aid);
+  const note = { aid, sender: friend.aid, msgType: 3, body: Uint8Array.of(7), sentAt: now, receivedAt: now };
+  const ids = { messageId: new Uint8Array(32).fill(1), digest: new Uint8Array(8).fill(2), token: new Uint8Array(16) };
+  new NoteStore(store).add({ ...note, ...ids }, now + 1000);
+  new NoteStore(store).markSeen(aid, new Uint8Array(32).fill(9), now + 500);
+  furnishChat(node, aid, friend.aid, stranger.aid);
+  await furnishRooms(node, agent, member);
+}
+
+function furnishChat(node: MoverNode, aid: Aid, friend: Aid, stranger: Aid): void {
+  const now = node.clock.now();
+  const chats = new ChatStore(node.store);
+  const log = new ChatLog(node.store);
+  const pair = chats.open(aid, friend, now);
+  const invite = chats.open(aid, stranger, now);
+  if (pair === null || invite === null) throw new Error('the agent is not here');
+  const streams = { outStream: new Uint8Array(16).fill(3), inStream: new Uint8Array(16).fill(4) };
+  chats.relate(pair.id, { ...pair, ...streams, state: 'friends', acked: 1, received: 1 });
+  chats.relate(invite.id, {
+    ...invite,
+    state: 'in_pending',
+    note: 'hello',
+    inStream: new Uint8Array(16).fill(5),
+    expiresAt: now + 9,
+  });
+  const entry = (id: number, text: string) => ({ id: new Uint8Array(16).fill(id), at: now, text, file: null });
+  log.queue(pair.id, entry(1, 'sent'));
+  const sent = chats.byId(pair.id);
+  if (sent !== null) log.markSent(sent, 1, 1);
+  const before = chats.byId(pair.id);
+  if (before !== null) log.receive(before, [entry(2, 'came')], 1, now);
+  log.queue(pair.id, { ...entry(3, 'waits'), file: { objectId: 'cd'.repeat(32), name: 'a.txt', size: 5 } });
+}
+
+async function furnishRooms(node: MoverNode, agent: TestIdentity, member: TestIdentity): Promise<void> {
+  const { store, clock, registry } = node;
+  const tables = { rooms: new RoomStore(store), entries: new RoomEntryStore(store) };
+  const rooms = new Rooms({
+    ...tables,
+    links: new FlakyNetwork(clock, 1).node('nobody'),
+    notes: { send: async () => ({ delivered: false }), onNote: () => {} },
+    delegations: new DelegationVerifier(),
+    events: { emit: () => 0 },
+    clock,
+    log: silentLog,
+    identity: (aid) => registry.identity(aid),
+    random: () => 0,
+  });
+  const { groupId } = rooms.create(agent.aid, 'Room');
+  await rooms.invite(agent.aid, groupId, member.aid);
+  const row = tables.rooms.find(agent.aid, groupId);
+  if (row === null) throw new Error('the room is not there');
+  // The member joins, and says something.
+  const sign = (bytes: Uint8Array) => member.operational.sign(bytes);
+  const identity = { aid: member.aid, delegation: member.delegation, sign };
+  for (const draft of [{ kind: 'join' }, { kind: 'msg', body: Buffer.from('hi') }]) {
+    const replica = new Replica({ ...row, ...tables.rooms.byRid(row.rid) }, tables);
+    const content = { ...replica.compose(draft, clock.now()), author: member.aid };
+    replica.admit([signEntry(content, identity)], clock.now(), () => {});
+  }
+  rooms.markRead(agent.aid, groupId, 2);
+  tables.rooms.putInviteIn(
+    {
+      aid: agent.aid,
+      groupId: 'ef'.repeat(32),
+      inviter: member.aid,
+      creator: member.aid,
+      title: 'Other',
+      secret: null,
+      at: 5,
+    },
+    10,
+  );
+  await rooms.stop();
+}
+
+/** A document without what says when it was made, and with its access list in an order that does not depend on chance. */
+export function timeless({ exported_at: _at, access, ...rest }: AgentDocument): Omit<AgentDocument, 'exported_at'> {
+  if (access === undefined) return rest;
+  const allow = access.allow.toSorted((a, b) => JSON.stringify(a).localeCompare(JSON.stringify(b)));
+  return { ...rest, access: { ...access, allow } };
+}

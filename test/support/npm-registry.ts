@@ -1,0 +1,130 @@
+/** An npm registry on loopback: packuments, tarballs, and signatures by a key of its own. */
+import { createHash, createSign, generateKeyPairSync } from 'node:crypto';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import { fetchTarballs, packageName, productionPackages, tarballName } from './package.ts';
+
+/** A version of a package, as the packument names it; `dist` is made from the tarball. */
+export interface Release {
+  readonly name: string;
+  readonly version: string;
+  /** More members of the manifest. */
+  readonly manifest?: object;
+  readonly tarball: Buffer;
+  /** What the packument says instead of the truth. */
+  readonly integrity?: string;
+  readonly tarballUrl?: string;
+  /** What is signed instead of `name@version:integrity`; null: not signed at all. */
+  readonly signedText?: string | null;
+}
+
+/** A key that signs, in the form of the registry's `/-/npm/v1/keys`. */
+export class SigningKey {
+  readonly #pair = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  readonly key = this.#pair.publicKey.export({ type: 'spki', format: 'der' }).toString('base64');
+  readonly keyid = `SHA256:${createHash('sha256').update(this.key).digest('base64')}`;
+  readonly keytype = 'ecdsa-sha2-nistp256';
+  readonly scheme = 'ecdsa-sha2-nistp256';
+  expires: string | null = null;
+
+  sign(text: string): { keyid: string; sig: string } {
+    return { keyid: this.keyid, sig: createSign('SHA256').update(text).sign(this.#pair.privateKey, 'base64') };
+  }
+
+  view(): object {
+    const { expires, keyid, keytype, scheme, key } = this;
+    return { expires, keyid, keytype, scheme, key };
+  }
+}
+
+export function sha512(content: Buffer): string {
+  return `sha512-${createHash('sha512').update(content).digest('base64')}`;
+}
+
+export class NpmRegistry {
+  readonly key = new SigningKey();
+  /** What `/-/npm/v1/keys` lists; null: the registry does not sign. */
+  keys: SigningKey[] | null = [this.key];
+  /** Paths that were asked for. */
+  readonly requests: string[] = [];
+  /** Answers instead of the registry where it returns true. */
+  intercept: (path: string, response: ServerResponse) => boolean = () => false;
+  readonly #server: Server;
+  readonly #tarballs = new Map<string, () => Buffer>();
+  readonly #packages = new Map<string, { latest: string; versions: Record<string, object> }>();
+
+  private constructor() {
+    this.#server = createServer((request, response) => this.#answer(request, response));
+  }
+
+  static async start(): Promise<NpmRegistry> {
+    const registry = new NpmRegistry();
+    registry.#server.listen(0, '127.0.0.1');
+    await once(registry.#server, 'listening');
+    return registry;
+  }
+
+  get url(): string {
+    const address = this.#server.address();
+    if (address === null || typeof address === 'string') throw new Error('the registry does not listen');
+    return `http://127.0.0.1:${address.port}/`;
+  }
+
+  /** Publishes a version, which becomes the latest. */
+  publish({ name, version, manifest, tarball, integrity, tarballUrl, signedText }: Release): void {
+    const path = this.#keep(name, version, () => tarball);
+    const stated = integrity ?? sha512(tarball);
+    const signatures = signedText === null ? [] : [this.key.sign(signedText ?? `${name}@${version}:${stated}`)];
+    const dist = { tarball: tarballUrl ?? this.url + path, integrity: stated, signatures };
+    this.#add(name, version, { ...manifest, name, version, dist });
+  }
+
+  /** Carries every package that svcd depends on, with the tarballs that the lock names. */
+  async publishDependencies(directory: string): Promise<void> {
+    const specs = new Set<string>();
+    for (const [path, { version, ...entry }] of productionPackages()) {
+      const name = packageName(path);
+      if (specs.has(`${name}@${version}`)) continue;
+      specs.add(`${name}@${version}`);
+      const file = join(directory, tarballName(name, version));
+      const url = this.url + this.#keep(name, version, () => readFileSync(file));
+      this.#add(name, version, { ...entry, name, version, dist: { tarball: url, integrity: entry.integrity } });
+    }
+    await fetchTarballs(directory, [...specs]);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.closeAllConnections();
+    this.#server.close();
+    await once(this.#server, 'close');
+  }
+
+  #keep(name: string, version: string, content: () => Buffer): string {
+    const path = `tarballs/${tarballName(name, version)}`;
+    this.#tarballs.set(`/${path}`, content);
+    return path;
+  }
+
+  #add(name: string, version: string, manifest: object): void {
+    const versions = this.#packages.get(name)?.versions ?? {};
+    this.#packages.set(name, { latest: version, versions: { ...versions, [version]: manifest } });
+  }
+
+  #answer(request: IncomingMessage, response: ServerResponse): void {
+    const path = decodeURIComponent(request.url ?? '/');
+    this.requests.push(path);
+    if (this.intercept(path, response)) return;
+    const found = this.#packages.get(path.slice(1));
+    const tarball = this.#tarballs.get(path);
+    if (tarball !== undefined) return void response.end(tarball());
+    const keys = path === '/-/npm/v1/keys' ? this.keys : null;
+    const body =
+      found === undefined
+        ? keys && { keys: keys.map((key) => key.view()) }
+        : { name: path.slice(1), 'dist-tags': { latest: found.latest }, versions: found.versions };
+    response.writeHead(body === null ? 404 : 200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(body ?? { error: 'Not found' }));
+  }
+}

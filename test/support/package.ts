@@ -1,0 +1,96 @@
+/** The npm package of this checkout, and what it takes to install it without the network. */
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { delimiter, dirname, join } from 'node:path';
+import { type Output, run, runOk } from './programs.ts';
+
+/** What npm says and fetches stays in directories of the test; what it has in its cache, it takes from there. */
+const NPM_QUIET = ['--no-audit', '--no-fund', '--no-update-notifier', '--loglevel=error'];
+const NOT_PACKED = new Set(['node_modules', '.git', 'dist', 'coverage']);
+
+/** An entry of package-lock.json, as far as the tests need it. */
+export interface LockEntry {
+  readonly version: string;
+  readonly integrity?: string;
+  readonly dev?: boolean;
+  readonly os?: readonly string[];
+  readonly cpu?: readonly string[];
+}
+
+export const manifest = JSON.parse(readFileSync('package.json', 'utf8')) as {
+  readonly version: string;
+  readonly engines: { readonly node: string };
+};
+
+/** Runs npm in a directory. */
+function npm(directory: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<string> {
+  return runOk('npm', ['--prefix', directory, ...NPM_QUIET, ...args], { env });
+}
+
+/**
+ * Packs this checkout as a release would, in a copy: two tests may do so at a time.
+ * @returns path of the tarball
+ */
+export async function packSvcd(directory: string): Promise<string> {
+  const copy = join(directory, 'checkout');
+  mkdirSync(copy);
+  for (const name of readdirSync('.')) {
+    if (!NOT_PACKED.has(name) && !name.endsWith('.tgz')) cpSync(name, join(copy, name), { recursive: true });
+  }
+  symlinkSync(join(process.cwd(), 'node_modules'), join(copy, 'node_modules'));
+  await runOk('npm', ['pack', copy, '--pack-destination', directory, ...NPM_QUIET]);
+  return join(directory, `svcd-${manifest.version}.tgz`);
+}
+
+/** Installs a tarball of svcd for all who use a prefix; returns the folder of its programs. */
+export async function installGlobally(directory: string, tarball: string, registry: string): Promise<string> {
+  const [prefix, cache] = [join(directory, 'prefix'), join(directory, 'cache')];
+  mkdirSync(prefix);
+  await npm(prefix, ['install', '--global', '--registry', registry, '--cache', cache, '--ignore-scripts', tarball]);
+  return join(prefix, 'bin');
+}
+
+/** Every package that an installation brings, by the path in the lock; without those of other platforms. */
+export function productionPackages(): Map<string, LockEntry> {
+  const lock = JSON.parse(readFileSync('package-lock.json', 'utf8')) as { packages: Record<string, LockEntry> };
+  const wanted = Object.entries(lock.packages).filter(
+    ([path]) => path !== '' && lock.packages[path]?.dev !== true && existsSync(path),
+  );
+  return new Map(wanted);
+}
+
+/** Name of a package by its path in the lock. */
+export function packageName(path: string): string {
+  return path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length);
+}
+
+/** How `npm pack` calls the tarball of a package. */
+export function tarballName(name: string, version: string): string {
+  return `${name.replace('@', '').replace('/', '-')}-${version}.tgz`;
+}
+
+/** Puts the tarballs of packages of the registry into a directory, from npm's cache where they are in it. */
+export async function fetchTarballs(directory: string, specs: readonly string[]): Promise<void> {
+  await runOk('npm', ['pack', ...specs, '--prefer-offline', '--pack-destination', directory, ...NPM_QUIET]);
+}
+
+/**
+ * A Node of another version, from npm.
+ * @returns path of the program, and null where npm cannot bring it: no network, or none for this platform
+ */
+export async function otherNode(directory: string, version: string): Promise<string | null> {
+  const name = `node-${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}`;
+  const args = ['install', '--prefix', directory, '--prefer-offline', '--no-save', ...NPM_QUIET, `${name}@${version}`];
+  const { code } = await run('npm', args);
+  const program = join(directory, 'node_modules', name, 'bin', 'node');
+  return code === 0 && existsSync(program) ? program : null;
+}
+
+/** Runs an installed program with the Node that is first in its PATH, as a shell does. */
+export function runWith(node: string, program: string, args: readonly string[], env = {}): Promise<Output> {
+  return run(program, args, { env: { PATH: pathWith(node), ...env } });
+}
+
+/** A PATH on which this Node is found first. */
+export function pathWith(node: string): string {
+  return [dirname(node), ...(process.env['PATH'] ?? '').split(delimiter)].join(delimiter);
+}

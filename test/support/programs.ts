@@ -1,0 +1,166 @@
+/** Programs of the machine that tests drive: OpenSSH, PostgreSQL, curl, wrk. `.ci/run` installs them. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { randomInt } from 'node:crypto';
+import { once } from 'node:events';
+import { chmodSync, chownSync, existsSync, globSync, mkdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { userInfo } from 'node:os';
+import { join } from 'node:path';
+import { eventually } from './eventually.ts';
+import { dial } from './tcp.ts';
+
+export interface Output {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs a program to its end. */
+export async function run(
+  program: string,
+  args: readonly string[],
+  options: { readonly input?: string; readonly env?: NodeJS.ProcessEnv } = {},
+): Promise<Output> {
+  const child = spawn(program, args, { env: { ...process.env, ...options.env } });
+  const output = { stdout: '', stderr: '' };
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output.stdout += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (output.stderr += text));
+  // A program that ends without reading tells why by its exit code.
+  child.stdin.on('error', () => {});
+  child.stdin.end(options.input ?? '');
+  const [code]: unknown[] = await once(child, 'close');
+  return { code: typeof code === 'number' ? code : null, ...output };
+}
+
+/** As `run`, for a program that must succeed. */
+export async function runOk(
+  program: string,
+  args: readonly string[],
+  options: { readonly input?: string; readonly env?: NodeJS.ProcessEnv } = {},
+): Promise<string> {
+  const { code, stdout, stderr } = await run(program, args, options);
+  if (code !== 0) throw new Error(`${program} ${args.join(' ')}: exit code ${code}\n${stdout}\n${stderr}`);
+  return stdout;
+}
+
+/** A TCP port of 127.0.0.1 that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}
+
+async function listens(port: number): Promise<void> {
+  await eventually(`port ${port} listens`, () =>
+    dial(`127.0.0.1:${port}`).then(
+      (socket) => (socket.destroy(), true),
+      () => false,
+    ),
+  );
+}
+
+/** Ports that the system hands to nobody: `ip_local_port_range` begins above them everywhere. */
+const QUIET_PORTS = { first: 20_000, count: 10_000 };
+
+/** A free TCP port of 127.0.0.1 that nobody is given by chance: for what goes away and comes back. */
+export async function quietPort(): Promise<number> {
+  for (;;) {
+    const port = QUIET_PORTS.first + randomInt(QUIET_PORTS.count);
+    const server = createServer();
+    const free = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true));
+    });
+    if (!free) continue;
+    server.close();
+    await once(server, 'close');
+    return port;
+  }
+}
+
+/** A program that runs until the test ends. */
+export class Service {
+  readonly port: number;
+  readonly #child: ChildProcess;
+
+  private constructor(port: number, child: ChildProcess) {
+    this.port = port;
+    this.#child = child;
+  }
+
+  static async start(port: number, program: string, args: readonly string[]): Promise<Service> {
+    const child = spawn(program, args, { stdio: 'ignore' });
+    await listens(port);
+    return new Service(port, child);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#child.exitCode !== null) return;
+    const exited = once(this.#child, 'exit');
+    this.#child.kill('SIGTERM');
+    await exited;
+  }
+}
+
+/** An OpenSSH server with keys of its own, and how `ssh` and `scp` reach it. */
+export async function sshServer(directory: string): Promise<{ service: Service; identity: string; user: string }> {
+  const path = (name: string): string => join(directory, name);
+  for (const key of ['host', 'client']) await runOk('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', path(key)]);
+  writeFileSync(path('authorized_keys'), '');
+  await runOk('cp', [path('client.pub'), path('authorized_keys')]);
+  chmodSync(path('authorized_keys'), 0o600);
+  // The server refuses to start without it where it runs as root.
+  if (userInfo().uid === 0 && !existsSync('/run/sshd')) mkdirSync('/run/sshd', { mode: 0o755 });
+  const port = await freePort();
+  const lines = [
+    `Port ${port}`,
+    'ListenAddress 127.0.0.1',
+    `HostKey ${path('host')}`,
+    `AuthorizedKeysFile ${path('authorized_keys')}`,
+    `PidFile ${path('pid')}`,
+    'StrictModes no',
+    'UsePAM no',
+    'PasswordAuthentication no',
+    'PermitRootLogin prohibit-password',
+    'Subsystem sftp internal-sftp',
+  ];
+  writeFileSync(path('sshd_config'), `${lines.join('\n')}\n`);
+  return {
+    service: await Service.start(port, '/usr/sbin/sshd', ['-D', '-f', path('sshd_config')]),
+    identity: path('client'),
+    user: userInfo().username,
+  };
+}
+
+/** A PostgreSQL server with an empty database; it does not run as root, so it gets a user of its own. */
+export async function postgresServer(directory: string): Promise<Service> {
+  const bin = globSync('/usr/lib/postgresql/*/bin').at(-1);
+  if (bin === undefined) throw new Error('PostgreSQL is not installed');
+  const data = join(directory, 'data');
+  const asUser = (args: readonly string[]): [string, readonly string[]] =>
+    userInfo().uid === 0 ? ['runuser', ['-u', 'postgres', '--', ...args]] : [args[0] ?? '', args.slice(1)];
+  if (userInfo().uid === 0) {
+    const uid = Number(spawnSync('id', ['-u', 'postgres'], { encoding: 'utf8' }).stdout);
+    chownSync(directory, uid, uid);
+    chmodSync(directory, 0o711);
+  }
+  const [program, args] = asUser([`${bin}/initdb`, '-D', data, '-U', 'tester', '-A', 'trust', '--no-sync']);
+  await runOk(program, args);
+  const port = await freePort();
+  const [server, serverArgs] = asUser([
+    `${bin}/postgres`,
+    '-D',
+    data,
+    '-p',
+    String(port),
+    '-h',
+    '127.0.0.1',
+    '-k',
+    '',
+    '-F',
+  ]);
+  return Service.start(port, server, serverArgs);
+}

@@ -1,0 +1,132 @@
+/** A peer that speaks the link protocol byte by byte: for what a sound implementation never sends. */
+import { KeyPair } from '../../src/foundation/identity/keys.ts';
+import { KIND } from '../../src/network/links/gate.ts';
+import { encodeHeader, type LinkHeader } from '../../src/network/links/header.ts';
+import {
+  acceptHello,
+  type Hello,
+  INSTANCE_BYTES,
+  NONCE_BYTES,
+  networkId,
+  receiveHello,
+  sayHello,
+} from '../../src/network/links/hello.ts';
+import type { ConnectionEnd } from '../../src/network/links/proofs.ts';
+import { readExactly, u16 } from '../../src/network/links/wire.ts';
+import type { QuicConnection, QuicEndpoint, QuicStream } from '../../src/network/quic/types.ts';
+import type { LinkNode, LinkWorld } from './link-world.ts';
+
+const never = new AbortController().signal;
+
+export class RawPeer {
+  readonly key = KeyPair.generate();
+  readonly endpoint: QuicEndpoint;
+  /** Connections that others opened to it, after their hello. */
+  readonly accepted: RawSession[] = [];
+  #onSession: (session: RawSession) => void = () => {};
+
+  private constructor(world: LinkWorld) {
+    this.endpoint = world.network.endpoint({ publicKey: this.key.publicKey, streamsPerConnection: 1_000_000 });
+  }
+
+  static async in(world: LinkWorld): Promise<RawPeer> {
+    const peer = new RawPeer(world);
+    peer.endpoint.onConnection((connection) => void peer.#accept(connection));
+    await peer.endpoint.start();
+    return peer;
+  }
+
+  /** What to do with a connection that another node has opened and greeted. */
+  onSession(handler: (session: RawSession) => void): void {
+    this.#onSession = handler;
+  }
+
+  dial(node: LinkNode): Promise<QuicConnection> {
+    return this.endpoint.dial(node.endpoint.address, node.key.publicKey);
+  }
+
+  /** Dials and says hello as a sound node would. */
+  async connect(node: LinkNode, instance = 1, network = ''): Promise<RawSession> {
+    const connection = await this.dial(node);
+    const session = new RawSession(connection, this.#hello(instance), this.key.publicKey);
+    await session.greet(networkId(network));
+    return session;
+  }
+
+  #hello(instance: number): Hello {
+    const nonce = new Uint8Array(NONCE_BYTES).fill(this.accepted.length + 1);
+    return { nonce, instance: new Uint8Array(INSTANCE_BYTES).fill(instance) };
+  }
+
+  async #accept(connection: QuicConnection): Promise<void> {
+    const session = new RawSession(connection, this.#hello(1), this.key.publicKey);
+    this.accepted.push(session);
+    await session.answerHello(networkId(''));
+    this.#onSession(session);
+  }
+}
+
+export class RawSession {
+  readonly connection: QuicConnection;
+  readonly #ours: Hello;
+  readonly #ourKey: Uint8Array;
+  #theirs: Hello | null = null;
+  #onStream: (stream: QuicStream) => void = () => {};
+
+  constructor(connection: QuicConnection, ours: Hello, ourKey: Uint8Array) {
+    this.connection = connection;
+    this.#ours = ours;
+    this.#ourKey = ourKey;
+    connection.onStream((stream) => this.#onStream(stream));
+  }
+
+  get here(): ConnectionEnd {
+    return { nodeKey: this.#ourKey, nonce: this.#ours.nonce };
+  }
+
+  get there(): ConnectionEnd {
+    if (this.#theirs === null) throw new Error('no hello yet');
+    return { nodeKey: this.connection.remoteKey, nonce: this.#theirs.nonce };
+  }
+
+  async greet(network: Uint8Array): Promise<void> {
+    this.#theirs = await sayHello(this.connection, this.#ours, network, never);
+  }
+
+  async answerHello(network: Uint8Array): Promise<void> {
+    const first = await new Promise<QuicStream>((resolve) => {
+      this.#onStream = resolve;
+    });
+    const { hello } = await receiveHello(first, network, never);
+    this.#theirs = hello;
+    acceptHello(first, this.#ours);
+  }
+
+  /** Receives what the other node opens from now on. */
+  onStream(handler: (stream: QuicStream) => void): void {
+    this.#onStream = handler;
+  }
+
+  /** Opens a stream and sends bytes on it. */
+  async send(...parts: readonly Uint8Array[]): Promise<QuicStream> {
+    const stream = await this.connection.openStream();
+    stream.write(Buffer.concat(parts));
+    return stream;
+  }
+
+  /** Opens a stream with the header of a link. */
+  link(header: LinkHeader): Promise<QuicStream> {
+    return this.send(linkBytes(header));
+  }
+}
+
+/** The first bytes of a link stream. */
+export function linkBytes(header: LinkHeader): Uint8Array {
+  const encoded = encodeHeader(header);
+  return Buffer.concat([Uint8Array.of(KIND.link), u16(encoded.length), encoded]);
+}
+
+/** The first byte of the answer on a stream. */
+export async function statusOn(stream: QuicStream): Promise<number | undefined> {
+  return (await readExactly(stream, 1, never))[0];
+}

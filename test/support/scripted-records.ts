@@ -1,0 +1,91 @@
+/** A record network in memory whose answers the test decides: replicas, failures, and what it is like to be alone. */
+import { toHex } from '../../src/foundation/bytes.ts';
+import { type Clock, unixSeconds } from '../../src/foundation/clock.ts';
+import { belongsUnder } from '../../src/foundation/records/keys.ts';
+import { compareFreshness, expiresAt, type SignedRecord, verifyRecord } from '../../src/foundation/records/record.ts';
+import type { RecordType } from '../../src/foundation/records/types.ts';
+import type { GetOptions, ListOptions, PutResult, Reachability, RecordNetwork } from '../../src/network/dht/types.ts';
+
+export class ScriptedRecords
+  implements Pick<RecordNetwork, 'put' | 'get' | 'list' | 'reachability' | 'onReachability'>
+{
+  /** What a put reports where it is kept; 0: nobody answers, and nothing is kept. */
+  replicas = 8;
+  state: Reachability = { ready: true, peers: 20, natType: 1, observed: [], inRoutingTables: true };
+  /** Every record that was kept, in order. */
+  readonly kept: SignedRecord[] = [];
+  /** Called with each record before it is kept; may wait, or throw. */
+  beforePut: (record: SignedRecord) => void | Promise<void> = () => {};
+  /** Called with each record after it was kept; may wait, or throw. */
+  afterPut: (record: SignedRecord) => void | Promise<void> = () => {};
+  /** How often the network was asked. */
+  reads = 0;
+  readonly #clock: Clock;
+  readonly #records = new Map<string, SignedRecord>();
+  readonly #handlers = new Set<(r: Reachability) => void>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  async put(key: Uint8Array, record: SignedRecord): Promise<PutResult> {
+    verifyRecord(record, unixSeconds(this.#clock));
+    if (!belongsUnder(record, key)) throw new Error('misplaced record');
+    await this.beforePut(record);
+    if (this.replicas === 0) return { replicas: 0, newer: null, refused: {} };
+    const name = `${toHex(key)} ${record.type} ${record.aid}`;
+    const held = this.#valid(this.#records.get(name));
+    if (held !== null && compareFreshness(held, record) > 0)
+      return { replicas: 0, newer: held, refused: { newer: this.replicas } };
+    this.#records.set(name, record);
+    this.kept.push(record);
+    await this.afterPut(record);
+    return { replicas: this.replicas, newer: null, refused: {} };
+  }
+
+  async get(key: Uint8Array, type: RecordType, _options?: GetOptions): Promise<SignedRecord | null> {
+    const [first] = await this.list(key, [type]);
+    return first ?? null;
+  }
+
+  async list(
+    key: Uint8Array,
+    types: readonly RecordType[],
+    options: ListOptions = {},
+  ): Promise<readonly SignedRecord[]> {
+    this.reads += 1;
+    if (this.replicas === 0) return [];
+    const found = [...this.#records]
+      .filter(([name, record]) => name.startsWith(toHex(key)) && types.includes(record.type))
+      .flatMap(([, record]) => this.#valid(record) ?? []);
+    return found.slice(0, options.limit);
+  }
+
+  reachability(): Reachability {
+    return this.state;
+  }
+
+  onReachability(handler: (r: Reachability) => void): () => void {
+    this.#handlers.add(handler);
+    return () => void this.#handlers.delete(handler);
+  }
+
+  /** Changes what the node knows of itself, and tells. */
+  become(change: Partial<Reachability>): void {
+    this.state = { ...this.state, ...change };
+    for (const handler of this.#handlers) handler(this.state);
+  }
+
+  get listeners(): number {
+    return this.#handlers.size;
+  }
+
+  /** The newest of the kept records that fit. */
+  last(fits: (record: SignedRecord) => boolean): SignedRecord | undefined {
+    return this.kept.findLast(fits);
+  }
+
+  #valid(record: SignedRecord | undefined): SignedRecord | null {
+    return record !== undefined && expiresAt(record) >= unixSeconds(this.#clock) ? record : null;
+  }
+}

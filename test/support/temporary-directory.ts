@@ -1,0 +1,11 @@
+import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+
+/** A fresh directory that goes away with the test. */
+export function temporaryDirectory(t: TestContext): string {
+  const path = mkdtempSync(join(realpathSync(tmpdir()), 'svcd-test-'));
+  t.after(() => rmSync(path, { recursive: true, force: true }));
+  return path;
+}

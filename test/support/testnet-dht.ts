@@ -1,0 +1,116 @@
+/** A record network of real nodes on 127.0.0.1. */
+import { type Clock, systemClock } from '../../src/foundation/clock.ts';
+import { DelegationVerifier } from '../../src/foundation/identity/delegation-verifier.ts';
+import { KeyPair } from '../../src/foundation/identity/keys.ts';
+import { silentLog } from '../../src/foundation/log.ts';
+import { RecordVerifier } from '../../src/foundation/records/verifier.ts';
+import { RecordDht, type RecordDhtOptions } from '../../src/network/dht/record-dht.ts';
+import type { Reachability } from '../../src/network/dht/types.ts';
+import { eventually } from './eventually.ts';
+import { NodeRequestHub } from './memory-node-requests.ts';
+
+export interface TestNode {
+  readonly dht: RecordDht;
+  readonly nodeKey: Uint8Array;
+}
+
+export type TestNodeOptions = Partial<Omit<RecordDhtOptions, 'nodeKey'>> & {
+  readonly clock?: Clock;
+  readonly resolveName?: (name: string) => Promise<string>;
+};
+
+/** Neighbours that each node of a network knows before the test begins, where there are so many. */
+const SETTLED_PEERS = 16;
+
+/** Starts at a port that no node of the test listens on: here it is only a name. */
+let lastQuicPort = 10_000;
+
+/** One node, not started. */
+export function dhtNode(hub: NodeRequestHub, options: TestNodeOptions = {}): TestNode {
+  const { publicKey: nodeKey } = KeyPair.generate();
+  const { clock = systemClock, resolveName, ...rest } = options;
+  const port = (lastQuicPort = (lastQuicPort % 60_000) + 1);
+  const dht = new RecordDht(
+    {
+      listen: { host: '127.0.0.1', port: 0 },
+      bootstrap: [],
+      network: 'test',
+      maxStoreBytes: 8 * 1024 * 1024,
+      storeFile: ':memory:',
+      minObservedPeers: 3,
+      ...rest,
+      nodeKey,
+    },
+    {
+      clock,
+      log: silentLog,
+      verifier: new RecordVerifier({}, { delegations: new DelegationVerifier() }),
+      nodeRequests: hub.join(nodeKey, port),
+      quicPort: () => port,
+      random: Math.random,
+      ...(resolveName === undefined ? {} : { resolveName }),
+    },
+  );
+  return { dht, nodeKey };
+}
+
+/** Waits until something is true of a node's reachability. */
+export async function reached(dht: RecordDht, holds: (r: Reachability) => boolean): Promise<void> {
+  await eventually('the node stands in the network as it should', () => holds(dht.reachability()));
+}
+
+export class DhtTestnet {
+  readonly hub: NodeRequestHub;
+  readonly nodes: TestNode[];
+
+  private constructor(hub: NodeRequestHub, nodes: TestNode[]) {
+    this.hub = hub;
+    this.nodes = nodes;
+  }
+
+  /** Starts `count` nodes that stand in each other's tables; the first one is where the others start from. */
+  static async start(count: number, options: TestNodeOptions = {}): Promise<DhtTestnet> {
+    const hub = new NodeRequestHub();
+    const first = dhtNode(hub, options);
+    await first.dht.start();
+    const net = new DhtTestnet(hub, [first]);
+    const others = Array.from({ length: count - 1 }, () => net.add(options));
+    try {
+      await Promise.all(others);
+      const peers = Math.min(count - 1, SETTLED_PEERS);
+      await Promise.all(net.nodes.map(({ dht }) => reached(dht, (r) => r.peers >= peers)));
+    } catch (error) {
+      // Nobody else knows these nodes, which would keep the process alive.
+      await Promise.allSettled(others);
+      await net[Symbol.asyncDispose]();
+      throw error;
+    }
+    return net;
+  }
+
+  /** One more node; resolves when it stands in the tables of others. */
+  async add(options: TestNodeOptions = {}): Promise<TestNode> {
+    const node = dhtNode(this.hub, { bootstrap: [this.at(0).dht.address], ...options });
+    this.nodes.push(node);
+    await node.dht.start();
+    await reached(node.dht, (r) => r.ready && r.inRoutingTables);
+    return node;
+  }
+
+  at(index: number): TestNode {
+    const node = this.nodes.at(index);
+    if (node === undefined) throw new RangeError(`no node ${index}`);
+    return node;
+  }
+
+  /** Stops a node without a word to the others, as a crash would. */
+  async kill(node: TestNode): Promise<void> {
+    this.hub.leave(node.nodeKey);
+    this.nodes.splice(this.nodes.indexOf(node), 1);
+    await node.dht.stop();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.nodes.map(({ dht }) => dht.stop()));
+  }
+}

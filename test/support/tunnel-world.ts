@@ -1,0 +1,81 @@
+/** Two nodes in memory, an agent on each, a TCP service bound to the second one, and tunnels on the first. */
+import type { Socket } from 'node:net';
+import { TUNNEL_PURPOSES, TunnelInbound } from '../../src/capabilities/tunnels/inbound.ts';
+import { TunnelService } from '../../src/capabilities/tunnels/tunnel-service.ts';
+import type { TunnelRequest } from '../../src/capabilities/tunnels/types.ts';
+import { type Clock, systemClock } from '../../src/foundation/clock.ts';
+import { SvcError } from '../../src/foundation/errors.ts';
+import type { Aid } from '../../src/foundation/identity/aid.ts';
+import { silentLog } from '../../src/foundation/log.ts';
+import type { SavedTunnel } from '../../src/foundation/store/tunnels.ts';
+import { type LinkNode, LinkWorld } from './link-world.ts';
+import { TcpServer } from './tcp.ts';
+
+export class TunnelWorld {
+  readonly world: LinkWorld;
+  readonly near: LinkNode;
+  readonly far: LinkNode;
+  readonly service: TcpServer;
+  readonly inbound: TunnelInbound;
+  readonly saved = new Map<string, SavedTunnel>();
+  readonly local: Aid;
+  readonly remote: Aid;
+  readonly #clock: Clock;
+  tunnels: TunnelService;
+  /** Whether a service is bound to the remote agent. */
+  bound = true;
+  /** Whether the remote agent refuses the caller. */
+  refused = false;
+
+  private constructor(world: LinkWorld, near: LinkNode, far: LinkNode, service: TcpServer, clock: Clock) {
+    this.world = world;
+    this.near = near;
+    this.far = far;
+    this.service = service;
+    this.#clock = clock;
+    this.local = near.host().aid;
+    this.remote = far.host().aid;
+    const authorize = (): void => {
+      if (this.refused) throw new SvcError('access_denied');
+    };
+    const serviceOf = (): { host: string; port: number } | null => (this.bound ? service.address : null);
+    this.inbound = new TunnelInbound({ clock: systemClock, log: silentLog, serviceOf, authorize });
+    far.authorize = authorize;
+    for (const purpose of TUNNEL_PURPOSES) far.links.accept(purpose, (link) => this.inbound.accept(link));
+    this.tunnels = this.newService();
+  }
+
+  /** @param clock of the tunnels' idle time-outs */
+  static async start(serve: (socket: Socket) => void, clock: Clock = systemClock): Promise<TunnelWorld> {
+    const world = new LinkWorld();
+    return new TunnelWorld(world, await world.node(), await world.node(), await TcpServer.start(serve), clock);
+  }
+
+  /** The tunnels of another life of the daemon, with the same memory. */
+  newService(): TunnelService {
+    const memory = {
+      save: (tunnel: SavedTunnel) => void this.saved.set(tunnel.id, tunnel),
+      delete: (id: string) => void this.saved.delete(id),
+      list: () => [...this.saved.values()],
+    };
+    return new TunnelService({
+      clock: this.#clock,
+      log: silentLog,
+      links: this.near.links,
+      memory,
+      relayDisabled: () => false,
+    });
+  }
+
+  request(more: Partial<TunnelRequest> = {}): TunnelRequest {
+    const standard = { accessToken: undefined, localPort: 0, idleTimeoutSec: 0, disableRelay: false };
+    return { localAid: this.local, remoteAid: this.remote, ...standard, ...more };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.tunnels.stop();
+    this.inbound.stop();
+    await this.world[Symbol.asyncDispose]();
+    await this.service[Symbol.asyncDispose]();
+  }
+}

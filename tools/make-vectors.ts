@@ -1,0 +1,33 @@
+/**
+ * Writes the test vectors in test/vectors/, against which another implementation can check itself.
+ * `node tools/make-vectors.ts --check` writes nothing and fails where a file is not what it would
+ * write. wallet.json is not made here: independent libraries made its signatures.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { aidVectors } from './vectors/aid.ts';
+import { chatVectors } from './vectors/chat.ts';
+import { delegationVectors } from './vectors/delegation.ts';
+import { keyVectors } from './vectors/keys.ts';
+import { noteVectors } from './vectors/notes.ts';
+import { recordVectors } from './vectors/record.ts';
+import { roomVectors } from './vectors/room.ts';
+
+const files: Readonly<Record<string, unknown>> = {
+  aid: aidVectors(),
+  keys: keyVectors(),
+  delegation: delegationVectors(),
+  record: recordVectors(),
+  notes: noteVectors(),
+  chat: chatVectors(),
+  room: roomVectors(),
+};
+const check = process.argv.includes('--check');
+for (const [name, content] of Object.entries(files)) {
+  const path = new URL(`../test/vectors/${name}.json`, import.meta.url);
+  const text = `${JSON.stringify(content, null, 2)}\n`;
+  if (!check) writeFileSync(path, text);
+  else if (readFileSync(path, 'utf8') !== text) {
+    console.error(`test/vectors/${name}.json is not what tools/make-vectors.ts makes`);
+    process.exitCode = 1;
+  }
+}
