@@ -1,0 +1,157 @@
+/**
+ * What the asked nodes say that there is under a key. Each answer either carries records, which are
+ * verified here, or claims to hold some; the newest claim that enough nodes agree on ends a read.
+ */
+import { equalBytes, toHex } from '../../foundation/bytes.ts';
+import { decodeRecord, type SignedRecord } from '../../foundation/records/record.ts';
+import { RECORD, type RecordType } from '../../foundation/records/types.ts';
+import type { Answer } from './lookup.ts';
+import type { Summary } from './messages.ts';
+import { publisherOf } from './node-address.ts';
+import { recordDigest } from './record-store.ts';
+import { isOfMany } from './stored-record.ts';
+
+/** The vote of our own store. */
+const OWN = '';
+
+/** One version of one record, and who has it. */
+export interface Claim extends Summary {
+  /** The nodes that hold it; our own store is none of them. */
+  readonly holders: Answer[];
+  /** The hosts that hold it: many nodes of one host have one vote. */
+  readonly voters: Set<string>;
+  /** The record itself once it was seen and verified. */
+  record: SignedRecord | null;
+}
+
+/** Which record of a key it is a version of: one per type, or per publisher, or per note. */
+export type Slot = string;
+
+export interface ClaimsOptions {
+  readonly types: readonly RecordType[];
+}
+
+export interface ClaimsDependencies {
+  /** True where the record verifies now and belongs under the key. */
+  readonly isValid: (record: SignedRecord) => boolean;
+}
+
+export function slotOf(record: SignedRecord): Slot {
+  if (!isOfMany(record.type)) return String(record.type);
+  return `${record.type}:${record.aid}:${record.type === RECORD.note ? record.seq : 0}`;
+}
+
+function summaryOf({ type, seq, timestamp, delegation, encoded }: SignedRecord): Summary {
+  return { type, seq, timestamp, issuedAt: delegation.issuedAt, digest: recordDigest(encoded) };
+}
+
+function versionOf(summary: Summary): string {
+  return `${summary.issuedAt}.${summary.seq}.${summary.timestamp}.${toHex(summary.digest)}`;
+}
+
+/** Above 0 where `a` is the newer version, as all nodes order them. */
+function compareClaims(a: Summary, b: Summary): number {
+  return a.issuedAt - b.issuedAt || a.seq - b.seq || a.timestamp - b.timestamp || Buffer.compare(a.digest, b.digest);
+}
+
+export class Claims {
+  readonly #types: ReadonlySet<RecordType>;
+  readonly #deps: ClaimsDependencies;
+  readonly #slots = new Map<Slot, Map<string, Claim>>();
+  /** Records already judged, by digest; null for an invalid one. */
+  readonly #judged = new Map<string, SignedRecord | null>();
+
+  constructor(options: ClaimsOptions, dependencies: ClaimsDependencies) {
+    this.#types = new Set(options.types);
+    this.#deps = dependencies;
+  }
+
+  /** Takes in what a node has; `null` stands for our own store. */
+  add(records: readonly Uint8Array[], summaries: readonly Summary[], holder: Answer | null): void {
+    for (const encoded of records) {
+      const record = this.#judge(encoded);
+      if (record !== null) this.#vote(slotOf(record), summaryOf(record), holder, record);
+    }
+    for (const summary of summaries)
+      if (this.#wants(summary.type) && !isOfMany(summary.type)) this.#vote(String(summary.type), summary, holder, null);
+  }
+
+  /** Puts a record that was fetched to the claims that promised it. */
+  fulfil(encoded: Uint8Array): void {
+    const record = this.#judge(encoded);
+    if (record === null) return;
+    const name = versionOf(summaryOf(record));
+    const claim = this.#slots.get(slotOf(record))?.get(name);
+    if (claim === undefined) this.addVerified(record, null);
+    else claim.record = record;
+  }
+
+  /** True where these very bytes have been judged before. */
+  knows(encoded: Uint8Array): boolean {
+    return this.#judged.has(toHex(recordDigest(encoded)));
+  }
+
+  /** Takes in a record that the caller has verified. */
+  addVerified(record: SignedRecord, holder: Answer | null): void {
+    this.#judged.set(toHex(recordDigest(record.encoded)), record);
+    this.#vote(slotOf(record), summaryOf(record), holder, record);
+  }
+
+  /** Whether records of this type are asked for. */
+  #wants(type: RecordType): boolean {
+    return this.#types.size === 0 || this.#types.has(type);
+  }
+
+  #judge(encoded: Uint8Array): SignedRecord | null {
+    const digest = toHex(recordDigest(encoded));
+    const known = this.#judged.get(digest);
+    if (known !== undefined && (known === null || equalBytes(known.encoded, encoded))) return known;
+    let record: SignedRecord | null = null;
+    try {
+      const decoded = decodeRecord(Uint8Array.from(encoded));
+      if (this.#wants(decoded.type) && this.#deps.isValid(decoded)) record = decoded;
+    } catch {
+      record = null;
+    }
+    this.#judged.set(digest, record);
+    return record;
+  }
+
+  #vote(slot: Slot, summary: Summary, holder: Answer | null, record: SignedRecord | null): void {
+    let versions = this.#slots.get(slot);
+    if (versions === undefined) this.#slots.set(slot, (versions = new Map()));
+    const name = versionOf(summary);
+    let claim = versions.get(name);
+    if (claim === undefined) versions.set(name, (claim = { ...summary, holders: [], voters: new Set(), record: null }));
+    claim.record ??= record;
+    claim.voters.add(holder === null ? OWN : publisherOf(holder.address));
+    if (holder !== null) claim.holders.push(holder);
+  }
+
+  get slots(): readonly Slot[] {
+    return [...this.#slots.keys()];
+  }
+
+  /** The versions of one record that were claimed, newest first. */
+  versions(slot: Slot): readonly Claim[] {
+    return [...(this.#slots.get(slot)?.values() ?? [])].sort((a, b) => compareClaims(b, a));
+  }
+
+  /** How many hosts hold the newest claimed version of a record. */
+  agreement(slot: Slot): number {
+    let newest: Claim | undefined;
+    for (const claim of this.#slots.get(slot)?.values() ?? [])
+      if (newest === undefined || compareClaims(claim, newest) > 0) newest = claim;
+    return newest?.voters.size ?? 0;
+  }
+
+  /** The newest verified record of each slot that is in hand. */
+  records(): SignedRecord[] {
+    const records: SignedRecord[] = [];
+    for (const slot of this.#slots.keys()) {
+      const record = this.versions(slot).find((claim) => claim.record !== null)?.record;
+      if (record) records.push(record);
+    }
+    return records;
+  }
+}

@@ -1,0 +1,202 @@
+/**
+ * Gathers the many records of one key: whole pages over QUIC from a node or two that have them, or,
+ * where that path is closed, part by part in datagrams from all of them side by side.
+ */
+import { setImmediate } from 'node:timers/promises';
+import { toHex } from '../../foundation/bytes.ts';
+import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { belongsUnder } from '../../foundation/records/keys.ts';
+import { decodeRecord, type SignedRecord } from '../../foundation/records/record.ts';
+import type { RecordType } from '../../foundation/records/types.ts';
+import type { RecordVerifier } from '../../foundation/records/verifier.ts';
+import type { NodeRequests } from '../links/types.ts';
+import type { Claims } from './claims.ts';
+import type { Answer } from './lookup.ts';
+import { type FindReply, type FindRequest, MAX_PARTS, type Part } from './messages.ts';
+import { publisherOf } from './node-address.ts';
+import { decodePage, encodeNodeRequest, MAX_KNOWN } from './node-messages.ts';
+import { type Page, recordDigest } from './record-store.ts';
+
+/** Records that are read on this thread while others verify those before them. */
+const BATCH = 32;
+/** Time for one page over QUIC, milliseconds. */
+const PAGE_TIMEOUT_MS = 3000;
+/** Most records that one collection takes in. */
+const MAX_COLLECTED = 2000;
+/** Groups of nodes whose records are fetched; so many are tried, and so many nodes of each, where some fail. */
+const GROUPS = 3;
+const MAX_GROUPS = 6;
+const MAX_OF_GROUP = 2;
+/** Records that one part is meant to hold, so that a part fits one datagram. */
+const RECORDS_PER_PART = 1.2;
+/** Parts that a node may fail to give before it is given up. */
+const MAX_MISSED_PARTS = 8;
+/** Parts that are under way at once. */
+const PARALLEL_PARTS = 16;
+
+export interface Collection {
+  readonly key: Uint8Array;
+  readonly types: readonly RecordType[];
+  /** The nodes that hold something under the key. */
+  readonly answers: readonly Answer[];
+  readonly claims: Claims;
+  readonly max?: number | undefined;
+  /** Digests of records that the reader has, in hex: they are not fetched. */
+  readonly known?: ReadonlySet<string>;
+}
+
+export interface CollectorDependencies {
+  readonly clock: Clock;
+  readonly verifier: RecordVerifier;
+  readonly nodeRequests: NodeRequests;
+  readonly tag: Uint8Array;
+  /** Asks one node in a datagram; null where it does not answer. */
+  readonly ask: (at: Answer, key: Uint8Array, request: FindRequest) => Promise<FindReply | null>;
+}
+
+export class Collector {
+  readonly #deps: CollectorDependencies;
+
+  constructor(dependencies: CollectorDependencies) {
+    this.#deps = dependencies;
+  }
+
+  /** One page of a node's records under a key, over QUIC; null where it does not come. */
+  async page(
+    from: Answer,
+    key: Uint8Array,
+    types: readonly RecordType[],
+    start: number,
+    signal: AbortSignal,
+    known?: ReadonlySet<string>,
+  ): Promise<Page | null> {
+    const { nodeRequests, tag } = this.#deps;
+    const { nodeKey, quicPort } = from.reply;
+    if (quicPort === 0) return null;
+    try {
+      const address = { host: from.address.host, port: quicPort };
+      const except = known === undefined || known.size === 0 ? {} : { known: packDigests(known) };
+      const body = encodeNodeRequest({ kind: 'page', tag, key, types, from: start, ...except });
+      return decodePage(await nodeRequests.request({ nodeKey, address }, body, { signal, timeoutMs: PAGE_TIMEOUT_MS }));
+    } catch {
+      return null;
+    }
+  }
+
+  /**
+   * Gathers from one node of each group that says the same, the group with most hosts first, until
+   * nobody claims more than what has come, or three have given all they claim to have.
+   */
+  async collect(wanted: Collection, signal: AbortSignal): Promise<void> {
+    const most = Math.max(...wanted.answers.map(({ reply }) => reply.count));
+    let given = 0;
+    for (const group of groupsOf(wanted.answers).slice(0, MAX_GROUPS)) {
+      for (const answer of group.slice(0, MAX_OF_GROUP)) {
+        if (signal.aborted || isFull(wanted)) return;
+        const got = (await this.#drain(answer, wanted, signal)) || (await this.#drainParts(answer, wanted, signal));
+        if (!got) continue;
+        given++;
+        if (answer.reply.count >= most || given >= GROUPS) return;
+        break;
+      }
+    }
+  }
+
+  /** All pages of one node. False where it gives less than it claims. */
+  async #drain(from: Answer, wanted: Collection, signal: AbortSignal): Promise<boolean> {
+    let valid = 0;
+    let start = 0;
+    do {
+      const page = await this.page(from, wanted.key, wanted.types, start, signal, wanted.known);
+      if (page === null || (page.next !== 0 && page.next <= start)) return false;
+      valid += await this.take(page.records, from, wanted);
+      start = page.next;
+    } while (start !== 0 && !isFull(wanted));
+    // It may hold any of those that it was told to leave out.
+    const all = valid + (wanted.known?.size ?? 0);
+    return all > 0 && (isFull(wanted) || all >= from.reply.count);
+  }
+
+  /** The same in datagrams: many small requests, each for those records whose hash falls into its part. */
+  async #drainParts(first: Answer, wanted: Collection, signal: AbortSignal): Promise<boolean> {
+    const { count } = first.reply;
+    const of = Math.min(MAX_PARTS, Math.max(1, Math.ceil(count / RECORDS_PER_PART)));
+    const parts: Part[] = Array.from({ length: of }, (_, index) => ({ index, of }));
+    let missed = 0;
+    const work = async (): Promise<void> => {
+      for (let part = parts.pop(); part !== undefined; part = parts.pop()) {
+        if (signal.aborted || isFull(wanted)) return;
+        const request = { types: wanted.types, wantsRecords: true, part };
+        const reply = await this.#deps.ask(first, wanted.key, request);
+        const valid = reply === null ? 0 : await this.take(reply.records, first, wanted);
+        if (reply === null || (valid === 0 && reply.count > 0)) missed++;
+        if (missed >= MAX_MISSED_PARTS) return;
+        if (reply === null) continue;
+        if (valid >= reply.count || part.of * 2 > MAX_PARTS) continue;
+        if (reply.count > 1)
+          parts.push({ index: part.index, of: part.of * 2 }, { index: part.index + part.of, of: part.of * 2 });
+      }
+    };
+    await Promise.all(Array.from({ length: PARALLEL_PARTS }, work));
+    return missed === 0 && !signal.aborted;
+  }
+
+  /** Verifies records on other threads and takes in the good ones; returns how many are good or were known. */
+  async take(encoded: readonly Uint8Array[], from: Answer | null, wanted: Collection): Promise<number> {
+    const { claims } = wanted;
+    const unknown = encoded.filter((bytes) => !claims.knows(bytes) && !isKnown(wanted, bytes));
+    const batches: Promise<number>[] = [];
+    for (let at = 0; at < unknown.length; at += BATCH) {
+      if (at > 0) await setImmediate();
+      batches.push(this.#verify(unknown.slice(at, at + BATCH), from, wanted));
+    }
+    const good = await Promise.all(batches);
+    return good.reduce((sum, n) => sum + n, encoded.length - unknown.length);
+  }
+
+  async #verify(encoded: readonly Uint8Array[], from: Answer | null, wanted: Collection): Promise<number> {
+    const { verifier, clock } = this.#deps;
+    const records = encoded.map(read).filter((record) => record !== null);
+    const fitting = records.filter((record) => wants(wanted, record));
+    const errors = await verifier.verifyAll(fitting, unixSeconds(clock));
+    const good = fitting.filter((_, i) => errors[i] === null);
+    for (const record of good) wanted.claims.addVerified(record, from);
+    return good.length;
+  }
+}
+
+function read(bytes: Uint8Array): SignedRecord | null {
+  try {
+    return decodeRecord(Uint8Array.from(bytes));
+  } catch {
+    return null;
+  }
+}
+
+function isKnown({ known }: Collection, encoded: Uint8Array): boolean {
+  return known !== undefined && known.has(toHex(recordDigest(encoded)));
+}
+
+function packDigests(known: ReadonlySet<string>): Uint8Array {
+  return Buffer.from([...known].slice(0, MAX_KNOWN).join(''), 'hex');
+}
+
+function wants({ types, key }: Collection, record: SignedRecord): boolean {
+  return (types.length === 0 || types.includes(record.type)) && belongsUnder(record, key);
+}
+
+function isFull({ claims, max }: Collection): boolean {
+  return claims.slots.length >= Math.min(MAX_COLLECTED, max ?? MAX_COLLECTED);
+}
+
+/** The nodes that say the same, the group with most hosts first, then the one that claims most. */
+function groupsOf(answers: readonly Answer[]): Answer[][] {
+  const groups = new Map<string, Answer[]>();
+  for (const answer of answers) {
+    const name = `${answer.reply.count}.${toHex(answer.reply.digest)}`;
+    groups.set(name, [...(groups.get(name) ?? []), answer]);
+  }
+  const hosts = (group: readonly Answer[]): number => new Set(group.map(({ address }) => publisherOf(address))).size;
+  const claims = (group: readonly Answer[]): number => group[0]?.reply.count ?? 0;
+  return [...groups.values()].sort((a, b) => hosts(b) - hosts(a) || claims(b) - claims(a));
+}

@@ -1,0 +1,66 @@
+/** The nodes to turn to when the routing table is empty: the bootstrap list, what mDNS found, what was known before. */
+import { lookup } from 'node:dns/promises';
+import { isIPv4 } from 'node:net';
+import type { Clock } from '../../foundation/clock.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
+import type { SocketAddress } from '../quic/types.ts';
+import { addressKey, SCOPE, scopeOf } from './node-address.ts';
+
+/** Found and remembered nodes that are kept beside the bootstrap list. */
+const MAX_FOUND = 32;
+/** For how long a resolved name is used before it is asked again. */
+const NAME_TTL_MS = 300_000;
+
+export interface ContactsDependencies {
+  readonly clock: Clock;
+  /** The IPv4 address of a host name; the system's resolver where left out. */
+  readonly resolveName?: (name: string) => Promise<string>;
+}
+
+async function resolveWithSystem(name: string): Promise<string> {
+  return (await lookup(name, { family: 4 })).address;
+}
+
+export class Contacts {
+  readonly #bootstrap: readonly SocketAddress[];
+  readonly #found = new Map<string, SocketAddress>();
+  readonly #names: LruCache<string, string>;
+  readonly #resolveName: (name: string) => Promise<string>;
+
+  constructor(bootstrap: readonly SocketAddress[], dependencies: ContactsDependencies) {
+    this.#bootstrap = bootstrap;
+    this.#names = new LruCache({ maxEntries: bootstrap.length + 1, ttlMs: NAME_TTL_MS }, dependencies);
+    this.#resolveName = dependencies.resolveName ?? resolveWithSystem;
+  }
+
+  /** Adds a node that was found or remembered; false for an address that cannot be one, or is known. */
+  add(address: SocketAddress): boolean {
+    if (scopeOf(address.host) === SCOPE.none || address.port < 1 || address.port > 0xffff) return false;
+    const key = addressKey(address);
+    if (this.#found.has(key)) return false;
+    this.#found.set(key, { host: address.host, port: address.port });
+    for (const oldest of this.#found.keys()) if (this.#found.size > MAX_FOUND) this.#found.delete(oldest);
+    return true;
+  }
+
+  /** Looks up the names of the bootstrap list that are not known, or no longer. */
+  async resolve(): Promise<void> {
+    const unknown = this.#bootstrap.filter(({ host }) => !isIPv4(host) && !this.#names.has(host));
+    await Promise.allSettled(
+      unknown.map(async ({ host }) => {
+        const address = await this.#resolveName(host);
+        if (isIPv4(address)) this.#names.set(host, address);
+      }),
+    );
+  }
+
+  /** All of them that have an address now, the bootstrap list first. */
+  addresses(): SocketAddress[] {
+    const addresses: SocketAddress[] = [];
+    for (const { host, port } of this.#bootstrap) {
+      const ip = isIPv4(host) ? host : this.#names.peek(host);
+      if (ip !== undefined) addresses.push({ host: ip, port });
+    }
+    return [...addresses, ...this.#found.values()];
+  }
+}

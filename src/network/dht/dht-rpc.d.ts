@@ -1,0 +1,148 @@
+/** The parts of dht-rpc 6 that we use; the package brings no declarations of its own. */
+declare module 'dht-rpc' {
+  import type { EventEmitter } from 'node:events';
+
+  namespace DHT {
+    interface Address {
+      readonly host: string;
+      readonly port: number;
+    }
+
+    /** A node of the routing table. */
+    interface TableNode extends Address {
+      readonly id: Uint8Array;
+      /** The tick at which it was last heard. */
+      readonly seen: number;
+    }
+
+    interface Table {
+      readonly id: Uint8Array;
+      readonly size: number;
+      get(id: Uint8Array): TableNode | null;
+    }
+
+    /** The nodes of the routing table, by when they were last heard. */
+    interface NodeSet {
+      readonly length: number;
+      toArray(options?: { readonly limit?: number; readonly reverse?: boolean }): TableNode[];
+    }
+
+    /** Counts which of our addresses the others report. */
+    interface NatSampler {
+      readonly host: string | null;
+      /** 0 where the others report different ports. */
+      readonly port: number;
+      add(host: string, port: number): number;
+      readonly constructor: new () => NatSampler;
+    }
+
+    interface Socket extends EventEmitter {
+      readonly bound: boolean;
+      bind(port: number, host: string): void;
+      address(): Address | null;
+      close(): Promise<void>;
+      trySend(buffer: Uint8Array, port: number, host: string, ttl?: number): void;
+    }
+
+    interface Io {
+      readonly serverSocket: Socket | null;
+      readonly clientSocket: Socket | null;
+      readonly networkInterfaces: { destroy(): void };
+      firewalled: boolean;
+      ephemeral: boolean;
+    }
+
+    interface Udx {
+      createSocket(): Socket;
+    }
+
+    interface Options {
+      readonly host: string;
+      readonly port: number;
+      readonly anyPort: boolean;
+      readonly bootstrap: readonly Address[];
+      readonly adaptive: boolean;
+      readonly firewalled: boolean;
+      readonly maxWindow: number;
+      readonly maxPingDelay: number;
+      readonly filterNode: (node: Address) => boolean;
+    }
+
+    interface Reply {
+      readonly from: Address & { readonly id: Uint8Array | null };
+      /** Our address as the replier sees it. */
+      readonly to: Address;
+      readonly token: Uint8Array | null;
+      readonly error: number;
+      readonly value: Uint8Array | null;
+    }
+
+    interface ReplyOptions {
+      readonly socket?: Socket | null;
+      readonly to?: Address;
+      readonly token?: boolean;
+      readonly closerNodes?: boolean;
+    }
+
+    interface Request {
+      readonly from: Address & { readonly id: Uint8Array | null };
+      /** Our address as the sender wrote it. */
+      readonly to: Address;
+      /** Present only where it is valid: a wrong one never reaches the handler. */
+      readonly token: Uint8Array | null;
+      readonly command: number;
+      readonly target: Uint8Array | null;
+      readonly value: Uint8Array | null;
+      readonly socket: Socket;
+      reply(value: Uint8Array | null, options?: ReplyOptions): void;
+    }
+
+    interface Outgoing {
+      readonly command: number;
+      readonly token?: Uint8Array | null;
+      readonly target?: Uint8Array | null;
+      readonly value?: Uint8Array | null;
+    }
+  }
+
+  class DHT extends EventEmitter {
+    constructor(options: DHT.Options);
+    readonly table: DHT.Table;
+    readonly nodes: DHT.NodeSet;
+    readonly io: DHT.Io;
+    readonly udx: DHT.Udx;
+    readonly bootstrapped: boolean;
+    readonly destroyed: boolean;
+    ephemeral: boolean;
+    firewalled: boolean;
+    /** Replaced when we know better than its samples which address we have. */
+    _nat: DHT.NatSampler;
+    /** Counts intervals of 5 s. */
+    readonly _tick: number;
+    /** Takes the address that `_nat` holds as our own and joins the routing tables with it. */
+    _updateNetworkState(): Promise<boolean>;
+    _removeNode(node: DHT.TableNode): void;
+    bind(): Promise<void>;
+    refresh(): void;
+    destroy(): Promise<void>;
+    ping(to: DHT.Address, options?: { readonly retry?: boolean }): Promise<DHT.Reply>;
+    request(
+      message: DHT.Outgoing,
+      to: DHT.Address,
+      options?: { readonly retry?: boolean; readonly socket?: DHT.Socket | null },
+    ): Promise<DHT.Reply>;
+    on(event: 'request', handler: (request: DHT.Request) => void): this;
+    on(event: 'add-node' | 'remove-node', handler: (node: DHT.TableNode) => void): this;
+    on(event: 'ready' | 'persistent' | 'network-change' | 'wakeup', handler: () => void): this;
+  }
+
+  export default DHT;
+}
+
+declare module 'dht-rpc/lib/peer.js' {
+  const peer: {
+    /** The routing id of an IPv4 address and port: BLAKE2b-256 of its six bytes. */
+    id(host: string, port: number): Uint8Array;
+  };
+  export default peer;
+}

@@ -1,0 +1,271 @@
+/**
+ * Keeps long-lived records where they are looked for while nodes come and go, as Kademlia does: who
+ * meets a new node near a key hands it what is kept there, and now and then each record is looked
+ * after: the nodes that should have it are asked, and those that lack it are given it. What is given
+ * counts for us at the receiver, as any record that we hand over. See docs/protocol-dht.md, "Handing on".
+ */
+import { setImmediate as turn } from 'node:timers/promises';
+import { equalBytes, toHex } from '../../foundation/bytes.ts';
+import { type Clock, type Timer, unixSeconds } from '../../foundation/clock.ts';
+import type { Log } from '../../foundation/log.ts';
+import { RateLimiter } from '../../foundation/rate-limit.ts';
+import { decodeNotePayload, removalHash } from '../../foundation/records/notes.ts';
+import { decodeRecord, type SignedRecord } from '../../foundation/records/record.ts';
+import { MAX_DATAGRAM_RECORD_BYTES, RECORD, type RecordType } from '../../foundation/records/types.ts';
+import type { SocketAddress } from '../quic/types.ts';
+import type { Located } from './engine.ts';
+import type { Holdings } from './holdings.ts';
+import type { Answer, Lookup } from './lookup.ts';
+import { type FindRequest, MAX_DATAGRAM_BYTES } from './messages.ts';
+import { addressKey, compareDistance, nodeId, publisherOf } from './node-address.ts';
+import type { Verdict } from './publication.ts';
+import type { RecordStore } from './record-store.ts';
+import type { UpkeepRow } from './upkeep-list.ts';
+
+/** Seconds for which a record rests that came, or was found where it belongs; then it is looked after … */
+export const REST_S: number = 6 * 3600;
+/** … up to this part earlier, by node and by chance, so that those who keep the same do not move in step. */
+const JITTER = 0.3;
+/** What ends sooner is left to itself: seconds. */
+export const MIN_LIFE_LEFT_S = 3600;
+/** Seconds for which a record rests that this node keeps beside those that should. */
+const OUTSIDE_REST_S: number = 24 * 3600;
+/** Milliseconds from one look to the next, and where nothing is due. */
+const PAUSE_MS = 1000;
+const IDLE_MS = 60_000;
+/** Milliseconds for which a new node has to stand in the table, and as many again by chance. */
+export const SETTLE_MS = 60_000;
+/** New nodes that wait to be given what belongs to them; more are found when records are looked after. */
+const MAX_NEWCOMERS = 256;
+/** New nodes of one host that are given something: at once, and then one in ten minutes. */
+const NEWCOMERS_PER_HOST = 3;
+const NEWCOMERS_PER_S: number = 1 / 600;
+const MAX_HOSTS = 4096;
+/** Bytes that are handed on per second, and at once. */
+const BYTES_PER_S: number = 32 * 1024;
+const BURST_BYTES: number = 4 * 1024 * 1024;
+/** Of those who keep a record, so many give it to a new node: should one not know of it, the other does. */
+const HANDERS = 2;
+/** Records of one key that are looked after at once, and that are given to a new node. */
+const MAX_ROWS = 64;
+const MAX_ROWS_FOR_NEWCOMER = 1200;
+/** Keys that are read from the database at once. */
+const KEYS_PER_STEP = 100;
+
+export interface HandOverOptions {
+  /** How many of the closest nodes should have a record, and one that no datagram holds. */
+  readonly width: number;
+  readonly largeWidth: number;
+  /** With so many others that have it, a node that no longer belongs to the circle rests for longer. */
+  readonly enough: number;
+}
+
+export interface HandOverDependencies {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly store: RecordStore;
+  readonly holdings: Holdings;
+  /** A number from 0 to below 1. */
+  readonly random: () => number;
+  /** This node's routing id; null while it stands in no table. */
+  readonly ownId: () => Uint8Array | null;
+  /** The nodes of the table that are closest to a key, closest first. */
+  readonly closest: (key: Uint8Array, max: number) => readonly Located[];
+  readonly search: (key: Uint8Array, request: FindRequest) => Lookup;
+  readonly find: (to: SocketAddress, id: Uint8Array, key: Uint8Array, request: FindRequest) => Promise<Answer | null>;
+  /** Hands a record to a node; null where it does not answer. */
+  readonly give: (at: Answer, key: Uint8Array, record: SignedRecord) => Promise<Verdict | null>;
+}
+
+export class HandOver {
+  readonly #options: HandOverOptions;
+  readonly #deps: HandOverDependencies;
+  /** New nodes, by when they are given what belongs to them: Unix milliseconds. */
+  readonly #newcomers = new Map<string, { readonly node: SocketAddress; readonly at: number }>();
+  /** See `REST_S`: this node's. */
+  readonly #restS: number;
+  readonly #hosts: RateLimiter;
+  readonly #bytes: RateLimiter;
+  #lastPublisher = '';
+  #timer: Timer | null = null;
+  #stopped = false;
+
+  constructor(options: HandOverOptions, dependencies: HandOverDependencies) {
+    this.#options = options;
+    this.#deps = dependencies;
+    this.#restS = REST_S * (1 - JITTER * dependencies.random());
+    this.#hosts = new RateLimiter(
+      { perSecond: NEWCOMERS_PER_S, burst: NEWCOMERS_PER_HOST, maxKeys: MAX_HOSTS },
+      dependencies,
+    );
+    this.#bytes = new RateLimiter({ perSecond: BYTES_PER_S, burst: BURST_BYTES, maxKeys: 1 }, dependencies);
+  }
+
+  start(): void {
+    this.#after(IDLE_MS);
+  }
+
+  /** Starts nothing more; what is under way ends with the network. */
+  stop(): void {
+    this.#stopped = true;
+    this.#timer?.cancel();
+    this.#newcomers.clear();
+  }
+
+  /** To be called with a node that has come into the table. */
+  onNode(node: SocketAddress): void {
+    if (this.#stopped || this.#newcomers.size >= MAX_NEWCOMERS) return;
+    const at = this.#deps.clock.now() + SETTLE_MS * (1 + this.#deps.random());
+    this.#newcomers.set(addressKey(node), { node: { host: node.host, port: node.port }, at });
+  }
+
+  #after(ms: number): void {
+    if (this.#stopped) return;
+    this.#timer = this.#deps.clock.after(ms, () => void this.#turn());
+  }
+
+  async #turn(): Promise<void> {
+    let worked = false;
+    try {
+      worked = await this.#step();
+    } catch (error) {
+      if (!this.#stopped) this.#deps.log.warn({ error }, 'records could not be handed on');
+    }
+    this.#after(worked ? PAUSE_MS : IDLE_MS);
+  }
+
+  /** Does one thing that is due; false where nothing is. */
+  async #step(): Promise<boolean> {
+    const own = this.#deps.ownId();
+    // Who stands in no table is given nothing to keep, and gives nothing on.
+    if (own === null) return false;
+    const newcomer = this.#nextNewcomer();
+    if (newcomer !== null) {
+      await this.#welcome(newcomer, own);
+      return true;
+    }
+    if (this.#bytes.retryAfterMs('') > 0) return true;
+    const now = unixSeconds(this.#deps.clock);
+    const due = this.#deps.store.upkeep.due(this.#lastPublisher, Math.ceil(now - this.#restS), now + MIN_LIFE_LEFT_S);
+    if (due === null) return false;
+    this.#lastPublisher = due.publisher;
+    return await this.#lookAfter(due.key, own, now);
+  }
+
+  #nextNewcomer(): SocketAddress | null {
+    const now = this.#deps.clock.now();
+    for (const [name, { node, at }] of this.#newcomers) {
+      if (at > now) continue;
+      this.#newcomers.delete(name);
+      if (this.#hosts.take(publisherOf(node))) return node;
+    }
+    return null;
+  }
+
+  /** Gives a new node those of our records that it should have, and that it falls to us to give. */
+  async #welcome(newcomer: SocketAddress, own: Uint8Array): Promise<void> {
+    const { store, clock, find } = this.#deps;
+    const id = nodeId(newcomer);
+    for (let after: Uint8Array = new Uint8Array(); ; ) {
+      const keys = store.upkeep.keys(after, KEYS_PER_STEP);
+      for (const key of keys) {
+        const share = this.#share(key, id, own);
+        if (share === null) continue;
+        const until = unixSeconds(clock) + MIN_LIFE_LEFT_S;
+        const rows = store.upkeep.under(key, until, MAX_ROWS_FOR_NEWCOMER).filter(share);
+        if (rows.length === 0) continue;
+        const answer = await find(newcomer, id, key, wanting(rows));
+        if (answer === null || this.#stopped) return;
+        await this.#give(answer, key, rows);
+      }
+      const last = keys.at(-1);
+      if (last === undefined || keys.length < KEYS_PER_STEP || this.#stopped) return;
+      after = last;
+      await turn();
+    }
+  }
+
+  /** Which records of a key we give to a new node; null where it or we do not belong to the circle of the key. */
+  #share(key: Uint8Array, newcomer: Uint8Array, own: Uint8Array): ((row: UpkeepRow) => boolean) | null {
+    const { width } = this.#options;
+    const others = this.#deps.closest(key, width + 1).map(({ id }) => id);
+    const circle = [...others.filter((id) => !equalBytes(id, newcomer)), own]
+      .sort((a, b) => compareDistance(key, a, b))
+      .slice(0, width);
+    const last = circle.at(-1);
+    if (last === undefined || (circle.length === width && compareDistance(key, newcomer, last) > 0)) return null;
+    const place = circle.indexOf(own);
+    if (place < 0) return null;
+    return ({ part }) => (place - (part % circle.length) + circle.length) % circle.length < HANDERS;
+  }
+
+  /** Asks the nodes that should have what we keep under a key, and gives it to those that lack it. */
+  async #lookAfter(key: Uint8Array, own: Uint8Array, now: number): Promise<boolean> {
+    const { store, search, random, closest } = this.#deps;
+    const { width, largeWidth, enough } = this.#options;
+    const rows = store.upkeep.under(key, now + MIN_LIFE_LEFT_S, MAX_ROWS);
+    const lookup = search(key, wanting(rows));
+    await lookup.finished;
+    lookup.stop();
+    const near = lookup.closest(width).filter(({ token }) => token !== null);
+    if (near.length === 0) return false;
+    const isSmall = ({ bytes }: UpkeepRow): boolean => bytes <= MAX_DATAGRAM_RECORD_BYTES;
+    const whole = await Promise.all(
+      near.map(async (answer, i) => {
+        // Where this node is the closer one, it stands in the circle before the other.
+        const rank = i + (compareDistance(key, own, answer.id) < 0 ? 1 : 0);
+        if (rank >= width) return false;
+        return this.#give(answer, key, rank < largeWidth ? rows : rows.filter(isSmall));
+      }),
+    );
+    if (this.#stopped) return false;
+    const isOutside = closest(key, width).filter(({ id }) => compareDistance(key, id, own) < 0).length >= width;
+    const rests = isOutside && whole.filter(Boolean).length >= enough;
+    const heard = now - Math.floor(JITTER * REST_S * random()) + (rests ? OUTSIDE_REST_S - REST_S : 0);
+    store.upkeep.heard(
+      rows.map((row) => row.id),
+      heard,
+    );
+    return true;
+  }
+
+  /** Gives a node what it lacks of these records; true where it has all of them then. */
+  async #give(at: Answer, key: Uint8Array, rows: readonly UpkeepRow[]): Promise<boolean> {
+    const { store, holdings, give } = this.#deps;
+    const held = await holdings.of(at, key, rows);
+    if (held === null) return false;
+    for (const row of rows) {
+      if (this.#stopped) return false;
+      if (held.has(toHex(row.digest))) continue;
+      const encoded = store.encoded(row.id);
+      if (encoded === null) continue;
+      if (!this.#bytes.take('', encoded.length + MAX_DATAGRAM_BYTES)) return false;
+      const record = decodeRecord(encoded);
+      const verdict = await give(at, key, record);
+      if (verdict === null || this.#stopped) return false;
+      if (!this.#learn(verdict, at, key, row, record)) return false;
+    }
+    return true;
+  }
+
+  /** Takes notice of what a node knows better; false where it takes nothing more. */
+  #learn(verdict: Verdict, at: Answer, key: Uint8Array, { digest }: UpkeepRow, record: SignedRecord): boolean {
+    const { store } = this.#deps;
+    const { code, newer, token } = verdict;
+    if (code === 'newer' && newer !== null) store.offer(key, newer, publisherOf(at.address));
+    if (code === 'removed' && token !== null && provesRemoval(record, token))
+      store.removeNotes(key, [{ digest, token }]);
+    return code === 'kept' || code === 'newer' || code === 'removed';
+  }
+}
+
+function provesRemoval(record: SignedRecord, token: Uint8Array): boolean {
+  const payload = record.type === RECORD.note ? decodeNotePayload(record.payload) : null;
+  return payload !== null && equalBytes(payload.removalHash, removalHash(token));
+}
+
+/** Asks what a node has of the types of these records. */
+function wanting(rows: readonly UpkeepRow[]): FindRequest {
+  const types = new Set<RecordType>(rows.map(({ type }) => type));
+  return { types: [...types].sort((a, b) => a - b), wantsRecords: true };
+}

@@ -1,0 +1,181 @@
+/**
+ * The iterative search for the nodes closest to a key. Several nodes are asked at once, each answer
+ * names closer ones, and nobody is waited for who takes much longer than the others.
+ */
+import type { Clock, Timer } from '../../foundation/clock.ts';
+import type { SocketAddress } from '../quic/types.ts';
+import type { FindReply } from './messages.ts';
+import { MAX_NODES_PER_HOST, mayHoldMany } from './neighbours.ts';
+import { addressKey, compareDistance, nodeId, scopeOf } from './node-address.ts';
+import { FAILURES_TO_DROP, type PeerHealth } from './peer-health.ts';
+
+/** Most nodes that one lookup asks, whatever the answers claim. */
+const MAX_ASKED = 80;
+/** Most nodes that one lookup remembers. */
+const MAX_CANDIDATES = 240;
+/** How much longer slow nodes get while there are not enough answers, ms. */
+const PATIENCE_MS = 300;
+
+/** What a node said. */
+export interface Answer {
+  readonly address: SocketAddress;
+  readonly id: Uint8Array;
+  readonly reply: FindReply;
+  /** Proves our address to this node for a few seconds. */
+  readonly token: Uint8Array | null;
+}
+
+/** A node on the way to the key. `slow` and `late` ones may still answer, and are not waited for. */
+interface Candidate {
+  readonly address: SocketAddress;
+  readonly id: Uint8Array;
+  state: 'new' | 'asked' | 'slow' | 'late' | 'answered' | 'failed';
+  answer: Answer | null;
+}
+
+export interface LookupOptions {
+  readonly target: Uint8Array;
+  /** How many of the closest nodes must have answered. */
+  readonly width: number;
+  /** How many are asked at once. */
+  readonly parallel: number;
+  /** Answers with which slow nodes are no longer waited for. */
+  readonly enough: number;
+  readonly start: readonly SocketAddress[];
+}
+
+export interface LookupDependencies {
+  readonly clock: Clock;
+  readonly health: PeerHealth;
+  /** Asks one node; null where it does not answer. */
+  readonly ask: (address: SocketAddress, id: Uint8Array) => Promise<Answer | null>;
+  readonly isOwn: (address: SocketAddress) => boolean;
+  readonly isOwnHost: (host: string) => boolean;
+  /** Told of each answer, late ones included. */
+  readonly onAnswer: (answer: Answer) => void;
+}
+
+export class Lookup {
+  readonly #options: LookupOptions;
+  readonly #deps: LookupDependencies;
+  /** By distance, closest first. */
+  readonly #candidates: Candidate[] = [];
+  readonly #known = new Set<string>();
+  readonly #hosts = new Map<string, number>();
+  #asked = 0;
+  #answered = 0;
+  #finish: () => void = () => {};
+  /** Settles when the closest nodes have answered, or nobody is left to wait for, or it was stopped. */
+  readonly finished: Promise<void>;
+  #stopped = false;
+
+  constructor(options: LookupOptions, dependencies: LookupDependencies) {
+    this.#options = options;
+    this.#deps = dependencies;
+    this.finished = new Promise((resolve) => {
+      this.#finish = resolve;
+    });
+    for (const address of options.start) this.#add(address);
+    this.#step();
+  }
+
+  /** Ends the search; answers that are still under way are reported no more. */
+  stop(): void {
+    this.#stopped = true;
+    this.#finish();
+  }
+
+  /** The closest nodes that have answered, closest first. */
+  closest(max: number): Answer[] {
+    const answers: Answer[] = [];
+    for (const { answer } of this.#candidates) if (answer !== null && answers.length < max) answers.push(answer);
+    return answers;
+  }
+
+  /** How many known nodes are closer to the target than `id`, without those that take too long. */
+  rank(id: Uint8Array): number {
+    const { target } = this.#options;
+    let rank = 0;
+    for (const candidate of this.#candidates) {
+      if (compareDistance(target, candidate.id, id) >= 0) break;
+      if (candidate.state === 'new' || candidate.state === 'asked' || candidate.state === 'answered') rank++;
+    }
+    return rank;
+  }
+
+  #add(address: SocketAddress): void {
+    const key = addressKey(address);
+    if (this.#known.has(key) || this.#candidates.length >= MAX_CANDIDATES || this.#deps.isOwn(address)) return;
+    if (this.#deps.health.failures(address) >= FAILURES_TO_DROP) return;
+    const ofHost = this.#hosts.get(address.host) ?? 0;
+    if (ofHost >= MAX_NODES_PER_HOST && !mayHoldMany(address.host, this.#deps.isOwnHost)) return;
+    this.#hosts.set(address.host, ofHost + 1);
+    this.#known.add(key);
+    const { target } = this.#options;
+    const id = nodeId(address);
+    let low = 0;
+    let high = this.#candidates.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      const other = this.#candidates[middle];
+      if (other !== undefined && compareDistance(target, other.id, id) < 0) low = middle + 1;
+      else high = middle;
+    }
+    this.#candidates.splice(low, 0, { address, id, state: 'new', answer: null });
+  }
+
+  #step(): void {
+    if (this.#stopped) return;
+    const { width, parallel, enough } = this.#options;
+    let active = 0;
+    let open = 0;
+    let waiting = 0;
+    let window = 0;
+    for (const candidate of this.#candidates) if (candidate.state === 'asked') active++;
+    for (const candidate of this.#candidates) {
+      if (window >= width) break;
+      if (candidate.state === 'new' && active < parallel && this.#asked < MAX_ASKED) {
+        this.#visit(candidate);
+        active++;
+      }
+      if (candidate.state === 'slow') waiting++;
+      if (candidate.state === 'new' && this.#asked < MAX_ASKED) open++;
+      if (candidate.state === 'asked') open++;
+      if (candidate.state === 'new' || candidate.state === 'asked' || candidate.state === 'answered') window++;
+    }
+    if (open === 0 && (waiting === 0 || this.#answered >= enough)) this.#finish();
+  }
+
+  #visit(candidate: Candidate): void {
+    const { clock, health, ask, onAnswer } = this.#deps;
+    this.#asked++;
+    candidate.state = 'asked';
+    let timer: Timer;
+    const setAside = (): void => {
+      candidate.state = 'slow';
+      timer = clock.after(PATIENCE_MS, () => {
+        candidate.state = 'late';
+        this.#step();
+      });
+    };
+    if (health.failures(candidate.address) > 0) setAside();
+    else
+      timer = clock.after(health.slowAfterMs, () => {
+        setAside();
+        this.#step();
+      });
+    void ask(candidate.address, candidate.id).then((answer) => {
+      timer.cancel();
+      candidate.state = answer === null ? 'failed' : 'answered';
+      if (this.#stopped) return;
+      if (answer !== null) {
+        candidate.answer = answer;
+        this.#answered++;
+        const scope = scopeOf(candidate.address.host);
+        for (const node of answer.reply.nodes) if (scopeOf(node.host) >= scope) this.#add(node);
+        onAnswer(answer);
+      }
+      this.#step();
+    });
+  }
+}

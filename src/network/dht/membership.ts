@@ -1,0 +1,327 @@
+/**
+ * How this node comes into the network and stands in it. It asks its contacts, then peers to reach
+ * it at its server socket, from which it has sent nothing: who can be reached by strangers joins the
+ * routing tables at once, who cannot stays out and tries again.
+ */
+import type DHT from 'dht-rpc';
+import type { Clock, Timer } from '../../foundation/clock.ts';
+import type { Log } from '../../foundation/log.ts';
+import type { SocketAddress } from '../quic/types.ts';
+import type { Contacts } from './contacts.ts';
+import type { Engine } from './engine.ts';
+import { COMMAND, encodeProbeRequest } from './messages.ts';
+import { addressKey, nodeId, publisherOf, SCOPE, scopeOf } from './node-address.ts';
+import type { ObservedAddresses } from './observed.ts';
+import type { Reachability } from './types.ts';
+
+/** Peers that are asked to reach us. */
+const PROBE_PEERS = 8;
+/** From the first to the longest pause between attempts to reach any contact, ms. */
+const MIN_RETRY_MS = 500;
+const MAX_RETRY_MS = 30_000;
+/** From the first to the longest pause between probes while strangers cannot reach us, ms. */
+const MIN_PROBE_PAUSE_MS = 15_000;
+const MAX_PROBE_PAUSE_MS = 600_000;
+/** After which pauses a node that has joined looks for its neighbours again, ms. */
+const ANNOUNCEMENTS_MS = [50, 500, 5000];
+/** How long to wait after a new peer before probing, so that several come together, ms. */
+const SETTLE_MS = 20;
+
+export interface MembershipOptions {
+  /** Distinct peers that must report the same address, where there are so many. */
+  readonly minObservedPeers: number;
+}
+
+export interface MembershipDependencies {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly engine: Pick<Engine, 'address' | 'ownAddress' | 'id' | 'peerCount' | 'nodes' | 'join' | 'leave' | 'request'>;
+  readonly contacts: Contacts;
+  readonly observed: ObservedAddresses;
+  /** True for the IPv4 addresses of this machine. */
+  readonly isOwnHost: (host: string) => boolean;
+  /** Asks a node for the nodes closest to an id; false where it does not answer. */
+  readonly greet: (contact: SocketAddress) => Promise<boolean>;
+  /** Searches for the nodes closest to an id, and so makes itself known to them. */
+  readonly search: (id: Uint8Array) => Promise<void>;
+}
+
+export class Membership {
+  readonly #options: MembershipOptions;
+  readonly #deps: MembershipDependencies;
+  readonly #handlers = new Set<(r: Reachability) => void>();
+  readonly #timers = new Map<string, Timer>();
+  /** Peers whose answer to the probe under way has come in at the server socket. */
+  readonly #reachedBy = new Set<string>();
+  #retryMs = MIN_RETRY_MS;
+  #probePauseMs = MIN_PROBE_PAUSE_MS;
+  #natType = 0;
+  #searched = false;
+  #busy = false;
+  /** A contact was added while the others were being asked. */
+  #again = false;
+  #probing = false;
+  #stopped = false;
+  #last = '';
+
+  constructor(options: MembershipOptions, dependencies: MembershipDependencies) {
+    this.#options = options;
+    this.#deps = dependencies;
+  }
+
+  /** Begins in the background: a network that is not there now may be there in a minute. */
+  start(): void {
+    void this.#enter();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    for (const timer of this.#timers.values()) timer.cancel();
+    this.#timers.clear();
+    this.#handlers.clear();
+  }
+
+  #after(name: string, ms: number, task: () => void): void {
+    this.#timers.get(name)?.cancel();
+    if (this.#stopped) return;
+    const timer = this.#deps.clock.after(ms, () => {
+      this.#timers.delete(name);
+      task();
+    });
+    this.#timers.set(name, timer);
+  }
+
+  /** Asks every contact, joins the tables where it can, and comes back later where nobody answered. */
+  async #enter(): Promise<void> {
+    if (this.#busy || this.#stopped) return;
+    this.#busy = true;
+    this.#again = false;
+    const { contacts, engine, greet, search } = this.#deps;
+    await contacts.resolve();
+    const greeted = await anyOf(contacts.addresses().map(greet));
+    if (this.#stopped) return;
+    if (greeted || engine.peerCount > 0) {
+      await search(engine.id);
+      this.#searched = true;
+      await this.#probe();
+    } else await this.#standAlone();
+    this.#busy = false;
+    this.#report();
+    if (this.#again) void this.#enter();
+    else if (engine.peerCount === 0 && !this.#stopped) {
+      this.#after('enter', this.#retryMs, () => void this.#enter());
+      this.#retryMs = Math.min(MAX_RETRY_MS, 2 * this.#retryMs);
+    } else this.#retryMs = MIN_RETRY_MS;
+  }
+
+  /** The first node of a network takes the address that it listens on, if it listens on just one. */
+  async #standAlone(): Promise<void> {
+    const { engine } = this.#deps;
+    if (engine.ownAddress === null && scopeOf(engine.address.host) !== SCOPE.none) await engine.join(engine.address);
+  }
+
+  /** Makes a node known, found on the LAN for example. */
+  addContact(address: SocketAddress): void {
+    if (!this.#deps.contacts.add(address) || this.#stopped) return;
+    this.#retryMs = MIN_RETRY_MS;
+    if (this.#busy) this.#again = true;
+    else void this.#enter();
+  }
+
+  /** To be called when the routing table gains or loses a node. */
+  onTableChange(): void {
+    const { engine } = this.#deps;
+    if (this.#timers.has('table')) return;
+    this.#after('table', SETTLE_MS, () => {
+      this.#report();
+      if (engine.peerCount === 0 || !this.#searched) void this.#enter();
+      else if (engine.ownAddress === null && !this.#timers.has('probe')) void this.#probe();
+    });
+  }
+
+  /**
+   * To be called when this machine's addresses change, or it wakes from sleep. It leaves the tables
+   * first: the probe proves something only while the server socket has not spoken on the new network.
+   */
+  onNetworkChange(): void {
+    const { engine, observed } = this.#deps;
+    observed.clear();
+    if (scopeOf(engine.address.host) === SCOPE.none) engine.leave();
+    this.#probePauseMs = MIN_PROBE_PAUSE_MS;
+    this.#after('enter', SETTLE_MS, () => void this.#enter());
+    this.#report();
+  }
+
+  /** To be called with what a peer says our address is. */
+  onObserved(reporter: SocketAddress, { host, port }: SocketAddress): void {
+    if (scopeOf(host) === SCOPE.none) return;
+    if (this.#deps.observed.add(reporter, { host, port })) this.#report();
+    if (this.#deps.engine.ownAddress !== null) this.#widen({ host, port });
+  }
+
+  /**
+   * To be called with a request that came in at the server socket. While we stand in no table we send
+   * nothing from there, so whoever wrote to it reached us unasked, under an address of this machine.
+   */
+  onUnasked(request: DHT.Request): void {
+    this.#widen(request.to);
+  }
+
+  /** Takes an address of this machine that others use for it, if it reaches further than the one we have. */
+  #widen({ host, port }: SocketAddress): void {
+    const { engine, isOwnHost } = this.#deps;
+    const own = engine.ownAddress;
+    const scope = scopeOf(host);
+    if (port !== engine.address.port || scope <= (own === null ? SCOPE.none : scopeOf(own.host))) return;
+    if (!this.#counts(host) || !isOwnHost(host)) return;
+    void this.#join({ host, port });
+  }
+
+  /** Where the network spans the world, an address that only the LAN knows makes nobody reachable. */
+  #counts(host: string): boolean {
+    const { engine, contacts } = this.#deps;
+    if (scopeOf(host) === SCOPE.public) return true;
+    const isPublic = (address: SocketAddress): boolean => scopeOf(address.host) === SCOPE.public;
+    return !contacts.addresses().some(isPublic) && !engine.nodes().some(({ node }) => isPublic(node));
+  }
+
+  /** To be called for each answer that comes in at the server socket. */
+  onServerAnswer(from: SocketAddress): void {
+    if (this.#probing) this.#reachedBy.add(addressKey(from));
+  }
+
+  async #join(address: SocketAddress): Promise<void> {
+    const { engine, log } = this.#deps;
+    const own = engine.ownAddress;
+    if (own !== null && addressKey(own) === addressKey(address)) return;
+    await engine.join(address);
+    this.#natType = 1;
+    this.#probePauseMs = MIN_PROBE_PAUSE_MS;
+    log.info({ address: addressKey(address) }, 'reachable: this node joins the routing tables');
+    this.#report();
+    await this.#announce(address, ANNOUNCEMENTS_MS);
+    await this.#deps.search(oppositeOf(nodeId(address)));
+  }
+
+  /** Makes itself known to the nodes near it, and again to those that were coming in at the same time. */
+  async #announce(address: SocketAddress, [pauseMs, ...rest]: readonly number[]): Promise<void> {
+    await this.#deps.search(nodeId(address));
+    if (pauseMs === undefined) return;
+    this.#after('announce', pauseMs, () => {
+      const own = this.#deps.engine.ownAddress;
+      if (own !== null && addressKey(own) === addressKey(address)) void this.#announce(address, rest);
+    });
+  }
+
+  /** Asks peers to answer to our server socket, where strangers would write. */
+  async #probe(): Promise<void> {
+    const { engine, contacts } = this.#deps;
+    if (this.#probing || this.#stopped) return;
+    const peers = engine.nodes().map(({ node }): SocketAddress => node);
+    const known = new Map([...peers, ...contacts.addresses()].map((peer) => [addressKey(peer), peer]));
+    const asked = [...known.values()].slice(0, PROBE_PEERS);
+    if (asked.length === 0) return;
+    this.#probing = true;
+    const host = await this.#askToReachUs(asked);
+    this.#probing = false;
+    this.#reachedBy.clear();
+    if (this.#stopped) return;
+    if (host !== null) {
+      await this.#join({ host, port: engine.address.port });
+      return;
+    }
+    if (engine.ownAddress !== null) engine.leave();
+    await this.#classifyNat(asked);
+    this.#report();
+    this.#after('probe', this.#probePauseMs, () => void this.#probe());
+    this.#probePauseMs = Math.min(MAX_PROBE_PAUSE_MS, 2 * this.#probePauseMs);
+  }
+
+  /** The host under which enough of the asked peers reached our server socket; null where they did not. */
+  #askToReachUs(asked: readonly SocketAddress[]): Promise<string | null> {
+    const { engine } = this.#deps;
+    const message = {
+      command: COMMAND.probe,
+      value: encodeProbeRequest({ port: engine.address.port, otherSocket: false }),
+    };
+    const votes = new Map<string, Set<string>>();
+    const distinct = new Set(asked.map(publisherOf)).size;
+    return new Promise((resolve) => {
+      let pending = asked.length;
+      const count = (peer: SocketAddress, reply: DHT.Reply | null): void => {
+        const host = reply?.to.host;
+        if (host !== undefined && this.#counts(host) && this.#reachedBy.has(addressKey(peer))) {
+          const voters = votes.get(host) ?? new Set();
+          votes.set(host, voters.add(publisherOf(peer)));
+          if (voters.size >= this.#needed(host, distinct)) resolve(host);
+        }
+        if (--pending === 0) resolve(null);
+      };
+      for (const peer of asked)
+        void engine.request(peer, message, { probing: true }).then((reply) => count(peer, reply));
+    });
+  }
+
+  /** How many peers must agree on an address. In one's own LAN, or on one machine, one is enough. */
+  #needed(host: string, peers: number): number {
+    if (scopeOf(host) !== SCOPE.public) return 1;
+    return Math.max(1, Math.min(this.#options.minObservedPeers, peers));
+  }
+
+  /** What kind of NAT we are behind: whether peers see one port of ours, and whether a strange port reaches it. */
+  async #classifyNat(asked: readonly SocketAddress[]): Promise<void> {
+    const { engine, observed } = this.#deps;
+    this.#natType = 0;
+    if (observed.reporters < 2) return;
+    const same = observed.address(observed.reporters);
+    if (same === null) {
+      this.#natType = observed.host(observed.reporters) === null ? 0 : 4;
+      return;
+    }
+    const message = { command: COMMAND.probe, value: encodeProbeRequest({ port: same.port, otherSocket: true }) };
+    const replies = await Promise.all(asked.map((peer) => engine.request(peer, message, { probing: true })));
+    this.#natType = replies.some((reply) => reply !== null) ? 2 : 3;
+  }
+
+  reachability(): Reachability {
+    const { engine, observed } = this.#deps;
+    const own = engine.ownAddress;
+    const peers = engine.peerCount;
+    const needed = Math.max(1, Math.min(this.#options.minObservedPeers, observed.reporters));
+    const seen = own ?? observed.address(needed);
+    return {
+      ready: peers > 0 && this.#searched,
+      peers,
+      natType: own === null ? this.#natType : 1,
+      observed: seen === null ? [] : [seen],
+      inRoutingTables: own !== null,
+    };
+  }
+
+  onReachability(handler: (r: Reachability) => void): () => void {
+    this.#handlers.add(handler);
+    return () => this.#handlers.delete(handler);
+  }
+
+  #report(): void {
+    if (this.#stopped) return;
+    const r = this.reachability();
+    const now = JSON.stringify([r.ready, r.natType, r.observed, r.inRoutingTables, r.peers > 0]);
+    if (now === this.#last) return;
+    this.#last = now;
+    for (const handler of this.#handlers) handler(r);
+  }
+}
+
+/** An id in the other half of the network, where a search for one's own leads to nobody. */
+function oppositeOf(id: Uint8Array): Uint8Array {
+  return Uint8Array.from(id, (byte, i) => (i === 0 ? byte ^ 0x80 : byte));
+}
+
+/** True as soon as one of them is, false when none was. */
+function anyOf(answers: readonly Promise<boolean>[]): Promise<boolean> {
+  return new Promise((resolve) => {
+    for (const answer of answers) void answer.then((yes) => (yes ? resolve(true) : undefined));
+    void Promise.all(answers).then(() => resolve(false));
+  });
+}

@@ -1,0 +1,260 @@
+/**
+ * What nodes say to each other in datagrams, in deterministic CBOR. Every decoder faces a stranger:
+ * it returns null for anything that is not exactly the format, within its limits.
+ */
+import { asMap, type CborValue, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';
+import { MAX_UNIX_S } from '../../foundation/identity/grant.ts';
+import { PUBLIC_KEY_BYTES } from '../../foundation/identity/keys.ts';
+import { REMOVAL_TOKEN_BYTES } from '../../foundation/records/notes.ts';
+import { isRecordType, MAX_DATAGRAM_RECORD_BYTES, type RecordType } from '../../foundation/records/types.ts';
+import type { SocketAddress } from '../quic/types.ts';
+import { PACKED_ADDRESS_BYTES, packAddresses, unpackAddresses } from './node-address.ts';
+import type { NoteRemoval } from './types.ts';
+
+/** Command numbers of our own requests. */
+export const COMMAND = { find: 1, store: 2, probe: 3, remove: 4 } as const;
+
+/** Largest datagram that we send, bytes: it crosses every usual path in one piece. */
+export const MAX_DATAGRAM_BYTES = 1232;
+/** What stands around a value in a datagram, bytes: network tag, header, routing id, token, target, length. */
+export const DATAGRAM_OVERHEAD_BYTES = 120;
+/** What stands around a value in the smallest request, bytes. */
+export const REQUEST_OVERHEAD_BYTES = 50;
+/** An answer to an address that has not proven itself is at most this many times its request. */
+export const MAX_REFLECTION_FACTOR = 3;
+/** Value of a FIND that wants records, bytes: so long that the largest answer stays within the factor … */
+const PADDED_FIND_BYTES = Math.ceil(MAX_DATAGRAM_BYTES / MAX_REFLECTION_FACTOR) - REQUEST_OVERHEAD_BYTES;
+/** … and of one that asks only who is near, whose answer is as long as a list of nodes. */
+const PADDED_SURVEY_BYTES = 64;
+/** Most nodes that one answer names. */
+export const MAX_NODES_PER_REPLY = 20;
+/** Most records that one answer describes without carrying them. */
+export const MAX_SUMMARIES = 16;
+/** Most types that one request asks for. */
+const MAX_TYPES = 16;
+/** Most parts that the records under one key are asked for in. */
+export const MAX_PARTS = 4096;
+/** Bytes of a digest that tells records apart. */
+export const DIGEST_BYTES = 8;
+
+/** Most notes that one request removes. */
+export const MAX_REMOVALS = 32;
+
+/** One of `of` parts of the records under a key, by the hash of their publishers. */
+export interface Part {
+  readonly index: number;
+  readonly of: number;
+}
+
+export interface FindRequest {
+  /** Empty asks for every type. */
+  readonly types: readonly RecordType[];
+  /** Whether the records are wanted, or only what there is and who is near. */
+  readonly wantsRecords: boolean;
+  readonly part?: Part;
+}
+
+/** What a node holds and did not send: a record too large for the answer. */
+export interface Summary {
+  readonly type: RecordType;
+  readonly issuedAt: number;
+  readonly seq: number;
+  readonly timestamp: number;
+  readonly digest: Uint8Array;
+}
+
+export interface FindReply {
+  /** The node's own key and QUIC port; port 0 where it has none. */
+  readonly nodeKey: Uint8Array;
+  readonly quicPort: number;
+  /** The nodes closest to the key that it knows, closest first. */
+  readonly nodes: readonly SocketAddress[];
+  /** How many records of these types (and this part) it holds; 0 to who asks only who is near. */
+  readonly count: number;
+  /** The XOR of all their digests: nodes that agree on it hold the same. */
+  readonly digest: Uint8Array;
+  readonly records: readonly Uint8Array[];
+  readonly summaries: readonly Summary[];
+  /** What its clock shows, Unix seconds. */
+  readonly time: number;
+}
+
+/** What a node did with a record. The last ones are refusals. */
+export const STORE_CODES = ['kept', 'newer', 'bad', 'misplaced', 'full', 'limited', 'too_large', 'removed'] as const;
+export type StoreCode = (typeof STORE_CODES)[number];
+
+export interface StoreReply {
+  readonly code: StoreCode;
+  /** The newer record that it holds, where it fits. */
+  readonly record?: Uint8Array;
+  /** What the note was removed with. */
+  readonly token?: Uint8Array;
+}
+
+export interface ProbeRequest {
+  /** The port to answer to. */
+  readonly port: number;
+  /** Whether to answer from another socket than the one that was asked. */
+  readonly otherSocket: boolean;
+}
+
+function read(
+  bytes: Uint8Array,
+  maxBytes: number,
+  required: readonly string[],
+  optional: readonly string[] = [],
+): Readonly<Record<string, unknown>> | null {
+  try {
+    return asMap(decodeCbor(bytes, maxBytes), required, optional);
+  } catch {
+    return null;
+  }
+}
+
+function isTypeList(types: Uint8Array): boolean {
+  return types.length <= MAX_TYPES && types.every((type) => isRecordType(type));
+}
+
+/** Types as bytes; null where one is unknown or there are too many. */
+export function decodeTypes(types: unknown): RecordType[] | null {
+  return isBytes(types) && isTypeList(types) ? [...types] : null;
+}
+
+export function encodeFindRequest(request: FindRequest): Uint8Array {
+  const map = {
+    i: request.wantsRecords,
+    t: Uint8Array.from(request.types),
+    ...(request.part === undefined ? {} : { p: [request.part.index, request.part.of] }),
+  };
+  const bare = encodeCbor({ ...map, z: new Uint8Array() });
+  const missing = (request.wantsRecords ? PADDED_FIND_BYTES : PADDED_SURVEY_BYTES) - bare.length;
+  return missing > 0 ? encodeCbor({ ...map, z: new Uint8Array(missing) }) : bare;
+}
+
+function decodePart(value: unknown): Part | null {
+  if (!Array.isArray(value) || value.length !== 2) return null;
+  const [index, of]: unknown[] = value;
+  return isUint(of, MAX_PARTS) && isUint(index, MAX_PARTS) && index < of ? { index, of } : null;
+}
+
+export function decodeFindRequest(bytes: Uint8Array): FindRequest | null {
+  const map = read(bytes, MAX_DATAGRAM_BYTES, ['i', 't', 'z'], ['p']);
+  if (map === null || typeof map['i'] !== 'boolean' || !isBytes(map['z'])) return null;
+  const types = decodeTypes(map['t']);
+  if (types === null) return null;
+  if (map['p'] === undefined) return { types, wantsRecords: map['i'] };
+  const part = decodePart(map['p']);
+  return part === null ? null : { types, wantsRecords: map['i'], part };
+}
+
+function encodeSummary(s: Summary): CborValue {
+  return [s.type, s.issuedAt, s.seq, s.timestamp, s.digest];
+}
+
+function decodeSummary(value: unknown): Summary | null {
+  if (!Array.isArray(value) || value.length !== 5) return null;
+  const [type, issuedAt, seq, timestamp, digest]: unknown[] = value;
+  if (!isUint(type, 255) || !isRecordType(type) || !isBytes(digest, DIGEST_BYTES)) return null;
+  if (!isUint(issuedAt) || !isUint(seq) || !isUint(timestamp)) return null;
+  return { type, issuedAt, seq, timestamp, digest };
+}
+
+export function encodeFindReply(reply: FindReply): Uint8Array {
+  return encodeCbor({
+    c: reply.count,
+    k: reply.nodeKey,
+    n: packAddresses(reply.nodes),
+    q: reply.quicPort,
+    r: reply.records,
+    s: reply.summaries.map(encodeSummary),
+    t: reply.time,
+    x: reply.digest,
+  });
+}
+
+function isRecordBytes(value: unknown): value is Uint8Array {
+  return isBytes(value) && value.length <= MAX_DATAGRAM_RECORD_BYTES;
+}
+
+export function decodeFindReply(bytes: Uint8Array): FindReply | null {
+  const map = read(bytes, MAX_DATAGRAM_BYTES, ['c', 'k', 'n', 'q', 'r', 's', 't', 'x']);
+  if (map === null) return null;
+  const { c: count, k: nodeKey, n, q: quicPort, r: records, s, t: time, x: digest } = map;
+  if (!isUint(count) || !isBytes(nodeKey, PUBLIC_KEY_BYTES) || !isUint(quicPort, 0xffff)) return null;
+  if (
+    !isUint(time, MAX_UNIX_S) ||
+    !isBytes(n) ||
+    !isBytes(digest, DIGEST_BYTES) ||
+    !Array.isArray(records) ||
+    !Array.isArray(s)
+  )
+    return null;
+  if (s.length > MAX_SUMMARIES || !records.every(isRecordBytes)) return null;
+  const nodes = unpackAddresses(n, MAX_NODES_PER_REPLY);
+  const summaries = s.map(decodeSummary).filter((summary) => summary !== null);
+  if (nodes === null || summaries.length !== s.length) return null;
+  return { nodeKey, quicPort, nodes, count, digest, records, summaries, time };
+}
+
+/** How many bytes of records, and after them of nodes, an answer of `valueBytes` has room for. */
+export function replyRoom(valueBytes: number): number {
+  return valueBytes - FIND_REPLY_FRAME_BYTES;
+}
+/** A FIND answer without records, nodes and summaries, bytes: its keys, lengths, counters, the node's key and time. */
+const FIND_REPLY_FRAME_BYTES = 97;
+/** What a list adds to each record, bytes. */
+export const RECORD_FRAME_BYTES = 3;
+/** The most that a summary takes, bytes. */
+export const SUMMARY_BYTES = 48;
+export const NODE_BYTES = PACKED_ADDRESS_BYTES;
+
+export function encodeStoreReply(reply: StoreReply): Uint8Array {
+  return encodeCbor({ c: STORE_CODES.indexOf(reply.code), r: reply.record, t: reply.token });
+}
+
+export function decodeStoreReply(bytes: Uint8Array, maxBytes = MAX_DATAGRAM_BYTES): StoreReply | null {
+  const map = read(bytes, maxBytes, ['c'], ['r', 't']);
+  if (map === null || !isUint(map['c'], STORE_CODES.length - 1)) return null;
+  const code = STORE_CODES[map['c']];
+  const { r: record, t: token } = map;
+  if (code === undefined || (record !== undefined && !isBytes(record))) return null;
+  if (token !== undefined && !isBytes(token, REMOVAL_TOKEN_BYTES)) return null;
+  return { code, ...(record === undefined ? {} : { record }), ...(token === undefined ? {} : { token }) };
+}
+
+export function encodeProbeRequest(request: ProbeRequest): Uint8Array {
+  return encodeCbor({ o: request.otherSocket, p: request.port });
+}
+
+export function decodeProbeRequest(bytes: Uint8Array): ProbeRequest | null {
+  const map = read(bytes, MAX_DATAGRAM_BYTES, ['o', 'p']);
+  if (map === null || typeof map['o'] !== 'boolean' || !isUint(map['p'], 0xffff) || map['p'] === 0) return null;
+  return { port: map['p'], otherSocket: map['o'] };
+}
+
+export function encodeRemoveRequest(removals: readonly NoteRemoval[]): Uint8Array {
+  return encodeCbor({ r: removals.map(({ digest, token }) => [digest, token]) });
+}
+
+function decodeRemoval(value: unknown): NoteRemoval | null {
+  if (!Array.isArray(value) || value.length !== 2) return null;
+  const [digest, token]: unknown[] = value;
+  return isBytes(digest, DIGEST_BYTES) && isBytes(token, REMOVAL_TOKEN_BYTES) ? { digest, token } : null;
+}
+
+export function decodeRemoveRequest(bytes: Uint8Array): NoteRemoval[] | null {
+  const list = read(bytes, MAX_DATAGRAM_BYTES, ['r'])?.['r'];
+  if (!Array.isArray(list) || list.length > MAX_REMOVALS) return null;
+  const removals = list.map(decodeRemoval).filter((removal) => removal !== null);
+  return removals.length === list.length ? removals : null;
+}
+
+/** @param count how many notes were removed */
+export function encodeRemoveReply(count: number): Uint8Array {
+  return encodeCbor({ c: count });
+}
+
+export function decodeRemoveReply(bytes: Uint8Array): number | null {
+  const count = read(bytes, MAX_DATAGRAM_BYTES, ['c'])?.['c'];
+  return isUint(count, MAX_REMOVALS) ? count : null;
+}

@@ -1,0 +1,111 @@
+/** What this node asks of others: what they hold near a key, and to keep a record. */
+import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { belongsUnder } from '../../foundation/records/keys.ts';
+import { decodeRecord, MAX_RECORD_BYTES, type SignedRecord } from '../../foundation/records/record.ts';
+import { MAX_DATAGRAM_RECORD_BYTES } from '../../foundation/records/types.ts';
+import type { RecordVerifier } from '../../foundation/records/verifier.ts';
+import type { NodeRequests } from '../links/types.ts';
+import type { SocketAddress } from '../quic/types.ts';
+import type { Engine } from './engine.ts';
+import type { Answer } from './lookup.ts';
+import {
+  COMMAND,
+  decodeFindReply,
+  decodeRemoveReply,
+  decodeStoreReply,
+  encodeFindRequest,
+  type FindReply,
+  type FindRequest,
+  type StoreReply,
+} from './messages.ts';
+import { encodeNodeRequest } from './node-messages.ts';
+import type { PeerClocks } from './peer-clocks.ts';
+import type { Verdict } from './publication.ts';
+
+/** Time to hand over a record that no datagram holds, milliseconds. */
+const LARGE_STORE_TIMEOUT_MS = 5000;
+
+export interface NodeClientDependencies {
+  readonly clock: Clock;
+  readonly engine: Engine;
+  readonly verifier: RecordVerifier;
+  readonly nodeRequests: NodeRequests;
+  readonly tag: Uint8Array;
+  /** Told what each answering node says our address is. */
+  readonly onObserved: (reporter: SocketAddress, seen: SocketAddress) => void;
+  readonly clocks: PeerClocks;
+}
+
+export class NodeClient {
+  readonly #deps: NodeClientDependencies;
+
+  constructor(dependencies: NodeClientDependencies) {
+    this.#deps = dependencies;
+  }
+
+  /** Asks a node about a key, with a request that `encodeFindRequest` made; null where it gives no valid answer. */
+  async find(address: SocketAddress, id: Uint8Array, key: Uint8Array, value: Uint8Array): Promise<Answer | null> {
+    const { clock, clocks, engine, onObserved } = this.#deps;
+    const askedAt = clock.now();
+    const reply = await engine.request(address, { command: COMMAND.find, target: key, value });
+    if (reply === null || reply.value === null) return null;
+    onObserved(address, reply.to);
+    const found = decodeFindReply(reply.value);
+    if (found === null) return null;
+    clocks.heard(address, found.time, askedAt, clock.now());
+    return { address, id, reply: found, token: reply.token };
+  }
+
+  /** As `find`, of a node that has answered before. */
+  async ask(at: Answer, key: Uint8Array, request: FindRequest): Promise<FindReply | null> {
+    return (await this.find(at.address, at.id, key, encodeFindRequest(request)))?.reply ?? null;
+  }
+
+  /** Hands a record to a node, in a datagram where it fits; null where the node gives no valid answer. */
+  async store(at: Answer, key: Uint8Array, record: SignedRecord): Promise<Verdict | null> {
+    const isSmall = record.encoded.length <= MAX_DATAGRAM_RECORD_BYTES;
+    const reply = await (isSmall ? this.#storeSmall(at, key, record) : this.#storeLarge(at, key, record));
+    if (reply === null) return null;
+    return { code: reply.code, newer: this.#readNewer(reply, key, record), token: reply.token ?? null };
+  }
+
+  /** Asks a node to drop notes, with a request that `encodeRemoveRequest` made; how many it had. */
+  async removeNotes(at: Answer, key: Uint8Array, value: Uint8Array): Promise<number> {
+    const message = { command: COMMAND.remove, target: key, value, token: at.token };
+    const reply = await this.#deps.engine.request(at.address, message, { retry: true });
+    return (reply === null || reply.value === null ? null : decodeRemoveReply(reply.value)) ?? 0;
+  }
+
+  async #storeSmall(at: Answer, key: Uint8Array, record: SignedRecord): Promise<StoreReply | null> {
+    const message = { command: COMMAND.store, target: key, value: record.encoded, token: at.token };
+    const reply = await this.#deps.engine.request(at.address, message, { retry: true });
+    return reply === null || reply.value === null ? null : decodeStoreReply(reply.value);
+  }
+
+  async #storeLarge(at: Answer, key: Uint8Array, record: SignedRecord): Promise<StoreReply | null> {
+    const { nodeRequests, tag } = this.#deps;
+    const { nodeKey, quicPort } = at.reply;
+    if (quicPort === 0) return null;
+    try {
+      const address = { host: at.address.host, port: quicPort };
+      const body = encodeNodeRequest({ kind: 'store', tag, key, record: record.encoded });
+      const reply = await nodeRequests.request({ nodeKey, address }, body, { timeoutMs: LARGE_STORE_TIMEOUT_MS });
+      return decodeStoreReply(reply, MAX_RECORD_BYTES + 256);
+    } catch {
+      return null;
+    }
+  }
+
+  /** The record that a node holds instead of ours, if it truly is a newer one of the same kind. */
+  #readNewer(reply: StoreReply, key: Uint8Array, ours: SignedRecord): SignedRecord | null {
+    if (reply.code !== 'newer' || reply.record === undefined) return null;
+    try {
+      const newer = decodeRecord(Uint8Array.from(reply.record));
+      if (newer.aid !== ours.aid || newer.type !== ours.type || !belongsUnder(newer, key)) return null;
+      this.#deps.verifier.verify(newer, unixSeconds(this.#deps.clock));
+      return newer;
+    } catch {
+      return null;
+    }
+  }
+}

@@ -1,0 +1,57 @@
+/**
+ * How our clock compares with those of other nodes: each answer to a search says its time. Nothing
+ * acts on it, since strangers say it; it is there for a person whose records nobody takes.
+ */
+import type { SocketAddress } from '../quic/types.ts';
+import { publisherOf } from './node-address.ts';
+
+/** Nodes whose last word is remembered. */
+const MAX_PEERS = 64;
+/** For how long, milliseconds: a clock that was set right is not blamed for long. */
+const REMEMBER_MS = 600_000;
+/** Half of the unit in which nodes say the time: on average it was so much later, milliseconds. */
+const HALF_SECOND_MS = 500;
+
+export interface ClockComparison {
+  /** By how many milliseconds the median of their clocks is ahead of ours; null where nobody has said. */
+  readonly offsetMs: number | null;
+  /** How many nodes have said the time. */
+  readonly peers: number;
+}
+
+interface Word {
+  readonly offsetMs: number;
+  readonly heardAt: number;
+}
+
+export class PeerClocks {
+  /** By node, the one that was heard last at the end. */
+  readonly #words = new Map<string, Word>();
+
+  /**
+   * What a node said.
+   * @param time Unix seconds on its clock
+   * @param askedAt when it was asked, on ours, Unix milliseconds
+   * @param heardAt when its answer came
+   */
+  heard(from: SocketAddress, time: number, askedAt: number, heardAt: number): void {
+    const key = publisherOf(from);
+    this.#words.delete(key);
+    this.#words.set(key, { offsetMs: time * 1000 + HALF_SECOND_MS - (askedAt + heardAt) / 2, heardAt });
+    for (const oldest of this.#words.keys()) {
+      if (this.#words.size <= MAX_PEERS) break;
+      this.#words.delete(oldest);
+    }
+  }
+
+  /**
+   * The median: a minority of liars does not move it far.
+   * @param now Unix milliseconds; what was heard long before or, since our clock was set, after it does not count
+   */
+  compare(now: number): ClockComparison {
+    const fresh = [...this.#words.values()].filter(({ heardAt }) => Math.abs(now - heardAt) <= REMEMBER_MS);
+    const sorted = fresh.map(({ offsetMs }) => offsetMs).sort((a, b) => a - b);
+    const middle = sorted[Math.floor(sorted.length / 2)];
+    return { offsetMs: middle === undefined ? null : Math.round(middle), peers: sorted.length };
+  }
+}

@@ -1,0 +1,119 @@
+/**
+ * One record on its way to the nodes closest to its key. Nodes are given it as soon as they answer
+ * and stand close enough, while others are still searched for; it is done when enough have kept it.
+ */
+import { toHex } from '../../foundation/bytes.ts';
+import type { Clock } from '../../foundation/clock.ts';
+import { compareFreshness, type SignedRecord } from '../../foundation/records/record.ts';
+import type { Answer, Lookup } from './lookup.ts';
+import type { StoreCode } from './messages.ts';
+import type { PutResult } from './types.ts';
+
+/** A node's verdict on a record; `newer` is what it holds instead, verified. */
+export interface Verdict {
+  readonly code: StoreCode;
+  readonly newer: SignedRecord | null;
+  /** What the node says that the note was removed with; not verified. */
+  readonly token: Uint8Array | null;
+}
+
+export interface PublicationOptions {
+  /** How many acknowledgements end the wait; more nodes are given the record in the background. */
+  readonly wanted: number;
+  /** How many of the closest nodes are given the record. */
+  readonly width: number;
+  /** Our own key where this node keeps the record itself; null where it does not. */
+  readonly keptBy: Uint8Array | null;
+  /** After how many milliseconds a node that has not acknowledged is no longer waited for. */
+  readonly patienceMs: number;
+}
+
+export interface PublicationDependencies {
+  readonly clock: Clock;
+  /** Hands the record to a node; null where it does not answer. */
+  readonly store: (at: Answer) => Promise<Verdict | null>;
+}
+
+export class Publication {
+  readonly #options: PublicationOptions;
+  readonly #deps: PublicationDependencies;
+  readonly #given = new Set<Answer>();
+  readonly #refused: Record<string, number> = {};
+  readonly #done: Promise<void>;
+  #finish: () => void = () => {};
+  /** Keys of the nodes that keep it: one that answers at several addresses counts once. */
+  readonly #keepers = new Set<string>();
+  #newer: SignedRecord | null = null;
+  /** Nodes that were given the record and have not answered; those of them that took too long. */
+  #waiting = 0;
+  #overdue = 0;
+  #searched = false;
+
+  constructor(options: PublicationOptions, dependencies: PublicationDependencies) {
+    this.#options = options;
+    this.#deps = dependencies;
+    if (options.keptBy !== null) this.#keepers.add(toHex(options.keptBy));
+    this.#done = new Promise((resolve) => {
+      this.#finish = resolve;
+    });
+  }
+
+  /** Runs along a lookup, whose answers its owner hands on to `advance`. */
+  async run(lookup: Lookup): Promise<PutResult> {
+    void lookup.finished.then(() => {
+      this.advance(lookup);
+      this.#searched = true;
+      this.#settle();
+    });
+    await this.#done;
+    return { replicas: this.#keepers.size, newer: this.#newer, refused: this.#refused };
+  }
+
+  /** Gives the record to every node that has answered and now stands among the closest. */
+  advance(lookup: Lookup): void {
+    const { width } = this.#options;
+    for (const answer of lookup.closest(2 * width)) {
+      if (this.#given.size >= 2 * width) return;
+      if (answer.token !== null && !this.#given.has(answer) && lookup.rank(answer.id) < width) this.#give(answer);
+    }
+  }
+
+  /** Ends the wait with what has been acknowledged so far. */
+  stop(): void {
+    this.#finish();
+  }
+
+  #give(answer: Answer): void {
+    this.#given.add(answer);
+    this.#waiting++;
+    let overdue = 0;
+    const timer = this.#deps.clock.after(this.#options.patienceMs, () => {
+      overdue = 1;
+      this.#overdue++;
+      this.#settle();
+    });
+    void this.#deps.store(answer).then((verdict) => {
+      timer.cancel();
+      this.#waiting--;
+      this.#overdue -= overdue;
+      if (verdict !== null) this.#count(verdict, answer);
+      this.#settle();
+    });
+  }
+
+  #count(verdict: Verdict, { reply }: Answer): void {
+    if (verdict.code === 'kept') {
+      this.#keepers.add(toHex(reply.nodeKey));
+      return;
+    }
+    this.#refused[verdict.code] = (this.#refused[verdict.code] ?? 0) + 1;
+    const { newer } = verdict;
+    if (newer !== null && (this.#newer === null || compareFreshness(newer, this.#newer) > 0)) this.#newer = newer;
+  }
+
+  #settle(): void {
+    const kept = this.#keepers.size;
+    const awaited = kept > 0 ? this.#waiting - this.#overdue : this.#waiting;
+    if (kept >= this.#options.wanted || (this.#searched && awaited === 0)) this.#finish();
+  }
+}

@@ -1,0 +1,179 @@
+/** Reads: the newest record of a type, or all records of a key, from the nodes that hold them. */
+import { equalBytes, toHex } from '../../foundation/bytes.ts';
+import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { belongsUnder } from '../../foundation/records/keys.ts';
+import type { SignedRecord } from '../../foundation/records/record.ts';
+import type { RecordType } from '../../foundation/records/types.ts';
+import type { RecordVerifier } from '../../foundation/records/verifier.ts';
+import { abortable, abortError, deadline } from '../links/deadline.ts';
+import { type Claim, Claims } from './claims.ts';
+import type { Collection, Collector } from './collecting.ts';
+import type { Answer, Lookup } from './lookup.ts';
+import { DIGEST_BYTES, type FindReply, type FindRequest } from './messages.ts';
+import { publisherOf } from './node-address.ts';
+import { PAGE_BYTES } from './node-messages.ts';
+import { addDigest, type RecordStore } from './record-store.ts';
+import { isOfMany } from './stored-record.ts';
+import type { GetOptions, ListOptions } from './types.ts';
+
+/** Time for a read, where the reader names none, milliseconds. */
+const READ_TIMEOUT_MS = 5000;
+/** Time to fetch one record that no datagram holds, milliseconds. */
+const BODY_TIMEOUT_MS = 2000;
+/** Nodes that must hold the same newest record for a read to end. */
+const AGREEMENT = 3;
+/** Nodes that must hold the same set of records for a list to end. */
+const SET_AGREEMENT = 4;
+/** Versions of one record that are fetched side by side, and nodes that each is asked of. */
+const MAX_VERSIONS = 3;
+const MAX_HOLDERS = 3;
+
+const NOTHING: ReadonlySet<string> = new Set();
+
+export interface ReadingDependencies {
+  readonly clock: Clock;
+  readonly store: RecordStore;
+  readonly verifier: RecordVerifier;
+  readonly collector: Collector;
+  /** Starts a search that asks for records. */
+  readonly search: (key: Uint8Array, request: FindRequest, onAnswer: (answer: Answer) => void) => Lookup;
+  /** Told of the record that a read has returned, and of the nodes that were asked. */
+  readonly onRead: (key: Uint8Array, record: SignedRecord, lookup: Lookup, holders: readonly Answer[]) => void;
+}
+
+export class Reading {
+  readonly #deps: ReadingDependencies;
+
+  constructor(dependencies: ReadingDependencies) {
+    this.#deps = dependencies;
+  }
+
+  /** The newest valid record of one type; null where nobody has one. @throws SvcError `cancelled` */
+  async get(key: Uint8Array, type: RecordType, options: GetOptions): Promise<SignedRecord | null> {
+    const { clock, store } = this.#deps;
+    using limit = deadline(clock, options.timeoutMs ?? READ_TIMEOUT_MS, options.signal);
+    const slot = String(type);
+    const claims = this.#newClaims(key, [type]);
+    const own = store.find(key, { types: [type] }, 1).map((row) => store.encoded(row.id));
+    claims.add(
+      own.filter((encoded) => encoded !== null),
+      [],
+      null,
+    );
+    const lookup = this.#deps.search(key, { types: [type], wantsRecords: true }, (answer) => {
+      claims.add(answer.reply.records, answer.reply.summaries, answer);
+      if (options.thorough !== true && claims.agreement(slot) >= AGREEMENT) lookup.stop();
+    });
+    await this.#finish(lookup, limit.signal, options.signal);
+    const newest = await this.#redeem(claims, slot, key, limit.signal);
+    if (newest === null) return null;
+    this.#deps.onRead(key, newest.record, lookup, newest.claim.holders);
+    return newest.record;
+  }
+
+  /** The newest of each record under a key. @throws SvcError `cancelled` */
+  async list(key: Uint8Array, types: readonly RecordType[], options: ListOptions): Promise<readonly SignedRecord[]> {
+    using limit = deadline(this.#deps.clock, options.timeoutMs ?? READ_TIMEOUT_MS, options.signal);
+    const answers: Answer[] = [];
+    const claims = this.#newClaims(key, types);
+    const { known = NOTHING } = options;
+    const wanted = { key, types, answers, claims, max: options.limit, known };
+    const lookup = this.#deps.search(key, { types, wantsRecords: true }, (answer) => {
+      if (answer.reply.count === 0) return;
+      answers.push(answer);
+      claims.add([], answer.reply.summaries, answer);
+      if (options.thorough !== true && largestGroup(answers) >= SET_AGREEMENT) lookup.stop();
+    });
+    await this.#finish(lookup, limit.signal, options.signal);
+    lookup.stop();
+    const { collector } = this.#deps;
+    await this.#takeOwn(wanted);
+    if (answers.some(({ reply }) => hasMore(reply, known))) await collector.collect(wanted, limit.signal);
+    for (const answer of answers) await collector.take(answer.reply.records, answer, wanted);
+    await Promise.all(claims.slots.map((slot) => this.#redeem(claims, slot, key, limit.signal)));
+    if (options.signal?.aborted === true) throw abortError(options.signal);
+    return claims
+      .records()
+      .sort((a, b) => b.timestamp - a.timestamp)
+      .slice(0, options.limit);
+  }
+
+  #newClaims(key: Uint8Array, types: readonly RecordType[]): Claims {
+    const { verifier, clock } = this.#deps;
+    const isValid = (record: SignedRecord): boolean => {
+      if (!belongsUnder(record, key)) return false;
+      verifier.verify(record, unixSeconds(clock));
+      return true;
+    };
+    return new Claims({ types }, { isValid });
+  }
+
+  /** Takes in all that our own store holds. */
+  async #takeOwn(wanted: Collection): Promise<void> {
+    const { store, collector } = this.#deps;
+    let from = 0;
+    do {
+      const page = store.page(wanted.key, wanted, from, PAGE_BYTES);
+      await collector.take(page.records, null, wanted);
+      from = page.next;
+    } while (from !== 0);
+  }
+
+  async #finish(lookup: Lookup, limit: AbortSignal, outer: AbortSignal | undefined): Promise<void> {
+    try {
+      await abortable(lookup.finished, limit);
+    } catch (error) {
+      lookup.stop();
+      if (outer?.aborted === true) throw error;
+    }
+  }
+
+  /** The newest version of a record that really is there, fetched where it was only claimed. */
+  async #redeem(
+    claims: Claims,
+    slot: string,
+    key: Uint8Array,
+    signal: AbortSignal,
+  ): Promise<{ readonly record: SignedRecord; readonly claim: Claim } | null> {
+    const versions = claims.versions(slot);
+    const fetches = versions.slice(0, MAX_VERSIONS).map((claim) => this.#fetch(claims, claim, key, signal));
+    for (const [i, claim] of versions.entries()) {
+      await fetches[i];
+      if (claim.record !== null) return { record: claim.record, claim };
+    }
+    return null;
+  }
+
+  async #fetch(claims: Claims, claim: Claim, key: Uint8Array, signal: AbortSignal): Promise<void> {
+    for (const holder of claim.holders.slice(0, MAX_HOLDERS)) {
+      if (claim.record !== null || signal.aborted) return;
+      using limit = deadline(this.#deps.clock, BODY_TIMEOUT_MS, signal);
+      const page = await this.#deps.collector.page(holder, key, [claim.type], 0, limit.signal);
+      for (const encoded of page?.records ?? []) claims.fulfil(encoded);
+    }
+  }
+}
+
+/** True where a node holds records of many publishers that it did not send and the reader does not have. */
+function hasMore({ count, digest, records, summaries }: FindReply, known: ReadonlySet<string>): boolean {
+  if (summaries.some((summary) => isOfMany(summary.type) && !known.has(toHex(summary.digest)))) return true;
+  if (count <= records.length + summaries.length) return false;
+  return count !== known.size || !equalBytes(digest, sumOf(known));
+}
+
+/** The XOR of digests, as nodes say it of what they hold. */
+function sumOf(known: ReadonlySet<string>): Uint8Array {
+  const sum = new Uint8Array(DIGEST_BYTES);
+  for (const digest of known) addDigest(sum, Buffer.from(digest, 'hex'));
+  return sum;
+}
+
+/** How many different hosts agree with the last answer on what there is under the key. */
+function largestGroup(answers: readonly Answer[]): number {
+  const last = answers.at(-1);
+  if (last === undefined) return 0;
+  const same = answers.filter(
+    ({ reply }) => reply.count === last.reply.count && equalBytes(reply.digest, last.reply.digest),
+  );
+  return new Set(same.map(({ address }) => publisherOf(address))).size;
+}

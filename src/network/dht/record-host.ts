@@ -1,0 +1,182 @@
+/**
+ * What this node does for others: it keeps their records and answers who asks. Everything that
+ * comes in is a stranger's: it is verified before it is kept, and nothing large leaves to an address
+ * that has not proven itself.
+ */
+
+import { equalBytes, toHex } from '../../foundation/bytes.ts';
+import type { Clock } from '../../foundation/clock.ts';
+import { unixSeconds } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { Log } from '../../foundation/log.ts';
+import { RateLimiter } from '../../foundation/rate-limit.ts';
+import { belongsUnder } from '../../foundation/records/keys.ts';
+import { decodeRecord, MAX_RECORD_BYTES } from '../../foundation/records/record.ts';
+import type { RecordVerifier } from '../../foundation/records/verifier.ts';
+import type { SocketAddress } from '../quic/types.ts';
+import {
+  DATAGRAM_OVERHEAD_BYTES,
+  DIGEST_BYTES,
+  encodeFindReply,
+  encodeStoreReply,
+  type FindRequest,
+  MAX_DATAGRAM_BYTES,
+  MAX_NODES_PER_REPLY,
+  MAX_REFLECTION_FACTOR,
+  MAX_SUMMARIES,
+  NODE_BYTES,
+  RECORD_FRAME_BYTES,
+  replyRoom,
+  type StoreReply,
+  SUMMARY_BYTES,
+  type Summary,
+} from './messages.ts';
+import { publisherOf } from './node-address.ts';
+import { decodeNodeRequest, encodePage, PAGE_BYTES } from './node-messages.ts';
+import type { Offer, RecordStore } from './record-store.ts';
+import type { StoredRecord } from './stored-record.ts';
+import type { NoteRemoval } from './types.ts';
+
+/** Records that one address may hand us per second, and at once. */
+const STORES_PER_SECOND = 50;
+const STORE_BURST = 1500;
+/** Pages that one address may fetch per second, and at once. */
+const PAGES_PER_SECOND = 20;
+const PAGE_BURST = 200;
+/** Addresses whose rates are remembered. */
+const MAX_RATE_KEYS = 4096;
+/** Records that are verified at once; more are refused, so that a flood costs no memory. */
+const MAX_VERIFYING = 256;
+/** Records of many publishers of which an answer carries the first that fit. */
+const MAX_INLINE = 4;
+/** What is told to who asks only who is near. */
+const NOTHING = { count: 0, digest: new Uint8Array(DIGEST_BYTES) };
+/** How many closer nodes we may know and still keep a record: those who store it see another table. */
+const MAX_CLOSER_NODES = 20;
+
+export interface RecordHostOptions {
+  readonly nodeKey: Uint8Array;
+  readonly tag: Uint8Array;
+}
+
+export interface RecordHostDependencies {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly store: RecordStore;
+  readonly verifier: RecordVerifier;
+  /** The port at which other nodes reach us over QUIC; 0 while there is none. */
+  readonly quicPort: () => number;
+  /** The nodes closest to a key, for the answers. */
+  readonly closest: (key: Uint8Array, max: number) => readonly SocketAddress[];
+  /** How many nodes are known that are closer to a key than we are. */
+  readonly closerThanSelf: (key: Uint8Array) => number;
+}
+
+export class RecordHost {
+  readonly #options: RecordHostOptions;
+  readonly #deps: RecordHostDependencies;
+  readonly #storeRate: RateLimiter;
+  readonly #pageRate: RateLimiter;
+  /** Records that other threads look at right now. */
+  #verifying = 0;
+
+  constructor(options: RecordHostOptions, dependencies: RecordHostDependencies) {
+    this.#options = options;
+    this.#deps = dependencies;
+    this.#storeRate = new RateLimiter(
+      { perSecond: STORES_PER_SECOND, burst: STORE_BURST, maxKeys: MAX_RATE_KEYS },
+      dependencies,
+    );
+    this.#pageRate = new RateLimiter(
+      { perSecond: PAGES_PER_SECOND, burst: PAGE_BURST, maxKeys: MAX_RATE_KEYS },
+      dependencies,
+    );
+  }
+
+  /**
+   * The answer to a FIND of `requestBytes`: what is held under the key as far as there is room, and
+   * with what room is left, who is closer.
+   */
+  find(key: Uint8Array, request: FindRequest, requestBytes: number, proven: boolean): Uint8Array {
+    const { store, closest, quicPort } = this.#deps;
+    const largest = proven ? MAX_DATAGRAM_BYTES : Math.min(MAX_DATAGRAM_BYTES, requestBytes * MAX_REFLECTION_FACTOR);
+    let room = replyRoom(largest - DATAGRAM_OVERHEAD_BYTES);
+    const { count, digest } = request.wantsRecords ? store.summarize(key, request) : NOTHING;
+    const describes = count <= MAX_SUMMARIES;
+    const found = count === 0 ? [] : store.find(key, request, describes ? MAX_SUMMARIES : MAX_INLINE);
+    const records: Uint8Array[] = [];
+    const left: StoredRecord[] = [];
+    for (const row of found) {
+      const bytes = row.bytes + RECORD_FRAME_BYTES;
+      const encoded = bytes <= room ? store.encoded(row.id) : null;
+      if (encoded === null) left.push(row);
+      else {
+        records.push(encoded);
+        room -= bytes;
+      }
+    }
+    const summaries: Summary[] = describes && left.length * SUMMARY_BYTES <= room ? left : [];
+    room -= summaries.length * SUMMARY_BYTES;
+    const nodes = closest(key, Math.max(0, Math.min(MAX_NODES_PER_REPLY, Math.floor(room / NODE_BYTES))));
+    const { nodeKey } = this.#options;
+    const time = unixSeconds(this.#deps.clock);
+    return encodeFindReply({ nodeKey, quicPort: quicPort(), nodes, count, digest, records, summaries, time });
+  }
+
+  /** Takes a record from an address that has proven itself. */
+  async store(key: Uint8Array, encoded: Uint8Array, from: SocketAddress, maxRecordBytes: number): Promise<Uint8Array> {
+    const reply = await this.#offer(key, encoded, from);
+    const fits = (reply.record?.length ?? 0) <= maxRecordBytes;
+    return encodeStoreReply(fits ? reply : { code: reply.code });
+  }
+
+  async #offer(key: Uint8Array, encoded: Uint8Array, from: SocketAddress): Promise<StoreReply> {
+    const { clock, log, store, verifier, closerThanSelf } = this.#deps;
+    const publisher = publisherOf(from);
+    if (this.#verifying >= MAX_VERIFYING || !this.#storeRate.take(publisher)) return { code: 'limited' };
+    if (closerThanSelf(key) >= MAX_CLOSER_NODES) return { code: 'misplaced' };
+    this.#verifying++;
+    try {
+      const record = decodeRecord(Uint8Array.from(encoded));
+      if (!belongsUnder(record, key)) return { code: 'misplaced' };
+      await verifier.verifyAsync(record, unixSeconds(clock));
+      return replyTo(store.offer(key, record, publisher));
+    } catch (error) {
+      if (!(error instanceof SvcError)) throw error;
+      log.debug({ from: publisher, reason: error.message }, 'refused a record that does not verify');
+      return { code: 'bad' };
+    } finally {
+      this.#verifying--;
+    }
+  }
+
+  /** Answers a request that came over QUIC; an empty answer for one that is not understood, or of another network. */
+  async answerNode(body: Uint8Array, from: SocketAddress): Promise<Uint8Array> {
+    const nothing = new Uint8Array();
+    const request = decodeNodeRequest(body);
+    if (request === null || !equalBytes(request.tag, this.#options.tag)) return nothing;
+    if (request.kind === 'store') return await this.store(request.key, request.record, from, MAX_RECORD_BYTES);
+    if (!this.#pageRate.take(publisherOf(from))) return nothing;
+    const selection = { types: request.types, known: knownDigests(request.known) };
+    return encodePage(this.#deps.store.page(request.key, selection, request.from, PAGE_BYTES));
+  }
+
+  /** Drops the notes whose tokens are shown; how many there were, or null for who asks too often. */
+  removeNotes(key: Uint8Array, removals: readonly NoteRemoval[], from: SocketAddress): number | null {
+    const { store } = this.#deps;
+    return this.#storeRate.take(publisherOf(from), removals.length) ? store.removeNotes(key, removals) : null;
+  }
+}
+
+function replyTo(offer: Offer): StoreReply {
+  if (offer.code === 'removed') return offer;
+  const held = offer.code === 'newer' ? offer.held : null;
+  return { code: offer.code, ...(held === null ? {} : { record: held.encoded }) };
+}
+
+/** The digests that a reader sent one behind the other. */
+function knownDigests(known: Uint8Array = new Uint8Array()): ReadonlySet<string> {
+  const digests = new Set<string>();
+  for (let at = 0; at < known.length; at += DIGEST_BYTES) digests.add(toHex(known.subarray(at, at + DIGEST_BYTES)));
+  return digests;
+}

@@ -1,0 +1,364 @@
+/**
+ * The records that this node keeps for the network: what it took on survives a restart, within a
+ * size cap that publishers share fairly. It trusts its caller to have verified what it is offered.
+ */
+import { createHash } from 'node:crypto';
+import { equalBytes, toHex } from '../../foundation/bytes.ts';
+import type { Clock } from '../../foundation/clock.ts';
+import { unixSeconds } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
+import { decodeNotePayload, removalHash } from '../../foundation/records/notes.ts';
+import { compareFreshness, decodeRecord, expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
+import { RECORD, type RecordType } from '../../foundation/records/types.ts';
+import { type Row, type SqlValue, Store } from '../../foundation/store/store.ts';
+import type { SocketAddress } from '../quic/types.ts';
+import { DIGEST_BYTES, type Part } from './messages.ts';
+import { RECORD_STORE_MIGRATIONS } from './record-store-schema.ts';
+import { RemovedNotes } from './removed-notes.ts';
+import { StorageShares } from './storage-shares.ts';
+import { bytesOf, isOfMany, noteOf, partOf, ROW_OVERHEAD_BYTES, type StoredRecord, toStored } from './stored-record.ts';
+import type { NoteRemoval, StoreUsage } from './types.ts';
+import { UpkeepList } from './upkeep-list.ts';
+
+/** Most services (or other records of many publishers) under one key. */
+export const MAX_RECORDS_PER_KEY = 1000;
+/** Most notes that one sending node may have waiting for one recipient. */
+export const MAX_NOTES_PER_SENDER = 100;
+/** Expired rows that one purge removes, so that it never blocks for long. */
+const PURGE_BATCH = 500;
+/** Most records in one page. */
+const PAGE_ROWS = 256;
+/** Keys whose summaries are remembered. */
+const MAX_SUMMARIES = 1024;
+/** Most rows that one record may push out. */
+const MAX_EVICTIONS = 256;
+
+export interface Page {
+  readonly records: readonly Uint8Array[];
+  /** Where the next page begins; 0 where this is the last. */
+  readonly next: number;
+}
+
+/** What a node holds under a key: others that say the same hold the same. */
+export interface RecordSummary {
+  readonly count: number;
+  readonly digest: Uint8Array;
+}
+
+interface CachedSummary extends RecordSummary {
+  /** Unix seconds at which the first of the records expires. */
+  readonly until: number;
+}
+
+/**
+ * What became of an offered record. `newer` holds what is kept instead, where it is of the same type;
+ * `removed`, the token that a note was removed with.
+ */
+export type Offer =
+  | { readonly code: 'kept' | 'full' }
+  | { readonly code: 'newer'; readonly held: SignedRecord | null }
+  | { readonly code: 'removed'; readonly token: Uint8Array };
+
+export interface Selection {
+  /** Empty selects every type. */
+  readonly types: readonly RecordType[];
+  readonly part?: Part;
+  /** Digests of records that a page leaves out, in hex. */
+  readonly known?: ReadonlySet<string>;
+}
+
+export interface RecordStoreOptions {
+  /** The database file; `:memory:` keeps nothing over a restart. */
+  readonly file: string;
+  readonly maxBytes: number;
+}
+
+/** A digest that tells records apart. */
+export function recordDigest(encoded: Uint8Array): Uint8Array {
+  return new Uint8Array(createHash('sha256').update(encoded).digest().subarray(0, DIGEST_BYTES));
+}
+
+/** Adds a record's digest to the XOR of those of a set. */
+export function addDigest(sum: Uint8Array, digest: Uint8Array): void {
+  for (let i = 0; i < sum.length; i++) sum[i] = (sum[i] ?? 0) ^ (digest[i] ?? 0);
+}
+
+export class RecordStore {
+  #open: Store | null;
+  readonly #clock: Clock;
+  readonly #maxBytes: number;
+  readonly #shares: StorageShares;
+  readonly #removed: RemovedNotes;
+  /** What is to be looked after. */
+  readonly upkeep: UpkeepList;
+  /** By key and types, until something changes under the key. */
+  readonly #summaries = new LruCache<string, ReadonlyMap<string, CachedSummary>>({ maxEntries: MAX_SUMMARIES });
+
+  /** @throws SvcError `store_corrupt` */
+  constructor(options: RecordStoreOptions, dependencies: { readonly clock: Clock }) {
+    this.#open = Store.open(options.file, RECORD_STORE_MIGRATIONS, 'normal');
+    this.#store.one('PRAGMA cache_size = -1024');
+    this.#clock = dependencies.clock;
+    this.#maxBytes = options.maxBytes;
+    this.#shares = new StorageShares();
+    this.#removed = new RemovedNotes(() => this.#store);
+    this.upkeep = new UpkeepList(() => this.#store);
+    for (const row of this.#store.all(
+      'SELECT publisher, SUM(size) AS bytes, COUNT(*) AS n FROM records GROUP BY publisher',
+    ))
+      this.#shares.add(String(row['publisher']), Number(row['bytes']), Number(row['n']));
+  }
+
+  /** @throws SvcError `cancelled` once it is closed: work that was under way then ends here */
+  get #store(): Store {
+    if (this.#open !== null) return this.#open;
+    throw new SvcError('cancelled', { message: 'The record store is closed.' });
+  }
+
+  /** Keeps a verified record that belongs under `key`, unless a newer one is held or there is no fair room. */
+  offer(key: Uint8Array, record: SignedRecord, publisher: string): Offer {
+    return this.#store.transaction(() => {
+      const held = this.#store.one(
+        'SELECT id, key, publisher, size, encoded FROM records WHERE key = ? AND type = ? AND aid = ? AND note = ?',
+        key,
+        record.type,
+        record.aid,
+        noteOf(record),
+      );
+      const size = record.encoded.length + ROW_OVERHEAD_BYTES;
+      let more = size;
+      if (held !== undefined) {
+        const kept = decodeRecord(bytesOf(held['encoded']));
+        const order = compareFreshness(kept, record);
+        if (order > 0) return { code: 'newer', held: kept };
+        if (order === 0) {
+          this.upkeep.heard([Number(held['id'])], unixSeconds(this.#clock));
+          return { code: 'kept' };
+        }
+        more -= Number(held['size']);
+      }
+      if (this.#isReplaced(key, record)) return { code: 'newer', held: null };
+      const token = record.type === RECORD.note ? this.#removed.tokenOf(recordDigest(record.encoded)) : null;
+      if (token !== null) return { code: 'removed', token };
+      if (held === undefined && !this.#makeRoomUnderKey(key, record, publisher)) return { code: 'full' };
+      if (!this.#makeRoom(more, publisher, expiresAt(record))) return { code: 'full' };
+      if (held !== undefined) this.#remove(held);
+      this.#insert(key, record, publisher, size);
+      return { code: 'kept' };
+    });
+  }
+
+  /** True where the agent has replaced the delegation: what is new here comes from who had the old key. */
+  #isReplaced(key: Uint8Array, { type, aid, delegation }: SignedRecord): boolean {
+    if (isOfMany(type)) return false;
+    const row = this.#store.one('SELECT MAX(issued_at) AS newest FROM records WHERE key = ? AND aid = ?', key, aid);
+    return Number(row?.['newest'] ?? 0) > delegation.issuedAt;
+  }
+
+  #insert(key: Uint8Array, record: SignedRecord, publisher: string, size: number): void {
+    this.#store.run(
+      `INSERT INTO records
+         (key, type, aid, note, part, issued_at, seq, timestamp, expires_at, publisher, size, digest, encoded, heard_at)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      key,
+      record.type,
+      record.aid,
+      noteOf(record),
+      partOf(record),
+      record.delegation.issuedAt,
+      record.seq,
+      record.timestamp,
+      expiresAt(record),
+      publisher,
+      size,
+      recordDigest(record.encoded),
+      record.encoded,
+      unixSeconds(this.#clock),
+    );
+    this.#shares.add(publisher, size, 1);
+    this.#summaries.delete(toHex(key));
+  }
+
+  #remove(row: Row): void {
+    if (this.#store.run('DELETE FROM records WHERE id = ?', Number(row['id'])) === 0) return;
+    this.#shares.add(String(row['publisher']), -Number(row['size']), -1);
+    this.#summaries.delete(toHex(bytesOf(row['key'])));
+  }
+
+  /** Room among the many publishers of one key: who has most of them there gives way to who has fewer. */
+  #makeRoomUnderKey(key: Uint8Array, record: SignedRecord, publisher: string): boolean {
+    if (record.type !== RECORD.service && record.type !== RECORD.note) return true;
+    const own = this.#count(key, record.type, publisher);
+    if (record.type === RECORD.note && own >= MAX_NOTES_PER_SENDER) return false;
+    if (this.#count(key, record.type) < MAX_RECORDS_PER_KEY) return true;
+    const largest = this.#store.one(
+      'SELECT publisher, COUNT(*) AS n FROM records WHERE key = ? AND +type = ? GROUP BY publisher ORDER BY n DESC LIMIT 1',
+      key,
+      record.type,
+    );
+    if (largest === undefined || Number(largest['n']) <= own + 1) return false;
+    const victim = this.#store.one(
+      'SELECT id, key, publisher, size FROM records WHERE key = ? AND type = ? AND publisher = ? ORDER BY expires_at LIMIT 1',
+      key,
+      record.type,
+      String(largest['publisher']),
+    );
+    if (victim !== undefined) this.#remove(victim);
+    return true;
+  }
+
+  /** Records of a type under a key: all, or those of one publisher. */
+  #count(key: Uint8Array, type: RecordType, publisher?: string): number {
+    const sql = 'SELECT COUNT(*) AS n FROM records WHERE key = ? AND +type = ?';
+    const row =
+      publisher === undefined
+        ? this.#store.one(sql, key, type)
+        : this.#store.one(`${sql} AND publisher = ?`, key, type, publisher);
+    return Number(row?.['n'] ?? 0);
+  }
+
+  /** Room in all: the largest publisher's soonest to expire go first, the newcomer's own included. */
+  #makeRoom(size: number, publisher: string, expires: number): boolean {
+    if (size > this.#maxBytes) return false;
+    for (let i = 0; this.#shares.bytes + size > this.#maxBytes; i++) {
+      if (i >= MAX_EVICTIONS) return false;
+      const largest = this.#shares.largest(publisher, size);
+      const victim = this.#store.one(
+        'SELECT id, key, publisher, size, expires_at FROM records WHERE publisher = ? ORDER BY expires_at LIMIT 1',
+        largest,
+      );
+      if (victim === undefined) return false;
+      if (largest === publisher && Number(victim['expires_at']) >= expires) return false;
+      this.#remove(victim);
+    }
+    return true;
+  }
+
+  #where(key: Uint8Array, selection: Selection): { readonly sql: string; readonly values: SqlValue[] } {
+    const { types, part } = selection;
+    const values: SqlValue[] = [key, unixSeconds(this.#clock)];
+    let sql = 'key = ? AND expires_at >= ?';
+    if (types.length > 0) {
+      sql += ` AND type IN (${types.map(() => '?').join(', ')})`;
+      values.push(...types);
+    }
+    if (part !== undefined) {
+      sql += ' AND part % ? = ?';
+      values.push(part.of, part.index);
+    }
+    return { sql, values };
+  }
+
+  /** What is held under a key and has not expired: `limit` records at most, the same ones first every time. */
+  find(key: Uint8Array, selection: Selection, limit: number): StoredRecord[] {
+    const { sql, values } = this.#where(key, selection);
+    const columns = 'id, type, issued_at, seq, timestamp, size, digest';
+    return this.#store
+      .all(`SELECT ${columns} FROM records WHERE ${sql} ORDER BY part LIMIT ?`, ...values, limit)
+      .map(toStored);
+  }
+
+  /** The encoding of a record that `find` returned. */
+  encoded(id: number): Uint8Array | null {
+    const row = this.#store.one('SELECT encoded FROM records WHERE id = ?', id);
+    return row === undefined ? null : bytesOf(row['encoded']);
+  }
+
+  /** Whole records under a key, of `maxBytes` together but at least one, from the place `from` on. */
+  page(key: Uint8Array, selection: Selection, from: number, maxBytes: number): Page {
+    const { sql, values } = this.#where(key, selection);
+    const rows = this.#store.all(
+      `SELECT id, part, size, digest FROM records WHERE ${sql} AND part >= ? ORDER BY part LIMIT ?`,
+      ...values,
+      from,
+      PAGE_ROWS,
+    );
+    const records: Uint8Array[] = [];
+    let bytes = 0;
+    let part = from - 1;
+    for (const row of rows) {
+      const wanted = selection.known?.has(toHex(bytesOf(row['digest']))) !== true;
+      if (wanted) bytes += Number(row['size']) - ROW_OVERHEAD_BYTES;
+      if (bytes > maxBytes && Number(row['part']) > part && records.length > 0) return { records, next: part + 1 };
+      part = Number(row['part']);
+      const encoded = wanted ? this.encoded(Number(row['id'])) : null;
+      if (encoded !== null) records.push(encoded);
+    }
+    return { records, next: rows.length === PAGE_ROWS ? part + 1 : 0 };
+  }
+
+  /** How many records there are under a key, and the XOR of their digests. */
+  summarize(key: Uint8Array, selection: Selection): RecordSummary {
+    const name = toHex(key);
+    const types = selection.part === undefined ? selection.types.join() : null;
+    const known = types === null ? undefined : this.#summaries.get(name)?.get(types);
+    if (known !== undefined && unixSeconds(this.#clock) <= known.until) return known;
+    const { sql, values } = this.#where(key, selection);
+    const rows = this.#store.all(`SELECT digest, expires_at FROM records WHERE ${sql}`, ...values);
+    const digest = new Uint8Array(DIGEST_BYTES);
+    for (const row of rows) addDigest(digest, bytesOf(row['digest']));
+    const until = rows.reduce((soonest, row) => Math.min(soonest, Number(row['expires_at'])), Number.POSITIVE_INFINITY);
+    const summary = { count: rows.length, digest, until };
+    if (types !== null) this.#summaries.set(name, new Map(this.#summaries.get(name)).set(types, summary));
+    return summary;
+  }
+
+  /** Drops notes under a mailbox key whose removal tokens are shown; returns how many there were. */
+  removeNotes(key: Uint8Array, removals: readonly NoteRemoval[]): number {
+    return this.#store.transaction(() => removals.filter((removal) => this.#removeNote(key, removal)).length);
+  }
+
+  #removeNote(key: Uint8Array, { digest, token }: NoteRemoval): boolean {
+    const row = this.#store.one(
+      'SELECT id, key, publisher, size, expires_at, encoded FROM records WHERE key = ? AND type = ? AND digest = ?',
+      key,
+      RECORD.note,
+      digest,
+    );
+    if (row === undefined) return false;
+    const payload = decodeNotePayload(decodeRecord(bytesOf(row['encoded'])).payload);
+    if (payload === null || !equalBytes(payload.removalHash, removalHash(token))) return false;
+    this.#remove(row);
+    this.#removed.add(digest, token, Number(row['expires_at']));
+    return true;
+  }
+
+  /** Removes some of what has expired; true where more may be left. */
+  purge(): boolean {
+    this.#removed.purge(unixSeconds(this.#clock));
+    const rows = this.#store.all(
+      'SELECT id, key, publisher, size FROM records WHERE expires_at < ? LIMIT ?',
+      unixSeconds(this.#clock),
+      PURGE_BATCH,
+    );
+    this.#store.transaction(() => {
+      for (const row of rows) this.#remove(row);
+    });
+    return rows.length === PURGE_BATCH;
+  }
+
+  usage(): StoreUsage {
+    return { records: this.#shares.records, bytes: this.#shares.bytes, maxBytes: this.#maxBytes };
+  }
+
+  /** The nodes that were known when it was last saved. */
+  savedNodes(): SocketAddress[] {
+    return this.#store
+      .all('SELECT host, port FROM nodes')
+      .map((row) => ({ host: String(row['host']), port: Number(row['port']) }));
+  }
+
+  saveNodes(nodes: readonly SocketAddress[]): void {
+    this.#store.transaction(() => {
+      this.#store.run('DELETE FROM nodes');
+      for (const node of nodes)
+        this.#store.run('INSERT OR IGNORE INTO nodes (host, port) VALUES (?, ?)', node.host, node.port);
+    });
+  }
+
+  close(): void {
+    this.#open?.close();
+    this.#open = null;
+  }
+}

@@ -1,0 +1,55 @@
+/** Rows of the record store: what they are made of, and what is read of them. */
+import { createHash } from 'node:crypto';
+import type { SignedRecord } from '../../foundation/records/record.ts';
+import { RECORD, type RecordType } from '../../foundation/records/types.ts';
+import type { Row } from '../../foundation/store/store.ts';
+
+/** What a row costs beside its record, bytes: columns and indexes. */
+export const ROW_OVERHEAD_BYTES = 256;
+
+export interface StoredRecord {
+  readonly id: number;
+  readonly type: RecordType;
+  readonly issuedAt: number;
+  readonly seq: number;
+  readonly timestamp: number;
+  readonly digest: Uint8Array;
+  /** Length of its encoding. */
+  readonly bytes: number;
+}
+
+/** True for the types of which a key holds the records of many publishers. */
+export function isOfMany(type: RecordType): boolean {
+  return type === RECORD.service || type === RECORD.note;
+}
+
+/** Notes of one identity are told apart by their `seq`; of everything else there is one. */
+export function noteOf(record: SignedRecord): number {
+  return record.type === RECORD.note ? record.seq : 0;
+}
+
+/** Into which part a record falls when a key's records are asked for in parts: the same on every node. */
+export function partOf(record: SignedRecord): number {
+  return createHash('sha256')
+    .update(`${record.type}\0${record.aid}\0${noteOf(record)}`)
+    .digest()
+    .readUInt32BE(0);
+}
+
+export function bytesOf(value: unknown): Uint8Array {
+  if (value instanceof Uint8Array) return value;
+  throw new TypeError('not a blob');
+}
+
+export function toStored(row: Row): StoredRecord {
+  const { id, type, issued_at, seq, timestamp, digest, size } = row;
+  return {
+    id: Number(id),
+    type: Number(type),
+    issuedAt: Number(issued_at),
+    seq: Number(seq),
+    timestamp: Number(timestamp),
+    digest: bytesOf(digest),
+    bytes: Number(size) - ROW_OVERHEAD_BYTES,
+  };
+}

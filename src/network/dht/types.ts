@@ -1,0 +1,85 @@
+/** The record network: signed records at the nodes closest to a key, verified at every step. */
+import type { SignedRecord } from '../../foundation/records/record.ts';
+import type { RecordType } from '../../foundation/records/types.ts';
+import type { SocketAddress } from '../quic/types.ts';
+
+export interface PutResult {
+  /** How many nodes verified the record and keep it. */
+  readonly replicas: number;
+  /** The newest record of the same AID and type that a storing node holds instead of ours, if one is newer. */
+  readonly newer: SignedRecord | null;
+  /** How many nodes refused it, by reason: `newer`, `bad`, `misplaced`, `full`, `limited`, `too_large`, `removed`. */
+  readonly refused: Readonly<Record<string, number>>;
+}
+
+export interface GetOptions {
+  readonly signal?: AbortSignal;
+  /** Give up after this many milliseconds and return what has come. */
+  readonly timeoutMs?: number;
+  /** Ask all of the closest nodes and take the best of their answers, instead of the first that agree. */
+  readonly thorough?: boolean;
+}
+
+export interface ListOptions extends GetOptions {
+  /** At most this many records. */
+  readonly limit?: number;
+  /** Digests (`recordDigest`, in hex) of records that the reader has: they are neither fetched nor returned. */
+  readonly known?: ReadonlySet<string>;
+}
+
+/** A note that its reader has taken, and what proves it. */
+export interface NoteRemoval {
+  /** `recordDigest` of its record. */
+  readonly digest: Uint8Array;
+  /** What the removal hash of its payload commits to. */
+  readonly token: Uint8Array;
+}
+
+/** A neighbour in the routing table. */
+export interface DhtPeer {
+  readonly host: string;
+  readonly port: number;
+  /** Milliseconds since the Unix epoch. */
+  readonly lastSeen: number;
+}
+
+/** What a node knows of itself from what others see. */
+export interface Reachability {
+  /** At least one peer and a finished first lookup. */
+  readonly ready: boolean;
+  readonly peers: number;
+  /** 0 unknown, 1 public or full cone, 2 restricted, 3 port-restricted, 4 symmetric. */
+  readonly natType: number;
+  /** Our address as enough distinct peers report it; empty until then. */
+  readonly observed: readonly SocketAddress[];
+  /** True where this node stands in others' routing tables. */
+  readonly inRoutingTables: boolean;
+}
+
+export interface StoreUsage {
+  readonly records: number;
+  readonly bytes: number;
+  readonly maxBytes: number;
+}
+
+export interface RecordNetwork {
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  /** Where it listens (UDP); only after `start`. */
+  readonly address: SocketAddress;
+  /** Stores a record at the nodes closest to `key`. */
+  put(key: Uint8Array, record: SignedRecord, options?: { readonly signal?: AbortSignal }): Promise<PutResult>;
+  /** The newest valid record of one type under an agent key; null where no node has one. */
+  get(key: Uint8Array, type: RecordType, options?: GetOptions): Promise<SignedRecord | null>;
+  /** All valid records under a key, newest of each AID and type: of every type, or of the given ones. */
+  list(key: Uint8Array, types: readonly RecordType[], options?: ListOptions): Promise<readonly SignedRecord[]>;
+  /** Asks the nodes near a mailbox key to drop notes; returns how many removals they report. Never rejects. */
+  removeNotes(key: Uint8Array, removals: readonly NoteRemoval[]): Promise<number>;
+  reachability(): Reachability;
+  /** Calls back when our observed address, NAT type or readiness changes. Returns how to stop. */
+  onReachability(handler: (r: Reachability) => void): () => void;
+  peers(): readonly DhtPeer[];
+  usage(): StoreUsage;
+  /** Makes a node known, found on the LAN for example. */
+  addNode(address: SocketAddress): void;
+}

@@ -1,0 +1,100 @@
+/**
+ * What this node has to look after: the records that live longer than their publishers take to renew
+ * them. Each rests for a while after it came, or was seen where it belongs; then it is due.
+ */
+import type { Row, Store } from '../../foundation/store/store.ts';
+import { bytesOf, type StoredRecord, toStored } from './stored-record.ts';
+
+/** A record that is to be looked after. */
+export interface UpkeepRow extends StoredRecord {
+  /** See `partOf`. */
+  readonly part: number;
+}
+
+/** A key under which something is due, and whose share of the work that is. */
+export interface DueKey {
+  readonly key: Uint8Array;
+  readonly publisher: string;
+}
+
+/** Publishers that are looked at for one with something due. */
+const MAX_TRIED = 2000;
+/** As in the index: a shorter life is renewed by its publisher before anybody could do it here. Seconds. */
+const LONG_LIVED = 'expires_at - timestamp > 3600';
+
+function toUpkeep(row: Row): UpkeepRow {
+  return { ...toStored(row), part: Number(row['part']) };
+}
+
+export class UpkeepList {
+  readonly #store: () => Store;
+
+  constructor(store: () => Store) {
+    this.#store = store;
+  }
+
+  /**
+   * The key that has waited longest, of the publisher who comes after the one who was served last:
+   * who floods this node waits in his own queue.
+   * @param heardBefore Unix seconds
+   * @param until records that end by then are left to themselves, Unix seconds
+   */
+  due(lastPublisher: string, heardBefore: number, until: number): DueKey | null {
+    if (!this.#isAnyDue(heardBefore, until)) return null;
+    let publisher = lastPublisher;
+    for (let tried = 0; tried < MAX_TRIED; tried++) {
+      const next = this.#publisherAfter(publisher) ?? this.#publisherAfter('');
+      if (next === null) return null;
+      const row = this.#store().one(
+        `SELECT key FROM records WHERE ${LONG_LIVED} AND publisher = ? AND heard_at < ? AND expires_at > ?
+         ORDER BY heard_at LIMIT 1`,
+        next,
+        heardBefore,
+        until,
+      );
+      if (row !== undefined) return { key: bytesOf(row['key']), publisher: next };
+      publisher = next;
+    }
+    return null;
+  }
+
+  #isAnyDue(heardBefore: number, until: number): boolean {
+    const sql = `SELECT 1 FROM records WHERE ${LONG_LIVED} AND heard_at < ? AND expires_at > ? ORDER BY heard_at LIMIT 1`;
+    return this.#store().one(sql, heardBefore, until) !== undefined;
+  }
+
+  #publisherAfter(publisher: string): string | null {
+    const sql = `SELECT publisher FROM records WHERE ${LONG_LIVED} AND publisher > ? ORDER BY publisher LIMIT 1`;
+    const row = this.#store().one(sql, publisher);
+    return row === undefined ? null : String(row['publisher']);
+  }
+
+  /** Long-lived records under a key that end after `until`, those that waited longest first. Unix seconds. */
+  under(key: Uint8Array, until: number, limit: number): UpkeepRow[] {
+    return this.#store()
+      .all(
+        `SELECT id, type, issued_at, seq, timestamp, digest, size, part FROM records
+         WHERE ${LONG_LIVED} AND key = ? AND expires_at > ? ORDER BY heard_at LIMIT ?`,
+        key,
+        until,
+        limit,
+      )
+      .map(toUpkeep);
+  }
+
+  /** Keys with long-lived records, in their order. @param after empty for the first ones */
+  keys(after: Uint8Array, limit: number): Uint8Array[] {
+    const sql = `SELECT DISTINCT key FROM records WHERE ${LONG_LIVED} AND key > ? ORDER BY key LIMIT ?`;
+    return this.#store()
+      .all(sql, after, limit)
+      .map((row) => bytesOf(row['key']));
+  }
+
+  /** These have just been seen where they belong. @param at Unix seconds */
+  heard(ids: readonly number[], at: number): void {
+    const store = this.#store();
+    store.transaction(() => {
+      for (const id of ids) store.run('UPDATE records SET heard_at = max(heard_at, ?) WHERE id = ?', at, id);
+    });
+  }
+}

@@ -1,0 +1,134 @@
+/**
+ * What stands between the DHT engine and its UDP sockets. Every datagram begins with the tag of its
+ * network: one of another network is no datagram at all, whatever the engine would make of it. An
+ * answer is let in only from the host that was asked, for the engine itself looks at nothing but a
+ * number that can be guessed. And no address gets more requests answered per second than its share.
+ */
+import { createHash } from 'node:crypto';
+import { EventEmitter } from 'node:events';
+import type DHT from 'dht-rpc';
+import { equalBytes } from '../../foundation/bytes.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
+import { MAX_DATAGRAM_BYTES } from './messages.ts';
+
+/** Bytes of a network's tag. */
+export const NETWORK_TAG_BYTES = 8;
+/** The engine's first byte: version 3, and whether it is a request or an answer. */
+const REQUEST_BYTE = 0x03;
+const ANSWER_BYTE = 0x13;
+/** Where its flags are, the one that says that a routing id follows the header, and the id's length. */
+const FLAGS_AT = 1;
+const ID_FLAG = 1;
+const ID_BYTES = 32;
+/** Where the engine's datagrams hold the number that ties an answer to its request, and their least length. */
+const REQUEST_ID_AT = 2;
+const HEADER_BYTES = 10;
+/** Requests whose answers are awaited. */
+const MAX_AWAITED = 4096;
+
+/** The tag of a network's name; the public network has the empty one. */
+export function networkTag(network: string): Uint8Array {
+  const hash = createHash('sha256').update(`svcd/network/${network}\0`).digest();
+  return new Uint8Array(hash.subarray(0, NETWORK_TAG_BYTES));
+}
+
+export interface WireHooks {
+  /** Whether a request of this address may be looked at. */
+  admits(from: DHT.Address): boolean;
+  /** Told of each datagram that is let in. */
+  onDatagram(from: DHT.Address, isRequest: boolean, socket: DHT.Socket): void;
+  /** Whether an address stands in the routing table. */
+  knows(from: DHT.Address): boolean;
+  /** Told of an address that asks, says that it is a node, and is not known. */
+  onStranger(from: DHT.Address): void;
+}
+
+function requestId(datagram: Uint8Array): number {
+  return (datagram[REQUEST_ID_AT] ?? 0) + 256 * (datagram[REQUEST_ID_AT + 1] ?? 0);
+}
+
+/** The same request of somebody who does not say that he is a node: the engine would believe it at once. */
+function withoutId(request: Uint8Array): Uint8Array {
+  const bare = Buffer.concat([request.subarray(0, HEADER_BYTES), request.subarray(HEADER_BYTES + ID_BYTES)]);
+  bare[FLAGS_AT] = (bare[FLAGS_AT] ?? 0) & ~ID_FLAG;
+  return bare;
+}
+
+/** What all sockets of one node share. */
+class Gate {
+  readonly tag: Uint8Array;
+  readonly #hooks: WireHooks;
+  /** By the number of a request, the host that was asked. */
+  readonly #asked = new LruCache<number, string>({ maxEntries: MAX_AWAITED });
+
+  constructor(tag: Uint8Array, hooks: WireHooks) {
+    this.tag = tag;
+    this.#hooks = hooks;
+  }
+
+  /** The datagram for the engine; null where it is not let in. */
+  enter(datagram: Uint8Array, from: DHT.Address, socket: DHT.Socket): Uint8Array | null {
+    if (datagram.length > MAX_DATAGRAM_BYTES || datagram.length < NETWORK_TAG_BYTES + HEADER_BYTES) return null;
+    if (!equalBytes(datagram.subarray(0, NETWORK_TAG_BYTES), this.tag)) return null;
+    const inner = datagram.subarray(NETWORK_TAG_BYTES);
+    const isRequest = inner[0] === REQUEST_BYTE;
+    if (isRequest ? !this.#hooks.admits(from) : !this.#isAwaited(inner, from)) return null;
+    this.#hooks.onDatagram(from, isRequest, socket);
+    const introducesItself = isRequest && ((inner[FLAGS_AT] ?? 0) & ID_FLAG) !== 0;
+    if (!introducesItself || this.#hooks.knows(from)) return inner;
+    this.#hooks.onStranger(from);
+    return withoutId(inner);
+  }
+
+  #isAwaited(answer: Uint8Array, from: DHT.Address): boolean {
+    return answer[0] === ANSWER_BYTE && this.#asked.peek(requestId(answer)) === from.host;
+  }
+
+  leave(datagram: Uint8Array, host: string): Uint8Array {
+    if (datagram[0] === REQUEST_BYTE) this.#asked.set(requestId(datagram), host);
+    return Buffer.concat([this.tag, datagram]);
+  }
+}
+
+/** A UDP socket as the engine wants it, over one of its own: adds the tag, and takes off only the right one. */
+class TaggedSocket extends EventEmitter implements DHT.Socket {
+  readonly #inner: DHT.Socket;
+  readonly #gate: Gate;
+
+  constructor(inner: DHT.Socket, gate: Gate) {
+    super();
+    this.#inner = inner;
+    this.#gate = gate;
+    inner.on('message', (datagram: Uint8Array, from: DHT.Address) => {
+      const entered = gate.enter(datagram, from, this);
+      if (entered !== null) this.emit('message', entered, from);
+    });
+  }
+
+  get bound(): boolean {
+    return this.#inner.bound;
+  }
+
+  bind(port: number, host: string): void {
+    this.#inner.bind(port, host);
+  }
+
+  address(): DHT.Address | null {
+    return this.#inner.address();
+  }
+
+  close(): Promise<void> {
+    return this.#inner.close();
+  }
+
+  trySend(buffer: Uint8Array, port: number, host: string, ttl?: number): void {
+    this.#inner.trySend(this.#gate.leave(buffer, host), port, host, ttl);
+  }
+}
+
+/** Makes the engine open tagged sockets; call it before the engine binds. */
+export function tagSockets(udx: DHT.Udx, tag: Uint8Array, hooks: WireHooks): void {
+  const createSocket = udx.createSocket.bind(udx);
+  const gate = new Gate(tag, hooks);
+  udx.createSocket = () => new TaggedSocket(createSocket(), gate);
+}

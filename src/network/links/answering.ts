@@ -1,0 +1,104 @@
+/** The called side of a link: proves the caller, asks for permission, answers, hands the stream over. */
+import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { Log } from '../../foundation/log.ts';
+import { RateLimiter } from '../../foundation/rate-limit.ts';
+import type { QuicStream } from '../quic/types.ts';
+import { decodeHeader, type LinkHeader, MAX_HEADER_BYTES } from './header.ts';
+import { encodeProof, makeProof } from './proofs.ts';
+import type { ProvenAgents } from './proven.ts';
+import type { Session } from './session.ts';
+import type { StandingLinks } from './standing.ts';
+import { ProtocolBreach, Refusal, STATUS } from './status.ts';
+import { asQuicLink, isPurpose, type LinkNames } from './stream.ts';
+import type { LinkStream, LinksDependencies, LocalIdentity, Purpose } from './types.ts';
+import { readFrame, u16 } from './wire.ts';
+
+/** Proofs of one node that are verified a second, and at once: each costs two signature checks. */
+export const PROOFS_PER_S = 100;
+export const PROOFS_BURST = 500;
+const MAX_NODES = 4096;
+
+export type LinkHandler = (stream: LinkStream) => void;
+
+interface AnsweringDependencies extends Pick<LinksDependencies, 'identity' | 'authorize'> {
+  readonly proven: ProvenAgents;
+  readonly standing: StandingLinks;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export class Answering {
+  readonly #dependencies: AnsweringDependencies;
+  readonly #proofs: RateLimiter;
+  readonly #handlers = new Map<Purpose, LinkHandler>();
+
+  constructor(dependencies: AnsweringDependencies) {
+    this.#dependencies = dependencies;
+    this.#proofs = new RateLimiter(
+      { perSecond: PROOFS_PER_S, burst: PROOFS_BURST, maxKeys: MAX_NODES },
+      { clock: dependencies.clock },
+    );
+  }
+
+  /** Names who takes the links of a purpose; once each. */
+  accept(purpose: Purpose, handler: LinkHandler): void {
+    if (this.#handlers.has(purpose)) throw new Error(`links for ${purpose} are already taken`);
+    this.#handlers.set(purpose, handler);
+  }
+
+  /** Takes a stream of kind "link"; what it throws is told to the other side. */
+  async answer(stream: QuicStream, session: Session, signal: AbortSignal): Promise<void> {
+    const header = decodeHeader(await readFrame(stream, MAX_HEADER_BYTES, signal));
+    if (header === null) throw new ProtocolBreach('The header of a link is malformed.');
+    await this.#checkCaller(header, session);
+    const { caller, called, purpose, accessToken } = header;
+    const { nodeKey } = session.there;
+    const { host } = session.connection.remoteAddress;
+    const { names, identity } = await this.permit(purpose, { caller, called, accessToken, nodeKey }, host);
+    if (stream.destroyed) return;
+    const proof = header.wantsProof ? encodeProof(makeProof('called', identity, session.here, session.there)) : null;
+    this.#dependencies.standing.add(caller, stream);
+    stream.write(Buffer.concat([Uint8Array.of(STATUS.ok), ...(proof === null ? [] : [u16(proof.length), proof])]));
+    this.deliver(asQuicLink(stream, names));
+  }
+
+  /**
+   * Asks whether a proven caller may open a link to an agent here.
+   * @param address IP address of the caller's node; null on the same daemon
+   * @throws SvcError `access_denied`, `rate_limited`, `no_inbound` from the permission; `Refusal` otherwise
+   */
+  async permit(
+    purpose: string,
+    request: Omit<LinkNames, 'purpose'>,
+    address: string | null,
+  ): Promise<{ readonly names: LinkNames; readonly identity: LocalIdentity }> {
+    const identity = this.#dependencies.identity(request.called);
+    if (identity === null) throw new Refusal(STATUS.notHere);
+    if (!isPurpose(purpose) || !this.#handlers.has(purpose)) throw new Refusal(STATUS.unknownPurpose);
+    const names = { ...request, purpose };
+    await this.#dependencies.authorize({ ...names, address });
+    return { names, identity };
+  }
+
+  /** Hands a permitted link to who takes its purpose. */
+  deliver(link: LinkStream): void {
+    try {
+      this.#handlers.get(link.purpose)?.(link);
+    } catch (error) {
+      this.#dependencies.log.error({ purpose: link.purpose, error }, 'the handler of a link failed');
+      link.destroy();
+    }
+  }
+
+  async #checkCaller({ caller, proof }: LinkHeader, session: Session): Promise<void> {
+    const { proven, clock } = this.#dependencies;
+    const now = unixSeconds(clock);
+    if (proof === null) {
+      if (!proven.has('caller', session, caller, now)) throw new Refusal(STATUS.proofNeeded);
+    } else {
+      if (!this.#proofs.take(session.nodeId)) throw new SvcError('rate_limited');
+      await proven.verify('caller', session, caller, proof, now);
+    }
+  }
+}

@@ -1,0 +1,44 @@
+/** Time limits as abort signals whose reason is the error to throw. */
+import type { Clock } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+
+export interface Deadline {
+  /** Aborts with `timeout` when the time is up, with `cancelled` when the outer signal aborts. */
+  readonly signal: AbortSignal;
+  [Symbol.dispose](): void;
+}
+
+/** Starts a time limit of `ms`; dispose of it when the work is done. */
+export function deadline(clock: Clock, ms: number, outer?: AbortSignal): Deadline {
+  const controller = new AbortController();
+  const timer = clock.after(ms, () => controller.abort(new SvcError('timeout', { details: { after_ms: ms } })));
+  const cancel = (): void => controller.abort(reasonOf(outer?.reason));
+  if (outer?.aborted === true) cancel();
+  else outer?.addEventListener('abort', cancel, { once: true });
+  return {
+    signal: controller.signal,
+    [Symbol.dispose]() {
+      timer.cancel();
+      outer?.removeEventListener('abort', cancel);
+    },
+  };
+}
+
+function reasonOf(reason: unknown): SvcError {
+  return reason instanceof SvcError ? reason : new SvcError('cancelled', { cause: reason });
+}
+
+/** The error that an aborted signal stands for. */
+export function abortError(signal: AbortSignal): SvcError {
+  return reasonOf(signal.reason);
+}
+
+/** Settles like `promise`, or rejects as soon as the signal aborts; the work itself goes on. */
+export function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(abortError(signal));
+    if (signal.aborted) abort();
+    signal.addEventListener('abort', abort, { once: true });
+    void promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+  });
+}

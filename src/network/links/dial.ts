@@ -1,0 +1,122 @@
+/** Reaching a node under several addresses at once, and sharing one attempt among all who wait for it. */
+import type { Clock } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { QuicConnection, QuicEndpoint, SocketAddress } from '../quic/types.ts';
+import { abortable, abortError } from './deadline.ts';
+
+/** Head start of each address over the next one, milliseconds. */
+export const STAGGER_MS = 150;
+/** Addresses of one node that are tried: what an endpoint record holds at most. */
+export const MAX_ADDRESSES = 8;
+
+/** Where a node may be reached. */
+export interface NodePlace {
+  readonly nodeKey: Uint8Array;
+  readonly addresses: readonly SocketAddress[];
+}
+
+interface DialDependencies {
+  readonly endpoint: Pick<QuicEndpoint, 'dial'>;
+  readonly clock: Clock;
+}
+
+/**
+ * Dials the addresses in their order, each a little after the one before or as soon as that one
+ * has failed; the first connection wins and the others are given up (RFC 8305, section 5).
+ * @throws SvcError `connect_failed` where none answers, or the signal's reason
+ */
+export function dialAny(
+  addresses: readonly SocketAddress[],
+  nodeKey: Uint8Array,
+  signal: AbortSignal,
+  { endpoint, clock }: DialDependencies,
+): Promise<QuicConnection> {
+  const queue = addresses.slice(0, MAX_ADDRESSES);
+  const losers = new AbortController();
+  return new Promise((resolve, reject) => {
+    let running = 0;
+    let done = false;
+    let stagger = clock.after(0, () => {});
+    let lastError: unknown = new SvcError('connect_failed', { message: 'The node has no address.' });
+    const finish = (): boolean => {
+      if (done) return false;
+      done = true;
+      stagger.cancel();
+      signal.removeEventListener('abort', abort);
+      losers.abort(new SvcError('cancelled'));
+      return true;
+    };
+    const abort = (): void => {
+      if (finish()) reject(abortError(signal));
+    };
+    const won = (connection: QuicConnection): void => {
+      running--;
+      if (finish()) resolve(connection);
+      else connection.close();
+    };
+    const lost = (error: unknown): void => {
+      running--;
+      lastError = error;
+      next();
+    };
+    const next = (): void => {
+      if (done) return;
+      stagger.cancel();
+      const address = queue.shift();
+      if (address !== undefined) {
+        running++;
+        stagger = clock.after(STAGGER_MS, next);
+        endpoint.dial(address, nodeKey, { signal: losers.signal }).then(won, lost);
+      } else if (running === 0 && finish()) reject(connectFailed(lastError, addresses));
+    };
+    if (signal.aborted) return abort();
+    signal.addEventListener('abort', abort, { once: true });
+    next();
+  });
+}
+
+/** One text per address, in the form that people know. */
+export function addressText({ host, port }: SocketAddress): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+function connectFailed(cause: unknown, addresses: readonly SocketAddress[]): SvcError {
+  const details = { addresses: addresses.map(addressText) };
+  return new SvcError('connect_failed', { cause, details });
+}
+
+/** One piece of work that several wait for; it is given up when the last of them stops waiting. */
+export class SharedAttempt<T> {
+  readonly #result = Promise.withResolvers<T>();
+  readonly #controller = new AbortController();
+  #waiters = 0;
+  #settled = false;
+
+  constructor(work: (signal: AbortSignal) => Promise<T>) {
+    // Whoever waits sees the failure; with nobody left it is of no interest.
+    this.#result.promise.catch(() => {});
+    work(this.#controller.signal).then(this.#result.resolve, this.#result.reject);
+  }
+
+  /** Waits for the result, as long as the signal allows. */
+  async join(signal: AbortSignal): Promise<T> {
+    this.#waiters++;
+    try {
+      return await abortable(this.#result.promise, signal);
+    } finally {
+      this.#waiters--;
+      if (this.#waiters === 0 && !this.#settled) this.#controller.abort(new SvcError('cancelled'));
+    }
+  }
+
+  /** Gives the waiters a result that came another way; the work itself goes on, though nobody waits for it. */
+  settle(result: T): void {
+    this.#settled = true;
+    this.#result.resolve(result);
+  }
+
+  /** Gives up at once. */
+  cancel(): void {
+    this.#controller.abort(new SvcError('cancelled'));
+  }
+}

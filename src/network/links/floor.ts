@@ -1,0 +1,41 @@
+/**
+ * The newest delegation seen of each agent: an older one that still verifies is refused, so that a
+ * thief of an operational key is out as soon as its owner's newer delegation has been met.
+ */
+import type { Aid } from '../../foundation/identity/aid.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
+
+/** Agents remembered; the least recently met one is forgotten first. */
+const MAX_AGENTS = 65_536;
+
+interface FloorDependencies {
+  /** Keeps what was seen for longer than this process lives. */
+  noteDelegation?(aid: Aid, issuedAt: number): void;
+  /** Unix seconds of the newest delegation kept; 0 where none is known. */
+  newestDelegation?(aid: Aid): number;
+  /** Told when a delegation is met that is newer than one met before. */
+  replaced?(aid: Aid): void;
+}
+
+export class DelegationFloor {
+  readonly #newest = new LruCache<Aid, number>({ maxEntries: MAX_AGENTS });
+  readonly #dependencies: FloorDependencies;
+
+  constructor(dependencies: FloorDependencies = {}) {
+    this.#dependencies = dependencies;
+  }
+
+  /** Unix seconds: an older `issuedAt` no longer counts. */
+  of(aid: Aid): number {
+    return Math.max(this.#newest.get(aid) ?? 0, this.#dependencies.newestDelegation?.(aid) ?? 0);
+  }
+
+  /** Remembers a verified delegation. */
+  note(aid: Aid, issuedAt: number): void {
+    const known = this.#newest.get(aid);
+    if (known !== undefined && known >= issuedAt) return;
+    this.#newest.set(aid, issuedAt);
+    this.#dependencies.noteDelegation?.(aid, issuedAt);
+    if (known !== undefined) this.#dependencies.replaced?.(aid);
+  }
+}

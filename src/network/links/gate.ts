@@ -1,0 +1,136 @@
+/**
+ * The door for streams that other nodes open: reads what kind each is and hands it on, with limits
+ * on how many may wait, how fast they may come, and how long a header may take.
+ */
+import type { Clock } from '../../foundation/clock.ts';
+import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
+import type { Log } from '../../foundation/log.ts';
+import { RateLimiter } from '../../foundation/rate-limit.ts';
+import type { QuicStream } from '../quic/types.ts';
+import { deadline } from './deadline.ts';
+import type { Session } from './session.ts';
+import { ProtocolBreach, STATUS, statusOf } from './status.ts';
+import { readExactly, refuse } from './wire.ts';
+
+/** What the first byte of a stream says; a hello is 1 and only ever the first stream. */
+export const KIND = { link: 0x02, nodeRequest: 0x03 } as const;
+export type Kind = (typeof KIND)[keyof typeof KIND];
+
+/** Time for the header of a stream to be whole, milliseconds. */
+export const HEADER_TIMEOUT_MS = 10_000;
+/** Streams of one node whose header or permission is still awaited. */
+export const MAX_WAITING_PER_NODE = 256;
+/** The same of all nodes together. */
+export const MAX_WAITING = 4096;
+/** Streams that one node may open a second, and at once. */
+export const STREAMS_PER_S = 2000;
+export const STREAMS_BURST = 4000;
+/** Broken headers and proofs that a node may send before it is cut off, and per second after. */
+export const OFFENCES_BURST = 16;
+const OFFENCES_PER_S = 0.1;
+/** Refusals for haste after which a node that does not slow down is cut off, and per second. */
+export const HASTE_BURST = 4000;
+const HASTE_PER_S = 100;
+/** Nodes whose rates are remembered. */
+const MAX_NODES = 4096;
+
+/** A stream that failed so has nobody left to tell, or never told us what it wants. */
+const GONE: ReadonlySet<ErrorCode> = new Set(['connect_failed', 'timeout', 'cancelled']);
+
+/**
+ * Takes a stream of one kind, its first byte already read. It waits no longer for a header than
+ * `signal` lets it; once it has settled, the stream no longer counts as waiting. A rejection
+ * refuses the stream with the status of its error; a `ProtocolBreach` is held against the node.
+ */
+export type StreamHandler = (stream: QuicStream, session: Session, signal: AbortSignal) => Promise<void>;
+
+interface GateDependencies {
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export class StreamGate {
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #handlers = new Map<number, StreamHandler>();
+  readonly #opens: RateLimiter;
+  readonly #offences: RateLimiter;
+  readonly #haste: RateLimiter;
+  readonly #waiting = new Map<string, number>();
+  #allWaiting = 0;
+
+  constructor(dependencies: GateDependencies) {
+    this.#clock = dependencies.clock;
+    this.#log = dependencies.log;
+    this.#opens = new RateLimiter({ perSecond: STREAMS_PER_S, burst: STREAMS_BURST, maxKeys: MAX_NODES }, dependencies);
+    this.#offences = new RateLimiter(
+      { perSecond: OFFENCES_PER_S, burst: OFFENCES_BURST, maxKeys: MAX_NODES },
+      dependencies,
+    );
+    this.#haste = new RateLimiter({ perSecond: HASTE_PER_S, burst: HASTE_BURST, maxKeys: MAX_NODES }, dependencies);
+  }
+
+  /** Names who takes the streams of a kind; once each. */
+  handle(kind: Kind, handler: StreamHandler): void {
+    if (this.#handlers.has(kind)) throw new Error(`streams of kind ${kind} are already taken`);
+    this.#handlers.set(kind, handler);
+  }
+
+  /** How many streams wait for their header or for permission. */
+  get waiting(): number {
+    return this.#allWaiting;
+  }
+
+  /** Lets a stream in or refuses it. */
+  admit(stream: QuicStream, session: Session): void {
+    session.adopt(stream);
+    const node = session.nodeId;
+    const waiting = this.#waiting.get(node) ?? 0;
+    if (waiting >= MAX_WAITING_PER_NODE || this.#allWaiting >= MAX_WAITING || !this.#opens.take(node))
+      return this.#tooFast(stream, session);
+    this.#waiting.set(node, waiting + 1);
+    this.#allWaiting++;
+    void this.#serve(stream, session).finally(() => this.#leave(node));
+  }
+
+  /** Counts a breach of the protocol; cuts the node off after too many. */
+  #offence(session: Session, reason: string): void {
+    if (this.#offences.take(session.nodeId)) return;
+    this.#log.warn({ node: session.nodeId, reason }, 'cut off a node that keeps breaking the protocol');
+    session.close();
+  }
+
+  #tooFast(stream: QuicStream, session: Session): void {
+    if (this.#haste.take(session.nodeId)) return refuse(stream, STATUS.rateLimited, this.#clock);
+    this.#log.warn({ node: session.nodeId }, 'cut off a node that opens streams without end');
+    stream.destroy();
+    session.close();
+  }
+
+  async #serve(stream: QuicStream, session: Session): Promise<void> {
+    using limit = deadline(this.#clock, HEADER_TIMEOUT_MS);
+    try {
+      const [kind = 0] = await readExactly(stream, 1, limit.signal);
+      const handler = this.#handlers.get(kind);
+      if (handler === undefined) refuse(stream, STATUS.unknownPurpose, this.#clock);
+      else await handler(stream, session, limit.signal);
+    } catch (error) {
+      this.#failed(stream, session, error);
+    }
+  }
+
+  #failed(stream: QuicStream, session: Session, error: unknown): void {
+    if (error instanceof ProtocolBreach) this.#offence(session, error.message);
+    if (!(error instanceof SvcError)) this.#log.error({ node: session.nodeId, error }, 'a stream handler failed');
+    const gone = error instanceof SvcError && GONE.has(error.code);
+    if (gone) stream.destroy();
+    else refuse(stream, statusOf(error), this.#clock);
+  }
+
+  #leave(node: string): void {
+    this.#allWaiting--;
+    const left = (this.#waiting.get(node) ?? 1) - 1;
+    if (left === 0) this.#waiting.delete(node);
+    else this.#waiting.set(node, left);
+  }
+}

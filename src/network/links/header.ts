@@ -1,0 +1,80 @@
+/** The header of a link stream: who calls whom, for what. Byte-exact format: docs/protocol-links.md. */
+
+import { SvcError } from '../../foundation/errors.ts';
+import { type Aid, aidFromBytes, aidToBytes } from '../../foundation/identity/aid.ts';
+import { encodeProof, type Proof, takeProof } from './proofs.ts';
+import { FrameReader, u16 } from './wire.ts';
+
+/** Largest header, without the byte of its kind and the two of its length. */
+export const MAX_HEADER_BYTES = 4096 - 3;
+/** Longest access token, bytes of UTF-8. */
+export const MAX_ACCESS_TOKEN_BYTES = 1024;
+const MAX_PURPOSE_BYTES = 16;
+const PURPOSE = /^[a-z0-9-]+$/;
+
+const FLAG_PROOF = 1;
+const FLAG_WANTS_PROOF = 2;
+
+export interface LinkHeader {
+  readonly caller: Aid;
+  readonly called: Aid;
+  /** Any short name: whether somebody here takes it is asked later. */
+  readonly purpose: string;
+  readonly accessToken: string | undefined;
+  /** The caller's proof; null where it was given on this connection before. */
+  readonly proof: Proof | null;
+  /** The called agent is not yet proven to the caller. */
+  readonly wantsProof: boolean;
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/**
+ * The header's bytes.
+ * @throws SvcError `too_large` where the access token is too long
+ */
+export function encodeHeader(header: LinkHeader): Uint8Array {
+  const caller = aidToBytes(header.caller);
+  const called = aidToBytes(header.called);
+  const purpose = Buffer.from(header.purpose, 'ascii');
+  const token = Buffer.from(header.accessToken ?? '', 'utf8');
+  if (token.length > MAX_ACCESS_TOKEN_BYTES)
+    throw new SvcError('too_large', { message: `An access token has at most ${MAX_ACCESS_TOKEN_BYTES} bytes.` });
+  return Buffer.concat([
+    Uint8Array.of((header.proof === null ? 0 : FLAG_PROOF) | (header.wantsProof ? FLAG_WANTS_PROOF : 0)),
+    Uint8Array.of(caller.length),
+    caller,
+    Uint8Array.of(called.length),
+    called,
+    Uint8Array.of(purpose.length),
+    purpose,
+    u16(token.length),
+    token,
+    header.proof === null ? new Uint8Array(0) : encodeProof(header.proof),
+  ]);
+}
+
+/** Reads a header that a stranger sent; null for anything that `encodeHeader` does not make. */
+export function decodeHeader(bytes: Uint8Array): LinkHeader | null {
+  try {
+    return takeHeader(new FrameReader(bytes));
+  } catch {
+    return null;
+  }
+}
+
+function takeHeader(frame: FrameReader): LinkHeader | null {
+  const flags = frame.u8();
+  if ((flags & ~(FLAG_PROOF | FLAG_WANTS_PROOF)) !== 0) return null;
+  const caller = aidFromBytes(frame.bytes(frame.u8()));
+  const called = aidFromBytes(frame.bytes(frame.u8()));
+  const purpose = Buffer.from(frame.bytes(frame.u8())).toString('latin1');
+  if (purpose.length > MAX_PURPOSE_BYTES || !PURPOSE.test(purpose)) return null;
+  const tokenBytes = frame.bytes(frame.u16());
+  if (tokenBytes.length > MAX_ACCESS_TOKEN_BYTES) return null;
+  const token = utf8.decode(tokenBytes);
+  const proof = (flags & FLAG_PROOF) === 0 ? null : takeProof(frame);
+  frame.end();
+  const accessToken = token === '' ? undefined : token;
+  return { caller, called, purpose, accessToken, proof, wantsProof: (flags & FLAG_WANTS_PROOF) !== 0 };
+}

@@ -1,0 +1,176 @@
+/** Links between agents: on this daemon through memory, elsewhere over the pooled connection of the node. */
+import { equalBytes } from '../../foundation/bytes.ts';
+import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import { CLOCK_SKEW_S } from '../../foundation/identity/delegation.ts';
+import { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
+import type { Log } from '../../foundation/log.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
+import { Answering, type LinkHandler } from './answering.ts';
+import { abortable, deadline } from './deadline.ts';
+import { addressText } from './dial.ts';
+import { DelegationFloor } from './floor.ts';
+import { KIND } from './gate.ts';
+import { localPair } from './local.ts';
+import { Opening } from './opening.ts';
+import type { NodePool } from './pool.ts';
+import { isCurrent } from './proofs.ts';
+import { ProvenAgents } from './proven.ts';
+import { StandingLinks } from './standing.ts';
+import { Refusal, STATUS } from './status.ts';
+import { asLink, type LinkNames } from './stream.ts';
+import type {
+  AgentLocation,
+  LinkStream,
+  Links,
+  LinksDependencies,
+  LocalIdentity,
+  OpenOptions,
+  Purpose,
+} from './types.ts';
+import { guard } from './wire.ts';
+
+/** Time to find an agent, reach its node and be let in, where the caller names none: milliseconds. */
+export const OPEN_TIMEOUT_MS = 15_000;
+/** Agents of which the node that they were last met on is remembered, for `reset`. */
+const MAX_MET = 16_384;
+
+interface AgentLinksDependencies extends LinksDependencies {
+  readonly pool: NodePool;
+  /** Shared with who verifies records, so that a delegation seen there costs nothing here. */
+  readonly verifier?: Pick<DelegationVerifier, 'verifyAsync'>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export class AgentLinks implements Links {
+  readonly #dependencies: AgentLinksDependencies;
+  readonly #floor: DelegationFloor;
+  readonly #opening: Opening;
+  readonly #answering: Answering;
+  readonly #standing = new StandingLinks();
+  readonly #metOn = new LruCache<Aid, Uint8Array>({ maxEntries: MAX_MET });
+
+  /** Takes the pool's streams of kind "link". */
+  constructor(dependencies: AgentLinksDependencies) {
+    const { pool, clock } = dependencies;
+    this.#dependencies = dependencies;
+    this.#floor = new DelegationFloor({ ...dependencies, replaced: (aid) => this.#standing.end(aid) });
+    const verifier = dependencies.verifier ?? new DelegationVerifier();
+    const proven = new ProvenAgents({ floor: this.#floor, verifier });
+    this.#opening = new Opening({ pool, proven, clock });
+    this.#answering = new Answering({
+      ...dependencies,
+      proven,
+      standing: this.#standing,
+      log: dependencies.log.child('links'),
+    });
+    pool.handle(KIND.link, (stream, session, signal) => this.#answering.answer(stream, session, signal));
+  }
+
+  async open(local: Aid, remote: Aid, purpose: Purpose, options: OpenOptions = {}): Promise<LinkStream> {
+    const caller = this.#caller(local);
+    const names: LinkNames = {
+      caller: local,
+      called: remote,
+      purpose,
+      accessToken: options.accessToken,
+      nodeKey: null,
+    };
+    using limit = deadline(this.#dependencies.clock, options.timeoutMs ?? OPEN_TIMEOUT_MS, options.signal);
+    const here = this.#dependencies.identity(remote) !== null;
+    return await (here ? this.#openHere(names, limit.signal) : this.#openThere(caller, names, limit.signal));
+  }
+
+  accept(purpose: Purpose, handler: LinkHandler): void {
+    this.#answering.accept(purpose, handler);
+  }
+
+  reset(remote: Aid): void {
+    const nodeKey = this.#metOn.get(remote);
+    if (nodeKey !== undefined) this.#dependencies.pool.reset(nodeKey);
+  }
+
+  /** The local agent that calls. Its delegation is checked here, so that the user hears the true reason. */
+  #caller(local: Aid): LocalIdentity {
+    const identity = this.#dependencies.identity(local);
+    if (identity === null)
+      throw new SvcError('not_found', { message: 'The calling agent is not on this daemon.', details: { aid: local } });
+    if (!isCurrent(identity.delegation, 0, unixSeconds(this.#dependencies.clock)))
+      throw new SvcError('bad_delegation', {
+        message: `The delegation of ${local} is not valid now (± ${CLOCK_SKEW_S} s): it has expired, or the clock is wrong.`,
+        details: { aid: local },
+      });
+    return identity;
+  }
+
+  /** Asks the same permission as a caller from elsewhere, then connects the two through memory. */
+  async #openHere(names: LinkNames, signal: AbortSignal): Promise<LinkStream> {
+    await abortable(this.#answering.permit(names.purpose, names, null), signal);
+    const [near, far] = localPair();
+    const path = () => ({ kind: 'local', remoteAddress: null, rttMs: 0 }) as const;
+    guard(near);
+    guard(far);
+    this.#answering.deliver(asLink(far, names, path));
+    return asLink(near, names, path);
+  }
+
+  async #openThere(caller: LocalIdentity, names: LinkNames, signal: AbortSignal): Promise<LinkStream> {
+    const cached = await this.#locate(names.called, false, signal);
+    try {
+      return await this.#openAt(cached, caller, names, signal);
+    } catch (error) {
+      if (!isStale(error) || signal.aborted) throw error;
+      const fresh = await this.#locate(names.called, true, signal);
+      if (leadsTo(fresh, cached, error)) throw error;
+      return await this.#openAt(fresh, caller, names, signal);
+    }
+  }
+
+  async #locate(aid: Aid, fresh: boolean, signal: AbortSignal): Promise<AgentLocation> {
+    const location = await abortable(this.#dependencies.locate(aid, { fresh, signal }), signal);
+    // The record was verified by who found it: an older delegation no longer counts on connections either.
+    this.#floor.note(aid, location.delegationIssuedAt);
+    return location;
+  }
+
+  async #openAt(
+    location: AgentLocation,
+    caller: LocalIdentity,
+    names: LinkNames,
+    signal: AbortSignal,
+  ): Promise<LinkStream> {
+    if (equalBytes(location.nodeKey, this.#dependencies.pool.nodeKey)) throw new Refusal(STATUS.notHere);
+    const link = await this.#opening.open(location, caller, names, signal);
+    this.#metOn.set(names.called, location.nodeKey);
+    this.#standing.add(names.called, link);
+    const beside: LinkStream['beside'] = (purpose, index, stop) =>
+      this.#openBeside(location, index, { ...names, purpose }, stop);
+    return Object.assign(link, { beside });
+  }
+
+  async #openBeside(
+    location: AgentLocation,
+    index: number,
+    names: LinkNames,
+    signal: AbortSignal,
+  ): Promise<LinkStream> {
+    using limit = deadline(this.#dependencies.clock, OPEN_TIMEOUT_MS, signal);
+    return await this.#opening.openBeside(location, index, this.#caller(names.caller), names, limit.signal);
+  }
+}
+
+/** True where asking the network again for the place may help. */
+function isStale(error: unknown): error is SvcError {
+  if (error instanceof Refusal) return error.refusal === STATUS.notHere;
+  return error instanceof SvcError && error.code === 'connect_failed';
+}
+
+/** True where the fresh place is no other than the one that has just failed. */
+function leadsTo(fresh: AgentLocation, failed: AgentLocation, error: SvcError): boolean {
+  if (!equalBytes(fresh.nodeKey, failed.nodeKey)) return false;
+  if (error instanceof Refusal) return true;
+  const known = new Set(failed.addresses.map(addressText));
+  return fresh.addresses.every((address) => known.has(addressText(address)));
+}

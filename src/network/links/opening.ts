@@ -1,0 +1,178 @@
+/** The calling side of a link: sends the header, shows and asks for proofs, waits for the answer. */
+import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { QuicStream } from '../quic/types.ts';
+import { abortable, abortError, deadline } from './deadline.ts';
+import type { NodePlace } from './dial.ts';
+import { KIND } from './gate.ts';
+import { encodeHeader } from './header.ts';
+import type { NodePool } from './pool.ts';
+import { decodeProof, MAX_PROOF_BYTES } from './proofs.ts';
+import type { ProvenAgents } from './proven.ts';
+import type { Session } from './session.ts';
+import { Refusal, STATUS } from './status.ts';
+import { asQuicLink, type LinkNames } from './stream.ts';
+import type { LinkStream, LocalIdentity } from './types.ts';
+import { readExactly, readFrame, u16 } from './wire.ts';
+
+/** Silence of the other node, right after a header, that makes us dial beside the old connection: milliseconds … */
+export const SILENCE_MS = 1_000;
+/** … or so many round trips, where that is longer. */
+const SILENCE_RTTS = 4;
+/** Time for that dial, after which the node counts as gone: milliseconds … */
+export const BESIDE_MS = 2_500;
+/** … or so many round trips, where that is longer. */
+const BESIDE_RTTS = 8;
+
+/** Neither the pooled connection nor a new one brings a packet. */
+class NodeGone extends SvcError {
+  constructor() {
+    super('connect_failed', { message: 'The other node no longer answers.' });
+  }
+}
+
+interface OpeningDependencies {
+  readonly pool: NodePool;
+  readonly proven: ProvenAgents;
+  readonly clock: Clock;
+}
+
+export class Opening {
+  readonly #dependencies: OpeningDependencies;
+
+  constructor(dependencies: OpeningDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /**
+   * Opens a link to an agent on the node at `place`. Where the pooled connection turns out to be
+   * broken or silent, the link is opened on a new one: nothing but the header has been sent by then.
+   * @throws SvcError as `Links.open`; `Refusal` where the other side refuses
+   */
+  async open(place: NodePlace, caller: LocalIdentity, names: LinkNames, signal: AbortSignal): Promise<LinkStream> {
+    const { pool } = this.#dependencies;
+    const pooled = pool.current(place.nodeKey);
+    const session = pooled ?? (await pool.connect(place, signal));
+    try {
+      return await this.#openBeside(session, place, caller, names, signal);
+    } catch (error) {
+      const lost = error instanceof SvcError && error.code === 'connect_failed' && !(error instanceof Refusal);
+      if (pooled === null || !lost || error instanceof NodeGone || signal.aborted) throw error;
+      return await this.#openOn(await pool.connect(place, signal, pooled), caller, names, signal);
+    }
+  }
+
+  /**
+   * Opens a link on a connection for bulk, which is dialled where it does not stand.
+   * @param index which of them, 0 to `MAX_SIDES` − 1
+   * @throws SvcError as `open`
+   */
+  async openBeside(
+    place: NodePlace,
+    index: number,
+    caller: LocalIdentity,
+    names: LinkNames,
+    signal: AbortSignal,
+  ): Promise<LinkStream> {
+    return await this.#openOn(await this.#dependencies.pool.side(place, index, signal), caller, names, signal);
+  }
+
+  /** Opens on a session, and dials a second one as soon as the first shows no sign of life. */
+  async #openBeside(
+    session: Session,
+    place: NodePlace,
+    caller: LocalIdentity,
+    names: LinkNames,
+    signal: AbortSignal,
+  ): Promise<LinkStream> {
+    const { pool, clock } = this.#dependencies;
+    const first = new AbortController();
+    const giveUp = (): void => first.abort(abortError(signal));
+    if (signal.aborted) giveUp();
+    signal.addEventListener('abort', giveUp, { once: true });
+    const received = session.stats().bytesReceived;
+    let answered = false;
+    let second: Promise<LinkStream> | undefined;
+    const isSilent = (): boolean => session.stats().bytesReceived === received;
+    const dialBeside = async (): Promise<LinkStream> => {
+      using limit = deadline(clock, Math.max(BESIDE_MS, BESIDE_RTTS * session.connection.rtt()), signal);
+      const other = await pool.connect(place, limit.signal, session);
+      if (answered) throw new SvcError('cancelled');
+      first.abort(new SvcError('cancelled'));
+      return await this.#openOn(other, caller, names, signal);
+    };
+    const silence = clock.after(Math.max(SILENCE_MS, SILENCE_RTTS * session.connection.rtt()), () => {
+      if (!isSilent()) return;
+      second = dialBeside();
+      second.catch(() => {
+        // Not a packet on either: the node is gone. What stands may outlive a short break of the path.
+        if (answered || !isSilent()) return;
+        session.drain();
+        first.abort(new NodeGone());
+      });
+    });
+    try {
+      return await this.#openOn(session, caller, names, first.signal);
+    } catch (error) {
+      if (error instanceof Refusal || error instanceof NodeGone || second === undefined) throw error;
+      return await second;
+    } finally {
+      answered = true;
+      silence.cancel();
+      signal.removeEventListener('abort', giveUp);
+    }
+  }
+
+  async #openOn(session: Session, caller: LocalIdentity, names: LinkNames, signal: AbortSignal): Promise<LinkStream> {
+    try {
+      return await this.#request(session, caller, names, signal);
+    } catch (error) {
+      if (!(error instanceof Refusal) || error.refusal !== STATUS.proofNeeded) throw error;
+      this.#dependencies.proven.forgotten(session, caller);
+      return await this.#request(session, caller, names, signal);
+    }
+  }
+
+  async #request(session: Session, caller: LocalIdentity, names: LinkNames, signal: AbortSignal): Promise<LinkStream> {
+    const { proven, clock } = this.#dependencies;
+    const wantsProof = !proven.has('called', session, names.called, unixSeconds(clock));
+    const header = encodeHeader({ ...names, proof: proven.callerProof(session, caller), wantsProof });
+    const stream = await this.#openStream(session, signal);
+    try {
+      stream.write(Buffer.concat([Uint8Array.of(KIND.link), u16(header.length), header]));
+      const [status = STATUS.failed] = await readExactly(stream, 1, signal);
+      if (status !== STATUS.ok) throw new Refusal(status);
+      proven.accepted(session, caller);
+      if (wantsProof) await this.#checkCalled(stream, session, names, signal);
+      return asQuicLink(stream, { ...names, nodeKey: session.there.nodeKey });
+    } catch (error) {
+      stream.destroy();
+      throw error;
+    }
+  }
+
+  async #openStream(session: Session, signal: AbortSignal): Promise<QuicStream> {
+    const opening = session.openStream();
+    try {
+      return await abortable(opening, signal);
+    } catch (error) {
+      opening.then(
+        (stream) => stream.destroy(),
+        () => {},
+      );
+      throw error;
+    }
+  }
+
+  async #checkCalled(stream: QuicStream, session: Session, { called }: LinkNames, signal: AbortSignal): Promise<void> {
+    const { proven, clock } = this.#dependencies;
+    const proof = decodeProof(await readFrame(stream, MAX_PROOF_BYTES, signal));
+    if (proof === null) throw new SvcError('protocol_error', { message: "The called agent's proof is malformed." });
+    try {
+      await proven.verify('called', session, called, proof, unixSeconds(clock));
+    } catch (cause) {
+      const message = 'The node that answers does not prove that the called agent is on it.';
+      throw new SvcError('protocol_error', { message, cause });
+    }
+  }
+}

@@ -1,0 +1,87 @@
+/** Who has been proven on which connection: proofs are made and verified once, then only named. */
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { Delegation } from '../../foundation/identity/delegation.ts';
+import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
+import type { DelegationFloor } from './floor.ts';
+import {
+  isCurrent,
+  makeProof,
+  type Proof,
+  type ProvenWindow,
+  type Role,
+  sameDelegation,
+  verifyProof,
+} from './proofs.ts';
+import type { Session } from './session.ts';
+import type { LocalIdentity } from './types.ts';
+
+/** Agents of the other node that are remembered as proven on one connection, in each role. */
+export const MAX_PROVEN = 1024;
+
+interface Remembered {
+  /** Agents of the other node, by the role in which they were proven to us. */
+  readonly theirs: Readonly<Record<Role, LruCache<Aid, ProvenWindow>>>;
+  /** Our callers that the other node has accepted, with the delegation that it saw. */
+  readonly ours: LruCache<Aid, Delegation>;
+}
+
+interface ProvenAgentsDependencies {
+  readonly floor: DelegationFloor;
+  readonly verifier: Pick<DelegationVerifier, 'verifyAsync'>;
+}
+
+export class ProvenAgents {
+  readonly #floor: DelegationFloor;
+  readonly #verifier: ProvenAgentsDependencies['verifier'];
+  readonly #ofSession = new WeakMap<Session, Remembered>();
+
+  constructor(dependencies: ProvenAgentsDependencies) {
+    this.#floor = dependencies.floor;
+    this.#verifier = dependencies.verifier;
+  }
+
+  /** Verifies a proof and remembers it. Rejects as `verifyProof`. */
+  async verify(role: Role, session: Session, aid: Aid, proof: Proof, now: number): Promise<void> {
+    const context = { here: session.here, there: session.there, oldest: this.#floor.of(aid), now };
+    const window = await verifyProof(role, aid, proof, context, this.#verifier);
+    this.#floor.note(aid, window.issuedAt);
+    this.#of(session).theirs[role].set(aid, window);
+  }
+
+  /** True where an agent of the other node was proven before and its delegation still counts. */
+  has(role: Role, session: Session, aid: Aid, now: number): boolean {
+    const window = this.#of(session).theirs[role].get(aid);
+    return window !== undefined && isCurrent(window, this.#floor.of(aid), now);
+  }
+
+  /** The proof that one of our callers must show; null where the other node has accepted it before. */
+  callerProof(session: Session, identity: LocalIdentity): Proof | null {
+    const seen = this.#of(session).ours.get(identity.aid);
+    if (seen !== undefined && sameDelegation(seen, identity.delegation)) return null;
+    return makeProof('caller', identity, session.here, session.there);
+  }
+
+  /** The other node has accepted the proof of one of our callers. */
+  accepted(session: Session, identity: LocalIdentity): void {
+    this.#of(session).ours.set(identity.aid, identity.delegation);
+  }
+
+  /** The other node asks for a proof again. */
+  forgotten(session: Session, identity: LocalIdentity): void {
+    this.#of(session).ours.delete(identity.aid);
+  }
+
+  #of(session: Session): Remembered {
+    const known = this.#ofSession.get(session);
+    if (known !== undefined) return known;
+    const maxEntries = MAX_PROVEN;
+    const theirs = {
+      caller: new LruCache<Aid, ProvenWindow>({ maxEntries }),
+      called: new LruCache<Aid, ProvenWindow>({ maxEntries }),
+    };
+    const made: Remembered = { theirs, ours: new LruCache({ maxEntries }) };
+    this.#ofSession.set(session, made);
+    return made;
+  }
+}

@@ -1,0 +1,114 @@
+/** One connection to another node after its hello: what stands on it, and what binds proofs to it. */
+import { toHex } from '../../foundation/bytes.ts';
+import type { Clock } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { ConnectionStats, QuicConnection, QuicStream } from '../quic/types.ts';
+import type { Hello } from './hello.ts';
+import type { ConnectionEnd } from './proofs.ts';
+import { guard } from './wire.ts';
+
+interface SessionOptions {
+  readonly connection: QuicConnection;
+  readonly localKey: Uint8Array;
+  readonly ours: Hello;
+  readonly theirs: Hello;
+}
+
+export class Session {
+  readonly connection: QuicConnection;
+  /** Our end and the other, as proofs name them. */
+  readonly here: ConnectionEnd;
+  readonly there: ConnectionEnd;
+  /** Hex of the other node's key. */
+  readonly nodeId: string;
+  /** Hex of the other process's mark: it changes when the node restarts. */
+  readonly instance: string;
+  /** Milliseconds since the Unix epoch. */
+  readonly openedAt: number;
+  readonly #clock: Clock;
+  #streams = 0;
+  #idleSince: number;
+  #draining = false;
+  #closed = false;
+
+  constructor(options: SessionOptions, dependencies: { readonly clock: Clock }) {
+    const { connection, localKey, ours, theirs } = options;
+    this.#clock = dependencies.clock;
+    this.connection = connection;
+    this.here = { nodeKey: localKey, nonce: ours.nonce };
+    this.there = { nodeKey: connection.remoteKey, nonce: theirs.nonce };
+    this.nodeId = toHex(connection.remoteKey);
+    this.instance = toHex(theirs.instance);
+    this.openedAt = dependencies.clock.now();
+    this.#idleSince = this.openedAt;
+    void connection.closed.then(() => {
+      this.#closed = true;
+    });
+  }
+
+  /** Streams of either side that are open. */
+  get streams(): number {
+    return this.#streams;
+  }
+
+  /** Milliseconds since the last stream ended; 0 while one is open. */
+  get idleMs(): number {
+    return this.#streams > 0 ? 0 : this.#clock.now() - this.#idleSince;
+  }
+
+  /** True where no new stream of ours should use it, though those that stand may go on. */
+  get draining(): boolean {
+    return this.#draining;
+  }
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /**
+   * Opens a stream.
+   * @throws SvcError `connect_failed` where the connection has ended
+   */
+  async openStream(): Promise<QuicStream> {
+    if (this.#closed) throw new SvcError('connect_failed', { message: 'The connection was lost.' });
+    let stream: QuicStream;
+    // Counted while it opens, so that the connection is not taken for an idle one.
+    this.#streams++;
+    try {
+      stream = await this.connection.openStream();
+    } catch (cause) {
+      this.#release();
+      if (cause instanceof SvcError) throw cause;
+      throw new SvcError('connect_failed', { message: 'The connection was lost.', cause });
+    }
+    guard(stream);
+    stream.once('close', () => this.#release());
+    return stream;
+  }
+
+  /** Counts a stream that the other node opened. */
+  adopt(stream: QuicStream): void {
+    this.#streams++;
+    guard(stream);
+    stream.once('close', () => this.#release());
+  }
+
+  /** Takes no new streams of ours from now on. */
+  drain(): void {
+    this.#draining = true;
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.connection.close();
+  }
+
+  stats(): ConnectionStats {
+    return this.connection.stats();
+  }
+
+  #release(): void {
+    this.#streams--;
+    this.#idleSince = this.#clock.now();
+  }
+}

@@ -1,0 +1,104 @@
+/**
+ * The first byte of every reply, whatever the kind of stream: docs/protocol-links.md, "Replies".
+ * Texts never travel: what a user reads about a refusal is written here.
+ */
+import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
+
+export const STATUS = {
+  ok: 0,
+  /** The caller names an agent that it has not proven on this connection, or not lately enough. */
+  proofNeeded: 1,
+  /** The called agent is not on this node. */
+  notHere: 2,
+  accessDenied: 3,
+  rateLimited: 4,
+  noInbound: 5,
+  /** Nobody here takes streams of this purpose or kind. */
+  unknownPurpose: 6,
+  malformed: 7,
+  /** The called side failed at its own work. */
+  failed: 8,
+  tooLarge: 9,
+  otherVersion: 10,
+  otherNetwork: 11,
+  /** The proof does not verify, has expired, or a newer delegation of this agent is known. */
+  badProof: 12,
+} as const;
+
+export type Status = (typeof STATUS)[keyof typeof STATUS];
+
+interface Meaning {
+  readonly code: ErrorCode;
+  /** Left out where the catalogue says it well enough. */
+  readonly message?: string;
+}
+
+const MEANING: Readonly<Record<Exclude<Status, 0>, Meaning>> = {
+  [STATUS.proofNeeded]: {
+    code: 'protocol_error',
+    message: 'The other node asks again for a proof that it was given.',
+  },
+  [STATUS.notHere]: { code: 'resolve_failed', message: 'The agent is no longer on the node that its record names.' },
+  [STATUS.accessDenied]: { code: 'access_denied' },
+  [STATUS.rateLimited]: { code: 'rate_limited', message: 'The other node limits us. Wait a little, then try again.' },
+  [STATUS.noInbound]: { code: 'no_inbound' },
+  [STATUS.unknownPurpose]: {
+    code: 'protocol_error',
+    message: 'The other node does not know what we ask for. It may run an older svcd.',
+  },
+  [STATUS.malformed]: { code: 'protocol_error', message: 'The other node did not understand us.' },
+  [STATUS.failed]: { code: 'protocol_error', message: 'The other node failed while it answered.' },
+  [STATUS.tooLarge]: { code: 'too_large' },
+  [STATUS.otherVersion]: {
+    code: 'protocol_error',
+    message: 'The other node speaks another version of the link protocol. Update the older of the two.',
+  },
+  [STATUS.otherNetwork]: { code: 'connect_failed', message: 'The other node belongs to another network.' },
+  [STATUS.badProof]: {
+    code: 'access_denied',
+    message:
+      "The other node does not accept this agent's proof: its delegation has expired or was replaced, or a clock is wrong.",
+  },
+};
+
+/** Statuses that an error thrown on the called side becomes; what is not listed is `failed`. */
+const OF_ERROR: Partial<Record<ErrorCode, Status>> = {
+  access_denied: STATUS.accessDenied,
+  rate_limited: STATUS.rateLimited,
+  no_inbound: STATUS.noInbound,
+  too_large: STATUS.tooLarge,
+  bad_delegation: STATUS.badProof,
+};
+
+/** A refusal by its status: thrown on the called side to send it, on the calling side as it came. */
+export class Refusal extends SvcError {
+  /** One of `STATUS`, or what a newer version sends. */
+  readonly refusal: number;
+
+  constructor(status: number) {
+    const meaning = isRefusal(status) ? MEANING[status] : undefined;
+    super(meaning?.code ?? 'protocol_error', meaning?.message === undefined ? {} : { message: meaning.message });
+    this.refusal = status;
+  }
+}
+
+function isRefusal(status: number): status is Exclude<Status, 0> {
+  return status !== STATUS.ok && Object.hasOwn(MEANING, status);
+}
+
+/** The other side did what no sound implementation does: it is refused, and this is held against its node. */
+export class ProtocolBreach extends SvcError {
+  readonly answer: Status;
+
+  constructor(message: string, options: { readonly cause?: unknown; readonly answer?: Status } = {}) {
+    super('protocol_error', { message, cause: options.cause });
+    this.answer = options.answer ?? STATUS.malformed;
+  }
+}
+
+/** The status that tells the other side why we refuse. */
+export function statusOf(error: unknown): Status {
+  if (error instanceof ProtocolBreach) return error.answer;
+  if (error instanceof Refusal && isRefusal(error.refusal)) return error.refusal;
+  return (error instanceof SvcError ? OF_ERROR[error.code] : undefined) ?? STATUS.failed;
+}

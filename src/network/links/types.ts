@@ -1,0 +1,136 @@
+/** Authenticated byte streams between two AIDs, over one pooled QUIC connection per pair of nodes. */
+import type { Duplex } from 'node:stream';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { Delegation } from '../../foundation/identity/delegation.ts';
+import type { SocketAddress } from '../quic/types.ts';
+
+/** What a link is for: the called side dispatches on it. At most 16 characters. */
+export type Purpose =
+  | 'http'
+  | 'tcp'
+  | 'tcp-probe'
+  | 'tcp-wide'
+  | 'tcp-lane'
+  | 'admin'
+  | 'note'
+  | 'chat'
+  | 'room'
+  | 'object';
+
+/** How a connection reaches the other node. */
+export type PathKind = 'direct' | 'punched' | 'turn' | 'relay' | 'local';
+
+export interface PathInfo {
+  readonly kind: PathKind;
+  readonly remoteAddress: SocketAddress | null;
+  /** Milliseconds; 0 for an agent on the same daemon. */
+  readonly rttMs: number;
+}
+
+/** A stream from `caller` to `called`; both have been proven to the other side before it is handed over. */
+export interface LinkStream extends Duplex {
+  readonly caller: Aid;
+  readonly called: Aid;
+  readonly purpose: Purpose;
+  /** The credential that the caller presents to the called agent's ACL, if any. */
+  readonly accessToken: string | undefined;
+  /** The key that the other node proved in its handshake; null for an agent on the same daemon. */
+  readonly nodeKey: Uint8Array | null;
+  path(): PathInfo;
+  /** Packets sent to the other node over the link's connection, and how many of them were lost; missing on the same daemon. */
+  packets?(): { readonly sent: number; readonly lost: number };
+  /**
+   * Opens another link between the same agents, on a connection of its own: number `index` of those
+   * that carry bulk to the other node, 0 to `MAX_SIDES` − 1. Missing where we were called, and on the
+   * same daemon. Rejects as `Links.open`.
+   */
+  beside?(purpose: Purpose, index: number, signal: AbortSignal): Promise<LinkStream>;
+  /** As `QuicStream.release`; missing on the same daemon, where both ends share their chunks. */
+  release?(chunk: Buffer): void;
+}
+
+/** An identity of this daemon that may open and accept links. */
+export interface LocalIdentity {
+  readonly aid: Aid;
+  readonly delegation: Delegation;
+  /** Signs with the operational key. */
+  sign(message: Uint8Array): Uint8Array;
+}
+
+/** Where an agent is hosted, from a verified endpoint record. */
+export interface AgentLocation {
+  readonly aid: Aid;
+  readonly nodeKey: Uint8Array;
+  readonly addresses: readonly SocketAddress[];
+  /** `issuedAt` of the newest delegation seen for it: an older one is refused. */
+  readonly delegationIssuedAt: number;
+}
+
+export interface LinksDependencies {
+  /** The identity of an agent (or of the node itself) on this daemon; null where it is not here. */
+  identity(aid: Aid): LocalIdentity | null;
+  /**
+   * Finds where a remote agent is. `fresh` asks past every cache, after a dial of a cached place failed.
+   * @throws SvcError `resolve_failed`
+   */
+  locate(aid: Aid, options: { readonly fresh: boolean; readonly signal?: AbortSignal }): Promise<AgentLocation>;
+  /**
+   * Asks whether a proven caller may speak to a called agent here.
+   * @throws SvcError `access_denied`, `rate_limited`
+   */
+  authorize(request: AccessRequest): void | Promise<void>;
+  /** Keeps the newest delegation seen of an agent for longer than this process lives. Unix seconds. */
+  noteDelegation?(aid: Aid, issuedAt: number): void;
+  /** `issuedAt` of the newest delegation kept; 0 where none is known. An older one is refused. */
+  newestDelegation?(aid: Aid): number;
+}
+
+export interface AccessRequest {
+  readonly caller: Aid;
+  readonly called: Aid;
+  readonly purpose: Purpose;
+  readonly accessToken: string | undefined;
+  /** The key that the caller's node proved; null for an agent on the same daemon. */
+  readonly nodeKey: Uint8Array | null;
+  /** IP address of the caller's node; null where it is not known or the caller is on the same daemon. */
+  readonly address: string | null;
+}
+
+export interface OpenOptions {
+  readonly accessToken?: string;
+  readonly signal?: AbortSignal;
+  /** Give up after this many milliseconds, all attempts together. */
+  readonly timeoutMs?: number;
+}
+
+export interface Links {
+  /**
+   * Opens a stream to an agent, on this daemon or elsewhere.
+   * @throws SvcError `resolve_failed`, `connect_failed`, `access_denied`, `no_inbound`, `timeout`, `cancelled`, `protocol_error`
+   */
+  open(local: Aid, remote: Aid, purpose: Purpose, options?: OpenOptions): Promise<LinkStream>;
+  /** Receives the streams of one purpose; set once each, before the endpoint starts. */
+  accept(purpose: Purpose, handler: (stream: LinkStream) => void): void;
+  /** Drops the pooled connection that leads to an agent, so that the next `open` dials anew. */
+  reset(remote: Aid): void;
+}
+
+/** Node-to-node requests beside links, on the same pooled connections: the DHT's large records. */
+export interface NodeRequests {
+  /**
+   * Sends one request to a node and returns its answer, both of at most `MAX_NODE_MESSAGE_BYTES`.
+   * @throws SvcError `connect_failed`, `timeout`, `protocol_error`
+   */
+  request(
+    node: { readonly nodeKey: Uint8Array; readonly address: SocketAddress },
+    body: Uint8Array,
+    options?: { readonly timeoutMs?: number; readonly signal?: AbortSignal },
+  ): Promise<Uint8Array>;
+  /** Answers the requests of other nodes; set once, before the endpoint starts. */
+  onRequest(
+    handler: (
+      body: Uint8Array,
+      from: { readonly nodeKey: Uint8Array; readonly address: SocketAddress },
+    ) => Promise<Uint8Array>,
+  ): void;
+}

@@ -1,0 +1,24 @@
+/** What the pool of connections tells people. */
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { ConnectionStats, SocketAddress } from '../quic/types.ts';
+
+/** Totals since the start. */
+export interface LinkStats {
+  readonly connections: number;
+  readonly streams: number;
+  readonly bytesSent: number;
+  readonly bytesReceived: number;
+}
+
+/** One connection, for people who look for a fault. */
+export interface ConnectionView extends ConnectionStats {
+  readonly node: Aid;
+  readonly address: SocketAddress;
+  readonly outbound: boolean;
+  /** New streams of ours go here. */
+  readonly current: boolean;
+  readonly streams: number;
+  readonly rttMs: number;
+  /** Milliseconds since the Unix epoch. */
+  readonly openedAt: number;
+}

@@ -1,0 +1,129 @@
+/** Reading and writing the binary formats of streams: lengths are checked before anything is kept. */
+import type { Duplex, Readable } from 'node:stream';
+import type { Clock } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import { abortError } from './deadline.ts';
+import { ProtocolBreach, type Status } from './status.ts';
+
+/** How long a refused stream may linger until the other side has read why, milliseconds. */
+const REFUSAL_LINGER_MS = 2_000;
+/** How much of a refused stream is read and thrown away, bytes. */
+const REFUSAL_DISCARD_BYTES = 64 * 1024;
+
+/** Two bytes, most significant first. */
+export function u16(value: number): Uint8Array {
+  return Uint8Array.of(value >>> 8, value & 0xff);
+}
+
+/** Four bytes, most significant first. */
+export function u32(value: number): Uint8Array {
+  return Uint8Array.of(value >>> 24, (value >>> 16) & 0xff, (value >>> 8) & 0xff, value & 0xff);
+}
+
+/** Takes fields off the front of a frame. Each method throws RangeError where too little is left. */
+export class FrameReader {
+  readonly #bytes: Uint8Array;
+  #at = 0;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+  }
+
+  bytes(length: number): Uint8Array {
+    if (this.#at + length > this.#bytes.length) throw new RangeError('the frame is cut short');
+    this.#at += length;
+    return this.#bytes.subarray(this.#at - length, this.#at);
+  }
+
+  u8(): number {
+    return this.#uint(1);
+  }
+
+  u32(): number {
+    return this.#uint(4);
+  }
+
+  u16(): number {
+    return this.#uint(2);
+  }
+
+  /** Fails where bytes are left over: one meaning has one encoding. */
+  end(): void {
+    if (this.#at !== this.#bytes.length) throw new RangeError('the frame has bytes left over');
+  }
+
+  #uint(length: number): number {
+    return this.bytes(length).reduce((value, byte) => value * 256 + byte, 0);
+  }
+}
+
+/** What a broken stream means to who waited for its bytes. */
+function broken(cause: unknown): SvcError {
+  const reset = cause instanceof Error && 'code' in cause && cause.code === 'stream_reset';
+  return reset
+    ? new SvcError('protocol_error', { message: 'The other node reset the stream.', cause })
+    : new SvcError('connect_failed', { message: 'The connection was lost.', cause });
+}
+
+/**
+ * Reads exactly `length` bytes and leaves what follows in the stream, its end included.
+ * @throws SvcError `protocol_error` where the stream ends or is reset before, `connect_failed`
+ *   where the connection is lost, or the signal's reason
+ */
+export function readExactly(stream: Readable, length: number, signal: AbortSignal): Promise<Uint8Array> {
+  if (length === 0) return Promise.resolve(new Uint8Array(0));
+  return new Promise((resolve, reject) => {
+    const settle = (bytes: Uint8Array | null, error?: SvcError): void => {
+      stream.off('readable', attempt).off('end', ended).off('error', failed).off('close', closed);
+      signal.removeEventListener('abort', aborted);
+      if (bytes === null) reject(error);
+      else resolve(bytes);
+    };
+    const ended = (): void => settle(null, new ProtocolBreach('The other node ended the stream too early.'));
+    const failed = (error: Error): void => settle(null, broken(error));
+    const closed = (): void => failed(stream.errored ?? new Error('closed'));
+    const aborted = (): void => settle(null, abortError(signal));
+    const attempt = (): void => {
+      const chunk: unknown = stream.read(length);
+      if (!(chunk instanceof Uint8Array)) return;
+      // At its end a stream gives what it has, however little.
+      if (chunk.length === length) settle(chunk);
+      else ended();
+    };
+    if (signal.aborted) return aborted();
+    if (stream.destroyed) return closed();
+    if (stream.readableEnded) return ended();
+    const chunk: unknown = stream.readableLength >= length ? stream.read(length) : null;
+    if (chunk instanceof Uint8Array) return resolve(chunk);
+    stream.on('readable', attempt).on('end', ended).on('error', failed).on('close', closed);
+    signal.addEventListener('abort', aborted, { once: true });
+  });
+}
+
+/**
+ * Reads a frame: its length in two bytes, then as many bytes.
+ * @throws SvcError `protocol_error` where it is longer than `maxBytes`, and as `readExactly`
+ */
+export async function readFrame(stream: Readable, maxBytes: number, signal: AbortSignal): Promise<Uint8Array> {
+  const length = new FrameReader(await readExactly(stream, 2, signal)).u16();
+  if (length > maxBytes) throw new ProtocolBreach(`A header of ${length} bytes is too long.`);
+  return readExactly(stream, length, signal);
+}
+
+/** Keeps a stream that its peer resets from ending the process where nobody listens for its error. */
+export function guard(stream: Duplex): void {
+  stream.on('error', () => {});
+}
+
+/** Tells the other side why its stream is refused, then lets go of it: at once where it never stops talking. */
+export function refuse(stream: Duplex, status: Status, clock: Clock): void {
+  if (stream.destroyed) return;
+  let discarded = 0;
+  const timer = clock.after(REFUSAL_LINGER_MS, () => stream.destroy());
+  stream.once('close', () => timer.cancel());
+  stream.on('data', (chunk: Uint8Array) => {
+    discarded += chunk.length;
+    if (discarded > REFUSAL_DISCARD_BYTES) stream.destroy();
+  });
+  stream.end(Uint8Array.of(status));
+}

@@ -1,0 +1,103 @@
+/**
+ * Takes handshakes from a server of the engine, side by side. One call of the engine holds one
+ * handshake from its first packet on, and a packet from nowhere holds it until the idle time-out;
+ * so there are always more calls waiting than handshakes can be unfinished.
+ */
+import type { Clock, Timer } from '../../foundation/clock.ts';
+import type { EngineConnection, EngineServer } from './engine.ts';
+
+/** Calls that always wait, whatever the unfinished handshakes hold. */
+export const SPARE_ACCEPTS = 64;
+
+/**
+ * Unfinished handshakes at one time, about 45 KB each in the engine. With more of them new ones
+ * wait until the oldest time out.
+ */
+export const MAX_UNFINISHED_HANDSHAKES = 4096;
+
+/** How often the number of waiting calls is adapted. */
+const ADAPT_INTERVAL_MS = 100;
+
+/** Added to the idle time-out, after which the engine has surely given up a handshake. */
+const EXPIRY_SLACK_MS = 1_000;
+
+interface Sample {
+  readonly at: number;
+  /** Handshakes that the engine has begun and that did not succeed, so far. */
+  readonly begun: number;
+}
+
+interface AcceptorOptions {
+  /** When the engine gives up an unfinished handshake, milliseconds. */
+  readonly idleTimeoutMs: number;
+  readonly onConnection: (connection: EngineConnection) => void;
+}
+
+export class Acceptor {
+  readonly #server: EngineServer;
+  readonly #options: AcceptorOptions;
+  readonly #clock: Clock;
+  #samples: Sample[] = [];
+  #succeeded = 0;
+  #waiting = 0;
+  #stopped = false;
+  #timer: Timer | undefined;
+
+  constructor(server: EngineServer, options: AcceptorOptions, dependencies: { readonly clock: Clock }) {
+    this.#server = server;
+    this.#options = options;
+    this.#clock = dependencies.clock;
+  }
+
+  start(): void {
+    this.#adapt();
+  }
+
+  /** Stops taking handshakes; the calls that wait end when the server is aborted. */
+  stop(): void {
+    this.#stopped = true;
+    this.#timer?.cancel();
+  }
+
+  #adapt(): void {
+    this.#fill();
+    this.#timer = this.#clock.after(ADAPT_INTERVAL_MS, () => this.#adapt());
+  }
+
+  #fill(): void {
+    // Twice as many, as a flood goes on until the next look.
+    const target = Math.min(2 * this.#unfinishedAtMost(), MAX_UNFINISHED_HANDSHAKES) + SPARE_ACCEPTS;
+    while (this.#waiting < target) void this.#accept();
+  }
+
+  /**
+   * An upper bound of the handshakes under way: those begun since the time-out and not succeeded.
+   * Failed ones count until they expire, as the engine does not say which kind a failure was.
+   */
+  #unfinishedAtMost(): number {
+    const now = this.#clock.now();
+    const begun = this.#server.stats().acceptedHandshakes - this.#succeeded;
+    const horizon = now - this.#options.idleTimeoutMs - EXPIRY_SLACK_MS;
+    const last = this.#samples.at(-1);
+    if (last === undefined || last.at <= now - ADAPT_INTERVAL_MS) this.#samples.push({ at: now, begun });
+    const firstKept = this.#samples.findIndex(({ at }) => at > horizon);
+    // The newest sample from before the horizon is the baseline.
+    if (firstKept > 1) this.#samples = this.#samples.slice(firstKept - 1);
+    return Math.max(0, begun - (firstKept > 0 ? (this.#samples[0]?.begun ?? 0) : 0));
+  }
+
+  async #accept(): Promise<void> {
+    this.#waiting++;
+    try {
+      const connection = await this.#server.inboundConnection();
+      this.#succeeded++;
+      if (this.#stopped) connection.abort();
+      else this.#options.onConnection(connection);
+    } catch {
+      // A handshake that failed, or the server has been aborted: the other side's business either way.
+    } finally {
+      this.#waiting--;
+      if (!this.#stopped) this.#fill();
+    }
+  }
+}

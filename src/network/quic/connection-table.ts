@@ -1,0 +1,88 @@
+/** The accepted connections of an endpoint, held within its limits. */
+import { toHex } from '../../foundation/bytes.ts';
+import type { ConnectionLimits } from './limits.ts';
+import type { QuicConnection } from './types.ts';
+
+export type Refusal = 'too_many' | 'too_many_from_address';
+
+function isLoopback(host: string): boolean {
+  return host === '::1' || host.startsWith('127.');
+}
+
+/** Groups of 16 bits in the part of an IPv6 address that one customer usually has to himself. */
+const IPV6_PREFIX_GROUPS = 4;
+
+/** What counts as one source: an IPv4 address, or an IPv6 /64. */
+export function sourceOf(host: string): string {
+  if (!host.includes(':')) return host;
+  const [head = '', tail] = host.split('::');
+  const groups = head === '' ? [] : head.split(':');
+  if (tail !== undefined) {
+    const tailGroups = tail === '' ? 0 : tail.split(':').length + (tail.includes('.') ? 1 : 0);
+    while (groups.length + tailGroups < 8 && groups.length < IPV6_PREFIX_GROUPS) groups.push('0');
+    if (groups.length < IPV6_PREFIX_GROUPS && tail !== '') groups.push(...tail.split(':'));
+  }
+  return groups
+    .slice(0, IPV6_PREFIX_GROUPS)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(':');
+}
+
+export class ConnectionTable<C extends QuicConnection> {
+  readonly #limits: ConnectionLimits;
+  /** In order of arrival. */
+  readonly #connections = new Set<C>();
+  readonly #perAddress = new Map<string, number>();
+  readonly #perKey = new Map<string, Set<C>>();
+
+  constructor(limits: ConnectionLimits) {
+    this.#limits = limits;
+  }
+
+  get size(): number {
+    return this.#connections.size;
+  }
+
+  /**
+   * Takes a connection in, or says why not. A key over its own limit loses its oldest connection,
+   * so that a node which restarts often is not kept out by its own dead ones.
+   */
+  admit(connection: C): Refusal | null {
+    const key = toHex(connection.remoteKey);
+    const ofKey = this.#perKey.get(key) ?? new Set<C>();
+    if (ofKey.size >= this.#limits.connectionsPerKey) {
+      const [oldest] = ofKey;
+      if (oldest !== undefined) {
+        this.remove(oldest);
+        oldest.close();
+      }
+    }
+    if (this.#connections.size >= this.#limits.connections) return 'too_many';
+    const { host } = connection.remoteAddress;
+    const source = sourceOf(host);
+    const fromAddress = this.#perAddress.get(source) ?? 0;
+    const counted = this.#limits.countLoopback || !isLoopback(host);
+    if (counted && fromAddress >= this.#limits.connectionsPerAddress) return 'too_many_from_address';
+    this.#connections.add(connection);
+    this.#perAddress.set(source, fromAddress + 1);
+    ofKey.add(connection);
+    this.#perKey.set(key, ofKey);
+    return null;
+  }
+
+  remove(connection: C): void {
+    if (!this.#connections.delete(connection)) return;
+    const source = sourceOf(connection.remoteAddress.host);
+    const left = (this.#perAddress.get(source) ?? 1) - 1;
+    if (left === 0) this.#perAddress.delete(source);
+    else this.#perAddress.set(source, left);
+    const key = toHex(connection.remoteKey);
+    const ofKey = this.#perKey.get(key);
+    ofKey?.delete(connection);
+    if (ofKey?.size === 0) this.#perKey.delete(key);
+  }
+
+  [Symbol.iterator](): Iterator<C> {
+    return this.#connections.values();
+  }
+}

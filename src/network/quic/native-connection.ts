@@ -1,0 +1,163 @@
+/** A connection of the engine, after its handshake. */
+import type { Clock, Timer } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { EngineConnection, EngineStream } from './engine.ts';
+import { CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES } from './limits.ts';
+import { NativeStream } from './native-stream.ts';
+import type { Peer } from './peer.ts';
+import { StreamError } from './stream-error.ts';
+import type { ConnectionStats, QuicConnection, QuicStream, SocketAddress } from './types.ts';
+
+/** How long `openStream` waits where the peer's stream limit is used up. */
+export const OPEN_STREAM_TIMEOUT_MS = 10_000;
+
+/**
+ * Destroyed streams that the engine cannot let go of, because the peer neither reads nor writes on
+ * them. A peer that leaves us with more of them for a while loses the connection.
+ */
+const MAX_STUCK_STREAMS = 128;
+
+/** How long the peer has to let go of them: thousands of streams may end at one time. */
+export const STUCK_GRACE_MS = 8_000;
+
+/** Accepting calls that wait in the engine at one time. */
+const PARALLEL_ACCEPTS = 4;
+
+interface NativeConnectionOptions {
+  readonly native: EngineConnection;
+  readonly peer: Peer;
+  readonly outbound: boolean;
+  readonly openStreamTimeoutMs?: number;
+}
+
+export class NativeConnection implements QuicConnection {
+  readonly remoteKey: Uint8Array;
+  readonly remoteAddress: SocketAddress;
+  readonly outbound: boolean;
+  readonly closed: Promise<void>;
+  readonly #native: EngineConnection;
+  readonly #clock: Clock;
+  readonly #openStreamTimeoutMs: number;
+  readonly #streams = new Set<NativeStream>();
+  #stuckStreams = 0;
+  #stuckTimer: Timer | undefined;
+  #ended = false;
+  #accepting = false;
+  /** Datagrams sent before we closed; null where we did not, or the other side was first. */
+  #sentBeforeClose: number | null = null;
+
+  constructor(options: NativeConnectionOptions, dependencies: { readonly clock: Clock }) {
+    this.#native = options.native;
+    this.#clock = dependencies.clock;
+    this.#openStreamTimeoutMs = options.openStreamTimeoutMs ?? OPEN_STREAM_TIMEOUT_MS;
+    this.remoteKey = options.peer.key;
+    this.remoteAddress = options.peer.address;
+    this.outbound = options.outbound;
+    const end = (): void => this.#end();
+    this.closed = this.#native.closed().then(end, end);
+  }
+
+  rtt(): number {
+    return this.#native.rtt();
+  }
+
+  stats(): ConnectionStats {
+    const { udpTxBytes, udpRxBytes, pathSentPackets, pathLostPackets } = this.#native.stats();
+    return {
+      bytesSent: udpTxBytes,
+      bytesReceived: udpRxBytes,
+      packetsSent: pathSentPackets,
+      packetsLost: pathLostPackets,
+    };
+  }
+
+  openStream(): Promise<QuicStream> {
+    if (this.#ended) return Promise.reject(new SvcError('connect_failed'));
+    return new Promise((resolve, reject) => {
+      let waiting = true;
+      const timer = this.#clock.after(this.#openStreamTimeoutMs, () => {
+        waiting = false;
+        reject(new SvcError('timeout', { message: 'The other node takes no more streams on this connection.' }));
+      });
+      this.#native.outboundStream().then(
+        (native) => {
+          timer.cancel();
+          const stream = this.#wrap(native);
+          if (waiting && !this.#ended) resolve(stream);
+          else stream.destroy();
+          if (this.#ended) reject(new SvcError('connect_failed'));
+        },
+        (cause: unknown) => {
+          timer.cancel();
+          reject(new SvcError('connect_failed', { cause }));
+        },
+      );
+    });
+  }
+
+  onStream(handler: (stream: QuicStream) => void): void {
+    if (this.#accepting) throw new Error('onStream is called once');
+    this.#accepting = true;
+    // Until now the streams have waited in the engine, within the stream limit and the windows.
+    for (let i = 0; i < PARALLEL_ACCEPTS; i++) void this.#acceptStreams(handler);
+  }
+
+  async #acceptStreams(handler: (stream: QuicStream) => void): Promise<void> {
+    while (!this.#ended) {
+      let native: EngineStream;
+      try {
+        native = await this.#native.inboundStream();
+      } catch {
+        return;
+      }
+      const stream = this.#wrap(native);
+      if (this.#ended) stream.destroy();
+      else handler(stream);
+    }
+  }
+
+  #wrap(native: EngineStream): NativeStream {
+    const stream = new NativeStream(native, this, () => {
+      this.#stuckStreams--;
+      if (this.#stuckStreams <= MAX_STUCK_STREAMS) this.#forgiveStuck();
+    });
+    this.#streams.add(stream);
+    stream.once('close', () => {
+      this.#streams.delete(stream);
+      this.#stuckStreams++;
+      if (this.#stuckStreams > MAX_STUCK_STREAMS && !this.#ended)
+        this.#stuckTimer ??= this.#clock.after(STUCK_GRACE_MS, () => this.close());
+    });
+    return stream;
+  }
+
+  /** The most that may be held for readers that took nothing since the last call, bytes. */
+  heldBackBytes(): number {
+    let stopped = 0;
+    for (const stream of this.#streams) if (stream.hasStopped()) stopped++;
+    return Math.min(stopped * STREAM_WINDOW_BYTES, CONNECTION_WINDOW_BYTES);
+  }
+
+  close(): void {
+    if (!this.#ended) this.#sentBeforeClose = this.#native.stats().udpTxDatagrams;
+    this.#native.abort();
+    this.#end();
+  }
+
+  /** True while the packet that tells the other side of our `close` has not left. */
+  get closing(): boolean {
+    return this.#sentBeforeClose !== null && this.#native.stats().udpTxDatagrams === this.#sentBeforeClose;
+  }
+
+  #forgiveStuck(): void {
+    this.#stuckTimer?.cancel();
+    this.#stuckTimer = undefined;
+  }
+
+  #end(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#forgiveStuck();
+    for (const stream of this.#streams) stream.destroy(new StreamError('connection_lost'));
+  }
+}

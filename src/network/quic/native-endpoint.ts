@@ -1,0 +1,223 @@
+/** The QUIC endpoint of the node: listens, dials, and keeps what strangers take within limits. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Clock, systemClock } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { KeyPair } from '../../foundation/identity/keys.ts';
+import type { Log } from '../../foundation/log.ts';
+import { Acceptor } from './acceptor.ts';
+import { ConnectionTable } from './connection-table.ts';
+import { Dialer } from './dialer.ts';
+import { type Engine, type EngineConnection, type EngineServer, loadEngine } from './engine.ts';
+import { HeldBack } from './held-back.ts';
+import {
+  CONNECTION_WINDOW_BYTES,
+  type ConnectionLimits,
+  DEFAULT_CONNECTION_LIMITS,
+  MAX_STREAMS_PER_CONNECTION,
+  STREAM_WINDOW_BYTES,
+} from './limits.ts';
+import { NativeConnection } from './native-connection.ts';
+import { parsePeer, privateKeyProto } from './peer.ts';
+import { enlargeReceiveBuffers, udpDescriptors } from './receive-buffer.ts';
+import type { DialOptions, QuicConnection, QuicEndpoint, SocketAddress } from './types.ts';
+
+/** A peer that is silent for so long is gone. */
+export const IDLE_TIMEOUT_MS = 15_000;
+
+/** A connection without traffic shows that it lives this often; well below the idle time-out. */
+export const KEEP_ALIVE_INTERVAL_MS = 5_000;
+
+/** How long `stop` waits at most for the closing packets to leave: a process that exits at once keeps them. */
+const SHUTDOWN_TIMEOUT_MS = 500;
+
+/** How often `stop` looks whether they have left. */
+const SHUTDOWN_POLL_MS = 10;
+
+/** What we ask of the operating system for a socket's buffers; it may give less. */
+const SOCKET_BUFFER_BYTES = 4 * 1024 * 1024;
+
+/** The engine wants both numbers and uses neither: its datagrams have at most 1,200 bytes. */
+const MTU_BYTES = 1_200;
+
+export interface NativeQuicEndpointOptions {
+  /** The node's key, proven to every peer. */
+  readonly key: KeyPair;
+  /** The IP address to listen on; empty for every one of this machine, IPv4 and IPv6. */
+  readonly host: string;
+  /** 0 takes any free port. */
+  readonly port: number;
+  readonly limits?: Partial<ConnectionLimits>;
+  readonly streamsPerConnection?: number;
+  readonly idleTimeoutMs?: number;
+  readonly openStreamTimeoutMs?: number;
+}
+
+export interface NativeQuicEndpointDependencies {
+  readonly log: Log;
+  readonly clock?: Clock;
+  readonly engine?: Engine;
+}
+
+export class NativeQuicEndpoint implements QuicEndpoint {
+  readonly #options: NativeQuicEndpointOptions;
+  readonly #log: Log;
+  readonly #clock: Clock;
+  readonly #engine: Engine;
+  readonly #idleTimeoutMs: number;
+  readonly #accepted: ConnectionTable<NativeConnection>;
+  readonly #dialled = new Set<NativeConnection>();
+  readonly #heldBack: HeldBack;
+  #servers: readonly EngineServer[] = [];
+  /** Settles when the listening sockets have their buffers. */
+  #buffers: Promise<void> = Promise.resolve();
+  #acceptors: readonly Acceptor[] = [];
+  #dialer: Dialer | undefined;
+  #address: SocketAddress | undefined;
+  #handler: ((connection: QuicConnection) => void) | undefined;
+
+  /** @throws SvcError `internal` where no engine is installed for this platform */
+  constructor(options: NativeQuicEndpointOptions, dependencies: NativeQuicEndpointDependencies) {
+    this.#options = options;
+    this.#log = dependencies.log;
+    this.#clock = dependencies.clock ?? systemClock;
+    this.#engine = dependencies.engine ?? loadEngine();
+    this.#idleTimeoutMs = options.idleTimeoutMs ?? IDLE_TIMEOUT_MS;
+    this.#accepted = new ConnectionTable({ ...DEFAULT_CONNECTION_LIMITS, ...options.limits });
+    this.#heldBack = new HeldBack(() => this.#connections(), { log: this.#log, clock: this.#clock });
+  }
+
+  /** @throws SvcError `address_in_use`, `config_invalid` where the address is not one of this machine */
+  async start(): Promise<void> {
+    const config = this.#config();
+    const { host, port } = this.#options;
+    this.#servers = host === '' ? this.#listenEverywhere(config, port) : [this.#listen(config, host, port)];
+    const bound = this.#servers[0]?.port() ?? port;
+    this.#address = { host: host === '' ? '0.0.0.0' : host, port: bound };
+    this.#buffers = enlargeReceiveBuffers(udpDescriptors(bound), SOCKET_BUFFER_BYTES);
+    this.#dialer = new Dialer({ engine: this.#engine, config }, { clock: this.#clock });
+    this.#acceptors = this.#servers.map(
+      (server) =>
+        new Acceptor(
+          server,
+          { idleTimeoutMs: this.#idleTimeoutMs, onConnection: (connection) => this.#accept(connection) },
+          { clock: this.#clock },
+        ),
+    );
+    for (const acceptor of this.#acceptors) acceptor.start();
+    this.#heldBack.start();
+  }
+
+  #config(): object {
+    return new this.#engine.QuinnConfig({
+      privateKeyProto: privateKeyProto(this.#options.key),
+      handshakeTimeout: this.#idleTimeoutMs,
+      shutdownTimeout: SHUTDOWN_TIMEOUT_MS,
+      maxIdleTimeout: this.#idleTimeoutMs,
+      keepAliveInterval: Math.min(KEEP_ALIVE_INTERVAL_MS, Math.ceil(this.#idleTimeoutMs / 3)),
+      maxConcurrentStreamLimit: this.#options.streamsPerConnection ?? MAX_STREAMS_PER_CONNECTION,
+      maxStreamData: STREAM_WINDOW_BYTES,
+      maxConnectionData: CONNECTION_WINDOW_BYTES,
+      receiveBufferSize: SOCKET_BUFFER_BYTES,
+      sendBufferSize: SOCKET_BUFFER_BYTES,
+      initialMtu: MTU_BYTES,
+      mtuUpperBound: MTU_BYTES,
+    });
+  }
+
+  #listen(config: object, host: string, port: number): EngineServer {
+    try {
+      return new this.#engine.Server(config, host, port);
+    } catch (cause) {
+      const inUse = cause instanceof Error && cause.message.startsWith('Address already in use');
+      const where = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+      const message = inUse
+        ? `UDP address ${where} is already in use by another program.`
+        : `UDP address ${where} cannot be listened on: it is not an IP address of this machine.`;
+      throw new SvcError(inUse ? 'address_in_use' : 'config_invalid', { message, cause });
+    }
+  }
+
+  /** The engine's IPv6 sockets take no IPv4, so there are two on one port; IPv6 may be missing on the machine. */
+  #listenEverywhere(config: object, port: number): readonly EngineServer[] {
+    const v4 = this.#listen(config, '0.0.0.0', port);
+    try {
+      return [v4, this.#listen(config, '::', v4.port())];
+    } catch (error) {
+      this.#log.info({ error: String(error) }, 'no QUIC over IPv6');
+      return [v4];
+    }
+  }
+
+  get address(): SocketAddress {
+    if (this.#address === undefined) throw new Error('the QUIC endpoint has not been started');
+    return this.#address;
+  }
+
+  onConnection(handler: (connection: QuicConnection) => void): void {
+    this.#handler = handler;
+  }
+
+  #accept(native: EngineConnection): void {
+    const peer = parsePeer(native.remoteMultiaddr());
+    if (peer === null || this.#handler === undefined) {
+      native.abort();
+      return;
+    }
+    const connection = this.#wrap(native, peer, false);
+    const refusal = this.#accepted.admit(connection);
+    if (refusal !== null) {
+      this.#log.debug({ from: peer.address.host, refusal }, 'QUIC connection refused');
+      connection.close();
+      return;
+    }
+    void connection.closed.then(() => this.#accepted.remove(connection));
+    this.#handler(connection);
+  }
+
+  #wrap(
+    native: EngineConnection,
+    peer: NonNullable<ReturnType<typeof parsePeer>>,
+    outbound: boolean,
+  ): NativeConnection {
+    const { openStreamTimeoutMs } = this.#options;
+    return new NativeConnection(
+      { native, peer, outbound, ...(openStreamTimeoutMs === undefined ? {} : { openStreamTimeoutMs }) },
+      { clock: this.#clock },
+    );
+  }
+
+  async dial(address: SocketAddress, expectedKey: Uint8Array, options: DialOptions = {}): Promise<QuicConnection> {
+    if (this.#dialer === undefined)
+      throw new SvcError('connect_failed', { message: 'The QUIC endpoint is not running.' });
+    const { native, peer } = await this.#dialer.dial(address, expectedKey, options);
+    const connection = this.#wrap(native, peer, true);
+    this.#dialled.add(connection);
+    void connection.closed.then(() => this.#dialled.delete(connection));
+    return connection;
+  }
+
+  #connections(): NativeConnection[] {
+    return [...this.#accepted, ...this.#dialled];
+  }
+
+  async stop(): Promise<void> {
+    this.#heldBack.stop();
+    for (const acceptor of this.#acceptors) acceptor.stop();
+    const connections = this.#connections();
+    for (const connection of connections) connection.close();
+    if (connections.length > 0) await this.#closingPackets(connections);
+    this.#dialer?.stop();
+    this.#dialer = undefined;
+    await this.#buffers;
+    await Promise.all(this.#servers.map((server) => server.abort()));
+  }
+
+  async #closingPackets(connections: readonly NativeConnection[]): Promise<void> {
+    // The machine's own time: the engine sends by it, whatever clock we were given.
+    for (let waited = 0; waited < SHUTDOWN_TIMEOUT_MS; waited += SHUTDOWN_POLL_MS) {
+      await sleep(SHUTDOWN_POLL_MS);
+      if (!connections.some(({ closing }) => closing)) break;
+    }
+    await Promise.all(connections.map(({ closed }) => closed));
+  }
+}

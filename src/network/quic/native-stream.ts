@@ -1,0 +1,159 @@
+/** A stream of the engine as a Node Duplex with back-pressure both ways. */
+import { Duplex } from 'node:stream';
+import { freeMemory } from '../../foundation/bytes.ts';
+import type { EngineStream } from './engine.ts';
+import { streamError } from './stream-error.ts';
+import type { QuicConnection, QuicStream } from './types.ts';
+
+/**
+ * What the first read of the engine may bring into JavaScript. The engine reserves all of it for
+ * each read, and a short result wastes the rest until it is collected: large reads of small
+ * messages would cost hundreds of megabytes.
+ */
+const MIN_READ_BYTES = 4 * 1024;
+
+/** The most that one read may bring, where those before it were filled. */
+const MAX_READ_BYTES = 256 * 1024;
+
+/** By how much a read grows that was filled, and shrinks that got less than this part of it. */
+const READ_GROWTH = 4;
+
+/** The most that one write hands to the engine; smaller chunks are joined up to it. */
+const WRITE_BYTES = 256 * 1024;
+
+/** Bytes that either half buffers in JavaScript before it holds back. */
+const HIGH_WATER_MARK_BYTES = 256 * 1024;
+
+interface PendingChunk {
+  readonly chunk: Buffer;
+}
+
+export class NativeStream extends Duplex implements QuicStream {
+  readonly connection: QuicConnection;
+  readonly #native: EngineStream;
+  /** Called once when the engine has let go of both halves; until then the peer's limit counts it. */
+  readonly #released: () => void;
+  #reading = false;
+  /** Reads of the engine so far, and how many there were at the last call of `hasStopped`. */
+  #reads = 0;
+  #readsSeen = -1;
+  #readBytes = MIN_READ_BYTES;
+  /** The other side has ended its half: nothing is left to stop. */
+  #readEnded = false;
+  /** Our half has ended cleanly: a reset now could take back bytes that were already sent. */
+  #finished = false;
+
+  constructor(native: EngineStream, connection: QuicConnection, released: () => void) {
+    super({
+      allowHalfOpen: true,
+      readableHighWaterMark: HIGH_WATER_MARK_BYTES,
+      writableHighWaterMark: HIGH_WATER_MARK_BYTES,
+    });
+    this.#native = native;
+    this.connection = connection;
+    this.#released = released;
+    // A peer's reset must not end the process where a consumer has no listener yet.
+    this.on('error', () => {});
+  }
+
+  override _read(): void {
+    if (!this.#reading && !this.#readEnded) this.#readNative();
+  }
+
+  /** True where the reader is behind, and took nothing since the last call. */
+  hasStopped(): boolean {
+    const stopped = this.#readsSeen === this.#reads && !this.#reading && !this.#readEnded;
+    this.#readsSeen = this.#reads;
+    return stopped;
+  }
+
+  #readNative(): void {
+    this.#reading = true;
+    this.#reads++;
+    this.#native.read(this.#readBytes).then(
+      (chunk) => this.#received(chunk ?? null),
+      (error: unknown) => this.destroy(streamError(error)),
+    );
+  }
+
+  #received(chunk: Uint8Array | null): void {
+    this.#reading = false;
+    if (this.destroyed) return;
+    if (chunk === null) {
+      this.#readEnded = true;
+      this.push(null);
+      return;
+    }
+    this.#fitReadsTo(chunk.length);
+    // Not reading on while the consumer is behind is what closes the peer's flow-control window.
+    const wantsMore = this.push(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength));
+    if (wantsMore && !this.#reading && !this.destroyed) this.#readNative();
+  }
+
+  #fitReadsTo(bytes: number): void {
+    if (bytes === this.#readBytes) this.#readBytes = Math.min(bytes * READ_GROWTH, MAX_READ_BYTES);
+    else if (bytes < this.#readBytes / READ_GROWTH && this.#readBytes > MIN_READ_BYTES) this.#readBytes /= READ_GROWTH;
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, callback: (error?: Error | null) => void): void {
+    this.#send([chunk]).then(() => callback(), callback);
+  }
+
+  override _writev(chunks: readonly PendingChunk[], callback: (error?: Error | null) => void): void {
+    this.#send(chunks.map(({ chunk }) => chunk)).then(() => callback(), callback);
+  }
+
+  /** Sends buffers in order, joining small ones and cutting large ones, so that a `destroy` soon takes effect. */
+  async #send(buffers: readonly Buffer[]): Promise<void> {
+    let batch: Buffer[] = [];
+    let size = 0;
+    const flush = async (): Promise<void> => {
+      const [first] = batch;
+      const data = batch.length === 1 && first !== undefined ? first : Buffer.concat(batch, size);
+      batch = [];
+      size = 0;
+      await this.#writeNative(data);
+      if (data !== first) this.release(data);
+    };
+    for (const buffer of buffers) {
+      for (let at = 0; at < buffer.length; at += WRITE_BYTES) {
+        const piece = buffer.length <= WRITE_BYTES ? buffer : buffer.subarray(at, at + WRITE_BYTES);
+        if (size > 0 && size + piece.length > WRITE_BYTES) await flush();
+        batch.push(piece);
+        size += piece.length;
+      }
+    }
+    if (size > 0) await flush();
+  }
+
+  async #writeNative(data: Buffer): Promise<void> {
+    if (this.destroyed) return;
+    try {
+      await this.#native.write(data);
+    } catch (error) {
+      throw streamError(error);
+    }
+  }
+
+  /** The engine reads into memory of its own for each chunk, and has copied what it has written. */
+  release(chunk: Buffer): void {
+    freeMemory(chunk);
+  }
+
+  override _final(callback: (error?: Error | null) => void): void {
+    this.#finished = true;
+    this.#native.finishWrite().then(
+      () => callback(),
+      (error: unknown) => callback(streamError(error)),
+    );
+  }
+
+  override _destroy(error: Error | null, callback: (error: Error | null) => void): void {
+    // Both wait in the engine for a call that is under way, so they are not waited for here.
+    const halves: Promise<void>[] = [];
+    if (!this.#finished) halves.push(this.#native.resetWrite());
+    if (!this.#readEnded) halves.push(this.#native.stopRead());
+    Promise.allSettled(halves).then(this.#released, this.#released);
+    callback(error);
+  }
+}

@@ -1,0 +1,56 @@
+/** The parts of multicast-dns 7 that we use; the package brings no declarations of its own. */
+declare module 'multicast-dns' {
+  import type { RemoteInfo } from 'node:dgram';
+  import type { EventEmitter } from 'node:events';
+
+  namespace multicastDns {
+    interface Options {
+      readonly port?: number;
+      /** The address of the interface to use; all of them where left out. */
+      readonly interface?: string;
+      /** The address to bind. */
+      readonly bind?: string;
+      readonly reuseAddr?: boolean;
+      readonly loopback?: boolean;
+    }
+
+    interface Question {
+      readonly name: string;
+      readonly type: string;
+    }
+
+    type Answer =
+      | { readonly name: string; readonly type: 'PTR'; readonly ttl?: number; readonly data: string }
+      | {
+          readonly name: string;
+          readonly type: 'SRV';
+          readonly ttl?: number;
+          readonly data: { readonly port: number; readonly target: string };
+        }
+      | {
+          readonly name: string;
+          readonly type: 'TXT';
+          readonly ttl?: number;
+          readonly data: readonly (string | Buffer)[];
+        };
+
+    /** A packet as it came: what a stranger wrote, so nothing of it is sure but its outline. */
+    interface Packet {
+      readonly questions: readonly Question[];
+      readonly answers: readonly { readonly name: string; readonly type: string; readonly data: unknown }[];
+      readonly additionals: readonly { readonly name: string; readonly type: string; readonly data: unknown }[];
+    }
+
+    interface MulticastDns extends EventEmitter {
+      query(questions: readonly Question[]): void;
+      respond(response: { readonly answers: readonly Answer[]; readonly additionals: readonly Answer[] }): void;
+      destroy(done?: () => void): void;
+      on(event: 'query' | 'response', handler: (packet: Packet, from: RemoteInfo) => void): this;
+      on(event: 'error' | 'warning', handler: (error: Error) => void): this;
+      on(event: 'ready', handler: () => void): this;
+    }
+  }
+
+  function multicastDns(options?: multicastDns.Options): multicastDns.MulticastDns;
+  export default multicastDns;
+}

@@ -1,0 +1,110 @@
+/** Where this node can be reached: what it publishes in endpoint records. */
+import { isIP } from 'node:net';
+import { type Address, formatAddress, isLoopbackHost } from '../../foundation/address.ts';
+import type { Clock, Timer } from '../../foundation/clock.ts';
+import type { Component } from '../../foundation/lifecycle.ts';
+import { type HelperNode, MAX_ENDPOINTS } from '../../foundation/records/payloads.ts';
+import type { RecordNetwork } from '../dht/types.ts';
+
+/** How often the interfaces of this machine are looked at for a change of network, milliseconds. */
+export const INTERFACE_LOOK_MS = 5000;
+
+export interface NodeAddresses {
+  /** `quic://host:port`, best first. */
+  readonly endpoints: readonly string[];
+  readonly natType: number;
+  readonly helpers: readonly HelperNode[];
+}
+
+export interface OwnAddressesOptions {
+  /** Host name or address to publish while none has been observed; empty for none. */
+  readonly fallbackHost: string;
+}
+
+export interface OwnAddressesDependencies {
+  readonly clock: Clock;
+  readonly records: Pick<RecordNetwork, 'reachability' | 'onReachability'>;
+  /** Where the QUIC endpoint listens. */
+  readonly quic: () => Address;
+  /** The addresses of this machine's interfaces, loopback included. */
+  readonly interfaces: () => readonly string[];
+}
+
+function isUnspecified(host: string): boolean {
+  return host === '' || host === '0.0.0.0' || host === '::';
+}
+
+/** Addresses that only mean something on their own link, or that nobody routes. */
+function isLinkLocal(host: string): boolean {
+  return host.startsWith('169.254.') || /^fe[89ab]/i.test(host);
+}
+
+export class OwnAddresses implements Component {
+  readonly #options: OwnAddressesOptions;
+  readonly #deps: OwnAddressesDependencies;
+  readonly #handlers = new Set<() => void>();
+  #unsubscribe: () => void = () => {};
+  #timer: Timer | null = null;
+  #last = '';
+
+  constructor(options: OwnAddressesOptions, dependencies: OwnAddressesDependencies) {
+    this.#options = options;
+    this.#deps = dependencies;
+  }
+
+  async start(): Promise<void> {
+    this.#last = JSON.stringify(this.#facts());
+    this.#unsubscribe = this.#deps.records.onReachability(() => this.#compare());
+    this.#lookLater();
+  }
+
+  async stop(): Promise<void> {
+    this.#unsubscribe();
+    this.#timer?.cancel();
+  }
+
+  /** The addresses of this moment. */
+  current(): NodeAddresses {
+    return { ...this.#facts(), helpers: [] };
+  }
+
+  /** Calls back when `current` gives something else. Returns how to stop. */
+  onChange(handler: () => void): () => void {
+    this.#handlers.add(handler);
+    return () => void this.#handlers.delete(handler);
+  }
+
+  #facts(): { readonly endpoints: readonly string[]; readonly natType: number } {
+    const { natType, observed } = this.#deps.records.reachability();
+    const { host, port } = this.#deps.quic();
+    const hosts = isUnspecified(host) ? this.#hostsOfAllInterfaces(observed.map((o) => o.host)) : [host];
+    const endpoints = [...new Set(hosts)]
+      .slice(0, MAX_ENDPOINTS)
+      .map((h) => `quic://${formatAddress({ host: h, port })}`);
+    return { endpoints, natType };
+  }
+
+  /** What others see of us first, then the addresses for neighbours; loopback where there is nothing else. */
+  #hostsOfAllInterfaces(observed: readonly string[]): readonly string[] {
+    const own = this.#deps.interfaces().filter((h) => isIP(h) !== 0 && !isLoopbackHost(h) && !isLinkLocal(h));
+    const { fallbackHost } = this.#options;
+    const seen = observed.filter((h) => own.length === 0 || !isLoopbackHost(h));
+    const stated = seen.length === 0 && fallbackHost !== '' ? [fallbackHost] : seen;
+    const hosts = [...stated, ...own];
+    return hosts.length === 0 ? ['127.0.0.1'] : hosts;
+  }
+
+  #lookLater(): void {
+    this.#timer = this.#deps.clock.after(INTERFACE_LOOK_MS, () => {
+      this.#compare();
+      this.#lookLater();
+    });
+  }
+
+  #compare(): void {
+    const now = JSON.stringify(this.#facts());
+    if (now === this.#last) return;
+    this.#last = now;
+    for (const handler of this.#handlers) handler();
+  }
+}

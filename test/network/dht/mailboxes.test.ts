@@ -1,0 +1,54 @@
+/** Mailboxes in a network that is larger than the circle of nodes that keep them. */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { test } from 'node:test';
+import { toHex } from '../../../src/foundation/bytes.ts';
+import { mailboxKey } from '../../../src/foundation/records/keys.ts';
+import { RECORD } from '../../../src/foundation/records/types.ts';
+import { recordDigest } from '../../../src/network/dht/record-store.ts';
+import { eventually } from '../../support/eventually.ts';
+import { newIdentity } from '../../support/identities.ts';
+import { noteRecord, removableNote } from '../../support/records.ts';
+import { DhtTestnet } from '../../support/testnet-dht.ts';
+
+test('every node lists the large notes of a mailbox, whether it keeps them or not', async () => {
+  await using net = await DhtTestnet.start(40);
+  const recipient = newIdentity();
+  const key = mailboxKey(recipient.aid);
+  const notes = [];
+  for (let i = 0; i < 3; i++) {
+    const note = noteRecord(recipient, 3000);
+    await eventually('enough copies', async () => (await net.at(i).dht.put(key, note.record)).replicas >= 8);
+    notes.push(note.record.aid);
+    for (const { dht } of net.nodes)
+      await eventually('the notes are listed', async () => (await dht.list(key, [RECORD.note])).length === i + 1);
+  }
+});
+
+test('a removed note is gone from every node, and a reader that has all others fetches nothing', async () => {
+  await using net = await DhtTestnet.start(14);
+  const recipient = newIdentity();
+  const key = mailboxKey(recipient.aid);
+  const notes = Array.from({ length: 25 }, () => {
+    const token = new Uint8Array(randomBytes(16));
+    return { token, ...removableNote(recipient, token) };
+  });
+  const allKeep = (count: number): boolean => net.nodes.every(({ dht }) => dht.usage().records === count);
+  // What a loaded machine loses on the way is given again.
+  await eventually('everybody keeps all', async () => {
+    for (const [i, { record }] of notes.entries()) await net.at(i % 7).dht.put(key, record);
+    return allKeep(notes.length);
+  });
+  const [first, ...others] = notes.map(({ record, token }) => ({ digest: recordDigest(record.encoded), token }));
+  assert.ok(first);
+  const reader = net.at(-1).dht;
+  await eventually('nobody keeps the removed one', async () => {
+    await reader.removeNotes(key, [first]);
+    return allKeep(others.length);
+  });
+  for (const { dht } of net.nodes) assert.equal((await dht.list(key, [RECORD.note])).length, 24);
+  const known = new Set(others.map(({ digest }) => toHex(digest)));
+  const before = net.hub.answered;
+  assert.deepEqual(await reader.list(key, [RECORD.note], { known }), []);
+  assert.equal(net.hub.answered, before);
+});

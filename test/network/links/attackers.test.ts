@@ -1,0 +1,371 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as fc from 'fast-check';
+import { nativeAid } from '../../../src/foundation/identity/aid.ts';
+import { PROOFS_BURST } from '../../../src/network/links/answering.ts';
+import {
+  HASTE_BURST,
+  HEADER_TIMEOUT_MS,
+  KIND,
+  MAX_WAITING_PER_NODE,
+  OFFENCES_BURST,
+} from '../../../src/network/links/gate.ts';
+import type { LinkHeader } from '../../../src/network/links/header.ts';
+import { decodeHeader, MAX_HEADER_BYTES } from '../../../src/network/links/header.ts';
+import { LINK_VERSION, networkId } from '../../../src/network/links/hello.ts';
+import { MAX_NODE_MESSAGE_BYTES } from '../../../src/network/links/node-requests.ts';
+import { HELLO_TIMEOUT_MS } from '../../../src/network/links/pool.ts';
+import { encodeProof, makeProof, type Proof, type Role } from '../../../src/network/links/proofs.ts';
+import { STATUS } from '../../../src/network/links/status.ts';
+import { readExactly, readFrame, u16, u32 } from '../../../src/network/links/wire.ts';
+import type { QuicStream } from '../../../src/network/quic/types.ts';
+import { newIdentity, type TestIdentity } from '../../support/identities.ts';
+import { LinkWorld, readAll, settle, withCode } from '../../support/link-world.ts';
+import { linkBytes, RawPeer, type RawSession, statusOn } from '../../support/raw-peer.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const never = new AbortController().signal;
+
+function proofOf(role: Role, { aid, delegation, operational }: TestIdentity, session: RawSession): Proof {
+  const identity = { aid, delegation, sign: (message: Uint8Array) => operational.sign(message) };
+  return makeProof(role, identity, session.here, session.there);
+}
+
+function header(caller: TestIdentity, called: TestIdentity, proof: Proof | null, wantsProof = false): LinkHeader {
+  return { caller: caller.aid, called: called.aid, purpose: 'tcp', accessToken: undefined, proof, wantsProof };
+}
+
+/** Reads the header of a link that another node opens. */
+async function takeHeader(stream: QuicStream): Promise<LinkHeader> {
+  assert.deepEqual(await readExactly(stream, 1, never), Buffer.of(KIND.link));
+  const decoded = decodeHeader(await readFrame(stream, MAX_HEADER_BYTES, never));
+  assert.ok(decoded);
+  return decoded;
+}
+
+test('a connection that does not begin with a hello is closed', async () => {
+  await using world = new LinkWorld();
+  const [a, raw] = [await world.node(), await RawPeer.in(world)];
+  for (const garbage of ['GET / HTTP/1.1\r\n\r\n', '\u0002\0\0', '\0'.repeat(200)]) {
+    const connection = await raw.dial(a);
+    (await connection.openStream()).write(garbage);
+    await connection.closed;
+  }
+  const hasty = await raw.dial(a);
+  (await hasty.openStream()).write(Uint8Array.of(1));
+  (await hasty.openStream()).write(Uint8Array.of(KIND.link));
+  await hasty.closed;
+  assert.equal(a.pool.stats().connections, 0);
+});
+
+test('half a hello holds a connection only so long', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const [a, raw] = [await world.node(), await RawPeer.in(world)];
+  const connection = await raw.dial(a);
+  (await connection.openStream()).write(Uint8Array.of(1, LINK_VERSION, 3, 4));
+  await settle();
+  clock.advance(HELLO_TIMEOUT_MS);
+  await connection.closed;
+});
+
+test('another version or network is told so, and the connection ends', async () => {
+  await using world = new LinkWorld();
+  const [a, raw] = [await world.node(), await RawPeer.in(world)];
+  const rest = new Uint8Array(48);
+  for (const [hello, status] of [
+    [Buffer.concat([Uint8Array.of(1, LINK_VERSION + 1), networkId(''), rest]), STATUS.otherVersion],
+    [Buffer.concat([Uint8Array.of(1, LINK_VERSION), networkId('elsewhere'), rest]), STATUS.otherNetwork],
+  ] as const) {
+    const connection = await raw.dial(a);
+    const stream = await connection.openStream();
+    stream.end(hello);
+    assert.equal(await statusOn(stream), status);
+    await connection.closed;
+  }
+});
+
+test('streams of unknown kinds and broken headers are refused; a node that goes on is cut off', async () => {
+  await using world = new LinkWorld();
+  const [a, raw] = [await world.node(), await RawPeer.in(world)];
+  const session = await raw.connect(a);
+  assert.equal(await statusOn(await session.send(Uint8Array.of(99, 1, 2, 3))), STATUS.unknownPurpose);
+  const broken = [
+    Buffer.concat([Uint8Array.of(KIND.link), u16(MAX_HEADER_BYTES + 1)]),
+    Buffer.concat([Uint8Array.of(KIND.link), u16(3), Uint8Array.of(255, 255, 255)]),
+    Buffer.concat([Uint8Array.of(KIND.link), u16(0)]),
+    Buffer.concat([Uint8Array.of(KIND.nodeRequest), u32(MAX_NODE_MESSAGE_BYTES + 1)]),
+  ];
+  a.requests.onRequest(async (body) => body);
+  for (const bytes of broken) assert.equal(await statusOn(await session.send(bytes)), STATUS.malformed);
+  for (let i = broken.length; i <= OFFENCES_BURST; i++) (await session.send(Uint8Array.of(KIND.link, 0, 0))).resume();
+  await session.connection.closed;
+});
+
+test('whatever bytes a stream begins with, it is refused and the others go on', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const [a, raw] = [await world.node(), await RawPeer.in(world)];
+  const called = a.host();
+  const inbox = a.inbox();
+  a.requests.onRequest(async (body) => body);
+  const agent = newIdentity();
+  const kinds = fc.constantFrom(0, 1, KIND.link, KIND.nodeRequest, 200);
+  const noise = fc.uint8Array({ maxLength: 80 });
+  // A length that fits, so that the header itself is looked at.
+  const framed = noise.map((bytes) => Buffer.concat([u16(bytes.length), bytes]));
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.tuple(kinds, fc.oneof(noise, framed)), { maxLength: 8 }), async (beginnings) => {
+      const session = await raw.connect(a);
+      for (const [kind, bytes] of beginnings) {
+        const stream = await session.send(Uint8Array.of(kind), bytes);
+        stream.end();
+        const first = (await readAll(stream))[0];
+        assert.ok(first !== undefined && (first !== STATUS.ok || kind === KIND.nodeRequest));
+      }
+      const good = await session.link(header(agent, called, proofOf('caller', agent, session)));
+      assert.equal(await statusOn(good), STATUS.ok);
+      session.connection.close();
+      // Offences are forgiven with time.
+      clock.advance(100_000);
+    }),
+    { seed: 20261121, numRuns: 60 },
+  );
+  assert.equal(inbox.length, 60);
+});
+
+test('half a header is reset in time and gives its place back', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const [a, raw] = [await world.node(), await RawPeer.in(world)];
+  a.requests.onRequest(async (body) => body);
+  const session = await raw.connect(a);
+  const halves = [
+    await session.send(Uint8Array.of(KIND.link)),
+    await session.send(Uint8Array.of(KIND.link), u16(100), new Uint8Array(99)),
+    await session.send(Uint8Array.of(KIND.nodeRequest), u32(100), new Uint8Array(99)),
+  ];
+  const resets = halves.map((stream) => assert.rejects(readAll(stream), { code: 'stream_reset' }));
+  await settle();
+  assert.equal(a.pool.gate.waiting, halves.length);
+  clock.advance(HEADER_TIMEOUT_MS);
+  await Promise.all(resets);
+  assert.equal(a.pool.gate.waiting, 0);
+  await settle();
+  assert.equal(a.pool.stats().streams, 0);
+  // Ended cleanly, half a header is an answerable mistake.
+  const cut = await session.send(Uint8Array.of(KIND.link), u16(100), new Uint8Array(99));
+  cut.end();
+  assert.equal(await statusOn(cut), STATUS.malformed);
+});
+
+test('streams without end wait in bounded number, do not hinder other nodes, and cost the connection', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const [a, b] = [await world.node({ streamsPerConnection: 1_000_000 }), await world.node()];
+  const raw = await RawPeer.in(world);
+  const [x, y] = [b.host(), a.host()];
+  a.echo();
+  const session = await raw.connect(a);
+  let most = 0;
+  for (let i = 0; i < MAX_WAITING_PER_NODE + 100; i++) {
+    (await session.send(Uint8Array.of(KIND.link))).resume();
+    most = Math.max(most, a.pool.gate.waiting);
+  }
+  await settle();
+  assert.ok(Math.max(most, a.pool.gate.waiting) <= MAX_WAITING_PER_NODE);
+  (await b.links.open(x.aid, y.aid, 'tcp')).destroy();
+  const flood = (async () => {
+    for (let i = 0; i < 2 * HASTE_BURST; i++) {
+      (await session.send(Uint8Array.of(KIND.link))).resume();
+      if (i % 100 === 0) await settle(2);
+    }
+  })();
+  await assert.rejects(flood, withCode('connect_failed'));
+  await session.connection.closed;
+  await settle();
+  assert.equal(a.pool.gate.waiting, 0);
+});
+
+test('nobody speaks as an agent whose operational key he does not hold', async () => {
+  await using world = new LinkWorld();
+  const [a, raw] = [await world.node(), await RawPeer.in(world)];
+  const [victim, attacker, called] = [newIdentity(), newIdentity(), a.host()];
+  const inbox = a.inbox();
+  const session = await raw.connect(a);
+  const named = await session.link(header(victim, called, null));
+  assert.equal(await statusOn(named), STATUS.proofNeeded);
+  const own = proofOf('caller', attacker, session);
+  const stolen = proofOf('caller', { ...victim, operational: attacker.operational }, session);
+  const wrongRole = proofOf('called', victim, session);
+  for (const proof of [own, stolen, wrongRole])
+    assert.equal(await statusOn(await session.link(header(victim, called, proof))), STATUS.badProof);
+  // Proven under his own name, he is still nobody else.
+  assert.equal(await statusOn(await session.link(header(attacker, called, own))), STATUS.ok);
+  assert.equal(await statusOn(await session.link(header(victim, called, null))), STATUS.proofNeeded);
+  assert.deepEqual(
+    inbox.map(({ caller }) => caller),
+    [attacker.aid],
+  );
+  for (let i = 0; i < OFFENCES_BURST; i++) (await session.link(header(victim, called, stolen))).resume();
+  await session.connection.closed;
+  assert.equal(inbox.length, 1);
+});
+
+test('a proof is worth nothing on another connection, nor handed back on its own', async () => {
+  await using world = new LinkWorld();
+  const [a, b] = [await world.node(), await world.node()];
+  const raw = await RawPeer.in(world);
+  const [victim, target, neighbour] = [a.host(), b.host(), a.host()];
+  const bait = newIdentity();
+  world.directory.set(bait.aid, {
+    aid: bait.aid,
+    nodeKey: raw.key.publicKey,
+    addresses: [raw.endpoint.address],
+    delegationIssuedAt: 0,
+  });
+  const inboxes = [a.inbox(), b.inbox()];
+  const caught = new Promise<[RawSession, LinkHeader]>((resolve) => {
+    raw.onSession((session) =>
+      session.onStream((stream) => void takeHeader(stream).then((h) => resolve([session, h]))),
+    );
+  });
+  const stop = new AbortController();
+  const opening = a.links.open(victim.aid, bait.aid, 'tcp', { signal: stop.signal });
+  const outcome = assert.rejects(opening, withCode('cancelled'));
+  const [toRaw, { proof }] = await caught;
+  assert.ok(proof);
+  const elsewhere = await raw.connect(b);
+  const replayed = await elsewhere.link(header(victim, target, proof));
+  assert.equal(await statusOn(replayed), STATUS.badProof);
+  const again = await raw.connect(a);
+  assert.equal(await statusOn(await again.link(header(victim, neighbour, proof))), STATUS.badProof);
+  const handedBack = await toRaw.link(header(victim, neighbour, proof));
+  assert.equal(await statusOn(handedBack), STATUS.badProof);
+  assert.deepEqual(inboxes, [[], []]);
+  stop.abort();
+  await outcome;
+});
+
+test('proofs cost work, so one node gets only so many verified', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const [a, raw] = [await world.node(), await RawPeer.in(world)];
+  const called = a.host();
+  a.inbox();
+  const session = await raw.connect(a);
+  const agent = newIdentity();
+  const bytes = linkBytes(header(agent, called, proofOf('caller', agent, session)));
+  for (let i = 0; i < PROOFS_BURST; i++) {
+    const stream = await session.send(bytes);
+    assert.equal(await statusOn(stream), STATUS.ok);
+    stream.destroy();
+  }
+  assert.equal(await statusOn(await session.send(bytes)), STATUS.rateLimited);
+  // Once proven, naming the agent is free.
+  assert.equal(await statusOn(await session.link(header(agent, called, null))), STATUS.ok);
+});
+
+test('a peer that never reads holds up its own stream only', async () => {
+  await using world = new LinkWorld();
+  const [a, raw] = [await world.node(), await RawPeer.in(world)];
+  const called = a.host();
+  const inbox = a.inbox();
+  const session = await raw.connect(a);
+  const agent = newIdentity();
+  await statusOn(await session.link(header(agent, called, proofOf('caller', agent, session))));
+  const [link] = inbox;
+  assert.ok(link);
+  const chunk = Buffer.alloc(64 * 1024);
+  let held = 0;
+  for (let i = 0; i < 200 && link.write(chunk); i++) {
+    held += chunk.length;
+    await settle(3);
+  }
+  assert.ok(link.writableNeedDrain, 'the writer is told to wait');
+  assert.ok(held < 5 * 1024 * 1024, `${held} bytes are under way`);
+  const other = await session.link(header(agent, called, null));
+  assert.equal(await statusOn(other), STATUS.ok);
+});
+
+test('a node that answers without the called agent is found out', async () => {
+  await using world = new LinkWorld();
+  const [a, raw] = [await world.node(), await RawPeer.in(world)];
+  const caller = a.host();
+  const [victim, impostor] = [newIdentity(), newIdentity()];
+  world.directory.set(victim.aid, {
+    aid: victim.aid,
+    nodeKey: raw.key.publicKey,
+    addresses: [raw.endpoint.address],
+    delegationIssuedAt: 0,
+  });
+  const ok = Uint8Array.of(STATUS.ok);
+  const answers: ((session: RawSession, asked: LinkHeader) => Uint8Array | null)[] = [
+    (_, asked) => proofAnswer(asked.proof),
+    () => Buffer.concat([ok, u16(5), Buffer.from('bogus')]),
+    () => Buffer.concat([ok, u16(0xffff)]),
+    (session) => proofAnswer(proofOf('called', impostor, session)),
+    (session) => proofAnswer(proofOf('called', { ...victim, operational: impostor.operational }, session)),
+    (session) => proofAnswer(proofOf('caller', victim, session)),
+    () => Uint8Array.of(255),
+    () => Uint8Array.of(STATUS.proofNeeded),
+    () => new Uint8Array(0),
+    () => null,
+  ];
+  function proofAnswer(proof: Proof | null): Uint8Array {
+    assert.ok(proof);
+    const encoded = encodeProof(proof);
+    return Buffer.concat([ok, u16(encoded.length), encoded]);
+  }
+  let streams = 0;
+  for (const answer of answers) {
+    const reply = async (session: RawSession, stream: QuicStream): Promise<void> => {
+      streams++;
+      const bytes = answer(session, await takeHeader(stream));
+      if (bytes === null) stream.destroy();
+      else stream.end(bytes);
+    };
+    const serve = (session: RawSession): void => session.onStream((stream) => void reply(session, stream));
+    raw.onSession(serve);
+    for (const session of raw.accepted) serve(session);
+    await assert.rejects(a.links.open(caller.aid, victim.aid, 'tcp'), withCode('protocol_error'));
+  }
+  assert.equal(streams, answers.length + 1, 'a proof is shown again once, not for ever');
+  await settle();
+  assert.equal(a.pool.stats().streams, 0);
+});
+
+test('an agent that forgot us is shown the proof again', async () => {
+  await using world = new LinkWorld();
+  const [a, raw] = [await world.node(), await RawPeer.in(world)];
+  const caller = a.host();
+  const called = newIdentity();
+  const location = { aid: called.aid, nodeKey: raw.key.publicKey, addresses: [raw.endpoint.address] };
+  world.directory.set(called.aid, { ...location, delegationIssuedAt: 0 });
+  const shown: boolean[] = [];
+  const reply = async (session: RawSession, stream: QuicStream): Promise<void> => {
+    const asked = await takeHeader(stream);
+    shown.push(asked.proof !== null);
+    if (asked.proof === null) {
+      stream.end(Uint8Array.of(STATUS.proofNeeded));
+      return;
+    }
+    const proof = encodeProof(proofOf('called', called, session));
+    stream.write(Buffer.concat([Uint8Array.of(STATUS.ok), ...(asked.wantsProof ? [u16(proof.length), proof] : [])]));
+  };
+  raw.onSession((session) => session.onStream((stream) => void reply(session, stream)));
+  (await a.links.open(caller.aid, called.aid, 'tcp')).destroy();
+  (await a.links.open(caller.aid, called.aid, 'tcp')).destroy();
+  assert.deepEqual(shown, [true, false, true]);
+});
+
+test('an agent that does not exist has a well-formed name all the same', async () => {
+  await using world = new LinkWorld();
+  const [a, raw] = [await world.node(), await RawPeer.in(world)];
+  a.inbox();
+  const session = await raw.connect(a);
+  const agent = newIdentity();
+  const nobody = { ...newIdentity(), aid: nativeAid(new Uint8Array(32).fill(1)) };
+  const stream = await session.link(header(agent, nobody, proofOf('caller', agent, session)));
+  assert.equal(await statusOn(stream), STATUS.notHere);
+});

@@ -1,0 +1,270 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { test } from 'node:test';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import { delegateAnew, newIdentity } from '../../support/identities.ts';
+import { LinkWorld, readAll, settle, withCode } from '../../support/link-world.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+test('a link carries bytes both ways and knows both agents on either side', async () => {
+  await using world = new LinkWorld();
+  const [a, b] = [await world.node(), await world.node()];
+  const [caller, called] = [a.host(), b.host()];
+  const inbox = b.inbox('http');
+  const near = await a.links.open(caller.aid, called.aid, 'http', { accessToken: 'sesame' });
+  const [far] = inbox;
+  assert.ok(far);
+  for (const link of [near, far]) {
+    assert.equal(link.caller, caller.aid);
+    assert.equal(link.called, called.aid);
+    assert.equal(link.purpose, 'http');
+    assert.equal(link.accessToken, 'sesame');
+    assert.equal(link.path().kind, 'direct');
+  }
+  assert.deepEqual(near.nodeKey, b.key.publicKey);
+  assert.deepEqual(far.nodeKey, a.key.publicKey);
+  assert.deepEqual(near.path().remoteAddress, b.endpoint.address);
+  far.pipe(far);
+  near.end('hello');
+  assert.equal((await readAll(near)).toString(), 'hello');
+  assert.deepEqual(b.authorized, [
+    {
+      caller: caller.aid,
+      called: called.aid,
+      purpose: 'http',
+      accessToken: 'sesame',
+      nodeKey: a.key.publicKey,
+      address: '127.0.0.1',
+    },
+  ]);
+});
+
+test('the called side may speak first, and a caller that ends at once still gets the whole answer', async () => {
+  await using world = new LinkWorld();
+  const [a, b] = [await world.node(), await world.node()];
+  const [caller, called] = [a.host(), b.host()];
+  b.links.accept('tcp', (link) => {
+    link.write('220 ready\r\n');
+    link.on('end', () => link.end('bye'));
+    link.resume();
+  });
+  const link = await a.links.open(caller.aid, called.aid, 'tcp');
+  assert.equal(String((await once(link, 'data'))[0]), '220 ready\r\n');
+  link.end();
+  assert.equal((await readAll(link)).toString(), 'bye');
+});
+
+test('both directions of a pair of nodes, and all of their agents, share one connection', async () => {
+  await using world = new LinkWorld();
+  const [a, b] = [await world.node(), await world.node()];
+  const [a1, a2, b1, b2] = [a.host(), a.host(), b.host(), b.host()];
+  a.echo();
+  b.echo();
+  const opened = [
+    await a.links.open(a1.aid, b1.aid, 'tcp'),
+    await a.links.open(a2.aid, b1.aid, 'tcp'),
+    await a.links.open(a1.aid, b2.aid, 'tcp'),
+    await b.links.open(b1.aid, a1.aid, 'tcp'),
+  ];
+  assert.equal(a.pool.stats().connections, 1);
+  assert.equal(b.pool.stats().connections, 1);
+  assert.equal(a.pool.stats().streams, opened.length);
+  for (const link of opened) link.destroy();
+});
+
+test('a refusal of the called side comes as its error, and nothing is handed over', async () => {
+  await using world = new LinkWorld();
+  const [a, b] = [await world.node(), await world.node()];
+  const [caller, called] = [a.host(), b.host()];
+  const inbox = b.inbox();
+  for (const expected of ['access_denied', 'rate_limited', 'no_inbound'] as const) {
+    b.authorize = async () => {
+      throw new SvcError(expected);
+    };
+    await assert.rejects(a.links.open(caller.aid, called.aid, 'tcp'), withCode(expected));
+  }
+  b.authorize = () => {
+    throw new TypeError('a fault of the called side');
+  };
+  await assert.rejects(a.links.open(caller.aid, called.aid, 'tcp'), withCode('protocol_error'));
+  b.authorize = () => {};
+  await assert.rejects(a.links.open(caller.aid, called.aid, 'object'), withCode('protocol_error'));
+  assert.equal(inbox.length, 0);
+  (await a.links.open(caller.aid, called.aid, 'tcp')).destroy();
+  assert.equal(a.pool.stats().connections, 1);
+});
+
+test('the handler of a link that throws costs that link only', async () => {
+  await using world = new LinkWorld();
+  const [a, b] = [await world.node(), await world.node()];
+  const [caller, called] = [a.host(), b.host()];
+  b.links.accept('tcp', () => {
+    throw new Error('a fault of the handler');
+  });
+  b.echo('http');
+  const link = await a.links.open(caller.aid, called.aid, 'tcp');
+  await assert.rejects(readAll(link), { code: 'stream_reset' });
+  (await a.links.open(caller.aid, called.aid, 'http')).destroy();
+});
+
+test('a purpose has one handler', async () => {
+  await using world = new LinkWorld();
+  const a = await world.node();
+  a.echo();
+  assert.throws(() => a.echo());
+});
+
+test('a reset reaches the other side as a reset', async () => {
+  await using world = new LinkWorld();
+  const [a, b] = [await world.node(), await world.node()];
+  const [caller, called] = [a.host(), b.host()];
+  const inbox = b.inbox();
+  const near = await a.links.open(caller.aid, called.aid, 'tcp');
+  near.destroy();
+  const [far] = inbox;
+  assert.ok(far);
+  await assert.rejects(readAll(far), { code: 'stream_reset' });
+});
+
+test('opening ends with timeout or cancelled as soon as it is due', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const [a, b] = [await world.node(), await world.node()];
+  const [caller, called] = [a.host(), b.host()];
+  b.inbox();
+  b.authorize = () => new Promise(() => {});
+  const late = assert.rejects(a.links.open(caller.aid, called.aid, 'tcp', { timeoutMs: 700 }), withCode('timeout'));
+  await settle();
+  clock.advance(700);
+  await late;
+  const stop = new AbortController();
+  const cancelled = assert.rejects(
+    a.links.open(caller.aid, called.aid, 'tcp', { signal: stop.signal }),
+    withCode('cancelled'),
+  );
+  await settle();
+  stop.abort();
+  await cancelled;
+  await settle();
+  assert.equal(a.pool.stats().streams, 0, 'given-up streams are gone');
+  await assert.rejects(
+    a.links.open(caller.aid, called.aid, 'tcp', { signal: AbortSignal.abort() }),
+    withCode('cancelled'),
+  );
+});
+
+test('an agent that is not here cannot call, nor one whose delegation has run out', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const [a, b] = [await world.node(), await world.node()];
+  const called = b.host();
+  await assert.rejects(a.links.open(newIdentity().aid, called.aid, 'tcp'), withCode('not_found'));
+  const now = clock.now() / 1000;
+  const expired = a.host(delegateAnew(newIdentity().master, now - 1000, now - 500));
+  await assert.rejects(a.links.open(expired.aid, called.aid, 'tcp'), withCode('bad_delegation'));
+});
+
+test('a delegation that runs out while the connection stands ends the calls', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const [a, b] = [await world.node(), await world.node()];
+  const now = clock.now() / 1000;
+  const [caller, called] = [a.host(), b.host(delegateAnew(newIdentity().master, now, now + 600))];
+  b.inbox();
+  (await a.links.open(caller.aid, called.aid, 'tcp')).destroy();
+  clock.jump(500_000);
+  (await a.links.open(caller.aid, called.aid, 'tcp')).destroy();
+  clock.jump(200_000);
+  await assert.rejects(a.links.open(caller.aid, called.aid, 'tcp'), withCode('protocol_error'));
+});
+
+test('a rotated operational key is proven anew on the standing connection', async () => {
+  await using world = new LinkWorld();
+  const [a, b] = [await world.node(), await world.node()];
+  const [caller, called] = [a.host(), b.host()];
+  const inbox = b.inbox();
+  (await a.links.open(caller.aid, called.aid, 'tcp')).destroy();
+  a.host(delegateAnew(caller.master, caller.delegation.issuedAt + 10));
+  (await a.links.open(caller.aid, called.aid, 'tcp')).destroy();
+  assert.equal(inbox.length, 2);
+  // The thief of the old key comes from another node.
+  const thief = await world.node();
+  thief.host(caller);
+  await assert.rejects(thief.links.open(caller.aid, called.aid, 'tcp'), withCode('access_denied'));
+  assert.equal(inbox.length, 2);
+});
+
+test('a replaced delegation that was accepted on a standing connection counts no longer', async () => {
+  await using world = new LinkWorld();
+  const [owner, thief, b] = [await world.node(), await world.node(), await world.node()];
+  const called = b.host();
+  b.inbox();
+  const stolen = thief.host();
+  (await thief.links.open(stolen.aid, called.aid, 'tcp')).destroy();
+  owner.host(delegateAnew(stolen.master, stolen.delegation.issuedAt + 10));
+  (await owner.links.open(stolen.aid, called.aid, 'tcp')).destroy();
+  await assert.rejects(thief.links.open(stolen.aid, called.aid, 'tcp'), withCode('access_denied'));
+});
+
+test('a called agent that shows an older delegation than its record is refused', async () => {
+  await using world = new LinkWorld();
+  const [a, b] = [await world.node(), await world.node()];
+  const [caller, called] = [a.host(), b.host()];
+  b.inbox();
+  const newer = { ...b.location(called), delegationIssuedAt: called.delegation.issuedAt + 1 };
+  world.directory.set(called.aid, newer);
+  await assert.rejects(a.links.open(caller.aid, called.aid, 'tcp'), withCode('protocol_error'));
+});
+
+test('agents of one daemon talk through memory, with the same permission and the same names', async () => {
+  await using world = new LinkWorld();
+  const a = await world.node();
+  const [caller, called] = [a.host(), a.host()];
+  const inbox = a.inbox();
+  const near = await a.links.open(caller.aid, called.aid, 'tcp', { accessToken: 'sesame' });
+  const [far] = inbox;
+  assert.ok(far);
+  for (const link of [near, far]) {
+    assert.equal(link.caller, caller.aid);
+    assert.equal(link.called, called.aid);
+    assert.equal(link.nodeKey, null);
+    assert.deepEqual(link.path(), { kind: 'local', remoteAddress: null, rttMs: 0 });
+  }
+  const request = { caller: caller.aid, called: called.aid, purpose: 'tcp', accessToken: 'sesame' };
+  assert.deepEqual(a.authorized, [{ ...request, nodeKey: null, address: null }]);
+  far.pipe(far);
+  near.end('hello');
+  assert.equal((await readAll(near)).toString(), 'hello');
+  a.authorize = () => {
+    throw new SvcError('access_denied');
+  };
+  await assert.rejects(a.links.open(caller.aid, called.aid, 'tcp'), withCode('access_denied'));
+  await assert.rejects(a.links.open(caller.aid, called.aid, 'note'), withCode('protocol_error'));
+  assert.equal(a.pool.stats().connections, 0);
+});
+
+test('what is kept of delegations elsewhere counts too', async () => {
+  await using world = new LinkWorld();
+  const [a, b] = [await world.node(), await world.node()];
+  const [caller, called] = [a.host(), b.host()];
+  b.inbox();
+  (await a.links.open(caller.aid, called.aid, 'tcp')).destroy();
+  b.newest.set(caller.aid, caller.delegation.issuedAt + 1);
+  await assert.rejects(a.links.open(caller.aid, called.aid, 'tcp'), withCode('access_denied'));
+  assert.deepEqual(b.noted, [[caller.aid, caller.delegation.issuedAt]]);
+});
+
+test('after stop nothing waits', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const [a, b] = [await world.node(), await world.node()];
+  const [caller, called] = [a.host(), b.host()];
+  b.echo();
+  await a.links.open(caller.aid, called.aid, 'tcp');
+  await a.stop();
+  await b.stop();
+  await settle();
+  assert.equal(clock.timers, 0);
+  assert.equal(a.pool.stats().connections, 0);
+  await assert.rejects(a.links.open(caller.aid, called.aid, 'tcp'), SvcError);
+});

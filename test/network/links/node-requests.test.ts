@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import {
+  ANSWER_TIMEOUT_MS,
+  MAX_NODE_MESSAGE_BYTES,
+  MAX_REQUESTS_PER_NODE,
+} from '../../../src/network/links/node-requests.ts';
+import { type LinkNode, LinkWorld, settle, withCode } from '../../support/link-world.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+function placeOf(node: LinkNode): { nodeKey: Uint8Array; address: LinkNode['endpoint']['address'] } {
+  return { nodeKey: node.key.publicKey, address: node.endpoint.address };
+}
+
+test('a node answers another, which it knows by its proven key', async () => {
+  await using world = new LinkWorld();
+  const [a, b] = [await world.node(), await world.node()];
+  const asked: Uint8Array[] = [];
+  b.requests.onRequest(async (body, from) => {
+    asked.push(from.nodeKey);
+    return Buffer.concat([Buffer.from('re: '), body]);
+  });
+  assert.equal(Buffer.from(await a.requests.request(placeOf(b), Buffer.from('hello'))).toString(), 're: hello');
+  assert.equal(Buffer.from(await a.requests.request(placeOf(b), new Uint8Array(0))).toString(), 're: ');
+  assert.deepEqual(asked, [a.key.publicKey, a.key.publicKey]);
+  assert.equal(a.pool.stats().connections, 1);
+});
+
+test('messages of the largest size pass and larger ones are refused before they are sent', async () => {
+  await using world = new LinkWorld();
+  const [a, b] = [await world.node(), await world.node()];
+  b.requests.onRequest(async (body) => body);
+  const largest = Buffer.alloc(MAX_NODE_MESSAGE_BYTES, 7);
+  assert.deepEqual(Buffer.from(await a.requests.request(placeOf(b), largest)), largest);
+  await assert.rejects(a.requests.request(placeOf(b), Buffer.alloc(MAX_NODE_MESSAGE_BYTES + 1)), withCode('too_large'));
+});
+
+test('a refusal of the handler comes as its code, a fault of it as a protocol error', async () => {
+  await using world = new LinkWorld();
+  const [a, b, c] = [await world.node(), await world.node(), await world.node()];
+  let fault: Error = new SvcError('rate_limited');
+  b.requests.onRequest(async () => {
+    throw fault;
+  });
+  await assert.rejects(a.requests.request(placeOf(b), Buffer.from('x')), withCode('rate_limited'));
+  fault = new TypeError('a fault');
+  await assert.rejects(a.requests.request(placeOf(b), Buffer.from('x')), withCode('protocol_error'));
+  await assert.rejects(a.requests.request(placeOf(c), Buffer.from('x')), withCode('protocol_error'));
+  assert.throws(() => b.requests.onRequest(async () => new Uint8Array(0)));
+});
+
+test('an answer that is too large is not sent', async () => {
+  await using world = new LinkWorld();
+  const [a, b] = [await world.node(), await world.node()];
+  b.requests.onRequest(async () => Buffer.alloc(MAX_NODE_MESSAGE_BYTES + 1));
+  await assert.rejects(a.requests.request(placeOf(b), Buffer.from('x')), withCode('too_large'));
+});
+
+test('one node has only so many requests worked on at a time', async () => {
+  await using world = new LinkWorld();
+  const [a, b] = [await world.node(), await world.node()];
+  const go = Promise.withResolvers<void>();
+  b.requests.onRequest(async (body) => {
+    await go.promise;
+    return body;
+  });
+  const running = Array.from({ length: MAX_REQUESTS_PER_NODE }, () => a.requests.request(placeOf(b), Buffer.from('x')));
+  await settle();
+  await assert.rejects(a.requests.request(placeOf(b), Buffer.from('x')), withCode('rate_limited'));
+  go.resolve();
+  await Promise.all(running);
+  await a.requests.request(placeOf(b), Buffer.from('x'));
+});
+
+test('a request is given up in time, on either side', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const [a, b] = [await world.node(), await world.node()];
+  b.requests.onRequest(() => new Promise(() => {}));
+  const late = assert.rejects(
+    a.requests.request(placeOf(b), Buffer.from('x'), { timeoutMs: 500 }),
+    withCode('timeout'),
+  );
+  await settle();
+  clock.advance(500);
+  await late;
+  const stop = new AbortController();
+  const options = { timeoutMs: 10 * ANSWER_TIMEOUT_MS, signal: stop.signal };
+  const unanswered = assert.rejects(a.requests.request(placeOf(b), Buffer.from('x'), options), SvcError);
+  await settle();
+  clock.advance(ANSWER_TIMEOUT_MS);
+  await unanswered;
+  const cancelled = assert.rejects(a.requests.request(placeOf(b), Buffer.from('x'), options), withCode('cancelled'));
+  await settle();
+  stop.abort();
+  await cancelled;
+  await settle();
+  assert.equal(a.pool.stats().streams, 0);
+});
+
+test('after a request into silence the next one does not wait on the same connection', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const [a, b] = [await world.node(), await world.node()];
+  let mute = true;
+  b.requests.onRequest((body) => (mute ? new Promise(() => {}) : Promise.resolve(body)));
+  const late = assert.rejects(
+    a.requests.request(placeOf(b), Buffer.from('x'), { timeoutMs: 500 }),
+    withCode('timeout'),
+  );
+  await settle();
+  const silent = a.pool.current(b.key.publicKey);
+  clock.advance(500);
+  await late;
+  mute = false;
+  await a.requests.request(placeOf(b), Buffer.from('x'));
+  assert.notEqual(a.pool.current(b.key.publicKey), silent);
+});
+
+test('a request goes out on a new connection where the pooled one has broken', async () => {
+  await using world = new LinkWorld();
+  const [a, b] = [await world.node(), await world.node()];
+  b.requests.onRequest(async (body) => body);
+  await a.requests.request(placeOf(b), Buffer.from('x'));
+  b.pool.current(a.key.publicKey)?.connection.close();
+  await settle();
+  await a.requests.request(placeOf(b), Buffer.from('x'));
+  const nowhere = { ...placeOf(b), nodeKey: a.key.publicKey };
+  await assert.rejects(a.requests.request(nowhere, Buffer.from('x')), withCode('connect_failed'));
+});

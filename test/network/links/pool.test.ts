@@ -1,0 +1,310 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { toHex } from '../../../src/foundation/bytes.ts';
+import { nativeAid } from '../../../src/foundation/identity/aid.ts';
+import { type NodePlace, STAGGER_MS } from '../../../src/network/links/dial.ts';
+import { KIND } from '../../../src/network/links/gate.ts';
+import {
+  DIAL_TIMEOUT_MS,
+  HELLO_TIMEOUT_MS,
+  IDLE_MS,
+  MAX_PER_NODE,
+  MAX_UNGREETED,
+  SIMULTANEOUS_MS,
+  SPARE_IDLE_MS,
+} from '../../../src/network/links/pool.ts';
+import { STATUS } from '../../../src/network/links/status.ts';
+import { type LinkNode, LinkWorld, readAll, settle, withCode } from '../../support/link-world.ts';
+import { RawPeer } from '../../support/raw-peer.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const never = new AbortController().signal;
+
+function placeOf(node: LinkNode): NodePlace {
+  return { nodeKey: node.key.publicKey, addresses: [node.endpoint.address] };
+}
+
+/** Two nodes, the one with the smaller key first. */
+async function inOrder(world: LinkWorld): Promise<readonly [LinkNode, LinkNode]> {
+  const [a, b] = [await world.node(), await world.node()];
+  return toHex(a.key.publicKey) < toHex(b.key.publicKey) ? [a, b] : [b, a];
+}
+
+test('many who need a node at once share one dial', async () => {
+  await using world = new LinkWorld();
+  const [a, b] = [await world.node(), await world.node()];
+  const sessions = await Promise.all(Array.from({ length: 20 }, () => a.pool.connect(placeOf(b), never)));
+  assert.equal(new Set(sessions).size, 1);
+  await settle();
+  assert.equal(b.pool.stats().connections, 1);
+});
+
+test('a dial goes on while anybody waits for it, and is given up with the last', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const [a, b] = [await world.node(), await world.node()];
+  const idle = clock.timers;
+  world.network.silence(b.endpoint.address);
+  const waits = [new AbortController(), new AbortController()];
+  const outcomes = waits.map(({ signal }) => assert.rejects(a.pool.connect(placeOf(b), signal), withCode('cancelled')));
+  await settle();
+  waits[0]?.abort();
+  await outcomes[0];
+  await settle();
+  assert.ok(clock.timers > idle, 'the dial goes on');
+  waits[1]?.abort();
+  await outcomes[1];
+  await settle();
+  assert.equal(clock.timers, idle, 'nothing is left of it');
+});
+
+test('a connection that comes in serves those who wait for a dial', async () => {
+  await using world = new LinkWorld(new TestClock());
+  const [a, b] = [await world.node(), await world.node()];
+  world.network.silence(b.endpoint.address);
+  const waiting = a.pool.connect(placeOf(b), never);
+  const theirs = await b.pool.connect(placeOf(a), never);
+  const ours = await waiting;
+  assert.ok(!ours.connection.outbound);
+  assert.deepEqual(ours.there.nonce, theirs.here.nonce);
+});
+
+test('of several addresses those that answer count, with little delay', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const [a, b, c] = [await world.node(), await world.node(), await world.node()];
+  const silent = { host: '127.0.0.1', port: 1 };
+  const connecting = a.pool.connect(
+    // The second address is another node's: it answers with the wrong key.
+    { nodeKey: b.key.publicKey, addresses: [silent, c.endpoint.address, b.endpoint.address] },
+    never,
+  );
+  await settle();
+  clock.advance(STAGGER_MS);
+  const session = await connecting;
+  assert.deepEqual(session.connection.remoteAddress, b.endpoint.address);
+  await settle();
+  assert.equal(c.pool.stats().connections, 0);
+});
+
+test('a node without an address, or with a silent one, cannot be reached', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const [a, b] = [await world.node(), await world.node()];
+  await assert.rejects(a.pool.connect({ ...placeOf(b), addresses: [] }, never), withCode('connect_failed'));
+  world.network.silence(b.endpoint.address);
+  const connecting = assert.rejects(a.pool.connect(placeOf(b), never), withCode('connect_failed'));
+  await settle();
+  clock.advance(DIAL_TIMEOUT_MS);
+  await connecting;
+  await settle();
+  assert.equal(clock.timers, 2, 'only the sweeps are left');
+});
+
+test('who knows another address tries it after the shared dial has failed', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const [a, b] = [await world.node(), await world.node()];
+  const silent = { host: '127.0.0.1', port: 1 };
+  const wrong = assert.rejects(
+    a.pool.connect({ ...placeOf(b), addresses: [silent] }, never),
+    withCode('connect_failed'),
+  );
+  const right = a.pool.connect(placeOf(b), never);
+  await settle();
+  clock.advance(DIAL_TIMEOUT_MS);
+  await wrong;
+  assert.deepEqual((await right).connection.remoteAddress, b.endpoint.address);
+});
+
+test('two nodes that dial each other at once agree on one connection, and break no stream', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const [small, large] = await inOrder(world);
+  const [x, y] = [small.host(), large.host()];
+  small.echo();
+  large.echo();
+  const [there, back] = await Promise.all([
+    small.links.open(x.aid, y.aid, 'tcp'),
+    large.links.open(y.aid, x.aid, 'tcp'),
+  ]);
+  await settle();
+  assert.equal(small.pool.stats().connections, 2);
+  const chosen = small.pool.current(large.key.publicKey);
+  assert.ok(chosen?.connection.outbound, 'the one that the smaller key dialled');
+  assert.deepEqual(large.pool.current(small.key.publicKey)?.there.nonce, chosen.here.nonce);
+  clock.advance(2 * SPARE_IDLE_MS);
+  await settle();
+  for (const link of [there, back]) {
+    link.end('still here');
+    assert.equal((await readAll(link)).toString(), 'still here');
+  }
+  await settle();
+  clock.advance(3 * SPARE_IDLE_MS);
+  await settle();
+  assert.equal(small.pool.stats().connections, 1);
+  assert.equal(large.pool.stats().connections, 1);
+  assert.equal(small.pool.current(large.key.publicKey), chosen);
+});
+
+test('later, a new connection of the other node replaces ours: it would not dial if ours were good', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const [a, raw] = [await world.node(), await RawPeer.in(world)];
+  const ours = await a.pool.connect({ nodeKey: raw.key.publicKey, addresses: [raw.endpoint.address] }, never);
+  clock.advance(SIMULTANEOUS_MS + 1);
+  await raw.connect(a);
+  await settle();
+  const current = a.pool.current(raw.key.publicKey);
+  assert.ok(current !== null && current !== ours && !current.connection.outbound);
+  assert.ok(!ours.closed);
+});
+
+test('when a node has restarted, the connections of its former life end at once', async () => {
+  await using world = new LinkWorld();
+  const [a, raw] = [await world.node({ limits: { connectionsPerKey: 100 } }), await RawPeer.in(world)];
+  const first = await raw.connect(a, 1);
+  const second = await raw.connect(a, 1);
+  await settle();
+  assert.equal(a.pool.stats().connections, 2);
+  const third = await raw.connect(a, 2);
+  await Promise.all([first.connection.closed, second.connection.closed]);
+  assert.equal(a.pool.stats().connections, 1);
+  assert.deepEqual(a.pool.current(raw.key.publicKey)?.there.nonce, third.here.nonce);
+});
+
+test('a node has only so many connections; the newest stay', async () => {
+  await using world = new LinkWorld();
+  const [a, raw] = [await world.node({ limits: { connectionsPerKey: 100 } }), await RawPeer.in(world)];
+  const sessions = [];
+  for (let i = 0; i < MAX_PER_NODE + 2; i++) sessions.push(await raw.connect(a));
+  await Promise.all(sessions.slice(0, 2).map(({ connection }) => connection.closed));
+  await settle();
+  assert.equal(a.pool.stats().connections, MAX_PER_NODE);
+});
+
+test('when the current connection ends, another that stands takes its place', async () => {
+  await using world = new LinkWorld();
+  const [a, raw] = [await world.node(), await RawPeer.in(world)];
+  await raw.connect(a);
+  const older = a.pool.current(raw.key.publicKey);
+  const newer = await raw.connect(a);
+  newer.connection.close();
+  await settle();
+  assert.equal(a.pool.current(raw.key.publicKey), older);
+});
+
+test('a connection without streams is closed after a while, one with a stream is not', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const [a, b] = [await world.node(), await world.node()];
+  const [x, y] = [a.host(), b.host()];
+  b.echo();
+  const link = await a.links.open(x.aid, y.aid, 'tcp');
+  clock.advance(2 * IDLE_MS);
+  await settle();
+  assert.equal(a.pool.stats().connections, 1);
+  link.end();
+  await readAll(link);
+  await settle();
+  clock.advance(IDLE_MS / 2);
+  await settle();
+  assert.equal(a.pool.stats().connections, 1);
+  clock.advance(IDLE_MS);
+  await settle();
+  assert.equal(a.pool.stats().connections, 0);
+  assert.equal(b.pool.stats().connections, 0);
+  (await a.links.open(x.aid, y.aid, 'tcp')).destroy();
+});
+
+test('a stream that overtakes the answer to our hello waits for it', async () => {
+  await using world = new LinkWorld();
+  const a = await world.node();
+  a.requests.onRequest(async () => Buffer.from('served'));
+  const hasty = world.network.endpoint({ publicKey: new Uint8Array(32).fill(9) });
+  const answered = new Promise<Buffer>((resolve) => {
+    hasty.onConnection((connection) => {
+      connection.onStream((hello) => {
+        const nonceAndInstance = new Uint8Array(48);
+        void connection.openStream().then(async (early) => {
+          early.end(Uint8Array.of(KIND.nodeRequest, 0, 0, 0, 0));
+          await settle();
+          hello.end(Buffer.concat([Uint8Array.of(STATUS.ok), nonceAndInstance]));
+          resolve(await readAll(early));
+        });
+      });
+    });
+  });
+  await hasty.start();
+  await a.pool.connect({ nodeKey: hasty.publicKey, addresses: [hasty.address] }, never);
+  assert.deepEqual(await answered, Buffer.concat([Uint8Array.of(STATUS.ok, 0, 0, 0, 6), Buffer.from('served')]));
+});
+
+test('nodes of other networks are told so', async () => {
+  await using world = new LinkWorld();
+  const [a, b] = [await world.node({ network: 'home' }), await world.node({ network: 'work' })];
+  await assert.rejects(a.pool.connect(placeOf(b), never), (error) => {
+    assert.ok(error instanceof Error && /another network/.test(error.message));
+    return withCode('connect_failed')(error);
+  });
+  await settle();
+  assert.equal(b.pool.stats().connections, 0);
+});
+
+test('a node that accepts and then says nothing cannot be reached', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const a = await world.node();
+  const mute = world.network.endpoint({ publicKey: new Uint8Array(32).fill(9) });
+  mute.onConnection(() => {});
+  await mute.start();
+  const connecting = a.pool.connect({ nodeKey: mute.publicKey, addresses: [mute.address] }, never);
+  const outcome = assert.rejects(connecting, withCode('connect_failed'));
+  await settle();
+  clock.advance(DIAL_TIMEOUT_MS);
+  await outcome;
+});
+
+test('connections that say no hello are closed, and only so many may wait with it', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const limits = { connections: 10_000, connectionsPerKey: 10_000 };
+  const [a, raw] = [await world.node({ limits }), await RawPeer.in(world)];
+  const silent = [];
+  for (let i = 0; i < MAX_UNGREETED; i++) silent.push(await raw.dial(a));
+  await settle();
+  const oneMore = await raw.dial(a);
+  await oneMore.closed;
+  clock.advance(HELLO_TIMEOUT_MS);
+  await Promise.all(silent.map(({ closed }) => closed));
+  await raw.connect(a);
+  await settle();
+  assert.equal(a.pool.stats().connections, 1);
+});
+
+test('totals outlive their connections, and each connection can be looked at', async () => {
+  await using world = new LinkWorld();
+  const [a, b] = [await world.node(), await world.node()];
+  const session = await a.pool.connect(placeOf(b), never);
+  const { bytesSent, bytesReceived } = a.pool.stats();
+  assert.ok(bytesSent > 0 && bytesReceived > 0);
+  const [view] = a.pool.connections();
+  assert.ok(view);
+  assert.equal(view.node, nativeAid(b.key.publicKey));
+  assert.deepEqual(view.address, b.endpoint.address);
+  assert.ok(view.outbound && view.current);
+  session.close();
+  await settle();
+  assert.deepEqual(a.pool.stats(), { connections: 0, streams: 0, bytesSent, bytesReceived });
+  assert.deepEqual(a.pool.connections(), []);
+});
+
+test('stop ends dials under way', async () => {
+  await using world = new LinkWorld();
+  const [a, b] = [await world.node(), await world.node()];
+  world.network.silence(b.endpoint.address);
+  const connecting = assert.rejects(a.pool.connect(placeOf(b), never), withCode('cancelled'));
+  await settle();
+  await a.stop();
+  await connecting;
+});

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { type Duplex, PassThrough } from 'node:stream';
+import { test } from 'node:test';
+import { StandingLinks } from '../../../src/network/links/standing.ts';
+import { testAid } from '../../support/agents.ts';
+import { delegateAnew } from '../../support/identities.ts';
+import { LinkWorld, settle, withCode } from '../../support/link-world.ts';
+
+/** Settles once a stream has closed, with an error or without. */
+function closing(stream: Duplex): Promise<unknown> {
+  return new Promise((resolve) => {
+    stream.once('close', resolve);
+  });
+}
+
+test('links of a caller whose delegation was replaced end when the newer one is met, and only those', async () => {
+  await using world = new LinkWorld();
+  const [owner, thief, b] = [await world.node(), await world.node(), await world.node()];
+  const called = b.host();
+  const inbox = b.inbox();
+  const stolen = thief.host();
+  const other = thief.host();
+  const [theirs, kept] = [
+    await thief.links.open(stolen.aid, called.aid, 'tcp'),
+    await thief.links.open(other.aid, called.aid, 'tcp'),
+  ];
+  const closed = closing(theirs);
+  owner.host(delegateAnew(stolen.master, stolen.delegation.issuedAt + 10));
+  const ours = await owner.links.open(stolen.aid, called.aid, 'tcp');
+  await closed;
+  const second = await owner.links.open(stolen.aid, called.aid, 'tcp');
+  await settle();
+  assert.deepEqual(
+    inbox.map((link) => link.destroyed),
+    [true, false, false, false],
+  );
+  assert.ok(![kept, ours, second].some((link) => link.destroyed));
+  await assert.rejects(thief.links.open(stolen.aid, called.aid, 'tcp'), withCode('access_denied'));
+});
+
+test('links to a called agent that was taken back end when its newer record is found', async () => {
+  await using world = new LinkWorld();
+  const [owner, thief, a] = [await world.node(), await world.node(), await world.node()];
+  const caller = a.host();
+  const stolen = thief.host();
+  const [before, after] = [thief.inbox(), owner.inbox()];
+  const old = await a.links.open(caller.aid, stolen.aid, 'tcp');
+  assert.equal(before.length, 1);
+  const closed = closing(old);
+  owner.host(delegateAnew(stolen.master, stolen.delegation.issuedAt + 10));
+  const link = await a.links.open(caller.aid, stolen.aid, 'tcp');
+  await closed;
+  await settle();
+  assert.equal(after.length, 1);
+  assert.ok(!link.destroyed);
+});
+
+test('a link that has closed is forgotten', async () => {
+  const standing = new StandingLinks();
+  const [one, two] = [new PassThrough(), new PassThrough()];
+  for (const link of [one, two]) standing.add(testAid(1), link);
+  standing.add(testAid(2), new PassThrough());
+  assert.equal(standing.agents, 2);
+  for (const link of [one, two]) {
+    const closed = closing(link);
+    link.destroy();
+    await closed;
+  }
+  assert.equal(standing.agents, 1);
+  standing.end(testAid(1));
+  standing.end(testAid(2));
+  await settle();
+  assert.equal(standing.agents, 0);
+});

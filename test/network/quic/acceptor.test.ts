@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Acceptor, MAX_UNFINISHED_HANDSHAKES, SPARE_ACCEPTS } from '../../../src/network/quic/acceptor.ts';
+import type { EngineConnection, EngineConnectionStats, EngineServer } from '../../../src/network/quic/engine.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const IDLE_TIMEOUT_MS = 15_000;
+
+/** A server whose handshakes begin and end when the test says so. */
+class FakeServer implements EngineServer {
+  readonly waiting: { resolve(connection: EngineConnection): void; reject(error: Error): void }[] = [];
+  acceptedHandshakes = 0;
+
+  inboundConnection(): Promise<EngineConnection> {
+    return new Promise((resolve, reject) => this.waiting.push({ resolve, reject }));
+  }
+  stats(): { acceptedHandshakes: number } {
+    return { acceptedHandshakes: this.acceptedHandshakes };
+  }
+  /** Handshakes take waiting calls and do not end. */
+  begin(count: number): void {
+    this.acceptedHandshakes += count;
+  }
+  port(): number {
+    return 1;
+  }
+  async abort(): Promise<void> {}
+}
+
+class FakeConnection implements EngineConnection {
+  aborted = false;
+  abort(): void {
+    this.aborted = true;
+  }
+  remoteMultiaddr(): string {
+    return '';
+  }
+  rtt(): number {
+    return 0;
+  }
+  stats(): EngineConnectionStats {
+    return { udpTxDatagrams: 0, udpTxBytes: 0, udpRxBytes: 0, pathSentPackets: 0, pathLostPackets: 0 };
+  }
+  inboundStream(): Promise<never> {
+    return new Promise(() => {});
+  }
+  outboundStream(): Promise<never> {
+    return new Promise(() => {});
+  }
+  closed(): Promise<void> {
+    return new Promise(() => {});
+  }
+}
+
+function setUp(): { server: FakeServer; clock: TestClock; acceptor: Acceptor; accepted: EngineConnection[] } {
+  const server = new FakeServer();
+  const clock = new TestClock();
+  const accepted: EngineConnection[] = [];
+  const options = { idleTimeoutMs: IDLE_TIMEOUT_MS, onConnection: (c: EngineConnection) => void accepted.push(c) };
+  const acceptor = new Acceptor(server, options, { clock });
+  acceptor.start();
+  return { server, clock, acceptor, accepted };
+}
+
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+test('calls wait from the start, and one that ends is replaced', async () => {
+  const { server, accepted } = setUp();
+  assert.equal(server.waiting.length, SPARE_ACCEPTS);
+  server.begin(2);
+  server.waiting[0]?.resolve(new FakeConnection());
+  server.waiting[1]?.reject(new Error('bad certificate'));
+  await settled();
+  assert.equal(accepted.length, 1);
+  assert.ok(server.waiting.length - 2 >= SPARE_ACCEPTS);
+});
+
+test('unfinished handshakes never use up the calls that wait', () => {
+  const { server, clock } = setUp();
+  let unfinished = 0;
+  for (const burst of [30, 60, 120, 240, 480]) {
+    server.begin(burst);
+    unfinished += burst;
+    clock.advance(100);
+    assert.ok(server.waiting.length >= unfinished + SPARE_ACCEPTS);
+  }
+});
+
+test('the number of calls is bounded', () => {
+  const { server, clock } = setUp();
+  server.begin(100_000);
+  clock.advance(1_000);
+  assert.equal(server.waiting.length, MAX_UNFINISHED_HANDSHAKES + SPARE_ACCEPTS);
+});
+
+test('handshakes that the engine has given up are not held against new ones', async () => {
+  const { server, clock } = setUp();
+  server.begin(500);
+  clock.advance(100);
+  const during = server.waiting.length;
+  assert.ok(during > 500);
+  clock.advance(IDLE_TIMEOUT_MS + 2_000);
+  for (const call of server.waiting.splice(0, 500)) call.reject(new Error('timed out'));
+  await settled();
+  assert.equal(server.waiting.length, during - 500);
+});
+
+test('successful connections do not raise the number of calls', async () => {
+  const { server, clock } = setUp();
+  for (let i = 0; i < 300; i++) {
+    server.begin(1);
+    server.waiting.shift()?.resolve(new FakeConnection());
+    await settled();
+  }
+  clock.advance(1_000);
+  assert.equal(server.waiting.length, SPARE_ACCEPTS);
+});
+
+test('after stop no call is added, and a late connection is closed', async () => {
+  const { server, clock, acceptor, accepted } = setUp();
+  acceptor.stop();
+  assert.equal(clock.timers, 0);
+  const late = new FakeConnection();
+  server.waiting.shift()?.resolve(late);
+  await settled();
+  assert.ok(late.aborted);
+  assert.equal(accepted.length, 0);
+  assert.equal(server.waiting.length, SPARE_ACCEPTS - 1);
+});

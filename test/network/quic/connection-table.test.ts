@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ConnectionTable, sourceOf } from '../../../src/network/quic/connection-table.ts';
+import { DEFAULT_CONNECTION_LIMITS } from '../../../src/network/quic/limits.ts';
+import type { QuicConnection } from '../../../src/network/quic/types.ts';
+
+interface Fake extends QuicConnection {
+  wasClosed: boolean;
+}
+
+function connection(keyByte: number, host: string): Fake {
+  return {
+    wasClosed: false,
+    remoteKey: new Uint8Array(32).fill(keyByte),
+    remoteAddress: { host, port: 1 },
+    outbound: false,
+    rtt: () => 0,
+    stats: () => ({ bytesSent: 0, bytesReceived: 0, packetsSent: 0, packetsLost: 0 }),
+    openStream: () => Promise.reject(new Error('not here')),
+    onStream: () => {},
+    closed: new Promise(() => {}),
+    close() {
+      this.wasClosed = true;
+    },
+  };
+}
+
+const limits = { ...DEFAULT_CONNECTION_LIMITS, connections: 5, connectionsPerAddress: 2, connectionsPerKey: 2 };
+
+test('an address has a limit, and gets its place back', () => {
+  const table = new ConnectionTable<Fake>(limits);
+  const first = connection(1, '192.0.2.1');
+  assert.equal(table.admit(first), null);
+  assert.equal(table.admit(connection(2, '192.0.2.1')), null);
+  assert.equal(table.admit(connection(3, '192.0.2.1')), 'too_many_from_address');
+  assert.equal(table.admit(connection(3, '192.0.2.2')), null);
+  table.remove(first);
+  table.remove(first);
+  assert.equal(table.admit(connection(3, '192.0.2.1')), null);
+  assert.equal(table.admit(connection(4, '192.0.2.1')), 'too_many_from_address');
+});
+
+test('the loopback address counts only where asked for, as relayed paths end there', () => {
+  const open = new ConnectionTable<Fake>(limits);
+  for (const host of ['127.0.0.1', '127.0.0.1', '127.0.0.1', '::1']) {
+    assert.equal(open.admit(connection(open.size + 1, host)), null);
+  }
+  const strict = new ConnectionTable<Fake>({ ...limits, countLoopback: true });
+  strict.admit(connection(1, '127.0.0.1'));
+  strict.admit(connection(2, '127.0.0.1'));
+  assert.equal(strict.admit(connection(3, '127.0.0.1')), 'too_many_from_address');
+});
+
+test('all together have a limit', () => {
+  const table = new ConnectionTable<Fake>(limits);
+  for (let i = 0; i < 5; i++) assert.equal(table.admit(connection(i, `192.0.2.${i}`)), null);
+  assert.equal(table.admit(connection(9, '192.0.2.9')), 'too_many');
+  assert.equal(table.size, 5);
+});
+
+test('a key over its limit loses its oldest connection, and only its own', () => {
+  const table = new ConnectionTable<Fake>(limits);
+  const other = connection(2, '192.0.2.9');
+  const mine = [1, 2, 3].map((i) => connection(1, `192.0.2.${i}`));
+  for (const each of [other, ...mine]) assert.equal(table.admit(each), null);
+  assert.deepEqual(
+    [other, ...mine].map(({ wasClosed }) => wasClosed),
+    [false, true, false, false],
+  );
+  assert.deepEqual([...table], [other, mine[1], mine[2]]);
+});
+
+test('a limit of one connection for each key keeps the newest', () => {
+  const table = new ConnectionTable<Fake>({ ...limits, connectionsPerKey: 1 });
+  const all = [1, 2, 3].map((i) => connection(1, `192.0.2.${i}`));
+  for (const each of all) assert.equal(table.admit(each), null);
+  assert.deepEqual([...table], [all[2]]);
+});
+
+test('an IPv6 network of one customer is one source', () => {
+  assert.equal(sourceOf('2001:db8:1:2:3:4:5:6'), sourceOf('2001:db8:1:2::9'));
+  assert.equal(sourceOf('2001:db8::1'), sourceOf('2001:0db8:0:0:ffff::'));
+  assert.equal(sourceOf('::1'), sourceOf('::2'));
+  assert.equal(sourceOf('1::2:3:4:5:6:7'), sourceOf('1:0:2:3::'));
+  assert.notEqual(sourceOf('2001:db8:1:2::9'), sourceOf('2001:db8:1:3::9'));
+  assert.equal(sourceOf('192.0.2.1'), '192.0.2.1');
+});

@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { silentLog } from '../../../src/foundation/log.ts';
+import {
+  HELD_BACK_INTERVAL_MS,
+  HeldBack,
+  type Holder,
+  MAX_HELD_BACK_BYTES,
+  MAX_HELD_BACK_PER_NODE_BYTES,
+} from '../../../src/network/quic/held-back.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+class Connection implements Holder {
+  readonly remoteKey: Uint8Array;
+  readonly bytes: number;
+  closed = false;
+  constructor(bytes: number, node: number) {
+    this.bytes = bytes;
+    this.remoteKey = Uint8Array.of(node);
+  }
+  heldBackBytes(): number {
+    return this.bytes;
+  }
+  close(): void {
+    this.closed = true;
+  }
+}
+
+function closedAmong(connections: readonly Connection[]): boolean[] {
+  const clock = new TestClock();
+  const guard = new HeldBack(() => connections, { clock, log: silentLog });
+  guard.start();
+  clock.advance(HELD_BACK_INTERVAL_MS);
+  guard.stop();
+  return connections.map(({ closed }) => closed);
+}
+
+/** Connections of a node each that hold parts of what all of them may. */
+function ofAll(...parts: number[]): Connection[] {
+  return parts.map((part, node) => new Connection(part * MAX_HELD_BACK_BYTES, node));
+}
+
+/** Connections of one node that hold parts of what it may. */
+function ofOne(node: number, ...parts: number[]): Connection[] {
+  return parts.map((part) => new Connection(part * MAX_HELD_BACK_PER_NODE_BYTES, node));
+}
+
+test('within the bounds nobody is closed', () => {
+  assert.deepEqual(closedAmong(ofAll(0.5, 0.25, 0.25, 0)), [false, false, false, false]);
+  assert.deepEqual(closedAmong(ofOne(1, 0.5, 0.5)), [false, false]);
+});
+
+test('over the bound of all, those that hold the most go, and no more of them than needed', () => {
+  assert.deepEqual(closedAmong(ofAll(0.1, 0.5, 0.3, 0.4)), [false, true, false, false]);
+  assert.deepEqual(closedAmong(ofAll(0.45, 0.5, 0.5, 0.45)), [false, true, true, false]);
+});
+
+test('a node that opens many connections may hold no more than its share, and others do not pay for it', () => {
+  assert.deepEqual(closedAmong([...ofOne(1, 0.4, 0.9, 0.3, 0.2), ...ofOne(2, 1)]), [false, true, false, false, false]);
+});
+
+test('after stop it looks no more', () => {
+  const connection = new Connection(2 * MAX_HELD_BACK_BYTES, 1);
+  const clock = new TestClock();
+  const guard = new HeldBack(() => [connection], { clock, log: silentLog });
+  guard.start();
+  guard.stop();
+  clock.advance(2 * HELD_BACK_INTERVAL_MS);
+  assert.equal(connection.closed, false);
+});

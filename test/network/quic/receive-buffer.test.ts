@@ -1,0 +1,64 @@
+/** That the listening socket of a node really gets a larger receive buffer. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { createSocket } from 'node:dgram';
+import { readFileSync } from 'node:fs';
+import { isBuiltin } from 'node:module';
+import { test } from 'node:test';
+import { KeyPair } from '../../../src/foundation/identity/keys.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import { NativeQuicEndpoint } from '../../../src/network/quic/native-endpoint.ts';
+import { enlargeReceiveBuffers, udpDescriptors } from '../../../src/network/quic/receive-buffer.ts';
+import { eventually } from '../../support/eventually.ts';
+
+/** The receive buffer of a descriptor, as a child that inherits it sees it. */
+function bufferOf(fd: number): number {
+  const script =
+    "const s = require('dgram').createSocket('udp4'); s.bind({ fd: 3 }); console.log(s.getRecvBufferSize()); process.exit()";
+  const { stdout } = spawnSync(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit', fd] });
+  return Number(stdout.toString());
+}
+
+function kernel(name: string): number {
+  return Number(readFileSync(`/proc/sys/net/core/${name}`, 'utf8'));
+}
+
+test('a listening socket gets the buffer that the system allows', async () => {
+  const endpoint = new NativeQuicEndpoint({ key: KeyPair.generate(), host: '127.0.0.1', port: 0 }, { log: silentLog });
+  endpoint.onConnection(() => {});
+  await endpoint.start();
+  try {
+    if (process.platform !== 'linux') return assert.deepEqual(udpDescriptors(endpoint.address.port), []);
+    const [fd, ...more] = udpDescriptors(endpoint.address.port);
+    assert.ok(fd !== undefined && more.length === 0);
+    // The kernel doubles what it is asked for, to have room for its own books.
+    const allowed = 2 * Math.min(4 * 1024 * 1024, kernel('rmem_max'));
+    const expected = isBuiltin('node:ffi') ? allowed : kernel('rmem_default');
+    await eventually('the buffer', () => bufferOf(fd) === expected);
+  } finally {
+    await endpoint.stop();
+  }
+});
+
+test('no other program can bind the port of a socket whose buffer was enlarged', async () => {
+  const endpoint = new NativeQuicEndpoint({ key: KeyPair.generate(), host: '127.0.0.1', port: 0 }, { log: silentLog });
+  endpoint.onConnection(() => {});
+  await endpoint.start();
+  try {
+    const { port } = endpoint.address;
+    await enlargeReceiveBuffers(udpDescriptors(port), 1024 * 1024);
+    const thief = createSocket({ type: 'udp4', reuseAddr: true });
+    const outcome = await new Promise((resolve) => {
+      thief.once('error', (error: NodeJS.ErrnoException) => resolve(error.code));
+      thief.bind(port, '127.0.0.1', () => thief.close(() => resolve('bound')));
+    });
+    assert.equal(outcome, 'EADDRINUSE');
+  } finally {
+    await endpoint.stop();
+  }
+});
+
+test('without a socket there is nothing to do, and a port that nobody listens on has none', async () => {
+  assert.deepEqual(udpDescriptors(1), []);
+  await enlargeReceiveBuffers([], 1);
+});

@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict';
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { type TestContext, test } from 'node:test';
+import fc from 'fast-check';
+import multicastDns from 'multicast-dns';
+import { systemClock } from '../../../src/foundation/clock.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import { networkTag } from '../../../src/network/dht/wire.ts';
+import type { SocketAddress } from '../../../src/network/quic/types.ts';
+import { LanDiscovery } from '../../../src/network/reach/lan.ts';
+import { decodeAnnouncement, encodeAnnouncement } from '../../../src/network/reach/lan-announcement.ts';
+import { testKeys } from '../../support/agents.ts';
+import { eventually } from '../../support/eventually.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+/** A UDP port that nobody has now. */
+async function freePort(): Promise<number> {
+  const socket = createSocket('udp4');
+  socket.bind(0, '127.0.0.1');
+  await once(socket, 'listening');
+  const { port } = socket.address();
+  socket.close();
+  return port;
+}
+
+type PacketRecord = multicastDns.Packet['answers'][number];
+
+/** TXT texts come as buffers. */
+function asOnWire(data: unknown): unknown {
+  return Array.isArray(data) ? data.map((text) => Buffer.from(String(text))) : data;
+}
+
+interface Lan {
+  readonly mdnsPort: number;
+  readonly t: Pick<TestContext, 'after'>;
+}
+
+interface Daemon {
+  readonly discovery: LanDiscovery;
+  readonly found: SocketAddress[];
+}
+
+/** Starts the discovery of node `n`, whose DHT listens at port `n`; all traffic stays on the loopback interface. */
+async function start({ mdnsPort, t }: Lan, n: number, network = '', clock = systemClock): Promise<Daemon> {
+  const found: SocketAddress[] = [];
+  const discovery = new LanDiscovery(
+    { network: networkTag(network), nodeKey: testKeys(n).publicKey, interface: '127.0.0.1', mdnsPort },
+    { clock, log: silentLog, dhtPort: () => n, onFound: (address) => found.push(address) },
+  );
+  await discovery.start();
+  t.after(() => discovery.stop());
+  return { discovery, found };
+}
+
+test('daemons on one machine find each other', async (t) => {
+  const lan = { t, mdnsPort: await freePort() };
+  const a = await start(lan, 1001);
+  const b = await start(lan, 1002);
+  await eventually('b finds a', () => b.found.length > 0);
+  await eventually('a finds b', () => a.found.length > 0);
+  assert.deepEqual(b.found, [{ host: '127.0.0.1', port: 1001 }]);
+  assert.deepEqual(a.found, [{ host: '127.0.0.1', port: 1002 }]);
+});
+
+test('another network is not found, and no daemon finds itself', async (t) => {
+  const lan = { t, mdnsPort: await freePort() };
+  const stranger = await start(lan, 1001, 'other');
+  const a = await start(lan, 1002);
+  const b = await start(lan, 1003);
+  await eventually('a and b find each other', () => a.found.length > 0 && b.found.length > 0);
+  assert.deepEqual(stranger.found, []);
+  assert.deepEqual(a.found, [{ host: '127.0.0.1', port: 1003 }]);
+});
+
+test('a stranger who floods the LAN is heard only so often', async (t) => {
+  const lan = { t, mdnsPort: await freePort() };
+  const clock = new TestClock();
+  const a = await start(lan, 1001, '', clock);
+  const stranger = multicastDns({ bind: '0.0.0.0', interface: '127.0.0.1', port: lan.mdnsPort });
+  t.after(() => new Promise<void>((resolve) => stranger.destroy(resolve)));
+  await once(stranger, 'ready');
+  const nodeKey = testKeys(2).publicKey;
+  const announce = async (port: number): Promise<void> => {
+    const heard = once(stranger, 'response');
+    stranger.respond(encodeAnnouncement({ network: networkTag(''), nodeKey, port }));
+    await heard;
+  };
+  for (let port = 1; port <= 60; port++) await announce(port);
+  await eventually('the flood comes in', () => a.found.length >= 15);
+  assert.ok(a.found.length <= 21, `${a.found.length} reports`);
+  await eventually('a calm word is heard again', async () => {
+    clock.advance(60_000);
+    await announce(2000);
+    return a.found.some(({ port }) => port === 2000);
+  });
+});
+
+test('answers at most once a second, and loses no question', async (t) => {
+  const lan = { t, mdnsPort: await freePort() };
+  const clock = new TestClock();
+  await start(lan, 1001, '', clock);
+  const asker = multicastDns({ bind: '0.0.0.0', interface: '127.0.0.1', port: lan.mdnsPort });
+  t.after(() => new Promise<void>((resolve) => asker.destroy(resolve)));
+  let answers = 0;
+  asker.on('response', () => answers++);
+  await once(asker, 'ready');
+  for (let i = 0; i < 10; i++) {
+    const heard = once(asker, 'query');
+    asker.query([{ name: '_svcd._udp.local', type: 'PTR' }]);
+    await heard;
+  }
+  await eventually('the answer waits', () => clock.timers === 2);
+  assert.ok(answers <= 1, 'only the greeting may have been heard');
+  clock.advance(1000);
+  await eventually('one answer for all', () => answers >= 1);
+});
+
+test('announcements that are none are ignored', () => {
+  const good = encodeAnnouncement({ network: networkTag('x'), nodeKey: testKeys(1).publicKey, port: 4121 });
+  const packet = (change: (record: PacketRecord) => PacketRecord | null): multicastDns.Packet => ({
+    questions: [],
+    answers: good.answers,
+    additionals: good.additionals
+      .map((r): PacketRecord => ({ ...r, data: asOnWire(r.data) }))
+      .map(change)
+      .filter((r) => r !== null),
+  });
+  assert.equal(decodeAnnouncement(packet((r) => r))?.port, 4121);
+  assert.equal(decodeAnnouncement(packet((r) => (r.type === 'TXT' ? null : r))), null);
+  assert.equal(decodeAnnouncement(packet((r) => (r.type === 'SRV' ? null : r))), null);
+  assert.equal(decodeAnnouncement(packet((r) => (r.type === 'SRV' ? { ...r, data: { port: 0 } } : r))), null);
+  assert.equal(decodeAnnouncement(packet((r) => (r.type === 'TXT' ? { ...r, data: [Buffer.from('v=1')] } : r))), null);
+  assert.equal(decodeAnnouncement(packet((r) => ({ ...r, name: `other.${r.name}` })))?.port, 4121);
+  assert.equal(decodeAnnouncement(packet((r) => ({ ...r, name: 'printer._ipp._tcp.local' }))), null);
+});
+
+test('no record of a stranger makes the decoder throw', () => {
+  const data = fc.oneof(
+    fc.anything(),
+    fc.array(fc.uint8Array().map((bytes) => Buffer.from(bytes))),
+    fc.record({ port: fc.anything() }),
+  );
+  const record = fc.record({
+    name: fc.constantFrom('a._svcd._udp.local', '_svcd._udp.local', 'x'),
+    type: fc.constantFrom('SRV', 'TXT', 'PTR'),
+    data,
+  });
+  fc.assert(
+    fc.property(fc.array(record), (answers) => {
+      const decoded = decodeAnnouncement({ questions: [], answers, additionals: [] });
+      assert.ok(decoded === null || (decoded.port >= 1 && decoded.port <= 65_535));
+    }),
+    { seed: 7, numRuns: 500 },
+  );
+});
+
+test('stopping leaves nothing behind', async () => {
+  const clock = new TestClock();
+  const { discovery } = await start({ t: { after: () => {} }, mdnsPort: await freePort() }, 1001, '', clock);
+  assert.ok(clock.timers > 0);
+  await discovery.stop();
+  assert.equal(clock.timers, 0);
+});
