@@ -1,0 +1,58 @@
+/**
+ * Access control: who may call an agent, read its objects or tunnel to it, and who may administer
+ * the node from afar. Notes, records, chat and rooms have rules of their own and pass.
+ */
+import type { Clock } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { AccessRequest, Purpose } from '../../network/links/types.ts';
+import type { AccessLists } from './access-lists.ts';
+import type { DerivationQueue } from './derivations.ts';
+import { decide, opens } from './rules.ts';
+import { SecretCheck } from './secret-check.ts';
+
+/** What the access list of a called agent decides about. */
+const GOVERNED: ReadonlySet<Purpose> = new Set<Purpose>(['http', 'tcp', 'tcp-probe', 'tcp-wide', 'tcp-lane', 'object']);
+
+export interface AccessControlDependencies {
+  readonly lists: AccessLists;
+  readonly clock: Clock;
+  /** Derives presented secrets; its own where it is left out. */
+  readonly derivations?: DerivationQueue;
+}
+
+export class AccessControl {
+  readonly #lists: AccessLists;
+  readonly #clock: Clock;
+  readonly #secrets: SecretCheck;
+
+  constructor({ lists, clock, derivations }: AccessControlDependencies) {
+    this.#lists = lists;
+    this.#clock = clock;
+    this.#secrets = new SecretCheck(clock, derivations);
+  }
+
+  /**
+   * Lets a proven caller pass, or says why not.
+   * @throws SvcError `access_denied`; `rate_limited` with `retry_after_s` for who guesses secrets
+   */
+  async authorize(request: AccessRequest): Promise<void> {
+    const subject = request.purpose === 'admin' ? 'node' : request.called;
+    if (subject !== 'node' && !GOVERNED.has(request.purpose)) return;
+    const rules = this.#lists.rules(subject);
+    const decision = decide(rules, request.caller, this.#clock.now());
+    if (decision === 'allow') return;
+    if (decision === 'deny' || request.accessToken === undefined || rules.salt === null)
+      throw new SvcError('access_denied');
+    const guesser = {
+      caller: request.caller,
+      node: request.nodeKey === null ? null : Buffer.from(request.nodeKey).toString('hex'),
+      address: request.address,
+    };
+    const opensNow = (hash: Uint8Array) => opens(this.#lists.rules(subject), hash, this.#clock.now());
+    if (!(await this.#secrets.check(subject, rules.salt, request.accessToken, guesser, opensNow)))
+      throw new SvcError('access_denied');
+    // The lists may have changed while the secret was derived.
+    if (decide(this.#lists.rules(subject), request.caller, this.#clock.now()) === 'deny')
+      throw new SvcError('access_denied');
+  }
+}

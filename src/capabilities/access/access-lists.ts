@@ -1,0 +1,220 @@
+/** The access lists of all subjects: read, changed, and watched for changes. */
+import { randomBytes } from 'node:crypto';
+import type { Clock, Timer } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import { parseAid } from '../../foundation/identity/aid.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
+import type {
+  AccessListName,
+  AccessPolicy,
+  AccessRepository,
+  AidEntry,
+  SecretEntry,
+} from '../../foundation/store/access.ts';
+import { deriveSecret } from './derivations.ts';
+import { type AccessRules, initialPolicy, nextExpiry, rulesOf, type Subject } from './rules.ts';
+import { MAX_SECRET_CHARS } from './secret-check.ts';
+import { type AccessView, type AllowEntryView, allowView, type DenyEntryView, denyView } from './views.ts';
+
+/** Entries of one list. */
+const MAX_LIST_ENTRIES = 1000;
+/** Secrets on one list: each guess is compared with all of them. */
+export const MAX_SECRETS = 100;
+/** Shortest secret that a user may choose, characters. */
+const MIN_SECRET_CHARS = 6;
+/** Longest label of an entry, characters. */
+const MAX_LABEL_CHARS = 64;
+/** Subjects whose rules are kept in memory. */
+const MAX_RULES = 10_000;
+const SALT_BYTES = 16;
+const ID_BYTES = 8;
+const GENERATED_SECRET_BYTES = 32;
+const GENERATED_SECRET_PREFIX = 'svcs_';
+/** Longest single wait for an entry to run out; the timer is then set anew. */
+const MAX_EXPIRY_WAIT_MS = 86_400_000;
+
+/** Exactly one of `aid`, `secret` and `generateSecret`. */
+export interface AllowInput {
+  readonly aid?: string;
+  readonly secret?: string;
+  /** Makes a secret that nobody can guess. */
+  readonly generateSecret?: boolean;
+  readonly label?: string;
+  /** Unix milliseconds. */
+  readonly expiresAt?: number;
+}
+
+export interface AccessListsDependencies {
+  readonly repository: AccessRepository;
+  readonly clock: Clock;
+  /** Hashes new secrets: scrypt where it is left out. */
+  readonly derive?: typeof deriveSecret;
+}
+
+function invalid(message: string, path: string): SvcError {
+  return new SvcError('invalid_request', { message, details: { path } });
+}
+
+/** A name for an entry that no other one has. */
+export function newEntryId(): string {
+  return randomBytes(ID_BYTES).toString('hex');
+}
+
+export class AccessLists {
+  readonly #repository: AccessRepository;
+  readonly #clock: Clock;
+  readonly #derive: typeof deriveSecret;
+  readonly #rules = new LruCache<Subject, AccessRules>({ maxEntries: MAX_RULES });
+  readonly #listeners = new Set<(subject: Subject) => void>();
+  readonly #expiries = new Map<Subject, Timer>();
+
+  constructor({ repository, clock, derive = deriveSecret }: AccessListsDependencies) {
+    this.#repository = repository;
+    this.#clock = clock;
+    this.#derive = derive;
+  }
+
+  /** The lists of a subject, secrets redacted; entries that have run out are still shown. */
+  view(subject: Subject): AccessView {
+    const stored = this.#repository.load(subject);
+    return {
+      default: stored?.policy ?? initialPolicy(subject),
+      allow: (stored?.allow ?? []).map(allowView),
+      deny: (stored?.deny ?? []).map(denyView),
+    };
+  }
+
+  /** The rules of a subject at this moment. */
+  rules(subject: Subject): AccessRules {
+    const known = this.#rules.get(subject);
+    if (known !== undefined) return known;
+    const rules = rulesOf(subject, this.#repository.load(subject));
+    this.#rules.set(subject, rules);
+    this.#awaitExpiry(subject, rules);
+    return rules;
+  }
+
+  /** @throws SvcError `invalid_request` for the node, which is always closed by default */
+  setDefault(subject: Subject, policy: AccessPolicy): void {
+    if (subject === 'node' && policy !== 'deny')
+      throw invalid('Remote administration always denies by default.', '/default');
+    this.#create(subject);
+    this.#repository.setPolicy(subject, policy);
+    this.#changed(subject);
+  }
+
+  /**
+   * Allows an AID, or whoever presents a secret. The same AID or secret again renews its entry.
+   * The answer holds `secret` where one was generated: it is shown this once.
+   * @throws SvcError `invalid_request`, `bad_aid`, `quota_exceeded`
+   */
+  async allow(subject: Subject, input: AllowInput): Promise<AllowEntryView & { secret?: string }> {
+    const { aid, secret, generateSecret = false, label, expiresAt } = input;
+    if (Number(aid !== undefined) + Number(secret !== undefined) + Number(generateSecret) !== 1)
+      throw invalid('Give exactly one of aid, secret and generate_secret.', '');
+    if (label !== undefined && label.length > MAX_LABEL_CHARS)
+      throw invalid(`A label has at most ${MAX_LABEL_CHARS} characters.`, '/label');
+    if (expiresAt !== undefined && !(expiresAt > this.#clock.now()))
+      throw invalid('expires_at lies in the past.', '/expires_at');
+    const common = { ...this.#newEntry(), label: label ?? null, expiresAt: expiresAt ?? null };
+    if (aid !== undefined) return allowView(this.#put(subject, 'allow', { ...common, aid: parseAid(aid) }));
+    const generated = `${GENERATED_SECRET_PREFIX}${randomBytes(GENERATED_SECRET_BYTES).toString('base64url')}`;
+    const chosen = secret ?? generated;
+    if (chosen.length < MIN_SECRET_CHARS || chosen.length > MAX_SECRET_CHARS)
+      throw invalid(`A secret has ${MIN_SECRET_CHARS} to ${MAX_SECRET_CHARS} characters.`, '/secret');
+    const secretHash = await this.#derive(chosen, this.#create(subject));
+    const view = allowView(this.#put(subject, 'allow', { ...common, secretHash }));
+    return secret === undefined ? { ...view, secret: generated } : view;
+  }
+
+  /**
+   * Denies an AID, whatever else would let it in.
+   * @throws SvcError `bad_aid`, `quota_exceeded`
+   */
+  deny(subject: Subject, aid: string): DenyEntryView {
+    return denyView(
+      this.#put(subject, 'deny', { ...this.#newEntry(), aid: parseAid(aid), label: null, expiresAt: null }),
+    );
+  }
+
+  /** @throws SvcError `not_found` */
+  removeAllow(subject: Subject, id: string): void {
+    this.#remove(subject, 'allow', id);
+  }
+
+  /** @throws SvcError `not_found` */
+  removeDeny(subject: Subject, id: string): void {
+    this.#remove(subject, 'deny', id);
+  }
+
+  /** Forgets a subject that is no longer here. */
+  removeSubject(subject: Subject): void {
+    this.#repository.removeSubject(subject);
+    this.#changed(subject);
+  }
+
+  /** Takes notice of lists that were written past this object: those of an agent that moved here. */
+  reload(subject: Subject): void {
+    this.#changed(subject);
+  }
+
+  /** Calls back when the rules of a subject have changed, or one of its entries has run out. Returns how to stop. */
+  onChange(listener: (subject: Subject) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** Releases the timers. */
+  stop(): void {
+    for (const timer of this.#expiries.values()) timer.cancel();
+    this.#expiries.clear();
+  }
+
+  #newEntry(): { readonly id: string; readonly createdAt: number } {
+    return { id: newEntryId(), createdAt: this.#clock.now() };
+  }
+
+  /** The salt of a subject, whose row is made where there is none. */
+  #create(subject: Subject): Uint8Array {
+    return this.#repository.create(subject, initialPolicy(subject), new Uint8Array(randomBytes(SALT_BYTES)));
+  }
+
+  #put<E extends AidEntry | SecretEntry>(subject: Subject, list: AccessListName, entry: E): E {
+    this.#create(subject);
+    const { allow, secrets, deny } = this.rules(subject);
+    const known = 'aid' in entry && (list === 'allow' ? allow : deny).has(entry.aid);
+    const size = list === 'allow' ? allow.size + secrets.length : deny.size;
+    if (!known && (size >= MAX_LIST_ENTRIES || ('secretHash' in entry && secrets.length >= MAX_SECRETS)))
+      throw new SvcError('quota_exceeded', {
+        message: `An access list has at most ${MAX_LIST_ENTRIES} entries, ${MAX_SECRETS} of them secrets.`,
+      });
+    const kept = this.#repository.put(subject, list, entry);
+    this.#changed(subject);
+    return kept;
+  }
+
+  #remove(subject: Subject, list: AccessListName, id: string): void {
+    if (!this.#repository.remove(subject, list, id))
+      throw new SvcError('not_found', { message: `There is no ${list} entry "${id}".` });
+    this.#changed(subject);
+  }
+
+  #changed(subject: Subject): void {
+    this.#rules.delete(subject);
+    this.rules(subject);
+    for (const listener of this.#listeners) listener(subject);
+  }
+
+  #awaitExpiry(subject: Subject, rules: AccessRules): void {
+    this.#expiries.get(subject)?.cancel();
+    this.#expiries.delete(subject);
+    const now = this.#clock.now();
+    const next = nextExpiry(rules, now);
+    if (next === null) return;
+    const timer = this.#clock.after(Math.min(next - now, MAX_EXPIRY_WAIT_MS), () => {
+      this.#awaitExpiry(subject, rules);
+      for (const listener of this.#listeners) listener(subject);
+    });
+    this.#expiries.set(subject, timer);
+  }
+}

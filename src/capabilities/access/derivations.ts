@@ -1,0 +1,58 @@
+/** scrypt of presented secrets, one at a time, behind a small queue that no single source can fill. */
+import { scrypt } from 'node:crypto';
+import { SvcError } from '../../foundation/errors.ts';
+
+/** What the stored hashes were made with: changing it makes them all useless. 32 MiB and about 0.1 s of one core. */
+const SCRYPT = { N: 2 ** 15, r: 8, p: 1, maxmem: 64 * 1024 * 1024 } as const;
+const HASH_BYTES = 32;
+/** Guesses that wait for their turn, over all subjects. */
+const MAX_WAITING = 32;
+/** Guesses from one source that wait or run. */
+const MAX_PER_SOURCE = 4;
+/** What a refused caller is told to wait, seconds. */
+const BUSY_RETRY_S = 1;
+
+/** The hash of a secret as it is stored. */
+export function deriveSecret(secret: string, salt: Uint8Array): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    scrypt(secret.normalize('NFC'), salt, HASH_BYTES, SCRYPT, (error, hash) =>
+      error === null ? resolve(new Uint8Array(hash)) : reject(error),
+    );
+  });
+}
+
+type Derive = typeof deriveSecret;
+
+export class DerivationQueue {
+  readonly #derive: Derive;
+  readonly #sources = new Map<string, number>();
+  #waiting = 0;
+  #tail: Promise<unknown> = Promise.resolve();
+
+  constructor(derive: Derive = deriveSecret) {
+    this.#derive = derive;
+  }
+
+  /**
+   * Derives a presented secret when its turn comes.
+   * @param source who is served fairly against whom: an address or a node key
+   * @throws SvcError `rate_limited` at once where the queue is full or the source has its share in it
+   */
+  run(source: string, secret: string, salt: Uint8Array): Promise<Uint8Array> {
+    const ofSource = this.#sources.get(source) ?? 0;
+    if (this.#waiting >= MAX_WAITING || ofSource >= MAX_PER_SOURCE)
+      throw new SvcError('rate_limited', { details: { retry_after_s: BUSY_RETRY_S } });
+    this.#waiting++;
+    this.#sources.set(source, ofSource + 1);
+    const turn = this.#tail.then(() => this.#derive(secret, salt)).finally(() => this.#leave(source));
+    this.#tail = turn.catch(() => {});
+    return turn;
+  }
+
+  #leave(source: string): void {
+    this.#waiting--;
+    const left = (this.#sources.get(source) ?? 1) - 1;
+    if (left === 0) this.#sources.delete(source);
+    else this.#sources.set(source, left);
+  }
+}

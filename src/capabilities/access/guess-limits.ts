@@ -1,0 +1,145 @@
+/**
+ * Locks out who guesses secrets, not the neighbours. Wrong guesses are counted for the proven
+ * caller, for its node and for its network address, each in a table of its own: AIDs and node keys
+ * are free to make, addresses less so. The wider a count reaches, the more it takes to lock and the
+ * shorter the lock.
+ */
+import type { Clock } from '../../foundation/clock.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
+
+/** Wrong guesses of one AID until it is locked out. */
+const CALLER_GUESSES = 5;
+/** Wrong guesses of all AIDs of one node until it is locked out. */
+const NODE_GUESSES = 20;
+/** Wrong guesses from one address until it has to wait. */
+const ADDRESS_GUESSES = 60;
+/** The first lock of an AID or a node; it doubles with each further wrong guess. */
+const LOCK_MS = 30_000;
+/** The longest lock of an AID or a node. */
+const MAX_LOCK_MS = 3_600_000;
+/** The lock of an address, which never grows: others may stand behind the same address. */
+const ADDRESS_LOCK_MS = 5_000;
+/** Guesses are forgotten after this time without another one. */
+const FORGET_MS = 2 * 3_600_000;
+/** Guessers that are remembered, for each kind of count. */
+const MAX_GUESSERS = 10_000;
+/** Callers known to hold a secret, whom the guesses of their neighbours do not lock out. */
+const MAX_TRUSTED = 10_000;
+
+interface LockOptions {
+  readonly guesses: number;
+  readonly lockMs: number;
+  readonly maxLockMs: number;
+}
+
+interface Guesses {
+  readonly wrong: number;
+  readonly lastAt: number;
+  readonly lockedUntil: number;
+}
+
+/** One kind of count. */
+class LockTable {
+  readonly #options: LockOptions;
+  readonly #table = new LruCache<string, Guesses>({ maxEntries: MAX_GUESSERS });
+
+  constructor(options: LockOptions) {
+    this.#options = options;
+  }
+
+  /** Milliseconds until the next guess is taken; 0 where it is now. */
+  wait(key: string, now: number): number {
+    return Math.max(0, (this.#table.get(key)?.lockedUntil ?? 0) - now);
+  }
+
+  charge(key: string, now: number): void {
+    const { guesses, lockMs, maxLockMs } = this.#options;
+    const known = this.#table.get(key);
+    const wrong = known === undefined || now - known.lastAt > FORGET_MS ? 1 : known.wrong + 1;
+    const lock = wrong < guesses ? 0 : Math.min(lockMs * 2 ** (wrong - guesses), maxLockMs);
+    this.#table.set(key, { wrong, lastAt: now, lockedUntil: now + lock });
+  }
+
+  /** Takes one charge back, with the lock that it brought. */
+  refund(key: string): void {
+    const known = this.#table.get(key);
+    if (known === undefined) return;
+    if (known.wrong <= 1) this.#table.delete(key);
+    else this.#table.set(key, { ...known, wrong: known.wrong - 1, lockedUntil: 0 });
+  }
+
+  forget(key: string): void {
+    this.#table.delete(key);
+  }
+}
+
+/** Who presents a secret: the proven caller, its node's key in hex, its IP address; null where not known. */
+export interface Guesser {
+  readonly caller: string;
+  readonly node: string | null;
+  readonly address: string | null;
+}
+
+/** An IPv6 address stands for its /56, which is what one household or server gets. */
+function networkOf(address: string): string {
+  if (!address.includes(':') || address.startsWith('::ffff:')) return address;
+  const [head = '', tail = ''] = address.split('::');
+  const left = head.split(':').filter((group) => group !== '');
+  const right = tail.split(':').filter((group) => group !== '');
+  const missing = Math.max(0, 8 - left.length - right.length);
+  const groups = address.includes('::') ? [...left, ...Array<string>(missing).fill('0'), ...right] : left;
+  const [a = '0', b = '0', c = '0', d = '0'] = groups;
+  return `${a}:${b}:${c}:${(Number.parseInt(d, 16) >> 8).toString(16)}`;
+}
+
+export class GuessLimits {
+  readonly #clock: Clock;
+  readonly #callers = new LockTable({ guesses: CALLER_GUESSES, lockMs: LOCK_MS, maxLockMs: MAX_LOCK_MS });
+  readonly #nodes = new LockTable({ guesses: NODE_GUESSES, lockMs: LOCK_MS, maxLockMs: MAX_LOCK_MS });
+  readonly #addresses = new LockTable({
+    guesses: ADDRESS_GUESSES,
+    lockMs: ADDRESS_LOCK_MS,
+    maxLockMs: ADDRESS_LOCK_MS,
+  });
+  readonly #trusted = new LruCache<string, true>({ maxEntries: MAX_TRUSTED });
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** The counts that a guesser falls under. A trusted caller answers for itself only. */
+  #keys(subject: string, guesser: Guesser): [LockTable, string][] {
+    const caller = `${subject} ${guesser.caller}`;
+    const keys: [LockTable, string][] = [[this.#callers, caller]];
+    if (this.#trusted.get(caller) === true) return keys;
+    if (guesser.node !== null) keys.push([this.#nodes, `${subject} ${guesser.node}`]);
+    if (guesser.address !== null) keys.push([this.#addresses, `${subject} ${networkOf(guesser.address)}`]);
+    return keys;
+  }
+
+  /** Milliseconds until this guesser may try again; 0 where it may now. */
+  wait(subject: string, guesser: Guesser): number {
+    const now = this.#clock.now();
+    return Math.max(...this.#keys(subject, guesser).map(([table, key]) => table.wait(key, now)));
+  }
+
+  /**
+   * Counts a guess as wrong before it is looked at, so that guesses side by side cannot pass under
+   * the limit. Returns how to take that back where it was right, or never looked at.
+   */
+  charge(subject: string, guesser: Guesser): () => void {
+    const now = this.#clock.now();
+    const keys = this.#keys(subject, guesser);
+    for (const [table, key] of keys) table.charge(key, now);
+    return () => {
+      for (const [table, key] of keys) table.refund(key);
+    };
+  }
+
+  /** Remembers that a caller holds a secret, and forgives its own wrong guesses. */
+  trust(subject: string, guesser: Guesser): void {
+    const caller = `${subject} ${guesser.caller}`;
+    this.#callers.forget(caller);
+    this.#trusted.set(caller, true);
+  }
+}

@@ -1,0 +1,60 @@
+/** The access list of an agent, for its move to another node: secrets go along as their hashes only. */
+import { toHex } from '../../foundation/bytes.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { AccessPart } from '../../foundation/moving/agent-document.ts';
+import { aidAt, badDocument, checkDistinct, hexBytes } from '../../foundation/moving/document-fields.ts';
+import type { AccessRepository, AidEntry, SecretEntry } from '../../foundation/store/access.ts';
+import { MAX_SECRETS, newEntryId } from './access-lists.ts';
+
+/** What an agent has set; undefined where it never changed anything. */
+export function exportAccess(repository: AccessRepository, aid: Aid): AccessPart | undefined {
+  const stored = repository.load(aid);
+  if (stored === null) return undefined;
+  return {
+    default: stored.policy,
+    salt_hex: toHex(stored.salt),
+    allow: stored.allow.map((entry) => ({
+      ...('aid' in entry ? { aid: entry.aid } : { secret_hash_hex: toHex(entry.secretHash) }),
+      ...(entry.label === null ? {} : { label: entry.label }),
+      created_at: entry.createdAt,
+      ...(entry.expiresAt === null ? {} : { expires_at: entry.expiresAt }),
+    })),
+    deny: stored.deny.map(({ aid: denied, createdAt }) => ({ aid: denied, created_at: createdAt })),
+  };
+}
+
+/**
+ * Checks an access list from elsewhere. Its entries get new ids here.
+ * @returns what keeps it
+ * @throws SvcError `bad_file`
+ */
+export function importAccess(repository: AccessRepository, subject: Aid, part: AccessPart | undefined): () => void {
+  if (part === undefined) return () => {};
+  const allow = part.allow.map((entry, i) => readAllow(`/access/allow/${i}`, entry));
+  const deny = part.deny.map((entry, i) => readAid(`/access/deny/${i}`, entry.aid, entry.created_at));
+  checkDistinct('/access/allow', allow.map(nameOf));
+  checkDistinct('/access/deny', deny.map(nameOf));
+  if (allow.filter((entry) => 'secretHash' in entry).length > MAX_SECRETS)
+    throw badDocument('/access/allow', `has more than ${MAX_SECRETS} secrets`);
+  return () => {
+    repository.create(subject, part.default, hexBytes(part.salt_hex));
+    for (const entry of allow) repository.put(subject, 'allow', entry);
+    for (const entry of deny) repository.put(subject, 'deny', entry);
+  };
+}
+
+function nameOf(entry: AidEntry | SecretEntry): string {
+  return 'aid' in entry ? entry.aid : toHex(entry.secretHash);
+}
+
+function readAid(path: string, text: string, createdAt: number): AidEntry {
+  return { id: newEntryId(), aid: aidAt(`${path}/aid`, text), label: null, createdAt, expiresAt: null };
+}
+
+function readAllow(path: string, entry: AccessPart['allow'][number]): AidEntry | SecretEntry {
+  const { aid, secret_hash_hex: hash, created_at: createdAt } = entry;
+  const common = { id: newEntryId(), label: entry.label ?? null, createdAt, expiresAt: entry.expires_at ?? null };
+  if (aid !== undefined && hash === undefined) return { ...common, aid: aidAt(`${path}/aid`, aid) };
+  if (hash !== undefined && aid === undefined) return { ...common, secretHash: hexBytes(hash) };
+  throw badDocument(path, 'has neither aid nor secret_hash_hex, or both');
+}

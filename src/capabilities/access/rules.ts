@@ -1,0 +1,75 @@
+/** The rules of one subject and their order: deny, allow by AID, allow by secret, default. */
+import { timingSafeEqual } from 'node:crypto';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { AccessPolicy, AidEntry, SecretEntry, StoredAccess } from '../../foundation/store/access.ts';
+
+/** Who is guarded: an agent of this daemon, or the node itself for its remote administration. */
+export type Subject = Aid | 'node';
+
+export interface AccessRules {
+  readonly policy: AccessPolicy;
+  /** Null while the subject never changed anything: it has no secrets then. */
+  readonly salt: Uint8Array | null;
+  readonly allow: ReadonlyMap<Aid, AidEntry>;
+  readonly secrets: readonly SecretEntry[];
+  readonly deny: ReadonlyMap<Aid, AidEntry>;
+}
+
+/** `secret`: allowed where the caller presents one of the subject's secrets. */
+export type Decision = 'allow' | 'deny' | 'secret';
+
+/** What holds while nothing was set: agents are public, the node's administration is closed. */
+export function initialPolicy(subject: Subject): AccessPolicy {
+  return subject === 'node' ? 'deny' : 'public';
+}
+
+export function rulesOf(subject: Subject, stored: StoredAccess | null): AccessRules {
+  const allow = new Map<Aid, AidEntry>();
+  const secrets: SecretEntry[] = [];
+  for (const entry of stored?.allow ?? []) {
+    if ('aid' in entry) allow.set(entry.aid, entry);
+    else secrets.push(entry);
+  }
+  return {
+    policy: stored?.policy ?? initialPolicy(subject),
+    salt: stored?.salt ?? null,
+    allow,
+    secrets,
+    deny: new Map((stored?.deny ?? []).map((entry) => [entry.aid, entry])),
+  };
+}
+
+function isLive(entry: { readonly expiresAt: number | null }, now: number): boolean {
+  return entry.expiresAt === null || now < entry.expiresAt;
+}
+
+/**
+ * Decides about a proven caller, before any secret is looked at.
+ * @param now Unix milliseconds
+ */
+export function decide(rules: AccessRules, caller: Aid, now: number): Decision {
+  if (rules.deny.has(caller)) return 'deny';
+  const allowed = rules.allow.get(caller);
+  if (allowed !== undefined && isLive(allowed, now)) return 'allow';
+  if (rules.policy === 'public') return 'allow';
+  return rules.secrets.some((secret) => isLive(secret, now)) ? 'secret' : 'deny';
+}
+
+/** True where a derived secret is one that still holds. Looks at all of them: the time tells nothing about which. */
+export function opens(rules: AccessRules, derived: Uint8Array, now: number): boolean {
+  let found = false;
+  for (const secret of rules.secrets) {
+    const equal = secret.secretHash.length === derived.length && timingSafeEqual(secret.secretHash, derived);
+    found = (equal && isLive(secret, now)) || found;
+  }
+  return found;
+}
+
+/** When the next entry runs out, Unix milliseconds; null where none does. */
+export function nextExpiry(rules: AccessRules, now: number): number | null {
+  let next: number | null = null;
+  for (const { expiresAt } of [...rules.allow.values(), ...rules.secrets]) {
+    if (expiresAt !== null && expiresAt > now && (next === null || expiresAt < next)) next = expiresAt;
+  }
+  return next;
+}

@@ -1,0 +1,38 @@
+/** The API's form of access lists: a secret itself is in none of them. */
+import { isoTime } from '../../foundation/clock.ts';
+import type { AccessPolicy, AidEntry, SecretEntry } from '../../foundation/store/access.ts';
+
+export interface AllowEntryView {
+  id: string;
+  aid?: string;
+  secret_set?: true;
+  label?: string;
+  created_at: string;
+  expires_at?: string;
+}
+
+export interface DenyEntryView {
+  id: string;
+  aid: string;
+  created_at: string;
+}
+
+export interface AccessView {
+  default: AccessPolicy;
+  allow: AllowEntryView[];
+  deny: DenyEntryView[];
+}
+
+export function allowView(entry: AidEntry | SecretEntry): AllowEntryView {
+  return {
+    id: entry.id,
+    ...('aid' in entry ? { aid: entry.aid } : { secret_set: true }),
+    ...(entry.label === null ? {} : { label: entry.label }),
+    created_at: isoTime(entry.createdAt),
+    ...(entry.expiresAt === null ? {} : { expires_at: isoTime(entry.expiresAt) }),
+  };
+}
+
+export function denyView(entry: AidEntry): DenyEntryView {
+  return { id: entry.id, aid: entry.aid, created_at: isoTime(entry.createdAt) };
+}

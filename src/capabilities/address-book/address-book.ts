@@ -1,0 +1,98 @@
+/** The user's address book: labels for AIDs, and favourites. One document, replaced as a whole. */
+import { SvcError } from '../../foundation/errors.ts';
+import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
+
+/** Most aliases, and most favourites. */
+export const MAX_ENTRIES = 10_000;
+/** Longest label, characters. */
+const MAX_LABEL = 64;
+/** What would be taken for something else on a command line. */
+const LABEL = /^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s-][^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]*$/u;
+
+export interface Favorite {
+  readonly id: string;
+  readonly aid: Aid;
+  readonly skill: string;
+  readonly protocols: readonly string[];
+  readonly addedAt: string;
+}
+
+export interface AddressBookDocument {
+  /** AID → label. */
+  readonly aliases: Readonly<Record<string, string>>;
+  readonly favorites: readonly Favorite[];
+}
+
+/** Where the document is kept. */
+export interface AddressBookMemory {
+  get(key: string): unknown;
+  set(key: string, value: unknown): void;
+}
+
+const KEY = 'address_book';
+const EMPTY: AddressBookDocument = { aliases: {}, favorites: [] };
+
+function invalid(path: string, message: string): SvcError {
+  return new SvcError('invalid_request', { message, details: { path } });
+}
+
+export class AddressBook {
+  readonly #memory: AddressBookMemory;
+
+  constructor(memory: AddressBookMemory) {
+    this.#memory = memory;
+  }
+
+  get(): AddressBookDocument {
+    const stored = this.#memory.get(KEY);
+    return stored === undefined || stored === null ? EMPTY : (stored as AddressBookDocument);
+  }
+
+  /**
+   * Replaces the whole document. AIDs come out in canonical form.
+   * @throws SvcError `bad_aid`, `invalid_request` where a label is malformed or stands for two AIDs
+   */
+  replace(document: AddressBookDocument): AddressBookDocument {
+    const aliases: Record<string, string> = {};
+    const labels = new Set<string>();
+    for (const [text, label] of Object.entries(document.aliases)) {
+      const aid = parseAid(text);
+      if (label.length > MAX_LABEL || !LABEL.test(label) || isAid(label))
+        throw invalid(`/aliases/${text}`, `"${label}" cannot be a label.`);
+      const folded = label.toLowerCase();
+      if (labels.has(folded)) throw invalid(`/aliases/${text}`, `The label "${label}" stands for two agents.`);
+      if (Object.hasOwn(aliases, aid)) throw invalid(`/aliases/${text}`, 'This agent has two labels.');
+      labels.add(folded);
+      aliases[aid] = label;
+    }
+    const favorites = document.favorites.map((f) => ({ ...f, aid: parseAid(f.aid) }));
+    if (labels.size > MAX_ENTRIES || favorites.length > MAX_ENTRIES)
+      throw invalid('', `The address book takes ${MAX_ENTRIES} entries.`);
+    const stored = { aliases, favorites };
+    this.#memory.set(KEY, stored);
+    return stored;
+  }
+
+  /** Gives an agent a label, where neither of the two has the other already. @throws SvcError as `replace` */
+  label(aid: Aid, label: string): void {
+    const { aliases, favorites } = this.get();
+    if (aliases[aid] !== undefined || this.find(label) !== null) return;
+    this.replace({ aliases: { ...aliases, [aid]: label }, favorites });
+  }
+
+  /** The AID that a label stands for, whatever its case; null where there is none. */
+  find(label: string): Aid | null {
+    const folded = label.trim().toLowerCase();
+    const found = Object.entries(this.get().aliases).find(([, name]) => name.toLowerCase() === folded);
+    return found === undefined ? null : parseAid(found[0]);
+  }
+}
+
+function isAid(text: string): boolean {
+  try {
+    parseAid(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,94 @@
+/** The operational keys of local agents: loaded when they are first needed, a bounded number in memory. */
+import { createHash } from 'node:crypto';
+import { type Aid, aidToBytes } from '../../foundation/identity/aid.ts';
+import { type Delegation, decodeDelegation } from '../../foundation/identity/delegation.ts';
+import type { KeyPair } from '../../foundation/identity/keys.ts';
+import type { Log } from '../../foundation/log.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
+import type { AgentStore } from '../../foundation/store/agents.ts';
+import type { KeyVault } from './types.ts';
+
+/** Identities kept in memory. */
+const MAX_CACHED = 2000;
+/** Names of our keys in the vault begin with it; other components have names of their own. */
+const NAME_PREFIX = 'agent-';
+
+/** An agent that can act: what it signs with and what proves it. */
+export interface HeldIdentity {
+  readonly aid: Aid;
+  readonly delegation: Delegation;
+  sign(message: Uint8Array): Uint8Array;
+}
+
+/** The name of an agent's key: one per agent and key, so that a rotation never overwrites. */
+export function keyName(aid: Aid, operationalKey: Uint8Array): string {
+  const digest = createHash('sha256').update(aidToBytes(aid)).update(operationalKey).digest('hex');
+  return `${NAME_PREFIX}${digest.slice(0, 32)}`;
+}
+
+interface KeyringDependencies {
+  readonly agents: AgentStore;
+  readonly vault: KeyVault;
+  readonly log: Log;
+}
+
+export class Keyring {
+  readonly #deps: KeyringDependencies;
+  readonly #cache = new LruCache<Aid, HeldIdentity>({ maxEntries: MAX_CACHED });
+
+  constructor(dependencies: KeyringDependencies) {
+    this.#deps = dependencies;
+  }
+
+  /** Who an agent is; null where it is not here, or its key file is gone. */
+  identity(aid: Aid): HeldIdentity | null {
+    const cached = this.#cache.get(aid);
+    if (cached !== undefined) return cached;
+    const row = this.#deps.agents.get(aid);
+    if (row === null) return null;
+    const pair = this.#deps.vault.get(row.keyName);
+    if (pair === null) {
+      this.#deps.log.error({ aid, key: row.keyName }, 'the key of this agent is missing: register it again');
+      return null;
+    }
+    const identity: HeldIdentity = {
+      aid,
+      delegation: decodeDelegation(row.delegation),
+      sign: (message) => pair.sign(message),
+    };
+    this.#cache.set(aid, identity);
+    return identity;
+  }
+
+  /** The key itself, for export; null where the file is gone. */
+  pair(name: string): KeyPair | null {
+    return this.#deps.vault.get(name);
+  }
+
+  /** Keeps a key. It comes first, the row that names it second: a crash in between leaves an orphan. */
+  put(name: string, pair: KeyPair): void {
+    this.#deps.vault.put(name, pair);
+  }
+
+  /** Forgets what is cached of an agent whose row changed. */
+  changed(aid: Aid): void {
+    this.#cache.delete(aid);
+  }
+
+  /** Deletes a key that no row names any more; should that fail, the next start does it. */
+  discard(name: string): void {
+    try {
+      this.#deps.vault.delete(name);
+    } catch (error) {
+      this.#deps.log.warn({ key: name, error }, 'a key file could not be deleted');
+    }
+  }
+
+  /** Deletes the keys that a crash left without an agent. */
+  discardOrphans(): void {
+    const used = this.#deps.agents.keyNames();
+    for (const name of this.#deps.vault.list()) {
+      if (name.startsWith(NAME_PREFIX) && !used.has(name)) this.discard(name);
+    }
+  }
+}

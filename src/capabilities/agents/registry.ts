@@ -1,0 +1,342 @@
+/** The registry of local agents: who they are, what they are bound to, and whether they are alive. */
+import { toHex } from '../../foundation/bytes.ts';
+import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import { type Delegation, delegates, encodeDelegation } from '../../foundation/identity/delegation.ts';
+import { parsePrivateKey } from '../../foundation/identity/keys.ts';
+import type { Component } from '../../foundation/lifecycle.ts';
+import type { Log } from '../../foundation/log.ts';
+import type { AgentRow, AgentStore } from '../../foundation/store/agents.ts';
+import { type Credentials, readCredentials } from './credentials.ts';
+import { Heartbeats } from './heartbeats.ts';
+import { type HeldIdentity, Keyring, keyName } from './keyring.ts';
+import { type OwnAddresses, parseServiceAddress, refuseOwnApi } from './service-address.ts';
+import { ServiceMonitor } from './service-monitor.ts';
+import type { AgentChange, KeyVault, LocalAgent, TcpCheck } from './types.ts';
+
+/** Seconds for which a heartbeat keeps an agent alive. */
+export const HEARTBEAT_LIFE_S = 3600;
+
+export interface RegistryOptions {
+  /** The node's own identity, which is no agent. */
+  readonly nodeAid: Aid;
+}
+
+export interface RegistryDependencies {
+  readonly agents: AgentStore;
+  readonly vault: KeyVault;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly own: OwnAddresses;
+  /** Connects to a bound service and hangs up; never rejects. */
+  checkTcp(address: { readonly host: string; readonly port: number }, timeoutMs: number): Promise<TcpCheck>;
+}
+
+export interface RegisterRequest {
+  readonly operationalPrivateKeyHex: string;
+  readonly delegationProofHex: string;
+  /** Left out: as it was. */
+  readonly serviceTcp?: string;
+}
+
+export interface PatchRequest {
+  /** Empty: none. */
+  readonly serviceTcp: string;
+  readonly operationalPrivateKeyHex?: string;
+  /** The request comes from a program on this machine: it may leave the key out. */
+  readonly local: boolean;
+}
+
+export interface ExportedCredentials {
+  readonly aid: Aid;
+  readonly operationalPrivateKeyHex: string;
+  readonly delegationProofHex: string;
+  readonly serviceTcp: string;
+}
+
+export interface AgentPage {
+  readonly agents: readonly LocalAgent[];
+  /** Where the next page begins; null where this is the last. */
+  readonly nextCursor: string | null;
+}
+
+export class AgentRegistry implements Component {
+  readonly #options: RegistryOptions;
+  readonly #deps: RegistryDependencies;
+  readonly #keyring: Keyring;
+  readonly #heartbeats: Heartbeats;
+  readonly #monitor: ServiceMonitor;
+  readonly #listeners = new Set<(change: AgentChange) => void>();
+
+  constructor(options: RegistryOptions, dependencies: RegistryDependencies) {
+    const { agents, clock } = dependencies;
+    this.#options = options;
+    this.#deps = { ...dependencies, log: dependencies.log.child('agents') };
+    this.#keyring = new Keyring(this.#deps);
+    this.#heartbeats = new Heartbeats({ agents, clock });
+    this.#monitor = new ServiceMonitor({
+      clock,
+      services: () => agents.boundServices(),
+      check: (address, timeoutMs) => dependencies.checkTcp(address, timeoutMs),
+    });
+  }
+
+  async start(): Promise<void> {
+    this.#keyring.discardOrphans();
+    this.#monitor.start();
+  }
+
+  async stop(): Promise<void> {
+    this.#monitor.stop();
+    this.#heartbeats.stop();
+  }
+
+  /** Calls back after each change. Returns how to stop. */
+  onChange(listener: (change: AgentChange) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** Who an agent is, with what it signs; null where it is not here. */
+  identity(aid: Aid): HeldIdentity | null {
+    return this.#keyring.identity(aid);
+  }
+
+  count(): number {
+    return this.#deps.agents.count();
+  }
+
+  /**
+   * Registers an identity. A known one keeps all that is kept of it; a newer delegation gives it
+   * its key, an equal key changes nothing but the service.
+   * @throws SvcError `bad_key`, `bad_delegation`, `bad_service_address`, `operational_key_mismatch` (409)
+   */
+  async register(request: RegisterRequest): Promise<Aid> {
+    const now = unixSeconds(this.#deps.clock);
+    const credentials = readCredentials(request.operationalPrivateKeyHex, request.delegationProofHex, now);
+    const service = request.serviceTcp === undefined ? undefined : await this.#readService(request.serviceTcp);
+    return this.#keep(credentials, service);
+  }
+
+  /** From here on nothing waits, so two registrations of one agent cannot interleave. */
+  #keep({ pair, delegation }: Credentials, service: string | undefined): Aid {
+    const { agents, clock } = this.#deps;
+    const aid = delegation.agent;
+    this.#refuseNode(aid);
+    const known = agents.get(aid);
+    const sameKey = known !== null && delegates(delegation, known.operationalKey);
+    const newer = known === null || delegation.issuedAt > known.issuedAt;
+    if (!newer && !sameKey)
+      throw new SvcError('operational_key_mismatch', {
+        status: 409,
+        message: 'This agent is registered with another operational key, and this delegation is not newer.',
+      });
+    const name = keyName(aid, pair.publicKey);
+    if (!sameKey || this.#keyring.pair(name) === null) this.#keyring.put(name, pair);
+    if (newer) {
+      agents.put({
+        keyName: name,
+        delegation,
+        serviceTcp: service ?? known?.serviceTcp ?? '',
+        registeredAt: clock.now(),
+      });
+      if (known !== null && !sameKey) this.#keyring.discard(known.keyName);
+    } else if (service !== undefined) {
+      agents.setService(aid, service);
+    }
+    this.#keyring.changed(aid);
+    this.#heartbeats.record(aid);
+    this.#tell(aid, known !== null && newer ? 'rotated' : 'registered');
+    return aid;
+  }
+
+  /**
+   * Registers an identity that moves here, all or nothing with what `meanwhile` writes.
+   * @param meanwhile runs in the transaction, once the agent is there
+   * @throws SvcError `agent_exists`, as `register`, and what `meanwhile` throws
+   */
+  async adopt(request: Required<RegisterRequest>, meanwhile: (delegation: Delegation) => void): Promise<Aid> {
+    const { agents, clock } = this.#deps;
+    const now = unixSeconds(clock);
+    const { pair, delegation } = readCredentials(request.operationalPrivateKeyHex, request.delegationProofHex, now);
+    const serviceTcp = await this.#readService(request.serviceTcp);
+    const aid = delegation.agent;
+    this.#refuseNode(aid);
+    if (agents.get(aid) !== null)
+      throw new SvcError('agent_exists', {
+        message: `${aid} is registered here already; nothing was changed. To take over the exported state instead, delete it first.`,
+      });
+    const name = keyName(aid, pair.publicKey);
+    this.#keyring.put(name, pair);
+    try {
+      agents.transaction(() => {
+        agents.put({ keyName: name, delegation, serviceTcp, registeredAt: clock.now() });
+        meanwhile(delegation);
+      });
+    } catch (error) {
+      this.#keyring.changed(aid);
+      this.#keyring.discard(name);
+      throw error;
+    }
+    this.#keyring.changed(aid);
+    this.#heartbeats.record(aid);
+    this.#tell(aid, 'registered');
+    return aid;
+  }
+
+  /** @throws SvcError `not_found` */
+  get(aid: Aid): LocalAgent {
+    return this.#view(this.#row(aid));
+  }
+
+  /** Like `get`, with the bound service looked at now unless that was just done. */
+  async getFresh(aid: Aid): Promise<LocalAgent> {
+    const { serviceTcp } = this.#row(aid);
+    if (serviceTcp !== '') await this.#monitor.state(serviceTcp);
+    return this.get(aid);
+  }
+
+  /**
+   * Agents in the order of their registration.
+   * @throws SvcError `invalid_request` where the cursor is none of ours
+   */
+  list(limit: number, cursor?: string): AgentPage {
+    if (cursor !== undefined && !/^\d{1,15}$/.test(cursor))
+      throw new SvcError('invalid_request', {
+        message: 'The cursor is not one of ours.',
+        details: { path: '/cursor' },
+      });
+    const rows = this.#deps.agents.page(Number(cursor ?? 0), limit + 1);
+    const shown = rows.slice(0, limit);
+    const last = shown.at(-1);
+    return {
+      agents: shown.map((row) => this.#view(row)),
+      nextCursor: rows.length > limit && last !== undefined ? `${last.id}` : null,
+    };
+  }
+
+  /**
+   * Binds another service.
+   * @throws SvcError `not_found`, `bad_key`, `operational_key_mismatch`, `bad_service_address`
+   */
+  async patch(aid: Aid, request: PatchRequest): Promise<LocalAgent> {
+    const row = this.#row(aid);
+    const { operationalPrivateKeyHex: key } = request;
+    if (key === undefined && !request.local)
+      throw new SvcError('operational_key_mismatch', {
+        message: 'Changing service_tcp from elsewhere needs operational_private_key_hex.',
+      });
+    if (key !== undefined && keyName(aid, parsePrivateKey(key).publicKey) !== row.keyName)
+      throw new SvcError('operational_key_mismatch');
+    const service = await this.#readService(request.serviceTcp);
+    this.#row(aid);
+    this.#deps.agents.setService(aid, service);
+    this.#heartbeats.record(aid);
+    this.#tell(aid, 'bound');
+    return this.getFresh(aid);
+  }
+
+  /**
+   * Deletes an agent, its key and all that tables hold of it.
+   * @throws SvcError `not_found`
+   */
+  delete(aid: Aid): void {
+    const row = this.#row(aid);
+    this.#deps.agents.delete(aid);
+    this.#keyring.discard(row.keyName);
+    this.#keyring.changed(aid);
+    this.#heartbeats.forget(aid);
+    this.#tell(aid, 'deleted');
+  }
+
+  /**
+   * Notes that an agent is alive.
+   * @returns Unix milliseconds of the heartbeat
+   * @throws SvcError `not_found`
+   */
+  heartbeat(aid: Aid): number {
+    this.#row(aid);
+    this.#heartbeats.record(aid);
+    this.#tell(aid, 'alive');
+    return this.#deps.clock.now();
+  }
+
+  /** True where an agent had a heartbeat lately, or its bound service accepts a connection. */
+  async isAlive(aid: Aid): Promise<boolean> {
+    const row = this.#deps.agents.get(aid);
+    if (row === null) return false;
+    if (this.#secondsSinceHeartbeat(row) <= HEARTBEAT_LIFE_S) return true;
+    return row.serviceTcp !== '' && this.#monitor.state(row.serviceTcp);
+  }
+
+  /** What the bound service of an agent is; empty where nothing is bound or the agent is not here. */
+  service(aid: Aid): string {
+    return this.#deps.agents.get(aid)?.serviceTcp ?? '';
+  }
+
+  /**
+   * Connects to the bound service now; null where nothing is bound.
+   * @throws SvcError `not_found`
+   */
+  async checkService(aid: Aid): Promise<TcpCheck | null> {
+    const { serviceTcp } = this.#row(aid);
+    return serviceTcp === '' ? null : this.#monitor.check(serviceTcp);
+  }
+
+  /**
+   * The operational credentials in clear: for programs on this machine only, which the caller sees to.
+   * @throws SvcError `not_found`, `key_locked`
+   */
+  export(aid: Aid): ExportedCredentials {
+    const row = this.#row(aid);
+    const pair = this.#keyring.pair(row.keyName);
+    const identity = this.#keyring.identity(aid);
+    if (pair === null || identity === null)
+      throw new SvcError('not_found', { message: "This agent's key file is missing; register the agent again." });
+    return {
+      aid,
+      operationalPrivateKeyHex: toHex(pair.seed),
+      delegationProofHex: toHex(encodeDelegation(identity.delegation)),
+      serviceTcp: row.serviceTcp,
+    };
+  }
+
+  #refuseNode(aid: Aid): void {
+    if (aid === this.#options.nodeAid)
+      throw new SvcError('invalid_request', { message: "This is the node's own identity; it is no agent." });
+  }
+
+  #row(aid: Aid): AgentRow {
+    const row = this.#deps.agents.get(aid);
+    if (row === null) throw new SvcError('not_found', { message: 'No such agent is registered here.' });
+    return row;
+  }
+
+  async #readService(text: string): Promise<string> {
+    if (text.trim() === '') return '';
+    const service = parseServiceAddress(text);
+    await refuseOwnApi(service, this.#deps.own);
+    return service.text;
+  }
+
+  #secondsSinceHeartbeat(row: AgentRow): number {
+    const last = this.#heartbeats.last(row.aid, row.heartbeatAt);
+    return Math.max(0, Math.floor((this.#deps.clock.now() - last) / 1000));
+  }
+
+  #view(row: AgentRow): LocalAgent {
+    return {
+      aid: row.aid,
+      serviceTcp: row.serviceTcp,
+      serviceOk: row.serviceTcp === '' ? null : this.#monitor.last(row.serviceTcp),
+      heartbeatSecondsAgo: this.#secondsSinceHeartbeat(row),
+      issuedAt: row.issuedAt,
+      expiresAt: row.expiresAt,
+    };
+  }
+
+  #tell(aid: Aid, kind: AgentChange['kind']): void {
+    for (const listener of this.#listeners) listener({ aid, kind });
+  }
+}

@@ -1,0 +1,91 @@
+/**
+ * Knows whether the bound services answer, without anyone waiting for it: one round after another
+ * over the distinct addresses, a few connections at a time.
+ */
+import type { Clock, Timer } from '../../foundation/clock.ts';
+import { parseServiceAddress } from './service-address.ts';
+import type { TcpCheck } from './types.ts';
+
+/** Milliseconds between the end of a round and the next one. */
+const ROUND_PAUSE_MS = 30_000;
+/** Connections at once. */
+const CONCURRENCY = 8;
+/** Milliseconds that a service has to accept a connection. */
+export const TCP_CHECK_TIMEOUT_MS = 2000;
+/** Milliseconds for which an answer is as good as a new one. */
+const FRESH_MS = 5000;
+
+interface MonitorDependencies {
+  readonly clock: Clock;
+  /** The services to look at in the next round. */
+  services(): readonly string[];
+  check(address: { readonly host: string; readonly port: number }, timeoutMs: number): Promise<TcpCheck>;
+}
+
+interface Known {
+  readonly check: TcpCheck;
+  readonly at: number;
+}
+
+export class ServiceMonitor {
+  readonly #deps: MonitorDependencies;
+  readonly #known = new Map<string, Known>();
+  readonly #running = new Map<string, Promise<TcpCheck>>();
+  #timer: Timer | null = null;
+  #stopped = false;
+
+  constructor(dependencies: MonitorDependencies) {
+    this.#deps = dependencies;
+  }
+
+  start(): void {
+    this.#timer = this.#deps.clock.after(0, () => void this.#round());
+  }
+
+  /** Returns at once; a check that is under way ends within its time-out and changes nothing. */
+  stop(): void {
+    this.#stopped = true;
+    this.#timer?.cancel();
+    this.#timer = null;
+  }
+
+  /** What was seen last; null where nothing was yet. */
+  last(service: string): boolean | null {
+    return this.#known.get(service)?.check.ok ?? null;
+  }
+
+  /** The state of a service, looked up unless it is known from a moment ago. */
+  async state(service: string): Promise<boolean> {
+    const known = this.#known.get(service);
+    if (known !== undefined && this.#deps.clock.now() - known.at < FRESH_MS) return known.check.ok;
+    return (await this.check(service)).ok;
+  }
+
+  /** Looks now. Those who ask for the same service at once share one connection. */
+  async check(service: string): Promise<TcpCheck> {
+    const running = this.#running.get(service);
+    if (running !== undefined) return running;
+    const started = this.#deps
+      .check(parseServiceAddress(service), TCP_CHECK_TIMEOUT_MS)
+      .finally(() => this.#running.delete(service));
+    this.#running.set(service, started);
+    const check = await started;
+    this.#known.set(service, { check, at: this.#deps.clock.now() });
+    return check;
+  }
+
+  async #round(): Promise<void> {
+    const services = this.#deps.services();
+    const wanted = new Set(services);
+    for (const service of this.#known.keys()) if (!wanted.has(service)) this.#known.delete(service);
+    const queue = services.values();
+    const worker = async (): Promise<void> => {
+      for (const service of queue) {
+        if (this.#stopped) return;
+        await this.check(service);
+      }
+    };
+    await Promise.all(Array.from({ length: CONCURRENCY }, worker));
+    if (!this.#stopped) this.#timer = this.#deps.clock.after(ROUND_PAUSE_MS, () => void this.#round());
+  }
+}

@@ -1,0 +1,28 @@
+/** Does something listen there? */
+import { connect } from 'node:net';
+import type { Address } from '../../foundation/address.ts';
+import type { TcpCheck } from './types.ts';
+
+function reasonOf(error: Error): string {
+  return 'code' in error && typeof error.code === 'string' ? error.code : 'unreachable';
+}
+
+/**
+ * Connects and hangs up at once, without a byte. Never rejects.
+ * @param timeoutMs gives up after this long, the lookup of the name included
+ */
+export async function checkTcp(address: Address, timeoutMs: number): Promise<TcpCheck> {
+  const started = performance.now();
+  return new Promise((resolve) => {
+    const socket = connect({ host: address.host, port: address.port });
+    const timer = setTimeout(() => finish('timeout'), timeoutMs);
+    const finish = (error?: string): void => {
+      clearTimeout(timer);
+      socket.destroy();
+      const ms = Math.round((performance.now() - started) * 10) / 10;
+      resolve(error === undefined ? { ok: true, ms } : { ok: false, ms, error });
+    };
+    socket.once('connect', () => finish());
+    socket.on('error', (error) => finish(reasonOf(error)));
+  });
+}

@@ -1,0 +1,43 @@
+/** What the registry of local agents needs from others. */
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { KeyPair } from '../../foundation/identity/keys.ts';
+
+/** Where operational keys are kept: files that only their owner reads. */
+export interface KeyVault {
+  put(name: string, pair: KeyPair): void;
+  /** The key of that name; null where there is none. */
+  get(name: string): KeyPair | null;
+  delete(name: string): void;
+  list(): readonly string[];
+}
+
+/** What happened to a local agent. */
+export interface AgentChange {
+  readonly aid: Aid;
+  /**
+   * `registered`: new here, or registered again; `rotated`: it got another key or delegation;
+   * `bound`: its service changed; `alive`: a heartbeat.
+   */
+  readonly kind: 'registered' | 'rotated' | 'bound' | 'alive' | 'deleted';
+}
+
+/** What the service of an agent answered to a TCP connection. */
+export interface TcpCheck {
+  readonly ok: boolean;
+  /** Milliseconds until it answered. */
+  readonly ms: number;
+  /** Why not: `ECONNREFUSED`, `timeout` and the like. */
+  readonly error?: string;
+}
+
+/** A local agent as this capability knows it. */
+export interface LocalAgent {
+  readonly aid: Aid;
+  readonly serviceTcp: string;
+  /** What was last seen of the bound service; null where nothing is bound or was looked at. */
+  readonly serviceOk: boolean | null;
+  readonly heartbeatSecondsAgo: number;
+  /** Window of the delegation, Unix seconds; an end of 0 means never. */
+  readonly issuedAt: number;
+  readonly expiresAt: number;
+}

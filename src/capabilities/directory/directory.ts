@@ -1,0 +1,271 @@
+/** The directory: what identities of this daemon publish, kept on the network while they are alive. */
+import type { Timer } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { Component } from '../../foundation/lifecycle.ts';
+import type { SignedRecord } from '../../foundation/records/record.ts';
+import { isCustomType, MAX_CUSTOM_PAYLOAD_BYTES, RECORD, type RecordType } from '../../foundation/records/types.ts';
+import type { Publication } from '../../foundation/store/publications.ts';
+import { EMPTY_CARD, type ProfileCard, profilePublication } from './profile-cards.ts';
+import { ENDPOINTS, Publishing, type PublishResult } from './publishing.ts';
+import { Renewal } from './renewal.ts';
+import { ENDPOINT_TTL_S } from './schedule.ts';
+import { Sender } from './sender.ts';
+import { checkServiceName, type ServiceOffer, servicePublications } from './service-cards.ts';
+import { type PublicationSummary, summarize } from './summary.ts';
+import type { DirectoryDependencies, DirectoryOptions } from './types.ts';
+
+/** Milliseconds that automatic publication waits for the network after a start. */
+const START_GRACE_MS = 5000;
+/** Milliseconds that an agent's first publication waits: most clients publish at once themselves. */
+const FIRST_PUBLISH_MS = 1000;
+/** Milliseconds for which our addresses have to be unchanged before records say the new ones. */
+const ADDRESS_QUIET_MS = 1000;
+/** Milliseconds between looks at the clock and at how many nodes there are to keep our records. */
+const LOOK_MS = 60_000;
+/** Services that one agent may offer. */
+export const MAX_SERVICES = 64;
+
+/** What happened to an agent here. */
+interface AgentChange {
+  readonly aid: Aid;
+  readonly kind: 'registered' | 'rotated' | 'bound' | 'alive' | 'deleted';
+}
+
+interface Events {
+  /** Told of each record of ours that at least one node keeps. */
+  onPublished(record: SignedRecord): void;
+}
+
+export class Directory implements Component {
+  readonly #options: DirectoryOptions;
+  readonly #deps: DirectoryDependencies;
+  readonly #publishing: Publishing;
+  readonly #renewal: Renewal;
+  readonly #unsubscribe: (() => void)[] = [];
+  #grace: Timer | null = null;
+  #quiet: Timer | null = null;
+  #look: Timer | null = null;
+  #peers = 0;
+  #lastLook = 0;
+  #ready = false;
+
+  constructor(options: DirectoryOptions, dependencies: DirectoryDependencies & Events) {
+    const deps = { ...dependencies, log: dependencies.log.child('directory') };
+    this.#options = options;
+    this.#deps = deps;
+    this.#publishing = new Publishing(options, { ...deps, sender: new Sender(options, deps) });
+    this.#renewal = new Renewal({ ...deps, renew: async (aid) => this.#publishing.renew(aid) });
+  }
+
+  /** Begins to renew as soon as the network is ready, or shortly after. */
+  async start(): Promise<void> {
+    const { clock, network } = this.#deps;
+    this.#publishing.start();
+    this.#lastLook = clock.now();
+    this.applyAutoPublish();
+    this.#unsubscribe.push(
+      network.onReachability(() => this.#lookAtNetwork()),
+      this.#deps.onAddresses(() => this.#addressesChanged()),
+    );
+    this.#grace = clock.after(START_GRACE_MS, () => this.#begin());
+    this.#lookAtNetwork();
+    this.#look = clock.after(LOOK_MS, () => this.#lookAround());
+  }
+
+  async stop(): Promise<void> {
+    for (const unsubscribe of this.#unsubscribe.splice(0)) unsubscribe();
+    for (const timer of [this.#grace, this.#quiet, this.#look]) timer?.cancel();
+    await Promise.all([this.#publishing.stop(), this.#renewal.stop()]);
+  }
+
+  /** The setting `auto_publish` may have been switched on: what was never published is now. */
+  applyAutoPublish(): void {
+    if (!this.#deps.autoPublish()) return;
+    const { publications, clock } = this.#deps;
+    const { nodeAid } = this.#options;
+    publications.adopt(clock.now(), ENDPOINT_TTL_S);
+    if (publications.publications(nodeAid).length === 0) {
+      publications.transaction(() => {
+        publications.claim(nodeAid, clock.now());
+        publications.put(nodeAid, ENDPOINTS);
+      });
+    }
+    this.#renewal.wake();
+  }
+
+  /** Takes notice of what happened to an agent. */
+  async agentChanged({ aid, kind }: AgentChange): Promise<void> {
+    if (kind === 'deleted') return this.#publishing.forget(aid);
+    if (kind !== 'alive') await this.#publishing.inTurn(aid, () => this.#written(aid, kind));
+    else if (this.#publishing.isLapsed(aid)) await this.#publishing.revive(aid);
+    else return;
+    this.#renewal.wake();
+  }
+
+  /** A write asks for publication: of what was published before, and anew where the setting says so. */
+  #written(aid: Aid, kind: 'registered' | 'rotated' | 'bound'): void {
+    const { publications, clock } = this.#deps;
+    if (this.#deps.identity(aid) === null) return;
+    const now = clock.now();
+    publications.transaction(() => {
+      if (kind === 'rotated') publications.touch(aid);
+      if (kind === 'bound') publications.touchEndpoints(now, aid);
+      if (publications.publications(aid).length > 0) return publications.claim(aid, now);
+      if (!this.#deps.autoPublish()) return;
+      publications.claim(aid, now + FIRST_PUBLISH_MS);
+      publications.put(aid, ENDPOINTS);
+    });
+  }
+
+  /**
+   * Publishes the endpoint record now.
+   * @throws SvcError `not_found`, `not_acknowledged`, `stale_sequence`, `bad_delegation`, `timeout`
+   */
+  async publish(aid: Aid): Promise<PublishResult> {
+    return this.#write(aid, [ENDPOINTS]);
+  }
+
+  /**
+   * Publishes a record under the agent's key and keeps it there: a custom one or encryption keys.
+   * @param ttl seconds
+   * @throws SvcError `too_large`, and as `publish`
+   */
+  async publishRecord(aid: Aid, type: RecordType, payload: Uint8Array, ttl: number): Promise<PublishResult> {
+    if (isCustomType(type) && payload.length > MAX_CUSTOM_PAYLOAD_BYTES)
+      throw new SvcError('too_large', {
+        message: `The payload has ${payload.length} bytes; a custom record takes ${MAX_CUSTOM_PAYLOAD_BYTES}.`,
+        details: { size: payload.length, limit: MAX_CUSTOM_PAYLOAD_BYTES },
+      });
+    return this.#write(aid, [{ type, name: '', payload, ttl }]);
+  }
+
+  /** Sets the profile card, in place of the one before. @throws SvcError `too_large`, `invalid_request`, and as `publish` */
+  async setProfile(aid: Aid, card: ProfileCard): Promise<PublishResult> {
+    return this.#write(aid, [profilePublication(card)]);
+  }
+
+  /**
+   * Removes the profile card. An empty one takes its place on the network, as far as it can be reached now.
+   * @throws SvcError `not_found`
+   */
+  async deleteProfile(aid: Aid): Promise<PublishResult> {
+    const { publications, log } = this.#deps;
+    this.#mustBeHere(aid);
+    const removed = await this.#publishing.inTurn(aid, () => publications.remove(aid, RECORD.profile, ''));
+    if (!removed) return { seq: publications.publisher(aid)?.seq ?? 0, replicas: 0 };
+    this.#customTypesChanged(aid);
+    try {
+      return await this.#publishing.publishOnce(aid, profilePublication(EMPTY_CARD));
+    } catch (error) {
+      log.warn({ aid, error }, 'the removed profile card stays on the network until it expires');
+      return { seq: publications.publisher(aid)?.seq ?? 0, replicas: 0 };
+    }
+  }
+
+  /**
+   * Makes an agent discoverable under service names.
+   * @throws SvcError `bad_service_name`, `too_large`, `invalid_request`, `quota_exceeded`, and as `publish`
+   */
+  async registerServices(aid: Aid, offer: ServiceOffer): Promise<PublishResult> {
+    const identity = this.#mustBeHere(aid);
+    const wanted = servicePublications(offer, identity.delegation);
+    const known = this.#deps.publications.publications(aid).filter((row) => row.type === RECORD.service);
+    const names = new Set([...known, ...wanted].map((one) => one.name));
+    if (names.size > MAX_SERVICES)
+      throw new SvcError('quota_exceeded', { message: `An agent offers at most ${MAX_SERVICES} services.` });
+    return this.#write(aid, wanted);
+  }
+
+  /**
+   * Takes a service off the renewal list.
+   * @throws SvcError `bad_service_name`, `not_found` where the agent or the service is not here
+   */
+  async unregisterService(aid: Aid, service: string): Promise<void> {
+    checkServiceName(service);
+    this.#mustBeHere(aid);
+    const { publications } = this.#deps;
+    const removed = await this.#publishing.inTurn(aid, () => publications.remove(aid, RECORD.service, service));
+    if (!removed)
+      throw new SvcError('not_found', { message: `This agent does not offer "${service}".`, details: { service } });
+  }
+
+  /** How the publications of several identities stand; all of the asked ones are there. */
+  summaries(aids: readonly Aid[]): Map<Aid, PublicationSummary> {
+    const { publications, clock } = this.#deps;
+    const publishers = publications.publishersOf(aids);
+    const rows = publications.publicationsOf(aids);
+    const now = clock.now();
+    return new Map(aids.map((aid) => [aid, summarize(publishers.get(aid), rows.get(aid) ?? [], now)]));
+  }
+
+  summary(aid: Aid): PublicationSummary {
+    const { publications, clock } = this.#deps;
+    return summarize(publications.publisher(aid) ?? undefined, publications.publications(aid), clock.now());
+  }
+
+  async #write(aid: Aid, wanted: readonly Publication[]): Promise<PublishResult> {
+    this.#mustBeHere(aid);
+    const newType = wanted.some((one) => isCustomType(one.type)) && this.#isNewType(aid, wanted);
+    try {
+      return await this.#publishing.publish(aid, wanted);
+    } finally {
+      if (newType) this.#customTypesChanged(aid);
+      this.#renewal.wake();
+    }
+  }
+
+  /** Endpoint records say which custom types there are. */
+  #customTypesChanged(aid: Aid): void {
+    this.#deps.publications.touchEndpoints(this.#deps.clock.now(), aid);
+    this.#renewal.wake();
+  }
+
+  #isNewType(aid: Aid, wanted: readonly Publication[]): boolean {
+    const known = new Set(this.#deps.publications.publications(aid).map((row) => row.type));
+    return wanted.some((one) => !known.has(one.type));
+  }
+
+  #mustBeHere(aid: Aid) {
+    const identity = this.#deps.identity(aid);
+    if (identity === null) throw new SvcError('not_found', { message: 'No such agent is registered here.' });
+    return identity;
+  }
+
+  #begin(): void {
+    this.#grace?.cancel();
+    this.#grace = null;
+    this.#renewal.start();
+  }
+
+  #lookAtNetwork(): void {
+    const { ready } = this.#deps.network.reachability();
+    if (ready && !this.#ready) {
+      this.#deps.publications.touchUnsettled(this.#deps.clock.now());
+      if (this.#grace !== null) this.#begin();
+      else this.#renewal.wake();
+    }
+    this.#ready = ready;
+  }
+
+  #addressesChanged(): void {
+    this.#quiet?.cancel();
+    this.#quiet = this.#deps.clock.after(ADDRESS_QUIET_MS, () => {
+      this.#deps.publications.touchEndpoints(this.#deps.clock.now());
+      this.#renewal.wake();
+    });
+  }
+
+  /** What no event tells: a grown network, a clock that was set back, a machine that slept. */
+  #lookAround(): void {
+    const { network, publications, clock } = this.#deps;
+    const { peers, ready } = network.reachability();
+    const now = clock.now();
+    if (ready && peers > this.#peers) publications.touchUnsettled(now);
+    if (now < this.#lastLook) publications.mendTimes(now);
+    this.#peers = peers;
+    this.#lastLook = now;
+    this.#renewal.wake();
+    this.#look = clock.after(LOOK_MS, () => this.#lookAround());
+  }
+}

@@ -1,0 +1,65 @@
+/** What an agent publishes, for its move to another node. */
+import { toBase64 } from '../../foundation/bytes.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { Delegation } from '../../foundation/identity/delegation.ts';
+import type { RecordsPart } from '../../foundation/moving/agent-document.ts';
+import { badDocument, base64At, checkDistinct } from '../../foundation/moving/document-fields.ts';
+import { decodeServicePayload, isServiceName } from '../../foundation/records/payloads.ts';
+import { decodeProfilePayload } from '../../foundation/records/profile.ts';
+import { payloadBudget } from '../../foundation/records/record.ts';
+import { isCustomType, MAX_CUSTOM_PAYLOAD_BYTES, RECORD } from '../../foundation/records/types.ts';
+import type { Publication, PublicationStore } from '../../foundation/store/publications.ts';
+import { MAX_SERVICES } from './directory.ts';
+import { ENDPOINTS } from './publishing.ts';
+
+/** What is kept on the network for an agent; its encryption keys follow from others. */
+export function exportRecords(publications: PublicationStore, aid: Aid): RecordsPart {
+  const rows = publications.publications(aid).filter(({ type }) => type !== RECORD.encryptionKeys);
+  return {
+    seq: publications.publisher(aid)?.seq ?? 0,
+    kept: rows.map(({ type, name, payload, ttl }) => ({ type, name, payload_base64: toBase64(payload), ttl })),
+  };
+}
+
+/**
+ * Checks what an agent published elsewhere.
+ * @returns what keeps it here, so that it goes out anew, behind the numbers that were given out there
+ * @throws SvcError `bad_file`
+ */
+export function importRecords(
+  publications: PublicationStore,
+  aid: Aid,
+  part: RecordsPart,
+  delegation: Delegation,
+  now: number,
+): () => void {
+  const path = '/records/kept';
+  const kept = part.kept.map((one, i) => readRecord(`${path}/${i}`, one, delegation));
+  checkDistinct(
+    path,
+    kept.map(({ type, name }) => `${type} ${name}`),
+  );
+  if (kept.filter(({ type }) => type === RECORD.service).length > MAX_SERVICES)
+    throw badDocument(path, `offers more than ${MAX_SERVICES} services`);
+  return () => {
+    publications.claim(aid, now);
+    publications.reserve(aid, part.seq, 0);
+    for (const one of kept) publications.put(aid, one);
+  };
+}
+
+function readRecord(path: string, one: RecordsPart['kept'][number], delegation: Delegation): Publication {
+  const { type, name, ttl } = one;
+  const payload = base64At(`${path}/payload_base64`, one.payload_base64, MAX_CUSTOM_PAYLOAD_BYTES);
+  if (type === RECORD.endpoints && name === '') return ENDPOINTS;
+  if (isCustomType(type) && name === '') {
+    if (type === RECORD.profile && decodeProfilePayload(payload) === null)
+      throw badDocument(`${path}/payload_base64`, 'is no profile card');
+    return { type, name, payload, ttl };
+  }
+  if (type !== RECORD.service || !isServiceName(name)) throw badDocument(path, 'is no record that an agent keeps');
+  const fits = payload.length <= payloadBudget(RECORD.service, delegation);
+  if (!fits || decodeServicePayload(payload)?.service !== name)
+    throw badDocument(`${path}/payload_base64`, 'is not the card of this service');
+  return { type, name, payload, ttl };
+}

@@ -1,0 +1,244 @@
+/**
+ * Keeps what identities publish: on request, and by itself when its time has come. All work on one
+ * identity happens one after the other.
+ */
+import { SvcError } from '../../foundation/errors.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { SignedRecord } from '../../foundation/records/record.ts';
+import { RECORD } from '../../foundation/records/types.ts';
+import type { Publication, PublicationRow, PublisherRow } from '../../foundation/store/publications.ts';
+import { ENDPOINT_TTL_S, goesOut, renewalTime, retryDelay } from './schedule.ts';
+import type { Sender, Sent } from './sender.ts';
+import { Turns } from './turns.ts';
+import type { DirectoryDependencies, DirectoryOptions, SigningIdentity } from './types.ts';
+
+/** Milliseconds after which a publication that somebody asked for is tried again, should we crash meanwhile. */
+const SAFETY_MS = 30_000;
+/** Milliseconds between looks at the bound service of an agent that is not alive … */
+const LAPSED_LOOK_MS = 60_000;
+/** … and so many for each such agent, where they are many. */
+const LAPSED_LOOK_EACH_MS = 100;
+/** Nodes that are to keep a record, where there are as many. */
+const TARGET_REPLICAS = 8;
+
+/** How publishing went: the highest sequence number, and the fewest nodes that keep one of the records. */
+export interface PublishResult {
+  readonly seq: number;
+  readonly replicas: number;
+}
+
+export const ENDPOINTS: Publication = {
+  type: RECORD.endpoints,
+  name: '',
+  payload: new Uint8Array(),
+  ttl: ENDPOINT_TTL_S,
+};
+
+interface PublishingDependencies extends DirectoryDependencies {
+  readonly sender: Sender;
+  /** Told of each record that at least one node keeps. */
+  onPublished(record: SignedRecord): void;
+}
+
+export class Publishing {
+  readonly #options: DirectoryOptions;
+  readonly #deps: PublishingDependencies;
+  readonly #turns = new Turns<Aid>();
+  /** Agents that are not renewed because they are not alive: the ones whose heartbeats count. */
+  readonly #lapsed = new Set<Aid>();
+
+  constructor(options: DirectoryOptions, dependencies: PublishingDependencies) {
+    this.#options = options;
+    this.#deps = dependencies;
+  }
+
+  start(): void {
+    const { publications, clock } = this.#deps;
+    for (const aid of publications.lapsed()) this.#lapsed.add(aid);
+    publications.resume(clock.now());
+    publications.mendTimes(clock.now());
+  }
+
+  /** Gives up what is under way. */
+  async stop(): Promise<void> {
+    this.#deps.sender.stop();
+    await this.#turns.idle();
+  }
+
+  isLapsed(aid: Aid): boolean {
+    return this.#lapsed.has(aid);
+  }
+
+  /** Lets an agent go on that shows life again. */
+  async revive(aid: Aid): Promise<void> {
+    const { publications, clock } = this.#deps;
+    await this.#turns.run(aid, () => publications.revive(aid, clock.now()));
+    this.#lapsed.delete(aid);
+  }
+
+  /** Forgets an agent that is no longer here. */
+  forget(aid: Aid): void {
+    this.#lapsed.delete(aid);
+    this.#deps.sender.forget(aid);
+  }
+
+  /** Runs `work` when nothing else happens to an identity's publications. */
+  async inTurn<T>(aid: Aid, work: () => T | Promise<T>): Promise<T> {
+    return this.#turns.run(aid, work);
+  }
+
+  /**
+   * Keeps these publications and brings them out now, ahead of what the network holds. They stay on
+   * the renewal list also where this fails with `not_acknowledged`.
+   * @throws SvcError `not_found`, `not_acknowledged`, `stale_sequence`, `bad_delegation`, `timeout`
+   */
+  async publish(aid: Aid, wanted: readonly Publication[]): Promise<PublishResult> {
+    return this.#turns.run(aid, async () => {
+      const identity = this.#identity(aid);
+      const { publications, clock } = this.#deps;
+      publications.transaction(() => {
+        publications.claim(aid, clock.now() + SAFETY_MS);
+        for (const one of wanted) publications.put(aid, one);
+      });
+      const all = publications.publications(aid);
+      const rows = all.filter((row) => wanted.some((one) => one.type === row.type && one.name === row.name));
+      try {
+        return acknowledged(await this.#send(identity, rows, all, true));
+      } catch (error) {
+        const publisher = publications.publisher(aid);
+        if (publisher !== null && !isUnacknowledged(error)) this.#settleFailure(publisher, error);
+        throw error;
+      }
+    });
+  }
+
+  /**
+   * Brings out one record without keeping it: what replaces a publication that was removed.
+   * @throws as `publish`
+   */
+  async publishOnce(aid: Aid, one: Publication): Promise<PublishResult> {
+    return this.#turns.run(aid, async () => {
+      const identity = this.#identity(aid);
+      this.#deps.publications.claim(aid, this.#deps.clock.now() + SAFETY_MS);
+      const all = this.#deps.publications.publications(aid);
+      const row: PublicationRow = { ...one, aid, seq: 0, publishedAt: null, replicas: 0, dirty: 0 };
+      return acknowledged(await this.#deps.sender.send(identity, [row], all, true));
+    });
+  }
+
+  /** Brings out what is due of an identity, if it is alive. Never rejects: what fails is tried again later. */
+  async renew(aid: Aid): Promise<void> {
+    await this.#turns.run(aid, async () => {
+      const publisher = this.#deps.publications.publisher(aid);
+      if (publisher === null) return;
+      try {
+        await this.#renew(publisher);
+      } catch (error) {
+        this.#settleFailure(publisher, error);
+      }
+    });
+  }
+
+  async #renew(publisher: PublisherRow): Promise<void> {
+    const { publications, clock } = this.#deps;
+    const { aid } = publisher;
+    const identity = this.#deps.identity(aid);
+    if (identity === null || publisher.state === 'held')
+      return publications.schedule(aid, { ...publisher, dueAt: null });
+    if (aid !== this.#options.nodeAid && !(await this.#deps.isAlive(aid))) {
+      this.#lapsed.add(aid);
+      const pause = Math.max(LAPSED_LOOK_MS, this.#lapsed.size * LAPSED_LOOK_EACH_MS);
+      const dueAt = this.#deps.serviceOf(aid) !== '' ? clock.now() + pause : null;
+      return publications.schedule(aid, { ...publisher, state: 'lapsed', dueAt });
+    }
+    const all = publications.publications(aid);
+    const rows = all.filter((row) => goesOut(row, clock.now()));
+    await this.#send(identity, rows, all, publisher.claim);
+  }
+
+  /** Sends, keeps what was acknowledged, and decides when the identity's next turn is. */
+  async #send(
+    identity: SigningIdentity,
+    rows: readonly PublicationRow[],
+    all: readonly PublicationRow[],
+    mayJump: boolean,
+  ): Promise<readonly Sent[]> {
+    const { ready, peers } = this.#deps.network.reachability();
+    const sent = rows.length === 0 ? [] : await this.#deps.sender.send(identity, rows, all, mayJump);
+    const kept = sent.filter(({ replicas }) => replicas > 0);
+    const { publications, clock } = this.#deps;
+    const now = clock.now();
+    publications.transaction(() => {
+      publications.acknowledge(
+        identity.aid,
+        kept.map(({ row, record, replicas }) => ({
+          type: row.type,
+          name: row.name,
+          seq: record.seq,
+          publishedAt: now,
+          replicas,
+          dirty: row.dirty,
+          settled: ready && replicas >= Math.min(TARGET_REPLICAS, peers),
+        })),
+      );
+      const publisher = publications.publisher(identity.aid);
+      if (publisher === null) return;
+      this.#lapsed.delete(identity.aid);
+      const rowsNow = publications.publications(identity.aid);
+      const open = rowsNow.filter((row) => row.dirty > 0);
+      const failed = kept.length < sent.length;
+      const failures = failed ? publisher.failures + 1 : 0;
+      const retryAt = failed ? now + retryDelay(failures, this.#deps.random()) : now;
+      publications.schedule(identity.aid, {
+        state: 'active',
+        failures,
+        claim: publisher.claim && (open.length > 0 || !ready),
+        dueAt: open.length > 0 ? retryAt : renewalTime(rowsNow, this.#deps.random()),
+      });
+    });
+    for (const { record } of kept) this.#deps.onPublished(record);
+    return sent;
+  }
+
+  /** What an identity does after a failure: hold back, wait for somebody, or try again. */
+  #settleFailure({ aid, failures, claim }: PublisherRow, error: unknown): void {
+    const { publications, clock, log } = this.#deps;
+    const code = error instanceof SvcError ? error.code : undefined;
+    if (code === 'stale_sequence') {
+      log.warn({ aid }, 'the network holds a newer record of this agent; it is not renewed here until it is published');
+      return publications.schedule(aid, { claim: false, state: 'held', dueAt: null, failures: 0 });
+    }
+    if (code === 'bad_delegation' || code === 'key_locked') {
+      log.warn({ aid, code }, 'this agent cannot be published until it is registered again or its key is unlocked');
+      return publications.schedule(aid, { claim, state: 'active', dueAt: null, failures });
+    }
+    if (code === 'cancelled')
+      return publications.schedule(aid, { claim, state: 'active', dueAt: clock.now(), failures });
+    log.warn({ aid, error }, 'publishing failed; it is tried again');
+    const dueAt = clock.now() + retryDelay(failures + 1, this.#deps.random());
+    publications.schedule(aid, { claim, state: 'active', dueAt, failures: failures + 1 });
+  }
+
+  #identity(aid: Aid): SigningIdentity {
+    const identity = this.#deps.identity(aid);
+    if (identity === null) throw new SvcError('not_found', { message: 'No such agent is registered here.' });
+    return identity;
+  }
+}
+
+function isUnacknowledged(error: unknown): boolean {
+  return error instanceof SvcError && error.code === 'not_acknowledged';
+}
+
+/** @throws SvcError `not_acknowledged` where one of the records is kept by nobody */
+function acknowledged(sent: readonly Sent[]): PublishResult {
+  const lost = sent.filter(({ replicas }) => replicas === 0);
+  if (lost.length > 0)
+    throw new SvcError('not_acknowledged', {
+      details: { records: lost.map(({ row }) => (row.type === RECORD.service ? row.name : row.type)) },
+    });
+  return {
+    seq: Math.max(0, ...sent.map(({ record }) => record.seq)),
+    replicas: sent.length === 0 ? 0 : Math.min(...sent.map(({ replicas }) => replicas)),
+  };
+}

@@ -1,0 +1,194 @@
+/** Finds where agents are. Answers are kept for a moment, looked up once however many ask. */
+import { isIP } from 'node:net';
+import { parseAddress } from '../../foundation/address.ts';
+import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { Log } from '../../foundation/log.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
+import { agentKey } from '../../foundation/records/keys.ts';
+import { decodeEndpointsPayload, type EndpointsPayload } from '../../foundation/records/payloads.ts';
+import { compareFreshness, expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
+import { RECORD, type RecordType } from '../../foundation/records/types.ts';
+import type { AgentLocation } from '../../network/links/types.ts';
+import type { SocketAddress } from '../../network/quic/types.ts';
+import { unlessAborted } from './deadline.ts';
+import type { Records } from './types.ts';
+
+/** Agents whose records are kept in memory. */
+const MAX_CACHED = 4096;
+/** Milliseconds for which an answer is given without a second thought. */
+const FRESH_MS = 5000;
+/** Milliseconds for which an answer is given while a newer one is looked for. */
+const USABLE_MS = 60_000;
+/** Milliseconds for which "not found" is remembered. */
+const NEGATIVE_MS = 1000;
+/** Milliseconds for one look-up. */
+const LOOKUP_TIMEOUT_MS = 5000;
+/** Endpoints that are names are looked up; so many of them per agent. */
+const MAX_NAMES = 2;
+const ENDPOINT_SCHEME = 'quic://';
+
+/** A record that says where an agent is, and what it says. */
+export interface Resolved {
+  readonly record: SignedRecord;
+  readonly payload: EndpointsPayload;
+}
+
+interface ResolveOptions {
+  /** Ask all of the closest nodes, past the cache. */
+  readonly fresh?: boolean;
+  readonly signal?: AbortSignal;
+}
+
+interface ResolverDependencies {
+  readonly network: Records;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Addresses of a host name; rejects where it has none. */
+  lookupHost(host: string): Promise<readonly string[]>;
+}
+
+interface Cached {
+  /** Null: not found. */
+  readonly resolved: Resolved | null;
+  readonly at: number;
+}
+
+export class Resolver {
+  readonly #deps: ResolverDependencies;
+  readonly #cache = new LruCache<Aid, Cached>({ maxEntries: MAX_CACHED });
+  /** The newest delegation that was seen of each agent, Unix seconds: a record under an older one is a replay. */
+  readonly #newestDelegation = new LruCache<Aid, number>({ maxEntries: MAX_CACHED });
+  readonly #running = new Map<string, Promise<Resolved | null>>();
+
+  constructor(dependencies: ResolverDependencies) {
+    this.#deps = dependencies;
+  }
+
+  /** Takes notice of a record that was just published here. */
+  learn(record: SignedRecord): void {
+    if (record.type !== RECORD.endpoints) return;
+    const payload = decodeEndpointsPayload(record.payload);
+    if (payload !== null) this.#remember(record.aid, { record, payload }, null);
+  }
+
+  /**
+   * Where an agent is.
+   * @throws SvcError `resolve_failed`, `cancelled`
+   */
+  async resolve(aid: Aid, options: ResolveOptions = {}): Promise<Resolved> {
+    const cached = options.fresh === true ? undefined : this.#cached(aid);
+    const resolved = cached === undefined ? await this.#lookup(aid, options) : cached.resolved;
+    if (resolved === null) throw new SvcError('resolve_failed', { details: { aid } });
+    return resolved;
+  }
+
+  /** Where to dial an agent. @throws SvcError `resolve_failed`, `cancelled` */
+  async locate(aid: Aid, options: ResolveOptions = {}): Promise<AgentLocation> {
+    const { record, payload } = await this.resolve(aid, options);
+    return {
+      aid,
+      nodeKey: payload.nodeKey,
+      addresses: await this.#addresses(payload),
+      delegationIssuedAt: this.#newestDelegation.get(aid) ?? record.delegation.issuedAt,
+    };
+  }
+
+  /**
+   * The signed records under an agent's AID, of one type or of all.
+   * @throws SvcError `cancelled`
+   */
+  async records(aid: Aid, type: RecordType | null, signal?: AbortSignal): Promise<readonly SignedRecord[]> {
+    const types = type === null ? AGENT_KEY_TYPES : AGENT_KEY_TYPES.filter((known) => known === type);
+    if (types.length === 0) return [];
+    const list = this.#deps.network.list(agentKey(aid), types, { timeoutMs: LOOKUP_TIMEOUT_MS });
+    const records = await unlessAborted(list, signal);
+    return records.filter((record) => record.aid === aid).sort((a, b) => a.type - b.type);
+  }
+
+  /** An answer that may be given now; undefined where the network has to be asked first. */
+  #cached(aid: Aid): Cached | undefined {
+    const cached = this.#cache.get(aid);
+    if (cached === undefined) return undefined;
+    const now = this.#deps.clock.now();
+    const age = now - cached.at;
+    if (age < 0) return undefined;
+    if (cached.resolved === null) return age < NEGATIVE_MS ? cached : undefined;
+    if (age >= USABLE_MS || expiresAt(cached.resolved.record) <= unixSeconds(this.#deps.clock)) return undefined;
+    if (age >= FRESH_MS) this.#refresh(aid);
+    return cached;
+  }
+
+  #refresh(aid: Aid): void {
+    this.#shared(aid, false).catch((error: unknown) =>
+      this.#deps.log.debug({ aid, error }, 'a cached agent could not be looked up again'),
+    );
+  }
+
+  async #lookup(aid: Aid, { fresh = false, signal }: ResolveOptions): Promise<Resolved | null> {
+    return unlessAborted(this.#shared(aid, fresh), signal);
+  }
+
+  /** One look-up for all who ask at once. */
+  #shared(aid: Aid, fresh: boolean): Promise<Resolved | null> {
+    const name = `${fresh ? 'fresh' : 'any'} ${aid}`;
+    const running = this.#running.get(name);
+    if (running !== undefined) return running;
+    const started = this.#ask(aid, fresh).finally(() => this.#running.delete(name));
+    this.#running.set(name, started);
+    return started;
+  }
+
+  async #ask(aid: Aid, fresh: boolean): Promise<Resolved | null> {
+    const record = await this.#deps.network.get(agentKey(aid), RECORD.endpoints, {
+      timeoutMs: LOOKUP_TIMEOUT_MS,
+      thorough: fresh,
+    });
+    const payload = record === null || record.aid !== aid ? null : decodeEndpointsPayload(record.payload);
+    const resolved = record === null || payload === null ? null : { record, payload };
+    // Nothing found may mean a moment without network; a signed answer is good until it expires. Who
+    // asks past the cache has found it wrong.
+    return this.#remember(aid, resolved, fresh ? null : this.#valid(aid));
+  }
+
+  /** What is kept of an agent, where it has not expired. */
+  #valid(aid: Aid): Resolved | null {
+    const kept = this.#cache.peek(aid)?.resolved ?? null;
+    return kept !== null && expiresAt(kept.record) > unixSeconds(this.#deps.clock) ? kept : null;
+  }
+
+  /** Keeps the newer of this answer and what is known, or `otherwise` where the answer is of no use; returns it. */
+  #remember(aid: Aid, answer: Resolved | null, otherwise: Resolved | null): Resolved | null {
+    const before = this.#valid(aid);
+    const newest = this.#newestDelegation.get(aid) ?? 0;
+    const usable = answer !== null && answer.record.delegation.issuedAt >= newest ? answer : otherwise;
+    const older = before !== null && usable !== null && compareFreshness(before.record, usable.record) > 0;
+    const kept = older ? before : usable;
+    if (kept !== null) this.#newestDelegation.set(aid, kept.record.delegation.issuedAt);
+    this.#cache.set(aid, { resolved: kept, at: this.#deps.clock.now() });
+    return kept;
+  }
+
+  async #addresses({ endpoints }: EndpointsPayload): Promise<readonly SocketAddress[]> {
+    const parsed = endpoints.flatMap((text) => parseAddress(text.slice(ENDPOINT_SCHEME.length)) ?? []);
+    let names = 0;
+    const found = await Promise.all(
+      parsed.map(async (address): Promise<readonly SocketAddress[]> => {
+        if (isIP(address.host) !== 0) return [address];
+        names += 1;
+        if (names > MAX_NAMES) return [];
+        const hosts = await this.#deps.lookupHost(address.host).catch(() => []);
+        return hosts.slice(0, MAX_NAMES).map((host) => ({ host, port: address.port }));
+      }),
+    );
+    return found.flat();
+  }
+}
+
+/** The record types that live under an agent's key. */
+const AGENT_KEY_TYPES: readonly RecordType[] = [
+  RECORD.endpoints,
+  ...Array.from({ length: RECORD.customLast - RECORD.customFirst + 1 }, (_, i) => RECORD.customFirst + i),
+  RECORD.encryptionKeys,
+];

@@ -1,0 +1,41 @@
+/** When what goes out again. Pure; times are Unix milliseconds. */
+import type { PublicationRow } from '../../foundation/store/publications.ts';
+
+/** Seconds that an endpoint record lives. */
+export const ENDPOINT_TTL_S = 3600;
+/** Part of its life after which a record is renewed. */
+const RENEW_AT = 0.5;
+/** A renewal may come earlier by up to this part of its interval, so that agents do not move in step. */
+const JITTER = 0.1;
+/** What is due within this part of its interval goes along with what is due now. */
+const GATHER = 0.2;
+/** Milliseconds until the first new attempt where nobody acknowledged. */
+const RETRY_FIRST_MS = 2000;
+/** Most milliseconds between attempts. */
+const RETRY_MAX_MS = 120_000;
+
+function intervalMs({ ttl }: Pick<PublicationRow, 'ttl'>): number {
+  return ttl * 1000 * RENEW_AT;
+}
+
+/** True where a publication goes out when its publisher's turn has come. */
+export function goesOut(row: PublicationRow, now: number): boolean {
+  if (row.dirty > 0 || row.publishedAt === null) return true;
+  // A clock that was set back must not silence an agent for as long as it was ahead.
+  return now >= row.publishedAt + intervalMs(row) * (1 - GATHER) || now < row.publishedAt;
+}
+
+/** When the first of these publications is to be renewed; null where there is none. `random` from 0 to below 1. */
+export function renewalTime(rows: readonly PublicationRow[], random: number): number | null {
+  const times = rows.map((row) => (row.publishedAt ?? 0) + intervalMs(row) * (1 - JITTER * random));
+  return times.length === 0 ? null : Math.ceil(Math.min(...times));
+}
+
+/** Milliseconds to wait after `failures` attempts in a row; `random` from 0 to below 1. */
+export function retryDelay(failures: number, random: number): number {
+  const full = Math.min(RETRY_MAX_MS, RETRY_FIRST_MS * 2 ** Math.max(0, failures - 1));
+  return Math.ceil(full * (1 - random / 2));
+}
+
+/** Seconds between renewals of an endpoint record. */
+export const REPUBLISH_INTERVAL_S: number = ENDPOINT_TTL_S * RENEW_AT;

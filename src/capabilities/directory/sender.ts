@@ -1,0 +1,188 @@
+/** Signs records and brings them to the network, with sequence numbers that never go back. */
+import { unixSeconds } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import { checkWindow } from '../../foundation/identity/grant.ts';
+import { agentKey, serviceKey } from '../../foundation/records/keys.ts';
+import {
+  encodeEndpointsPayload,
+  fitEndpointsPayload,
+  MAX_BOUND_SERVICE_BYTES,
+} from '../../foundation/records/payloads.ts';
+import { payloadBudget, type SignedRecord, signRecord } from '../../foundation/records/record.ts';
+import { isCustomType, RECORD } from '../../foundation/records/types.ts';
+import type { PublicationRow } from '../../foundation/store/publications.ts';
+import { withDeadline } from './deadline.ts';
+import { checkRoomAbove, standing, supersededError } from './sequence.ts';
+import type { DirectoryDependencies, DirectoryOptions, SigningIdentity } from './types.ts';
+
+/** Milliseconds for all records of one publication together. */
+const SEND_TIMEOUT_MS = 15_000;
+/** Milliseconds to learn what the network holds. */
+const LOOK_TIMEOUT_MS = 3000;
+/** Records of one agent on their way at once. */
+const SIDE_BY_SIDE = 8;
+/** How often a record goes out with a higher number where a node holds a newer one. */
+const MAX_ROUNDS = 3;
+
+export interface Sent {
+  readonly row: PublicationRow;
+  readonly record: SignedRecord;
+  /** Nodes that keep it; 0 where none does. */
+  readonly replicas: number;
+}
+
+interface Attempt {
+  readonly identity: SigningIdentity;
+  readonly all: readonly PublicationRow[];
+  readonly mayJump: boolean;
+  /** What the network held was not known before. */
+  readonly first: boolean;
+  readonly signal: AbortSignal;
+}
+
+interface Round {
+  readonly sent: readonly Sent[];
+  /** The rows whose records were not the newest ones, and the highest number that was met. */
+  readonly beaten: readonly PublicationRow[];
+  readonly highest: number;
+}
+
+type SenderDependencies = Pick<
+  DirectoryDependencies,
+  'network' | 'publications' | 'clock' | 'log' | 'addresses' | 'serviceOf'
+>;
+
+export class Sender {
+  readonly #options: DirectoryOptions;
+  readonly #deps: SenderDependencies;
+  /** Agents of which we know what a working network held, since this process started. */
+  readonly #learned = new Set<Aid>();
+  readonly #stopped = new AbortController();
+
+  constructor(options: DirectoryOptions, dependencies: SenderDependencies) {
+    this.#options = options;
+    this.#deps = dependencies;
+  }
+
+  /** Gives up what is under way: it fails with `cancelled`. */
+  stop(): void {
+    this.#stopped.abort();
+  }
+
+  /** Forgets an agent that is no longer here. */
+  forget(aid: Aid): void {
+    this.#learned.delete(aid);
+  }
+
+  /**
+   * Publishes some of an agent's publications; `all` are all of them.
+   * @param mayJump go ahead of a higher number that the network holds
+   * @throws SvcError `stale_sequence` where the network holds a newer record that stays ahead;
+   *   `bad_delegation` where ours is not in force; `timeout`; `not_found` where the agent is gone
+   */
+  async send(
+    identity: SigningIdentity,
+    rows: readonly PublicationRow[],
+    all: readonly PublicationRow[],
+    mayJump: boolean,
+  ): Promise<readonly Sent[]> {
+    checkWindow(identity.delegation, unixSeconds(this.#deps.clock));
+    return withDeadline(this.#deps.clock, SEND_TIMEOUT_MS, this.#stopped.signal, async (signal) => {
+      const attempt = { identity, all, mayJump, first: !this.#learned.has(identity.aid), signal };
+      let floor = await this.#look(attempt);
+      const sent = new Map<PublicationRow, Sent>();
+      let open = rows;
+      for (let round = 0; round < MAX_ROUNDS && open.length > 0; round++) {
+        const { sent: now, beaten, highest } = await this.#round(attempt, open, floor);
+        for (const one of now) sent.set(one.row, one);
+        open = beaten;
+        floor = highest;
+      }
+      return [...sent.values()];
+    });
+  }
+
+  /** Learns what the network holds of the agent; returns the number to go above. */
+  async #look(attempt: Attempt): Promise<number> {
+    const { network } = this.#deps;
+    const { aid } = attempt.identity;
+    const ready = network.reachability().ready;
+    const held = await network.get(agentKey(aid), RECORD.endpoints, {
+      thorough: attempt.first,
+      timeoutMs: LOOK_TIMEOUT_MS,
+      signal: attempt.signal,
+    });
+    const floor = held === null ? 0 : this.#pass(attempt, held);
+    if (ready) this.#learned.add(aid);
+    return floor;
+  }
+
+  /** Decides about an endpoint record that the network holds: the number to go above, or no publication. */
+  #pass({ identity, all, mayJump, first }: Attempt, held: SignedRecord): number {
+    const place = standing(held, {
+      nodeKey: this.#options.nodeKey,
+      issuedAt: identity.delegation.issuedAt,
+      seq: this.#deps.publications.publisher(identity.aid)?.seq ?? 0,
+      publishedSeq: all.find((row) => row.type === RECORD.endpoints)?.seq ?? 0,
+    });
+    if (place.kind === 'superseded') throw supersededError();
+    if (place.kind === 'clear') return 0;
+    // What our own node published and does not remember is from before a restored backup, once after a start.
+    if (mayJump || (place.ours && first)) return place.seq;
+    throw new SvcError('stale_sequence');
+  }
+
+  async #round(attempt: Attempt, rows: readonly PublicationRow[], floor: number): Promise<Round> {
+    const { identity, all, signal } = attempt;
+    checkRoomAbove(floor);
+    const first = this.#deps.publications.reserve(identity.aid, floor, rows.length);
+    if (first === null) throw new SvcError('not_found', { message: 'No such agent is registered here.' });
+    const records = rows.map((row, i) => ({ row, record: this.#sign(identity, row, all, first + i) }));
+    const sent: Sent[] = [];
+    const beaten: PublicationRow[] = [];
+    let highest = 0;
+    for (let at = 0; at < records.length; at += SIDE_BY_SIDE) {
+      const part = records.slice(at, at + SIDE_BY_SIDE);
+      const results = await Promise.all(part.map(async ({ row, record }) => this.#put(row, record, signal)));
+      for (const [i, { row, record }] of part.entries()) {
+        const { replicas = 0, newer = null } = results[i] ?? {};
+        sent.push({ row, record, replicas });
+        if (newer === null) continue;
+        if (newer.delegation.issuedAt > identity.delegation.issuedAt) throw supersededError();
+        if (row.type === RECORD.endpoints) this.#pass(attempt, newer);
+        beaten.push(row);
+        highest = Math.max(highest, newer.seq);
+      }
+    }
+    return { sent, beaten, highest };
+  }
+
+  async #put(row: PublicationRow, record: SignedRecord, signal: AbortSignal) {
+    const key = row.type === RECORD.service ? serviceKey(row.name) : agentKey(record.aid);
+    try {
+      return await this.#deps.network.put(key, record, { signal });
+    } catch (error) {
+      if (signal.aborted) throw error;
+      this.#deps.log.warn({ aid: record.aid, type: record.type, error }, 'a record could not be published');
+      return { replicas: 0, newer: null };
+    }
+  }
+
+  #sign(identity: SigningIdentity, row: PublicationRow, all: readonly PublicationRow[], seq: number): SignedRecord {
+    const { aid, delegation } = identity;
+    const payload = row.type === RECORD.endpoints ? this.#endpoints(identity, all) : row.payload;
+    const timestamp = unixSeconds(this.#deps.clock);
+    return signRecord({ aid, type: row.type, seq, timestamp, ttl: row.ttl, payload, delegation }, identity);
+  }
+
+  #endpoints({ aid, delegation }: SigningIdentity, all: readonly PublicationRow[]): Uint8Array {
+    const { endpoints, natType, helpers } = this.#deps.addresses();
+    const customTypes = all.map((row) => row.type).filter(isCustomType);
+    const { nodeKey } = this.#options;
+    const service = this.#deps.serviceOf(aid);
+    const bound = service === '' || service.length > MAX_BOUND_SERVICE_BYTES ? {} : { service };
+    const payload = { endpoints, natType, nodeKey, helpers, customTypes, ...bound };
+    return encodeEndpointsPayload(fitEndpointsPayload(payload, payloadBudget(RECORD.endpoints, delegation)));
+  }
+}

@@ -1,0 +1,53 @@
+/** What the directory needs from others. */
+import type { Clock } from '../../foundation/clock.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { Delegation } from '../../foundation/identity/delegation.ts';
+import type { Log } from '../../foundation/log.ts';
+import type { HelperNode } from '../../foundation/records/payloads.ts';
+import type { PublicationStore } from '../../foundation/store/publications.ts';
+import type { RecordNetwork } from '../../network/dht/types.ts';
+
+/** Where this node can be reached, best first. */
+export interface NodeAddresses {
+  /** `quic://host:port` */
+  readonly endpoints: readonly string[];
+  /** 0 unknown, 1 public or full cone, 2 restricted, 3 port-restricted, 4 symmetric. */
+  readonly natType: number;
+  readonly helpers: readonly HelperNode[];
+}
+
+/** The part of the record network that the directory uses. */
+export type Records = Pick<RecordNetwork, 'put' | 'get' | 'list' | 'reachability' | 'onReachability'>;
+
+/** An identity that signs: an agent's or the node's. */
+export interface SigningIdentity {
+  readonly aid: Aid;
+  readonly delegation: Delegation;
+  sign(message: Uint8Array): Uint8Array;
+}
+
+export interface DirectoryOptions {
+  readonly nodeAid: Aid;
+  /** The Ed25519 key of this node: endpoint records say it. */
+  readonly nodeKey: Uint8Array;
+}
+
+export interface DirectoryDependencies {
+  readonly network: Records;
+  readonly publications: PublicationStore;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** The identity of an agent here or of the node; null where it is not here. */
+  identity(aid: Aid): SigningIdentity | null;
+  /** True while the records of an agent are worth renewing; never asked about the node. */
+  isAlive(aid: Aid): Promise<boolean>;
+  /** The bound service of an agent, which endpoint records say and whose coming back makes it alive; empty: none. */
+  serviceOf(aid: Aid): string;
+  addresses(): NodeAddresses;
+  /** Calls back when `addresses` gives something else. Returns how to stop. */
+  onAddresses(handler: () => void): () => void;
+  /** The setting `auto_publish`: whether registering is enough to be published. */
+  autoPublish(): boolean;
+  /** A number from 0 to below 1: spreads renewals. */
+  random(): number;
+}

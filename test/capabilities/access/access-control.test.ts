@@ -1,0 +1,293 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { test } from 'node:test';
+import { AccessControl } from '../../../src/capabilities/access/access-control.ts';
+import { AccessLists } from '../../../src/capabilities/access/access-lists.ts';
+import { DerivationQueue } from '../../../src/capabilities/access/derivations.ts';
+import { type ErrorCode, SvcError } from '../../../src/foundation/errors.ts';
+import { AccessRepository } from '../../../src/foundation/store/access.ts';
+import { accessMigration } from '../../../src/foundation/store/migrations/003-access.ts';
+import { Store } from '../../../src/foundation/store/store.ts';
+import type { AccessRequest } from '../../../src/network/links/types.ts';
+import { testAid } from '../../support/agents.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const AGENT = testAid(1);
+const CALLER = testAid(2);
+const NEIGHBOUR = testAid(3);
+const SECRET = 'open sesame';
+
+/** Access control over an empty database, with a fast hash in place of scrypt. */
+function world() {
+  const clock = new TestClock();
+  const repository = new AccessRepository(Store.open(':memory:', [{ ...accessMigration, version: 1 }]));
+  let derived = 0;
+  const derive = (secret: string, salt: Uint8Array) => {
+    derived++;
+    return Promise.resolve(new Uint8Array(createHash('sha256').update(salt).update(secret).digest()));
+  };
+  const lists = new AccessLists({ repository, clock, derive });
+  const control = new AccessControl({ lists, clock, derivations: new DerivationQueue(derive) });
+  const request = (more: Partial<AccessRequest> = {}): AccessRequest => ({
+    caller: CALLER,
+    called: AGENT,
+    purpose: 'http',
+    accessToken: undefined,
+    nodeKey: new Uint8Array(32).fill(9),
+    address: '192.0.2.1',
+    ...more,
+  });
+  /** `ok`, or the code of the refusal. */
+  const ask = async (more: Partial<AccessRequest> = {}): Promise<'ok' | ErrorCode> => {
+    try {
+      await control.authorize(request(more));
+      return 'ok';
+    } catch (error) {
+      assert.ok(error instanceof SvcError);
+      return error.code;
+    }
+  };
+  return { clock, lists, repository, ask, derivations: () => derived };
+}
+
+test('an agent that set nothing lets everyone in', async () => {
+  const { ask } = world();
+  assert.equal(await ask(), 'ok');
+  assert.equal(await ask({ accessToken: 'anything' }), 'ok');
+});
+
+test('deny wins over allow, allow over the default, changes hold at once', async () => {
+  const { ask, lists } = world();
+  lists.setDefault(AGENT, 'deny');
+  assert.equal(await ask(), 'access_denied');
+  const allowed = await lists.allow(AGENT, { aid: CALLER });
+  assert.equal(await ask(), 'ok');
+  const denied = lists.deny(AGENT, CALLER);
+  assert.equal(await ask(), 'access_denied');
+  lists.setDefault(AGENT, 'public');
+  assert.equal(await ask(), 'access_denied');
+  lists.removeDeny(AGENT, denied.id);
+  lists.setDefault(AGENT, 'deny');
+  assert.equal(await ask(), 'ok');
+  lists.removeAllow(AGENT, allowed.id);
+  assert.equal(await ask(), 'access_denied');
+});
+
+test('calls, tunnels and objects are governed; notes, chat and rooms pass', async () => {
+  const { ask, lists } = world();
+  lists.deny(AGENT, CALLER);
+  for (const purpose of ['http', 'tcp', 'object'] as const) assert.equal(await ask({ purpose }), 'access_denied');
+  for (const purpose of ['note', 'chat', 'room'] as const) assert.equal(await ask({ purpose }), 'ok');
+});
+
+test('remote administration has lists of its own and never opens by default', async () => {
+  const { ask, lists } = world();
+  assert.equal(await ask({ purpose: 'admin' }), 'access_denied');
+  assert.throws(() => lists.setDefault('node', 'public'), { code: 'invalid_request' });
+  await lists.allow(AGENT, { aid: CALLER });
+  assert.equal(await ask({ purpose: 'admin' }), 'access_denied');
+  await lists.allow('node', { aid: CALLER });
+  assert.equal(await ask({ purpose: 'admin' }), 'ok');
+});
+
+test('a secret lets in who presents it, and nobody after it was removed', async () => {
+  const { ask, lists } = world();
+  lists.setDefault(AGENT, 'deny');
+  const entry = await lists.allow(AGENT, { secret: SECRET });
+  assert.equal(await ask(), 'access_denied');
+  assert.equal(await ask({ accessToken: 'open  sesame' }), 'access_denied');
+  assert.equal(await ask({ accessToken: SECRET }), 'ok');
+  lists.deny(AGENT, NEIGHBOUR);
+  assert.equal(await ask({ accessToken: SECRET, caller: NEIGHBOUR }), 'access_denied');
+  lists.removeAllow(AGENT, entry.id);
+  assert.equal(await ask({ accessToken: SECRET }), 'access_denied');
+});
+
+test('a warm secret is derived once, also for many calls at once', async () => {
+  const { ask, lists, derivations } = world();
+  lists.setDefault(AGENT, 'deny');
+  await lists.allow(AGENT, { secret: SECRET });
+  const before = derivations();
+  const answers = await Promise.all(Array.from({ length: 50 }, () => ask({ accessToken: SECRET })));
+  assert.deepEqual(new Set(answers), new Set(['ok']));
+  assert.equal(derivations() - before, 1);
+});
+
+test('entries run out, by AID and by secret, and listeners are told at that moment', async () => {
+  const { ask, lists, clock } = world();
+  lists.setDefault(AGENT, 'deny');
+  await lists.allow(AGENT, { aid: CALLER, expiresAt: clock.now() + 10_000 });
+  await lists.allow(AGENT, { secret: SECRET, expiresAt: clock.now() + 3 * 86_400_000 });
+  const told: number[] = [];
+  const start = clock.now();
+  lists.onChange(() => told.push(clock.now() - start));
+  assert.equal(await ask(), 'ok');
+  clock.advance(10_000);
+  assert.equal(await ask(), 'access_denied');
+  assert.equal(await ask({ accessToken: SECRET }), 'ok');
+  clock.advance(3 * 86_400_000 - 10_000);
+  assert.equal(await ask({ accessToken: SECRET }), 'access_denied');
+  assert.ok(told.includes(10_000) && told.includes(3 * 86_400_000), told.join());
+  lists.stop();
+  assert.equal(clock.timers, 0);
+});
+
+test('a guesser is locked out even from the right secret; neighbours on its node are not', async () => {
+  const { ask, lists, clock } = world();
+  lists.setDefault(AGENT, 'deny');
+  await lists.allow(AGENT, { secret: SECRET });
+  for (let i = 0; i < 5; i++) assert.equal(await ask({ accessToken: `guess ${i}` }), 'access_denied');
+  assert.equal(await ask({ accessToken: 'guess 5' }), 'rate_limited');
+  assert.equal(await ask({ accessToken: SECRET }), 'rate_limited');
+  assert.equal(await ask({ accessToken: SECRET, caller: NEIGHBOUR }), 'ok');
+  assert.equal(await ask({ accessToken: SECRET }), 'rate_limited', 'not even once it is in memory');
+  await lists.allow(AGENT, { aid: CALLER });
+  assert.equal(await ask({ accessToken: SECRET }), 'ok', 'allowed by AID, whatever it guessed');
+  clock.advance(30_000);
+  assert.equal(await ask({ accessToken: SECRET }), 'ok');
+});
+
+test('a lock says how long to wait', async () => {
+  const { lists, clock, repository } = world();
+  const control = new AccessControl({ lists, clock });
+  repository.create(AGENT, 'deny', new Uint8Array(16));
+  lists.setDefault(AGENT, 'deny');
+  await lists.allow(AGENT, { secret: SECRET });
+  const guess = (n: number) =>
+    control.authorize({
+      caller: CALLER,
+      called: AGENT,
+      purpose: 'http',
+      accessToken: `guess ${n}`,
+      nodeKey: null,
+      address: null,
+    });
+  for (let i = 0; i < 5; i++) await assert.rejects(guess(i), { code: 'access_denied' });
+  clock.advance(500);
+  await assert.rejects(guess(5), { code: 'rate_limited', details: { retry_after_s: 30 } });
+});
+
+test('a client that repeats one stale secret does not lock itself out', async () => {
+  const { ask, lists, derivations } = world();
+  lists.setDefault(AGENT, 'deny');
+  await lists.allow(AGENT, { secret: SECRET });
+  const before = derivations();
+  for (let i = 0; i < 50; i++) assert.equal(await ask({ accessToken: 'last year' }), 'access_denied');
+  assert.equal(derivations() - before, 1);
+  assert.equal(await ask({ accessToken: SECRET }), 'ok');
+});
+
+test('a secret that was wrong once is right as soon as it is made', async () => {
+  const { ask, lists } = world();
+  lists.setDefault(AGENT, 'deny');
+  await lists.allow(AGENT, { secret: SECRET });
+  assert.equal(await ask({ accessToken: 'another one' }), 'access_denied');
+  await lists.allow(AGENT, { secret: 'another one' });
+  assert.equal(await ask({ accessToken: 'another one' }), 'ok');
+});
+
+test('an over-long secret costs nothing', async () => {
+  const { ask, lists, derivations } = world();
+  lists.setDefault(AGENT, 'deny');
+  await lists.allow(AGENT, { secret: SECRET });
+  const before = derivations();
+  assert.equal(await ask({ accessToken: 'x'.repeat(257) }), 'access_denied');
+  assert.equal(derivations(), before);
+});
+
+test('a generated secret is shown once and stored as a hash only', async () => {
+  const { ask, lists, repository, clock } = world();
+  lists.setDefault(AGENT, 'deny');
+  const { secret, ...entry } = await lists.allow(AGENT, { generateSecret: true, label: 'laptop' });
+  assert.match(secret ?? '', /^svcs_[\w-]{43}$/);
+  assert.deepEqual(entry, {
+    id: entry.id,
+    secret_set: true,
+    label: 'laptop',
+    created_at: new Date(clock.now()).toISOString(),
+  });
+  assert.deepEqual(lists.view(AGENT), { default: 'deny', allow: [entry], deny: [] });
+  const given = await lists.allow(AGENT, { secret: SECRET });
+  assert.ok(!('secret' in given));
+  const stored = JSON.stringify(repository.load(AGENT), (_, value: unknown) =>
+    value instanceof Uint8Array ? Buffer.from(value).toString('latin1') : value,
+  );
+  assert.ok(!stored.includes(SECRET) && !stored.includes(secret ?? '-'));
+  assert.equal(await ask({ accessToken: secret }), 'ok');
+});
+
+test('what cannot be meant is refused', async () => {
+  const { lists, clock } = world();
+  const cases = [
+    {},
+    { aid: CALLER, secret: SECRET },
+    { secret: SECRET, generateSecret: true },
+    { secret: 'short' },
+    { secret: 'x'.repeat(257) },
+    { aid: CALLER, label: 'x'.repeat(65) },
+    { aid: CALLER, expiresAt: clock.now() },
+  ];
+  for (const input of cases) await assert.rejects(lists.allow(AGENT, input), { code: 'invalid_request' });
+  await assert.rejects(lists.allow(AGENT, { aid: 'aid1nonsense' }), { code: 'bad_aid' });
+  assert.throws(() => lists.deny(AGENT, 'aid1nonsense'), { code: 'bad_aid' });
+  assert.throws(() => lists.removeAllow(AGENT, 'none'), { code: 'not_found' });
+  assert.throws(() => lists.removeDeny(AGENT, 'none'), { code: 'not_found' });
+});
+
+test('an AID in another spelling is the same AID, and the same entry', async () => {
+  const { lists, ask } = world();
+  const first = lists.deny(AGENT, ` ${CALLER.toUpperCase()} `);
+  assert.equal(first.aid, CALLER);
+  assert.equal(lists.deny(AGENT, CALLER).id, first.id);
+  assert.equal(await ask(), 'access_denied');
+});
+
+test('a list holds a thousand entries, a hundred secrets among them, and takes renewals when full', async () => {
+  const { lists } = world();
+  for (let i = 0; i < 100; i++) await lists.allow(AGENT, { secret: `secret ${i}` });
+  await assert.rejects(lists.allow(AGENT, { secret: 'one more' }), { code: 'quota_exceeded' });
+  for (let i = 0; i < 1000; i++) lists.deny(AGENT, testAid(1000 + i));
+  assert.throws(() => lists.deny(AGENT, testAid(1)), { code: 'quota_exceeded' });
+  assert.equal(lists.deny(AGENT, testAid(1000)).aid, testAid(1000));
+});
+
+test('a subject that is gone leaves nothing behind', async () => {
+  const { lists, ask } = world();
+  lists.deny(AGENT, CALLER);
+  const told: string[] = [];
+  const stop = lists.onChange((subject) => told.push(subject));
+  lists.removeSubject(AGENT);
+  stop();
+  lists.setDefault(AGENT, 'public');
+  assert.deepEqual(told, [AGENT]);
+  assert.deepEqual(lists.view(AGENT), { default: 'public', allow: [], deny: [] });
+  assert.equal(await ask(), 'ok');
+});
+
+test('what denies while a secret is being derived still counts', async () => {
+  const { lists, clock } = world();
+  let finish = (): void => {};
+  const derive = (secret: string, salt: Uint8Array) =>
+    Promise.resolve(new Uint8Array(createHash('sha256').update(salt).update(secret).digest()));
+  const slow = new DerivationQueue(async (secret, salt) => {
+    await new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    return derive(secret, salt);
+  });
+  const control = new AccessControl({ lists, clock, derivations: slow });
+  lists.setDefault(AGENT, 'deny');
+  await lists.allow(AGENT, { secret: SECRET });
+  const asked = control.authorize({
+    caller: CALLER,
+    called: AGENT,
+    purpose: 'http',
+    accessToken: SECRET,
+    nodeKey: null,
+    address: null,
+  });
+  await new Promise((resolve) => setImmediate(resolve));
+  lists.deny(AGENT, CALLER);
+  finish();
+  await assert.rejects(asked, { code: 'access_denied' });
+});

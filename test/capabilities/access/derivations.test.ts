@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { DerivationQueue, deriveSecret } from '../../../src/capabilities/access/derivations.ts';
+import { SvcError } from '../../../src/foundation/errors.ts';
+
+const SALT = new Uint8Array(16).fill(1);
+
+/** A derivation that ends when the test says so. */
+function gate() {
+  const running: (() => void)[] = [];
+  const derive = (secret: string) =>
+    new Promise<Uint8Array>((resolve) => running.push(() => resolve(new TextEncoder().encode(secret))));
+  /** Ends derivation number `n` once it runs. */
+  const finish = async (n: number) => {
+    while (running[n] === undefined) await new Promise((resolve) => setImmediate(resolve));
+    running[n]();
+  };
+  return { running, finish, queue: new DerivationQueue(derive) };
+}
+
+const isBusy = (error: unknown) =>
+  error instanceof SvcError && error.code === 'rate_limited' && error.details?.['retry_after_s'] === 1;
+
+test('a secret hashes to the same 32 bytes with the same salt only, whatever its Unicode form', async () => {
+  const hash = await deriveSecret('caf\u00e9', SALT);
+  assert.equal(hash.length, 32);
+  assert.deepEqual(await deriveSecret('cafe\u0301', SALT), hash);
+  assert.notDeepEqual(await deriveSecret('caf\u00e9', new Uint8Array(16)), hash);
+});
+
+test('derivations run one at a time and in order', async () => {
+  const { queue, running, finish } = gate();
+  const results = ['a', 'b'].map((secret) => queue.run('source', secret, SALT));
+  await finish(0);
+  assert.equal(running.length, 1);
+  assert.deepEqual(await results[0], new TextEncoder().encode('a'));
+  await finish(1);
+  assert.deepEqual(await results[1], new TextEncoder().encode('b'));
+});
+
+test('a source has four places, the queue has 32, and both are freed again', async () => {
+  const { queue, finish } = gate();
+  const waiting: Promise<unknown>[] = [];
+  for (let source = 0; source < 8; source++)
+    for (let i = 0; i < 4; i++) waiting.push(queue.run(`s${source}`, 'x', SALT));
+  assert.throws(() => queue.run('s0', 'x', SALT), isBusy);
+  assert.throws(() => queue.run('new', 'x', SALT), isBusy);
+  for (const [i, turn] of waiting.entries()) {
+    await finish(i);
+    await turn;
+  }
+  const again = queue.run('s0', 'x', SALT);
+  await finish(32);
+  await again;
+});
+
+test('a failed derivation does not stop the next', async () => {
+  let calls = 0;
+  const queue = new DerivationQueue(() =>
+    calls++ === 0 ? Promise.reject(new Error('no memory')) : Promise.resolve(SALT),
+  );
+  await assert.rejects(queue.run('s', 'x', SALT), /no memory/);
+  assert.equal(await queue.run('s', 'x', SALT), SALT);
+});

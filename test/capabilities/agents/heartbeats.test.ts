@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Heartbeats } from '../../../src/capabilities/agents/heartbeats.ts';
+import { AgentStore } from '../../../src/foundation/store/agents.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { Store } from '../../../src/foundation/store/store.ts';
+import { newIdentity } from '../../support/identities.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+test('many heartbeats are written in small batches', () => {
+  const store = Store.open(':memory:', MIGRATIONS);
+  const agents = new AgentStore(store);
+  const clock = new TestClock();
+  const heartbeats = new Heartbeats({ agents, clock });
+  const identities = Array.from({ length: 1200 }, () => newIdentity());
+  for (const [i, { delegation, aid }] of identities.entries()) {
+    agents.put({ keyName: `k${i}`, delegation, serviceTcp: '', registeredAt: 0 });
+    heartbeats.record(aid);
+  }
+  const at = clock.now();
+  const written = (): number => agents.page(0, 2000).filter((row) => row.heartbeatAt === at).length;
+  clock.advance(59_999);
+  assert.equal(written(), 0);
+  clock.advance(1);
+  assert.equal(written(), 500);
+  clock.advance(100);
+  assert.equal(written(), 1200);
+  assert.equal(clock.timers, 0);
+  store.close();
+});

@@ -1,0 +1,325 @@
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import { AgentRegistry, type RegistryDependencies } from '../../../src/capabilities/agents/registry.ts';
+import type { AgentChange, TcpCheck } from '../../../src/capabilities/agents/types.ts';
+import { toHex } from '../../../src/foundation/bytes.ts';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import { encodeDelegation } from '../../../src/foundation/identity/delegation.ts';
+import { KeyPair, verifySignature } from '../../../src/foundation/identity/keys.ts';
+import { signEthereumDelegation, signParalismDelegation } from '../../../src/foundation/identity/wallet.ts';
+import { generateWalletKey, walletAid, walletPublicKey } from '../../../src/foundation/identity/wallet-keys.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import { AgentStore } from '../../../src/foundation/store/agents.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { Store } from '../../../src/foundation/store/store.ts';
+import { delegateAnew, newIdentity } from '../../support/identities.ts';
+import { MemoryVault } from '../../support/memory-vault.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const NODE = newIdentity();
+
+function failsWith(code: string, status: number): (error: unknown) => boolean {
+  return (error) => error instanceof SvcError && error.code === code && error.status === status;
+}
+
+describe('the agent registry', () => {
+  let clock: TestClock;
+  let store: Store;
+  let vault: MemoryVault;
+  let check: TcpCheck;
+  let changes: AgentChange[];
+  let registry: AgentRegistry;
+
+  function build(overrides: Partial<RegistryDependencies> = {}): AgentRegistry {
+    return new AgentRegistry(
+      { nodeAid: NODE.aid },
+      {
+        agents: new AgentStore(store),
+        vault,
+        clock,
+        log: silentLog,
+        own: { api: () => ({ host: '127.0.0.1', port: 2121 }), interfaces: () => [], lookup: async () => [] },
+        checkTcp: async () => check,
+        ...overrides,
+      },
+    );
+  }
+
+  beforeEach(() => {
+    clock = new TestClock();
+    store = Store.open(':memory:', MIGRATIONS);
+    vault = new MemoryVault();
+    check = { ok: true, ms: 1 };
+    changes = [];
+    registry = build();
+    registry.onChange((change) => changes.push(change));
+  });
+
+  afterEach(() => store.close());
+
+  test('registers an identity that then signs with its operational key', async () => {
+    const agent = newIdentity();
+    assert.equal(await registry.register(agent.credentials), agent.aid);
+    const identity = registry.identity(agent.aid);
+    const message = new TextEncoder().encode('hello');
+    assert.ok(identity !== null);
+    assert.ok(verifySignature(agent.operational.publicKey, message, identity.sign(message)));
+    assert.deepEqual(identity.delegation, agent.delegation);
+    assert.deepEqual(changes, [{ aid: agent.aid, kind: 'registered' }]);
+    assert.deepEqual(registry.get(agent.aid), {
+      aid: agent.aid,
+      serviceTcp: '',
+      serviceOk: null,
+      heartbeatSecondsAgo: 0,
+      issuedAt: agent.delegation.issuedAt,
+      expiresAt: 0,
+    });
+  });
+
+  test('refuses keys and proofs that do not belong together', async () => {
+    const [a, b] = [newIdentity(), newIdentity()];
+    const mixed = { ...a.credentials, delegationProofHex: b.credentials.delegationProofHex };
+    await assert.rejects(registry.register(mixed), failsWith('bad_delegation', 400));
+    await assert.rejects(
+      registry.register({ ...a.credentials, operationalPrivateKeyHex: 'abc' }),
+      failsWith('bad_key', 400),
+    );
+    for (const delegationProofHex of ['', 'zz', '00', 'a0'.repeat(5000)])
+      await assert.rejects(
+        registry.register({ ...a.credentials, delegationProofHex }),
+        failsWith('bad_delegation', 400),
+      );
+    assert.equal(registry.count(), 0);
+    assert.equal(vault.seeds.size, 0);
+  });
+
+  test('refuses a proof that has expired or is not valid yet', async () => {
+    const now = clock.now() / 1000;
+    const expired = delegateAnew(KeyPair.generate(), now - 1000, now - 61);
+    await assert.rejects(registry.register(expired.credentials), failsWith('bad_delegation', 400));
+    const early = delegateAnew(KeyPair.generate(), now + 61);
+    await assert.rejects(registry.register(early.credentials), failsWith('bad_delegation', 400));
+  });
+
+  test('takes wallet identities', async () => {
+    const wallet = generateWalletKey();
+    const operational = KeyPair.generate();
+    const issuedAt = clock.now() / 1000;
+    for (const [scheme, sign] of [
+      ['ethereum', signEthereumDelegation],
+      ['paralism', signParalismDelegation],
+    ] as const) {
+      const agent = walletAid(scheme, walletPublicKey(wallet));
+      const grant = { agent, operationalKey: operational.publicKey, scope: 1, issuedAt, expiresAt: issuedAt + 3600 };
+      const proof = sign(wallet, grant);
+      const aid = await registry.register({
+        operationalPrivateKeyHex: toHex(operational.seed),
+        delegationProofHex: `0x${toHex(encodeDelegation(proof))}`,
+      });
+      assert.equal(aid, agent);
+      assert.equal(registry.get(agent).expiresAt, issuedAt + 3600);
+      assert.deepEqual(registry.identity(agent)?.delegation, proof);
+    }
+  });
+
+  test("refuses the node's own identity", async () => {
+    await assert.rejects(registry.register(NODE.credentials), failsWith('invalid_request', 400));
+  });
+
+  test('registering again with the same key keeps the service, or changes it', async () => {
+    const agent = newIdentity();
+    await registry.register({ ...agent.credentials, serviceTcp: '127.0.0.1:9000' });
+    await registry.register(agent.credentials);
+    assert.equal(registry.get(agent.aid).serviceTcp, '127.0.0.1:9000');
+    await registry.register({ ...agent.credentials, serviceTcp: 'http://127.0.0.1:9001/' });
+    assert.equal(registry.get(agent.aid).serviceTcp, 'http://127.0.0.1:9001');
+    await registry.register({ ...agent.credentials, serviceTcp: '' });
+    assert.equal(registry.get(agent.aid).serviceTcp, '');
+    assert.equal(registry.count(), 1);
+  });
+
+  test('a newer delegation rotates the key in place', async () => {
+    const old = newIdentity();
+    await registry.register({ ...old.credentials, serviceTcp: '127.0.0.1:9000' });
+    registry.identity(old.aid);
+    const id = new AgentStore(store).get(old.aid)?.id;
+    const fresh = delegateAnew(old.master, old.delegation.issuedAt + 1);
+    await registry.register(fresh.credentials);
+    assert.deepEqual(registry.identity(old.aid)?.delegation, fresh.delegation);
+    assert.equal(registry.get(old.aid).serviceTcp, '127.0.0.1:9000');
+    assert.equal(new AgentStore(store).get(old.aid)?.id, id);
+    assert.deepEqual([...vault.seeds.values()], [fresh.operational.seed]);
+    assert.deepEqual(changes.at(-1), { aid: old.aid, kind: 'rotated' });
+  });
+
+  test('an older or equal delegation to another key is a conflict and changes nothing', async () => {
+    const agent = newIdentity();
+    await registry.register(agent.credentials);
+    for (const back of [0, 1]) {
+      const other = delegateAnew(agent.master, agent.delegation.issuedAt - back);
+      await assert.rejects(
+        registry.register({ ...other.credentials, serviceTcp: '127.0.0.1:1' }),
+        failsWith('operational_key_mismatch', 409),
+      );
+    }
+    assert.deepEqual(registry.identity(agent.aid)?.delegation, agent.delegation);
+    assert.equal(registry.get(agent.aid).serviceTcp, '');
+    assert.equal(vault.seeds.size, 1);
+  });
+
+  test('the same key with an older delegation keeps the newer one', async () => {
+    const agent = newIdentity();
+    await registry.register(agent.credentials);
+    const older = delegateAnew(agent.master, agent.delegation.issuedAt - 10, 0, agent.operational);
+    await registry.register(older.credentials);
+    assert.equal(registry.get(agent.aid).issuedAt, agent.delegation.issuedAt);
+    const newer = delegateAnew(agent.master, agent.delegation.issuedAt + 10, 0, agent.operational);
+    await registry.register(newer.credentials);
+    assert.equal(registry.get(agent.aid).issuedAt, agent.delegation.issuedAt + 10);
+    assert.deepEqual(registry.identity(agent.aid)?.delegation, newer.delegation);
+  });
+
+  test('registering again brings a lost key file back', async () => {
+    const agent = newIdentity();
+    await registry.register(agent.credentials);
+    vault.seeds.clear();
+    registry = build();
+    assert.equal(registry.identity(agent.aid), null);
+    await registry.register(agent.credentials);
+    assert.deepEqual(registry.identity(agent.aid)?.delegation, agent.delegation);
+  });
+
+  test('a crash between key file and row leaves nothing behind after the next start', async () => {
+    const [kept, lost] = [newIdentity(), newIdentity()];
+    await registry.register(kept.credentials);
+    vault.put('node', KeyPair.generate());
+    store.run("CREATE TRIGGER crash BEFORE INSERT ON agents BEGIN SELECT raise(ABORT, 'crash'); END");
+    await assert.rejects(registry.register(lost.credentials), /crash/);
+    assert.equal(vault.seeds.size, 3);
+    const restarted = build();
+    await restarted.start();
+    await restarted.stop();
+    assert.equal(vault.seeds.size, 2);
+    assert.ok(vault.seeds.has('node'));
+    assert.ok(restarted.identity(kept.aid) !== null);
+  });
+
+  test('a crash during a rotation leaves the old key in force', async () => {
+    const old = newIdentity();
+    await registry.register(old.credentials);
+    const fresh = delegateAnew(old.master, old.delegation.issuedAt + 1);
+    store.run("CREATE TRIGGER crash BEFORE UPDATE ON agents BEGIN SELECT raise(ABORT, 'crash'); END");
+    await assert.rejects(registry.register(fresh.credentials), /crash/);
+    const restarted = build();
+    await restarted.start();
+    await restarted.stop();
+    assert.deepEqual(restarted.identity(old.aid)?.delegation, old.delegation);
+    assert.deepEqual([...vault.seeds.values()], [old.operational.seed]);
+  });
+
+  test('patching needs the key unless it comes from this machine', async () => {
+    const agent = newIdentity();
+    await registry.register(agent.credentials);
+    const remote = { serviceTcp: '10.0.0.1:80', local: false };
+    await assert.rejects(registry.patch(agent.aid, remote), failsWith('operational_key_mismatch', 403));
+    const wrong = { ...remote, operationalPrivateKeyHex: toHex(KeyPair.generate().seed) };
+    await assert.rejects(registry.patch(agent.aid, wrong), failsWith('operational_key_mismatch', 403));
+    await assert.rejects(
+      registry.patch(agent.aid, { ...wrong, local: true }),
+      failsWith('operational_key_mismatch', 403),
+    );
+    const right = { ...remote, operationalPrivateKeyHex: agent.credentials.operationalPrivateKeyHex };
+    assert.equal((await registry.patch(agent.aid, right)).serviceTcp, '10.0.0.1:80');
+    const unbound = await registry.patch(agent.aid, { serviceTcp: '', local: true });
+    assert.deepEqual([unbound.serviceTcp, unbound.serviceOk], ['', null]);
+  });
+
+  test('a patched agent is shown with its service looked at', async () => {
+    const agent = newIdentity();
+    await registry.register(agent.credentials);
+    check = { ok: false, ms: 1, error: 'ECONNREFUSED' };
+    const patched = await registry.patch(agent.aid, { serviceTcp: '127.0.0.1:9', local: true });
+    assert.equal(patched.serviceOk, false);
+    assert.deepEqual(await registry.checkService(agent.aid), check);
+  });
+
+  test('an agent that is deleted leaves no key, and can be registered again', async () => {
+    const agent = newIdentity();
+    await registry.register(agent.credentials);
+    registry.identity(agent.aid);
+    registry.delete(agent.aid);
+    assert.equal(registry.identity(agent.aid), null);
+    assert.equal(vault.seeds.size, 0);
+    assert.throws(() => registry.get(agent.aid), failsWith('not_found', 404));
+    assert.throws(() => registry.delete(agent.aid), failsWith('not_found', 404));
+    assert.throws(() => registry.heartbeat(agent.aid), failsWith('not_found', 404));
+    await registry.register(agent.credentials);
+    assert.equal(registry.count(), 1);
+  });
+
+  test('exports what registers the agent elsewhere', async () => {
+    const agent = newIdentity();
+    await registry.register({ ...agent.credentials, serviceTcp: '127.0.0.1:9000' });
+    assert.deepEqual(registry.export(agent.aid), {
+      aid: agent.aid,
+      ...agent.credentials,
+      serviceTcp: '127.0.0.1:9000',
+    });
+  });
+
+  test('lists in the order of registration, page by page, also while agents come and go', async () => {
+    const identities = Array.from({ length: 7 }, () => newIdentity());
+    for (const { credentials } of identities) await registry.register(credentials);
+    const first = registry.list(3);
+    assert.deepEqual(
+      first.agents.map((agent) => agent.aid),
+      identities.slice(0, 3).map((agent) => agent.aid),
+    );
+    registry.delete(identities[2]?.aid ?? NODE.aid);
+    await registry.register(newIdentity().credentials);
+    const second = registry.list(3, first.nextCursor ?? '');
+    const third = registry.list(3, second.nextCursor ?? '');
+    assert.deepEqual(
+      second.agents.map((agent) => agent.aid),
+      identities.slice(3, 6).map((agent) => agent.aid),
+    );
+    assert.equal(third.agents.length, 2);
+    assert.equal(third.nextCursor, null);
+    for (const cursor of ['x', '-1', '1e3', ''])
+      assert.throws(() => registry.list(3, cursor), failsWith('invalid_request', 400));
+  });
+
+  test('heartbeats keep an agent alive for an hour and survive a restart', async () => {
+    const agent = newIdentity();
+    await registry.register(agent.credentials);
+    clock.advance(30 * 60_000);
+    assert.equal(registry.heartbeat(agent.aid), clock.now());
+    clock.advance(10_000);
+    assert.equal(registry.get(agent.aid).heartbeatSecondsAgo, 10);
+    await registry.stop();
+    registry = build();
+    assert.equal(registry.get(agent.aid).heartbeatSecondsAgo, 10);
+    clock.advance(3590_000);
+    assert.equal(await registry.isAlive(agent.aid), true);
+    clock.advance(1000);
+    assert.equal(await registry.isAlive(agent.aid), false);
+  });
+
+  test('a service that accepts connections keeps its agent alive', async () => {
+    const agent = newIdentity();
+    await registry.register({ ...agent.credentials, serviceTcp: '127.0.0.1:9000' });
+    clock.advance(2 * 3600_000);
+    assert.equal(await registry.isAlive(agent.aid), true);
+    check = { ok: false, ms: 1, error: 'timeout' };
+    clock.advance(60_000);
+    assert.equal(await registry.isAlive(agent.aid), false);
+  });
+
+  test('stops without a timer left', async () => {
+    await registry.start();
+    const agent = newIdentity();
+    await registry.register(agent.credentials);
+    await registry.stop();
+    assert.equal(clock.timers, 0);
+  });
+});

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  type OwnAddresses,
+  parseServiceAddress,
+  refuseOwnApi,
+} from '../../../src/capabilities/agents/service-address.ts';
+import { SvcError } from '../../../src/foundation/errors.ts';
+
+function isRefused(error: unknown): boolean {
+  return error instanceof SvcError && error.code === 'bad_service_address' && error.status === 400;
+}
+
+test('reads the forms of a service address', () => {
+  const cases = [
+    ['127.0.0.1:80', 'tcp', '127.0.0.1', 80, '127.0.0.1:80'],
+    [' localhost:9000 ', 'tcp', 'localhost', 9000, 'localhost:9000'],
+    ['HTTP://Box.local:8080/', 'http', 'Box.local', 8080, 'http://Box.local:8080'],
+    ['https://[2001:db8::1]:443', 'https', '2001:db8::1', 443, 'https://[2001:db8::1]:443'],
+    ['[::1]:1', 'tcp', '::1', 1, '[::1]:1'],
+    ['HTTPS+insecure://localhost:8443', 'https', 'localhost', 8443, 'https+insecure://localhost:8443'],
+  ] as const;
+  for (const [input, scheme, host, port, text] of cases)
+    assert.deepEqual(parseServiceAddress(input), {
+      scheme,
+      host,
+      port,
+      text,
+      verifyCertificate: !text.includes('insecure'),
+    });
+});
+
+test('refuses everything else', () => {
+  const bad = [
+    '127.0.0.1',
+    ':80',
+    'host:0',
+    'host:65536',
+    'host:http',
+    'ftp://host:21',
+    'http+insecure://host:80',
+    'insecure://host:80',
+    'http://host',
+    'http://host:80/path',
+    'http://user:pw@host:80',
+    'http://host:80?x',
+    '::1:80',
+    '127.1:80',
+    '2130706433:80',
+    '0x7f000001:80',
+    'a b:80',
+    `${'a'.repeat(300)}:80`,
+    'http://http://host:80',
+  ];
+  for (const input of bad) assert.throws(() => parseServiceAddress(input), isRefused, input);
+});
+
+const OWN: OwnAddresses = {
+  api: () => ({ host: '127.0.0.1', port: 2121 }),
+  interfaces: () => ['127.0.0.1', '192.168.1.5', '::1', 'fd00::5'],
+  lookup: async (host) => {
+    if (host === 'me.example') return ['192.168.1.5'];
+    if (host === 'other.example') return ['203.0.113.9'];
+    throw new Error('ENOTFOUND');
+  },
+};
+
+test("refuses every spelling of the daemon's own API", async () => {
+  const spellings = [
+    '127.0.0.1:2121',
+    '127.9.9.9:2121',
+    'localhost:2121',
+    'LOCALHOST:2121',
+    'http://svc.localhost:2121',
+    'https://[::1]:2121',
+    '[0:0:0:0:0:0:0:1]:2121',
+    '[::ffff:127.0.0.1]:2121',
+    '[::ffff:7f00:1]:2121',
+    '[::]:2121',
+    '0.0.0.0:2121',
+    '192.168.1.5:2121',
+    '[::ffff:192.168.1.5]:2121',
+    '[fd00:0::5]:2121',
+    'me.example:2121',
+  ];
+  for (const text of spellings) await assert.rejects(refuseOwnApi(parseServiceAddress(text), OWN), isRefused, text);
+});
+
+test('takes other ports, other machines and names that nobody knows', async () => {
+  for (const text of ['127.0.0.1:2122', '203.0.113.9:2121', 'other.example:2121', 'unknown.example:2121'])
+    await refuseOwnApi(parseServiceAddress(text), OWN);
+  await refuseOwnApi(parseServiceAddress('127.0.0.1:2121'), { ...OWN, api: () => null });
+});

@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import { ServiceMonitor } from '../../../src/capabilities/agents/service-monitor.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+/** Services on 127.0.0.1 whose ports are even answer. */
+function world(services: string[]) {
+  const clock = new TestClock();
+  const seen: number[] = [];
+  let open = 0;
+  let most = 0;
+  const monitor = new ServiceMonitor({
+    clock,
+    services: () => services,
+    check: async ({ port }) => {
+      seen.push(port);
+      open += 1;
+      most = Math.max(most, open);
+      await turn();
+      open -= 1;
+      return { ok: port % 2 === 0, ms: 1 };
+    },
+  });
+  return { clock, seen, monitor, most: () => most };
+}
+
+async function turns(n: number): Promise<void> {
+  for (let i = 0; i < n; i++) await turn();
+}
+
+test('looks at all services in rounds, a few at a time', async () => {
+  const services = Array.from({ length: 100 }, (_, i) => `127.0.0.1:${9000 + i}`);
+  const { clock, seen, monitor, most } = world(services);
+  monitor.start();
+  assert.equal(monitor.last('127.0.0.1:9000'), null);
+  clock.advance(0);
+  await turns(50);
+  assert.equal(seen.length, 100);
+  assert.ok(most() <= 8, `${most()} at once`);
+  assert.equal(monitor.last('127.0.0.1:9000'), true);
+  assert.equal(monitor.last('127.0.0.1:9001'), false);
+  services.length = 1;
+  clock.advance(30_000);
+  await turns(50);
+  assert.equal(seen.length, 101);
+  assert.equal(monitor.last('127.0.0.1:9001'), null);
+  monitor.stop();
+  assert.equal(clock.timers, 0);
+});
+
+test('those who ask at once share a connection, and a fresh answer is used again', async () => {
+  const { clock, seen, monitor } = world([]);
+  const service = '127.0.0.1:9000';
+  assert.deepEqual(await Promise.all([monitor.check(service), monitor.check(service), monitor.state(service)]), [
+    { ok: true, ms: 1 },
+    { ok: true, ms: 1 },
+    true,
+  ]);
+  assert.equal(seen.length, 1);
+  clock.advance(4999);
+  assert.equal(await monitor.state(service), true);
+  assert.equal(seen.length, 1);
+  clock.advance(1);
+  await monitor.state(service);
+  assert.equal(seen.length, 2);
+});
+
+test('a stop in the middle of a round ends it', async () => {
+  const services = Array.from({ length: 100 }, (_, i) => `127.0.0.1:${9000 + i}`);
+  const { clock, seen, monitor } = world(services);
+  monitor.start();
+  clock.advance(0);
+  monitor.stop();
+  await turns(50);
+  assert.ok(seen.length <= 8);
+  assert.equal(clock.timers, 0);
+});

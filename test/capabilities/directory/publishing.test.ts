@@ -1,0 +1,220 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ServiceOffer } from '../../../src/capabilities/directory/service-cards.ts';
+import { agentKey } from '../../../src/foundation/records/keys.ts';
+import { decodeEndpointsPayload } from '../../../src/foundation/records/payloads.ts';
+import { DirectoryWorld } from '../../support/directory-world.ts';
+import { delegateAnew, newIdentity } from '../../support/identities.ts';
+
+const HOUR_MS = 3600_000;
+
+function offer(...services: string[]): ServiceOffer {
+  return { services, name: 'Test', protocols: ['http'], tags: [], brief: '', meta: null, ttl: 3600 };
+}
+
+test('publishing brings out a verified endpoint record and says how many keep it', async () => {
+  const world = new DirectoryWorld();
+  const { aid } = world.add();
+  assert.deepEqual(await world.directory.publish(aid), { seq: 1, replicas: 8 });
+  assert.deepEqual(await world.directory.publish(aid), { seq: 2, replicas: 8 });
+  const [first, second] = world.kept(aid);
+  assert.equal(first?.ttl, 3600);
+  assert.deepEqual(decodeEndpointsPayload(second?.payload ?? new Uint8Array()), {
+    endpoints: ['quic://192.0.2.1:4122'],
+    natType: 1,
+    nodeKey: world.node.publicKey,
+    helpers: [],
+    customTypes: [],
+  });
+  assert.deepEqual(world.published, [first, second]);
+  const summary = world.directory.summary(aid);
+  assert.equal(summary.seq, 2);
+  assert.equal(summary.published, true);
+  assert.equal(summary.lastPublishAt, world.clock.now());
+  assert.equal(summary.recordExpiresAt, world.clock.now() + HOUR_MS);
+  assert.equal(summary.replicas, 8);
+  world.store.close();
+});
+
+test('who is not here is not found', async () => {
+  const world = new DirectoryWorld();
+  const { aid } = newIdentity();
+  const calls = [
+    world.directory.publish(aid),
+    world.directory.publishRecord(aid, 3, new Uint8Array(1), 60),
+    world.directory.setProfile(aid, {}),
+    world.directory.deleteProfile(aid),
+    world.directory.unregisterService(aid, 'a.b'),
+  ];
+  for (const call of calls) await assert.rejects(call, { code: 'not_found' });
+  world.store.close();
+});
+
+test('where nobody acknowledges, the error says so and the record is tried again until somebody does', async () => {
+  const world = new DirectoryWorld();
+  const { aid } = world.add();
+  await world.directory.start();
+  await world.clock.run(10_000);
+  world.network.become({ peers: 3 });
+  world.network.replicas = 0;
+  await assert.rejects(world.directory.publish(aid), { code: 'not_acknowledged' });
+  assert.equal(world.directory.summary(aid).everPublished, false);
+  await world.clock.run(30_000);
+  assert.equal(world.kept(aid).length, 0);
+  world.network.replicas = 3;
+  await world.clock.run(60_000);
+  assert.equal(world.kept(aid).length, 1);
+  assert.equal(world.directory.summary(aid).replicas, 3);
+  await world.directory.stop();
+  world.store.close();
+});
+
+test('a put that fails or hangs is given up and tried again', async () => {
+  const world = new DirectoryWorld();
+  const { aid } = world.add();
+  await world.directory.start();
+  world.network.beforePut = () => {
+    throw new Error('network down');
+  };
+  await assert.rejects(world.directory.publish(aid), { code: 'not_acknowledged' });
+  world.network.beforePut = async () => new Promise(() => {});
+  const hanging = assert.rejects(world.directory.publish(aid), { code: 'timeout' });
+  await world.clock.run(16_000);
+  await hanging;
+  world.network.beforePut = () => {};
+  await world.clock.run(60_000);
+  assert.ok(world.directory.summary(aid).published);
+  await world.directory.stop();
+  world.store.close();
+});
+
+test('explicit publishing jumps ahead of another node; renewal there then stops until the next write', async () => {
+  const here = new DirectoryWorld();
+  const there = new DirectoryWorld({ clock: here.clock, network: here.network });
+  const agent = here.add();
+  there.add(agent);
+  await here.directory.start();
+  await there.directory.start();
+  for (let i = 0; i < 5; i++) await here.directory.publish(agent.aid);
+  assert.equal((await there.directory.publish(agent.aid)).seq, 6);
+  const hosted = (): boolean => {
+    const payload = decodeEndpointsPayload(here.kept(agent.aid).at(-1)?.payload ?? new Uint8Array());
+    return payload !== null && Buffer.compare(payload.nodeKey, there.node.publicKey) === 0;
+  };
+  await here.clock.run(6 * HOUR_MS);
+  assert.ok(hosted(), 'the newer one stays');
+  assert.equal(here.publications.publisher(agent.aid)?.state, 'held');
+  assert.equal(here.directory.summary(agent.aid).nextRepublishAt, null);
+  assert.equal(there.publications.publisher(agent.aid)?.state, 'active');
+  await here.directory.publish(agent.aid);
+  assert.ok(!hosted());
+  await here.clock.run(6 * HOUR_MS);
+  assert.ok(!hosted());
+  assert.equal(there.publications.publisher(agent.aid)?.state, 'held');
+  await Promise.all([here.directory.stop(), there.directory.stop()]);
+  here.store.close();
+  there.store.close();
+});
+
+test('a record under a newer delegation is not fought, and the error says what to do', async () => {
+  const here = new DirectoryWorld();
+  const there = new DirectoryWorld({ clock: here.clock, network: here.network });
+  const old = here.add();
+  await here.directory.publish(old.aid);
+  const renewed = delegateAnew(old.master, old.delegation.issuedAt + 10);
+  there.add(renewed);
+  here.clock.advance(10_000);
+  await there.directory.publish(old.aid);
+  await assert.rejects(here.directory.publish(old.aid), { code: 'stale_sequence', message: /newer delegation/ });
+  assert.equal(here.publications.publisher(old.aid)?.state, 'held');
+  here.store.close();
+  there.store.close();
+});
+
+test('the holder of the master key takes an identity back from a thief with the highest number', async () => {
+  const thief = new DirectoryWorld();
+  const owner = new DirectoryWorld({ clock: thief.clock, network: thief.network });
+  const stolen = thief.add();
+  owner.add(stolen);
+  await owner.directory.publish(stolen.aid);
+  thief.publications.claim(stolen.aid, null);
+  thief.publications.reserve(stolen.aid, Number.MAX_SAFE_INTEGER - 1000, 1);
+  await thief.directory.publish(stolen.aid);
+  await assert.rejects(owner.directory.publish(stolen.aid), { code: 'stale_sequence', message: /stolen/ });
+  thief.clock.advance(60_000);
+  owner.add(delegateAnew(stolen.master, stolen.delegation.issuedAt + 60));
+  await owner.directory.agentChanged({ aid: stolen.aid, kind: 'rotated' });
+  await owner.directory.publish(stolen.aid);
+  const now = await thief.network.get(agentKey(stolen.aid), 1);
+  assert.deepEqual(decodeEndpointsPayload(now?.payload ?? new Uint8Array())?.nodeKey, owner.node.publicKey);
+  thief.store.close();
+  owner.store.close();
+});
+
+test('after a restored backup our own higher numbers are jumped, once after the start', async () => {
+  const before = new DirectoryWorld();
+  const agent = before.add();
+  for (let i = 0; i < 9; i++) await before.directory.publish(agent.aid);
+  await before.directory.registerServices(agent.aid, offer('a.b'));
+  const restored = new DirectoryWorld({ clock: before.clock, network: before.network, node: before.node });
+  restored.add(agent);
+  restored.publications.claim(agent.aid, null);
+  restored.publications.put(agent.aid, { type: 1, name: '', payload: new Uint8Array(), ttl: 3600 });
+  restored.publications.put(agent.aid, {
+    type: 0x10,
+    name: 'a.b',
+    payload: before.published.at(-1)?.payload ?? new Uint8Array(),
+    ttl: 3600,
+  });
+  restored.publications.schedule(agent.aid, {
+    claim: false,
+    state: 'active',
+    dueAt: restored.clock.now(),
+    failures: 0,
+  });
+  await restored.directory.start();
+  await restored.clock.run(10_000);
+  assert.ok(restored.directory.summary(agent.aid).seq > 9);
+  assert.ok((before.kept(agent.aid, 0x10).at(-1)?.seq ?? 0) > 10);
+  await restored.directory.stop();
+  before.store.close();
+  restored.store.close();
+});
+
+test('a delegation that has expired stops publication, with a clear error', async () => {
+  const world = new DirectoryWorld();
+  const now = world.clock.now() / 1000;
+  const agent = world.add(delegateAnew(newIdentity().master, now, now + 1000));
+  await world.directory.start();
+  await world.directory.publish(agent.aid);
+  await world.clock.run(2 * HOUR_MS);
+  assert.equal(world.kept(agent.aid).length, 1);
+  await assert.rejects(world.directory.publish(agent.aid), { code: 'bad_delegation' });
+  await world.directory.stop();
+  world.store.close();
+});
+
+test('an agent that is deleted is forgotten, also in the middle of a publication', async () => {
+  const world = new DirectoryWorld();
+  const { aid } = world.add();
+  world.network.beforePut = async () => {
+    world.network.beforePut = () => {};
+    world.remove(aid);
+    await world.directory.agentChanged({ aid, kind: 'deleted' });
+  };
+  await world.directory.publish(aid);
+  assert.equal(world.publications.publisher(aid), null);
+  assert.deepEqual(world.publications.publications(aid), []);
+  world.store.close();
+});
+
+test('publications of one agent go out one after the other', async () => {
+  const world = new DirectoryWorld();
+  const { aid } = world.add();
+  const results = await Promise.all(Array.from({ length: 20 }, async () => world.directory.publish(aid)));
+  assert.deepEqual(
+    results.map(({ seq }) => seq),
+    Array.from({ length: 20 }, (_, i) => i + 1),
+  );
+  world.store.close();
+});

@@ -1,0 +1,343 @@
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import type { ServiceOffer } from '../../../src/capabilities/directory/service-cards.ts';
+import type { Aid } from '../../../src/foundation/identity/aid.ts';
+import { agentKey, serviceKey } from '../../../src/foundation/records/keys.ts';
+import { decodeEndpointsPayload } from '../../../src/foundation/records/payloads.ts';
+import { RECORD } from '../../../src/foundation/records/types.ts';
+import { DirectoryWorld } from '../../support/directory-world.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const SECOND_MS = 1000;
+const MINUTE_MS = 60_000;
+const HOUR_MS = 3600_000;
+const DAY_MS = 24 * HOUR_MS;
+const OFFER: ServiceOffer = {
+  services: ['a.b'],
+  name: 'Test',
+  protocols: [],
+  tags: [],
+  brief: '',
+  meta: null,
+  ttl: 3600,
+};
+
+/** Timers run on; the time of day is what somebody set it to. */
+class SkewedClock extends TestClock {
+  skew = 0;
+
+  override now(): number {
+    return super.now() + this.skew;
+  }
+}
+
+describe('renewal', () => {
+  let world: DirectoryWorld;
+
+  beforeEach(() => {
+    world = new DirectoryWorld();
+  });
+
+  afterEach(async () => {
+    await world.directory.stop();
+    assert.equal(world.clock.timers, 0, 'timers are left');
+    assert.equal(world.network.listeners, 0, 'listeners are left');
+    world.store.close();
+  });
+
+  async function found(aid: Aid, type: number, key = agentKey(aid)): Promise<boolean> {
+    return (await world.network.list(key, [type])).some((record) => record.aid === aid);
+  }
+
+  test('everything that a living agent publishes stays on the network for days', async () => {
+    await world.directory.start();
+    const { aid } = world.add();
+    await world.directory.publish(aid);
+    await world.clock.run(7 * MINUTE_MS);
+    await world.directory.registerServices(aid, OFFER);
+    await world.clock.run(9 * MINUTE_MS);
+    await world.directory.publishRecord(aid, 7, new Uint8Array([1]), 600);
+    await world.directory.setProfile(aid, { name: 'Test' });
+    await world.directory.publishRecord(aid, RECORD.encryptionKeys, new Uint8Array([2]), 30 * 24 * 3600);
+    for (let at = 0; at < 3 * DAY_MS; at += 5 * MINUTE_MS) {
+      await world.clock.run(5 * MINUTE_MS);
+      for (const type of [RECORD.endpoints, 7, RECORD.profile, RECORD.encryptionKeys])
+        assert.ok(await found(aid, type), `type ${type} after ${at / MINUTE_MS} min`);
+      assert.ok(await found(aid, RECORD.service, serviceKey('a.b')));
+    }
+    const times = world.kept(aid).map((record) => record.timestamp);
+    assert.ok(times.length >= 144 && times.length <= 190, `${times.length} endpoint records in 3 days`);
+    for (const [i, time] of times.entries()) assert.ok(time - (times[i - 1] ?? time) <= 1800, 'never past half-life');
+    assert.equal(world.kept(aid, RECORD.encryptionKeys).length, 1);
+    assert.ok(world.kept(aid, 7).length >= 864);
+  });
+
+  test('records that live a month are renewed after half of it', async () => {
+    await world.directory.start();
+    const { aid } = world.add();
+    await world.directory.publishRecord(aid, RECORD.encryptionKeys, new Uint8Array([2]), 30 * 24 * 3600);
+    await world.clock.run(13 * DAY_MS);
+    assert.equal(world.kept(aid, RECORD.encryptionKeys).length, 1);
+    await world.clock.run(2 * DAY_MS);
+    assert.equal(world.kept(aid, RECORD.encryptionKeys).length, 2);
+  });
+
+  test('an agent that shows no life expires, and is back soon after a heartbeat', async () => {
+    await world.directory.start();
+    const { aid } = world.add();
+    await world.directory.publish(aid);
+    world.alive.delete(aid);
+    await world.clock.run(2 * HOUR_MS);
+    assert.equal(await found(aid, RECORD.endpoints), false);
+    assert.equal(world.directory.summary(aid).nextRepublishAt, null);
+    world.alive.add(aid);
+    await world.clock.run(2 * HOUR_MS);
+    assert.equal(await found(aid, RECORD.endpoints), false, 'nobody told');
+    await world.directory.agentChanged({ aid, kind: 'alive' });
+    await world.clock.run(SECOND_MS);
+    assert.ok(await found(aid, RECORD.endpoints));
+    assert.notEqual(world.directory.summary(aid).nextRepublishAt, null);
+  });
+
+  test('an agent that lapsed before a restart is back after a heartbeat, too', async () => {
+    await world.directory.start();
+    const agent = world.add();
+    const { aid } = agent;
+    await world.directory.publish(aid);
+    world.alive.delete(aid);
+    await world.clock.run(2 * HOUR_MS);
+    await world.directory.stop();
+    const { store, clock, network, node } = world;
+    world = new DirectoryWorld({ store, clock, network, node });
+    world.add(agent);
+    await world.directory.start();
+    await clock.run(MINUTE_MS);
+    assert.equal(await found(aid, RECORD.endpoints), false);
+    await world.directory.agentChanged({ aid, kind: 'alive' });
+    await clock.run(SECOND_MS);
+    assert.ok(await found(aid, RECORD.endpoints));
+  });
+
+  test('a bound service that is back brings its agent back', async () => {
+    await world.directory.start();
+    const { aid } = world.add();
+    world.bound.set(aid, '127.0.0.1:9000');
+    await world.directory.publish(aid);
+    world.alive.delete(aid);
+    await world.clock.run(3 * HOUR_MS);
+    assert.equal(await found(aid, RECORD.endpoints), false);
+    world.alive.add(aid);
+    await world.clock.run(MINUTE_MS);
+    assert.ok(await found(aid, RECORD.endpoints));
+  });
+
+  test('new addresses are out within seconds, and a flood of them once', async () => {
+    await world.directory.start();
+    const [published, silent] = [world.add(), world.add()];
+    await world.directory.publish(published.aid);
+    await world.clock.run(MINUTE_MS);
+    const before = world.kept(published.aid).length;
+    for (let i = 0; i < 10; i++) {
+      world.moveTo(`quic://198.51.100.${i}:4122`);
+      await world.clock.run(100);
+    }
+    await world.clock.run(3 * SECOND_MS);
+    const records = world.kept(published.aid);
+    assert.equal(records.length, before + 1);
+    assert.deepEqual(decodeEndpointsPayload(records.at(-1)?.payload ?? new Uint8Array())?.endpoints, [
+      'quic://198.51.100.9:4122',
+    ]);
+    assert.equal(world.kept(silent.aid).length, 0);
+  });
+
+  test('addresses that change while a record is on its way go out after it', async () => {
+    await world.directory.start();
+    const { aid } = world.add();
+    await world.directory.publish(aid);
+    const gate = Promise.withResolvers<void>();
+    world.network.beforePut = async () => gate.promise;
+    const second = world.directory.publish(aid);
+    await world.clock.run(SECOND_MS);
+    world.moveTo('quic://198.51.100.7:4122');
+    await world.clock.run(2 * SECOND_MS);
+    gate.resolve();
+    await second;
+    await world.clock.run(2 * SECOND_MS);
+    const last = decodeEndpointsPayload(world.kept(aid).at(-1)?.payload ?? new Uint8Array());
+    assert.deepEqual(last?.endpoints, ['quic://198.51.100.7:4122']);
+  });
+
+  test('endpoint records say the bound service, and follow its changes', async () => {
+    await world.directory.start();
+    const { aid } = world.add();
+    const service = (): string | undefined =>
+      decodeEndpointsPayload(world.kept(aid).at(-1)?.payload ?? new Uint8Array())?.service;
+    await world.directory.publish(aid);
+    assert.equal(service(), undefined);
+    for (const [text, said] of [
+      ['127.0.0.1:9000', '127.0.0.1:9000'],
+      [`http://${'a'.repeat(60)}.${'b'.repeat(60)}:80`, undefined],
+      ['http://localhost:80', 'http://localhost:80'],
+      ['', undefined],
+    ] as const) {
+      world.bound.set(aid, text);
+      await world.directory.agentChanged({ aid, kind: 'bound' });
+      await world.clock.run(SECOND_MS);
+      assert.equal(service(), said);
+    }
+    assert.equal(world.kept(aid).length, 5);
+  });
+
+  test('a new custom type shows in the endpoint record, a removed profile no longer', async () => {
+    await world.directory.start();
+    const { aid } = world.add();
+    const types = (): readonly number[] | undefined =>
+      decodeEndpointsPayload(world.kept(aid).at(-1)?.payload ?? new Uint8Array())?.customTypes;
+    await world.directory.publish(aid);
+    assert.deepEqual(types(), []);
+    await world.directory.setProfile(aid, { name: 'Test' });
+    await world.directory.publishRecord(aid, 9, new Uint8Array([1]), 3600);
+    await world.clock.run(SECOND_MS);
+    assert.deepEqual(types(), [2, 9]);
+    await world.directory.deleteProfile(aid);
+    await world.clock.run(SECOND_MS);
+    assert.deepEqual(types(), [9]);
+    const cards = world.kept(aid, RECORD.profile).length;
+    await world.clock.run(DAY_MS);
+    assert.equal(world.kept(aid, RECORD.profile).length, cards, 'a removed card is not renewed');
+  });
+
+  test('a service that was taken back is not renewed', async () => {
+    await world.directory.start();
+    const { aid } = world.add();
+    await world.directory.registerServices(aid, { ...OFFER, services: ['a.b', 'c.d'] });
+    await world.directory.unregisterService(aid, 'a.b');
+    await world.clock.run(3 * HOUR_MS);
+    assert.equal(await found(aid, RECORD.service, serviceKey('a.b')), false);
+    assert.ok(await found(aid, RECORD.service, serviceKey('c.d')));
+  });
+
+  test('what was kept by nobody else goes out again when there is a network', async () => {
+    world.network.state = { ...world.network.state, ready: false, peers: 0 };
+    world.network.replicas = 1;
+    await world.directory.start();
+    const { aid } = world.add();
+    assert.deepEqual(await world.directory.publish(aid), { seq: 1, replicas: 1 });
+    await world.clock.run(10 * MINUTE_MS);
+    assert.equal(world.kept(aid).length, 1);
+    world.network.replicas = 2;
+    world.network.become({ ready: true, peers: 2 });
+    await world.clock.run(2 * SECOND_MS);
+    assert.equal(world.kept(aid).length, 2);
+    assert.equal(world.directory.summary(aid).replicas, 2);
+    world.network.replicas = 8;
+    world.network.become({ peers: 30 });
+    await world.clock.run(2 * MINUTE_MS);
+    assert.equal(world.kept(aid).length, 2, 'two of two was as good as it gets');
+  });
+
+  test('what few nodes keep goes out again when there are more', async () => {
+    await world.directory.start();
+    await world.clock.run(2 * MINUTE_MS);
+    const { aid } = world.add();
+    world.network.replicas = 3;
+    await world.directory.publish(aid);
+    await world.clock.run(5 * MINUTE_MS);
+    assert.equal(world.kept(aid).length, 1);
+    world.network.replicas = 8;
+    world.network.become({ peers: 30 });
+    await world.clock.run(2 * MINUTE_MS);
+    assert.equal(world.directory.summary(aid).replicas, 8);
+  });
+
+  test('a clock that was set back does not silence an agent, while it runs or over a restart', async () => {
+    const clock = new SkewedClock();
+    for (const restart of [false, true]) {
+      const first = new DirectoryWorld({ clock });
+      const agent = first.add();
+      await first.directory.start();
+      clock.skew = DAY_MS;
+      await first.directory.publish(agent.aid);
+      await clock.run(2 * MINUTE_MS);
+      clock.skew = 0;
+      const before = first.kept(agent.aid).length;
+      const { store, network, node } = first;
+      if (restart) await first.directory.stop();
+      const last = restart ? new DirectoryWorld({ store, network, node, clock }) : first;
+      if (restart) {
+        last.add(agent);
+        await last.directory.start();
+      }
+      await clock.run(2 * MINUTE_MS);
+      assert.equal(last.kept(agent.aid).length, before + 1);
+      const late = (last.publications.publisher(agent.aid)?.dueAt ?? Number.POSITIVE_INFINITY) - clock.now();
+      assert.ok(late <= HOUR_MS / 2);
+      await last.directory.stop();
+      store.close();
+    }
+  });
+
+  test('a machine that slept renews as soon as it is awake', async () => {
+    const clock = new SkewedClock();
+    const sleeper = new DirectoryWorld({ clock });
+    const { aid } = sleeper.add();
+    await sleeper.directory.start();
+    await sleeper.directory.publish(aid);
+    clock.skew = 8 * HOUR_MS;
+    await clock.run(MINUTE_MS);
+    assert.equal(sleeper.kept(aid).length, 2);
+    await sleeper.directory.stop();
+    sleeper.store.close();
+  });
+
+  test('renewal waits for the network after a start, but not for ever', async () => {
+    world.network.state = { ...world.network.state, ready: false };
+    const { aid } = world.add();
+    await world.directory.publish(aid);
+    await world.clock.run(2 * HOUR_MS);
+    await world.directory.start();
+    await world.clock.run(4 * SECOND_MS);
+    assert.equal(world.kept(aid).length, 1);
+    await world.clock.run(3 * SECOND_MS);
+    assert.equal(world.kept(aid).length, 2);
+  });
+});
+
+describe('automatic publication', () => {
+  test('covers the node, agents from before, and agents that register; off it covers none', async () => {
+    const world = new DirectoryWorld({ autoPublish: true });
+    const before = world.add();
+    await world.directory.start();
+    await world.clock.run(SECOND_MS);
+    assert.equal(world.kept(before.aid).length, 1);
+    assert.equal(world.kept(world.nodeAid).length, 1);
+    const late = world.add();
+    await world.directory.agentChanged({ aid: late.aid, kind: 'registered' });
+    await world.clock.run(3 * SECOND_MS);
+    assert.equal(world.kept(late.aid).length, 1);
+    world.autoPublish = false;
+    const quiet = world.add();
+    await world.directory.agentChanged({ aid: quiet.aid, kind: 'registered' });
+    await world.clock.run(DAY_MS);
+    assert.equal(world.kept(quiet.aid).length, 0);
+    assert.ok(world.kept(world.nodeAid).length >= 48, 'the node is always alive');
+    world.autoPublish = true;
+    world.directory.applyAutoPublish();
+    await world.clock.run(SECOND_MS);
+    assert.equal(world.kept(quiet.aid).length, 1);
+    await world.directory.stop();
+    world.store.close();
+  });
+
+  test('an agent that publishes at once itself is not published twice', async () => {
+    const world = new DirectoryWorld({ autoPublish: true });
+    await world.directory.start();
+    const { aid } = world.add();
+    await world.directory.agentChanged({ aid, kind: 'registered' });
+    await world.directory.publish(aid);
+    await world.clock.run(MINUTE_MS);
+    assert.equal(world.kept(aid).length, 1);
+    await world.directory.stop();
+    world.store.close();
+  });
+});

@@ -1,0 +1,201 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import { Resolver } from '../../../src/capabilities/directory/resolver.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import { agentKey } from '../../../src/foundation/records/keys.ts';
+import { encodeEndpointsPayload } from '../../../src/foundation/records/payloads.ts';
+import type { SignedRecord } from '../../../src/foundation/records/record.ts';
+import { RECORD } from '../../../src/foundation/records/types.ts';
+import { delegateAnew, newIdentity, type TestIdentity } from '../../support/identities.ts';
+import { testRecord } from '../../support/records.ts';
+import { ScriptedRecords } from '../../support/scripted-records.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const NODE_KEY = new Uint8Array(32).fill(7);
+
+function world() {
+  const clock = new TestClock();
+  const network = new ScriptedRecords(clock);
+  const lookups: string[] = [];
+  const resolver = new Resolver({
+    network,
+    clock,
+    log: silentLog,
+    lookupHost: async (host) => {
+      lookups.push(host);
+      if (host === 'gone.example') throw new Error('ENOTFOUND');
+      return ['192.0.2.77', '2001:db8::77', '192.0.2.78'];
+    },
+  });
+  const publish = async (
+    owner: TestIdentity,
+    seq: number,
+    endpoints: readonly string[] = ['quic://192.0.2.1:4122'],
+    ttl = 3600,
+  ): Promise<SignedRecord> => {
+    const payload = encodeEndpointsPayload({ endpoints, natType: 1, nodeKey: NODE_KEY, helpers: [], customTypes: [] });
+    const record = testRecord(owner, RECORD.endpoints, { seq, payload, ttl, timestamp: clock.now() / 1000 });
+    await network.put(agentKey(owner.aid), record);
+    return record;
+  };
+  return { clock, network, resolver, publish, lookups };
+}
+
+describe('the resolver', () => {
+  test('asks the network once, however many ask', async () => {
+    const { network, resolver, publish } = world();
+    const owner = newIdentity();
+    const record = await publish(owner, 1);
+    const answers = await Promise.all(Array.from({ length: 50 }, async () => resolver.resolve(owner.aid)));
+    assert.ok(answers.every((answer) => answer.record === record));
+    assert.equal(network.reads, 1);
+    await resolver.resolve(owner.aid);
+    assert.equal(network.reads, 1);
+  });
+
+  test('answers from memory for a minute, and looks for news meanwhile', async () => {
+    const { clock, network, resolver, publish } = world();
+    const owner = newIdentity();
+    await publish(owner, 1);
+    await resolver.resolve(owner.aid);
+    await publish(owner, 2);
+    assert.equal((await resolver.resolve(owner.aid)).record.seq, 1);
+    clock.advance(5000);
+    assert.equal((await resolver.resolve(owner.aid)).record.seq, 1);
+    await turn();
+    assert.equal((await resolver.resolve(owner.aid)).record.seq, 2);
+    assert.equal(network.reads, 2);
+    await publish(owner, 3);
+    clock.advance(60_000);
+    assert.equal((await resolver.resolve(owner.aid)).record.seq, 3);
+  });
+
+  test('never answers with a record that has expired', async () => {
+    const { clock, network, resolver, publish } = world();
+    const owner = newIdentity();
+    await publish(owner, 1, [], 10);
+    await resolver.resolve(owner.aid);
+    network.replicas = 0;
+    clock.advance(9000);
+    assert.equal((await resolver.resolve(owner.aid)).record.seq, 1);
+    await turn();
+    clock.advance(1000);
+    await assert.rejects(resolver.resolve(owner.aid), { code: 'resolve_failed', status: 404 });
+  });
+
+  test('a moment without network does not lose a signed answer', async () => {
+    const { clock, network, resolver, publish } = world();
+    const owner = newIdentity();
+    await publish(owner, 1);
+    await resolver.resolve(owner.aid);
+    network.replicas = 0;
+    clock.advance(10 * 60_000);
+    assert.equal((await resolver.resolve(owner.aid)).record.seq, 1);
+    await assert.rejects(resolver.resolve(owner.aid, { fresh: true }), { code: 'resolve_failed' });
+  });
+
+  test('"not found" is remembered for a second', async () => {
+    const { clock, network, resolver, publish } = world();
+    const owner = newIdentity();
+    await assert.rejects(resolver.resolve(owner.aid), { code: 'resolve_failed' });
+    await assert.rejects(resolver.resolve(owner.aid), { code: 'resolve_failed' });
+    assert.equal(network.reads, 1);
+    await publish(owner, 1);
+    clock.advance(1000);
+    assert.equal((await resolver.resolve(owner.aid)).record.seq, 1);
+  });
+
+  test('a fresh look goes past the cache', async () => {
+    const { resolver, publish } = world();
+    const owner = newIdentity();
+    await publish(owner, 1);
+    await resolver.resolve(owner.aid);
+    await publish(owner, 2, ['quic://192.0.2.2:4122']);
+    assert.deepEqual((await resolver.locate(owner.aid)).addresses, [{ host: '192.0.2.1', port: 4122 }]);
+    assert.deepEqual((await resolver.locate(owner.aid, { fresh: true })).addresses, [
+      { host: '192.0.2.2', port: 4122 },
+    ]);
+    assert.deepEqual((await resolver.locate(owner.aid)).addresses, [{ host: '192.0.2.2', port: 4122 }]);
+  });
+
+  test('an older record does not replace a newer one, nor one under an older delegation', async () => {
+    const { clock, network, resolver, publish } = world();
+    const old = newIdentity();
+    const renewed = delegateAnew(old.master, old.delegation.issuedAt + 1);
+    clock.advance(2000);
+    const replayed = await publish(old, 99);
+    await publish(renewed, 1);
+    await resolver.resolve(old.aid);
+    network.list = async () => [replayed];
+    clock.advance(61_000);
+    const answer = await resolver.resolve(old.aid);
+    assert.deepEqual(answer.record.delegation, renewed.delegation);
+    const location = await resolver.locate(old.aid);
+    assert.equal(location.delegationIssuedAt, renewed.delegation.issuedAt);
+    clock.advance(2 * 3600_000);
+    const late = testRecord(old, RECORD.endpoints, {
+      seq: 100,
+      payload: replayed.payload,
+      timestamp: clock.now() / 1000,
+    });
+    network.list = async () => [late];
+    await assert.rejects(resolver.resolve(old.aid), { code: 'resolve_failed' });
+  });
+
+  test('who gives up is let go, and the others are not', async () => {
+    const { network, resolver, publish } = world();
+    const owner = newIdentity();
+    await publish(owner, 1);
+    const gate = Promise.withResolvers<void>();
+    const list = network.list.bind(network);
+    network.list = async (...args) => {
+      await gate.promise;
+      return list(...args);
+    };
+    const controller = new AbortController();
+    const gone = resolver.resolve(owner.aid, { signal: controller.signal });
+    const waiting = resolver.resolve(owner.aid);
+    controller.abort();
+    await assert.rejects(gone, { code: 'cancelled' });
+    gate.resolve();
+    assert.equal((await waiting).record.seq, 1);
+  });
+
+  test('names in endpoints are looked up, a few of them', async () => {
+    const { resolver, publish, lookups } = world();
+    const owner = newIdentity();
+    await publish(owner, 1, [
+      'quic://[2001:db8::1]:1',
+      'quic://gone.example:2',
+      'quic://here.example:3',
+      'quic://third.example:4',
+      'quic://192.0.2.1:5',
+    ]);
+    assert.deepEqual((await resolver.locate(owner.aid)).addresses, [
+      { host: '2001:db8::1', port: 1 },
+      { host: '192.0.2.77', port: 3 },
+      { host: '2001:db8::77', port: 3 },
+      { host: '192.0.2.1', port: 5 },
+    ]);
+    assert.deepEqual(lookups, ['gone.example', 'here.example']);
+  });
+
+  test('a record that is no endpoint record leads nowhere', async () => {
+    const { network, resolver, clock } = world();
+    const owner = newIdentity();
+    const odd = testRecord(owner, RECORD.endpoints, { payload: new Uint8Array([1]), timestamp: clock.now() / 1000 });
+    await network.put(agentKey(owner.aid), odd);
+    await assert.rejects(resolver.resolve(owner.aid), { code: 'resolve_failed' });
+  });
+
+  test('what was just published here is known at once', async () => {
+    const { network, resolver, publish } = world();
+    const owner = newIdentity();
+    await assert.rejects(resolver.resolve(owner.aid), { code: 'resolve_failed' });
+    const record = await publish(owner, 1);
+    resolver.learn(record);
+    assert.equal((await resolver.resolve(owner.aid)).record, record);
+    assert.equal(network.reads, 1);
+  });
+});

@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { goesOut, renewalTime, retryDelay } from '../../../src/capabilities/directory/schedule.ts';
+import type { PublicationRow } from '../../../src/foundation/store/publications.ts';
+import { newIdentity } from '../../support/identities.ts';
+
+const { aid } = newIdentity();
+const AT = 1_000_000_000;
+
+function row(change: Partial<PublicationRow> = {}): PublicationRow {
+  const plain = { aid, type: 1, name: '', payload: new Uint8Array(), ttl: 3600, seq: 1 };
+  return { ...plain, publishedAt: AT, replicas: 8, dirty: 0, ...change };
+}
+
+test('a record is renewed at half of its life, or up to a tenth of that earlier', () => {
+  assert.equal(renewalTime([row()], 0), AT + 1_800_000);
+  const latest = renewalTime([row()], 0.999999) ?? 0;
+  assert.ok(latest >= AT + 1_620_000 && latest < AT + 1_621_000);
+  assert.equal(renewalTime([row(), row({ ttl: 60 })], 0), AT + 30_000);
+  assert.equal(renewalTime([], 0), null);
+});
+
+test('what is nearly due goes along; what is fresh does not', () => {
+  assert.equal(goesOut(row(), AT), false);
+  assert.equal(goesOut(row(), AT + 1_439_000), false);
+  assert.equal(goesOut(row(), AT + 1_440_000), true);
+  assert.equal(goesOut(row({ publishedAt: null }), AT), true);
+  assert.equal(goesOut(row({ dirty: 1 }), AT), true);
+});
+
+test('a clock that was set back does not silence an agent', () => {
+  assert.equal(goesOut(row(), AT - 1), true);
+});
+
+test('new attempts come ever later, up to two minutes', () => {
+  assert.deepEqual(
+    [1, 2, 3, 4, 7, 50].map((failures) => retryDelay(failures, 0)),
+    [2000, 4000, 8000, 16_000, 120_000, 120_000],
+  );
+  assert.equal(retryDelay(1, 0.5), 1500);
+});

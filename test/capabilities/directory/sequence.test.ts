@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { checkRoomAbove, type OwnState, standing } from '../../../src/capabilities/directory/sequence.ts';
+import { encodeEndpointsPayload } from '../../../src/foundation/records/payloads.ts';
+import type { SignedRecord } from '../../../src/foundation/records/record.ts';
+import { RECORD } from '../../../src/foundation/records/types.ts';
+import { delegateAnew, newIdentity } from '../../support/identities.ts';
+import { testRecord } from '../../support/records.ts';
+
+const HERE = new Uint8Array(32).fill(1);
+const ELSEWHERE = new Uint8Array(32).fill(2);
+const OWNER = newIdentity();
+const OWN: OwnState = { nodeKey: HERE, issuedAt: OWNER.delegation.issuedAt, seq: 10, publishedSeq: 8 };
+
+function held(nodeKey: Uint8Array, seq: number, owner = OWNER): SignedRecord {
+  const payload = encodeEndpointsPayload({ endpoints: [], natType: 0, nodeKey, helpers: [], customTypes: [] });
+  return testRecord(owner, RECORD.endpoints, { seq, payload });
+}
+
+test('where the network holds nothing, or what we know of, ours will be the newest', () => {
+  assert.deepEqual(standing(null, OWN), { kind: 'clear' });
+  assert.deepEqual(standing(held(HERE, 8), OWN), { kind: 'clear' });
+  assert.deepEqual(standing(held(HERE, 10), OWN), { kind: 'clear' });
+  assert.deepEqual(standing(held(ELSEWHERE, 7), OWN), { kind: 'clear' });
+});
+
+test('a higher number of our own node is from before a restored backup', () => {
+  assert.deepEqual(standing(held(HERE, 11), OWN), { kind: 'behind', seq: 11, ours: true });
+});
+
+test('another node with our number or a higher one hosts the agent', () => {
+  assert.deepEqual(standing(held(ELSEWHERE, 8), OWN), { kind: 'behind', seq: 8, ours: false });
+  assert.deepEqual(standing(held(ELSEWHERE, 99), OWN), { kind: 'behind', seq: 99, ours: false });
+});
+
+test('an agent that was never published here is behind whatever there is', () => {
+  const fresh = { ...OWN, seq: 0, publishedSeq: 0 };
+  assert.deepEqual(standing(held(ELSEWHERE, 1), fresh), { kind: 'behind', seq: 1, ours: false });
+});
+
+test('a newer delegation beats every number, an older one none', () => {
+  const newer = delegateAnew(OWNER.master, OWN.issuedAt + 1);
+  const older = delegateAnew(OWNER.master, OWN.issuedAt - 1);
+  assert.deepEqual(standing(held(HERE, 1, newer), OWN), { kind: 'superseded' });
+  assert.deepEqual(standing(held(ELSEWHERE, 99, older), OWN), { kind: 'clear' });
+});
+
+test('what is no endpoint payload counts as foreign', () => {
+  const odd = testRecord(OWNER, RECORD.endpoints, { seq: 9, payload: new Uint8Array([1]) });
+  assert.deepEqual(standing(odd, OWN), { kind: 'behind', seq: 9, ours: false });
+});
+
+test('the highest number of all cannot be beaten', () => {
+  assert.throws(() => checkRoomAbove(Number.MAX_SAFE_INTEGER), { code: 'stale_sequence' });
+  checkRoomAbove(2 ** 52);
+});
