@@ -1,0 +1,203 @@
+/**
+ * The called side: takes link streams, speaks HTTP/1.1 on them, asks access control at every
+ * request, and forwards to the bound service of the called agent.
+ */
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { Clock } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { Component } from '../../foundation/lifecycle.ts';
+import type { Log } from '../../foundation/log.ts';
+import { accessRequestOf } from '../../network/links/access-request.ts';
+import { linkHttpServer, StreamsPerNode } from '../../network/links/http-server.ts';
+import type { AccessRequest, LinkStream, Links } from '../../network/links/types.ts';
+import { CallConnection } from './call-connection.ts';
+import { CallerLimits } from './caller-limits.ts';
+import { errorAnswer } from './error-answer.ts';
+import { errorCode, feed } from './exchange.ts';
+import { askToSwitch, checkForm, type Forwarding, forward } from './forward.ts';
+import { MAX_HEADER_BYTES, withoutOurMarks } from './headers.ts';
+import { lingerThenDestroy, refuseOn, writeHead } from './raw-answer.ts';
+import { type BoundService, Upstreams } from './upstream.ts';
+
+/** Streams that one node may hold open for calls. */
+const MAX_STREAMS_PER_NODE = 1024;
+/** Listeners for one event on a stream that switched protocols. */
+const MAX_LISTENERS = 20;
+
+export interface CallServerDependencies {
+  readonly links: Pick<Links, 'accept'>;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** What is bound to a local agent; null where nothing is. */
+  serviceOf(aid: Aid): BoundService | null;
+  /** @throws SvcError `access_denied`, `rate_limited` */
+  authorize(request: AccessRequest): void | Promise<void>;
+}
+
+export class CallServer implements Component {
+  readonly #deps: CallServerDependencies;
+  readonly #log: Log;
+  readonly #server: Server;
+  readonly #upstreams: Upstreams;
+  readonly #limits = new CallerLimits();
+  readonly #connections = new Map<Duplex, CallConnection>();
+  readonly #streams = new StreamsPerNode(MAX_STREAMS_PER_NODE);
+  #stopped = false;
+
+  constructor(dependencies: CallServerDependencies) {
+    this.#deps = dependencies;
+    this.#log = dependencies.log.child('calls');
+    this.#upstreams = new Upstreams(dependencies.clock);
+    // It would drop what is over its limit of headers without a word; checkForm refuses that.
+    this.#server = linkHttpServer({ maxHeaderBytes: MAX_HEADER_BYTES, maxHeaderCount: 0 });
+    this.#server.on('request', (request, response) => void this.#serve(request, response));
+    this.#server.on('upgrade', (request, stream, head) => void this.#switch(request, stream, head));
+    this.#server.on('clientError', (error, stream) => this.#malformed(error, stream));
+  }
+
+  /** Begins to take links; before the endpoint starts. */
+  async start(): Promise<void> {
+    this.#deps.links.accept('http', (link) => this.#accept(link));
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    for (const stream of this.#connections.keys()) stream.destroy();
+    this.#upstreams.stop();
+  }
+
+  /** Requests that are being served. */
+  get active(): number {
+    return this.#limits.active;
+  }
+
+  /** Asks access control again about all who are connected to an agent, and cuts off whom it now refuses. */
+  async recheck(called: Aid): Promise<void> {
+    const connections = [...this.#connections.values()].filter(({ link }) => link.called === called);
+    await Promise.all(
+      connections.map(async (connection) => {
+        try {
+          await this.#deps.authorize(accessRequestOf(connection.link));
+        } catch (error) {
+          connection.cut(known(error));
+        }
+      }),
+    );
+  }
+
+  /** Cuts off all who are connected to an agent that is no longer here. */
+  drop(called: Aid): void {
+    for (const connection of this.#connections.values())
+      if (connection.link.called === called) connection.cut(new SvcError('no_inbound'));
+  }
+
+  #accept(link: LinkStream): void {
+    if (this.#stopped || (link.nodeKey !== null && !this.#streams.enter(link))) return void link.destroy();
+    this.#connections.set(link, new CallConnection(link, this.#deps.clock));
+    link.once('close', () => this.#connections.delete(link));
+    this.#server.emit('connection', link);
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const connection = this.#connections.get(request.socket);
+    if (connection === undefined) return void response.destroy();
+    if (connection.spoilt) return;
+    const abort = new AbortController();
+    connection.begin(abort);
+    response.once('close', () => {
+      abort.abort();
+      connection.end(abort);
+      if (!request.complete || connection.spoilt) lingerThenDestroy(connection.link, this.#deps.clock);
+    });
+    let leave = (): void => {};
+    try {
+      checkForm(request);
+      await this.#deps.authorize(accessRequestOf(connection.link));
+      leave = this.#limits.enter(connection.link);
+      await forward(this.#forwarding(request, connection.link, abort), response);
+    } catch (error) {
+      this.#answerError(connection, response, request, error);
+    } finally {
+      leave();
+    }
+  }
+
+  /** @throws SvcError `no_inbound` */
+  #forwarding(request: IncomingMessage, link: LinkStream, abort: AbortController): Forwarding {
+    const { clock } = this.#deps;
+    const service = this.#deps.serviceOf(link.called);
+    if (service === null) throw new SvcError('no_inbound');
+    return { request, link, service, upstreams: this.#upstreams, clock, abort };
+  }
+
+  #answerError(connection: CallConnection, response: ServerResponse, request: IncomingMessage, cause: unknown): void {
+    const error = this.#note(connection.link, cause);
+    if (response.destroyed) return;
+    if (response.headersSent) return void response.destroy();
+    connection.spoilt = error.code === 'protocol_error';
+    const { status, headers, body } = errorAnswer(error);
+    // What was not read of the request is not worth reading.
+    const last = connection.spoilt || !request.complete;
+    response.writeHead(status, last ? ['Connection', 'close', ...headers] : headers);
+    response.end(body);
+  }
+
+  #note({ caller, called }: LinkStream, cause: unknown): SvcError {
+    const error = known(cause);
+    const fields = { caller, called, code: error.code, ...error.details };
+    if (error.code === 'internal') this.#log.error({ ...fields, error: cause }, 'a call failed');
+    else this.#log.debug(fields, 'a call was not served');
+    return error;
+  }
+
+  /** WebSocket and nothing else: the two sides then speak directly. */
+  async #switch(request: IncomingMessage, stream: Duplex, head: Buffer): Promise<void> {
+    stream.on('error', () => stream.destroy());
+    // The parser's, those of two feeds and our own are more than Node takes for sound.
+    stream.setMaxListeners(MAX_LISTENERS);
+    const connection = this.#connections.get(stream);
+    if (connection === undefined) return void stream.destroy();
+    const { link } = connection;
+    const abort = new AbortController();
+    connection.begin(abort);
+    stream.once('close', () => abort.abort());
+    try {
+      checkForm(request);
+      if (request.headers.upgrade?.toLowerCase() !== 'websocket') throw new SvcError('protocol_error');
+      await this.#deps.authorize(accessRequestOf(link));
+      stream.once('close', this.#limits.enterSwitched(link));
+      const { message, switched } = await askToSwitch(this.#forwarding(request, link, abort));
+      if (stream.destroyed) return void (switched?.socket ?? message).destroy();
+      abort.signal.addEventListener('abort', () => stream.destroy(), { once: true });
+      const headers = withoutOurMarks(message.rawHeaders);
+      if (switched === null) {
+        writeHead(stream, message.statusCode ?? 502, message.statusMessage ?? '', ['Connection', 'close', ...headers]);
+        stream.resume();
+        feed(message, stream, () => lingerThenDestroy(stream, this.#deps.clock));
+        return;
+      }
+      const { socket, head: early } = switched;
+      socket.on('error', () => socket.destroy());
+      writeHead(stream, 101, '', ['Connection', 'Upgrade', 'Upgrade', 'websocket', ...headers]);
+      if (early.length > 0) stream.write(early);
+      if (head.length > 0) socket.write(head);
+      feed(stream, socket, () => {});
+      feed(socket, stream, () => {});
+    } catch (cause) {
+      const error = this.#note(link, cause);
+      if (!stream.destroyed) refuseOn(stream, error, this.#deps.clock);
+    }
+  }
+
+  #malformed(error: Error, stream: Duplex): void {
+    const idle = this.#connections.get(stream)?.busy === false;
+    if (!idle || !stream.writable || !errorCode(error).startsWith('HPE_')) return void stream.destroy();
+    refuseOn(stream, new SvcError('protocol_error'), this.#deps.clock);
+  }
+}
+
+function known(error: unknown): SvcError {
+  return error instanceof SvcError ? error : new SvcError('internal', { cause: error });
+}

@@ -1,0 +1,142 @@
+/** One request over HTTP/1.1 and the head of its answer: towards a remote daemon, and towards a bound service. */
+import { type ClientRequest, type IncomingMessage, type RequestOptions, request as requestHttp } from 'node:http';
+import { request as requestHttps } from 'node:https';
+import { Socket } from 'node:net';
+import type { Duplex, Readable, Writable } from 'node:stream';
+import { MAX_HEADER_BYTES, MAX_HEADERS, type RawHeaders } from './headers.ts';
+
+/** Interim answers (1xx) that one request may get. */
+const MAX_INTERIM_ANSWERS = 16;
+
+/** Bytes in memory, a stream that its owner keeps alive, or nothing. */
+export type Body = Uint8Array | Readable | null;
+
+export interface Exchange {
+  readonly options: RequestOptions;
+  /** Over TLS. */
+  readonly secure?: boolean;
+  /** Complete, framing and `Host` included. */
+  readonly headers: string[];
+  readonly body: Body;
+  /** Trailers of the body that may go on. */
+  readonly trailers?: (raw: RawHeaders) => string[];
+  readonly signal?: AbortSignal | undefined;
+  /** Sees the request before it is sent. */
+  readonly watch?: (request: ClientRequest) => void;
+}
+
+/** `socket` is set where the other side switched protocols; `head` is what already came on it. */
+export interface Answer {
+  readonly message: IncomingMessage;
+  readonly switched: { readonly socket: Duplex; readonly head: Buffer } | null;
+}
+
+/** Why there was no answer. */
+export class ExchangeFailure extends Error {
+  /** The request went over a connection that had served another before. */
+  readonly reused: boolean;
+
+  constructor(cause: unknown, reused: boolean) {
+    super('there was no answer', { cause });
+    this.reused = reused;
+  }
+
+  /** What went wrong was the answer, not the connection. */
+  get malformed(): boolean {
+    const { cause } = this;
+    return cause instanceof MalformedAnswer || errorCode(cause).startsWith('HPE_');
+  }
+}
+
+class MalformedAnswer extends Error {}
+
+/** `code` of a system error; empty where it has none. */
+export function errorCode(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
+}
+
+/**
+ * Sends what `source` gives into `sink` and ends it, trailers included, at the pace of the slower.
+ * A source that breaks off breaks the sink; the source itself is left to its owner.
+ */
+export function feed(source: Readable, sink: Writable, atEnd: () => void): void {
+  const broken = (): void => {
+    // A closed socket would look like a clean end.
+    if (sink instanceof Socket) sink.resetAndDestroy();
+    else sink.destroy();
+  };
+  const ended = (): void => {
+    atEnd();
+    sink.end();
+  };
+  const closed = (): void => {
+    if (!source.readableEnded) broken();
+  };
+  if (source.readableEnded) return ended();
+  if (source.destroyed) return broken();
+  source.once('end', ended).once('error', broken).once('close', closed);
+  sink.once('close', () => {
+    source.off('end', ended).off('error', broken).off('close', closed).unpipe(sink);
+  });
+  source.pipe(sink, { end: false });
+}
+
+function sendBody(request: ClientRequest, { body, trailers }: Exchange): void {
+  if (body === null) request.end();
+  else if (body instanceof Uint8Array) request.end(body);
+  else {
+    // The head goes out now: the first bytes of the body may take their time.
+    request.flushHeaders();
+    feed(body, request, () => {
+      const raw = 'rawTrailers' in body ? body.rawTrailers : null;
+      const kept = Array.isArray(raw) ? trailers?.(raw) : undefined;
+      if (kept !== undefined && kept.length > 0) request.addTrailers(trailerPairs(kept));
+    });
+  }
+}
+
+/** Trailers in the form that node:http takes. */
+export function trailerPairs(raw: RawHeaders): [string, string][] {
+  return Array.from({ length: raw.length / 2 }, (_, i) => [raw[2 * i] ?? '', raw[2 * i + 1] ?? '']);
+}
+
+/**
+ * Sends a request; its body may still be going out when the answer begins.
+ * @throws ExchangeFailure
+ */
+export function exchange(parts: Exchange): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const send = parts.secure === true ? requestHttps : requestHttp;
+    let request: ClientRequest;
+    try {
+      request = send({
+        ...parts.options,
+        headers: parts.headers,
+        insecureHTTPParser: false,
+        maxHeaderSize: MAX_HEADER_BYTES,
+        ...(parts.signal === undefined ? {} : { signal: parts.signal }),
+      });
+    } catch (error) {
+      reject(new ExchangeFailure(error, false));
+      return;
+    }
+    request.maxHeadersCount = 0;
+    const fail = (error: unknown): void => reject(new ExchangeFailure(error, request.reusedSocket));
+    const answer = (message: IncomingMessage, switched: Answer['switched']): void => {
+      if (message.rawHeaders.length / 2 <= MAX_HEADERS) return resolve({ message, switched });
+      (switched?.socket ?? message).destroy();
+      fail(new MalformedAnswer('the answer has too many headers'));
+    };
+    let interim = 0;
+    request.on('information', () => {
+      if (++interim > MAX_INTERIM_ANSWERS) request.destroy(new MalformedAnswer('interim answers without end'));
+    });
+    request.once('response', (message) => answer(message, null));
+    request.once('upgrade', (message, socket, head) => answer(message, { socket, head }));
+    // Stays on: what fails later reaches whoever reads the answer.
+    request.on('error', fail);
+    request.once('close', () => fail(new Error('closed')));
+    parts.watch?.(request);
+    sendBody(request, parts);
+  });
+}

@@ -1,0 +1,84 @@
+/** One call with its whole answer in memory, within a size and a time. */
+import { toBase64 } from '../../foundation/bytes.ts';
+import type { Clock } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import { deadline } from '../../network/links/deadline.ts';
+import { callOf, type FetchRequest } from './fetch-request.ts';
+import { pairs, type RawHeaders } from './headers.ts';
+import type { CallAnswer, HttpCaller } from './http-caller.ts';
+
+/** What is kept of a body, bytes; the rest is not read. */
+export const MAX_BODY_BYTES = 4 * 1024 * 1024;
+/** Time for a call as a whole where nobody says otherwise. */
+export const DEFAULT_TIMEOUT_MS = 60_000;
+/** Longest time that a call may be given. */
+export const MAX_TIMEOUT_MS = 600_000;
+
+export interface FetchResult {
+  status: number;
+  /** By lower-case name. */
+  headers: Record<string, string[]>;
+  /** Base64. */
+  body: string;
+  /** The body was longer than what is kept. */
+  truncated: boolean;
+}
+
+export interface FetchServiceDependencies {
+  readonly caller: HttpCaller;
+  readonly clock: Clock;
+}
+
+export class FetchService {
+  readonly #caller: HttpCaller;
+  readonly #clock: Clock;
+
+  constructor({ caller, clock }: FetchServiceDependencies) {
+    this.#caller = caller;
+    this.#clock = clock;
+  }
+
+  /**
+   * Calls a remote agent and collects its answer. Redirects are not followed.
+   * @throws SvcError `invalid_request`, `too_large`, `timeout`, `cancelled` and what `HttpCaller.request` gives
+   */
+  async fetch(request: FetchRequest, signal: AbortSignal): Promise<FetchResult> {
+    const call = callOf(request);
+    const timeoutMs = Math.min(request.timeoutMs ?? DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS);
+    using limit = deadline(this.#clock, timeoutMs, signal);
+    const answer = await this.#caller.request(request.local, request.remote, { ...call, signal: limit.signal });
+    const { bytes, truncated } = await collect(answer, limit.signal);
+    return { status: answer.status, headers: headerMap(answer.headers), body: toBase64(bytes), truncated };
+  }
+}
+
+async function collect(
+  { body }: CallAnswer,
+  signal: AbortSignal,
+): Promise<{ readonly bytes: Uint8Array; readonly truncated: boolean }> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  try {
+    for await (const chunk of body as AsyncIterable<Uint8Array>) {
+      const room = MAX_BODY_BYTES - length;
+      chunks.push(chunk.length > room ? chunk.subarray(0, room) : chunk);
+      length += chunk.length;
+      // Leaving the loop destroys the body: the stream is reset and nothing more is sent.
+      if (length > MAX_BODY_BYTES) break;
+    }
+  } catch (error) {
+    if (signal.reason instanceof SvcError) throw signal.reason;
+    throw new SvcError('connect_failed', { message: 'The answer broke off before its end.', cause: error });
+  }
+  return { bytes: Buffer.concat(chunks), truncated: length > MAX_BODY_BYTES };
+}
+
+/** Headers by lower-case name, each with all of its values. */
+function headerMap(raw: RawHeaders): Record<string, string[]> {
+  const map = new Map<string, string[]>();
+  for (const [name, value] of pairs(raw)) {
+    const key = name.toLowerCase();
+    map.set(key, [...(map.get(key) ?? []), value]);
+  }
+  return Object.fromEntries(map);
+}

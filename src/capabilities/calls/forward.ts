@@ -1,0 +1,125 @@
+/** The called side of one request: on to the bound service, and its answer back. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Clock } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { LinkStream } from '../../network/links/types.ts';
+import { type Answer, feed, trailerPairs } from './exchange.ts';
+import { filterHeaders, identityHeaders, MAX_HEADERS, withoutForgeries, withoutOurMarks } from './headers.ts';
+import { isBodiless } from './methods.ts';
+import { StallGuard } from './stall-guard.ts';
+import { type BoundService, hostOf, reasonOf, type Upstreams } from './upstream.ts';
+
+/** A call on which no byte moved for this long, in either direction, is ended: milliseconds. */
+export const CALL_STALL_MS = 600_000;
+
+export interface Forwarding {
+  readonly request: IncomingMessage;
+  readonly link: LinkStream;
+  readonly service: BoundService;
+  readonly upstreams: Upstreams;
+  readonly clock: Clock;
+  /** Ends the call; its reason is told to the caller as long as no answer has begun. */
+  readonly abort: AbortController;
+}
+
+/** Headers that are made anew for the service. */
+const REMADE: ReadonlySet<string> = new Set(['host', 'content-length', 'expect']);
+
+/**
+ * Refuses what two HTTP parsers could read in two ways, and what no daemon of ours sends.
+ * @throws SvcError `protocol_error`
+ */
+export function checkForm(request: IncomingMessage): void {
+  const { url = '', method = '', headers, rawHeaders } = request;
+  const encoding = headers['transfer-encoding'];
+  const problem =
+    request.httpVersion !== '1.1'
+      ? 'not HTTP/1.1'
+      : !url.startsWith('/') && !(url === '*' && method === 'OPTIONS')
+        ? 'the target is not a path'
+        : rawHeaders.length / 2 > MAX_HEADERS
+          ? 'too many headers'
+          : encoding !== undefined && encoding.toLowerCase() !== 'chunked'
+            ? 'an unknown transfer coding'
+            : null;
+  if (problem !== null) throw new SvcError('protocol_error', { message: `The request is refused: ${problem}.` });
+}
+
+/** The headers that a service receives, without those that delimit the body. */
+function serviceHeaders({ request, link, service }: Forwarding): string[] {
+  const kept = filterHeaders(withoutForgeries(request.rawHeaders), (name) => !REMADE.has(name));
+  return ['Host', hostOf(service), ...kept, ...identityHeaders(link.caller, link.called)];
+}
+
+async function ask(forwarding: Forwarding, headers: string[], body: IncomingMessage | null): Promise<Answer> {
+  const { request, service, upstreams, abort } = forwarding;
+  const { method = 'GET', url = '/' } = request;
+  try {
+    const sent = { method, path: url, headers, body, trailers: withoutForgeries, signal: abort.signal };
+    return await upstreams.send(service, sent);
+  } catch (error) {
+    if (abort.signal.reason instanceof SvcError) throw abort.signal.reason;
+    const reason = reasonOf(error);
+    throw new SvcError('inbound_unreachable', {
+      message: `The bound service is not usable: ${reason}.`,
+      details: { reason },
+      cause: error,
+    });
+  }
+}
+
+/**
+ * Forwards a request and its answer, each as it streams; settles when the answer is through or broken off.
+ * @throws SvcError `inbound_unreachable`, `timeout`, or why the call was aborted, as long as no answer has begun
+ */
+export async function forward(forwarding: Forwarding, response: ServerResponse): Promise<void> {
+  const { request, clock, abort } = forwarding;
+  const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
+  const empty = encoding === undefined && (length === undefined || Number(length) === 0);
+  const headers = serviceHeaders(forwarding);
+  if (encoding !== undefined) headers.push('Transfer-Encoding', 'chunked');
+  else if (length !== undefined) headers.push('Content-Length', length);
+  else if (!isBodiless(request.method ?? '')) headers.push('Content-Length', '0');
+  const stall = new StallGuard(clock, CALL_STALL_MS, () => abort.abort(new SvcError('timeout')));
+  try {
+    if (!empty) request.on('data', stall.moved);
+    const { message, switched } = await ask(forwarding, headers, empty ? null : request);
+    if (switched !== null) {
+      switched.socket.destroy();
+      throw new SvcError('inbound_unreachable', { details: { reason: 'it switched protocols without being asked' } });
+    }
+    message.on('data', stall.moved);
+    await relay(message, response);
+  } finally {
+    stall.stop();
+  }
+}
+
+function relay(message: IncomingMessage, response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    message.on('error', () => {});
+    response.once('close', () => {
+      message.destroy();
+      resolve();
+    });
+    if (response.destroyed) {
+      message.destroy();
+      return resolve();
+    }
+    response.writeHead(message.statusCode ?? 502, message.statusMessage ?? '', withoutOurMarks(message.rawHeaders));
+    // The head goes out now: the body may take its time.
+    response.flushHeaders();
+    feed(message, response, () => {
+      const trailers = withoutOurMarks(message.rawTrailers);
+      if (trailers.length > 0) response.addTrailers(trailerPairs(trailers));
+    });
+  });
+}
+
+/**
+ * Asks a service to switch to WebSocket.
+ * @throws SvcError as `forward`
+ */
+export function askToSwitch(forwarding: Forwarding): Promise<Answer> {
+  return ask(forwarding, [...serviceHeaders(forwarding), 'Connection', 'Upgrade', 'Upgrade', 'websocket'], null);
+}

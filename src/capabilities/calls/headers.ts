@@ -1,0 +1,86 @@
+/**
+ * What of a message's headers crosses a hop. Headers are flat lists of names and values in the
+ * order and spelling in which they came, as `IncomingMessage.rawHeaders` holds them.
+ */
+import type { Aid } from '../../foundation/identity/aid.ts';
+
+export type RawHeaders = readonly string[];
+
+/** Largest head of a request or an answer. */
+export const MAX_HEADER_BYTES = 32 * 1024;
+/** Headers of a request or an answer. */
+export const MAX_HEADERS = 128;
+
+/** Say something about one connection only (RFC 9110, section 7.6.1). */
+const HOP_BY_HOP: ReadonlySet<string> = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+/** Rule how a message is read: no `Connection` header can name them away. */
+const PROTECTED: ReadonlySet<string> = new Set(['content-length', 'host']);
+
+/** Names and values one by one. */
+export function* pairs(raw: RawHeaders): Generator<readonly [name: string, value: string]> {
+  for (let i = 0; i + 1 < raw.length; i += 2) yield [raw[i] ?? '', raw[i + 1] ?? ''];
+}
+
+/** All values of a header, in order. */
+export function valuesOf(raw: RawHeaders, name: string): string[] {
+  return [...pairs(raw)].filter(([key]) => key.toLowerCase() === name).map(([, value]) => value);
+}
+
+/** The headers that are kept; the names in `keep` are in lower case. */
+export function filterHeaders(raw: RawHeaders, keep: (name: string) => boolean): string[] {
+  const kept: string[] = [];
+  for (const [name, value] of pairs(raw)) if (keep(name.toLowerCase())) kept.push(name, value);
+  return kept;
+}
+
+/** Headers without those that speak of the connection, listed in `Connection` or known as such. */
+export function endToEnd(raw: RawHeaders): string[] {
+  const named = new Set(
+    valuesOf(raw, 'connection').flatMap((value) => value.split(',').map((name) => name.trim().toLowerCase())),
+  );
+  return filterHeaders(raw, (name) => !HOP_BY_HOP.has(name) && (PROTECTED.has(name) || !named.has(name)));
+}
+
+/** A name as CGI-like servers see it: they do not tell `-`, `_` and `.` apart. */
+function canonical(name: string): string {
+  return name.replace(/[^a-z0-9]/g, '-');
+}
+
+/** True for the names that only the daemon beside the service may set. */
+function isOurs(name: string): boolean {
+  const text = canonical(name);
+  return text.startsWith('svc-') || text === 'forwarded' || text.startsWith('x-forwarded-') || text === 'x-real-ip';
+}
+
+/** Headers of a caller that may reach a service, in a request and in its trailers. */
+export function withoutForgeries(raw: RawHeaders): string[] {
+  return filterHeaders(endToEnd(raw), (name) => !isOurs(name));
+}
+
+/** Headers of a service that may reach a caller: `Svc-Error` says that the daemon answered, not the service. */
+export function withoutOurMarks(raw: RawHeaders): string[] {
+  return filterHeaders(endToEnd(raw), (name) => !canonical(name).startsWith('svc-'));
+}
+
+/** What tells a service who calls. */
+export function identityHeaders(caller: Aid, called: Aid): string[] {
+  return [
+    'Svc-Caller-Aid',
+    caller,
+    'Svc-Local-Aid',
+    called,
+    'Forwarded',
+    // A node that is not an address starts with "_" (RFC 7239, section 6.3).
+    `by=_${called};for=_${caller};proto=http`,
+  ];
+}

@@ -1,0 +1,32 @@
+/** Answers written straight onto a stream that no HTTP server serves any more. */
+import { STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { Clock } from '../../foundation/clock.ts';
+import type { SvcError } from '../../foundation/errors.ts';
+import { errorAnswer } from './error-answer.ts';
+import { pairs, type RawHeaders } from './headers.ts';
+
+/** How long a stream lingers after its last answer until the other side has read it, milliseconds. */
+export const LINGER_MS = 2_000;
+
+/** The head of an answer. Names and values come from an HTTP parser, so they hold no line break. */
+export function writeHead(stream: Duplex, status: number, statusText: string, headers: RawHeaders): void {
+  const lines = [...pairs(headers)].map(([name, value]) => `${name}: ${value}\r\n`);
+  const text = statusText === '' ? (STATUS_CODES[status] ?? '') : statusText;
+  stream.write(`HTTP/1.1 ${status} ${text}\r\n${lines.join('')}\r\n`, 'latin1');
+}
+
+/** Ends a stream once what was written has had time to arrive; what still comes is thrown away. */
+export function lingerThenDestroy(stream: Duplex, clock: Clock): void {
+  const timer = clock.after(LINGER_MS, () => stream.destroy());
+  stream.once('close', () => timer.cancel());
+}
+
+/** Tells the caller's daemon about an error, then lets go of the stream. */
+export function refuseOn(stream: Duplex, error: SvcError, clock: Clock): void {
+  const { status, headers, body } = errorAnswer(error);
+  writeHead(stream, status, '', ['Connection', 'close', ...headers]);
+  stream.end(body);
+  stream.resume();
+  lingerThenDestroy(stream, clock);
+}

@@ -1,0 +1,82 @@
+/** One connection of a remote administrator, while it lasts. */
+import type { Duplex } from 'node:stream';
+import type { Clock, Timer } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { LinkStream } from '../../network/links/types.ts';
+import type { ObservedRequest } from './audit-trail.ts';
+
+/** How long a connection may be without a request, milliseconds. */
+export const SESSION_IDLE_MS = 75_000;
+/** How long a connection that was cut may take to deliver an answer that was already given, milliseconds. */
+const LINGER_MS = 2_000;
+
+/** Told of each request that comes in; returns who is told how it goes on. */
+export type RequestObserver = (method: string, path: string) => ObservedRequest;
+
+export interface AdminSessionDependencies {
+  readonly clock: Clock;
+  /** Writes a request down; what it throws refuses the request. */
+  readonly record: RequestObserver;
+  /** Serves HTTP on the stream. */
+  readonly serve: (stream: Duplex, observer: RequestObserver) => void;
+}
+
+export class AdminSession {
+  readonly link: LinkStream;
+  readonly #clock: Clock;
+  readonly #record: RequestObserver;
+  #running = 0;
+  #cut = false;
+  #timer: Timer;
+
+  constructor(link: LinkStream, { clock, record, serve }: AdminSessionDependencies) {
+    this.link = link;
+    this.#clock = clock;
+    this.#record = record;
+    this.#timer = this.#idle();
+    link.on('error', () => link.destroy());
+    link.once('close', () => this.#timer.cancel());
+    serve(link, (method, path) => this.#begin(method, path));
+  }
+
+  /**
+   * Ends the connection now: no further request is taken, and what runs loses its answer. Only an
+   * answer that is complete still arrives: that of the very request that took the permission away.
+   */
+  cut(): void {
+    if (this.#cut) return;
+    this.#cut = true;
+    if (this.#running === 0) return void this.link.destroy();
+    // The request that brought this about is answered before the next turn of the event loop.
+    setImmediate(() => {
+      const answered = this.#running === 0 || this.link.writableLength > 0;
+      if (this.link.destroyed || !answered) return void this.link.destroy();
+      this.#timer.cancel();
+      this.#timer = this.#clock.after(LINGER_MS, () => this.link.destroy());
+      this.link.end();
+    });
+  }
+
+  #idle(): Timer {
+    return this.#clock.after(SESSION_IDLE_MS, () => this.link.destroy());
+  }
+
+  #begin(method: string, path: string): ObservedRequest {
+    if (this.#cut) throw new SvcError('access_denied', { message: 'Remote administration was taken away.' });
+    const recorded = this.#record(method, path);
+    this.#timer.cancel();
+    this.#running++;
+    const answered = (status: number | null): void => {
+      this.#running--;
+      try {
+        recorded.answered(status);
+      } finally {
+        if (this.#running === 0 && !this.#cut && !this.link.destroyed) {
+          this.#timer.cancel();
+          this.#timer = this.#idle();
+        }
+      }
+    };
+    return { tool: (name) => recorded.tool(name), answered };
+  }
+}

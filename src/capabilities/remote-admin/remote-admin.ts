@@ -1,0 +1,130 @@
+/**
+ * Remote administration: links of purpose `admin` from those whom the node's access list lets in
+ * become connections of the API, never of local origin. Off until it is switched on.
+ */
+import type { Duplex } from 'node:stream';
+import type { Clock } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { Log } from '../../foundation/log.ts';
+import type { AuditCaller } from '../../foundation/store/audit.ts';
+import { accessRequestOf } from '../../network/links/access-request.ts';
+import type { AccessRequest, LinkStream } from '../../network/links/types.ts';
+import { AdminSession, type RequestObserver } from './admin-session.ts';
+import { type AuditMemory, AuditTrail } from './audit-trail.ts';
+
+/** Connections of one administrator, and of all of them. */
+export const MAX_SESSIONS_PER_CALLER = 32;
+export const MAX_SESSIONS = 128;
+
+const KEY = 'remote_admin';
+
+export interface RemoteAdminDependencies {
+  /** Where the switch is kept. */
+  readonly memory: { get(key: string): unknown; set(key: string, value: { enabled: boolean }): void };
+  readonly audit: AuditMemory;
+  readonly clock: Clock;
+  readonly log: Log;
+  /**
+   * Asks the node's access list.
+   * @throws SvcError `access_denied`, `rate_limited`
+   */
+  authorize(request: AccessRequest): void | Promise<void>;
+  /** Serves the API on a stream, never as local, and tells the observer of each request. */
+  serve(stream: Duplex, observer: RequestObserver): void;
+}
+
+function callerOf({ caller, nodeKey, address }: AccessRequest): AuditCaller {
+  return { caller, address, nodeKey: nodeKey === null ? null : Buffer.from(nodeKey).toString('hex') };
+}
+
+export class RemoteAdmin {
+  readonly trail: AuditTrail;
+  readonly #deps: RemoteAdminDependencies;
+  readonly #log: Log;
+  readonly #sessions = new Set<AdminSession>();
+  #enabled: boolean;
+  #stopped = false;
+
+  constructor(dependencies: RemoteAdminDependencies) {
+    const { memory, audit, clock, log } = dependencies;
+    this.#deps = dependencies;
+    this.#log = log.child('remote-admin');
+    this.trail = new AuditTrail({ memory: audit, clock, log: this.#log });
+    const stored = memory.get(KEY);
+    this.#enabled = typeof stored === 'object' && stored !== null && Reflect.get(stored, 'enabled') === true;
+  }
+
+  get enabled(): boolean {
+    return this.#enabled;
+  }
+
+  /** Open connections. */
+  get sessions(): number {
+    return this.#sessions.size;
+  }
+
+  /** Switches remote administration; off cuts all connections. */
+  setEnabled(enabled: boolean): void {
+    this.#deps.memory.set(KEY, { enabled });
+    this.#enabled = enabled;
+    this.#log.info({ enabled }, 'remote administration was switched');
+    if (!enabled) for (const session of this.#sessions) session.cut();
+  }
+
+  /**
+   * Asks whether a proven caller may administer this node.
+   * @throws SvcError `access_denied`, which does not tell whether it is switched off; `rate_limited`
+   */
+  async authorize(request: AccessRequest): Promise<void> {
+    try {
+      await this.#check(request);
+    } catch (error) {
+      const limited = error instanceof SvcError && error.code === 'rate_limited';
+      this.trail.refused(callerOf(request), limited ? 'rate_limited' : this.#enabled ? 'access_denied' : 'disabled');
+      throw error;
+    }
+  }
+
+  /** Takes a link of purpose `admin` that was authorised. */
+  accept(link: LinkStream): void {
+    const ofCaller = [...this.#sessions].filter((session) => session.link.caller === link.caller).length;
+    if (this.#stopped || !this.#enabled || ofCaller >= MAX_SESSIONS_PER_CALLER || this.#sessions.size >= MAX_SESSIONS) {
+      link.destroy();
+      return;
+    }
+    const caller = callerOf(accessRequestOf(link));
+    const session = new AdminSession(link, {
+      clock: this.#deps.clock,
+      record: (method, path) => this.trail.request(caller, method, path),
+      serve: (stream, observer) => this.#deps.serve(stream, observer),
+    });
+    this.#sessions.add(session);
+    link.once('close', () => this.#sessions.delete(session));
+  }
+
+  /** Asks again about every open connection, after a change of the node's access list; cuts whom it no longer lets in. */
+  async recheck(): Promise<void> {
+    await Promise.all(
+      [...this.#sessions].map(async (session) => {
+        try {
+          await this.#check(accessRequestOf(session.link));
+        } catch {
+          session.cut();
+        }
+      }),
+    );
+  }
+
+  /** Ends every connection. */
+  stop(): void {
+    this.#stopped = true;
+    for (const { link } of this.#sessions) link.destroy();
+  }
+
+  async #check(request: AccessRequest): Promise<void> {
+    if (!this.#enabled) throw new SvcError('access_denied');
+    await this.#deps.authorize(request);
+    // It may have been switched off while a secret was derived.
+    if (!this.#enabled) throw new SvcError('access_denied');
+  }
+}

@@ -1,0 +1,151 @@
+/** The called side of tunnels: connects links to the bound service of the called agent. */
+import { connect, type Socket } from 'node:net';
+import type { Clock } from '../../foundation/clock.ts';
+import type { ErrorCode } from '../../foundation/errors.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { Log } from '../../foundation/log.ts';
+import type { LinkStream, Purpose } from '../../network/links/types.ts';
+import { statusByte } from './preamble.ts';
+import { type SpliceLink, splice } from './splice.ts';
+import type { Session } from './types.ts';
+import { WideCalled } from './wide/called.ts';
+
+/** How long the bound service may take to accept a connection, milliseconds. */
+const CONNECT_TIMEOUT_MS = 5000;
+/** Connections that one calling agent may hold at once to one called agent. */
+export const MAX_CONNECTIONS_PER_CALLER = 6000;
+
+/** The purposes of links that tunnels use. */
+export const TUNNEL_PURPOSES = ['tcp', 'tcp-probe', 'tcp-wide', 'tcp-lane'] as const satisfies readonly Purpose[];
+
+/** A connection that is joined to the bound service. */
+interface Joined {
+  readonly socket: Socket;
+  readonly stream: SpliceLink;
+}
+
+export interface TunnelInboundDependencies {
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Where the service of a local agent listens; null where none is bound. */
+  serviceOf(aid: Aid): { readonly host: string; readonly port: number } | null;
+  /**
+   * Asks again whether a caller may speak to an agent, after a change of its access list.
+   * @throws SvcError `access_denied`, `rate_limited`
+   */
+  authorize(link: LinkStream): void | Promise<void>;
+}
+
+export class TunnelInbound {
+  readonly #deps: TunnelInboundDependencies;
+  readonly #sessions = new Map<number, Session>();
+  readonly #links = new Map<LinkStream, Joined>();
+  readonly #wide: WideCalled;
+  readonly #perPair = new Map<string, number>();
+
+  constructor(dependencies: TunnelInboundDependencies) {
+    this.#deps = dependencies;
+    this.#wide = new WideCalled(dependencies);
+  }
+
+  /** Takes a link of one of the `TUNNEL_PURPOSES`. */
+  accept(link: LinkStream): void {
+    link.on('error', () => {});
+    this.#take(link).catch((error: unknown) => {
+      this.#deps.log.debug({ error: error instanceof Error ? error.message : 'unknown' }, 'tunnel link failed');
+      link.destroy();
+    });
+  }
+
+  /** Who speaks through a connection from `port` of this machine to a bound service; null where the daemon has none. */
+  session(port: number): Session | null {
+    return this.#sessions.get(port) ?? null;
+  }
+
+  /** Cuts the live connections to an agent that its access list no longer allows. */
+  async recheck(called: Aid): Promise<void> {
+    for (const [link, joined] of this.#links) {
+      if (link.called !== called) continue;
+      try {
+        await this.#deps.authorize(link);
+      } catch {
+        cut(joined);
+      }
+    }
+  }
+
+  /** Cuts every live connection. */
+  stop(): void {
+    for (const joined of this.#links.values()) cut(joined);
+  }
+
+  async #take(link: LinkStream): Promise<void> {
+    if (link.purpose === 'tcp-lane') await this.#wide.join(link);
+    else await this.#serve(link, link.purpose === 'tcp-wide' ? await this.#wide.accept(link) : link);
+  }
+
+  async #serve(link: LinkStream, stream: SpliceLink): Promise<void> {
+    const pair = `${link.caller} ${link.called}`;
+    if ((this.#perPair.get(pair) ?? 0) >= MAX_CONNECTIONS_PER_CALLER) return refuse(stream, 'rate_limited');
+    const service = this.#deps.serviceOf(link.called);
+    if (service === null) return refuse(stream, 'no_inbound');
+    let socket: Socket;
+    try {
+      socket = await this.#connect(service);
+    } catch {
+      return refuse(stream, 'inbound_unreachable');
+    }
+    if (link.purpose === 'tcp-probe' || stream.destroyed) {
+      socket.destroy();
+      if (!stream.destroyed) stream.end(Uint8Array.of(statusByte(null)));
+      return;
+    }
+    stream.write(Uint8Array.of(statusByte(null)));
+    this.#join(link, { socket, stream }, pair);
+  }
+
+  #connect(service: { readonly host: string; readonly port: number }): Promise<Socket> {
+    return new Promise((resolve, reject) => {
+      const socket = connect({ host: service.host, port: service.port, allowHalfOpen: true, noDelay: true });
+      const timer = this.#deps.clock.after(CONNECT_TIMEOUT_MS, () => socket.destroy(new Error('connect timed out')));
+      socket.once('connect', () => {
+        timer.cancel();
+        socket.off('error', reject);
+        resolve(socket);
+      });
+      socket.once('error', (error) => {
+        timer.cancel();
+        reject(error);
+      });
+    });
+  }
+
+  #join(link: LinkStream, joined: Joined, pair: string): void {
+    const port = joined.socket.localPort;
+    this.#links.set(link, joined);
+    this.#perPair.set(pair, (this.#perPair.get(pair) ?? 0) + 1);
+    if (port !== undefined)
+      this.#sessions.set(port, { callerAid: link.caller, localAid: link.called, since: this.#deps.clock.now() });
+    splice(joined.socket, joined.stream, {
+      sent: () => {},
+      received: () => {},
+      closed: () => {
+        this.#links.delete(link);
+        if (port !== undefined) this.#sessions.delete(port);
+        const left = (this.#perPair.get(pair) ?? 1) - 1;
+        if (left === 0) this.#perPair.delete(pair);
+        else this.#perPair.set(pair, left);
+      },
+    });
+  }
+}
+
+function refuse(stream: SpliceLink, code: ErrorCode): void {
+  stream.end(Uint8Array.of(statusByte(code)));
+  stream.resume();
+}
+
+function cut({ socket, stream }: Joined): void {
+  socket.resetAndDestroy();
+  stream.destroy();
+}

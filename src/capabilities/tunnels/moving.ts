@@ -1,0 +1,48 @@
+/** The tunnels of an agent that have a port of their own, for its move to another node. */
+import { randomBytes } from 'node:crypto';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { TunnelsPart } from '../../foundation/moving/agent-document.ts';
+import { aidAt, checkDistinct } from '../../foundation/moving/document-fields.ts';
+import type { SavedTunnel } from '../../foundation/store/tunnels.ts';
+import { ID_BYTES, type TunnelMemory } from './tunnel-service.ts';
+
+export function exportTunnels(memory: TunnelMemory, aid: Aid): TunnelsPart {
+  return memory
+    .list()
+    .filter(({ localAid }) => localAid === aid)
+    .map(({ remoteAid, localPort, idleTimeoutSec, disableRelay, accessToken }) => ({
+      remote_aid: remoteAid,
+      local_port: localPort,
+      idle_timeout_sec: idleTimeoutSec,
+      disable_relay: disableRelay,
+      ...(accessToken === undefined ? {} : { access_token: accessToken }),
+    }));
+}
+
+/**
+ * Checks tunnels from elsewhere. One whose port a tunnel here has already is passed over.
+ * @returns what keeps them, and gives the ports that were passed over
+ * @throws SvcError `bad_file`
+ */
+export function importTunnels(memory: TunnelMemory, aid: Aid, part: TunnelsPart): () => number[] {
+  const tunnels = part.map((one, i): SavedTunnel => {
+    return {
+      id: randomBytes(ID_BYTES).toString('hex'),
+      localAid: aid,
+      remoteAid: aidAt(`/tunnels/${i}/remote_aid`, one.remote_aid),
+      accessToken: one.access_token,
+      localPort: one.local_port,
+      idleTimeoutSec: one.idle_timeout_sec,
+      disableRelay: one.disable_relay,
+    };
+  });
+  checkDistinct(
+    '/tunnels',
+    tunnels.map(({ localPort }) => localPort),
+  );
+  return () => {
+    const taken = new Set(memory.list().map(({ localPort }) => localPort));
+    for (const tunnel of tunnels) if (!taken.has(tunnel.localPort)) memory.save(tunnel);
+    return tunnels.map(({ localPort }) => localPort).filter((port) => taken.has(port));
+  };
+}

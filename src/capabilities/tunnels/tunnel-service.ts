@@ -1,0 +1,218 @@
+/** Tunnels to remote agents: opened, reused, listed, reset, closed, and restored after a restart. */
+import { randomBytes } from 'node:crypto';
+import type { Clock } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { Log } from '../../foundation/log.ts';
+import type { SavedTunnel } from '../../foundation/store/tunnels.ts';
+import type { LinkStream, Links, PathInfo } from '../../network/links/types.ts';
+import { OneShot } from './one-shot.ts';
+import { readStatus } from './preamble.ts';
+import { DEFAULT_IDLE_TIMEOUT_S, Tunnel } from './tunnel.ts';
+import type { TunnelInfo, TunnelRequest } from './types.ts';
+import { WideCaller } from './wide/caller.ts';
+
+/** Most tunnels of one daemon. */
+export const MAX_TUNNELS = 256;
+/** How long the first contact with the remote agent may take, milliseconds. */
+const PROBE_TIMEOUT_MS = 30_000;
+/** Bytes of the id of a tunnel. */
+export const ID_BYTES = 8;
+
+/** Where tunnels with a port of their own are remembered. */
+export interface TunnelMemory {
+  save(tunnel: SavedTunnel): void;
+  delete(id: string): void;
+  list(): SavedTunnel[];
+}
+
+export interface TunnelServiceDependencies {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly links: Links;
+  readonly memory: TunnelMemory;
+  /** The configuration's `disable_relay`. */
+  relayDisabled(): boolean;
+}
+
+export class TunnelService {
+  readonly #deps: TunnelServiceDependencies & { readonly connections: WideCaller };
+  readonly #tunnels = new Map<string, Tunnel>();
+  readonly #oneShots = new Set<OneShot>();
+  /** Opens under way, by what they would open: a second one waits for the first. */
+  readonly #opening = new Map<string, Promise<Tunnel>>();
+  #stopping = false;
+
+  constructor(dependencies: TunnelServiceDependencies) {
+    this.#deps = { ...dependencies, connections: new WideCaller(dependencies) };
+  }
+
+  /** Listens again on the ports of the saved tunnels; their remote side is dialled when a client comes. */
+  async start(): Promise<void> {
+    await this.#restore(this.#deps.memory.list());
+  }
+
+  /** Listens on the ports of the saved tunnels of an agent that moved here; gives the ports that are taken. */
+  async resume(localAid: Aid): Promise<number[]> {
+    return this.#restore(this.#deps.memory.list().filter((saved) => saved.localAid === localAid));
+  }
+
+  /** Closes every listener; saved tunnels stay saved. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    await Promise.all([...this.#tunnels.values(), ...this.#oneShots].map((t) => t.close()));
+  }
+
+  /**
+   * Opens a tunnel, or finds the one that stands for the same agents and port.
+   * @returns the tunnel and whether it stood already
+   * @throws SvcError `port_in_use`, `relay_required`, `quota_exceeded`, and what reaching the agent may give
+   */
+  async open(request: TunnelRequest): Promise<{ tunnel: TunnelInfo; reused: boolean }> {
+    const wanted = {
+      ...request,
+      idleTimeoutSec: request.idleTimeoutSec === 0 ? DEFAULT_IDLE_TIMEOUT_S : request.idleTimeoutSec,
+    };
+    const key = `${wanted.localAid} ${wanted.remoteAid} ${wanted.localPort}`;
+    const standing = this.#find(wanted);
+    if (standing !== undefined) return { tunnel: standing.info(), reused: true };
+    const underway = this.#opening.get(key);
+    if (underway !== undefined) return { tunnel: (await underway).info(), reused: true };
+    const opening = this.#open(wanted).finally(() => this.#opening.delete(key));
+    this.#opening.set(key, opening);
+    return { tunnel: (await opening).info(), reused: false };
+  }
+
+  /**
+   * Opens a listener for one TCP connection.
+   * @returns its `host:port`
+   * @throws SvcError `relay_required`, `quota_exceeded`, and what reaching the agent may give
+   */
+  async connect(request: Omit<TunnelRequest, 'localPort' | 'idleTimeoutSec'>): Promise<string> {
+    this.#checkQuota();
+    const whole = { ...request, localPort: 0, idleTimeoutSec: -1 };
+    const path = await this.#probe(whole);
+    const oneShot = new OneShot(
+      new Tunnel('', whole, path, this.#deps, () => this.#oneShots.delete(oneShot)),
+      this.#deps.clock,
+    );
+    this.#oneShots.add(oneShot);
+    try {
+      return await oneShot.listen();
+    } catch (error) {
+      this.#oneShots.delete(oneShot);
+      throw error;
+    }
+  }
+
+  list(): TunnelInfo[] {
+    return [...this.#tunnels.values()].map((t) => t.info());
+  }
+
+  /** @throws SvcError `not_found` */
+  get(id: string): TunnelInfo {
+    return this.#byId(id).info();
+  }
+
+  /** @throws SvcError `not_found` */
+  async close(id: string): Promise<void> {
+    await this.#byId(id).close();
+  }
+
+  /**
+   * Drops the tunnel's connections and the path that leads to its agent; the next client dials anew.
+   * @throws SvcError `not_found`
+   */
+  reset(id: string): void {
+    const tunnel = this.#byId(id);
+    tunnel.reset();
+    this.#deps.links.reset(tunnel.request.remoteAid);
+  }
+
+  /** Tunnels and one-shot listeners that stand. */
+  get active(): number {
+    return this.#tunnels.size + this.#oneShots.size;
+  }
+
+  /** Closes the tunnels of an agent that is unregistered. */
+  async forget(localAid: Aid): Promise<void> {
+    await Promise.all([...this.#tunnels.values()].filter((t) => t.request.localAid === localAid).map((t) => t.close()));
+  }
+
+  async #restore(all: readonly SavedTunnel[]): Promise<number[]> {
+    const path: PathInfo = { kind: 'direct', remoteAddress: null, rttMs: 0 };
+    const taken: number[] = [];
+    for (const saved of all) {
+      try {
+        this.#checkQuota();
+        await this.#listen(saved.id, saved, path);
+      } catch {
+        taken.push(saved.localPort);
+        this.#deps.log.warn({ tunnel: saved.id, port: saved.localPort }, 'a saved tunnel cannot listen on its port');
+      }
+    }
+    return taken;
+  }
+
+  #byId(id: string): Tunnel {
+    const tunnel = this.#tunnels.get(id);
+    if (tunnel === undefined) throw new SvcError('not_found', { message: 'There is no such tunnel.' });
+    return tunnel;
+  }
+
+  #find({ localAid, remoteAid, localPort }: TunnelRequest): Tunnel | undefined {
+    return [...this.#tunnels.values()].find(
+      (t) =>
+        t.request.localAid === localAid &&
+        t.request.remoteAid === remoteAid &&
+        (t.request.localPort === localPort || t.port === localPort),
+    );
+  }
+
+  #checkQuota(): void {
+    if (this.active >= MAX_TUNNELS)
+      throw new SvcError('quota_exceeded', {
+        message: `${MAX_TUNNELS} tunnels are open: close some first.`,
+        details: { limit: MAX_TUNNELS },
+      });
+  }
+
+  async #open(request: TunnelRequest): Promise<Tunnel> {
+    this.#checkQuota();
+    const path = await this.#probe(request);
+    const tunnel = await this.#listen(randomBytes(ID_BYTES).toString('hex'), request, path);
+    if (request.localPort !== 0) this.#deps.memory.save({ ...request, id: tunnel.id });
+    return tunnel;
+  }
+
+  async #listen(id: string, request: TunnelRequest, path: PathInfo): Promise<Tunnel> {
+    const tunnel = new Tunnel(id, request, path, this.#deps, () => this.#closed(tunnel));
+    await tunnel.listen();
+    this.#tunnels.set(id, tunnel);
+    return tunnel;
+  }
+
+  #closed(tunnel: Tunnel): void {
+    this.#tunnels.delete(tunnel.id);
+    if (!this.#stopping) this.#deps.memory.delete(tunnel.id);
+  }
+
+  /** Asks the remote agent whether a connection would be served, before a port is promised. */
+  async #probe(request: TunnelRequest): Promise<PathInfo> {
+    const { localAid, remoteAid, accessToken } = request;
+    const link: LinkStream = await this.#deps.links.open(localAid, remoteAid, 'tcp-probe', {
+      timeoutMs: PROBE_TIMEOUT_MS,
+      ...(accessToken === undefined ? {} : { accessToken }),
+    });
+    link.on('error', () => {});
+    try {
+      const path = link.path();
+      if (path.kind === 'relay' && (request.disableRelay || this.#deps.relayDisabled()))
+        throw new SvcError('relay_required');
+      await readStatus(link);
+      return path;
+    } finally {
+      link.destroy();
+    }
+  }
+}

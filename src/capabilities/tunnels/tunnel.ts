@@ -1,0 +1,204 @@
+/** One tunnel: a listener on 127.0.0.1 whose connections go through links to one remote agent. */
+import { once } from 'node:events';
+import { createServer, type Server, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { Clock, Timer } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { Log } from '../../foundation/log.ts';
+import type { PathInfo } from '../../network/links/types.ts';
+import { type SpliceObserver, splice } from './splice.ts';
+import type { TunnelInfo, TunnelRequest } from './types.ts';
+import type { WideCaller } from './wide/caller.ts';
+
+/** Seconds without a connection after which a tunnel closes, unless it was asked otherwise. */
+export const DEFAULT_IDLE_TIMEOUT_S = 360;
+/** Most client connections of one tunnel at once: below the streams of one connection between two nodes. */
+const MAX_CONNECTIONS = 6000;
+/** How long a client waits for its link, milliseconds. */
+const LINK_TIMEOUT_MS = 30_000;
+const HOST = '127.0.0.1';
+
+export interface TunnelDependencies {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly connections: WideCaller;
+}
+
+export class Tunnel {
+  readonly id: string;
+  readonly request: TunnelRequest;
+  readonly #deps: TunnelDependencies;
+  readonly #onClosed: () => void;
+  readonly #server: Server;
+  readonly #clients = new Map<Socket, Duplex | null>();
+  readonly #openedAt: number;
+  #path: PathInfo;
+  #lastActivityAt: number;
+  #bytesUp = 0;
+  #bytesDown = 0;
+  #idleTimer: Timer | null = null;
+  #closed = false;
+  #onlyClient: (() => void) | null = null;
+
+  constructor(
+    id: string,
+    request: TunnelRequest,
+    path: PathInfo,
+    dependencies: TunnelDependencies,
+    onClosed: () => void,
+  ) {
+    this.id = id;
+    this.request = request;
+    this.#path = path;
+    this.#deps = dependencies;
+    this.#onClosed = onClosed;
+    this.#openedAt = dependencies.clock.now();
+    this.#lastActivityAt = this.#openedAt;
+    this.#server = createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true }, (socket) =>
+      this.#client(socket),
+    );
+    this.#server.maxConnections = MAX_CONNECTIONS;
+  }
+
+  /**
+   * Begins to listen.
+   * @throws SvcError `port_in_use`
+   */
+  async listen(): Promise<void> {
+    try {
+      this.#server.listen(this.request.localPort, HOST);
+      await once(this.#server, 'listening');
+    } catch (error) {
+      throw new SvcError('port_in_use', {
+        message: `Port ${this.request.localPort} of ${HOST} cannot be used.`,
+        details: { port: this.request.localPort },
+        cause: error,
+      });
+    }
+    // The listener may fail later too, when descriptors run out: the tunnel stays.
+    this.#server.on('error', (error) =>
+      this.#deps.log.warn({ tunnel: this.id, error: error.message }, 'tunnel listener failed'),
+    );
+    this.#armIdleTimer();
+  }
+
+  get port(): number {
+    const address = this.#server.address();
+    return typeof address === 'object' && address !== null ? address.port : this.request.localPort;
+  }
+
+  info(): TunnelInfo {
+    const { remoteAddress } = this.#path;
+    return {
+      id: this.id,
+      localAid: this.request.localAid,
+      remoteAid: this.request.remoteAid,
+      listen: `${HOST}:${this.port}`,
+      path: this.#path.kind,
+      remoteAddr: remoteAddress === null ? '' : `${remoteAddress.host}:${remoteAddress.port}`,
+      rttMs: this.#path.rttMs,
+      openedAt: this.#openedAt,
+      lastActivityAt: this.#lastActivityAt,
+      activeConns: this.#clients.size,
+      bytesUp: this.#bytesUp,
+      bytesDown: this.#bytesDown,
+      idleTimeoutSec: this.request.idleTimeoutSec,
+    };
+  }
+
+  /** Takes one client, says so, and ends with it. */
+  serveOnly(onClient: () => void): void {
+    this.#onlyClient = onClient;
+  }
+
+  /** Drops the clients; new ones are served as before. */
+  reset(): void {
+    for (const [socket, stream] of this.#clients) {
+      socket.resetAndDestroy();
+      stream?.destroy();
+    }
+  }
+
+  /** Ends the tunnel; its port is free when this settles. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#idleTimer?.cancel();
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    this.reset();
+    await closed;
+    this.#onClosed();
+  }
+
+  #client(socket: Socket): void {
+    this.#idleTimer?.cancel();
+    this.#touch();
+    this.#clients.set(socket, null);
+    if (this.#onlyClient !== null) {
+      this.#onlyClient();
+      this.#server.maxConnections = 1;
+    }
+    socket.on('error', () => {});
+    socket.on('close', () => this.#clientGone(socket));
+    this.#serve(socket).catch((error: unknown) => {
+      this.#failed(error instanceof SvcError ? error.code : 'internal');
+      if (!socket.destroyed) socket.resetAndDestroy();
+    });
+  }
+
+  async #serve(socket: Socket): Promise<void> {
+    const { localAid, remoteAid, accessToken } = this.request;
+    const abort = new AbortController();
+    const onGone = (): void => abort.abort();
+    socket.once('close', onGone);
+    const options = {
+      timeoutMs: LINK_TIMEOUT_MS,
+      signal: abort.signal,
+      ...(accessToken === undefined ? {} : { accessToken }),
+    };
+    const { link, stream } = await this.#deps.connections.open(localAid, remoteAid, this.#path.rttMs, options);
+    if (socket.destroyed) return void stream.destroy();
+    this.#path = link.path();
+    this.#clients.set(socket, stream);
+    stream.on('error', () => {});
+    socket.off('close', onGone);
+    const observer: SpliceObserver = {
+      sent: (bytes) => {
+        this.#bytesUp += bytes;
+        this.#touch();
+      },
+      received: (bytes) => {
+        this.#bytesDown += bytes;
+        this.#touch();
+      },
+      refused: (code) => this.#failed(code),
+      closed: () => {},
+    };
+    return splice(socket, stream, observer, true);
+  }
+
+  #failed(code: string): void {
+    this.#deps.log.info({ tunnel: this.id, code }, 'tunnel connection failed');
+  }
+
+  #touch(): void {
+    this.#lastActivityAt = this.#deps.clock.now();
+  }
+
+  #clientGone(socket: Socket): void {
+    this.#clients.delete(socket);
+    this.#touch();
+    if (this.#clients.size > 0) return;
+    if (this.#onlyClient !== null) void this.close();
+    else this.#armIdleTimer();
+  }
+
+  #armIdleTimer(): void {
+    this.#idleTimer?.cancel();
+    const { idleTimeoutSec } = this.request;
+    if (this.#closed || idleTimeoutSec === -1) return;
+    this.#idleTimer = this.#deps.clock.after(idleTimeoutSec * 1000, () => {
+      if (this.#clients.size === 0) void this.close();
+    });
+  }
+}

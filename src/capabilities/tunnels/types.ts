@@ -1,0 +1,37 @@
+/** What the tunnel capability is asked for and tells. */
+import type { Aid } from '../../foundation/identity/aid.ts';
+
+export interface TunnelRequest {
+  readonly localAid: Aid;
+  readonly remoteAid: Aid;
+  readonly accessToken: string | undefined;
+  /** 0 lets the system choose. */
+  readonly localPort: number;
+  /** Seconds without a connection until it closes; −1 never, 0 the default. */
+  readonly idleTimeoutSec: number;
+  readonly disableRelay: boolean;
+}
+
+export interface TunnelInfo {
+  readonly id: string;
+  readonly localAid: Aid;
+  readonly remoteAid: Aid;
+  /** `host:port` that clients connect to. */
+  readonly listen: string;
+  readonly path: 'direct' | 'punched' | 'turn' | 'relay' | 'local';
+  readonly remoteAddr: string;
+  readonly rttMs: number;
+  readonly openedAt: number;
+  readonly lastActivityAt: number;
+  readonly activeConns: number;
+  readonly bytesUp: number;
+  readonly bytesDown: number;
+  readonly idleTimeoutSec: number;
+}
+
+/** Who stands behind a local connection that the daemon made to a bound service. */
+export interface Session {
+  readonly callerAid: Aid;
+  readonly localAid: Aid;
+  readonly since: number;
+}

@@ -1,0 +1,63 @@
+/** The called side of wide connections: brings their lanes together, and asks for more of them. */
+import type { Clock } from '../../../foundation/clock.ts';
+import { SvcError } from '../../../foundation/errors.ts';
+import { deadline } from '../../../network/links/deadline.ts';
+import { letGo } from '../../../network/links/source.ts';
+import type { LinkStream } from '../../../network/links/types.ts';
+import { countsOf, LossWatch } from './loss-watch.ts';
+import { readTicket } from './ticket.ts';
+import { FIRST_WINDOW_BYTES, WideStream } from './wide-stream.ts';
+import { WindowBudget, WindowShare } from './window-budget.ts';
+
+/** Time for the ticket to come, milliseconds. */
+const TICKET_TIMEOUT_MS = 10_000;
+
+export class WideCalled {
+  readonly #clock: Clock;
+  readonly #budget = new WindowBudget();
+  readonly #streams = new Map<string, WideStream>();
+
+  constructor(dependencies: { readonly clock: Clock }) {
+    this.#clock = dependencies.clock;
+  }
+
+  /**
+   * Makes a wide connection of a link of purpose `tcp-wide`.
+   * @throws SvcError `rate_limited` where its node holds too much already, `protocol_error`, `timeout`
+   */
+  async accept(link: LinkStream): Promise<WideStream> {
+    const ticket = await this.#ticket(link);
+    const share = new WindowShare(this.#budget, Buffer.from(link.nodeKey ?? []).toString('hex'));
+    if (this.#streams.has(ticket) || !share.begin(2 * FIRST_WINDOW_BYTES)) throw new SvcError('rate_limited');
+    const watch = new LossWatch(() => countsOf(link), { clock: this.#clock });
+    let asked = false;
+    const stream: WideStream = new WideStream(link, {
+      clock: this.#clock,
+      widen: (bytes) => share.grow(bytes),
+      onProgress: () => {
+        if (asked || !watch.isLossy(stream.moved, stream.waits)) return;
+        asked = true;
+        stream.askWider();
+      },
+      letGo: (lane) => letGo(lane, this.#clock),
+    });
+    this.#streams.set(ticket, stream);
+    stream.once('close', () => {
+      this.#streams.delete(ticket);
+      share.giveAll();
+    });
+    return stream;
+  }
+
+  /** Adds a link of purpose `tcp-lane` to the connection that it names; cuts it off where there is none. */
+  async join(link: LinkStream): Promise<void> {
+    const stream = this.#streams.get(await this.#ticket(link));
+    if (stream === undefined) link.destroy();
+    else stream.add(link);
+  }
+
+  async #ticket(link: LinkStream): Promise<string> {
+    using limit = deadline(this.#clock, TICKET_TIMEOUT_MS);
+    return await readTicket(link, limit.signal);
+  }
+}

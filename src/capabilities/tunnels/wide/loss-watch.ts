@@ -1,0 +1,63 @@
+/** Tells when the packet loss of a path holds a connection back, so that more lanes would help. */
+import type { Clock } from '../../../foundation/clock.ts';
+
+/** What is known of a path; packets since its connection stands. */
+export interface PathCounts {
+  readonly sent: number;
+  readonly lost: number;
+  /** Milliseconds. */
+  readonly rttMs: number;
+}
+
+/** What a connection must have moved, bytes: small exchanges stay on one lane. */
+const MIN_MOVED_BYTES = 128 * 1024;
+/** Lost packets that are no accident … */
+const MIN_LOST = 3;
+/** … and the part of those sent. */
+const MIN_LOSS = 0.002;
+/**
+ * Congestion control that takes loss for a crowd sends 1.22 / (rtt · √loss) packets a second (Mathis
+ * et al., 1997). What sends more than a few times this is held back by something else.
+ */
+const MATHIS = 1.22;
+const FEW_TIMES = 3;
+
+export class LossWatch {
+  readonly #counts: () => PathCounts;
+  readonly #clock: Clock;
+  /** Where the writer began to wait. */
+  #since: PathCounts & { readonly at: number };
+
+  constructor(counts: () => PathCounts, dependencies: { readonly clock: Clock }) {
+    this.#counts = counts;
+    this.#clock = dependencies.clock;
+    this.#since = this.#look();
+  }
+
+  /**
+   * Looks again.
+   * @param moved bytes that the connection has moved
+   * @param waits whether its writer waits: otherwise nothing holds it back
+   */
+  isLossy(moved: number, waits: boolean): boolean {
+    const now = this.#look();
+    if (!waits) this.#since = now;
+    const sent = now.sent - this.#since.sent;
+    const lost = now.lost - this.#since.lost;
+    if (moved < MIN_MOVED_BYTES || lost < MIN_LOST || lost < MIN_LOSS * sent) return false;
+    const perSecond = (1000 * sent) / Math.max(1, now.at - this.#since.at);
+    return perSecond <= (FEW_TIMES * MATHIS * 1000) / (Math.max(1, now.rttMs) * Math.sqrt(lost / sent));
+  }
+
+  #look(): PathCounts & { readonly at: number } {
+    return { ...this.#counts(), at: this.#clock.now() };
+  }
+}
+
+/** What a link tells of its path. */
+export function countsOf(link: {
+  packets?(): { readonly sent: number; readonly lost: number };
+  path(): { readonly rttMs: number };
+}): PathCounts {
+  return { ...(link.packets?.() ?? { sent: 0, lost: 0 }), rttMs: link.path().rttMs };
+}

@@ -1,0 +1,350 @@
+/**
+ * One tunnel connection over several streams ("lanes"), each on a QUIC connection of its own, so
+ * that a lost packet slows down one lane and not all bytes. To its user it is a stream like any
+ * other: bytes in order with back-pressure, half-close, and a reset that passes to the other side.
+ */
+import { Duplex } from 'node:stream';
+import { freeMemory } from '../../../foundation/bytes.ts';
+import type { Clock } from '../../../foundation/clock.ts';
+import { StreamError } from '../../../network/quic/stream-error.ts';
+import type { SpliceLink } from '../splice.ts';
+import { ackFrame, dataFrame, endFrame, type Frame, MAX_PAYLOAD_BYTES, widerFrame } from './frames.ts';
+import { Lane, type SentFrame } from './lane.ts';
+import { MAX_FRAMES_AHEAD, Reassembly } from './reassembly.ts';
+
+/** Most lanes of one connection. */
+export const MAX_LANES = 16;
+/** What the sender may have ahead of the reader at first, bytes … */
+export const FIRST_WINDOW_BYTES = 256 * 1024;
+/** … and at most, where the reader takes it quickly. */
+export const MAX_WINDOW_BYTES = 8 * 1024 * 1024;
+/** Payload of a frame where there are several lanes, bytes. */
+const SHARED_PAYLOAD_BYTES = 16 * 1024;
+/** Bytes that either half buffers before it holds back. */
+const HIGH_WATER_MARK_BYTES = 256 * 1024;
+
+type Callback = (error?: Error | null) => void;
+
+interface WideStreamOptions {
+  readonly clock: Clock;
+  /** Asks for room to keep so many bytes more, of either direction; false where there is none. */
+  readonly widen: (bytes: number) => boolean;
+  /** Called when bytes have moved, either way. */
+  readonly onProgress?: () => void;
+  /** The other side loses packets on its lanes. */
+  readonly onWider?: () => void;
+  /** Takes a lane that is done with; it has ended or will be ended by the other side. */
+  readonly letGo: (lane: SpliceLink) => void;
+}
+
+export class WideStream extends Duplex {
+  readonly #options: WideStreamOptions;
+  readonly #lanes = new Set<Lane>();
+  readonly #arrived = new Reassembly();
+  #window = FIRST_WINDOW_BYTES;
+  /** Of `#arrived.handed`: at the last growth of the window, and as the other side knows it. */
+  #grownAt = 0;
+  #reported = 0;
+  #framesSinceReport = 0;
+  #wantsData = false;
+  #gaveEnd = false;
+  /** What the user has written and no lane has taken. */
+  #pending: Buffer[] = [];
+  #written: Callback | null = null;
+  /** Frames of lost lanes. */
+  readonly #again: SentFrame[] = [];
+  #sent = 0;
+  /** How far ahead of the other side's reader we may be, and the offset that this leads to. */
+  #sendWindow = FIRST_WINDOW_BYTES;
+  #limit = FIRST_WINDOW_BYTES;
+  /** Ends of the frames that the other side's reader has not taken, in order. */
+  #ahead: number[] = [];
+  #ending: Callback | null = null;
+  #endSent = false;
+  #moved = 0;
+  #settled = false;
+
+  constructor(first: SpliceLink, options: WideStreamOptions) {
+    super({
+      allowHalfOpen: true,
+      readableHighWaterMark: HIGH_WATER_MARK_BYTES,
+      writableHighWaterMark: HIGH_WATER_MARK_BYTES,
+    });
+    this.#options = options;
+    // A reset must not end the process where a consumer has no listener yet.
+    this.on('error', () => {});
+    this.add(first);
+  }
+
+  get lanes(): number {
+    return this.#lanes.size;
+  }
+
+  /** Bytes that have reached the other side or the reader here. */
+  get moved(): number {
+    return this.#moved;
+  }
+
+  /** True where the user has written more than the lanes take for now. */
+  get waits(): boolean {
+    return this.#pending.length > 0;
+  }
+
+  /** Bytes that the other side may send ahead of the reader. */
+  get window(): number {
+    return this.#window;
+  }
+
+  /** Uses another stream to the same connection on the other side. */
+  add(stream: SpliceLink): void {
+    if (this.destroyed || this.#settled || this.#lanes.size >= MAX_LANES) return void stream.destroy();
+    const lane = new Lane(stream, () => this.#pump());
+    this.#lanes.add(lane);
+    let error: unknown;
+    stream.on('error', (cause) => {
+      error = cause;
+    });
+    stream.on('data', (chunk: Buffer) => {
+      this.#received(lane, chunk);
+      stream.release?.(chunk);
+    });
+    stream.on('end', () => this.#ended(lane));
+    stream.on('close', () => this.#closed(lane, error));
+    stream.resume();
+    this.#pump();
+  }
+
+  /** Tells the other side, which opened the first lane, that more of them would help. */
+  askWider(): void {
+    for (const lane of this.#lanes) return lane.write(widerFrame());
+  }
+
+  /** Frees a chunk that was read from here and is not needed any more. */
+  release(chunk: Buffer): void {
+    freeMemory(chunk);
+  }
+
+  override _read(): void {
+    this.#wantsData = true;
+    this.#deliver();
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, callback: Callback): void {
+    this.#take([chunk], callback);
+  }
+
+  override _writev(chunks: readonly { readonly chunk: Buffer }[], callback: Callback): void {
+    this.#take(
+      chunks.map(({ chunk }) => chunk),
+      callback,
+    );
+  }
+
+  override _final(callback: Callback): void {
+    this.#ending = callback;
+    this.#pump();
+  }
+
+  override _destroy(error: Error | null, callback: (error: Error | null) => void): void {
+    for (const { stream } of this.#lanes) stream.destroy();
+    this.#lanes.clear();
+    this.#pending = [];
+    callback(error);
+    const waiting = this.#written ?? this.#ending;
+    this.#written = this.#ending = null;
+    waiting?.(error ?? new StreamError('connection_lost'));
+  }
+
+  #take(chunks: readonly Buffer[], callback: Callback): void {
+    this.#pending.push(...chunks.filter(({ length }) => length > 0));
+    this.#written = callback;
+    this.#pump();
+  }
+
+  /** Hands to the lanes what they and the other side's window have room for. */
+  #pump(): void {
+    if (this.destroyed || this.#settled) return;
+    for (let lane = this.#freeLane(); lane !== null; lane = this.#freeLane()) {
+      const frame = this.#again.shift() ?? this.#nextFrame();
+      if (frame === null) break;
+      lane.send(frame, this.#options.clock.now());
+    }
+    if (this.#pending.length > 0) return;
+    const written = this.#written;
+    this.#written = null;
+    written?.();
+  }
+
+  /** The lane with the least under way, where it may take more. */
+  #freeLane(): Lane | null {
+    let best: Lane | null = null;
+    for (const lane of this.#lanes) {
+      if (lane.isFull) continue;
+      if (best === null || lane.underwayBytes < best.underwayBytes) best = lane;
+    }
+    return best;
+  }
+
+  #nextFrame(): SentFrame | null {
+    if (this.#pending.length === 0) {
+      if (this.#ending === null || this.#endSent) return null;
+      this.#endSent = true;
+      return { bytes: endFrame(this.#sent) };
+    }
+    const most = this.#lanes.size > 1 ? SHARED_PAYLOAD_BYTES : MAX_PAYLOAD_BYTES;
+    const room = Math.min(most, this.#limit - this.#sent);
+    if (room <= 0 || this.#ahead.length >= MAX_FRAMES_AHEAD) return null;
+    const pieces: Buffer[] = [];
+    let length = 0;
+    for (let first = this.#pending[0]; first !== undefined && length < room; first = this.#pending[0]) {
+      const piece = first.subarray(0, room - length);
+      pieces.push(piece);
+      length += piece.length;
+      if (piece.length === first.length) this.#pending.shift();
+      else this.#pending[0] = first.subarray(piece.length);
+    }
+    const bytes = dataFrame(this.#sent, pieces, length);
+    this.#sent += length;
+    this.#ahead.push(this.#sent);
+    return { bytes };
+  }
+
+  #received(lane: Lane, chunk: Buffer): void {
+    if (this.#settled) return;
+    try {
+      for (const frame of lane.parser.feed(chunk)) {
+        if (this.destroyed) return;
+        this.#handle(frame, lane);
+      }
+    } catch (error) {
+      this.destroy(error instanceof Error ? error : undefined);
+      return;
+    }
+    this.#deliver();
+    this.#settle();
+  }
+
+  #handle(frame: Frame, lane: Lane): void {
+    if (frame.kind === 'data') {
+      this.#arrived.take(frame.offset, frame.payload, this.#reported + this.#window);
+      // Who has sent all waits for the last acknowledgement.
+      if (lane.noteReceived(frame.payload.length) || this.#arrived.endKnown) this.#acknowledge(lane);
+    } else if (frame.kind === 'end') {
+      this.#arrived.finish(frame.offset);
+      lane.noteReceived(0);
+      for (const each of this.#lanes) if (each.owesAck) this.#acknowledge(each);
+    } else if (frame.kind === 'ack') this.#acknowledged(frame, lane);
+    else this.#options.onWider?.();
+  }
+
+  #acknowledged({ consumed, window, frames }: Frame & { readonly kind: 'ack' }, lane: Lane): void {
+    const freed = lane.acknowledge(frames, this.#options.clock.now());
+    if (freed === null || consumed > this.#sent)
+      return void this.destroy(new StreamError('stream_reset', new Error('an acknowledgement of what was not sent')));
+    this.#openSendWindow(Math.min(window, MAX_WINDOW_BYTES));
+    this.#limit = Math.max(this.#limit, consumed + Math.min(window, this.#sendWindow));
+    const taken = this.#ahead.findIndex((end) => end > consumed);
+    this.#ahead.splice(0, taken < 0 ? this.#ahead.length : taken);
+    this.#moved += freed;
+    this.#options.onProgress?.();
+    this.#pump();
+    if (this.#endSent && this.#allAcknowledged()) this.#finished();
+  }
+
+  #finished(): void {
+    const ended = this.#ending;
+    this.#ending = null;
+    ended?.();
+  }
+
+  /** What is under way is kept until it is acknowledged, so the other side's word is not enough. */
+  #openSendWindow(window: number): void {
+    const more = window - this.#sendWindow;
+    if (more > 0 && this.#options.widen(more)) this.#sendWindow = window;
+  }
+
+  #allAcknowledged(): boolean {
+    if (this.#again.length > 0) return false;
+    for (const lane of this.#lanes) if (!lane.isIdle) return false;
+    return true;
+  }
+
+  /** Gives the reader what stands in order. */
+  #deliver(): void {
+    while (this.#wantsData && !this.destroyed) {
+      const payload = this.#arrived.next();
+      if (payload === null) break;
+      this.#moved += payload.length;
+      this.#framesSinceReport++;
+      this.#wantsData = this.push(payload);
+    }
+    if (this.#arrived.ended && !this.#gaveEnd) {
+      this.#gaveEnd = true;
+      this.push(null);
+    }
+    this.#report();
+    this.#options.onProgress?.();
+  }
+
+  /** Opens the window further as the reader goes on. */
+  #report(): void {
+    const { handed } = this.#arrived;
+    if (
+      handed - this.#grownAt >= this.#window / 2 &&
+      this.#window < MAX_WINDOW_BYTES &&
+      this.#options.widen(this.#window)
+    ) {
+      this.#grownAt = handed;
+      this.#window *= 2;
+    } else if (handed - this.#reported < this.#window / 2 && this.#framesSinceReport < MAX_FRAMES_AHEAD / 8) return;
+    for (const lane of this.#lanes) return this.#acknowledge(lane);
+  }
+
+  #acknowledge(lane: Lane): void {
+    lane.noteAcknowledged();
+    this.#reported = this.#arrived.handed;
+    this.#framesSinceReport = 0;
+    lane.write(ackFrame(this.#reported, this.#window, lane.received));
+  }
+
+  /** Ends the lanes once nothing more will be said on them; the reader may still be behind. */
+  #settle(): void {
+    if (this.#settled || this.destroyed || !this.#allSaid || !this.#allAcknowledged()) return;
+    this.#letGo();
+  }
+
+  /** True where both ends have been said, and we have all of the other side's bytes. */
+  get #allSaid(): boolean {
+    return this.#endSent && this.#arrived.whole;
+  }
+
+  #letGo(): void {
+    this.#settled = true;
+    for (const { stream } of this.#lanes) {
+      stream.end();
+      this.#options.letGo(stream);
+    }
+    this.#lanes.clear();
+  }
+
+  /** The other side ends its lanes where all has been said; one that does so before has broken off. */
+  #ended(lane: Lane): void {
+    lane.isEnded = true;
+    for (const each of this.#lanes) if (!each.isEnded) return;
+    if (this.#settled) return;
+    if (!this.#allSaid) return void this.destroy(new StreamError('stream_reset'));
+    // It has all of ours; its last acknowledgement went down with a lane.
+    this.#letGo();
+    this.#finished();
+  }
+
+  /** A lane is gone: with its connection, which the others make good, or because the other side has broken off. */
+  #closed(lane: Lane, error: unknown): void {
+    if (!this.#lanes.delete(lane) || this.destroyed) return;
+    const isLost = error instanceof StreamError && error.code === 'connection_lost';
+    if (!isLost || this.#lanes.size === 0)
+      return void this.destroy(error instanceof Error ? error : new StreamError('stream_reset'));
+    this.#again.push(...lane.abandon());
+    this.#pump();
+  }
+}

@@ -1,0 +1,308 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type TestContext, test } from 'node:test';
+import { FIRST_HEAD_MS, NEXT_HEAD_MS } from '../../../src/capabilities/calls/call-connection.ts';
+import { MAX_REQUESTS_PER_CALLER } from '../../../src/capabilities/calls/caller-limits.ts';
+import { CALL_STALL_MS } from '../../../src/capabilities/calls/forward.ts';
+import { HttpCaller } from '../../../src/capabilities/calls/http-caller.ts';
+import { LINGER_MS } from '../../../src/capabilities/calls/raw-answer.ts';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import type { LinkStream } from '../../../src/network/links/types.ts';
+import { type CallWorld, callWorld, headerOf, textOf, webService } from '../../support/call-world.ts';
+import { eventually } from '../../support/eventually.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+/** A bound service that answers with the path it was asked, and keeps count. */
+async function bound(t: TestContext, clock?: TestClock) {
+  const world = await callWorld(t, clock);
+  const asked: string[] = [];
+  const service = await webService(t, (request, response) => {
+    asked.push(`${request.method} ${request.url}`);
+    request.resume().once('end', () => response.end(request.url));
+  });
+  world.bound.set(world.remote, service.bound);
+  return { world, asked };
+}
+
+/** A link on which the test writes what it likes. */
+async function rawLink(world: CallWorld): Promise<LinkStream & { text(): string }> {
+  const link = await world.near.links.open(world.local, world.remote, 'http');
+  let text = '';
+  link
+    .on('error', () => {})
+    .on('data', (data: Buffer) => {
+      text += data.toString('latin1');
+    });
+  return Object.assign(link, { text: () => text });
+}
+
+async function closed(link: LinkStream): Promise<void> {
+  if (!link.closed) await new Promise((resolve) => link.once('close', resolve));
+}
+
+/** Lets time pass until a link has been closed; its writer goes on meanwhile, as a hostile one would. */
+async function closesWithin(link: LinkStream, clock: TestClock, ms: number): Promise<void> {
+  await eventually('the end of the link', () => {
+    clock.advance(ms);
+    if (link.writable) link.write('x');
+    return link.closed;
+  });
+}
+
+const refuse = () => {
+  throw new SvcError('access_denied');
+};
+
+test('nothing bound, nothing that answers, and another daemon say so by name', async (t) => {
+  const { world } = await bound(t);
+  const service = world.bound.get(world.remote);
+  assert.ok(service);
+  world.bound.set(world.remote, { ...service, port: 1 });
+  await assert.rejects(world.call(), { code: 'inbound_unreachable' });
+  world.bound.set(world.remote, { ...service, host: 'name.invalid' });
+  await assert.rejects(world.call(), { code: 'inbound_unreachable' });
+  world.bound.set(world.remote, { ...service, scheme: 'https' });
+  await assert.rejects(world.call(), { code: 'inbound_unreachable' });
+  world.bound.delete(world.remote);
+  await assert.rejects(world.call({ method: 'POST', body: Buffer.from('x') }), { code: 'no_inbound' });
+});
+
+test('an answer of the service is told apart from one of its daemon, whatever the service claims', async (t) => {
+  const world = await callWorld(t);
+  const service = await webService(t, (_request, response) => {
+    response.writeHead(503, { 'Svc-Error': 'no_inbound', svc_error: 'no_inbound', 'X-Kept': '1' }).end('busy');
+  });
+  world.bound.set(world.remote, service.bound);
+  const answer = await world.call();
+  assert.deepEqual([answer.status, await textOf(answer)], [503, 'busy']);
+  assert.equal(headerOf(answer.headers, 'svc-error'), undefined);
+  assert.equal(headerOf(answer.headers, 'x-kept'), '1');
+});
+
+test('access is asked at every request, with who calls and from where', async (t) => {
+  const { world, asked } = await bound(t);
+  await textOf(await world.call({ accessToken: 'secret' }));
+  const requests: object[] = [];
+  world.access = (request) => void requests.push(request);
+  await textOf(await world.call({ accessToken: 'secret' }));
+  assert.deepEqual(requests, [
+    {
+      caller: world.local,
+      called: world.remote,
+      purpose: 'http',
+      accessToken: 'secret',
+      nodeKey: world.near.key.publicKey,
+      address: '127.0.0.1',
+    },
+  ]);
+  world.access = refuse;
+  await assert.rejects(world.call({ accessToken: 'secret' }), { code: 'access_denied' });
+  assert.equal(asked.length, 2);
+});
+
+test('a limit says how long to wait', async (t) => {
+  const { world } = await bound(t);
+  await textOf(await world.call());
+  world.access = () => {
+    throw new SvcError('rate_limited', { details: { retry_after_s: 30 } });
+  };
+  await assert.rejects(world.call(), { code: 'rate_limited', details: { retry_after_s: 30 } });
+});
+
+test('a change of the rules cuts off running calls: with the reason before the answer, in the middle of it after', async (t) => {
+  const world = await callWorld(t);
+  const gone: Promise<unknown>[] = [];
+  let arrived = (): void => {};
+  const service = await webService(t, (request, response) => {
+    gone.push(once(response, 'close'));
+    if (request.url === '/begun') response.write('first');
+    else arrived();
+  });
+  world.bound.set(world.remote, service.bound);
+  const begun = await world.call({ path: '/begun' });
+  const waiting = new Promise<void>((resolve) => {
+    arrived = resolve;
+  });
+  const pending = world.call({ path: '/pending', method: 'POST', body: Buffer.from('x') });
+  await waiting;
+  await world.server.recheck(world.local);
+  assert.equal(world.server.active, 2);
+  world.access = refuse;
+  const outcomes = Promise.allSettled([textOf(begun), pending]);
+  await world.server.recheck(world.remote);
+  const [middle, before] = await outcomes;
+  assert.equal(middle.status, 'rejected');
+  assert.ok(before.status === 'rejected' && before.reason instanceof SvcError);
+  assert.equal(before.reason.code, 'access_denied');
+  await Promise.all(gone);
+  assert.equal(world.server.active, 0);
+});
+
+test('calls to an agent that is deleted are cut off', async (t) => {
+  const world = await callWorld(t);
+  const arrived = Promise.withResolvers<void>();
+  const service = await webService(t, () => arrived.resolve());
+  world.bound.set(world.remote, service.bound);
+  const outcome = assert.rejects(world.call(), { code: 'no_inbound' });
+  await arrived.promise;
+  world.server.drop(world.local);
+  assert.equal(world.server.active, 1);
+  world.server.drop(world.remote);
+  await outcome;
+});
+
+test('an agent on the same daemon is called in the same way, with the same rules', async (t) => {
+  const { world, asked } = await bound(t);
+  const neighbour = world.far.host().aid;
+  const request = { method: 'GET', path: '/near', headers: ['Svc-Caller-Aid', 'evil'], body: null };
+  const caller = new HttpCaller({ links: world.far.links, clock: world.clock });
+  t.after(() => caller.stop());
+  assert.equal(await textOf(await caller.request(neighbour, world.remote, request)), '/near');
+  assert.deepEqual(asked, ['GET /near']);
+  world.access = ({ caller: who, nodeKey }) => {
+    assert.deepEqual([who, nodeKey], [neighbour, null]);
+    refuse();
+  };
+  await assert.rejects(caller.request(neighbour, world.remote, request), { code: 'access_denied' });
+});
+
+test('a caller has 64 calls at once; another is not held up by it', async (t) => {
+  const world = await callWorld(t);
+  const release: (() => void)[] = [];
+  const service = await webService(t, (request, response) => {
+    if (request.url === '/held') release.push(() => response.end());
+    else response.end('ok');
+  });
+  world.bound.set(world.remote, service.bound);
+  const links = await Promise.all(Array.from({ length: MAX_REQUESTS_PER_CALLER + 1 }, () => rawLink(world)));
+  for (const link of links) link.write('GET /held HTTP/1.1\r\nHost: x\r\n\r\n');
+  const refused = await eventually('the refusal', () => links.find((link) => link.text() !== ''));
+  assert.match(refused.text(), /^HTTP\/1\.1 429 .*\r\nsvc-error: rate_limited\r\n.*retry-after: 1\r\n/is);
+  const other = world.near.host().aid;
+  const call = { method: 'GET', path: '/', headers: [], body: null };
+  assert.equal(await textOf(await world.caller.request(other, world.remote, call)), 'ok');
+  await eventually('all to be held', () => release.length === MAX_REQUESTS_PER_CALLER);
+  for (const end of release) end();
+  await eventually('all to be served', () => world.server.active === 0);
+});
+
+const SMUGGLED = 'GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n';
+const ATTACKS: Readonly<Record<string, string>> = {
+  'both lengths': `POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${SMUGGLED}`,
+  'two lengths': `POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nContent-Length: 37\r\n\r\n${SMUGGLED}`,
+  'a list of lengths': `POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 0, 37\r\n\r\n${SMUGGLED}`,
+  'a signed length': `POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: +0\r\n\r\n${SMUGGLED}`,
+  'chunked not last': `POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n${SMUGGLED}`,
+  'another coding': `POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n${SMUGGLED}`,
+  'a coding with a blank': `POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n${SMUGGLED}`,
+  'a coding with a tab': `POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n${SMUGGLED}`,
+  'a bad chunk size': `POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0x0\r\n\r\n${SMUGGLED}`,
+  'a folded header': `GET /a HTTP/1.1\r\nHost: x\r\nX: 1\r\n Transfer-Encoding: chunked\r\n\r\n`,
+  'bare line feeds': `GET /a HTTP/1.1\nHost: x\n\n`,
+  'a bare return in a value': `GET /a HTTP/1.1\r\nHost: x\r\nX: a\rY: b\r\n\r\n`,
+  'a NUL in a value': `GET /a HTTP/1.1\r\nHost: x\r\nX: a\0b\r\n\r\n`,
+  'a whole URL': `GET http://evil.example/a HTTP/1.1\r\nHost: x\r\n\r\n`,
+  CONNECT: `CONNECT evil.example:80 HTTP/1.1\r\nHost: x\r\n\r\n`,
+  'HTTP/1.0': `GET /a HTTP/1.0\r\nHost: x\r\n\r\n`,
+  'HTTP/0.9': `GET /a\r\n\r\n`,
+  'another protocol': 'SSH-2.0-OpenSSH_9.6\r\n',
+  TLS: '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03',
+  'an unknown upgrade': `GET /a HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n`,
+  'too many headers': `GET /a HTTP/1.1\r\nHost: x\r\n${'X: 1\r\n'.repeat(200)}\r\n`,
+  'a head too long': `GET /a HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(40_000)}\r\n\r\n`,
+  'a path too long': `GET /${'x'.repeat(40_000)} HTTP/1.1\r\nHost: x\r\n\r\n`,
+  'no host': 'GET /a HTTP/1.1\r\n\r\n',
+};
+
+for (const [name, bytes] of Object.entries(ATTACKS)) {
+  test(`what could be read in two ways never reaches the service: ${name}`, async (t) => {
+    const clock = new TestClock();
+    const { world, asked } = await bound(t, clock);
+    const link = await rawLink(world);
+    link.write(Buffer.from(bytes, 'latin1'));
+    await eventually('an answer or the end', () => link.text() !== '' || link.closed);
+    assert.doesNotMatch(link.text(), /HTTP\/1\.1 2/);
+    await closesWithin(link, clock, NEXT_HEAD_MS);
+    assert.deepEqual(asked, []);
+    assert.equal(await textOf(await world.call({ path: '/after' })), '/after');
+  });
+}
+
+test('requests behind each other on one stream are answered in order, each with its own rules', async (t) => {
+  const { world, asked } = await bound(t);
+  const link = await rawLink(world);
+  link.write(['/1', '/2', '/3'].map((path) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`).join(''));
+  await eventually('three answers', () => link.text().match(/HTTP\/1\.1 200/g)?.length === 3);
+  assert.deepEqual(link.text().match(/\/\d$|\/\d(?=HTTP)/g), ['/1', '/2', '/3']);
+  assert.equal(asked.length, 3);
+  link.destroy();
+});
+
+test('half a head is given up after its time, on a fresh stream and on a used one', async (t) => {
+  const clock = new TestClock();
+  const { world, asked } = await bound(t, clock);
+  const fresh = await rawLink(world);
+  const silent = await rawLink(world);
+  fresh.write('GET / HTTP/1.1\r\nHost:');
+  const used = await rawLink(world);
+  used.write('GET /1 HTTP/1.1\r\nHost: x\r\n\r\n');
+  await eventually('an answer', () => used.text().endsWith('/1'));
+  used.write('GET /2 HTTP/1.1\r\n');
+  clock.advance(FIRST_HEAD_MS);
+  await Promise.all([closed(fresh), closed(silent)]);
+  assert.equal(used.closed, false);
+  clock.advance(NEXT_HEAD_MS - FIRST_HEAD_MS);
+  await closed(used);
+  assert.deepEqual(asked, ['GET /1']);
+});
+
+test('an answer that is late is waited for, one that never comes is given up', async (t) => {
+  const clock = new TestClock();
+  const world = await callWorld(t, clock);
+  const arrived = Promise.withResolvers<void>();
+  const service = await webService(t, () => arrived.resolve());
+  world.bound.set(world.remote, service.bound);
+  const call = world.call();
+  const outcome = assert.rejects(call, { code: 'timeout' });
+  await arrived.promise;
+  clock.advance(CALL_STALL_MS - 1);
+  assert.equal(world.server.active, 1);
+  clock.advance(1);
+  await outcome;
+});
+
+test('an answer before the end of an upload comes through, and the rest of the upload is not waited for', async (t) => {
+  const clock = new TestClock();
+  const world = await callWorld(t, clock);
+  const service = await webService(t, (_request, response) => response.writeHead(413).end('too much'));
+  world.bound.set(world.remote, service.bound);
+  const link = await rawLink(world);
+  link.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nsome');
+  await eventually('the answer', () => link.text().includes('too much'));
+  assert.match(link.text(), /^HTTP\/1\.1 413 /);
+  await closesWithin(link, clock, LINGER_MS);
+});
+
+test('a refused upload is not read', async (t) => {
+  const clock = new TestClock();
+  const { world, asked } = await bound(t, clock);
+  const link = await rawLink(world);
+  world.access = refuse;
+  link.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nsome');
+  await eventually('the answer', () => link.text() !== '');
+  assert.match(link.text(), /^HTTP\/1\.1 403 .*connection: close\r\n/is);
+  await closesWithin(link, clock, LINGER_MS);
+  assert.deepEqual(asked, []);
+});
+
+test('a stopped server lets go of everything', async (t) => {
+  const clock = new TestClock();
+  const { world } = await bound(t, clock);
+  await textOf(await world.call());
+  const link = await rawLink(world);
+  world.caller.stop();
+  await world.server.stop();
+  await closed(link);
+  await Promise.all([world.near.stop(), world.far.stop()]);
+  await eventually('the last timer to go', () => clock.timers === 0);
+});

@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as fc from 'fast-check';
+import {
+  endToEnd,
+  identityHeaders,
+  pairs,
+  valuesOf,
+  withoutForgeries,
+  withoutOurMarks,
+} from '../../../src/capabilities/calls/headers.ts';
+import { testAid } from '../../support/agents.ts';
+
+const names = (raw: readonly string[]) => [...pairs(raw)].map(([name]) => name);
+
+test('headers of the connection stay behind, those that Connection names too', () => {
+  const raw = ['Connection', 'close, X-Once', 'connection', 'x-twice', 'Keep-Alive', 'timeout=5', 'TE', 'trailers'];
+  const more = ['Transfer-Encoding', 'chunked', 'Upgrade', 'h2c', 'Proxy-Authorization', 'Basic x', 'Trailer', 'X-Sum'];
+  assert.deepEqual(endToEnd([...raw, ...more, 'X-Once', '1', 'x-twice', '2', 'X-Kept', '3']), [
+    'Trailer',
+    'X-Sum',
+    'X-Kept',
+    '3',
+  ]);
+});
+
+test('Connection cannot name away what delimits a message', () => {
+  const raw = ['Content-Length', '5', 'Host', 'x', 'Connection', 'content-length, host'];
+  assert.deepEqual(endToEnd(raw), ['Content-Length', '5', 'Host', 'x']);
+});
+
+test('repeated headers keep their order and spelling', () => {
+  const raw = ['Set-Cookie', 'a=1', 'X-b', '2', 'set-cookie', 'c=3'];
+  assert.deepEqual(endToEnd(raw), raw);
+  assert.deepEqual(valuesOf(raw, 'set-cookie'), ['a=1', 'c=3']);
+});
+
+test('no spelling of our own headers reaches a service from a caller', () => {
+  const separator = fc.constantFrom('-', '_', '.', '~', '!');
+  const cased = (text: string) =>
+    fc
+      .array(fc.boolean(), { minLength: text.length, maxLength: text.length })
+      .map((upper) => text.replaceAll(/./g, (c, i: number) => (upper[i] ? c.toUpperCase() : c)));
+  const forged = fc
+    .tuple(
+      fc.constantFrom('svc caller aid', 'svc local aid', 'svc error', 'forwarded', 'x forwarded for', 'x real ip'),
+      separator,
+    )
+    .chain(([words, mark]) => cased(words.replaceAll(' ', mark)));
+  fc.assert(
+    fc.property(fc.array(forged, { minLength: 1 }), (list) => {
+      assert.deepEqual(withoutForgeries([...list.flatMap((name) => [name, 'evil']), 'X-Svc', '1']), ['X-Svc', '1']);
+    }),
+    { seed: 4 },
+  );
+});
+
+test('a service cannot speak as its daemon', () => {
+  assert.deepEqual(
+    names(withoutOurMarks(['Svc-Error', 'no_inbound', 'svc_error', 'x', 'SVC-Other', 'y', 'Age', '1'])),
+    ['Age'],
+  );
+  assert.deepEqual(names(withoutOurMarks(['Forwarded', 'for=x'])), ['Forwarded']);
+});
+
+test('Forwarded names both agents in the form of RFC 7239', () => {
+  const [caller, called] = [testAid(1), testAid(2)];
+  assert.deepEqual(identityHeaders(caller, called).slice(4), ['Forwarded', `by=_${called};for=_${caller};proto=http`]);
+});

@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { Readable } from 'node:stream';
+import { test } from 'node:test';
+import { callWorld, webService } from '../../support/call-world.ts';
+import { eventually } from '../../support/eventually.ts';
+
+const MIB = 1024 * 1024;
+const BIG_BYTES = 200 * MIB;
+/** What may be on its way at once: four in-memory buffers and two loopback sockets. */
+const MAX_IN_FLIGHT_BYTES = 16 * MIB;
+const CHUNK = Buffer.alloc(64 * 1024, 'x');
+
+/** 200 MB that say how many of them were taken. */
+function bigSource(): { readonly source: Readable; readonly taken: () => number } {
+  let taken = 0;
+  const source = new Readable({
+    read() {
+      if (taken >= BIG_BYTES) this.push(null);
+      else {
+        taken += CHUNK.length;
+        this.push(CHUNK);
+      }
+    },
+  });
+  return { source, taken: () => taken };
+}
+
+/** Waits until a number has stopped to change. */
+async function settled(value: () => number): Promise<number> {
+  let last = -1;
+  await eventually('a number to settle', () => {
+    const same = value() === last;
+    last = value();
+    return same;
+  });
+  return last;
+}
+
+test('a reader that pauses holds back a download of 200 MB; all of it arrives', async (t) => {
+  const world = await callWorld(t);
+  const big = bigSource();
+  const service = await webService(t, (_request, response) => big.source.pipe(response));
+  world.bound.set(world.remote, service.bound);
+  const { body } = await world.call();
+  let read = 0;
+  let most = 0;
+  const pauses = [0, MIB, 50 * MIB, 120 * MIB];
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    if (pauses[0] !== undefined && read >= pauses[0]) {
+      pauses.shift();
+      await settled(big.taken);
+    }
+    most = Math.max(most, big.taken() - read);
+    read += chunk.length;
+  }
+  assert.equal(read, BIG_BYTES);
+  assert.ok(most < MAX_IN_FLIGHT_BYTES, `${(most / MIB).toFixed(1)} MiB in flight`);
+});
+
+test('a service that reads slowly holds back an upload of 200 MB; all of it arrives', async (t) => {
+  const world = await callWorld(t);
+  const big = bigSource();
+  let read = 0;
+  let most = 0;
+  const service = await webService(t, (request, response) => {
+    const pauses = [0, MIB, 120 * MIB];
+    request.on('data', (chunk: Buffer) => {
+      most = Math.max(most, big.taken() - read);
+      read += chunk.length;
+      if (pauses[0] === undefined || read < pauses[0]) return;
+      pauses.shift();
+      request.pause();
+      void settled(big.taken).then(() => {
+        most = Math.max(most, big.taken() - read);
+        request.resume();
+      });
+    });
+    request.once('end', () => response.end('done'));
+  });
+  world.bound.set(world.remote, service.bound);
+  const { body } = await world.call({ method: 'POST', body: big.source });
+  assert.equal((await body.setEncoding('utf8').toArray()).join(''), 'done');
+  assert.equal(read, BIG_BYTES);
+  assert.ok(most < MAX_IN_FLIGHT_BYTES, `${(most / MIB).toFixed(1)} MiB in flight`);
+});
+
+test('bytes pass as they come, both ways at once', async (t) => {
+  const world = await callWorld(t);
+  const service = await webService(t, (request, response) => {
+    response.flushHeaders();
+    request.pipe(response);
+  });
+  world.bound.set(world.remote, service.bound);
+  const upload = new Readable({ read: () => {} });
+  const { body } = await world.call({ method: 'POST', body: upload });
+  for (const word of ['one', 'two', 'three']) {
+    upload.push(word);
+    const [chunk] = (await once(body, 'data')) as [Buffer];
+    assert.equal(chunk.toString(), word);
+  }
+  upload.push(null);
+  await once(body, 'end');
+});
+
+test('a reader that goes away ends the work of the service', async (t) => {
+  const world = await callWorld(t);
+  const big = bigSource();
+  const gone = Promise.withResolvers<void>();
+  const service = await webService(t, (_request, response) => {
+    response.once('close', () => gone.resolve());
+    big.source.pipe(response);
+  });
+  world.bound.set(world.remote, service.bound);
+  const { body } = await world.call();
+  await once(body, 'data');
+  body.destroy();
+  await gone.promise;
+  assert.ok(big.taken() < BIG_BYTES);
+  await eventually('the place to be free', () => world.server.active === 0);
+});

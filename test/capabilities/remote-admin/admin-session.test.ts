@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import type { Duplex } from 'node:stream';
+import { test } from 'node:test';
+import {
+  AdminSession,
+  type RequestObserver,
+  SESSION_IDLE_MS,
+} from '../../../src/capabilities/remote-admin/admin-session.ts';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import { localPair } from '../../../src/network/links/local.ts';
+import { asLink } from '../../../src/network/links/stream.ts';
+import { testAid } from '../../support/agents.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+function sessionWorld(record: RequestObserver = () => ({ tool: () => {}, answered: () => {} })) {
+  const clock = new TestClock();
+  const [near, far] = localPair();
+  const names = {
+    caller: testAid(1),
+    called: testAid(2),
+    purpose: 'admin',
+    accessToken: undefined,
+    nodeKey: null,
+  } as const;
+  const link = asLink(far, names, () => ({ kind: 'local', remoteAddress: null, rttMs: 0 }));
+  const served: { stream: Duplex; observer: RequestObserver }[] = [];
+  const serve = (stream: Duplex, observer: RequestObserver): void => void served.push({ stream, observer });
+  const session = new AdminSession(link, { clock, record, serve });
+  near.on('error', () => {});
+  const [first] = served;
+  assert.ok(first);
+  return { clock, near, link, session, begin: first.observer };
+}
+
+test('a connection without a request is ended after a while, one with a request is not', () => {
+  const { clock, link, begin } = sessionWorld();
+  clock.advance(SESSION_IDLE_MS - 1);
+  const { answered } = begin('GET', '/status');
+  clock.advance(SESSION_IDLE_MS * 10);
+  assert.equal(link.destroyed, false);
+  answered(200);
+  clock.advance(SESSION_IDLE_MS - 1);
+  assert.equal(link.destroyed, false);
+  clock.advance(1);
+  assert.equal(link.destroyed, true);
+});
+
+test('no timer is left behind', async () => {
+  const { clock, link } = sessionWorld();
+  link.destroy();
+  await once(link, 'close');
+  assert.equal(clock.timers, 0);
+});
+
+test('a cut takes no further request and ends what runs', async () => {
+  const { link, session, begin } = sessionWorld();
+  begin('GET', '/events');
+  session.cut();
+  assert.throws(() => begin('POST', '/agents'), { code: 'access_denied' });
+  await once(link, 'close');
+});
+
+test('a cut leaves an answer that was given the time to arrive, and no more', async () => {
+  const { clock, near, link, session, begin } = sessionWorld();
+  const { answered } = begin('PATCH', '/node/remote-admin');
+  session.cut();
+  link.write('the answer');
+  answered(200);
+  const chunks: string[] = [];
+  near.setEncoding('utf8').on('data', (chunk: string) => chunks.push(chunk));
+  await once(near, 'end');
+  assert.deepEqual(chunks, ['the answer']);
+  clock.advance(2000);
+  assert.equal(link.destroyed, true);
+});
+
+test('a request that cannot be written down is refused and does not count', () => {
+  const { clock, link, begin } = sessionWorld(() => {
+    throw new SvcError('not_writable');
+  });
+  assert.throws(() => begin('POST', '/agents'), { code: 'not_writable' });
+  clock.advance(SESSION_IDLE_MS);
+  assert.equal(link.destroyed, true);
+});

@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { AuditTrail } from '../../../src/capabilities/remote-admin/audit-trail.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import { AuditStore } from '../../../src/foundation/store/audit.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { Store } from '../../../src/foundation/store/store.ts';
+import { testAid } from '../../support/agents.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+function trailWorld() {
+  const clock = new TestClock();
+  const memory = new AuditStore(Store.open(':memory:', MIGRATIONS));
+  return { clock, memory, trail: new AuditTrail({ memory, clock, log: silentLog }) };
+}
+
+const caller = (n: number) => ({ caller: testAid(n), nodeKey: n.toString(16).padStart(64, '0'), address: '192.0.2.1' });
+
+test('a request stands there before it is answered, then with its status', () => {
+  const { memory, trail, clock } = trailWorld();
+  const { answered } = trail.request(caller(1), 'POST', `/agents/${'x'.repeat(5000)}`);
+  const [running] = memory.page(1);
+  assert.deepEqual([running?.kind, running?.status, running?.path?.length], ['write', null, 256]);
+  answered(201);
+  assert.equal(memory.page(1)[0]?.status, 201);
+  trail.request(caller(1), 'GET', '/status').answered(null);
+  assert.deepEqual([memory.page(1)[0]?.kind, memory.page(1)[0]?.status], ['read', null]);
+  assert.equal(trail.lastRequest()?.at, clock.now());
+});
+
+test('the tools of a request stand beside its path before they run, and one that cannot be noted does not run', () => {
+  const { memory, trail } = trailWorld();
+  const { tool } = trail.request(caller(1), 'POST', '/mcp/call');
+  tool('svc_status');
+  tool('svc_fetch');
+  const [entry] = memory.page(1);
+  assert.deepEqual([entry?.path, entry?.tools], ['/mcp/call', ['svc_status', 'svc_fetch']]);
+  memory.addTool = () => {
+    throw new Error('the disk is full');
+  };
+  assert.throws(() => tool('svc_agent_delete'), /the disk is full/);
+});
+
+test('who knocks without end fills neither the disk nor the trail', () => {
+  const { memory, trail, clock } = trailWorld();
+  for (let i = 0; i < 100; i++) trail.refused(caller(1), 'access_denied');
+  assert.equal(memory.page(1000).length, 3);
+  for (let node = 2; node < 100; node++) trail.refused(caller(node), 'disabled');
+  assert.equal(memory.page(1000).length, 30);
+  // The newest is known all the same.
+  clock.advance(1000);
+  trail.refused(caller(1), 'rate_limited');
+  assert.deepEqual(trail.lastRefusal(), { caller: testAid(1), at: clock.now(), reason: 'rate_limited' });
+  clock.advance(60_000);
+  trail.refused(caller(1), 'access_denied');
+  assert.equal(memory.page(1000).length, 31);
+});
+
+test('a status that cannot be written does not bring the daemon down', () => {
+  const { memory, trail } = trailWorld();
+  const { answered } = trail.request(caller(1), 'POST', '/agents');
+  memory.setStatus = () => {
+    throw new Error('the disk is full');
+  };
+  answered(200);
+});

@@ -1,0 +1,116 @@
+/** Tunnels between two nodes over the real engine, on a path with delay and loss. */
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+import { after, before, test } from 'node:test';
+import { TUNNEL_PURPOSES, TunnelInbound } from '../../../src/capabilities/tunnels/inbound.ts';
+import { WideCaller } from '../../../src/capabilities/tunnels/wide/caller.ts';
+import { FEW_LANES } from '../../../src/capabilities/tunnels/wide/widening.ts';
+import { systemClock } from '../../../src/foundation/clock.ts';
+import { KeyPair } from '../../../src/foundation/identity/keys.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import type { AgentLocation } from '../../../src/network/links/types.ts';
+import { eventually } from '../../support/eventually.ts';
+import { NativeNode } from '../../support/link-process.ts';
+import { LossyPath } from '../../support/lossy-path.ts';
+import { TcpServer } from '../../support/tcp.ts';
+
+const CHUNK = Buffer.alloc(64 * 1024, 'lanes');
+/** Long enough that many packets are lost. */
+const CHUNKS = 64;
+const RTT_MS = 40;
+
+const near = new NativeNode(KeyPair.generate(), 0);
+const far = new NativeNode(KeyPair.generate(), 0, false);
+const connections = new WideCaller({ clock: systemClock, links: near.links });
+let service: TcpServer;
+let inbound: TunnelInbound;
+let path: LossyPath;
+let location: AgentLocation;
+
+/** The first byte says what to do: swallow and answer with a hash, or give. */
+function serve(socket: Socket): void {
+  const hash = createHash('sha256');
+  socket.once('data', (first: Buffer) => {
+    if (first.toString('latin1', 0, 1) === 'g') {
+      for (let i = 0; i < CHUNKS; i++) socket.write(CHUNK);
+      socket.end();
+      return;
+    }
+    hash.update(first.subarray(1));
+    socket.on('data', (chunk: Buffer) => hash.update(chunk));
+    socket.on('end', () => socket.end(hash.digest('hex')));
+  });
+}
+
+function hashOfAll(): string {
+  const hash = createHash('sha256');
+  for (let i = 0; i < CHUNKS; i++) hash.update(CHUNK);
+  return hash.digest('hex');
+}
+
+before(async () => {
+  await Promise.all([near.start(), far.start()]);
+  service = await TcpServer.start(serve);
+  inbound = new TunnelInbound({
+    clock: systemClock,
+    log: silentLog,
+    serviceOf: () => service.address,
+    authorize: () => {},
+  });
+  for (const purpose of TUNNEL_PURPOSES) far.links.accept(purpose, (link) => inbound.accept(link));
+  path = await LossyPath.open({ target: far.endpoint.address, oneWayMs: RTT_MS / 2, loss: 0.02 });
+  location = { aid: far.aid, nodeKey: far.key.publicKey, addresses: [path.address], delegationIssuedAt: 0 };
+  near.directory.set(far.aid, location);
+});
+
+after(async () => {
+  inbound.stop();
+  await Promise.all([near.stop(), far.stop()]);
+  path[Symbol.dispose]();
+  await service[Symbol.asyncDispose]();
+});
+
+test('an upload that loses packets goes over several connections, and arrives whole', async () => {
+  const { stream } = await connections.open(near.aid, far.aid, RTT_MS, {});
+  stream.write('s');
+  const answer: Buffer[] = [];
+  stream.on('data', (chunk: Buffer) => answer.push(chunk));
+  for (let i = 0; i < CHUNKS; i++) if (!stream.write(CHUNK)) await once(stream, 'drain');
+  await eventually('several connections', () => near.pool.stats().connections > 1);
+  stream.end();
+  await once(stream, 'end');
+  // Before the answer stands the byte that says that the service has accepted.
+  assert.equal(Buffer.concat(answer).toString('latin1', 1), hashOfAll());
+});
+
+test('a download asks for more connections, and outlives the loss of one of them', async () => {
+  await eventually('the lanes of the upload to be gone', () => near.pool.stats().streams === 0);
+  const { stream } = await connections.open(near.aid, far.aid, RTT_MS, {});
+  stream.write('g');
+  const hash = createHash('sha256');
+  let bytes = 0;
+  stream.on('data', (chunk: Buffer) => {
+    hash.update(bytes === 0 ? chunk.subarray(1) : chunk);
+    bytes += chunk.length;
+  });
+  const ended = once(stream, 'end');
+  const used = (): number => near.pool.connections().filter(({ streams }) => streams > 0).length;
+  await eventually('the first lanes', () => used() >= FEW_LANES);
+  assert.equal(stream.readableEnded, false);
+  const side = await near.pool.side(location, 1, AbortSignal.timeout(5000));
+  assert.ok(side.streams > 0);
+  side.close();
+  await ended;
+  assert.equal(bytes, CHUNKS * CHUNK.length + 1);
+  assert.equal(hash.digest('hex'), hashOfAll());
+  stream.end();
+});
+
+test('on a short path nothing but the one connection is used', async () => {
+  const { link, stream } = await connections.open(near.aid, far.aid, 1, {});
+  assert.equal(link.purpose, 'tcp');
+  assert.equal(link, stream);
+  stream.destroy();
+});

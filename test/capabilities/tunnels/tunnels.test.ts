@@ -1,0 +1,253 @@
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+import { test } from 'node:test';
+import { CLIENT_WAIT_MS } from '../../../src/capabilities/tunnels/one-shot.ts';
+import { DEFAULT_IDLE_TIMEOUT_S } from '../../../src/capabilities/tunnels/tunnel.ts';
+import { eventually } from '../../support/eventually.ts';
+import { readAll } from '../../support/link-world.ts';
+import { dial, endOf } from '../../support/tcp.ts';
+import { TestClock } from '../../support/test-clock.ts';
+import { TunnelWorld } from '../../support/tunnel-world.ts';
+
+const echo = (socket: Socket): void => void socket.pipe(socket);
+
+test('bytes pass both ways unchanged, and a half-close passes as a half-close', async () => {
+  // The service answers only after it has seen the end of the request.
+  const serve = (socket: Socket): void => {
+    const hash = createHash('sha256');
+    socket.on('data', (chunk: Buffer) => hash.update(chunk));
+    socket.on('end', () => socket.end(hash.digest()));
+  };
+  await using world = await TunnelWorld.start(serve);
+  const { tunnel, reused } = await world.tunnels.open(world.request());
+  assert.equal(reused, false);
+  const body = randomBytes(5 * 1024 * 1024);
+  const client = await dial(tunnel.listen);
+  client.end(body);
+  assert.deepEqual(await readAll(client), createHash('sha256').update(body).digest());
+  const info = await eventually('the connection is over', () => {
+    const now = world.tunnels.get(tunnel.id);
+    return now.activeConns === 0 && now;
+  });
+  assert.equal(info.bytesUp, body.length);
+  assert.equal(info.bytesDown, 32);
+});
+
+test('a server that speaks first is heard', async () => {
+  await using world = await TunnelWorld.start((socket) => socket.end('220 hello\r\n'));
+  const { tunnel } = await world.tunnels.open(world.request());
+  const client = await dial(tunnel.listen);
+  assert.equal((await readAll(client)).toString(), '220 hello\r\n');
+  client.end();
+});
+
+test('a reset passes as a reset, in both directions', async () => {
+  const arrived: Socket[] = [];
+  await using world = await TunnelWorld.start((socket) => arrived.push(socket));
+  const { tunnel } = await world.tunnels.open(world.request());
+  // The first connection that the service sees is the question whether it answers.
+  const first = await dial(tunnel.listen);
+  const served = await eventually('the service is reached', () => arrived[1]);
+  served.resetAndDestroy();
+  assert.equal(await endOf(first), 'ECONNRESET');
+
+  const second = await dial(tunnel.listen);
+  const again = await eventually('the service is reached again', () => arrived[2]);
+  const ended = endOf(again);
+  second.resetAndDestroy();
+  assert.equal(await ended, 'ECONNRESET');
+});
+
+test('the same agents and port give the same tunnel; a taken port is refused', async () => {
+  await using world = await TunnelWorld.start(echo);
+  const first = await world.tunnels.open(world.request());
+  const port = Number(first.tunnel.listen.split(':')[1]);
+  const again = await world.tunnels.open(world.request({ localPort: port }));
+  assert.equal(again.reused, true);
+  assert.equal(again.tunnel.id, first.tunnel.id);
+  const both = await Promise.all([world.tunnels.open(world.request()), world.tunnels.open(world.request())]);
+  assert.equal(both[0].tunnel.id, both[1].tunnel.id);
+  await assert.rejects(world.tunnels.open(world.request({ localPort: world.service.port })), {
+    code: 'port_in_use',
+    status: 409,
+  });
+});
+
+test('what stands in the way is told when the tunnel is opened', async () => {
+  await using world = await TunnelWorld.start(echo);
+  world.bound = false;
+  await assert.rejects(world.tunnels.open(world.request()), { code: 'no_inbound' });
+  world.bound = true;
+  world.refused = true;
+  await assert.rejects(world.tunnels.open(world.request()), { code: 'access_denied' });
+  world.refused = false;
+  await world.service[Symbol.asyncDispose]();
+  await assert.rejects(world.tunnels.open(world.request()), { code: 'inbound_unreachable' });
+  assert.equal(world.tunnels.active, 0);
+});
+
+test('an access list that changes cuts live connections', async () => {
+  await using world = await TunnelWorld.start(echo);
+  const { tunnel } = await world.tunnels.open(world.request());
+  const client = await dial(tunnel.listen);
+  client.write('x');
+  await once(client, 'data');
+  await world.inbound.recheck(world.remote);
+  client.write('y');
+  await once(client, 'data');
+  world.refused = true;
+  const ended = endOf(client);
+  await world.inbound.recheck(world.remote);
+  assert.equal(await ended, 'ECONNRESET');
+});
+
+test('the service can ask who stands behind a connection', async () => {
+  const arrived: Socket[] = [];
+  await using world = await TunnelWorld.start((socket) => arrived.push(socket));
+  const { tunnel } = await world.tunnels.open(world.request());
+  const client = await dial(tunnel.listen);
+  const served = await eventually('the service is reached', () => arrived[1]);
+  const session = world.inbound.session(served.remotePort ?? 0);
+  assert.equal(session?.callerAid, world.local);
+  assert.equal(session?.localAid, world.remote);
+  client.end();
+  served.end();
+  await eventually('the session is forgotten', () => world.inbound.session(served.remotePort ?? 0) === null);
+});
+
+test('a tunnel closes when it has been idle, and only then', async () => {
+  const clock = new TestClock();
+  await using world = await TunnelWorld.start(echo, clock);
+  const { tunnel } = await world.tunnels.open(world.request());
+  assert.equal(tunnel.idleTimeoutSec, DEFAULT_IDLE_TIMEOUT_S);
+  const client = await dial(tunnel.listen);
+  client.write('x');
+  await once(client, 'data');
+  clock.advance(DEFAULT_IDLE_TIMEOUT_S * 2000);
+  assert.equal(world.tunnels.list().length, 1, 'a held connection is no idleness');
+  client.destroy();
+  await eventually('the connection is over', () => world.tunnels.get(tunnel.id).activeConns === 0);
+  clock.advance(DEFAULT_IDLE_TIMEOUT_S * 1000 - 1);
+  assert.equal(world.tunnels.list().length, 1);
+  clock.advance(1);
+  await eventually('the tunnel is closed', () => world.tunnels.list().length === 0);
+  const forever = await world.tunnels.open(world.request({ idleTimeoutSec: -1 }));
+  clock.advance(365 * 24 * 3600 * 1000);
+  assert.equal(world.tunnels.get(forever.tunnel.id).idleTimeoutSec, -1);
+});
+
+test('a tunnel keeps its port when the path breaks, and serves the next client', async () => {
+  await using world = await TunnelWorld.start(echo);
+  const { tunnel } = await world.tunnels.open(world.request());
+  const first = await dial(tunnel.listen);
+  first.write('x');
+  await once(first, 'data');
+  const ended = endOf(first);
+  world.tunnels.reset(tunnel.id);
+  assert.equal(await ended, 'ECONNRESET');
+  const second = await dial(tunnel.listen);
+  second.write('y');
+  assert.equal(String((await once(second, 'data'))[0]), 'y');
+  second.destroy();
+});
+
+test('a tunnel with a port of its own comes back after a restart, others do not', async () => {
+  await using world = await TunnelWorld.start(echo);
+  const chosen = await world.tunnels.open(world.request());
+  const port = Number(chosen.tunnel.listen.split(':')[1]);
+  await world.tunnels.close(chosen.tunnel.id);
+  const named = await world.tunnels.open(world.request({ localPort: port }));
+  await world.tunnels.stop();
+  world.tunnels = world.newService();
+  await world.tunnels.start();
+  assert.deepEqual(
+    world.tunnels.list().map((t) => [t.id, t.listen]),
+    [[named.tunnel.id, `127.0.0.1:${port}`]],
+  );
+  const client = await dial(`127.0.0.1:${port}`);
+  client.write('x');
+  await once(client, 'data');
+  client.destroy();
+  await world.tunnels.close(named.tunnel.id);
+  assert.equal(world.saved.size, 0);
+});
+
+test('a one-shot address serves one connection, and waits only for a time', async () => {
+  const clock = new TestClock();
+  await using world = await TunnelWorld.start(echo, clock);
+  const request = world.request();
+  const address = await world.tunnels.connect(request);
+  const client = await dial(address);
+  client.write('x');
+  await once(client, 'data');
+  clock.advance(CLIENT_WAIT_MS * 2);
+  client.write('y');
+  await once(client, 'data');
+  client.end();
+  await eventually('the listener is gone', () => world.tunnels.active === 0);
+  await assert.rejects(dial(address), { code: 'ECONNREFUSED' });
+
+  const unused = await world.tunnels.connect(request);
+  clock.advance(CLIENT_WAIT_MS);
+  await eventually('the listener is gone', () => world.tunnels.active === 0);
+  await assert.rejects(dial(unused), { code: 'ECONNREFUSED' });
+});
+
+test('two thousand short connections leave nothing behind', async () => {
+  await using world = await TunnelWorld.start(echo);
+  const { tunnel } = await world.tunnels.open(world.request());
+  for (let round = 0; round < 40; round++) {
+    await Promise.all(
+      Array.from({ length: 50 }, async () => {
+        const client = await dial(tunnel.listen);
+        client.end('x');
+        assert.equal((await readAll(client)).toString(), 'x');
+      }),
+    );
+  }
+  const info = await eventually('all connections are over', () => {
+    const now = world.tunnels.get(tunnel.id);
+    return now.activeConns === 0 && now;
+  });
+  assert.equal(info.bytesUp, 2000);
+  await eventually('the service sees them end', () => world.service.sockets.size === 0);
+});
+
+test('thousands of connections stand side by side in one tunnel', async () => {
+  const HELD = 2000;
+  await using world = await TunnelWorld.start(echo);
+  const { tunnel } = await world.tunnels.open(world.request());
+  const clients: Socket[] = [];
+  while (clients.length < HELD)
+    clients.push(...(await Promise.all(Array.from({ length: 200 }, () => dial(tunnel.listen)))));
+  await eventually('all of them have their links', () => world.service.sockets.size === HELD);
+  assert.equal(world.tunnels.get(tunnel.id).activeConns, HELD);
+  const answers = clients.map((client, i) => {
+    client.end(`client ${i}`);
+    return readAll(client);
+  });
+  for (const [i, answer] of (await Promise.all(answers)).entries()) assert.equal(answer.toString(), `client ${i}`);
+  await eventually('all connections are over', () => world.tunnels.get(tunnel.id).activeConns === 0);
+});
+
+test('dozens of clients that stop reading do not hold up the others', async () => {
+  const MANY = Buffer.alloc(4 * 1024 * 1024, 1);
+  let served = 0;
+  const serve = (socket: Socket): void => {
+    socket.once('data', (wish: Buffer) => {
+      served++;
+      socket.end(wish.toString() === 'much' ? MANY : 'little');
+    });
+  };
+  await using world = await TunnelWorld.start(serve);
+  const { tunnel } = await world.tunnels.open(world.request());
+  const stopped = await Promise.all(Array.from({ length: 36 }, () => dial(tunnel.listen)));
+  for (const client of stopped) client.pause().write('much');
+  await eventually('all of them are being served', () => served === stopped.length);
+  const other = await dial(tunnel.listen);
+  other.end('a little, please');
+  assert.equal((await readAll(other)).toString(), 'little');
+  for (const client of stopped) assert.equal((await readAll(client)).length, MANY.length);
+});

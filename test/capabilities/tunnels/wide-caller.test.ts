@@ -1,0 +1,107 @@
+/** How two nodes agree on wide connections, older and hostile ones included. */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { test } from 'node:test';
+import { WideCalled } from '../../../src/capabilities/tunnels/wide/called.ts';
+import { LONG_PATH_MS, WideCaller } from '../../../src/capabilities/tunnels/wide/caller.ts';
+import { FIRST_WINDOW_BYTES } from '../../../src/capabilities/tunnels/wide/wide-stream.ts';
+import { MAX_WINDOWS_PER_PEER_BYTES } from '../../../src/capabilities/tunnels/wide/window-budget.ts';
+import { systemClock } from '../../../src/foundation/clock.ts';
+import type { LinkStream } from '../../../src/network/links/types.ts';
+import { LinkWorld, readAll } from '../../support/link-world.ts';
+
+const never = new AbortController().signal;
+
+async function nodes(world: LinkWorld) {
+  const [near, far] = [await world.node(), await world.node()];
+  const connections = new WideCaller({ clock: systemClock, links: near.links });
+  const [caller, called] = [near.host().aid, far.host().aid];
+  const open = (rttMs = LONG_PATH_MS) => connections.open(caller, called, rttMs, {});
+  return { near, far, caller, called, open };
+}
+
+test('a node that does not know wide connections gets plain ones, and is not asked each time', async () => {
+  await using world = new LinkWorld();
+  const { near, far, open } = await nodes(world);
+  far.echo('tcp');
+  const opens: string[] = [];
+  const openLink = near.links.open.bind(near.links);
+  near.links.open = (local, remote, purpose, options) => {
+    opens.push(purpose);
+    return openLink(local, remote, purpose, options);
+  };
+  for (let i = 0; i < 2; i++) {
+    const { stream } = await open();
+    stream.end('plain');
+    assert.equal((await readAll(stream)).toString(), 'plain');
+  }
+  assert.deepEqual(opens, ['tcp-wide', 'tcp', 'tcp']);
+});
+
+test('both ends of a long path speak in frames, over lanes that come later too', async () => {
+  await using world = new LinkWorld();
+  const { far, open } = await nodes(world);
+  const called = new WideCalled({ clock: systemClock });
+  far.links.accept('tcp-wide', (link) => void called.accept(link).then((stream) => stream.pipe(stream)));
+  const { link, stream } = await open();
+  assert.equal(link.purpose, 'tcp-wide');
+  stream.end('there and back');
+  assert.equal((await readAll(stream)).toString(), 'there and back');
+});
+
+test('a lane of no connection is reset, and a ticket is worth nothing to another agent', async () => {
+  await using world = new LinkWorld();
+  const { near, far, caller, called } = await nodes(world);
+  const side = new WideCalled({ clock: systemClock });
+  const accepted: Promise<unknown>[] = [];
+  far.links.accept('tcp-wide', (link) => void accepted.push(side.accept(link)));
+  const joins: Promise<void>[] = [];
+  far.links.accept('tcp-lane', (link) => void joins.push(side.join(link)));
+  const ticket = randomBytes(16);
+  const first = await near.links.open(caller, called, 'tcp-wide');
+  first.write(ticket);
+  const other = near.host().aid;
+  const foreign = await near.links.open(other, called, 'tcp-lane');
+  const unknown = await near.links.open(caller, called, 'tcp-lane');
+  for (const [lane, shown] of [
+    [foreign, ticket],
+    [unknown, randomBytes(16)],
+  ] as const) {
+    const broken = once(lane, 'error');
+    lane.write(shown);
+    const [error]: unknown[] = await broken;
+    assert.ok(error instanceof Error && 'code' in error && error.code === 'stream_reset');
+  }
+  await Promise.all(accepted);
+  const lane: LinkStream | undefined = await first.beside?.('tcp-lane', 0, never);
+  lane?.write(ticket);
+  await Promise.all(joins);
+  assert.equal(lane?.destroyed, false);
+  first.destroy();
+});
+
+test('a node that opens wide connections without end is refused once it holds its share', async () => {
+  await using world = new LinkWorld();
+  const { near, far, caller, called } = await nodes(world);
+  const side = new WideCalled({ clock: systemClock });
+  const outcomes: Promise<boolean>[] = [];
+  const accept = (link: LinkStream): Promise<boolean> =>
+    side.accept(link).then(
+      () => true,
+      () => false,
+    );
+  far.links.accept('tcp-wide', (link) => void outcomes.push(accept(link)));
+  const room = MAX_WINDOWS_PER_PEER_BYTES / (2 * FIRST_WINDOW_BYTES);
+  const links: LinkStream[] = [];
+  for (let i = 0; i <= room; i++) {
+    const link = await near.links.open(caller, called, 'tcp-wide');
+    link.write(randomBytes(16));
+    links.push(link);
+  }
+  assert.deepEqual(
+    await Promise.all(outcomes),
+    Array.from({ length: room + 1 }, (_, i) => i < room),
+  );
+  for (const link of links) link.destroy();
+});
