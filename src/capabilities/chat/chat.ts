@@ -1,0 +1,314 @@
+/** Chat: conversations between two agents that have agreed on it. See docs/notes-and-chat.md. */
+import { randomBytes } from 'node:crypto';
+import type { Clock, Timer } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { EventSink } from '../../foundation/events.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { Component } from '../../foundation/lifecycle.ts';
+import type { Log } from '../../foundation/log.ts';
+import type { ChatCounters, ChatStore, PairRow, PairState, ReadState } from '../../foundation/store/chat.ts';
+import type { ChatContent, ChatLog } from '../../foundation/store/chat-log.ts';
+import type { Reachability } from '../../network/dht/types.ts';
+import type { Links } from '../../network/links/types.ts';
+import { Arrivals } from './arrivals.ts';
+import { Couriers } from './couriers.ts';
+import { type Drafting, draftContent } from './drafts.ts';
+import { Exchange, newStream } from './exchange.ts';
+import { GroupCommit } from './group-commit.ts';
+import { accept, block, type Change, expire, refuse, remove, request } from './relationship.ts';
+import type { Contact, ConversationPage, Draft, LocalIdentity, ObjectsPort, SentEntry } from './types.ts';
+import { ENTRY_ID_BYTES, isNote, MAX_NOTE_CHARACTERS } from './wire.ts';
+
+/** Friends, requests and blocked peers of one agent, each. */
+export const MAX_CONTACTS = 5000;
+/** Entries of one conversation that may wait for the peer. */
+export const MAX_QUEUED = 200_000;
+/** Bytes of entries of one conversation that may wait for the peer. */
+export const MAX_QUEUED_BYTES: number = 256 * 1024 * 1024;
+/** Milliseconds that sending waits for the peer, where it may be there: to say `sent` instead of `queued`. */
+const ARRIVAL_WAIT_MS = 500;
+/** Bytes of entries that one page holds at most. */
+const MAX_PAGE_BYTES: number = 1024 * 1024;
+/** Milliseconds between looks for requests whose time is over. */
+const EXPIRY_LOOK_MS = 60_000;
+/** Pairs that are read from the database at once. */
+const BATCH = 200;
+/** Milliseconds over which what waits is spread when the daemon starts. */
+const START_SPREAD_MS = 3000;
+/** Friends who are told that we are back: those of the last days, the latest first. */
+const MAX_GREETED = 200;
+const GREETED_SINCE_MS: number = 7 * 24 * 3600 * 1000;
+/** Milliseconds over which they are told. */
+const GREETING_SPREAD_MS = 20_000;
+
+export interface ChatDependencies {
+  readonly store: ChatStore;
+  readonly entries: ChatLog;
+  readonly links: Links;
+  readonly objects: ObjectsPort;
+  readonly events: EventSink;
+  readonly network: {
+    reachability(): Pick<Reachability, 'ready'>;
+    onReachability(handler: () => void): () => void;
+  };
+  readonly clock: Clock;
+  readonly log: Log;
+  /** The identity of an agent here; null where it is not here. Never the node's own. */
+  identity(aid: Aid): LocalIdentity | null;
+  /** A number from 0 to below 1. */
+  random(): number;
+}
+
+/** What happened to an agent here. */
+interface AgentChange {
+  readonly aid: Aid;
+  readonly kind: 'registered' | 'rotated' | 'bound' | 'alive' | 'deleted';
+}
+
+export class Chat implements Component {
+  readonly #deps: ChatDependencies;
+  readonly #couriers: Couriers;
+  readonly #arrivals: Arrivals;
+  readonly #commits: GroupCommit;
+  readonly #drafting: Drafting;
+  #unsubscribe: () => void = () => {};
+  #expiry: Timer | null = null;
+  #ready = false;
+
+  constructor(dependencies: ChatDependencies) {
+    const deps = { ...dependencies, log: dependencies.log.child('chat') };
+    this.#deps = deps;
+    this.#arrivals = new Arrivals(deps.clock);
+    this.#commits = new GroupCommit((work) => deps.store.transaction(work));
+    this.#drafting = { objects: deps.objects };
+    this.#couriers = new Couriers({
+      ...deps,
+      exchange: new Exchange(deps),
+      onSent: (aid, peer, upTo) => this.#arrivals.arrived(aid, peer, upTo),
+    });
+  }
+
+  async start(): Promise<void> {
+    this.#couriers.start();
+    this.#unsubscribe = this.#deps.network.onReachability(() => this.#networkChanged());
+    this.#resume();
+    this.#networkChanged();
+    this.#lookForExpired();
+  }
+
+  async stop(): Promise<void> {
+    this.#unsubscribe();
+    this.#expiry?.cancel();
+    this.#couriers.stop();
+    this.#arrivals.stop();
+  }
+
+  /**
+   * Asks a peer for a relationship; where the peer has asked already, that makes them friends.
+   * @throws SvcError `not_found`, `self`, `too_large`, `wrong_state`, `quota_exceeded`
+   */
+  request(aid: Aid, peer: Aid, note: string): PairState {
+    this.#check(aid, peer);
+    if (!isNote(note) || !note.isWellFormed())
+      throw new SvcError('too_large', { message: `A note has at most ${MAX_NOTE_CHARACTERS} characters.` });
+    const { store } = this.#deps;
+    if (store.count(aid, 'out_pending') + store.count(aid, 'friends') >= MAX_CONTACTS)
+      throw new SvcError('quota_exceeded', { message: `An agent has at most ${MAX_CONTACTS} friends and requests.` });
+    return this.#change(aid, peer, (pair, now) => request(pair, note, newStream(), now)).state;
+  }
+
+  /** @throws SvcError `not_found`, `self`, `wrong_state` */
+  accept(aid: Aid, peer: Aid): PairState {
+    this.#check(aid, peer);
+    return this.#change(aid, peer, (pair, now) => accept(pair, newStream(), now)).state;
+  }
+
+  /** @throws SvcError `not_found`, `self`, `wrong_state` */
+  refuse(aid: Aid, peer: Aid): void {
+    this.#check(aid, peer);
+    this.#change(aid, peer, refuse);
+  }
+
+  /** Ends a friendship, or withdraws a request. @throws SvcError `not_found`, `self`, `wrong_state` */
+  remove(aid: Aid, peer: Aid): void {
+    this.#check(aid, peer);
+    this.#change(aid, peer, remove);
+  }
+
+  /** @throws SvcError `not_found`, `self`, `quota_exceeded` */
+  block(aid: Aid, peer: Aid): void {
+    this.#check(aid, peer);
+    if (this.#deps.store.count(aid, 'blocked') >= MAX_CONTACTS)
+      throw new SvcError('quota_exceeded', { message: `An agent blocks at most ${MAX_CONTACTS} peers.` });
+    this.#change(aid, peer, block);
+  }
+
+  /**
+   * Sends a text or a file. It is on disk when this returns, and goes out when the peer is there.
+   * @throws SvcError `not_found`, `self`, `not_friends`, `invalid_request`, `too_large`,
+   *   `quota_exceeded`, and what registering a file throws
+   */
+  async send(aid: Aid, peer: Aid, draft: Draft): Promise<SentEntry> {
+    this.#check(aid, peer);
+    this.#mustBeFriends(this.#deps.store.pair(aid, peer));
+    const { text, file } = await draftContent(this.#drafting, aid, draft);
+    const id = new Uint8Array(randomBytes(ENTRY_ID_BYTES));
+    const content = { id, at: this.#deps.clock.now(), text, file };
+    const seq = await this.#commits.run(() => this.#queue(aid, peer, content));
+    const hope = this.#couriers.mayArriveNow(aid, peer);
+    this.#couriers.wake(aid, peer);
+    const arrived = hope && (await this.#arrivals.wait(aid, peer, seq, ARRIVAL_WAIT_MS));
+    return { seq, status: arrived ? 'sent' : 'queued' };
+  }
+
+  /**
+   * Entries behind a place in a conversation; none where there is no such conversation.
+   * @throws SvcError `not_found`, `self`
+   */
+  read(aid: Aid, peer: Aid, afterSeq: number, limit: number): ConversationPage {
+    this.#check(aid, peer);
+    const pair = this.#deps.store.pair(aid, peer);
+    if (pair === null) return { entries: [], scannedTo: afterSeq, hasMore: false, readCursor: 0, unread: 0 };
+    const { entries, more } = this.#deps.entries.page(pair.id, afterSeq, limit, MAX_PAGE_BYTES);
+    const scannedTo = entries.at(-1)?.seq ?? afterSeq;
+    return { entries, scannedTo, hasMore: more, readCursor: pair.readCursor, unread: pair.unread };
+  }
+
+  /**
+   * Marks a conversation as read up to a place; 0 is all of it. The mark never moves back.
+   * @throws SvcError `not_found`, `self`
+   */
+  markRead(aid: Aid, peer: Aid, scannedTo: number): ReadState {
+    this.#check(aid, peer);
+    const pair = this.#deps.store.pair(aid, peer);
+    if (pair === null) return { readCursor: 0, unread: 0 };
+    return this.#deps.entries.markRead(pair.id, scannedTo === 0 ? pair.lastSeq : scannedTo);
+  }
+
+  /** @throws SvcError `not_found` */
+  contacts(aid: Aid, state: Contact['state']): Contact[] {
+    this.#mustBeHere(aid);
+    return this.#deps.store.inState(aid, state).map((pair) => {
+      const { peer, since, note, unread, lastAt } = pair;
+      return { peer, state, since, note, unread, lastAt };
+    });
+  }
+
+  /** What waits for the agents here, by AID: of those with something only. */
+  pending(): ReadonlyMap<Aid, ChatCounters> {
+    return this.#deps.store.counters();
+  }
+
+  /** Takes notice of what happened to an agent. Its conversations are deleted with it. */
+  agentChanged({ aid, kind }: AgentChange): void {
+    if (kind === 'deleted') this.#couriers.forget(aid);
+    // What moved here with an agent goes on at once, and friends hear where it is now.
+    if (kind !== 'registered') return;
+    const { store } = this.#deps;
+    for (const { peer } of store.withWorkOf(aid)) this.#couriers.wakeWithin(aid, peer, START_SPREAD_MS);
+    for (const { peer } of store.inState(aid, 'friends').slice(-MAX_GREETED))
+      this.#couriers.wakeWithin(aid, peer, GREETING_SPREAD_MS);
+  }
+
+  #check(aid: Aid, peer: Aid): void {
+    this.#mustBeHere(aid);
+    if (aid === peer) throw new SvcError('self');
+  }
+
+  #mustBeHere(aid: Aid): void {
+    if (this.#deps.identity(aid) === null)
+      throw new SvcError('not_found', { message: 'No such agent is registered here.' });
+  }
+
+  #mustBeFriends(pair: PairRow | null): PairRow {
+    if (pair?.state === 'friends' || pair?.state === 'out_pending') return pair;
+    throw new SvcError('not_friends', {
+      ...(pair?.state === 'in_pending' ? { message: 'The peer has sent a request: accept it first.' } : {}),
+      ...(pair?.state === 'blocked' ? { message: 'The peer is blocked: a request of yours lifts that.' } : {}),
+    });
+  }
+
+  /** In a transaction: what stood there before it may have changed. */
+  #queue(aid: Aid, peer: Aid, content: ChatContent): number {
+    const pair = this.#mustBeFriends(this.#deps.store.pair(aid, peer));
+    if (pair.queued >= MAX_QUEUED || pair.queuedBytes >= MAX_QUEUED_BYTES)
+      throw new SvcError('quota_exceeded', {
+        message: `${pair.queued} entries wait for this peer, which is away: no more of them are kept.`,
+      });
+    return this.#deps.entries.queue(pair.id, content);
+  }
+
+  #change(aid: Aid, peer: Aid, decide: (pair: PairRow, now: number) => Change): PairRow {
+    const { store, clock } = this.#deps;
+    const now = clock.now();
+    const changed = store.transaction(() => {
+      const pair = store.open(aid, peer, now);
+      if (pair === null) throw new SvcError('not_found', { message: 'No such agent is registered here.' });
+      return this.#apply(pair, decide(pair, now));
+    });
+    if (changed.control === null && (changed.state === 'none' || changed.state === 'blocked'))
+      this.#couriers.part(aid, peer);
+    else this.#couriers.wake(aid, peer);
+    return changed;
+  }
+
+  #apply(pair: PairRow, { next, dropsQueue }: Change): PairRow {
+    const { store, entries } = this.#deps;
+    if (next !== pair) store.relate(pair.id, next);
+    if (dropsQueue) entries.drop(pair.id);
+    const changed = store.byId(pair.id) ?? pair;
+    store.forgetIfEmpty(pair.id);
+    return changed;
+  }
+
+  /** What was not delivered before the daemon ended is delivered now, a little spread. */
+  #resume(): void {
+    const { store } = this.#deps;
+    let after = 0;
+    for (;;) {
+      const pairs = store.withWork(after, BATCH);
+      for (const { aid, peer } of pairs) this.#couriers.wakeWithin(aid, peer, START_SPREAD_MS);
+      const last = pairs.at(-1);
+      if (last === undefined || pairs.length < BATCH) return;
+      after = last.id;
+    }
+  }
+
+  /** Friends may have something for us, and wait for a sign of life. */
+  #networkChanged(): void {
+    const { network, store, clock, log } = this.#deps;
+    const { ready } = network.reachability();
+    const isNew = ready && !this.#ready;
+    this.#ready = ready;
+    if (!isNew) return;
+    try {
+      this.#resume();
+      for (const { aid, peer } of store.recentFriends(clock.now() - GREETED_SINCE_MS, MAX_GREETED))
+        this.#couriers.wakeWithin(aid, peer, GREETING_SPREAD_MS);
+    } catch (error) {
+      log.error({ error }, 'what waits for peers cannot be read');
+    }
+  }
+
+  #lookForExpired(): void {
+    const { clock, log } = this.#deps;
+    let more = false;
+    try {
+      more = this.#expire() >= BATCH;
+    } catch (error) {
+      log.error({ error }, 'requests whose time is over could not be looked for');
+    }
+    this.#expiry = clock.after(more ? 0 : EXPIRY_LOOK_MS, () => this.#lookForExpired());
+  }
+
+  #expire(): number {
+    const { store, clock } = this.#deps;
+    const now = clock.now();
+    const overdue = store.overdue(now, BATCH);
+    if (overdue.length > 0)
+      store.transaction(() => {
+        for (const pair of overdue) this.#apply(pair, expire(pair, now));
+      });
+    return overdue.length;
+  }
+}

@@ -1,0 +1,145 @@
+/** Delivers to one peer of one agent: over the link that stands, whoever opened it. */
+import type { Clock } from '../../foundation/clock.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { ChatStore, PairRow } from '../../foundation/store/chat.ts';
+import { type ChatLog, entryBytes } from '../../foundation/store/chat-log.ts';
+import type { SendCursor, Session } from './session.ts';
+import type { Frame } from './wire.ts';
+
+/** Links between one agent and one peer; the oldest gives way. */
+const MAX_SESSIONS = 4;
+/** Entries that may be under way to a peer. */
+const WINDOW_ENTRIES = 1024;
+/** Bytes of entries that may be under way to a peer. */
+const WINDOW_BYTES: number = 2 * 1024 * 1024;
+/** Entries that are read from the queue at once, and their bytes. */
+const BATCH_ENTRIES = 128;
+const BATCH_BYTES: number = 512 * 1024;
+
+export interface CourierDependencies {
+  readonly store: ChatStore;
+  readonly entries: ChatLog;
+  readonly clock: Clock;
+}
+
+export class Courier {
+  readonly aid: Aid;
+  readonly peer: Aid;
+  readonly #deps: CourierDependencies;
+  /** Oldest first. */
+  readonly #sessions = new Set<Session>();
+  /** The newest link: the peer opens another one only where the older has failed it. */
+  #current: Session | null = null;
+  /** Attempts in a row that came to nothing. */
+  failures = 0;
+  /** Somebody opens a link right now. */
+  isOpening = false;
+  /** Unix milliseconds before which the peer is left alone; 0 where it need not be. */
+  restUntil = 0;
+
+  constructor(aid: Aid, peer: Aid, dependencies: CourierDependencies) {
+    this.aid = aid;
+    this.peer = peer;
+    this.#deps = dependencies;
+  }
+
+  get current(): Session | null {
+    return this.#current?.closed === false ? this.#current : null;
+  }
+
+  get sessions(): ReadonlySet<Session> {
+    return this.#sessions;
+  }
+
+  adopt(session: Session): void {
+    this.#sessions.add(session);
+    this.#current = session;
+    if (this.#sessions.size <= MAX_SESSIONS) return;
+    const [oldest] = this.#sessions;
+    oldest?.cut();
+  }
+
+  /** A link has ended. */
+  release(session: Session): void {
+    this.#sessions.delete(session);
+    if (this.#current === session) this.#current = [...this.#sessions].findLast((other) => !other.closed) ?? null;
+  }
+
+  /** True where the peer has yet to be told or given something. */
+  hasWork(): boolean {
+    const pair = this.#deps.store.pair(this.aid, this.peer);
+    return pair !== null && (pair.control !== null || pair.queued > 0);
+  }
+
+  /** Sends what there is to send and what fits; goes on with the peer's answers. */
+  pump(): void {
+    const session = this.current;
+    const pair = session === null ? null : this.#deps.store.pair(this.aid, this.peer);
+    if (session === null || pair === null) return;
+    this.#tell(session, pair);
+    this.#deliver(session, pair);
+  }
+
+  #tell(session: Session, pair: PairRow): void {
+    if (pair.control === null || isToldAlready(session, pair)) return;
+    const frame = controlFrame(pair, session.nextNumber());
+    if (frame === null) return;
+    const { control, outStream, goneOut, goneIn } = pair;
+    session.told = { n: frame.n, about: { control, outStream, goneOut, goneIn } };
+    session.awaits();
+    session.send(frame);
+  }
+
+  #deliver(session: Session, pair: PairRow): void {
+    if (pair.state !== 'friends' || pair.outStream === null || pair.queued === 0) return;
+    const cursor = cursorOf(session, pair, pair.outStream);
+    while (!session.isFull && !session.closed && hasRoom(cursor)) {
+      const batch = this.#deps.entries.queued(pair.id, cursor.lastEntry, BATCH_ENTRIES, BATCH_BYTES);
+      if (batch.length === 0) return;
+      const frames = batch.map((content): Frame => {
+        const seq = cursor.nextSeq++;
+        cursor.lastEntry = content.seq;
+        cursor.unacknowledged.push({ seq, bytes: entryBytes(content) });
+        return { kind: 'message', stream: cursor.stream, seq, content };
+      });
+      session.awaits();
+      session.send(...frames);
+    }
+  }
+}
+
+function controlFrame(pair: PairRow, n: number): Extract<Frame, { kind: 'request' | 'accept' | 'gone' }> | null {
+  const { control, outStream, inStream, note } = pair;
+  if (control === 'gone') return { kind: 'gone', n, stream: pair.goneOut, re: pair.goneIn };
+  if (outStream === null) return null;
+  if (control === 'request') return { kind: 'request', n, stream: outStream, note };
+  if (control === 'accept' && inStream !== null) return { kind: 'accept', n, stream: outStream, re: inStream };
+  return null;
+}
+
+function same(a: Uint8Array | null, b: Uint8Array | null): boolean {
+  return a === null || b === null ? a === b : Buffer.compare(a, b) === 0;
+}
+
+function isToldAlready({ told }: Session, pair: PairRow): boolean {
+  if (told === null) return false;
+  const { control, outStream, goneOut, goneIn } = told.about;
+  return (
+    control === pair.control &&
+    same(outStream, pair.outStream) &&
+    same(goneOut, pair.goneOut) &&
+    same(goneIn, pair.goneIn)
+  );
+}
+
+/** Where this link stands in the stream: at its unacknowledged part where it has not sent of it yet. */
+function cursorOf(session: Session, pair: PairRow, stream: Uint8Array): SendCursor {
+  if (session.cursor === null || !same(session.cursor.stream, stream))
+    session.cursor = { stream, nextSeq: pair.acked + 1, lastEntry: 0, unacknowledged: [] };
+  return session.cursor;
+}
+
+function hasRoom({ unacknowledged }: SendCursor): boolean {
+  if (unacknowledged.length >= WINDOW_ENTRIES) return false;
+  return unacknowledged.reduce((sum, { bytes }) => sum + bytes, 0) < WINDOW_BYTES;
+}

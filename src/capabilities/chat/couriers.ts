@@ -1,0 +1,288 @@
+/**
+ * The couriers of all pairs that have something to deliver or a link that stands. A peer that does
+ * not answer is tried again after a while that grows, and at once when it shows up by itself.
+ */
+import type { Clock, Timer } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { Log } from '../../foundation/log.ts';
+import type { ChatStore } from '../../foundation/store/chat.ts';
+import type { ChatLog } from '../../foundation/store/chat-log.ts';
+import { sourceOfLink } from '../../network/links/source.ts';
+import type { LinkStream, Links } from '../../network/links/types.ts';
+import { Courier } from './courier.ts';
+import type { Exchange } from './exchange.ts';
+import { Retries } from './retries.ts';
+import { Session } from './session.ts';
+import type { Frame } from './wire.ts';
+
+/** Milliseconds until the first new attempt where a peer does not answer … */
+const RETRY_FIRST_MS = 2000;
+/** … the longest pause between attempts … */
+const RETRY_MAX_MS = 60_000;
+/** … and the longest one to a peer that has been away for long. */
+const RETRY_AWAY_MS = 300_000;
+/** Attempts after which a peer counts as away for long. */
+const AWAY_AFTER_ATTEMPTS = 30;
+/** Milliseconds until a link that broke while it was of use is opened anew. */
+const REOPEN_MS = 200;
+/** Milliseconds for which a peer is left alone that asks for it. */
+const BUSY_MS = 30_000;
+/** Milliseconds to reach a peer. */
+const OPEN_TIMEOUT_MS = 10_000;
+/** Links that are opened side by side. */
+const MAX_OPENING = 16;
+/** Milliseconds between looks at the links. */
+const SWEEP_MS = 5000;
+/** Milliseconds for which a link that we opened stays without a word. */
+const IDLE_MS = 60_000;
+/** The same for one that the peer opened, where we are friends … */
+const PEER_IDLE_MS = 150_000;
+/** … and where we are not. */
+const STRANGER_IDLE_MS = 15_000;
+/** Milliseconds for an answer: a link without one is dead. */
+const ANSWER_TIMEOUT_MS = 20_000;
+/** Links of peers that are no friends: of all, and of one network. */
+const MAX_STRANGERS = 512;
+const MAX_STRANGERS_PER_SOURCE = 16;
+
+export interface CouriersDependencies {
+  readonly links: Links;
+  readonly store: ChatStore;
+  readonly entries: ChatLog;
+  readonly exchange: Exchange;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** A number from 0 to below 1. */
+  random(): number;
+  /** Told how far the queue of an agent for a peer has arrived: a place in its log. */
+  onSent(aid: Aid, peer: Aid, upTo: number): void;
+}
+
+function nameOf(aid: Aid, peer: Aid): string {
+  return `${aid} ${peer}`;
+}
+
+export class Couriers {
+  readonly #deps: CouriersDependencies;
+  readonly #couriers = new Map<string, Courier>();
+  readonly #retries: Retries;
+  readonly #stop = new AbortController();
+  /** Couriers that wait for their turn to open a link. */
+  readonly #queue = new Set<Courier>();
+  #opening = 0;
+  #sweep: Timer | null = null;
+
+  /** Takes the links of purpose `chat`. */
+  constructor(dependencies: CouriersDependencies) {
+    this.#deps = dependencies;
+    this.#retries = new Retries(dependencies.clock, (name) => this.#guard(() => this.#retry(name)));
+    dependencies.links.accept('chat', (link) => this.#accept(link));
+  }
+
+  start(): void {
+    this.#sweepLater();
+  }
+
+  stop(): void {
+    this.#stop.abort();
+    this.#retries.stop();
+    this.#sweep?.cancel();
+    for (const courier of this.#couriers.values()) for (const session of courier.sessions) session.cut();
+  }
+
+  /** There is something to deliver: now where a link stands, else as soon as one can be opened. */
+  wake(aid: Aid, peer: Aid): void {
+    const courier = this.#courier(aid, peer);
+    if (courier.current !== null) return this.#pump(courier);
+    if (this.#deps.clock.now() >= courier.restUntil && courier.failures === 0) this.#open(courier);
+  }
+
+  /** As `wake`, some time within `ms`. */
+  wakeWithin(aid: Aid, peer: Aid, ms: number): void {
+    this.#retries.within(nameOf(aid, peer), Math.ceil(this.#deps.random() * ms));
+  }
+
+  /** True where a word to the peer may arrive at once: a link stands, or nothing speaks against opening one. */
+  mayArriveNow(aid: Aid, peer: Aid): boolean {
+    const courier = this.#couriers.get(nameOf(aid, peer));
+    return courier === undefined || courier.current !== null || courier.failures === 0;
+  }
+
+  /** Ends the links of a pair, after what was written. */
+  part(aid: Aid, peer: Aid): void {
+    for (const session of this.#couriers.get(nameOf(aid, peer))?.sessions ?? []) session.end();
+  }
+
+  /** Ends what there is of an agent that is gone. */
+  forget(aid: Aid): void {
+    for (const courier of this.#couriers.values()) {
+      if (courier.aid !== aid) continue;
+      this.#retries.cancel(nameOf(aid, courier.peer));
+      for (const session of courier.sessions) session.cut();
+    }
+  }
+
+  #courier(aid: Aid, peer: Aid): Courier {
+    const name = nameOf(aid, peer);
+    const known = this.#couriers.get(name);
+    if (known !== undefined) return known;
+    const courier = new Courier(aid, peer, this.#deps);
+    this.#couriers.set(name, courier);
+    return courier;
+  }
+
+  #accept(link: LinkStream): void {
+    const { store } = this.#deps;
+    const isFriend = store.pair(link.called, link.caller)?.state === 'friends';
+    if (this.#stop.signal.aborted || (!isFriend && !this.#mayBeStranger(link))) return void link.destroy();
+    const courier = this.#courier(link.called, link.caller);
+    // Whoever shows up is there.
+    courier.failures = 0;
+    courier.restUntil = 0;
+    this.#adopt(courier, link, false);
+  }
+
+  #mayBeStranger(link: LinkStream): boolean {
+    const source = sourceOfLink(link);
+    let all = 0;
+    let ofSource = 0;
+    for (const courier of this.#couriers.values()) {
+      for (const session of courier.sessions) {
+        if (session.outbound || session.isFriend) continue;
+        all++;
+        if (source !== null && session.source === source) ofSource++;
+      }
+    }
+    return all < MAX_STRANGERS && ofSource < MAX_STRANGERS_PER_SOURCE;
+  }
+
+  #adopt(courier: Courier, link: LinkStream, outbound: boolean): void {
+    const session = new Session(link, outbound, this.#deps.clock, {
+      onFrames: (from, frames) => this.#onFrames(courier, from, frames),
+      onFailure: (_, error) => this.#onFailure(courier, error),
+      onDrain: () => this.#guard(() => this.#pump(courier)),
+      onClose: (ended) => this.#guard(() => this.#onClose(courier, ended)),
+    });
+    session.isFriend = this.#deps.store.pair(courier.aid, courier.peer)?.state === 'friends';
+    courier.adopt(session);
+    this.#retries.cancel(nameOf(courier.aid, courier.peer));
+    this.#pump(courier);
+  }
+
+  #onFrames(courier: Courier, session: Session, frames: readonly Frame[]): void {
+    const { exchange, store } = this.#deps;
+    const { replies, sentUpTo, isBusy } = exchange.take(session, frames);
+    session.send(...replies);
+    session.isFriend = store.pair(courier.aid, courier.peer)?.state === 'friends';
+    if (sentUpTo > 0) this.#deps.onSent(courier.aid, courier.peer, sentUpTo);
+    if (!isBusy) return this.#pump(courier);
+    courier.restUntil = this.#deps.clock.now() + BUSY_MS;
+    this.#retries.within(nameOf(courier.aid, courier.peer), BUSY_MS);
+  }
+
+  #pump(courier: Courier): void {
+    if (this.#stop.signal.aborted || this.#deps.clock.now() < courier.restUntil) return;
+    courier.pump();
+  }
+
+  /** Nobody waits for this work: a fault of the disk is told to the log. */
+  #guard(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.#deps.log.error({ error }, 'chat could not go on');
+    }
+  }
+
+  #onFailure({ aid, peer }: Courier, error: unknown): void {
+    const { log } = this.#deps;
+    if (error instanceof RangeError) log.debug({ aid, peer, error }, 'a chat peer broke the protocol');
+    else log.error({ aid, peer, error }, 'what a chat peer sent could not be kept');
+  }
+
+  #onClose(courier: Courier, session: Session): void {
+    courier.release(session);
+    if (this.#stop.signal.aborted) return;
+    if (session.madeProgress) courier.failures = 0;
+    else if (session.waitingSince !== null) courier.failures++;
+    if (courier.current !== null) return this.#pump(courier);
+    this.#rest(courier, session.madeProgress ? REOPEN_MS : this.#pause(courier));
+  }
+
+  /** Tries a courier's peer again later where there is something to deliver; forgets it otherwise. */
+  #rest(courier: Courier, ms: number): void {
+    const name = nameOf(courier.aid, courier.peer);
+    if (courier.hasWork()) this.#retries.within(name, ms);
+    else if (courier.sessions.size === 0 && !courier.isOpening) {
+      this.#retries.cancel(name);
+      this.#couriers.delete(name);
+    }
+  }
+
+  #pause({ failures }: Courier): number {
+    const most = failures > AWAY_AFTER_ATTEMPTS ? RETRY_AWAY_MS : RETRY_MAX_MS;
+    const full = Math.min(most, RETRY_FIRST_MS * 2 ** Math.min(failures, AWAY_AFTER_ATTEMPTS));
+    return Math.ceil(full * (1 - this.#deps.random() / 2));
+  }
+
+  #retry(name: string): void {
+    const [aid, peer] = name.split(' ') as [Aid, Aid];
+    const courier = this.#courier(aid, peer);
+    courier.restUntil = 0;
+    if (courier.current === null) this.#open(courier);
+    else this.#pump(courier);
+  }
+
+  #open(courier: Courier): void {
+    if (courier.isOpening || this.#stop.signal.aborted) return;
+    courier.isOpening = true;
+    this.#queue.add(courier);
+    this.#openNext();
+  }
+
+  #openNext(): void {
+    for (const courier of this.#queue) {
+      if (this.#opening >= MAX_OPENING) return;
+      this.#queue.delete(courier);
+      this.#opening++;
+      void this.#tryOpen(courier).finally(() => {
+        this.#opening--;
+        courier.isOpening = false;
+        if (courier.current === null) this.#rest(courier, this.#pause(courier));
+        this.#openNext();
+      });
+    }
+  }
+
+  async #tryOpen(courier: Courier): Promise<void> {
+    const { links, log } = this.#deps;
+    if (courier.current !== null || this.#stop.signal.aborted) return;
+    const { aid, peer } = courier;
+    try {
+      const options = { timeoutMs: OPEN_TIMEOUT_MS, signal: this.#stop.signal };
+      const link = await links.open(aid, peer, 'chat', options);
+      if (this.#stop.signal.aborted) link.destroy();
+      else this.#adopt(courier, link, true);
+    } catch (error) {
+      courier.failures++;
+      if (this.#stop.signal.aborted) return;
+      const code = error instanceof SvcError ? error.code : 'internal';
+      log.debug({ aid, peer, code, failures: courier.failures }, 'a chat peer was not reached');
+    }
+  }
+
+  #sweepLater(): void {
+    this.#sweep = this.#deps.clock.after(SWEEP_MS, () => {
+      const now = this.#deps.clock.now();
+      for (const courier of this.#couriers.values()) for (const session of courier.sessions) this.#look(session, now);
+      this.#sweepLater();
+    });
+  }
+
+  #look(session: Session, now: number): void {
+    if (session.waitingSince !== null && now - session.waitingSince > ANSWER_TIMEOUT_MS) return session.cut();
+    const idle = session.outbound ? IDLE_MS : session.isFriend ? PEER_IDLE_MS : STRANGER_IDLE_MS;
+    if (now - session.lastActivity > idle) session.end();
+  }
+}

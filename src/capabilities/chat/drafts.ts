@@ -1,0 +1,63 @@
+/** Checks what is to be sent, and registers its file. */
+import { basename } from 'node:path';
+import { SvcError } from '../../foundation/errors.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { ChatFile } from '../../foundation/store/chat-log.ts';
+import type { Draft, ObjectsPort } from './types.ts';
+import { isFileName, MAX_TEXT_BYTES } from './wire.ts';
+
+const OBJECT_ID = /^[0-9a-f]{64}$/;
+
+export interface Drafting {
+  readonly objects: ObjectsPort;
+}
+
+interface DraftContent {
+  readonly text: string | null;
+  readonly file: ChatFile | null;
+}
+
+function invalid(message: string, path: string): SvcError {
+  return new SvcError('invalid_request', { message, details: { in: 'body', path } });
+}
+
+/**
+ * What a draft says.
+ * @throws SvcError `invalid_request`, `too_large`, `not_found` where the agent has no such object, and
+ *   what registering a file throws
+ */
+export async function draftContent({ objects }: Drafting, aid: Aid, draft: Draft): Promise<DraftContent> {
+  const { text = null, path, objectId } = draft;
+  if (path !== undefined && objectId !== undefined) throw invalid('Give path or object_id, not both.', '/object_id');
+  if (text === null && path === undefined && objectId === undefined)
+    throw invalid('There is nothing to send: give text, path or object_id.', '/text');
+  if (text !== null) checkText(text);
+  if (text === '' && path === undefined && objectId === undefined) throw invalid('The text is empty.', '/text');
+  const shownText = text === '' ? null : text;
+  if (path !== undefined) return { text: shownText, file: named(await objects.put(aid, path), path) };
+  if (objectId === undefined) return { text: shownText, file: null };
+  if (!OBJECT_ID.test(objectId)) throw invalid('object_id is a SHA-256 in lower-case hex.', '/object_id');
+  const known = await objects.has(aid, objectId);
+  if (known === null) throw new SvcError('not_found', { message: 'This agent has no such object.' });
+  return { text: shownText, file: named({ objectId, ...known }, objectId) };
+}
+
+function checkText(text: string): void {
+  const size = Buffer.byteLength(text);
+  if (size > MAX_TEXT_BYTES)
+    throw new SvcError('too_large', {
+      message: `The text has ${size} bytes; an entry takes ${MAX_TEXT_BYTES}.`,
+      details: { size, limit: MAX_TEXT_BYTES },
+    });
+  if (!text.isWellFormed()) throw invalid('The text is not well-formed Unicode.', '/text');
+}
+
+/** A name that the peer takes: of strange ones, what is left. */
+function named(file: ChatFile, otherwise: string): ChatFile {
+  const name = file.name.toWellFormed();
+  if (name !== '' && isFileName(name)) return { ...file, name };
+  const plain = basename(otherwise)
+    .toWellFormed()
+    .replaceAll(/[/\\\p{Cc}]/gu, '_');
+  return { ...file, name: isFileName(plain) && plain !== '' ? plain : file.objectId };
+}

@@ -1,0 +1,196 @@
+/**
+ * The conversations of an agent, for its move to another node: how it stands to each peer, what
+ * waits to be sent, and as much of the logs as there is room for. The streams and their counters go
+ * along, so that each side goes on where it was and takes nothing twice.
+ */
+import { toHex } from '../../foundation/bytes.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import { type ChatPart, MAX_MOVED_CHAT_BYTES, MAX_MOVED_CHAT_ENTRIES } from '../../foundation/moving/agent-document.ts';
+import { aidAt, badDocument, checkDistinct, hexBytes } from '../../foundation/moving/document-fields.ts';
+import type { ChatStore, PairRow, PairState, Relationship } from '../../foundation/store/chat.ts';
+import type { ChatEntry, ChatLog } from '../../foundation/store/chat-log.ts';
+import { MAX_CONTACTS, MAX_QUEUED } from './chat.ts';
+import { MAX_INVITES } from './exchange.ts';
+import { isFileName, isNote, MAX_TEXT_BYTES } from './wire.ts';
+
+/** Bytes of entries that wait to be sent, of all conversations together. */
+const MAX_WAITING_BYTES: number = 16 * 1024 * 1024;
+
+export interface ChatMovingDependencies {
+  readonly store: ChatStore;
+  readonly entries: ChatLog;
+}
+
+type PairPart = ChatPart[number];
+type EntryPart = PairPart['entries'][number];
+
+/**
+ * The conversations, and how many entries of their logs had no room.
+ * @throws SvcError `too_large` where more waits to be sent than goes into a document
+ */
+export function exportChat({ store, entries }: ChatMovingDependencies, aid: Aid): { part: ChatPart; leftOut: number } {
+  const pairs = store.all(aid);
+  const queues = pairs.map(({ id, queued }) => (queued === 0 ? [] : entries.queued(id, 0, MAX_QUEUED, Infinity)));
+  const waiting = queues.flat().reduce((sum, entry) => sum + bytesOf(entry), 0);
+  if (waiting > MAX_WAITING_BYTES)
+    throw new SvcError('too_large', {
+      message: `${waiting} bytes of chat wait to be sent, and ${MAX_WAITING_BYTES} go into a document. Move the whole node with "svc backup", or wait until the peers are there.`,
+    });
+  let room = MAX_MOVED_CHAT_BYTES;
+  let leftOut = 0;
+  const part = pairs.map((pair, i): PairPart => {
+    const shown: ChatEntry[] = [];
+    for (const entry of entries.newest(pair.id, MAX_MOVED_CHAT_ENTRIES)) {
+      if (entry.status === 'queued') continue;
+      room -= bytesOf(entry);
+      if (room < 0) break;
+      shown.push(entry);
+    }
+    const all = [...shown, ...(queues[i] ?? [])].sort((a, b) => a.seq - b.seq);
+    leftOut += pair.lastSeq - all.length;
+    return pairPart(pair, all);
+  });
+  return { part, leftOut };
+}
+
+/** What an entry takes of a document. */
+function bytesOf(entry: ChatEntry): number {
+  return Buffer.byteLength(JSON.stringify(entryPart(entry)));
+}
+
+function hexOrNull(bytes: Uint8Array | null): string | null {
+  return bytes === null ? null : toHex(bytes);
+}
+
+function pairPart(pair: PairRow, entries: readonly ChatEntry[]): PairPart {
+  const { peer, state, since, note, acked, received, control } = pair;
+  return {
+    peer,
+    state,
+    since,
+    note,
+    expires_at: pair.expiresAt,
+    out_stream: hexOrNull(pair.outStream),
+    acked,
+    in_stream: hexOrNull(pair.inStream),
+    received,
+    control,
+    control_until: pair.controlUntil,
+    gone_out: hexOrNull(pair.goneOut),
+    gone_in: hexOrNull(pair.goneIn),
+    last_seq: pair.lastSeq,
+    last_at: pair.lastAt,
+    read_cursor: pair.readCursor,
+    entries: entries.map(entryPart),
+  };
+}
+
+function entryPart({ seq, id, incoming, status, at, text, file }: ChatEntry): EntryPart {
+  return {
+    seq,
+    id: toHex(id),
+    dir: incoming ? 'in' : 'out',
+    status,
+    at,
+    ...(text === null ? {} : { text }),
+    ...(file === null ? {} : { file: { object_id: file.objectId, name: file.name, size: file.size } }),
+  };
+}
+
+/**
+ * Checks conversations from elsewhere.
+ * @returns what keeps them
+ * @throws SvcError `bad_file`
+ */
+export function importChat(deps: ChatMovingDependencies, aid: Aid, part: ChatPart): () => void {
+  const pairs = part.map((one, i) => readPair(`/chat/${i}`, aid, one));
+  checkDistinct(
+    '/chat',
+    pairs.map(({ peer }) => peer),
+  );
+  const count = (state: PairState): number => part.filter((one) => one.state === state).length;
+  if (count('friends') + count('out_pending') > MAX_CONTACTS || count('blocked') > MAX_CONTACTS)
+    throw badDocument('/chat', `has more than ${MAX_CONTACTS} contacts`);
+  if (count('in_pending') > MAX_INVITES) throw badDocument('/chat', `has more than ${MAX_INVITES} open requests`);
+  return () => {
+    for (const { peer, relationship, entries, marks } of pairs) {
+      const pair = deps.store.open(aid, peer, relationship.since);
+      if (pair === null) continue;
+      deps.store.relate(pair.id, relationship);
+      deps.entries.restore(pair.id, entries, marks);
+      deps.entries.markRead(pair.id, marks.readCursor);
+    }
+  };
+}
+
+function bytesOrNull(text: string | null): Uint8Array | null {
+  return text === null ? null : hexBytes(text);
+}
+
+function readPair(path: string, aid: Aid, one: PairPart) {
+  const peer = aidAt(`${path}/peer`, one.peer);
+  if (peer === aid) throw badDocument(`${path}/peer`, 'is the agent itself');
+  if (!isNote(one.note) || !one.note.isWellFormed()) throw badDocument(`${path}/note`, 'is too long');
+  const relationship: Relationship = {
+    state: one.state,
+    since: one.since,
+    note: one.note,
+    expiresAt: one.expires_at,
+    // The network that a request came from says nothing here.
+    origin: null,
+    outStream: bytesOrNull(one.out_stream),
+    acked: one.acked,
+    inStream: bytesOrNull(one.in_stream),
+    received: one.received,
+    control: one.control,
+    controlUntil: one.control_until,
+    goneOut: bytesOrNull(one.gone_out),
+    goneIn: bytesOrNull(one.gone_in),
+  };
+  checkStreams(path, relationship);
+  checkDistinct(
+    `${path}/entries`,
+    one.entries.map(({ seq }) => seq),
+  );
+  checkDistinct(
+    `${path}/entries`,
+    one.entries.map(({ id }) => id),
+  );
+  const entries = one.entries.map((entry, i) => readEntry(`${path}/entries/${i}`, entry, one));
+  return {
+    peer,
+    relationship,
+    entries,
+    marks: { lastSeq: one.last_seq, lastAt: one.last_at, readCursor: one.read_cursor },
+  };
+}
+
+/** A relationship without the streams that it needs would be told to the peer for ever. */
+function checkStreams(path: string, { state, outStream, inStream, control }: Relationship): void {
+  const needsOut = state === 'friends' || state === 'out_pending' || control === 'request' || control === 'accept';
+  const needsIn = state === 'friends' || state === 'in_pending' || control === 'accept';
+  if ((needsOut && outStream === null) || (needsIn && inStream === null)) throw badDocument(path, 'lacks its streams');
+}
+
+function readEntry(path: string, entry: EntryPart, pair: PairPart): ChatEntry {
+  const { seq, id, dir, status, at, text = null, file } = entry;
+  if (seq > pair.last_seq) throw badDocument(`${path}/seq`, 'is behind last_seq');
+  if ((dir === 'in') !== (status === 'received')) throw badDocument(`${path}/status`, 'does not fit its direction');
+  if (status === 'queued' && pair.state !== 'friends' && pair.state !== 'out_pending')
+    throw badDocument(`${path}/status`, 'waits for somebody who is no friend');
+  if (text === null && file === undefined) throw badDocument(path, 'says nothing');
+  if (text !== null && (Buffer.byteLength(text) > MAX_TEXT_BYTES || !text.isWellFormed()))
+    throw badDocument(`${path}/text`, 'is too long, or no Unicode');
+  if (file !== undefined && (!isFileName(file.name) || !file.name.isWellFormed()))
+    throw badDocument(`${path}/file/name`, 'is no file name');
+  return {
+    seq,
+    id: hexBytes(id),
+    incoming: dir === 'in',
+    status,
+    at,
+    text,
+    file: file === undefined ? null : { objectId: file.object_id, name: file.name, size: file.size },
+  };
+}

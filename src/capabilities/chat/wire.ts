@@ -1,0 +1,183 @@
+/**
+ * What is said on a link of purpose `chat`, in both directions: one byte for the version, then
+ * frames, each a length of four bytes and a CBOR map. Format: docs/protocol-messages.md, "Chat links".
+ */
+import { asMap, type CborValue, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';
+import type { ChatContent, ChatFile } from '../../foundation/store/chat-log.ts';
+import { u32 } from '../../network/links/wire.ts';
+import { type Answer, STREAM_BYTES } from './relationship.ts';
+
+/** The first byte of each direction. */
+export const VERSION = 1;
+/** Longest text of an entry, bytes of UTF-8. */
+export const MAX_TEXT_BYTES: number = 64 * 1024;
+/** Longest note of a request, characters. */
+export const MAX_NOTE_CHARACTERS = 280;
+/** Longest name of a file, bytes of UTF-8. */
+export const MAX_FILE_NAME_BYTES = 255;
+/** Bytes of the id of an entry. */
+export const ENTRY_ID_BYTES = 16;
+const OBJECT_ID_BYTES = 32;
+/** What stands around the texts of a frame, bytes. */
+const MAX_FRAME_OVERHEAD_BYTES = 1024;
+/** Longest frame. */
+export const MAX_FRAME_BYTES: number = MAX_TEXT_BYTES + MAX_FRAME_OVERHEAD_BYTES;
+const LENGTH_BYTES = 4;
+const KIND = { request: 1, accept: 2, gone: 3, message: 4, heard: 5, receipt: 6 } as const;
+const ANSWERS: readonly Answer[] = ['ok', 'gone', 'busy', 'unknown'];
+/** Latest time, Unix milliseconds: the end of the year 9999. */
+const MAX_TIME_MS = 253_402_300_799_999;
+
+export type Frame =
+  /** `n` numbers what wants to be heard on one link. */
+  | { readonly kind: 'request'; readonly n: number; readonly stream: Uint8Array; readonly note: string }
+  /** Our stream, and the peer's that it answers. */
+  | { readonly kind: 'accept'; readonly n: number; readonly stream: Uint8Array; readonly re: Uint8Array }
+  | { readonly kind: 'gone'; readonly n: number; readonly stream: Uint8Array | null; readonly re: Uint8Array | null }
+  | { readonly kind: 'message'; readonly stream: Uint8Array; readonly seq: number; readonly content: ChatContent }
+  | { readonly kind: 'heard'; readonly n: number; readonly answer: Answer }
+  /** How much of a stream is here. */
+  | { readonly kind: 'receipt'; readonly stream: Uint8Array; readonly seq: number; readonly answer: Answer };
+
+export type MessageFrame = Extract<Frame, { kind: 'message' }>;
+
+function fileValue({ objectId, name, size }: ChatFile): CborValue {
+  return [Uint8Array.from(Buffer.from(objectId, 'hex')), name, size];
+}
+
+function valueOf(frame: Frame): Parameters<typeof encodeCbor>[0] {
+  const k = KIND[frame.kind];
+  switch (frame.kind) {
+    case 'request':
+      return { k, n: frame.n, s: frame.stream, o: frame.note };
+    case 'accept':
+      return { k, n: frame.n, s: frame.stream, r: frame.re };
+    case 'gone':
+      return { k, n: frame.n, s: frame.stream ?? undefined, r: frame.re ?? undefined };
+    case 'message': {
+      const { id, at, text, file } = frame.content;
+      const f = file === null ? undefined : fileValue(file);
+      return { k, s: frame.stream, q: frame.seq, i: id, t: at, b: text ?? undefined, f };
+    }
+    case 'heard':
+      return { k, n: frame.n, c: ANSWERS.indexOf(frame.answer) };
+    case 'receipt':
+      return { k, s: frame.stream, q: frame.seq, c: ANSWERS.indexOf(frame.answer) };
+  }
+}
+
+/** A frame with its length before it. */
+export function encodeFrame(frame: Frame): Uint8Array {
+  const body = encodeCbor(valueOf(frame));
+  return Buffer.concat([u32(body.length), body]);
+}
+
+type Values = Readonly<Record<string, unknown>>;
+
+function isStream(value: unknown): value is Uint8Array {
+  return isBytes(value, STREAM_BYTES);
+}
+
+function answerOf(value: unknown): Answer | null {
+  return isUint(value, ANSWERS.length - 1) ? (ANSWERS[value] ?? null) : null;
+}
+
+function readFile(value: unknown): ChatFile | null {
+  if (!Array.isArray(value) || value.length !== 3) return null;
+  const [objectId, name, size]: unknown[] = value;
+  if (!isBytes(objectId, OBJECT_ID_BYTES) || typeof name !== 'string' || !isUint(size)) return null;
+  return isFileName(name) ? { objectId: Buffer.from(objectId).toString('hex'), name, size } : null;
+}
+
+/** True for a name that can be shown, and that no file system takes for a path. */
+export function isFileName(name: string): boolean {
+  return Buffer.byteLength(name) <= MAX_FILE_NAME_BYTES && !/[/\\\p{Cc}]/u.test(name);
+}
+
+function readMessage(map: Values): MessageFrame | null {
+  const { s: stream, q: seq, i: id, t: at, b: text = null, f } = map;
+  if (!isStream(stream) || !isUint(seq) || seq === 0 || !isBytes(id, ENTRY_ID_BYTES) || !isUint(at, MAX_TIME_MS))
+    return null;
+  if (text !== null && (typeof text !== 'string' || Buffer.byteLength(text) > MAX_TEXT_BYTES)) return null;
+  const file = f === undefined ? null : readFile(f);
+  if ((f !== undefined && file === null) || (text === null && file === null)) return null;
+  return { kind: 'message', stream, seq, content: { id, at, text, file } };
+}
+
+function readFrame(bytes: Uint8Array): Frame | null {
+  const map = asMap(decodeCbor(bytes, MAX_FRAME_BYTES), ['k'], 'any');
+  if (map === null) return null;
+  const { n, s: stream, r: re } = map;
+  switch (map['k']) {
+    case KIND.request: {
+      const note = map['o'];
+      if (!isUint(n) || !isStream(stream) || typeof note !== 'string') return null;
+      return isNote(note) ? { kind: 'request', n, stream, note } : null;
+    }
+    case KIND.accept:
+      return isUint(n) && isStream(stream) && isStream(re) ? { kind: 'accept', n, stream, re } : null;
+    case KIND.gone: {
+      if (!isUint(n) || (stream !== undefined && !isStream(stream)) || (re !== undefined && !isStream(re))) return null;
+      return { kind: 'gone', n, stream: stream ?? null, re: re ?? null };
+    }
+    case KIND.message:
+      return readMessage(map);
+    case KIND.heard: {
+      const answer = answerOf(map['c']);
+      return isUint(n) && answer !== null ? { kind: 'heard', n, answer } : null;
+    }
+    case KIND.receipt: {
+      const answer = answerOf(map['c']);
+      const seq = map['q'];
+      return isStream(stream) && isUint(seq) && answer !== null ? { kind: 'receipt', stream, seq, answer } : null;
+    }
+    default:
+      return null;
+  }
+}
+
+/** True for what may be said with a request. */
+export function isNote(note: string): boolean {
+  // A character takes at most two units of a string: longer ones need not be counted.
+  return note.length <= 2 * MAX_NOTE_CHARACTERS && Array.from(note).length <= MAX_NOTE_CHARACTERS;
+}
+
+/** Takes frames from the bytes of a link as they come; nothing longer than a frame is kept. */
+export class FrameReader {
+  #chunks: Uint8Array[] = [];
+  #length = 0;
+  /** Bytes without which there is nothing to look at. */
+  #needed = 1;
+  #greeted = false;
+
+  /**
+   * The frames that are whole with these bytes.
+   * @throws RangeError where the bytes are none of ours
+   */
+  take(chunk: Uint8Array): Frame[] {
+    this.#chunks.push(chunk);
+    this.#length += chunk.length;
+    if (this.#length < this.#needed) return [];
+    let bytes = Buffer.concat(this.#chunks);
+    if (!this.#greeted) {
+      if (bytes[0] !== VERSION) throw new RangeError('another version of chat');
+      this.#greeted = true;
+      bytes = bytes.subarray(1);
+    }
+    const frames: Frame[] = [];
+    while (bytes.length >= LENGTH_BYTES) {
+      const length = bytes.readUInt32BE(0);
+      if (length > MAX_FRAME_BYTES) throw new RangeError('a frame is too long');
+      this.#needed = LENGTH_BYTES + length;
+      if (bytes.length < this.#needed) break;
+      const frame = readFrame(bytes.subarray(LENGTH_BYTES, LENGTH_BYTES + length));
+      if (frame === null) throw new RangeError('a frame is malformed');
+      frames.push(frame);
+      bytes = bytes.subarray(this.#needed);
+    }
+    if (bytes.length < LENGTH_BYTES) this.#needed = LENGTH_BYTES;
+    this.#chunks = [bytes];
+    this.#length = bytes.length;
+    return frames;
+  }
+}

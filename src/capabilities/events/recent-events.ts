@@ -1,0 +1,114 @@
+/** The newest events as they go out to subscribers, shared by all of them. */
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { StoredEvent } from '../../foundation/store/events.ts';
+import { eventFrame } from './frames.ts';
+
+/** Events that are kept at hand; who is further behind reads from the log. */
+export const MAX_RECENT_EVENTS = 4_096;
+/** Bytes of their frames. */
+export const MAX_RECENT_BYTES = 8 * 1024 * 1024;
+/** Bytes that one subscriber takes at once. */
+export const MAX_BATCH_BYTES = 128 * 1024;
+
+interface Recent {
+  readonly seq: number;
+  readonly aid: string;
+  readonly type: string;
+  readonly frame: Buffer;
+}
+
+/** What a subscriber wants. */
+export interface Wish {
+  readonly aid: Aid | null;
+  /** Null for every kind. */
+  readonly types: ReadonlySet<string> | null;
+  /** Two subscribers with the same key want the same. */
+  readonly key: string;
+}
+
+/** Frames for a subscriber, and how far they bring it. */
+export interface Batch {
+  readonly bytes: Buffer;
+  readonly seq: number;
+}
+
+export class RecentEvents {
+  #events: Recent[] = [];
+  #bytes = 0;
+  /** Everything behind this number is here. */
+  #floor: number;
+  #position: number;
+  readonly #batches = new Map<string, Batch>();
+
+  /** @param position number of the newest event of the log */
+  constructor(position: number) {
+    this.#floor = position;
+    this.#position = position;
+  }
+
+  /** The newest event that went in. */
+  get position(): number {
+    return this.#position;
+  }
+
+  /** True where everything behind `seq` is at hand. */
+  reaches(seq: number): boolean {
+    return seq >= this.#floor;
+  }
+
+  add(events: readonly StoredEvent[]): void {
+    if (events.length === 0) return;
+    this.#batches.clear();
+    for (const event of events) {
+      const { seq, aid, type } = event;
+      const frame = eventFrame(event);
+      this.#events.push({ seq, aid, type, frame });
+      this.#bytes += frame.length;
+      this.#position = seq;
+    }
+    let gone = 0;
+    while (this.#events.length - gone > MAX_RECENT_EVENTS || this.#bytes > MAX_RECENT_BYTES) {
+      const oldest = this.#events[gone];
+      if (oldest === undefined) break;
+      this.#bytes -= oldest.frame.length;
+      this.#floor = oldest.seq;
+      gone++;
+    }
+    if (gone > 0) this.#events = this.#events.slice(gone);
+  }
+
+  /** What is wanted behind `seq`; made once for all that stand at the same place. */
+  batch(wish: Wish, seq: number): Batch {
+    const key = `${seq} ${wish.key}`;
+    const made = this.#batches.get(key);
+    if (made !== undefined) return made;
+    const batch = this.#collect(wish, seq);
+    this.#batches.set(key, batch);
+    return batch;
+  }
+
+  #collect({ aid, types }: Wish, seq: number): Batch {
+    const frames: Buffer[] = [];
+    let bytes = 0;
+    for (let i = this.#indexBehind(seq); i < this.#events.length; i++) {
+      const event = this.#events[i];
+      if (event === undefined) break;
+      if ((aid !== null && event.aid !== aid) || types?.has(event.type) === false) continue;
+      frames.push(event.frame);
+      bytes += event.frame.length;
+      if (bytes >= MAX_BATCH_BYTES) return { bytes: Buffer.concat(frames), seq: event.seq };
+    }
+    return { bytes: Buffer.concat(frames), seq: this.#position };
+  }
+
+  #indexBehind(seq: number): number {
+    let low = 0;
+    let high = this.#events.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.#events[middle]?.seq ?? 0) > seq) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+}

@@ -1,0 +1,167 @@
+/**
+ * Takes in notes, by whatever way they came: opens them, verifies who wrote them, and keeps each
+ * once, within what a mailbox holds.
+ */
+import { equalBytes, toHex } from '../../foundation/bytes.ts';
+import type { Clock } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { EventSink } from '../../foundation/events.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import { CLOCK_SKEW_S } from '../../foundation/identity/delegation.ts';
+import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
+import type { Log } from '../../foundation/log.ts';
+import { mailboxKey } from '../../foundation/records/keys.ts';
+import { decodeNotePayload, removalHash } from '../../foundation/records/notes.ts';
+import type { SignedRecord } from '../../foundation/records/record.ts';
+import { MAX_NOTE_TTL_S } from '../../foundation/records/types.ts';
+import { type NewNote, type NoteStore, noteSize } from '../../foundation/store/notes.ts';
+import { recordDigest } from '../../network/dht/record-store.ts';
+import { decodeLetter, type Letter, messageId, verifyLetter } from './letter.ts';
+import type { NoteKeys } from './note-keys.ts';
+import type { NoteHandler } from './types.ts';
+
+/** Notes that wait in one mailbox. */
+export const MAX_MAILBOX_NOTES = 1000;
+/** Bytes that wait in one mailbox. */
+export const MAX_MAILBOX_BYTES: number = 16 * 1024 * 1024;
+/** Notes of one sender that wait in one mailbox. */
+export const MAX_SENDER_NOTES = 300;
+/** Bytes of one sender that wait in one mailbox. */
+export const MAX_SENDER_BYTES: number = 6 * 1024 * 1024;
+/** How long a message id is remembered after it was sent, milliseconds: longer than any copy of it lives. */
+export const SEEN_MS: number = 9 * 24 * 3600 * 1000;
+const LIFE_MS: number = MAX_NOTE_TTL_S * 1000;
+const SKEW_MS: number = CLOCK_SKEW_S * 1000;
+
+/**
+ * `kept`: new and on disk. `known`: it was here before. `full`: the mailbox has no room for it now.
+ * `unknown_key`: it is sealed to a key that we do not have. `refused`: it is not what it says.
+ */
+export type Verdict = 'kept' | 'known' | 'full' | 'unknown_key' | 'refused';
+
+/** What became of a note, and what removes the copies of it where it was opened. */
+export interface Receipt {
+  readonly verdict: Verdict;
+  /** The note was here before and its reader has taken it: the copies of it are of no more use. */
+  readonly removal: { readonly digest: Uint8Array; readonly token: Uint8Array } | null;
+}
+
+interface InboxDependencies {
+  readonly store: NoteStore;
+  readonly keys: NoteKeys;
+  readonly verifier: DelegationVerifier;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly events: EventSink;
+  /** Unix seconds of the newest delegation that was seen of an agent; 0 where none was. */
+  newestDelegation(aid: Aid): number;
+}
+
+interface Opened {
+  readonly note: NewNote;
+  readonly seenUntil: number;
+}
+
+const REFUSED: Receipt = { verdict: 'refused', removal: null };
+
+export class Inbox {
+  readonly #deps: InboxDependencies;
+  readonly #handlers = new Map<number, NoteHandler>();
+
+  constructor(dependencies: InboxDependencies) {
+    this.#deps = dependencies;
+  }
+
+  /** Names who is told of the notes of a type; once each. */
+  onNote(msgType: number, handler: NoteHandler): void {
+    if (this.#handlers.has(msgType)) throw new Error(`notes of type ${msgType} are already taken`);
+    this.#handlers.set(msgType, handler);
+  }
+
+  /** Takes in verified records of the mailbox of a local agent; returns a receipt for each, in their order. */
+  async accept(aid: Aid, records: readonly SignedRecord[]): Promise<Receipt[]> {
+    const opened = await Promise.all(records.map((record) => this.#open(aid, record)));
+    const { store, events } = this.#deps;
+    const arrived: string[] = [];
+    return store.transaction(() => {
+      const receipts = opened.map((one): Receipt => {
+        if ('verdict' in one) return one;
+        const verdict = this.#keep(one);
+        if (verdict === 'kept') arrived.push(toHex(one.note.messageId));
+        return { verdict, removal: null };
+      });
+      if (arrived.length > 0) events.emit(aid, 'mailbox.received', { count: arrived.length, message_ids: arrived });
+      return receipts;
+    });
+  }
+
+  /** Opens and verifies; a receipt where that decides already. */
+  async #open(aid: Aid, record: SignedRecord): Promise<Opened | Receipt> {
+    const { keys, clock, log } = this.#deps;
+    const sealed = decodeNotePayload(record.payload);
+    if (sealed === null || !equalBytes(sealed.mailbox, mailboxKey(aid))) return REFUSED;
+    const opener = keys.opener(aid, sealed.keyId);
+    if (opener === null) return { verdict: 'unknown_key', removal: null };
+    try {
+      const letter = decodeLetter(await opener.open(sealed, aid), aid);
+      if (!equalBytes(removalHash(letter.nonce), sealed.removalHash)) return REFUSED;
+      const id = messageId(letter);
+      const digest = recordDigest(record.encoded);
+      const known = this.#known(aid, id, { digest, token: letter.nonce });
+      if (known !== null) return known;
+      this.#checkTime(letter);
+      await verifyLetter(letter, opener.publicKey, this.#deps.verifier);
+      const { sender, msgType, body, sentAt, nonce: token } = letter;
+      const note = { aid, messageId: id, sender, msgType, body, sentAt, receivedAt: clock.now(), digest, token };
+      return { note, seenUntil: sentAt + SEEN_MS };
+    } catch (error) {
+      if (!(error instanceof SvcError)) throw error;
+      log.debug({ aid, reason: error.message }, 'refused a note');
+      return REFUSED;
+    }
+  }
+
+  #known(aid: Aid, id: Uint8Array, removal: NonNullable<Receipt['removal']>): Receipt | null {
+    const { store } = this.#deps;
+    if (!store.seen(aid, id)) return null;
+    return { verdict: 'known', removal: store.isKept(aid, id) ? null : removal };
+  }
+
+  /** @throws SvcError `bad_record` */
+  #checkTime({ sender, sentAt, delegation }: Letter): void {
+    const now = this.#deps.clock.now();
+    if (sentAt > now + SKEW_MS) throw new SvcError('bad_record', { message: 'The note is from the future.' });
+    if (sentAt < now - LIFE_MS - SKEW_MS) throw new SvcError('bad_record', { message: 'The note has expired.' });
+    const newest = this.#deps.newestDelegation(sender);
+    if (delegation.issuedAt < newest && sentAt > newest * 1000 + SKEW_MS)
+      throw new SvcError('bad_record', { message: 'The note was signed with a key that had been replaced.' });
+  }
+
+  /** Keeps a note where there is room; in a transaction. */
+  #keep({ note, seenUntil }: Opened): Verdict {
+    const { store } = this.#deps;
+    if (store.seen(note.aid, note.messageId)) return 'known';
+    const size = noteSize(note.body);
+    const all = store.load(note.aid);
+    if (all.count >= MAX_MAILBOX_NOTES || all.bytes + size > MAX_MAILBOX_BYTES) return 'full';
+    const own = store.load(note.aid, note.sender);
+    if (own.count >= MAX_SENDER_NOTES || own.bytes + size > MAX_SENDER_BYTES) return 'full';
+    // The agent may have been deleted while its note was opened.
+    if (!store.add(note, seenUntil)) return 'refused';
+    this.#tell(note);
+    return 'kept';
+  }
+
+  #tell(note: NewNote): void {
+    const handler = this.#handlers.get(note.msgType);
+    if (handler === undefined) return;
+    const { aid, sender, msgType, body, sentAt } = note;
+    try {
+      this.#deps.store.transaction(() =>
+        handler(aid, { messageId: toHex(note.messageId), sender, msgType, body, sentAt }),
+      );
+    } catch (error) {
+      this.#deps.log.error({ aid, msgType, error }, 'the handler of a note failed');
+    }
+  }
+}

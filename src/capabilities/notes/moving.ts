@@ -1,0 +1,70 @@
+/** The mailbox of an agent, for its move to another node: its notes, and what opens those to come. */
+import { toBase64, toHex } from '../../foundation/bytes.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import { MAX_MOVED_SEEN, type NotesPart } from '../../foundation/moving/agent-document.ts';
+import { aidAt, base64At, checkDistinct, hexBytes } from '../../foundation/moving/document-fields.ts';
+import type { NewNote, NoteStore } from '../../foundation/store/notes.ts';
+import { SEEN_MS } from './inbox.ts';
+import { MAX_NOTE_BODY_BYTES } from './letter.ts';
+import type { ExportedNoteKey } from './note-keys.ts';
+
+export interface NotesMovingDependencies {
+  readonly store: NoteStore;
+  exportSecrets(aid: Aid): readonly ExportedNoteKey[];
+  importSecrets(aid: Aid, keys: readonly ExportedNoteKey[]): void;
+}
+
+export function exportNotes(deps: NotesMovingDependencies, aid: Aid): NotesPart {
+  const { store } = deps;
+  return {
+    keys: deps.exportSecrets(aid).map((key) => ({ private_key_hex: key.privateKeyHex, created_at: key.createdAt })),
+    waiting: store.all(aid).map((note) => ({
+      message_id: toHex(note.messageId),
+      sender: note.sender,
+      msg_type: note.msgType,
+      body_base64: toBase64(note.body),
+      sent_at: note.sentAt,
+      received_at: note.receivedAt,
+      digest_hex: toHex(note.digest),
+      token_hex: toHex(note.token),
+    })),
+    seen: store.seenOf(aid, MAX_MOVED_SEEN).map(({ messageId, until }) => ({ id: toHex(messageId), until })),
+  };
+}
+
+/**
+ * Checks a mailbox from elsewhere.
+ * @param now Unix milliseconds
+ * @returns what keeps it
+ * @throws SvcError `bad_file`
+ */
+export function importNotes(deps: NotesMovingDependencies, aid: Aid, part: NotesPart, now: number): () => void {
+  const notes = part.waiting.map((one, i): NewNote => {
+    const path = `/notes/waiting/${i}`;
+    return {
+      aid,
+      messageId: hexBytes(one.message_id),
+      sender: aidAt(`${path}/sender`, one.sender),
+      msgType: one.msg_type,
+      body: base64At(`${path}/body_base64`, one.body_base64, MAX_NOTE_BODY_BYTES),
+      sentAt: one.sent_at,
+      receivedAt: one.received_at,
+      digest: hexBytes(one.digest_hex),
+      token: hexBytes(one.token_hex),
+    };
+  });
+  checkDistinct(
+    '/notes/waiting',
+    part.waiting.map((one) => one.message_id),
+  );
+  const latest = now + SEEN_MS;
+  const seen = new Map(part.seen.map(({ id, until }) => [id, Math.min(until, latest)]));
+  return () => {
+    deps.importSecrets(
+      aid,
+      part.keys.map((key) => ({ privateKeyHex: key.private_key_hex, createdAt: key.created_at })),
+    );
+    for (const note of notes) deps.store.add(note, seen.get(toHex(note.messageId)) ?? latest);
+    for (const [id, until] of seen) deps.store.markSeen(aid, hexBytes(id), until);
+  };
+}

@@ -1,0 +1,288 @@
+/** Notes: sealed messages that wait for their recipient. See docs/notes-and-chat.md. */
+import { toHex } from '../../foundation/bytes.ts';
+import type { Clock, Timer } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { EventSink } from '../../foundation/events.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
+import type { Component } from '../../foundation/lifecycle.ts';
+import type { Log } from '../../foundation/log.ts';
+import { encodeEncryptionKeysPayload } from '../../foundation/records/encryption-keys.ts';
+import { mailboxKey } from '../../foundation/records/keys.ts';
+import type { SignedRecord } from '../../foundation/records/record.ts';
+import { MAX_TTL_S, RECORD } from '../../foundation/records/types.ts';
+import type { RecordVerifier } from '../../foundation/records/verifier.ts';
+import type { NoteStore, StoredNote } from '../../foundation/store/notes.ts';
+import type { Links } from '../../network/links/types.ts';
+import { type AgentsPage, Collector } from './collector.ts';
+import { Inbox } from './inbox.ts';
+import { type ExportedNoteKey, NoteKeys, type SecretVault } from './note-keys.ts';
+import { NoteLinks } from './note-links.ts';
+import { RecipientKeys } from './recipient-keys.ts';
+import { type Posted, Sender } from './sender.ts';
+import type { KeyDirectory, LocalIdentity, MailNetwork, Note, NoteHandler, SendResult } from './types.ts';
+
+/** Notes that one poll hands out at most. */
+export const MAX_POLL_NOTES = 500;
+/** Bytes of bodies that one answer holds at most. */
+const MAX_ANSWER_BYTES: number = 8 * 1024 * 1024;
+/** Milliseconds after which published keys go out again, well within their life: nodes that keep them come and go. */
+const REPUBLISH_KEYS_MS: number = 24 * 3600 * 1000;
+/** Milliseconds between the removals of message ids whose time is over, and where many are left. */
+const PURGE_PAUSE_MS = 3600_000;
+const PURGE_AGAIN_MS = 200;
+const PURGE_BATCH = 1000;
+
+export interface NotesDependencies {
+  readonly store: NoteStore;
+  readonly network: MailNetwork;
+  readonly links: Links;
+  readonly vault: SecretVault;
+  readonly directory: KeyDirectory;
+  readonly delegations: DelegationVerifier;
+  readonly records: Pick<RecordVerifier, 'verifyAsync'>;
+  readonly events: EventSink;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** The identity of an agent here; null where it is not here. Never the node's own. */
+  identity(aid: Aid): LocalIdentity | null;
+  /** The local agents, in a stable order. */
+  agents(cursor: string | undefined, limit: number): AgentsPage;
+  /** Unix seconds of the newest delegation that was seen of an agent; 0 where none was. */
+  newestDelegation(aid: Aid): number;
+  /** A number from 0 to below 1. */
+  random(): number;
+}
+
+/** A page of a mailbox. */
+export interface NotePage {
+  readonly notes: readonly Note[];
+  /** Where the next page begins; null where this is the last. */
+  readonly nextCursor: string | null;
+}
+
+/** Notes that were handed out: exactly one of the two is to be called. */
+export interface TakenNotes {
+  readonly notes: readonly Note[];
+  readonly more: boolean;
+  /** The answer has reached the client: the notes are gone, here and on the network. */
+  readonly confirm: () => void;
+  /** It has not: the notes wait again. */
+  readonly giveBack: () => void;
+}
+
+/** What happened to an agent here. */
+interface AgentChange {
+  readonly aid: Aid;
+  readonly kind: 'registered' | 'rotated' | 'bound' | 'alive' | 'deleted';
+}
+
+export class Notes implements Component {
+  readonly #deps: NotesDependencies;
+  readonly #keys: NoteKeys;
+  readonly #inbox: Inbox;
+  readonly #links: NoteLinks;
+  readonly #sender: Sender;
+  readonly #collector: Collector;
+  /** How many notes wait, of those agents that have some. */
+  readonly #waiting = new Map<Aid, number>();
+  #purge: Timer | null = null;
+  #stopped = false;
+
+  constructor(dependencies: NotesDependencies) {
+    const deps = { ...dependencies, log: dependencies.log.child('notes') };
+    this.#deps = deps;
+    this.#keys = new NoteKeys(deps);
+    this.#inbox = new Inbox({ ...deps, keys: this.#keys, verifier: deps.delegations });
+    const inbox = { accept: (aid: Aid, records: readonly SignedRecord[]) => this.#accept(aid, records) };
+    this.#links = new NoteLinks({ ...deps, inbox, keys: this.#keys, verifier: deps.records });
+    const recipients = new RecipientKeys({
+      ...deps,
+      keys: this.#keys,
+      ask: (sender, recipient, signal) => this.#links.askKeys(sender, recipient, signal),
+    });
+    this.#sender = new Sender({ ...deps, links: this.#links, recipients });
+    this.#collector = new Collector({ ...deps, inbox });
+  }
+
+  async start(): Promise<void> {
+    const { store, log } = this.#deps;
+    const back = store.giveAllBack();
+    if (back > 0) log.info({ notes: back }, 'notes whose answer may not have arrived wait again');
+    for (const [aid, count] of store.waiting()) this.#waiting.set(aid, count);
+    this.#purgeAfter(PURGE_AGAIN_MS);
+    this.#collector.start();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#purge?.cancel();
+    this.#links.stop();
+    await this.#collector.stop();
+  }
+
+  /** Names who is told of the notes of a type; once each, before `start`. */
+  onNote(msgType: number, handler: NoteHandler): void {
+    this.#inbox.onNote(msgType, handler);
+  }
+
+  /** Sends a note for somebody who certainly hears how it went. See `Sender.send`. */
+  async send(sender: Aid, recipient: Aid, msgType: number, body: Uint8Array): Promise<SendResult> {
+    const { settle, ...result } = await this.post(sender, recipient, msgType, body);
+    settle(true);
+    return result;
+  }
+
+  /** Sends a note for somebody whose answer may be lost. See `Sender.send`. */
+  async post(sender: Aid, recipient: Aid, msgType: number, body: Uint8Array): Promise<Posted> {
+    const { settle, ...result } = await this.#sender.send(sender, recipient, msgType, body);
+    return { ...result, settle: (heard) => this.#guard(sender, () => settle(heard)) };
+  }
+
+  /**
+   * The notes that wait for an agent, oldest first. Nothing changes.
+   * @throws SvcError `not_found`; `invalid_request` where the cursor is none of ours
+   */
+  list(aid: Aid, limit: number, cursor?: string): NotePage {
+    this.#mustBeHere(aid);
+    if (cursor !== undefined && !/^\d{1,15}$/.test(cursor))
+      throw new SvcError('invalid_request', {
+        message: 'The cursor is not one of ours.',
+        details: { in: 'query', path: '/cursor' },
+      });
+    const { notes, more } = this.#deps.store.page(aid, Number(cursor ?? 0), limit, MAX_ANSWER_BYTES);
+    const last = notes.at(-1);
+    return { notes: notes.map(viewOf), nextCursor: more && last !== undefined ? `${last.id}` : null };
+  }
+
+  /**
+   * Hands out the oldest notes, in one durable step: nobody gets them a second time, unless they are
+   * given back or the daemon ends before it knows that they arrived.
+   * @throws SvcError `not_found`
+   */
+  take(aid: Aid): TakenNotes {
+    this.#mustBeHere(aid);
+    const { store, clock } = this.#deps;
+    const { notes, more } = store.take(aid, MAX_POLL_NOTES, MAX_ANSWER_BYTES, clock.now());
+    this.#recount(aid);
+    const ids = notes.map((note) => note.id);
+    return {
+      notes: notes.map(viewOf),
+      more,
+      confirm: () => this.#guard(aid, () => this.#confirm(aid, notes)),
+      giveBack: () =>
+        this.#guard(aid, () => {
+          store.giveBack(ids);
+          this.#recount(aid);
+        }),
+    };
+  }
+
+  /** How many notes wait, of those agents that have some. */
+  pending(): ReadonlyMap<Aid, number> {
+    return this.#waiting;
+  }
+
+  /** Takes notice of what happened to an agent. */
+  agentChanged({ aid, kind }: AgentChange): void {
+    if (kind === 'registered' || kind === 'rotated') {
+      this.#recount(aid);
+      this.#collector.reconsider(aid, 'unknown_key');
+      this.#collector.soon(aid);
+    } else if (kind === 'deleted') {
+      this.#keys.forget(aid);
+      this.#collector.forget(aid);
+      this.#waiting.delete(aid);
+    }
+  }
+
+  /** Takes notice of a record that was published here: where an agent can be found, its key can be as well. */
+  published({ aid, type }: SignedRecord): void {
+    if (type !== RECORD.endpoints || this.#deps.identity(aid) === null) return;
+    this.#publishKey(aid).catch((error: unknown) =>
+      this.#deps.log.warn({ aid, error }, 'the encryption key of this agent was not published; it is tried again'),
+    );
+  }
+
+  /** The private keys that open notes, for an export of the agent. */
+  exportSecrets(aid: Aid): readonly ExportedNoteKey[] {
+    return this.#keys.export(aid);
+  }
+
+  /**
+   * Takes in the private keys of an export.
+   * @throws SvcError `bad_key`, `too_large`
+   */
+  importSecrets(aid: Aid, keys: readonly ExportedNoteKey[]): void {
+    this.#keys.import(aid, keys);
+    this.#collector.reconsider(aid, 'unknown_key');
+  }
+
+  /** Undoes `importSecrets` where the agent did not come here after all. */
+  discardSecrets(aid: Aid): void {
+    this.#keys.forget(aid);
+  }
+
+  async #accept(aid: Aid, records: readonly SignedRecord[]) {
+    const receipts = await this.#inbox.accept(aid, records);
+    if (receipts.some(({ verdict }) => verdict === 'kept')) this.#recount(aid);
+    return receipts;
+  }
+
+  async #publishKey(aid: Aid): Promise<void> {
+    const { directory, clock } = this.#deps;
+    const payload = encodeEncryptionKeysPayload([this.#keys.current(aid)]);
+    const known = directory.published(aid, RECORD.encryptionKeys);
+    const isNew = known === null || Buffer.compare(known.payload, payload) !== 0;
+    const publishedAt = known?.publishedAt ?? Number.NEGATIVE_INFINITY;
+    const isOld = clock.now() - publishedAt >= REPUBLISH_KEYS_MS;
+    if (isNew || isOld) await directory.publishRecord(aid, RECORD.encryptionKeys, payload, MAX_TTL_S);
+  }
+
+  #confirm(aid: Aid, notes: readonly StoredNote[]): void {
+    if (notes.length === 0) return;
+    const { store, network, log } = this.#deps;
+    store.discard(notes.map((note) => note.id));
+    this.#collector.reconsider(aid, 'full');
+    network
+      .removeNotes(mailboxKey(aid), notes)
+      .catch((error: unknown) => log.debug({ aid, error }, 'the copies of notes were not removed; they expire'));
+  }
+
+  /** What comes after an answer: nobody waits for it, and after a stop it is left to the next start. */
+  #guard(aid: Aid, work: () => void): void {
+    if (this.#stopped) return;
+    try {
+      work();
+    } catch (error) {
+      this.#deps.log.error({ aid, error }, 'what became of notes could not be written down');
+    }
+  }
+
+  #recount(aid: Aid): void {
+    const { count } = this.#deps.store.load(aid);
+    if (count > 0) this.#waiting.set(aid, count);
+    else this.#waiting.delete(aid);
+  }
+
+  #mustBeHere(aid: Aid): void {
+    if (this.#deps.identity(aid) === null)
+      throw new SvcError('not_found', { message: 'No such agent is registered here.' });
+  }
+
+  #purgeAfter(ms: number): void {
+    this.#purge = this.#deps.clock.after(ms, () => {
+      let more = false;
+      try {
+        more = this.#deps.store.purgeSeen(this.#deps.clock.now(), PURGE_BATCH);
+      } catch (error) {
+        this.#deps.log.error({ error }, 'old message ids could not be forgotten');
+      }
+      if (!this.#stopped) this.#purgeAfter(more ? PURGE_AGAIN_MS : PURGE_PAUSE_MS);
+    });
+  }
+}
+
+function viewOf({ messageId, sender, msgType, body, sentAt }: StoredNote): Note {
+  return { messageId: toHex(messageId), sender, msgType, body, sentAt };
+}

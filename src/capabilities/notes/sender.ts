@@ -1,0 +1,214 @@
+/**
+ * Sends notes: sealed to the recipient's key, straight to its node where it answers, and always
+ * also to the record network, where they wait.
+ */
+import { createHash, randomBytes } from 'node:crypto';
+import { toHex } from '../../foundation/bytes.ts';
+import { encodeCbor } from '../../foundation/cbor.ts';
+import { type Clock, type Timer, unixSeconds } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import { type Aid, aidToBytes } from '../../foundation/identity/aid.ts';
+import { selfDelegation } from '../../foundation/identity/delegation.ts';
+import { checkWindow } from '../../foundation/identity/grant.ts';
+import { KeyPair } from '../../foundation/identity/keys.ts';
+import type { Log } from '../../foundation/log.ts';
+import { RateLimiter } from '../../foundation/rate-limit.ts';
+import { mailboxKey } from '../../foundation/records/keys.ts';
+import { REMOVAL_TOKEN_BYTES } from '../../foundation/records/notes.ts';
+import { type SignedRecord, signRecord } from '../../foundation/records/record.ts';
+import { MAX_NOTE_TTL_S, RECORD } from '../../foundation/records/types.ts';
+import type { NoteStore } from '../../foundation/store/notes.ts';
+import { abortable, deadline } from '../../network/links/deadline.ts';
+import { encodeLetter, type LetterContent, MAX_MSG_TYPE, MAX_NOTE_BODY_BYTES, messageId } from './letter.ts';
+import type { NoteLinks } from './note-links.ts';
+import type { RecipientKeys } from './recipient-keys.ts';
+import { sealLetter } from './sealing.ts';
+import type { LocalIdentity, MailNetwork, SendResult } from './types.ts';
+import type { NoteAnswer } from './wire.ts';
+
+/** Notes that one local agent may send per second, and at once. */
+const SENDS_PER_S = 20;
+const SEND_BURST = 300;
+const MAX_SENDERS = 16_384;
+/** Milliseconds that the slower of the two ways may take once the other has worked. */
+const GRACE_MS = 1500;
+/** Milliseconds for both ways together. */
+const SEND_TIMEOUT_MS = 20_000;
+/** Milliseconds for which sending the same content again goes on with a failed attempt. */
+export const RETRY_MS: number = 3600_000;
+/** How often a note is sealed anew because the recipient has another key by now. */
+const MAX_SEALINGS = 2;
+
+interface SenderDependencies {
+  readonly network: Pick<MailNetwork, 'put'>;
+  readonly links: NoteLinks;
+  readonly recipients: RecipientKeys;
+  readonly store: NoteStore;
+  readonly clock: Clock;
+  readonly log: Log;
+  identity(aid: Aid): LocalIdentity | null;
+}
+
+/** A letter and the record that it is sealed in. */
+interface Sealed {
+  readonly id: string;
+  readonly record: SignedRecord;
+}
+
+export interface Posted extends SendResult {
+  /** To be called once: whether who asked for it has heard that the note was sent. */
+  readonly settle: (heard: boolean) => void;
+}
+
+export class Sender {
+  readonly #deps: SenderDependencies;
+  readonly #rate: RateLimiter;
+  /** Contents that are under way: the same content beside them is another note. */
+  readonly #underWay = new Set<string>();
+
+  constructor(dependencies: SenderDependencies) {
+    this.#deps = dependencies;
+    this.#rate = new RateLimiter({ perSecond: SENDS_PER_S, burst: SEND_BURST, maxKeys: MAX_SENDERS }, dependencies);
+  }
+
+  /**
+   * Sends a note. It is sent once somebody keeps it: the recipient's node or a node of the network.
+   * Where nobody does, or who asked for it never hears that it was sent, sending the same content
+   * again within an hour goes on with the same note: a copy which did arrive is not shown twice.
+   * @throws SvcError `not_found`, `too_large`, `invalid_request`, `rate_limited`, `resolve_failed`,
+   *   `bad_delegation`, `not_acknowledged`, `quota_exceeded`, `timeout`
+   */
+  async send(sender: Aid, recipient: Aid, msgType: number, body: Uint8Array): Promise<Posted> {
+    const identity = this.#check(sender, msgType, body);
+    const { store, clock } = this.#deps;
+    const fresh = { nonce: new Uint8Array(randomBytes(REMOVAL_TOKEN_BYTES)), sentAt: clock.now() };
+    const fingerprint = fingerprintOf(recipient, msgType, body);
+    const name = `${sender} ${toHex(fingerprint)}`;
+    if (this.#underWay.has(name)) {
+      const result = await this.#deliver(identity, { sender, recipient, msgType, body, ...fresh });
+      return { ...result, settle: () => {} };
+    }
+    this.#underWay.add(name);
+    try {
+      const attempt = store.attempt(sender, fingerprint, fresh, clock.now() - RETRY_MS);
+      const result = await this.#deliver(identity, { sender, recipient, msgType, body, ...attempt });
+      const settle = (heard: boolean): void => {
+        this.#underWay.delete(name);
+        if (heard) store.settleAttempt(sender, fingerprint);
+      };
+      return { ...result, settle };
+    } catch (error) {
+      this.#underWay.delete(name);
+      throw error;
+    }
+  }
+
+  #check(sender: Aid, msgType: number, body: Uint8Array): LocalIdentity {
+    const identity = this.#deps.identity(sender);
+    if (identity === null) throw new SvcError('not_found', { message: 'No such agent is registered here.' });
+    checkWindow(identity.delegation, unixSeconds(this.#deps.clock));
+    if (!Number.isSafeInteger(msgType) || msgType < 0 || msgType > MAX_MSG_TYPE)
+      throw new SvcError('invalid_request', { message: `msg_type is 0 to ${MAX_MSG_TYPE}.` });
+    if (body.length > MAX_NOTE_BODY_BYTES)
+      throw new SvcError('too_large', {
+        message: `The body has ${body.length} bytes; a note takes ${MAX_NOTE_BODY_BYTES}.`,
+        details: { size: body.length, limit: MAX_NOTE_BODY_BYTES },
+      });
+    if (!this.#rate.take(sender))
+      throw new SvcError('rate_limited', {
+        message: 'This agent sends too many notes.',
+        details: { retry_after_s: Math.ceil(this.#rate.retryAfterMs(sender) / 1000) },
+      });
+    return identity;
+  }
+
+  async #deliver(identity: LocalIdentity, letter: LetterContent): Promise<SendResult> {
+    using limit = deadline(this.#deps.clock, SEND_TIMEOUT_MS);
+    const { signal } = limit;
+    for (let sealing = 1; ; sealing++) {
+      const sealed = await this.#seal(identity, letter, sealing > 1, signal);
+      const { replicas, answer } = await this.#bothWays(letter, sealed.record, signal);
+      // A copy that its recipient cannot open is of no use, wherever it is kept.
+      if (answer === 'unknown_key' && sealing < MAX_SEALINGS) continue;
+      const delivered = answer === 'kept' || answer === 'known';
+      if (replicas > 0 || delivered) return { messageId: sealed.id, replicas, delivered };
+      throw undelivered(answer);
+    }
+  }
+
+  async #seal(identity: LocalIdentity, letter: LetterContent, anew: boolean, signal: AbortSignal): Promise<Sealed> {
+    const { recipients } = this.#deps;
+    const key = await recipients.find(letter.sender, letter.recipient, { anew, signal });
+    const payload = await sealLetter(encodeLetter(letter, identity, key), letter.nonce, letter.recipient, key);
+    // An identity that is made for this note alone: the record tells nobody who sent it.
+    const once = KeyPair.generate();
+    const delegation = selfDelegation(once);
+    const timestamp = unixSeconds(this.#deps.clock);
+    const ttl = MAX_NOTE_TTL_S;
+    const record = signRecord(
+      { aid: delegation.agent, type: RECORD.note, seq: 1, timestamp, ttl, payload, delegation },
+      once,
+    );
+    return { id: toHex(messageId(letter)), record };
+  }
+
+  /** Hands the note over and stores it, side by side; once one has worked, the other one gets a moment more. */
+  async #bothWays(letter: LetterContent, record: SignedRecord, signal: AbortSignal) {
+    let replicas = 0;
+    let answer: NoteAnswer | null = null;
+    const { network, links, clock, log } = this.#deps;
+    const { sender, recipient } = letter;
+    const enough = Promise.withResolvers<void>();
+    let timer: Timer | null = null;
+    const grace = (): void => {
+      timer ??= clock.after(GRACE_MS, () => enough.resolve());
+    };
+    const stored = network.put(mailboxKey(recipient), record, { signal }).then(
+      (result) => {
+        replicas = result.replicas;
+        if (replicas > 0) grace();
+      },
+      (error: unknown) => log.debug({ aid: sender, error }, 'a note was not stored'),
+    );
+    const handed = links.offer(sender, recipient, record, signal).then(
+      (said) => {
+        answer = said;
+        if (said === 'kept' || said === 'known') grace();
+        if (said === 'unknown_key') enough.resolve();
+      },
+      (error: unknown) => log.debug({ aid: sender, error }, 'a note was not handed over'),
+    );
+    try {
+      await abortable(Promise.race([Promise.all([stored, handed]), enough.promise]), signal);
+    } finally {
+      cancel(timer);
+    }
+    return outcome(replicas, answer);
+  }
+}
+
+function undelivered(answer: NoteAnswer | null): SvcError {
+  if (answer === 'full')
+    return new SvcError('quota_exceeded', {
+      message: "The recipient's mailbox is full, and no node of the network keeps the note. Send it again later.",
+    });
+  return new SvcError('not_acknowledged', {
+    message:
+      'Neither the recipient nor a node of the network took the note. Send it again later; it will not be shown twice.',
+    details: answer === null ? {} : { recipient_says: answer },
+  });
+}
+
+function cancel(timer: Timer | null): void {
+  timer?.cancel();
+}
+
+/** Both were set by callbacks, which the type checker does not follow. */
+function outcome(replicas: number, answer: NoteAnswer | null): { replicas: number; answer: NoteAnswer | null } {
+  return { replicas, answer };
+}
+
+function fingerprintOf(recipient: Aid, msgType: number, body: Uint8Array): Uint8Array {
+  const content = encodeCbor({ r: aidToBytes(recipient), y: msgType, b: body });
+  return new Uint8Array(createHash('sha256').update(content).digest());
+}

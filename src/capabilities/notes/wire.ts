@@ -1,0 +1,43 @@
+/**
+ * What is said on a link of purpose `note`: the caller hands over a note record, or asks for the
+ * encryption keys of the agent that it called. Format: docs/protocol-messages.md, "Note links".
+ */
+import { MAX_DATAGRAM_RECORD_BYTES, MAX_RECORD_BYTES } from '../../foundation/records/types.ts';
+import type { LinkStream } from '../../network/links/types.ts';
+import { FrameReader, readExactly, readFrame, u16 } from '../../network/links/wire.ts';
+import type { Verdict } from './inbox.ts';
+
+/** First byte of a request. */
+export const REQUEST = { note: 1, keys: 2 } as const;
+/** Answers to a note. */
+const ANSWERS = ['kept', 'known', 'full', 'unknown_key', 'refused', 'limited'] as const;
+/** What a recipient's node says to a note. */
+export type NoteAnswer = Verdict | 'limited';
+
+/** Hands over a note; null where the answer makes no sense. Rejects as `readExactly`. */
+export async function offerNote(link: LinkStream, record: Uint8Array, signal: AbortSignal): Promise<NoteAnswer | null> {
+  link.end(Buffer.concat([Uint8Array.of(REQUEST.note), u16(record.length), record]));
+  const [answer = 255] = await readExactly(link, 1, signal);
+  return ANSWERS[answer] ?? null;
+}
+
+/** Asks for the payload of the encryption key record. Rejects as `readFrame`. */
+export async function askKeys(link: LinkStream, signal: AbortSignal): Promise<Uint8Array> {
+  link.end(Uint8Array.of(REQUEST.keys));
+  return readFrame(link, MAX_DATAGRAM_RECORD_BYTES, signal);
+}
+
+/** Reads a request: the record of a note, or `keys`. Rejects as `readFrame`. */
+export async function readRequest(link: LinkStream, signal: AbortSignal): Promise<Uint8Array | 'keys' | null> {
+  const kind = new FrameReader(await readExactly(link, 1, signal)).u8();
+  if (kind === REQUEST.keys) return 'keys';
+  return kind === REQUEST.note ? readFrame(link, MAX_RECORD_BYTES, signal) : null;
+}
+
+export function answerNote(link: LinkStream, answer: NoteAnswer): void {
+  link.end(Uint8Array.of(ANSWERS.indexOf(answer)));
+}
+
+export function answerKeys(link: LinkStream, payload: Uint8Array): void {
+  link.end(Buffer.concat([u16(payload.length), payload]));
+}

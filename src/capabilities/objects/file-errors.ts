@@ -1,0 +1,36 @@
+/** Faults of the file system in the terms of the catalogue. */
+import { SvcError } from '../../foundation/errors.ts';
+
+/** `code` of a system error; empty where it has none. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
+}
+
+/** What a failed write is to its caller. */
+export function writeError(error: unknown): SvcError {
+  if (error instanceof SvcError) return error;
+  const code = codeOf(error);
+  if (code === 'ENOSPC' || code === 'EDQUOT')
+    return new SvcError('not_writable', {
+      message: 'The disk of files_root is full.',
+      details: { code },
+      cause: error,
+    });
+  return new SvcError('not_writable', {
+    message: `The folder files_root cannot be written${code === '' ? '' : ` (${code})`}.`,
+    cause: error,
+  });
+}
+
+/** What a failed look at a file that somebody named is to him. */
+export function lookupError(error: unknown, path: string): SvcError {
+  if (error instanceof SvcError) return error;
+  const code = codeOf(error);
+  if (code === 'ENOENT' || code === 'ENOTDIR')
+    return new SvcError('not_found', { message: 'There is no such file below files_root.', details: { path } });
+  return new SvcError('invalid_request', {
+    message: `The file cannot be read${code === '' ? '' : ` (${code})`}.`,
+    details: { path },
+    cause: error,
+  });
+}

@@ -1,0 +1,134 @@
+/**
+ * The folder that objects live in, and the guard of its borders: whatever path comes in, what is
+ * opened is a regular file whose real place is below this folder. A symbolic link leads nowhere
+ * else, not even one that is put there between the check and the use.
+ */
+import { constants, mkdirSync, realpathSync } from 'node:fs';
+import { type FileHandle, mkdir, open, realpath, stat } from 'node:fs/promises';
+import { basename, dirname, join, relative, resolve, sep } from 'node:path';
+import { SvcError } from '../../foundation/errors.ts';
+import { lookupError, writeError } from './file-errors.ts';
+
+/** Ours alone, below files_root. */
+const OWN_DIRECTORY = '.svcd';
+/** Only the owner of the daemon reads what strangers sent. */
+const PRIVATE_DIRECTORY_MODE = 0o700;
+
+/** Not on every system: neither following a link at the end of a path nor waiting for the other end of a pipe. */
+const CAREFUL = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
+
+/** A regular file below the folder, open for reading. */
+export interface InsideFile {
+  readonly handle: FileHandle;
+  /** Its real place, relative to the folder. */
+  readonly path: string;
+}
+
+export class FilesRoot {
+  /** The real path of the folder. */
+  readonly path: string;
+  /** Bytes stored under their id. */
+  readonly objects: string;
+  /** Uploads that are under way. */
+  readonly incoming: string;
+  /** Downloads that are under way, or wait to be taken up. */
+  readonly parts: string;
+
+  private constructor(path: string) {
+    this.path = path;
+    const own = join(path, OWN_DIRECTORY);
+    this.objects = join(own, 'objects');
+    this.incoming = join(own, 'incoming');
+    this.parts = join(own, 'parts');
+  }
+
+  /**
+   * Makes the folder and ours in it where they are not there yet.
+   * @throws SvcError `not_writable`
+   */
+  static open(configured: string): FilesRoot {
+    try {
+      mkdirSync(configured, { recursive: true });
+      const root = new FilesRoot(realpathSync(configured));
+      for (const directory of [root.objects, root.incoming, root.parts]) {
+        mkdirSync(directory, { recursive: true, mode: PRIVATE_DIRECTORY_MODE });
+        if (realpathSync(directory) !== directory)
+          throw new SvcError('not_writable', { message: `${directory} must not be a symbolic link.` });
+      }
+      return root;
+    } catch (error) {
+      throw writeError(error);
+    }
+  }
+
+  /**
+   * Opens a file that somebody named, absolute or relative to the folder.
+   * @throws SvcError `not_found`, `invalid_request` where it is outside, ours, or no regular file
+   */
+  async open(path: string): Promise<InsideFile> {
+    let handle: FileHandle | undefined;
+    try {
+      const real = await realpath(resolve(this.path, path));
+      this.#checkInside(real, path);
+      handle = await open(real, constants.O_RDONLY | CAREFUL);
+      const opened = await handle.stat({ bigint: true });
+      if (!opened.isFile())
+        throw new SvcError('invalid_request', { message: 'Only a regular file can be an object.', details: { path } });
+      // A directory on the way may have become a link in between: what was opened must be what is there.
+      const there = await stat(real, { bigint: true });
+      if ((await realpath(real)) !== real || there.ino !== opened.ino || there.dev !== opened.dev)
+        throw new SvcError('invalid_request', { message: 'The path changed while it was opened.', details: { path } });
+      return { handle, path: relative(this.path, real) };
+    } catch (error) {
+      await handle?.close();
+      throw lookupError(error, path);
+    }
+  }
+
+  /**
+   * Where a file that somebody names may be made: its folder is made and is below ours.
+   * @returns the real path; whether something is there already is not looked at
+   * @throws SvcError `invalid_request`, `not_writable`
+   */
+  async destination(path: string): Promise<string> {
+    const wanted = resolve(this.path, path);
+    const name = basename(wanted);
+    if (name === '' || wanted.includes('\0') || wanted === this.path || path.endsWith('/') || path.endsWith(sep))
+      throw new SvcError('invalid_request', { message: 'The destination must name a file.', details: { path } });
+    const directory = dirname(wanted);
+    this.#checkInside(join(await this.#nearest(directory), name), path);
+    try {
+      await mkdir(directory, { recursive: true });
+      const real = join(await realpath(directory), name);
+      this.#checkInside(real, path);
+      return real;
+    } catch (error) {
+      throw writeError(error);
+    }
+  }
+
+  /** The real path of the nearest folder above that is there: nothing may be made before it is known to be inside. */
+  async #nearest(directory: string): Promise<string> {
+    try {
+      return await realpath(directory);
+    } catch {
+      const above = dirname(directory);
+      return above === directory ? above : join(await this.#nearest(above), basename(directory));
+    }
+  }
+
+  #checkInside(real: string, shown: string): void {
+    const inside = real.startsWith(this.path.endsWith(sep) ? this.path : this.path + sep);
+    const own = join(this.path, OWN_DIRECTORY);
+    if (!inside)
+      throw new SvcError('invalid_request', {
+        message: 'The path leads out of files_root.',
+        details: { path: shown },
+      });
+    if (real === own || real.startsWith(own + sep))
+      throw new SvcError('invalid_request', {
+        message: `The folder ${OWN_DIRECTORY} in files_root belongs to the daemon.`,
+        details: { path: shown },
+      });
+  }
+}

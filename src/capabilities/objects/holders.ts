@@ -1,0 +1,90 @@
+/** Who may have an object: whom to ask, and what they say. */
+import type { Clock } from '../../foundation/clock.ts';
+import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { ObjectRepository } from '../../foundation/store/objects.ts';
+import { deadline } from '../../network/links/deadline.ts';
+import type { RemoteObjects } from './remote-objects.ts';
+import type { ObjectInfo } from './types.ts';
+
+/** Agents that are asked about one object. */
+export const MAX_CANDIDATES = 16;
+/** Time for one of them to answer, milliseconds. */
+export const ASK_TIMEOUT_MS = 10_000;
+
+/** What one of them says. */
+export type HolderStatus = 'available' | 'denied' | 'not_found' | 'gone' | 'unreachable';
+
+export interface HolderView {
+  readonly aid: Aid;
+  readonly status: HolderStatus;
+  /** What the holder says; only where it has the object. */
+  readonly size?: number;
+  readonly name?: string;
+}
+
+export interface Located {
+  /** What the asking agent has itself. */
+  readonly local: ObjectInfo | null;
+  readonly holders: readonly HolderView[];
+}
+
+export interface HolderDependencies {
+  readonly repository: ObjectRepository;
+  readonly remote: RemoteObjects;
+  readonly objects: { stat(aid: Aid, objectId: string): ObjectInfo | null };
+  readonly clock: Clock;
+}
+
+const STATUS_OF: Partial<Record<ErrorCode, HolderStatus>> = {
+  access_denied: 'denied',
+  not_found: 'not_found',
+  gone: 'gone',
+};
+
+export class Holders {
+  readonly #deps: HolderDependencies;
+
+  constructor(dependencies: HolderDependencies) {
+    this.#deps = dependencies;
+  }
+
+  /** Whom to ask for an object, the likeliest first: the hint, those who had it, other agents here. */
+  candidates(aid: Aid, objectId: string, hint?: Aid): readonly Aid[] {
+    const { repository } = this.#deps;
+    const all = [
+      ...(hint === undefined ? [] : [hint]),
+      ...repository.holders(objectId),
+      ...repository.agentsWith(objectId, MAX_CANDIDATES),
+    ];
+    return [...new Set(all)].filter((one) => one !== aid).slice(0, MAX_CANDIDATES);
+  }
+
+  /** Notes what an agent showed: that it has the object, or that it has not. */
+  learn(objectId: string, holder: Aid, has: boolean): void {
+    const { repository, clock } = this.#deps;
+    if (has) repository.noteHolder(objectId, holder, clock.now());
+    else repository.forgetHolder(objectId, holder);
+  }
+
+  /** Asks all of them at once, without taking a byte of the object. */
+  async locate(aid: Aid, objectId: string, hint: Aid | undefined, signal: AbortSignal): Promise<Located> {
+    const asked = this.candidates(aid, objectId, hint).map((holder) => this.#ask(aid, holder, objectId, signal));
+    return { local: this.#deps.objects.stat(aid, objectId), holders: await Promise.all(asked) };
+  }
+
+  async #ask(local: Aid, holder: Aid, objectId: string, outer: AbortSignal): Promise<HolderView> {
+    using limit = deadline(this.#deps.clock, ASK_TIMEOUT_MS, outer);
+    try {
+      const request = { local, holder, objectId, method: 'HEAD', headers: {}, signal: limit.signal } as const;
+      const { body, size, name } = await this.#deps.remote.read(request);
+      body.resume();
+      this.learn(objectId, holder, true);
+      return { aid: holder, status: 'available', size, name };
+    } catch (error) {
+      if (!(error instanceof SvcError)) throw error;
+      if (error.code === 'not_found' || error.code === 'gone') this.learn(objectId, holder, false);
+      return { aid: holder, status: STATUS_OF[error.code] ?? 'unreachable' };
+    }
+  }
+}

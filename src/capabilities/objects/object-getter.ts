@@ -1,0 +1,200 @@
+/** `group_object_get`: brings an object to a file below files_root. */
+import { createHash } from 'node:crypto';
+import { constants } from 'node:fs';
+import { type FileHandle, open, statfs } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Clock } from '../../foundation/clock.ts';
+import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import { codeOf } from './file-errors.ts';
+import { hashInto, READ_BYTES } from './fingerprint.ts';
+import type { Holders } from './holders.ts';
+import type { ObjectService } from './object-service.ts';
+import { PartFile, taken } from './part-file.ts';
+import type { OpenedObject } from './registered-files.ts';
+import type { RemoteObjects } from './remote-objects.ts';
+import { type Brought, type Failures, Transfer } from './transfer.ts';
+
+/** Where objects go for which no place is named, below files_root. */
+const DOWNLOADS = 'downloads';
+/** What a download leaves free on the disk, bytes. */
+export const MIN_FREE_BYTES = 128 * 1024 * 1024;
+/** Downloads at once. */
+export const MAX_DOWNLOADS = 16;
+
+export interface GetRequest {
+  /** The local agent that gets it. */
+  readonly aid: Aid;
+  readonly objectId: string;
+  /** Absolute or below files_root; left out: `downloads/<object_id>`. */
+  readonly dest?: string | undefined;
+  /** Who may have it. */
+  readonly hint?: Aid | undefined;
+  /** Makes it an object of the agent, so that others can get it here. */
+  readonly register: boolean;
+  /** Gets it although it is here, and overwrites what has its name. */
+  readonly force: boolean;
+  readonly accessToken?: string | undefined;
+  readonly signal: AbortSignal;
+}
+
+export interface Got {
+  readonly objectId: string;
+  readonly size: number;
+  /** Absolute path of the file. */
+  readonly path: string;
+  /** Who brought it; null where the file was there already. */
+  readonly from: Aid | null;
+  readonly registered: boolean;
+}
+
+export interface ObjectGetterDependencies {
+  readonly objects: ObjectService;
+  readonly holders: Holders;
+  readonly remote: RemoteObjects;
+  readonly clock: Clock;
+}
+
+/** Which failure of several holders says most. */
+const TELLING: readonly ErrorCode[] = ['access_denied', 'rate_limited', 'timeout', 'protocol_error', 'gone'];
+
+export class ObjectGetter {
+  readonly #deps: ObjectGetterDependencies;
+  /** The last download of each object that is under way: two of the same would write to one file. */
+  readonly #turns = new Map<string, Promise<unknown>>();
+
+  constructor(dependencies: ObjectGetterDependencies) {
+    this.#deps = dependencies;
+  }
+
+  /**
+   * Gets an object. A download that fails or is cancelled is taken up by the next one.
+   * @throws SvcError `files_root_required`, `not_found` where nobody is known to have it, `wrong_state` where its name is
+   *   taken, `rate_limited`, `not_writable`, and why the holders failed
+   */
+  async get(request: GetRequest): Promise<Got> {
+    const before = this.#turns.get(request.objectId);
+    if (before === undefined && this.#turns.size >= MAX_DOWNLOADS)
+      throw new SvcError('rate_limited', { message: `At most ${MAX_DOWNLOADS} objects are got at once.` });
+    const turn = (before ?? Promise.resolve()).catch(() => {}).then(() => this.#get(request));
+    this.#turns.set(request.objectId, turn);
+    try {
+      return await turn;
+    } finally {
+      if (this.#turns.get(request.objectId) === turn) this.#turns.delete(request.objectId);
+    }
+  }
+
+  async #get(request: GetRequest): Promise<Got> {
+    const { objects } = this.#deps;
+    const { objectId, force, register, aid } = request;
+    if (request.signal.aborted) throw new SvcError('cancelled');
+    const { root } = objects.files();
+    const target = await root.destination(request.dest ?? join(DOWNLOADS, objectId));
+    const there = force ? null : await hashOf(target);
+    if (there !== null && there.objectId !== objectId) throw taken(target);
+    const from = there === null ? await this.#bring(request, target) : null;
+    if (register) await objects.register(aid, target, from?.name);
+    const size = there?.size ?? from?.size ?? 0;
+    return { objectId, size, path: target, from: from?.from ?? null, registered: register };
+  }
+
+  async #bring(request: GetRequest, target: string): Promise<Brought & { readonly size: number }> {
+    const { objects, holders, remote, clock } = this.#deps;
+    const { aid, objectId, hint, accessToken, signal, force } = request;
+    const { root } = objects.files();
+    const part = await PartFile.open(join(root.parts, objectId));
+    try {
+      const failures: Failures = new Map();
+      const own = force ? null : await this.#copyOwn(aid, objectId, part);
+      const candidates = holders.candidates(aid, objectId, hint);
+      const admit = (bytes: number): Promise<void> => checkRoom(root.parts, bytes);
+      const transfer = new Transfer(
+        { remote, clock, admit },
+        { local: aid, objectId, holders: candidates, accessToken, signal },
+        part,
+      );
+      const brought = own ?? (await transfer.run(failures));
+      for (const [holder, { code }] of failures)
+        if (code === 'not_found' || code === 'gone') holders.learn(objectId, holder, false);
+      if (brought === null) throw failureOf(failures);
+      await part.moveTo(target, force);
+      if (brought.from !== aid) holders.learn(objectId, brought.from, true);
+      return { ...brought, size: part.length };
+    } finally {
+      await part.close();
+    }
+  }
+
+  /** Copies what the agent has itself; null where it has none, or no longer. */
+  async #copyOwn(aid: Aid, objectId: string, part: PartFile): Promise<Brought | null> {
+    const object = await this.#openOwn(aid, objectId);
+    if (object === null) return null;
+    try {
+      await part.reset();
+      for (;;) {
+        const buffer = Buffer.allocUnsafe(READ_BYTES);
+        const { bytesRead } = await object.handle.read(buffer, 0, buffer.length, part.length);
+        if (bytesRead === 0) break;
+        await part.append(buffer.subarray(0, bytesRead));
+      }
+      if (part.is(objectId)) return { from: aid, name: object.name };
+      await part.reset();
+      return null;
+    } finally {
+      await object.handle.close();
+    }
+  }
+
+  async #openOwn(aid: Aid, objectId: string): Promise<OpenedObject | null> {
+    try {
+      return await this.#deps.objects.open(aid, objectId);
+    } catch (error) {
+      if (error instanceof SvcError && (error.code === 'not_found' || error.code === 'gone')) return null;
+      throw error;
+    }
+  }
+}
+
+/** @throws SvcError `not_writable` where the disk has no room for so many bytes */
+async function checkRoom(directory: string, bytes: number): Promise<void> {
+  const { bavail, bsize } = await statfs(directory);
+  if (bytes + MIN_FREE_BYTES <= bavail * bsize) return;
+  throw new SvcError('not_writable', {
+    message: 'The disk of files_root has no room for this object.',
+    details: { object_bytes: bytes },
+  });
+}
+
+/** Id and size of the file that has a name; null where none has. */
+async function hashOf(file: string): Promise<{ readonly objectId: string; readonly size: number } | null> {
+  let handle: FileHandle;
+  try {
+    handle = await open(file, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0));
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return null;
+    throw taken(file);
+  }
+  try {
+    if (!(await handle.stat()).isFile()) throw taken(file);
+    const hash = createHash('sha256');
+    const size = await hashInto(hash, handle);
+    return { objectId: hash.digest('hex'), size };
+  } finally {
+    await handle.close();
+  }
+}
+
+/** What the failures of all holders come to. */
+function failureOf(failures: Failures): SvcError {
+  const errors = [...failures.values()];
+  const [first] = errors;
+  if (first === undefined)
+    throw new SvcError('not_found', { message: 'Nobody is known to have this object: name a holder with hint_aid.' });
+  const telling = TELLING.map((code) => errors.find((error) => error.code === code)).find(
+    (error) => error !== undefined,
+  );
+  const { code, message } = telling ?? first;
+  const holders = [...failures].map(([aid, error]) => ({ aid, error: error.code }));
+  return new SvcError(code, { message, details: { holders } });
+}

@@ -1,0 +1,41 @@
+/** Names of files as they are shown to others, and taken from others. */
+import { basename } from 'node:path';
+
+/** Longest name, bytes of UTF-8: what file systems take. */
+export const MAX_NAME_BYTES = 255;
+
+/** Control characters and the invisible ones that reorder or hide text. */
+const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+/** A plain file name: no folders, nothing invisible, not too long; `fallback` where nothing is left. */
+export function safeName(name: string | undefined, fallback: string): string {
+  const plain = (name ?? '').split(/[/\\]/).at(-1)?.replace(UNSAFE, '').trim() ?? '';
+  if (plain === '' || plain === '.' || plain === '..') return fallback;
+  let cut = plain;
+  while (Buffer.byteLength(cut) > MAX_NAME_BYTES) cut = cut.slice(0, -1);
+  // Half of a pair of code units may be left over.
+  return cut.replace(/[\uD800-\uDBFF]$/, '');
+}
+
+/** The name of a file by its path. */
+export function nameOfPath(path: string, fallback: string): string {
+  return safeName(basename(path), fallback);
+}
+
+/** Offers the bytes for saving, never for showing (RFC 6266). */
+export function disposition(name: string): string {
+  // Besides letters and digits only what RFC 5987 lets stand as it is.
+  const encoded = encodeURIComponent(name).replace(/['()*!]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`);
+  return `attachment; filename*=UTF-8''${encoded}`;
+}
+
+/** The name in a header of that form; undefined for any other. */
+export function nameInDisposition(header: string | undefined): string | undefined {
+  const encoded = /^attachment; filename\*=UTF-8''([\w.~%-]{1,1024})$/.exec(header ?? '')?.[1];
+  if (encoded === undefined) return undefined;
+  try {
+    return decodeURIComponent(encoded);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,150 @@
+/** The holder's side: takes links of purpose `object`, and answers `GET` and `HEAD /cas/<object_id>` on them. */
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { Clock, Timer } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { Component } from '../../foundation/lifecycle.ts';
+import type { Log } from '../../foundation/log.ts';
+import { accessRequestOf } from '../../network/links/access-request.ts';
+import { linkHttpServer, StreamsPerNode } from '../../network/links/http-server.ts';
+import type { AccessRequest, LinkStream, Links } from '../../network/links/types.ts';
+import { answerObject } from './object-answer.ts';
+import { ReaderLimits } from './reader-limits.ts';
+import type { OpenedObject } from './registered-files.ts';
+
+/** Links that one node may hold open for objects. */
+const MAX_LINKS_PER_NODE = 128;
+/** Largest header block, bytes, and the number of headers. */
+const MAX_HEADER_BYTES = 8 * 1024;
+const MAX_HEADER_COUNT = 64;
+/** A link without a request is closed after this long, milliseconds. */
+export const LINK_IDLE_MS = 75_000;
+/** A reader that takes nothing for this long is cut off, milliseconds. */
+export const READ_STALL_MS = 60_000;
+/** What a holder says beside not having an object; the calling daemon knows these by their code. */
+const TOLD: ReadonlySet<string> = new Set(['access_denied', 'rate_limited', 'timeout']);
+
+export interface ObjectServerDependencies {
+  readonly links: Pick<Links, 'accept'>;
+  readonly objects: { open(aid: Aid, objectId: string): Promise<OpenedObject> };
+  readonly clock: Clock;
+  readonly log: Log;
+  /** @throws SvcError `access_denied`, `rate_limited` */
+  readonly authorize: (request: AccessRequest) => void | Promise<void>;
+}
+
+interface Connection {
+  readonly link: LinkStream;
+  timer: Timer;
+}
+
+export class ObjectServer implements Component {
+  readonly #deps: ObjectServerDependencies;
+  readonly #log: Log;
+  readonly #server: Server;
+  readonly #limits: ReaderLimits;
+  readonly #connections = new Map<Duplex, Connection>();
+  readonly #links = new StreamsPerNode(MAX_LINKS_PER_NODE);
+  #stopped = false;
+
+  constructor(dependencies: ObjectServerDependencies) {
+    this.#deps = dependencies;
+    this.#log = dependencies.log.child('objects');
+    this.#limits = new ReaderLimits(dependencies.clock);
+    this.#server = linkHttpServer({ maxHeaderBytes: MAX_HEADER_BYTES, maxHeaderCount: MAX_HEADER_COUNT });
+    this.#server.on('request', (request, response) => void this.#serve(request, response));
+    this.#server.on('upgrade', (_request, stream) => stream.destroy());
+    this.#server.on('clientError', (_error, stream) => stream.destroy());
+  }
+
+  /** Begins to take links; before the endpoint starts. */
+  async start(): Promise<void> {
+    this.#deps.links.accept('object', (link) => this.#accept(link));
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    for (const stream of this.#connections.keys()) stream.destroy();
+  }
+
+  /** Asks access control again about all who read objects of an agent, and cuts off whom it now refuses. */
+  async recheck(called: Aid): Promise<void> {
+    const links = [...this.#connections.values()].map(({ link }) => link).filter((link) => link.called === called);
+    await Promise.all(
+      links.map(async (link) => {
+        try {
+          await this.#deps.authorize(accessRequestOf(link));
+        } catch {
+          link.destroy();
+        }
+      }),
+    );
+  }
+
+  #accept(link: LinkStream): void {
+    if (this.#stopped || !this.#links.enter(link)) return void link.destroy();
+    this.#connections.set(link, { link, timer: this.#idle(link) });
+    link.once('close', () => {
+      this.#connections.get(link)?.timer.cancel();
+      this.#connections.delete(link);
+    });
+    this.#server.emit('connection', link);
+  }
+
+  #idle(link: LinkStream): Timer {
+    return this.#deps.clock.after(LINK_IDLE_MS, () => link.destroy());
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const connection = this.#connections.get(request.socket);
+    if (connection === undefined) return void response.destroy();
+    const { link } = connection;
+    const moved = (): void => {
+      connection.timer.cancel();
+      connection.timer = this.#deps.clock.after(READ_STALL_MS, () => link.destroy());
+    };
+    moved();
+    response.once('close', () => {
+      connection.timer.cancel();
+      if (!link.destroyed) connection.timer = this.#idle(link);
+    });
+    let leave = (): void => {};
+    try {
+      const objectId = objectAsked(request);
+      await this.#deps.authorize(accessRequestOf(link));
+      leave = this.#limits.enter(link);
+      const object = await this.#deps.objects.open(link.called, objectId);
+      // On the same daemon the reader gets the very memory that is written.
+      await answerObject(request, response, object, { moved, copies: link.release !== undefined });
+    } catch (error) {
+      this.#refuse(link, request, response, error);
+    } finally {
+      leave();
+    }
+  }
+
+  #refuse({ caller, called }: LinkStream, request: IncomingMessage, response: ServerResponse, cause: unknown): void {
+    const error = cause instanceof SvcError ? cause : new SvcError('internal', { cause });
+    if (error.code === 'internal') this.#log.error({ caller, called, err: cause }, 'an object could not be served');
+    if (response.headersSent || response.destroyed) return void response.destroy();
+    const retryAfter = error.details?.['retry_after_s'];
+    const headers = {
+      'content-length': '0',
+      ...(TOLD.has(error.code) ? { 'svc-error': error.code } : {}),
+      ...(typeof retryAfter === 'number' ? { 'retry-after': String(retryAfter) } : {}),
+      // A body, or what came behind a broken request, is not looked at.
+      ...(request.complete ? {} : { connection: 'close' }),
+    };
+    const body = request.method === 'HEAD' ? undefined : '';
+    response.writeHead(error.status, headers).end(body);
+  }
+}
+
+/** @throws SvcError `not_found`, `method_not_allowed` */
+function objectAsked({ method, url = '' }: IncomingMessage): string {
+  const objectId = /^\/cas\/([0-9a-f]{64})$/.exec(url)?.[1];
+  if (objectId === undefined) throw new SvcError('not_found');
+  if (method !== 'GET' && method !== 'HEAD') throw new SvcError('method_not_allowed');
+  return objectId;
+}

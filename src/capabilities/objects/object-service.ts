@@ -1,0 +1,232 @@
+/** The objects of the agents here: bytes by their SHA-256, stored under files_root or registered where they lie. */
+import type { Clock } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { Component } from '../../foundation/lifecycle.ts';
+import type { Log } from '../../foundation/log.ts';
+import type { ObjectRepository, ObjectRow, ObjectUsage } from '../../foundation/store/objects.ts';
+import { BlobStore, type Incoming } from './blob-store.ts';
+import { FilesRoot } from './files-root.ts';
+import { hashFile } from './fingerprint.ts';
+import { nameOfPath, safeName } from './object-name.ts';
+import { type ObjectQuota, QuotaLedger } from './quota.ts';
+import { type OpenedObject, RegisteredFiles } from './registered-files.ts';
+import { type ObjectInfo, type ObjectSource, type ObjectsPort, objectUrl } from './types.ts';
+
+export interface ObjectServiceOptions {
+  /** The configured folder; empty: objects are off. */
+  readonly filesRoot: string;
+  readonly quota?: Partial<ObjectQuota>;
+}
+
+export interface ObjectServiceDependencies {
+  readonly repository: ObjectRepository;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** An object in the list of its agent. */
+export interface ListedObject extends ObjectInfo {
+  /** Milliseconds since the Unix epoch. */
+  readonly createdAt: number;
+  /** Below files_root, of a file registered in place; null where the bytes are stored. */
+  readonly path: string | null;
+}
+
+/** What needs the folder. */
+export interface ObjectFiles {
+  readonly root: FilesRoot;
+  readonly blobs: BlobStore;
+  readonly registered: RegisteredFiles;
+}
+
+export class ObjectService implements Component, ObjectsPort {
+  readonly #options: ObjectServiceOptions;
+  readonly #repository: ObjectRepository;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #quota: QuotaLedger;
+  #files: ObjectFiles | null = null;
+
+  constructor(options: ObjectServiceOptions, { repository, clock, log }: ObjectServiceDependencies) {
+    this.#options = options;
+    this.#repository = repository;
+    this.#clock = clock;
+    this.#log = log.child('objects');
+    this.#quota = new QuotaLedger((aid) => repository.usage(aid), options.quota);
+  }
+
+  /** Opens the folder and tidies up what a crash left. A folder that cannot be used leaves the rest of the daemon alone. */
+  async start(): Promise<void> {
+    if (this.#options.filesRoot === '') return;
+    try {
+      const { root, blobs } = this.#open();
+      blobs.clean((objectId) => this.#repository.isStored(objectId), this.#clock.now());
+      this.#log.info({ files_root: root.path }, 'objects are on');
+    } catch (error) {
+      this.#log.warn({ files_root: this.#options.filesRoot, err: error }, 'files_root cannot be used');
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#files = null;
+  }
+
+  /**
+   * The folder and what is in it.
+   * @throws SvcError `files_root_required`, `not_writable`
+   */
+  files(): ObjectFiles {
+    if (this.#options.filesRoot === '') throw new SvcError('files_root_required');
+    return this.#files ?? this.#open();
+  }
+
+  #open(): ObjectFiles {
+    const root = FilesRoot.open(this.#options.filesRoot);
+    const blobs = new BlobStore(root);
+    const registered = new RegisteredFiles({ root, blobs, repository: this.#repository, clock: this.#clock });
+    this.#files = { root, blobs, registered };
+    return this.#files;
+  }
+
+  put(aid: Aid, source: ObjectSource, name?: string): Promise<ObjectInfo> {
+    return 'path' in source ? this.register(aid, source.path, name) : this.store(aid, [source.bytes], name);
+  }
+
+  /**
+   * Stores bytes as they come. When this settles the object is on disk, under its id and in the database.
+   * @param expected length where it is known: too much is refused before the first byte
+   * @throws SvcError `files_root_required`, `quota_exceeded`, `not_writable`, and what the source throws
+   */
+  async store(
+    aid: Aid,
+    source: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+    name?: string,
+    expected = 0,
+  ): Promise<ObjectInfo> {
+    const { blobs } = this.files();
+    const room = this.#quota.reserve(aid);
+    try {
+      let ahead = expected;
+      room.add(expected);
+      const incoming = await blobs.receive(each(source), (bytes) => {
+        const covered = Math.min(ahead, bytes);
+        ahead -= covered;
+        room.add(bytes - covered);
+      });
+      try {
+        if (this.#repository.get(aid, incoming.objectId) === null) room.confirm();
+        return this.#keep(aid, incoming, blobs, name);
+      } catch (error) {
+        await blobs.discard(incoming);
+        throw error;
+      }
+    } finally {
+      room.release();
+    }
+  }
+
+  /** Moves received bytes into place and names them, in one turn. */
+  #keep(aid: Aid, incoming: Incoming, blobs: BlobStore, name: string | undefined): ObjectInfo {
+    const { objectId, size } = incoming;
+    const now = this.#clock.now();
+    const fingerprint = blobs.commit(incoming);
+    const shown = safeName(name, objectId);
+    this.#repository.put({ aid, objectId, size, name: shown, createdAt: now, path: null, fingerprint, hashedAt: now });
+    return infoOf({ aid, objectId, size, name: shown });
+  }
+
+  /**
+   * Makes a file below files_root an object without copying it.
+   * @throws SvcError `files_root_required`, `not_found`, `invalid_request`, `wrong_state` where it changes meanwhile, `quota_exceeded`
+   */
+  async register(aid: Aid, path: string, name?: string): Promise<ObjectInfo> {
+    const { root } = this.files();
+    const room = this.#quota.reserve(aid);
+    try {
+      const file = await root.open(path);
+      try {
+        const hashedAt = this.#clock.now();
+        const hashed = await hashFile(file.handle);
+        if (hashed === null)
+          throw new SvcError('wrong_state', { message: 'The file changed while it was read.', details: { path } });
+        const { objectId, size, fingerprint } = hashed;
+        const known = this.#repository.get(aid, objectId);
+        const shown = name === undefined ? nameOfPath(file.path, objectId) : safeName(name, objectId);
+        // Stored bytes are surer than a file that anybody may change.
+        if (known !== null && known.path === null) return infoOf(known);
+        const createdAt = known?.createdAt ?? hashedAt;
+        const row: ObjectRow = { aid, objectId, size, name: shown, createdAt, path: file.path, fingerprint, hashedAt };
+        this.#repository.put(row);
+        return infoOf(row);
+      } finally {
+        await file.handle.close();
+      }
+    } finally {
+      room.release();
+    }
+  }
+
+  stat(aid: Aid, objectId: string): ObjectInfo | null {
+    const row = this.#repository.get(aid, objectId);
+    return row === null ? null : infoOf(row);
+  }
+
+  noteHolder(objectId: string, holder: Aid): void {
+    this.#repository.noteHolder(objectId, holder, this.#clock.now());
+  }
+
+  /** Objects of an agent by id, what they take, and how much they may. */
+  list(aid: Aid, limit: number, after?: string) {
+    const objects: ListedObject[] = this.#repository
+      .list(aid, limit, after)
+      .map((row) => ({ ...infoOf(row), createdAt: row.createdAt, path: row.path }));
+    const usage: ObjectUsage = this.#repository.usage(aid);
+    return { objects, usage, quota: this.#quota.quota };
+  }
+
+  /**
+   * Forgets an object of an agent. Stored bytes go with the last agent that has them; a file registered in place stays.
+   * @throws SvcError `not_found`
+   */
+  delete(aid: Aid, objectId: string): void {
+    if (!this.#repository.delete(aid, objectId))
+      throw new SvcError('not_found', { message: 'This agent has no such object.', details: { object_id: objectId } });
+    if (this.#repository.isStored(objectId)) return;
+    if (this.#options.filesRoot === '') return;
+    try {
+      this.files().blobs.remove(objectId);
+    } catch (error) {
+      // The next start removes what nothing names.
+      this.#log.warn({ object_id: objectId, err: error }, 'the bytes of a deleted object could not be removed');
+    }
+  }
+
+  /** Forgets all objects of an agent that is gone. */
+  forgetAgent(aid: Aid): void {
+    for (;;) {
+      const rows = this.#repository.list(aid, 100);
+      for (const { objectId } of rows) this.delete(aid, objectId);
+      if (rows.length === 0) return;
+    }
+  }
+
+  /**
+   * Opens an object of an agent for reading; who asks may do so.
+   * @throws SvcError `not_found`, `gone`
+   */
+  async open(aid: Aid, objectId: string): Promise<OpenedObject> {
+    const row = this.#options.filesRoot === '' ? null : this.#repository.get(aid, objectId);
+    if (row === null)
+      throw new SvcError('not_found', { message: 'This agent has no such object.', details: { object_id: objectId } });
+    return await this.files().registered.open(row);
+  }
+}
+
+function infoOf({ aid, objectId, size, name }: Pick<ObjectRow, 'aid' | 'objectId' | 'size' | 'name'>): ObjectInfo {
+  return { objectId, size, name, url: objectUrl(aid, objectId) };
+}
+
+async function* each(source: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  yield* source;
+}

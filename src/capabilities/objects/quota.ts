@@ -1,0 +1,80 @@
+/** How much of the disk the objects of one agent may take, counting what is still on its way. */
+import { SvcError } from '../../foundation/errors.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { ObjectUsage } from '../../foundation/store/objects.ts';
+
+/** Bytes that the stored objects of one agent take; files registered in place do not count. */
+export const MAX_OBJECT_BYTES_PER_AGENT = 20 * 1024 ** 3;
+/** Objects of one agent, those registered in place too. */
+export const MAX_OBJECTS_PER_AGENT = 10_000;
+
+export interface ObjectQuota {
+  readonly bytes: number;
+  readonly count: number;
+}
+
+/** Room taken for an object on its way. */
+export interface Reservation {
+  /** @throws SvcError `quota_exceeded` */
+  readonly add: (bytes: number) => void;
+  /**
+   * Looks again, with what others stored meanwhile, in the turn in which the object is kept.
+   * @throws SvcError `quota_exceeded`
+   */
+  readonly confirm: () => void;
+  readonly release: () => void;
+}
+
+export class QuotaLedger {
+  readonly quota: ObjectQuota;
+  readonly #usage: (aid: Aid) => ObjectUsage;
+  readonly #reserved = new Map<Aid, { bytes: number; count: number }>();
+
+  constructor(usage: (aid: Aid) => ObjectUsage, quota: Partial<ObjectQuota> = {}) {
+    this.#usage = usage;
+    this.quota = { bytes: quota.bytes ?? MAX_OBJECT_BYTES_PER_AGENT, count: quota.count ?? MAX_OBJECTS_PER_AGENT };
+  }
+
+  /**
+   * Takes room for one more object of an agent.
+   * @throws SvcError `quota_exceeded`
+   */
+  reserve(aid: Aid): Reservation {
+    const used = this.#usage(aid);
+    const reserved = this.#reserved.get(aid) ?? { bytes: 0, count: 0 };
+    this.#check(used.count + reserved.count + 1, 0);
+    this.#reserved.set(aid, reserved);
+    reserved.count++;
+    let own = 0;
+    return {
+      add: (bytes) => {
+        this.#check(0, used.bytes + reserved.bytes + bytes);
+        reserved.bytes += bytes;
+        own += bytes;
+      },
+      confirm: () => {
+        const now = this.#usage(aid);
+        this.#check(now.count + 1, now.bytes + own);
+      },
+      release: () => {
+        reserved.bytes -= own;
+        reserved.count--;
+        own = 0;
+        if (reserved.count === 0) this.#reserved.delete(aid);
+      },
+    };
+  }
+
+  #check(count: number, bytes: number): void {
+    if (count > this.quota.count)
+      throw new SvcError('quota_exceeded', {
+        message: `An agent has at most ${this.quota.count} objects: delete some.`,
+        details: { max_objects: this.quota.count },
+      });
+    if (bytes > this.quota.bytes)
+      throw new SvcError('quota_exceeded', {
+        message: `The stored objects of an agent take at most ${this.quota.bytes} bytes: delete some.`,
+        details: { max_bytes: this.quota.bytes },
+      });
+  }
+}

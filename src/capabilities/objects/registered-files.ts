@@ -1,0 +1,110 @@
+/** Opens what objects are made of, and makes sure that it still is what was hashed. */
+import type { FileHandle } from 'node:fs/promises';
+import type { Clock } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
+import type { ObjectRepository, ObjectRow } from '../../foundation/store/objects.ts';
+import type { BlobStore } from './blob-store.ts';
+import type { FilesRoot } from './files-root.ts';
+import { fingerprintOf, hashFile, isRacy } from './fingerprint.ts';
+
+/** Changed files that are remembered, so that each is hashed once and not at every request. */
+const MAX_KNOWN_CHANGES = 1_024;
+
+/** An object, open for reading. The handle is closed by who opened it. */
+export interface OpenedObject {
+  readonly objectId: string;
+  readonly name: string;
+  readonly size: number;
+  readonly handle: FileHandle;
+  /** True where the file has not changed since it was opened. */
+  readonly isIntact: () => Promise<boolean>;
+}
+
+export interface RegisteredFilesDependencies {
+  readonly root: FilesRoot;
+  readonly blobs: BlobStore;
+  readonly repository: ObjectRepository;
+  readonly clock: Clock;
+}
+
+function gone(row: ObjectRow): SvcError {
+  return new SvcError('gone', {
+    message: 'The file behind this object has changed or is no longer there.',
+    details: { object_id: row.objectId },
+  });
+}
+
+export class RegisteredFiles {
+  readonly #deps: RegisteredFilesDependencies;
+  /** Object and fingerprint of files that hold other bytes now. */
+  readonly #changed = new LruCache<string, true>({ maxEntries: MAX_KNOWN_CHANGES });
+  readonly #checks = new Map<string, Promise<boolean>>();
+
+  constructor(dependencies: RegisteredFilesDependencies) {
+    this.#deps = dependencies;
+  }
+
+  /**
+   * Opens the file of an object.
+   * @throws SvcError `gone` where it is not there any more or its bytes are others
+   */
+  async open(row: ObjectRow): Promise<OpenedObject> {
+    const handle = await this.#openFile(row);
+    try {
+      const stats = await handle.stat({ bigint: true });
+      const fingerprint = fingerprintOf(stats);
+      const trusted = fingerprint === row.fingerprint && (row.path === null || !isRacy(stats, row.hashedAt));
+      if (!trusted && (Number(stats.size) !== row.size || !(await this.#check(row, handle, fingerprint))))
+        throw gone(row);
+      const isIntact = async (): Promise<boolean> => fingerprintOf(await handle.stat({ bigint: true })) === fingerprint;
+      return { objectId: row.objectId, name: row.name, size: row.size, handle, isIntact };
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
+  }
+
+  async #openFile(row: ObjectRow): Promise<FileHandle> {
+    const { root, blobs } = this.#deps;
+    if (row.path === null) {
+      const handle = await blobs.open(row.objectId);
+      if (handle === null) throw gone(row);
+      return handle;
+    }
+    try {
+      return (await root.open(row.path)).handle;
+    } catch (error) {
+      // Not there, a link that leads out by now, a folder: what was registered is gone.
+      if (error instanceof SvcError) throw gone(row);
+      throw error;
+    }
+  }
+
+  /** Hashes a file that looks different, once for all who ask. True where its bytes are the same. */
+  async #check(row: ObjectRow, handle: FileHandle, fingerprint: string): Promise<boolean> {
+    const key = `${row.objectId} ${row.path ?? ''} ${fingerprint}`;
+    if (this.#changed.get(key) === true) return false;
+    const running = this.#checks.get(key);
+    if (running !== undefined) return await running;
+    const check = this.#hashAgain(row, handle, key);
+    this.#checks.set(key, check);
+    try {
+      return await check;
+    } finally {
+      this.#checks.delete(key);
+    }
+  }
+
+  async #hashAgain(row: ObjectRow, handle: FileHandle, key: string): Promise<boolean> {
+    const { repository, clock } = this.#deps;
+    const startedAt = clock.now();
+    const hashed = await hashFile(handle);
+    if (hashed?.objectId === row.objectId) {
+      repository.setFingerprint(row, hashed.fingerprint, startedAt);
+      return true;
+    }
+    if (hashed !== null) this.#changed.set(key, true);
+    return false;
+  }
+}

@@ -1,0 +1,146 @@
+/** Reads objects of other agents. What a holder answers is believed as far as the hash of the bytes proves it. */
+import { createHash } from 'node:crypto';
+import type { Readable } from 'node:stream';
+import { SvcError } from '../../foundation/errors.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import { tagOf } from './object-answer.ts';
+import { disposition, nameInDisposition, safeName } from './object-name.ts';
+import { parseContentRange } from './range.ts';
+import type { ObjectCaller } from './types.ts';
+
+/** The largest object that is taken from another agent, bytes. */
+export const MAX_REMOTE_OBJECT_BYTES = 1024 ** 4;
+
+/** Headers of a request that a holder is told. */
+const ASKED = ['range', 'if-range', 'if-none-match'] as const;
+
+export interface ReadRequest {
+  /** The identity here that asks. */
+  readonly local: Aid;
+  readonly holder: Aid;
+  readonly objectId: string;
+  readonly method: 'GET' | 'HEAD';
+  /** By lower-case name. */
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly accessToken?: string | undefined;
+  readonly signal?: AbortSignal;
+}
+
+export interface RemoteObject {
+  readonly status: 200 | 206 | 304 | 416;
+  /** Length of the whole, bytes; 0 where the holder had no reason to say it. */
+  readonly size: number;
+  /** Where the part begins. */
+  readonly start: number;
+  /** Bytes that follow. */
+  readonly length: number;
+  readonly name: string;
+  /** Must be read or destroyed. Its length is the holder's to keep, its bytes are not proven. */
+  readonly body: Readable;
+  /** Frees a chunk of the body at once. Nobody may look at it again. */
+  readonly release: (chunk: Buffer) => void;
+}
+
+function wrong(what: string): SvcError {
+  return new SvcError('protocol_error', { message: `The holder's answer is wrong: ${what}.` });
+}
+
+/** The first value of each header, by lower-case name. */
+function headerMap(raw: readonly string[]): Map<string, string> {
+  const map = new Map<string, string>();
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    const name = raw[i]?.toLowerCase() ?? '';
+    if (!map.has(name)) map.set(name, raw[i + 1] ?? '');
+  }
+  return map;
+}
+
+function lengthOf(headers: ReadonlyMap<string, string>): number {
+  const text = headers.get('content-length') ?? '';
+  const length = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+  if (!(length <= MAX_REMOTE_OBJECT_BYTES)) throw wrong('it has no length, or one beyond all limits');
+  return length;
+}
+
+/** What the head says. @throws SvcError `not_found`, `gone`, `protocol_error` */
+function partOf(status: number, headers: ReadonlyMap<string, string>, objectId: string) {
+  if (status === 404) throw new SvcError('not_found', { message: 'The holder has no such object.' });
+  if (status === 410) throw new SvcError('gone', { message: 'The file behind the object has changed at its holder.' });
+  if (status !== 200 && status !== 206 && status !== 304 && status !== 416) throw wrong(`status ${status}`);
+  if (headers.get('etag') !== tagOf(objectId)) throw wrong('it is of another object');
+  if (status === 304) return { status, size: 0, start: 0, length: 0 } as const;
+  const length = lengthOf(headers);
+  if (status === 200) return { status, size: length, start: 0, length } as const;
+  const range = headers.get('content-range');
+  if (status === 416) {
+    const size = /^bytes \*\/(\d{1,15})$/.exec(range ?? '')?.[1];
+    if (size === undefined) throw wrong('its range is malformed');
+    return { status, size: Number(size), start: 0, length: 0 } as const;
+  }
+  const part = parseContentRange(range);
+  if (part === null || part.end + 1 - part.start !== length || part.size > MAX_REMOTE_OBJECT_BYTES)
+    throw wrong('its range is malformed');
+  return { status, size: part.size, start: part.start, length } as const;
+}
+
+export class RemoteObjects {
+  readonly #caller: ObjectCaller;
+
+  constructor({ caller }: { readonly caller: ObjectCaller }) {
+    this.#caller = caller;
+  }
+
+  /**
+   * Asks a holder.
+   * @throws SvcError `not_found`, `gone`, and what reaching an agent gives
+   */
+  async read(request: ReadRequest): Promise<RemoteObject> {
+    const { local, holder, objectId, method, headers, accessToken, signal } = request;
+    const asked = ASKED.flatMap((name) => {
+      const value = headers[name];
+      return typeof value === 'string' ? [name, value] : [];
+    });
+    const path = `/cas/${objectId}`;
+    const call = { method, path, headers: asked, body: null, accessToken, ...(signal === undefined ? {} : { signal }) };
+    const answer = await this.#caller.request(local, holder, call);
+    try {
+      const given = headerMap(answer.headers);
+      const name = safeName(nameInDisposition(given.get('content-disposition')), objectId);
+      const { body, release = () => {} } = answer;
+      return { ...partOf(answer.status, given, objectId), name, body, release };
+    } catch (error) {
+      answer.body.destroy();
+      throw error;
+    }
+  }
+}
+
+/** Headers for who asked through us: made anew, so that a holder has no word in them but the name. */
+export function relayedHeaders({ status, size, start, length, name }: RemoteObject, objectId: string) {
+  const fixed = {
+    etag: tagOf(objectId),
+    'accept-ranges': 'bytes',
+    'content-type': 'application/octet-stream',
+    'x-content-type-options': 'nosniff',
+  };
+  if (status === 304) return fixed;
+  if (status === 416) return { ...fixed, 'content-range': `bytes */${size}`, 'content-length': 0 };
+  const part = status === 206 ? { 'content-range': `bytes ${start}-${start + length - 1}/${size}` } : {};
+  return { ...fixed, 'content-disposition': disposition(name), 'content-length': length, ...part };
+}
+
+/**
+ * The bytes of a whole object. The last piece is held back until the hash is right: who gets all of
+ * them has got the right ones.
+ */
+export async function* verified(body: AsyncIterable<Uint8Array>, objectId: string): AsyncGenerator<Uint8Array> {
+  const hash = createHash('sha256');
+  let held: Uint8Array | null = null;
+  for await (const chunk of body) {
+    if (held !== null) yield held;
+    hash.update(chunk);
+    held = chunk;
+  }
+  if (hash.digest('hex') !== objectId) throw wrong('its bytes are not those of the object');
+  if (held !== null) yield held;
+}

@@ -1,0 +1,117 @@
+/** Invitations: notes of type 0x10, sent again until they are answered or seven days old. */
+import { toHex } from '../../foundation/bytes.ts';
+import { asMap, decodeCbor, encodeCbor, isBytes } from '../../foundation/cbor.ts';
+import type { Clock } from '../../foundation/clock.ts';
+import { type Aid, aidFromBytes, aidToBytes } from '../../foundation/identity/aid.ts';
+import type { Log } from '../../foundation/log.ts';
+import type { InviteOut, RoomRow, RoomStore } from '../../foundation/store/rooms.ts';
+import { HASH_BYTES, hashBytes, SECRET_BYTES } from './entry.ts';
+import { MAX_TITLE_LENGTH } from './kinds.ts';
+import type { InvitationNote, NotesPort } from './types.ts';
+
+/** Type of the note that carries an invitation. */
+export const INVITATION_NOTE = 0x10;
+const VERSION = 1;
+const MAX_INVITATION_BYTES = 1024;
+/** Invitations that are kept for one agent; the oldest go. */
+export const MAX_KEPT = 500;
+/** Milliseconds for which an invitation is sent again. */
+export const LIFETIME_MS: number = 7 * 24 * 3600_000;
+/** Milliseconds until the next attempt: after a failure at first, at most, and after one that waits in the network. */
+const RETRY_MS = 30_000;
+const MAX_RETRY_MS = 3600_000;
+const REPEAT_MS: number = 24 * 3600_000;
+/** Invitations that are sent again in one go. */
+const BATCH = 16;
+
+interface InvitationsDependencies {
+  readonly rooms: RoomStore;
+  readonly notes: NotesPort;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export class Invitations {
+  readonly #deps: InvitationsDependencies;
+  #busy = false;
+
+  /** Takes the notes of type 0x10. */
+  constructor(dependencies: InvitationsDependencies) {
+    this.#deps = dependencies;
+    dependencies.notes.onNote(INVITATION_NOTE, (recipient, note) => this.#received(recipient, note));
+  }
+
+  /** Sends an invitation, and again until it is answered. True where the recipient has it already. */
+  async send(room: RoomRow, target: Aid): Promise<boolean> {
+    const now = this.#deps.clock.now();
+    const out = { rid: room.rid, target, nextAt: now + RETRY_MS, until: now + LIFETIME_MS, attempts: 0 };
+    this.#deps.rooms.putInviteOut(out);
+    return this.#attempt(room, out);
+  }
+
+  /** Sends again what is due. */
+  async repeat(): Promise<void> {
+    if (this.#busy) return;
+    this.#busy = true;
+    try {
+      const { rooms, clock } = this.#deps;
+      for (const out of rooms.dueInvites(clock.now(), BATCH)) {
+        const room = rooms.byRid(out.rid);
+        if (room === null || room.state !== 'member' || out.until <= clock.now())
+          rooms.dropInviteOut(out.rid, out.target);
+        else await this.#attempt(room, out);
+      }
+    } finally {
+      this.#busy = false;
+    }
+  }
+
+  async #attempt(room: RoomRow, out: InviteOut): Promise<boolean> {
+    const { rooms, notes, clock, log } = this.#deps;
+    const attempts = out.attempts + 1;
+    const pause = Math.min(RETRY_MS * 2 ** Math.min(attempts, 10), MAX_RETRY_MS);
+    // Before the note goes out: nobody is sent a flood of them where the daemon ends in between.
+    rooms.putInviteOut({ ...out, attempts, nextAt: clock.now() + pause });
+    try {
+      const { delivered } = await notes.send(room.aid, out.target, INVITATION_NOTE, encodeInvitation(room));
+      if (rooms.byRid(room.rid) !== null)
+        rooms.putInviteOut({ ...out, attempts, nextAt: delivered ? out.until : clock.now() + REPEAT_MS });
+      return delivered;
+    } catch (error) {
+      log.debug({ aid: room.aid, error }, 'an invitation was not sent; it is tried again');
+      return false;
+    }
+  }
+
+  #received(recipient: Aid, { sender, body }: InvitationNote): void {
+    const invitation = decodeInvitation(body);
+    if (invitation === null) return;
+    const { rooms, clock } = this.#deps;
+    rooms.putInviteIn({ aid: recipient, inviter: sender, at: clock.now(), ...invitation }, MAX_KEPT);
+  }
+}
+
+function encodeInvitation({ groupId, creator, title, secret }: RoomRow): Uint8Array {
+  return encodeCbor({
+    v: VERSION,
+    g: hashBytes(groupId),
+    c: aidToBytes(creator),
+    t: title,
+    s: secret ?? undefined,
+  });
+}
+
+function decodeInvitation(body: Uint8Array) {
+  try {
+    const map = asMap(decodeCbor(body, MAX_INVITATION_BYTES), ['v', 'g', 'c', 't'], ['s']);
+    if (map === null || map['v'] !== VERSION) return null;
+    const { g: group, c: creator, t: title, s: secret } = map;
+    if (!isBytes(group) || group.length !== HASH_BYTES || !isBytes(creator)) return null;
+    if (typeof title !== 'string' || title.length > MAX_TITLE_LENGTH) return null;
+    if (secret !== undefined && !(isBytes(secret) && secret.length === SECRET_BYTES)) return null;
+    return { groupId: toHex(group), creator: aidFromBytes(creator), title, secret: secret ?? null };
+  } catch {
+    // A stranger wrote it: what is none is only a note.
+    return null;
+  }
+}

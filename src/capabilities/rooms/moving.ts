@@ -1,0 +1,202 @@
+/**
+ * The rooms of an agent, for its move to another node. Entries are signed, so a replica that comes
+ * from elsewhere is taken in like what a member sends; a room whose replica has no room in the
+ * document is fetched from its members. See docs/moving.md.
+ */
+import { randomBytes } from 'node:crypto';
+import { toBase64, toHex } from '../../foundation/bytes.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
+import { MAX_MOVED_ROOM_BYTES, type RoomsPart } from '../../foundation/moving/agent-document.ts';
+import { aidAt, badDocument, base64At, checkDistinct, hexBytes } from '../../foundation/moving/document-fields.ts';
+import type { RoomEntryStore } from '../../foundation/store/room-entries.ts';
+import type { InviteIn, RoomRow, RoomStore } from '../../foundation/store/rooms.ts';
+import { decodeEntry, type Entry, MAX_ENTRY_BYTES, verifyEntry } from './entry.ts';
+import { LIFETIME_MS, MAX_KEPT } from './invitations.ts';
+import { MAX_HINTS } from './joining.ts';
+import { MAX_TITLE_LENGTH } from './kinds.ts';
+import { Replica } from './replica.ts';
+import { EPOCH_BYTES } from './rooms.ts';
+
+/** Entries that are read from the database, or verified, at once. */
+const BATCH = 256;
+
+export interface RoomsMovingDependencies {
+  readonly rooms: RoomStore;
+  readonly entries: RoomEntryStore;
+  readonly delegations: Pick<DelegationVerifier, 'verifyAsync'>;
+}
+
+type RoomPart = RoomsPart['joined'][number];
+
+/** The rooms, and the ids of those whose replica had no room: the largest ones. */
+export function exportRooms(deps: RoomsMovingDependencies, aid: Aid): { part: RoomsPart; leftOut: string[] } {
+  const { rooms, entries } = deps;
+  const rows = rooms.list(aid).sort((a, b) => a.maxSeq - b.maxSeq);
+  let room = MAX_MOVED_ROOM_BYTES;
+  const leftOut: string[] = [];
+  const joined = rows.map((row): RoomPart => {
+    const replica = wholeReplica(entries, row, room);
+    if (replica === null) leftOut.push(row.groupId);
+    room -= replica?.bytes ?? 0;
+    const { groupId, creator, title, secret, state, hints, readSeq, lastAt } = row;
+    return {
+      group_id: groupId,
+      creator,
+      title,
+      secret_hex: secret === null ? null : toHex(secret),
+      state,
+      // Without a replica nobody else is known to ask.
+      hints: replica === null ? othersOf(new Replica(row, deps)).slice(0, MAX_HINTS) : [...hints],
+      read_seq: readSeq,
+      last_at: lastAt,
+      invited: rooms.invitesOut(row.rid),
+      entries_base64: replica?.encoded ?? [],
+    };
+  });
+  const invitations = rooms.invitesIn(aid).map(({ groupId, creator, title, secret, inviter, at }) => ({
+    group_id: groupId,
+    creator,
+    title,
+    secret_hex: secret === null ? null : toHex(secret),
+    inviter,
+    at,
+  }));
+  return { part: { joined, invitations }, leftOut };
+}
+
+function othersOf(replica: Replica): Aid[] {
+  return replica
+    .members()
+    .map(({ aid }) => aid)
+    .filter((aid) => aid !== replica.aid);
+}
+
+/** Null where the entries take more than `max` bytes. */
+function wholeReplica(
+  entries: RoomEntryStore,
+  { rid }: RoomRow,
+  max: number,
+): { encoded: string[]; bytes: number } | null {
+  const encoded: string[] = [];
+  let bytes = 0;
+  let after = 0;
+  for (;;) {
+    const page = entries.bytesAfter(rid, after, BATCH);
+    for (const one of page) {
+      bytes += one.bytes.length;
+      if (bytes > max) return null;
+      encoded.push(toBase64(one.bytes));
+    }
+    const last = page.at(-1);
+    if (last === undefined || page.length < BATCH) return { encoded, bytes };
+    after = last.seq;
+  }
+}
+
+interface PreparedRoom {
+  readonly one: RoomPart;
+  readonly creator: Aid;
+  readonly hints: readonly Aid[];
+  readonly invited: readonly { readonly target: Aid; readonly until: number }[];
+  readonly entries: readonly Entry[];
+}
+
+/**
+ * Checks rooms from elsewhere and verifies their entries.
+ * @param now Unix milliseconds
+ * @returns what keeps them
+ * @throws SvcError `bad_file`
+ */
+export async function importRooms(
+  deps: RoomsMovingDependencies,
+  aid: Aid,
+  part: RoomsPart,
+  now: number,
+): Promise<() => void> {
+  const groups = part.joined.map(({ group_id }) => group_id);
+  checkDistinct('/rooms/joined', groups);
+  const invitations = part.invitations.map((one, i) => readInvitation(`/rooms/invitations/${i}`, aid, one));
+  const prepared: PreparedRoom[] = [];
+  for (const [i, one] of part.joined.entries()) {
+    const path = `/rooms/joined/${i}`;
+    checkTitle(path, one.title);
+    prepared.push({
+      one,
+      creator: aidAt(`${path}/creator`, one.creator),
+      hints: one.hints.map((hint, n) => aidAt(`${path}/hints/${n}`, hint)),
+      invited: one.invited.map(({ target, until }, n) => ({
+        target: aidAt(`${path}/invited/${n}/target`, target),
+        until,
+      })),
+      entries: await verified(`${path}/entries_base64`, one, deps),
+    });
+  }
+  return () => {
+    for (const room of prepared) keepRoom(deps, aid, room, now);
+    for (const invitation of invitations) deps.rooms.putInviteIn(invitation, MAX_KEPT);
+  };
+}
+
+function checkTitle(path: string, title: string): void {
+  if (title.length > MAX_TITLE_LENGTH) throw badDocument(`${path}/title`, 'is too long');
+}
+
+function readInvitation(path: string, aid: Aid, one: RoomsPart['invitations'][number]): InviteIn {
+  checkTitle(path, one.title);
+  return {
+    aid,
+    groupId: one.group_id,
+    inviter: aidAt(`${path}/inviter`, one.inviter),
+    creator: aidAt(`${path}/creator`, one.creator),
+    title: one.title,
+    secret: one.secret_hex === null ? null : hexBytes(one.secret_hex),
+    at: one.at,
+  };
+}
+
+async function verified(path: string, one: RoomPart, { delegations }: RoomsMovingDependencies): Promise<Entry[]> {
+  const entries: Entry[] = [];
+  for (let from = 0; from < one.entries_base64.length; from += BATCH) {
+    const batch = one.entries_base64.slice(from, from + BATCH).map(async (text, i) => {
+      try {
+        const entry = decodeEntry(base64At(`${path}/${from + i}`, text, MAX_ENTRY_BYTES));
+        await verifyEntry(entry, delegations);
+        return entry;
+      } catch (error) {
+        if (!(error instanceof SvcError)) throw error;
+        throw badDocument(`${path}/${from + i}`, 'is no signed entry');
+      }
+    });
+    entries.push(...(await Promise.all(batch)));
+  }
+  return entries;
+}
+
+/** In the transaction of the import. The replica is made for this only: nobody else sees what may yet be undone. */
+function keepRoom(deps: RoomsMovingDependencies, aid: Aid, room: PreparedRoom, now: number): void {
+  const { rooms } = deps;
+  const { one, creator, hints, entries } = room;
+  const isOver = one.state === 'left' || one.state === 'removed';
+  if (isOver && entries.length === 0) return;
+  const rid = rooms.add({
+    aid,
+    groupId: one.group_id,
+    creator,
+    title: one.title,
+    state: isOver ? one.state : 'joining',
+    secret: one.secret_hex === null ? null : hexBytes(one.secret_hex),
+    hints: [...new Set([...hints, creator])].filter((hint) => hint !== aid).slice(0, MAX_HINTS),
+    epoch: new Uint8Array(randomBytes(EPOCH_BYTES)),
+    lastAt: Math.min(one.last_at, now),
+  });
+  const row = rooms.byRid(rid);
+  if (row === null || entries.length === 0) return;
+  const replica = new Replica(row, deps);
+  replica.admit(entries, now, () => {});
+  if (replica.role(aid) !== null && one.state === 'member') rooms.setState(rid, 'member');
+  rooms.markRead(rid, one.read_seq);
+  for (const { target, until } of room.invited)
+    rooms.putInviteOut({ rid, target, nextAt: now, until: Math.min(until, now + LIFETIME_MS), attempts: 0 });
+}

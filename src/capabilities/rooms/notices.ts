@@ -1,0 +1,52 @@
+/** What new entries mean to the agent whose replica they came to; runs in the transaction that keeps them. */
+import type { EventSink } from '../../foundation/events.ts';
+import type { RoomEntryStore } from '../../foundation/store/room-entries.ts';
+import type { RoomStore } from '../../foundation/store/rooms.ts';
+import type { Entry } from './entry.ts';
+import { isContent, isControl } from './kinds.ts';
+import type { Replica } from './replica.ts';
+
+/** Mentions that are told one by one; the counter has them all. */
+const MAX_MENTIONS_TOLD = 20;
+
+/** Writes down whether the agent is a member now, what lets others in, and which invitations were answered. */
+export function settleState(replica: Replica, added: readonly Entry[], rooms: RoomStore): void {
+  if (!added.some(({ kind }) => isControl(kind))) return;
+  for (const entry of added) if (entry.kind === 'join') rooms.dropInviteOut(replica.rid, entry.author);
+  const { rid, aid, groupId } = replica;
+  const secret = replica.joinSecret();
+  if (secret !== null) rooms.setSecret(rid, secret);
+  const state = rooms.byRid(rid)?.state;
+  if (replica.role(aid) !== null) {
+    rooms.setState(rid, 'member');
+    rooms.dropInviteIn(aid, groupId);
+  } else if (state === 'member') {
+    const isOwn = added.some(({ kind, author }) => kind === 'leave' && author === aid);
+    rooms.setState(rid, isOwn ? 'left' : 'removed');
+  }
+}
+
+interface AnnounceDependencies {
+  readonly rooms: RoomStore;
+  readonly entries: RoomEntryStore;
+  readonly events: EventSink;
+}
+
+/** Leaves word of what came and of what the agent wrote itself. */
+export function announce(replica: Replica, added: readonly Entry[], deps: AnnounceDependencies): void {
+  const { rid, aid, groupId } = replica;
+  const { rooms, entries, events } = deps;
+  const row = rooms.byRid(rid);
+  if (row === null) return;
+  const group_id = groupId;
+  for (const entry of added) {
+    if (entry.author === aid && row.state !== 'joining')
+      events.emit(aid, 'group.appended', { group_id, entry_id: entry.id });
+  }
+  const foreign = added.filter(({ author, kind }) => author !== aid && isContent(kind));
+  if (foreign.length === 0) return;
+  events.emit(aid, 'group.unread', { group_id, unread_count: row.unread });
+  const mentions = foreign.filter(({ to, id }) => to?.includes(aid) === true && entries.entry(rid, id) !== null);
+  for (const { id, author } of mentions.slice(0, MAX_MENTIONS_TOLD))
+    events.emit(aid, 'group.mentioned', { group_id, entry_id: id, from: author });
+}

@@ -1,0 +1,57 @@
+/** A node that comes back from an old backup: what it has lost of its conversations comes again, and nothing twice. */
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { Store } from '../../../src/foundation/store/store.ts';
+import { ChatWorld } from '../../support/chat-world.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
+
+function backupOf(t: TestContext, store: Store): Store {
+  const file = join(temporaryDirectory(t), 'backup.db');
+  store.run('VACUUM INTO ?', file);
+  return Store.open(file, MIGRATIONS, 'normal');
+}
+
+test('what a friend said after the backup is sent again once it says something new', async (t) => {
+  const world = new ChatWorld();
+  const [a, alice, b, bob] = await world.friends();
+  for (const text of ['a1', 'a2']) await world.during(a.say(alice, bob, text));
+  await world.during(b.say(bob, alice, 'b1'));
+  const backup = backupOf(t, b.store);
+  for (const text of ['a3', 'a4', 'a5']) await world.during(a.say(alice, bob, text));
+  await world.during(b.say(bob, alice, 'b2'));
+  const restored = await b.restart(backup);
+  assert.deepEqual(restored.heard(bob, alice), ['a1', 'a2']);
+  await world.during(a.say(alice, bob, 'a6'));
+  await world.until('all of it', () => restored.heard(bob, alice).length === 6);
+  assert.deepEqual(restored.heard(bob, alice), ['a1', 'a2', 'a3', 'a4', 'a5', 'a6']);
+  await world.until('all arrived', () => a.pairs.pair(alice, bob)?.queued === 0);
+  // What the restored node says has new ids: it arrives, and what it said before stays.
+  await world.during(restored.say(bob, alice, 'b3'));
+  await world.until('the other direction', () => a.heard(alice, bob).includes('b3'));
+  assert.deepEqual(a.heard(alice, bob), ['b1', 'b2', 'b3']);
+  assert.deepEqual(
+    a
+      .log(alice, bob)
+      .filter((entry) => !entry.incoming)
+      .map(({ text, status }) => [text, status]),
+    ['a1', 'a2', 'a3', 'a4', 'a5', 'a6'].map((text) => [text, 'sent']),
+  );
+});
+
+test('what waited in the backup and was delivered since is not shown twice', async (t) => {
+  const world = new ChatWorld();
+  const [a, alice, b, bob] = await world.friends();
+  a.links.agents.delete(alice);
+  b.links.crash();
+  await world.during(b.say(bob, alice, 'waits'));
+  const backup = backupOf(t, b.store);
+  const up = await b.restart();
+  a.links.agents.add(alice);
+  await world.until('it arrives', () => a.heard(alice, bob).length === 1);
+  const restored = await up.restart(backup);
+  await world.during(restored.say(bob, alice, 'next'));
+  await world.until('the next', () => a.heard(alice, bob).includes('next'));
+  assert.deepEqual(a.heard(alice, bob), ['waits', 'next']);
+});

@@ -1,0 +1,192 @@
+/** What friends say to each other, in calm weather. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import { ChatWorld } from '../../support/chat-world.ts';
+import { newIdentity } from '../../support/identities.ts';
+import { withCode } from '../../support/link-world.ts';
+
+const HOUR_MS = 3600_000;
+
+test('a request, its acceptance, and texts in order in both directions', async () => {
+  const world = new ChatWorld();
+  const [a, alice, b, bob] = await world.two();
+  assert.equal(a.chat.request(alice, bob, 'It is me'), 'out_pending');
+  assert.equal(a.chat.request(alice, bob, 'again'), 'out_pending');
+  await world.until('the request', () => b.state(bob, alice) === 'in_pending');
+  assert.deepEqual(
+    b.chat.contacts(bob, 'in_pending').map(({ peer, note }) => ({ peer, note })),
+    [{ peer: alice, note: 'It is me' }],
+  );
+  assert.deepEqual(b.events, [{ aid: bob, type: 'chat.invites', data: { count: 1, peers: [alice] } }]);
+  assert.deepEqual([...b.chat.pending()], [[bob, { invites: 1, unread: 0 }]]);
+  assert.equal(b.chat.accept(bob, alice), 'friends');
+  assert.equal(b.chat.accept(bob, alice), 'friends');
+  await world.until('the answer', () => a.state(alice, bob) === 'friends');
+  for (let i = 0; i < 5; i++) {
+    assert.deepEqual(await world.during(a.chat.send(alice, bob, { text: `a${i}` })), {
+      seq: 2 * i + 1,
+      status: 'sent',
+    });
+    assert.deepEqual(await world.during(b.chat.send(bob, alice, { text: `b${i}` })), {
+      seq: 2 * i + 2,
+      status: 'sent',
+    });
+  }
+  assert.deepEqual(b.heard(bob, alice), ['a0', 'a1', 'a2', 'a3', 'a4']);
+  assert.deepEqual(a.heard(alice, bob), ['b0', 'b1', 'b2', 'b3', 'b4']);
+  assert.deepEqual(
+    a.log(alice, bob).map(({ seq }) => seq),
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
+  );
+  assert.deepEqual(b.events.slice(1, 3), [
+    { aid: bob, type: 'chat.received', data: { peer: alice, seq: 1 } },
+    { aid: bob, type: 'chat.unread', data: { peer: alice, unread_count: 1 } },
+  ]);
+  assert.deepEqual([...b.chat.pending()], [[bob, { invites: 0, unread: 5 }]]);
+});
+
+test('what is sent while the request is open arrives once it is accepted, in order', async () => {
+  const world = new ChatWorld();
+  const [a, alice, b, bob] = await world.two();
+  a.chat.request(alice, bob, '');
+  for (let i = 0; i < 20; i++)
+    assert.deepEqual(await world.during(a.chat.send(alice, bob, { text: `${i}` })), { seq: i + 1, status: 'queued' });
+  await world.until('the request', () => b.state(bob, alice) === 'in_pending');
+  await assert.rejects(b.say(bob, alice, 'not yet'), withCode('not_friends'));
+  await world.clock.run(60_000);
+  assert.deepEqual(b.heard(bob, alice), []);
+  b.chat.accept(bob, alice);
+  await world.until('all of it', () => b.heard(bob, alice).length === 20);
+  assert.deepEqual(
+    b.heard(bob, alice),
+    Array.from({ length: 20 }, (_, i) => `${i}`),
+  );
+  await world.until('receipts', () => a.log(alice, bob).every(({ status }) => status === 'sent'));
+});
+
+test('what is sent while the peer is away goes out when it is back; its coming back is enough', async () => {
+  const world = new ChatWorld();
+  const [a, alice, b, bob] = await world.friends();
+  await b.down();
+  for (let i = 0; i < 3; i++) await world.during(a.say(alice, bob, `${i}`));
+  assert.ok(a.log(alice, bob).every(({ status }) => status === 'queued'));
+  await world.clock.run(20 * HOUR_MS);
+  const opened = a.links.opened;
+  const back = await b.restart();
+  const since = world.clock.now();
+  await world.until('all of it', () => back.heard(bob, alice).length === 3);
+  assert.ok(world.clock.now() - since < 25_000, `${world.clock.now() - since} ms`);
+  assert.deepEqual(back.heard(bob, alice), ['0', '1', '2']);
+  assert.ok(a.links.opened - opened < 3);
+});
+
+test('files are objects of the sender', async () => {
+  const world = new ChatWorld();
+  const [a, alice, b, bob] = await world.friends();
+  await world.during(a.chat.send(alice, bob, { path: '/tmp/x', text: 'look' }));
+  await world.during(a.chat.send(alice, bob, { objectId: 'cd'.repeat(32) }));
+  assert.deepEqual(
+    b.log(bob, alice).map(({ text, file }) => ({ text, file })),
+    [
+      { text: 'look', file: { objectId: 'ab'.repeat(32), name: 'notes.txt', size: 3 } },
+      { text: null, file: { objectId: 'cd'.repeat(32), name: 'known.bin', size: 7 } },
+    ],
+  );
+  a.objects = { ...a.objects, put: async () => ({ objectId: 'ab'.repeat(32), size: 3, name: '../evil\u0000\n' }) };
+  await world.during(a.chat.send(alice, bob, { path: '/tmp/strange\u0007name' }));
+  assert.equal(b.log(bob, alice)[2]?.file?.name, 'strange_name');
+  const id = 'ef'.repeat(32);
+  await assert.rejects(a.chat.send(alice, bob, { objectId: id }), withCode('not_found'));
+  await assert.rejects(a.chat.send(alice, bob, { objectId: 'x' }), withCode('invalid_request'));
+  await assert.rejects(a.chat.send(alice, bob, { objectId: id, path: '/x' }), withCode('invalid_request'));
+  await assert.rejects(a.chat.send(alice, bob, {}), withCode('invalid_request'));
+  await assert.rejects(a.chat.send(alice, bob, { text: '' }), withCode('invalid_request'));
+  await assert.rejects(a.chat.send(alice, bob, { text: '\ud800' }), withCode('invalid_request'));
+  await assert.rejects(a.chat.send(alice, bob, { text: 'é'.repeat(32 * 1024 + 1) }), withCode('too_large'));
+  const longest = 'x'.repeat(64 * 1024);
+  await world.during(a.say(alice, bob, longest));
+  assert.equal(b.heard(bob, alice).at(-1), longest);
+});
+
+test('the mark of the reader moves forward only, over restarts as well', async () => {
+  const world = new ChatWorld();
+  const [a, alice, b, bob] = await world.friends();
+  for (let i = 0; i < 10; i++) await world.during(a.say(alice, bob, `${i}`));
+  await world.during(b.say(bob, alice, 'mine'));
+  assert.equal(b.chat.read(bob, alice, 0, 4).unread, 10);
+  assert.deepEqual(b.chat.markRead(bob, alice, 4), { readCursor: 4, unread: 6 });
+  assert.deepEqual(b.chat.markRead(bob, alice, 2), { readCursor: 4, unread: 6 });
+  const again = await b.restart();
+  const page = again.chat.read(bob, alice, 4, 3);
+  assert.deepEqual(
+    { ...page, entries: page.entries.map(({ text }) => text) },
+    { entries: ['4', '5', '6'], scannedTo: 7, hasMore: true, readCursor: 4, unread: 6 },
+  );
+  assert.deepEqual(again.chat.markRead(bob, alice, 1000), { readCursor: 11, unread: 0 });
+  assert.deepEqual(again.chat.read(bob, alice, 11, 3), {
+    entries: [],
+    scannedTo: 11,
+    hasMore: false,
+    readCursor: 11,
+    unread: 0,
+  });
+  await world.during(a.say(alice, bob, 'more'));
+  await world.until('more', () => again.chat.read(bob, alice, 0, 1).unread === 1);
+  assert.deepEqual(again.chat.markRead(bob, alice, 0), { readCursor: 12, unread: 0 });
+  const stranger = newIdentity().aid;
+  assert.deepEqual(again.chat.markRead(bob, stranger, 0), { readCursor: 0, unread: 0 });
+  assert.deepEqual(again.chat.read(bob, stranger, 0, 9).entries, []);
+});
+
+test('agents of one daemon chat with each other', async () => {
+  const world = new ChatWorld();
+  const a = await world.node('a');
+  const [alice, bob] = [a.host().aid, a.host().aid];
+  a.chat.request(alice, bob, '');
+  await world.until('the request', () => a.state(bob, alice) === 'in_pending');
+  a.chat.accept(bob, alice);
+  await world.until('friends', () => a.state(alice, bob) === 'friends');
+  await world.during(a.say(alice, bob, 'x'));
+  await world.during(a.say(bob, alice, 'y'));
+  assert.deepEqual([a.heard(bob, alice), a.heard(alice, bob)], [['x'], ['y']]);
+});
+
+test('a peer that can only be reached over its own link is answered on it', async () => {
+  const world = new ChatWorld();
+  const [a, alice, b, bob] = await world.two();
+  b.links.open = async () => {
+    throw new SvcError('connect_failed');
+  };
+  a.chat.request(alice, bob, '');
+  await world.until('the request', () => b.state(bob, alice) === 'in_pending');
+  b.chat.accept(bob, alice);
+  await world.until('friends', () => a.state(alice, bob) === 'friends');
+  await world.during(b.say(bob, alice, 'from inside'));
+  await world.until('it', () => a.heard(alice, bob).length === 1);
+});
+
+test('deleting an agent deletes its conversations, and a stopped node leaves no timer behind', async () => {
+  const world = new ChatWorld();
+  const [a, alice, b, bob] = await world.friends();
+  await world.during(a.say(alice, bob, 'x'));
+  a.remove(alice);
+  for (const table of ['chat_pairs', 'chat_entries'])
+    assert.equal(a.store.one(`SELECT count(*) AS n FROM ${table}`)?.['n'], 0, table);
+  await a.down();
+  await b.down();
+  await world.clock.run(60_000);
+  assert.equal(world.clock.timers, 0);
+});
+
+test('links that nobody uses are closed, and opened again when there is something to say', async () => {
+  const world = new ChatWorld();
+  const [a, alice, b, bob] = await world.friends();
+  await world.clock.run(400_000);
+  const opened = a.links.opened;
+  await world.clock.run(24 * HOUR_MS);
+  assert.equal(a.links.opened, opened);
+  await world.during(a.say(alice, bob, 'good morning'));
+  assert.equal(a.links.opened, opened + 1);
+  assert.deepEqual(b.heard(bob, alice), ['good morning']);
+});

@@ -1,0 +1,230 @@
+/** Requests, answers, ends and blocks between nodes, in calm weather. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ChatWorld } from '../../support/chat-world.ts';
+import { newIdentity } from '../../support/identities.ts';
+import { withCode } from '../../support/link-world.ts';
+
+const HOUR_MS = 3600_000;
+
+test('requests that cross make friends', async () => {
+  const world = new ChatWorld();
+  const [a, alice, b, bob] = await world.two();
+  a.chat.request(alice, bob, '');
+  b.chat.request(bob, alice, '');
+  await world.until('friends', () => a.state(alice, bob) === 'friends' && b.state(bob, alice) === 'friends');
+  await world.during(a.say(alice, bob, 'x'));
+  await world.during(b.say(bob, alice, 'y'));
+  assert.deepEqual([b.heard(bob, alice), a.heard(alice, bob)], [['x'], ['y']]);
+});
+
+test('asking the one who has asked is accepting', async () => {
+  const world = new ChatWorld();
+  const [a, alice, b, bob] = await world.two();
+  a.chat.request(alice, bob, '');
+  await world.until('the request', () => b.state(bob, alice) === 'in_pending');
+  assert.equal(b.chat.request(bob, alice, ''), 'friends');
+  await world.until('friends', () => a.state(alice, bob) === 'friends');
+});
+
+test('a refusal, a withdrawal and an end are told to the other side', async () => {
+  const world = new ChatWorld();
+  const [a, alice, b, bob] = await world.two();
+  a.chat.request(alice, bob, '');
+  await world.until('the request', () => b.state(bob, alice) === 'in_pending');
+  b.chat.refuse(bob, alice);
+  await world.until('the refusal', () => a.state(alice, bob) === 'none');
+  a.chat.request(alice, bob, '');
+  await world.until('the second request', () => b.state(bob, alice) === 'in_pending');
+  a.chat.remove(alice, bob);
+  await world.until('the withdrawal', () => b.state(bob, alice) === 'none');
+  a.chat.request(alice, bob, '');
+  await world.until('the third request', () => b.state(bob, alice) === 'in_pending');
+  b.chat.accept(bob, alice);
+  await world.until('friends', () => a.state(alice, bob) === 'friends');
+  await world.during(a.say(alice, bob, 'hello'));
+  b.chat.remove(bob, alice);
+  await world.until('the end', () => a.state(alice, bob) === 'none');
+  await assert.rejects(a.say(alice, bob, 'still there?'), withCode('not_friends'));
+  // The log stays.
+  assert.deepEqual(b.heard(bob, alice), ['hello']);
+  assert.equal(a.log(alice, bob).length, 1);
+});
+
+test('what the state does not allow is refused', async () => {
+  const world = new ChatWorld();
+  const [a, alice, , bob] = await world.two();
+  await assert.rejects(a.say(alice, bob, 'x'), withCode('not_friends'));
+  for (const act of ['accept', 'refuse', 'remove'] as const)
+    assert.throws(() => a.chat[act](alice, bob), withCode('wrong_state'), act);
+  for (const act of ['accept', 'refuse', 'remove', 'block'] as const)
+    assert.throws(() => a.chat[act](alice, alice), withCode('self'), act);
+  assert.throws(() => a.chat.request(alice, alice, ''), withCode('self'));
+  assert.throws(() => a.chat.request(newIdentity().aid, bob, ''), withCode('not_found'));
+  assert.throws(() => a.chat.request(alice, bob, '\u{1f600}'.repeat(281)), withCode('too_large'));
+  assert.equal(a.chat.request(alice, bob, '\u{1f600}'.repeat(280)), 'out_pending');
+  assert.throws(() => a.chat.accept(alice, bob), withCode('wrong_state'));
+  assert.throws(() => a.chat.refuse(alice, bob), withCode('wrong_state'));
+  assert.equal(a.store.one('SELECT count(*) AS n FROM chat_pairs')?.['n'], 1);
+});
+
+test('a request waits for a peer that is away, three days at most', async () => {
+  const world = new ChatWorld();
+  const [a, alice, b, bob] = await world.two();
+  await b.down();
+  a.chat.request(alice, bob, 'hello?');
+  await world.clock.run(70 * HOUR_MS);
+  const back = await b.restart();
+  await world.until('the request', () => back.state(bob, alice) === 'in_pending', HOUR_MS);
+  assert.equal(a.state(alice, bob), 'out_pending');
+  // Nobody answers: it ends on both sides.
+  await world.clock.run(74 * HOUR_MS);
+  assert.equal(a.state(alice, bob), 'none');
+  assert.equal(back.state(bob, alice), 'none');
+  assert.equal(back.chat.pending().size, 0);
+  await back.down();
+  a.chat.request(alice, bob, 'hello?');
+  await world.during(a.say(alice, bob, 'this never arrives'));
+  await world.clock.run(74 * HOUR_MS);
+  assert.equal(a.state(alice, bob), 'none');
+  assert.deepEqual(
+    a.log(alice, bob).map(({ status }) => status),
+    ['dropped'],
+  );
+});
+
+test('a request that is answered in its last hour still makes friends', async () => {
+  const world = new ChatWorld();
+  const [a, alice, b, bob] = await world.two();
+  await b.down();
+  a.chat.request(alice, bob, '');
+  await world.clock.run(71 * HOUR_MS);
+  const back = await b.restart();
+  await world.until('the request', () => back.state(bob, alice) === 'in_pending', HOUR_MS);
+  await world.clock.run(71 * HOUR_MS);
+  back.chat.accept(bob, alice);
+  await world.until('friends', () => a.state(alice, bob) === 'friends');
+});
+
+test('a block looks like silence, and a request of ours lifts it', async () => {
+  const world = new ChatWorld();
+  const [a, alice, b, bob] = await world.friends();
+  b.chat.block(bob, alice);
+  b.chat.block(bob, alice);
+  const seen = b.events.length;
+  assert.equal(a.state(alice, bob), 'friends');
+  assert.deepEqual(await world.during(a.chat.send(alice, bob, { text: 'hello?' })), { seq: 1, status: 'sent' });
+  await world.clock.run(HOUR_MS);
+  assert.equal(a.state(alice, bob), 'friends');
+  assert.deepEqual(b.heard(bob, alice), []);
+  assert.equal(b.events.length, seen);
+  await assert.rejects(b.say(bob, alice, 'x'), withCode('not_friends'));
+  assert.throws(() => b.chat.accept(bob, alice), withCode('wrong_state'));
+  assert.deepEqual(
+    b.chat.contacts(bob, 'blocked').map(({ peer }) => peer),
+    [alice],
+  );
+  // A blocked stranger may ask, and hears nothing.
+  a.chat.remove(alice, bob);
+  await world.clock.run(1000);
+  a.chat.request(alice, bob, '');
+  await world.clock.run(HOUR_MS);
+  assert.equal(a.state(alice, bob), 'out_pending');
+  assert.equal(b.state(bob, alice), 'blocked');
+  assert.equal(b.chat.request(bob, alice, ''), 'out_pending');
+  await world.until('friends again', () => a.state(alice, bob) === 'friends' && b.state(bob, alice) === 'friends');
+  await world.during(a.say(alice, bob, 'there you are'));
+  assert.deepEqual(b.heard(bob, alice), ['there you are']);
+});
+
+test('after an end and a new beginning everything arrives, whatever was numbered before', async () => {
+  const world = new ChatWorld();
+  const [a, alice, b, bob] = await world.friends();
+  const said: string[] = [];
+  for (let round = 0; round < 4; round++) {
+    for (let i = 0; i < 3; i++) {
+      said.push(`${round}.${i}`);
+      await world.during(a.say(alice, bob, `${round}.${i}`));
+    }
+    const [one, other] = round % 2 === 0 ? ([a, b] as const) : ([b, a] as const);
+    const [first, second] = round % 2 === 0 ? [alice, bob] : [bob, alice];
+    one.chat.remove(first, second);
+    if (round < 2) await world.until('the end', () => other.state(second, first) === 'none');
+    one.chat.request(first, second, '');
+    await world.until('friends', () => {
+      if (other.state(second, first) === 'in_pending') other.chat.accept(second, first);
+      return a.state(alice, bob) === 'friends' && b.state(bob, alice) === 'friends';
+    });
+  }
+  await world.clock.run(120_000);
+  assert.deepEqual(b.heard(bob, alice), said);
+});
+
+test('an end that the peer has not heard of yet does not stand in the way of a new request', async () => {
+  const world = new ChatWorld();
+  const [a, alice, b, bob] = await world.friends();
+  await b.down();
+  a.chat.remove(alice, bob);
+  a.chat.request(alice, bob, 'sorry');
+  const back = await b.restart();
+  // As far as Bob knows they never ceased to be friends.
+  await world.until('friends', () => a.state(alice, bob) === 'friends');
+  assert.equal(back.state(bob, alice), 'friends');
+  await world.during(a.say(alice, bob, '1'));
+  await world.during(back.say(bob, alice, '2'));
+  assert.deepEqual([back.heard(bob, alice), a.heard(alice, bob)], [['1'], ['2']]);
+});
+
+test('a side that was set back to an older backup finds its way: nothing new is taken for old', async () => {
+  const world = new ChatWorld();
+  const [a, alice, b, bob] = await world.friends();
+  for (let i = 0; i < 3; i++) await world.during(a.say(alice, bob, `before ${i}`));
+  const backup = a.store.one('SELECT * FROM chat_pairs WHERE aid = ?', alice);
+  const entries = a.store.all('SELECT seq FROM chat_entries');
+  for (let i = 0; i < 3; i++) await world.during(a.say(alice, bob, `lost ${i}`));
+  a.store.run('DELETE FROM chat_entries WHERE seq > ?', entries.length);
+  a.store.run(
+    'UPDATE chat_pairs SET acked = ?, last_seq = ? WHERE aid = ?',
+    Number(backup?.['acked']),
+    Number(backup?.['last_seq']),
+    alice,
+  );
+  const again = await a.restart();
+  for (let i = 0; i < 2; i++) await world.during(again.say(alice, bob, `after ${i}`));
+  await world.until('what is new', () => b.heard(bob, alice).includes('after 1'));
+  // Now Bob loses his memory of the last ones.
+  b.store.run("DELETE FROM chat_entries WHERE text LIKE 'after%'");
+  b.store.run('UPDATE chat_pairs SET received = received - 3 WHERE aid = ?', bob);
+  const reborn = await b.restart();
+  await world.during(again.say(alice, bob, 'the latest'));
+  await world.until('the latest', () => reborn.heard(bob, alice).includes('the latest'));
+  assert.equal(again.state(alice, bob), 'friends');
+});
+
+test('a peer that has lost everything is told so, and a new request makes friends', async () => {
+  const world = new ChatWorld();
+  const [a, alice, b, bob] = await world.friends();
+  await world.during(a.say(alice, bob, 'hello'));
+  b.store.run('DELETE FROM chat_pairs');
+  const again = await b.restart();
+  await world.during(a.say(alice, bob, 'are you there?'));
+  await world.until('the end', () => a.state(alice, bob) === 'none');
+  assert.deepEqual(
+    a.log(alice, bob).map(({ status }) => status),
+    ['sent', 'dropped'],
+  );
+  again.chat.request(bob, alice, 'I lost my phone');
+  await world.until('the request', () => a.state(alice, bob) === 'in_pending');
+});
+
+test('an agent keeps a hundred open requests; the next one waits for a place', async () => {
+  const world = new ChatWorld();
+  const [a, , b, bob] = await world.two();
+  const askers = Array.from({ length: 103 }, () => a.host().aid);
+  for (const asker of askers) a.chat.request(asker, bob, '');
+  await world.until('a hundred', () => b.chat.contacts(bob, 'in_pending').length === 100);
+  await world.clock.run(100_000);
+  assert.equal(b.chat.contacts(bob, 'in_pending').length, 100);
+  for (const { peer } of b.chat.contacts(bob, 'in_pending').slice(0, 10)) b.chat.refuse(bob, peer);
+  await world.until('the others', () => b.chat.contacts(bob, 'in_pending').length === 93);
+});

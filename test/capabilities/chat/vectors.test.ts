@@ -1,0 +1,125 @@
+/** What chat is to the byte, as test/vectors/chat.json has it for every implementation. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { encodeFrame, type Frame, FrameReader } from '../../../src/capabilities/chat/wire.ts';
+import { toHex } from '../../../src/foundation/bytes.ts';
+import type { Aid } from '../../../src/foundation/identity/aid.ts';
+import { chatVectors } from '../../../tools/vectors/chat.ts';
+import { type ChatNode, ChatWorld } from '../../support/chat-world.ts';
+import { newIdentity } from '../../support/identities.ts';
+import { hex, readVectors } from '../../support/vectors.ts';
+
+interface FrameVector {
+  readonly kind: string;
+  readonly frame_hex: string;
+  readonly [member: string]: unknown;
+}
+interface Said {
+  readonly from: 'alice' | 'bob';
+  readonly frame_hex: string;
+  /** The link ends before it arrives. */
+  readonly lost?: boolean;
+}
+interface ChatVectors {
+  readonly version_hex: string;
+  readonly frames: readonly FrameVector[];
+  readonly malformed: readonly { why: string; bytes_hex: string }[];
+  readonly streams: { alice_hex: string; bob_hex: string };
+  readonly conversation: readonly (readonly Said[])[];
+}
+
+const vectors = readVectors('chat') as ChatVectors;
+
+/** A frame as the file describes it. */
+function described(frame: Frame): Readonly<Record<string, unknown>> {
+  const bytes = (value: Uint8Array | null): string | undefined => (value === null ? undefined : toHex(value));
+  switch (frame.kind) {
+    case 'request':
+      return { kind: frame.kind, n: frame.n, stream_hex: toHex(frame.stream), note: frame.note };
+    case 'accept':
+    case 'gone':
+      return { kind: frame.kind, n: frame.n, stream_hex: bytes(frame.stream), re_hex: bytes(frame.re) };
+    case 'message': {
+      const { id, at, text, file } = frame.content;
+      const shown = file === null ? undefined : { object_id: file.objectId, name: file.name, size: file.size };
+      const content = { id_hex: toHex(id), at_ms: at, text: text ?? undefined, file: shown };
+      return { kind: frame.kind, stream_hex: toHex(frame.stream), seq: frame.seq, ...content };
+    }
+    case 'heard':
+      return { kind: frame.kind, n: frame.n, answer: frame.answer };
+    case 'receipt':
+      return { kind: frame.kind, stream_hex: toHex(frame.stream), seq: frame.seq, answer: frame.answer };
+  }
+}
+
+test('the file is what the tool makes', () => {
+  assert.deepEqual(JSON.parse(JSON.stringify(chatVectors())), vectors);
+});
+
+for (const [i, { frame_hex, ...members }] of vectors.frames.entries())
+  test(`frame ${i}, ${members.kind}`, () => {
+    const [frame, ...more] = new FrameReader().take(hex(vectors.version_hex + frame_hex));
+    assert.ok(frame !== undefined && more.length === 0);
+    assert.deepEqual(JSON.parse(JSON.stringify(described(frame))), members);
+    assert.equal(toHex(encodeFrame(frame)), frame_hex);
+  });
+
+for (const { why, bytes_hex } of vectors.malformed)
+  test(`refused: ${why}`, () => assert.throws(() => new FrameReader().take(hex(bytes_hex)), RangeError));
+
+/** Alice, who says nothing but the bytes of the file. */
+class Script {
+  readonly #world: ChatWorld;
+  readonly #alice: Aid;
+  readonly #bob: Aid;
+  readonly #node: ChatNode;
+  #bobsStream: string | null = null;
+
+  constructor(world: ChatWorld, node: ChatNode, alice: Aid, bob: Aid) {
+    this.#world = world;
+    this.#node = node;
+    this.#alice = alice;
+    this.#bob = bob;
+  }
+
+  async play(link: readonly Said[]): Promise<void> {
+    const stream = await this.#world.during(this.#node.links.open(this.#alice, this.#bob, 'chat'));
+    const heard: string[] = [];
+    const reader = new FrameReader();
+    stream.on('data', (chunk: Uint8Array) =>
+      heard.push(...reader.take(chunk).map((frame) => this.#asInTheFile(frame))),
+    );
+    stream.write(hex(vectors.version_hex));
+    for (const { from, frame_hex } of link) {
+      if (from === 'alice') stream.write(hex(frame_hex));
+      else {
+        await this.#world.until('a word of Bob', () => heard.length > 0);
+        assert.equal(heard.shift(), frame_hex);
+      }
+    }
+    stream.destroy();
+  }
+
+  /** Bob draws his stream at random: here it is the one of the file. */
+  #asInTheFile(frame: Frame): string {
+    if (frame.kind === 'accept') this.#bobsStream = toHex(frame.stream);
+    const encoded = toHex(encodeFrame(frame));
+    return this.#bobsStream === null ? encoded : encoded.replaceAll(this.#bobsStream, vectors.streams.bob_hex);
+  }
+}
+
+test('a conversation over two links goes byte for byte as the file has it, and stands in the log once', async () => {
+  const world = new ChatWorld();
+  const [node, b] = [await world.node('script'), await world.node('b')];
+  const alice = newIdentity().aid;
+  const bob = b.host().aid;
+  const script = new Script(world, node, alice, bob);
+  const accepted = world.until('the request', () => b.state(bob, alice) === 'in_pending');
+  void accepted.then(() => b.chat.accept(bob, alice));
+  for (const link of vectors.conversation) await script.play(link);
+  await accepted;
+  assert.deepEqual(
+    b.log(bob, alice).map(({ text }) => text),
+    ['Grüße', 'second'],
+  );
+});

@@ -1,0 +1,324 @@
+/** Notes between nodes, in calm weather. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { KEY_RETENTION_S } from '../../../src/capabilities/notes/note-keys.ts';
+import { toHex } from '../../../src/foundation/bytes.ts';
+import type { ErrorCode } from '../../../src/foundation/errors.ts';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import { mailboxKey } from '../../../src/foundation/records/keys.ts';
+import { RECORD } from '../../../src/foundation/records/types.ts';
+import { delegateAnew, newIdentity } from '../../support/identities.ts';
+import { MailWorld } from '../../support/mail-world.ts';
+
+const DAY_MS = 24 * 3600_000;
+const text = (value: string): Uint8Array => new TextEncoder().encode(value);
+
+function withCode(code: ErrorCode): (error: unknown) => boolean {
+  return (error) => error instanceof SvcError && error.code === code;
+}
+
+test('a note reaches an agent that is there at once, once, and waits on the network as well', async () => {
+  const world = new MailWorld();
+  const [a, b] = [await world.node('a'), await world.node('b')];
+  const [alice, bob] = [await a.host(), await b.host()];
+  const sent = await world.during(a.notes.send(alice.aid, bob.aid, 3, text('hello')));
+  assert.equal(sent.delivered, true);
+  assert.ok(sent.replicas > 0);
+  const { notes } = b.notes.list(bob.aid, 10);
+  assert.deepEqual(
+    notes.map((note) => ({ ...note, body: new TextDecoder().decode(note.body) })),
+    [{ messageId: sent.messageId, sender: alice.aid, msgType: 3, body: 'hello', sentAt: notes[0]?.sentAt }],
+  );
+  assert.deepEqual(b.events, [
+    { aid: bob.aid, type: 'mailbox.received', data: { count: 1, message_ids: [sent.messageId] } },
+  ]);
+  assert.deepEqual([...b.notes.pending()], [[bob.aid, 1]]);
+  assert.equal((await b.records.list(mailboxKey(bob.aid), [RECORD.note])).length, 1);
+  // The collector meets the copy on the network, and shows nothing twice.
+  await world.clock.run(300_000);
+  assert.deepEqual(b.waiting(bob.aid), [sent.messageId]);
+  assert.equal(b.events.length, 1);
+});
+
+test('polling hands out each note once, and removes its copies from the network', async () => {
+  const world = new MailWorld();
+  const [a, b] = [await world.node('a'), await world.node('b')];
+  const [alice, bob] = [await a.host(), await b.host()];
+  const ids = [];
+  for (let i = 0; i < 5; i++)
+    ids.push((await world.during(a.notes.send(alice.aid, bob.aid, 1, text(`${i}`)))).messageId);
+  assert.deepEqual(b.waiting(bob.aid), ids);
+  const taken = b.notes.take(bob.aid);
+  assert.deepEqual(
+    taken.notes.map((note) => note.messageId),
+    ids,
+  );
+  assert.deepEqual(b.waiting(bob.aid), []);
+  assert.deepEqual(b.poll(bob.aid), []);
+  // The answer was lost: they wait again.
+  taken.giveBack();
+  assert.deepEqual(b.waiting(bob.aid), ids);
+  assert.deepEqual(b.poll(bob.aid), ids);
+  assert.equal(b.notes.pending().size, 0);
+  await world.until(
+    'the copies are gone',
+    () => world.hub.store.find(mailboxKey(bob.aid), { types: [] }, 10).length === 0,
+  );
+  await world.clock.run(300_000);
+  assert.deepEqual(b.waiting(bob.aid), []);
+});
+
+test('a recipient that is away gets its notes when it is back, though the sender is gone by then', async () => {
+  const world = new MailWorld();
+  const [a, c] = [await world.node('a'), await world.node('c')];
+  let b = await world.node('b');
+  const [alice, bob] = [await a.host(), await b.host()];
+  await b.down();
+  const ids = [];
+  for (let i = 0; i < 3; i++) {
+    const sent = await world.during(a.notes.send(alice.aid, bob.aid, 1, text(`${i}`)));
+    assert.equal(sent.delivered, false);
+    assert.ok(sent.replicas > 0);
+    ids.push(sent.messageId);
+  }
+  await a.down();
+  await world.clock.run(3 * DAY_MS);
+  b = await b.restart();
+  const back = world.clock.now();
+  await world.until('the notes are there', () => b.waiting(bob.aid).length === 3);
+  assert.ok(world.clock.now() - back < 2000);
+  assert.deepEqual(new Set(b.waiting(bob.aid)), new Set(ids));
+  await c.down();
+});
+
+test('an identity that moves to another machine gets what waits for it, with its operational key alone', async () => {
+  const world = new MailWorld();
+  const [a, b] = [await world.node('a'), await world.node('b')];
+  const [alice, bob] = [await a.host(), await b.host()];
+  await b.down();
+  const { messageId } = await world.during(a.notes.send(alice.aid, bob.aid, 1, text('moved')));
+  const elsewhere = await world.node('elsewhere');
+  elsewhere.register(bob);
+  await world.until('the note is there', () => elsewhere.waiting(bob.aid).length === 1);
+  assert.deepEqual(elsewhere.waiting(bob.aid), [messageId]);
+});
+
+test('the private keys of a replaced operational key are deleted when no note can need them any more', async () => {
+  const world = new MailWorld();
+  const node = await world.node('a');
+  const agent = await node.host();
+  const keys = () => node.notes.exportSecrets(agent.aid).length;
+  assert.equal(keys(), 1);
+  const rotated = delegateAnew(agent.master, agent.delegation.issuedAt + 10);
+  world.clock.jump(10_000);
+  node.register(rotated, 'rotated');
+  await node.publish(rotated);
+  assert.equal(keys(), 2);
+  const replaced = node.notes.exportSecrets(agent.aid).at(-1)?.privateKeyHex ?? '';
+  const isKept = () => node.notes.exportSecrets(agent.aid).some((key) => key.privateKeyHex === replaced);
+  world.clock.jump(KEY_RETENTION_S * 1000);
+  await node.publish(rotated);
+  assert.ok(isKept());
+  world.clock.jump(1000);
+  await node.publish(rotated);
+  assert.ok(!isKept());
+  assert.ok(keys() >= 1);
+});
+
+test('a new operational key leaves waiting notes readable; so does moving it with an export', async () => {
+  const world = new MailWorld();
+  const [a, b] = [await world.node('a'), await world.node('b')];
+  const [alice, bob] = [await a.host(), await b.host()];
+  b.records.setReachability({ ready: false });
+  b.links.agents.delete(bob.aid);
+  const first = await world.during(a.notes.send(alice.aid, bob.aid, 1, text('before')));
+  const rotated = delegateAnew(bob.master, bob.delegation.issuedAt + 10);
+  world.clock.jump(10_000);
+  b.register(rotated, 'rotated');
+  await b.publish(rotated);
+  b.links.agents.delete(bob.aid);
+  // The sender learns the new key from the network once its cached one is old.
+  world.clock.jump(11 * 60_000);
+  const second = await world.during(a.notes.send(alice.aid, bob.aid, 1, text('after')));
+  const secrets = b.notes.exportSecrets(bob.aid);
+  assert.equal(secrets.length, 2);
+
+  const bare = await world.node('bare');
+  bare.register(rotated);
+  await world.until('what follows from the new key', () => bare.waiting(bob.aid).length === 1);
+  assert.deepEqual(bare.waiting(bob.aid), [second.messageId]);
+  bare.notes.importSecrets(bob.aid, secrets);
+  await world.until('what the old key opens', () => bare.waiting(bob.aid).length === 2);
+  assert.throws(() => bare.notes.importSecrets(bob.aid, [{ privateKeyHex: 'ab', createdAt: 0 }]), withCode('bad_key'));
+
+  b.records.setReachability({ ready: true });
+  await world.until('both, on the old machine', () => b.waiting(bob.aid).length === 2);
+  assert.deepEqual(new Set(b.waiting(bob.aid)), new Set([first.messageId, second.messageId]));
+});
+
+test('keys change every month, and notes sealed to the one before are still opened', async () => {
+  const world = new MailWorld();
+  const [a, b] = [await world.node('a'), await world.node('b')];
+  const [alice, bob] = [await a.host(), await b.host()];
+  b.links.agents.delete(bob.aid);
+  a.records.setReachability({ ready: false });
+  const keys = new Set<string>();
+  for (let day = 0; day < 70; day += 5) {
+    b.records.setReachability({ ready: false });
+    // The key that the sender knows is up to ten days old.
+    if (day % 10 === 0) await b.publish(bob);
+    b.links.agents.delete(bob.aid);
+    const sent = await world.during(a.notes.send(alice.aid, bob.aid, 1, text(`day ${day}`)));
+    const kept = await b.records.list(mailboxKey(bob.aid), [RECORD.note]);
+    for (const record of kept) keys.add(toHex(record.payload.subarray(49, 57)));
+    await world.clock.run(5 * DAY_MS);
+    b.records.setReachability({ ready: true });
+    await world.until('the note of that day', () => b.waiting(bob.aid).includes(sent.messageId));
+    b.poll(bob.aid);
+  }
+  assert.equal(keys.size, 3);
+});
+
+test('agents of one daemon write to each other, with or without a network', async () => {
+  const world = new MailWorld();
+  const a = await world.node('a');
+  const [alice, bob] = [await a.host(), await a.host()];
+  a.records.unreachable = true;
+  const sent = await world.during(a.notes.send(alice.aid, bob.aid, 1, text('next door')));
+  assert.deepEqual({ delivered: sent.delivered, replicas: sent.replicas }, { delivered: true, replicas: 0 });
+  const own = await world.during(a.notes.send(alice.aid, alice.aid, 1, text('to myself')));
+  assert.deepEqual(a.waiting(alice.aid), [own.messageId]);
+  assert.deepEqual(a.waiting(bob.aid), [sent.messageId]);
+});
+
+test('a note that nobody took is an error, and the next attempt is the same note', async () => {
+  const world = new MailWorld();
+  const [a, b] = [await world.node('a'), await world.node('b')];
+  const [alice, bob] = [await a.host(), await b.host()];
+  await world.during(a.notes.send(alice.aid, bob.aid, 1, text('first contact')));
+  // The note arrives, and the answer does not.
+  a.records.unreachable = true;
+  const drop = b.links.accept.bind(b.links);
+  const served: string[] = [];
+  drop('note', (link) => {
+    served.push('lost');
+    link.destroy();
+  });
+  await assert.rejects(world.during(a.notes.send(alice.aid, bob.aid, 1, text('again'))), withCode('not_acknowledged'));
+  assert.deepEqual(served, ['lost']);
+  a.records.unreachable = false;
+  const again = await world.during(a.notes.send(alice.aid, bob.aid, 1, text('again')));
+  // Sent on purpose a second time, it is another note.
+  const other = await world.during(a.notes.send(alice.aid, bob.aid, 1, text('again')));
+  assert.notEqual(again.messageId, other.messageId);
+  const both = await world.during(
+    Promise.all([1, 2].map(async () => a.notes.send(alice.aid, bob.aid, 1, text('at once')))),
+  );
+  assert.equal(new Set(both.map((sent) => sent.messageId)).size, 2);
+  b.notes.agentChanged({ aid: bob.aid, kind: 'registered' });
+  await world.until('all are there', () => b.waiting(bob.aid).length === 5);
+});
+
+test('a failed attempt keeps its id over a restart of the sender, for an hour', async () => {
+  const world = new MailWorld();
+  let a = await world.node('a');
+  const b = await world.node('b');
+  const [alice, bob] = [await a.host(), await b.host()];
+  await world.during(a.notes.send(alice.aid, bob.aid, 1, text('x')));
+  const copies: Uint8Array[] = [];
+  const put = a.records.put.bind(a.records);
+  a.records.put = async (key, record) => {
+    copies.push(record.encoded);
+    await put(key, record);
+    // It was kept, and the answer was lost.
+    return { replicas: 0, newer: null, refused: {} };
+  };
+  b.links.agents.delete(bob.aid);
+  await assert.rejects(world.during(a.notes.send(alice.aid, bob.aid, 1, text('y'))), withCode('not_acknowledged'));
+  a = await a.restart();
+  const sent = await world.during(a.notes.send(alice.aid, bob.aid, 1, text('y')));
+  b.notes.agentChanged({ aid: bob.aid, kind: 'registered' });
+  await world.until('it is there', () => b.waiting(bob.aid).includes(sent.messageId));
+  await world.clock.run(120_000);
+  assert.equal(copies.length, 1);
+  assert.equal(b.waiting(bob.aid).length, 2);
+});
+
+test('what does not fit is refused with its limit', async () => {
+  const world = new MailWorld();
+  const a = await world.node('a');
+  const alice = await a.host();
+  const { aid } = alice;
+  const other = newIdentity().aid;
+  const large = new Uint8Array(32 * 1024);
+  assert.equal((await world.during(a.notes.send(aid, aid, 0, large))).delivered, true);
+  await assert.rejects(world.during(a.notes.send(aid, aid, 0, new Uint8Array(32 * 1024 + 1))), withCode('too_large'));
+  await assert.rejects(world.during(a.notes.send(aid, aid, -1, large)), withCode('invalid_request'));
+  await assert.rejects(world.during(a.notes.send(aid, aid, 2 ** 32, large)), withCode('invalid_request'));
+  await assert.rejects(world.during(a.notes.send(other, aid, 1, large)), withCode('not_found'));
+  await assert.rejects(world.during(a.notes.send(aid, other, 1, large)), withCode('resolve_failed'));
+  assert.throws(() => a.notes.list(other, 10), withCode('not_found'));
+  assert.throws(() => a.notes.list(aid, 10, 'x'), withCode('invalid_request'));
+  assert.throws(() => a.notes.take(other), withCode('not_found'));
+});
+
+test('an agent sends so many notes at once, and is told when it may go on', async () => {
+  const world = new MailWorld();
+  const a = await world.node('a');
+  const { aid } = await a.host();
+  const failures: unknown[] = [];
+  const all = Array.from({ length: 310 }, async () =>
+    a.notes.send(aid, aid, 1, new Uint8Array(1)).catch((error: unknown) => failures.push(error)),
+  );
+  await world.during(Promise.all(all));
+  assert.equal(failures.length, 10);
+  assert.ok(failures.every(withCode('rate_limited')));
+});
+
+test('deleting an agent deletes its notes and its keys', async () => {
+  const world = new MailWorld();
+  const a = await world.node('a');
+  const [alice, bob] = [await a.host(), await a.host()];
+  await world.during(a.notes.send(alice.aid, bob.aid, 1, text('x')));
+  assert.equal(a.vault.secrets.size, 2);
+  a.remove(bob.aid);
+  assert.equal(a.vault.secrets.size, 1);
+  assert.equal(a.notes.pending().size, 0);
+  for (const table of ['notes', 'notes_seen'])
+    assert.equal(a.store.one(`SELECT count(*) AS n FROM ${table}`)?.['n'], 0, table);
+});
+
+test('who waits for notes of a type is told of each, in the transaction that keeps it', async () => {
+  const world = new MailWorld();
+  const a = await world.node('a');
+  const [alice, bob] = [await a.host(), await a.host()];
+  const told: string[] = [];
+  a.store.run('CREATE TABLE told (id TEXT)');
+  a.notes.onNote(0x10, (recipient, note) => {
+    assert.equal(recipient, bob.aid);
+    assert.equal(note.sender, alice.aid);
+    a.store.run('INSERT INTO told VALUES (?)', note.messageId);
+    if (note.body[0] === 1) throw new Error('a fault of the handler');
+    told.push(note.messageId);
+  });
+  assert.throws(() => a.notes.onNote(0x10, () => {}));
+  const good = await world.during(a.notes.send(alice.aid, bob.aid, 0x10, Uint8Array.of(0)));
+  const faulty = await world.during(a.notes.send(alice.aid, bob.aid, 0x10, Uint8Array.of(1)));
+  await world.during(a.notes.send(alice.aid, bob.aid, 1, Uint8Array.of(0)));
+  assert.deepEqual(told, [good.messageId]);
+  assert.deepEqual(
+    a.store.all('SELECT id FROM told').map((row) => row['id']),
+    [good.messageId],
+  );
+  assert.ok(a.waiting(bob.aid).includes(faulty.messageId));
+});
+
+test('a stopped node leaves no timer behind', async () => {
+  const world = new MailWorld();
+  const a = await world.node('a');
+  const alice = await a.host();
+  await world.during(a.notes.send(alice.aid, alice.aid, 1, text('x')));
+  await a.down();
+  await world.clock.run(30_000);
+  assert.equal(world.clock.timers, 0);
+});

@@ -1,0 +1,222 @@
+import assert from 'node:assert/strict';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import type { ObjectService } from '../../../src/capabilities/objects/object-service.ts';
+import type { Aid } from '../../../src/foundation/identity/aid.ts';
+import { newIdentity } from '../../support/identities.ts';
+import { withCode } from '../../support/link-world.ts';
+import { objectService, sha256, someBytes } from '../../support/object-world.ts';
+
+const one = newIdentity().aid;
+const two = newIdentity().aid;
+
+async function read(objects: ObjectService, aid: Aid, objectId: string): Promise<Buffer> {
+  const { handle } = await objects.open(aid, objectId);
+  try {
+    return await handle.readFile();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Files below a folder, relative to it. */
+function filesIn(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name));
+}
+
+async function* pieces(...chunks: (Uint8Array | Error)[]): AsyncGenerator<Uint8Array> {
+  for (const chunk of chunks) {
+    if (chunk instanceof Error) throw chunk;
+    yield chunk;
+  }
+}
+
+test('without files_root nothing works, and says what is missing', async (t) => {
+  const { objects } = await objectService(t, { filesRoot: '' });
+  await assert.rejects(objects.put(one, { bytes: Buffer.from('x') }), withCode('files_root_required'));
+  await assert.rejects(objects.open(one, sha256('x')), withCode('not_found'));
+});
+
+test('bytes become an object under their hash, once for all agents', async (t) => {
+  const { objects, filesRoot } = await objectService(t);
+  const bytes = someBytes(200_000);
+  const objectId = sha256(bytes);
+  const stored = await objects.store(one, pieces(bytes.subarray(0, 70_000), bytes.subarray(70_000)), 'a/../b.bin');
+  assert.deepEqual(stored, { objectId, size: bytes.length, name: 'b.bin', url: `svc://${one}/cas/${objectId}` });
+  assert.deepEqual(await read(objects, one, objectId), bytes);
+  await objects.put(two, { bytes });
+  assert.equal(filesIn(filesRoot).length, 1);
+  await assert.doesNotReject(read(objects, one, objectId));
+  objects.delete(one, objectId);
+  assert.equal(objects.stat(one, objectId), null);
+  assert.deepEqual(await read(objects, two, objectId), bytes);
+  objects.delete(two, objectId);
+  assert.deepEqual(filesIn(filesRoot), []);
+  assert.throws(() => objects.delete(two, objectId), withCode('not_found'));
+});
+
+test('an empty object and odd names are fine', async (t) => {
+  const { objects } = await objectService(t);
+  const empty = await objects.put(one, { bytes: new Uint8Array() }, '..');
+  assert.equal(empty.name, empty.objectId);
+  assert.equal((await read(objects, one, sha256(''))).length, 0);
+  const long = await objects.put(one, { bytes: Buffer.from('x') }, '😀'.repeat(200));
+  assert.ok(Buffer.byteLength(long.name) <= 255 && long.name.isWellFormed());
+  const bidi = await objects.put(one, { bytes: Buffer.from('y') }, 'a\u202etxt.exe\n');
+  assert.equal(bidi.name, 'atxt.exe');
+});
+
+test('an upload that breaks off leaves nothing', async (t) => {
+  const { objects, filesRoot } = await objectService(t);
+  await assert.rejects(objects.store(one, pieces(Buffer.from('half'), new Error('gone'))), /gone/);
+  assert.deepEqual(filesIn(filesRoot), []);
+  assert.equal(objects.list(one, 10).usage.count, 0);
+});
+
+test('the quota holds for bytes and for objects, also for several uploads at once', async (t) => {
+  const { objects, filesRoot } = await objectService(t, { quota: { bytes: 1_000, count: 3 } });
+  await assert.rejects(objects.store(one, pieces(), 'x', 1_001), withCode('quota_exceeded'), 'before the first byte');
+  await assert.rejects(objects.store(one, pieces(someBytes(600), someBytes(600))), withCode('quota_exceeded'));
+  assert.deepEqual(filesIn(filesRoot), []);
+  const both = await Promise.allSettled([
+    objects.store(one, pieces(someBytes(300, 1), someBytes(300, 2))),
+    objects.store(one, pieces(someBytes(300, 3), someBytes(300, 4))),
+  ]);
+  assert.equal(both.filter(({ status }) => status === 'fulfilled').length, 1);
+  assert.equal(objects.list(one, 10).usage.bytes, 600);
+  await objects.put(one, { bytes: someBytes(1) });
+  await objects.put(one, { bytes: someBytes(2) });
+  await assert.rejects(objects.put(one, { bytes: someBytes(3) }), withCode('quota_exceeded'));
+  await objects.put(two, { bytes: someBytes(900) });
+});
+
+test('a folder that cannot be written says so', async (t) => {
+  const { objects, filesRoot } = await objectService(t);
+  rmSync(join(filesRoot, '.svcd', 'incoming'), { recursive: true });
+  await assert.rejects(objects.put(one, { bytes: someBytes(10) }), withCode('not_writable'));
+  assert.equal(objects.list(one, 10).usage.count, 0);
+});
+
+test('a file is registered where it lies, and served as long as it stays the same', async (t) => {
+  const { objects, filesRoot } = await objectService(t);
+  const file = join(filesRoot, 'sub', 'report.pdf');
+  mkdirSync(join(filesRoot, 'sub'));
+  writeFileSync(file, 'version 1');
+  const registered = await objects.put(one, { path: 'sub/report.pdf' });
+  assert.equal(registered.objectId, sha256('version 1'));
+  assert.equal(registered.name, 'report.pdf');
+  assert.equal(filesIn(join(filesRoot, '.svcd')).length, 0, 'nothing is copied');
+  assert.equal((await read(objects, one, registered.objectId)).toString(), 'version 1');
+  assert.equal(objects.list(one, 10).objects[0]?.path, 'sub/report.pdf');
+  assert.equal(objects.list(one, 10).usage.bytes, 0);
+
+  utimesSync(file, new Date(0), new Date(0));
+  assert.equal((await read(objects, one, registered.objectId)).toString(), 'version 1', 'touched, but the same');
+  objects.delete(one, registered.objectId);
+  assert.ok(existsSync(file), 'the file itself stays');
+});
+
+test('a file whose bytes changed is gone, even with its size and times as before', async (t) => {
+  const { objects, filesRoot } = await objectService(t);
+  const file = join(filesRoot, 'a');
+  writeFileSync(file, 'version 1');
+  const { objectId } = await objects.put(one, { path: 'a' });
+  const { atime, mtime } = statSync(file);
+  writeFileSync(file, 'version 2');
+  utimesSync(file, atime, mtime);
+  await assert.rejects(objects.open(one, objectId), withCode('gone'));
+  await assert.rejects(objects.open(one, objectId), withCode('gone'));
+  writeFileSync(file, 'version 1');
+  assert.equal((await read(objects, one, objectId)).toString(), 'version 1', 'put back');
+  appendFileSync(file, '!');
+  await assert.rejects(objects.open(one, objectId), withCode('gone'));
+  rmSync(file);
+  await assert.rejects(objects.open(one, objectId), withCode('gone'));
+});
+
+test('a registered file that became a link out of the folder is gone', async (t) => {
+  const { objects, filesRoot, directory } = await objectService(t);
+  const outside = join(directory, 'secret');
+  writeFileSync(outside, 'same bytes');
+  writeFileSync(join(filesRoot, 'a'), 'same bytes');
+  const { objectId } = await objects.put(one, { path: 'a' });
+  rmSync(join(filesRoot, 'a'));
+  symlinkSync(outside, join(filesRoot, 'a'));
+  await assert.rejects(objects.open(one, objectId), withCode('gone'));
+});
+
+test('a file that changes while it is read is noticed', async (t) => {
+  const { objects, filesRoot } = await objectService(t);
+  writeFileSync(join(filesRoot, 'a'), 'version 1');
+  const { objectId } = await objects.put(one, { path: 'a' });
+  const object = await objects.open(one, objectId);
+  assert.equal(await object.isIntact(), true);
+  appendFileSync(join(filesRoot, 'a'), '!');
+  assert.equal(await object.isIntact(), false);
+  await object.handle.close();
+});
+
+test('stored bytes that somebody edited are gone, and come back with the next upload', async (t) => {
+  const { objects, filesRoot } = await objectService(t);
+  const bytes = someBytes(1_000);
+  const { objectId } = await objects.put(one, { bytes });
+  const [file = ''] = filesIn(filesRoot);
+  const edited = Buffer.from(bytes);
+  edited[0] = (edited[0] ?? 0) ^ 1;
+  writeFileSync(file, edited);
+  await assert.rejects(objects.open(one, objectId), withCode('gone'));
+  await objects.put(two, { bytes });
+  assert.deepEqual(await read(objects, one, objectId), bytes);
+});
+
+test('a start tidies up: half uploads, bytes without a row; what is whole stays', async (t) => {
+  const { objects, filesRoot } = await objectService(t);
+  const { objectId } = await objects.put(one, { bytes: someBytes(100) });
+  const own = join(filesRoot, '.svcd');
+  writeFileSync(join(own, 'incoming', 'half'), 'half');
+  writeFileSync(join(own, 'parts', sha256('new')), 'new');
+  writeFileSync(join(own, 'parts', sha256('old')), 'old');
+  utimesSync(join(own, 'parts', sha256('old')), new Date(0), new Date(0));
+  mkdirSync(join(own, 'objects', '00'), { recursive: true });
+  const orphan = `00${'a'.repeat(62)}`;
+  writeFileSync(join(own, 'objects', '00', orphan), 'nobody named it');
+  await objects.start();
+  const left = filesIn(own).map((file) => file.slice(own.length + 1));
+  assert.deepEqual(left.sort(), [`objects/${objectId.slice(0, 2)}/${objectId}`, `parts/${sha256('new')}`]);
+});
+
+test('a moved folder keeps its objects: their files are hashed once more', async (t) => {
+  const { objects, filesRoot } = await objectService(t);
+  const bytes = someBytes(100);
+  const { objectId } = await objects.put(one, { bytes });
+  const [file = ''] = filesIn(filesRoot);
+  writeFileSync(`${file}.copy`, readFileSync(file));
+  renameSync(`${file}.copy`, file);
+  assert.deepEqual(await read(objects, one, objectId), bytes);
+});
+
+test('objects are listed in pages, and go with their agent', async (t) => {
+  const { objects, filesRoot } = await objectService(t);
+  for (let i = 0; i < 5; i++) await objects.put(one, { bytes: someBytes(10, i) });
+  const first = objects.list(one, 3);
+  const rest = objects.list(one, 3, first.objects.at(-1)?.objectId);
+  assert.equal(new Set([...first.objects, ...rest.objects].map(({ objectId }) => objectId)).size, 5);
+  objects.forgetAgent(one);
+  assert.equal(objects.list(one, 10).objects.length, 0);
+  assert.deepEqual(filesIn(filesRoot), []);
+});

@@ -1,0 +1,34 @@
+/** Stores objects one after the other until it is killed; writes the id of each that was acknowledged. */
+import { writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { ObjectService } from '../../../src/capabilities/objects/object-service.ts';
+import { systemClock } from '../../../src/foundation/clock.ts';
+import { nativeAid } from '../../../src/foundation/identity/aid.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { ObjectRepository } from '../../../src/foundation/store/objects.ts';
+import { Store } from '../../../src/foundation/store/store.ts';
+import { someBytes } from '../../support/object-world.ts';
+
+const PIECE_BYTES = 64 * 1024;
+
+/** The agent whose objects they are. */
+export const aid = nativeAid(new Uint8Array(32).fill(1));
+
+async function* pieces(bytes: Buffer): AsyncGenerator<Uint8Array> {
+  for (let i = 0; i < bytes.length; i += PIECE_BYTES) yield bytes.subarray(i, i + PIECE_BYTES);
+}
+
+const [directory = '', seed = '0'] = process.argv.slice(2);
+if (import.meta.main) {
+  const store = Store.open(join(directory, 'svcd.db'), MIGRATIONS);
+  const objects = new ObjectService(
+    { filesRoot: join(directory, 'files') },
+    { repository: new ObjectRepository(store), clock: systemClock, log: silentLog },
+  );
+  await objects.start();
+  for (let i = 0; ; i++) {
+    const { objectId } = await objects.store(aid, pieces(someBytes(1 + ((i * 77_777) % 400_000), Number(seed) + i)));
+    writeSync(1, `${objectId}\n`);
+  }
+}

@@ -1,0 +1,266 @@
+import assert from 'node:assert/strict';
+import { existsSync, linkSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createServer, type RequestListener } from 'node:http';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import type { Aid } from '../../../src/foundation/identity/aid.ts';
+import { withCode } from '../../support/link-world.ts';
+import { type ObjectNode, ObjectWorld, sha256, someBytes } from '../../support/object-world.ts';
+
+const BYTES = someBytes(3_000_000);
+const ID = sha256(BYTES);
+const signal = new AbortController().signal;
+
+function get(node: ObjectNode, more: object = {}) {
+  return node.getter.get({ aid: node.aid, objectId: ID, register: false, force: false, signal, ...more });
+}
+
+/** A holder that answers as the test says. */
+async function holder(world: ObjectWorld, t: TestContext, listener: RequestListener): Promise<Aid> {
+  const node = await world.links.node();
+  const server = createServer(listener);
+  node.links.accept('object', (link) => {
+    t.after(() => link.destroy());
+    server.emit('connection', link);
+  });
+  return node.host().aid;
+}
+
+const HEADERS = { etag: `"${ID}"`, 'accept-ranges': 'bytes' };
+
+/** Settles once so many bytes of a download are in its file. */
+async function arrived(part: string, bytes: number): Promise<void> {
+  while (!existsSync(part) || statSync(part).size < bytes) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** Sends `bytes` as if they were the object, and breaks off behind the first `upTo`. */
+function serving(bytes: Buffer, upTo = bytes.length): RequestListener {
+  return (request, response) => {
+    const start = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0);
+    const part = start > 0 ? { 'content-range': `bytes ${start}-${bytes.length - 1}/${bytes.length}` } : {};
+    response.writeHead(start > 0 ? 206 : 200, { ...HEADERS, 'content-length': bytes.length - start, ...part });
+    const sent = bytes.subarray(start, upTo);
+    if (upTo === bytes.length) response.end(sent);
+    else response.write(sent, () => setImmediate(() => response.destroy()));
+  };
+}
+
+test('a download that ended between its two names never changes the file that has the other one', async (t) => {
+  const world = new ObjectWorld(t);
+  const [near, far] = [await world.node(), await world.node()];
+  await far.objects.put(far.aid, { bytes: BYTES });
+  const { path } = await get(near, { hint: far.aid, register: true });
+  linkSync(path, join(near.filesRoot, '.svcd', 'parts', ID));
+  writeFileSync(path, 'changed by its owner');
+  const again = await get(near, { hint: far.aid, dest: 'again' });
+  assert.ok(readFileSync(again.path).equals(BYTES));
+  assert.equal(readFileSync(path, 'utf8'), 'changed by its owner');
+});
+
+test('an object comes from its holder, whole, under its name', async (t) => {
+  const world = new ObjectWorld(t);
+  const [near, far] = [await world.node(), await world.node()];
+  await far.objects.put(far.aid, { bytes: BYTES }, 'big.bin');
+  const got = await get(near, { hint: far.aid, register: true });
+  const path = join(near.filesRoot, 'downloads', ID);
+  assert.deepEqual(got, { objectId: ID, size: BYTES.length, path, from: far.aid, registered: true });
+  assert.ok(readFileSync(path).equals(BYTES));
+  assert.equal(near.objects.stat(near.aid, ID)?.name, 'big.bin');
+  assert.deepEqual(readdirSync(join(near.filesRoot, '.svcd', 'parts')), []);
+  assert.deepEqual(near.repository.holders(ID), [far.aid]);
+  const again = await get(near);
+  assert.equal(again.from, null, 'it is there already');
+});
+
+test('where nobody is known, and where a name is taken, nothing is touched', async (t) => {
+  const world = new ObjectWorld(t);
+  const [near, far] = [await world.node(), await world.node()];
+  await assert.rejects(get(near), withCode('not_found'));
+  await assert.rejects(get(near, { hint: far.aid }), withCode('not_found'));
+  await far.objects.put(far.aid, { bytes: BYTES });
+  writeFileSync(join(near.filesRoot, 'mine'), 'mine');
+  await assert.rejects(get(near, { hint: far.aid, dest: 'mine' }), withCode('wrong_state'));
+  assert.equal(readFileSync(join(near.filesRoot, 'mine'), 'utf8'), 'mine');
+  await assert.rejects(get(near, { hint: far.aid, dest: '../mine' }), withCode('invalid_request'));
+  await get(near, { hint: far.aid, dest: 'mine', force: true });
+  assert.ok(readFileSync(join(near.filesRoot, 'mine')).equals(BYTES));
+});
+
+test('what the agent has itself is copied, without asking anybody', async (t) => {
+  const world = new ObjectWorld(t);
+  const near = await world.node();
+  await near.objects.put(near.aid, { bytes: BYTES });
+  const got = await get(near, { dest: 'copy' });
+  assert.equal(got.from, near.aid);
+  assert.ok(readFileSync(join(near.filesRoot, 'copy')).equals(BYTES));
+});
+
+test('a transfer that breaks off is resumed where it was', async (t) => {
+  const world = new ObjectWorld(t);
+  const near = await world.node();
+  const part = join(near.filesRoot, '.svcd', 'parts', ID);
+  const asked: number[] = [];
+  // Breaks off twice, each time once another MiB has arrived: what is still under way then is lost.
+  const flaky = await holder(world, t, (request, response) => {
+    const offset = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0);
+    asked.push(offset);
+    const arrives = asked.length * 1_048_576;
+    if (asked.length > 2) return serving(BYTES)(request, response);
+    response.writeHead(offset > 0 ? 206 : 200, {
+      ...HEADERS,
+      'content-length': BYTES.length - offset,
+      ...(offset > 0 ? { 'content-range': `bytes ${offset}-${BYTES.length - 1}/${BYTES.length}` } : {}),
+    });
+    response.write(BYTES.subarray(offset, arrives + 300_000));
+    void arrived(part, arrives).then(() => response.destroy());
+  });
+  const got = await get(near, { hint: flaky });
+  assert.ok(readFileSync(got.path).equals(BYTES));
+  const [first, second, third, ...more] = asked;
+  assert.deepEqual([first, more], [0, []]);
+  assert.ok(second !== undefined && second >= 1_048_576 && second <= 1_348_576, `resumed at ${second}`);
+  assert.ok(third !== undefined && third >= 2_097_152 && third <= 2_397_152, `resumed at ${third}`);
+});
+
+test('a cancelled download is taken up later, from another holder', async (t) => {
+  const world = new ObjectWorld(t);
+  const [near, far] = [await world.node(), await world.node()];
+  await far.objects.put(far.aid, { bytes: BYTES });
+  const stop = new AbortController();
+  let begun = (): void => {};
+  const half = new Promise<void>((resolve) => {
+    begun = resolve;
+  });
+  const slow = await holder(world, t, (_request, response) => {
+    response.writeHead(200, { ...HEADERS, 'content-length': BYTES.length });
+    response.write(BYTES.subarray(0, 2_500_000));
+    begun();
+  });
+  const first = get(near, { hint: slow, signal: stop.signal });
+  await half;
+  const part = join(near.filesRoot, '.svcd', 'parts', ID);
+  await arrived(part, 1_048_576);
+  stop.abort();
+  await assert.rejects(first, withCode('cancelled'));
+  assert.ok(!existsSync(join(near.filesRoot, 'downloads', ID)), 'nothing has its name');
+  const got = await get(near, { hint: far.aid });
+  assert.ok(readFileSync(got.path).equals(BYTES));
+});
+
+test('a holder that sends other bytes is found out and gone around', async (t) => {
+  const world = new ObjectWorld(t);
+  const [near, far] = [await world.node(), await world.node()];
+  await far.objects.put(far.aid, { bytes: BYTES });
+  near.objects.noteHolder(ID, far.aid);
+  const forged = Buffer.from(BYTES);
+  forged[1_500_000] = (forged[1_500_000] ?? 0) ^ 1;
+  const liar = await holder(world, t, serving(forged));
+  const got = await get(near, { hint: liar });
+  assert.equal(got.from, far.aid);
+  assert.ok(readFileSync(got.path).equals(BYTES));
+});
+
+test('a liar who breaks off does not make an honest holder look like one', async (t) => {
+  const world = new ObjectWorld(t);
+  const [near, far] = [await world.node(), await world.node()];
+  await far.objects.put(far.aid, { bytes: BYTES });
+  near.objects.noteHolder(ID, far.aid);
+  const forged = Buffer.from(BYTES);
+  forged[0] = (forged[0] ?? 0) ^ 1;
+  const liar = await holder(world, t, serving(forged, 1_000_000));
+  const got = await get(near, { hint: liar });
+  assert.equal(got.from, far.aid);
+  assert.ok(readFileSync(got.path).equals(BYTES));
+});
+
+test('what was left of a forged download does not spoil the next one', async (t) => {
+  const world = new ObjectWorld(t);
+  const [near, far] = [await world.node(), await world.node()];
+  await far.objects.put(far.aid, { bytes: BYTES });
+  for (const left of [Buffer.alloc(1_000, 1), Buffer.alloc(BYTES.length, 1), Buffer.alloc(BYTES.length + 5, 1)]) {
+    writeFileSync(join(near.filesRoot, '.svcd', 'parts', ID), left);
+    const got = await get(near, { hint: far.aid, dest: `after-${left.length}` });
+    assert.ok(readFileSync(got.path).equals(BYTES));
+  }
+  writeFileSync(join(near.filesRoot, '.svcd', 'parts', ID), BYTES);
+  const got = await get(near, { hint: far.aid, dest: 'whole' });
+  assert.ok(readFileSync(got.path).equals(BYTES), 'a whole part needs nothing more');
+});
+
+test('with liars only, the error says what they did, and nothing stays', async (t) => {
+  const world = new ObjectWorld(t);
+  const near = await world.node();
+  const wrong = Buffer.alloc(1_000, 7);
+  const answers: Record<string, RequestListener> = {
+    'other bytes': serving(wrong),
+    'another object': (_request, response) => response.writeHead(200, { etag: '"x"', 'content-length': 3 }).end('abc'),
+    'no length': (_request, response) => response.writeHead(200, HEADERS).end('abc'),
+    'beyond all limits': (_request, response) =>
+      void response.writeHead(200, { ...HEADERS, 'content-length': 2 ** 49 }).write('abc'),
+    'another part': (_request, response) =>
+      response.writeHead(206, { ...HEADERS, 'content-length': 3, 'content-range': 'bytes 5-7/20' }).end('abc'),
+    'a redirect': (_request, response) => response.writeHead(302, { location: '/' }).end(),
+    'not modified': (_request, response) => response.writeHead(304, HEADERS).end(),
+  };
+  for (const [what, listener] of Object.entries(answers)) {
+    const liar = await holder(world, t, listener);
+    await assert.rejects(get(near, { hint: liar }), withCode('protocol_error'), what);
+    assert.ok(!existsSync(join(near.filesRoot, 'downloads', ID)), what);
+    near.repository.forgetHolder(ID, liar);
+  }
+});
+
+test('an object that does not fit on the disk is refused before its first byte', async (t) => {
+  const world = new ObjectWorld(t);
+  const near = await world.node();
+  const huge = await holder(world, t, (_request, response) => {
+    response.writeHead(200, { ...HEADERS, 'content-length': 2 ** 40 }).write('abc');
+  });
+  await assert.rejects(get(near, { hint: huge }), withCode('not_writable'));
+});
+
+test('access is the holder to give; a refusal is told', async (t) => {
+  const world = new ObjectWorld(t);
+  const [near, far] = [await world.node(), await world.node()];
+  await far.objects.put(far.aid, { bytes: BYTES });
+  world.access = ({ accessToken, purpose }) => {
+    assert.equal(purpose, 'object');
+    if (accessToken !== 'open sesame') throw new SvcError('access_denied');
+  };
+  await assert.rejects(get(near, { hint: far.aid }), (error: unknown) => {
+    assert.ok(error instanceof SvcError && error.code === 'access_denied');
+    assert.deepEqual(error.details?.['holders'], [{ aid: far.aid, error: 'access_denied' }]);
+    return true;
+  });
+  const denied = await near.holders.locate(near.aid, ID, far.aid, signal);
+  assert.deepEqual(denied.holders, [{ aid: far.aid, status: 'denied' }]);
+  const got = await get(near, { hint: far.aid, accessToken: 'open sesame' });
+  assert.equal(got.from, far.aid);
+});
+
+test('locating asks all who may have it and downloads nothing', async (t) => {
+  const world = new ObjectWorld(t);
+  const [near, far, other] = [await world.node(), await world.node(), await world.node()];
+  await far.objects.put(far.aid, { bytes: BYTES }, 'big.bin');
+  near.objects.noteHolder(ID, other.aid);
+  const away = (await world.links.node()).host().aid;
+  world.links.directory.delete(away);
+  near.objects.noteHolder(ID, away);
+  const { local, holders } = await near.holders.locate(near.aid, ID, far.aid, signal);
+  assert.equal(local, null);
+  assert.deepEqual(holders[0], { aid: far.aid, status: 'available', size: BYTES.length, name: 'big.bin' });
+  const status = new Map(holders.map((one) => [one.aid, one.status]));
+  assert.equal(status.get(other.aid), 'not_found');
+  assert.equal(status.get(away), 'unreachable');
+  assert.deepEqual(near.repository.holders(ID).sort(), [far.aid, away].sort(), 'who has it not is forgotten');
+  assert.deepEqual(readdirSync(join(near.filesRoot, '.svcd', 'parts')), []);
+});
+
+test('two who want the same object at once both get it', async (t) => {
+  const world = new ObjectWorld(t);
+  const [near, far] = [await world.node(), await world.node()];
+  await far.objects.put(far.aid, { bytes: BYTES });
+  const both = await Promise.all([get(near, { hint: far.aid, dest: 'a' }), get(near, { hint: far.aid, dest: 'b' })]);
+  for (const { path } of both) assert.ok(readFileSync(path).equals(BYTES));
+});

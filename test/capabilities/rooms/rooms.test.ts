@@ -1,0 +1,203 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { RoomWorld, roomOf } from '../../support/room-world.ts';
+
+test('an invited agent joins, both see what the other writes, and both are told', async () => {
+  const world = new RoomWorld();
+  const [ann, ben] = [await world.node(), await world.node()];
+  const { groupId } = ann.rooms.create(ann.aid, 'Plans');
+  assert.equal(await world.during(ann.rooms.invite(ann.aid, groupId, ben.aid)), true);
+  const joined = await world.during(ben.rooms.join(ben.aid, { groupId, hints: [] }));
+  assert.deepEqual(joined, { groupId, joined: true, title: 'Plans' });
+  const { entryId } = ann.say(groupId, 'hello', { to: [ben.aid] });
+  await world.until('the message', () => ben.texts(groupId).includes('hello'));
+  assert.equal(ben.rooms.list(ben.aid)[0]?.mentionCount, 1);
+  assert.ok(ben.events.some(({ type }) => type === 'group.unread'));
+  assert.deepEqual(ben.events.find(({ type }) => type === 'group.mentioned')?.data, {
+    group_id: groupId,
+    entry_id: entryId,
+    from: ann.aid,
+  });
+  ben.say(groupId, 'hi', { replyTo: entryId });
+  await world.until('the answer', () => ann.texts(groupId).length === 2);
+  assert.equal(ann.fingerprint(groupId), ben.fingerprint(groupId));
+  await world.stop();
+});
+
+test('a stranger gets nothing, without the secret and with a wrong one', async () => {
+  const world = new RoomWorld();
+  const [ann, eve] = [await world.node(), await world.node()];
+  const { groupId, link } = ann.rooms.create(ann.aid);
+  ann.say(groupId, 'secret');
+  const bare = link.split('#')[0] ?? '';
+  for (const way of [bare, `${bare}#${'A'.repeat(43)}`]) {
+    const { joined } = await world.during(eve.rooms.join(eve.aid, { link: way, hints: [] }));
+    assert.equal(joined, false);
+    assert.equal(eve.rooms.head(eve.aid, groupId).entryCount, 0);
+  }
+  await world.stop();
+});
+
+test('who is removed gets nothing more, hears of it, and comes back only by an invitation', async () => {
+  const world = new RoomWorld();
+  const nodes = [await world.node(), await world.node(), await world.node()] as const;
+  const [ann, ben, cid] = nodes;
+  const groupId = await roomOf(world, nodes);
+  const { link } = ann.rooms.head(ann.aid, groupId);
+  await world.until('all are known', () => ann.rooms.head(ann.aid, groupId).memberCount === 3);
+  assert.throws(() => cid.rooms.append(cid.aid, groupId, { kind: 'remove', to: [ben.aid] }), { code: 'access_denied' });
+  ann.rooms.append(ann.aid, groupId, { kind: 'remove', to: [cid.aid] });
+  ann.say(groupId, 'without cid');
+  await world.until('the message', () => ben.texts(groupId).includes('without cid'));
+  cid.say(groupId, 'still here');
+  await world.until('cid hears of it', () => cid.rooms.head(cid.aid, groupId).role === 'removed');
+  assert.deepEqual(ann.texts(groupId), ['without cid']);
+  assert.equal((await world.during(cid.rooms.join(cid.aid, { link, hints: [] }))).joined, false);
+  await world.during(ann.rooms.invite(ann.aid, groupId, cid.aid));
+  assert.equal((await world.during(cid.rooms.join(cid.aid, { groupId, hints: [] }))).joined, true);
+  cid.say(groupId, 'back again');
+  await world.until('the message', () => ben.texts(groupId).includes('back again'));
+  assert.equal(ann.texts(groupId).includes('still here'), false);
+  await world.until('all are equal', () => new Set(nodes.map((node) => node.fingerprint(groupId))).size === 1);
+  await world.stop();
+});
+
+test('a removal makes another link: the one of before lets nobody in, not even under another name', async () => {
+  const world = new RoomWorld();
+  const nodes = [await world.node(), await world.node(), await world.node()] as const;
+  const [ann, ben, cid] = nodes;
+  const groupId = await roomOf(world, nodes);
+  await world.until('all are known', () => nodes.every((node) => node.rooms.head(node.aid, groupId).memberCount === 3));
+  const { link: old } = ann.rooms.head(ann.aid, groupId);
+  assert.throws(() => ben.rooms.append(ben.aid, groupId, { kind: 'rekey' }), { code: 'access_denied' });
+  ann.rooms.append(ann.aid, groupId, { kind: 'remove', to: [cid.aid] });
+  const { link } = ann.rooms.head(ann.aid, groupId);
+  assert.notEqual(link, old);
+  await world.until('ben has the new link', () => ben.rooms.head(ben.aid, groupId).link === link);
+  for (const node of [ann, ben])
+    assert.ok(
+      node.rooms.read(node.aid, groupId, { afterSeq: 0, limit: 50, kind: 'rekey' }).entries[0]?.body === undefined,
+    );
+
+  const stranger = await world.node();
+  assert.equal((await world.during(stranger.rooms.join(stranger.aid, { link: old, hints: [ben.aid] }))).joined, false);
+  assert.equal(ann.rooms.head(ann.aid, groupId).memberCount, 2);
+  const guest = await world.node();
+  assert.equal((await world.during(guest.rooms.join(guest.aid, { link, hints: [] }))).joined, true);
+  await world.until('the guest is known', () => ann.rooms.head(ann.aid, groupId).memberCount === 3);
+  ann.rooms.append(ann.aid, groupId, { kind: 'rekey' });
+  await world.until('all have the newest link', () =>
+    [ben, guest].every((node) => node.rooms.head(node.aid, groupId).link === ann.rooms.head(ann.aid, groupId).link),
+  );
+  assert.notEqual(ann.rooms.head(ann.aid, groupId).link, link);
+  guest.say(groupId, 'still in');
+  await world.until('the message', () => ann.texts(groupId).includes('still in'));
+  await world.stop();
+});
+
+test('who was just coming in by the old link is let in by the new one', async () => {
+  const world = new RoomWorld();
+  const nodes = [await world.node(), await world.node()] as const;
+  const [ann, ben] = nodes;
+  const { groupId, link: old } = ann.rooms.create(ann.aid);
+  await world.during(ben.rooms.join(ben.aid, { link: old, hints: [] }));
+  // Before word of the joining is here.
+  assert.equal(ann.rooms.head(ann.aid, groupId).memberCount, 1);
+  ann.rooms.append(ann.aid, groupId, { kind: 'rekey' });
+  await world.clock.run(300_000);
+  assert.equal(ann.rooms.head(ann.aid, groupId).memberCount, 1);
+  const { link } = ann.rooms.head(ann.aid, groupId);
+  await world.during(ben.rooms.join(ben.aid, { link, hints: [] }));
+  await world.until('equal', () => ann.fingerprint(groupId) === ben.fingerprint(groupId));
+  assert.equal(ann.rooms.head(ann.aid, groupId).memberCount, 2);
+  await world.stop();
+});
+
+test('two who change the link beside each other: both links let in, until the next change', async () => {
+  const world = new RoomWorld();
+  const nodes = [await world.node(), await world.node()] as const;
+  const [ann, ben] = nodes;
+  const groupId = await roomOf(world, nodes);
+  await world.until('ben is known', () => ann.rooms.head(ann.aid, groupId).memberCount === 2);
+  ann.rooms.append(ann.aid, groupId, { kind: 'role', to: [ben.aid], body: Buffer.from('admin') });
+  await world.until('the office', () => ben.rooms.head(ben.aid, groupId).role === 'admin');
+  world.links.part(ann.links, ben.links);
+  const links = nodes.map((node) => {
+    node.rooms.append(node.aid, groupId, { kind: 'rekey' });
+    return node.rooms.head(node.aid, groupId).link;
+  });
+  world.links.heal();
+  await world.until('equal', () => ann.fingerprint(groupId) === ben.fingerprint(groupId));
+  for (const link of links) {
+    const guest = await world.node();
+    assert.equal((await world.during(guest.rooms.join(guest.aid, { link, hints: [] }))).joined, true);
+  }
+  await world.until('the guests are known', () => ann.rooms.head(ann.aid, groupId).memberCount === 4);
+  ben.rooms.append(ben.aid, groupId, { kind: 'rekey' });
+  await world.until('ann has the last link', () => ann.fingerprint(groupId) === ben.fingerprint(groupId));
+  const late = await world.node();
+  for (const link of links)
+    assert.equal((await world.during(late.rooms.join(late.aid, { link, hints: [ben.aid] }))).joined, false);
+  await world.stop();
+});
+
+test('only the author or an admin retracts; the content goes, the place stays', async () => {
+  const world = new RoomWorld();
+  const nodes = [await world.node(), await world.node(), await world.node()] as const;
+  const [ann, ben, cid] = nodes;
+  const groupId = await roomOf(world, nodes);
+  const { entryId } = ben.say(groupId, 'oops');
+  await world.until('the message', () => cid.texts(groupId).includes('oops') && ann.texts(groupId).includes('oops'));
+  assert.throws(() => cid.rooms.retract(cid.aid, groupId, entryId), { code: 'access_denied' });
+  // Nor does an entry that goes round the check.
+  cid.rooms.append(cid.aid, groupId, { kind: 'retract', ref: entryId });
+  ann.rooms.append(ann.aid, groupId, { kind: 'role', to: [cid.aid], body: Buffer.from('admin') });
+  assert.ok(ben.texts(groupId).includes('oops'));
+  await world.until('the office', () => cid.rooms.head(cid.aid, groupId).role === 'admin');
+  cid.rooms.retract(cid.aid, groupId, entryId);
+  const unread = ann.rooms.head(ann.aid, groupId).unreadCount;
+  await world.until('gone', () => ann.texts(groupId).includes('') && ben.texts(groupId).includes(''));
+  assert.equal(ann.rooms.head(ann.aid, groupId).unreadCount, unread - 1);
+  const [entry] = ben.rooms.read(ben.aid, groupId, { afterSeq: 0, limit: 50, kind: 'msg' }).entries;
+  assert.deepEqual([entry?.retracted, entry?.body, entry?.author], [true, undefined, ben.aid]);
+  await world.stop();
+});
+
+test('who left is not a member for anybody; the creator cannot leave', async () => {
+  const world = new RoomWorld();
+  const nodes = [await world.node(), await world.node()] as const;
+  const [ann, ben] = nodes;
+  const groupId = await roomOf(world, nodes);
+  assert.throws(() => ann.rooms.leave(ann.aid, groupId), { code: 'creator_cannot_leave' });
+  // Nobody is there to hear it.
+  world.links.part(ann.links, ben.links);
+  ben.rooms.leave(ben.aid, groupId);
+  assert.throws(() => ben.say(groupId, 'more'), { code: 'not_member' });
+  const again = await ben.restart();
+  world.links.heal();
+  await world.until('ann hears of it', () => ann.rooms.head(ann.aid, groupId).members.length === 1);
+  assert.deepEqual(again.rooms.list(again.aid), []);
+  await world.stop();
+});
+
+test('an invitation is sent again until it arrives, and the read cursor survives and never goes back', async () => {
+  const world = new RoomWorld();
+  const [ann, ben] = [await world.node(), await world.node()];
+  const { groupId } = ann.rooms.create(ann.aid);
+  world.mail = false;
+  assert.equal(await world.during(ann.rooms.invite(ann.aid, groupId, ben.aid)), false);
+  world.mail = true;
+  await world.clock.run(2 * 24 * 3600_000);
+  assert.ok(ben.table.inviteIn(ben.aid, groupId) !== null);
+  const sent = world.notesSent;
+  await world.clock.run(24 * 3600_000);
+  assert.equal(world.notesSent, sent);
+  await world.during(ben.rooms.join(ben.aid, { groupId, hints: [] }));
+  for (let i = 0; i < 5; i++) ann.say(groupId, `${i}`);
+  await world.until('all', () => ben.texts(groupId).length === 5);
+  const { maxSeq } = ben.rooms.head(ben.aid, groupId);
+  assert.equal(ben.rooms.markRead(ben.aid, groupId, maxSeq - 1).unreadCount, 1);
+  const again = await ben.restart();
+  assert.deepEqual(again.rooms.markRead(ben.aid, groupId, 1), { readCursor: maxSeq - 1, unreadCount: 1 });
+  await world.stop();
+});
