@@ -1,0 +1,149 @@
+/**
+ * Moves agents between nodes: everything that a node keeps of one, in a document, and back. Each
+ * part is the business of the capability whose it is; here they become one. See docs/moving.md.
+ */
+import type { Clock } from '../../foundation/clock.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { Delegation } from '../../foundation/identity/delegation.ts';
+import type {
+  AccessPart,
+  AgentDocument,
+  ChatPart,
+  NotesPart,
+  RecordsPart,
+  RoomsPart,
+  TunnelsPart,
+} from '../../foundation/moving/agent-document.ts';
+import { aidAt, badDocument } from '../../foundation/moving/document-fields.ts';
+
+/** The parts of an agent. What `import…` returns writes, in the transaction of the whole. */
+export interface AgentParts {
+  readonly exportRecords: (aid: Aid) => RecordsPart;
+  readonly importRecords: (aid: Aid, part: RecordsPart, delegation: Delegation) => () => void;
+  readonly exportAccess: (aid: Aid) => AccessPart | undefined;
+  readonly importAccess: (aid: Aid, part: AccessPart | undefined) => () => void;
+  readonly exportTunnels: (aid: Aid) => TunnelsPart;
+  /** Gives the ports that a tunnel here has already. */
+  readonly importTunnels: (aid: Aid, part: TunnelsPart) => () => readonly number[];
+  readonly exportNotes: (aid: Aid) => NotesPart;
+  readonly importNotes: (aid: Aid, part: NotesPart) => () => void;
+  readonly exportChat: (aid: Aid) => { part: ChatPart; leftOut: number };
+  readonly importChat: (aid: Aid, part: ChatPart) => () => void;
+  readonly exportRooms: (aid: Aid) => { part: RoomsPart; leftOut: string[] };
+  readonly importRooms: (aid: Aid, part: RoomsPart) => Promise<() => void>;
+}
+
+/** What proves an agent, and what it is bound to. */
+interface Credentials {
+  readonly operationalPrivateKeyHex: string;
+  readonly delegationProofHex: string;
+  readonly serviceTcp: string;
+}
+
+interface MoverDependencies {
+  readonly registry: {
+    export(aid: Aid): Credentials;
+    adopt(credentials: Credentials, meanwhile: (delegation: Delegation) => void): Promise<Aid>;
+  };
+  readonly parts: AgentParts;
+  readonly clock: Clock;
+  /** Version of this daemon. */
+  readonly version: string;
+  /** The label of an agent in the address book; undefined where it has none. */
+  label(aid: Aid): string | undefined;
+  /** Gives an agent a label, where neither of the two has the other already. */
+  setLabel(aid: Aid, label: string): void;
+  /** Objects of an agent: they stay where they are. */
+  countObjects(aid: Aid): number;
+  /** Undoes what `importNotes` wrote outside of the database. */
+  undo(aid: Aid): void;
+  /** Once the agent is here: what was written past a capability is read by it. Gives the tunnel ports that are taken. */
+  arrived(aid: Aid): Promise<readonly number[]>;
+}
+
+/** An agent that came here. */
+export interface MovedAgent {
+  readonly aid: Aid;
+  /** Ports of its tunnels that another program, or another tunnel, has here. */
+  readonly portsTaken: readonly number[];
+}
+
+export class AgentMover {
+  readonly #deps: MoverDependencies;
+
+  constructor(dependencies: MoverDependencies) {
+    this.#deps = dependencies;
+  }
+
+  /**
+   * Everything that is kept here of an agent, its keys in clear.
+   * @throws SvcError `not_found`, `key_locked`, `too_large`
+   */
+  export(aid: Aid): AgentDocument {
+    const { registry, parts, clock, version } = this.#deps;
+    const credentials = registry.export(aid);
+    const label = this.#deps.label(aid);
+    const access = parts.exportAccess(aid);
+    const chat = parts.exportChat(aid);
+    const rooms = parts.exportRooms(aid);
+    return {
+      svcd_agent: 1,
+      svcd_version: version,
+      exported_at: clock.now(),
+      aid,
+      operational_private_key_hex: credentials.operationalPrivateKeyHex,
+      delegation_proof_hex: credentials.delegationProofHex,
+      service_tcp: credentials.serviceTcp,
+      ...(label === undefined ? {} : { label }),
+      records: parts.exportRecords(aid),
+      ...(access === undefined ? {} : { access }),
+      tunnels: parts.exportTunnels(aid),
+      notes: parts.exportNotes(aid),
+      chat: chat.part,
+      rooms: rooms.part,
+      left_out: {
+        chat_entries: chat.leftOut,
+        room_copies: rooms.leftOut,
+        objects: this.#deps.countObjects(aid),
+      },
+    };
+  }
+
+  /**
+   * Takes an agent in, all of it or nothing. What it published goes out from here, behind the
+   * numbers that it has used; where it still runs elsewhere, it is renewed there no more.
+   * @throws SvcError `bad_file`, `bad_key`, `bad_delegation`, `bad_service_address`, `agent_exists`
+   */
+  async import(document: AgentDocument): Promise<MovedAgent> {
+    const { registry, parts } = this.#deps;
+    const aid = aidAt('/aid', document.aid);
+    const { access, tunnels, notes, chat, rooms, records, label } = document;
+    let refused: readonly number[] = [];
+    const keepTunnels = parts.importTunnels(aid, tunnels);
+    const writes = [
+      parts.importAccess(aid, access),
+      () => void (refused = keepTunnels()),
+      parts.importChat(aid, chat),
+      await parts.importRooms(aid, rooms),
+      ...(label === undefined ? [] : [() => this.#deps.setLabel(aid, label)]),
+      // Last: it writes a file.
+      parts.importNotes(aid, notes),
+    ];
+    const credentials = {
+      operationalPrivateKeyHex: document.operational_private_key_hex,
+      delegationProofHex: document.delegation_proof_hex,
+      serviceTcp: document.service_tcp,
+    };
+    await registry.adopt(credentials, (delegation) => {
+      if (delegation.agent !== aid) throw badDocument('/delegation_proof_hex', 'is of another agent');
+      try {
+        parts.importRecords(aid, records, delegation)();
+        for (const write of writes) write();
+      } catch (error) {
+        this.#deps.undo(aid);
+        throw error;
+      }
+    });
+    return { aid, portsTaken: [...refused, ...(await this.#deps.arrived(aid))].sort((a, b) => a - b) };
+  }
+}

@@ -1,0 +1,72 @@
+/** Fetches from a registry: bounded in time and size, and never led elsewhere. */
+import { isLoopbackHost } from '../../foundation/address.ts';
+import { SvcError } from '../../foundation/errors.ts';
+
+export interface FetchLimits {
+  readonly maxBytes: number;
+  readonly timeoutMs: number;
+  /** Gives up. */
+  readonly signal: AbortSignal;
+}
+
+/** True where nobody on the way can change what comes: https, or this very machine. */
+export function isSafeUrl({ protocol, hostname }: URL): boolean {
+  return protocol === 'https:' || (protocol === 'http:' && isLoopbackHost(hostname.replace(/^\[|\]$/g, '')));
+}
+
+/** What the network says of a failure, in short. */
+function reason(error: unknown): string {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  const code: unknown = cause instanceof Error && 'code' in cause ? cause.code : undefined;
+  return typeof code === 'string' ? code : cause instanceof Error ? cause.message : 'unknown';
+}
+
+function failure(url: URL, error: unknown, signal: AbortSignal): SvcError {
+  if (error instanceof SvcError) return error;
+  if (signal.aborted) return new SvcError('cancelled', { cause: error });
+  if (error instanceof Error && error.name === 'TimeoutError')
+    return new SvcError('timeout', { message: `The registry at ${url.host} did not answer in time.`, cause: error });
+  return new SvcError('connect_failed', {
+    message: `The registry at ${url.host} cannot be reached (${reason(error)}).`,
+    cause: error,
+  });
+}
+
+async function readBody(url: URL, body: ReadableStream<Uint8Array>, maxBytes: number): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    size += chunk.length;
+    if (size > maxBytes)
+      throw new SvcError('too_large', {
+        message: `The registry sent more than ${maxBytes} bytes for ${url.pathname}.`,
+      });
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+/**
+ * The body at a URL; null where the registry has nothing there.
+ * @throws SvcError `connect_failed`, `timeout`, `too_large`, `protocol_error`, `cancelled`
+ */
+export async function fetchBounded(url: URL, { maxBytes, timeoutMs, signal }: FetchLimits): Promise<Buffer | null> {
+  try {
+    // A redirect could lead to a service on this machine or its network: registries have none.
+    const response = await fetch(url, {
+      redirect: 'error',
+      signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+    });
+    if (response.status === 404) {
+      await response.body?.cancel();
+      return null;
+    }
+    if (response.status !== 200 || response.body === null) {
+      await response.body?.cancel();
+      throw new SvcError('protocol_error', { message: `The registry at ${url.host} answered ${response.status}.` });
+    }
+    return await readBody(url, response.body, maxBytes);
+  } catch (error) {
+    throw failure(url, error, signal);
+  }
+}

@@ -1,0 +1,106 @@
+/** Puts a release beside the one that runs: nothing is switched yet. */
+import { closeSync, fsyncSync, openSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import semver from 'semver';
+import { syncDirectory } from '../../foundation/atomic-file.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import { type Npm, runProgram } from './npm.ts';
+import type { ReleaseSource } from './release-source.ts';
+import type { Releases } from './releases.ts';
+import type { Release } from './types.ts';
+import { checkIntegrity, checkManifest, type Platform, readLock, unpack } from './unpack.ts';
+
+export interface InstallerOptions {
+  /** Name of the package. */
+  readonly name: string;
+  /** The running Node: its program and its version. */
+  readonly node: string;
+  readonly nodeVersion: string;
+  /** What packages are installed for; asked when there is something to install. */
+  readonly platform: () => Platform;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
+export interface InstallerDependencies {
+  readonly source: Pick<ReleaseSource, 'tarball'>;
+  readonly npm: Pick<Npm, 'install'>;
+  readonly releases: Releases;
+}
+
+export class Installer {
+  readonly #options: InstallerOptions;
+  readonly #deps: InstallerDependencies;
+
+  constructor(options: InstallerOptions, dependencies: InstallerDependencies) {
+    this.#options = options;
+    this.#deps = dependencies;
+  }
+
+  /**
+   * Fetches a release, checks its bytes, installs what it depends on and sees that it starts.
+   * @throws SvcError `connect_failed`, `timeout`, `too_large`, `protocol_error`, `not_writable`, `cancelled`
+   */
+  async install(release: Release, signal: AbortSignal): Promise<void> {
+    const { name, nodeVersion } = this.#options;
+    const { source, releases } = this.#deps;
+    if (!semver.satisfies(nodeVersion, release.node))
+      throw new SvcError('protocol_error', {
+        message: `${name} ${release.version} needs Node ${release.node}; this is Node ${nodeVersion}.`,
+      });
+    const tarball = await source.tarball(release, signal);
+    checkIntegrity(tarball, release.integrity);
+    try {
+      await this.#stage(release, tarball, signal);
+    } catch (error) {
+      if (error instanceof SvcError || !(error instanceof Error && 'code' in error)) throw error;
+      throw new SvcError('not_writable', {
+        message: `The release cannot be written (${String(error.code)}).`,
+        cause: error,
+      });
+    } finally {
+      releases.unstage();
+    }
+  }
+
+  async #stage({ version }: Release, tarball: Buffer, signal: AbortSignal): Promise<void> {
+    const { name, node, platform, environment } = this.#options;
+    const { npm, releases } = this.#deps;
+    const staging = releases.stage();
+    const directory = join(staging, 'package');
+    const cache = join(staging, 'cache');
+    await unpack(tarball, directory);
+    checkManifest(directory, name, version);
+    writeFileSync(join(directory, 'package-lock.json'), readLock(directory, platform()));
+    await npm.install(directory, cache, signal);
+    const run = { signal, directory, environment };
+    const said = await runProgram(node, [join(directory, 'bin', 'svcd'), '--version'], run);
+    if (said.trim() !== version)
+      throw new SvcError('protocol_error', { message: `The release ${version} says that it is another one.` });
+    // Before it can be switched to: a power cut must not leave a release with empty files.
+    flushTree(directory);
+    const target = releases.pathOf(version);
+    // A directory that is there is what an earlier attempt left: moved aside first, as it cannot be replaced at once.
+    renameQuietly(target, join(staging, 'old'));
+    renameSync(directory, target);
+    syncDirectory(releases.directory);
+  }
+}
+
+/** Brings every file below a directory to the disk. */
+function flushTree(directory: string): void {
+  for (const entry of readdirSync(directory, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue;
+    // Windows flushes only what is open for writing.
+    const file = openSync(join(entry.parentPath, entry.name), process.platform === 'win32' ? 'r+' : 'r');
+    fsyncSync(file);
+    closeSync(file);
+  }
+}
+
+function renameQuietly(from: string, to: string): void {
+  try {
+    renameSync(from, to);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+  }
+}

@@ -1,0 +1,117 @@
+/** The npm of this machine: whose configuration names the registry, and who installs what a release depends on. */
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { delimiter, dirname, join } from 'node:path';
+import { SvcError } from '../../foundation/errors.ts';
+
+/** npm has to be done this long after it was started. */
+const NPM_TIMEOUT_MS = 10 * 60_000;
+/** What is kept of what npm says. */
+const MAX_OUTPUT_CHARS = 64 * 1024;
+/** What is told of it in an error. */
+const MAX_REASON_CHARS = 300;
+
+export interface NpmOptions {
+  /** The running Node. */
+  readonly node: string;
+  /** Where npm is asked for its configuration: an `.npmrc` there, or above, counts. */
+  readonly directory: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
+/** npm's own program: beside the running Node, or where a PATH names it. */
+function npmProgram({ node, environment }: NpmOptions): string | null {
+  const bin = dirname(node);
+  const roots = [join(bin, '..', 'lib', 'node_modules'), join(bin, 'node_modules')];
+  for (const directory of (environment['PATH'] ?? '').split(delimiter)) {
+    if (directory === '') continue;
+    roots.push(join(directory, '..', 'lib', 'node_modules'), join(directory, 'node_modules'));
+    // Where Debian's own package puts it.
+    roots.push(join(directory, '..', 'share', 'nodejs'));
+  }
+  return roots.map((root) => join(root, 'npm', 'bin', 'npm-cli.js')).find((file) => existsSync(file)) ?? null;
+}
+
+export class Npm {
+  readonly #options: NpmOptions;
+
+  constructor(options: NpmOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * The registry of npm's configuration.
+   * @throws SvcError `not_found` where there is no npm, `protocol_error`, `cancelled`
+   */
+  async registry(signal: AbortSignal): Promise<URL> {
+    const text = (await this.#run(['config', 'get', 'registry', '--loglevel=silent'], signal)).trim();
+    if (!URL.canParse(text)) throw new SvcError('config_invalid', { message: 'npm names no registry.' });
+    return new URL(text);
+  }
+
+  /**
+   * Installs what the lock in a directory names, each package only if its bytes are those that the
+   * lock names; no program of a package is run.
+   * @throws SvcError `not_found` where there is no npm, `protocol_error`, `cancelled`
+   */
+  async install(directory: string, cache: string, signal: AbortSignal): Promise<void> {
+    const quiet = ['--no-audit', '--no-fund', '--no-update-notifier', '--loglevel=error'];
+    const args = ['ci', '--omit=dev', '--ignore-scripts', '--prefix', directory, '--cache', cache, ...quiet];
+    await this.#run(args, signal, directory);
+  }
+
+  #run(args: readonly string[], signal: AbortSignal, directory = this.#options.directory): Promise<string> {
+    const { node, environment } = this.#options;
+    const program = npmProgram(this.#options);
+    if (program === null)
+      throw new SvcError('not_found', {
+        message: 'npm is not there: it belongs to Node, beside which svcd looks for it.',
+      });
+    return runProgram(node, [program, ...args], { signal, directory, environment });
+  }
+}
+
+export interface RunOptions {
+  readonly signal: AbortSignal;
+  /** Where it runs. */
+  readonly directory: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
+/**
+ * Runs a program to its end.
+ * @returns what it wrote to standard output
+ * @throws SvcError `protocol_error` where it fails, `timeout`, `cancelled`
+ */
+export function runProgram(
+  program: string,
+  args: readonly string[],
+  { signal, directory, environment }: RunOptions,
+): Promise<string> {
+  const ended = AbortSignal.any([signal, AbortSignal.timeout(NPM_TIMEOUT_MS)]);
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, {
+      cwd: directory,
+      env: { ...environment },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      signal: ended,
+      windowsHide: true,
+    });
+    const output = { stdout: '', stderr: '' };
+    const keep = (name: 'stdout' | 'stderr') => (text: string) => {
+      output[name] = (output[name] + text).slice(-MAX_OUTPUT_CHARS);
+    };
+    child.stdout.setEncoding('utf8').on('data', keep('stdout'));
+    child.stderr.setEncoding('utf8').on('data', keep('stderr'));
+    child.once('error', (error) => {
+      if (signal.aborted) reject(new SvcError('cancelled', { cause: error }));
+      else if (ended.aborted) reject(new SvcError('timeout', { message: `${args[0]} took too long.`, cause: error }));
+      else reject(new SvcError('protocol_error', { message: `${program} cannot be run.`, cause: error }));
+    });
+    child.once('close', (code) => {
+      if (code === 0) return resolve(output.stdout);
+      const said = (output.stderr || output.stdout).trim().slice(0, MAX_REASON_CHARS);
+      return reject(new SvcError('protocol_error', { message: `${args.slice(0, 2).join(' ')} failed: ${said}` }));
+    });
+  });
+}

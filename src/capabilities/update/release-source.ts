@@ -1,0 +1,151 @@
+/** Looks up the newest release in the npm registry, and checks that it is signed. */
+import semver from 'semver';
+import { type Static, type TSchema, Type } from 'typebox';
+import { Compile } from 'typebox/compile';
+import { SvcError } from '../../foundation/errors.ts';
+import { fetchBounded, isSafeUrl } from './http.ts';
+import { RegistryKeys, Signatures, signatureProblem } from './signature.ts';
+import type { Release } from './types.ts';
+
+/** Largest packument: what the registry says of all versions. */
+const MAX_PACKUMENT_BYTES = 16 * 1024 * 1024;
+/** Largest list of signing keys. */
+const MAX_KEYS_BYTES = 256 * 1024;
+/** Largest tarball of a release. */
+const MAX_TARBALL_BYTES = 64 * 1024 * 1024;
+/** What the registry says has to be here this long after it was asked for. */
+const METADATA_TIMEOUT_MS = 30_000;
+/** A tarball has to be here this long after it was asked for. */
+const TARBALL_TIMEOUT_MS = 5 * 60_000;
+
+const INTEGRITY = /^sha512-[A-Za-z0-9+/]{86}==$/;
+
+const Version = Type.Object({
+  name: Type.String(),
+  version: Type.String(),
+  engines: Type.Optional(Type.Object({ node: Type.Optional(Type.String()) })),
+  dist: Type.Object({
+    tarball: Type.String(),
+    integrity: Type.Optional(Type.String()),
+    signatures: Type.Optional(Signatures),
+  }),
+});
+const Packument = Type.Object({
+  'dist-tags': Type.Object({ latest: Type.String() }),
+  versions: Type.Record(Type.String(), Type.Unknown()),
+  time: Type.Optional(Type.Record(Type.String(), Type.String())),
+});
+
+/** True where a version is offered to who runs `current`: never an older one, nor a pre-release. */
+export function isUpdate(version: string, current: string): boolean {
+  return semver.gt(version, current) && semver.prerelease(version) === null;
+}
+
+export interface ReleaseSourceOptions {
+  /** Name of the package. */
+  readonly name: string;
+  /** The registry that npm is configured for. */
+  readonly registry: (signal: AbortSignal) => Promise<URL>;
+  /** Unix milliseconds. */
+  readonly now: () => number;
+}
+
+function malformed(what: string): SvcError {
+  return new SvcError('protocol_error', { message: `What the registry says of ${what} makes no sense.` });
+}
+
+/** JSON of a shape that is checked. */
+function parse<T extends TSchema>(schema: T, what: string, content: Buffer): Static<T> {
+  let value: unknown;
+  try {
+    value = JSON.parse(content.toString('utf8'));
+  } catch {
+    throw malformed(what);
+  }
+  if (!Compile(schema).Check(value)) throw malformed(what);
+  return value;
+}
+
+function untrusted(problem: string): SvcError {
+  return new SvcError('protocol_error', { message: `The release is not to be trusted: ${problem}.` });
+}
+
+export class ReleaseSource {
+  readonly #options: ReleaseSourceOptions;
+
+  constructor(options: ReleaseSourceOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * What the registry calls the latest version, and the release, its signature checked, where that
+   * is newer than `current`.
+   * @throws SvcError `connect_failed`, `timeout`, `too_large`, `protocol_error`, `cancelled`, `config_invalid`
+   */
+  async latest(current: string, signal: AbortSignal): Promise<{ version: string; release: Release | null }> {
+    const { name } = this.#options;
+    const registry = await this.#registry(signal);
+    const limits = { maxBytes: MAX_PACKUMENT_BYTES, timeoutMs: METADATA_TIMEOUT_MS, signal };
+    const packument = await fetchBounded(new URL(name, registry), limits);
+    if (packument === null)
+      throw new SvcError('protocol_error', { message: `The registry at ${registry.host} does not carry ${name}.` });
+    const { 'dist-tags': tags, versions, time } = parse(Packument, name, packument);
+    const latest = semver.valid(tags.latest);
+    if (latest === null || latest !== tags.latest) throw malformed(name);
+    if (!isUpdate(latest, current)) return { version: latest, release: null };
+    const stated: unknown = Object.hasOwn(versions, latest) ? versions[latest] : undefined;
+    const publishedAt = Date.parse(time?.[latest] ?? '') || this.#options.now();
+    return { version: latest, release: await this.#trusted(registry, latest, stated, publishedAt, signal) };
+  }
+
+  /**
+   * The tarball of a release. Its integrity is not checked here.
+   * @throws SvcError `connect_failed`, `timeout`, `too_large`, `protocol_error`, `cancelled`
+   */
+  async tarball({ tarball, version }: Release, signal: AbortSignal): Promise<Buffer> {
+    const limits = { maxBytes: MAX_TARBALL_BYTES, timeoutMs: TARBALL_TIMEOUT_MS, signal };
+    const content = await fetchBounded(tarball, limits);
+    if (content === null)
+      throw new SvcError('protocol_error', { message: `The registry has no tarball of ${version}.` });
+    return content;
+  }
+
+  /** The release that the registry states, once everything about it holds. */
+  async #trusted(
+    registry: URL,
+    latest: string,
+    stated: unknown,
+    publishedAt: number,
+    signal: AbortSignal,
+  ): Promise<Release> {
+    const { name } = this.#options;
+    if (!Compile(Version).Check(stated) || stated.name !== name || stated.version !== latest) throw malformed(latest);
+    const { dist, engines } = stated;
+    if (dist.integrity === undefined || !INTEGRITY.test(dist.integrity))
+      throw untrusted(`${name}@${latest} has no sha512 integrity`);
+    const keys = await this.#keys(registry, signal);
+    const signed = { name, version: latest, integrity: dist.integrity, signatures: dist.signatures ?? [], publishedAt };
+    const problem = signatureProblem(signed, keys);
+    if (problem !== null) throw untrusted(problem);
+    const tarball = URL.canParse(dist.tarball) ? new URL(dist.tarball) : null;
+    if (tarball === null || tarball.origin !== registry.origin)
+      throw untrusted(`the tarball of ${name}@${latest} lies outside of the registry`);
+    return { version: latest, tarball, integrity: dist.integrity, node: engines?.node ?? '*' };
+  }
+
+  async #registry(signal: AbortSignal): Promise<URL> {
+    const registry = await this.#options.registry(signal);
+    if (!isSafeUrl(registry))
+      throw new SvcError('config_invalid', {
+        message: `npm is configured for a registry without https (${registry.host}): nothing is fetched from it.`,
+      });
+    // Below a path, as mirrors have it: what is resolved against it must not replace its last part.
+    return registry.pathname.endsWith('/') ? registry : new URL(`${registry.href}/`);
+  }
+
+  async #keys(registry: URL, signal: AbortSignal): Promise<Static<typeof RegistryKeys>['keys']> {
+    const limits = { maxBytes: MAX_KEYS_BYTES, timeoutMs: METADATA_TIMEOUT_MS, signal };
+    const listed = await fetchBounded(new URL('-/npm/v1/keys', registry), limits);
+    return listed === null ? [] : parse(RegistryKeys, 'its signing keys', listed).keys;
+  }
+}

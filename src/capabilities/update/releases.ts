@@ -1,0 +1,109 @@
+/**
+ * The releases beside the installed one, below the data directory, and which of them runs. The
+ * state is one small file, replaced as a whole: a switch happens or does not. The supervisor writes
+ * it, the daemon reads it.
+ */
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import semver from 'semver';
+import { type Static, Type } from 'typebox';
+import { Compile } from 'typebox/compile';
+import { writeFileAtomic } from '../../foundation/atomic-file.ts';
+
+/** Only the owner enters: what lies here is run. */
+const DIRECTORY_MODE = 0o700;
+const STATE_FILE = 'state.json';
+const STAGING = '.staging';
+
+const State = Type.Object({
+  /** The release that runs; null for the installed one. */
+  current: Type.Union([Type.String(), Type.Null()]),
+  /** The one before, kept. */
+  previous: Type.Union([Type.String(), Type.Null()]),
+  /** A release that runs on probation. */
+  trial: Type.Union([Type.Object({ to: Type.String() }), Type.Null()]),
+  /** How the last switch ended. */
+  last: Type.Union([
+    Type.Object({
+      version: Type.String(),
+      outcome: Type.Enum(['ok', 'rolled_back']),
+      error: Type.String(),
+      at: Type.Number(),
+    }),
+    Type.Null(),
+  ]),
+});
+export type ReleaseState = Static<typeof State>;
+
+const NOTHING: ReleaseState = { current: null, previous: null, trial: null, last: null };
+const checkState = Compile(State);
+
+export class Releases {
+  /** Where they lie. */
+  readonly directory: string;
+
+  /** @param dataDir absolute path of the data directory */
+  constructor(dataDir: string) {
+    this.directory = join(dataDir, 'releases');
+  }
+
+  /** Makes the directory where there is none. */
+  open(): void {
+    mkdirSync(this.directory, { recursive: true, mode: DIRECTORY_MODE });
+  }
+
+  /** The state; that of a fresh installation where none was written, or it is not readable. */
+  read(): ReleaseState {
+    try {
+      const state: unknown = JSON.parse(readFileSync(join(this.directory, STATE_FILE), 'utf8'));
+      return checkState.Check(state) ? state : NOTHING;
+    } catch {
+      return NOTHING;
+    }
+  }
+
+  /** @throws SvcError `not_writable` */
+  write(state: ReleaseState): void {
+    this.open();
+    writeFileAtomic(join(this.directory, STATE_FILE), `${JSON.stringify(state)}\n`);
+  }
+
+  /** A fresh directory to prepare a release in; what an earlier attempt left there is gone. */
+  stage(): string {
+    this.open();
+    const directory = join(this.directory, STAGING);
+    rmSync(directory, { recursive: true, force: true });
+    mkdirSync(directory, { mode: DIRECTORY_MODE });
+    return directory;
+  }
+
+  /** Takes away what an attempt left in the staging directory. */
+  unstage(): void {
+    rmSync(join(this.directory, STAGING), { recursive: true, force: true });
+  }
+
+  /**
+   * Where a release lies, whether or not it is there.
+   * @throws RangeError where that is no version: it becomes part of a path
+   */
+  pathOf(version: string): string {
+    if (semver.valid(version) !== version) throw new RangeError(`"${version}" is no version`);
+    return join(this.directory, version);
+  }
+
+  /** The program of a release; null where it is not there. */
+  programOf(version: string): string | null {
+    if (semver.valid(version) !== version) return null;
+    const program = join(this.pathOf(version), 'bin', 'svcd');
+    return existsSync(program) ? program : null;
+  }
+
+  /** Removes every release but those named. */
+  keepOnly(versions: readonly (string | null)[]): void {
+    if (!existsSync(this.directory)) return;
+    for (const name of readdirSync(this.directory)) {
+      if (semver.valid(name) === name && !versions.includes(name))
+        rmSync(join(this.directory, name), { recursive: true, force: true });
+    }
+  }
+}

@@ -1,0 +1,177 @@
+/**
+ * Updates of svcd itself: looks for a newer release when it is asked to, and puts it in place when
+ * it runs as the installed service. It does neither by itself. See docs/update.md.
+ */
+import type { Clock } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { Log } from '../../foundation/log.ts';
+import { RateLimiter } from '../../foundation/rate-limit.ts';
+import type { Installer } from './installer.ts';
+import { isUpdate, type ReleaseSource } from './release-source.ts';
+import type { Releases } from './releases.ts';
+import type { Attempt, Release, Supervisor, UpdateStatus } from './types.ts';
+import { UpdateMemory, type UpdateStore } from './update-memory.ts';
+
+/** Times that the registry may be asked at once. */
+const LOOKUP_BURST = 20;
+/** And in the long run, per second: one in ten seconds. */
+const LOOKUPS_PER_S = 0.1;
+
+export interface UpdaterOptions {
+  readonly currentVersion: string;
+  /** Why there are no updates here, such as in a checkout; empty where there are. */
+  readonly disabled: string;
+}
+
+export interface UpdaterDependencies {
+  readonly source: Pick<ReleaseSource, 'latest'>;
+  readonly installer: Pick<Installer, 'install'>;
+  readonly releases: Pick<Releases, 'read' | 'unstage'>;
+  /** Null where nobody would put the new version in place of this one. */
+  readonly supervisor: Supervisor | null;
+  readonly store: UpdateStore;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof SvcError ? error.message : 'Something went wrong; the log of svcd says more.';
+}
+
+export class Updater {
+  readonly #options: UpdaterOptions;
+  readonly #deps: UpdaterDependencies;
+  readonly #log: Log;
+  readonly #memory: UpdateMemory;
+  readonly #lookups: RateLimiter;
+  readonly #stopped = new AbortController();
+  #looking: Promise<Release | null> | null = null;
+  #applying: Promise<void> | null = null;
+
+  constructor(options: UpdaterOptions, dependencies: UpdaterDependencies) {
+    const { clock, store, log } = dependencies;
+    this.#options = options;
+    this.#deps = dependencies;
+    this.#log = log.child('update');
+    this.#memory = new UpdateMemory(store);
+    this.#lookups = new RateLimiter({ perSecond: LOOKUPS_PER_S, burst: LOOKUP_BURST, maxKeys: 1 }, { clock });
+  }
+
+  /** Settles what an earlier process left undone. */
+  async start(): Promise<void> {
+    this.#deps.releases.unstage();
+    const begun = this.#underWay();
+    if (begun === null || this.#deps.releases.read().trial?.to === begun.version) return;
+    this.#fail(begun.version, 'svcd ended while the update was being prepared.');
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped.abort();
+    await Promise.allSettled([this.#looking, this.#applying]);
+  }
+
+  /** Why there are no updates here; empty where there are. */
+  get disabled(): string {
+    return this.#options.disabled;
+  }
+
+  status(): UpdateStatus {
+    const { currentVersion, disabled } = this.#options;
+    const { checkedAt, latest } = this.#memory.get();
+    return {
+      currentVersion,
+      latestVersion: latest,
+      updateAvailable: latest !== null && isUpdate(latest, currentVersion),
+      lastCheckAt: checkedAt,
+      managed: this.#deps.supervisor !== null && disabled === '',
+      ...this.#state(),
+    };
+  }
+
+  /**
+   * Asks the registry for a newer release; what it says is in the status then, a failure too.
+   * @throws SvcError `rate_limited`
+   */
+  async check(): Promise<void> {
+    if (this.#options.disabled === '') await this.#look().catch(() => {});
+  }
+
+  /**
+   * Looks for a newer release and, in the service, puts it in place. It goes on after this returns:
+   * the status says how it ends.
+   * @throws SvcError `rate_limited`
+   */
+  apply(): void {
+    if (this.#options.disabled !== '' || this.#applying !== null || this.#underWay() !== null) return;
+    this.#applying = this.#apply(this.#look()).finally(() => {
+      this.#applying = null;
+    });
+  }
+
+  async #apply(looking: Promise<Release | null>): Promise<void> {
+    const release = await looking.catch(() => null);
+    const { supervisor, installer, clock } = this.#deps;
+    if (release === null || supervisor === null) return;
+    const { version } = release;
+    this.#memory.set({ begun: { version, at: clock.now() } });
+    this.#log.info({ version }, 'a newer release is being installed');
+    try {
+      await installer.install(release, this.#stopped.signal);
+      supervisor.switchTo(version);
+    } catch (error) {
+      this.#log.warn({ version, err: error }, 'the update failed');
+      this.#fail(version, messageOf(error));
+    }
+  }
+
+  /** One look at a time, whoever asks. */
+  #look(): Promise<Release | null> {
+    if (this.#looking !== null) return this.#looking;
+    if (!this.#lookups.take('')) {
+      const retry_after_s = Math.ceil(this.#lookups.retryAfterMs('') / 1000);
+      throw new SvcError('rate_limited', { details: { retry_after_s } });
+    }
+    this.#looking = this.#ask().finally(() => {
+      this.#looking = null;
+    });
+    return this.#looking;
+  }
+
+  async #ask(): Promise<Release | null> {
+    const { source, clock } = this.#deps;
+    try {
+      const { version, release } = await source.latest(this.#options.currentVersion, this.#stopped.signal);
+      this.#memory.set({ checkedAt: clock.now(), latest: version, checkError: '' });
+      return release;
+    } catch (error) {
+      if (!this.#stopped.signal.aborted) {
+        this.#log.warn({ err: error }, 'the registry could not be asked for a newer release');
+        this.#memory.set({ checkedAt: clock.now(), latest: null, checkError: messageOf(error) });
+      }
+      throw error;
+    }
+  }
+
+  #fail(version: string, error: string): void {
+    this.#memory.set({ begun: null, failed: { version, error, at: this.#deps.clock.now() } });
+  }
+
+  /** What was begun and has not ended: the supervisor tells the end of what it was given. */
+  #underWay(): { readonly version: string; readonly at: number } | null {
+    const { begun } = this.#memory.get();
+    const { last } = this.#deps.releases.read();
+    return begun === null || (last?.version === begun.version && last.at >= begun.at) ? null : begun;
+  }
+
+  #state(): Pick<UpdateStatus, 'state' | 'lastError'> {
+    const { trial, last } = this.#deps.releases.read();
+    const { failed, checkedAt, checkError } = this.#memory.get();
+    if (trial !== null || this.#underWay() !== null) return { state: 'applying', lastError: '' };
+    if (this.#looking !== null) return { state: 'checking', lastError: '' };
+    const newest: Attempt | null =
+      failed !== null && (last === null || failed.at > last.at) ? { ...failed, outcome: 'failed' } : last;
+    if (checkError !== '' && (newest === null || (checkedAt ?? 0) > newest.at))
+      return { state: 'failed', lastError: checkError };
+    return newest === null ? { state: 'idle', lastError: '' } : { state: newest.outcome, lastError: newest.error };
+  }
+}

@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import * as fc from 'fast-check';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import type { AgentDocument } from '../../../src/foundation/moving/agent-document.ts';
+import { compileInput } from '../../../src/operations/input.ts';
+import { agentImport } from '../../../src/operations/moving.ts';
+import { newIdentity, type TestIdentity } from '../../support/identities.ts';
+import { furnish, MoverNode, timeless } from '../../support/mover-world.ts';
+import { anything, damaged } from '../../support/schema-arbitrary.ts';
+
+const SEED = 51_121;
+const RUNS = 600;
+
+function failsWith(code: string): (error: unknown) => boolean {
+  return (error) => error instanceof SvcError && error.code === code;
+}
+
+/** As a surface reads it. */
+const read = compileInput(agentImport);
+function throughJson(value: unknown): AgentDocument {
+  return read({ params: {}, query: {}, body: JSON.parse(JSON.stringify(value)) }) as AgentDocument;
+}
+
+/** One leaf of a value changed to another of its kind, or one list: what a schema has nothing against. */
+function twisted(value: fc.JsonValue, at: number): fc.JsonValue {
+  if (typeof value === 'number') return [0, 1, value + 1, Math.max(0, value - 1), 2 ** 40][at % 5] ?? 0;
+  if (typeof value === 'string')
+    return at % 3 === 0 ? value.replace(/[0-9a-f]/, (c) => (c === '0' ? '1' : '0')) : value.slice(at % 2);
+  if (typeof value !== 'object' || value === null) return !(value ?? false);
+  if (Array.isArray(value)) {
+    const index = (at >> 3) % Math.max(1, value.length);
+    if (at % 8 === 0) return [...value, ...value];
+    if (at % 8 === 1) return value.toReversed();
+    if (at % 8 === 2) return value.slice(1);
+    return value.map((item, i) => (i === index ? twisted(item, at >> 5) : item));
+  }
+  const keys = Object.keys(value);
+  const key = keys[at % Math.max(1, keys.length)];
+  return Object.fromEntries(
+    Object.entries(value).map(([name, item]) => [
+      name,
+      name === key ? twisted(item ?? null, Math.floor(at / keys.length)) : (item ?? null),
+    ]),
+  );
+}
+
+describe('moving an agent', () => {
+  let old: MoverNode;
+  let home: MoverNode;
+  let agent: TestIdentity;
+  let document: AgentDocument;
+
+  beforeEach(async () => {
+    old = new MoverNode();
+    home = new MoverNode();
+    agent = newIdentity();
+    await old.registry.register({ ...agent.credentials, serviceTcp: '127.0.0.1:8080' });
+    await furnish(old, agent, [newIdentity(), newIdentity(), newIdentity()]);
+    document = old.mover.export(agent.aid);
+  });
+
+  afterEach(() => {
+    old.close();
+    home.close();
+  });
+
+  test('what was exported is what is there after the import', async () => {
+    assert.equal(document.records.seq, 42);
+    assert.equal(document.records.kept.length, 3);
+    assert.equal(document.chat.length, 2);
+    assert.equal(document.rooms.joined[0]?.entries_base64.length, 4);
+    const { aid, portsTaken } = await home.mover.import(throughJson(document));
+    assert.deepEqual([aid, portsTaken, home.resumed], [agent.aid, [], [agent.aid]]);
+    assert.deepEqual(timeless(home.mover.export(aid)), timeless(document));
+    assert.equal(home.registry.service(aid), '127.0.0.1:8080');
+  });
+
+  test('secrets of the access list go along as their hashes', () => {
+    assert.ok(!JSON.stringify(document).includes('open sesame'));
+  });
+
+  test('an agent that is here already stays as it is', async () => {
+    await home.mover.import(throughJson(document));
+    const before = home.dump();
+    await assert.rejects(home.mover.import(throughJson(document)), failsWith('agent_exists'));
+    assert.equal(home.dump(), before);
+  });
+
+  test('a tunnel whose port is taken here is named and the one that stands is kept', async () => {
+    const other = newIdentity();
+    await home.registry.register(other.credentials);
+    await furnish(home, other, [newIdentity(), newIdentity(), newIdentity()]);
+    const before = JSON.stringify(home.store.all('SELECT * FROM tunnels'));
+    const { portsTaken } = await home.mover.import(throughJson(document));
+    assert.deepEqual(portsTaken, [4242]);
+    assert.equal(JSON.stringify(home.store.all('SELECT * FROM tunnels')), before);
+  });
+
+  test('where the last step fails, nothing is left of the others', async () => {
+    const before = home.dump();
+    const key = document.notes.keys[0];
+    assert.ok(key !== undefined);
+    // 33 keys are one too many, which the capability finds out when everything else is written.
+    const keys = Array.from({ length: 33 }, (_, i) => ({ ...key, created_at: i }));
+    const broken = { ...document, notes: { ...document.notes, keys } };
+    await assert.rejects(home.mover.import(broken), failsWith('too_large'));
+    assert.equal(home.dump(), before);
+    assert.equal(home.registry.identity(agent.aid), null);
+    await home.mover.import(throughJson(document));
+  });
+
+  test('what does not hold is refused with its place, and nothing is kept', async () => {
+    const [friend] = document.chat.filter(({ state }) => state === 'friends');
+    const [room] = document.rooms.joined;
+    const [note] = document.notes.waiting;
+    const [service] = document.records.kept.filter(({ type }) => type === 0x10);
+    assert.ok(friend !== undefined && room !== undefined && note !== undefined && service !== undefined);
+    const chat = (change: object) => ({ chat: [{ ...friend, ...change }] });
+    const entry = (change: object) => chat({ entries: [{ ...friend.entries[0], ...change }] });
+    const other = newIdentity();
+    const cases: Record<string, object> = {
+      'another agent': { aid: other.aid },
+      'somebody twice': { chat: [friend, friend] },
+      'itself as a peer': chat({ peer: agent.aid }),
+      'a peer that is none': chat({ peer: 'aid1nonsense' }),
+      'a friend without streams': chat({ out_stream: null }),
+      'entries behind the end': entry({ seq: 99 }),
+      'a direction that does not fit': entry({ dir: 'in', status: 'sent' }),
+      'an entry that says nothing': entry({ text: undefined, file: undefined }),
+      'a file name that leads out': entry({ file: { object_id: 'ab'.repeat(32), name: '../x', size: 1 } }),
+      'a text that is no Unicode': entry({ text: '\ud800' }),
+      'a room entry that nobody signed': {
+        rooms: { ...document.rooms, joined: [{ ...room, entries_base64: [Buffer.from('x').toString('base64')] }] },
+      },
+      'a room twice': { rooms: { ...document.rooms, joined: [room, room] } },
+      'a note twice': { notes: { ...document.notes, waiting: [note, note] } },
+      'a body that is no base64': { notes: { ...document.notes, waiting: [{ ...note, body_base64: '*' }] } },
+      'a service under another name': {
+        records: { ...document.records, kept: [{ ...service, name: 'test.two' }] },
+      },
+      'a record that agents do not keep': {
+        records: { ...document.records, kept: [{ type: 1, name: 'x', payload_base64: '', ttl: 1 }] },
+      },
+      'an entry with neither AID nor secret': {
+        access: { default: 'deny', salt_hex: 'ab'.repeat(16), allow: [{ created_at: 1 }], deny: [] },
+      },
+      'two tunnels on one port': { tunnels: [document.tunnels[0], document.tunnels[0]] },
+    };
+    const before = home.dump();
+    for (const [what, change] of Object.entries(cases)) {
+      await assert.rejects(home.mover.import(throughJson({ ...document, ...change })), failsWith('bad_file'), what);
+      assert.equal(home.dump(), before, what);
+    }
+  });
+
+  test('entries of a room that a stranger wrote are not taken in', async () => {
+    const foreign = new MoverNode();
+    const thief = newIdentity();
+    await foreign.registry.register(thief.credentials);
+    await furnish(foreign, thief, [newIdentity(), newIdentity(), newIdentity()]);
+    const [theirs] = foreign.mover.export(thief.aid).rooms.joined;
+    const [ours] = document.rooms.joined;
+    assert.ok(theirs !== undefined && ours !== undefined);
+    const joined = [{ ...ours, entries_base64: [...ours.entries_base64, ...theirs.entries_base64] }];
+    await home.mover.import(throughJson({ ...document, rooms: { ...document.rooms, joined } }));
+    assert.deepEqual(home.mover.export(agent.aid).rooms.joined[0]?.entries_base64, ours.entries_base64);
+    foreign.close();
+  });
+
+  test('whatever stands in a document, it is taken in or refused, and a refused one leaves nothing', async () => {
+    const before = home.dump();
+    let taken = 0;
+    let refused = 0;
+    const tries = fc.sample(fc.tuple(fc.nat(1_000_000), anything, fc.boolean()), { numRuns: RUNS, seed: SEED });
+    for (const [at, what, coarse] of tries) {
+      const whole = JSON.parse(JSON.stringify(document));
+      try {
+        await home.mover.import(throughJson(coarse ? damaged(whole, at, what) : twisted(whole, at)));
+        taken++;
+        home.registry.delete(agent.aid);
+        home.noteKeys.forget(agent.aid);
+        for (const table of ['access_subjects', 'tunnels', 'rooms', 'room_invites_in', 'meta'])
+          home.store.run(`DELETE FROM ${table}`);
+      } catch (error) {
+        if (!(error instanceof SvcError) || error.status >= 500) throw error;
+        refused++;
+      }
+      assert.equal(home.dump(), before);
+    }
+    assert.ok(taken > 50 && refused > 100, `${taken} taken, ${refused} refused`);
+  });
+});

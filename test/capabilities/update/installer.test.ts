@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { create } from 'tar';
+import { Installer } from '../../../src/capabilities/update/installer.ts';
+import { Releases } from '../../../src/capabilities/update/releases.ts';
+import type { Release } from '../../../src/capabilities/update/types.ts';
+import { sha512 } from '../../support/npm-registry.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
+
+const VERSION = '1.1.0';
+const PLATFORM = { os: 'linux', cpu: 'x64', libc: 'glibc' };
+
+/** Files of a release that says its version, with a lock. */
+function files(lock: object = {}): Record<string, string> {
+  return {
+    'package.json': JSON.stringify({ name: 'svcd', version: VERSION, type: 'module' }),
+    'bin/svcd': `console.log('${VERSION}')`,
+    'dist/package-lock.json': JSON.stringify({ packages: { '': {}, ...lock } }),
+  };
+}
+
+function setUp(t: TestContext) {
+  const directory = temporaryDirectory(t);
+  const releases = new Releases(join(directory, 'data'));
+  mkdirSync(join(directory, 'data'));
+  const installed: string[] = [];
+  const pack = (content: Record<string, string>, more: (root: string) => void = () => {}): Buffer => {
+    const root = join(directory, `${Math.random()}`, 'package');
+    for (const [name, text] of Object.entries(content)) {
+      mkdirSync(dirname(join(root, name)), { recursive: true });
+      writeFileSync(join(root, name), text);
+    }
+    more(root);
+    const file = join(directory, 'x.tgz');
+    create({ file, gzip: true, cwd: dirname(root), sync: true }, ['package']);
+    return readFileSync(file);
+  };
+  const install = (tarball: Buffer, more: Partial<Release> = {}): Promise<void> => {
+    const installer = new Installer(
+      { name: 'svcd', node: process.execPath, nodeVersion: '24.11.0', platform: () => PLATFORM, environment: {} },
+      {
+        source: { tarball: async () => tarball },
+        npm: {
+          install: async (folder) => void installed.push(readFileSync(join(folder, 'package-lock.json'), 'utf8')),
+        },
+        releases,
+      },
+    );
+    const url = new URL('http://127.0.0.1/x.tgz');
+    const release = { version: VERSION, tarball: url, integrity: sha512(tarball), node: '*', ...more };
+    return installer.install(release, new AbortController().signal);
+  };
+  const nothingLeft = (): void => {
+    assert.equal(releases.programOf(VERSION), null);
+    assert.equal(existsSync(join(releases.directory, '.staging')), false);
+  };
+  return { releases, installed, pack, install, nothingLeft };
+}
+
+test('a release is unpacked beside the others, installed by its own lock, and started once', async (t) => {
+  const { releases, installed, pack, install } = setUp(t);
+  const content = files({ 'node_modules/a': { integrity: 'sha512-x' } });
+  await install(pack(content));
+  assert.deepEqual(installed, [content['dist/package-lock.json']]);
+  assert.equal(releases.programOf(VERSION), join(releases.directory, VERSION, 'bin', 'svcd'));
+  assert.equal(existsSync(join(releases.directory, '.staging')), false);
+  await install(pack(content));
+  assert.equal(installed.length, 2, 'what an earlier attempt left is replaced');
+});
+
+test('other bytes than those that were signed are not even unpacked', async (t) => {
+  const { installed, pack, install, nothingLeft } = setUp(t);
+  const tarball = pack(files());
+  const other = Buffer.concat([tarball, Buffer.alloc(1)]);
+  await assert.rejects(install(other, { integrity: sha512(tarball) }), { message: /not the one that was signed/ });
+  assert.deepEqual(installed, []);
+  nothingLeft();
+});
+
+test('a release that names something else, or starts as something else, is refused', async (t) => {
+  const { pack, install, nothingLeft } = setUp(t);
+  const manifest = { 'package.json': JSON.stringify({ name: 'svcd', version: '9.9.9' }) };
+  await assert.rejects(install(pack({ ...files(), ...manifest })), { message: /its manifest names something else/ });
+  const program = { 'bin/svcd': "console.log('9.9.9')" };
+  await assert.rejects(install(pack({ ...files(), ...program })), { message: /says that it is another one/ });
+  const broken = { 'bin/svcd': 'throw new Error("broken")' };
+  await assert.rejects(install(pack({ ...files(), ...broken })), {
+    code: 'protocol_error',
+    message: /failed: .*broken/s,
+  });
+  nothingLeft();
+});
+
+test('a lock that leaves bytes open is refused, for what this platform installs', async (t) => {
+  const { installed, pack, install, nothingLeft } = setUp(t);
+  for (const entry of [{}, { integrity: 'sha1-x' }, { os: ['linux'], cpu: ['x64'], libc: ['glibc'] }])
+    await assert.rejects(install(pack(files({ 'node_modules/a': entry }))), {
+      message: /does not name the bytes of a/,
+    });
+  const { 'dist/package-lock.json': _, ...without } = files();
+  await assert.rejects(install(pack(without)), { message: /it has no lock/ });
+  nothingLeft();
+  const elsewhere = [{ dev: true }, { os: ['darwin'] }, { cpu: ['arm64'] }, { libc: ['musl'] }];
+  await install(pack(files(Object.fromEntries(elsewhere.map((entry, i) => [`node_modules/${i}`, entry])))));
+  assert.equal(installed.length, 1);
+});
+
+test('a release for another Node is refused before anything is fetched', async (t) => {
+  const { pack, install, nothingLeft } = setUp(t);
+  await assert.rejects(install(pack(files()), { node: '>=26' }), {
+    message: /needs Node >=26; this is Node 24\.11\.0/,
+  });
+  nothingLeft();
+});
+
+test('links in a tarball lead nowhere, and what is no tarball is refused', async (t) => {
+  const { releases, pack, install } = setUp(t);
+  await install(pack(files(), (root) => symlinkSync('/etc', join(root, 'etc'))));
+  assert.equal(existsSync(join(releases.directory, VERSION, 'etc')), false);
+  await assert.rejects(install(Buffer.from('nonsense')), { message: /cannot be unpacked/ });
+});
+
+test('what is no version never becomes a path', (t) => {
+  const { releases } = setUp(t);
+  for (const version of ['../../etc', '1.0', '', '.staging', 'v1.0.0', '1.0.0/..'])
+    assert.throws(() => releases.pathOf(version), RangeError);
+});

@@ -1,0 +1,181 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { Releases } from '../../../src/capabilities/update/releases.ts';
+import type { Release } from '../../../src/capabilities/update/types.ts';
+import { Updater } from '../../../src/capabilities/update/updater.ts';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import { eventually } from '../../support/eventually.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const NEXT: Release = { version: '1.1.0', tarball: new URL('http://127.0.0.1/x'), integrity: 'sha512-x', node: '*' };
+
+function setUp(t: TestContext, options: { managed?: boolean; disabled?: string } = {}) {
+  const clock = new TestClock();
+  const releases = new Releases(temporaryDirectory(t));
+  const memory = new Map<string, unknown>();
+  const world = {
+    clock,
+    releases,
+    looks: 0,
+    answer: async (): Promise<{ version: string; release: Release | null }> => ({ version: '1.1.0', release: NEXT }),
+    install: async (): Promise<void> => {},
+    switched: [] as string[],
+    updater: (currentVersion = '1.0.0') =>
+      new Updater(
+        { currentVersion, disabled: options.disabled ?? '' },
+        {
+          source: {
+            latest: async () => {
+              world.looks++;
+              return world.answer();
+            },
+          },
+          installer: { install: () => world.install() },
+          releases,
+          supervisor: options.managed === false ? null : { switchTo: (version) => void world.switched.push(version) },
+          store: { get: (key) => memory.get(key), set: (key, value) => void memory.set(key, value) },
+          clock,
+          log: silentLog,
+        },
+      ),
+  };
+  return world;
+}
+
+/** What the supervisor writes once a switch has come to its end. */
+function settle(world: ReturnType<typeof setUp>, outcome: 'ok' | 'rolled_back', error = ''): void {
+  world.clock.advance(1);
+  const last = { version: NEXT.version, outcome, error, at: world.clock.now() };
+  world.releases.write({ current: null, previous: null, trial: null, last });
+}
+
+test('nothing is asked for until somebody does', async (t) => {
+  const world = setUp(t);
+  const updater = world.updater();
+  await updater.start();
+  const { state, latestVersion, lastCheckAt, updateAvailable } = updater.status();
+  assert.deepEqual([state, latestVersion, lastCheckAt, updateAvailable], ['idle', null, null, false]);
+  world.clock.advance(7 * 24 * 3600 * 1000);
+  assert.equal(world.looks, 0);
+});
+
+test('a look finds a release, and many at once ask once', async (t) => {
+  const world = setUp(t);
+  const updater = world.updater();
+  const looks = [updater.check(), updater.check(), updater.check()];
+  assert.equal(updater.status().state, 'checking');
+  await Promise.all(looks);
+  assert.equal(world.looks, 1);
+  const status = updater.status();
+  assert.deepEqual([status.state, status.latestVersion, status.updateAvailable], ['idle', '1.1.0', true]);
+  assert.deepEqual(world.switched, [], 'a look installs nothing');
+});
+
+test('a look that fails says why, and the next one may succeed', async (t) => {
+  const world = setUp(t);
+  const updater = world.updater();
+  const good = world.answer;
+  world.answer = async () => Promise.reject(new SvcError('connect_failed', { message: 'No network.' }));
+  await updater.check();
+  assert.deepEqual([updater.status().state, updater.status().lastError], ['failed', 'No network.']);
+  assert.equal(updater.status().updateAvailable, false);
+  world.answer = good;
+  await updater.check();
+  assert.deepEqual([updater.status().state, updater.status().lastError], ['idle', '']);
+});
+
+test('what is not a failure of ours is not told in its own words', async (t) => {
+  const world = setUp(t);
+  const updater = world.updater();
+  world.answer = async () => Promise.reject(new Error('a path of this machine'));
+  await updater.check();
+  assert.doesNotMatch(updater.status().lastError, /path of this machine/);
+});
+
+test('a release is installed once, and given to the supervisor, whose word counts', async (t) => {
+  const world = setUp(t);
+  const updater = world.updater();
+  updater.apply();
+  updater.apply();
+  await eventually('the switch', () => world.switched.length > 0);
+  updater.apply();
+  assert.deepEqual([world.switched, world.looks], [['1.1.0'], 1]);
+  assert.equal(updater.status().state, 'applying');
+  await updater.stop();
+  // The new one starts while the supervisor watches it.
+  world.releases.write({ ...world.releases.read(), trial: { to: '1.1.0' } });
+  const next = world.updater('1.1.0');
+  await next.start();
+  assert.equal(next.status().state, 'applying');
+  settle(world, 'ok');
+  const status = next.status();
+  assert.deepEqual([status.state, status.updateAvailable, status.managed], ['ok', false, true]);
+});
+
+test('a release that was taken back is told by the one before, also after a look', async (t) => {
+  const world = setUp(t);
+  const first = world.updater();
+  first.apply();
+  await eventually('the switch', () => world.switched.length > 0);
+  settle(world, 'rolled_back', 'It ended at its start.');
+  const again = world.updater();
+  await again.start();
+  await again.check();
+  const { state, lastError, updateAvailable } = again.status();
+  assert.deepEqual([state, lastError, updateAvailable], ['rolled_back', 'It ended at its start.', true]);
+});
+
+test('an installation that fails switches nothing, and can be tried again', async (t) => {
+  const world = setUp(t);
+  const updater = world.updater();
+  world.install = async () => Promise.reject(new SvcError('protocol_error', { message: 'Wrong bytes.' }));
+  updater.apply();
+  await eventually('the failure', () => updater.status().state === 'failed');
+  assert.equal(updater.status().lastError, 'Wrong bytes.');
+  assert.deepEqual(world.switched, []);
+  world.install = async () => {};
+  updater.apply();
+  await eventually('the switch', () => world.switched.length > 0);
+});
+
+test('an end in the middle of an installation is a failure after the restart', async (t) => {
+  const world = setUp(t);
+  world.install = () => new Promise(() => {});
+  const updater = world.updater();
+  updater.apply();
+  await eventually('the start', () => updater.status().state === 'applying');
+  const next = world.updater();
+  await next.start();
+  assert.equal(next.status().state, 'failed');
+  assert.match(next.status().lastError, /svcd ended/);
+});
+
+test('outside of the service, and in a checkout, nothing is installed', async (t) => {
+  const alone = setUp(t, { managed: false });
+  const updater = alone.updater();
+  updater.apply();
+  await eventually('the look', () => updater.status().latestVersion !== null);
+  assert.equal(updater.status().managed, false);
+  assert.equal(updater.status().state, 'idle');
+  const checkout = setUp(t, { disabled: 'This is a checkout.' });
+  const other = checkout.updater();
+  other.apply();
+  await other.check();
+  assert.deepEqual([checkout.looks, other.status().state, other.status().managed], [0, 'idle', false]);
+});
+
+test('the registry is not asked without end', async (t) => {
+  const world = setUp(t, { managed: false });
+  const updater = world.updater();
+  await assert.rejects(
+    async () => {
+      for (let i = 0; i < 1000; i++) await updater.check();
+    },
+    { code: 'rate_limited' },
+  );
+  assert.ok(world.looks < 50, `${world.looks} looks`);
+  world.clock.advance(60_000);
+  await updater.check();
+});
