@@ -1,0 +1,194 @@
+/**
+ * The typed client of the REST API: one method per declaration, taking the operation's flat input.
+ * Needs nothing but `fetch`, so that it works in the command line and in a browser.
+ */
+import { type ErrorCode, isErrorCode, SvcError } from '../foundation/errors.ts';
+import { bodyInputKey, type Declaration, type InputOf, type OutputOf } from './operation.ts';
+import { isOpen } from './schemas.ts';
+
+/** How long a call may take when nobody says otherwise: above every time-out of the daemon itself. */
+export const CLIENT_TIMEOUT_MS = 120_000;
+
+export interface ClientOptions {
+  /** Where the daemon answers, such as `http://127.0.0.1:2121`. */
+  readonly baseUrl: string;
+  /** The API token; left out where the daemon asks for none. */
+  readonly token?: string;
+  readonly timeoutMs?: number;
+  /** Further headers of every request. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export interface CallOptions {
+  /** Gives the call up: it fails with `cancelled`. */
+  readonly signal?: AbortSignal;
+  readonly timeoutMs?: number;
+}
+
+type Declarations = Readonly<Record<string, Declaration>>;
+
+/** Without a required member the input may be left out. */
+type ClientMethod<D extends Declaration> =
+  Partial<InputOf<D>> extends InputOf<D>
+    ? (input?: InputOf<D>, options?: CallOptions) => Promise<OutputOf<D>>
+    : (input: InputOf<D>, options?: CallOptions) => Promise<OutputOf<D>>;
+
+export type Client<T extends Declarations> = { readonly [K in keyof T]: ClientMethod<T[K]> };
+
+/** The code to show for an error of a daemon of another version, by its HTTP status. */
+const CODE_OF_STATUS: Readonly<Record<number, ErrorCode>> = {
+  400: 'invalid_request',
+  401: 'unauthorized',
+  403: 'access_denied',
+  404: 'not_found',
+  405: 'method_not_allowed',
+  410: 'gone',
+  413: 'too_large',
+  415: 'unsupported_media_type',
+  429: 'rate_limited',
+  504: 'timeout',
+};
+
+interface WireRequest {
+  readonly url: string;
+  readonly method: string;
+  readonly body: string | undefined;
+}
+
+type Input = Readonly<Record<string, unknown>>;
+
+function pathValue(name: string, value: unknown): string {
+  const text = typeof value === 'string' || typeof value === 'number' ? `${value}` : '';
+  // A URL parser removes "." and ".." even where they are escaped: another path would be called.
+  if (text === '' || text === '.' || text === '..')
+    throw new SvcError('invalid_request', { message: `"${text}" cannot be ${name}.`, details: { path: `/${name}` } });
+  return encodeURIComponent(text);
+}
+
+function appendQuery(query: URLSearchParams, key: string, value: unknown): void {
+  for (const item of Array.isArray(value) ? value : [value]) query.append(key, String(item));
+}
+
+/** Splits flat input into path, query and body as the declaration says. */
+function wireRequest(base: string, declaration: Declaration, input: Input): WireRequest {
+  const { params, query: querySchema, body: bodySchema, method } = declaration;
+  if (declaration.path === undefined) throw new Error(`${declaration.name} is not served over REST`);
+  const path = declaration.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => pathValue(name, input[name]));
+  const query = new URLSearchParams();
+  const body: Record<string, unknown> = {};
+  const openBody = isOpen(bodySchema);
+  const renamed = new Map(Object.keys(bodySchema.properties).map((key) => [bodyInputKey(key, params), key]));
+  for (const [given, value] of Object.entries(input)) {
+    if (value === undefined || Object.hasOwn(params.properties, given)) continue;
+    const key = renamed.get(given) ?? given;
+    if (Object.hasOwn(querySchema.properties, key)) appendQuery(query, key, value);
+    else if (openBody || Object.hasOwn(bodySchema.properties, key)) body[key] = value;
+    else
+      throw new SvcError('invalid_request', {
+        message: `${declaration.name} has no input named "${key}".`,
+        details: { path: `/${key}` },
+      });
+  }
+  return {
+    url: `${base}${path}${query.size === 0 ? '' : `?${query.toString()}`}`,
+    method,
+    body: method === 'GET' ? undefined : JSON.stringify(body),
+  };
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The error that an error answer carries; a code that this version does not know keeps its name in the details. */
+export function errorOf(status: number, body: unknown): SvcError {
+  if (!isObject(body) || typeof body['error'] !== 'string')
+    return new SvcError('daemon_unreachable', {
+      message: `What answers there is not svcd: it gave HTTP status ${status} and no error of ours.`,
+    });
+  const { error, message, details } = body;
+  const known = isErrorCode(error);
+  const shown = isObject(details) ? details : {};
+  return new SvcError(known ? error : (CODE_OF_STATUS[status] ?? 'internal'), {
+    ...(typeof message === 'string' ? { message } : {}),
+    status,
+    details: known ? shown : { ...shown, code: error },
+  });
+}
+
+/** What a failed `fetch` means: given up by the caller, by the clock, or nobody there. */
+export function failureOf(error: unknown, base: string, options: CallOptions): SvcError {
+  if (options.signal?.aborted === true) return new SvcError('cancelled', { cause: error });
+  if (error instanceof Error && error.name === 'TimeoutError') return new SvcError('timeout', { cause: error });
+  const cause = error instanceof Error ? error.cause : undefined;
+  const reason = isObject(cause) && typeof cause['code'] === 'string' ? cause['code'] : undefined;
+  return new SvcError('daemon_unreachable', {
+    message: `No daemon answers at ${base}${reason === undefined ? '' : ` (${reason})`}. Start it with "svcd".`,
+    details: { base, ...(reason === undefined ? {} : { reason }) },
+    cause: error,
+  });
+}
+
+export function baseOf(options: ClientOptions): string {
+  const url = URL.parse(options.baseUrl);
+  if (
+    url === null ||
+    (url.protocol !== 'http:' && url.protocol !== 'https:') ||
+    url.username !== '' ||
+    url.search !== ''
+  )
+    throw new SvcError('invalid_request', {
+      message: 'The address of the daemon is a URL such as http://127.0.0.1:2121, without user name and query.',
+    });
+  return url.origin + url.pathname.replace(/\/+$/, '');
+}
+
+async function send(base: string, request: WireRequest, client: ClientOptions, options: CallOptions): Promise<unknown> {
+  const timeout = AbortSignal.timeout(options.timeoutMs ?? client.timeoutMs ?? CLIENT_TIMEOUT_MS);
+  let status: number;
+  let text: string;
+  try {
+    const response = await fetch(request.url, {
+      method: request.method,
+      headers: {
+        ...client.headers,
+        accept: 'application/json',
+        ...(client.token === undefined || client.token === '' ? {} : { authorization: `Bearer ${client.token}` }),
+        ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      body: request.body ?? null,
+      // The token goes to the daemon that was named and to nobody else.
+      redirect: 'error',
+      signal: options.signal === undefined ? timeout : AbortSignal.any([options.signal, timeout]),
+    });
+    status = response.status;
+    text = await response.text();
+  } catch (error) {
+    throw failureOf(error, base, options);
+  }
+  let body: unknown;
+  try {
+    body = text === '' ? undefined : JSON.parse(text);
+  } catch {
+    throw errorOf(status, undefined);
+  }
+  if (status < 200 || status > 299) throw errorOf(status, body);
+  return body;
+}
+
+/**
+ * A client of the given declarations.
+ *
+ * Its methods throw `SvcError`: what the daemon answered, or `daemon_unreachable` (nobody answers,
+ * or something that is not svcd), `timeout`, `cancelled`.
+ * @throws SvcError `invalid_request` where `baseUrl` is not an http or https URL
+ */
+export function createClient<T extends Declarations>(options: ClientOptions, declarations: T): Client<T> {
+  const base = baseOf(options);
+  const methods = Object.entries(declarations).map(([name, declaration]) => [
+    name,
+    async (input: Input = {}, call: CallOptions = {}) =>
+      send(base, wireRequest(base, declaration, input), options, call),
+  ]);
+  return Object.fromEntries(methods) as Client<T>;
+}

@@ -1,0 +1,218 @@
+/** Operations on what agents publish, and on finding others. */
+import { Type } from 'typebox';
+import { Profile } from './agents.ts';
+import { declare } from './operation.ts';
+import { AidParams, AidText, AnyObject, Base64, closed, NONE, Timestamp } from './schemas.ts';
+
+/** Seconds that a record lives, unless `ttl` says otherwise. */
+export const RECORD_TTL_DEFAULT_S = 3600;
+/** Shortest life of a record, seconds. */
+const RECORD_TTL_MIN_S = 10;
+/** Longest life of a record, seconds: 30 days. */
+const RECORD_TTL_MAX_S = 30 * 24 * 3600;
+/** Entries that `discover` returns, unless `limit` says otherwise. */
+export const DISCOVER_LIMIT_DEFAULT = 100;
+/** Most entries that `discover` returns. */
+const DISCOVER_LIMIT_MAX = 1000;
+/** Service names per call. */
+const NAMES_PER_CALL_MAX = 16;
+/** Protocols or tags of a service, and of a filter. */
+const LABELS_MAX = 16;
+
+const DIRECTORY = { params: NONE, query: NONE, body: NONE, heartbeat: false, tag: 'Directory' } as const;
+const WRITE = { ...DIRECTORY, params: AidParams, permission: 'write', heartbeat: true } as const;
+
+const Labels = Type.Array(Type.String(), { maxItems: LABELS_MAX });
+const ServiceName = Type.String({ description: 'Such as `lang.translate`.' });
+const ServiceNames = Type.Array(ServiceName, { minItems: 1, maxItems: NAMES_PER_CALL_MAX });
+const Seq = Type.Integer({ minimum: 0 });
+const Ttl = Type.Integer({
+  minimum: RECORD_TTL_MIN_S,
+  maximum: RECORD_TTL_MAX_S,
+  default: RECORD_TTL_DEFAULT_S,
+  description: 'Seconds; the daemon renews it.',
+});
+const Published = Type.Object({
+  ok: Type.Literal(true),
+  seq: Seq,
+  replicas: Type.Integer({ minimum: 0, description: 'Nodes that verified and keep it.' }),
+});
+/** What publishing may fail with. */
+const PUBLISH_ERRORS = [
+  'bad_aid',
+  'not_found',
+  'not_acknowledged',
+  'stale_sequence',
+  'bad_delegation',
+  'key_locked',
+] as const;
+
+export const agentPublish = declare({
+  ...WRITE,
+  name: 'agentPublish',
+  summary: 'Publishes the endpoint record at once, ahead of what the network holds.',
+  method: 'POST',
+  path: '/agents/{aid}/publish',
+  output: Published,
+  errors: PUBLISH_ERRORS,
+  tool: { name: 'svc_agent_publish', description: 'Publish where an agent is, now.', idempotent: true },
+});
+
+export const agentPublishRecord = declare({
+  ...WRITE,
+  name: 'agentPublishRecord',
+  summary: 'Publishes a custom signed record and renews it.',
+  method: 'POST',
+  path: '/agents/{aid}/records',
+  body: closed({
+    rec_type: Type.Integer({ minimum: 0x02, maximum: 0x0f, description: '2 to 15; 2 is the profile card.' }),
+    payload_base64: Base64,
+    ttl: Type.Optional(Ttl),
+  }),
+  output: Published,
+  errors: [...PUBLISH_ERRORS, 'too_large'],
+  tool: { name: 'svc_agent_publish_record', description: 'Publish a custom record of an agent.', idempotent: true },
+});
+
+export const profileSet = declare({
+  ...WRITE,
+  name: 'profileSet',
+  summary: 'Sets the profile card of an agent, replacing the one before, and publishes it.',
+  method: 'POST',
+  path: '/agents/{aid}/profile',
+  body: Profile,
+  output: Published,
+  errors: [...PUBLISH_ERRORS, 'too_large'],
+});
+
+export const profileDelete = declare({
+  ...WRITE,
+  name: 'profileDelete',
+  summary: 'Removes the profile card and publishes an empty one in its place.',
+  method: 'DELETE',
+  path: '/agents/{aid}/profile',
+  output: Published,
+  errors: ['bad_aid', 'not_found'],
+});
+
+export const serviceRegister = declare({
+  ...WRITE,
+  name: 'serviceRegister',
+  summary: 'Makes an agent discoverable under service names.',
+  method: 'POST',
+  path: '/agents/{aid}/services',
+  body: closed({
+    services: ServiceNames,
+    name: Type.Optional(Type.String({ description: 'Display name, at most 64 bytes.' })),
+    protocols: Type.Optional(Labels),
+    tags: Type.Optional(Labels),
+    brief: Type.Optional(Type.String({ description: 'At most 256 bytes.' })),
+    meta: Type.Optional(Type.Object({}, { additionalProperties: true, description: 'Free-form, such as a url.' })),
+    ttl: Type.Optional(Ttl),
+  }),
+  output: Published,
+  errors: [...PUBLISH_ERRORS, 'bad_service_name', 'too_large', 'quota_exceeded'],
+  tool: { name: 'svc_service_register', description: 'Offer services under names others search.', idempotent: true },
+});
+
+export const serviceUnregister = declare({
+  ...WRITE,
+  name: 'serviceUnregister',
+  summary: 'Stops renewing a service; what the network holds of it lasts until its ttl ends.',
+  method: 'DELETE',
+  path: '/agents/{aid}/services/{service}',
+  params: closed({ ...AidParams.properties, service: ServiceName }),
+  output: Type.Object({ ok: Type.Literal(true) }),
+  errors: ['bad_aid', 'not_found', 'bad_service_name'],
+  tool: { name: 'svc_service_unregister', description: 'Stop offering a service.', destructive: true },
+});
+
+export const discover = declare({
+  ...DIRECTORY,
+  name: 'discover',
+  summary: 'Finds agents by service name; several names give the union, newest first.',
+  method: 'POST',
+  path: '/discover',
+  body: closed({
+    services: ServiceNames,
+    filter: Type.Optional(
+      closed({
+        protocols: Type.Optional(Type.Array(Type.String(), { maxItems: LABELS_MAX, description: 'Any of them.' })),
+        tags: Type.Optional(Type.Array(Type.String(), { maxItems: LABELS_MAX, description: 'All of them.' })),
+      }),
+    ),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: DISCOVER_LIMIT_MAX, default: DISCOVER_LIMIT_DEFAULT })),
+  }),
+  output: Type.Object({
+    entries: Type.Array(
+      Type.Object({
+        service: Type.String(),
+        aid: AidText,
+        name: Type.String(),
+        brief: Type.String(),
+        protocols: Type.Array(Type.String()),
+        tags: Type.Array(Type.String()),
+        meta: AnyObject,
+        seq: Seq,
+        expires_at: Timestamp,
+      }),
+    ),
+  }),
+  permission: 'read',
+  errors: ['bad_service_name'],
+  tool: { name: 'svc_discover', description: 'Find agents by service name.', foreignText: true, omit: ['limit'] },
+});
+
+export const resolve = declare({
+  ...DIRECTORY,
+  params: AidParams,
+  name: 'resolve',
+  summary: 'Finds where an agent is.',
+  method: 'POST',
+  path: '/resolve/{aid}',
+  output: Type.Object({
+    aid: AidText,
+    address: AidText,
+    endpoints: Type.Array(Type.String({ description: '`quic://host:port`' })),
+    nat_type: Type.Integer({ minimum: 0, maximum: 4 }),
+    seq: Seq,
+    ttl: Type.Integer({ minimum: 1, description: 'Seconds from `timestamp`.' }),
+    timestamp: Timestamp,
+    expires_at: Timestamp,
+  }),
+  permission: 'read',
+  errors: ['bad_aid', 'resolve_failed', 'cancelled'],
+  tool: { name: 'svc_resolve', description: 'Find where an agent is.', foreignText: true },
+});
+
+export const resolveRecords = declare({
+  ...DIRECTORY,
+  params: AidParams,
+  name: 'resolveRecords',
+  summary: 'The signed records that an agent publishes under its AID, as they are on the network.',
+  method: 'GET',
+  path: '/resolve/{aid}/records',
+  query: closed({
+    type: Type.Optional(Type.Integer({ minimum: 0, maximum: 255, default: 0, description: '0: all types.' })),
+  }),
+  output: Type.Object({
+    records: Type.Array(
+      Type.Object({
+        aid: AidText,
+        rec_type: Type.Integer(),
+        payload_base64: Base64,
+        seq: Seq,
+        timestamp: Timestamp,
+        ttl: Type.Integer({ minimum: 1 }),
+        public_key_base64: Base64,
+        signature_base64: Base64,
+        delegation_base64: Base64,
+        record_base64: Base64,
+        profile: Type.Optional(Profile),
+      }),
+    ),
+  }),
+  permission: 'read',
+  errors: ['bad_aid', 'cancelled'],
+  tool: { name: 'svc_resolve_records', description: 'Signed records of an agent.', foreignText: true },
+});

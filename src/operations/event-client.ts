@@ -1,0 +1,150 @@
+/** Follows an event stream of the daemon, and takes it up again where it breaks off. */
+import { SvcError } from '../foundation/errors.ts';
+import { baseOf, type ClientOptions, errorOf, failureOf } from './client.ts';
+
+/** Wait before a broken stream is opened again, milliseconds. */
+const RETRY_MS = 3_000;
+/** The daemon sends a comment every 15 s: after this long without anything the stream is dead, milliseconds. */
+const SILENCE_MS = 45_000;
+/** Longest frame that is taken, characters. */
+const MAX_FRAME_CHARS = 4 * 1024 * 1024;
+
+/** One frame of a stream. */
+export interface ReceivedEvent {
+  /** Number of the event; null for those that have none, such as `pending`. */
+  readonly seq: number | null;
+  readonly event: string;
+  readonly data: unknown;
+}
+
+export interface FollowOptions {
+  /** One agent; left out: all agents of the daemon. */
+  readonly aid?: string | undefined;
+  readonly types?: string | undefined;
+  /** Number of the last event that was seen; left out: only what comes from now on. */
+  readonly after?: number | undefined;
+  readonly signal?: AbortSignal;
+  /** Wait before a broken stream is opened again, milliseconds; 3 s where it is left out. */
+  readonly retryMs?: number;
+  /** Told when a stream broke off and will be opened again. */
+  readonly onBroken?: (error: SvcError) => void;
+}
+
+/** Where a stream stands. */
+interface Position {
+  id: string | undefined;
+  /** The daemon once answered with a stream. */
+  stood: boolean;
+}
+
+/** One block of lines; null where it holds no event. An id without an event moves the position all the same. */
+function parseBlock(block: string, position: Position): ReceivedEvent | null {
+  let event = 'message';
+  let id: string | undefined;
+  const data: string[] = [];
+  for (const line of block.split('\n')) {
+    const colon = line.indexOf(':');
+    if (colon <= 0) continue;
+    const value = line.slice(colon + 1).replace(/^ /, '');
+    const field = line.slice(0, colon);
+    if (field === 'event') event = value;
+    else if (field === 'data') data.push(value);
+    else if (field === 'id' && /^\d+$/.test(value)) id = value;
+  }
+  if (id !== undefined) position.id = id;
+  if (data.length === 0) return null;
+  return { seq: id === undefined ? null : Number(id), event, data: JSON.parse(data.join('\n')) as unknown };
+}
+
+async function* eventsIn(body: AsyncIterable<string>, position: Position, alive: () => void) {
+  let text = '';
+  for await (const chunk of body) {
+    alive();
+    text += chunk;
+    const blocks = text.split('\n\n');
+    text = blocks.pop() ?? '';
+    if (text.length > MAX_FRAME_CHARS) throw new SvcError('protocol_error', { message: 'An event is too long.' });
+    for (const block of blocks) {
+      const event = parseBlock(block, position);
+      if (event !== null) yield event;
+    }
+  }
+}
+
+function urlOf(base: string, { aid, types }: FollowOptions): string {
+  const path = aid === undefined ? '/events' : `/agents/${encodeURIComponent(aid)}/events`;
+  return `${base}${path}${types === undefined ? '' : `?types=${encodeURIComponent(types)}`}`;
+}
+
+/** The stream of one connection. */
+async function* connection(
+  client: ClientOptions,
+  options: FollowOptions,
+  position: Position,
+): AsyncGenerator<ReceivedEvent, void> {
+  const base = baseOf(client);
+  const silent = new AbortController();
+  let timer = setTimeout(() => silent.abort(), SILENCE_MS);
+  const alive = (): void => {
+    clearTimeout(timer);
+    timer = setTimeout(() => silent.abort(), SILENCE_MS);
+  };
+  try {
+    const response = await fetch(urlOf(base, options), {
+      headers: {
+        ...client.headers,
+        accept: 'text/event-stream',
+        ...(client.token === undefined || client.token === '' ? {} : { authorization: `Bearer ${client.token}` }),
+        ...(position.id === undefined ? {} : { 'last-event-id': position.id }),
+      },
+      // The token goes to the daemon that was named and to nobody else.
+      redirect: 'error',
+      signal: options.signal === undefined ? silent.signal : AbortSignal.any([options.signal, silent.signal]),
+    });
+    if (response.status !== 200 || response.body === null)
+      throw errorOf(response.status, await response.json().catch(() => undefined));
+    position.stood = true;
+    yield* eventsIn(response.body.pipeThrough(new TextDecoderStream()), position, alive);
+  } catch (error) {
+    throw error instanceof SvcError ? error : failureOf(error, base, options);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/**
+ * The events of an agent, or of all agents of the daemon. A stream that once stood is opened again
+ * behind the last event that came; it ends only with the signal.
+ * @throws SvcError what the daemon answers, `daemon_unreachable` where it was not there from the start, `cancelled`
+ */
+export async function* followEvents(client: ClientOptions, options: FollowOptions): AsyncGenerator<ReceivedEvent> {
+  const position: Position = { id: options.after === undefined ? undefined : String(options.after), stood: false };
+  for (;;) {
+    let failure = new SvcError('daemon_unreachable', { message: 'The daemon ended the stream.' });
+    try {
+      yield* connection(client, options, position);
+    } catch (error) {
+      if (!(error instanceof SvcError)) throw error;
+      const passing = error.code === 'daemon_unreachable' || error.code === 'rate_limited';
+      if (!passing || !position.stood) throw error;
+      failure = error;
+    }
+    options.onBroken?.(failure);
+    await pause(options.retryMs ?? RETRY_MS, options.signal);
+  }
+}
+
+function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      reject(new SvcError('cancelled'));
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', end);
+      resolve();
+    }, ms);
+    if (signal?.aborted === true) end();
+    else signal?.addEventListener('abort', end, { once: true });
+  });
+}

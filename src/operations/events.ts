@@ -1,0 +1,91 @@
+/** Events: live streams, and a way to poll. */
+import { Type } from 'typebox';
+import { EVENT_TYPES } from '../foundation/events.ts';
+import { declare } from './operation.ts';
+import { AidParams, AidText, AnyObject, closed, NONE, Timestamp } from './schemas.ts';
+import type { StreamDeclaration } from './stream.ts';
+
+/** Events that a poll gives at once. */
+export const EVENTS_PAGE = 100;
+/** Longest list of kinds, characters. */
+const MAX_TYPES_LENGTH = 512;
+
+const Seq = Type.Integer({ minimum: 0 });
+
+export const Event = Type.Object({
+  seq: Seq,
+  type: Type.Union(EVENT_TYPES.map((type) => Type.Literal(type))),
+  at: Timestamp,
+  aid: AidText,
+  data: AnyObject,
+});
+
+export const eventsPoll = declare({
+  name: 'eventsPoll',
+  summary: 'Reads the events of an agent behind a cursor.',
+  method: 'GET',
+  params: AidParams,
+  query: closed({
+    after_seq: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        default: 0,
+        description: '`last_seq` of the answer before; 0: from the buffer start.',
+      }),
+    ),
+  }),
+  body: NONE,
+  output: Type.Object({
+    events: Type.Array(Event),
+    last_seq: Seq,
+    oldest_seq: Type.Integer({ minimum: 0, description: '0 where nothing is kept.' }),
+    truncated: Type.Boolean({ description: 'The cursor is too old or unknown: begin again at 0.' }),
+  }),
+  permission: 'read',
+  heartbeat: false,
+  errors: ['not_found'],
+  tag: 'Events',
+  tool: {
+    name: 'svc_events_poll',
+    description: 'New events of an agent. Pass last_seq as the next after_seq; where truncated, 0.',
+    foreignText: true,
+  },
+});
+
+const Query = closed({
+  last_event_id: Type.Optional(
+    Type.Integer({ minimum: 0, description: 'Resumes behind this event; the header `Last-Event-ID` goes before it.' }),
+  ),
+  types: Type.Optional(
+    Type.String({
+      maxLength: MAX_TYPES_LENGTH,
+      description: `Kinds, separated by commas: ${EVENT_TYPES.map((type) => `\`${type}\``).join(', ')}.`,
+    }),
+  ),
+});
+
+const STREAM = {
+  methods: ['GET'],
+  query: Query,
+  produces: 'text/event-stream',
+  permission: 'read',
+  tag: 'Events',
+} as const;
+
+export const agentEvents: StreamDeclaration = {
+  ...STREAM,
+  name: 'agentEvents',
+  summary: "An agent's events as they come (server-sent events).",
+  path: '/agents/{aid}/events',
+  params: AidParams,
+  errors: ['not_found', 'rate_limited'],
+};
+
+export const nodeEvents: StreamDeclaration = {
+  ...STREAM,
+  name: 'nodeEvents',
+  summary: 'The events of all agents here as they come (server-sent events).',
+  path: '/events',
+  params: NONE,
+  errors: ['rate_limited'],
+};

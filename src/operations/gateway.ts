@@ -1,0 +1,32 @@
+/** The gateway: what a remote agent serves over HTTP, below a path of this API. */
+import { Type } from 'typebox';
+import { AidParams, AidText, closed } from './schemas.ts';
+import type { StreamDeclaration } from './stream.ts';
+import { REACH_ERRORS } from './tunnels.ts';
+
+/** The query is the remote agent's affair. */
+const ANY_QUERY = Type.Object({});
+
+export const gateway: StreamDeclaration = {
+  name: 'gateway',
+  summary: "Calls a remote agent's service as this node, streaming both ways; WebSocket passes through.",
+  methods: 'ANY',
+  path: '/aid/{aid}/{path*}',
+  params: closed({ aid: AidText, path: Type.String({ description: 'Handed on as it was written.' }) }),
+  query: ANY_QUERY,
+  produces: '*/*',
+  permission: 'peer',
+  errors: [...REACH_ERRORS.filter((code) => code !== 'relay_required' && code !== 'local_aid_required'), 'not_found'],
+  tag: 'Gateway',
+};
+
+export const gatewayRoot: StreamDeclaration = {
+  ...gateway,
+  name: 'gatewayRoot',
+  summary: 'Redirects to the same path with a slash at its end.',
+  path: '/aid/{aid}',
+  params: AidParams,
+  produces: 'text/plain',
+  status: 307,
+  errors: [],
+};

@@ -1,0 +1,29 @@
+/** Binds the operations on the address book. */
+import type { AddressBook, AddressBookDocument } from '../../capabilities/address-book/address-book.ts';
+import { type Clock, isoTime } from '../../foundation/clock.ts';
+import { parseAid } from '../../foundation/identity/aid.ts';
+import * as operations from '../address-book.ts';
+import { type BoundOperation, bind, type OutputOf } from '../operation.ts';
+
+export interface AddressBookHandlerDependencies {
+  readonly addressBook: AddressBook;
+  readonly clock: Clock;
+}
+
+function view({ aliases, favorites }: AddressBookDocument): OutputOf<typeof operations.addressBookGet> {
+  return { aliases: { ...aliases }, favorites: favorites.map((f) => ({ ...f, protocols: [...f.protocols] })) };
+}
+
+export function addressBookHandlers({ addressBook, clock }: AddressBookHandlerDependencies): BoundOperation[] {
+  return [
+    bind(operations.addressBookGet, () => view(addressBook.get())),
+    bind(operations.addressBookPut, ({ aliases, favorites }) => {
+      const now = isoTime(clock.now());
+      const complete = favorites.map((favorite) => {
+        const aid = parseAid(favorite.aid);
+        return { id: aid, skill: '', protocols: [], addedAt: now, ...favorite, aid };
+      });
+      return view(addressBook.replace({ aliases, favorites: complete }));
+    }),
+  ];
+}

@@ -1,0 +1,176 @@
+/** Binds the operations on identities and local agents. */
+import type { Static } from 'typebox';
+import type { AgentRegistry } from '../../capabilities/agents/registry.ts';
+import type { LocalAgent } from '../../capabilities/agents/types.ts';
+import type { Directory } from '../../capabilities/directory/directory.ts';
+import type { ProfileCard } from '../../capabilities/directory/profile-cards.ts';
+import type { Resolver } from '../../capabilities/directory/resolver.ts';
+import type { PublicationSummary } from '../../capabilities/directory/summary.ts';
+import { equalBytes, toHex } from '../../foundation/bytes.ts';
+import { type Clock, isoTime, unixSeconds } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import { type Aid, parseAid, schemeOf } from '../../foundation/identity/aid.ts';
+import { encodeDelegation } from '../../foundation/identity/delegation.ts';
+import { makeNativeIdentity } from '../../foundation/identity/native-identity.ts';
+import * as operations from '../agents.ts';
+import { type BoundOperation, bind, type OutputOf } from '../operation.ts';
+import type { Pending } from '../schemas.ts';
+
+export interface AgentHandlerDependencies {
+  readonly agents: AgentRegistry;
+  readonly directory: Directory;
+  readonly resolver: Resolver;
+  readonly clock: Clock;
+  /** The Ed25519 key of this node. */
+  readonly nodeKey: Uint8Array;
+  /** Access control of an agent, secrets redacted. */
+  readonly acl: (aid: Aid) => Static<typeof operations.AclView>;
+  /** What waits for the agents here, by AID: those with something only. */
+  readonly pendingCounters: () => Static<typeof Pending>;
+  /** Whether other nodes reach this one unasked; undefined while that is not known. */
+  readonly reachable: () => boolean | undefined;
+}
+
+type AgentView = Static<typeof operations.Agent>;
+
+function timeOrNull(ms: number | null): string | null {
+  return ms === null ? null : isoTime(ms);
+}
+
+/** A profile card in the form of the API. */
+export function profileView(card: ProfileCard): Static<typeof operations.Profile> {
+  const { name, brief, protocols, skills, modalities, cardHash, meta } = card;
+  return {
+    ...(name === undefined ? {} : { name }),
+    ...(brief === undefined ? {} : { brief }),
+    ...(protocols === undefined ? {} : { protocols: [...protocols] }),
+    ...(skills === undefined ? {} : { skills: [...skills] }),
+    ...(modalities === undefined ? {} : { modalities: [...modalities] }),
+    ...(cardHash === undefined ? {} : { card_hash: cardHash }),
+    ...(meta === undefined ? {} : { meta }),
+  };
+}
+
+function agentView(agent: LocalAgent, summary: PublicationSummary, acl: Static<typeof operations.AclView>): AgentView {
+  return {
+    aid: agent.aid,
+    ...(summary.name === '' ? {} : { name: summary.name }),
+    scheme: schemeOf(agent.aid),
+    status: summary.everPublished ? 'registered' : 'pending',
+    service_tcp: agent.serviceTcp,
+    service_tcp_ok: agent.serviceOk === true,
+    heartbeat_seconds_ago: agent.heartbeatSecondsAgo,
+    seq: summary.seq,
+    published: summary.published,
+    last_publish_at: timeOrNull(summary.lastPublishAt),
+    next_republish_estimate: timeOrNull(summary.nextRepublishAt),
+    record_expires_at: timeOrNull(summary.recordExpiresAt),
+    replicas: summary.replicas,
+    services: [...summary.services],
+    ...(summary.profile === null ? {} : { profile: profileView(summary.profile) }),
+    acl,
+    delegation: {
+      issued_at: isoTime(agent.issuedAt * 1000),
+      expires_at: agent.expiresAt === 0 ? null : isoTime(agent.expiresAt * 1000),
+    },
+  };
+}
+
+export function agentHandlers(deps: AgentHandlerDependencies): BoundOperation[] {
+  const { agents, directory, resolver, clock, nodeKey, acl, pendingCounters, reachable } = deps;
+
+  function oneAgent(agent: LocalAgent): OutputOf<typeof operations.agentGet> {
+    const waiting = pendingCounters()[agent.aid];
+    return {
+      ...agentView(agent, directory.summary(agent.aid), acl(agent.aid)),
+      ...(waiting === undefined ? {} : { pending: { [agent.aid]: waiting } }),
+    };
+  }
+
+  /** What the network says of an agent; null where it says nothing. */
+  async function published(aid: Aid, signal: AbortSignal) {
+    try {
+      return await resolver.resolve(aid, { fresh: true, signal });
+    } catch (error) {
+      if (error instanceof SvcError && error.code === 'resolve_failed') return null;
+      throw error;
+    }
+  }
+
+  return [
+    bind(operations.identityGenerate, () => {
+      const { aid, master, operational, delegation } = makeNativeIdentity(unixSeconds(clock));
+      return {
+        aid,
+        master_private_key_hex: toHex(master.seed),
+        operational_private_key_hex: toHex(operational.seed),
+        delegation_proof_hex: toHex(encodeDelegation(delegation)),
+        warning:
+          'The master key is shown this once and is stored nowhere. Keep it safe and offline: it is the only way to restore this AID.',
+      };
+    }),
+    bind(operations.agentRegister, async (input) => {
+      const aid = await agents.register({
+        operationalPrivateKeyHex: input.operational_private_key_hex,
+        delegationProofHex: input.delegation_proof_hex,
+        ...(input.service_tcp === undefined ? {} : { serviceTcp: input.service_tcp }),
+      });
+      return { aid, status: 'registered' as const };
+    }),
+    bind(operations.agentsList, ({ limit = operations.AGENTS_PAGE_DEFAULT, cursor }) => {
+      const page = agents.list(limit, cursor);
+      const summaries = directory.summaries(page.agents.map((agent) => agent.aid));
+      const pending = pendingCounters();
+      return {
+        agents: page.agents.map((agent) =>
+          agentView(agent, summaries.get(agent.aid) ?? directory.summary(agent.aid), acl(agent.aid)),
+        ),
+        ...(page.nextCursor === null ? {} : { next_cursor: page.nextCursor }),
+        ...(Object.keys(pending).length === 0 ? {} : { pending }),
+      };
+    }),
+    bind(operations.agentGet, async ({ aid }) => oneAgent(await agents.getFresh(parseAid(aid)))),
+    bind(operations.agentExport, ({ aid }, context) => {
+      if (context.origin !== 'local') throw new SvcError('local_only');
+      const credentials = agents.export(parseAid(aid));
+      return {
+        aid: credentials.aid,
+        operational_private_key_hex: credentials.operationalPrivateKeyHex,
+        delegation_proof_hex: credentials.delegationProofHex,
+        service_tcp: credentials.serviceTcp,
+      };
+    }),
+    bind(operations.agentPatch, async (input, context) => {
+      const key = input.operational_private_key_hex;
+      const agent = await agents.patch(parseAid(input.aid), {
+        serviceTcp: input.service_tcp,
+        local: context.origin === 'local',
+        ...(key === undefined ? {} : { operationalPrivateKeyHex: key }),
+      });
+      return oneAgent(agent);
+    }),
+    bind(operations.agentDelete, ({ aid }) => {
+      agents.delete(parseAid(aid));
+      return { ok: true as const };
+    }),
+    bind(operations.agentProbe, async ({ aid: text }, context) => {
+      const aid = parseAid(text);
+      const [tcp, found] = await Promise.all([agents.checkService(aid), published(aid, context.signal)]);
+      const fromPeers = reachable();
+      return {
+        service_tcp_ok: tcp === null ? null : tcp.ok,
+        ...(tcp?.error === undefined ? {} : { tcp_error: tcp.error }),
+        ...(tcp === null || !tcp.ok ? {} : { tcp_ms: tcp.ms }),
+        dht_ok: found !== null && equalBytes(found.payload.nodeKey, nodeKey),
+        published_endpoints: [...(found?.payload.endpoints ?? [])],
+        published_nat_type: found?.payload.natType ?? null,
+        published_seq: found?.record.seq ?? null,
+        ...(fromPeers === undefined ? {} : { reachable_from_peers: fromPeers }),
+      };
+    }),
+    bind(operations.agentHeartbeat, ({ aid }) => ({
+      status: 'ok' as const,
+      at: isoTime(agents.heartbeat(parseAid(aid))),
+    })),
+  ];
+}

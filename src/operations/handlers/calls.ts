@@ -1,0 +1,31 @@
+/** Binds the operation of calls. */
+import type { FetchService } from '../../capabilities/calls/fetch-service.ts';
+import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
+import * as operations from '../calls.ts';
+import { type BoundOperation, bind } from '../operation.ts';
+
+export interface CallHandlerDependencies {
+  readonly fetch: FetchService;
+  /** The local agent that acts: the named one, or the only one; see docs/concepts.md. */
+  readonly localAid: (named: Aid | undefined) => Aid;
+}
+
+export function callHandlers({ fetch, localAid }: CallHandlerDependencies): BoundOperation[] {
+  return [
+    bind(operations.fetch, (input, { signal }) =>
+      fetch.fetch(
+        {
+          remote: parseAid(input.aid),
+          local: localAid(input.local_aid === undefined ? undefined : parseAid(input.local_aid)),
+          method: input.method,
+          path: input.path,
+          headers: input.headers,
+          bodyBase64: input.body_base64,
+          accessToken: input.access_token,
+          timeoutMs: input.timeout_ms,
+        },
+        signal,
+      ),
+    ),
+  ];
+}

@@ -1,0 +1,112 @@
+/** Binds the operations on chat. */
+import type { Chat } from '../../capabilities/chat/chat.ts';
+import type { Contact } from '../../capabilities/chat/types.ts';
+import { toHex } from '../../foundation/bytes.ts';
+import { isoTime } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
+import type { PairState } from '../../foundation/store/chat.ts';
+import type { ChatEntry } from '../../foundation/store/chat-log.ts';
+import * as operations from '../chat.ts';
+import { type BoundOperation, bind, type OutputOf } from '../operation.ts';
+
+export interface ChatHandlerDependencies {
+  readonly chat: Pick<
+    Chat,
+    'request' | 'accept' | 'refuse' | 'remove' | 'block' | 'send' | 'read' | 'markRead' | 'contacts'
+  >;
+}
+
+interface Parties {
+  readonly aid: string;
+  readonly peer: string;
+}
+
+const OK = { ok: true as const };
+
+function parties({ aid, peer }: Parties): [Aid, Aid] {
+  return [parseAid(aid), parseAid(peer)];
+}
+
+function stateView(state: PairState): OutputOf<typeof operations.chatRequest> {
+  // What was just asked for or accepted never leaves nothing behind.
+  if (state === 'none') throw new SvcError('wrong_state');
+  return { state };
+}
+
+function entryView(entry: ChatEntry, aid: Aid, peer: Aid): OutputOf<typeof operations.chatRead>['entries'][number] {
+  const { seq, id, incoming, at, text, file, status } = entry;
+  const holder = incoming ? peer : aid;
+  return {
+    seq,
+    id: toHex(id),
+    dir: incoming ? 'in' : 'out',
+    at: isoTime(at),
+    kind: file === null ? 'text' : 'file',
+    ...(text === null ? {} : { text }),
+    ...(file === null
+      ? {}
+      : { object_id: file.objectId, name: file.name, size: file.size, url: `svc://${holder}/cas/${file.objectId}` }),
+    status,
+  };
+}
+
+function waitingView({ peer, since, note }: Contact) {
+  return { peer, since: isoTime(since), note };
+}
+
+export function chatHandlers({ chat }: ChatHandlerDependencies): BoundOperation[] {
+  return [
+    bind(operations.chatRequest, (input) => stateView(chat.request(...parties(input), input.note ?? ''))),
+    bind(operations.chatAccept, (input) => stateView(chat.accept(...parties(input)))),
+    bind(operations.chatRefuse, (input) => {
+      chat.refuse(...parties(input));
+      return OK;
+    }),
+    bind(operations.chatRemove, (input) => {
+      chat.remove(...parties(input));
+      return OK;
+    }),
+    bind(operations.chatBlock, (input) => {
+      chat.block(...parties(input));
+      return OK;
+    }),
+    bind(operations.chatSend, async (input, { origin }) => {
+      const { text, path, object_id: objectId } = input;
+      // Whoever is not on this machine must not make its files readable.
+      if (path !== undefined && origin !== 'local')
+        throw new SvcError('local_only', { message: 'A file by its path is only for programs on the same machine.' });
+      return chat.send(...parties(input), { text, path, objectId });
+    }),
+    bind(operations.chatMarkRead, (input) => {
+      const { readCursor, unread } = chat.markRead(...parties(input), input.scanned_to ?? 0);
+      return { read_cursor: readCursor, unread_count: unread };
+    }),
+    bind(operations.chatContacts, ({ aid: text }) => {
+      const aid = parseAid(text);
+      return {
+        friends: chat.contacts(aid, 'friends').map(({ peer, since, unread, lastAt }) => ({
+          peer,
+          since: isoTime(since),
+          unread_count: unread,
+          last_at: lastAt === null ? null : isoTime(lastAt),
+        })),
+        out_pending: chat.contacts(aid, 'out_pending').map(waitingView),
+        in_pending: chat.contacts(aid, 'in_pending').map(waitingView),
+        blocked: chat.contacts(aid, 'blocked').map(({ peer, since }) => ({ peer, since: isoTime(since) })),
+      };
+    }),
+    bind(operations.chatRead, (input) => {
+      const [aid, peer] = parties(input);
+      const limit = input.limit ?? operations.CHAT_PAGE_DEFAULT;
+      const page = chat.read(aid, peer, input.after_seq ?? 0, limit);
+      return {
+        entries: page.entries.map((entry) => entryView(entry, aid, peer)),
+        scanned_to: page.scannedTo,
+        has_more: page.hasMore,
+        read_cursor: page.readCursor,
+        unread_count: page.unread,
+      };
+    }),
+  ];
+}

@@ -1,0 +1,125 @@
+/** Binds the operations on what agents publish, and on finding others. */
+import type { AgentRegistry } from '../../capabilities/agents/registry.ts';
+import type { Directory } from '../../capabilities/directory/directory.ts';
+import { type DiscoveryEntry, type Search } from '../../capabilities/directory/discovery.ts';
+import { readProfile } from '../../capabilities/directory/profile-cards.ts';
+import type { PublishResult } from '../../capabilities/directory/publishing.ts';
+import type { Resolver } from '../../capabilities/directory/resolver.ts';
+import { fromBase64, toBase64 } from '../../foundation/bytes.ts';
+import { isoTime } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
+import { encodeDelegation } from '../../foundation/identity/delegation.ts';
+import { expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
+import { RECORD } from '../../foundation/records/types.ts';
+import * as operations from '../directory.ts';
+import { type BoundOperation, bind, type OutputOf } from '../operation.ts';
+import { profileView } from './agents.ts';
+
+export interface DirectoryHandlerDependencies {
+  readonly agents: Pick<AgentRegistry, 'get'>;
+  readonly directory: Directory;
+  readonly resolver: Resolver;
+  readonly discover: (search: Search) => Promise<readonly DiscoveryEntry[]>;
+}
+
+type RecordView = OutputOf<typeof operations.resolveRecords>['records'][number];
+
+function published({ seq, replicas }: PublishResult): OutputOf<typeof operations.agentPublish> {
+  return { ok: true, seq, replicas };
+}
+
+function recordView(record: SignedRecord): RecordView {
+  const profile = record.type === RECORD.profile ? readProfile(record.payload) : null;
+  return {
+    aid: record.aid,
+    rec_type: record.type,
+    payload_base64: toBase64(record.payload),
+    seq: record.seq,
+    timestamp: isoTime(record.timestamp * 1000),
+    ttl: record.ttl,
+    public_key_base64: toBase64(record.delegation.operationalKey),
+    signature_base64: toBase64(record.signature),
+    delegation_base64: toBase64(encodeDelegation(record.delegation)),
+    record_base64: toBase64(record.encoded),
+    ...(profile === null ? {} : { profile: profileView(profile) }),
+  };
+}
+
+function entryView({ expiresAt: end, protocols, tags, meta, ...entry }: DiscoveryEntry) {
+  return { ...entry, protocols: [...protocols], tags: [...tags], meta: { ...meta }, expires_at: isoTime(end * 1000) };
+}
+
+function bytesOf(base64: string): Uint8Array {
+  const bytes = fromBase64(base64);
+  if (bytes === null)
+    throw new SvcError('invalid_request', {
+      message: 'payload_base64 is not standard base64.',
+      details: { in: 'body', path: '/payload_base64' },
+    });
+  return bytes;
+}
+
+export function directoryHandlers(deps: DirectoryHandlerDependencies): BoundOperation[] {
+  const { agents, directory, resolver, discover } = deps;
+  /** An agent that is registered here; the node itself is none. */
+  const local = (text: string): Aid => agents.get(parseAid(text)).aid;
+  return [
+    bind(operations.agentPublish, async ({ aid }) => published(await directory.publish(local(aid)))),
+    bind(operations.agentPublishRecord, async (input) => {
+      const { rec_type: type, ttl = operations.RECORD_TTL_DEFAULT_S } = input;
+      return published(await directory.publishRecord(local(input.aid), type, bytesOf(input.payload_base64), ttl));
+    }),
+    bind(operations.profileSet, async ({ aid, card_hash: cardHash, meta, ...card }) => {
+      const named = cardHash === undefined ? {} : { cardHash };
+      const free = meta === undefined ? {} : { meta: { ...meta } };
+      return published(await directory.setProfile(local(aid), { ...card, ...named, ...free }));
+    }),
+    bind(operations.profileDelete, async ({ aid }) => published(await directory.deleteProfile(local(aid)))),
+    bind(operations.serviceRegister, async ({ aid, services, ...offer }) => {
+      const { name = '', protocols = [], tags = [], brief = '', meta = null } = offer;
+      const { ttl = operations.RECORD_TTL_DEFAULT_S } = offer;
+      const result = await directory.registerServices(local(aid), {
+        services,
+        name,
+        protocols,
+        tags,
+        brief,
+        meta: meta === null ? null : { ...meta },
+        ttl,
+      });
+      return published(result);
+    }),
+    bind(operations.serviceUnregister, async ({ aid, service }) => {
+      await directory.unregisterService(local(aid), service);
+      return { ok: true as const };
+    }),
+    bind(operations.discover, async ({ services, filter, limit }, { signal }) => {
+      const entries = await discover({
+        services,
+        protocols: filter?.protocols ?? [],
+        tags: filter?.tags ?? [],
+        limit: limit ?? operations.DISCOVER_LIMIT_DEFAULT,
+        signal,
+      });
+      return { entries: entries.map(entryView) };
+    }),
+    bind(operations.resolve, async ({ aid }, { signal }) => {
+      const { record, payload } = await resolver.resolve(parseAid(aid), { signal });
+      return {
+        aid: record.aid,
+        address: record.aid,
+        endpoints: [...payload.endpoints],
+        nat_type: payload.natType,
+        seq: record.seq,
+        ttl: record.ttl,
+        timestamp: isoTime(record.timestamp * 1000),
+        expires_at: isoTime(expiresAt(record) * 1000),
+      };
+    }),
+    bind(operations.resolveRecords, async ({ aid, type = 0 }, { signal }) => {
+      const records = await resolver.records(parseAid(aid), type === 0 ? null : type, signal);
+      return { records: records.map(recordView) };
+    }),
+  ];
+}

@@ -1,0 +1,122 @@
+/** Binds the event streams and the poll. */
+import type { ServerResponse } from 'node:http';
+import type { EventLog } from '../../capabilities/events/event-log.ts';
+import type { EventStreams } from '../../capabilities/events/event-streams.ts';
+import { isoTime } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import { EVENT_TYPES, type EventType } from '../../foundation/events.ts';
+import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
+import * as declarations from '../events.ts';
+import { type BoundOperation, bind, type OutputOf } from '../operation.ts';
+import type { BoundStream, Exchange } from '../stream.ts';
+
+export interface EventHandlerDependencies {
+  readonly log: EventLog;
+  /** @throws SvcError `not_found` where the agent is not registered here */
+  readonly requireAgent: (aid: Aid) => void;
+}
+
+type EventView = OutputOf<typeof declarations.eventsPoll>['events'][number];
+
+export function eventHandlers({ log, requireAgent }: EventHandlerDependencies): BoundOperation[] {
+  return [
+    bind(declarations.eventsPoll, ({ aid: text, after_seq = 0 }) => {
+      const aid = parseAid(text);
+      requireAgent(aid);
+      const page = log.page(aid, after_seq, declarations.EVENTS_PAGE);
+      return {
+        events: page.events.map(({ seq, type, at, aid: owner, data }) => ({
+          seq,
+          type: type as EventView['type'],
+          at: isoTime(at),
+          aid: owner,
+          data: JSON.parse(data) as EventView['data'],
+        })),
+        last_seq: page.lastSeq,
+        oldest_seq: page.oldestSeq,
+        truncated: page.truncated,
+      };
+    }),
+  ];
+}
+
+export interface EventStreamDependencies {
+  readonly streams: EventStreams;
+  /** @throws SvcError `not_found` where the agent is not registered here */
+  readonly requireAgent: (aid: Aid) => void;
+}
+
+function invalid(path: string, problem: string): SvcError {
+  return new SvcError('invalid_request', {
+    message: `The query does not fit: ${path} ${problem}.`,
+    details: { in: 'query', path, problem },
+  });
+}
+
+/** Kinds that come whether they are asked for or not. */
+const ALWAYS: ReadonlySet<string> = new Set(['pending', 'log.truncated']);
+
+function isEventType(name: string): name is EventType {
+  return EVENT_TYPES.some((type) => type === name);
+}
+
+/** @throws SvcError `invalid_request` */
+function typesOf(list: unknown): readonly EventType[] | undefined {
+  if (typeof list !== 'string') return undefined;
+  const names = list.split(',').map((name) => name.trim());
+  const unknown = names.find((name) => !isEventType(name) && !ALWAYS.has(name));
+  if (unknown !== undefined) throw invalid('/types', `must name kinds of events: ${EVENT_TYPES.join(', ')}`);
+  return names.filter(isEventType);
+}
+
+/**
+ * The header goes before the query: a browser that reconnects repeats the URL as it was and says in
+ * the header what it has got since.
+ * @throws SvcError `invalid_request`
+ */
+function cursorOf({ request, input }: Exchange): number | undefined {
+  const header = request.headers['last-event-id'];
+  if (typeof header === 'string' && header !== '') {
+    if (!/^\d{1,15}$/.test(header)) throw invalid('/last_event_id', 'must be the id of an event');
+    return Number(header);
+  }
+  const query = input['last_event_id'];
+  return typeof query === 'number' ? query : undefined;
+}
+
+const HEADERS = { 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' };
+
+function open(streams: EventStreams, aid: Aid | null, exchange: Exchange): void {
+  const { response, input } = exchange;
+  const after = cursorOf(exchange);
+  const types = typesOf(input['types']);
+  streams.admit();
+  // Nothing is done for a client that is gone before it is served.
+  if (response.destroyed) return;
+  response.writeHead(200, HEADERS);
+  const { drained, closed } = streams.subscribe({ aid, types, after }, outlet(response));
+  response.on('drain', drained);
+  response.once('close', closed);
+}
+
+function outlet(response: ServerResponse) {
+  return {
+    write: (frames: Buffer) => !response.destroyed && response.write(frames),
+    end: () => void response.end(),
+    destroy: () => void response.destroy(),
+  };
+}
+
+export function eventStreams({ streams, requireAgent }: EventStreamDependencies): BoundStream[] {
+  return [
+    {
+      declaration: declarations.agentEvents,
+      handle: (exchange) => {
+        const aid = parseAid(String(exchange.input['aid']));
+        requireAgent(aid);
+        open(streams, aid, exchange);
+      },
+    },
+    { declaration: declarations.nodeEvents, handle: (exchange) => open(streams, null, exchange) },
+  ];
+}

@@ -1,0 +1,40 @@
+/** Binds the operations that move agents between nodes. */
+import type { AgentMover } from '../../capabilities/moving/agent-mover.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import { parseAid } from '../../foundation/identity/aid.ts';
+import { RECORD } from '../../foundation/records/types.ts';
+import * as operations from '../moving.ts';
+import { type BoundOperation, bind, type CallContext } from '../operation.ts';
+
+export interface MovingHandlerDependencies {
+  readonly mover: AgentMover;
+}
+
+/** @throws SvcError `local_only` whatever surface forgot to ask */
+function mustBeLocal({ origin }: CallContext): void {
+  if (origin !== 'local') throw new SvcError('local_only');
+}
+
+export function movingHandlers({ mover }: MovingHandlerDependencies): BoundOperation[] {
+  return [
+    bind(operations.agentBundle, ({ aid }, context) => {
+      mustBeLocal(context);
+      return mover.export(parseAid(aid));
+    }),
+    bind(operations.agentImport, async (document, context) => {
+      mustBeLocal(context);
+      const { aid, portsTaken } = await mover.import(document);
+      return {
+        aid,
+        status: 'registered' as const,
+        service_tcp: document.service_tcp,
+        services: document.records.kept.filter(({ type }) => type === RECORD.service).length,
+        tunnels: document.tunnels.length - portsTaken.length,
+        ports_taken: [...portsTaken],
+        notes: document.notes.waiting.length,
+        conversations: document.chat.filter(({ state }) => state === 'friends').length,
+        rooms: document.rooms.joined.length,
+      };
+    }),
+  ];
+}

@@ -1,0 +1,52 @@
+/** Binds the operations on the node itself. */
+import type { ConfigService } from '../../foundation/config/config-service.ts';
+import { configSchema } from '../../foundation/config/schema.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import * as node from '../node.ts';
+import { type BoundOperation, bind, type OutputOf } from '../operation.ts';
+
+/** Read-only facts for `/debug/*`: never a secret. */
+export type Report = () => Readonly<Record<string, unknown>> | Promise<Readonly<Record<string, unknown>>>;
+
+export interface NodeHandlerDependencies {
+  readonly status: () => OutputOf<typeof node.status> | Promise<OutputOf<typeof node.status>>;
+  readonly config: Pick<ConfigService, 'redacted' | 'overrides' | 'restartRequired' | 'patch'>;
+  readonly debug: Readonly<Record<'identity' | 'routing' | 'store' | 'stats' | 'host', Report>>;
+}
+
+/** A refused key in the terms of every other refused request body. */
+function asRequestError(error: unknown): unknown {
+  if (!(error instanceof SvcError) || error.code !== 'config_invalid' || error.details?.['source'] !== 'patch')
+    return error;
+  const { key } = error.details;
+  return new SvcError('invalid_request', {
+    message: error.message,
+    details: { in: 'body', path: `/${String(key)}`, key },
+    cause: error,
+  });
+}
+
+export function nodeHandlers({ status, config, debug }: NodeHandlerDependencies): BoundOperation[] {
+  return [
+    bind(node.health, () => ({ status: 'ok' as const })),
+    bind(node.status, () => status()),
+    bind(node.configGet, () => ({
+      ...config.redacted(),
+      overridden: { ...config.overrides },
+      restart_required: [...config.restartRequired],
+    })),
+    bind(node.configPatch, (changes) => {
+      try {
+        return config.patch({ ...changes });
+      } catch (error) {
+        throw asRequestError(error);
+      }
+    }),
+    bind(node.configSchema, () => configSchema()),
+    bind(node.debugIdentity, () => debug.identity()),
+    bind(node.debugRouting, () => debug.routing()),
+    bind(node.debugStore, () => debug.store()),
+    bind(node.debugStats, () => debug.stats()),
+    bind(node.debugHost, () => debug.host()),
+  ];
+}

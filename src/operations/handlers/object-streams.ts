@@ -1,0 +1,112 @@
+/** Binds the upload and the reading of objects, whose bytes stream. */
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { ObjectService } from '../../capabilities/objects/object-service.ts';
+import { type RemoteObjects, relayedHeaders, verified } from '../../capabilities/objects/remote-objects.ts';
+import type { Clock } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
+import * as declarations from '../objects.ts';
+import type { BoundStream, Exchange } from '../stream.ts';
+import { objectView } from './objects.ts';
+
+/** An upload of which nothing comes for this long is given up, milliseconds. */
+export const UPLOAD_STALL_MS = 60_000;
+
+export interface ObjectStreamDependencies {
+  readonly objects: ObjectService;
+  readonly remote: RemoteObjects;
+  readonly clock: Clock;
+  /** The node's own identity, which reads for whoever asks this API. */
+  readonly nodeAid: Aid;
+  /** The API token of this moment; empty for none. */
+  readonly token: () => string;
+  /** @throws SvcError `not_found` where the agent is not registered here */
+  readonly requireAgent: (aid: Aid) => void;
+  /** Counts an upload as a sign of life of its agent. */
+  readonly heartbeat: (aid: Aid) => void;
+}
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
+
+/**
+ * Writing objects asks for the token where one is set, of programs on this machine too: it fills
+ * the disk with what others will read.
+ * @throws SvcError `unauthorized`
+ */
+function requireToken({ headers }: IncomingMessage, token: string): void {
+  if (token === '') return;
+  const given = /^bearer +([^ ]+) *$/i.exec(headers.authorization ?? '')?.[1] ?? '';
+  if (!timingSafeEqual(digest(given), digest(token)))
+    throw new SvcError('unauthorized', { message: 'Storing objects needs the API token, here too.' });
+}
+
+/** The body of a request, given up where it stalls. */
+async function* bodyOf(request: IncomingMessage, clock: Clock): AsyncGenerator<Uint8Array> {
+  const stall = new SvcError('timeout', { message: 'The upload stopped coming.' });
+  const watch = () => clock.after(UPLOAD_STALL_MS, () => request.destroy(stall));
+  let timer = watch();
+  try {
+    for await (const chunk of request as AsyncIterable<Buffer>) {
+      timer.cancel();
+      yield chunk;
+      timer = watch();
+    }
+  } catch (cause) {
+    throw cause instanceof SvcError
+      ? cause
+      : new SvcError('cancelled', { message: 'The upload broke off; nothing is kept of it.', cause });
+  } finally {
+    timer.cancel();
+  }
+}
+
+async function upload(exchange: Exchange, dependencies: ObjectStreamDependencies): Promise<void> {
+  const { request, response, input } = exchange;
+  const { objects, clock, token, requireAgent, heartbeat } = dependencies;
+  requireToken(request, token());
+  const aid = parseAid(String(input['aid']));
+  requireAgent(aid);
+  const { name } = input;
+  const length = Number(request.headers['content-length'] ?? 0);
+  const stored = await objects.store(aid, bodyOf(request, clock), typeof name === 'string' ? name : undefined, length);
+  heartbeat(aid);
+  const body = JSON.stringify(objectView(stored));
+  const headers = { 'content-type': 'application/json; charset=utf-8', 'content-length': Buffer.byteLength(body) };
+  response.writeHead(200, headers).end(body);
+}
+
+/** Sends bytes on; a failure after the head breaks the connection off, which no client takes for the end. */
+async function send(source: AsyncIterable<Uint8Array>, response: ServerResponse): Promise<void> {
+  await pipeline(Readable.from(source, { objectMode: false }), response).catch(() => void response.destroy());
+}
+
+async function read(exchange: Exchange, { remote, nodeAid }: ObjectStreamDependencies): Promise<void> {
+  const { request, response, input, context } = exchange;
+  // Written otherwise, such as with escapes, it did not pass the gate as remote content. Workers would see other requests.
+  if (request.url?.startsWith('/aid/') !== true || request.headers['service-worker'] !== undefined)
+    throw new SvcError('not_found');
+  const objectId = String(input['object_id']);
+  const method = request.method === 'HEAD' ? 'HEAD' : 'GET';
+  const { headers } = request;
+  const asked = { local: nodeAid, holder: parseAid(String(input['holder'])), objectId, method, headers } as const;
+  const object = await remote.read({ ...asked, signal: context.signal });
+  const { status, body } = object;
+  response.once('close', () => body.destroy());
+  response.writeHead(status, relayedHeaders(object, objectId));
+  if (method === 'HEAD' || status === 304 || status === 416) {
+    body.resume();
+    response.end();
+  } else await send(status === 200 ? verified(body, objectId) : body, response);
+}
+
+export function objectStreams(dependencies: ObjectStreamDependencies): BoundStream[] {
+  return [
+    { declaration: declarations.objectUpload, handle: (exchange) => upload(exchange, dependencies) },
+    { declaration: declarations.objectRead, handle: (exchange) => read(exchange, dependencies) },
+  ];
+}

@@ -1,0 +1,100 @@
+/** Binds the operations on objects. */
+import type { Holders } from '../../capabilities/objects/holders.ts';
+import type { ObjectGetter } from '../../capabilities/objects/object-getter.ts';
+import type { ObjectService } from '../../capabilities/objects/object-service.ts';
+import type { ObjectInfo } from '../../capabilities/objects/types.ts';
+import { fromBase64 } from '../../foundation/bytes.ts';
+import { isoTime } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
+import * as declarations from '../objects.ts';
+import { type BoundOperation, bind } from '../operation.ts';
+
+export interface ObjectHandlerDependencies {
+  readonly objects: ObjectService;
+  readonly holders: Holders;
+  readonly getter: ObjectGetter;
+  /** @throws SvcError `not_found` where the agent is not registered here */
+  readonly requireAgent: (aid: Aid) => void;
+}
+
+/** An object in the form of the API. */
+export function objectView({ objectId, size, name, url }: ObjectInfo) {
+  return { object_id: objectId, size, name, url };
+}
+
+/** @throws SvcError `invalid_request` */
+function sourceOf({ path, body_base64: body }: { readonly path?: string; readonly body_base64?: string }) {
+  if ((path === undefined) === (body === undefined))
+    throw new SvcError('invalid_request', {
+      message: 'Give exactly one of path and body_base64.',
+      details: { path: '/path' },
+    });
+  if (path !== undefined) return { path };
+  const bytes = fromBase64(body ?? '');
+  if (bytes === null)
+    throw new SvcError('invalid_request', {
+      message: 'body_base64 is not valid base64.',
+      details: { path: '/body_base64' },
+    });
+  return { bytes };
+}
+
+export function objectHandlers(dependencies: ObjectHandlerDependencies): BoundOperation[] {
+  const { objects, holders, getter, requireAgent } = dependencies;
+  const agent = (text: string): Aid => {
+    const aid = parseAid(text);
+    requireAgent(aid);
+    return aid;
+  };
+  const hint = (text: string | undefined) => (text === undefined ? undefined : parseAid(text));
+  return [
+    bind(declarations.objectList, ({ aid, limit = declarations.OBJECTS_PAGE_DEFAULT, cursor }) => {
+      const page = objects.list(agent(aid), limit, cursor);
+      const last = page.objects.length < limit ? undefined : page.objects.at(-1)?.objectId;
+      const { usage, quota } = page;
+      return {
+        objects: page.objects.map((one) => ({
+          ...objectView(one),
+          created_at: isoTime(one.createdAt),
+          path: one.path,
+        })),
+        ...(last === undefined ? {} : { next_cursor: last }),
+        usage: { count: usage.count, max_count: quota.count, bytes: usage.bytes, max_bytes: quota.bytes },
+      };
+    }),
+    bind(declarations.objectDelete, ({ aid, object_id }) => {
+      objects.delete(agent(aid), object_id);
+      return { ok: true as const };
+    }),
+    bind(declarations.objectPut, async ({ aid, name, ...source }) =>
+      objectView(await objects.put(agent(aid), sourceOf(source), name)),
+    ),
+    bind(declarations.objectLocate, async ({ aid, object_id, hint_aid }, { signal }) => {
+      const { local, holders: found } = await holders.locate(agent(aid), object_id, hint(hint_aid), signal);
+      const known = local ?? found.find((holder) => holder.status === 'available');
+      return {
+        object_id,
+        found: known !== undefined,
+        local: local !== null,
+        ...(known?.size === undefined ? {} : { size: known.size }),
+        ...(known?.name === undefined ? {} : { name: known.name }),
+        holders: [...found],
+      };
+    }),
+    bind(declarations.objectGet, async (input, { signal }) => {
+      const got = await getter.get({
+        aid: agent(input.aid),
+        objectId: input.object_id,
+        dest: input.dest,
+        hint: hint(input.hint_aid),
+        register: input.register ?? false,
+        force: input.force ?? false,
+        accessToken: input.access_token,
+        signal,
+      });
+      const { objectId, size, path, from, registered } = got;
+      return { object_id: objectId, size, path, from, registered };
+    }),
+  ];
+}

@@ -1,0 +1,40 @@
+/** Binds `POST /mcp/call`. */
+import { SvcError } from '../../foundation/errors.ts';
+import { type BoundOperation, bind, type CallContext } from '../operation.ts';
+import type { ToolTable } from '../tool-call.ts';
+import * as declarations from '../tools.ts';
+
+/** Status of an answer in which a tool reports an error. */
+const TOOL_ERROR_STATUS = 422;
+
+/** A tool has one status of success: which one the operation would have chosen says nothing here. */
+function contextOf(context: CallContext): CallContext {
+  const { origin, signal } = context;
+  return {
+    origin,
+    signal,
+    setStatus: () => {},
+    ...(context.onAnswered === undefined ? {} : { onAnswered: (settled) => context.onAnswered?.(settled) }),
+    onTool: (name) => context.onTool?.(name),
+  };
+}
+
+export function toolHandlers({ tools }: { readonly tools: ToolTable }): BoundOperation[] {
+  return [
+    bind(declarations.toolCall, async ({ tool, args = {} }, context) => {
+      if (!tools.has(tool)) throw new SvcError('not_found', { message: 'There is no tool of this name.' });
+      try {
+        return (await tools.call(tool, args, contextOf(context))) as Record<string, unknown>;
+      } catch (error) {
+        if (!(error instanceof SvcError) || error.code === 'internal') throw error;
+        const { code, message, details } = error;
+        throw new SvcError(code, {
+          message,
+          status: TOOL_ERROR_STATUS,
+          cause: error,
+          ...(details === undefined ? {} : { details }),
+        });
+      }
+    }),
+  ];
+}

@@ -1,0 +1,81 @@
+/** Binds the tunnel operations. */
+import type { TunnelInbound } from '../../capabilities/tunnels/inbound.ts';
+import type { TunnelService } from '../../capabilities/tunnels/tunnel-service.ts';
+import type { TunnelInfo } from '../../capabilities/tunnels/types.ts';
+import { isoTime } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
+import { type BoundOperation, bind, type OutputOf } from '../operation.ts';
+import * as operations from '../tunnels.ts';
+
+export interface TunnelHandlerDependencies {
+  readonly tunnels: TunnelService;
+  readonly inbound: TunnelInbound;
+  /** The local agent that acts: the named one, or the only one; see docs/concepts.md. */
+  readonly localAid: (named: Aid | undefined) => Aid;
+}
+
+function view(t: TunnelInfo): OutputOf<typeof operations.tunnelGet> {
+  return {
+    id: t.id,
+    local_aid: t.localAid,
+    remote_aid: t.remoteAid,
+    listen: t.listen,
+    is_relayed: t.path === 'relay' || t.path === 'turn',
+    path: t.path,
+    remote_addr: t.remoteAddr,
+    rtt_ms: t.rttMs,
+    opened_at: isoTime(t.openedAt),
+    last_activity_at: isoTime(t.lastActivityAt),
+    active_conns: t.activeConns,
+    bytes_up: t.bytesUp,
+    bytes_down: t.bytesDown,
+    idle_timeout_sec: t.idleTimeoutSec,
+  };
+}
+
+export function tunnelHandlers({ tunnels, inbound, localAid }: TunnelHandlerDependencies): BoundOperation[] {
+  const parties = (aid: string, local: string | undefined): { localAid: Aid; remoteAid: Aid } => ({
+    localAid: localAid(local === undefined ? undefined : parseAid(local)),
+    remoteAid: parseAid(aid),
+  });
+  return [
+    bind(operations.connect, async (input) => {
+      const request = {
+        ...parties(input.aid, input.local_aid),
+        accessToken: input.access_token,
+        disableRelay: input.disable_relay ?? false,
+      };
+      return { tunnel: await tunnels.connect(request) };
+    }),
+    bind(operations.tunnelOpen, async (input, context) => {
+      const { tunnel, reused } = await tunnels.open({
+        ...parties(input.aid, input.local_aid),
+        accessToken: input.access_token,
+        localPort: input.local_port ?? 0,
+        idleTimeoutSec: input.idle_timeout_sec ?? 0,
+        disableRelay: input.disable_relay ?? false,
+      });
+      if (reused) context.setStatus(200);
+      return view(tunnel);
+    }),
+    bind(operations.tunnelList, () => ({ tunnels: tunnels.list().map(view) })),
+    bind(operations.tunnelGet, ({ id }) => view(tunnels.get(id))),
+    bind(operations.tunnelClose, async ({ id }) => {
+      await tunnels.close(id);
+      return { ok: true as const };
+    }),
+    bind(operations.tunnelReset, ({ id }) => {
+      tunnels.reset(id);
+      return { ok: true as const };
+    }),
+    bind(operations.sessionGet, ({ port }) => {
+      const session = inbound.session(port);
+      if (session === null)
+        throw new SvcError('not_found', {
+          message: 'No connection of the daemon to a bound service has this source port.',
+        });
+      return { caller_aid: session.callerAid, local_aid: session.localAid, since: isoTime(session.since) };
+    }),
+  ];
+}

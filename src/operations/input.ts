@@ -1,0 +1,162 @@
+/** Turns what a surface received into the flat, checked input of an operation. */
+import type { TObject, TSchema } from 'typebox';
+import { Compile } from 'typebox/compile';
+import { SvcError } from '../foundation/errors.ts';
+import { type Aid, parseAid } from '../foundation/identity/aid.ts';
+import { LruCache } from '../foundation/lru-cache.ts';
+import { bodyInputKey } from './operation.ts';
+import { AID_FORMAT } from './schemas.ts';
+
+/** The parts of a request as they came: path and query values are text, the body is any JSON. */
+export interface RawInput {
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly query: Readonly<Record<string, unknown>>;
+  /** Undefined where no body was sent. */
+  readonly body: unknown;
+}
+
+type Part = keyof RawInput;
+type Values = Record<string, unknown>;
+type PartReader = (value: unknown) => Values;
+
+/** `parseAid`, or something that gives the same faster. */
+export type ParseAid = (text: string) => Aid;
+
+function invalid(part: Part, path: string, problem: string): SvcError {
+  // The value itself is never shown: it may be a secret.
+  return new SvcError('invalid_request', {
+    message: `The ${part === 'params' ? 'path' : part} does not fit: ${path === '' ? 'it' : path} ${problem}.`,
+    details: { in: part === 'params' ? 'path' : part, path, problem },
+  });
+}
+
+function typeOf(schema: TSchema | undefined): unknown {
+  return schema === undefined ? undefined : Reflect.get(schema, 'type');
+}
+
+/** Text of a path or query in the type that its schema asks for; what does not read as such stays text and fails the check. */
+function fromText(schema: TSchema | undefined, value: unknown): unknown {
+  switch (typeOf(schema)) {
+    case 'integer':
+      return typeof value === 'string' && /^-?\d{1,15}$/.test(value) ? Number(value) : value;
+    case 'number':
+      return typeof value === 'string' && /^-?\d{1,15}(\.\d{1,15})?$/.test(value) ? Number(value) : value;
+    case 'boolean':
+      return value === 'true' ? true : value === 'false' ? false : value;
+    case 'array': {
+      const items = Reflect.get(schema ?? {}, 'items') as TSchema | undefined;
+      return (Array.isArray(value) ? value : [value]).map((item) => fromText(items, item));
+    }
+    default:
+      return value;
+  }
+}
+
+function isAidSchema(schema: TSchema | undefined): boolean {
+  return schema !== undefined && Reflect.get(schema, 'format') === AID_FORMAT;
+}
+
+function canonicalAid(part: Part, path: string, value: unknown, parse: ParseAid): unknown {
+  if (typeof value !== 'string') return value;
+  try {
+    return parse(value);
+  } catch (error) {
+    if (!(error instanceof SvcError)) throw error;
+    const where = { in: part === 'params' ? 'path' : part, path };
+    throw new SvcError('bad_aid', { details: { ...error.details, ...where }, cause: error });
+  }
+}
+
+/** Brings the AIDs among the members, and in lists of AIDs, into canonical form. */
+function canonicalAids(part: Part, schema: TObject, values: Values, parse: ParseAid): void {
+  for (const [key, member] of Object.entries(schema.properties)) {
+    const value = values[key];
+    if (isAidSchema(member)) values[key] = canonicalAid(part, `/${key}`, value, parse);
+    else if (Array.isArray(value) && isAidSchema(Reflect.get(member, 'items') as TSchema | undefined))
+      values[key] = value.map((item, i) => canonicalAid(part, `/${key}/${i}`, item, parse));
+    if (values[key] === undefined) delete values[key];
+  }
+}
+
+function compilePart(part: Part, schema: TObject, parse: ParseAid): PartReader {
+  const validator = Compile(schema);
+  const aids = Object.values(schema.properties).some((member) => {
+    return isAidSchema(member) || isAidSchema(Reflect.get(member, 'items') as TSchema | undefined);
+  });
+  const keys = Object.entries(schema.properties);
+  return (value) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value))
+      throw invalid(part, '', 'must be a JSON object');
+    // Own members only, on an object of our own: whatever its prototype was, it is not carried on.
+    const values: Values = { ...value };
+    if (part !== 'body') {
+      for (const [key, member] of keys) {
+        if (Object.hasOwn(values, key)) values[key] = fromText(member, values[key]);
+      }
+    }
+    if (aids) canonicalAids(part, schema, values, parse);
+    if (!validator.Check(values)) throw firstProblem(part, validator.Errors(values));
+    return values;
+  };
+}
+
+interface Problem {
+  readonly keyword: string;
+  readonly instancePath: string;
+  readonly message: string;
+  readonly params: object;
+}
+
+function firstProblem(part: Part, problems: readonly Problem[]): SvcError {
+  // A schema of `false` and the summary of a union say less than what stands beside them.
+  const problem = problems.find(({ keyword }) => keyword !== 'boolean' && keyword !== 'anyOf') ?? problems[0];
+  if (problem === undefined) return invalid(part, '', 'is not valid');
+  const unknown: unknown = Reflect.get(problem.params, 'additionalProperties');
+  if (problem.keyword === 'additionalProperties' && Array.isArray(unknown))
+    return invalid(part, `${problem.instancePath}/${String(unknown[0])}`, 'is not known here');
+  const missing: unknown = Reflect.get(problem.params, 'requiredProperties');
+  if (problem.keyword === 'required' && Array.isArray(missing))
+    return invalid(part, `${problem.instancePath}/${String(missing[0])}`, 'is missing');
+  return invalid(part, problem.instancePath, problem.message);
+}
+
+/**
+ * Compiles the check of an operation's input. The returned function gives the flat input: path,
+ * query and body together (a body member named like a path parameter with `body_` before it), numbers and truth values of the path and query read from their text,
+ * AIDs in canonical form.
+ *
+ * It throws SvcError `invalid_request` with the failing path in its details, or `bad_aid`.
+ */
+export function compileInput(
+  schemas: { readonly params: TObject; readonly query: TObject; readonly body: TObject },
+  parse: ParseAid = parseAid,
+): (raw: RawInput) => Readonly<Record<string, unknown>> {
+  const params = compilePart('params', schemas.params, parse);
+  const query = compilePart('query', schemas.query, parse);
+  const body = compilePart('body', schemas.body, parse);
+  const shares = Object.keys(schemas.body.properties).some((key) => bodyInputKey(key, schemas.params) !== key);
+  const renamed = (sent: Values): Values =>
+    Object.fromEntries(Object.entries(sent).map(([key, value]) => [bodyInputKey(key, schemas.params), value]));
+  return (raw) => {
+    const sent = body(raw.body === undefined ? {} : raw.body);
+    return { ...(shares ? renamed(sent) : sent), ...query(raw.query), ...params(raw.params) };
+  };
+}
+
+/** Longest text that is remembered. */
+const MAX_REMEMBERED_TEXT = 100;
+/** AIDs whose canonical text is remembered. */
+const MAX_REMEMBERED_AIDS = 1_000;
+
+/** A `parseAid` that remembers: the same few AIDs come in again and again, and each costs a checksum and a curve point. */
+export function rememberingParseAid(): ParseAid {
+  const known = new LruCache<string, Aid>({ maxEntries: MAX_REMEMBERED_AIDS });
+  return (text) => {
+    const remembered = known.get(text);
+    if (remembered !== undefined) return remembered;
+    const aid = parseAid(text);
+    // With blanks around it a text may be of any length.
+    if (text.length <= MAX_REMEMBERED_TEXT) known.set(text, aid);
+    return aid;
+  };
+}

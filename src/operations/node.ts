@@ -1,0 +1,129 @@
+/** Operations on the node itself: health, status, configuration, diagnostics. */
+import { Type } from 'typebox';
+import { declare } from './operation.ts';
+import { AidText, AnyObject, NONE, nullable, Pending, Timestamp } from './schemas.ts';
+
+const NODE = { params: NONE, query: NONE, body: NONE, heartbeat: false, tag: 'Node' } as const;
+
+export const health = declare({
+  ...NODE,
+  name: 'health',
+  summary: 'Says that the daemon answers.',
+  method: 'GET',
+  path: '/health',
+  output: Type.Object({ status: Type.Literal('ok') }),
+  permission: 'read',
+  errors: [],
+});
+
+export const NodeStatus = Type.Object({
+  node_aid: AidText,
+  version: Type.String(),
+  uptime_s: Type.Integer({ minimum: 0 }),
+  auto_publish: Type.Boolean(),
+  node_seq: Type.Integer({ minimum: 0 }),
+  node_published: Type.Boolean(),
+  node_last_publish_at: nullable(Timestamp),
+  node_next_republish_estimate: nullable(Timestamp),
+  republish_interval_s: Type.Integer({ minimum: 1 }),
+  endpoint_ttl_s: Type.Integer({ minimum: 1 }),
+  dht_peers: Type.Integer({ minimum: 0 }),
+  network_ready: Type.Boolean({ description: 'At least one DHT peer and a finished first lookup.' }),
+  nat_type: Type.Integer({
+    minimum: 0,
+    maximum: 4,
+    description: '0 unknown, 1 full cone or public, 2 restricted, 3 port-restricted, 4 symmetric.',
+  }),
+  nat_type_label: Type.String(),
+  observed_addrs: Type.Array(Type.String()),
+  listen_addrs: Type.Array(Type.String()),
+  relays: Type.Array(Type.String()),
+  tunnels_active: Type.Integer({ minimum: 0 }),
+  bytes_up: Type.Integer({ minimum: 0 }),
+  bytes_down: Type.Integer({ minimum: 0 }),
+  data_dir: Type.String(),
+  files_root: Type.String({ description: 'Empty where unset.' }),
+  update_state: Type.String(),
+  pending: Type.Optional(Pending),
+});
+
+export const status = declare({
+  ...NODE,
+  name: 'status',
+  summary: 'State of the node: identity, publication, network, traffic.',
+  method: 'GET',
+  path: '/status',
+  output: NodeStatus,
+  permission: 'read',
+  errors: [],
+  tool: { name: 'svc_status', description: 'State of this node and its network.' },
+});
+
+export const configGet = declare({
+  ...NODE,
+  name: 'configGet',
+  summary: 'Configured values; secrets are redacted.',
+  method: 'GET',
+  path: '/config',
+  output: Type.Record(Type.String(), Type.Unknown(), {
+    description:
+      'Every key of `GET /config/schema`; `overridden`: key to `flag` or `environment`, where the file does not decide; `restart_required`: keys whose value waits for a restart.',
+  }),
+  permission: 'read',
+  errors: [],
+  tag: 'Configuration',
+});
+
+export const configPatch = declare({
+  ...NODE,
+  name: 'configPatch',
+  summary: 'Changes configuration keys, all or none; a redacted value sent back means "unchanged".',
+  method: 'PATCH',
+  path: '/config',
+  body: Type.Object(
+    {},
+    { additionalProperties: true, description: 'Any of the patchable keys of `GET /config/schema`.' },
+  ),
+  output: Type.Object({
+    ok: Type.Literal(true),
+    restart_required: Type.Array(Type.String(), { description: 'Keys that apply at the next start.' }),
+    overridden: Type.Array(Type.String(), {
+      description: 'Keys that a flag or the environment decides: a restart alone does not apply them.',
+    }),
+  }),
+  permission: 'write',
+  errors: ['config_invalid', 'not_writable'],
+  tag: 'Configuration',
+});
+
+export const configSchema = declare({
+  ...NODE,
+  name: 'configSchema',
+  summary: 'JSON Schema of all configuration keys.',
+  method: 'GET',
+  path: '/config/schema',
+  output: AnyObject,
+  permission: 'read',
+  errors: [],
+  tag: 'Configuration',
+});
+
+function debug(name: string, topic: string, summary: string) {
+  return declare({
+    ...NODE,
+    name,
+    summary,
+    method: 'GET',
+    path: `/debug/${topic}`,
+    output: AnyObject,
+    permission: 'read',
+    errors: [],
+    tag: 'Diagnostics',
+  });
+}
+
+export const debugIdentity = debug('debugIdentity', 'identity', 'Node key and the agents hosted here.');
+export const debugRouting = debug('debugRouting', 'routing', 'DHT routing table and reachability.');
+export const debugStore = debug('debugStore', 'store', 'Records stored for others, by kind.');
+export const debugStats = debug('debugStats', 'stats', 'Counters of links, calls and the DHT.');
+export const debugHost = debug('debugHost', 'host', 'Process, machine and bound addresses.');

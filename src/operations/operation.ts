@@ -1,0 +1,116 @@
+/**
+ * An operation is declared once, as data: from the declaration come the REST route, the OpenAPI
+ * document, the MCP tool, the typed client of the command line, and the reference page. What it
+ * does is bound to it elsewhere (operations/handlers/), so that a client imports no capability.
+ */
+import type { Static, TObject, TSchema } from 'typebox';
+import type { ErrorCode } from '../foundation/errors.ts';
+
+/** `peer`: remote content, governed by the called agent's ACL instead of the management token. */
+export type Permission = 'read' | 'write' | 'local_only' | 'peer';
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
+export interface ToolDeclaration {
+  /** As in the MCP tool list: `svc_…`, `chat_…` or `group_…`. */
+  readonly name: string;
+  /** Short: every word costs the assistant context. */
+  readonly description: string;
+  /** Tool parameter → input key, where they differ (`remote_aid` → `aid`). */
+  readonly rename?: Readonly<Record<string, string>>;
+  /** Input keys that the tool does not offer. */
+  readonly omit?: readonly string[];
+  /** The result holds text that other agents wrote. */
+  readonly foreignText?: boolean;
+  readonly destructive?: boolean;
+  readonly idempotent?: boolean;
+}
+
+export interface Declaration<
+  P extends TObject = TObject,
+  Q extends TObject = TObject,
+  B extends TObject = TObject,
+  R extends TSchema = TSchema,
+> {
+  /** camelCase; the `operationId` of the OpenAPI document and the method of the typed client. */
+  readonly name: string;
+  /** One line, for the reference. */
+  readonly summary: string;
+  readonly method: Method;
+  /** OpenAPI form: `/agents/{aid}`. Absent for operations that only MCP offers. */
+  readonly path?: string;
+  readonly params: P;
+  readonly query: Q;
+  readonly body: B;
+  readonly output: R;
+  /** Largest JSON body, bytes; that of every operation where it is left out. */
+  readonly bodyLimit?: number;
+  /** Status of success; 200 where it is left out. */
+  readonly status?: number;
+  /** Statuses of success that the handler may choose instead. */
+  readonly otherStatuses?: readonly number[];
+  readonly permission: Permission;
+  /** A success counts as a heartbeat of the agent in `aid`. */
+  readonly heartbeat: boolean;
+  /** Beyond those that every operation may give (schema, token, rate limit, internal). */
+  readonly errors: readonly ErrorCode[];
+  readonly tool?: ToolDeclaration;
+  /** Section of the reference page and tag of the OpenAPI document. */
+  readonly tag: string;
+}
+
+/** Prefix of a body member in the flat input where the path has a parameter of the same name. */
+export const BODY_PREFIX = 'body_';
+
+/** A body member's key in the flat input. */
+export function bodyInputKey(key: string, params: TObject): string {
+  return Object.hasOwn(params.properties, key) ? `${BODY_PREFIX}${key}` : key;
+}
+
+type BodyInput<P, B> = { [K in keyof B as K extends keyof P & string ? `${typeof BODY_PREFIX}${K}` : K]: B[K] };
+
+/** The flat input of an operation: path, query and body members together. */
+export type InputOf<D extends Declaration> = Static<D['params']> &
+  Static<D['query']> &
+  BodyInput<Static<D['params']>, Static<D['body']>>;
+export type OutputOf<D extends Declaration> = Static<D['output']>;
+
+/** Who asks, and how long they wait. */
+export interface CallContext {
+  /** `local`: a loopback peer with a loopback Host. Remote administration and the gateway are never local. */
+  readonly origin: 'local' | 'remote' | 'remote_admin';
+  /** Aborts when the client goes away. */
+  readonly signal: AbortSignal;
+  /** The handler may answer with another status of success, such as 200 instead of 201. */
+  setStatus(status: number): void;
+  /**
+   * Calls back once the answer has left for the client, or cannot any more: what is handed out for
+   * good is given back where it did not arrive. Absent where a surface cannot tell.
+   */
+  onAnswered?(settled: (arrived: boolean) => void): void;
+  /** Hears which tool a request calls, before it runs: the path alone does not say. What it throws keeps it from running. */
+  onTool?(name: string): void;
+}
+
+export type Handler<D extends Declaration> = (
+  input: InputOf<D>,
+  context: CallContext,
+) => OutputOf<D> | Promise<OutputOf<D>>;
+
+/** A declaration with its handler: what a surface serves. The handler takes input that fits the schemas. */
+export interface BoundOperation {
+  readonly declaration: Declaration;
+  run(input: Readonly<Record<string, unknown>>, context: CallContext): Promise<unknown>;
+}
+
+/** Keeps the literal types of a declaration. */
+export function declare<P extends TObject, Q extends TObject, B extends TObject, R extends TSchema>(
+  declaration: Declaration<P, Q, B, R>,
+): Declaration<P, Q, B, R> {
+  return declaration;
+}
+
+/** Binds a handler to a declaration. The surface has validated the input against the schemas. */
+export function bind<D extends Declaration>(declaration: D, handler: Handler<D>): BoundOperation {
+  return { declaration, run: async (input, context) => handler(input as InputOf<D>, context) };
+}

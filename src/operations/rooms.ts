@@ -1,0 +1,278 @@
+/** Operations on groups: what their members share. Reading and leaving are served over REST; the rest are tools. */
+import { Type } from 'typebox';
+import { declare } from './operation.ts';
+import { AidParams, AidText, Base64, closed, NONE, Ok, Timestamp } from './schemas.ts';
+
+/** Entries of a page where nothing is said, and at most. */
+export const GROUP_PAGE = 50;
+/** Largest body of an entry, bytes, and its length in base64. */
+export const MAX_ENTRY_BODY_BYTES = 2048;
+const MAX_BODY_CHARS: number = Math.ceil(MAX_ENTRY_BODY_BYTES / 3) * 4;
+const MAX_TITLE = 200;
+const MAX_REF = 512;
+const MAX_MENTIONS = 64;
+const MAX_MEMBER_HINTS = 16;
+const MAX_LINK = 300;
+
+const GROUPS = { query: NONE, body: NONE, tag: 'Groups' } as const;
+const READ = { ...GROUPS, method: 'GET', permission: 'read', heartbeat: false } as const;
+const WRITE = { ...GROUPS, method: 'POST', permission: 'write', heartbeat: true } as const;
+
+const GroupId = Type.String({ pattern: '^[0-9a-f]{64}$', description: 'The group, 64 lower-case hex characters.' });
+const EntryId = Type.String({ pattern: '^[0-9a-f]{64}$', description: 'An entry, 64 lower-case hex characters.' });
+const GroupParams = closed({ aid: AidText, group_id: GroupId });
+const Seq = Type.Integer({ minimum: 0 });
+const KIND_PATTERN = '^[a-z][a-z0-9._-]{0,31}$';
+const Kind = Type.String({ pattern: KIND_PATTERN });
+
+const Role = Type.Union([Type.Literal('creator'), Type.Literal('admin'), Type.Literal('member')]);
+const Member = Type.Object({ aid: AidText, role: Role });
+
+const Summary = {
+  group_id: GroupId,
+  title: Type.String(),
+  creator: AidText,
+  role: Type.Union([Role, Type.Literal('joining'), Type.Literal('left'), Type.Literal('removed')]),
+  entry_count: Seq,
+  unread_count: Seq,
+  mention_count: Seq,
+  member_count: Seq,
+  last_activity_at: Timestamp,
+};
+
+const Entry = Type.Object({
+  seq: Type.Integer({ minimum: 1, description: 'Order of arrival at this copy.' }),
+  entry_id: EntryId,
+  author: AidText,
+  kind: Kind,
+  at: Timestamp,
+  body: Type.Optional(Base64),
+  ref: Type.Optional(Type.String()),
+  reply_to: Type.Optional(EntryId),
+  to: Type.Optional(Type.Array(AidText)),
+  retracted: Type.Optional(Type.Literal(true)),
+});
+
+const Written = Type.Object({ seq: Type.Integer({ minimum: 1 }), entry_id: EntryId, at: Timestamp });
+
+const Page = Type.Object({
+  entries: Type.Array(Entry),
+  scanned_to_seq: Type.Integer({ minimum: 0, description: 'The next `after_seq`.' }),
+  has_more: Type.Boolean(),
+  read_cursor: Seq,
+  unread_count: Seq,
+});
+
+const AfterSeq = Type.Optional(Type.Integer({ minimum: 0, default: 0, description: 'Only entries behind this one.' }));
+const Limit = Type.Optional(Type.Integer({ minimum: 1, maximum: GROUP_PAGE, default: GROUP_PAGE }));
+
+export const groupList = declare({
+  ...READ,
+  name: 'groupList',
+  summary: 'The groups that an agent has a copy of.',
+  path: '/agents/{aid}/groups',
+  params: AidParams,
+  output: Type.Object({ groups: Type.Array(Type.Object(Summary)) }),
+  errors: ['not_found'],
+  tool: { name: 'group_list', description: 'Groups of an agent with unread counters.', foreignText: true },
+});
+
+export const groupHead = declare({
+  ...READ,
+  name: 'groupHead',
+  summary: 'The header, members and counters of a group.',
+  path: '/agents/{aid}/groups/{group_id}',
+  params: GroupParams,
+  output: Type.Object({
+    ...Summary,
+    link: Type.String({ description: 'Lets in who has it: share it with care.' }),
+    members: Type.Array(Member),
+    max_seq: Seq,
+    read_cursor: Seq,
+  }),
+  errors: ['not_found'],
+  tool: { name: 'group_head', description: 'Header, members and counters of a group.', foreignText: true },
+});
+
+export const groupEntries = declare({
+  ...READ,
+  name: 'groupEntries',
+  summary: 'A page of entries in causal order.',
+  path: '/agents/{aid}/groups/{group_id}/entries',
+  params: GroupParams,
+  query: closed({ after_seq: AfterSeq, limit: Limit }),
+  output: Page,
+  errors: ['not_found'],
+});
+
+export const groupLeave = declare({
+  ...WRITE,
+  name: 'groupLeave',
+  summary: 'Leaves a group; its creator cannot.',
+  path: '/agents/{aid}/groups/{group_id}/leave',
+  params: GroupParams,
+  output: Ok,
+  errors: ['not_found', 'not_member', 'creator_cannot_leave', 'bad_delegation'],
+});
+
+export const groupCreate = declare({
+  ...WRITE,
+  name: 'groupCreate',
+  summary: 'Makes a group.',
+  params: AidParams,
+  body: closed({ title: Type.Optional(Type.String({ maxLength: MAX_TITLE })) }),
+  output: Type.Object({ group_id: GroupId, link: Type.String() }),
+  errors: ['not_found', 'quota_exceeded'],
+  tool: { name: 'group_create', description: 'Make a group; whoever has its link can join.' },
+});
+
+export const groupInvite = declare({
+  ...WRITE,
+  name: 'groupInvite',
+  summary: 'Invites an agent: a note of type 0x10, sent again until it is answered or seven days old.',
+  params: GroupParams,
+  body: closed({ target_aid: AidText }),
+  output: Type.Object({ ok: Type.Literal(true), delivered: Type.Boolean() }),
+  errors: ['not_found', 'not_member', 'self', 'wrong_state', 'quota_exceeded', 'bad_delegation'],
+  tool: { name: 'group_invite', description: 'Invite an agent to a group.', idempotent: true },
+});
+
+export const groupJoin = declare({
+  ...WRITE,
+  name: 'groupJoin',
+  summary: 'Joins a group by its link, or by an invitation; what cannot be done now goes on in the background.',
+  params: AidParams,
+  body: closed({
+    link: Type.Optional(Type.String({ maxLength: MAX_LINK, description: 'svc://<aid>/groups/<group_id>#<secret>' })),
+    group_id: Type.Optional(GroupId),
+    creator_aid: Type.Optional(AidText),
+    peer_aid: Type.Optional(AidText),
+    inviter_aid: Type.Optional(AidText),
+    member_hints: Type.Optional(Type.Array(AidText, { maxItems: MAX_MEMBER_HINTS })),
+    title: Type.Optional(Type.String({ maxLength: MAX_TITLE, description: 'Shown until the group is here.' })),
+  }),
+  output: Type.Object({
+    group_id: GroupId,
+    state: Type.Union([Type.Literal('joined'), Type.Literal('joining')]),
+    title: Type.String(),
+  }),
+  errors: ['not_found', 'bad_aid', 'quota_exceeded'],
+  tool: {
+    name: 'group_join',
+    description: 'Join by link, or by group_id and creator_aid after an invitation; the others say whom to ask.',
+    foreignText: true,
+    idempotent: true,
+  },
+});
+
+export const groupGetLink = declare({
+  ...READ,
+  name: 'groupGetLink',
+  summary: 'The link of a group.',
+  params: GroupParams,
+  output: Type.Object({ link: Type.String() }),
+  errors: ['not_found'],
+  tool: { name: 'group_get_link', description: 'The link of a group; it lets in who has it.' },
+});
+
+export const groupMembers = declare({
+  ...READ,
+  name: 'groupMembers',
+  summary: 'The members of a group.',
+  params: GroupParams,
+  output: Type.Object({ members: Type.Array(Member) }),
+  errors: ['not_found'],
+  tool: { name: 'group_members', description: 'Members of a group and their roles.' },
+});
+
+export const groupAppend = declare({
+  ...WRITE,
+  name: 'groupAppend',
+  summary: 'Adds an entry to a group.',
+  params: GroupParams,
+  body: closed({
+    kind: Type.Optional(
+      Type.String({
+        pattern: KIND_PATTERN,
+        default: 'msg',
+        description:
+          'msg; file (ref: object_id); title (body); remove (to: one); role (to: one, body: admin or member); rekey (new link); or your own.',
+      }),
+    ),
+    body: Type.Optional(
+      Type.String({ maxLength: MAX_BODY_CHARS, contentEncoding: 'base64', description: 'At most 2 KiB decoded.' }),
+    ),
+    ref: Type.Optional(Type.String({ maxLength: MAX_REF })),
+    reply_to: Type.Optional(EntryId),
+    to: Type.Optional(Type.Array(AidText, { minItems: 1, maxItems: MAX_MENTIONS, description: 'Who is mentioned.' })),
+  }),
+  output: Written,
+  errors: ['not_found', 'not_member', 'access_denied', 'too_large', 'quota_exceeded', 'bad_delegation', 'bad_aid'],
+  tool: { name: 'group_append', description: 'Add an entry to a group, msg by default.' },
+});
+
+export const groupRead = declare({
+  ...READ,
+  name: 'groupRead',
+  summary: 'A page of entries in causal order, filtered.',
+  params: GroupParams,
+  query: closed({
+    after_seq: AfterSeq,
+    limit: Limit,
+    kind: Type.Optional(Kind),
+    author: Type.Optional(AidText),
+    since_ts: Type.Optional(Timestamp),
+    until_ts: Type.Optional(Timestamp),
+    to: Type.Optional(AidText),
+    reply_to: Type.Optional(EntryId),
+  }),
+  output: Page,
+  errors: ['not_found', 'bad_aid'],
+  tool: {
+    name: 'group_read',
+    description: 'Entries of a group, oldest first. Pass scanned_to_seq as the next after_seq.',
+    foreignText: true,
+  },
+});
+
+export const groupMarkRead = declare({
+  ...WRITE,
+  name: 'groupMarkRead',
+  summary: 'Moves the read cursor on; it never goes back.',
+  params: GroupParams,
+  body: closed({ seq: Type.Integer({ minimum: 0, description: 'Read up to here; 0 marks nothing.' }) }),
+  output: Type.Object({ read_cursor: Seq, unread_count: Seq }),
+  errors: ['not_found'],
+  tool: { name: 'group_mark_read', description: 'Mark entries up to seq as read.', idempotent: true },
+});
+
+export const groupRetract = declare({
+  ...WRITE,
+  name: 'groupRetract',
+  summary: 'Withdraws an entry: for its author and for admins.',
+  params: GroupParams,
+  body: closed({ entry_id: EntryId }),
+  output: Written,
+  errors: ['not_found', 'not_member', 'access_denied', 'quota_exceeded', 'bad_delegation'],
+  tool: { name: 'group_retract', description: 'Withdraw an entry.', destructive: true },
+});
+
+export const groupSync = declare({
+  ...WRITE,
+  name: 'groupSync',
+  summary: 'Compares the copy with one member now: a diagnostic.',
+  params: GroupParams,
+  body: closed({ peer_aid: AidText }),
+  output: Type.Object({ ok: Type.Literal(true), added: Seq, entry_count: Seq }),
+  errors: [
+    'not_found',
+    'not_member',
+    'resolve_failed',
+    'connect_failed',
+    'access_denied',
+    'protocol_error',
+    'timeout',
+    'bad_delegation',
+  ],
+  tool: { name: 'group_sync', description: 'Sync a group with one member now (diagnostic).', idempotent: true },
+});

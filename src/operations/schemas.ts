@@ -1,0 +1,63 @@
+/** Schemas that several declarations share. */
+import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox';
+
+/** `format` of a string that is an AID: surfaces bring such input into canonical form. */
+export const AID_FORMAT = 'aid';
+
+/** An object that refuses keys it does not know: the form of every request schema. */
+export function closed<P extends TProperties>(properties: P, description?: string): TObject<P> {
+  return Type.Object(properties, {
+    additionalProperties: false,
+    ...(description === undefined ? {} : { description }),
+  });
+}
+
+/** True where an object schema takes keys that it does not name. */
+export function isOpen(schema: TObject): boolean {
+  return Reflect.get(schema, 'additionalProperties') !== false;
+}
+
+/** Path, query or body of an operation that takes none. */
+export const NONE = closed({});
+
+/** A value or null. */
+export function nullable<T extends TSchema>(schema: T) {
+  return Type.Union([schema, Type.Null()]);
+}
+
+export const AidText = Type.String({
+  format: AID_FORMAT,
+  description: 'Agent identifier: `aid1…`, an Ethereum `0x…` or a Paralism address.',
+});
+
+/** Path parameters of the operations on one agent. */
+export const AidParams = closed({ aid: AidText });
+
+export const Timestamp = Type.String({ format: 'date-time', description: 'ISO 8601, UTC.' });
+
+export const Base64 = Type.String({ contentEncoding: 'base64', description: 'Standard base64.' });
+
+export const Ok = Type.Object({ ok: Type.Literal(true) });
+
+/** A document whose members are not fixed: diagnostics. */
+export const AnyObject = Type.Record(Type.String(), Type.Unknown());
+
+/** Waiting things by AID; only counters above zero, left out where nothing waits. */
+export const Pending = Type.Record(
+  Type.String(),
+  Type.Object({
+    mailbox: Type.Optional(Type.Integer({ minimum: 1 })),
+    chat_invites: Type.Optional(Type.Integer({ minimum: 1 })),
+    chat_unread: Type.Optional(Type.Integer({ minimum: 1 })),
+  }),
+  { description: 'Local counters of agents that have something waiting, by AID.' },
+);
+
+/** The body of every error answer. */
+export const ErrorBody = Type.Object({
+  error: Type.String({ description: 'A stable code in snake_case.' }),
+  message: Type.String({ description: 'What happened and what to do.' }),
+  details: Type.Optional(AnyObject),
+});
+
+export type ErrorBodyValue = Static<typeof ErrorBody>;

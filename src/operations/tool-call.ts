@@ -1,0 +1,187 @@
+/**
+ * The operations as tools: a flat list of parameters under the names that a tool has, whatever part
+ * of a request they are over REST. Serves `POST /mcp/call` and the MCP server alike.
+ */
+import type { TObject, TSchema } from 'typebox';
+import { type ErrorCode, SvcError } from '../foundation/errors.ts';
+import { compileInput, type RawInput } from './input.ts';
+import {
+  type BoundOperation,
+  bodyInputKey,
+  type CallContext,
+  type Declaration,
+  type ToolDeclaration,
+} from './operation.ts';
+
+/** JSON Schema of a tool's arguments. */
+export interface ToolInputSchema {
+  readonly type: 'object';
+  readonly properties: Readonly<Record<string, TSchema>>;
+  readonly required?: readonly string[];
+  readonly additionalProperties: false;
+}
+
+/** One tool, as it is shown to who may call it. */
+export interface ToolView {
+  readonly name: string;
+  readonly description: string;
+  readonly inputSchema: ToolInputSchema;
+  readonly outputSchema: TSchema;
+  /** Changes nothing. */
+  readonly readOnly: boolean;
+  readonly destructive: boolean;
+  readonly idempotent: boolean;
+  /** The result holds text that other agents wrote. */
+  readonly foreignText: boolean;
+  /** Reaches, or asks, other nodes. */
+  readonly openWorld: boolean;
+}
+
+type Part = keyof RawInput;
+type Arguments = Readonly<Record<string, unknown>>;
+
+/** Where an argument of a tool belongs in the operation's input. */
+interface Place {
+  readonly part: Part;
+  readonly key: string;
+}
+
+interface Tool {
+  readonly view: ToolView;
+  readonly operation: BoundOperation;
+  readonly places: ReadonlyMap<string, Place>;
+  readonly read: (raw: RawInput) => Arguments;
+}
+
+export interface ToolTableDependencies {
+  readonly operations: readonly BoundOperation[];
+  /** What waits for the agents here, by AID; it goes along with every result that is an object. */
+  readonly pending: () => Readonly<Record<string, unknown>>;
+}
+
+/** Who may give one of these talks to other nodes. */
+const NETWORK_ERRORS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'resolve_failed',
+  'connect_failed',
+  'not_acknowledged',
+  'network_not_ready',
+]);
+
+const PARTS = ['params', 'query', 'body'] as const satisfies readonly Part[];
+
+function placesOf(declaration: Declaration, tool: ToolDeclaration): Map<string, Place> {
+  const nameOf = new Map(Object.entries(tool.rename ?? {}).map(([name, key]) => [key, name]));
+  const omitted = new Set(tool.omit);
+  const places = new Map<string, Place>();
+  for (const part of PARTS) {
+    for (const key of Object.keys(declaration[part].properties)) {
+      const input = part === 'body' ? bodyInputKey(key, declaration.params) : key;
+      if (!omitted.has(input)) places.set(nameOf.get(input) ?? input, { part, key });
+    }
+  }
+  return places;
+}
+
+function inputSchema(declaration: Declaration, places: ReadonlyMap<string, Place>): ToolInputSchema {
+  const properties: Record<string, TSchema> = {};
+  const required: string[] = [];
+  for (const [name, { part, key }] of places) {
+    const schema: TObject = declaration[part];
+    const property = schema.properties[key];
+    if (property === undefined) continue;
+    properties[name] = property;
+    if (new Set<string>(schema.required).has(key)) required.push(name);
+  }
+  return { type: 'object', properties, ...(required.length > 0 ? { required } : {}), additionalProperties: false };
+}
+
+function toolOf(operation: BoundOperation, tool: ToolDeclaration): Tool {
+  const { declaration } = operation;
+  const places = placesOf(declaration, tool);
+  const view: ToolView = {
+    name: tool.name,
+    description: tool.description,
+    inputSchema: inputSchema(declaration, places),
+    outputSchema: declaration.output,
+    readOnly: declaration.permission === 'read',
+    destructive: tool.destructive ?? false,
+    idempotent: tool.idempotent ?? declaration.permission === 'read',
+    foreignText: tool.foreignText ?? false,
+    openWorld: tool.foreignText === true || declaration.errors.some((code) => NETWORK_ERRORS.has(code)),
+  };
+  return { view, operation, places, read: compileInput(declaration) };
+}
+
+/** A refused argument under the name that the tool gives it. */
+function inToolTerms(error: unknown, places: ReadonlyMap<string, Place>): unknown {
+  if (!(error instanceof SvcError)) return error;
+  const { path, problem } = error.details ?? {};
+  if (typeof path !== 'string') return error;
+  const [, key = '', ...rest] = path.split('/');
+  const part = error.details?.['in'] === 'path' ? 'params' : error.details?.['in'];
+  const name = [...places].find(([, place]) => place.key === key && place.part === part)?.[0] ?? key;
+  const shown = `/${[name, ...rest].join('/')}`;
+  return new SvcError(error.code, {
+    message:
+      typeof problem === 'string' ? `The arguments do not fit: ${shown} ${problem}.` : `${error.message} (${shown})`,
+    details: { ...error.details, in: 'args', path: shown },
+    cause: error,
+  });
+}
+
+export class ToolTable {
+  readonly #tools = new Map<string, Tool>();
+  readonly #pending: ToolTableDependencies['pending'];
+
+  constructor({ operations, pending }: ToolTableDependencies) {
+    this.#pending = pending;
+    for (const operation of operations) {
+      const { tool } = operation.declaration;
+      if (tool !== undefined) this.#tools.set(tool.name, toolOf(operation, tool));
+    }
+  }
+
+  /** Every tool, in order of the table. */
+  list(): readonly ToolView[] {
+    return [...this.#tools.values()].map(({ view }) => view);
+  }
+
+  has(name: string): boolean {
+    return this.#tools.has(name);
+  }
+
+  /**
+   * Calls a tool. The result carries the `pending` counters where something waits.
+   * @throws SvcError `not_found` for an unknown tool, `invalid_request`, `bad_aid`, `local_only`, and what the operation gives
+   */
+  async call(name: string, args: Arguments, context: CallContext): Promise<unknown> {
+    const tool = this.#tools.get(name);
+    if (tool === undefined) throw new SvcError('not_found', { message: 'There is no tool of this name.' });
+    const { operation, places } = tool;
+    if (operation.declaration.permission === 'local_only' && context.origin !== 'local')
+      throw new SvcError('local_only');
+    context.onTool?.(name);
+    const output = await operation.run(this.#read(tool, args, places), context);
+    if (typeof output !== 'object' || output === null || Array.isArray(output) || 'pending' in output) return output;
+    const pending = this.#pending();
+    return Object.keys(pending).length === 0 ? output : { ...output, pending };
+  }
+
+  #read(tool: Tool, args: Arguments, places: ReadonlyMap<string, Place>): Arguments {
+    const raw: Record<Part, Record<string, unknown>> = { params: {}, query: {}, body: {} };
+    for (const [name, value] of Object.entries(args)) {
+      const place = places.get(name);
+      if (place === undefined)
+        throw new SvcError('invalid_request', {
+          message: `The arguments do not fit: /${name} is not known here.`,
+          details: { in: 'args', path: `/${name}`, problem: 'is not known here' },
+        });
+      raw[place.part][place.key] = value;
+    }
+    try {
+      return tool.read(raw);
+    } catch (error) {
+      throw inToolTerms(error, places);
+    }
+  }
+}

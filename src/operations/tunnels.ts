@@ -1,0 +1,180 @@
+/** Operations on tunnels: TCP connections to remote agents. */
+import { Type } from 'typebox';
+import { declare } from './operation.ts';
+import { AidParams, AidText, closed, NONE, Ok, Timestamp } from './schemas.ts';
+
+const TUNNELS = { params: NONE, query: NONE, body: NONE, heartbeat: false, tag: 'Tunnels' } as const;
+
+/** Longest access token, characters. */
+const MAX_ACCESS_TOKEN = 512;
+/** Longest idle time-out, seconds: 30 days. */
+const MAX_IDLE_TIMEOUT_S = 30 * 24 * 3600;
+
+/** What reaching a remote agent may give. */
+export const REACH_ERRORS = [
+  'bad_aid',
+  'local_aid_required',
+  'not_found',
+  'resolve_failed',
+  'access_denied',
+  'no_inbound',
+  'inbound_unreachable',
+  'connect_failed',
+  'relay_required',
+  'rate_limited',
+  'timeout',
+  'protocol_error',
+] as const;
+
+const LocalAid = Type.Optional(AidText);
+const AccessToken = Type.Optional(
+  Type.String({ maxLength: MAX_ACCESS_TOKEN, description: 'What the remote agent asks for.' }),
+);
+const DisableRelay = Type.Optional(Type.Boolean({ default: false }));
+
+export const Tunnel = Type.Object({
+  id: Type.String(),
+  local_aid: AidText,
+  remote_aid: AidText,
+  listen: Type.String({ description: 'host:port that clients connect to.' }),
+  is_relayed: Type.Boolean(),
+  path: Type.Union([
+    Type.Literal('direct'),
+    Type.Literal('punched'),
+    Type.Literal('turn'),
+    Type.Literal('relay'),
+    Type.Literal('local'),
+  ]),
+  remote_addr: Type.String(),
+  rtt_ms: Type.Number({ minimum: 0 }),
+  opened_at: Timestamp,
+  last_activity_at: Timestamp,
+  active_conns: Type.Integer({ minimum: 0 }),
+  bytes_up: Type.Integer({ minimum: 0 }),
+  bytes_down: Type.Integer({ minimum: 0 }),
+  idle_timeout_sec: Type.Integer({ minimum: -1 }),
+});
+
+const TunnelParams = closed({ id: Type.String({ minLength: 1, maxLength: 64 }) });
+
+export const connect = declare({
+  ...TUNNELS,
+  name: 'connect',
+  summary: 'Opens a local address for one TCP connection to a remote agent.',
+  method: 'POST',
+  path: '/connect/{aid}',
+  params: AidParams,
+  body: closed({ local_aid: LocalAid, access_token: AccessToken, disable_relay: DisableRelay }),
+  output: Type.Object({ tunnel: Type.String({ description: 'host:port; it waits 30 s for its one client.' }) }),
+  permission: 'write',
+  errors: [...REACH_ERRORS, 'quota_exceeded'],
+  tool: {
+    name: 'svc_connect',
+    description: 'Local address for one TCP connection to an agent.',
+    rename: { remote_aid: 'aid' },
+    omit: ['disable_relay'],
+  },
+});
+
+export const tunnelOpen = declare({
+  ...TUNNELS,
+  name: 'tunnelOpen',
+  summary: 'Opens a tunnel, or gives the one that stands for the same agents and port (status 200).',
+  method: 'POST',
+  path: '/tunnel/{aid}',
+  params: AidParams,
+  body: closed({
+    local_aid: LocalAid,
+    access_token: AccessToken,
+    local_port: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 65535,
+        default: 0,
+        description: '0 lets the system choose; another one is restored after a restart.',
+      }),
+    ),
+    idle_timeout_sec: Type.Optional(
+      Type.Integer({
+        minimum: -1,
+        maximum: MAX_IDLE_TIMEOUT_S,
+        default: 0,
+        description: '0 means 6 minutes, -1 never.',
+      }),
+    ),
+    disable_relay: DisableRelay,
+  }),
+  output: Tunnel,
+  status: 201,
+  otherStatuses: [200],
+  permission: 'write',
+  errors: [...REACH_ERRORS, 'port_in_use', 'quota_exceeded'],
+  tool: {
+    name: 'svc_tunnel_open',
+    description: 'TCP tunnel to an agent.',
+    rename: { remote_aid: 'aid' },
+    omit: ['disable_relay'],
+    idempotent: true,
+  },
+});
+
+export const tunnelList = declare({
+  ...TUNNELS,
+  name: 'tunnelList',
+  summary: 'Lists the tunnels.',
+  method: 'GET',
+  path: '/tunnel',
+  output: Type.Object({ tunnels: Type.Array(Tunnel) }),
+  permission: 'read',
+  errors: [],
+  tool: { name: 'svc_tunnel_list', description: 'List the tunnels.' },
+});
+
+export const tunnelGet = declare({
+  ...TUNNELS,
+  name: 'tunnelGet',
+  summary: 'Shows one tunnel.',
+  method: 'GET',
+  path: '/tunnel/{id}',
+  params: TunnelParams,
+  output: Tunnel,
+  permission: 'read',
+  errors: ['not_found'],
+});
+
+export const tunnelClose = declare({
+  ...TUNNELS,
+  name: 'tunnelClose',
+  summary: 'Closes a tunnel and its connections.',
+  method: 'DELETE',
+  path: '/tunnel/{id}',
+  params: TunnelParams,
+  output: Ok,
+  permission: 'write',
+  errors: ['not_found'],
+  tool: { name: 'svc_tunnel_close', description: 'Close a tunnel.', rename: { tunnel_id: 'id' }, destructive: true },
+});
+
+export const tunnelReset = declare({
+  ...TUNNELS,
+  name: 'tunnelReset',
+  summary: "Drops a tunnel's connections and path; the next client dials anew.",
+  method: 'POST',
+  path: '/tunnel/{id}/reset',
+  params: TunnelParams,
+  output: Ok,
+  permission: 'write',
+  errors: ['not_found'],
+});
+
+export const sessionGet = declare({
+  ...TUNNELS,
+  name: 'sessionGet',
+  summary: 'Says which agent stands behind a connection to a bound service, by its source port.',
+  method: 'GET',
+  path: '/sessions/{port}',
+  params: closed({ port: Type.Integer({ minimum: 1, maximum: 65535 }) }),
+  output: Type.Object({ caller_aid: AidText, local_aid: AidText, since: Timestamp }),
+  permission: 'read',
+  errors: ['not_found'],
+});

@@ -1,0 +1,125 @@
+/** Operations on agents whose master is a wallet: an Ethereum or a Paralism key. */
+import { Type } from 'typebox';
+import { MAX_UNIX_S } from '../foundation/identity/grant.ts';
+import { agentRegister, identityGenerate, PrivateKeyHex, ServiceTcp } from './agents.ts';
+import { declare } from './operation.ts';
+import { AID_FORMAT, AidText, closed, NONE } from './schemas.ts';
+
+const WALLETS = { params: NONE, query: NONE, method: 'POST', heartbeat: false, tag: 'Wallets' } as const;
+
+const Chain = Type.Union([Type.Literal('ethereum'), Type.Literal('paralism')]);
+const EthereumAddress = Type.String({ format: AID_FORMAT, description: 'Ethereum address, `0x…`.' });
+const UnixTime = { minimum: 0, maximum: MAX_UNIX_S } as const;
+const Window = {
+  issued_at: Type.Integer({ ...UnixTime, description: 'Unix seconds.' }),
+  expires_at: Type.Integer({ ...UnixTime, description: 'Unix seconds, after `issued_at`; 0: never.' }),
+};
+const Scope = Type.Optional(Type.Integer({ minimum: 0, description: '1, network operations; 0 means 1.' }));
+const SeedHex = Type.Optional(Type.String({ description: 'Operational key: its 32-byte seed in hex.' }));
+const PublicKeyHex = Type.Optional(Type.String({ description: 'Operational key: its public half in hex.' }));
+const WalletKeyHex = Type.String({ description: "The wallet's private key, 64 hex characters." });
+
+/** One of them at most; without any a new key is made. */
+const OPERATIONAL_KEY = {
+  operational_private_key_hex: Type.Optional(PrivateKeyHex),
+  operational_private_key_seed_hex: SeedHex,
+  operational_public_key_hex: PublicKeyHex,
+};
+
+const Proof = Type.Object({
+  aid: AidText,
+  delegation_proof_hex: Type.String(),
+  message: Type.String({ description: 'The text that was signed.' }),
+  operational_public_key_hex: Type.String(),
+  operational_private_key_hex: Type.Optional(
+    Type.String({ description: 'Only where it was made here; shown once, kept nowhere.' }),
+  ),
+});
+
+export const walletGenerate = declare({
+  ...WALLETS,
+  name: 'walletGenerate',
+  summary: 'Makes a wallet and the identity that it owns, and returns the keys once; nothing is stored or registered.',
+  path: '/agents/generate',
+  body: closed({ chain: Type.Optional(Type.Union([...Chain.anyOf], { default: 'ethereum' })) }),
+  output: Type.Object({ chain: Chain, ...identityGenerate.output.properties }),
+  permission: 'write',
+  errors: [],
+  tool: {
+    name: 'svc_agents_generate_ethereum',
+    description: 'Make an Ethereum wallet and its identity; the keys are shown once.',
+    omit: ['chain'],
+  },
+});
+
+export const ethereumMessage = declare({
+  ...WALLETS,
+  name: 'ethereumMessage',
+  summary: 'The text that an Ethereum wallet signs (EIP-191 `personal_sign`) to delegate to an operational key.',
+  path: '/agents/ethereum/delegation-message',
+  body: closed({
+    agent: EthereumAddress,
+    ...Window,
+    scope: Scope,
+    operational_public_key_hex: PublicKeyHex,
+    operational_private_key_seed_hex: SeedHex,
+  }),
+  output: Type.Object({ message: Type.String() }),
+  permission: 'read',
+  errors: ['bad_aid', 'bad_key', 'bad_delegation'],
+  tool: {
+    name: 'svc_ethereum_delegation_message',
+    description: 'Text for the wallet to sign; takes one form of the operational key.',
+  },
+});
+
+export const ethereumRegister = declare({
+  ...WALLETS,
+  name: 'ethereumRegister',
+  summary: 'Registers an Ethereum agent with the signature of its wallet over the delegation message.',
+  path: '/agents/ethereum/register',
+  body: closed({
+    agent: EthereumAddress,
+    ...Window,
+    eth_signature_hex: Type.String({ description: '65 bytes, as `personal_sign` returns them.' }),
+    service_tcp: Type.Optional(ServiceTcp),
+    operational_private_key_hex: Type.Optional(PrivateKeyHex),
+    operational_private_key_seed_hex: SeedHex,
+  }),
+  output: agentRegister.output,
+  permission: 'write',
+  errors: ['bad_aid', ...agentRegister.errors],
+  tool: {
+    name: 'svc_ethereum_register',
+    description: 'Register the agent of an Ethereum wallet that signed the delegation message.',
+    idempotent: true,
+  },
+});
+
+/** A wallet's key may guard more than an agent: it does not come from, or go to, another machine. */
+const PROOF = {
+  ...WALLETS,
+  output: Proof,
+  permission: 'local_only',
+  errors: ['bad_key', 'bad_delegation', 'local_only'],
+} as const;
+
+export const ethereumProof = declare({
+  ...PROOF,
+  name: 'ethereumProof',
+  summary: 'Signs a delegation with an Ethereum private key, which is not kept; only for programs on this machine.',
+  path: '/agents/ethereum/proof',
+  body: closed({ ethereum_private_key_hex: WalletKeyHex, ...Window, scope: Scope, ...OPERATIONAL_KEY }),
+  tool: {
+    name: 'svc_ethereum_proof',
+    description: 'Sign a delegation with a wallet key. Prefer svc_ethereum_delegation_message, which needs no key.',
+  },
+});
+
+export const paralismProof = declare({
+  ...PROOF,
+  name: 'paralismProof',
+  summary: 'Signs a delegation with a Paralism private key, which is not kept; only for programs on this machine.',
+  path: '/agents/paralism/proof',
+  body: closed({ paralism_private_key_hex: WalletKeyHex, ...Window, scope: Scope, ...OPERATIONAL_KEY }),
+});

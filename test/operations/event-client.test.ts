@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import { followEvents, type ReceivedEvent } from '../../src/operations/event-client.ts';
+import { eventWorld, one, unknown } from '../support/event-world.ts';
+import { withCode } from '../support/link-world.ts';
+
+/** The next events of a stream. */
+async function take(events: AsyncGenerator<ReceivedEvent>, count: number): Promise<ReceivedEvent[]> {
+  const taken: ReceivedEvent[] = [];
+  while (taken.length < count) {
+    const next = await events.next();
+    if (next.done === true) break;
+    taken.push(next.value);
+  }
+  return taken;
+}
+
+test('follows an agent from a cursor on', async (t) => {
+  const { api, emit, pending } = await eventWorld(t);
+  pending[one] = { mailbox: 1 };
+  emit(one, 3);
+  const stop = new AbortController();
+  const events = followEvents({ baseUrl: api.url }, { aid: one, after: 1, signal: stop.signal });
+  const [waiting, ...logged] = await take(events, 3);
+  assert.deepEqual(waiting, { seq: null, event: 'pending', data: { [one]: { mailbox: 1 } } });
+  assert.deepEqual(
+    logged.map(({ seq, event }) => [seq, event]),
+    [
+      [2, 'chat.received'],
+      [3, 'chat.received'],
+    ],
+  );
+  stop.abort();
+  await assert.rejects(events.next(), withCode('cancelled'));
+});
+
+test('what the daemon refuses is thrown, and a daemon that was never there', async (t) => {
+  const { api } = await eventWorld(t);
+  await assert.rejects(followEvents({ baseUrl: api.url }, { aid: unknown }).next(), withCode('not_found'));
+  await assert.rejects(followEvents({ baseUrl: api.url }, { types: 'nothing' }).next(), withCode('invalid_request'));
+  await assert.rejects(followEvents({ baseUrl: 'http://127.0.0.1:1' }, {}).next(), withCode('daemon_unreachable'));
+});
+
+/** A server that gives one script after the other. */
+async function scripted(t: TestContext, ...scripts: ((response: ServerResponse) => void)[]) {
+  const asked: (string | undefined)[] = [];
+  const server = createServer((request, response) => {
+    asked.push(request.headers['last-event-id']?.toString());
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    scripts.shift()?.(response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { asked, baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+}
+
+test('a broken stream is taken up behind the last event, also where only a position came', async (t) => {
+  const { asked, baseUrl } = await scripted(
+    t,
+    (response) => response.end('retry: 3000\n\nid: 7\n\n'),
+    (response) => {
+      response.write('id: 8\nevent: a\ndata: 1\n\nid: 9\nevent: a\nda');
+      setImmediate(() => response.destroy());
+    },
+    (response) => response.write('id: 9\nevent: a\ndata: 2\n\n'),
+  );
+  const broken: string[] = [];
+  const stop = new AbortController();
+  const events = followEvents(
+    { baseUrl },
+    { retryMs: 1, signal: stop.signal, onBroken: (error) => broken.push(error.code) },
+  );
+  assert.deepEqual(await take(events, 2), [
+    { seq: 8, event: 'a', data: 1 },
+    { seq: 9, event: 'a', data: 2 },
+  ]);
+  assert.deepEqual(asked, [undefined, '7', '8']);
+  assert.deepEqual(broken, ['daemon_unreachable', 'daemon_unreachable']);
+  stop.abort();
+  await assert.rejects(events.next(), withCode('cancelled'));
+});

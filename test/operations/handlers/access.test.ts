@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { AccessLists } from '../../../src/capabilities/access/access-lists.ts';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import { AccessRepository } from '../../../src/foundation/store/access.ts';
+import { accessMigration } from '../../../src/foundation/store/migrations/003-access.ts';
+import { Store } from '../../../src/foundation/store/store.ts';
+import { accessHandlers } from '../../../src/operations/handlers/access.ts';
+import { compileInput } from '../../../src/operations/input.ts';
+import type { CallContext } from '../../../src/operations/operation.ts';
+import { testAid } from '../../support/agents.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const AGENT = testAid(1);
+const FRIEND = testAid(2);
+const CONTEXT: CallContext = { origin: 'local', signal: new AbortController().signal, setStatus: () => {} };
+
+/** Runs operations as a surface does: the raw parts of a request in, JSON out. */
+function surface() {
+  const clock = new TestClock();
+  const repository = new AccessRepository(Store.open(':memory:', [{ ...accessMigration, version: 1 }]));
+  const handlers = accessHandlers({
+    access: new AccessLists({ repository, clock }),
+    requireAgent: (aid) => {
+      if (aid !== AGENT) throw new SvcError('not_found');
+    },
+  });
+  const run = async (name: string, params: object, body?: unknown): Promise<unknown> => {
+    const operation = handlers.find(({ declaration }) => declaration.name === name);
+    assert.ok(operation, name);
+    const input = compileInput(operation.declaration)({ params: { ...params }, query: {}, body });
+    return JSON.parse(JSON.stringify(await operation.run(input, CONTEXT)));
+  };
+  return { run, now: new Date(clock.now()).toISOString() };
+}
+
+function idOf(entry: unknown): string {
+  assert.ok(typeof entry === 'object' && entry !== null && 'id' in entry && typeof entry.id === 'string');
+  return entry.id;
+}
+
+test('an access list is read and changed', async () => {
+  const { run, now } = surface();
+  const params = { aid: AGENT };
+  assert.deepEqual(await run('aclGet', params), { default: 'public', allow: [], deny: [] });
+  assert.deepEqual(await run('aclPatch', params, { default: 'deny' }), { ok: true });
+  const allowed = await run('aclAllow', params, {
+    aid: FRIEND.toUpperCase(),
+    label: 'friend',
+    expires_at: '2030-01-01T00:00:00Z',
+  });
+  const allow = {
+    id: idOf(allowed),
+    aid: FRIEND,
+    label: 'friend',
+    created_at: now,
+    expires_at: '2030-01-01T00:00:00.000Z',
+  };
+  assert.deepEqual(allowed, allow);
+  const denied = await run('aclDeny', params, { aid: FRIEND });
+  const deny = { id: idOf(denied), aid: FRIEND, created_at: now };
+  assert.deepEqual(denied, deny);
+  assert.deepEqual(await run('aclGet', params), { default: 'deny', allow: [allow], deny: [deny] });
+  assert.deepEqual(await run('aclAllowDelete', { ...params, id: allow.id }), { ok: true });
+  assert.deepEqual(await run('aclDenyDelete', { ...params, id: deny.id }), { ok: true });
+  assert.deepEqual(await run('aclGet', params), { default: 'deny', allow: [], deny: [] });
+});
+
+test('a secret is shown where it was generated, and only then', async () => {
+  const { run, now } = surface();
+  const given = await run('aclAllow', { aid: AGENT }, { secret: 'open sesame' });
+  assert.deepEqual(given, { id: idOf(given), secret_set: true, created_at: now });
+  const generated = await run('aclAllow', { aid: AGENT }, { generate_secret: true });
+  assert.ok(typeof generated === 'object' && generated !== null && 'secret' in generated);
+  const shown = JSON.stringify(await run('aclGet', { aid: AGENT }));
+  assert.ok(!shown.includes('sesame') && !shown.includes(String(generated.secret)));
+});
+
+test('an agent that is not here, an entry that is not there, and input that cannot be meant', async () => {
+  const { run } = surface();
+  const bodies: [string, object?][] = [
+    ['aclGet'],
+    ['aclPatch', { default: 'deny' }],
+    ['aclAllow', { aid: FRIEND }],
+    ['aclDeny', { aid: FRIEND }],
+  ];
+  for (const [name, body] of bodies)
+    await assert.rejects(run(name, { aid: FRIEND }, body), { code: 'not_found' }, name);
+  await assert.rejects(run('aclAllowDelete', { aid: AGENT, id: 'x' }), { code: 'not_found' });
+  await assert.rejects(run('aclDenyDelete', { aid: AGENT, id: 'x' }), { code: 'not_found' });
+  for (const body of [
+    {},
+    { aid: FRIEND, secret: 'open sesame' },
+    { secret: 'short' },
+    { generate_secret: false },
+    { aid: FRIEND, expires_at: 'tomorrow' },
+    { aid: FRIEND, expires_at: '2020-01-01T00:00:00Z' },
+    { aid: FRIEND, extra: 1 },
+  ])
+    await assert.rejects(run('aclAllow', { aid: AGENT }, body), { code: 'invalid_request' }, JSON.stringify(body));
+  await assert.rejects(run('aclPatch', { aid: AGENT }, { default: 'maybe' }), { code: 'invalid_request' });
+  await assert.rejects(run('aclDeny', { aid: AGENT }, { aid: 'aid1x' }), { code: 'bad_aid' });
+});

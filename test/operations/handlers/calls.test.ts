@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import type { Aid } from '../../../src/foundation/identity/aid.ts';
+import { callHandlers } from '../../../src/operations/handlers/calls.ts';
+import { compileInput } from '../../../src/operations/input.ts';
+import type { CallContext } from '../../../src/operations/operation.ts';
+import { callWorld, webService } from '../../support/call-world.ts';
+
+test('a fetch acts for the named agent or the one that is chosen, and takes what the surface takes', async (t) => {
+  const world = await callWorld(t);
+  const other = world.near.host().aid;
+  const service = await webService(t, (request, response) => response.end(request.headers['svc-caller-aid']));
+  world.bound.set(world.remote, service.bound);
+  const localAid = (named: Aid | undefined): Aid => {
+    if (named === undefined) return world.local;
+    if (named !== other) throw new SvcError('not_found');
+    return named;
+  };
+  const [operation] = callHandlers({ fetch: world.fetch, localAid });
+  assert.ok(operation);
+  const read = compileInput(operation.declaration);
+  const context: CallContext = { origin: 'local', signal: new AbortController().signal, setStatus: () => {} };
+  const run = async (body: object): Promise<unknown> =>
+    operation.run(read({ params: { aid: world.remote }, query: {}, body }), context);
+  const answer = (aid: Aid) => Buffer.from(aid).toString('base64');
+
+  const chosen = await run({ path: '/' });
+  assert.ok(typeof chosen === 'object' && chosen !== null && 'body' in chosen && 'truncated' in chosen);
+  assert.deepEqual([chosen.body, chosen.truncated], [answer(world.local), false]);
+  const named = await run({ path: '/', local_aid: other.toUpperCase(), method: 'get', timeout_ms: 1000 });
+  assert.ok(typeof named === 'object' && named !== null && 'body' in named);
+  assert.equal(named.body, answer(other));
+  await assert.rejects(run({ path: '/', local_aid: world.remote }), { code: 'not_found' });
+  for (const body of [
+    {},
+    { path: 'x' },
+    { path: '/ ' },
+    { path: '/', method: 'A B' },
+    { path: '/', headers: { x: 1 } },
+    { path: '/', timeout_ms: 0 },
+    { path: '/', timeout_ms: 600_001 },
+    { path: '/', body_base64: '!' },
+    { path: '/', unknown: true },
+  ])
+    await assert.rejects(run(body), { code: 'invalid_request' }, JSON.stringify(body));
+});

@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { eventWorld, one, two, unknown } from '../../support/event-world.ts';
+import { withCode } from '../../support/link-world.ts';
+
+test('a stream over HTTP: opening, then frames as they come', async (t) => {
+  const { open, emit, pending } = await eventWorld(t);
+  pending[one] = { mailbox: 1 };
+  const client = await open(`/agents/${one}/events`);
+  assert.deepEqual(client.frames[0], { retry: '3000', event: 'pending', data: { [one]: { mailbox: 1 } } });
+  emit();
+  await client.until(({ events }) => events.length === 2);
+  const [, event] = client.events;
+  assert.equal(event?.id, '1');
+  assert.equal(event?.event, 'chat.received');
+  assert.deepEqual(Object.keys(event?.data ?? {}), ['type', 'at', 'aid', 'data']);
+});
+
+test('the header of a client that comes back goes before the query', async (t) => {
+  const { open, emit } = await eventWorld(t);
+  emit(one, 4);
+  const byQuery = await open('/events?last_event_id=2');
+  await byQuery.until(({ events }) => events.length === 2);
+  assert.deepEqual(
+    byQuery.events.map(({ id }) => id),
+    ['3', '4'],
+  );
+  const byHeader = await open('/events?last_event_id=2', { 'Last-Event-ID': '3' });
+  await byHeader.until(({ events }) => events.length === 1);
+  assert.deepEqual(
+    byHeader.events.map(({ id }) => id),
+    ['4'],
+  );
+});
+
+test('kinds are chosen by a list', async (t) => {
+  const { open, emit } = await eventWorld(t);
+  const client = await open('/events?types=chat.received,%20mailbox.received');
+  emit();
+  await client.until(({ events }) => events.length === 1);
+});
+
+test('what does not fit is refused with 400, an agent that is not here with 404', async (t) => {
+  const { api } = await eventWorld(t);
+  for (const query of ['after_seq=1', 'last_event_id=x', 'last_event_id=-1', 'types=chat.receive', 'types=']) {
+    const answer = await api.request('GET', `/agents/${one}/events?${query}`);
+    assert.equal(answer.status, 400, query);
+    assert.equal((answer.json as { error: string }).error, 'invalid_request');
+  }
+  const header = await api.request('GET', `/agents/${one}/events`, { headers: { 'last-event-id': 'x' } });
+  assert.equal(header.status, 400);
+  assert.equal((await api.request('GET', `/agents/${unknown}/events`)).status, 404);
+});
+
+test('a client that hangs up is forgotten', async (t) => {
+  const { open, streams } = await eventWorld(t);
+  const client = await open('/events');
+  const other = await open('/events');
+  assert.equal(streams.active, 2);
+  client.close();
+  await client.until(({ ended }) => ended);
+  // The server hears of it in its own time: the next opening is behind it on no particular connection.
+  while (streams.active > 1) await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(other.ended, false);
+});
+
+test('polling pages through the buffer and tells of gaps', async (t) => {
+  const { poll, emit } = await eventWorld(t);
+  assert.deepEqual(await poll({ aid: one }), { events: [], last_seq: 0, oldest_seq: 0, truncated: false });
+  emit(one, 7);
+  const page = (await poll({ aid: one })) as { events: { seq: number; data: unknown }[]; last_seq: number };
+  assert.deepEqual(
+    page.events.map(({ seq }) => seq),
+    [3, 4, 5, 6, 7],
+  );
+  assert.deepEqual(page.events[0]?.data, { peer: two, seq: 2 });
+  assert.deepEqual(await poll({ aid: one, after_seq: page.last_seq }), {
+    events: [],
+    last_seq: 7,
+    oldest_seq: 3,
+    truncated: false,
+  });
+  assert.deepEqual(await poll({ aid: one, after_seq: 1 }), {
+    events: [],
+    last_seq: 7,
+    oldest_seq: 3,
+    truncated: true,
+  });
+  await assert.rejects(poll({ aid: unknown }), withCode('not_found'));
+});

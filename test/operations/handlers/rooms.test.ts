@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Compile } from 'typebox/compile';
+import { roomHandlers } from '../../../src/operations/handlers/rooms.ts';
+import type { CallContext } from '../../../src/operations/operation.ts';
+import { ToolTable } from '../../../src/operations/tool-call.ts';
+import { type RoomNode, RoomWorld, roomOf } from '../../support/room-world.ts';
+
+const CONTEXT: CallContext = { origin: 'local', signal: new AbortController().signal, setStatus: () => {} };
+
+/** Calls the tools of a node; each result is held against its schema. */
+function toolsOf(world: RoomWorld, node: RoomNode) {
+  const table = new ToolTable({ operations: roomHandlers({ rooms: node.rooms }), pending: () => ({}) });
+  const schemas = new Map(table.list().map(({ name, outputSchema }) => [name, Compile(outputSchema)]));
+  return async (name: string, args: object = {}): Promise<Record<string, unknown>> => {
+    const answer = await world.during(table.call(name, { aid: node.aid, ...args }, CONTEXT));
+    const output = JSON.parse(JSON.stringify(answer)) as Record<string, unknown>;
+    assert.ok(schemas.get(name)?.Check(output), `${name}: ${JSON.stringify(output)}`);
+    return output;
+  };
+}
+
+test('the tools of groups do what they say, under the names that the API has', async () => {
+  const world = new RoomWorld();
+  const [ann, ben] = [await world.node(), await world.node()];
+  const [asAnn, asBen] = [toolsOf(world, ann), toolsOf(world, ben)];
+  const { group_id, link } = await asAnn('group_create', { title: 'Plans' });
+  assert.deepEqual(await asAnn('group_get_link', { group_id }), { link });
+  assert.deepEqual(await asAnn('group_invite', { group_id, target_aid: ben.aid }), { ok: true, delivered: true });
+  const joined = await asBen('group_join', { group_id, creator_aid: ann.aid, inviter_aid: ann.aid, member_hints: [] });
+  assert.deepEqual(joined, { group_id, state: 'joined', title: 'Plans' });
+  const body = Buffer.from('hello').toString('base64');
+  const { entry_id } = await asAnn('group_append', { group_id, body, to: [ben.aid] });
+  await world.until('the message', () => ben.texts(String(group_id)).length === 1);
+  const { groups } = await asBen('group_list');
+  assert.ok(Array.isArray(groups) && groups.length === 1);
+  assert.deepEqual([groups[0].unread_count, groups[0].mention_count, groups[0].role], [1, 1, 'member']);
+  const page = await asBen('group_read', { group_id, to: ben.aid, since_ts: '2026-01-01T00:00:00Z', kind: 'msg' });
+  assert.ok(Array.isArray(page['entries']) && page['entries'].length === 1);
+  assert.deepEqual([page['entries'][0].entry_id, page['entries'][0].body], [entry_id, body]);
+  const { max_seq } = await asBen('group_head', { group_id });
+  assert.equal(page['scanned_to_seq'], max_seq);
+  assert.deepEqual(await asBen('group_mark_read', { group_id, seq: max_seq }), {
+    read_cursor: max_seq,
+    unread_count: 0,
+  });
+  assert.deepEqual(await asBen('group_mark_read', { group_id, seq: 0 }), { read_cursor: max_seq, unread_count: 0 });
+  assert.equal((await asBen('group_sync', { group_id, peer_aid: ann.aid }))['ok'], true);
+  await assert.rejects(asBen('group_retract', { group_id, entry_id }), { code: 'access_denied' });
+  await asAnn('group_retract', { group_id, entry_id });
+  const { members } = await asAnn('group_members', { group_id });
+  assert.deepEqual(members, [
+    { aid: ann.aid, role: 'creator' },
+    { aid: ben.aid, role: 'member' },
+  ]);
+  await world.stop();
+});
+
+test('what does not fit is refused with its code', async () => {
+  const world = new RoomWorld();
+  const [ann, ben] = [await world.node(), await world.node()];
+  const asAnn = toolsOf(world, ann);
+  const group_id = await roomOf(world, [ann, ben]);
+  const tooLong = Buffer.alloc(2049).toString('base64');
+  await asAnn('group_append', { group_id, body: Buffer.alloc(2048).toString('base64') });
+  await assert.rejects(asAnn('group_append', { group_id, body: tooLong }), { code: 'too_large' });
+  await assert.rejects(asAnn('group_append', { group_id, body: '*' }), { code: 'invalid_request' });
+  for (const kind of ['join', 'create', 'invite', 'leave', 'key', 'Bad kind'])
+    await assert.rejects(asAnn('group_append', { group_id, kind, to: [ben.aid] }), { code: 'invalid_request' }, kind);
+  await assert.rejects(asAnn('group_head', { group_id: '0'.repeat(64) }), { code: 'not_found' });
+  await assert.rejects(asAnn('group_join', { link: 'svc://nobody' }), { code: 'invalid_request' });
+  await assert.rejects(asAnn('group_join', {}), { code: 'invalid_request' });
+  await assert.rejects(asAnn('group_invite', { group_id, target_aid: ann.aid }), { code: 'self' });
+  await assert.rejects(asAnn('group_read', { group_id, limit: 51 }), { code: 'invalid_request' });
+  await world.stop();
+});

@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { declarations, streams } from '../../src/operations/index.ts';
+import type { Declaration } from '../../src/operations/operation.ts';
+
+interface Surface {
+  routes: { method: string; path: string }[];
+  tools: { name: string; required: string[]; optional: string[] }[];
+}
+
+const surface = JSON.parse(readFileSync(new URL('../vectors/surface.json', import.meta.url), 'utf8')) as Surface;
+const table: readonly Declaration[] = Object.values(declarations);
+
+/** Routes of the surface that are not there yet. An entry that is there is an error: the list only shrinks. */
+const ROUTES_TO_COME: readonly string[] = [];
+
+/** Routes of ours that the surface does not name. */
+const ROUTES_OF_OUR_OWN = [
+  'GET /sessions/{}',
+  'GET /agents/{}/bundle',
+  'POST /agents/import',
+  'GET /agents/{}/cas',
+  'DELETE /agents/{}/cas/{}',
+  'GET /node/remote-admin/audit',
+  'ANY /aid/{}',
+  'ANY /mcp',
+  'ANY /via/{}/{}',
+  'GET /metrics',
+  'GET /openapi.json',
+  'GET /docs',
+  'GET /docs/{}',
+];
+
+/** A route by its method and shape: what a parameter is called is not part of the surface. */
+function route(method: string, path: string): string {
+  return `${method} ${path.replaceAll(/\{\w+\*?\}/g, '{}')}`;
+}
+
+function served(): Set<string> {
+  const operations = table.flatMap(({ method, path }) => (path === undefined ? [] : [route(method, path)]));
+  const byHand = Object.values(streams).flatMap(({ methods, path }) =>
+    (methods === 'ANY' ? ['ANY'] : methods).map((method) => route(method, path)),
+  );
+  return new Set([...operations, ...byHand]);
+}
+
+function sorted(names: Iterable<string>): string[] {
+  return [...names].sort();
+}
+
+test('every route of the surface is in the table, or on the list of those to come', () => {
+  const have = served();
+  const wanted = new Set(surface.routes.map(({ method, path }) => route(method, path)));
+  const missing = [...wanted].filter((name) => !have.has(name));
+  const toCome = ROUTES_TO_COME.map((name) => name.replaceAll(/\{\w+\}/g, '{}'));
+  assert.deepEqual(
+    toCome.filter((name) => have.has(name)),
+    [],
+    'routes that are there: take them off the list',
+  );
+  assert.deepEqual(sorted(missing), sorted(toCome), 'missing routes differ from the list of those to come');
+});
+
+test('every route of the table is in the surface, or one of our own', () => {
+  const wanted = new Set(surface.routes.map(({ method, path }) => route(method, path)));
+  const extra = [...served()].filter((name) => !wanted.has(name) && !name.startsWith('HEAD '));
+  assert.deepEqual(sorted(extra), sorted(ROUTES_OF_OUR_OWN));
+});
+
+function toolParameters(declaration: Declaration): { required: string[]; optional: string[] } {
+  const { params, query, body, tool } = declaration;
+  const omitted = new Set(tool?.omit);
+  const renamed = new Map(Object.entries(tool?.rename ?? {}).map(([parameter, key]) => [key, parameter]));
+  const required: string[] = [];
+  const optional: string[] = [];
+  for (const schema of [params, query, body]) {
+    const needed = new Set<string>(schema.required);
+    for (const key of Object.keys(schema.properties)) {
+      if (!omitted.has(key)) (needed.has(key) ? required : optional).push(renamed.get(key) ?? key);
+    }
+  }
+  return { required: sorted(required), optional: sorted(optional) };
+}
+
+test('every tool of the surface is in the table with its parameters, and no other', () => {
+  const have = new Map(
+    table.flatMap((declaration) => (declaration.tool ? [[declaration.tool.name, declaration]] : [])),
+  );
+  const missing = surface.tools.filter(({ name }) => !have.has(name)).map(({ name }) => name);
+  assert.deepEqual(missing, [], 'tools of the surface that are missing');
+  const known = new Set(surface.tools.map(({ name }) => name));
+  assert.deepEqual(
+    [...have.keys()].filter((name) => !known.has(name)),
+    [],
+    'tools that the surface does not name',
+  );
+  const differences = surface.tools.flatMap(({ name, required, optional }) => {
+    const declaration = have.get(name);
+    if (declaration === undefined) return [];
+    const wanted = { required: sorted(required), optional: sorted(optional) };
+    const got = toolParameters(declaration);
+    return JSON.stringify(got) === JSON.stringify(wanted) ? [] : [{ name, wanted, got }];
+  });
+  assert.deepEqual(differences, []);
+});

@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Type } from 'typebox';
+import { SvcError } from '../../src/foundation/errors.ts';
+import { toolHandlers } from '../../src/operations/handlers/tools.ts';
+import { declarations } from '../../src/operations/index.ts';
+import { type BoundOperation, bind, type CallContext, declare } from '../../src/operations/operation.ts';
+import { AidParams, AidText, AnyObject, closed, NONE } from '../../src/operations/schemas.ts';
+import { ToolTable } from '../../src/operations/tool-call.ts';
+import { newIdentity } from '../support/identities.ts';
+import { JSON_HEADERS, startWorld } from '../surfaces/rest/support.ts';
+
+const aid = newIdentity().aid;
+const other = newIdentity().aid;
+const signal = new AbortController().signal;
+const LOCAL: CallContext = { origin: 'local', signal, setStatus: () => {} };
+
+const COMMON = { params: NONE, query: NONE, body: NONE, heartbeat: false, errors: [], tag: 'Test' } as const;
+const greet = declare({
+  ...COMMON,
+  name: 'greet',
+  summary: 'Greets.',
+  method: 'POST',
+  path: '/greet/{aid}',
+  params: AidParams,
+  query: closed({ times: Type.Optional(Type.Integer({ minimum: 1 })), hidden: Type.Optional(Type.String()) }),
+  body: closed({ aid: Type.Optional(AidText), text: Type.String(), meta: Type.Optional(AnyObject) }),
+  output: AnyObject,
+  status: 201,
+  permission: 'write',
+  tool: {
+    name: 'svc_greet',
+    description: 'Greets.',
+    rename: { remote_aid: 'aid', from: 'body_aid' },
+    omit: ['hidden'],
+    destructive: true,
+  },
+});
+const here = declare({
+  ...COMMON,
+  name: 'here',
+  summary: 'Only here.',
+  method: 'GET',
+  output: AnyObject,
+  permission: 'local_only',
+  tool: { name: 'svc_here', description: 'Only here.' },
+});
+const fails = declare({
+  ...COMMON,
+  name: 'fails',
+  summary: 'Fails.',
+  method: 'GET',
+  output: AnyObject,
+  permission: 'read',
+  tool: { name: 'svc_fails', description: 'Fails.' },
+});
+const plain = declare({
+  ...COMMON,
+  name: 'plain',
+  summary: 'No tool.',
+  method: 'GET',
+  path: '/plain',
+  output: AnyObject,
+  permission: 'read',
+});
+
+const operations: BoundOperation[] = [
+  bind(greet, (input, context) => {
+    context.setStatus(202);
+    return { ...input };
+  }),
+  bind(here, () => ({ key: 1 })),
+  bind(fails, () => {
+    throw new SvcError('not_friends', { details: { peer: other } });
+  }),
+  bind(plain, () => ({})),
+];
+
+function table(pending: object = {}): ToolTable {
+  return new ToolTable({ operations, pending: () => ({ ...pending }) });
+}
+
+async function problemOf(args: object): Promise<unknown[]> {
+  try {
+    await table().call('svc_greet', { ...args }, LOCAL);
+  } catch (error) {
+    if (error instanceof SvcError) return [error.code, error.details?.['path']];
+    throw error;
+  }
+  throw new Error('the arguments were taken');
+}
+
+test('the list shows what a tool takes, under its own names', () => {
+  const views = table().list();
+  assert.deepEqual(
+    views.map(({ name }) => name),
+    ['svc_greet', 'svc_here', 'svc_fails'],
+  );
+  const [view] = views;
+  assert.deepEqual(Object.keys(view?.inputSchema.properties ?? {}), ['remote_aid', 'times', 'from', 'text', 'meta']);
+  assert.deepEqual(view?.inputSchema.required, ['remote_aid', 'text']);
+  assert.deepEqual([view?.readOnly, view?.destructive, view?.idempotent], [false, true, false]);
+});
+
+test('arguments find their places, checked and in canonical form', async () => {
+  const args = { remote_aid: aid.toUpperCase(), from: other, times: 2, text: 'hi', meta: { a: 1 } };
+  const output = await table().call('svc_greet', args, LOCAL);
+  assert.deepEqual(output, { aid, body_aid: other, times: 2, text: 'hi', meta: { a: 1 } });
+});
+
+test('a refused argument is named as the tool names it', async () => {
+  assert.deepEqual(await problemOf({ text: 'hi' }), ['invalid_request', '/remote_aid']);
+  assert.deepEqual(await problemOf({ remote_aid: 'aid1x', text: 'hi' }), ['bad_aid', '/remote_aid']);
+  assert.deepEqual(await problemOf({ remote_aid: aid, text: 'hi', from: 7 }), ['invalid_request', '/from']);
+  assert.deepEqual(await problemOf({ remote_aid: aid, text: 'hi', times: 0 }), ['invalid_request', '/times']);
+  for (const key of ['hidden', 'aid', 'body_aid', '__proto__x'])
+    assert.deepEqual(await problemOf({ remote_aid: aid, text: 'hi', [key]: 'x' }), ['invalid_request', `/${key}`]);
+});
+
+test('what waits goes along with a result, where something does', async () => {
+  const pending = { [aid]: { mailbox: 1 } };
+  assert.deepEqual(await table(pending).call('svc_here', {}, LOCAL), { key: 1, pending });
+  assert.deepEqual(await table().call('svc_here', {}, LOCAL), { key: 1 });
+});
+
+test('every tool of the real table can be listed', () => {
+  const bound = Object.values(declarations).map((declaration) => ({ declaration, run: async () => ({}) }));
+  const listed = new ToolTable({ operations: bound, pending: () => ({}) }).list();
+  assert.ok(listed.length >= 20);
+  for (const { inputSchema } of listed) JSON.stringify(inputSchema);
+});
+
+test('over HTTP: the result as it is, an error of the tool as 422 with its code', async (t) => {
+  const world = await startWorld(t, { operations: toolHandlers({ tools: table() }) });
+  const call = (body: unknown) =>
+    world.request('POST', '/mcp/call', { headers: JSON_HEADERS, body: JSON.stringify(body) });
+  const good = await call({ tool: 'svc_greet', args: { remote_aid: aid, text: 'hi' } });
+  assert.deepEqual([good.status, good.json], [200, { aid, text: 'hi' }]);
+  const failed = await call({ tool: 'svc_fails' });
+  assert.equal(failed.status, 422);
+  const { error, message, details } = failed.json as { error: string; message: string; details: unknown };
+  assert.deepEqual([error, details], ['not_friends', { peer: other }]);
+  assert.match(message, /request/);
+  const refused = await call({ tool: 'svc_greet', args: { text: 'hi' } });
+  assert.deepEqual([refused.status, (refused.json as { error: string }).error], [422, 'invalid_request']);
+  assert.equal((await call({ tool: 'svc_nothing', args: {} })).status, 404);
+  assert.equal((await call({ args: {} })).status, 400);
+  assert.equal((await call({ tool: 'svc_greet', args: [] })).status, 400);
+});
+
+test('what is for programs on this machine only is refused to others, over a tool too', async () => {
+  for (const origin of ['remote', 'remote_admin'] as const)
+    await assert.rejects(table().call('svc_here', {}, { ...LOCAL, origin }), { code: 'local_only' });
+});
