@@ -1,0 +1,131 @@
+/**
+ * Drafts what to publish of a service from the card that the service shows of itself: an A2A agent
+ * card, or the card of an MCP server. What a card says is foreign and goes out under the user's
+ * name, so a draft is short, plain, and shown before it is published.
+ */
+import { SvcError } from '../../foundation/errors.ts';
+import { UNSAFE } from '../../foundation/log-text.ts';
+import { MAX_BRIEF_BYTES, MAX_LABEL_BYTES, MAX_NAME_BYTES } from '../../foundation/records/fields.ts';
+import { isPublicHost } from './public-host.ts';
+
+/** What a card gives for a service record; what it does not say is absent. */
+export interface Draft {
+  readonly name?: string;
+  readonly brief?: string;
+  readonly url?: string;
+  readonly protocols: readonly string[];
+  readonly tags: readonly string[];
+  /** The document it comes from. */
+  readonly from: string;
+  /** What was left out or cut, and why. */
+  readonly remarks: readonly string[];
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** Bytes of tags in a draft: with a brief and a name of full length they still fit into one record. */
+const MAX_TAGS_BYTES = 128;
+/** Longest address in a draft, bytes. */
+const MAX_URL_BYTES = 128;
+
+function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function list(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** One plain line: no control, no invisible character. Undefined where it says nothing. */
+function plain(value: unknown): string | undefined {
+  if (typeof value !== 'string') return undefined;
+  const text = value.toWellFormed().replace(UNSAFE, ' ').replace(/\s+/g, ' ').trim();
+  return text === '' ? undefined : text;
+}
+
+/** The longest beginning of whole words that fits, with an ellipsis where something was cut. */
+function cut(text: string, maxBytes: number): string {
+  if (Buffer.byteLength(text) <= maxBytes) return text;
+  let short = '';
+  for (const { segment } of new Intl.Segmenter().segment(text)) {
+    if (Buffer.byteLength(`${short}${segment}…`) > maxBytes) break;
+    short += segment;
+  }
+  const atWord = short.replace(/\s\S*$/, '');
+  return `${atWord.length > short.length / 2 ? atWord : short}…`;
+}
+
+/** Lower-case labels, none twice, as many as fit. */
+function labels(values: readonly unknown[], maxBytes: number): string[] {
+  const kept = new Set<string>();
+  let size = 0;
+  for (const value of values) {
+    const label = plain(value)?.toLowerCase();
+    const bytes = Buffer.byteLength(label ?? '');
+    if (label === undefined || bytes > MAX_LABEL_BYTES || kept.has(label) || size + bytes > maxBytes) continue;
+    kept.add(label);
+    size += bytes;
+  }
+  return [...kept];
+}
+
+/** The first address among the candidates that is worth telling strangers. */
+function publicUrl(candidates: readonly unknown[]): { url?: string; hidden: boolean } {
+  let hidden = false;
+  for (const candidate of candidates) {
+    const url = URL.parse(plain(candidate) ?? '');
+    if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '') continue;
+    if (isPublicHost(url) && Buffer.byteLength(url.href) <= MAX_URL_BYTES) return { url: url.href, hidden: false };
+    hidden = true;
+  }
+  return { hidden };
+}
+
+const A2A_MEMBERS = ['skills', 'supportedInterfaces', 'additionalInterfaces', 'preferredTransport'];
+const MCP_MEMBERS = ['serverInfo', 'remotes', 'transport', 'transports', 'tools', 'endpoint'];
+
+function protocolOf(card: Json, url: URL): 'a2a' | 'mcp' {
+  if (A2A_MEMBERS.some((key) => Object.hasOwn(card, key))) return 'a2a';
+  if (MCP_MEMBERS.some((key) => Object.hasOwn(card, key))) return 'mcp';
+  return url.pathname.endsWith('/mcp.json') ? 'mcp' : 'a2a';
+}
+
+/**
+ * What a card says, in the terms of a service record.
+ * @throws SvcError `invalid_request` where it is no card
+ */
+export function draftFromCard(card: unknown, from: URL): Draft {
+  if (!isObject(card))
+    throw new SvcError('invalid_request', { message: `${from.href} is not an agent card: it is no JSON object.` });
+  const server = isObject(card['serverInfo']) ? card['serverInfo'] : {};
+  const name = plain(card['title']) ?? plain(server['title']) ?? plain(card['name']) ?? plain(server['name']);
+  const brief = plain(card['description']) ?? plain(server['description']);
+  if (name === undefined && brief === undefined)
+    throw new SvcError('invalid_request', {
+      message: `${from.href} is not an agent card: it has neither a name nor a description.`,
+    });
+  const skills = list(card['skills']).filter(isObject);
+  const tags = [...list(card['tags']), ...skills.flatMap((skill) => list(skill['tags']))];
+  const provider = isObject(card['provider']) ? card['provider']['url'] : undefined;
+  const { url, hidden } = publicUrl([card['documentationUrl'], card['url'], card['websiteUrl'], provider]);
+  const keptTags = labels(tags, MAX_TAGS_BYTES);
+  const shortBrief = brief === undefined ? undefined : cut(brief, MAX_BRIEF_BYTES);
+  const shortName = name === undefined ? undefined : cut(name, MAX_NAME_BYTES);
+  const asked = new Set(tags.flatMap((tag) => plain(tag)?.toLowerCase() ?? [])).size;
+  return {
+    ...(shortName === undefined ? {} : { name: shortName }),
+    ...(shortBrief === undefined ? {} : { brief: shortBrief }),
+    ...(url === undefined ? {} : { url }),
+    protocols: [protocolOf(card, from)],
+    tags: keptTags,
+    from: from.href,
+    remarks: [
+      ...(shortBrief === brief ? [] : [`The description is cut to ${MAX_BRIEF_BYTES} bytes.`]),
+      ...(shortName === name ? [] : [`The name is cut to ${MAX_NAME_BYTES} bytes.`]),
+      ...(keptTags.length === asked
+        ? []
+        : [`${asked - keptTags.length} of ${asked} tags are left out: they do not fit.`]),
+      ...(hidden ? ['Its address is left out: strangers cannot use it, they call the agent.'] : []),
+    ],
+  };
+}

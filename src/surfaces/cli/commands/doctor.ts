@@ -1,0 +1,47 @@
+/** `svc doctor`: looks for the causes of trouble. */
+import type { Command } from 'commander';
+import { isLoopbackHost } from '../../../foundation/address.ts';
+import type { CliContext, ContextOf } from '../context.ts';
+import type { Finding, Level } from '../doctor/finding.ts';
+import { examples } from '../examples.ts';
+import { coloured, safeLine } from '../text.ts';
+import { Unsuccessful } from '../unsuccessful.ts';
+
+const MARK = { PASS: 'green', FAIL: 'red', WARN: 'yellow', INFO: 'cyan' } as const;
+
+/** True where the daemon that is examined runs on this machine. */
+function isHere({ connection, options }: CliContext): boolean {
+  const host = URL.parse(connection.baseUrl)?.hostname.replace(/^\[|\]$/g, '') ?? '';
+  return options.via === undefined && isLoopbackHost(host);
+}
+
+async function examine(context: CliContext, version: string): Promise<void> {
+  const { client, connection, dataDir, io } = context;
+  const { via } = context.options;
+  const api = via === undefined ? context.api : `${via}, through ${context.api}`;
+  // What it looks at costs every other command its start: only the doctor loads it.
+  const { diagnose } = await import('../doctor/diagnose.ts');
+  const patient = { client, connection, api, dataDir, version, here: isHere(context) };
+  const findings = await context.progress('Examining', diagnose(patient));
+  const line = ({ level, what, hint }: Finding): string =>
+    `${level}  ${safeLine(what)}${hint === undefined ? '' : `\n      ${safeLine(hint)}`}`;
+  const paint = (text: string): string =>
+    text.replaceAll(/^(?:PASS|FAIL|WARN|INFO)(?= )/gm, (level) => coloured(MARK[level as Level], level, io.stdout));
+  const failed = findings.filter(({ level }) => level === 'FAIL');
+  context.show(
+    { ok: failed.length === 0, findings },
+    { text: () => findings.map(line).join('\n'), quiet: () => (failed.length === 0 ? 'ok' : 'failed'), paint },
+  );
+  if (failed.length > 0) throw new Unsuccessful(`${failed.length} of ${findings.length} checks failed.`);
+}
+
+export function doctorCommand(program: Command, contextOf: ContextOf, version: string): void {
+  program
+    .command('doctor')
+    .description('look for the causes of trouble and say what helps')
+    .addHelpText(
+      'after',
+      examples('svc doctor', `svc doctor --json | jq -r '.findings[] | select(.level == "FAIL") | .what'`),
+    )
+    .action((_options, command: Command) => examine(contextOf(command), version));
+}

@@ -1,0 +1,154 @@
+/** What every command has at hand: the client, the global options, and how results are shown. */
+import type { Command } from 'commander';
+import { readDaemonInfo } from '../../foundation/data-dir/daemon-info.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import { type Client, type ClientOptions, createClient } from '../../operations/client.ts';
+import { declarations } from '../../operations/index.ts';
+import { Aliases } from './aliases.ts';
+import type { CliIo } from './io.ts';
+import { withProgress } from './progress.ts';
+import { readSecret } from './secret.ts';
+import { safeJson, safeText } from './text.ts';
+
+export type SvcClient = Client<typeof declarations>;
+
+/** Options that every command takes. */
+export interface GlobalOptions {
+  readonly api?: string;
+  readonly token?: string;
+  readonly json?: boolean;
+  readonly quiet?: boolean;
+  /** Another node that the command is meant for: its AID, or a label for it. */
+  readonly via?: string;
+  /** The identity here that asks the other node. */
+  readonly viaAs?: string;
+  /** Ask for the other node's password. */
+  readonly viaPassword?: boolean;
+}
+
+/** The way to a remote node. */
+export interface Via {
+  readonly aid: string;
+  /** What each request tells the daemon here: the password, and who asks. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** How a result is shown: as JSON, as text for people, or as the one value that a script wants. */
+export interface View<T> {
+  readonly text: (data: T) => string;
+  /** The essential value, one line or several; the text form where it is left out. */
+  readonly quiet?: (data: T) => string;
+  /** Colours the text for people, once nothing in it can drive a terminal. */
+  readonly paint?: (text: string) => string;
+}
+
+const DEFAULT_API = 'http://127.0.0.1:2121';
+
+/** The address that the daemon of a data directory wrote down, if one runs there. */
+function addressIn(dataDir: string): string | undefined {
+  const address = readDaemonInfo(dataDir)?.api_addr;
+  return address === undefined || address === null ? undefined : `http://${address}`;
+}
+
+/** The labels of this machine's user; none where an older daemon has no address book. */
+async function readLabels(local: SvcClient): Promise<Readonly<Record<string, string>>> {
+  try {
+    return (await local.addressBookGet()).aliases;
+  } catch (error) {
+    if (error instanceof SvcError && error.code === 'not_found') return {};
+    throw error;
+  }
+}
+
+export class CliContext {
+  readonly io: CliIo;
+  readonly options: GlobalOptions;
+  readonly api: string;
+  /** Where the daemon answers, and the token for it. */
+  readonly connection: ClientOptions;
+  /** The node that the command is meant for; it takes labels of the address book for AIDs. */
+  readonly client: SvcClient;
+  /** The daemon on this machine, whatever node the command is meant for. */
+  readonly local: SvcClient;
+  /** Where a daemon of this user keeps its data unless its process was told otherwise. */
+  readonly dataDir: string;
+  readonly #aliases: Aliases;
+
+  /** @param via the way to the node that the command is meant for; left out: the daemon on this machine */
+  constructor(io: CliIo, options: GlobalOptions, defaultDataDir: string, via?: Via) {
+    this.io = io;
+    this.options = options;
+    const stated = options.api ?? io.env['SVC_API'];
+    this.dataDir = io.env['SVCD_DATA_DIR'] ?? defaultDataDir;
+    this.api = stated ?? addressIn(this.dataDir) ?? DEFAULT_API;
+    const token = options.token ?? io.env['SVC_TOKEN'];
+    const baseUrl = /^https?:\/\//.test(this.api) ? this.api : `http://${this.api}`;
+    const here = { baseUrl, ...(token === undefined ? {} : { token }) };
+    this.connection =
+      via === undefined ? here : { ...here, baseUrl: `${baseUrl}/via/${via.aid}`, headers: via.headers };
+    this.local = createClient(here, declarations);
+    this.#aliases = new Aliases(() => readLabels(this.local));
+    this.client = this.#aliases.over(createClient(this.connection, declarations), declarations);
+  }
+
+  /**
+   * The AID that a text is, or stands for in the address book of this machine's user.
+   * @throws SvcError `bad_aid`
+   */
+  aid(text: string): Promise<string> {
+    return this.#aliases.aid(text);
+  }
+
+  /** True where a person reads the result and can be asked. */
+  get interactive(): boolean {
+    const { io, options } = this;
+    return options.json !== true && options.quiet !== true && io.stdin.isTTY === true && io.stdout.isTTY === true;
+  }
+
+  /** Waits for work and says on a terminal that it goes on. */
+  progress<T>(what: string, work: Promise<T>): Promise<T> {
+    return this.options.quiet === true || this.options.json === true ? work : withProgress(this.io, what, work);
+  }
+
+  /** Prints a result in the form that was asked for; what others wrote cannot drive the terminal. */
+  show<T>(data: T, view: View<T>): void {
+    const { json, quiet } = this.options;
+    const shown = quiet === true ? (view.quiet ?? view.text) : view.text;
+    const text = json === true ? safeJson(data, 2) : safeText(shown(data));
+    const painted = json === true || quiet === true ? text : (view.paint?.(text) ?? text);
+    if (text !== '') this.io.stdout.write(`${painted}\n`);
+  }
+
+  /** A secret from a prompt, or from standard input where that is no terminal. */
+  readSecret(prompt: string): Promise<string> {
+    return readSecret(this.io, prompt);
+  }
+
+  /** What must be seen whatever the options are, on stderr. */
+  warn(text: string): void {
+    this.io.stderr.write(`${safeText(text)}\n`);
+  }
+
+  /** A remark for people, on stderr; left out with --json and --quiet. */
+  note(text: string): void {
+    if (this.options.json !== true && this.options.quiet !== true) this.warn(text);
+  }
+
+  /**
+   * The local agent that a command acts for: the one that is named, or the only one here.
+   * @throws SvcError `local_aid_required` where none is named and several are registered, `not_found` where none is
+   */
+  async localAgent(named: string | undefined): Promise<string> {
+    if (named !== undefined) return this.aid(named);
+    const { agents } = await this.client.agentsList({ limit: 2 });
+    const [first, second] = agents;
+    if (first === undefined)
+      throw new SvcError('not_found', { message: 'No agent is registered here. Make one with "svc register".' });
+    if (second !== undefined)
+      throw new SvcError('local_aid_required', { message: 'Several agents are registered here: name one with --aid.' });
+    return first.aid;
+  }
+}
+
+/** Makes the context of the command that runs; called once its options are known. */
+export type ContextOf = (command: Command) => CliContext;

@@ -1,0 +1,82 @@
+/** Why a daemon does not answer: what its data directory, its configuration and the error say. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { readConfigFile } from '../../../foundation/config/file.ts';
+import { readDaemonInfo } from '../../../foundation/data-dir/daemon-info.ts';
+import { SvcError } from '../../../foundation/errors.ts';
+import { examineFiles } from './files.ts';
+import { type Finding, findingsOf } from './finding.ts';
+import { type Patient, textMember } from './patient.ts';
+import { isAlive } from './process.ts';
+
+const daemon = findingsOf('daemon');
+
+/** What the daemon itself answered: it is there, and refuses. */
+function examineRefusal(error: SvcError, { api, connection }: Patient): Finding | null {
+  const token = findingsOf('token');
+  if (error.code === 'unauthorized')
+    return connection.token === undefined
+      ? token.fail(
+          `the daemon at ${api} asks for its token, and none was given`,
+          'Set SVC_TOKEN to the api_token of its config.toml.',
+        )
+      : token.fail(
+          `the daemon at ${api} does not accept the token`,
+          'Set SVC_TOKEN to the api_token of its config.toml; somebody may have changed it.',
+        );
+  if (error.code === 'daemon_unreachable') return null;
+  return daemon.fail(
+    `the daemon at ${api} refuses: ${error.message}`,
+    'Name it by the address that it listens on, with --api or SVC_API.',
+  );
+}
+
+function examineTraces({ api, dataDir }: Patient): Finding[] {
+  const start = 'Start it with "svcd".';
+  if (!existsSync(dataDir)) return [daemon.info(`no svcd has run for this user yet: there is no ${dataDir}`, start)];
+  const info = readDaemonInfo(dataDir);
+  if (info === null) return [daemon.info(`the last daemon of ${dataDir} has ended in good order`, start)];
+  if (!isAlive(info.pid))
+    return [daemon.info(`the last daemon of ${dataDir} (process ${info.pid}) ended without tidying up`, start)];
+  if (info.api_addr === null)
+    return [daemon.info(`a daemon of ${dataDir} (process ${info.pid}) is starting, or serves no API`)];
+  if (api.endsWith(info.api_addr))
+    return [
+      daemon.fail(
+        `process ${info.pid} should answer at ${info.api_addr}, and does not`,
+        'It may hang: look at its log, and start it anew.',
+      ),
+    ];
+  return [
+    daemon.warn(
+      `a daemon of this user answers elsewhere: at ${info.api_addr}`,
+      `Leave --api and SVC_API out, or say --api http://${info.api_addr}`,
+    ),
+  ];
+}
+
+function examineConfigFile(dataDir: string): Finding[] {
+  try {
+    readConfigFile(join(dataDir, 'config.toml'));
+    return [];
+  } catch (error) {
+    if (!(error instanceof SvcError)) throw error;
+    return [findingsOf('config').fail(error.message, 'Mend the line: svcd does not start with it.')];
+  }
+}
+
+/** @param error what asking the daemon gave */
+export async function examineAbsence(error: SvcError, patient: Patient): Promise<Finding[]> {
+  const refusal = examineRefusal(error, patient);
+  if (refusal !== null) return [refusal];
+  const { api, dataDir, here } = patient;
+  const reason = textMember(error.details, 'reason');
+  const gone = daemon.fail(
+    `the daemon at ${api} does not answer: ${reason === '' ? error.message : reason}`,
+    'Start it with "svcd", or say where it is with --api or SVC_API.',
+  );
+  if (!here) return [gone];
+  const traces = examineTraces(patient);
+  if (!existsSync(dataDir)) return [gone, ...traces];
+  return [gone, ...traces, ...examineConfigFile(dataDir), ...(await examineFiles(dataDir, ''))];
+}

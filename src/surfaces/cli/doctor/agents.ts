@@ -1,0 +1,99 @@
+/** Whether each agent can be found, keeps being found, and has a service that answers. */
+import type { SvcClient } from '../context.ts';
+import { counted, relativeTime } from '../text.ts';
+import { type Finding, findingsOf } from './finding.ts';
+import type { Patient, Status } from './patient.ts';
+
+/** How many agents are examined one by one. */
+const MAX_AGENTS = 20;
+/** Nodes that should keep a record. */
+const FEW_REPLICAS = 3;
+/** A delegation that ends sooner than this is worth a word, milliseconds: a week. */
+const DELEGATION_WARN_MS = 7 * 86_400_000;
+/** Seconds without a heartbeat after which an agent without a service is renewed no more. */
+const HEARTBEAT_LIFE_S = 3600;
+
+type Agent = Awaited<ReturnType<SvcClient['agentGet']>>;
+type Probe = Awaited<ReturnType<SvcClient['agentProbe']>>;
+
+const publication = findingsOf('publication');
+
+function examineDelegation(name: string, { delegation }: Agent, now: number): Finding[] {
+  const { expires_at } = delegation;
+  if (expires_at === null || Date.parse(expires_at) > now + DELEGATION_WARN_MS) return [];
+  const what = `the delegation of ${name} ${Date.parse(expires_at) < now ? 'expired' : 'expires'} ${relativeTime(expires_at, now)}`;
+  const hint = 'Issue a newer delegation with the master key, and register the agent with it.';
+  return [Date.parse(expires_at) < now ? publication.fail(what, hint) : publication.warn(what, hint)];
+}
+
+/** Whether its record is published, and how fresh it is. */
+function examinePublication(name: string, agent: Agent, probe: Probe, status: Status, now: number): Finding {
+  const { aid, last_publish_at, published, replicas } = agent;
+  const publish = `svc agents publish ${aid}`;
+  if (last_publish_at === null)
+    return publication.warn(
+      `${name} was never published`,
+      status.auto_publish ? `Publish it: ${publish}` : `auto_publish is off, so say it yourself: ${publish}`,
+    );
+  const age = `published ${relativeTime(last_publish_at, now)}`;
+  if (!published)
+    return publication.fail(`${name} cannot be found: it was ${age}, and that expired`, `Publish it: ${publish}`);
+  if (probe.published_seq !== null && probe.published_seq > agent.seq)
+    return publication.fail(
+      `${name} also runs elsewhere: the network holds seq ${probe.published_seq}, published here was ${agent.seq}`,
+      `Delete it where it should not run. To take it back to this node: ${publish}`,
+    );
+  if (!probe.dht_ok)
+    return publication.fail(`${name} was ${age}, and the network does not lead here`, `Publish it again: ${publish}`);
+  if (replicas < FEW_REPLICAS && status.dht_peers >= FEW_REPLICAS)
+    return publication.warn(
+      `${name} was ${age}, and only ${counted(replicas, 'node')} kept it`,
+      `Publish it again: ${publish}`,
+    );
+  return publication.pass(`${name} was ${age}, kept by ${counted(replicas, 'node')}`);
+}
+
+/** Whether it will still be found in an hour. */
+function examineRenewal(name: string, agent: Agent, probe: Probe, status: Status): Finding[] {
+  const { aid, heartbeat_seconds_ago: silence, published } = agent;
+  if (!published) return [];
+  if (!status.auto_publish)
+    return [publication.info(`${name} is not renewed, since auto_publish is off`, 'svc config set auto_publish true')];
+  if (silence < HEARTBEAT_LIFE_S || probe.service_tcp_ok === true) return [];
+  return [
+    publication.warn(
+      `${name} is renewed no more: no heartbeat for ${Math.round(silence / 60)} min, and no service that answers`,
+      `Say that it is alive (svc agents heartbeat ${aid}), or bind a service that runs.`,
+    ),
+  ];
+}
+
+function examineService(name: string, { aid, service_tcp }: Agent, probe: Probe): Finding {
+  const service = findingsOf('service');
+  if (service_tcp === '') return service.info(`${name} has no service bound: it can call, but not be called`);
+  if (probe.service_tcp_ok === true) return service.pass(`the service of ${name} answers at ${service_tcp}`);
+  return service.fail(
+    `the service of ${name} does not answer at ${service_tcp}${probe.tcp_error === undefined ? '' : `: ${probe.tcp_error}`}`,
+    `Start it, or bind another one: svc inbound bind --addr host:port --aid ${aid}`,
+  );
+}
+
+async function examineAgent(client: SvcClient, aid: string, status: Status): Promise<Finding[]> {
+  const [agent, probe] = await Promise.all([client.agentGet({ aid }), client.agentProbe({ aid })]);
+  const now = Date.now();
+  const name = agent.name ?? `${aid.slice(0, 16)}…`;
+  return [
+    ...examineDelegation(name, agent, now),
+    examinePublication(name, agent, probe, status, now),
+    ...examineRenewal(name, agent, probe, status),
+    examineService(name, agent, probe),
+  ];
+}
+
+export async function examineAgents({ client }: Patient, status: Status): Promise<Finding[]> {
+  const { agents, next_cursor } = await client.agentsList({ limit: MAX_AGENTS });
+  if (agents.length === 0) return [publication.info('no agent is registered', 'Make one with "svc register".')];
+  const findings = await Promise.all(agents.map(({ aid }) => examineAgent(client, aid, status)));
+  const more = next_cursor === undefined ? [] : [publication.info(`only the first ${MAX_AGENTS} agents were examined`)];
+  return [...findings.flat(), ...more];
+}

@@ -1,0 +1,99 @@
+/** Looks for what keeps agents from being found and called. */
+import { isLoopbackHost, parseAddress } from '../../../foundation/address.ts';
+import { SvcError } from '../../../foundation/errors.ts';
+import { examineAbsence } from './absent.ts';
+import { examineAgents } from './agents.ts';
+import { examineFiles } from './files.ts';
+import { type Finding, findingsOf } from './finding.ts';
+import { examineMcp } from './mcp.ts';
+import { examineNetwork } from './network.ts';
+import { type Configuration, listMember, member, type Patient, type Status, textMember } from './patient.ts';
+import { isSvcd } from './process.ts';
+import { examineRelease, examineStart } from './release.ts';
+
+function examineVersions({ version }: Patient, status: Status, host: unknown): Finding[] {
+  const versions = findingsOf('version');
+  return [
+    status.version === version
+      ? versions.pass(`svc and svcd are both ${version}`)
+      : versions.warn(
+          `svc is ${version}, the daemon ${status.version}`,
+          'Restart the daemon so that both are the same.',
+        ),
+    versions.info(`svcd runs on Node ${textMember(host, 'node')}, svc on ${process.version}`),
+  ];
+}
+
+function examineToken({ connection }: Patient, configuration: Configuration): Finding[] {
+  const token = findingsOf('token');
+  const asks = textMember(configuration, 'api_token') !== '';
+  const address = parseAddress(textMember(configuration, 'api_addr'));
+  const findings: Finding[] = [];
+  if (!asks && connection.token !== undefined)
+    findings.push(token.info('a token was given, and the daemon asks for none', 'Clear SVC_TOKEN.'));
+  if (address !== null && !isLoopbackHost(address.host))
+    findings.push(token.info('the API listens beyond this machine; who has the token may use it'));
+  return findings;
+}
+
+function examineConfiguration(configuration: Configuration): Finding[] {
+  const config = findingsOf('config');
+  const waiting = listMember(configuration, 'restart_required');
+  const overridden = Object.keys(Object(member(configuration, 'overridden')));
+  return [
+    ...(waiting.length === 0
+      ? []
+      : [config.warn(`changed and not in force yet: ${waiting.join(', ')}`, 'Restart svcd to apply them.')]),
+    ...(overridden.length === 0
+      ? []
+      : [config.info(`decided by a flag or the environment, not by config.toml: ${overridden.join(', ')}`)]),
+  ];
+}
+
+/** What a check cannot find out is a finding too, not the end of the examination. */
+async function attempt(check: Finding['check'], work: Promise<readonly Finding[]>): Promise<readonly Finding[]> {
+  try {
+    return await work;
+  } catch (error) {
+    if (!(error instanceof SvcError)) throw error;
+    return [findingsOf(check).fail(`this could not be examined: ${error.message}`, 'The log of svcd may say why.')];
+  }
+}
+
+/** Examines a daemon; what cannot be asked because it is not there is a finding, not an error. */
+export async function diagnose(patient: Patient): Promise<readonly Finding[]> {
+  const { client, api, here } = patient;
+  let status: Status;
+  try {
+    status = await client.status();
+  } catch (error) {
+    if (!(error instanceof SvcError)) throw error;
+    return examineAbsence(error, patient);
+  }
+  if (textMember(status, 'node_aid') === '')
+    return [
+      findingsOf('daemon').fail(
+        `what answers at ${api} is not svcd`,
+        'Another program has this port: say where svcd is with --api or SVC_API, or give it another api_addr.',
+      ),
+    ];
+  const [configuration, host] = await Promise.all([client.configGet(), client.debugHost()]);
+  const pid = member(host, 'pid');
+  const parts = await Promise.all([
+    attempt('network', examineNetwork(patient, status)),
+    attempt('publication', examineAgents(patient, status)),
+    examineMcp(patient).then((finding) => [finding]),
+    attempt('update', examineRelease(patient)),
+    here && typeof pid === 'number' && isSvcd(pid)
+      ? examineFiles(status.data_dir, textMember(configuration, 'key_dir'))
+      : [findingsOf('data').info('the daemon runs on another machine: its files were not looked at')],
+  ]);
+  return [
+    findingsOf('daemon').pass(`the daemon answers at ${api}`),
+    ...examineVersions(patient, status, host),
+    ...examineToken(patient, configuration),
+    ...examineConfiguration(configuration),
+    examineStart(host),
+    ...parts.flat(),
+  ];
+}

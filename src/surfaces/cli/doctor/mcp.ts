@@ -1,0 +1,51 @@
+/** Whether an assistant can connect: the MCP server answers its first request. */
+import { type Finding, findingsOf } from './finding.ts';
+import { member, type Patient } from './patient.ts';
+
+const TIMEOUT_MS = 10_000;
+/** An old revision of the protocol, which every server understands. */
+const PROTOCOL = '2025-06-18';
+
+const HELLO = {
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'initialize',
+  params: { protocolVersion: PROTOCOL, capabilities: {}, clientInfo: { name: 'svc doctor', version: '1' } },
+};
+
+/** The JSON of an answer, or of the first event where the server streams it. */
+function jsonOf(text: string): unknown {
+  const data = /^data: ?(.*)$/m.exec(text)?.[1] ?? text;
+  try {
+    return JSON.parse(data);
+  } catch {
+    return null;
+  }
+}
+
+export async function examineMcp({ connection }: Patient): Promise<Finding> {
+  const mcp = findingsOf('mcp');
+  const { baseUrl, headers, token } = connection;
+  const url = `${baseUrl.replace(/\/+$/, '')}/mcp/`;
+  const hint = 'The log of svcd says why. Its configuration for an assistant: svcd mcp print';
+  try {
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: {
+        ...headers,
+        ...(token === undefined || token === '' ? {} : { authorization: `Bearer ${token}` }),
+        accept: 'application/json, text/event-stream',
+        'content-type': 'application/json',
+      },
+      body: JSON.stringify(HELLO),
+      redirect: 'error',
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    });
+    const name = member(jsonOf(await response.text()), 'result', 'serverInfo', 'name');
+    return name === 'svcd'
+      ? mcp.pass(`MCP clients can connect to ${url}`)
+      : mcp.fail(`the MCP server at ${url} answers with status ${response.status} and no greeting`, hint);
+  } catch {
+    return mcp.fail(`the MCP server at ${url} does not answer`, hint);
+  }
+}

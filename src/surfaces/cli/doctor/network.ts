@@ -1,0 +1,84 @@
+/** Whether this node is in the network, whether strangers reach it, and whether its clock is right. */
+import { isPublicHost } from '../public-host.ts';
+import { type Finding, findingsOf } from './finding.ts';
+import { listMember, member, type Patient, type Status } from './patient.ts';
+
+/** Fewer peers than this make the network fragile. */
+const FEW_PEERS = 3;
+/** A clock that is off by more: other nodes refuse our records, or we theirs. Seconds. */
+const CLOCK_FAIL_S = 60;
+/** Worth a word, seconds. */
+const CLOCK_WARN_S = 10;
+
+function examinePeers(status: Status): Finding {
+  const network = findingsOf('network');
+  const { dht_peers: peers, network_ready: ready } = status;
+  if (peers === 0)
+    return network.fail(
+      'no other node is known',
+      'Start svcd with --bootstrap host:port of a node you know, or run a second one on this LAN.',
+    );
+  if (!ready) return network.warn('the network is still being joined', 'Wait some seconds and try again.');
+  return peers < FEW_PEERS
+    ? network.warn(
+        `only ${peers} ${peers === 1 ? 'node is' : 'nodes are'} known`,
+        'Records are kept by few nodes: give more bootstrap nodes if you can.',
+      )
+    : network.pass(`the network is ready, ${peers} nodes are known`);
+}
+
+function isLoopback(endpoint: URL): boolean {
+  return endpoint.hostname.startsWith('127.') || endpoint.hostname === '[::1]';
+}
+
+/** What others are told of where this node is, where that is no use to them. */
+function examineEndpoints(endpoints: readonly string[]): Finding | null {
+  const reachability = findingsOf('reachability');
+  const urls = endpoints.flatMap((text) => URL.parse(text.replace(/^quic:/, 'http:')) ?? []);
+  if (urls.length === 0)
+    return reachability.warn(
+      'this node has no address to publish',
+      'Set fallback_host to the name or address that leads here, or find out why no interface has one.',
+    );
+  if (urls.every(isLoopback))
+    return reachability.warn(
+      `this node publishes ${endpoints.join(', ')}: only this machine can use that`,
+      'Let listen_addr name no loopback address, or set fallback_host.',
+    );
+  if (urls.some(isPublicHost)) return null;
+  return reachability.info(`this node publishes addresses of its own network only: ${endpoints.join(', ')}`);
+}
+
+function examineNat({ dht_peers, nat_type, nat_type_label }: Status): Finding {
+  const reachability = findingsOf('reachability');
+  if (nat_type === 0 || dht_peers === 0)
+    return reachability.info('it is not known yet whether strangers can reach this node');
+  if (nat_type === 1) return reachability.pass('strangers can reach this node');
+  return reachability.warn(
+    `this node is behind a NAT (${nat_type_label})`,
+    'Open the UDP ports of listen_addr and quic_listen_addr in your router, or set fallback_host to the address that leads here.',
+  );
+}
+
+function examineClock(routing: unknown): Finding {
+  const clock = findingsOf('clock');
+  const [offset, peers] = [member(routing, 'clock', 'offset_s'), member(routing, 'clock', 'peers')];
+  if (typeof offset !== 'number' || typeof peers !== 'number')
+    return clock.info('no other node has said yet what time it is');
+  const seconds = Math.round(Math.abs(offset));
+  const who = peers === 1 ? 'the only node that said the time' : `half of the ${peers} nodes that said the time`;
+  const what = `the clock of this machine is ${seconds} s ${offset > 0 ? 'behind' : 'ahead of'} ${who}`;
+  const hint = 'Set the clock, and let it be kept by NTP: records with a wrong time are refused.';
+  if (seconds > CLOCK_FAIL_S && peers >= FEW_PEERS) return clock.fail(what, hint);
+  if (seconds > CLOCK_WARN_S) return clock.warn(what, hint);
+  return clock.pass(`the clock agrees with other nodes (${peers} asked)`);
+}
+
+export async function examineNetwork({ client }: Patient, status: Status): Promise<Finding[]> {
+  const [routing, identity] = await Promise.all([client.debugRouting(), client.debugIdentity()]);
+  return [
+    examinePeers(status),
+    examineEndpoints(listMember(identity, 'endpoints')) ?? examineNat(status),
+    examineClock(routing),
+  ];
+}

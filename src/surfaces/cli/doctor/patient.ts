@@ -1,0 +1,41 @@
+/** What an examination looks at. */
+import type { ClientOptions } from '../../../operations/client.ts';
+import type { SvcClient } from '../context.ts';
+
+export interface Patient {
+  readonly client: SvcClient;
+  /** Where the daemon should answer, and the token for it. */
+  readonly connection: ClientOptions;
+  /** The daemon's address as the user knows it. */
+  readonly api: string;
+  /** True where the daemon is meant to run on this machine: then its files can be looked at. */
+  readonly here: boolean;
+  /** Where a daemon of this user keeps its data. */
+  readonly dataDir: string;
+  /** Version of this command. */
+  readonly version: string;
+}
+
+export type Status = Awaited<ReturnType<SvcClient['status']>>;
+export type Configuration = Readonly<Record<string, unknown>>;
+
+/** A member of a document whose members are not fixed. */
+export function member(document: unknown, ...path: readonly string[]): unknown {
+  let value: unknown = document;
+  for (const key of path) {
+    if (typeof value !== 'object' || value === null) return undefined;
+    value = Reflect.get(value, key);
+  }
+  return value;
+}
+
+export function textMember(document: unknown, ...path: readonly string[]): string {
+  const value = member(document, ...path);
+  return typeof value === 'string' ? value : '';
+}
+
+/** The texts in a list. */
+export function listMember(document: unknown, ...path: readonly string[]): readonly string[] {
+  const value = member(document, ...path);
+  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
+}

@@ -1,0 +1,26 @@
+/** Whether a process of this machine is the daemon that is meant. */
+import { readFileSync } from 'node:fs';
+
+/** True where a process of this number runs on this machine. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+  }
+}
+
+/**
+ * True where the process of this number is a daemon of ours. Behind a forwarded port or in a
+ * container the same number means another process, or none.
+ */
+export function isSvcd(pid: number): boolean {
+  if (!isAlive(pid)) return false;
+  if (process.platform !== 'linux') return true;
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('svcd');
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,41 @@
+/** Whether the daemon comes back with the machine, and whether it is the newest. */
+import { SvcError } from '../../../foundation/errors.ts';
+import type { SvcClient } from '../context.ts';
+import { type Finding, findingsOf } from './finding.ts';
+import { member, type Patient } from './patient.ts';
+
+type Release = Awaited<ReturnType<SvcClient['updateStatus']>>;
+
+function examineUpdates({ current_version, latest_version, update_available, state, last_error }: Release): Finding[] {
+  const update = findingsOf('update');
+  const why = last_error === undefined ? '' : `: ${last_error}`;
+  if (state === 'rolled_back')
+    return [
+      update.warn(`the last update was taken back${why}`, 'The release before runs; try again with the next one.'),
+    ];
+  if (state === 'failed') return [update.info(`the last look for updates failed${why}`)];
+  return update_available
+    ? [update.info(`svcd ${latest_version} is there, this is ${current_version}`, 'svc update --confirm')]
+    : [];
+}
+
+/** @param host what the daemon says of its process */
+export function examineStart(host: unknown): Finding {
+  const start = findingsOf('start');
+  return member(host, 'service') === true
+    ? start.pass('svcd runs as a service: it comes back with the machine')
+    : start.info('svcd was started by hand: it does not come back with the machine', 'svcd service install');
+}
+
+/** Asks nobody but the daemon: what it knows of releases is what it was told last. */
+export async function examineRelease({ client }: Patient): Promise<Finding[]> {
+  let release: Release;
+  try {
+    release = await client.updateStatus();
+  } catch (error) {
+    // A daemon that is older than this command.
+    if (error instanceof SvcError && error.code === 'not_found') return [];
+    throw error;
+  }
+  return examineUpdates(release);
+}

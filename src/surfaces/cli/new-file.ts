@@ -1,0 +1,69 @@
+/** Writes files that hold secrets, whole or not at all, and reads them. */
+import { closeSync, createReadStream, existsSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { syncDirectory } from '../../foundation/atomic-file.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { ByteSource } from '../../foundation/moving/byte-reader.ts';
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
+}
+
+/** To be asked before a password is: nobody types one for nothing. @throws SvcError `not_writable` */
+export function refuseExisting(file: string): void {
+  if (existsSync(file))
+    throw new SvcError('not_writable', { message: `${file} exists already and is never overwritten.` });
+  const directory = dirname(resolve(file));
+  if (!existsSync(directory)) throw new SvcError('not_writable', { message: `There is no directory ${directory}.` });
+}
+
+/**
+ * Writes a new file of mode 0600: under its name it is whole and on disk. An existing one is never
+ * overwritten.
+ * @returns its size in bytes
+ * @throws SvcError `not_writable`, and what the content throws
+ */
+export async function writeNewFile(file: string, content: ByteSource): Promise<number> {
+  refuseExisting(file);
+  const part = `${file}.part`;
+  let size = 0;
+  try {
+    rmSync(part, { force: true });
+    const handle = openSync(part, 'wx', 0o600);
+    try {
+      for await (const piece of content) {
+        for (let at = 0; at < piece.length; ) at += writeSync(handle, piece, at);
+        size += piece.length;
+      }
+      fsyncSync(handle);
+    } finally {
+      closeSync(handle);
+    }
+    renameSync(part, file);
+    syncDirectory(dirname(file));
+    return size;
+  } catch (error) {
+    rmSync(part, { force: true });
+    if (error instanceof SvcError) throw error;
+    throw new SvcError('not_writable', { message: `${file} cannot be written${reasonOf(error)}.`, cause: error });
+  }
+}
+
+/** The bytes of a file as they are read. @throws SvcError `not_found` */
+export async function* readFilePieces(file: string): AsyncGenerator<Uint8Array> {
+  try {
+    yield* createReadStream(file);
+  } catch (error) {
+    throw new SvcError('not_found', { message: `${file} cannot be read${reasonOf(error)}.`, cause: error });
+  }
+}
+
+/** The first bytes of a file, as text. @throws SvcError `not_found` */
+export async function beginningOf(file: string, length: number): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  for await (const piece of readFilePieces(file)) {
+    chunks.push(piece);
+    break;
+  }
+  return Buffer.concat(chunks).subarray(0, length).toString('latin1');
+}

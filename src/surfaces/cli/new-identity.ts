@@ -1,0 +1,90 @@
+/**
+ * Identities that commands make, and new operational keys for those that are there. They are made
+ * here, in `svc` itself: a master key goes to no daemon, on whatever machine that runs.
+ */
+import { type Command, Option } from 'commander';
+import { toHex } from '../../foundation/bytes.ts';
+import { systemClock, unixSeconds } from '../../foundation/clock.ts';
+import { encodeDelegation } from '../../foundation/identity/delegation.ts';
+import { parsePrivateKey } from '../../foundation/identity/keys.ts';
+import { makeNativeIdentity } from '../../foundation/identity/native-identity.ts';
+import { makeWalletIdentity } from '../../foundation/identity/wallet-identity.ts';
+import { generateWalletKey, parseWalletKey } from '../../foundation/identity/wallet-keys.ts';
+import { parseExpiry } from './allow-options.ts';
+import type { CliContext } from './context.ts';
+import { KEY_FORMS, readKey } from './key-input.ts';
+import { type WalletKind, type WalletOptions, walletOf } from './wallet-options.ts';
+
+export interface IdentityOptions extends WalletOptions {
+  readonly masterKey?: string;
+  /** ISO 8601. */
+  readonly expires?: string;
+}
+
+/** An identity with a new operational key, and what is to be done about its master key. */
+export interface NewIdentity {
+  readonly aid: string;
+  readonly master_private_key_hex: string;
+  readonly operational_private_key_hex: string;
+  readonly delegation_proof_hex: string;
+  /** The master key was here before: it is not shown again. */
+  readonly ownMaster: boolean;
+}
+
+/** Adds `--expires`. */
+export function addExpiryOption(command: Command): Command {
+  return command.option(
+    '--expires <time>',
+    'until when the operational key may act: 30m, 12h, 7d, or a date; for good if left out',
+    parseExpiry,
+  );
+}
+
+/** Adds `--master-key`. */
+export function addMasterOption(command: Command): Command {
+  const conflicts = ['ethereum', 'ethKey', 'paralism', 'paralismKey'];
+  return command.addOption(
+    new Option('--master-key <key>', `the master key of a native identity that is there: ${KEY_FORMS}`).conflicts(
+      conflicts,
+    ),
+  );
+}
+
+/** Unix seconds; 0 means never. */
+export function expiryOf(time: string | undefined): number {
+  return time === undefined ? 0 : Math.floor(Date.parse(time) / 1000);
+}
+
+/**
+ * Makes the identity that options ask for: a new one, or a new operational key of one whose master
+ * key they give.
+ * @throws SvcError `bad_key`, `bad_delegation`
+ */
+export async function newIdentity(
+  context: CliContext,
+  options: IdentityOptions,
+  kind?: WalletKind,
+): Promise<NewIdentity> {
+  const [issuedAt, expiresAt] = [unixSeconds(systemClock), expiryOf(options.expires)];
+  const wallet = walletOf(options, kind);
+  const given = wallet === null ? options.masterKey : wallet.key;
+  const ask = `private key of the ${wallet === null ? 'identity' : 'wallet'}: `;
+  const text = given === undefined ? undefined : await readKey(context, given, ask);
+  const common = { ownMaster: given !== undefined };
+  if (wallet === null) {
+    const master = text === undefined ? undefined : parsePrivateKey(text);
+    const { aid, operational, delegation, ...made } = makeNativeIdentity(issuedAt, master, expiresAt);
+    return { aid, ...common, ...hexOf(made.master.seed, operational.seed, encodeDelegation(delegation)) };
+  }
+  const key = text === undefined ? generateWalletKey() : parseWalletKey(text);
+  const { aid, operational, delegation } = makeWalletIdentity(wallet.scheme, issuedAt, key, expiresAt);
+  return { aid, ...common, ...hexOf(key, operational.seed, encodeDelegation(delegation)) };
+}
+
+function hexOf(master: Uint8Array, operational: Uint8Array, proof: Uint8Array) {
+  return {
+    master_private_key_hex: toHex(master),
+    operational_private_key_hex: toHex(operational),
+    delegation_proof_hex: toHex(proof),
+  };
+}

@@ -1,0 +1,47 @@
+/** Asks for the password of a file: from a file, from a prompt, or from standard input. */
+import { readFileSync } from 'node:fs';
+import { SvcError } from '../../foundation/errors.ts';
+import type { CliContext } from './context.ts';
+
+/** Shortest password that a file is sealed with, characters. */
+export const MIN_PASSWORD_CHARS = 8;
+
+export interface PasswordOptions {
+  readonly passwordFile?: string;
+}
+
+function fromFile(file: string): string {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new SvcError('invalid_request', { message: `The password file ${file} cannot be read.`, cause: error });
+  }
+  return text.split(/\r?\n/, 1)[0] ?? '';
+}
+
+/**
+ * The password that opens a file.
+ * @throws SvcError `invalid_request` where none is given
+ */
+export async function readPassword(context: CliContext, { passwordFile }: PasswordOptions): Promise<string> {
+  const password = passwordFile === undefined ? await context.readSecret('Password: ') : fromFile(passwordFile);
+  if (password === '') throw new SvcError('invalid_request', { message: 'The password is empty.' });
+  return password;
+}
+
+/**
+ * The password that a file is to be sealed with; asked for twice on a terminal.
+ * @throws SvcError `invalid_request` where it is too short, or the two are not the same
+ */
+export async function newPassword(context: CliContext, options: PasswordOptions): Promise<string> {
+  const asks = options.passwordFile === undefined && context.io.stdin.isTTY === true;
+  const password = asks ? await context.readSecret('New password: ') : await readPassword(context, options);
+  if (password.length < MIN_PASSWORD_CHARS)
+    throw new SvcError('invalid_request', {
+      message: `The password has fewer than ${MIN_PASSWORD_CHARS} characters: whoever gets the file can try all of them.`,
+    });
+  if (asks && (await context.readSecret('The same again: ')) !== password)
+    throw new SvcError('invalid_request', { message: 'The two passwords are not the same.' });
+  return password;
+}

@@ -1,0 +1,162 @@
+/** The command line: global options, the commands, and how a failure ends. */
+import { Command, CommanderError } from 'commander';
+import { SvcError } from '../../foundation/errors.ts';
+import { adminCommands } from './commands/admin.ts';
+import { agentCommands } from './commands/agents.ts';
+import { aliasCommands } from './commands/alias.ts';
+import { backupCommands } from './commands/backup.ts';
+import { callCommands } from './commands/calls.ts';
+import { chatCommands } from './commands/chat.ts';
+import { completionCommands } from './commands/completion.ts';
+import { configCommands } from './commands/config.ts';
+import { directoryCommands } from './commands/directory.ts';
+import { doctorCommand } from './commands/doctor.ts';
+import { eventCommands } from './commands/events.ts';
+import { groupCommands } from './commands/groups.ts';
+import { identityCommands } from './commands/identity.ts';
+import { nodeCommands } from './commands/node.ts';
+import { noteCommands } from './commands/notes.ts';
+import { objectCommands } from './commands/objects.ts';
+import { publishCommand } from './commands/publish.ts';
+import { tunnelCommands } from './commands/tunnels.ts';
+import { updateCommands } from './commands/update.ts';
+import { walletCommands } from './commands/wallets.ts';
+import { CliContext, type ContextOf, type GlobalOptions, type Via } from './context.ts';
+import { examples } from './examples.ts';
+import type { CliIo } from './io.ts';
+import { safeJson, safeText } from './text.ts';
+import { Unsuccessful } from './unsuccessful.ts';
+import { readVia } from './via.ts';
+
+const EXIT_FAILED = 1;
+const EXIT_USAGE = 2;
+
+export interface ProgramOptions {
+  readonly version: string;
+  /** Where a daemon of this user keeps its data unless it was told otherwise. */
+  readonly dataDir: string;
+  /** Errors of usage are not written for people: `runCli` reports them as JSON. */
+  readonly json?: boolean;
+}
+
+const EXIT_CODES =
+  '\n\nExit codes: 0 success, 1 failed, 2 wrong usage, 3 daemon not reachable, 4 refused, 5 not found.';
+
+const EXAMPLES = examples(
+  'svc register --service-tcp 127.0.0.1:8080 --save-master master.key',
+  'svc publish lang.translate --brief "Translates between 40 languages"',
+  'svc search lang.translate',
+  'svc get aid1… /health',
+  'svc status --json',
+);
+
+/** Builds the program; nothing runs yet. */
+export function buildProgram(io: CliIo, options: ProgramOptions): Command {
+  const program = new Command('svc');
+  program
+    .description('Drives the svcd daemon on this machine.')
+    .option('--api <url>', 'where the daemon answers (SVC_API; default: the one of this user)')
+    .option('--token <token>', 'API token (SVC_TOKEN keeps it out of the process list)')
+    .option('--json', 'print JSON for machines')
+    .option('--quiet', 'print only the one essential value')
+    .option('--via <aid>', 'drive the node of this AID through the daemon here (see svc admin --help)')
+    .option('--via-as <aid>', 'ask it as this agent; as the node here where it is left out')
+    .option('--via-password', 'ask for its password (SVC_VIA_PASSWORD where nobody is there to ask)')
+    .version(options.version, '-V, --version')
+    .addHelpText('after', EXAMPLES + EXIT_CODES)
+    .addHelpText('afterAll', ({ command }) =>
+      command === program ? '' : '\nOptions of every command, such as --json, --quiet and --api: svc --help',
+    )
+    .configureOutput({
+      writeOut: (text) => void io.stdout.write(text),
+      writeErr: (text) => void (options.json === true || io.stderr.write(text)),
+      outputError: (text, write) => write(text.replace(/^error: /, 'svc: ')),
+    })
+    .exitOverride();
+  let via: Via | undefined;
+  const contextOf: ContextOf = (command) =>
+    new CliContext(io, command.optsWithGlobals<GlobalOptions>(), options.dataDir, via);
+  program.hook('preAction', async (_program, command) => {
+    via = await readVia(contextOf(command), command.optsWithGlobals<GlobalOptions>());
+  });
+  program.commandsGroup('This node:');
+  nodeCommands(program, contextOf, options.version);
+  doctorCommand(program, contextOf, options.version);
+  program.commandsGroup('Agents:');
+  identityCommands(program, contextOf);
+  walletCommands(program, contextOf);
+  agentCommands(program, contextOf);
+  program.commandsGroup('Finding and being found:');
+  publishCommand(program, contextOf);
+  directoryCommands(program, contextOf);
+  program.commandsGroup('Calls and tunnels:');
+  callCommands(program, contextOf);
+  tunnelCommands(program, contextOf);
+  program.commandsGroup('Messages, events and files:');
+  eventCommands(program, contextOf);
+  noteCommands(program, contextOf);
+  chatCommands(program, contextOf);
+  groupCommands(program, contextOf);
+  objectCommands(program, contextOf);
+  program.commandsGroup('Running the daemon:');
+  adminCommands(program, contextOf);
+  aliasCommands(program, contextOf);
+  backupCommands(program, contextOf, options.version);
+  configCommands(program, contextOf);
+  updateCommands(program, contextOf);
+  completionCommands(program);
+  pointToHelp(program, 'svc');
+  return program.helpCommand('help [command]', 'show the help of a command');
+}
+
+/** Lets each command name its own help where it is used wrongly. */
+function pointToHelp(command: Command, path: string): void {
+  command.showHelpAfterError(`(see ${path} --help)`);
+  for (const one of command.commands) pointToHelp(one, `${path} ${one.name()}`);
+}
+
+/** Wrong usage as an error of ours. */
+function usageError({ code, message }: CommanderError): SvcError {
+  return new SvcError('invalid_request', {
+    message: code === 'commander.help' ? 'A command is missing: see --help.' : message.replace(/^error: /, ''),
+  });
+}
+
+function report(io: CliIo, error: SvcError, json: boolean): void {
+  if (json) {
+    io.stderr.write(
+      `${safeJson({ error: error.code, message: error.message, ...(error.details === undefined ? {} : { details: error.details }) })}\n`,
+    );
+    return;
+  }
+  io.stderr.write(`svc: ${safeText(error.message)}\n`);
+  const place = error.details?.['path'];
+  if (typeof place === 'string' && !error.message.includes(place.slice(1)))
+    io.stderr.write(`     at ${safeText(place)}\n`);
+}
+
+/**
+ * Runs a command line.
+ * @param args what stands behind `svc`
+ * @returns the exit code
+ */
+export async function runCli(args: readonly string[], io: CliIo, options: ProgramOptions): Promise<number> {
+  const json = args.includes('--json');
+  try {
+    await buildProgram(io, { ...options, json }).parseAsync(args, { from: 'user' });
+    return 0;
+  } catch (error) {
+    if (error instanceof CommanderError) {
+      if (error.exitCode === 0) return 0;
+      if (json) report(io, usageError(error), json);
+      return EXIT_USAGE;
+    }
+    if (error instanceof Unsuccessful && json) return EXIT_FAILED;
+    if (error instanceof SvcError) {
+      report(io, error, json);
+      return error.exit;
+    }
+    io.stderr.write(`svc: ${error instanceof Error ? safeText(error.message) : 'unknown failure'}\n`);
+    return EXIT_FAILED;
+  }
+}

@@ -1,0 +1,91 @@
+/**
+ * Gets a small JSON document from a web server that the user named. What answers is foreign: its
+ * size and time are bounded, and it cannot send us on to another host, such as one behind the user's
+ * firewall.
+ */
+import { SvcError } from '../../foundation/errors.ts';
+
+/** Largest document, bytes after decompression. */
+const MAX_DOCUMENT_BYTES = 256 * 1024;
+/** Longest time for one document, redirects included, milliseconds. */
+export const DOCUMENT_TIMEOUT_MS = 10_000;
+/** Most redirects on the way to one document. */
+const MAX_REDIRECTS = 3;
+
+const NOTHING_THERE: ReadonlySet<number> = new Set([404, 405, 410]);
+
+/** A document, or why there is none; other trouble is thrown. */
+export type SmallJson = { readonly url: URL; readonly value: unknown } | { readonly url: URL; readonly absent: string };
+
+function failure(url: URL, error: unknown): SvcError {
+  if (error instanceof SvcError) return error;
+  if (error instanceof Error && error.name === 'TimeoutError')
+    return new SvcError('timeout', {
+      message: `${url.href} did not answer within ${DOCUMENT_TIMEOUT_MS / 1000} s.`,
+      cause: error,
+    });
+  const cause = error instanceof Error ? error.cause : undefined;
+  const code: unknown = typeof cause === 'object' && cause !== null ? Reflect.get(cause, 'code') : undefined;
+  return new SvcError('connect_failed', {
+    message: `${url.href} cannot be reached${typeof code === 'string' ? ` (${code})` : ''}.`,
+    cause: error,
+  });
+}
+
+/** Where a redirect leads; only to the same host, and never from https to http. */
+function redirected(from: URL, location: string | null): URL {
+  const to = URL.parse(location ?? '', from);
+  if (to === null) throw new SvcError('protocol_error', { message: `${from.href} redirects without saying where to.` });
+  const secured = from.protocol === 'http:' && to.protocol === 'https:';
+  if (to.hostname !== from.hostname || (to.origin !== from.origin && !secured))
+    throw new SvcError('protocol_error', {
+      message: `${from.href} redirects to ${to.href}, which is another server. Give that address if you mean it.`,
+    });
+  return to;
+}
+
+async function readText(response: Response, url: URL): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of response.body ?? []) {
+    size += chunk.length;
+    if (size > MAX_DOCUMENT_BYTES)
+      throw new SvcError('too_large', { message: `${url.href} is over ${MAX_DOCUMENT_BYTES} bytes.` });
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+async function follow(url: URL, signal: AbortSignal, redirects: number): Promise<SmallJson> {
+  const response = await fetch(url, { headers: { accept: 'application/json' }, redirect: 'manual', signal });
+  const { status, headers } = response;
+  if (status >= 300 && status < 400) {
+    await response.body?.cancel();
+    if (redirects === MAX_REDIRECTS)
+      throw new SvcError('protocol_error', { message: `${url.href} is behind more than ${MAX_REDIRECTS} redirects.` });
+    return follow(redirected(url, headers.get('location')), signal, redirects + 1);
+  }
+  if (!response.ok) {
+    await response.body?.cancel();
+    if (NOTHING_THERE.has(status)) return { url, absent: `status ${status}` };
+    throw new SvcError('protocol_error', { message: `${url.href} answers with status ${status}.` });
+  }
+  const text = await readText(response, url);
+  try {
+    return { url, value: JSON.parse(text) };
+  } catch {
+    return { url, absent: 'no JSON' };
+  }
+}
+
+/**
+ * The JSON document at a URL.
+ * @throws SvcError `connect_failed`, `timeout`, `too_large`, `protocol_error`
+ */
+export async function fetchSmallJson(url: URL, timeoutMs: number = DOCUMENT_TIMEOUT_MS): Promise<SmallJson> {
+  try {
+    return await follow(url, AbortSignal.timeout(timeoutMs), 0);
+  } catch (error) {
+    throw failure(url, error);
+  }
+}

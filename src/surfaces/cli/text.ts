@@ -1,0 +1,75 @@
+/**
+ * Text for a terminal. What other agents wrote is shown, never obeyed: control characters, which
+ * could move the cursor or fake output, and the invisible ones that reorder or hide text (Unicode
+ * bidi controls, zero-width characters) are written as escapes.
+ */
+import { styleText } from 'node:util';
+import { escapeUnsafe, UNSAFE } from '../../foundation/log-text.ts';
+
+function escapeCharacter(character: string): string {
+  return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
+}
+
+/** One line of foreign text, safe to print. */
+export function safeLine(text: string): string {
+  return text.replace(UNSAFE, escapeCharacter);
+}
+
+/** Foreign text of several lines, safe to print: line breaks and tabs stay. */
+export function safeText(text: string): string {
+  return text.replace(UNSAFE, (c) => (c === '\n' || c === '\t' ? c : escapeCharacter(c)));
+}
+
+/** JSON that is safe to print and means the same: what is unsafe stands escaped, line breaks between members stay. */
+export function safeJson(value: unknown, indent = 0): string {
+  const lines = JSON.stringify(value, null, indent).split('\n');
+  return lines.map(escapeUnsafe).join('\n');
+}
+
+/** Columns of a table, padded; cells are made safe here. */
+export function formatTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const cells = [head, ...rows.map((row) => row.map(safeLine))];
+  const widths = head.map((_, i) => Math.max(...cells.map((row) => row[i]?.length ?? 0)));
+  const line = (row: readonly string[]): string =>
+    row
+      .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+      .join('  ')
+      .trimEnd();
+  return cells.map(line).join('\n');
+}
+
+/** `name: value` lines, values aligned and made safe; undefined ones are left out. */
+export function formatFields(
+  fields: readonly (readonly [string, string | number | boolean | null | undefined])[],
+): string {
+  const shown = fields.filter(([, value]) => value !== undefined && value !== null && value !== '');
+  const width = Math.max(0, ...shown.map(([name]) => name.length));
+  return shown.map(([name, value]) => `${`${name}:`.padEnd(width + 2)}${safeLine(String(value))}`).join('\n');
+}
+
+type Colour = 'green' | 'red' | 'yellow' | 'cyan' | 'dim' | 'bold';
+
+/** Colours a text where the stream is a terminal that wants colours. */
+export function coloured(colour: Colour, text: string, stream: NodeJS.WritableStream): string {
+  return styleText(colour, text, { stream, validateStream: true });
+}
+
+/** `1 node`, `2 nodes`. */
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+/** A time as a person says it: `3 min ago`, `in 20 s`. */
+export function relativeTime(iso: string, now: number): string {
+  const seconds = Math.round((now - Date.parse(iso)) / 1000);
+  const size = Math.abs(seconds);
+  const words =
+    size < 60
+      ? `${size} s`
+      : size < 3600
+        ? `${Math.round(size / 60)} min`
+        : size < 172_800
+          ? `${Math.round(size / 3600)} h`
+          : `${Math.round(size / 86_400)} days`;
+  return seconds >= 0 ? `${words} ago` : `in ${words}`;
+}

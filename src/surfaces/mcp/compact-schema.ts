@@ -1,0 +1,76 @@
+/** Makes schemas short: an assistant pays for every word of the tool list, in every conversation. */
+import type { TSchema } from 'typebox';
+import { AID_FORMAT } from '../../operations/schemas.ts';
+
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+/** Objects inside each other that an output schema still describes; deeper ones are just objects. */
+const MAX_OUTPUT_DEPTH = 2;
+
+/** What a result does not need to say of itself. It may have more members: `pending`, and the mark of foreign text. */
+const OUTPUT_NOISE: ReadonlySet<string> = new Set([
+  'description',
+  'format',
+  'contentEncoding',
+  'default',
+  'minimum',
+  'maximum',
+  'minLength',
+  'maxLength',
+  'minItems',
+  'maxItems',
+  'pattern',
+  'additionalProperties',
+]);
+
+function isObject(value: unknown): value is JsonSchema {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function plain(schema: TSchema | JsonSchema): JsonSchema {
+  return JSON.parse(JSON.stringify(schema)) as JsonSchema;
+}
+
+/** `anyOf` of constants as `enum`. Types stay as they are: a list of types is less, but not every client reads one. */
+function shortUnion(options: readonly unknown[]): JsonSchema | undefined {
+  const objects = options.filter(isObject);
+  return objects.every((one) => 'const' in one) ? { enum: objects.map((one) => one['const']) } : undefined;
+}
+
+function members(schema: JsonSchema, change: (value: JsonSchema) => JsonSchema): JsonSchema {
+  return Object.fromEntries(
+    Object.entries(schema).map(([key, value]) => [key, isObject(value) ? change(value) : value]),
+  );
+}
+
+function walk(schema: JsonSchema, change: (schema: JsonSchema, depth: number) => JsonSchema, depth = 1): JsonSchema {
+  const result: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(change(schema, depth))) {
+    if (key === 'properties' || key === 'patternProperties')
+      result[key] = isObject(value) ? members(value, (one) => walk(one, change, depth + 1)) : value;
+    else if (Array.isArray(value) && key === 'anyOf')
+      result[key] = value.map((one: unknown) => (isObject(one) ? walk(one, change, depth) : one));
+    else result[key] = isObject(value) && key === 'items' ? walk(value, change, depth) : value;
+  }
+  const { anyOf, ...rest } = result;
+  const short = Array.isArray(anyOf) ? shortUnion(anyOf) : undefined;
+  return short === undefined ? result : { ...rest, ...short };
+}
+
+/** The schema of a result: names and types. */
+export function compactOutput(schema: TSchema): JsonSchema {
+  return walk(plain(schema), (one, depth) => {
+    if (depth > MAX_OUTPUT_DEPTH && one['type'] === 'object') return { type: 'object' };
+    const kept = Object.entries(one).filter(([key]) => !OUTPUT_NOISE.has(key));
+    return Object.fromEntries('const' in one ? kept.filter(([key]) => key !== 'type') : kept);
+  });
+}
+
+/** The schema of arguments: all limits stay, what is the same for every AID is said once, by the server. */
+export function compactInput(schema: JsonSchema): JsonSchema {
+  return walk(plain(schema), (one) => {
+    if (one['format'] !== AID_FORMAT) return one;
+    const { format: _format, description: _description, ...rest } = one;
+    return rest;
+  });
+}

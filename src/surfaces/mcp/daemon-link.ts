@@ -1,0 +1,110 @@
+/**
+ * The way from a stdio process to the daemon of its data directory. Where the daemon is, and its
+ * token, are looked up for every call: a daemon that restarts, on another port even, is found again.
+ */
+import { type CallToolResult, type ListToolsResult, ProtocolError } from '@modelcontextprotocol/server';
+import type { Clock } from '../../foundation/clock.ts';
+import { readConfigFile } from '../../foundation/config/file.ts';
+import { readDaemonInfo } from '../../foundation/data-dir/daemon-info.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import { DaemonRequests, type DaemonTarget } from './daemon-requests.ts';
+
+/** How long a call waits for a daemon that does not answer: about what a restart takes. */
+const RECONNECT_FOR_MS = 5_000;
+const RECONNECT_INTERVAL_MS = 200;
+
+export interface DaemonLinkOptions {
+  readonly dataDir: string;
+  /** config.toml of the daemon. */
+  readonly configFile: string;
+  /** `SVC_TOKEN` goes before the token of the configuration file. */
+  readonly token: string | undefined;
+  /** Profiles with commas between them; all tools where it is left out. */
+  readonly profiles: string | undefined;
+}
+
+export interface DaemonLinkDependencies {
+  readonly clock: Clock;
+}
+
+/** True where nobody listened: what was to be sent has not been. */
+function isRefused(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED';
+}
+
+export class DaemonLink {
+  readonly #options: DaemonLinkOptions;
+  readonly #clock: Clock;
+  readonly #requests = new DaemonRequests();
+
+  constructor(options: DaemonLinkOptions, { clock }: DaemonLinkDependencies) {
+    this.#options = options;
+    this.#clock = clock;
+  }
+
+  /** @throws SvcError `daemon_unreachable`, `unauthorized`, `cancelled`, `timeout`; ProtocolError as the daemon answered */
+  async listTools(signal: AbortSignal): Promise<ListToolsResult> {
+    return (await this.#send('tools/list', {}, signal)) as ListToolsResult;
+  }
+
+  /** @throws SvcError `daemon_unreachable`, `unauthorized`, `cancelled`, `timeout`; ProtocolError as the daemon answered */
+  async callTool(name: string, args: Record<string, unknown>, signal: AbortSignal): Promise<CallToolResult> {
+    return (await this.#send('tools/call', { name, arguments: args }, signal)) as CallToolResult;
+  }
+
+  close(): void {
+    this.#requests.close();
+  }
+
+  /** Sends a request once: again only where it cannot have reached the daemon. */
+  async #send(method: string, params: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<unknown> {
+    const giveUpAt = this.#clock.now() + RECONNECT_FOR_MS;
+    for (;;) {
+      let sending = false;
+      try {
+        const target = this.#target();
+        sending = true;
+        return await this.#requests.send(target, method, params, signal);
+      } catch (error) {
+        if (signal.aborted) throw new SvcError('cancelled');
+        if (error instanceof ProtocolError) throw error;
+        if (error instanceof SvcError && error.code === 'unauthorized')
+          throw new SvcError('unauthorized', {
+            message: 'svcd wants its API token: set SVC_TOKEN, or api_token in config.toml of its data directory.',
+            cause: error,
+          });
+        if (error instanceof SvcError && (sending || error.code !== 'daemon_unreachable')) throw error;
+        if (sending && !isRefused(error))
+          throw new SvcError('daemon_unreachable', {
+            message: 'The connection to svcd broke during the call. It may have been done all the same: look first.',
+            cause: error,
+          });
+        if (this.#clock.now() >= giveUpAt) throw unreachable(error);
+      }
+      await new Promise<void>((resolve) => this.#clock.after(RECONNECT_INTERVAL_MS, resolve));
+    }
+  }
+
+  /** @throws SvcError `daemon_unreachable`, `config_invalid` */
+  #target(): DaemonTarget {
+    const { dataDir, configFile, profiles, token } = this.#options;
+    const info = readDaemonInfo(dataDir);
+    if (info === null) throw new SvcError('daemon_unreachable');
+    if (info.api_addr === null)
+      throw new SvcError('daemon_unreachable', {
+        message:
+          'Another "svcd --mcp-stdio" is the node of this data directory, and has no API. Start svcd by itself first: then all of them go through it.',
+      });
+    const query = profiles === undefined ? '' : `?profile=${profiles}`;
+    return {
+      url: `http://${info.api_addr}/mcp/${query}`,
+      token: token || (readConfigFile(configFile).values.api_token ?? ''),
+    };
+  }
+}
+
+function unreachable(cause: unknown): SvcError {
+  return cause instanceof SvcError
+    ? cause
+    : new SvcError('daemon_unreachable', { message: 'svcd does not answer. Start it with "svcd".', cause });
+}

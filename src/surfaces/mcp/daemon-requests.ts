@@ -1,0 +1,91 @@
+/**
+ * Single requests to the MCP server of a daemon on this machine. It keeps no sessions, so that plain
+ * HTTP does: the client of the SDK takes more time for a call than the daemon itself.
+ */
+import { Agent, type IncomingMessage, request } from 'node:http';
+import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
+import { SvcError } from '../../foundation/errors.ts';
+import { errorOf } from '../../operations/client.ts';
+
+/** How long a call may take: above every time-out of the daemon itself. */
+const CALL_TIMEOUT_MS = 120_000;
+/** Largest answer: the largest fetched body, as text and as base64, with room to spare. */
+const MAX_ANSWER_BYTES: number = 64 * 1024 * 1024;
+/** A revision of the protocol without sessions, in which a request needs nothing but itself. */
+const REVISION = '2025-11-25';
+
+export interface DaemonTarget {
+  readonly url: string;
+  /** The API token; empty where the daemon asks for none. */
+  readonly token: string;
+}
+
+type Values = Readonly<Record<string, unknown>>;
+
+function isObject(value: unknown): value is Values {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+async function textOf(answer: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of answer) {
+    const bytes: Buffer = chunk;
+    length += bytes.length;
+    if (length > MAX_ANSWER_BYTES) throw new SvcError('too_large', { details: { limit_bytes: MAX_ANSWER_BYTES } });
+    chunks.push(bytes);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The result in a JSON-RPC answer. */
+function resultOf(status: number, body: unknown): Values {
+  if (isObject(body) && isObject(body['result'])) return body['result'];
+  const error = isObject(body) ? body['error'] : undefined;
+  if (!isObject(error)) throw errorOf(status, body);
+  const { code, message, data } = error;
+  throw new ProtocolError(
+    typeof code === 'number' ? code : ProtocolErrorCode.InternalError,
+    typeof message === 'string' ? message : 'The daemon refused the request.',
+    data,
+  );
+}
+
+export class DaemonRequests {
+  readonly #agent = new Agent({ keepAlive: true });
+
+  /**
+   * Sends one request once.
+   * @throws ProtocolError and SvcError as the daemon answered; `timeout`, `too_large`; what Node gives for a connection that
+   *   cannot be made (`ECONNREFUSED`) or that breaks
+   */
+  async send(target: DaemonTarget, method: string, params: Values, signal: AbortSignal): Promise<Values> {
+    const body = Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }));
+    const headers = {
+      'content-type': 'application/json',
+      'content-length': body.length,
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': REVISION,
+      ...(target.token === '' ? {} : { authorization: `Bearer ${target.token}` }),
+    };
+    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+      const outgoing = request(target.url, { method: 'POST', agent: this.#agent, headers, signal }, resolve);
+      outgoing.once('error', reject);
+      outgoing.setTimeout(CALL_TIMEOUT_MS, () => outgoing.destroy(new SvcError('timeout')));
+      outgoing.end(body);
+    });
+    return resultOf(answer.statusCode ?? 0, parsed(await textOf(answer)));
+  }
+
+  close(): void {
+    this.#agent.destroy();
+  }
+}

@@ -1,0 +1,127 @@
+/** MCP over Streamable HTTP: each request is served by a server of its own, so a restart breaks no session. */
+import type { IncomingMessage } from 'node:http';
+import {
+  createMcpHandler,
+  isLegacyRequest,
+  ProtocolErrorCode,
+  type Server,
+  SUPPORTED_PROTOCOL_VERSIONS,
+  WebStandardStreamableHTTPServerTransport,
+} from '@modelcontextprotocol/server';
+import type { Clock } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { Log } from '../../foundation/log.ts';
+import type { Exchange } from '../../operations/stream.ts';
+import type { ToolTable } from '../../operations/tool-call.ts';
+import { JSON_BODY_LIMIT_BYTES, parseJsonBody } from '../rest/json-body.ts';
+import { limitBodyTime } from '../rest/route-checks.ts';
+import { ToolCatalog } from './catalog.ts';
+import { createMcpServer } from './server.ts';
+import { sendWebResponse, webRequest } from './web-exchange.ts';
+
+/** Open streams of clients that want to hear of changes. */
+const MAX_SUBSCRIPTIONS = 64;
+
+export interface McpHttpOptions {
+  /** Version of svcd. */
+  readonly version: string;
+}
+
+export interface McpHttpDependencies {
+  readonly tools: ToolTable;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** @throws SvcError `too_large` */
+async function readBody(request: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of request) {
+    const bytes: Buffer = chunk;
+    length += bytes.length;
+    if (length > JSON_BODY_LIMIT_BYTES)
+      throw new SvcError('too_large', { details: { limit_bytes: JSON_BODY_LIMIT_BYTES } });
+    chunks.push(bytes);
+  }
+  return Buffer.concat(chunks);
+}
+
+/** What JSON-RPC answers where there is no request to answer. */
+function sendParseError({ response }: Exchange, message: string): void {
+  const body = JSON.stringify({
+    jsonrpc: '2.0',
+    id: null,
+    error: { code: ProtocolErrorCode.ParseError, message },
+  });
+  response.writeHead(400, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }).end(body);
+}
+
+/**
+ * Answers a request of the revisions of 2025 in one piece. The SDK would open an event stream for each,
+ * which costs a third more; no tool says anything before its result, so there is nothing to stream.
+ */
+async function serveLegacy(server: Server, request: Request, parsedBody: unknown): Promise<Response> {
+  const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
+  await server.connect(transport);
+  try {
+    return await transport.handleRequest(request, { parsedBody });
+  } finally {
+    await server.close();
+  }
+}
+
+/** True where the header names no revision of 2025: then there is no need to look into the message twice. */
+function isModernClaim({ headers }: Request): boolean {
+  const claimed = headers.get('mcp-protocol-version');
+  return claimed !== null && !SUPPORTED_PROTOCOL_VERSIONS.includes(claimed);
+}
+
+/** Makes the handler of the MCP routes. */
+export function createHttpHandler(
+  options: McpHttpOptions,
+  dependencies: McpHttpDependencies,
+): (exchange: Exchange) => Promise<void> {
+  const { tools, clock, log } = dependencies;
+  const catalog = new ToolCatalog(tools);
+  const exchanges = new WeakMap<Request, Exchange>();
+  const serverFor = ({ context, input }: Exchange): Server => {
+    const profiles = typeof input['profile'] === 'string' ? input['profile'] : undefined;
+    return createMcpServer({ ...options, profiles }, { catalog, context, log });
+  };
+  const handler = createMcpHandler(
+    ({ requestInfo }) => {
+      const exchange = requestInfo === undefined ? undefined : exchanges.get(requestInfo);
+      if (exchange === undefined) throw new Error('an MCP request went past the gate');
+      return serverFor(exchange);
+    },
+    {
+      maxSubscriptions: MAX_SUBSCRIPTIONS,
+      onerror: (err) => log.debug({ err }, 'an MCP request was refused'),
+    },
+  );
+  return async (exchange) => {
+    const { request, response } = exchange;
+    if (request.method !== 'POST')
+      throw new SvcError('method_not_allowed', {
+        message: 'MCP takes POST: there are no sessions.',
+        details: { allow: 'POST' },
+      });
+    limitBodyTime(request, response, clock);
+    let body: unknown;
+    try {
+      body = parseJsonBody(await readBody(request));
+    } catch (error) {
+      if (error instanceof SvcError && error.code === 'invalid_json') return sendParseError(exchange, error.message);
+      throw error;
+    }
+    if (body === undefined) return sendParseError(exchange, 'The request body is empty.');
+    const web = webRequest(exchange);
+    exchanges.set(web, exchange);
+    const legacy = !isModernClaim(web) && (await isLegacyRequest(web, body));
+    const answer = legacy
+      ? await serveLegacy(serverFor(exchange), web, body)
+      : await handler.fetch(web, { parsedBody: body });
+    await sendWebResponse(answer, response, exchange.context);
+  };
+}

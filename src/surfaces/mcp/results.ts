@@ -1,0 +1,41 @@
+/** What a tool call answers: structured content and text, for success and for errors. */
+import type { CallToolResult } from '@modelcontextprotocol/server';
+import { SvcError } from '../../foundation/errors.ts';
+import { escapeUnsafe } from '../../foundation/log-text.ts';
+import type { ToolView } from '../../operations/tool-call.ts';
+import { fence, untrustedNote } from './foreign-text.ts';
+import { nextStep } from './next-steps.ts';
+
+type Values = Readonly<Record<string, unknown>>;
+
+function isObject(value: unknown): value is Values {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The result of a successful call. */
+export function success(tool: ToolView, args: Values, output: unknown): CallToolResult {
+  if (!isObject(output)) return { content: [{ type: 'text', text: JSON.stringify(output) }] };
+  if (!tool.foreignText)
+    return { content: [{ type: 'text', text: JSON.stringify(output) }], structuredContent: { ...output } };
+  const { pending, ...foreign } = output;
+  const content: CallToolResult['content'] = [{ type: 'text', text: fence(tool.name, args, foreign) }];
+  if (pending !== undefined) content.push({ type: 'text', text: JSON.stringify({ pending }) });
+  return { content, structuredContent: { untrusted: untrustedNote(tool.name, args), ...output } };
+}
+
+/** The result of a call that failed: stable code, what happened, what to do. */
+export function failure(error: SvcError): CallToolResult {
+  const { code, message, details } = error;
+  const facts = details === undefined ? '' : `\nDetails: ${JSON.stringify(details)}`;
+  // A message can quote an argument, and that may come from elsewhere.
+  const text = escapeUnsafe(`${message}${facts}`).replaceAll('\\u000a', '\n');
+  return { isError: true, content: [{ type: 'text', text: `Error ${code}: ${text}\nNext: ${nextStep(code)}` }] };
+}
+
+/** The error to show for whatever a call threw; `unexpected` hears of what nobody meant to throw. */
+export function shownError(error: unknown, unexpected: (error: unknown) => void): SvcError {
+  if (error instanceof SvcError && error.code !== 'internal') return error;
+  if (error instanceof Error && error.name === 'AbortError') return new SvcError('cancelled');
+  unexpected(error);
+  return new SvcError('internal');
+}

@@ -1,0 +1,69 @@
+/** An MCP server over the tool table: one for each HTTP request, or for a connection over stdio. */
+import { ProtocolError, ProtocolErrorCode, Server, type ServerContext } from '@modelcontextprotocol/server';
+import type { Log } from '../../foundation/log.ts';
+import type { CallContext } from '../../operations/operation.ts';
+import type { ToolCatalog } from './catalog.ts';
+import { INSTRUCTIONS } from './instructions.ts';
+import { failure, shownError, success } from './results.ts';
+
+export interface McpServerOptions {
+  /** Version of svcd. */
+  readonly version: string;
+  /** Profiles with commas between them; all tools where it is left out. */
+  readonly profiles?: string | undefined;
+}
+
+/** As `CallContext.onAnswered`, for one of several requests on a connection. */
+export type AnsweredHook = (
+  settled: (arrived: boolean) => void,
+  request: Pick<ServerContext['mcpReq'], 'id' | 'signal'>,
+) => void;
+
+export interface McpServerDependencies {
+  readonly catalog: ToolCatalog;
+  readonly context: Pick<CallContext, 'origin' | 'signal' | 'onTool'> & {
+    /** Where the surface can tell whether an answer arrived. */
+    readonly onAnswered?: AnsweredHook;
+  };
+  readonly log: Log;
+}
+
+/** A server that has no tools yet. */
+export function bareServer(version: string): Server {
+  return new Server(
+    { name: 'svcd', title: 'svcd', version },
+    { capabilities: { tools: {} }, instructions: INSTRUCTIONS },
+  );
+}
+
+/** A server that lists and calls the tools of the table. */
+export function createMcpServer(options: McpServerOptions, dependencies: McpServerDependencies): Server {
+  const { version, profiles } = options;
+  const { catalog, context, log } = dependencies;
+  const server = bareServer(version);
+  server.setRequestHandler('tools/list', () => ({ tools: [...catalog.list(profiles)] }));
+  server.setRequestHandler('tools/call', async ({ params }, { mcpReq }) => {
+    const tool = catalog.find(params.name, profiles);
+    if (tool === undefined)
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'There is no tool of this name: see tools/list.');
+    const args = params.arguments ?? {};
+    try {
+      const output = await catalog.table.call(tool.name, args, {
+        origin: context.origin,
+        // Made for those who ask only: signals that follow others are weak references, dear to collect.
+        get signal() {
+          return AbortSignal.any([context.signal, mcpReq.signal]);
+        },
+        setStatus: () => {},
+        onTool: (name) => context.onTool?.(name),
+        ...(context.onAnswered === undefined
+          ? {}
+          : { onAnswered: (settled: (arrived: boolean) => void) => context.onAnswered?.(settled, mcpReq) }),
+      });
+      return success(tool, args, output);
+    } catch (error) {
+      return failure(shownError(error, (err) => log.error({ tool: tool.name, err }, 'a tool failed unexpectedly')));
+    }
+  });
+  return server;
+}

@@ -1,0 +1,88 @@
+/**
+ * MCP messages on stdin and stdout. Unlike with the SDK's own transport, a message is sent once it has
+ * left, and a revision of the protocol that nobody knows is refused in later requests too.
+ */
+import type { Readable, Writable } from 'node:stream';
+import {
+  isJSONRPCRequest,
+  type JSONRPCMessage,
+  PROTOCOL_VERSION_META_KEY,
+  type RequestId,
+  serializeMessage,
+  UnsupportedProtocolVersionError,
+} from '@modelcontextprotocol/server';
+import { StdioServerTransport } from '@modelcontextprotocol/server/stdio';
+
+/** Revisions in which each request names its own; those before them are agreed upon once. */
+export const MODERN_REVISIONS = ['2026-07-28'];
+
+type Settled = (arrived: boolean) => void;
+
+/** The request whose answer is waited for. */
+interface Asked {
+  readonly id: RequestId;
+  /** Aborts where the client gives it up: then there is no answer. */
+  readonly signal: AbortSignal;
+}
+
+/** The answer to a request that claims an unknown revision: the SDK itself looks at the first of a connection only. */
+function refusalOf(message: JSONRPCMessage): JSONRPCMessage | undefined {
+  if (!isJSONRPCRequest(message)) return undefined;
+  const { _meta: meta } = message.params ?? {};
+  const requested = meta?.[PROTOCOL_VERSION_META_KEY];
+  if (typeof requested !== 'string' || MODERN_REVISIONS.includes(requested)) return undefined;
+  const error = new UnsupportedProtocolVersionError({ supported: MODERN_REVISIONS, requested });
+  return { jsonrpc: '2.0', id: message.id, error: { code: error.code, message: error.message, data: error.data } };
+}
+
+export class StdioTransport extends StdioServerTransport {
+  readonly #output: Writable;
+  readonly #waiting = new Map<RequestId, Settled[]>();
+
+  constructor(input: Readable, output: Writable) {
+    super(input, output);
+    this.#output = output;
+  }
+
+  override async start(): Promise<void> {
+    const deliver = this.onmessage;
+    // oxlint-disable-next-line prefer-add-event-listener -- a transport of the SDK is no EventTarget
+    this.onmessage = (message) => {
+      const refusal = refusalOf(message);
+      if (refusal === undefined) return deliver?.(message);
+      // A client that is gone needs no refusal.
+      this.send(refusal).catch(() => {});
+    };
+    await super.start();
+  }
+
+  /** Calls back once the answer to a request has left for the client, or cannot any more. */
+  onAnswered(settled: Settled, { id, signal }: Asked): void {
+    if (signal.aborted) return settled(false);
+    this.#waiting.set(id, [...(this.#waiting.get(id) ?? []), settled]);
+    signal.addEventListener('abort', () => this.#settle(id, false), { once: true });
+  }
+
+  override send(message: JSONRPCMessage): Promise<void> {
+    const answered = 'id' in message && !('method' in message) ? message.id : undefined;
+    return new Promise((resolve, reject) => {
+      this.#output.write(serializeMessage(message), (error) => {
+        const left = error === null || error === undefined;
+        if (answered !== undefined) this.#settle(answered, left);
+        if (left) resolve();
+        else reject(error);
+      });
+    });
+  }
+
+  override async close(): Promise<void> {
+    for (const id of [...this.#waiting.keys()]) this.#settle(id, false);
+    await super.close();
+  }
+
+  #settle(id: RequestId, arrived: boolean): void {
+    const waiting = this.#waiting.get(id) ?? [];
+    this.#waiting.delete(id);
+    for (const settled of waiting) settled(arrived);
+  }
+}

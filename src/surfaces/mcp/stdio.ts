@@ -1,0 +1,67 @@
+/** MCP over stdin and stdout, for the one client that started this process. */
+import type { Readable, Writable } from 'node:stream';
+import type { Server } from '@modelcontextprotocol/server';
+import { serveStdio } from '@modelcontextprotocol/server/stdio';
+import type { Log } from '../../foundation/log.ts';
+import type { ToolTable } from '../../operations/tool-call.ts';
+import { ToolCatalog } from './catalog.ts';
+import type { DaemonLink } from './daemon-link.ts';
+import { createProxyServer } from './proxy.ts';
+import { type AnsweredHook, createMcpServer, type McpServerOptions } from './server.ts';
+import { StdioTransport } from './stdio-transport.ts';
+
+export interface StdioStreams {
+  readonly input: Readable;
+  /** What `claimStdout` returned. */
+  readonly output: Writable;
+}
+
+export interface StdioSession {
+  /** Settles when the client has gone. */
+  readonly closed: Promise<void>;
+  close(): Promise<void>;
+}
+
+function serve(
+  { input, output }: StdioStreams,
+  make: (signal: AbortSignal, transport: StdioTransport) => Server,
+): StdioSession {
+  const controller = new AbortController();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const ended = (): void => {
+    controller.abort();
+    resolve();
+  };
+  for (const event of ['end', 'close', 'error']) input.once(event, ended);
+  output.once('error', ended);
+  const transport = new StdioTransport(input, output);
+  const handle = serveStdio(() => make(controller.signal, transport), { transport });
+  const close = async (): Promise<void> => {
+    await handle.close();
+    ended();
+  };
+  return { closed: promise, close };
+}
+
+/** Serves the tools of this very process, which is the node. */
+export function serveTools(
+  options: McpServerOptions,
+  dependencies: StdioStreams & { readonly tools: ToolTable; readonly log: Log },
+): StdioSession {
+  const { tools, log } = dependencies;
+  const catalog = new ToolCatalog(tools);
+  return serve(dependencies, (signal, transport) => {
+    const onAnswered: AnsweredHook = (settled, request) => transport.onAnswered(settled, request);
+    return createMcpServer(options, { catalog, log, context: { origin: 'local', signal, onAnswered } });
+  });
+}
+
+/** Serves the tools of a daemon that runs elsewhere on this machine. */
+export function serveProxy(
+  options: Pick<McpServerOptions, 'version'>,
+  dependencies: StdioStreams & { readonly link: DaemonLink },
+): StdioSession {
+  const { link } = dependencies;
+  const session = serve(dependencies, () => createProxyServer(options, { link }));
+  return { ...session, closed: session.closed.then(() => link.close()) };
+}

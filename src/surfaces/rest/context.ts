@@ -1,0 +1,55 @@
+import type { ServerResponse } from 'node:http';
+import type { CallContext } from '../../operations/operation.ts';
+
+/** The context of one request. The signal is made only for handlers that ask for it. */
+export class RestContext implements CallContext {
+  readonly origin: CallContext['origin'];
+  readonly #response: ServerResponse;
+  readonly #audit: ((tool: string) => void) | undefined;
+  #controller: AbortController | undefined;
+  #status: number | undefined;
+
+  /** @param audit hears of each tool that the request calls */
+  constructor(origin: CallContext['origin'], response: ServerResponse, audit?: (tool: string) => void) {
+    this.origin = origin;
+    this.#response = response;
+    this.#audit = audit;
+  }
+
+  /** Aborts when the connection ends before the answer is written. */
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      const controller = new AbortController();
+      this.#controller = controller;
+      const abortIfOpen = (): void => {
+        if (!this.#response.writableFinished) controller.abort();
+      };
+      if (this.#response.closed) abortIfOpen();
+      else this.#response.once('close', abortIfOpen);
+    }
+    return this.#controller.signal;
+  }
+
+  onAnswered(settled: (arrived: boolean) => void): void {
+    let told = false;
+    const tell = (arrived: boolean): void => {
+      if (!told) settled(arrived);
+      told = true;
+    };
+    if (this.#response.closed) return tell(this.#response.writableFinished);
+    this.#response.once('finish', () => tell(true)).once('close', () => tell(false));
+  }
+
+  onTool(name: string): void {
+    this.#audit?.(name);
+  }
+
+  /** The status that the handler chose, if it did. */
+  get status(): number | undefined {
+    return this.#status;
+  }
+
+  setStatus(status: number): void {
+    this.#status = status;
+  }
+}

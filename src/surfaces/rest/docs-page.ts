@@ -1,0 +1,78 @@
+/**
+ * `GET /docs`: the OpenAPI document in a browser. Only the files of Swagger UI are taken from its
+ * package; its Fastify plugin would cost 120 ms at every start and 13 MB.
+ */
+import { createReadStream } from 'node:fs';
+import type { ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream/promises';
+import { SvcError } from '../../foundation/errors.ts';
+import * as pages from '../../operations/pages.ts';
+import type { BoundStream } from '../../operations/stream.ts';
+
+/** Swagger UI sets styles from its script and draws small pictures from `data:` URLs; it needs nothing else. */
+const POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
+  "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const PAGE = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>svcd API</title>
+<link rel="stylesheet" href="/docs/swagger-ui.css">
+<link rel="icon" href="data:,">
+</head>
+<body>
+<div id="docs"></div>
+<script src="/docs/swagger-ui-bundle.js"></script>
+<script src="/docs/start.js"></script>
+</body>
+</html>
+`;
+
+const START = `SwaggerUIBundle({
+  url: '/openapi.json',
+  dom_id: '#docs',
+  deepLinking: true,
+  validatorUrl: null,
+  defaultModelsExpandDepth: -1,
+});
+`;
+
+/** Files of the installed package. */
+const STATIC_URL = new URL('static/', import.meta.resolve('@fastify/swagger-ui'));
+const FILES: Readonly<Record<string, string>> = {
+  'swagger-ui-bundle.js': 'text/javascript',
+  'swagger-ui.css': 'text/css',
+};
+/** They stay the same until the daemon is updated, so a browser may keep them for a while. */
+const FILE_CACHE = 'private, max-age=3600';
+
+function sendText(response: ServerResponse, type: string, content: string): void {
+  response.writeHead(200, { 'content-type': `${type}; charset=utf-8`, 'content-security-policy': POLICY });
+  response.end(content);
+}
+
+const page: BoundStream = {
+  declaration: pages.docs,
+  handle: ({ response }) => sendText(response, 'text/html', PAGE),
+};
+
+const files: BoundStream = {
+  declaration: pages.docsFile,
+  async handle({ input, response, context }) {
+    const name = String(input['file']);
+    if (name === 'start.js') return sendText(response, 'text/javascript', START);
+    const type = Object.hasOwn(FILES, name) ? FILES[name] : undefined;
+    if (type === undefined) throw new SvcError('not_found');
+    response.setHeader('content-type', `${type}; charset=utf-8`);
+    response.setHeader('cache-control', FILE_CACHE);
+    await pipeline(createReadStream(new URL(name, STATIC_URL)), response, { signal: context.signal });
+  },
+};
+
+/** The page and what it loads: all from here, nothing from the network. */
+export function docsStreams(): readonly BoundStream[] {
+  return [page, files];
+}

@@ -1,0 +1,161 @@
+/**
+ * The gate in front of every route: who may ask at all. It looks at nothing but the head of the
+ * request, so a route cannot forget it. See docs/threat-model.md, "The API".
+ */
+import type { IncomingMessage } from 'node:http';
+import { hostname } from 'node:os';
+import { isLoopbackHost } from '../../foundation/address.ts';
+import type { Clock } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import { RateLimiter } from '../../foundation/rate-limit.ts';
+import type { CallContext } from '../../operations/operation.ts';
+import { hostOf, isAddress, isLoopbackPeer, isSameSite, strangerKey } from './host.ts';
+import { isPeerPath } from './peer-path.ts';
+import { TokenCheck } from './token.ts';
+
+/** Wrong tokens that one address may send at once. */
+const WRONG_TOKEN_BURST = 10;
+/** Wrong tokens per second and address in the long run: one in ten seconds. */
+const WRONG_TOKENS_PER_S = 0.1;
+/** Requests without the right token that one address may send at once, from elsewhere. */
+const STRANGER_BURST = 200;
+/** Requests per second without the right token and address in the long run, from elsewhere. */
+const STRANGER_REQUESTS_PER_S = 50;
+/** Addresses that are counted at a time. */
+const MAX_ADDRESSES = 10_000;
+
+export interface GateOptions {
+  /** The host of `api_addr`; empty for every interface. */
+  readonly host: string;
+  readonly requireLocalToken: boolean;
+}
+
+export interface GateDependencies {
+  /** The API token of this moment; empty for none. */
+  readonly token: () => string;
+  readonly clock: Clock;
+}
+
+/** How a request was let in. */
+export interface Admission {
+  readonly origin: CallContext['origin'];
+  /** False: only what the called agent's ACL governs. */
+  readonly authorised: boolean;
+  /** For the log; empty where there is none. */
+  readonly address: string;
+}
+
+interface Called {
+  /** Null where the header is malformed. */
+  readonly host: string | null;
+  readonly loopback: boolean;
+}
+
+export class Gate {
+  readonly #requireLocalToken: boolean;
+  /** The host of `api_addr` where it is a name or an address. */
+  readonly #host: string;
+  /** Names of this machine by which other machines may call it. */
+  readonly #names: ReadonlySet<string>;
+  readonly #token: TokenCheck;
+  readonly #wrongTokens: RateLimiter;
+  readonly #strangers: RateLimiter;
+  #lastHeader: string | undefined;
+  #lastCalled: Called | undefined;
+
+  constructor(options: GateOptions, { token, clock }: GateDependencies) {
+    this.#requireLocalToken = options.requireLocalToken;
+    const machine = hostname().toLowerCase();
+    this.#host = options.host.toLowerCase();
+    this.#names = new Set([this.#host, machine, `${machine}.local`]);
+    this.#token = new TokenCheck(token);
+    const maxKeys = MAX_ADDRESSES;
+    this.#wrongTokens = new RateLimiter(
+      { perSecond: WRONG_TOKENS_PER_S, burst: WRONG_TOKEN_BURST, maxKeys },
+      { clock },
+    );
+    this.#strangers = new RateLimiter(
+      { perSecond: STRANGER_REQUESTS_PER_S, burst: STRANGER_BURST, maxKeys },
+      { clock },
+    );
+  }
+
+  /**
+   * Lets a request of the listener in, or refuses it.
+   * @throws SvcError `forbidden_host`, `forbidden_origin`, `unauthorized`, `rate_limited`
+   */
+  admit(request: IncomingMessage): Admission {
+    const address = request.socket.remoteAddress ?? '';
+    const onLoopback = isLoopbackPeer(address);
+    const { host, loopback: loopbackHost } = this.#called(request.headers.host);
+    // Before the token is looked at: a rebound web page must not be able to use up the tries of its user.
+    if (onLoopback && !loopbackHost && (host === null || host !== this.#host)) throw new SvcError('forbidden_host');
+    refuseOtherSites(request);
+
+    const local = onLoopback && loopbackHost;
+    const needed = this.#token.set && (!local || this.#requireLocalToken);
+    const right = this.#holdsToken(request, address, needed);
+    if (!local && !right) this.#limit(this.#strangers, strangerKey(address));
+    // A web page can point a name of its own at us, but not an address; and it does not know the token.
+    if (!onLoopback && !right && (host === null || !(isAddress(host) || this.#names.has(host))))
+      throw new SvcError('forbidden_host', {
+        message: 'The Host header names another machine. Call this one by its address, or send the API token.',
+      });
+    return { origin: local ? 'local' : 'remote', authorised: right || !needed, address };
+  }
+
+  /** Whom a `Host` header calls: most requests have the same one as the request before. */
+  #called(header: string | undefined): Called {
+    if (header !== this.#lastHeader || this.#lastCalled === undefined) {
+      // Empty where there is none, as HTTP/1.0 allows.
+      const host = header === undefined ? '' : hostOf(header);
+      this.#lastCalled = { host, loopback: host === '' || (host !== null && isLoopbackHost(host)) };
+      this.#lastHeader = header;
+    }
+    return this.#lastCalled;
+  }
+
+  /** @throws SvcError `unauthorized`, `rate_limited` where the header is wrong and a token is needed */
+  #holdsToken(request: IncomingMessage, address: string, needed: boolean): boolean {
+    const { authorization } = request.headers;
+    if (!needed || authorization === undefined) return this.#token.check(authorization) === 'right';
+    const key = strangerKey(address);
+    // Who has used up the tries is not told whether the next one is right.
+    if (this.#wrongTokens.retryAfterMs(key) > 0) throw limited(this.#wrongTokens, key);
+    if (this.#token.check(authorization) === 'right') return true;
+    this.#wrongTokens.take(key);
+    throw new SvcError('unauthorized', { message: 'The API token is wrong.' });
+  }
+
+  #limit(limiter: RateLimiter, key: string): void {
+    if (!limiter.take(key)) throw limited(limiter, key);
+  }
+}
+
+function limited(limiter: RateLimiter, key: string): SvcError {
+  return new SvcError('rate_limited', { details: { retry_after_s: Math.ceil(limiter.retryAfterMs(key) / 1000) } });
+}
+
+/**
+ * A browser says where a request comes from; only pages of this very origin, and requests that no
+ * page made, pass. Programs that are no browser send neither header. A page of a remote agent is in
+ * a sandbox and so of no origin: it is refused like any other site.
+ */
+function refuseOtherSites(request: IncomingMessage): void {
+  const { origin, host } = request.headers;
+  const site = request.headers['sec-fetch-site'];
+  if (origin !== undefined && !isSameSite(origin, host)) throw new SvcError('forbidden_origin');
+  if (site === undefined || site === 'same-origin' || site === 'none') return;
+  if (!(isPeerPath(request.url) && isFollowedLink(request))) throw new SvcError('forbidden_origin');
+}
+
+/** A person followed a link to a page of its own window: a page can neither do that by itself nor read the answer. */
+function isFollowedLink({ method, headers }: IncomingMessage): boolean {
+  return (
+    method === 'GET' &&
+    headers.origin === undefined &&
+    headers['sec-fetch-mode'] === 'navigate' &&
+    headers['sec-fetch-dest'] === 'document' &&
+    headers['sec-fetch-user'] === '?1'
+  );
+}

@@ -1,0 +1,55 @@
+/** The gateway: `/aid/{AID}/…` is the service of that agent, called as this node. */
+
+import { SvcError } from '../../foundation/errors.ts';
+import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
+import * as declarations from '../../operations/gateway.ts';
+import type { BoundStream, Exchange } from '../../operations/stream.ts';
+import { hasUnreadBody } from './answer.ts';
+import { isPeerPath } from './peer-path.ts';
+import { callRemote, pathBelow, type RemoteCaller } from './remote-call.ts';
+
+/** Objects of an agent, which are no affair of its service. */
+const OBJECT_PATH = /^\/cas\/[^/?]+(?:\?|$)/;
+
+export interface GatewayDependencies {
+  readonly caller: RemoteCaller;
+  /** The node's own identity. */
+  readonly nodeAid: Aid;
+}
+
+/** @throws SvcError `not_found`, `forbidden_origin`, `method_not_allowed` */
+function check({ request }: Exchange, path: string): void {
+  // Written otherwise, such as with escapes, it did not pass the gate as remote content.
+  if (!isPeerPath(request.url)) throw new SvcError('not_found');
+  // A browser asks so for a script that would see every request of this origin from then on.
+  if (request.headers['service-worker'] !== undefined) throw new SvcError('forbidden_origin');
+  if (!OBJECT_PATH.test(path)) return;
+  if (request.method === 'GET' || request.method === 'HEAD')
+    throw new SvcError('not_found', { message: 'This daemon has no way to objects of other agents.' });
+  throw new SvcError('method_not_allowed', { details: { allow: 'GET, HEAD' } });
+}
+
+/** The streams of the gateway. */
+export function gatewayStreams({ caller, nodeAid }: GatewayDependencies): BoundStream[] {
+  return [
+    {
+      declaration: declarations.gatewayRoot,
+      handle: (exchange) => {
+        check(exchange, '/');
+        const { request, response, input } = exchange;
+        const query = /\?.*$/s.exec(request.url ?? '')?.[0] ?? '';
+        if (hasUnreadBody(request)) response.shouldKeepAlive = false;
+        response.writeHead(307, { location: `/aid/${String(input['aid'])}/${query}`, 'content-length': '0' }).end();
+      },
+    },
+    {
+      declaration: declarations.gateway,
+      handle: async (exchange) => {
+        const path = pathBelow(exchange.request.url ?? '');
+        check(exchange, path);
+        const remote = parseAid(String(exchange.input['aid']));
+        await callRemote(exchange, { caller, local: nodeAid, remote, prefix: `/aid/${remote}`, path });
+      },
+    },
+  ];
+}

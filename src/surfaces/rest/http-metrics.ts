@@ -1,0 +1,72 @@
+/** Figures of the API itself. */
+import type { Metric, Sample } from '../../foundation/metrics.ts';
+
+/** Upper bounds of the duration histogram, seconds. */
+const BOUNDS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+
+export class HttpMetrics {
+  readonly #openConnections: () => number;
+  /** By operation and status; both come from our own tables, so there are few. */
+  readonly #requests = new Map<string, Map<number, number>>();
+  readonly #buckets = BOUNDS_S.map(() => 0);
+  #seconds = 0;
+  #count = 0;
+
+  constructor(openConnections: () => number) {
+    this.#openConnections = openConnections;
+  }
+
+  /** Counts a request; `operation` is empty where no route took it. */
+  record(operation: string, status: number, seconds: number): void {
+    const byStatus = this.#requests.get(operation) ?? new Map<number, number>();
+    byStatus.set(status, (byStatus.get(status) ?? 0) + 1);
+    this.#requests.set(operation, byStatus);
+    const bucket = BOUNDS_S.findIndex((bound) => seconds <= bound);
+    if (bucket >= 0) this.#buckets[bucket] = (this.#buckets[bucket] ?? 0) + 1;
+    this.#seconds += seconds;
+    this.#count++;
+  }
+
+  collect(): readonly Metric[] {
+    const requests = [...this.#requests].flatMap(([operation, byStatus]) =>
+      [...byStatus].map(([status, value]) => ({
+        labels: { operation: operation === '' ? 'none' : operation, status: String(status) },
+        value,
+      })),
+    );
+    return [
+      {
+        name: 'svcd_http_requests_total',
+        help: 'Requests to the API, by operation and status.',
+        type: 'counter',
+        samples: requests,
+      },
+      {
+        name: 'svcd_http_request_duration_seconds',
+        help: 'Time from the head of a request to the end of its answer.',
+        type: 'histogram',
+        samples: this.#durations(),
+      },
+      {
+        name: 'svcd_http_connections',
+        help: 'Open connections to the API.',
+        type: 'gauge',
+        samples: [{ value: this.#openConnections() }],
+      },
+    ];
+  }
+
+  #durations(): Sample[] {
+    let below = 0;
+    const buckets = BOUNDS_S.map((bound, i): Sample => {
+      below += this.#buckets[i] ?? 0;
+      return { suffix: '_bucket', labels: { le: String(bound) }, value: below };
+    });
+    return [
+      ...buckets,
+      { suffix: '_bucket', labels: { le: '+Inf' }, value: this.#count },
+      { suffix: '_sum', value: this.#seconds },
+      { suffix: '_count', value: this.#count },
+    ];
+  }
+}

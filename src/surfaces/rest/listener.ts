@@ -1,0 +1,90 @@
+/** The HTTP server under the API: its time-outs, its limits, and what it says to those who speak no HTTP. */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { SvcError } from '../../foundation/errors.ts';
+import { errorAnswer } from './answer.ts';
+import { isPeerPath } from './peer-path.ts';
+
+/** The head of a request has to be here within this time: a slow one must not hold a connection. */
+const HEAD_TIMEOUT_MS = 10_000;
+/** How often connections are looked at for their time-outs. */
+const TIMEOUT_CHECK_MS = 2_000;
+/** An idle connection is kept for the next request this long. */
+const KEEP_ALIVE_MS = 30_000;
+/** Request line and headers together. */
+const MAX_HEAD_BYTES = 16 * 1024;
+const MAX_HEADER_COUNT = 100;
+
+export interface HttpLimits {
+  readonly headTimeoutMs: number;
+  readonly timeoutCheckMs: number;
+}
+
+const LIMITS: HttpLimits = { headTimeoutMs: HEAD_TIMEOUT_MS, timeoutCheckMs: TIMEOUT_CHECK_MS };
+
+/** What is wrong on the wire, by Node's code. */
+const WIRE_ERRORS: Readonly<Record<string, { readonly line: string; readonly error: SvcError }>> = {
+  HPE_HEADER_OVERFLOW: {
+    line: '431 Request Header Fields Too Large',
+    error: new SvcError('too_large', { message: `The head of a request is at most ${MAX_HEAD_BYTES} bytes.` }),
+  },
+  ERR_HTTP_REQUEST_TIMEOUT: {
+    line: '408 Request Timeout',
+    error: new SvcError('timeout', { message: 'The request was not sent in time.' }),
+  },
+};
+const MALFORMED = {
+  line: '400 Bad Request',
+  error: new SvcError('invalid_request', { message: 'This is not a valid HTTP/1.1 request.' }),
+};
+
+/** Answers on a bare socket, and ends it. */
+function refuseOnSocket(failure: NodeJS.ErrnoException, socket: Duplex): void {
+  const { line, error } = WIRE_ERRORS[failure.code ?? ''] ?? MALFORMED;
+  const { body } = errorAnswer(error);
+  const head = `HTTP/1.1 ${line}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n`;
+  socket.end(head + body, () => socket.destroy());
+}
+
+export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => void;
+
+/** True for requests that may become WebSockets; every other wish for another protocol is ignored, as HTTP allows. */
+function wantsWebSocket({ method, url, headers }: IncomingMessage): boolean {
+  return method === 'GET' && isPeerPath(url) && headers.upgrade?.toLowerCase() === 'websocket';
+}
+
+/**
+ * A server whose requests all go to `handler`, those with an `Expect` header too: its answer to
+ * `100-continue` is the handler's to give.
+ */
+export function createHttpServer(handler: RequestHandler, limits = LIMITS): Server {
+  const server = createServer({
+    headersTimeout: limits.headTimeoutMs,
+    // Bodies are limited by the routes: an upload may take long, a JSON body may not.
+    requestTimeout: 0,
+    connectionsCheckingInterval: limits.timeoutCheckMs,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    maxHeaderSize: MAX_HEAD_BYTES,
+    noDelay: true,
+    shouldUpgradeCallback: wantsWebSocket,
+  });
+  server.maxHeadersCount = MAX_HEADER_COUNT;
+  // Sockets with an answer under way, or one that said it is the last.
+  const taken = new WeakSet<Duplex>();
+  const serve: RequestHandler = (request, response) => {
+    const { socket } = request;
+    taken.add(socket);
+    response.once('close', () => {
+      if (response.shouldKeepAlive) taken.delete(socket);
+    });
+    handler(request, response);
+  };
+  server.on('request', serve);
+  server.on('checkContinue', serve);
+  server.on('checkExpectation', serve);
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    if (error.code === 'ECONNRESET' || !socket.writable || taken.has(socket)) socket.destroy();
+    else refuseOnSocket(error, socket);
+  });
+  return server;
+}

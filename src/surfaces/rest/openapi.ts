@@ -1,0 +1,222 @@
+/** The OpenAPI 3.1 document of the whole API, from the operations table. */
+import type { TObject, TSchema } from 'typebox';
+import { ERRORS, type ErrorCode } from '../../foundation/errors.ts';
+import type { Declaration } from '../../operations/operation.ts';
+import { AID_FORMAT, ErrorBody, isOpen } from '../../operations/schemas.ts';
+import type { StreamDeclaration } from '../../operations/stream.ts';
+
+export interface OpenApiInput {
+  readonly version: string;
+  readonly operations: readonly Declaration[];
+  readonly streams: readonly StreamDeclaration[];
+}
+
+/** A JSON document. */
+export type Document = Readonly<Record<string, unknown>>;
+
+/** Errors that every operation may give, whatever it does. */
+const ALWAYS: readonly ErrorCode[] = [
+  'invalid_request',
+  'unauthorized',
+  'forbidden_host',
+  'forbidden_origin',
+  'rate_limited',
+  'internal',
+];
+/** Errors of every operation that takes a JSON body. */
+const WITH_BODY: readonly ErrorCode[] = ['invalid_json', 'too_large', 'unsupported_media_type'];
+
+const ANY_METHOD = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] as const;
+
+function hasAid(schema: TObject): boolean {
+  return Object.values(schema.properties).some((member) => {
+    const items: unknown = Reflect.get(member, 'items');
+    const inner = typeof items === 'object' && items !== null ? Reflect.get(items, 'format') : undefined;
+    return Reflect.get(member, 'format') === AID_FORMAT || inner === AID_FORMAT;
+  });
+}
+
+/** Every code that an operation may give: its own and those of its kind. */
+export function errorCodes(declaration: Declaration): readonly ErrorCode[] {
+  const { params, query, body, permission, method, errors } = declaration;
+  const aids = [params, query, body].some(hasAid);
+  return [
+    ...new Set<ErrorCode>([
+      ...ALWAYS,
+      ...(method === 'GET' ? [] : WITH_BODY),
+      ...(aids ? (['bad_aid'] as const) : []),
+      ...(permission === 'local_only' ? (['local_only'] as const) : []),
+      ...errors,
+    ]),
+  ];
+}
+
+function errorResponses(codes: readonly ErrorCode[]): Document {
+  const byStatus = new Map<number, ErrorCode[]>();
+  for (const code of codes) {
+    for (const status of [ERRORS[code].status, ...ERRORS[code].otherStatuses])
+      byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
+  }
+  const responses = [...byStatus]
+    .sort(([a], [b]) => a - b)
+    .map(([status, list]) => [
+      String(status),
+      {
+        description: list.map((code) => `\`${code}\`: ${ERRORS[code].message}`).join('\n\n'),
+        content: {
+          'application/json': {
+            schema: {
+              allOf: [{ $ref: '#/components/schemas/Error' }],
+              properties: { error: { enum: list } },
+            },
+          },
+        },
+      },
+    ]);
+  return Object.fromEntries(responses);
+}
+
+/** What stands in the place of each parameter of a path. */
+const PARAMETER = /\{(\w+)\}/g;
+
+/**
+ * The spelling of each path by its shape: OpenAPI takes paths that differ only in the names of their parameters for one
+ * path, so they go by the names that most of their operations use.
+ */
+function spellings(paths: readonly string[]): (path: string) => string {
+  const uses = new Map<string, number>();
+  for (const path of paths) uses.set(path, (uses.get(path) ?? 0) + 1);
+  const byShape = new Map<string, string>();
+  for (const [path, count] of uses) {
+    const shape = path.replaceAll(PARAMETER, '{}');
+    if (count > (uses.get(byShape.get(shape) ?? '') ?? 0)) byShape.set(shape, path);
+  }
+  return (path) => byShape.get(path.replaceAll(PARAMETER, '{}')) ?? path;
+}
+
+/** Names of the parameters in a path, in order. */
+function parameterNames(path: string): string[] {
+  return [...path.matchAll(PARAMETER)].map(([, name = '']) => name);
+}
+
+/** Parameters of a path, under the names that they have in the document. */
+function pathParameters(declared: string, spelt: string, schema: TObject): Document[] {
+  const names = parameterNames(spelt);
+  const renamed = new Map(parameterNames(declared).map((name, i) => [name, names[i] ?? name]));
+  return parameters('path', schema, (name) => renamed.get(name) ?? name);
+}
+
+function parameters(place: 'path' | 'query', schema: TObject, nameOf = (name: string): string => name): Document[] {
+  const required = new Set<string>(schema.required);
+  return Object.entries(schema.properties).map(([name, member]) => {
+    const description: unknown = Reflect.get(member, 'description');
+    return {
+      name: nameOf(name),
+      in: place,
+      required: place === 'path' || required.has(name),
+      ...(typeof description === 'string' ? { description } : {}),
+      schema: member,
+    };
+  });
+}
+
+function requestBody(body: TObject): Document {
+  if (Object.keys(body.properties).length === 0 && !isOpen(body)) return {};
+  const required = (body.required as readonly string[] | undefined)?.length ?? 0;
+  return { requestBody: { required: required > 0, content: { 'application/json': { schema: body } } } };
+}
+
+function success(status: number, type: string, schema?: TSchema): Document {
+  const content = { [type]: schema === undefined ? {} : { schema } };
+  return { [String(status)]: { description: 'Success.', content } };
+}
+
+function description(permission: Declaration['permission'], heartbeat: boolean): Document {
+  const notes = [
+    ...(permission === 'local_only' ? ['Only for programs on the same machine.'] : []),
+    ...(permission === 'peer' ? ["Governed by the called agent's access list; takes no API token."] : []),
+    ...(heartbeat ? ['Counts as a heartbeat of the agent.'] : []),
+  ];
+  return notes.length === 0 ? {} : { description: notes.join(' ') };
+}
+
+const OPEN_ACCESS = { security: [] };
+
+function operationItem(declaration: Declaration, path: string, spelt: string): Document {
+  const { name, summary, tag, params, query, body, output, method, permission, heartbeat, status } = declaration;
+  return {
+    operationId: name,
+    summary,
+    ...description(permission, heartbeat),
+    tags: [tag],
+    ...(permission === 'peer' ? OPEN_ACCESS : {}),
+    parameters: [...pathParameters(path, spelt, params), ...parameters('query', query)],
+    ...(method === 'GET' ? {} : requestBody(body)),
+    responses: {
+      ...success(status ?? 200, 'application/json', output),
+      ...(declaration.otherStatuses ?? []).reduce(
+        (all, other) => ({ ...all, ...success(other, 'application/json', output) }),
+        {},
+      ),
+      ...errorResponses(errorCodes(declaration)),
+    },
+  };
+}
+
+function streamItem(declaration: StreamDeclaration, method: string): Document {
+  const { name, summary, tag, params, query, permission, accepts, produces, methods, errors } = declaration;
+  const [first] = methods === 'ANY' ? ANY_METHOD : methods;
+  const codes = new Set<ErrorCode>([...ALWAYS, ...(hasAid(params) ? (['bad_aid'] as const) : []), ...errors]);
+  return {
+    operationId: method === first ? name : `${name}_${method.toLowerCase()}`,
+    summary,
+    ...description(permission, false),
+    tags: [tag],
+    ...(permission === 'peer' ? OPEN_ACCESS : {}),
+    parameters: [...parameters('path', params), ...parameters('query', query)],
+    ...(accepts === undefined || method === 'GET' || method === 'HEAD'
+      ? {}
+      : { requestBody: { content: { [accepts]: {} } } }),
+    responses: { ...success(declaration.status ?? 200, produces), ...errorResponses([...codes]) },
+  };
+}
+
+/** The document as a value that `JSON.stringify` writes. */
+export function openApiDocument({ version, operations, streams }: OpenApiInput): Document {
+  const paths: Record<string, Record<string, unknown>> = {};
+  const add = (path: string, method: string, item: Document): void => {
+    paths[path] = { ...paths[path], [method.toLowerCase()]: item };
+  };
+  const spelling = spellings(operations.flatMap(({ path }) => path ?? []));
+  for (const declaration of operations) {
+    const { path } = declaration;
+    if (path === undefined) continue;
+    const spelt = spelling(path);
+    add(spelt, declaration.method, operationItem(declaration, path, spelt));
+  }
+  for (const declaration of streams) {
+    for (const method of declaration.methods === 'ANY' ? ANY_METHOD : declaration.methods)
+      add(declaration.path.replace('*}', '}'), method, streamItem(declaration, method));
+  }
+  const tags = new Set([...operations, ...streams].map(({ tag }) => tag));
+  return {
+    openapi: '3.1.0',
+    jsonSchemaDialect: 'https://json-schema.org/draft/2020-12/schema',
+    info: {
+      title: 'svcd',
+      version,
+      summary: 'The local API of an svcd daemon.',
+      description:
+        'Every write carries `Content-Type: application/json`. Errors are `{error, message, details?}`; `error` is a stable code.',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: '/' }],
+    security: [{}, { token: [] }],
+    tags: [...tags].map((name) => ({ name })),
+    paths,
+    components: {
+      schemas: { Error: ErrorBody },
+      securitySchemes: { token: { type: 'http', scheme: 'bearer', description: 'The API token, where one is set.' } },
+    },
+  };
+}

@@ -1,0 +1,129 @@
+/** Hands a request of this API on to a remote node and its answer back, each as it streams. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { feed, trailerPairs } from '../../capabilities/calls/exchange.ts';
+import type { CallAnswer, HttpCaller, SwitchedCall } from '../../capabilities/calls/http-caller.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { Exchange, Upgrade } from '../../operations/stream.ts';
+import { hasUnreadBody, setForeignPolicy } from './answer.ts';
+import { type AnswerPlace, sentHeaders, takenHeaders } from './remote-headers.ts';
+
+export type RemoteCaller = Pick<HttpCaller, 'request' | 'upgrade'>;
+
+export interface RemoteTarget {
+  readonly caller: RemoteCaller;
+  /** The identity here that calls. */
+  readonly local: Aid;
+  readonly remote: Aid;
+  /** Path of this API below which the remote one stands. */
+  readonly prefix: string;
+  /** Path and query at the remote side. */
+  readonly path: string;
+  readonly accessToken?: string | undefined;
+}
+
+/** Path and query of a request below the first two segments, as they were written; `/` where nothing is left. */
+export function pathBelow(url: string): string {
+  const rest = /^\/[^/?]*\/[^/?]*(.*)$/s.exec(url)?.[1] ?? '';
+  return rest.startsWith('/') ? rest : `/${rest}`;
+}
+
+/** Writes the head of a remote answer; the security headers of ours stay. */
+function writeHead(response: ServerResponse, answer: CallAnswer | SwitchedCall, place: AnswerPlace): void {
+  setForeignPolicy(response);
+  const seen = new Set<string>();
+  const headers = takenHeaders(answer.headers, place);
+  for (let i = 0; i + 1 < headers.length; i += 2) {
+    const [name = '', value = ''] = headers.slice(i, i + 2);
+    const key = name.toLowerCase();
+    // The first one takes the place of ours of that name, further ones come beside it.
+    if (seen.has(key)) response.appendHeader(name, value);
+    else response.setHeader(name, value);
+    seen.add(key);
+  }
+  response.writeHead(answer.status, answer.statusText);
+}
+
+/** @throws SvcError `protocol_error` where the remote head cannot be passed on */
+function begin(response: ServerResponse, answer: CallAnswer | SwitchedCall, place: AnswerPlace): void {
+  try {
+    writeHead(response, answer, place);
+  } catch (cause) {
+    ('socket' in answer ? answer.socket : answer.body).destroy();
+    for (const name of response.getHeaderNames()) response.removeHeader(name);
+    throw new SvcError('protocol_error', { message: 'The head of the remote answer is malformed.', cause });
+  }
+}
+
+function passOn(response: ServerResponse, answer: CallAnswer, place: AnswerPlace): Promise<void> {
+  return new Promise((resolve) => {
+    const { body } = answer;
+    body.on('error', () => {});
+    response.once('close', () => {
+      body.destroy();
+      resolve();
+    });
+    if (response.destroyed) {
+      body.destroy();
+      return resolve();
+    }
+    // The head goes out now: the body may take its time.
+    response.flushHeaders();
+    feed(body, response, () => {
+      const trailers = takenHeaders(body.rawTrailers, place);
+      if (trailers.length > 0) response.addTrailers(trailerPairs(trailers));
+    });
+  });
+}
+
+/** Joins the two connections after both sides have switched. */
+function join(response: ServerResponse, { socket, head }: Upgrade, answer: SwitchedCall): void {
+  const remote = answer.socket;
+  remote.on('error', () => remote.destroy());
+  socket.once('close', () => remote.destroy());
+  if (socket.destroyed) return void remote.destroy();
+  if (answer.head.length > 0) socket.write(answer.head);
+  if (head.length > 0) remote.write(head);
+  feed(socket, remote, () => {});
+  feed(remote, socket, () => {});
+  response.statusCode = answer.status;
+}
+
+/** The head of a switch, written past the response: nothing of HTTP follows it. */
+function switchHead(answer: SwitchedCall, place: AnswerPlace): string {
+  const headers = takenHeaders(answer.headers, place);
+  const lines = ['HTTP/1.1 101 Switching Protocols', 'Connection: Upgrade', 'Upgrade: websocket'];
+  for (let i = 0; i + 1 < headers.length; i += 2) lines.push(`${headers[i]}: ${headers[i + 1]}`);
+  return `${lines.join('\r\n')}\r\n\r\n`;
+}
+
+function bodyOf(request: IncomingMessage): { body: IncomingMessage | null; bodyLength?: number } {
+  const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
+  if (encoding !== undefined) return { body: request };
+  const bodyLength = Number(length ?? 0);
+  return bodyLength > 0 ? { body: request, bodyLength } : { body: null };
+}
+
+/**
+ * Calls a remote node with the request of an exchange, and answers with what it answers.
+ * @throws SvcError as `HttpCaller.request`, as long as no answer has begun
+ */
+export async function callRemote(exchange: Exchange, target: RemoteTarget): Promise<void> {
+  const { request, response, context, upgrade } = exchange;
+  const { caller, local, remote, prefix, path, accessToken } = target;
+  const place: AnswerPlace = { prefix, path, host: request.headers.host };
+  const call = { method: request.method ?? 'GET', path, headers: sentHeaders(request.rawHeaders), accessToken };
+  const { signal } = context;
+  const answer =
+    upgrade === undefined
+      ? await caller.request(local, remote, { ...call, ...bodyOf(request), signal })
+      : await caller.upgrade(local, remote, { ...call, signal });
+  if (upgrade !== undefined && 'socket' in answer) {
+    upgrade.socket.write(switchHead(answer, place), 'latin1');
+    return join(response, upgrade, answer);
+  }
+  if ('socket' in answer) return void answer.socket.destroy();
+  if (hasUnreadBody(request)) response.shouldKeepAlive = false;
+  begin(response, answer, place);
+  await passOn(response, answer, place);
+}

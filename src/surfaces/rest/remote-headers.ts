@@ -1,0 +1,110 @@
+/**
+ * Which headers cross between a client of this API and a remote node that it calls through it: what
+ * the client holds for this API stays here, and what the remote says of itself is not taken as said
+ * by this API's own origin. See docs/gateway.md.
+ */
+
+import type { RawHeaders } from '../../capabilities/calls/headers.ts';
+import { isLoopbackHost } from '../../foundation/address.ts';
+
+/** Credentials for this API, and what tells of this machine and of the page that asks. */
+const NEVER_SENT =
+  /^(?:authorization|cookie2?|forwarded|host|origin|referer|service-worker.*|via|(?:proxy|sec-ch|sec-fetch|svc|x-forwarded)-.*)$/;
+
+/** What rules an origin as a whole, or asks a browser to act beyond the answer at hand. */
+const NEVER_TAKEN = new RegExp(
+  `^(?:${[
+    'accept-ch',
+    'activate-storage-access',
+    'alt-svc',
+    'authentication-info',
+    'clear-site-data',
+    'content-security-policy.*',
+    'critical-ch',
+    'date',
+    'document-policy.*',
+    'feature-policy',
+    'integrity-policy.*',
+    'nel',
+    'observe-browsing-topics',
+    'origin-agent-cluster',
+    'origin-trial',
+    'permissions-policy.*',
+    'public-key-pins.*',
+    'referrer-policy',
+    'refresh',
+    'report-to',
+    'reporting-endpoints',
+    'service-worker-allowed',
+    'set-cookie2?',
+    'set-login',
+    'speculation-rules',
+    'strict-transport-security',
+    'supports-loading-mode',
+    'timing-allow-origin',
+    'use-as-dictionary',
+    'www-authenticate',
+    'x-content-type-options',
+    'x-dns-prefetch-control',
+    'x-frame-options',
+    'x-permitted-cross-domain-policies',
+    '(?:access-control|attribution-reporting|cross-origin|proxy|svc)-.*',
+  ].join('|')})$`,
+);
+
+const PLAIN_HOST = /^(?:[a-z0-9._-]+|\[[0-9a-f:]+\])$/;
+
+/** Where a relative reference of the remote service starts from: a host that is nobody's. */
+const SERVICE_BASE = 'http://service.invalid';
+
+function* pairs(raw: RawHeaders): Generator<readonly [name: string, value: string]> {
+  for (let i = 0; i + 1 < raw.length; i += 2) yield [raw[i] ?? '', raw[i + 1] ?? ''];
+}
+
+/** The headers of a client that a remote node receives; those of the connection go when the call is made. */
+export function sentHeaders(raw: RawHeaders): string[] {
+  return [...pairs(raw)].filter(([name]) => !NEVER_SENT.test(name.toLowerCase())).flat();
+}
+
+/** Where an answer was asked for. */
+export interface AnswerPlace {
+  /** Path of this API below which the remote service stands, such as `/aid/aid1…`. */
+  readonly prefix: string;
+  /** Path and query that the remote service was asked for. */
+  readonly path: string;
+  /** `Host` of the request, without which no absolute URL is taken for this API. */
+  readonly host: string | undefined;
+}
+
+/**
+ * A `Location` as the client has to see it. Whatever leads into the remote service leads below its
+ * prefix, and nothing leads to another path of this API: a client that follows redirects never ends
+ * up in the management API. An address of this machine means the machine of the service that says it.
+ * @returns null where it must not be followed
+ */
+export function rewriteLocation(location: string, { prefix, path, host }: AnswerPlace): string | null {
+  const target = URL.parse(location, SERVICE_BASE + path);
+  if (target === null || (target.protocol !== 'http:' && target.protocol !== 'https:')) return null;
+  const own = URL.parse(`${target.protocol}//${host ?? ''}`);
+  const name = target.hostname.replace(/^\[|\]$|\.+$/g, '');
+  const within =
+    target.origin === SERVICE_BASE ||
+    target.host === own?.host ||
+    isLoopbackHost(name) ||
+    /^(?:0\.0\.0\.0|::|::ffff:.*)$/.test(name);
+  if (within) return `${prefix}${target.pathname}${target.search}${target.hash}`;
+  // What parsers could read in two ways leads nowhere.
+  const plain = target.username === '' && target.password === '' && PLAIN_HOST.test(target.hostname);
+  return plain ? target.href : null;
+}
+
+/** The headers of a remote answer, or its trailers, that the client receives. */
+export function takenHeaders(raw: RawHeaders, place: AnswerPlace): string[] {
+  return [...pairs(raw)].flatMap(([name, value]) => {
+    const key = name.toLowerCase();
+    if (NEVER_TAKEN.test(key)) return [];
+    if (key !== 'location') return [name, value];
+    const location = rewriteLocation(value, place);
+    return location === null ? [] : [name, location];
+  });
+}

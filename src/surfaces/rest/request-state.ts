@@ -1,0 +1,36 @@
+import type { IncomingMessage } from 'node:http';
+import type { Upgrade } from '../../operations/stream.ts';
+import type { Admission } from './gate.ts';
+
+/** What is known of a request beside its own text. */
+export interface RequestState {
+  readonly admission: Admission;
+  /** Where the client asks for a WebSocket. */
+  readonly upgrade: Upgrade | undefined;
+  /** Hears of each tool that it calls, where that is written down. */
+  readonly audit: ((tool: string) => void) | undefined;
+  /** Name of the declaration that serves it; empty until a route was found. */
+  operation: string;
+}
+
+/** The state of the requests under way, forgotten with them. */
+export class RequestStates {
+  readonly #states = new WeakMap<IncomingMessage, RequestState>();
+
+  set(
+    request: IncomingMessage,
+    admission: Admission,
+    { upgrade, audit }: Partial<Pick<RequestState, 'upgrade' | 'audit'>> = {},
+  ): RequestState {
+    const state: RequestState = { admission, upgrade, audit, operation: '' };
+    this.#states.set(request, state);
+    return state;
+  }
+
+  /** @throws Error for a request that did not pass the gate: none of those may be served */
+  get(request: IncomingMessage): RequestState {
+    const state = this.#states.get(request);
+    if (state === undefined) throw new Error('a request went past the gate');
+    return state;
+  }
+}

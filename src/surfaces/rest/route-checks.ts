@@ -1,0 +1,46 @@
+/** What a route checks of a request before it looks at the content. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Clock } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { Permission } from '../../operations/operation.ts';
+import { hasUnreadBody } from './answer.ts';
+import type { Admission } from './gate.ts';
+
+/** A JSON body has to be here this long after its head. */
+export const BODY_TIMEOUT_MS = 30_000;
+
+const BODYLESS: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD']);
+
+/** True where a method carries a body, and with it the duty to name its media type. */
+export function isWrite(method: string | undefined): boolean {
+  return !BODYLESS.has(method);
+}
+
+/** @throws SvcError `unauthorized`, `local_only` */
+export function checkPermission(permission: Permission, admission: Admission): void {
+  if (permission === 'peer') return;
+  if (!admission.authorised) throw new SvcError('unauthorized');
+  if (permission === 'local_only' && admission.origin !== 'local') throw new SvcError('local_only');
+}
+
+/** @throws SvcError `unsupported_media_type` where a write does not say that it carries `accepts` */
+export function checkMediaType(request: IncomingMessage, accepts: string): void {
+  if (!isWrite(request.method)) return;
+  const type = request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase();
+  const encoding = request.headers['content-encoding']?.trim().toLowerCase() ?? 'identity';
+  if (type !== accepts)
+    throw new SvcError('unsupported_media_type', { message: `Send "Content-Type: ${accepts}" with this request.` });
+  if (encoding !== 'identity')
+    throw new SvcError('unsupported_media_type', { message: 'Send the body without a Content-Encoding.' });
+}
+
+/** Cuts the connection of a body that is never finished: the time-outs of the HTTP server end with the head. */
+export function limitBodyTime(request: IncomingMessage, response: ServerResponse, clock: Clock): void {
+  if (!hasUnreadBody(request)) return;
+  const timer = clock.after(BODY_TIMEOUT_MS, () => {
+    if (!request.complete) request.socket.destroy();
+  });
+  const cancel = (): void => timer.cancel();
+  request.once('end', cancel);
+  response.once('close', cancel);
+}

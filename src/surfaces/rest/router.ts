@@ -1,0 +1,93 @@
+/** The routes of the API on Fastify. The server in front of it and its gate are in server.ts. */
+import { METHODS } from 'node:http';
+import fastify, { type FastifyInstance } from 'fastify';
+import { SvcError } from '../../foundation/errors.ts';
+import type { BoundOperation } from '../../operations/operation.ts';
+import type { BoundStream } from '../../operations/stream.ts';
+import { errorAnswer, hasUnreadBody } from './answer.ts';
+import { JSON_BODY_LIMIT_BYTES, parseJsonBody } from './json-body.ts';
+import { addOperation, addStream, type RouteDependencies } from './routes.ts';
+import { Unrouted } from './unrouted.ts';
+
+/** Longest path parameter, in characters; the head of a request is limited as a whole. */
+const MAX_PARAM_LENGTH = 8 * 1024;
+
+export interface RouterTables {
+  readonly operations: readonly BoundOperation[];
+  readonly streams: readonly BoundStream[];
+}
+
+/** What Fastify's own errors mean in the terms of the catalogue. */
+function fromFastify(error: unknown, bodyLimit: number = JSON_BODY_LIMIT_BYTES): unknown {
+  switch (error instanceof Error && 'code' in error ? error.code : undefined) {
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return new SvcError('too_large', {
+        message: `A JSON body is at most ${bodyLimit} bytes here.`,
+        details: { limit_bytes: bodyLimit },
+      });
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return new SvcError('unsupported_media_type');
+    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
+      return new SvcError('invalid_request', { message: 'The body is not as long as its Content-Length says.' });
+    case 'FST_ERR_BAD_URL':
+      return new SvcError('invalid_request', { message: 'The path is not valid percent-encoding.' });
+    case 'FST_ERR_MAX_PARAM_LENGTH':
+      return new SvcError('not_found');
+    case 'ECONNRESET':
+      return new SvcError('cancelled');
+    default:
+      return error;
+  }
+}
+
+function servedPaths({ operations, streams }: RouterTables) {
+  return [
+    ...operations.flatMap(({ declaration: { path, method } }) =>
+      path === undefined ? [] : [{ path, methods: method === 'GET' ? ['GET', 'HEAD'] : [method] }],
+    ),
+    ...streams.map(({ declaration: { path, methods } }) => ({ path, methods: methods === 'ANY' ? METHODS : methods })),
+  ];
+}
+
+/** Builds the routes. Requests go in through `routing`, once `ready` has settled. */
+export function createRouter(tables: RouterTables, dependencies: RouteDependencies): FastifyInstance {
+  const { states, shown } = dependencies;
+  const app = fastify({
+    logger: false,
+    bodyLimit: JSON_BODY_LIMIT_BYTES,
+    routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
+    frameworkErrors: (error, _request, reply) => {
+      // Sent past the reply's own life cycle, which Fastify has not begun here.
+      const { status, headers, body } = errorAnswer(shown(fromFastify(error), ''));
+      reply.raw.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) }).end(body);
+    },
+  });
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body: Buffer, done) => {
+    done(null, parseJsonBody(body));
+  });
+  app.setErrorHandler((error, { raw, routeOptions }, reply) => {
+    const known = fromFastify(error, routeOptions.bodyLimit);
+    const { status, headers, body } = errorAnswer(shown(known, states.get(raw).operation));
+    if (hasUnreadBody(raw)) reply.header('connection', 'close');
+    return reply.code(status).headers(headers).send(body);
+  });
+  const unrouted = new Unrouted(servedPaths(tables));
+  app.addHook('onRequest', (request, _reply, done) => {
+    // Here and not in a handler: the body of such a request is not even read.
+    if (request.is404) throw unrouted.errorOf(request.method, request.raw.url ?? '');
+    done();
+  });
+  for (const operation of tables.operations) addOperation(app, operation, dependencies);
+  void app.register(async (scope) => {
+    for (const method of METHODS) {
+      if (method !== 'CONNECT' && !scope.supportedMethods.includes(method))
+        scope.addHttpMethod(method, { hasBody: true });
+    }
+    // The body is the handler's to read.
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser('*', (_request, _payload, done) => done(null));
+    for (const stream of tables.streams) addStream(scope, stream, dependencies);
+  });
+  return app;
+}

@@ -1,0 +1,117 @@
+/** Serves the operations table: one route for each declaration. */
+import type { FastifyInstance } from 'fastify';
+import type { Clock } from '../../foundation/clock.ts';
+import type { SvcError } from '../../foundation/errors.ts';
+import { compileInput, type ParseAid } from '../../operations/input.ts';
+import type { BoundOperation } from '../../operations/operation.ts';
+import { NONE } from '../../operations/schemas.ts';
+import type { BoundStream } from '../../operations/stream.ts';
+import { JSON_TYPE, sendError } from './answer.ts';
+import { RestContext } from './context.ts';
+import type { RequestStates } from './request-state.ts';
+import { checkMediaType, checkPermission, isWrite, limitBodyTime } from './route-checks.ts';
+import { unknownPath } from './unrouted.ts';
+
+export interface RouteDependencies {
+  readonly clock: Clock;
+  readonly states: RequestStates;
+  readonly parseAid: ParseAid;
+  /** The error to show for whatever was thrown; what nobody meant to throw is logged. */
+  readonly shown: (error: unknown, operation: string) => SvcError;
+}
+
+type Values = Readonly<Record<string, unknown>>;
+
+/** A `{name*}` at the end of a path: the parameter that takes the rest of it. */
+const REST = /\{(\w+)\*\}$/;
+
+function routerPath(path: string): string {
+  return path.replace(REST, '*').replaceAll(/\{(\w+)\}/g, ':$1');
+}
+
+/** @throws SvcError `not_found` where a parameter is empty: the router takes `/agents/` for an agent without a name */
+function checkParams(params: Values): void {
+  for (const name in params) if (params[name] === '' && name !== '*') throw unknownPath();
+}
+
+/** Adds the route of an operation that has a path. */
+export function addOperation(app: FastifyInstance, operation: BoundOperation, dependencies: RouteDependencies): void {
+  const { declaration } = operation;
+  if (declaration.path === undefined) return;
+  const { clock, states } = dependencies;
+  const read = compileInput(declaration, dependencies.parseAid);
+  const write = isWrite(declaration.method);
+  app.route<{ Params: Values; Querystring: Values; Body: unknown }>({
+    method: declaration.method,
+    url: routerPath(declaration.path),
+    ...(declaration.bodyLimit === undefined ? {} : { bodyLimit: declaration.bodyLimit }),
+    onRequest: (request, reply, done) => {
+      const state = states.get(request.raw);
+      state.operation = declaration.name;
+      checkPermission(declaration.permission, state.admission);
+      checkParams(request.params);
+      if (write) {
+        checkMediaType(request.raw, 'application/json');
+        limitBodyTime(request.raw, reply.raw, clock);
+      }
+      done();
+    },
+    handler: async ({ params, query, body, raw }, reply) => {
+      const { admission, audit } = states.get(raw);
+      const context = new RestContext(admission.origin, reply.raw, audit);
+      const output = await operation.run(read({ params, query, body: write ? body : undefined }), context);
+      reply.code(context.status ?? declaration.status ?? 200).type(JSON_TYPE);
+      return reply.send(JSON.stringify(output));
+    },
+  });
+}
+
+/**
+ * Adds the route of a stream: its handler reads and writes the connection itself. To be called on
+ * an instance that leaves bodies alone.
+ */
+export function addStream(app: FastifyInstance, stream: BoundStream, dependencies: RouteDependencies): void {
+  const { declaration } = stream;
+  const { states, shown } = dependencies;
+  const read = compileInput(
+    { params: declaration.params, query: declaration.query, body: NONE },
+    dependencies.parseAid,
+  );
+  const rest = REST.exec(declaration.path)?.[1];
+  app.route<{ Params: Values; Querystring: Values }>({
+    method: declaration.methods === 'ANY' ? app.supportedMethods : [...declaration.methods],
+    url: routerPath(declaration.path),
+    exposeHeadRoute: false,
+    onRequest: ({ raw, params }, _reply, done) => {
+      const state = states.get(raw);
+      state.operation = declaration.name;
+      checkPermission(declaration.permission, state.admission);
+      checkParams(params);
+      if (declaration.accepts !== undefined) checkMediaType(raw, declaration.accepts);
+      done();
+    },
+    // Here and not in the handler: what Fastify thinks of bodies and media types does not concern a stream.
+    preParsing: async ({ params, query, raw }, reply) => {
+      const { '*': remainder, ...named } = params;
+      const input = read({
+        params: rest === undefined ? named : { ...named, [rest]: remainder },
+        query,
+        body: undefined,
+      });
+      const { admission, upgrade, audit } = states.get(raw);
+      const context = new RestContext(admission.origin, reply.raw, audit);
+      const exchange = { request: raw, response: reply.raw, input, context };
+      reply.hijack();
+      try {
+        await stream.handle(upgrade === undefined ? exchange : { ...exchange, upgrade });
+      } catch (error) {
+        const answer = shown(error, declaration.name);
+        if (reply.raw.headersSent) reply.raw.destroy();
+        else sendError(reply.raw, answer);
+      }
+    },
+    handler: () => {
+      throw new Error('a stream was not taken over');
+    },
+  });
+}

@@ -1,0 +1,247 @@
+/** The REST surface: the operations table over HTTP, behind the gate. */
+import { type IncomingMessage, type Server, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { FastifyInstance } from 'fastify';
+import { type Address, formatAddress, parseAddress } from '../../foundation/address.ts';
+import type { Clock } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { Component } from '../../foundation/lifecycle.ts';
+import type { Log } from '../../foundation/log.ts';
+import type { MetricSource } from '../../foundation/metrics.ts';
+import { rememberingParseAid } from '../../operations/input.ts';
+import type { BoundOperation } from '../../operations/operation.ts';
+import type { BoundStream, Upgrade } from '../../operations/stream.ts';
+import { hasUnreadBody, sendError, setSecurityHeaders } from './answer.ts';
+import { ConnectionLimit } from './connections.ts';
+import { docsStreams } from './docs-page.ts';
+import { type Admission, Gate } from './gate.ts';
+import { HttpMetrics } from './http-metrics.ts';
+import { createHttpServer } from './listener.ts';
+import { metricsStream } from './metrics-page.ts';
+import { openApiDocument } from './openapi.ts';
+import { openApiStream } from './openapi-page.ts';
+import { isPeerPath } from './peer-path.ts';
+import { ProcessMetrics } from './process-metrics.ts';
+import { RequestStates } from './request-state.ts';
+import { isWrite } from './route-checks.ts';
+import { createRouter } from './router.ts';
+
+/** How long requests under way may take to end when the server stops. */
+const STOP_GRACE_MS = 1_000;
+/** Status of an answer after which the connection speaks another protocol. */
+const SWITCHED = 101;
+
+export interface RestServerOptions {
+  /** `host:port`; an empty host is every interface, port 0 lets the system choose. */
+  readonly apiAddr: string;
+  /** Asks programs on this machine for the token too. */
+  readonly requireLocalToken: boolean;
+  /** Version of the daemon, for the OpenAPI document. */
+  readonly version: string;
+}
+
+export interface RestServerDependencies {
+  readonly operations: readonly BoundOperation[];
+  /** Routes that are served by hand: event streams, uploads, the gateway, MCP. */
+  readonly streams: readonly BoundStream[];
+  /** The API token of this moment; empty for none. */
+  readonly token: () => string;
+  /** What `/metrics` shows beside the figures of the API and of the process. */
+  readonly metrics: readonly MetricSource[];
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/**
+ * Told of each request on a connection of remote administration before it runs, of the tools that it
+ * calls, and of its status (null: it was never answered). What it throws refuses the request, or the tool.
+ */
+export type AdminObserver = (
+  method: string,
+  path: string,
+) => { readonly tool: (name: string) => void; readonly answered: (status: number | null) => void };
+
+/** Remote administration proves and authorises its caller before a connection is handed over. */
+const REMOTE_ADMIN: Admission = { origin: 'remote_admin', authorised: true, address: '' };
+
+function bindError(error: unknown, apiAddr: string): SvcError {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+  if (code === 'EADDRINUSE')
+    return new SvcError('address_in_use', {
+      message: `The API address ${apiAddr} is already in use: by another svcd, or by another program. Stop it, or choose another address with --api-addr.`,
+      details: { address: apiAddr },
+      cause: error,
+    });
+  return new SvcError('config_invalid', {
+    message: `The API cannot listen on ${apiAddr} (${code}). Choose another address with --api-addr.`,
+    details: { key: 'api_addr' },
+    cause: error,
+  });
+}
+
+export class RestServer implements Component {
+  readonly #options: RestServerOptions;
+  readonly #listenOn: Address;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #gate: Gate;
+  readonly #states = new RequestStates();
+  readonly #connections = new ConnectionLimit();
+  readonly #adminStreams = new WeakMap<Duplex, AdminObserver>();
+  readonly #webSockets = new Set<Duplex>();
+  readonly #httpMetrics: HttpMetrics;
+  readonly #processMetrics = new ProcessMetrics();
+  readonly #app: FastifyInstance;
+  readonly #server: Server;
+  #stopping = false;
+
+  /** @throws SvcError `config_invalid` where `apiAddr` is no address */
+  constructor(options: RestServerOptions, dependencies: RestServerDependencies) {
+    const { operations, token, clock, log } = dependencies;
+    const listenOn = parseAddress(options.apiAddr);
+    if (listenOn === null) throw new SvcError('config_invalid', { details: { key: 'api_addr' } });
+    this.#options = options;
+    this.#listenOn = listenOn;
+    this.#clock = clock;
+    this.#log = log;
+    this.#gate = new Gate({ host: listenOn.host, requireLocalToken: options.requireLocalToken }, { token, clock });
+    this.#httpMetrics = new HttpMetrics(() => this.#connections.open);
+    const streams: readonly BoundStream[] = [
+      ...dependencies.streams,
+      ...docsStreams(),
+      metricsStream([() => this.#httpMetrics.collect(), () => this.#processMetrics.collect(), ...dependencies.metrics]),
+      openApiStream(() =>
+        openApiDocument({
+          version: options.version,
+          operations: operations.map(({ declaration }) => declaration),
+          streams: streams.map(({ declaration }) => declaration),
+        }),
+      ),
+    ];
+    this.#app = createRouter(
+      { operations, streams },
+      {
+        clock,
+        states: this.#states,
+        parseAid: rememberingParseAid(),
+        shown: (error, operation) => this.#shown(error, operation),
+      },
+    );
+    this.#server = createHttpServer((request, response) => this.#handle(request, response));
+    this.#server.on('upgrade', (request, socket, head) => this.#upgrade(request, { socket, head }));
+    this.#server.on('connection', (socket) => {
+      if (!this.#adminStreams.has(socket)) this.#connections.take(socket);
+    });
+  }
+
+  /**
+   * Binds the address and serves.
+   * @throws SvcError `address_in_use`, `config_invalid`
+   */
+  async start(): Promise<void> {
+    await this.#app.ready();
+    const { host, port } = this.#listenOn;
+    await new Promise<void>((resolve, reject) => {
+      const failed = (error: Error): void => reject(bindError(error, this.#options.apiAddr));
+      this.#server.once('error', failed);
+      const listening = (): void => {
+        this.#server.off('error', failed);
+        this.#server.on('error', (error) => this.#log.error({ err: error }, 'the API listener failed'));
+        resolve();
+      };
+      if (host === '') this.#server.listen(port, listening);
+      else this.#server.listen(port, host === 'localhost' ? '127.0.0.1' : host, listening);
+    });
+    await this.#processMetrics.start();
+    this.#log.info({ address: formatAddress(this.address) }, 'the API is listening');
+  }
+
+  /** Refuses new connections, lets requests under way end, and cuts what takes too long. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    const grace = this.#clock.after(STOP_GRACE_MS, () => this.#server.closeAllConnections());
+    for (const socket of this.#webSockets) socket.destroy();
+    await closed;
+    grace.cancel();
+    await this.#processMetrics.stop();
+    await this.#app.close();
+  }
+
+  /** Where the API listens, with the port that the system chose. */
+  get address(): Address {
+    const bound = this.#server.address();
+    return bound === null || typeof bound === 'string' ? this.#listenOn : { host: bound.address, port: bound.port };
+  }
+
+  /**
+   * Serves a connection that remote administration accepted: the same routes, never local. The caller
+   * has proven who speaks and that they may.
+   */
+  serveRemoteAdmin(stream: Duplex, observer: AdminObserver): void {
+    if (this.#stopping) return void stream.destroy();
+    this.#adminStreams.set(stream, observer);
+    this.#server.emit('connection', stream);
+  }
+
+  /** A request for a WebSocket takes the way of every other: it can be refused on the same response. */
+  #upgrade(request: IncomingMessage, upgrade: Upgrade): void {
+    const { socket } = upgrade;
+    this.#webSockets.add(socket);
+    socket.once('close', () => this.#webSockets.delete(socket));
+    socket.on('error', () => socket.destroy());
+    const response = new ServerResponse(request);
+    response.shouldKeepAlive = false;
+    response.assignSocket(request.socket);
+    response.once('finish', () => socket.resume().end(() => socket.destroy()));
+    this.#handle(request, response, upgrade);
+  }
+
+  #handle(request: IncomingMessage, response: ServerResponse, upgrade?: Upgrade): void {
+    const startedAt = performance.now();
+    setSecurityHeaders(response);
+    let state: { readonly operation: string } = { operation: '' };
+    let observed: ReturnType<AdminObserver> | undefined;
+    response.once('close', () => {
+      const seconds = (performance.now() - startedAt) / 1000;
+      const switched = response.statusCode === SWITCHED;
+      const status = response.headersSent || switched ? response.statusCode : null;
+      this.#httpMetrics.record(state.operation, status ?? 499, seconds);
+      observed?.answered(status);
+      if (this.#stopping) this.#server.closeIdleConnections();
+    });
+    try {
+      const { method = '', url = '' } = request;
+      observed = this.#adminStreams.get(request.socket)?.(method, url.split('?', 1)[0] ?? '');
+      const admission = this.#admit(request);
+      state = this.#states.set(request, admission, { upgrade, audit: (tool) => observed?.tool(tool) });
+      // A body where none belongs is not read.
+      if (!isWrite(request.method) && hasUnreadBody(request)) response.shouldKeepAlive = false;
+      if (request.headers.expect?.toLowerCase() === '100-continue') response.writeContinue();
+      this.#app.routing(request, response);
+    } catch (error) {
+      sendError(response, this.#shown(error, ''));
+    }
+  }
+
+  #admit(request: IncomingMessage): Admission {
+    // The router would take a whole URL and ignore whose it is.
+    if (request.url?.startsWith('/') !== true)
+      throw new SvcError('invalid_request', { message: 'The target of a request is a path: this is no proxy.' });
+    if (this.#adminStreams.has(request.socket)) return REMOTE_ADMIN;
+    const admission = this.#gate.admit(request);
+    // Unknown paths too: a stranger does not learn which ones there are.
+    if (!admission.authorised && !isPeerPath(request.url)) throw new SvcError('unauthorized');
+    return admission;
+  }
+
+  #shown(error: unknown, operation: string): SvcError {
+    if (error instanceof SvcError && error.code !== 'internal') {
+      if (error.status >= 500) this.#log.warn({ operation, code: error.code }, error.message);
+      return error;
+    }
+    if (error instanceof Error && error.name === 'AbortError') return new SvcError('cancelled');
+    this.#log.error({ operation, err: error }, 'an operation failed unexpectedly');
+    return new SvcError('internal');
+  }
+}

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { clientProgram } from '../../../tools/command-tree.ts';
+import { runSvc } from '../../support/cli-run.ts';
+import { commandsOf } from '../../support/command-tree.ts';
+import { HOSTILE, hostileDaemon } from '../../support/hostile-daemon.ts';
+import { newIdentity } from '../../support/identities.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
+
+/** What a terminal obeys, and what nobody sees; line breaks and tabs are none of it. */
+const DANGEROUS = /[^\P{Cc}\n\t]|[\p{Cf}\p{Zl}\p{Zp}]/u;
+const ESC = '\u001b';
+/** Colours of our own. */
+const COLOURS = new RegExp(`${ESC}\\[\\d{1,2}m`, 'g');
+/** How a spinner of our own is taken away. */
+const CLEARED = new RegExp(`\r(?:[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] [^\r]*|${ESC}\\[2K)`, 'g');
+
+/** Commands that ask no daemon, or only answer what they were given. */
+const LEFT_OUT: ReadonlySet<string> = new Set([
+  'completion',
+  'backup',
+  'restore',
+  'wallet message',
+  'wallet register',
+  'agents import',
+]);
+
+/** An argument of each kind that stands for itself. */
+function argumentFor(name: string, aid: string): string {
+  const known: Readonly<Record<string, string>> = {
+    service: 'lang.translate',
+    policy: 'deny',
+    list: 'allow',
+    seq: '1',
+    shell: 'bash',
+    key: 'log_level',
+    secret: 'off',
+    path: '/x',
+  };
+  return known[name] ?? (/^(?:aid|agent|local|remote|peer|member)$/.test(name) ? aid : 'x');
+}
+
+/** What a command must be given beside its arguments. */
+const OPTIONS: Readonly<Record<string, readonly string[]>> = {
+  'agents update': ['--service-tcp', '127.0.0.1:1'],
+  'inbound bind': ['--addr', '127.0.0.1:1'],
+  'agents acl allow': ['--generate'],
+  'admin allow': ['--generate'],
+  publish: ['-y'],
+};
+
+test('no command lets what others wrote drive the terminal, whatever the answer', async (t) => {
+  const { aid } = newIdentity();
+  const directory = temporaryDirectory(t);
+  let files = 0;
+  const friendly = await hostileDaemon(t, aid, false);
+  const refusing = await hostileDaemon(t, aid, true);
+  let shown = 0;
+  for (const { name, command } of commandsOf(clientProgram())) {
+    if (command.commands.length > 0 || LEFT_OUT.has(name)) continue;
+    const words = command.registeredArguments.filter(({ required }) => required || name === 'note send');
+    const line = [...name.split(' '), ...words.map((one) => argumentFor(one.name(), aid))];
+    for (const api of [friendly, refusing])
+      for (const [way, terminal] of [
+        [[], true],
+        [['--quiet'], true],
+        [['--json'], true],
+        [[], false],
+      ] as const) {
+        const file = name === 'agents export' ? ['-o', join(directory, `${files++}`)] : [];
+        const args = [...way, ...line, ...(OPTIONS[name] ?? []), ...file];
+        const { code, stdout, stderr } = await runSvc(args, { terminal, env: { SVC_API: api } });
+        const printed = (stdout + stderr).replaceAll(COLOURS, '').replaceAll(CLEARED, '');
+        // A pipe gets the body of a call as it is.
+        if (!terminal && /^(?:get|post)$/.test(name)) continue;
+        assert.doesNotMatch(printed, DANGEROUS, `svc ${args.join(' ')}: ${JSON.stringify(printed)}`);
+        assert.notEqual(code, 2, `svc ${args.join(' ')}: ${stderr}`);
+        if (printed.includes('owned')) shown++;
+        if (way[0] === '--json' && code === 0 && stdout !== '' && name !== 'events') {
+          const text = JSON.stringify(JSON.parse(stdout));
+          if (text.includes('owned')) assert.ok(text.includes(JSON.stringify(HOSTILE).slice(1, -1)), 'it is changed');
+        }
+      }
+  }
+  assert.ok(shown > 100, `only ${shown} outputs held the text`);
+});

@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { test } from 'node:test';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import { CliContext } from '../../../src/surfaces/cli/context.ts';
+import { newPassword, readPassword } from '../../../src/surfaces/cli/password.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
+
+/** A terminal at which somebody answers each question with the next of these. */
+function atTerminal(...answers: readonly string[]) {
+  const stdin = Object.assign(new PassThrough(), { isTTY: true });
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  const left = [...answers];
+  let shown = '';
+  stderr.setEncoding('utf8').on('data', (text: string) => {
+    shown += text;
+    const answer = text.endsWith(': ') ? left.shift() : undefined;
+    // Once the question is open: it stands on the terminal a moment before.
+    if (answer !== undefined) setImmediate(() => stdin.write(`${answer}\r`));
+  });
+  return { context: new CliContext({ stdin, stdout, stderr, env: {} }, {}, '/nonexistent'), shown: () => shown };
+}
+
+function piped(text: string): CliContext {
+  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+  stdin.end(text);
+  return new CliContext({ stdin, stdout, stderr, env: {} }, {}, '/nonexistent');
+}
+
+function failsWith(message: RegExp): (error: unknown) => boolean {
+  return (error) => error instanceof SvcError && error.code === 'invalid_request' && message.test(error.message);
+}
+
+test('a new password is asked for twice at a terminal, and never shown', async () => {
+  const { context, shown } = atTerminal('correct horse', 'correct horse');
+  assert.equal(await newPassword(context, {}), 'correct horse');
+  assert.match(shown(), /New password: [^]*The same again: /);
+  assert.ok(!shown().includes('horse'));
+  await assert.rejects(
+    newPassword(atTerminal('correct horse', 'correct house').context, {}),
+    failsWith(/not the same/),
+  );
+  await assert.rejects(newPassword(atTerminal('short').context, {}), failsWith(/fewer than 8/));
+});
+
+test('one that opens a file is asked for once', async () => {
+  assert.equal(await readPassword(atTerminal('correct horse').context, {}), 'correct horse');
+});
+
+test('in a pipe it is what comes, and from a file it is the first line', async (t) => {
+  assert.equal(await newPassword(piped('correct horse\n'), {}), 'correct horse');
+  await assert.rejects(readPassword(piped(''), {}), failsWith(/empty/));
+  const passwordFile = join(temporaryDirectory(t), 'password');
+  writeFileSync(passwordFile, 'correct horse\r\nmore\n');
+  assert.equal(await newPassword(piped('other'), { passwordFile }), 'correct horse');
+  await assert.rejects(newPassword(piped(''), { passwordFile: `${passwordFile}2` }), failsWith(/cannot be read/));
+});

@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import type { Command } from 'commander';
+import { openingFrame } from '../../../src/capabilities/events/frames.ts';
+import { PATCHABLE_KEYS } from '../../../src/foundation/config/schema.ts';
+import { EVENT_TYPES } from '../../../src/foundation/events.ts';
+import { clientProgram, svcdProgram } from '../../../tools/command-tree.ts';
+import { commandsOf } from '../../support/command-tree.ts';
+
+interface Surface {
+  readonly client_commands: readonly string[];
+  readonly client_options: readonly string[];
+  readonly daemon: { readonly options: readonly string[]; readonly commands: readonly string[] };
+  readonly events: readonly string[];
+  readonly patchable_config: readonly string[];
+}
+
+const surface = JSON.parse(readFileSync(new URL('../../vectors/surface.json', import.meta.url), 'utf8')) as Surface;
+
+/** Commands of ours that the surface does not name. */
+const COMMANDS_OF_OUR_OWN: readonly string[] = [
+  'agents list',
+  'agents new-paralism',
+  'agents probe',
+  'admin status',
+  'admin audit',
+  'alias add',
+  'alias del',
+  'alias list',
+  'identity new-paralism',
+  'wallet message',
+  'wallet register',
+  'agents profile set',
+  'agents profile clear',
+  'object put',
+  'object add',
+  'object list',
+  'object del',
+  'object locate',
+  'object get',
+  'events',
+  'completion',
+  'backup',
+  'restore',
+];
+
+const DAEMON_COMMANDS_OF_OUR_OWN: readonly string[] = ['service run'];
+
+/** Global options of ours. */
+const GLOBALS_OF_OUR_OWN = ['--via', '--via-as', '--via-password', '--version'];
+const DAEMON_OPTIONS_OF_OUR_OWN = ['--mcp-profile', '--version'];
+
+/** Arguments and options of the commands, as the interface lists them. */
+const ARGUMENTS: Readonly<Record<string, string>> = {
+  register: '--ethereum --eth-key --service-tcp --save-master --no-publish',
+  publish: '<service> --from --name --brief --url --aid --ttl --protocol --tag -y',
+  unpublish: '<service> --aid',
+  search: '<service> --filter-protocol --filter-tag',
+  info: '<aid>',
+  resolve: '<aid>',
+  get: '<aid> --header --local-aid --access-token',
+  post: '<aid> --header --local-aid --access-token -d',
+  'inbound bind': '--addr --aid',
+  connect: '<aid> --local-aid --access-token',
+  'tunnel open': '<aid> --local-aid --access-token --local-port --idle-timeout',
+  'tunnel close': '<id>',
+  'tunnel reset': '<id>',
+  'note send': '<local> <remote> [body-base64] --msg-type',
+  'note list': '<local>',
+  'note poll': '<local>',
+  'agents get': '<aid>',
+  'agents update': '<aid> --service-tcp',
+  'agents del': '<aid>',
+  'agents publish': '<aid>',
+  'agents heartbeat': '<aid>',
+  'agents export': '<aid> -o --password',
+  'agents import': '<file>',
+  'agents topic add': '<aid> <service>',
+  'agents topic del': '<aid> <service>',
+  'config get': '[key]',
+  'config set': '<key> [value]',
+  'admin password': '[secret]',
+  'admin allow': '[aid] --secret',
+  'admin deny': '<aid>',
+  'admin del': '<list> <id>',
+  update: '--check --confirm',
+};
+
+function sorted(names: Iterable<string>): string[] {
+  return [...names].sort();
+}
+
+function flagsOf(command: Command): string[] {
+  return command.options.flatMap(({ short, long }) => [short, long].filter((flag) => flag !== undefined));
+}
+
+function wordsOf(command: Command): Set<string> {
+  const named = command.registeredArguments.map((one) => (one.required ? `<${one.name()}>` : `[${one.name()}]`));
+  return new Set([...named, ...flagsOf(command)]);
+}
+
+const client = clientProgram();
+const daemon = svcdProgram();
+const commands = new Map(commandsOf(client).map(({ name, command }) => [name, command]));
+
+test('every command of the surface is there', () => {
+  const missing = surface.client_commands.filter((name) => !commands.has(name));
+  assert.deepEqual(missing, [], 'svc');
+  const ours = new Set(commandsOf(daemon).map(({ name }) => name));
+  const missingOfDaemon = surface.daemon.commands.filter((name) => !ours.has(name));
+  assert.deepEqual(missingOfDaemon, [], 'svcd');
+});
+
+test('every command is in the surface, or one of our own', () => {
+  const named = (known: readonly string[], name: string): boolean =>
+    known.some((one) => name === one || name.startsWith(`${one} `) || one.startsWith(`${name} `));
+  const extra = [...commands.keys()].filter((name) => !named(surface.client_commands, name));
+  const own = new Set(COMMANDS_OF_OUR_OWN);
+  const unknown = extra.filter((name) => !own.has(name) && !COMMANDS_OF_OUR_OWN.some((o) => o.startsWith(`${name} `)));
+  assert.deepEqual(unknown, [], 'commands that neither the surface nor the list of our own names');
+  assert.deepEqual(
+    COMMANDS_OF_OUR_OWN.filter((name) => !commands.has(name)),
+    [],
+    'commands of our own that are gone',
+  );
+  const ours = commandsOf(daemon).map(({ name }) => name);
+  const extraOfDaemon = ours.filter((name) => !named(surface.daemon.commands, name));
+  assert.deepEqual(extraOfDaemon, DAEMON_COMMANDS_OF_OUR_OWN);
+});
+
+test('every argument and option of the interface is there', () => {
+  const missing = Object.entries(ARGUMENTS).flatMap(([name, words]) => {
+    const command = commands.get(name);
+    const have = command === undefined ? new Set<string>() : wordsOf(command);
+    return words
+      .split(' ')
+      .filter((word) => !have.has(word))
+      .map((word) => `${name} ${word}`);
+  });
+  assert.deepEqual(missing, []);
+});
+
+test('the global options and those of the process are the ones of the surface and our own', () => {
+  const long = (command: Command): string[] => command.options.flatMap((one) => one.long ?? []);
+  assert.deepEqual(sorted(long(client)), sorted([...surface.client_options, ...GLOBALS_OF_OUR_OWN]));
+  assert.deepEqual(sorted(long(daemon)), sorted([...surface.daemon.options, ...DAEMON_OPTIONS_OF_OUR_OWN]));
+});
+
+test('the events are the ones of the surface', () => {
+  const opening = /^event: (\S+)$/m.exec(openingFrame({ aid: {} }).toString())?.[1] ?? '';
+  assert.deepEqual(sorted([opening, ...EVENT_TYPES]), sorted(surface.events));
+});
+
+test('"config set" changes the keys of the surface and no others', () => {
+  assert.deepEqual(sorted(PATCHABLE_KEYS), sorted(surface.patchable_config));
+});

@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { formatFields, formatTable, relativeTime, safeLine, safeText } from '../../../src/surfaces/cli/text.ts';
+
+const DANGEROUS = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
+
+test('control and invisible characters are shown as escapes, never passed on', () => {
+  assert.equal(safeLine('\u001b]0;owned\u0007'), '\\u{1b}]0;owned\\u{7}');
+  assert.equal(safeLine('a\u202eb\u200bc\u2028d'), 'a\\u{202e}b\\u{200b}c\\u{2028}d');
+  assert.equal(safeLine('\u{e0041}'), '\\u{e0041}');
+  assert.equal(safeLine('two\nlines'), 'two\\u{a}lines');
+  assert.equal(safeText('two\nlines\tand \u001b[2J'), 'two\nlines\tand \\u{1b}[2J');
+  assert.equal(safeLine('Größe 東京 👍'), 'Größe 東京 👍');
+});
+
+test('no text of a stranger gets a dangerous character through', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary', maxLength: 100 }), (text) => {
+      assert.doesNotMatch(safeLine(text), DANGEROUS);
+      assert.doesNotMatch(safeText(text).replaceAll(/[\n\t]/g, ''), DANGEROUS);
+      assert.doesNotMatch(formatTable(['A'], [[text]]).replaceAll('\n', ''), DANGEROUS);
+      assert.doesNotMatch(formatFields([['a', text]]), DANGEROUS);
+    }),
+    { seed: 7, numRuns: 500 },
+  );
+});
+
+test('times are said as people say them', () => {
+  const now = Date.parse('2026-01-01T12:00:00Z');
+  assert.equal(relativeTime('2026-01-01T11:59:30Z', now), '30 s ago');
+  assert.equal(relativeTime('2026-01-01T12:30:00Z', now), 'in 30 min');
+  assert.equal(relativeTime('2026-01-01T03:00:00Z', now), '9 h ago');
+  assert.equal(relativeTime('2025-12-25T12:00:00Z', now), '7 days ago');
+});

@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { DaemonLink } from '../../../src/surfaces/mcp/daemon-link.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
+import { TestClock } from '../../support/test-clock.ts';
+import { startMcpWorld } from './world.ts';
+
+const signal = new AbortController().signal;
+
+function setUp(t: TestContext, apiAddr?: string | null, profiles?: string) {
+  const dataDir = temporaryDirectory(t);
+  const announce = (address: string | null): void => {
+    const info = { pid: 1, api_addr: address, started_at: '2026-01-01T00:00:00.000Z', version: '1.2.3' };
+    writeFileSync(join(dataDir, 'daemon.json'), JSON.stringify(info));
+  };
+  if (apiAddr !== undefined) announce(apiAddr);
+  const clock = new TestClock();
+  const configFile = join(dataDir, 'config.toml');
+  const options = { dataDir, configFile, token: undefined, profiles };
+  const link = new DaemonLink(options, { clock });
+  t.after(() => link.close());
+  return { link, clock, announce };
+}
+
+/** Moves the clock on until the promise settles. */
+async function settle<T>(clock: TestClock, promise: Promise<T>): Promise<T> {
+  const ended = promise.then(
+    () => true,
+    () => true,
+  );
+  const turn = (): Promise<false> => new Promise((resolve) => setImmediate(resolve, false));
+  while (!(await Promise.race([ended, turn()]))) if (clock.timers > 0) clock.advance(1_000);
+  return promise;
+}
+
+test('without a daemon a call waits a while, then says what to do', async (t) => {
+  const { link, clock } = setUp(t);
+  const begun = clock.now();
+  await assert.rejects(settle(clock, link.callTool('svc_status', {}, signal)), {
+    code: 'daemon_unreachable',
+    message: /Start it with "svcd"/,
+  });
+  assert.ok(clock.now() - begun >= 5_000);
+});
+
+test('a daemon that died leaves its address behind: nobody answers there', async (t) => {
+  const world = await startMcpWorld(t);
+  const { link, clock } = setUp(t, `${world.host}:${world.port}`);
+  await link.callTool('svc_status', {}, signal);
+  await world.server.stop();
+  await assert.rejects(settle(clock, link.callTool('svc_status', {}, signal)), { code: 'daemon_unreachable' });
+});
+
+test('beside a node without an API the error says how to share one', async (t) => {
+  const { link, clock } = setUp(t, null);
+  await assert.rejects(settle(clock, link.listTools(signal)), {
+    code: 'daemon_unreachable',
+    message: /Start svcd by itself first/,
+  });
+});
+
+test('what the daemon refuses keeps its code, an error of the protocol its number', async (t) => {
+  const world = await startMcpWorld(t);
+  const { link, clock } = setUp(t, `${world.host}:${world.port}`, 'everything');
+  await assert.rejects(settle(clock, link.listTools(signal)), { code: 'invalid_request', message: /profile/ });
+  const all = setUp(t, `${world.host}:${world.port}`);
+  await assert.rejects(settle(all.clock, all.link.callTool('svc_nothing', {}, signal)), { code: -32602 });
+});
+
+test('something else at the address is told apart from a daemon, and not asked twice', async (t) => {
+  let asked = 0;
+  const other = createServer((_request, response) => {
+    asked++;
+    response.end('<html>');
+  });
+  await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+  t.after(() => other.close());
+  const { link, clock } = setUp(t, `127.0.0.1:${(other.address() as AddressInfo).port}`);
+  await assert.rejects(settle(clock, link.listTools(signal)), { code: 'daemon_unreachable', message: /is not svcd/ });
+  assert.equal(asked, 1);
+});
+
+test('a call that breaks half-way is not sent again', async (t) => {
+  let calls = 0;
+  const world = await startMcpWorld(t, {
+    handlers: {
+      status: () => {
+        calls++;
+        relay.closeAllConnections();
+        return new Promise(() => {});
+      },
+    },
+  });
+  const relay: Server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const { 'content-length': _length, connection: _connection, host: _host, ...headers } = request.headers;
+      fetch(world.url + request.url, {
+        method: 'POST',
+        headers: headers as Record<string, string>,
+        body: Buffer.concat(chunks),
+      })
+        .then(async (answer) => {
+          response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? '' });
+          response.end(await answer.text());
+        })
+        .catch(() => response.destroy());
+    });
+  });
+  await new Promise<void>((resolve) => relay.listen(0, '127.0.0.1', resolve));
+  t.after(() => relay.close());
+  const { port } = relay.address() as AddressInfo;
+  const { link, clock } = setUp(t, `127.0.0.1:${port}`);
+  await assert.rejects(settle(clock, link.callTool('svc_status', {}, signal)), {
+    code: 'daemon_unreachable',
+    message: /may have been done/,
+  });
+  assert.equal(calls, 1);
+});
+
+test('a call that the client gives up is cancelled', async (t) => {
+  const { link, clock } = setUp(t);
+  await assert.rejects(settle(clock, link.callTool('svc_status', {}, AbortSignal.abort())), { code: 'cancelled' });
+});

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { PassThrough, Writable } from 'node:stream';
+import { type TestContext, test } from 'node:test';
+import { silentLog } from '../../../src/foundation/log.ts';
+import type { CallContext } from '../../../src/operations/operation.ts';
+import { ToolTable } from '../../../src/operations/tool-call.ts';
+import { serveTools } from '../../../src/surfaces/mcp/stdio.ts';
+import { MODERN_REVISIONS } from '../../../src/surfaces/mcp/stdio-transport.ts';
+import { eventually } from '../../support/eventually.ts';
+import { newIdentity } from '../../support/identities.ts';
+import { bindAll, MODERN } from './world.ts';
+
+const { aid } = newIdentity();
+
+interface Write {
+  readonly text: string;
+  readonly done: (error?: Error) => void;
+}
+
+/** A session whose output the test lets through, and a poll that says what became of its answer. */
+function setUp(t: TestContext, mailboxPoll: () => Promise<object> = async () => ({ messages: [], has_more: false })) {
+  const input = new PassThrough();
+  const writes: Write[] = [];
+  const output = new Writable({
+    write: (chunk: Buffer, _encoding, done) => void writes.push({ text: chunk.toString(), done }),
+  });
+  const settled: boolean[] = [];
+  const run = (_input: unknown, context: CallContext): Promise<object> => {
+    context.onAnswered?.((arrived) => void settled.push(arrived));
+    return mailboxPoll();
+  };
+  const tools = new ToolTable({ operations: bindAll({ mailboxPoll: run }), pending: () => ({}) });
+  const session = serveTools({ version: '1.2.3' }, { input, output, tools, log: silentLog });
+  t.after(() => session.close());
+  const send = (message: object): boolean => input.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+  const poll = (id: number): boolean =>
+    send({ id, method: 'tools/call', params: { name: 'svc_mailbox_poll', arguments: { aid } } });
+  const written = (id: number): Promise<Write> =>
+    eventually(`answer ${id}`, () => writes.find(({ text }) => JSON.parse(text).id === id));
+  const open = async (): Promise<void> => {
+    const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'test', version: '1' } };
+    send({ id: 0, method: 'initialize', params });
+    (await written(0)).done();
+    send({ method: 'notifications/initialized' });
+  };
+  return { input, output, settled, send, poll, written, open };
+}
+
+test('what is handed out over stdio counts as taken once the answer has left, and not before', async (t) => {
+  const { settled, poll, written, open } = setUp(t);
+  await open();
+  poll(1);
+  const { done } = await written(1);
+  assert.deepEqual(settled, []);
+  done();
+  await eventually('the answer has left', () => settled.length > 0);
+  assert.deepEqual(settled, [true]);
+});
+
+test('a later request of an unknown revision is refused, and the revisions are those that the SDK knows', async (t) => {
+  const { send, written } = setUp(t);
+  const ask = (id: number, revision: string): Promise<Write> => {
+    const meta = {
+      'io.modelcontextprotocol/protocolVersion': revision,
+      'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
+      'io.modelcontextprotocol/clientCapabilities': {},
+    };
+    send({ id, method: id === 1 ? 'tools/list' : 'server/discover', params: { _meta: meta } });
+    return written(id);
+  };
+  (await ask(1, MODERN)).done();
+  const discovered = await ask(2, MODERN);
+  discovered.done();
+  assert.deepEqual(JSON.parse(discovered.text).result.supportedVersions, MODERN_REVISIONS);
+  const { error } = JSON.parse((await ask(3, '2099-01-01')).text);
+  assert.deepEqual(error.data, { supported: MODERN_REVISIONS, requested: '2099-01-01' });
+});
+
+test('an answer that cannot be written gives back what was handed out', async (t) => {
+  const { settled, poll, written, open } = setUp(t);
+  await open();
+  poll(1);
+  (await written(1)).done(new Error('the client is gone'));
+  await eventually('it is given back', () => settled.length > 0);
+  assert.deepEqual(settled, [false]);
+});
+
+test('a call that its client gives up, or leaves behind, gives back what was handed out', async (t) => {
+  const { input, settled, send, poll, open } = setUp(t, () => new Promise(() => {}));
+  await open();
+  poll(1);
+  poll(2);
+  send({ method: 'notifications/cancelled', params: { requestId: 1 } });
+  await eventually('the first is given back', () => settled.length > 0);
+  assert.deepEqual(settled, [false]);
+  input.end();
+  await eventually('the second is given back', () => settled.length > 1);
+  assert.deepEqual(settled, [false, false]);
+});

@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict';
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { type TestContext, test } from 'node:test';
+import { Client } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
+import { ERAS, type Era, MODERN, startMcpWorld } from './world.ts';
+
+const CHILD = new URL('stdio-child.ts', import.meta.url).pathname;
+const TOKEN = 'not-so-secret';
+
+async function connect(t: TestContext, era: Era, args: readonly string[], env: Record<string, string> = {}) {
+  const mode = era === 'legacy' ? 'legacy' : { pin: MODERN };
+  const client = new Client({ name: 'test', version: '1.0.0' }, { versionNegotiation: { mode } });
+  const command = { command: process.execPath, args: [CHILD, ...args], stderr: 'ignore' as const };
+  await client.connect(new StdioClientTransport({ ...command, env }));
+  t.after(() => client.close());
+  return client;
+}
+
+function announce(dataDir: string, apiAddr: string | null): void {
+  const info = { pid: 1, api_addr: apiAddr, started_at: '2026-01-01T00:00:00.000Z', version: '1.2.3' };
+  writeFileSync(join(dataDir, 'daemon.json'), JSON.stringify(info));
+}
+
+function textOf(result: { content: readonly object[] }): string {
+  return JSON.stringify(result.content);
+}
+
+for (const era of ERAS) {
+  test(`${era}: without a daemon the process is the node`, async (t) => {
+    const client = await connect(t, era, ['node', '', 'calls']);
+    const { tools } = await client.listTools();
+    assert.ok(tools.some(({ name }) => name === 'svc_tunnel_list'));
+    const result = await client.callTool({ name: 'svc_tunnel_list', arguments: {} });
+    assert.deepEqual(result.structuredContent, { tunnels: [] });
+  });
+
+  test(`${era}: beside a daemon it is a proxy that passes token and profile on`, async (t) => {
+    const world = await startMcpWorld(t, {
+      token: TOKEN,
+      requireLocalToken: true,
+      handlers: { tunnelList: (_input, { origin }) => ({ tunnels: [], origin }) },
+    });
+    const dataDir = temporaryDirectory(t);
+    announce(dataDir, `${world.host}:${world.port}`);
+    const client = await connect(t, era, ['proxy', dataDir, 'calls'], { SVC_TOKEN: TOKEN });
+    const names = (await client.listTools()).tools.map(({ name }) => name);
+    assert.ok(names.includes('svc_tunnel_list') && !names.includes('svc_agent_delete'));
+    const result = await client.callTool({ name: 'svc_tunnel_list', arguments: {} });
+    assert.deepEqual(result.structuredContent, { tunnels: [], origin: 'local' });
+    const refused = await client.callTool({ name: 'svc_resolve', arguments: { aid: 'aid1x' } });
+    assert.match(textOf(refused), /Error bad_aid: /);
+    await assert.rejects(client.callTool({ name: 'svc_nothing', arguments: {} }), { code: -32602 });
+  });
+}
+
+test('a process that starts while another leaves becomes the node after it', async (t) => {
+  const client = await connect(t, 'modern', ['handover']);
+  const result = await client.callTool({ name: 'svc_tunnel_list', arguments: {} });
+  assert.deepEqual(result.structuredContent, { tunnels: [] });
+});
+
+test('the token is taken from config.toml; without the right one the error says what to set', async (t) => {
+  const world = await startMcpWorld(t, { token: TOKEN, requireLocalToken: true });
+  const dataDir = temporaryDirectory(t);
+  announce(dataDir, `${world.host}:${world.port}`);
+  const client = await connect(t, 'modern', ['proxy', dataDir]);
+  const refused = await client.callTool({ name: 'svc_status', arguments: {} });
+  assert.equal(refused.isError, true);
+  assert.match(textOf(refused), /Error unauthorized: .*SVC_TOKEN/);
+  writeFileSync(join(dataDir, 'config.toml'), `api_token = "${TOKEN}"\n`, { mode: 0o600 });
+  const taken = await client.callTool({ name: 'svc_status', arguments: {} });
+  assert.notEqual(taken.isError, true, textOf(taken));
+});
+
+test('a daemon that restarts elsewhere is found again', async (t) => {
+  const dataDir = temporaryDirectory(t);
+  const first = await startMcpWorld(t);
+  announce(dataDir, `${first.host}:${first.port}`);
+  const client = await connect(t, 'legacy', ['proxy', dataDir]);
+  assert.notEqual((await client.callTool({ name: 'svc_status', arguments: {} })).isError, true);
+  await first.server.stop();
+  // Asked while nobody answers, it waits for the daemon to come back.
+  const waiting = client.callTool({ name: 'svc_status', arguments: {} });
+  const second = await startMcpWorld(t);
+  announce(dataDir, `${second.host}:${second.port}`);
+  assert.notEqual((await waiting).isError, true);
+});
+
+function start(t: TestContext, ...args: string[]): ChildProcessWithoutNullStreams {
+  const child = spawn(process.execPath, [CHILD, ...args]);
+  t.after(() => child.kill('SIGKILL'));
+  return child;
+}
+
+test('stdout carries JSON-RPC and nothing else; the process ends with its stdin', async (t) => {
+  const child = start(t, 'node');
+  const lines: string[] = [];
+  const reader = createInterface({ input: child.stdout });
+  reader.on('line', (line) => lines.push(line));
+  let errors = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    errors += text;
+  });
+  const send = (message: object): boolean => child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+  const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'raw', version: '1' } };
+  send({ id: 1, method: 'initialize', params });
+  await once(reader, 'line');
+  send({ method: 'notifications/initialized' });
+  send({ id: 2, method: 'tools/call', params: { name: 'svc_tunnel_list', arguments: {} } });
+  await once(reader, 'line');
+  child.stdin.end();
+  const [code] = await once(child, 'close');
+  assert.equal(code, 0);
+  assert.deepEqual(
+    lines.map((line) => JSON.parse(line).id),
+    [1, 2],
+  );
+  assert.match(errors, /a library prints to stdout\nand writes to it\n/);
+  assert.match(errors, /stopped: the MCP client went away/);
+});
+
+test('a signal ends the process', async (t) => {
+  const child = start(t, 'node');
+  const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'raw', version: '1' } };
+  child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params })}\n`);
+  await once(child.stdout, 'data');
+  child.kill('SIGTERM');
+  const [code, signal] = await once(child, 'close');
+  assert.deepEqual([code, signal], [0, null]);
+});

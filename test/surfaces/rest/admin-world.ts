@@ -1,0 +1,116 @@
+/** A node that is administered from afar, and the API of the node that does it, with links in memory between them. */
+import type { TestContext } from 'node:test';
+import { AccessControl } from '../../../src/capabilities/access/access-control.ts';
+import { AccessLists } from '../../../src/capabilities/access/access-lists.ts';
+import { HttpCaller } from '../../../src/capabilities/calls/http-caller.ts';
+import { RemoteAdmin } from '../../../src/capabilities/remote-admin/remote-admin.ts';
+import { systemClock } from '../../../src/foundation/clock.ts';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import type { Aid } from '../../../src/foundation/identity/aid.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import { AccessRepository } from '../../../src/foundation/store/access.ts';
+import { AuditStore } from '../../../src/foundation/store/audit.ts';
+import { MetaStore } from '../../../src/foundation/store/meta.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { Store } from '../../../src/foundation/store/store.ts';
+import { remoteAdminHandlers } from '../../../src/operations/handlers/remote-admin.ts';
+import { type BoundOperation, bind, type CallContext } from '../../../src/operations/operation.ts';
+import { viaStream } from '../../../src/surfaces/rest/via.ts';
+import { type LinkNode, LinkWorld } from '../../support/link-world.ts';
+import { type Answer, type Ask, change, ping, secret, startWorld, type World, wait } from './support.ts';
+
+export interface AdminWorld {
+  readonly near: LinkNode;
+  readonly far: LinkNode;
+  /** The nodes' own identities, and an agent on the near one. */
+  readonly nearAid: Aid;
+  readonly farAid: Aid;
+  readonly agentAid: Aid;
+  readonly lists: AccessLists;
+  readonly audit: AuditStore;
+  readonly remoteAdmin: RemoteAdmin;
+  /** The API of the near node. */
+  readonly api: World;
+  /** The API of the far node, on its own machine. */
+  readonly farApi: World;
+  /** Contexts of the far `wait` operation, and what its `change` did. */
+  readonly waiting: CallContext[];
+  readonly changed: string[];
+  /** A request to the far API through the near one. */
+  via(method: string, path: string, options?: Ask): Promise<Answer>;
+}
+
+export async function adminWorld(t: TestContext, file = ':memory:'): Promise<AdminWorld> {
+  const clock = systemClock;
+  const links = new LinkWorld(clock);
+  const [near, far] = [await links.node(), await links.node()];
+  const [nearAid, agentAid, farAid] = [near.host().aid, near.host().aid, far.host().aid];
+  const store = Store.open(file, MIGRATIONS);
+  const lists = new AccessLists({ repository: new AccessRepository(store), clock });
+  const access = new AccessControl({ lists, clock });
+  const audit = new AuditStore(store);
+  const remoteAdmin: RemoteAdmin = new RemoteAdmin({
+    memory: new MetaStore(store),
+    audit,
+    clock,
+    log: silentLog,
+    authorize: (request) => access.authorize(request),
+    serve: (stream, observer) => farApi.server.serveRemoteAdmin(stream, observer),
+  });
+  lists.onChange((subject) => (subject === 'node' ? void remoteAdmin.recheck() : undefined));
+  far.authorize = (request) => remoteAdmin.authorize(request);
+  far.links.accept('admin', (link) => remoteAdmin.accept(link));
+
+  const waiting: CallContext[] = [];
+  const changed: string[] = [];
+  const operations: BoundOperation[] = [
+    bind(ping, ({ n }, { origin }) => ({ origin, n: n ?? null })),
+    bind(secret, () => ({ key: 'value' })),
+    bind(change, ({ aid }) => {
+      changed.push(aid);
+      return {};
+    }),
+    bind(wait, async (_input, context) => {
+      waiting.push(context);
+      await new Promise<void>((resolve) => context.signal.addEventListener('abort', () => resolve()));
+      return {};
+    }),
+    ...remoteAdminHandlers({ remoteAdmin, access: lists }),
+  ];
+  const noHop = { request: refuse, upgrade: refuse };
+  const farVia = viaStream({ caller: noHop, nodeAid: farAid, requireLocal: () => {} });
+  const farApi = await startWorld(t, { operations, streams: [farVia], token: 'the-far-token' });
+
+  const caller = new HttpCaller({ links: near.links, clock, purpose: 'admin' });
+  const requireLocal = (aid: Aid): void => {
+    if (aid !== agentAid) throw new SvcError('not_found');
+  };
+  const streams = [viaStream({ caller, nodeAid: nearAid, requireLocal })];
+  const api = await startWorld(t, { streams });
+  t.after(async () => {
+    caller.stop();
+    remoteAdmin.stop();
+    lists.stop();
+    await links[Symbol.asyncDispose]();
+    store.close();
+  });
+  return {
+    near,
+    far,
+    nearAid,
+    farAid,
+    agentAid,
+    lists,
+    audit,
+    remoteAdmin,
+    api,
+    farApi,
+    waiting,
+    changed,
+    via: (method, path, options) => api.request(method, `/via/${farAid}${path}`, options),
+  };
+}
+
+function refuse(): Promise<never> {
+  throw new Error('a remote administrator must not go on to a third node');
+}

@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import * as fc from 'fast-check';
+import { ConfigService } from '../../../src/foundation/config/config-service.ts';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import { nativeAid } from '../../../src/foundation/identity/aid.ts';
+import { hostReport } from '../../../src/operations/handlers/host-report.ts';
+import { nodeHandlers } from '../../../src/operations/handlers/node.ts';
+import { declarations } from '../../../src/operations/index.ts';
+import { type BoundOperation, bind, type Declaration } from '../../../src/operations/operation.ts';
+import { fuzzApi } from '../../support/fuzz-api.ts';
+import { fitting, isSchema } from '../../support/schema-arbitrary.ts';
+import { broken, echo, startWorld } from './support.ts';
+
+const SEED = 20_261;
+const aids = [1, 2, 3].map((fill) => nativeAid(new Uint8Array(32).fill(fill)));
+
+/** A handler that gives a fitting answer, or one of its declared errors. */
+function imitation(declaration: Declaration, seed: number): BoundOperation {
+  const schema: unknown = JSON.parse(JSON.stringify(declaration.output));
+  assert.ok(isSchema(schema));
+  const outputs = fc.sample(fitting(schema, { aids }), { numRuns: 20, seed });
+  let calls = 0;
+  return {
+    declaration,
+    async run() {
+      const call = calls++;
+      const code = call % 2 === 0 ? undefined : declaration.errors[(call >> 1) % declaration.errors.length];
+      if (code !== undefined) throw new SvcError(code);
+      return outputs[call % outputs.length];
+    },
+  };
+}
+
+function wholeTable(t: TestContext): BoundOperation[] {
+  const dir = mkdtempSync(join(tmpdir(), 'svcd-fuzz-'));
+  t.after(() => rmSync(dir, { recursive: true, force: true }));
+  const config = new ConfigService({ file: join(dir, 'config.toml'), environment: {}, flags: {} });
+  const imitations = Object.values(declarations).map((declaration, i) => imitation(declaration, SEED + i));
+  const real = nodeHandlers({
+    status: () => {
+      throw new SvcError('internal');
+    },
+    config,
+    debug: {
+      identity: () => ({}),
+      routing: () => ({}),
+      store: () => ({}),
+      stats: () => ({}),
+      host: () => hostReport({}),
+    },
+  });
+  const kept = real.filter(({ declaration }) => declaration.name !== 'status');
+  const names = new Set(kept.map(({ declaration }) => declaration.name));
+  return [...kept, ...imitations.filter(({ declaration }) => !names.has(declaration.name))];
+}
+
+test('whatever is sent to any route, the answer is one that the document describes', async (t) => {
+  const world = await startWorld(t, { operations: wholeTable(t) });
+  const document = (await world.request('GET', '/openapi.json')).json;
+  const { requests, statuses } = await fuzzApi(world.url, document, { runs: 1200, seed: SEED, aids });
+  assert.equal(requests, 1200);
+  const seen = new Set([...statuses.keys()].map((key) => key.split(' ')[1]));
+  for (const status of ['200', '400', '404', '415']) assert.ok(seen.has(status), status);
+  const answered = new Set([...statuses.keys()].filter((key) => / 20\d$/.test(key)).map((key) => key.split(' ')[0]));
+  const routes = Object.values(declarations as Record<string, Declaration>).filter(({ path }) => path !== undefined);
+  const silent = routes.map(({ name }) => name).filter((name) => !answered.has(name));
+  assert.deepEqual(silent, [], 'operations that never succeeded');
+  assert.deepEqual(
+    world.logged.filter(({ message }) => message.includes('unexpectedly')),
+    [],
+  );
+});
+
+test('the fuzzer finds what it is for', async (t) => {
+  const faults: [string, BoundOperation, RegExp][] = [
+    [
+      'a crash',
+      bind(broken, () => {
+        throw new TypeError('oops');
+      }),
+      /an internal error/,
+    ],
+    [
+      'an undeclared code',
+      bind(broken, () => {
+        throw new SvcError('gone');
+      }),
+      /does not name/,
+    ],
+    [
+      'a code at its status that another operation has',
+      bind(broken, () => {
+        throw new SvcError('resolve_failed');
+      }),
+      /does not fit/,
+    ],
+    ['a wrong type', bind(echo, () => [] as never), /does not fit/],
+  ];
+  for (const [what, operation, expected] of faults) {
+    const world = await startWorld(t, { operations: [operation] });
+    const document = (await world.request('GET', '/openapi.json')).json;
+    const options = { runs: 100, seed: SEED, aids, skip: ['docs', 'docsFile', 'openApi', 'metrics'] };
+    await assert.rejects(fuzzApi(world.url, document, options), expected, what);
+  }
+  const leaky: BoundOperation = { declaration: declarations.health, run: async () => ({ status: 'ok', secret: 1 }) };
+  const world = await startWorld(t, { operations: [leaky] });
+  const document = (await world.request('GET', '/openapi.json')).json;
+  await assert.rejects(fuzzApi(world.url, document, { runs: 100, seed: SEED }), /must NOT have additional properties/);
+});

@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import type { Server } from 'node:http';
+import { type AddressInfo, connect, Socket } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import {
+  ConnectionLimit,
+  MAX_CONNECTIONS_PER_ADDRESS,
+  MAX_LOCAL_CONNECTIONS,
+  MAX_REMOTE_CONNECTIONS,
+} from '../../../src/surfaces/rest/connections.ts';
+import { createHttpServer, type RequestHandler } from '../../../src/surfaces/rest/listener.ts';
+import { speak } from './support.ts';
+
+async function listen(t: TestContext, handler: RequestHandler, headTimeoutMs = 10_000): Promise<number> {
+  const server: Server = createHttpServer(handler, { headTimeoutMs, timeoutCheckMs: 10 });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return (server.address() as AddressInfo).port;
+}
+
+const ok: RequestHandler = (_request, response) => void response.end('ok');
+
+test('who sends his head slowly is told and cut off', async (t) => {
+  const port = await listen(t, ok, 50);
+  const answer = await speak('127.0.0.1', port, 'GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: ');
+  assert.match(answer, /^HTTP\/1\.1 408 /);
+  assert.match(answer, /"error":"timeout"/);
+});
+
+test('a head that is too large, or no HTTP, is answered in the form of every error', async (t) => {
+  const port = await listen(t, ok);
+  const large = await speak('127.0.0.1', port, `GET / HTTP/1.1\r\nHost: localhost\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`);
+  assert.match(large, /^HTTP\/1\.1 431 [\s\S]*"error":"too_large"/);
+  const noHttp = await speak('127.0.0.1', port, '\x16\x03\x01\x02\x00\x01\x00\x01\r\n\r\n');
+  assert.match(noHttp, /^HTTP\/1\.1 400 [\s\S]*"error":"invalid_request"/);
+  const noHost = await speak('127.0.0.1', port, 'GET / HTTP/1.1\r\n\r\n');
+  assert.match(noHost, /^HTTP\/1\.1 400 /);
+  const smuggled =
+    'POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n';
+  assert.match(await speak('127.0.0.1', port, smuggled), /^HTTP\/1\.1 400 /);
+});
+
+test('junk behind a request does not mix into its answer', async (t) => {
+  const port = await listen(t, (_request, response) => {
+    response.writeHead(200, { 'content-length': 6 });
+    response.write('abc');
+    setImmediate(() => response.end('def'));
+  });
+  const answer = await speak('127.0.0.1', port, 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n\x00junk\r\n\r\n');
+  assert.ok(!answer.includes('invalid_request'), answer);
+});
+
+test('CONNECT is not served', async (t) => {
+  const port = await listen(t, ok);
+  assert.equal(await speak('127.0.0.1', port, 'CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n'), '');
+});
+
+test('an upgrade that nobody asked for is an ordinary request', async (t) => {
+  const port = await listen(t, ok);
+  const head = 'GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n';
+  assert.match(await speak('127.0.0.1', port, head), /^HTTP\/1\.1 200 /);
+});
+
+test('an idle connection serves one request after the other', async (t) => {
+  const port = await listen(t, ok);
+  const answer = await new Promise<string>((resolve, reject) => {
+    let text = '';
+    const socket = connect(port, '127.0.0.1', () => socket.write('GET /1 HTTP/1.1\r\nHost: localhost\r\n\r\n'));
+    socket.on('data', (chunk) => {
+      const first = text === '';
+      text += chunk.toString();
+      if (first) socket.write('GET /2 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n');
+    });
+    socket.on('error', reject);
+    socket.on('close', () => resolve(text));
+  });
+  assert.equal(answer.match(/HTTP\/1\.1 200/g)?.length, 2);
+});
+
+function socketFrom(address: string): Socket {
+  const socket = new Socket();
+  Object.defineProperty(socket, 'remoteAddress', { value: address });
+  return socket;
+}
+
+async function close(socket: Socket): Promise<void> {
+  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+  socket.destroy();
+  await closed;
+}
+
+test('one stranger gets few connections, all strangers together leave room for this machine', async () => {
+  const limit = new ConnectionLimit();
+  const take = (address: string): Socket => {
+    const socket = socketFrom(address);
+    limit.take(socket);
+    return socket;
+  };
+  const first = Array.from({ length: MAX_CONNECTIONS_PER_ADDRESS }, () => take('198.51.100.1'));
+  assert.ok(first.every((socket) => !socket.destroyed));
+  assert.ok(take('198.51.100.1').destroyed);
+  assert.ok(!take('198.51.100.2').destroyed);
+  const [one] = first;
+  assert.ok(one);
+  await close(one);
+  assert.ok(!take('198.51.100.1').destroyed);
+  for (let i = limit.open; i < MAX_REMOTE_CONNECTIONS; i++) assert.ok(!take(`203.0.113.${i}`).destroyed);
+  assert.ok(take('192.0.2.1').destroyed);
+  assert.ok(!take('127.0.0.1').destroyed);
+  assert.equal(limit.open, MAX_REMOTE_CONNECTIONS + 1);
+});
+
+test('programs on this machine have a limit of their own', () => {
+  const limit = new ConnectionLimit();
+  for (let i = 0; i < MAX_LOCAL_CONNECTIONS; i++) limit.take(socketFrom('127.0.0.1'));
+  const oneMore = socketFrom('127.0.0.1');
+  limit.take(oneMore);
+  assert.ok(oneMore.destroyed);
+});

@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { ERRORS, isErrorCode } from '../../../src/foundation/errors.ts';
+import { declarations, streams } from '../../../src/operations/index.ts';
+import { openApiDocument } from '../../../src/surfaces/rest/openapi.ts';
+import { broken, change, echo, ping, secret, startWorld } from './support.ts';
+
+interface Item {
+  operationId: string;
+  summary: string;
+  tags: string[];
+  parameters: { name: string; in: string; required: boolean; schema: object }[];
+  requestBody?: { required: boolean; content: Record<string, { schema: object }> };
+  responses: Record<string, { description: string; content: Record<string, { schema?: object }> }>;
+}
+interface OpenApi {
+  openapi: string;
+  info: { version: string };
+  paths: Record<string, Record<string, Item>>;
+  components: { schemas: Record<string, object> };
+}
+
+function parse(value: unknown): OpenApi {
+  return JSON.parse(JSON.stringify(value)) as OpenApi;
+}
+
+function check(document: OpenApi): void {
+  const ajv = new Ajv2020({ strict: false, validateFormats: false });
+  ajv.addSchema({ $id: 'openapi', ...document });
+  const ids = new Set<string>();
+  const shapes = Object.keys(document.paths).map((path) => path.replaceAll(/\{\w+\}/g, '{}'));
+  assert.equal(new Set(shapes).size, shapes.length, 'paths that differ in the names of their parameters only');
+  for (const [path, items] of Object.entries(document.paths)) {
+    const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
+    for (const [method, item] of Object.entries(items)) {
+      const where = `${method} ${path}`;
+      assert.ok(!ids.has(item.operationId), `${where}: operationId ${item.operationId} twice`);
+      ids.add(item.operationId);
+      assert.ok(item.summary.endsWith('.'), `${where}: the summary is no sentence`);
+      const declared = item.parameters.filter((parameter) => parameter.in === 'path').map(({ name }) => name);
+      assert.deepEqual(declared.toSorted(), inPath.toSorted(), where);
+      for (const { schema } of item.parameters) ajv.compile(schema);
+      for (const { schema } of Object.values(item.requestBody?.content ?? {})) ajv.compile(schema ?? {});
+      for (const [status, { description, content }] of Object.entries(item.responses)) {
+        assert.ok(description.length > 0, where);
+        for (const type of Object.keys(content)) {
+          const pointer = ['paths', path, method, 'responses', status, 'content', type, 'schema'];
+          const ref = pointer.map((part) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1')));
+          if (content[type]?.schema !== undefined) ajv.compile({ $ref: `openapi#/${ref.join('/')}` });
+        }
+        for (const [, code] of description.matchAll(/`(\w+)`:/g)) {
+          assert.ok(code !== undefined && isErrorCode(code), `${where}: unknown code ${code}`);
+          const { status: main, otherStatuses } = ERRORS[code];
+          assert.ok([main, ...otherStatuses].map(String).includes(status), `${where}: ${code} at ${status}`);
+        }
+      }
+    }
+  }
+}
+
+test('the document of the whole table is sound, down to every schema', () => {
+  const document = parse(
+    openApiDocument({ version: '1', operations: Object.values(declarations), streams: Object.values(streams) }),
+  );
+  assert.equal(document.openapi, '3.1.0');
+  check(document);
+});
+
+test('the served document shows what the server serves', async (t) => {
+  const world = await startWorld(t);
+  const document = parse((await world.request('GET', '/openapi.json')).json);
+  assert.equal(document.info.version, '1.2.3');
+  check(document);
+  for (const path of ['/openapi.json', '/docs', '/metrics', '/ping', '/things/{aid}/echo'])
+    assert.ok(document.paths[path] !== undefined, path);
+  for (const [path, items] of Object.entries(document.paths)) {
+    for (const method of Object.keys(items)) {
+      const target = path.replace('{how}', 'known').replaceAll(/\{\w+\}/g, 'x');
+      const answer = path === '/wait' ? undefined : await world.request(method.toUpperCase(), target);
+      assert.notEqual(answer?.status, 405, `${method} ${path}`);
+    }
+  }
+});
+
+test('an operation shows its input, its success and every error code it may give', () => {
+  const operations = [ping, echo, change, secret, broken];
+  const { paths } = parse(openApiDocument({ version: '1', operations, streams: [] }));
+  const item = paths['/things/{aid}/echo']?.['post'];
+  assert.ok(item);
+  assert.deepEqual(Object.keys(item.responses), ['201', '400', '401', '403', '413', '415', '429', '500']);
+  assert.match(item.responses['400']?.description ?? '', /`bad_aid`/);
+  assert.equal(item.requestBody?.required, false);
+  assert.match(paths['/secret']?.['get']?.responses['403']?.description ?? '', /`local_only`/);
+  assert.match(paths['/broken/{how}']?.['get']?.responses['404']?.description ?? '', /`not_found`/);
+  assert.equal(paths['/things/{aid}']?.['delete']?.requestBody, undefined);
+  assert.deepEqual(paths['/ping']?.['get']?.parameters[0], {
+    name: 'n',
+    in: 'query',
+    required: false,
+    schema: { type: 'integer', minimum: 0 },
+  });
+});

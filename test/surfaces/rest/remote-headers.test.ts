@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { rewriteLocation, sentHeaders, takenHeaders } from '../../../src/surfaces/rest/remote-headers.ts';
+
+const PREFIX = '/aid/aid1x';
+const HOST = '127.0.0.1:2121';
+const place = { prefix: PREFIX, path: '/dir/page?q=1', host: HOST };
+
+const LOOPBACK = /^(?:127\.\d+\.\d+\.\d+|\[::(?:1|ffff:.*)?\]|0\.0\.0\.0|localhost\.*)$/;
+
+/** Parts that parsers of URLs disagree about. */
+const PARTS = [
+  '/',
+  '//',
+  '\\',
+  '..',
+  '.',
+  '%2e%2e',
+  '%2f',
+  '?',
+  '#',
+  '@',
+  ':',
+  'http:',
+  'https://',
+  'HTTP://',
+  'javascript:',
+  'data:text/html,',
+  '127.0.0.1',
+  '127.1',
+  '0x7f.1',
+  '2130706433',
+  'localhost',
+  'LOCALHOST.',
+  '[::1]',
+  '[::ffff:7f00:1]',
+  '0.0.0.0',
+  '0',
+  '2121',
+  'user:pw@',
+  'agents',
+  'example.org',
+  '\t',
+  '\n',
+  ' ',
+  'é',
+];
+
+test('wherever a redirect of a service points, it never leads into this API outside its prefix', () => {
+  const location = fc
+    .array(fc.oneof(fc.constantFrom(...PARTS), fc.string({ maxLength: 4 })), { maxLength: 8 })
+    .map((parts) => parts.join(''));
+  fc.assert(
+    fc.property(location, (text) => {
+      const rewritten = rewriteLocation(text, place);
+      if (rewritten === null) return;
+      const followed = new URL(rewritten, `http://${HOST}${PREFIX}/dir/page?q=1`);
+      assert.ok(followed.protocol === 'http:' || followed.protocol === 'https:', rewritten);
+      if (followed.host === HOST) assert.ok(followed.pathname.startsWith(`${PREFIX}/`), rewritten);
+      else assert.ok(!LOOPBACK.test(followed.hostname), rewritten);
+    }),
+    { seed: 7, numRuns: 10_000 },
+  );
+});
+
+test('an absolute URL of the API by another name than its address is within the prefix too', () => {
+  const named = { ...place, host: 'box.local:2121' };
+  assert.equal(rewriteLocation('http://BOX.local:2121/agents', named), `${PREFIX}/agents`);
+  assert.equal(rewriteLocation('http://box.local/agents', named), 'http://box.local/agents');
+  assert.equal(rewriteLocation('http://127.0.0.1:2121@box.example/agents', named), null);
+});
+
+test('a switch to WebSocket keeps its own headers and nothing else of what never crosses', () => {
+  const asked = ['Sec-WebSocket-Key', 'k', 'Sec-WebSocket-Protocol', 'chat', 'Cookie', 'a=b', 'Sec-Fetch-Mode', 'x'];
+  assert.deepEqual(sentHeaders(asked), ['Sec-WebSocket-Key', 'k', 'Sec-WebSocket-Protocol', 'chat']);
+  const answered = ['Sec-WebSocket-Accept', 'a', 'SET-Cookie', 'a=b', 'Location', 'file:///etc/passwd'];
+  assert.deepEqual(takenHeaders(answered, place), ['Sec-WebSocket-Accept', 'a']);
+});

@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+import { Duplex } from 'node:stream';
+import { test } from 'node:test';
+import { systemClock } from '../../../src/foundation/clock.ts';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import { RestServer } from '../../../src/surfaces/rest/server.ts';
+import { eventually } from '../../support/eventually.ts';
+import { TestClock } from '../../support/test-clock.ts';
+import { speak, startWorld } from './support.ts';
+
+function bare(apiAddr: string): RestServer {
+  return new RestServer(
+    { apiAddr, requireLocalToken: false, version: '0' },
+    { operations: [], streams: [], token: () => '', metrics: [], clock: systemClock, log: silentLog },
+  );
+}
+
+test('a taken address is a clear and fatal error', async (t) => {
+  const world = await startWorld(t);
+  const second = bare(`127.0.0.1:${world.port}`);
+  await assert.rejects(second.start(), (error) => {
+    assert.ok(error instanceof SvcError);
+    assert.equal(error.code, 'address_in_use');
+    assert.match(error.message, new RegExp(`127\\.0\\.0\\.1:${world.port} is already in use`));
+    return true;
+  });
+  await second.stop();
+  assert.equal((await world.request('GET', '/ping')).status, 200);
+});
+
+test('an address of another machine cannot be bound', async () => {
+  await assert.rejects(bare('192.0.2.1:0').start(), { code: 'config_invalid', message: /EADDRNOTAVAIL/ });
+  assert.throws(() => bare('nonsense'), { code: 'config_invalid' });
+});
+
+test('localhost is 127.0.0.1, and an empty host every interface', async (t) => {
+  const local = await startWorld(t, { apiAddr: 'localhost:0' });
+  assert.equal(local.server.address.host, '127.0.0.1');
+  const open = await startWorld(t, { apiAddr: ':0' });
+  assert.equal((await open.request('GET', '/ping')).status, 200);
+  assert.notEqual(open.server.address.host, '127.0.0.1');
+});
+
+test('stop lets idle connections go at once and cuts requests after its grace', async () => {
+  const clock = new TestClock();
+  const later: (() => unknown)[] = [];
+  const world = await startWorld({ after: (task: () => unknown) => later.push(task) }, { clock });
+  const socket = connect(world.port, world.host, () => socket.write('GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n'));
+  const ended = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+  const { signal } = await eventually('the request', () => world.waiting[0]);
+  const stopped = world.server.stop();
+  assert.equal(clock.timers, 1);
+  assert.ok(!signal.aborted);
+  clock.advance(1_000);
+  await Promise.all([stopped, ended]);
+  await eventually('the abort', () => signal.aborted);
+  await assert.rejects(speak(world.host, world.port, 'GET /ping HTTP/1.1\r\n\r\n'), { code: 'ECONNREFUSED' });
+});
+
+test('started and stopped twenty times, it leaves nothing behind', async () => {
+  const before = process.getActiveResourcesInfo().length;
+  for (let i = 0; i < 20; i++) {
+    const tasks: (() => unknown)[] = [];
+    const world = await startWorld({ after: (task: () => unknown) => tasks.push(task) });
+    assert.equal((await world.request('GET', '/ping')).status, 200);
+    for (const task of tasks) await task();
+  }
+  await eventually('nothing left', () => process.getActiveResourcesInfo().length <= before);
+});
+
+test('a JSON body that never ends is cut after its time', async (t) => {
+  const clock = new TestClock();
+  const world = await startWorld(t, { clock });
+  const head =
+    'DELETE /things/x HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\n{';
+  const answer = speak(world.host, world.port, head);
+  await eventually('the body timer', () => clock.timers === 1);
+  clock.advance(30_000);
+  assert.equal(await answer, '');
+  await eventually('the timer gone', () => clock.timers === 0);
+});
+
+test('a body that nobody asked for ends its connection', async (t) => {
+  const world = await startWorld(t);
+  const reads = ['GET /ping HTTP/1.1', 'POST /nowhere HTTP/1.1', 'POST /ping HTTP/1.1'];
+  for (const line of reads) {
+    const answer = await speak(
+      world.host,
+      world.port,
+      `${line}\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\r\nx`,
+    );
+    assert.match(answer, /Connection: close/i, line);
+  }
+});
+
+test('an upload is asked for only after the gate', async (t) => {
+  const world = await startWorld(t);
+  const head = (host: string) =>
+    `DELETE /things/x HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/json\r\nContent-Length: 2\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n`;
+  const refused = await speak(world.host, world.port, head('evil.example'));
+  assert.match(refused, /^HTTP\/1\.1 403 /);
+  const answer = await speak(world.host, world.port, `${head('localhost')}{}`);
+  assert.match(answer, /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 400 [\s\S]*bad_aid/);
+});
+
+/** Both ends of a connection that is no socket, as a link's stream. */
+function pair(): [Duplex, Duplex] {
+  const ends: Duplex[] = [];
+  const end = (other: () => Duplex | undefined): Duplex =>
+    new Duplex({
+      read() {},
+      write(chunk: Buffer, _encoding, done) {
+        other()?.push(chunk);
+        done();
+      },
+      final(done) {
+        other()?.push(null);
+        done();
+      },
+    });
+  const a = end(() => ends[1]);
+  const b = end(() => ends[0]);
+  ends.push(a, b);
+  return [a, b];
+}
+
+async function overStream(stream: Duplex, text: string): Promise<string> {
+  let answer = '';
+  stream.setEncoding('utf8');
+  stream.on('data', (chunk: string) => {
+    answer += chunk;
+  });
+  stream.write(text);
+  await new Promise<void>((resolve) => stream.once('end', () => resolve()));
+  return answer;
+}
+
+test('remote administration gets the same routes, needs no token, and is never local', async (t) => {
+  const world = await startWorld(t, { token: 'the-token', requireLocalToken: true });
+  const call = async (path: string): Promise<string> => {
+    const [near, far] = pair();
+    world.server.serveRemoteAdmin(far, () => ({ tool: () => {}, answered: () => {} }));
+    return overStream(near, `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n`);
+  };
+  assert.match(await call('/ping'), /^HTTP\/1\.1 200 [\s\S]*"origin":"remote_admin"/);
+  assert.match(await call('/secret'), /^HTTP\/1\.1 403 [\s\S]*"error":"local_only"/);
+});

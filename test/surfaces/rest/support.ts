@@ -1,0 +1,222 @@
+/** A REST server with a small table of its own, and raw requests to it. */
+
+import { request as httpRequest, type IncomingHttpHeaders, type RequestOptions } from 'node:http';
+import { connect } from 'node:net';
+import { Type } from 'typebox';
+import { formatAddress } from '../../../src/foundation/address.ts';
+import { type Clock, systemClock } from '../../../src/foundation/clock.ts';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import type { Log } from '../../../src/foundation/log.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import { type BoundOperation, bind, type CallContext, declare } from '../../../src/operations/operation.ts';
+import { AidParams, AidText, AnyObject, closed, NONE, nullable } from '../../../src/operations/schemas.ts';
+import type { BoundStream } from '../../../src/operations/stream.ts';
+import { RestServer, type RestServerDependencies, type RestServerOptions } from '../../../src/surfaces/rest/server.ts';
+
+const COMMON = { params: NONE, query: NONE, body: NONE, heartbeat: false, errors: [], tag: 'Test' } as const;
+
+export const ping = declare({
+  ...COMMON,
+  name: 'ping',
+  summary: 'Answers.',
+  method: 'GET',
+  path: '/ping',
+  query: closed({ n: Type.Optional(Type.Integer({ minimum: 0 })) }),
+  output: Type.Object({ origin: Type.String(), n: nullable(Type.Integer()) }),
+  permission: 'read',
+});
+export const echo = declare({
+  ...COMMON,
+  name: 'echo',
+  summary: 'Gives its input back.',
+  method: 'POST',
+  path: '/things/{aid}/echo',
+  params: AidParams,
+  body: closed({
+    text: Type.Optional(Type.String()),
+    meta: Type.Optional(AnyObject),
+    to: Type.Optional(Type.Array(AidText)),
+  }),
+  output: AnyObject,
+  status: 201,
+  permission: 'write',
+});
+export const change = declare({
+  ...COMMON,
+  name: 'change',
+  summary: 'Takes no body.',
+  method: 'DELETE',
+  path: '/things/{aid}',
+  params: AidParams,
+  output: AnyObject,
+  permission: 'write',
+});
+export const secret = declare({
+  ...COMMON,
+  name: 'secret',
+  summary: 'Only here.',
+  method: 'GET',
+  path: '/secret',
+  output: AnyObject,
+  permission: 'local_only',
+});
+export const broken = declare({
+  ...COMMON,
+  name: 'broken',
+  summary: 'Fails as it is told.',
+  method: 'GET',
+  path: '/broken/{how}',
+  params: closed({ how: Type.String() }),
+  output: AnyObject,
+  permission: 'read',
+  errors: ['not_found'],
+});
+export const wait = declare({
+  ...COMMON,
+  name: 'wait',
+  summary: 'Waits until its client is gone.',
+  method: 'GET',
+  path: '/wait',
+  output: AnyObject,
+  permission: 'read',
+});
+
+export interface World {
+  readonly server: RestServer;
+  readonly host: string;
+  readonly port: number;
+  readonly url: string;
+  /** Lines that were logged at warn and above. */
+  readonly logged: { readonly fields: object; readonly message: string }[];
+  /** Contexts of the `wait` operation, as they come in. */
+  readonly waiting: CallContext[];
+  request(method: string, path: string, options?: Ask): Promise<Answer>;
+}
+
+export interface Ask {
+  readonly headers?: Record<string, string | string[]>;
+  readonly body?: string | Uint8Array;
+  /** Another address of this machine to call from and to. */
+  readonly host?: string;
+  readonly agent?: RequestOptions['agent'];
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+  /** The text as JSON; undefined where it is none. */
+  readonly json: unknown;
+}
+
+function tryJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Sends a request whose headers are just the given ones and `Host`. */
+export function ask(host: string, port: number, method: string, path: string, options: Ask = {}): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const { body, agent = false } = options;
+    // Node frames the body of a DELETE only where it is told its length.
+    const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) };
+    const headers = { ...length, ...options.headers };
+    const request = httpRequest({ host, port, method, path, headers, agent }, (response) => {
+      let text = '';
+      response.setEncoding('utf8');
+      response.on('data', (chunk: string) => {
+        text += chunk;
+      });
+      response.on('error', reject);
+      response.on('end', () => {
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, text, json: tryJson(text) });
+      });
+    });
+    request.on('error', reject);
+    request.end(body);
+  });
+}
+
+/** Writes text to a bare connection and gives what came back until it was closed. */
+export function speak(host: string, port: number, text: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let answer = '';
+    const socket = connect(port, host, () => socket.write(text));
+    socket.setEncoding('utf8');
+    socket.on('data', (chunk: string) => {
+      answer += chunk;
+    });
+    socket.on('error', reject);
+    socket.on('close', () => resolve(answer));
+  });
+}
+
+export interface WorldOptions extends Partial<Pick<RestServerOptions, 'apiAddr' | 'requireLocalToken'>> {
+  readonly token?: string | (() => string);
+  readonly clock?: Clock;
+  readonly operations?: readonly BoundOperation[];
+  readonly streams?: readonly BoundStream[];
+  readonly metrics?: RestServerDependencies['metrics'];
+}
+
+/** Starts a server on a port of its own; stopped when the test ends. */
+export async function startWorld(
+  t: { after(task: () => Promise<void>): void },
+  options: WorldOptions = {},
+): Promise<World> {
+  const { token = '' } = options;
+  const logged: World['logged'] = [];
+  const waiting: CallContext[] = [];
+  const keep = (fields: object, message: string): void => void logged.push({ fields, message });
+  const log: Log = { ...silentLog, warn: keep, error: keep };
+  const operations = options.operations ?? [
+    bind(ping, ({ n }, { origin }) => ({ origin, n: n ?? null })),
+    bind(echo, (input) => input),
+    bind(change, (input) => input),
+    bind(secret, () => ({ key: 'value' })),
+    bind(broken, ({ how }) => {
+      if (how === 'known') throw new SvcError('not_found', { details: { what: 'thing' } });
+      if (how === 'aborted') throw new DOMException('gone', 'AbortError');
+      throw new TypeError('the password is hunter2');
+    }),
+    bind(wait, async (_input, context) => {
+      waiting.push(context);
+      await new Promise<void>((resolve) => context.signal.addEventListener('abort', () => resolve()));
+      return {};
+    }),
+  ];
+  const server = new RestServer(
+    {
+      apiAddr: options.apiAddr ?? '127.0.0.1:0',
+      requireLocalToken: options.requireLocalToken ?? false,
+      version: '1.2.3',
+    },
+    {
+      operations,
+      streams: options.streams ?? [],
+      token: typeof token === 'string' ? () => token : token,
+      metrics: options.metrics ?? [],
+      clock: options.clock ?? systemClock,
+      log,
+    },
+  );
+  await server.start();
+  t.after(() => server.stop());
+  const { port, host: bound } = server.address;
+  const host = bound === '::' || bound === '0.0.0.0' ? '127.0.0.1' : bound;
+  return {
+    server,
+    host,
+    port,
+    url: `http://${formatAddress({ host, port })}`,
+    logged,
+    waiting,
+    request: (method, path, more = {}) => ask(more.host ?? host, port, method, path, more),
+  };
+}
+
+/** Headers of a JSON write. */
+export const JSON_HEADERS = { 'content-type': 'application/json' };
