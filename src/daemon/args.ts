@@ -1,0 +1,156 @@
+/** The command line of `svcd`. */
+import { existsSync } from 'node:fs';
+import { homedir, tmpdir, userInfo } from 'node:os';
+import { isAbsolute, join, resolve } from 'node:path';
+import { Command, InvalidArgumentError } from 'commander';
+import { MCP_PROFILES, PROFILES_PATTERN } from '../operations/mcp.ts';
+import type { Launch } from './mcp-clients.ts';
+import { mcpCommand } from './mcp-command.ts';
+import { type ServiceMachine, serviceCommand } from './service/command.ts';
+import { updateCommand } from './update-command.ts';
+
+export interface DaemonArguments {
+  /** Absolute path. */
+  readonly dataDir: string;
+  /** Absolute path of config.toml. */
+  readonly configFile: string;
+  /** Configuration keys that flags set. */
+  readonly flags: Readonly<
+    Partial<Record<'listen_addr' | 'api_addr' | 'fallback_host' | 'bootstrap' | 'open_browser', string>>
+  >;
+  /** Serves MCP on stdin and stdout, with the tools of these profiles. */
+  readonly mcpStdio?: { readonly profiles: string | undefined };
+  /** Runs the daemon in a process of its own, and newer releases in its place: what a service starts. */
+  readonly supervise?: true;
+}
+
+interface Options {
+  readonly dataDir?: string;
+  readonly config?: string;
+  readonly listen?: string;
+  readonly apiAddr?: string;
+  readonly fallbackHost?: string;
+  readonly bootstrap?: string;
+  readonly openBrowser: boolean;
+  readonly mcpStdio?: boolean;
+  readonly mcpProfile?: string;
+}
+
+const EXAMPLES = `
+Examples:
+  svcd
+  svcd --bootstrap node.example.org:4121
+  svcd --data-dir ./second --listen :4131 --api-addr 127.0.0.1:2131
+
+Every configuration key can be set in config.toml of the data directory, or as SVCD_<KEY> in the environment.`;
+
+/** The program; `run` is called with the arguments of a start. */
+export function daemonProgram(
+  version: string,
+  defaultDataDir: string,
+  run: (args: DaemonArguments) => Promise<void>,
+): Command {
+  const program = new Command('svcd');
+  const named = (): string | undefined => program.opts<Options>().dataDir ?? process.env['SVCD_DATA_DIR'];
+  const print = (text: string): void => void process.stdout.write(text);
+  return program
+    .description('Gives AI agents a self-made identity and makes them reachable from anywhere.')
+    .option(
+      '--data-dir <dir>',
+      `where keys, configuration and database are (SVCD_DATA_DIR; default: ${defaultDataDir})`,
+    )
+    .option('--config <file>', 'configuration file (default: config.toml in the data directory)')
+    .option('--listen <addr>', 'UDP address of the record network, host:port or :port (default :4121)')
+    .option('--api-addr <addr>', 'address of the API (default 127.0.0.1:2121)')
+    .option('--fallback-host <host>', 'host name or address to publish where none can be found out')
+    .option('--bootstrap <list>', 'nodes to start from: host:port, separated by commas')
+    .option('--mcp-stdio', 'serve MCP on stdin and stdout: through the running daemon, or as the node itself')
+    .option(
+      '--mcp-profile <names>',
+      `with --mcp-stdio, show fewer tools: ${MCP_PROFILES.join(', ')}, or several with commas`,
+      readProfiles,
+    )
+    .option('--no-open-browser', 'do not open the web panel at the start')
+    .version(version, '-V, --version')
+    .allowExcessArguments(false)
+    .showHelpAfterError('(see svcd --help)')
+    .addHelpText('after', EXAMPLES)
+    .action((options: Options) => run(readOptions(options, defaultDataDir)))
+    .addCommand(
+      mcpCommand({
+        machine: { platform: process.platform, home: homedir(), environment: process.env },
+        launch: () => launchOf(program.opts<Options>()),
+        print,
+      }),
+    )
+    .addCommand(updateCommand({ dataDir: () => resolve(named() ?? defaultDataDir), environment: process.env, print }))
+    .addCommand(
+      serviceCommand({
+        machine: thisMachine(),
+        dataDir: named,
+        defaultDataDir,
+        print,
+        supervise: () => run({ ...readOptions(program.opts<Options>(), defaultDataDir), supervise: true }),
+      }),
+    );
+}
+
+function thisMachine(): ServiceMachine {
+  return {
+    platform: process.platform,
+    environment: process.env,
+    home: homedir(),
+    temporary: tmpdir(),
+    uid: process.getuid?.() ?? -1,
+    // Asked only where it is needed: in a container a user may have no name.
+    userName: () => `${process.env['USERDOMAIN'] ?? ''}\\${userInfo().username}`,
+    node: process.execPath,
+    program: resolve(process.argv[1] ?? 'svcd'),
+    // What sd_booted(3) asks.
+    hasSystemd: () => existsSync('/run/systemd/system'),
+  };
+}
+
+/** The options that start a daemon with these arguments, without opening a browser. */
+export function optionsOf({ dataDir, configFile, flags }: DaemonArguments): string[] {
+  const { listen_addr, api_addr, fallback_host, bootstrap } = flags;
+  const named = {
+    '--listen': listen_addr,
+    '--api-addr': api_addr,
+    '--fallback-host': fallback_host,
+    '--bootstrap': bootstrap,
+  };
+  const given = Object.entries(named).flatMap(([option, value]) => (value === undefined ? [] : [option, value]));
+  return ['--data-dir', dataDir, '--config', configFile, ...given, '--no-open-browser'];
+}
+
+/** How an MCP client starts this very program, with the data directory that was named. */
+function launchOf({ dataDir, mcpProfile }: Options): Launch {
+  const [command = 'node', script = 'svcd'] = process.argv;
+  const directory = dataDir === undefined ? [] : ['--data-dir', resolve(dataDir)];
+  const profile = mcpProfile === undefined ? [] : ['--mcp-profile', mcpProfile];
+  return { command, args: [resolve(script), '--mcp-stdio', ...directory, ...profile] };
+}
+
+function readProfiles(text: string): string {
+  if (!new RegExp(PROFILES_PATTERN).test(text))
+    throw new InvalidArgumentError(`Choose from ${MCP_PROFILES.join(', ')}.`);
+  return text;
+}
+
+function readOptions(options: Options, defaultDataDir: string): DaemonArguments {
+  const dataDir = resolve(options.dataDir ?? process.env['SVCD_DATA_DIR'] ?? defaultDataDir);
+  const file = options.config;
+  return {
+    dataDir,
+    configFile: file === undefined ? join(dataDir, 'config.toml') : isAbsolute(file) ? file : resolve(file),
+    flags: {
+      ...(options.listen === undefined ? {} : { listen_addr: options.listen }),
+      ...(options.apiAddr === undefined ? {} : { api_addr: options.apiAddr }),
+      ...(options.fallbackHost === undefined ? {} : { fallback_host: options.fallbackHost }),
+      ...(options.bootstrap === undefined ? {} : { bootstrap: options.bootstrap }),
+      ...(options.openBrowser ? {} : { open_browser: 'false' }),
+    },
+    ...(options.mcpStdio === true ? { mcpStdio: { profiles: options.mcpProfile } } : {}),
+  };
+}

@@ -1,0 +1,111 @@
+/**
+ * The composition root: foundation, network, capabilities and surfaces are made here, each from what
+ * lies below it, started in order, and stopped in the opposite order.
+ */
+import type { Supervisor } from '../capabilities/update/types.ts';
+import { formatAddress } from '../foundation/address.ts';
+import { VERSION } from '../foundation/version.ts';
+import type { ToolTable } from '../operations/tool-call.ts';
+import type { DaemonArguments } from './args.ts';
+import { buildCapabilities } from './capabilities.ts';
+import { type Foundation, openFoundation } from './foundation.ts';
+import { Life } from './life.ts';
+import { buildNetwork } from './network.ts';
+import type { Bound } from './status.ts';
+import { buildSurfaces } from './surfaces.ts';
+import { buildUpdater } from './update.ts';
+
+export class Daemon {
+  readonly #life: Life;
+  readonly #addresses: Bound;
+  /** The daemon's log. */
+  readonly log: Foundation['log'];
+  /** The operations as MCP tools. */
+  readonly tools: ToolTable;
+
+  private constructor(life: Life, addresses: Bound, log: Foundation['log'], tools: ToolTable) {
+    this.#life = life;
+    this.#addresses = addresses;
+    this.log = log;
+    this.tools = tools;
+  }
+
+  /**
+   * Starts a daemon, with its API or (for MCP over stdio) without; what was acquired is released where a part fails.
+   * @param supervisor who runs this process as the installed service; left out where nobody does
+   * @throws SvcError `already_running`, `address_in_use`, `config_invalid`, `key_locked`, `store_corrupt`, `not_writable`
+   */
+  static async start(
+    args: DaemonArguments,
+    environment: NodeJS.ProcessEnv,
+    supervisor: Supervisor | null = null,
+  ): Promise<Daemon> {
+    const life = new Life();
+    try {
+      return await Daemon.#compose(args, environment, supervisor, life);
+    } catch (error) {
+      await life.end();
+      throw error;
+    }
+  }
+
+  static async #compose(
+    args: DaemonArguments,
+    environment: NodeJS.ProcessEnv,
+    supervisor: Supervisor | null,
+    life: Life,
+  ): Promise<Daemon> {
+    const foundation = await openFoundation(args, environment, life);
+    const network = await buildNetwork(foundation);
+    const capabilities = buildCapabilities(foundation, network, life, {
+      address: () => (servesApi ? rest.address : null),
+      serveRemoteAdmin: (stream, observer) => rest.serveRemoteAdmin(stream, observer),
+    });
+    const servesApi = args.mcpStdio === undefined;
+    const bound = (): Bound => ({
+      api_addr: servesApi ? formatAddress(rest.address) : '',
+      dht_addr: formatAddress(network.records.address),
+      quic_addr: formatAddress(network.endpoint.address),
+    });
+    const updater = buildUpdater(foundation, environment, supervisor);
+    const { rest, tools } = buildSurfaces(foundation, network, { ...capabilities, updater }, bound);
+
+    // The network first, the API last: whoever reaches the API finds everything behind it.
+    const { endpoint, pool, records, ownAddresses, lan } = network;
+    const { registry, callServer, directory, tunnels, eventLog, eventStreams } = capabilities;
+    const { objects, objectServer, notes, chat, rooms } = capabilities;
+    for (const part of [registry, callServer, eventLog, objects, objectServer, endpoint, pool, records, ownAddresses])
+      await life.start(part);
+    if (foundation.config.mdns) await life.start(lan);
+    for (const part of [directory, notes, chat, rooms, tunnels, eventStreams, updater]) await life.start(part);
+    if (servesApi) await life.start(rest);
+    // Streams without end are ended before the API waits for what is under way.
+    life.defer(() => eventStreams.stop());
+
+    const { dataDir, log, node } = foundation;
+    const api_addr = connectable(bound().api_addr);
+    if (servesApi) dataDir.announce(api_addr);
+    log.info({ version: VERSION, node_aid: node.aid, ...bound() }, 'svcd is ready');
+    return new Daemon(life, { ...bound(), api_addr }, log, tools);
+  }
+
+  /** Where it serves: what clients and other nodes connect to. */
+  addresses(): Bound {
+    return this.#addresses;
+  }
+
+  async stop(reason: string): Promise<void> {
+    this.log.info({ reason }, 'stopping');
+    try {
+      await this.#life.end();
+      this.log.info({}, 'stopped');
+    } finally {
+      this.log.flush();
+    }
+  }
+}
+
+/** An address that a program on this machine can connect to. */
+function connectable(address: string): string {
+  return address.replace(/^0\.0\.0\.0:/, '127.0.0.1:').replace(/^\[::\]:/, '[::1]:');
+}

@@ -1,0 +1,59 @@
+/** Who we are, what we were told, what we remember. */
+import { systemClock } from '../foundation/clock.ts';
+import { ConfigService } from '../foundation/config/config-service.ts';
+import { DataDir } from '../foundation/data-dir/data-dir.ts';
+import { DelegationVerifier } from '../foundation/identity/delegation-verifier.ts';
+import { KeyStore } from '../foundation/keys/key-store.ts';
+import { Logger } from '../foundation/logger.ts';
+import { RecordVerifier } from '../foundation/records/verifier.ts';
+import { MetaStore } from '../foundation/store/meta.ts';
+import { MIGRATIONS } from '../foundation/store/migrations/index.ts';
+import { SeenDelegations } from '../foundation/store/seen-delegations.ts';
+import { Store } from '../foundation/store/store.ts';
+import { VERSION } from '../foundation/version.ts';
+import type { DaemonArguments } from './args.ts';
+import { checkFilesRoot } from './files-root.ts';
+import type { Life } from './life.ts';
+import { loadNodeIdentity } from './node-key.ts';
+import { MANAGED_VARIABLE } from './service/managed.ts';
+
+/** Variables that begin with `SVCD_` and are no configuration keys. */
+const PASSPHRASE = 'SVCD_KEY_PASSPHRASE';
+const OTHER_VARIABLES = ['SVCD_DATA_DIR', PASSPHRASE, MANAGED_VARIABLE];
+
+export type Foundation = Awaited<ReturnType<typeof openFoundation>>;
+
+/** @throws SvcError `already_running`, `config_invalid`, `key_locked`, `store_corrupt`, `not_writable` */
+export async function openFoundation(args: DaemonArguments, environment: NodeJS.ProcessEnv, life: Life) {
+  const clock = systemClock;
+  const dataDir = DataDir.open({ path: args.dataDir, version: VERSION }, { clock });
+  life.defer(() => dataDir.close());
+  const configuration = new ConfigService({
+    file: args.configFile,
+    environment,
+    flags: args.flags,
+    otherVariables: OTHER_VARIABLES,
+  });
+  const config = configuration.current;
+  const log = new Logger({ level: config.log_level, format: config.log_format }, { clock });
+  for (const warning of configuration.warnings) log.warn({}, warning);
+  const passphrase = environment[PASSPHRASE];
+  const keyDirectory = config.key_dir === '' ? dataDir.file('keys') : config.key_dir;
+  checkFilesRoot(config.files_root, { dataDir: dataDir.path, keys: keyDirectory });
+  const keys = await KeyStore.open(
+    {
+      directory: keyDirectory,
+      ...(passphrase === undefined ? {} : { passphrase }),
+    },
+    { log: log.child('keys') },
+  );
+  const node = loadNodeIdentity(keys);
+  const store = Store.open(dataDir.file('svcd.db'), MIGRATIONS);
+  life.defer(() => store.close());
+  const seen = new SeenDelegations({ store, clock });
+  await life.start(seen);
+  const delegations = new DelegationVerifier();
+  const verifier = new RecordVerifier({}, { delegations });
+  const meta = new MetaStore(store);
+  return { clock, dataDir, configuration, config, log, keys, node, store, meta, seen, delegations, verifier };
+}

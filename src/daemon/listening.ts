@@ -1,0 +1,50 @@
+/** The addresses that the configuration asks the daemon to listen on. */
+import { lookup } from 'node:dns/promises';
+import { isIP } from 'node:net';
+import { type Address, parseAddress } from '../foundation/address.ts';
+import { SvcError } from '../foundation/errors.ts';
+
+function malformed(key: string): SvcError {
+  return new SvcError('config_invalid', { details: { key } });
+}
+
+/** An IPv4 address to bind: every interface for an empty host, the first address of a name. */
+async function ipv4(key: string, host: string): Promise<string> {
+  if (host === '') return '0.0.0.0';
+  if (isIP(host) === 4) return host;
+  try {
+    return (await lookup(host, { family: 4 })).address;
+  } catch (error) {
+    throw new SvcError('config_invalid', {
+      message: `The host of ${key} has no IPv4 address: the record network speaks IPv4.`,
+      details: { key },
+      cause: error,
+    });
+  }
+}
+
+/** Where the record network listens (UDP, IPv4). */
+export async function dhtAddress(listenAddr: string): Promise<Address> {
+  const address = parseAddress(listenAddr);
+  if (address === null) throw malformed('listen_addr');
+  return { host: await ipv4('listen_addr', address.host), port: address.port };
+}
+
+/** Where QUIC listens: as configured, or at the port after the record network's. */
+export async function quicAddress(quicListenAddr: string, dht: Address): Promise<Address> {
+  if (quicListenAddr !== '') {
+    const address = parseAddress(quicListenAddr);
+    if (address === null) throw malformed('quic_listen_addr');
+    return address;
+  }
+  return { host: dht.host === '0.0.0.0' ? '' : dht.host, port: dht.port === 0 ? 0 : dht.port + 1 };
+}
+
+/** The nodes to start from. */
+export function bootstrapNodes(texts: readonly string[]): Address[] {
+  return texts.map((text) => {
+    const address = parseAddress(text);
+    if (address === null || address.host === '' || address.port === 0) throw malformed('bootstrap');
+    return address;
+  });
+}

@@ -1,0 +1,50 @@
+/** The `svcd` command: starts the daemon, and ends it cleanly when it is asked to. */
+import { resolve } from 'node:path';
+import { defaultDataDir } from '../foundation/data-dir/paths.ts';
+import { SvcError } from '../foundation/errors.ts';
+import { VERSION } from '../foundation/version.ts';
+import { type DaemonArguments, daemonProgram, optionsOf } from './args.ts';
+import { Daemon } from './daemon.ts';
+import { onSupervisorStop, supervisorOf } from './service/managed.ts';
+import { superviseDaemon } from './service/run.ts';
+
+/** A stop that takes longer than this is given up: the process ends with code 1. */
+const STOP_TIMEOUT_MS = 15_000;
+
+async function run(args: DaemonArguments): Promise<void> {
+  if (args.mcpStdio !== undefined) {
+    // The MCP SDK costs a start 100 ms: only who needs it loads it.
+    const { runMcpStdio } = await import('./mcp-stdio.ts');
+    await runMcpStdio(args, process.env, () => Daemon.start(args, process.env));
+    process.exit(0);
+  }
+  if (args.supervise === true) {
+    const program = resolve(process.argv[1] ?? 'svcd');
+    process.exit(await superviseDaemon(args.dataDir, program, optionsOf(args)));
+  }
+  const supervisor = supervisorOf(process);
+  const daemon = await Daemon.start(args, process.env, supervisor);
+  const stop = (reason: string): void => {
+    setTimeout(() => process.exit(1), STOP_TIMEOUT_MS).unref();
+    daemon.stop(reason).then(
+      () => process.exit(0),
+      () => process.exit(1),
+    );
+  };
+  process.once('SIGTERM', stop);
+  process.once('SIGINT', stop);
+  if (supervisor !== null) onSupervisorStop(process, () => stop('supervisor'));
+  // Tells a supervisor that started us with an IPC channel where we serve; the channel keeps nothing alive.
+  process.send?.({ type: 'ready', ...daemon.addresses() });
+  process.channel?.unref();
+}
+
+function fail(error: unknown): void {
+  const message = error instanceof Error ? error.message : 'unknown failure';
+  process.stderr.write(`svcd: ${message}\n`);
+  if (!(error instanceof SvcError) && error instanceof Error && error.stack !== undefined)
+    process.stderr.write(`${error.stack}\n`);
+  process.exit(error instanceof SvcError ? error.exit : 1);
+}
+
+await daemonProgram(VERSION, defaultDataDir(), run).parseAsync().catch(fail);

@@ -1,0 +1,90 @@
+/** The MCP clients that `svcd mcp` knows: where their configuration is, and what svcd looks like in it. */
+import path from 'node:path';
+import { SvcError } from '../foundation/errors.ts';
+
+/** What the places of the files depend on. */
+export interface Machine {
+  readonly platform: NodeJS.Platform;
+  readonly home: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
+/** How a client starts svcd. Absolute paths: programs of a desktop do not have the PATH of a shell. */
+export interface Launch {
+  readonly command: string;
+  readonly args: readonly string[];
+}
+
+interface McpClient {
+  readonly title: string;
+  /** The member of the file that holds the servers. */
+  readonly servers: 'mcpServers' | 'servers';
+  file(machine: Machine): string;
+}
+
+function join({ platform }: Machine, ...parts: string[]): string {
+  return platform === 'win32' ? path.win32.join(...parts) : path.posix.join(...parts);
+}
+
+/** Where programs of a desktop keep their settings. */
+function settings(machine: Machine, ...parts: string[]): string {
+  const { platform, home, environment } = machine;
+  if (platform === 'win32')
+    return join(machine, environment['APPDATA'] || join(machine, home, 'AppData', 'Roaming'), ...parts);
+  if (platform === 'darwin') return join(machine, home, 'Library', 'Application Support', ...parts);
+  return join(machine, environment['XDG_CONFIG_HOME'] || join(machine, home, '.config'), ...parts);
+}
+
+export const MCP_CLIENTS = {
+  'claude-code': { title: 'Claude Code', servers: 'mcpServers', file: (m) => join(m, m.home, '.claude.json') },
+  'claude-desktop': {
+    title: 'Claude Desktop',
+    servers: 'mcpServers',
+    file: (m) => settings(m, 'Claude', 'claude_desktop_config.json'),
+  },
+  cursor: { title: 'Cursor', servers: 'mcpServers', file: (m) => join(m, m.home, '.cursor', 'mcp.json') },
+  vscode: { title: 'VS Code', servers: 'servers', file: (m) => settings(m, 'Code', 'User', 'mcp.json') },
+  windsurf: {
+    title: 'Windsurf',
+    servers: 'mcpServers',
+    file: (m) => join(m, m.home, '.codeium', 'windsurf', 'mcp_config.json'),
+  },
+  'gemini-cli': {
+    title: 'Gemini CLI',
+    servers: 'mcpServers',
+    file: (m) => join(m, m.home, '.gemini', 'settings.json'),
+  },
+} as const satisfies Readonly<Record<string, McpClient>>;
+
+export type McpClientName = keyof typeof MCP_CLIENTS;
+
+/** True for the name of a client that is known. */
+export function isMcpClient(name: string): name is McpClientName {
+  return Object.hasOwn(MCP_CLIENTS, name);
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/**
+ * The configuration with svcd in it, everything else as it was.
+ * @param text what the file holds; empty where there is none
+ * @throws SvcError `config_invalid` where it is no plain JSON, such as with comments
+ */
+export function withSvcd(client: McpClientName, text: string, { command, args }: Launch): string {
+  const { servers, title } = MCP_CLIENTS[client];
+  let config: unknown;
+  try {
+    config = text.trim() === '' ? {} : JSON.parse(text);
+  } catch {
+    config = undefined;
+  }
+  const present = isObject(config) ? (config[servers] ?? {}) : undefined;
+  if (!isObject(config) || !isObject(present))
+    throw new SvcError('config_invalid', {
+      message: `The configuration of ${title} is no plain JSON (has it comments?), so it is left alone. "svcd mcp print ${client}" shows what to add.`,
+    });
+  const entry = { ...(servers === 'servers' ? { type: 'stdio' } : {}), command, args };
+  return `${JSON.stringify({ ...config, [servers]: { ...present, svcd: entry } }, null, 2)}\n`;
+}

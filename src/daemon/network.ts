@@ -1,0 +1,58 @@
+/** Connections between nodes, requests on them, records, and where this node can be reached. */
+import { lookup } from 'node:dns/promises';
+import { networkInterfaces } from 'node:os';
+import { Resolver } from '../capabilities/directory/resolver.ts';
+import { isLoopbackHost } from '../foundation/address.ts';
+import { RecordDht } from '../network/dht/record-dht.ts';
+import { networkTag } from '../network/dht/wire.ts';
+import { PooledNodeRequests } from '../network/links/node-requests.ts';
+import { NodePool } from '../network/links/pool.ts';
+import { NativeQuicEndpoint } from '../network/quic/native-endpoint.ts';
+import { LanDiscovery } from '../network/reach/lan.ts';
+import { OwnAddresses } from '../network/reach/own-addresses.ts';
+import type { Foundation } from './foundation.ts';
+import { bootstrapNodes, dhtAddress, quicAddress } from './listening.ts';
+
+/** Bytes that the records of others may take on this disk. */
+const MAX_RECORD_STORE_BYTES = 256 * 1024 * 1024;
+
+export type Network = Awaited<ReturnType<typeof buildNetwork>>;
+
+/** @throws SvcError `config_invalid`, `store_corrupt` */
+export async function buildNetwork({ clock, log, config, node, dataDir, verifier }: Foundation) {
+  const dhtListen = await dhtAddress(config.listen_addr);
+  const quicListen = await quicAddress(config.quic_listen_addr, dhtListen);
+  const endpoint = new NativeQuicEndpoint({ key: node.key, ...quicListen }, { log: log.child('quic'), clock });
+  const pool = new NodePool({ nodeKey: node.key.publicKey, network: config.network }, { endpoint, clock, log });
+  const nodeRequests = new PooledNodeRequests({ pool, clock });
+  const records = new RecordDht(
+    {
+      listen: dhtListen,
+      bootstrap: bootstrapNodes(config.bootstrap),
+      network: config.network,
+      nodeKey: node.key.publicKey,
+      maxStoreBytes: MAX_RECORD_STORE_BYTES,
+      storeFile: dataDir.file('records.db'),
+      minObservedPeers: config.min_observed_peers,
+    },
+    { clock, log, verifier, nodeRequests, quicPort: () => endpoint.address.port, random: Math.random },
+  );
+  const interfaces = (): string[] =>
+    Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map((one) => one.address));
+  const ownAddresses = new OwnAddresses(
+    { fallbackHost: config.fallback_host },
+    { clock, records, quic: () => endpoint.address, interfaces },
+  );
+  const lookupHost = async (host: string): Promise<string[]> =>
+    (await lookup(host, { all: true })).map((one) => one.address);
+  const resolver = new Resolver({ network: records, clock, log, lookupHost });
+  const lan = new LanDiscovery(
+    {
+      network: networkTag(config.network),
+      nodeKey: node.key.publicKey,
+      ...(isLoopbackHost(dhtListen.host) ? { interface: dhtListen.host } : {}),
+    },
+    { clock, log, dhtPort: () => records.address.port, onFound: (found) => records.addNode(found) },
+  );
+  return { endpoint, pool, records, ownAddresses, resolver, lan, interfaces, lookupHost };
+}

@@ -1,0 +1,29 @@
+/** The node's own key: made at the first start, kept in the key store. */
+import { nativeAid } from '../foundation/identity/aid.ts';
+import { selfDelegation } from '../foundation/identity/delegation.ts';
+import { KeyPair } from '../foundation/identity/keys.ts';
+import type { KeyStore } from '../foundation/keys/key-store.ts';
+import type { LocalIdentity } from '../network/links/types.ts';
+
+const NAME = 'node';
+
+/** The node as an identity: its key is master and operational key at once. */
+export interface NodeIdentity extends LocalIdentity {
+  readonly key: KeyPair;
+}
+
+/** @throws SvcError `key_locked`, `key_damaged`, `not_writable` */
+export function loadNodeIdentity(keys: KeyStore): NodeIdentity {
+  let key = keys.get(NAME);
+  if (key === null) {
+    key = KeyPair.generate();
+    keys.put(NAME, key);
+  }
+  const pair = key;
+  return {
+    key: pair,
+    aid: nativeAid(pair.publicKey),
+    delegation: selfDelegation(pair),
+    sign: (message) => pair.sign(message),
+  };
+}

@@ -1,0 +1,38 @@
+/** The npm package that this svcd comes from: where it lies, and where newer ones are to be had. */
+import { existsSync } from 'node:fs';
+import { isAbsolute } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Npm } from '../capabilities/update/npm.ts';
+import { ReleaseSource } from '../capabilities/update/release-source.ts';
+import type { Clock } from '../foundation/clock.ts';
+
+/** Name of the npm package. */
+export const PACKAGE = 'svcd';
+
+/** The Node that runs this, by the path that it was started by: a link outlives the version that it leads to. */
+export function nodeProgram(): string {
+  return isAbsolute(process.argv0) ? process.argv0 : process.execPath;
+}
+
+/** Why there are no updates: a checkout is brought up to date by git. Empty in a package. */
+export function updatesDisabled(): string {
+  const isCheckout = existsSync(new URL('../../src', import.meta.url));
+  return isCheckout ? 'This svcd runs from a checkout: bring it up to date with "git pull && npm ci".' : '';
+}
+
+/** What programs of an update see of the environment: none of the daemon's own settings, which hold secrets. */
+export function withoutOwn(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(environment).filter(([name]) => !/^svcd?_/i.test(name)));
+}
+
+/** The npm beside this Node. It reads its configuration from here, not from a folder that somebody chose. */
+export function npmOf(environment: NodeJS.ProcessEnv): Npm {
+  const directory = fileURLToPath(new URL('../..', import.meta.url));
+  return new Npm({ node: nodeProgram(), directory, environment: withoutOwn(environment) });
+}
+
+/** The releases that the registry of npm's configuration offers. */
+export function releaseSource(environment: NodeJS.ProcessEnv, clock: Clock): ReleaseSource {
+  const npm = npmOf(environment);
+  return new ReleaseSource({ name: PACKAGE, registry: (signal) => npm.registry(signal), now: () => clock.now() });
+}

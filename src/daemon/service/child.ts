@@ -1,0 +1,96 @@
+/** The daemon as the supervisor's child process. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import type { Clock } from '../../foundation/clock.ts';
+import { isReady, isSwitch, MANAGED_VARIABLE, type StopMessage } from './managed.ts';
+
+/** A daemon that has not ended this long after it was asked to is killed; it gives up by itself before. */
+const STOP_LIMIT_MS = 20_000;
+/** An answer to a question for its health has to be here this long after. */
+const PROBE_TIMEOUT_MS = 5_000;
+
+export interface ChildOptions {
+  /** The Node that runs it. */
+  readonly node: string;
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly environment: NodeJS.ProcessEnv;
+}
+
+export class DaemonChild {
+  /** Resolves with its exit code once it has ended; 1 where a signal ended it. */
+  readonly ended: Promise<number>;
+  /** Resolves with the version that it asks for. */
+  readonly asked: Promise<string>;
+  readonly #process: ChildProcess;
+  readonly #clock: Clock;
+  readonly #ready: Promise<string>;
+  #isOver = false;
+
+  constructor({ node, program, args, environment }: ChildOptions, clock: Clock) {
+    const child = spawn(node, [program, ...args], {
+      env: { ...environment, [MANAGED_VARIABLE]: '1' },
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      windowsHide: true,
+    });
+    this.#process = child;
+    this.#clock = clock;
+    this.ended = new Promise((resolve) => {
+      const end = (code: number | null): void => {
+        this.#isOver = true;
+        resolve(code ?? 1);
+      };
+      child.once('error', () => end(1));
+      child.once('exit', end);
+    });
+    this.asked = new Promise((resolve) => {
+      child.on('message', (message: unknown) => {
+        if (isSwitch(message)) resolve(message.version);
+      });
+    });
+    this.#ready = new Promise((resolve) => {
+      child.on('message', (message: unknown) => {
+        if (isReady(message)) resolve(message.api_addr);
+      });
+    });
+  }
+
+  /** False once it has ended. */
+  get isRunning(): boolean {
+    return !this.#isOver;
+  }
+
+  /** Where its API answers once it serves; null where it ends before, or takes longer than `limitMs`. */
+  ready(limitMs: number): Promise<string | null> {
+    return new Promise((resolve) => {
+      const timer = this.#clock.after(limitMs, () => resolve(null));
+      void Promise.race([this.#ready, this.ended.then(() => null)]).then((address) => {
+        timer.cancel();
+        resolve(address);
+      });
+    });
+  }
+
+  /** True where the API answers: that it asks for a token is an answer. */
+  async answers(address: string): Promise<boolean> {
+    try {
+      const response = await fetch(`http://${address}/health`, { signal: AbortSignal.timeout(PROBE_TIMEOUT_MS) });
+      await response.body?.cancel();
+      return this.isRunning && (response.ok || response.status === 401);
+    } catch {
+      return false;
+    }
+  }
+
+  /** Ends it, cleanly where it does as it is asked. */
+  async stop(): Promise<number> {
+    const timer = this.#clock.after(STOP_LIMIT_MS, () => this.#process.kill('SIGKILL'));
+    if (this.isRunning) {
+      // Windows knows no signals: `kill` would be the end without a word.
+      if (process.platform === 'win32') this.#process.send({ type: 'stop' } satisfies StopMessage);
+      else this.#process.kill('SIGTERM');
+    }
+    const code = await this.ended;
+    timer.cancel();
+    return code;
+  }
+}

@@ -1,0 +1,66 @@
+/** The service on macOS: an agent of launchd, of the user who installs it. */
+import path from 'node:path';
+import { checkedPath, type Launch, launchWords, SERVICE_NAME, type ServiceManager, type Step } from './plan.ts';
+import { xmlText } from './xml.ts';
+
+export interface LaunchdOptions {
+  readonly home: string;
+  /** Id of the user. */
+  readonly uid: number;
+}
+
+/** @throws SvcError `config_invalid` where a path cannot stand in a property list */
+export function launchdPlist(launch: Launch, { home }: LaunchdOptions): string {
+  const words = launchWords(launch, path.posix);
+  const log = checkedPath('The log', path.posix.join(home, 'Library/Logs', `${SERVICE_NAME}.log`), path.posix);
+  return `<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<plist version="1.0">
+<dict>
+  <key>Label</key>
+  <string>${SERVICE_NAME}</string>
+  <key>ProgramArguments</key>
+  <array>
+${words.map((word) => `    <string>${xmlText(word)}</string>`).join('\n')}
+  </array>
+  <key>RunAtLoad</key>
+  <true/>
+  <key>KeepAlive</key>
+  <dict>
+    <key>SuccessfulExit</key>
+    <false/>
+  </dict>
+  <key>ThrottleInterval</key>
+  <integer>5</integer>
+  <key>ExitTimeOut</key>
+  <integer>30</integer>
+  <key>Umask</key>
+  <integer>63</integer>
+  <key>StandardOutPath</key>
+  <string>${xmlText(log)}</string>
+  <key>StandardErrorPath</key>
+  <string>${xmlText(log)}</string>
+</dict>
+</plist>
+`;
+}
+
+/** The service as launchd runs it. */
+export function launchdService(options: LaunchdOptions): ServiceManager {
+  const file = path.posix.join(options.home, 'Library/LaunchAgents', `${SERVICE_NAME}.plist`);
+  const domain = `gui/${options.uid}`;
+  const service = `${domain}/${SERVICE_NAME}`;
+  const bootout: Step = { kind: 'run', command: ['launchctl', 'bootout', service], mayFail: true };
+  return {
+    install: (launch) => [
+      { kind: 'write', file, content: launchdPlist(launch, options) },
+      bootout,
+      { kind: 'run', command: ['launchctl', 'bootstrap', domain, file] },
+    ],
+    uninstall: [bootout, { kind: 'remove', file }],
+    start: [{ kind: 'run', command: ['launchctl', 'kickstart', service] }],
+    // An end that was asked for is a success, which KeepAlive leaves alone.
+    stop: [{ kind: 'run', command: ['launchctl', 'kill', 'SIGTERM', service] }],
+    status: [{ kind: 'run', command: ['launchctl', 'print', service], mayFail: true }],
+  };
+}

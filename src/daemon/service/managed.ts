@@ -1,0 +1,54 @@
+/** The two ends of the line between the service's supervisor and the daemon that it runs. */
+import type { Supervisor } from '../../capabilities/update/types.ts';
+
+/** Set by the supervisor for the daemon that it runs. */
+export const MANAGED_VARIABLE = 'SVCD_MANAGED';
+
+/** What the daemon asks its supervisor for. */
+export interface SwitchMessage {
+  readonly type: 'switch';
+  readonly version: string;
+}
+
+/** What a supervisor tells the daemon where there are no signals (Windows). */
+export interface StopMessage {
+  readonly type: 'stop';
+}
+
+/** What the daemon says once it serves. */
+export interface ReadyMessage {
+  readonly type: 'ready';
+  readonly api_addr: string;
+}
+
+function member(message: unknown, name: string): unknown {
+  return typeof message === 'object' && message !== null ? Reflect.get(message, name) : undefined;
+}
+
+export function isSwitch(message: unknown): message is SwitchMessage {
+  return member(message, 'type') === 'switch' && typeof member(message, 'version') === 'string';
+}
+
+export function isStop(message: unknown): message is StopMessage {
+  return member(message, 'type') === 'stop';
+}
+
+export function isReady(message: unknown): message is ReadyMessage {
+  return member(message, 'type') === 'ready' && typeof member(message, 'api_addr') === 'string';
+}
+
+/** The supervisor that runs this process; null where somebody else started it. */
+export function supervisorOf(self: NodeJS.Process): Supervisor | null {
+  if (self.env[MANAGED_VARIABLE] !== '1' || self.send === undefined) return null;
+  return {
+    switchTo: (version) => void self.send?.({ type: 'switch', version } satisfies SwitchMessage),
+  };
+}
+
+/** Calls back when the supervisor asks this process to stop, or is gone. */
+export function onSupervisorStop(self: NodeJS.Process, stop: () => void): void {
+  self.on('message', (message: unknown) => {
+    if (isStop(message)) stop();
+  });
+  self.once('disconnect', stop);
+}

@@ -1,0 +1,135 @@
+/** What a command on the service does, as data: the dry run prints it, the real one carries it out. */
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { SvcError } from '../../foundation/errors.ts';
+
+export type Step =
+  | { readonly kind: 'write'; readonly file: string; readonly content: string | Uint8Array }
+  | { readonly kind: 'remove'; readonly file: string }
+  | { readonly kind: 'directory'; readonly directory: string }
+  | {
+      readonly kind: 'run';
+      readonly command: readonly [string, ...string[]];
+      /** The rest is done even where it fails: to stop what does not run is no failure. */
+      readonly mayFail?: boolean;
+    };
+
+/** What the service starts. Every path is absolute. */
+export interface Launch {
+  readonly node: string;
+  /** Program of `svcd`. */
+  readonly program: string;
+  readonly dataDir: string;
+}
+
+export const SERVICE_NAME = 'svcd';
+
+/** The service on one system: a plan for every command. */
+export interface ServiceManager {
+  install(launch: Launch): readonly Step[];
+  readonly uninstall: readonly Step[];
+  readonly start: readonly Step[];
+  readonly stop: readonly Step[];
+  readonly status: readonly Step[];
+}
+
+const CONTROL = /\p{Cc}/u;
+
+/**
+ * A path that can stand in a service definition, once its own characters are escaped.
+ * @throws SvcError `config_invalid`
+ */
+export function checkedPath(name: string, value: string, rules: typeof path.posix, forbidden?: RegExp): string {
+  if (!rules.isAbsolute(value)) throw new SvcError('config_invalid', { message: `${name} must be an absolute path.` });
+  if (CONTROL.test(value) || forbidden?.test(value) === true)
+    throw new SvcError('config_invalid', {
+      message: `${name} has a character that a service definition cannot hold: ${JSON.stringify(value)}.`,
+    });
+  return value;
+}
+
+/**
+ * What the system runs: Node, and its arguments.
+ * @throws SvcError `config_invalid` as `checkedPath`
+ */
+export function launchWords(
+  { node, program, dataDir }: Launch,
+  rules: typeof path.posix,
+  forbidden?: RegExp,
+): [string, ...string[]] {
+  return [
+    checkedPath('The path of Node', node, rules, forbidden),
+    checkedPath('The path of svcd', program, rules, forbidden),
+    'service',
+    'run',
+    '--data-dir',
+    checkedPath('The data directory', dataDir, rules, forbidden),
+  ];
+}
+
+/** A step in words that a person can follow by hand. */
+export function describe(step: Step): string {
+  switch (step.kind) {
+    case 'write':
+      return `write ${step.file}:\n${asText(step.content).replace(/^/gm, '    ').trimEnd()}\n`;
+    case 'remove':
+      return `remove ${step.file}\n`;
+    case 'directory':
+      return `make the folder ${step.directory}\n`;
+    case 'run':
+      return `run ${step.command.map(quoted).join(' ')}\n`;
+  }
+}
+
+function asText(content: string | Uint8Array): string {
+  return typeof content === 'string'
+    ? content
+    : Buffer.from(content)
+        .toString('utf16le')
+        .replace(/^\uFEFF/, '');
+}
+
+function quoted(word: string): string {
+  return /^[\w@%+=:,./\\-]+$/.test(word) ? word : JSON.stringify(word);
+}
+
+function runStep({ command, mayFail = false }: Extract<Step, { kind: 'run' }>): number {
+  const [program, ...args] = command;
+  const { status, error } = spawnSync(program, args, { stdio: 'inherit' });
+  if (error !== undefined)
+    throw new SvcError('not_found', { message: `${program} cannot be run: ${error.message}.`, cause: error });
+  const code = status ?? 1;
+  if (code !== 0 && !mayFail)
+    throw new SvcError('internal', { message: `"${command.join(' ')}" failed with ${code}.` });
+  return code;
+}
+
+function fileStep(step: Exclude<Step, { kind: 'run' }>): void {
+  const file = step.kind === 'directory' ? step.directory : step.file;
+  try {
+    if (step.kind === 'remove') rmSync(file, { force: true });
+    else mkdirSync(step.kind === 'directory' ? file : path.dirname(file), { recursive: true });
+    if (step.kind === 'write') writeFileSync(file, step.content, { mode: 0o644 });
+  } catch (error) {
+    const reason = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+    throw new SvcError('not_writable', {
+      message: `${file} cannot be changed (${reason}). A service of the system needs an administrator; --user makes one of your own.`,
+      cause: error,
+    });
+  }
+}
+
+/**
+ * Carries a plan out.
+ * @returns exit code of the last program: what `status` says by it
+ * @throws SvcError `not_writable` where a file is not, `not_found` where a program is not there, `internal` where it fails
+ */
+export function carryOut(steps: readonly Step[]): number {
+  let code = 0;
+  for (const step of steps) {
+    if (step.kind === 'run') code = runStep(step);
+    else fileStep(step);
+  }
+  return code;
+}

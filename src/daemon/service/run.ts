@@ -1,0 +1,49 @@
+/** What the service manager starts: the supervisor, with the parts that it needs. */
+import { join } from 'node:path';
+import { Releases } from '../../capabilities/update/releases.ts';
+import { systemClock } from '../../foundation/clock.ts';
+import { DataDir } from '../../foundation/data-dir/data-dir.ts';
+import { takeLock } from '../../foundation/data-dir/lock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import { VERSION } from '../../foundation/version.ts';
+import { nodeProgram } from '../package.ts';
+import { DatabaseSnapshot } from './snapshot.ts';
+import { ServiceSupervisor } from './supervisor.ts';
+
+/**
+ * Runs the daemon of a data directory until it ends, or this process is asked to stop.
+ * @param program of the installed `svcd`
+ * @param args of the daemon
+ * @returns the exit code
+ * @throws SvcError `already_running`, `not_writable`
+ */
+export async function superviseDaemon(dataDir: string, program: string, args: readonly string[]): Promise<number> {
+  // Made here, for its owner only; the daemon holds it while it runs.
+  DataDir.open({ path: dataDir, version: VERSION }, { clock: systemClock }).close();
+  const releases = new Releases(dataDir);
+  releases.open();
+  const lock = takeLock(releases.directory);
+  if (lock === null)
+    throw new SvcError('already_running', { message: `Another service runs on the data directory ${dataDir}.` });
+  const supervisor = new ServiceSupervisor(
+    {
+      dataDir,
+      installed: { version: VERSION, program },
+      node: nodeProgram(),
+      args,
+      environment: process.env,
+    },
+    {
+      releases,
+      snapshot: new DatabaseSnapshot(dataDir, join(releases.directory, '.before')),
+      clock: systemClock,
+      say: (line) => void process.stderr.write(`svcd service: ${line}\n`),
+    },
+  );
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => supervisor.stop());
+  try {
+    return await supervisor.run();
+  } finally {
+    lock.release();
+  }
+}

@@ -1,0 +1,121 @@
+/** The service on Linux: a unit of systemd, of the system or of one user. */
+import path from 'node:path';
+import { SvcError } from '../../foundation/errors.ts';
+import { type Launch, launchWords, SERVICE_NAME, type ServiceManager, type Step } from './plan.ts';
+
+const UNIT = `${SERVICE_NAME}.service`;
+/** Where the system's own service keeps its data unless it was told otherwise. */
+export const SYSTEM_DATA_DIR = `/var/lib/${SERVICE_NAME}`;
+/** What no service of another user can read. */
+const HOMES = ['/home', '/root', '/run/user'];
+
+export interface SystemdOptions {
+  /** A service of the user who installs it, instead of one of the system. */
+  readonly user: boolean;
+  /** `$XDG_CONFIG_HOME` of that user, or what stands for it. */
+  readonly configHome: string;
+  /** Id of the user whom the data directory of a system service belongs to; null where systemd makes user and directory. */
+  readonly owner: number | null;
+}
+
+/** One word of a command line in a unit file, after systemd.syntax(7). The `:` before the command turns `$` off. */
+export function systemdWord(word: string): string {
+  return `"${word.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('%', '%%')}"`;
+}
+
+/** What needs no namespaces, so that it works for a service of a user too. */
+const HARDENING = [
+  'UMask=0077',
+  'NoNewPrivileges=yes',
+  'LockPersonality=yes',
+  'RestrictRealtime=yes',
+  'RestrictSUIDSGID=yes',
+  'SystemCallArchitectures=native',
+  'RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK',
+];
+
+const SYSTEM_HARDENING = [
+  'CapabilityBoundingSet=',
+  'ProtectSystem=strict',
+  'ProtectHome=yes',
+  'PrivateTmp=yes',
+  'PrivateDevices=yes',
+  'ProtectClock=yes',
+  'ProtectControlGroups=yes',
+  'ProtectHostname=yes',
+  'ProtectKernelLogs=yes',
+  'ProtectKernelModules=yes',
+  'ProtectKernelTunables=yes',
+  'ProtectProc=invisible',
+  'RestrictNamespaces=yes',
+  'SystemCallFilter=@system-service',
+  'SystemCallErrorNumber=EPERM',
+];
+
+function identityLines({ owner }: SystemdOptions, dataDir: string): string[] {
+  if (owner === null) return ['DynamicUser=yes', `StateDirectory=${SERVICE_NAME}`, 'StateDirectoryMode=0700'];
+  return [`User=${owner}`, `ReadWritePaths=${systemdWord(dataDir)}`];
+}
+
+/** @throws SvcError `config_invalid` where a path cannot stand in a unit, or the service could not read it */
+export function systemdUnit(launch: Launch, options: SystemdOptions): string {
+  const words = launchWords(launch, path.posix);
+  const { node, program, dataDir } = launch;
+  for (const file of options.user ? [] : [node, program, dataDir]) {
+    if (HOMES.some((home) => file === home || file.startsWith(`${home}/`)))
+      throw new SvcError('config_invalid', {
+        message: `A service of the system cannot read ${file}, which is in somebody's home. Install Node and svcd for all users, or use --user for a service of your own.`,
+      });
+  }
+  const identity = options.user ? [] : [...identityLines(options, dataDir), ...SYSTEM_HARDENING];
+  return [
+    '[Unit]',
+    'Description=svcd: a self-made identity for AI agents, reachable from anywhere',
+    // The manager of a user knows no such target.
+    ...(options.user ? [] : ['Wants=network-online.target', 'After=network-online.target']),
+    '',
+    '[Service]',
+    'Type=exec',
+    `ExecStart=:${words.map(systemdWord).join(' ')}`,
+    'Restart=on-failure',
+    'RestartSec=5',
+    // Wrong usage or configuration: trying again does not help.
+    'RestartPreventExitStatus=2',
+    'KillMode=mixed',
+    'TimeoutStopSec=30',
+    'LimitNOFILE=65536',
+    ...identity,
+    ...HARDENING,
+    '',
+    '[Install]',
+    `WantedBy=${options.user ? 'default' : 'multi-user'}.target`,
+    '',
+  ].join('\n');
+}
+
+/** The service as systemd runs it. */
+export function systemdService(options: SystemdOptions): ServiceManager {
+  const { user, configHome } = options;
+  const file = path.posix.join(user ? path.posix.join(configHome, 'systemd/user') : '/etc/systemd/system', UNIT);
+  const systemctl = (...args: string[]): Step => ({
+    kind: 'run',
+    command: ['systemctl', ...(user ? ['--user'] : []), ...args],
+  });
+  return {
+    install: (launch) => [
+      { kind: 'write', file, content: systemdUnit(launch, options) },
+      systemctl('daemon-reload'),
+      systemctl('enable', UNIT),
+      // A service that runs already takes the new definition.
+      systemctl('restart', UNIT),
+    ],
+    uninstall: [
+      { ...systemctl('disable', '--now', UNIT), mayFail: true } as Step,
+      { kind: 'remove', file },
+      systemctl('daemon-reload'),
+    ],
+    start: [systemctl('start', UNIT)],
+    stop: [systemctl('stop', UNIT)],
+    status: [{ ...systemctl('status', '--no-pager', UNIT), mayFail: true } as Step],
+  };
+}

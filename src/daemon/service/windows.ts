@@ -1,0 +1,111 @@
+/**
+ * The service on Windows: a task of the Task Scheduler. A service in the narrow sense must speak
+ * with the Service Control Manager, which takes a program of its own kind; the scheduler starts any
+ * program, without anybody logged on, and starts it anew after a failure.
+ */
+import path from 'node:path';
+import { type Launch, launchWords, SERVICE_NAME, type ServiceManager } from './plan.ts';
+import { xmlText } from './xml.ts';
+
+/** Well-known security ids: LocalService, the administrators, the system. */
+const LOCAL_SERVICE = 'S-1-5-19';
+const ADMINISTRATORS = 'S-1-5-32-544';
+const SYSTEM = 'S-1-5-18';
+
+export interface WindowsOptions {
+  /** A task of the user who installs it, from logon to logoff, instead of one from the start of the machine. */
+  readonly user: boolean;
+  /** `DOMAIN\name` of that user. */
+  readonly userName: string;
+  /** Where the definition is put down for the scheduler to read. */
+  readonly temporary: string;
+}
+
+/** One word of a command line, after the rules of CommandLineToArgvW. A path holds no double quote. */
+export function windowsWord(word: string): string {
+  return `"${word.replace(/\\+$/, (backslashes) => backslashes + backslashes)}"`;
+}
+
+/** The definition, as the scheduler wants it: UTF-16 with a mark. */
+export function windowsTask(launch: Launch, { user, userName }: WindowsOptions): Uint8Array {
+  // The scheduler puts environment variables in place of `%NAME%`, and knows no way around it.
+  const forbidden = /["%<>|?*]/;
+  const [command, ...words] = launchWords(launch, path.win32, forbidden);
+  const principal = user
+    ? `<UserId>${xmlText(userName)}</UserId>\n      <LogonType>InteractiveToken</LogonType>`
+    : `<UserId>${LOCAL_SERVICE}</UserId>`;
+  const trigger = user
+    ? `<LogonTrigger>\n      <UserId>${xmlText(userName)}</UserId>\n    </LogonTrigger>`
+    : '<BootTrigger/>';
+  const text = `<?xml version="1.0" encoding="UTF-16"?>
+<Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">
+  <RegistrationInfo>
+    <Description>svcd: a self-made identity for AI agents, reachable from anywhere</Description>
+  </RegistrationInfo>
+  <Triggers>
+    ${trigger}
+  </Triggers>
+  <Principals>
+    <Principal id="svcd">
+      ${principal}
+      <RunLevel>LeastPrivilege</RunLevel>
+    </Principal>
+  </Principals>
+  <Settings>
+    <MultipleInstancesPolicy>IgnoreNew</MultipleInstancesPolicy>
+    <DisallowStartIfOnBatteries>false</DisallowStartIfOnBatteries>
+    <StopIfGoingOnBatteries>false</StopIfGoingOnBatteries>
+    <ExecutionTimeLimit>PT0S</ExecutionTimeLimit>
+    <RestartOnFailure>
+      <Interval>PT1M</Interval>
+      <Count>255</Count>
+    </RestartOnFailure>
+    <Hidden>true</Hidden>
+  </Settings>
+  <Actions Context="svcd">
+    <Exec>
+      <Command>${xmlText(command)}</Command>
+      <Arguments>${xmlText(words.map(windowsWord).join(' '))}</Arguments>
+    </Exec>
+  </Actions>
+</Task>
+`;
+  return Buffer.from(`\uFEFF${text.replaceAll('\n', '\r\n')}`, 'utf16le');
+}
+
+/** The service as the Task Scheduler runs it. */
+export function windowsService(options: WindowsOptions): ServiceManager {
+  const file = path.win32.join(options.temporary, `${SERVICE_NAME}-task.xml`);
+  const full = (id: string): string => `*${id}:(OI)(CI)F`;
+  return {
+    install: (launch) => [
+      { kind: 'write', file, content: windowsTask(launch, options) },
+      { kind: 'run', command: ['schtasks', '/Create', '/TN', SERVICE_NAME, '/XML', file, '/F'] },
+      { kind: 'remove', file },
+      // What everybody may read otherwise: keys are in it.
+      ...(options.user
+        ? []
+        : ([
+            { kind: 'directory', directory: launch.dataDir },
+            {
+              kind: 'run',
+              command: [
+                'icacls',
+                launch.dataDir,
+                '/inheritance:r',
+                '/grant:r',
+                ...[LOCAL_SERVICE, ADMINISTRATORS, SYSTEM].map(full),
+              ],
+            },
+          ] as const)),
+      { kind: 'run', command: ['schtasks', '/Run', '/TN', SERVICE_NAME] },
+    ],
+    uninstall: [
+      { kind: 'run', command: ['schtasks', '/End', '/TN', SERVICE_NAME], mayFail: true },
+      { kind: 'run', command: ['schtasks', '/Delete', '/TN', SERVICE_NAME, '/F'] },
+    ],
+    start: [{ kind: 'run', command: ['schtasks', '/Run', '/TN', SERVICE_NAME] }],
+    stop: [{ kind: 'run', command: ['schtasks', '/End', '/TN', SERVICE_NAME] }],
+    status: [{ kind: 'run', command: ['schtasks', '/Query', '/TN', SERVICE_NAME, '/V', '/FO', 'LIST'], mayFail: true }],
+  };
+}

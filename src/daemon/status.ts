@@ -1,0 +1,157 @@
+/** What the daemon says of itself: `/status`, `/debug/*` and `/metrics`. */
+import type { AgentRegistry } from '../capabilities/agents/registry.ts';
+import type { Directory } from '../capabilities/directory/directory.ts';
+import { ENDPOINT_TTL_S, REPUBLISH_INTERVAL_S } from '../capabilities/directory/schedule.ts';
+import type { PendingCounters } from '../capabilities/events/pending-counters.ts';
+import type { TunnelService } from '../capabilities/tunnels/tunnel-service.ts';
+import type { Updater } from '../capabilities/update/updater.ts';
+import { formatAddress } from '../foundation/address.ts';
+import { type Clock, isoTime } from '../foundation/clock.ts';
+import type { ConfigService } from '../foundation/config/config-service.ts';
+import { type MetricSource, single } from '../foundation/metrics.ts';
+import { VERSION } from '../foundation/version.ts';
+import type { ClockComparison } from '../network/dht/peer-clocks.ts';
+import type { RecordDht } from '../network/dht/record-dht.ts';
+import type { NodePool } from '../network/links/pool.ts';
+import type { OwnAddresses } from '../network/reach/own-addresses.ts';
+import { hostReport } from '../operations/handlers/host-report.ts';
+import type { NodeHandlerDependencies } from '../operations/handlers/node.ts';
+import type { status } from '../operations/node.ts';
+import type { OutputOf } from '../operations/operation.ts';
+import type { NodeIdentity } from './node-key.ts';
+import { supervisorOf } from './service/managed.ts';
+
+const NAT_LABELS = ['unknown', 'public or full cone', 'restricted', 'port-restricted', 'symmetric'];
+
+/** What the daemon listens on, by what for: `host:port`. */
+export interface Bound {
+  readonly api_addr: string;
+  readonly dht_addr: string;
+  readonly quic_addr: string;
+}
+
+export interface StatusDependencies {
+  readonly clock: Clock;
+  readonly node: NodeIdentity;
+  readonly dataDir: string;
+  readonly configuration: ConfigService;
+  readonly registry: AgentRegistry;
+  readonly directory: Directory;
+  readonly records: RecordDht;
+  readonly pool: NodePool;
+  readonly tunnels: TunnelService;
+  readonly ownAddresses: OwnAddresses;
+  readonly bound: () => Bound;
+  readonly pending: PendingCounters;
+  readonly updater: Updater;
+}
+
+/** By how many seconds the clocks of other nodes are ahead of ours. */
+function clockView({ offsetMs, peers }: ClockComparison) {
+  return { offset_s: offsetMs === null ? null : offsetMs / 1000, peers };
+}
+
+function timeOrNull(ms: number | null): string | null {
+  return ms === null ? null : isoTime(ms);
+}
+
+export class StatusReports {
+  readonly #deps: StatusDependencies;
+  readonly #startedAt: number;
+
+  constructor(dependencies: StatusDependencies) {
+    this.#deps = dependencies;
+    this.#startedAt = dependencies.clock.now();
+  }
+
+  status(): OutputOf<typeof status> {
+    const { node, configuration, directory, records, pool, tunnels, clock, bound } = this.#deps;
+    const { auto_publish, files_root } = configuration.current;
+    const published = directory.summary(node.aid);
+    const reach = records.reachability();
+    const traffic = pool.stats();
+    const pending = this.#deps.pending.view();
+    return {
+      node_aid: node.aid,
+      version: VERSION,
+      uptime_s: Math.floor((clock.now() - this.#startedAt) / 1000),
+      auto_publish,
+      node_seq: published.seq,
+      node_published: published.published,
+      node_last_publish_at: timeOrNull(published.lastPublishAt),
+      node_next_republish_estimate: timeOrNull(published.nextRepublishAt),
+      republish_interval_s: REPUBLISH_INTERVAL_S,
+      endpoint_ttl_s: ENDPOINT_TTL_S,
+      dht_peers: reach.peers,
+      network_ready: reach.ready,
+      nat_type: reach.natType,
+      nat_type_label: NAT_LABELS[reach.natType] ?? 'unknown',
+      observed_addrs: reach.observed.map(formatAddress),
+      listen_addrs: Object.values(bound()),
+      relays: [],
+      tunnels_active: tunnels.active,
+      bytes_up: traffic.bytesSent,
+      bytes_down: traffic.bytesReceived,
+      data_dir: this.#deps.dataDir,
+      files_root,
+      update_state: this.#deps.updater.status().state,
+      ...(Object.keys(pending).length === 0 ? {} : { pending }),
+    };
+  }
+
+  debug(): NodeHandlerDependencies['debug'] {
+    const { node, registry, records, pool, tunnels, ownAddresses, bound } = this.#deps;
+    return {
+      identity: () => ({
+        node_aid: node.aid,
+        node_key: Buffer.from(node.key.publicKey).toString('hex'),
+        agents: registry.count(),
+        endpoints: ownAddresses.current().endpoints,
+      }),
+      routing: () => {
+        const { observed, ...reach } = records.reachability();
+        return {
+          ...reach,
+          observed: observed.map(formatAddress),
+          nodes: records.peers().map(({ host, port, lastSeen }) => ({
+            address: formatAddress({ host, port }),
+            last_seen: isoTime(lastSeen),
+          })),
+          clock: clockView(records.clocks()),
+        };
+      },
+      store: () => ({ ...records.usage() }),
+      stats: () => ({
+        links: { ...pool.stats() },
+        connections: pool
+          .connections()
+          .map((c) => ({ ...c, address: formatAddress(c.address), openedAt: isoTime(c.openedAt) })),
+        tunnels: tunnels.active,
+      }),
+      host: () => ({ ...hostReport({ ...bound() }), service: supervisorOf(process) !== null }),
+    };
+  }
+
+  metrics(): readonly MetricSource[] {
+    const { registry, records, pool, tunnels } = this.#deps;
+    return [
+      () => {
+        const links = pool.stats();
+        const reach = records.reachability();
+        const usage = records.usage();
+        return [
+          single('svcd_agents', 'gauge', 'Agents registered here.', registry.count()),
+          single('svcd_dht_peers', 'gauge', 'Nodes in the routing table.', reach.peers),
+          single('svcd_dht_ready', 'gauge', '1 once the network is joined.', reach.ready ? 1 : 0),
+          single('svcd_store_records', 'gauge', 'Records kept for the network.', usage.records),
+          single('svcd_store_bytes', 'gauge', 'Bytes of records kept for the network.', usage.bytes),
+          single('svcd_quic_connections', 'gauge', 'Connections to other nodes.', links.connections),
+          single('svcd_link_streams', 'gauge', 'Streams on them.', links.streams),
+          single('svcd_quic_sent_bytes_total', 'counter', 'Bytes sent to other nodes.', links.bytesSent),
+          single('svcd_quic_received_bytes_total', 'counter', 'Bytes received from other nodes.', links.bytesReceived),
+          single('svcd_tunnels', 'gauge', 'Open tunnels.', tunnels.active),
+        ];
+      },
+    ];
+  }
+}

@@ -1,0 +1,124 @@
+/** Every operation of the table over REST, and what is served by hand. */
+import { FetchService } from '../capabilities/calls/fetch-service.ts';
+import { discover } from '../capabilities/directory/discovery.ts';
+import type { Updater } from '../capabilities/update/updater.ts';
+import type { Aid } from '../foundation/identity/aid.ts';
+import { VERSION } from '../foundation/version.ts';
+import { accessHandlers } from '../operations/handlers/access.ts';
+import { addressBookHandlers } from '../operations/handlers/address-book.ts';
+import { agentHandlers } from '../operations/handlers/agents.ts';
+import { callHandlers } from '../operations/handlers/calls.ts';
+import { chatHandlers } from '../operations/handlers/chat.ts';
+import { directoryHandlers } from '../operations/handlers/directory.ts';
+import { eventHandlers, eventStreams } from '../operations/handlers/events.ts';
+import { countHeartbeats } from '../operations/handlers/heartbeats.ts';
+import { mailHandlers } from '../operations/handlers/mail.ts';
+import { movingHandlers } from '../operations/handlers/moving.ts';
+import { nodeHandlers } from '../operations/handlers/node.ts';
+import { objectStreams } from '../operations/handlers/object-streams.ts';
+import { objectHandlers } from '../operations/handlers/objects.ts';
+import { remoteAdminHandlers } from '../operations/handlers/remote-admin.ts';
+import { roomHandlers } from '../operations/handlers/rooms.ts';
+import { toolHandlers } from '../operations/handlers/tools.ts';
+import { tunnelHandlers } from '../operations/handlers/tunnels.ts';
+import { updateHandlers } from '../operations/handlers/update.ts';
+import { walletHandlers } from '../operations/handlers/wallets.ts';
+import { ToolTable } from '../operations/tool-call.ts';
+import { mcpStreams } from '../surfaces/mcp/stream.ts';
+import { gatewayStreams } from '../surfaces/rest/gateway.ts';
+import { RestServer } from '../surfaces/rest/server.ts';
+import { viaStream } from '../surfaces/rest/via.ts';
+import type { Capabilities } from './capabilities.ts';
+import type { Foundation } from './foundation.ts';
+import { buildMover } from './moving.ts';
+import type { Network } from './network.ts';
+import { type Bound, StatusReports } from './status.ts';
+
+export interface Surfaces {
+  readonly rest: RestServer;
+  /** The operations as MCP tools. */
+  readonly tools: ToolTable;
+}
+
+/** @param bound what the daemon listens on, by what for */
+export function buildSurfaces(
+  f: Foundation,
+  n: Network,
+  c: Capabilities & { readonly updater: Updater },
+  bound: () => Bound,
+): Surfaces {
+  const { clock, config, configuration, log, node } = f;
+  const reports = new StatusReports({ ...f, ...n, ...c, dataDir: f.dataDir.path, bound });
+  const requireAgent = (aid: Aid): void => void c.registry.get(aid);
+  const pendingCounters = () => c.pending.view();
+  const reachable = (): boolean | undefined => {
+    const { natType, inRoutingTables } = n.records.reachability();
+    return natType === 0 ? undefined : inRoutingTables;
+  };
+  const heartbeat = (aid: Aid): void => {
+    if (c.registry.identity(aid) !== null) c.registry.heartbeat(aid);
+  };
+  const own = countHeartbeats(
+    [
+      ...nodeHandlers({ status: () => reports.status(), config: configuration, debug: reports.debug() }),
+      ...agentHandlers({
+        agents: c.registry,
+        directory: c.directory,
+        resolver: n.resolver,
+        clock,
+        nodeKey: node.key.publicKey,
+        acl: (aid) => c.accessLists.view(aid),
+        pendingCounters,
+        reachable,
+      }),
+      ...walletHandlers({ agents: c.registry, clock }),
+      ...movingHandlers({ mover: buildMover(f, c) }),
+      ...directoryHandlers({
+        agents: c.registry,
+        directory: c.directory,
+        resolver: n.resolver,
+        discover: (search) => discover(n.records, search),
+      }),
+      ...callHandlers({ fetch: new FetchService({ caller: c.caller, clock }), localAid: c.localAid }),
+      ...accessHandlers({ access: c.accessLists, requireAgent }),
+      ...tunnelHandlers({ tunnels: c.tunnels, inbound: c.tunnelInbound, localAid: c.localAid }),
+      ...updateHandlers({ updater: c.updater }),
+      ...remoteAdminHandlers({ remoteAdmin: c.remoteAdmin, access: c.accessLists }),
+      ...addressBookHandlers({ addressBook: c.addressBook, clock }),
+      ...eventHandlers({ log: c.eventLog, requireAgent }),
+      ...mailHandlers({ notes: c.notes }),
+      ...chatHandlers({ chat: c.chat }),
+      ...roomHandlers({ rooms: c.rooms }),
+      ...objectHandlers({ objects: c.objects, holders: c.holders, getter: c.objectGetter, requireAgent }),
+    ],
+    heartbeat,
+  );
+  const tools = new ToolTable({ operations: own, pending: pendingCounters });
+  const token = (): string => configuration.current.api_token;
+  const rest = new RestServer(
+    { apiAddr: config.api_addr, requireLocalToken: config.require_local_token, version: VERSION },
+    {
+      operations: [...own, ...toolHandlers({ tools })],
+      streams: [
+        ...eventStreams({ streams: c.eventStreams, requireAgent }),
+        ...objectStreams({
+          objects: c.objects,
+          remote: c.remoteObjects,
+          clock,
+          nodeAid: node.aid,
+          token,
+          requireAgent,
+          heartbeat,
+        }),
+        ...gatewayStreams({ caller: c.caller, nodeAid: node.aid }),
+        ...mcpStreams({ version: VERSION }, { tools, clock, log: log.child('mcp') }),
+        viaStream({ caller: c.adminCaller, nodeAid: node.aid, requireLocal: requireAgent }),
+      ],
+      token,
+      metrics: reports.metrics(),
+      clock,
+      log: log.child('rest'),
+    },
+  );
+  return { rest, tools };
+}

@@ -1,0 +1,56 @@
+/** `svcd update`: through the running daemon where there is one, by itself otherwise. */
+import { Command } from 'commander';
+import { systemClock } from '../foundation/clock.ts';
+import { readDaemonInfo } from '../foundation/data-dir/daemon-info.ts';
+import { SvcError } from '../foundation/errors.ts';
+import { VERSION } from '../foundation/version.ts';
+import { createClient } from '../operations/client.ts';
+import { updateApply, updateStatus } from '../operations/update.ts';
+import { type UpdateView, updateAndFollow } from '../operations/update-client.ts';
+import { updateText } from '../surfaces/cli/commands/update.ts';
+import { examples } from '../surfaces/cli/examples.ts';
+import { releaseSource, updatesDisabled } from './package.ts';
+
+export interface UpdateCommandDependencies {
+  readonly dataDir: () => string;
+  readonly environment: NodeJS.ProcessEnv;
+  readonly print: (text: string) => void;
+}
+
+/** What the daemon of the data directory says; null where none runs there. */
+async function throughDaemon(dataDir: string, token: string | undefined, check: boolean): Promise<UpdateView | null> {
+  const address = readDaemonInfo(dataDir)?.api_addr;
+  if (address === undefined || address === null) return null;
+  const options = { baseUrl: `http://${address}`, ...(token === undefined ? {} : { token }) };
+  const client = createClient(options, { updateStatus, updateApply });
+  try {
+    return await (check ? client.updateStatus({ check: true }) : updateAndFollow(client));
+  } catch (error) {
+    // A daemon that crashed leaves its address behind.
+    if (error instanceof SvcError && error.code === 'daemon_unreachable') return null;
+    throw error;
+  }
+}
+
+async function byItself(environment: NodeJS.ProcessEnv): Promise<UpdateView> {
+  const disabled = updatesDisabled();
+  const unknown = { current_version: VERSION, latest_version: null, update_available: false, managed: false } as const;
+  const base = { ...unknown, state: 'idle', last_check_at: null } as const;
+  if (disabled !== '') return { ...base, warning: disabled };
+  const source = releaseSource(environment, systemClock);
+  const { version, release } = await source.latest(VERSION, new AbortController().signal);
+  return { ...base, latest_version: version, update_available: release !== null };
+}
+
+/** The command. */
+export function updateCommand({ dataDir, environment, print }: UpdateCommandDependencies): Command {
+  return new Command('update')
+    .description('look for a newer svcd, and have the installed service put it in place')
+    .addHelpText('after', examples('svcd update --check', 'svcd update'))
+    .option('--check', 'only look')
+    .action(async ({ check = false }: { check?: boolean }) => {
+      const result = (await throughDaemon(dataDir(), environment['SVC_TOKEN'], check)) ?? (await byItself(environment));
+      print(`${updateText(result)}\n`);
+      if (result.state === 'failed' || (!check && result.managed && result.update_available)) process.exitCode = 1;
+    });
+}

@@ -1,0 +1,40 @@
+/** Updates of this svcd: where it lies, what runs it, and what npm it has. */
+import { Installer } from '../capabilities/update/installer.ts';
+import { Releases } from '../capabilities/update/releases.ts';
+import type { Supervisor } from '../capabilities/update/types.ts';
+import { Updater } from '../capabilities/update/updater.ts';
+import { VERSION } from '../foundation/version.ts';
+import type { Foundation } from './foundation.ts';
+import { nodeProgram, npmOf, PACKAGE, releaseSource, updatesDisabled, withoutOwn } from './package.ts';
+
+/** The C library, in npm's words; empty where there is no choice of them. */
+function libcOfThis(): string {
+  if (process.platform !== 'linux') return '';
+  const report: unknown = process.report.getReport();
+  const header: unknown = typeof report === 'object' && report !== null ? Reflect.get(report, 'header') : undefined;
+  const glibc: unknown =
+    typeof header === 'object' && header !== null ? Reflect.get(header, 'glibcVersionRuntime') : undefined;
+  return glibc === undefined ? 'musl' : 'glibc';
+}
+
+/** @param supervisor who runs this process as the service; null where nobody does */
+export function buildUpdater(
+  { clock, log, dataDir, meta }: Foundation,
+  environment: NodeJS.ProcessEnv,
+  supervisor: Supervisor | null,
+): Updater {
+  const releases = new Releases(dataDir.path);
+  const source = releaseSource(environment, clock);
+  const options = {
+    name: PACKAGE,
+    node: nodeProgram(),
+    nodeVersion: process.versions.node,
+    platform: () => ({ os: process.platform, cpu: process.arch, libc: libcOfThis() }),
+    environment: withoutOwn(environment),
+  };
+  const installer = new Installer(options, { source, npm: npmOf(environment), releases });
+  return new Updater(
+    { currentVersion: VERSION, disabled: updatesDisabled() },
+    { source, installer, releases, supervisor, store: meta, clock, log },
+  );
+}

@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { type Machine, MCP_CLIENTS } from '../../src/daemon/mcp-clients.ts';
+import { mcpCommand } from '../../src/daemon/mcp-command.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+
+const LAUNCH = { command: '/usr/bin/node', args: ['/opt/svcd', '--mcp-stdio'] };
+const SERVER = { command: LAUNCH.command, args: LAUNCH.args };
+
+function setUp(t: TestContext) {
+  const machine: Machine = { platform: 'linux', home: temporaryDirectory(t), environment: {} };
+  let output = '';
+  const print = (text: string): void => {
+    output += text;
+  };
+  const run = async (...args: string[]): Promise<string> => {
+    output = '';
+    await mcpCommand({ machine, launch: () => LAUNCH, print }).parseAsync(args, { from: 'user' });
+    return output;
+  };
+  return { machine, run, file: join(machine.home, '.cursor', 'mcp.json') };
+}
+
+test('print shows what to add, under the name that the client uses', async (t) => {
+  const { run } = setUp(t);
+  assert.deepEqual(JSON.parse(await run('print')), { mcpServers: { svcd: SERVER } });
+  assert.deepEqual(JSON.parse(await run('print', 'vscode')), { servers: { svcd: { type: 'stdio', ...SERVER } } });
+});
+
+test('add makes the file, and changes nothing the second time', async (t) => {
+  const { run, machine } = setUp(t);
+  for (const [name, client] of Object.entries(MCP_CLIENTS)) {
+    assert.match(await run('add', name), /^Added svcd to .*\nRestart /);
+    const config = JSON.parse(readFileSync(client.file(machine), 'utf8'));
+    assert.deepEqual(config[client.servers].svcd.args, LAUNCH.args);
+    assert.match(await run('add', name), /has it already/);
+  }
+});
+
+test('add keeps what else is there, a link too, and the file before', async (t) => {
+  const { run, file, machine } = setUp(t);
+  const before = '{"theme": "dark", "mcpServers": {"other": {"command": "x"}}}';
+  const real = join(machine.home, 'real.json');
+  mkdirSync(dirname(file));
+  writeFileSync(real, before);
+  symlinkSync(real, file);
+  await run('add', 'cursor');
+  assert.deepEqual(JSON.parse(readFileSync(real, 'utf8')), {
+    theme: 'dark',
+    mcpServers: { other: { command: 'x' }, svcd: SERVER },
+  });
+  assert.equal(readFileSync(`${real}.before-svcd`, 'utf8'), before);
+});
+
+test('every file before is kept, each under a name of its own', async (t) => {
+  const { run, file } = setUp(t);
+  mkdirSync(dirname(file));
+  const versions = ['{}', '{"theme":"dark"}', '{"theme":"light"}'];
+  const names = ['before-svcd', 'before-svcd-2', 'before-svcd-3'].map((name) => `${file}.${name}`);
+  for (const [i, text] of versions.entries()) {
+    writeFileSync(file, text);
+    assert.ok((await run('add', 'cursor')).includes(`; the file before is ${names[i]}.`));
+  }
+  assert.deepEqual(
+    names.map((name) => readFileSync(name, 'utf8')),
+    versions,
+  );
+});
+
+test('a dry run writes nothing', async (t) => {
+  const { run, file } = setUp(t);
+  assert.match(await run('add', 'cursor', '--dry-run'), /^Would write .*mcp\.json:\n\{/);
+  assert.equal(existsSync(file), false);
+});
+
+test('a file with comments, or of another form, is left alone', async (t) => {
+  const { run, file } = setUp(t);
+  mkdirSync(dirname(file));
+  for (const text of ['{ // mine\n}', '[]', '{"mcpServers": []}']) {
+    writeFileSync(file, text);
+    await assert.rejects(run('add', 'cursor'), { code: 'config_invalid', message: /svcd mcp print cursor/ });
+    assert.equal(readFileSync(file, 'utf8'), text);
+  }
+});
+
+test('the places of the files on each system', () => {
+  const windows: Machine = { platform: 'win32', home: 'C:\\U', environment: { APPDATA: 'C:\\U\\R' } };
+  const mac: Machine = { platform: 'darwin', home: '/Users/u', environment: {} };
+  assert.equal(MCP_CLIENTS['claude-desktop'].file(windows), 'C:\\U\\R\\Claude\\claude_desktop_config.json');
+  assert.equal(MCP_CLIENTS.vscode.file(mac), '/Users/u/Library/Application Support/Code/User/mcp.json');
+  assert.equal(MCP_CLIENTS.windsurf.file(mac), '/Users/u/.codeium/windsurf/mcp_config.json');
+});
