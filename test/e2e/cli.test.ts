@@ -1,0 +1,180 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { svc, svcJson, svcOk } from '../support/cli.ts';
+import { TestDaemon } from '../support/daemon.ts';
+import { type Echo, EchoService } from '../support/echo-service.ts';
+import { eventually } from '../support/eventually.ts';
+import { readAll } from '../support/link-world.ts';
+import { TestNetwork } from '../support/network.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+
+test('the main job, through the command line alone', async (t) => {
+  await using network = await TestNetwork.start(2);
+  await using service = await EchoService.start();
+  const [here, there] = [network.at(0), network.at(1)];
+  const masterFile = join(temporaryDirectory(t), 'master.key');
+
+  const mine = await svcOk(here, 'register', '--quiet', '--save-master', masterFile);
+  assert.match(mine, /^aid1[a-z0-9]+$/);
+  assert.equal(statSync(masterFile).mode & 0o777, 0o600);
+  assert.match(readFileSync(masterFile, 'utf8'), /^[0-9a-f]{64}$/m);
+  const theirs = await svcJson<{ aid: string; published: boolean; replicas: number }>(
+    there,
+    'register',
+    '--service-tcp',
+    service.address,
+  );
+  assert.equal(theirs.published, true);
+
+  assert.match(
+    await svcOk(
+      there,
+      'publish',
+      'lang.translate',
+      '--brief',
+      'Translates',
+      '--tag',
+      'fast',
+      '--protocol',
+      'http',
+      '-y',
+    ),
+    /lang\.translate is published/,
+  );
+  assert.equal(await svcOk(here, 'search', 'lang.translate', '--filter-tag', 'fast', '--quiet'), theirs.aid);
+  assert.equal(await svcOk(here, 'search', 'lang.translate', '--filter-tag', 'slow', '--quiet'), '');
+  assert.match(await svcOk(here, 'resolve', theirs.aid, '--quiet'), /^quic:\/\/127\.0\.0\.1:\d+$/);
+  assert.match(await svcOk(here, 'info', theirs.aid), /endpoints:/);
+
+  const got: Echo = JSON.parse(await svcOk(here, 'get', theirs.aid, '/x?y=1', '--header', 'X-Test: a'));
+  assert.equal(got.url, '/x?y=1');
+  assert.equal(got.headers['x-test'], 'a');
+  assert.equal(got.headers['svc-caller-aid'], mine);
+  const posted: Echo = JSON.parse(await svcOk(here, 'post', theirs.aid, '/z', '-d', '{"a":1}'));
+  assert.equal(posted.body, '{"a":1}');
+  assert.equal(posted.headers['content-type'], 'application/json');
+
+  const listen = await svcOk(here, 'tunnel', 'open', theirs.aid, '--quiet');
+  assert.equal((await fetch(`http://${listen}/tunnelled`)).status, 200);
+  const { tunnels } = await svcJson<{ tunnels: { id: string; listen: string }[] }>(here, 'tunnel', 'status');
+  assert.deepEqual(
+    tunnels.map((one) => one.listen),
+    [listen],
+  );
+  await svcOk(here, 'tunnel', 'reset', tunnels[0]?.id ?? '');
+  await svcOk(here, 'tunnel', 'close', tunnels[0]?.id ?? '');
+  assert.equal(await svcOk(here, 'tunnel', 'status', '--quiet'), '');
+  const [host, port] = (await svcOk(here, 'connect', theirs.aid, '--quiet')).split(':');
+  const socket = connect({ host: host ?? '', port: Number(port) });
+  socket.end('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+  assert.match((await readAll(socket)).toString(), /^HTTP\/1\.1 200/);
+
+  assert.match(await svcOk(there, 'agents'), new RegExp(theirs.aid));
+  assert.match(await svcOk(there, 'agents', 'get', theirs.aid), /lang\.translate/);
+  await svcOk(there, 'agents', 'topic', 'add', theirs.aid, 'lang.detect');
+  await svcOk(there, 'agents', 'topic', 'del', theirs.aid, 'lang.detect');
+  await svcOk(there, 'unpublish', 'lang.translate');
+  await svcOk(there, 'agents', 'heartbeat', theirs.aid);
+  assert.match(await svcOk(there, 'agents', 'publish', theirs.aid), /Published with seq \d+/);
+  assert.match(await svcOk(there, 'agents', 'probe', theirs.aid), /answers in/);
+  assert.match(await svcOk(there, 'inbound', 'bind', '--addr', `http://${service.address}`), /Calls to/);
+  assert.match(await svcOk(there, 'agents', 'update', theirs.aid, '--service-tcp', ''), /none bound/);
+});
+
+test('an agent moves to another daemon by export and import', async (t) => {
+  await using network = await TestNetwork.start(2);
+  const file = join(temporaryDirectory(t), 'agent.json');
+  const aid = await svcOk(network.at(0), 'agents', 'new', '--quiet', '--save-master', `${file}.master`);
+  await svcOk(network.at(0), 'agents', 'export', aid, '-o', file);
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  assert.equal(
+    (await svc(network.at(0), ['agents', 'export', aid, '-o', file])).code,
+    1,
+    'a file is never overwritten',
+  );
+  await svcOk(network.at(0), 'agents', 'del', aid);
+  assert.equal((await svc(network.at(0), ['agents', 'get', aid])).code, 5);
+  assert.equal(await svcOk(network.at(1), 'agents', 'import', file, '--quiet'), aid);
+  assert.equal((await svcJson<{ aid: string }>(network.at(1), 'agents', 'get', aid)).aid, aid);
+});
+
+test('the kept master key replaces the operational key of an agent, and brings it to another daemon', async (t) => {
+  await using network = await TestNetwork.start(3);
+  const file = join(temporaryDirectory(t), 'master.key');
+  const aid = await svcOk(network.at(0), 'register', '--quiet', '--save-master', file);
+  await svcOk(network.at(0), 'publish', 'lang.translate', '-y');
+  // The time of a delegation counts in seconds, and an equal one is not newer.
+  const second = (): number => Math.floor(Date.now() / 1000);
+  const first = second();
+  await eventually('the next second', () => second() > first);
+  assert.equal(await svcOk(network.at(0), 'register', '--quiet', '--master-key', file), aid);
+  const { services } = await svcJson<{ services: unknown[] }>(network.at(0), 'agents', 'get', aid);
+  assert.equal(services.length, 1, 'what belongs to the agent stays');
+  await eventually('another second', () => second() > first + 1);
+  assert.equal(await svcOk(network.at(1), 'register', '--quiet', '--master-key', file), aid);
+  const found = await svcJson<{ endpoints: string[] }>(network.at(2), 'resolve', aid);
+  assert.deepEqual(found.endpoints, [`quic://${network.at(1).quicAddress}`], 'the newer delegation wins');
+});
+
+test('nothing is registered when the master key cannot be kept', async (t) => {
+  await using daemon = await TestDaemon.start();
+  const file = join(temporaryDirectory(t), 'master.key');
+  writeFileSync(file, 'the only copy of another identity');
+  const { code, stderr } = await svc(daemon, ['register', '--save-master', file]);
+  assert.equal(code, 1);
+  assert.match(stderr, /exists already/);
+  assert.equal(readFileSync(file, 'utf8'), 'the only copy of another identity');
+  assert.equal(await svcOk(daemon, 'agents', '--quiet'), '');
+});
+
+test('exit codes tell failures apart', async () => {
+  await using daemon = await TestDaemon.start({
+    config: 'api_token = "a-token-of-enough-length"\nrequire_local_token = true\n',
+  });
+  const code = async (...args: string[]): Promise<number | null> => (await svc(daemon, args)).code;
+  const token = ['--token', 'a-token-of-enough-length'];
+  assert.equal(await code('status', ...token), 0);
+  assert.equal(await code('status'), 4);
+  assert.equal(await code('nonsense'), 2);
+  assert.equal(await code('resolve', 'aid1nonsense', ...token), 2);
+  assert.equal(await code('config', 'get', 'no_such_key', ...token), 5);
+  assert.equal((await svc(daemon, ['status', '--api', 'http://127.0.0.1:9'])).code, 3);
+  const failed = await svc(daemon, ['status', '--json']);
+  assert.equal(JSON.parse(failed.stderr).error, 'unauthorized');
+  assert.equal(failed.stdout, '');
+});
+
+test('the configuration is read and changed, and a secret comes from standard input', async () => {
+  await using daemon = await TestDaemon.start();
+  assert.equal(await svcOk(daemon, 'config', 'get', 'log_level'), 'info');
+  assert.match(await svcOk(daemon, 'config', 'set', 'log_level', 'debug'), /applies now/);
+  assert.equal(await svcOk(daemon, 'config', 'get', 'log_level'), 'debug');
+  assert.match(await svcOk(daemon, 'config', 'set', 'min_observed_peers', '5'), /starts again/);
+  assert.equal((await svc(daemon, ['config', 'set', 'api_token'], 'piped-token-of-length\n')).code, 0);
+  assert.doesNotMatch(await svcOk(daemon, 'config', 'get'), /piped-token/);
+  assert.match(readFileSync(join(daemon.dataDir, 'config.toml'), 'utf8'), /api_token = "piped-token-of-length"/);
+  assert.equal((await svc(daemon, ['config', 'set', 'files_root', '/tmp'])).code, 2);
+});
+
+test('help has examples, and completions are valid shell', async (t) => {
+  await using daemon = await TestDaemon.start();
+  for (const command of [['--help'], ['publish', '--help'], ['tunnel', 'open', '--help'], ['register', '--help']]) {
+    const { code, stdout } = await svc(daemon, command);
+    assert.equal(code, 0);
+    assert.match(stdout, /Examples?:/, command.join(' '));
+  }
+  const directory = temporaryDirectory(t);
+  for (const shell of ['bash', 'zsh', 'fish']) {
+    const script = await svcOk(daemon, 'completion', shell);
+    assert.match(script, /svc/);
+    if (shell !== 'bash') continue;
+    const file = join(directory, 'completion.sh');
+    writeFileSync(file, script);
+    assert.equal(spawnSync('bash', ['-n', file]).status, 0);
+  }
+  assert.match(await svcOk(daemon, 'complete', '--', 'tun'), /tunnel/);
+});

@@ -1,0 +1,276 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
+import { createServer, request } from 'node:http';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { readDaemonInfo } from '../../src/foundation/data-dir/daemon-info.ts';
+import { VERSION } from '../../src/foundation/version.ts';
+import type { Finding } from '../../src/surfaces/cli/doctor/finding.ts';
+import { type RunOptions, runSvc } from '../support/cli-run.ts';
+import { TestDaemon } from '../support/daemon.ts';
+import { EchoService } from '../support/echo-service.ts';
+import { eventually } from '../support/eventually.ts';
+import { ready, TestNetwork } from '../support/network.ts';
+import { freePort, run } from '../support/programs.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+
+interface Report {
+  readonly code: number | null;
+  readonly ok: boolean;
+  readonly findings: readonly Finding[];
+}
+
+async function doctor(
+  api: string | undefined,
+  options: RunOptions & { args?: readonly string[] } = {},
+): Promise<Report> {
+  const at = api === undefined ? [] : ['--api', api];
+  const { code, stdout } = await runSvc([...at, '--json', 'doctor', ...(options.args ?? [])], {
+    version: VERSION,
+    ...options,
+  });
+  const { ok, findings } = JSON.parse(stdout) as Omit<Report, 'code'>;
+  assert.equal(code, ok ? 0 : 1);
+  assert.equal(ok, !findings.some(({ level }) => level === 'FAIL'));
+  for (const { level, hint, what } of findings)
+    if (level === 'FAIL' || level === 'WARN') assert.ok(hint, `a hint for: ${what}`);
+  return { code, ok, findings };
+}
+
+/** The report must hold this finding. */
+function found({ findings }: Report, check: Finding['check'], level: Finding['level'], what: RegExp): Finding {
+  const one = findings.find((f) => f.check === check && f.level === level && what.test(f.what));
+  assert.ok(one, `${level} ${check} ${what} in\n${findings.map((f) => `${f.level} ${f.check} ${f.what}`).join('\n')}`);
+  return one;
+}
+
+function failures({ findings }: Report): string[] {
+  return findings.filter(({ level }) => level === 'FAIL').map(({ check }) => check);
+}
+
+/** A daemon whose clock is off by so many seconds. */
+function clockOff(seconds: number): Readonly<Record<string, string>> {
+  const code = `const now = Date.now; Date.now = () => now() + ${seconds * 1000}`;
+  return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(code)}` };
+}
+
+test('nobody answers: why not', async (t) => {
+  const directory = temporaryDirectory(t);
+  const dataDir = join(directory, 'data');
+  const nowhere = `127.0.0.1:${await freePort()}`;
+  const never = await doctor(nowhere, { dataDir });
+  found(never, 'daemon', 'FAIL', /does not answer: ECONNREFUSED/);
+  found(never, 'daemon', 'INFO', /no svcd has run for this user/);
+  assert.match(found(never, 'daemon', 'FAIL', /./).hint ?? '', /Start it with "svcd"/);
+
+  mkdirSync(dataDir, { mode: 0o700 });
+  const daemon = await TestDaemon.start({ dataDir });
+  t.after(() => daemon.stop());
+  const elsewhere = await doctor(nowhere, { dataDir });
+  assert.match(found(elsewhere, 'daemon', 'WARN', /answers elsewhere/).hint ?? '', new RegExp(daemon.api));
+  await daemon.kill('SIGKILL');
+  found(await doctor(undefined, { dataDir }), 'daemon', 'INFO', /ended without tidying up/);
+
+  writeFileSync(join(dataDir, 'config.toml'), 'log_level = "info"\nnonsense = 1\n', { mode: 0o600 });
+  found(await doctor(undefined, { dataDir }), 'config', 'FAIL', /line 2/);
+
+  await using other = await EchoService.start();
+  found(await doctor(other.address, { dataDir }), 'daemon', 'FAIL', /not svcd/);
+});
+
+test('a token that is missing, wrong, or not asked for', async () => {
+  const token = 'a-token-of-enough-length';
+  await using closed = await TestDaemon.start({ config: `api_token = "${token}"\nrequire_local_token = true\n` });
+  found(await doctor(closed.api), 'token', 'FAIL', /none was given/);
+  found(await doctor(closed.api, { args: ['--token', 'another'] }), 'token', 'FAIL', /does not accept the token/);
+  const accepted = await doctor(closed.api, { args: ['--token', token] });
+  found(accepted, 'daemon', 'PASS', /answers/);
+  found(accepted, 'mcp', 'PASS', /can connect/);
+  assert.doesNotMatch(JSON.stringify(accepted.findings), new RegExp(token));
+  await using unlocked = await TestDaemon.start();
+  found(await doctor(unlocked.api, { args: ['--token', token] }), 'token', 'INFO', /asks for none/);
+});
+
+test('a lonely node: no network, another version, changes that wait, a data directory that is gone', async (t) => {
+  const directory = temporaryDirectory(t);
+  const dataDir = join(directory, 'data');
+  mkdirSync(dataDir, { mode: 0o700 });
+  await using daemon = await TestDaemon.start({ dataDir });
+  await daemon.call('PATCH', '/config', { min_observed_peers: 5 });
+  const report = await doctor(daemon.api, { version: '9.9.9' });
+  assert.match(found(report, 'network', 'FAIL', /no other node/).hint ?? '', /--bootstrap/);
+  found(report, 'version', 'WARN', new RegExp(`svc is 9\\.9\\.9, the daemon ${VERSION}`));
+  found(report, 'config', 'WARN', /not in force yet: min_observed_peers/);
+  found(report, 'config', 'INFO', /decided by a flag.*api_addr/);
+  found(report, 'reachability', 'WARN', /only this machine can use that/);
+  found(report, 'clock', 'INFO', /no other node has said/);
+  found(report, 'publication', 'INFO', /no agent is registered/);
+  found(report, 'start', 'INFO', /started by hand/);
+  found(report, 'data', 'PASS', /can be written/);
+  found(report, 'disk', 'PASS', /MiB are free/);
+  found(report, 'keys', 'PASS', /nobody else/);
+
+  chmodSync(join(dataDir, 'keys'), 0o755);
+  const exposed = await doctor(daemon.api);
+  assert.match(found(exposed, 'keys', 'FAIL', /others on this machine can read .*keys/).hint ?? '', /chmod/);
+  chmodSync(join(dataDir, 'keys'), 0o700);
+  renameSync(dataDir, `${dataDir}-moved`);
+  found(await doctor(daemon.api), 'data', 'FAIL', /is gone/);
+  renameSync(`${dataDir}-moved`, dataDir);
+});
+
+test('a disk that is full, and one that cannot be written', async (t) => {
+  const directory = temporaryDirectory(t);
+  const command = `"${process.execPath}" bin/svc doctor --json --api 127.0.0.1:${await freePort()}`;
+  const script = `mount -t tmpfs -o size=8m,mode=0700 none "${directory}" && ${command}; mount -o remount,ro "${directory}" && ${command}`;
+  const { stdout, stderr } = await run('unshare', ['-Urm', 'bash', '-c', script], {
+    env: { SVCD_DATA_DIR: directory },
+  });
+  const reports = stdout
+    .split(/(?<=^\})\n/m)
+    .filter((text) => text !== '')
+    .map((text) => ({ code: 1, ...(JSON.parse(text) as Omit<Report, 'code'>) }));
+  assert.equal(reports.length, 2, stderr);
+  const [full, readOnly] = reports as [Report, Report];
+  found(full, 'disk', 'FAIL', /only 8 MiB are free/);
+  found(full, 'data', 'PASS', /can be written/);
+  found(readOnly, 'data', 'FAIL', /cannot be written \(EROFS\)/);
+});
+
+test('a daemon that a service runs', async (t) => {
+  const dataDir = temporaryDirectory(t);
+  chmodSync(dataDir, 0o700);
+  const config = 'api_addr = "127.0.0.1:0"\nlisten_addr = "127.0.0.1:0"\nmdns = false\n';
+  writeFileSync(join(dataDir, 'config.toml'), config, { mode: 0o600 });
+  const supervisor = spawn(process.execPath, ['bin/svcd', '--data-dir', dataDir, 'service', 'run'], {
+    stdio: 'ignore',
+  });
+  const ended = once(supervisor, 'exit');
+  t.after(async () => {
+    supervisor.kill('SIGTERM');
+    await ended;
+  });
+  const api = await eventually('it serves', () => readDaemonInfo(dataDir)?.api_addr ?? undefined);
+  found(await doctor(api), 'start', 'PASS', /runs as a service/);
+});
+
+test('an assistant that cannot connect', async (t) => {
+  await using daemon = await TestDaemon.start();
+  // Somebody's reverse proxy, which lets everything through but MCP.
+  const proxy = createServer((incoming, outgoing) => {
+    if (incoming.url?.startsWith('/mcp') === true) return void outgoing.writeHead(502).end('bad gateway');
+    const { method, url, headers } = incoming;
+    const onward = request(`${daemon.api}${url}`, { method, headers }, (answer) => {
+      outgoing.writeHead(answer.statusCode ?? 500, answer.headers);
+      answer.pipe(outgoing);
+    });
+    incoming.pipe(onward);
+  }).listen(0, '127.0.0.1');
+  t.after(() => (proxy.closeAllConnections(), proxy.close()));
+  await once(proxy, 'listening');
+  const address = proxy.address();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  found(await doctor(`127.0.0.1:${address.port}`), 'mcp', 'FAIL', /status 502/);
+});
+
+test('agents and the clock, in a network', async (t) => {
+  await using network = await TestNetwork.start(4);
+  await using service = await EchoService.start();
+  const [here, there] = [network.at(0), network.at(1)];
+  const healthy = await here.newAgent(service.address);
+  await eventually('three nodes keep the record', async () => {
+    const { replicas } = await here.call<{ replicas: number }>('POST', `/agents/${healthy}/publish`);
+    return replicas >= 3;
+  });
+  const fine = await doctor(here.api);
+  assert.deepEqual(failures(fine), []);
+  found(fine, 'network', 'PASS', /the network is ready, 3 nodes/);
+  found(fine, 'clock', 'PASS', /agrees/);
+  found(fine, 'publication', 'PASS', /was published \d+ (s|min) ago, kept by [34] nodes/);
+  found(fine, 'service', 'PASS', /answers at/);
+
+  const deaf = await here.newAgent(`127.0.0.1:${await freePort()}`);
+  await here.call('POST', `/agents/${deaf}/publish`);
+  const moved = await here.newAgent();
+  await here.call('POST', `/agents/${moved}/publish`);
+  const {
+    service_tcp: _unbound,
+    aid: _same,
+    ...credentials
+  } = await here.call<Record<string, string>>('GET', `/agents/${moved}/export`);
+  await there.call('POST', '/agents', credentials);
+  await there.call('POST', `/agents/${moved}/publish`);
+  const report = await eventually('the network leads elsewhere', async () => {
+    const one = await doctor(here.api);
+    return one.findings.some(({ what }) => what.includes('also runs elsewhere')) && one;
+  });
+  assert.deepEqual(failures(report).sort(), ['publication', 'service']);
+  assert.match(found(report, 'service', 'FAIL', /does not answer at/).hint ?? '', /svc inbound bind/);
+  found(report, 'publication', 'FAIL', /also runs elsewhere/);
+  found(report, 'service', 'INFO', /no service bound/);
+
+  await here.call('PATCH', '/config', { auto_publish: false });
+  found(await doctor(here.api), 'publication', 'INFO', /auto_publish is off/);
+
+  for (const [seconds, word] of [
+    [600, 'ahead of'],
+    [-600, 'behind'],
+  ] as const) {
+    const wrong = await TestDaemon.start({
+      bootstrap: network.daemons.map((d) => d.dhtAddress),
+      env: clockOff(seconds),
+    });
+    t.after(() => wrong.stop());
+    await ready(wrong, 3);
+    const off = await eventually('three nodes have said the time', async () => {
+      const one = await doctor(wrong.api);
+      return one.findings.some(({ check, level }) => check === 'clock' && level === 'FAIL') && one;
+    });
+    assert.match(found(off, 'clock', 'FAIL', new RegExp(`(59|60)\\d s ${word}`)).hint ?? '', /NTP/);
+    await wrong.stop();
+  }
+});
+
+test('a record that nobody renews, and one that has expired', async (t) => {
+  const dataDir = temporaryDirectory(t);
+  chmodSync(dataDir, 0o700);
+  const start = async (seconds: number): Promise<TestDaemon> => {
+    const daemon = await TestDaemon.start({ dataDir, env: clockOff(seconds) });
+    t.after(() => daemon.stop());
+    return daemon;
+  };
+  /** With the same clock as the daemon. */
+  const report = async (daemon: TestDaemon, seconds: number): Promise<Report> => {
+    const { stdout } = await run(process.execPath, ['bin/svc', '--api', daemon.api, '--json', 'doctor'], {
+      env: clockOff(seconds),
+    });
+    return { code: 1, ...(JSON.parse(stdout) as Omit<Report, 'code'>) };
+  };
+  const first = await start(0);
+  const aid = await first.newAgent();
+  await first.call('POST', `/agents/${aid}/publish`);
+  await first.stop();
+
+  // Half an hour later the record is renewed, since the last heartbeat is not old.
+  const renewing = await start(1900);
+  await eventually('the record is renewed', async () => {
+    const { last_publish_at } = await renewing.call<{ last_publish_at: string }>('GET', `/agents/${aid}`);
+    return Date.parse(last_publish_at) > Date.now() + 1_800_000;
+  });
+  await renewing.stop();
+
+  const silent = await start(3700);
+  const warned = found(await report(silent, 3700), 'publication', 'WARN', /renewed no more: no heartbeat for 6\d min/);
+  assert.match(warned.hint ?? '', new RegExp(`svc agents heartbeat ${aid}`));
+  await silent.stop();
+
+  const expired = found(
+    await report(await start(7200), 7200),
+    'publication',
+    'FAIL',
+    /published [12] h ago, and that expired/,
+  );
+  assert.match(expired.hint ?? '', new RegExp(`svc agents publish ${aid}`));
+});

@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { test } from 'node:test';
+import { TestDaemon } from '../support/daemon.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+
+interface AgentState {
+  readonly aid: string;
+  readonly seq: number;
+}
+
+test('a second daemon on the same data directory is refused with a clear word', async () => {
+  await using first = await TestDaemon.start();
+  await assert.rejects(TestDaemon.start({ dataDir: first.dataDir }), (error: Error) => {
+    assert.match(error.message, /ended with 1/);
+    assert.match(error.message, /another svcd/i);
+    assert.match(error.message, new RegExp(String(first.process.pid)));
+    return true;
+  });
+  await first.call('GET', '/health');
+});
+
+test('an API port that is taken is fatal and named', async () => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  assert.ok(address !== null && typeof address === 'object');
+  await assert.rejects(TestDaemon.start({ args: ['--api-addr', `127.0.0.1:${address.port}`] }), (error: Error) => {
+    assert.match(error.message, new RegExp(`127\\.0\\.0\\.1:${address.port}`));
+    assert.match(error.message, /in use/);
+    return true;
+  });
+  server.close();
+});
+
+test('SIGTERM ends the daemon cleanly, and it ends by itself', async () => {
+  const daemon = await TestDaemon.start();
+  await daemon.newAgent();
+  assert.equal(await daemon.kill('SIGTERM'), 0);
+  await daemon.stop();
+});
+
+test('a daemon killed during 100 publishes has all its agents and never counts back', async (t) => {
+  const dataDir = temporaryDirectory(t);
+  const aids: string[] = [];
+  const acknowledged = new Map<string, number>();
+  for (let round = 0; round < 4; round++) {
+    const daemon = await TestDaemon.start({ dataDir });
+    const states = await daemon.call<{ agents: AgentState[] }>('GET', '/agents?limit=100');
+    assert.deepEqual(new Set(states.agents.map((a) => a.aid)), new Set(aids), `round ${round}`);
+    for (const { aid, seq } of states.agents)
+      assert.ok(seq >= (acknowledged.get(aid) ?? 0), `${aid} went back to ${seq}`);
+    while (aids.length < 5) aids.push(await daemon.newAgent());
+    let done = 0;
+    const killAt = 10 + round * 20;
+    const killed = once(daemon.process, 'exit');
+    const publishes = Array.from({ length: 100 }, async (_, i) => {
+      const aid = aids[i % aids.length] ?? '';
+      const { seq } = await daemon.call<{ seq: number }>('POST', `/agents/${aid}/publish`);
+      const before = acknowledged.get(aid) ?? 0;
+      acknowledged.set(aid, Math.max(before, seq));
+      if (++done === killAt) daemon.process.kill('SIGKILL');
+    });
+    const results = await Promise.allSettled(publishes);
+    assert.ok(
+      results.some((r) => r.status === 'rejected'),
+      'the kill came in the middle',
+    );
+    await killed;
+  }
+});

@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { eventually } from '../support/eventually.ts';
+import { TestNetwork } from '../support/network.ts';
+
+const NODES = 20;
+const PUBLISHERS = 5;
+
+interface Record {
+  readonly aid: string;
+  readonly seq: number;
+}
+
+test('twenty nodes: everything is found from everywhere, also after a third of them is killed', async () => {
+  await using network = await TestNetwork.start(NODES);
+  const published = new Map<string, number>();
+  for (let i = 0; i < PUBLISHERS; i++) {
+    const daemon = network.at(i);
+    const aid = await daemon.newAgent();
+    const { seq, replicas } = await daemon.call<{ seq: number; replicas: number }>('POST', `/agents/${aid}/publish`);
+    assert.ok(replicas >= 8, `kept by ${replicas} nodes`);
+    await daemon.call('POST', `/agents/${aid}/services`, { services: ['test.echo'], tags: [`n${i}`] });
+    published.set(aid, seq);
+  }
+  const everywhere = async (indices: readonly number[]): Promise<void> => {
+    await Promise.all(
+      indices.map(async (i) => {
+        for (const [aid, seq] of published) {
+          const record = await network.at(i).call<Record>('POST', `/resolve/${aid}`);
+          assert.ok(record.seq >= seq, `node ${i} sees seq ${record.seq} of ${aid}`);
+        }
+        const { entries } = await network
+          .at(i)
+          .call<{ entries: Record[] }>('POST', '/discover', { services: ['test.echo'] });
+        assert.deepEqual(new Set(entries.map((e) => e.aid)), new Set(published.keys()), `node ${i}`);
+      }),
+    );
+  };
+  const all = Array.from({ length: NODES }, (_, i) => i);
+  await everywhere(all);
+
+  // Not the publishers and not the first node: the others keep what those publish.
+  const dead = all.filter((i) => i >= PUBLISHERS && i % 2 === 1).slice(0, Math.floor(NODES / 3));
+  assert.equal(dead.length, 6);
+  await Promise.all(dead.map((i) => network.at(i).kill('SIGKILL')));
+  const alive = all.filter((i) => !dead.includes(i));
+  await everywhere(alive);
+
+  // Publishing goes on, and a daemon that comes new finds all of it.
+  const [aid = ''] = published.keys();
+  const { seq } = await network.at(0).call<Record>('POST', `/agents/${aid}/publish`);
+  published.set(aid, seq);
+  await eventually('the newer record is seen', async () => {
+    const record = await network.at(NODES - 2).call<Record>('POST', `/resolve/${aid}`);
+    return record.seq >= seq;
+  });
+});

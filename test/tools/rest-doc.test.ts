@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { ERRORS } from '../../src/foundation/errors.ts';
+import { declarations } from '../../src/operations/index.ts';
+import type { Declaration } from '../../src/operations/operation.ts';
+import { restPage, typeText } from '../../tools/rest-doc.ts';
+
+test('docs/reference/rest.md is what the operations table says', () => {
+  const page = readFileSync(new URL('../../docs/reference/rest.md', import.meta.url), 'utf8');
+  assert.ok(page === restPage(), 'run "npm run docs"');
+});
+
+test('every operation and every error code is on the page', () => {
+  const page = restPage();
+  const table: readonly Declaration[] = Object.values(declarations);
+  for (const { name, method, path } of table.filter((one) => one.path !== undefined))
+    assert.ok(page.includes(`### ${method} ${path}\n`), name);
+  for (const code of Object.keys(ERRORS)) assert.ok(page.includes(`| \`${code}\` |`), code);
+  assert.ok(!page.includes('[object Object]') && !page.includes('undefined'));
+});
+
+test('a type is told in a few words', () => {
+  assert.equal(typeText({ type: 'array', items: { type: 'string', format: 'aid' } }), 'array of AID');
+  assert.equal(typeText({ anyOf: [{ type: 'string', format: 'date-time' }, { type: 'null' }] }), 'timestamp or null');
+  assert.equal(typeText({ const: 'ok' }), '`"ok"`');
+  assert.equal(typeText({ enum: ['a', 'b'] }), '`"a"` or `"b"`');
+  assert.equal(typeText({}), 'anything');
+});
