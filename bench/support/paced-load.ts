@@ -1,0 +1,43 @@
+/** Requests at a steady rate, each measured from the moment when it was due: a server that lags cannot hide it. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { quantile } from '../table.ts';
+
+export interface PacedResult {
+  readonly p50Ms: number;
+  readonly p95Ms: number;
+  /** Answers per second, from the first request to the last answer. */
+  readonly perSecond: number;
+}
+
+/** @param request does one request; it rejects where the answer is not the expected one */
+export async function pacedLoad(
+  request: () => Promise<void>,
+  perSecond: number,
+  seconds: number,
+): Promise<PacedResult> {
+  const samples: number[] = [];
+  const running: Promise<void>[] = [];
+  const total = perSecond * seconds;
+  const started = performance.now();
+  for (let i = 0; i < total; i++) {
+    const due = started + (i * 1000) / perSecond;
+    // No busy waiting: that would take a processor away from the server. A timer may come a moment early.
+    while (performance.now() < due) await delay(Math.max(0, due - performance.now()));
+    running.push(request().then(() => void samples.push(performance.now() - due)));
+  }
+  await Promise.all(running);
+  const elapsed = (performance.now() - started) / 1000;
+  return { p50Ms: quantile(samples, 0.5), p95Ms: quantile(samples, 0.95), perSecond: total / elapsed };
+}
+
+/** Requests per second, so many at a time. */
+export async function closedLoad(request: () => Promise<void>, parallel: number, total: number): Promise<number> {
+  let left = total;
+  const started = performance.now();
+  await Promise.all(
+    Array.from({ length: parallel }, async () => {
+      while (left-- > 0) await request();
+    }),
+  );
+  return (total * 1000) / (performance.now() - started);
+}
