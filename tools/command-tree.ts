@@ -1,0 +1,73 @@
+/** The commands of `svc` and `svcd` as they are, for the pages that are written from them. */
+import { PassThrough } from 'node:stream';
+import type { Command } from 'commander';
+import { daemonProgram } from '../src/daemon/args.ts';
+import { buildProgram } from '../src/surfaces/cli/program.ts';
+
+/** What is said of an argument or an option. */
+export interface Word {
+  /** As it is typed: `--api <url>`. */
+  readonly typed: string;
+  readonly meaning: string;
+}
+
+export interface CommandText {
+  /** `svc tunnel open <aid>`. */
+  readonly usage: string;
+  readonly about: string;
+  readonly arguments: readonly Word[];
+  readonly options: readonly Word[];
+  /** Command lines. */
+  readonly examples: readonly string[];
+  readonly commands: readonly CommandText[];
+}
+
+/** Commands that the command line adds by itself. */
+export const BUILT_IN: ReadonlySet<string> = new Set(['help', 'complete']);
+
+export function clientProgram(): Command {
+  const io = { stdin: new PassThrough(), stdout: new PassThrough(), stderr: new PassThrough(), env: {} };
+  return buildProgram(io, { version: '0', dataDir: '' });
+}
+
+export function svcdProgram(): Command {
+  return daemonProgram('0', 'svcd in the user configuration directory', async () => {});
+}
+
+/** The help of a command as it is printed. */
+export function helpText(command: Command): string {
+  let text = '';
+  const capture = { writeOut: (part: string) => void (text += part), getOutHelpWidth: () => 400 };
+  command.configureOutput(capture).outputHelp();
+  return text;
+}
+
+/** The command lines of the last part of a help text. */
+export function examplesIn(help: string): string[] {
+  const part = /\nExamples?:\n((?: {2}.+\n?)+)/.exec(help)?.[1] ?? '';
+  return part.split('\n').flatMap((line) => (line.trim() === '' ? [] : [line.trim()]));
+}
+
+/** @param path what is typed before the arguments: `svc tunnel open` */
+export function describeCommand(command: Command, path: string): CommandText {
+  const help = command.createHelp();
+  const typed = command.registeredArguments.map((one) => {
+    const name = `${one.name()}${one.variadic ? '…' : ''}`;
+    return one.required ? `<${name}>` : `[${name}]`;
+  });
+  return {
+    usage: [path, ...typed].join(' '),
+    about: help.commandDescription(command),
+    arguments: command.registeredArguments
+      .filter(({ description }) => description !== '')
+      .map((one) => ({ typed: one.name(), meaning: one.description })),
+    options: help
+      .visibleOptions(command)
+      .filter(({ long }) => long !== '--help')
+      .map(({ flags, description }) => ({ typed: flags, meaning: description })),
+    examples: examplesIn(helpText(command)),
+    commands: command.commands
+      .filter((one) => !BUILT_IN.has(one.name()))
+      .map((one) => describeCommand(one, `${path} ${one.name()}`)),
+  };
+}

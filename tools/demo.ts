@@ -1,0 +1,157 @@
+/**
+ * `npm run demo`: the whole job on this machine, step by step. Three real daemons, each in a process
+ * and a data directory of its own; nothing is left behind.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { styleText } from 'node:util';
+import { type Client, createClient } from '../src/operations/client.ts';
+import { declarations } from '../src/operations/index.ts';
+
+interface DemoDaemon {
+  readonly name: string;
+  readonly process: ChildProcess;
+  readonly client: Client<typeof declarations>;
+  readonly dht: string;
+}
+
+const root = mkdtempSync(join(tmpdir(), 'svcd-demo-'));
+const daemons: DemoDaemon[] = [];
+let stepNumber = 0;
+
+function step(text: string): void {
+  console.log(`\n${styleText('bold', `${++stepNumber}. ${text}`)}`);
+}
+
+function say(text: string): void {
+  console.log(`   ${text}`);
+}
+
+async function startDaemon(name: string): Promise<DemoDaemon> {
+  const bootstrap = daemons[0] === undefined ? [] : ['--bootstrap', daemons[0].dht];
+  const args = [
+    '--data-dir',
+    join(root, name),
+    '--listen',
+    '127.0.0.1:0',
+    '--api-addr',
+    '127.0.0.1:0',
+    '--no-open-browser',
+  ];
+  const child = spawn(process.execPath, ['bin/svcd', ...args, ...bootstrap], {
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    env: { ...process.env, SVCD_MDNS: 'false', SVCD_LOG_LEVEL: 'warn' },
+  });
+  const [ready]: { api_addr: string; dht_addr: string }[] = (await once(child, 'message')) as never;
+  if (ready === undefined) throw new Error(`${name} did not start`);
+  const client = createClient({ baseUrl: `http://${ready.api_addr}` }, declarations);
+  const daemon = { name, process: child, client, dht: ready.dht_addr };
+  daemons.push(daemon);
+  say(`${name}: API at ${ready.api_addr}, record network at ${ready.dht_addr}`);
+  return daemon;
+}
+
+async function newAgent({ client, name }: DemoDaemon, serviceTcp?: string): Promise<string> {
+  const identity = await client.identityGenerate();
+  const { aid } = await client.agentRegister({
+    operational_private_key_hex: identity.operational_private_key_hex,
+    delegation_proof_hex: identity.delegation_proof_hex,
+    ...(serviceTcp === undefined ? {} : { service_tcp: serviceTcp }),
+  });
+  say(`on ${name}: ${aid}`);
+  return aid;
+}
+
+async function stopAll(): Promise<void> {
+  await Promise.all(
+    daemons.map(async ({ process: child }) => {
+      const exited = once(child, 'exit');
+      child.kill('SIGTERM');
+      await exited;
+    }),
+  );
+  rmSync(root, { recursive: true, force: true });
+}
+
+async function demo(): Promise<void> {
+  step('Three daemons start; the second and third know only the address of the first.');
+  const alice = await startDaemon('alice');
+  const bob = await startDaemon('bob');
+  const carol = await startDaemon('carol');
+
+  step('Bob runs a small web service. It knows nothing of svcd.');
+  const service = createServer((request, response) => {
+    const caller = request.headers['svc-caller-aid'];
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify({ greeting: 'Hello! You asked for', path: request.url, i_know_you_are: caller }));
+  });
+  service.listen(0, '127.0.0.1');
+  await once(service, 'listening');
+  const address = service.address();
+  if (address === null || typeof address === 'string') throw new Error('the service has no port');
+  const bound = `127.0.0.1:${address.port}`;
+  say(`it listens on ${bound}, and only on this machine`);
+
+  step('Alice and Bob make an identity each. No account, no server: a key is the identity.');
+  const aliceAid = await newAgent(alice);
+  const bobAid = await newAgent(bob, bound);
+
+  step('Bob publishes where he is, and that he offers "demo.greet".');
+  const { seq, replicas } = await bob.client.agentPublish({ aid: bobAid });
+  say(`the signed endpoint record number ${seq} is kept by ${replicas} nodes`);
+  await bob.client.serviceRegister({
+    aid: bobAid,
+    services: ['demo.greet'],
+    name: 'Bob',
+    brief: 'Greets whoever calls',
+    protocols: ['http'],
+  });
+
+  step('Carol, on the third daemon, asks who offers "demo.greet".');
+  const { entries } = await carol.client.discover({ services: ['demo.greet'] });
+  for (const entry of entries) say(`${entry.name}: "${entry.brief}" (${entry.aid})`);
+  const { endpoints } = await carol.client.resolve({ aid: bobAid });
+  say(`he is at ${endpoints.join(', ')}`);
+
+  step('Alice calls Bob by his AID. Her identity is proven to him; his service reads it in a header.');
+  const started = performance.now();
+  const first = await alice.client.fetch({ aid: bobAid, path: '/hello' });
+  const cold = performance.now() - started;
+  say(`status ${first.status}: ${Buffer.from(first.body, 'base64').toString('utf8')}`);
+  const again = performance.now();
+  await alice.client.fetch({ aid: bobAid, path: '/hello' });
+  say(
+    `the first call took ${cold.toFixed(1)} ms (search, connection, proofs), the second ${(performance.now() - again).toFixed(1)} ms`,
+  );
+
+  step('Bob lets in nobody but invited agents. Alice is refused; then he allows her.');
+  await bob.client.aclPatch({ aid: bobAid, default: 'deny' });
+  const refusal = await alice.client.fetch({ aid: bobAid, path: '/hello' }).then(
+    () => 'she got in',
+    (error: Error) => error.message,
+  );
+  say(`"${refusal}"`);
+  await bob.client.aclAllow({ aid: bobAid, body_aid: aliceAid });
+  const third = await alice.client.fetch({ aid: bobAid, path: '/hello' });
+  say(`after that: status ${third.status}`);
+
+  step('Alice opens a TCP tunnel to Bob: any program can use it.');
+  const tunnel = await alice.client.tunnelOpen({ aid: bobAid });
+  const answer = await fetch(`http://${tunnel.listen}/through-the-tunnel`);
+  say(`http://${tunnel.listen}/through-the-tunnel answers: ${await answer.text()}`);
+  say(`path ${tunnel.path}, round trip ${tunnel.rtt_ms.toFixed(1)} ms`);
+
+  service.closeAllConnections();
+  service.close();
+}
+
+try {
+  await demo();
+  step('Everything stops, and nothing is left on the disk.');
+} finally {
+  await stopAll();
+}
