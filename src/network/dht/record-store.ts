@@ -31,6 +31,8 @@ const PURGE_BATCH = 500;
 const PAGE_ROWS = 256;
 /** Keys whose summaries are remembered. */
 const MAX_SUMMARIES = 1024;
+/** Summaries of one key: strangers choose the types that they ask for. */
+const MAX_SUMMARIES_PER_KEY = 8;
 /** Most rows that one record may push out. */
 const MAX_EVICTIONS = 256;
 
@@ -300,8 +302,14 @@ export class RecordStore {
     for (const row of rows) addDigest(digest, bytesOf(row['digest']));
     const until = rows.reduce((soonest, row) => Math.min(soonest, Number(row['expires_at'])), Number.POSITIVE_INFINITY);
     const summary = { count: rows.length, digest, until };
-    if (types !== null) this.#summaries.set(name, new Map(this.#summaries.get(name)).set(types, summary));
+    if (types !== null) this.#remember(name, types, summary);
     return summary;
+  }
+
+  #remember(name: string, types: string, summary: CachedSummary): void {
+    const kept = this.#summaries.get(name);
+    const base = kept === undefined || kept.size >= MAX_SUMMARIES_PER_KEY ? [] : kept;
+    this.#summaries.set(name, new Map(base).set(types, summary));
   }
 
   /** Drops notes under a mailbox key whose removal tokens are shown; returns how many there were. */
