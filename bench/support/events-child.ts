@@ -33,7 +33,7 @@ async function main(): Promise<void> {
     process.exit(0);
   });
   const store = Store.open(join(directory, 'svcd.db'), MIGRATIONS);
-  const log = new EventLog({ store: new EventStore(store), clock: systemClock });
+  const log = new EventLog({ store: new EventStore(store), clock: systemClock, log: silentLog });
   const streams = new EventStreams({ log, clock: systemClock, pending: () => ({}) });
   await streams.start();
   const server = new RestServer(

@@ -161,7 +161,7 @@ export function buildCapabilities(f: Foundation, n: Network, life: Life, api: Ap
     relayDisabled: () => configuration.current.disable_relay,
   });
 
-  const eventLog = new EventLog({ store: new EventStore(store), clock });
+  const eventLog = new EventLog({ store: new EventStore(store), clock, log });
   const notes: Notes = new Notes({
     store: new NoteStore(store),
     network: records,

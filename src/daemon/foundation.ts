@@ -50,7 +50,7 @@ export async function openFoundation(args: DaemonArguments, environment: NodeJS.
   const node = loadNodeIdentity(keys);
   const store = Store.open(dataDir.file('svcd.db'), MIGRATIONS);
   life.defer(() => store.close());
-  const seen = new SeenDelegations({ store, clock });
+  const seen = new SeenDelegations({ store, clock, log });
   await life.start(seen);
   const delegations = new DelegationVerifier();
   const verifier = new RecordVerifier({}, { delegations });

@@ -7,6 +7,7 @@ import { EventStreams } from '../../src/capabilities/events/event-streams.ts';
 import { systemClock } from '../../src/foundation/clock.ts';
 import { SvcError } from '../../src/foundation/errors.ts';
 import type { Aid } from '../../src/foundation/identity/aid.ts';
+import { silentLog } from '../../src/foundation/log.ts';
 import { EventStore } from '../../src/foundation/store/events.ts';
 import { MIGRATIONS } from '../../src/foundation/store/migrations/index.ts';
 import { Store } from '../../src/foundation/store/store.ts';
@@ -28,7 +29,7 @@ const CONTEXT: CallContext = { origin: 'local', signal: new AbortController().si
 /** Five events are kept of each agent. */
 export async function eventWorld(t: TestContext, apiAddr = '127.0.0.1:0') {
   const store = Store.open(join(temporaryDirectory(t), 'svcd.db'), MIGRATIONS);
-  const log = new EventLog({ store: new EventStore(store, 5), clock: systemClock });
+  const log = new EventLog({ store: new EventStore(store, 5), clock: systemClock, log: silentLog });
   const pending: Record<string, { mailbox: number }> = {};
   const streams = new EventStreams({ log, clock: systemClock, pending: () => pending });
   const requireAgent = (aid: Aid): void => {

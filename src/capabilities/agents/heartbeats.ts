@@ -4,6 +4,7 @@
  */
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
+import type { Log } from '../../foundation/log.ts';
 import type { AgentStore } from '../../foundation/store/agents.ts';
 
 /** Milliseconds between writes. */
@@ -16,6 +17,7 @@ const FLUSH_PAUSE_MS = 50;
 interface HeartbeatsDependencies {
   readonly agents: AgentStore;
   readonly clock: Clock;
+  readonly log: Log;
 }
 
 export class Heartbeats {
@@ -51,9 +53,16 @@ export class Heartbeats {
   }
 
   #flush(): void {
+    const { clock, log } = this.#deps;
+    let pause = FLUSH_PAUSE_MS;
     this.#timer = null;
-    this.#write();
-    if (this.#unwritten.size > 0) this.#timer = this.#deps.clock.after(FLUSH_PAUSE_MS, () => this.#flush());
+    try {
+      this.#write();
+    } catch (error) {
+      log.warn({ error }, 'heartbeats could not be written; it is tried again');
+      pause = FLUSH_INTERVAL_MS;
+    }
+    if (this.#unwritten.size > 0) this.#timer = clock.after(pause, () => this.#flush());
   }
 
   #write(): void {

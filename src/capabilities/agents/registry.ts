@@ -74,7 +74,7 @@ export class AgentRegistry implements Component {
     this.#options = options;
     this.#deps = { ...dependencies, log: dependencies.log.child('agents') };
     this.#keyring = new Keyring(this.#deps);
-    this.#heartbeats = new Heartbeats({ agents, clock });
+    this.#heartbeats = new Heartbeats(this.#deps);
     this.#monitor = new ServiceMonitor({
       clock,
       services: () => agents.boundServices(),

@@ -65,7 +65,7 @@ export class Directory implements Component {
     this.#lastLook = clock.now();
     this.applyAutoPublish();
     this.#unsubscribe.push(
-      network.onReachability(() => this.#lookAtNetwork()),
+      network.onReachability(() => void this.#attempt(() => this.#lookAtNetwork())),
       this.#deps.onAddresses(() => this.#addressesChanged()),
     );
     this.#grace = clock.after(START_GRACE_MS, () => this.#begin());
@@ -248,10 +248,11 @@ export class Directory implements Component {
     this.#ready = ready;
   }
 
-  #addressesChanged(): void {
+  #addressesChanged(afterMs = ADDRESS_QUIET_MS): void {
     this.#quiet?.cancel();
-    this.#quiet = this.#deps.clock.after(ADDRESS_QUIET_MS, () => {
-      this.#deps.publications.touchEndpoints(this.#deps.clock.now());
+    this.#quiet = this.#deps.clock.after(afterMs, () => {
+      const touched = this.#attempt(() => this.#deps.publications.touchEndpoints(this.#deps.clock.now()));
+      if (!touched) return this.#addressesChanged(LOOK_MS);
       this.#renewal.wake();
     });
   }
@@ -259,13 +260,26 @@ export class Directory implements Component {
   /** What no event tells: a grown network, a clock that was set back, a machine that slept. */
   #lookAround(): void {
     const { network, publications, clock } = this.#deps;
-    const { peers, ready } = network.reachability();
-    const now = clock.now();
-    if (ready && peers > this.#peers) publications.touchUnsettled(now);
-    if (now < this.#lastLook) publications.mendTimes(now);
-    this.#peers = peers;
-    this.#lastLook = now;
+    this.#attempt(() => {
+      const { peers, ready } = network.reachability();
+      const now = clock.now();
+      if (ready && peers > this.#peers) publications.touchUnsettled(now);
+      if (now < this.#lastLook) publications.mendTimes(now);
+      this.#peers = peers;
+      this.#lastLook = now;
+    });
     this.#renewal.wake();
     this.#look = clock.after(LOOK_MS, () => this.#lookAround());
+  }
+
+  /** Runs what nobody waits for. False where the disk refuses: the next occasion comes. */
+  #attempt(work: () => void): boolean {
+    try {
+      work();
+      return true;
+    } catch (error) {
+      this.#deps.log.warn({ error }, 'publications could not be marked for renewal');
+      return false;
+    }
   }
 }

@@ -3,6 +3,7 @@ import type { Clock, Timer } from '../../foundation/clock.ts';
 import type { EventPayloads, EventSink, EventType } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
+import type { Log } from '../../foundation/log.ts';
 import type { EventBounds, EventFilter, EventStore, StoredEvent } from '../../foundation/store/events.ts';
 
 /** How long an event is kept at most, milliseconds. */
@@ -28,17 +29,20 @@ export interface EventPage {
 export interface EventLogDependencies {
   readonly store: EventStore;
   readonly clock: Clock;
+  readonly log: Log;
 }
 
 export class EventLog implements Component, EventSink {
   readonly #store: EventStore;
   readonly #clock: Clock;
+  readonly #log: Log;
   readonly #listeners = new Set<() => void>();
   #sweep: Timer | null = null;
 
-  constructor({ store, clock }: EventLogDependencies) {
+  constructor({ store, clock, log }: EventLogDependencies) {
     this.#store = store;
     this.#clock = clock;
+    this.#log = log;
   }
 
   async start(): Promise<void> {
@@ -104,7 +108,12 @@ export class EventLog implements Component, EventSink {
 
   #sweepAfter(ms: number): void {
     this.#sweep = this.#clock.after(ms, () => {
-      const swept = this.#store.forgetBefore(this.#clock.now() - EVENT_AGE_MS, MAX_SWEPT_AT_ONCE);
+      let swept = 0;
+      try {
+        swept = this.#store.forgetBefore(this.#clock.now() - EVENT_AGE_MS, MAX_SWEPT_AT_ONCE);
+      } catch (error) {
+        this.#log.warn({ error }, 'old events could not be forgotten');
+      }
       this.#sweepAfter(swept === MAX_SWEPT_AT_ONCE ? SWEEP_PAUSE_MS : SWEEP_MS);
     });
   }

@@ -6,22 +6,27 @@
 import type { Clock, Timer } from '../clock.ts';
 import type { Aid } from '../identity/aid.ts';
 import type { Component } from '../lifecycle.ts';
+import type { Log } from '../log.ts';
 import type { Store } from './store.ts';
 
 /** Agents that are remembered; those not met for longest are forgotten first. */
 export const MAX_REMEMBERED_AGENTS = 100_000;
 /** How long news wait to be written together, milliseconds. */
 const WRITE_PAUSE_MS = 5000;
+/** How long they wait after the disk has refused, milliseconds. */
+const RETRY_PAUSE_MS = 60_000;
 
 export class SeenDelegations implements Component {
   readonly #store: Store;
   readonly #clock: Clock;
+  readonly #log: Log;
   readonly #unwritten = new Map<Aid, number>();
   #timer: Timer | null = null;
 
-  constructor(dependencies: { readonly store: Store; readonly clock: Clock }) {
+  constructor(dependencies: { readonly store: Store; readonly clock: Clock; readonly log: Log }) {
     this.#store = dependencies.store;
     this.#clock = dependencies.clock;
+    this.#log = dependencies.log;
   }
 
   async start(): Promise<void> {}
@@ -41,11 +46,22 @@ export class SeenDelegations implements Component {
   note(aid: Aid, issuedAt: number): void {
     if (issuedAt <= (this.#unwritten.get(aid) ?? -1)) return;
     this.#unwritten.set(aid, issuedAt);
-    this.#timer ??= this.#clock.after(WRITE_PAUSE_MS, () => this.#write());
+    this.#timer ??= this.#clock.after(WRITE_PAUSE_MS, () => this.#flush());
+  }
+
+  #flush(): void {
+    this.#timer = null;
+    try {
+      this.#write();
+    } catch (error) {
+      this.#log.warn({ error }, 'delegations that were met could not be written; it is tried again');
+      for (const aid of this.#unwritten.keys())
+        if (this.#unwritten.size > MAX_REMEMBERED_AGENTS) this.#unwritten.delete(aid);
+      this.#timer = this.#clock.after(RETRY_PAUSE_MS, () => this.#flush());
+    }
   }
 
   #write(): void {
-    this.#timer = null;
     if (this.#unwritten.size === 0) return;
     const now = this.#clock.now();
     this.#store.transaction(() => {

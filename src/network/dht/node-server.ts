@@ -57,6 +57,14 @@ export class NodeServer implements Pick<WireHooks, 'admits' | 'onDatagram'> {
   }
 
   onRequest(request: DHT.Request): void {
+    try {
+      this.#answer(request);
+    } catch (error) {
+      this.#deps.log.warn({ error }, 'a request could not be answered');
+    }
+  }
+
+  #answer(request: DHT.Request): void {
     if (this.#deps.engine().isServerSocket(request.socket)) this.#deps.membership().onUnasked(request);
     switch (request.command) {
       case COMMAND.find:

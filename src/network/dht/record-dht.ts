@@ -235,16 +235,24 @@ export class RecordDht implements RecordNetwork {
     this.#stopped = true;
     for (const timer of this.#timers.values()) timer.cancel();
     this.#membership.stop();
-    this.#saveNodes();
     this.#handOver.stop();
-    await this.#engine.stop();
-    this.#store.close();
+    try {
+      this.#saveNodes();
+    } finally {
+      await this.#engine.stop();
+      this.#store.close();
+    }
   }
 
-  /** Runs a task now and then; it returns after how many milliseconds it runs again. */
+  /** Runs a task now and then; it returns after how many milliseconds it runs again. What the disk refuses is tried later. */
   #every(name: string, firstMs: number, task: () => number): void {
     const run = (): void => {
-      const ms = task();
+      let ms = firstMs;
+      try {
+        ms = task();
+      } catch (error) {
+        this.#deps.log.warn({ error, task: name }, 'the store of records could not be written');
+      }
       if (!this.#stopped) this.#timers.set(name, this.#deps.clock.after(ms, run));
     };
     this.#timers.set(name, this.#deps.clock.after(firstMs, run));

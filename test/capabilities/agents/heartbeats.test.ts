@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Heartbeats } from '../../../src/capabilities/agents/heartbeats.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
 import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
@@ -11,7 +12,7 @@ test('many heartbeats are written in small batches', () => {
   const store = Store.open(':memory:', MIGRATIONS);
   const agents = new AgentStore(store);
   const clock = new TestClock();
-  const heartbeats = new Heartbeats({ agents, clock });
+  const heartbeats = new Heartbeats({ agents, clock, log: silentLog });
   const identities = Array.from({ length: 1200 }, () => newIdentity());
   for (const [i, { delegation, aid }] of identities.entries()) {
     agents.put({ keyName: `k${i}`, delegation, serviceTcp: '', registeredAt: 0 });
@@ -25,6 +26,25 @@ test('many heartbeats are written in small batches', () => {
   assert.equal(written(), 500);
   clock.advance(100);
   assert.equal(written(), 1200);
+  assert.equal(clock.timers, 0);
+  store.close();
+});
+
+test('a disk that refuses for a while costs no heartbeat', () => {
+  const store = Store.open(':memory:', MIGRATIONS);
+  const agents = new AgentStore(store);
+  const clock = new TestClock();
+  const heartbeats = new Heartbeats({ agents, clock, log: silentLog });
+  const { delegation, aid } = newIdentity();
+  agents.put({ keyName: 'k', delegation, serviceTcp: '', registeredAt: 0 });
+  const at = clock.now();
+  heartbeats.record(aid);
+  store.one('PRAGMA query_only = ON');
+  clock.advance(150_000);
+  store.one('PRAGMA query_only = OFF');
+  assert.equal(agents.get(aid)?.heartbeatAt, 0);
+  clock.advance(60_000);
+  assert.equal(agents.get(aid)?.heartbeatAt, at);
   assert.equal(clock.timers, 0);
   store.close();
 });

@@ -150,6 +150,22 @@ describe('renewal', () => {
     assert.equal(world.kept(silent.aid).length, 0);
   });
 
+  test('new addresses are out as soon as a full disk has room again', async () => {
+    await world.directory.start();
+    const { aid } = world.add();
+    await world.directory.publish(aid);
+    await world.clock.run(MINUTE_MS);
+    world.store.one('PRAGMA query_only = ON');
+    world.moveTo('quic://198.51.100.7:4122');
+    world.network.become({ ready: false });
+    world.network.become({ ready: true, peers: 40 });
+    await world.clock.run(3 * MINUTE_MS);
+    world.store.one('PRAGMA query_only = OFF');
+    await world.clock.run(MINUTE_MS);
+    const last = decodeEndpointsPayload(world.kept(aid).at(-1)?.payload ?? new Uint8Array());
+    assert.deepEqual(last?.endpoints, ['quic://198.51.100.7:4122']);
+  });
+
   test('addresses that change while a record is on its way go out after it', async () => {
     await world.directory.start();
     const { aid } = world.add();

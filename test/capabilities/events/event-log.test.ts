@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { EVENT_AGE_MS, EventLog } from '../../../src/capabilities/events/event-log.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
 import { EventStore } from '../../../src/foundation/store/events.ts';
 import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
@@ -17,7 +18,7 @@ function world(t: TestContext, maxPerAgent?: number) {
   const clock = new TestClock();
   const open = () => {
     const store = Store.open(file, MIGRATIONS);
-    return { store, log: new EventLog({ store: new EventStore(store, maxPerAgent), clock }) };
+    return { store, log: new EventLog({ store: new EventStore(store, maxPerAgent), clock, log: silentLog }) };
   };
   return { clock, open, ...open() };
 }
@@ -131,6 +132,20 @@ test('events are forgotten after seven days, a few at a time', async (t) => {
   assert.equal(log.page(two, 1, 10).truncated, true);
   assert.deepEqual(log.page(two, 0, 10), { events: [], lastSeq: 1200, oldestSeq: 0, truncated: false });
   assert.equal(Number(store.one('SELECT count FROM event_streams WHERE aid = ?', one)?.['count']), 1);
+});
+
+test('old events wait while the disk refuses', async (t) => {
+  const { clock, store, log } = world(t);
+  received(log);
+  clock.jump(EVENT_AGE_MS + 1);
+  await log.start();
+  store.one('PRAGMA query_only = ON');
+  clock.advance(1000);
+  store.one('PRAGMA query_only = OFF');
+  assert.equal(log.page(null, 0, 10).events.length, 1);
+  clock.advance(10 * 60_000);
+  assert.equal(log.page(null, 0, 10).events.length, 0);
+  await log.stop();
 });
 
 test('the events of an agent that is gone are forgotten', (t) => {

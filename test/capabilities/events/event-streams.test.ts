@@ -8,6 +8,7 @@ import {
   MAX_FULL_MS,
   type Subscription,
 } from '../../../src/capabilities/events/event-streams.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
 import { EventStore } from '../../../src/foundation/store/events.ts';
 import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
@@ -50,7 +51,7 @@ class Client {
 async function world(t: TestContext, limits: { perAgent?: number; subscribers?: number } = {}) {
   const clock = new TestClock();
   const store = Store.open(join(temporaryDirectory(t), 'svcd.db'), MIGRATIONS);
-  const log = new EventLog({ store: new EventStore(store, limits.perAgent), clock });
+  const log = new EventLog({ store: new EventStore(store, limits.perAgent), clock, log: silentLog });
   const pending: Record<string, { mailbox: number }> = {};
   const streams = new EventStreams({ log, clock, pending: () => pending }, limits.subscribers);
   await streams.start();

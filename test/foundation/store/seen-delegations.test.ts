@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { silentLog } from '../../../src/foundation/log.ts';
 import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
 import { SeenDelegations } from '../../../src/foundation/store/seen-delegations.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
@@ -13,7 +14,7 @@ test('the newest delegation of an agent is remembered over a restart and never g
   const clock = new TestClock();
   const { aid } = newIdentity();
   let store = Store.open(file, MIGRATIONS);
-  let seen = new SeenDelegations({ store, clock });
+  let seen = new SeenDelegations({ store, clock, log: silentLog });
   assert.equal(seen.newest(aid), 0);
   seen.note(aid, 100);
   assert.equal(seen.newest(aid), 100, 'known before it is written');
@@ -23,11 +24,30 @@ test('the newest delegation of an agent is remembered over a restart and never g
   await seen.stop();
   store.close();
   store = Store.open(file, MIGRATIONS);
-  seen = new SeenDelegations({ store, clock });
+  seen = new SeenDelegations({ store, clock, log: silentLog });
   assert.equal(seen.newest(aid), 100);
   seen.note(aid, 200);
   await seen.stop();
   assert.equal(clock.timers, 0);
   assert.equal(seen.newest(aid), 200);
+  store.close();
+});
+
+test('a disk that refuses for a while costs nothing that was met', async () => {
+  const clock = new TestClock();
+  const { aid } = newIdentity();
+  const store = Store.open(':memory:', MIGRATIONS);
+  const seen = new SeenDelegations({ store, clock, log: silentLog });
+  seen.note(aid, 100);
+  store.one('PRAGMA query_only = ON');
+  clock.advance(60_000);
+  store.one('PRAGMA query_only = OFF');
+  const written = (): number => Number(store.one('SELECT count(*) AS n FROM seen_delegations')?.['n']);
+  assert.equal(written(), 0);
+  assert.equal(seen.newest(aid), 100);
+  clock.advance(60_000);
+  assert.equal(written(), 1);
+  await seen.stop();
+  assert.equal(clock.timers, 0);
   store.close();
 });

@@ -1,18 +1,24 @@
 /** A live node and whatever anybody may send to its port. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import { encodeCbor } from '../../../src/foundation/cbor.ts';
 import { agentKey } from '../../../src/foundation/records/keys.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
+import { Store } from '../../../src/foundation/store/store.ts';
 import { COMMAND, encodeFindRequest } from '../../../src/network/dht/messages.ts';
+import { RECORD_STORE_MIGRATIONS } from '../../../src/network/dht/record-store-schema.ts';
 import { networkTag } from '../../../src/network/dht/wire.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type RawRequest, rawRequest, rawSocket } from '../../support/hostile-dht.ts';
 import { newIdentity } from '../../support/identities.ts';
+import { NodeRequestHub } from '../../support/memory-node-requests.ts';
 import { endpointRecord, testRecord } from '../../support/records.ts';
-import { DhtTestnet } from '../../support/testnet-dht.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
+import { TestClock } from '../../support/test-clock.ts';
+import { DhtTestnet, dhtNode } from '../../support/testnet-dht.ts';
 
 /** Numbers of dht-rpc's own requests. */
 const PING = 0;
@@ -51,6 +57,28 @@ test('no datagram takes a node down', async (t) => {
   const { key, record } = endpointRecord();
   assert.equal((await net.at(1).dht.put(key, record)).replicas, 2);
   assert.equal((await net.at(0).dht.get(key, RECORD.endpoints))?.seq, 1);
+});
+
+test('a store that the disk refuses takes a node down neither by its timers nor by what is asked', async (t) => {
+  const clock = new TestClock();
+  const file = join(temporaryDirectory(t), 'records.db');
+  const { dht } = dhtNode(new NodeRequestHub(), { clock, storeFile: file });
+  await dht.start();
+  t.after(() => dht.stop());
+  const behind = Store.open(file, RECORD_STORE_MIGRATIONS);
+  for (const table of ['records', 'removed_notes']) behind.run(`ALTER TABLE ${table} RENAME TO gone_${table}`);
+  behind.close();
+  clock.advance(180_000);
+  const socket = await rawSocket(t);
+  const answered = once(socket, 'message');
+  for (const wantsRecords of [true, false]) {
+    const value = encodeFindRequest({ types: [], wantsRecords });
+    socket.send(
+      rawRequest(dht.address, { command: COMMAND.find, target: new Uint8Array(32), value }),
+      dht.address.port,
+    );
+  }
+  await answered;
 });
 
 test('no answer to an address that has not proven itself is longer than three times its request', async (t) => {
