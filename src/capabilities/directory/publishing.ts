@@ -193,7 +193,8 @@ export class Publishing {
         state: 'active',
         failures,
         claim: publisher.claim && (open.length > 0 || !ready),
-        dueAt: open.length > 0 ? retryAt : renewalTime(rowsNow, this.#deps.random()),
+        // What was only to be renewed is not open, and its time is over: it waits its turn like all that failed.
+        dueAt: failed || open.length > 0 ? retryAt : renewalTime(rowsNow, this.#deps.random()),
       });
     });
     for (const { record } of kept) this.#deps.onPublished(record);

@@ -72,6 +72,21 @@ describe('renewal', () => {
     assert.ok(world.kept(aid, 7).length >= 864);
   });
 
+  test('a renewal that nobody acknowledges is tried again less and less often', async () => {
+    await world.directory.start();
+    const { aid } = world.add();
+    await world.directory.publish(aid);
+    await world.clock.run(26 * MINUTE_MS);
+    world.network.replicas = 0;
+    let puts = 0;
+    world.network.beforePut = () => void puts++;
+    await world.clock.run(HOUR_MS);
+    assert.ok(puts >= 20 && puts <= 60, `${puts} attempts in an hour`);
+    world.network.replicas = 8;
+    await world.clock.run(2 * MINUTE_MS);
+    assert.ok(await found(aid, RECORD.endpoints));
+  });
+
   test('records that live a month are renewed after half of it', async () => {
     await world.directory.start();
     const { aid } = world.add();
