@@ -17,8 +17,10 @@ const PER_SECOND = 20;
 const BURST = 10;
 /** Most milliseconds between looks: timers of Node end at 24 days. */
 const MAX_SLEEP_MS = 3600_000;
-/** Milliseconds to wait where the database refuses. */
+/** Milliseconds to wait where the database cannot be read … */
 const TROUBLE_MS = 5000;
+/** … and where it cannot be written: by then the network has been asked in vain. */
+const UNWRITTEN_MS = 30_000;
 
 interface RenewalDependencies {
   readonly publications: Pick<PublicationStore, 'due' | 'nextDue'>;
@@ -33,6 +35,8 @@ export class Renewal {
   readonly #rate: RateLimiter;
   readonly #running = new Map<Aid, Promise<void>>();
   #timer: Timer | null = null;
+  /** Runs while nothing is started because the database refuses. */
+  #trouble: Timer | null = null;
   #active = false;
 
   constructor(dependencies: RenewalDependencies) {
@@ -48,8 +52,9 @@ export class Renewal {
   /** Starts nothing more and waits for what is under way. */
   async stop(): Promise<void> {
     this.#active = false;
-    this.#timer?.cancel();
+    for (const timer of [this.#timer, this.#trouble]) timer?.cancel();
     this.#timer = null;
+    this.#trouble = null;
     await Promise.all(this.#running.values());
   }
 
@@ -59,9 +64,20 @@ export class Renewal {
   }
 
   #sleep(ms: number): void {
-    if (!this.#active) return;
+    if (!this.#active || this.#trouble !== null) return;
     this.#timer?.cancel();
     this.#timer = this.#deps.clock.after(ms, () => this.#turn());
+  }
+
+  /** Starts nothing for a while: what could not be moved to another time is due at once again. */
+  #rest(ms: number): void {
+    if (!this.#active) return;
+    this.#timer?.cancel();
+    this.#timer = null;
+    this.#trouble ??= this.#deps.clock.after(ms, () => {
+      this.#trouble = null;
+      this.#sleep(0);
+    });
   }
 
   #turn(): void {
@@ -70,7 +86,7 @@ export class Renewal {
       this.#sleep(this.#startDue());
     } catch (error) {
       this.#deps.log.error({ error }, 'the renewal list cannot be read');
-      this.#sleep(TROUBLE_MS);
+      this.#rest(TROUBLE_MS);
     }
   }
 
@@ -93,7 +109,10 @@ export class Renewal {
   #start(aid: Aid): void {
     const work = this.#deps
       .renew(aid)
-      .catch((error: unknown) => this.#deps.log.error({ aid, error }, 'a renewal failed unexpectedly'))
+      .catch((error: unknown) => {
+        this.#deps.log.error({ aid, error }, 'a renewal failed unexpectedly');
+        this.#rest(UNWRITTEN_MS);
+      })
       .finally(() => {
         this.#running.delete(aid);
         this.wake();

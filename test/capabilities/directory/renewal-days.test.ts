@@ -87,6 +87,21 @@ describe('renewal', () => {
     assert.ok(await found(aid, RECORD.endpoints));
   });
 
+  test('a full disk is not asked again and again, and neither is the network', async () => {
+    await world.directory.start();
+    const { aid } = world.add();
+    await world.directory.publish(aid);
+    await world.clock.run(20 * MINUTE_MS);
+    world.store.one('PRAGMA query_only = ON');
+    const before = world.network.reads;
+    await world.clock.run(HOUR_MS);
+    const reads = world.network.reads - before;
+    assert.ok(reads > 0 && reads <= 120, `${reads} reads in an hour`);
+    world.store.one('PRAGMA query_only = OFF');
+    await world.clock.run(MINUTE_MS);
+    assert.ok(await found(aid, RECORD.endpoints));
+  });
+
   test('records that live a month are renewed after half of it', async () => {
     await world.directory.start();
     const { aid } = world.add();
