@@ -257,7 +257,7 @@ export class Directory implements Component {
     });
   }
 
-  /** What no event tells: a grown network, a clock that was set back, a machine that slept. */
+  /** What no event tells: a grown network, a clock that was set, a machine that slept. */
   #lookAround(): void {
     const { network, publications, clock } = this.#deps;
     this.#attempt(() => {
@@ -265,6 +265,8 @@ export class Directory implements Component {
       const now = clock.now();
       if (ready && peers > this.#peers) publications.touchUnsettled(now);
       if (now < this.#lastLook) publications.mendTimes(now);
+      // What was not valid by a wrong clock may be by this one.
+      if (now > this.#lastLook + 2 * LOOK_MS) publications.resume(now);
       this.#peers = peers;
       this.#lastLook = now;
     });

@@ -226,20 +226,22 @@ export class PublicationStore {
     return this.#store.all("SELECT aid FROM publishers WHERE state = 'lapsed'").map((row) => String(row['aid']) as Aid);
   }
 
-  /** After a start: what waited for somebody, a key to be unlocked for example, is looked at again. */
+  /** After a start, or a leap of the clock: what waited for somebody, a key to be unlocked for example, is looked at again. */
   resume(now: number): void {
     this.#store.run("UPDATE publishers SET due_at = ? WHERE state = 'active' AND due_at IS NULL", now);
   }
 
   /**
-   * After the clock was set back: what was published in the future, where no node believes it and
-   * whose turn would not come for as long, goes out again.
+   * After the clock was set back: what was published in the future, where no node believes it, goes
+   * out again; and whoever waits for a time that the wrong clock showed is looked at now.
    */
   mendTimes(now: number): void {
     this.#store.transaction(() => {
       this.#store.run(
         `UPDATE publishers SET due_at = ?1
-         WHERE state = 'active' AND aid IN (SELECT aid FROM publications WHERE published_at > ?1)`,
+         WHERE due_at > ?1 AND (state = 'lapsed' OR state = 'active' AND EXISTS (
+           SELECT 1 FROM publications p WHERE p.aid = publishers.aid AND (p.dirty > 0 OR p.published_at IS NULL
+             OR p.published_at > ?1 OR p.published_at + p.ttl * 500 < publishers.due_at)))`,
         now,
       );
       this.#store.run('UPDATE publications SET dirty = dirty + 1 WHERE published_at > ?', now);

@@ -323,6 +323,33 @@ describe('renewal', () => {
     }
   });
 
+  test('a clock that was wrong for a while, ahead or behind, does not silence an agent', async () => {
+    for (const skew of [365 * DAY_MS, -365 * DAY_MS]) {
+      const clock = new SkewedClock();
+      const there = new DirectoryWorld({ clock });
+      const [agent, late, bound] = [there.add(), there.add(), there.add()];
+      there.bound.set(bound.aid, '127.0.0.1:9000');
+      await there.directory.start();
+      for (const { aid } of [agent, bound]) await there.directory.publish(aid);
+      there.alive.delete(bound.aid);
+      await clock.run(20 * MINUTE_MS);
+      clock.skew = skew;
+      there.network.replicas = 0;
+      await clock.run(5 * MINUTE_MS);
+      await assert.rejects(there.directory.publish(late.aid));
+      clock.skew = 0;
+      there.network.replicas = 8;
+      there.alive.add(bound.aid);
+      await clock.run(12 * MINUTE_MS);
+      for (const { aid } of [agent, late, bound])
+        assert.ok(there.directory.summary(aid).published && there.kept(aid).length > 0, `${skew}`);
+      await clock.run(2 * HOUR_MS);
+      for (const { aid } of [agent, late, bound]) assert.ok(there.directory.summary(aid).published, `${skew}, later`);
+      await there.directory.stop();
+      there.store.close();
+    }
+  });
+
   test('a machine that slept renews as soon as it is awake', async () => {
     const clock = new SkewedClock();
     const sleeper = new DirectoryWorld({ clock });
