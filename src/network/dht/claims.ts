@@ -68,12 +68,17 @@ export class Claims {
 
   /** Takes in what a node has; `null` stands for our own store. */
   add(records: readonly Uint8Array[], summaries: readonly Summary[], holder: Answer | null): void {
+    // A node holds one record of each type: who promises several versions of it makes them up.
+    const promised = new Set<RecordType>();
     for (const encoded of records) {
       const record = this.#judge(encoded);
       if (record !== null) this.#vote(slotOf(record), summaryOf(record), holder, record);
     }
-    for (const summary of summaries)
-      if (this.#wants(summary.type) && !isOfMany(summary.type)) this.#vote(String(summary.type), summary, holder, null);
+    for (const summary of summaries) {
+      if (!this.#wants(summary.type) || isOfMany(summary.type) || promised.has(summary.type)) continue;
+      promised.add(summary.type);
+      this.#vote(String(summary.type), summary, holder, null);
+    }
   }
 
   /** Puts a record that was fetched to the claims that promised it. */

@@ -24,7 +24,7 @@ const BODY_TIMEOUT_MS = 2000;
 const AGREEMENT = 3;
 /** Nodes that must hold the same set of records for a list to end. */
 const SET_AGREEMENT = 4;
-/** Versions of one record that are fetched side by side, and nodes that each is asked of. */
+/** Newest versions of one record that are fetched side by side, and nodes that each is asked of. */
 const MAX_VERSIONS = 3;
 const MAX_HOLDERS = 3;
 
@@ -136,9 +136,11 @@ export class Reading {
     signal: AbortSignal,
   ): Promise<{ readonly record: SignedRecord; readonly claim: Claim } | null> {
     const versions = claims.versions(slot);
-    const fetches = versions.slice(0, MAX_VERSIONS).map((claim) => this.#fetch(claims, claim, key, signal));
-    for (const [i, claim] of versions.entries()) {
-      await fetches[i];
+    const fetches = new Map(
+      [...worthFetching(versions)].map((claim) => [claim, this.#fetch(claims, claim, key, signal)]),
+    );
+    for (const claim of versions) {
+      await fetches.get(claim);
       if (claim.record !== null) return { record: claim.record, claim };
     }
     return null;
@@ -152,6 +154,14 @@ export class Reading {
       for (const encoded of page?.records ?? []) claims.fulfil(encoded);
     }
   }
+}
+
+/** The newest versions, and the one that most hosts hold, however many newer ones are promised. */
+function worthFetching(versions: readonly Claim[]): ReadonlySet<Claim> {
+  const worth = new Set(versions.slice(0, MAX_VERSIONS));
+  let agreed = versions[0];
+  for (const claim of versions) if (claim.voters.size > (agreed?.voters.size ?? 0)) agreed = claim;
+  return agreed === undefined ? worth : worth.add(agreed);
 }
 
 /** True where a node holds records of many publishers that it did not send and the reader does not have. */

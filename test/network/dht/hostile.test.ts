@@ -18,7 +18,7 @@ import { recordDigest } from '../../../src/network/dht/record-store.ts';
 import { eventually } from '../../support/eventually.ts';
 import { hostileNode } from '../../support/hostile-dht.ts';
 import { newIdentity } from '../../support/identities.ts';
-import { endpointRecord, serviceRecord } from '../../support/records.ts';
+import { endpointRecord, largeRecord, serviceRecord } from '../../support/records.ts';
 import { DhtTestnet, reached, type TestNode } from '../../support/testnet-dht.ts';
 
 const NOW = Math.floor(Date.now() / 1000);
@@ -109,6 +109,20 @@ test('a newer record that was promised and never comes is read around', async (t
   for (const summary of [promise, ...others]) await liars(t, net, 1, { summaries: [summary], count: 1 });
   await net.at(0).dht.put(key, record);
   assert.equal((await read(net.at(3), key))?.seq, 1);
+});
+
+test('a large record is read, however many newer ones are promised', async (t) => {
+  const net = await network(t, 5);
+  const { key, record } = largeRecord();
+  await net.at(0).dht.put(key, record);
+  const reader = await net.add();
+  const promise = { type: RECORD.profile, issuedAt: 2 ** 40, seq: 1, timestamp: NOW, digest: new Uint8Array(8) };
+  const summaries = [1, 2, 3, 4].map((seq) => ({ ...promise, seq }));
+  await liars(t, net, 1, { summaries, count: 4 });
+  assert.equal((await reader.dht.list(key, [RECORD.profile])).length, 1);
+  for (const summary of summaries) await liars(t, net, 1, { summaries: [summary], count: 1 });
+  assert.equal((await reader.dht.list(key, [RECORD.profile])).length, 1);
+  assert.equal((await reader.dht.get(key, RECORD.profile))?.seq, 1);
 });
 
 test('nodes that keep silent about a record do not hide it', async (t) => {
