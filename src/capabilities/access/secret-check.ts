@@ -37,7 +37,8 @@ export class SecretCheck {
    */
   async check(subject: string, salt: Uint8Array, secret: string, guesser: Guesser, opens: Opens): Promise<boolean> {
     if (secret.length > MAX_SECRET_CHARS) return false;
-    const id = createHmac('sha256', this.#processKey).update(`${subject}\0${secret}`).digest('base64');
+    // An agent that was deleted and is back has another salt: what was derived with the old one opens nothing.
+    const id = createHmac('sha256', this.#processKey).update(salt).update(`${subject}\0${secret}`).digest('base64');
     const known = this.#right.get(id) ?? this.#wrong.get(id);
     if (known !== undefined && !opens(known)) return false;
     // Asked before a right secret is let in: else who is locked out could go on guessing those in memory.

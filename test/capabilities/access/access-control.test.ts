@@ -264,6 +264,16 @@ test('a subject that is gone leaves nothing behind', async () => {
   assert.equal(await ask(), 'ok');
 });
 
+test('an agent that was deleted and is back lets in by the same secret', async () => {
+  const { lists, ask } = world();
+  for (let i = 0; i < 2; i++) {
+    lists.setDefault(AGENT, 'deny');
+    await lists.allow(AGENT, { secret: SECRET });
+    assert.equal(await ask({ accessToken: SECRET }), 'ok');
+    lists.removeSubject(AGENT);
+  }
+});
+
 test('what denies while a secret is being derived still counts', async () => {
   const { lists, clock } = world();
   let finish = (): void => {};
