@@ -4,7 +4,7 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import { toHex } from '../../foundation/bytes.ts';
-import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { type Clock, type Timer, unixSeconds } from '../../foundation/clock.ts';
 import { belongsUnder } from '../../foundation/records/keys.ts';
 import { decodeRecord, type SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
@@ -27,6 +27,10 @@ const MAX_COLLECTED = 2000;
 const GROUPS = 3;
 const MAX_GROUPS = 6;
 const MAX_OF_GROUP = 2;
+/** Milliseconds after which the next group is asked beside one that has not given all. */
+const NEXT_GROUP_MS = 500;
+/** Milliseconds that the others have at least once one group has given all; twice as long as that took, if it is more. */
+const MIN_GRACE_MS = 1000;
 /** Records that one part is meant to hold, so that a part fits one datagram. */
 const RECORDS_PER_PART = 1.2;
 /** Parts that a node may fail to give before it is given up. */
@@ -85,21 +89,54 @@ export class Collector {
 
   /**
    * Gathers from one node of each group that says the same, the group with most hosts first, until
-   * nobody claims more than what has come, or three have given all they claim to have.
+   * nobody claims more than what has come, or three have given all they claim to have. Nobody is
+   * waited for alone: the next group is asked beside one that takes long, and where one has given
+   * all, the others have little more time.
    */
   async collect(wanted: Collection, signal: AbortSignal): Promise<void> {
+    const { clock } = this.#deps;
     const most = Math.max(...wanted.answers.map(({ reply }) => reply.count));
+    const groups = groupsOf(wanted.answers).slice(0, MAX_GROUPS).values();
+    const stop = new AbortController();
+    const within = AbortSignal.any([signal, stop.signal]);
+    const ended = Promise.withResolvers<void>();
+    within.addEventListener('abort', () => ended.resolve(), { once: true });
+    const started = clock.now();
+    let grace: Timer | null = null;
     let given = 0;
-    for (const group of groupsOf(wanted.answers).slice(0, MAX_GROUPS)) {
-      for (const answer of group.slice(0, MAX_OF_GROUP)) {
-        if (signal.aborted || isFull(wanted)) return;
-        const got = (await this.#drain(answer, wanted, signal)) || (await this.#drainParts(answer, wanted, signal));
-        if (!got) continue;
+    let lanes = 0;
+    const lane = async (): Promise<void> => {
+      lanes++;
+      for (const group of groups) {
+        if (within.aborted) break;
+        const impatience = clock.after(NEXT_GROUP_MS, () => void lane().catch(ended.reject));
+        const count = await this.#drainGroup(group, wanted, within);
+        impatience.cancel();
+        if (count === null) continue;
         given++;
-        if (answer.reply.count >= most || given >= GROUPS) return;
-        break;
+        if (count >= most || given >= GROUPS || isFull(wanted)) stop.abort();
+        grace ??= clock.after(Math.max(MIN_GRACE_MS, 2 * (clock.now() - started)), () => stop.abort());
       }
+      if (--lanes === 0) stop.abort();
+    };
+    if (signal.aborted || isFull(wanted)) return;
+    lane().catch(ended.reject);
+    try {
+      await ended.promise;
+    } finally {
+      stop.abort();
+      (grace as Timer | null)?.cancel();
     }
+  }
+
+  /** All that a group says it has, from one of its nodes; how much they claimed, or null where they did not give it. */
+  async #drainGroup(group: readonly Answer[], wanted: Collection, signal: AbortSignal): Promise<number | null> {
+    for (const answer of group.slice(0, MAX_OF_GROUP)) {
+      if (signal.aborted) return null;
+      if ((await this.#drain(answer, wanted, signal)) || (await this.#drainParts(answer, wanted, signal)))
+        return answer.reply.count;
+    }
+    return null;
   }
 
   /** All pages of one node. False where it gives less than it claims. */

@@ -2,11 +2,13 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type DHT from 'dht-rpc';
+import { systemClock } from '../../../src/foundation/clock.ts';
 import type { SignedRecord } from '../../../src/foundation/records/record.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
 import type { Engine } from '../../../src/network/dht/engine.ts';
 import {
   COMMAND,
+  decodeFindRequest,
   encodeFindReply,
   encodeFindRequest,
   encodeStoreReply,
@@ -146,6 +148,31 @@ test('a list holds every good record, whatever liars claim to have', async (t) =
   for (const { key, record } of own) await net.at(0).dht.put(key, record);
   const found = await net.at(2).dht.list(own[0]?.key ?? new Uint8Array(32), [RECORD.service]);
   assert.deepEqual(new Set(found.map(({ aid }) => aid)), new Set(own.map(({ record }) => record.aid)));
+});
+
+test('a node that claims most and stalls does not keep a reader from what the others have, each something else', async (t) => {
+  const net = await network(t, 5);
+  const { key } = serviceRecord('lang.translate');
+  for (let i = 0; i < 30; i++) await net.at(i % 5).dht.put(key, serviceRecord('lang.translate').record);
+  const stalling = await hostileNode(t, (request) => {
+    const find = request.value === null ? null : decodeFindRequest(request.value);
+    if (request.command !== COMMAND.find || find === null) return;
+    const reply = encodeFindReply({ ...NOTHING, count: find.part === undefined ? 900 : 0 });
+    const answer = (): void => request.reply(reply, { closerNodes: false });
+    if (find.part === undefined) answer();
+    else systemClock.after(900, answer);
+  });
+  const honest = [...net.nodes];
+  const reader = await net.add();
+  await introduce(stalling, net);
+  for (const { dht } of honest) {
+    const survey = { command: COMMAND.find, target: key, value: encodeFindRequest(SURVEY) };
+    const token = (await stalling.request(dht.address, survey))?.token ?? null;
+    const value = serviceRecord('lang.translate').record.encoded;
+    await stalling.request(dht.address, { command: COMMAND.store, target: key, value, token });
+  }
+  const found = await reader.dht.list(key, [RECORD.service], { limit: 1000 });
+  assert.ok(found.length > 30, `${found.length} of 35`);
 });
 
 test('a few nodes that agree on less do not speak for those that hold more', async (t) => {
