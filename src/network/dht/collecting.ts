@@ -91,7 +91,7 @@ export class Collector {
    * Gathers from one node of each group that says the same, the group with most hosts first, until
    * nobody claims more than what has come, or three have given all they claim to have. Nobody is
    * waited for alone: the next group is asked beside one that takes long, and where one has given
-   * all, the others have little more time.
+   * all, those of no more hosts have little more time.
    */
   async collect(wanted: Collection, signal: AbortSignal): Promise<void> {
     const { clock } = this.#deps;
@@ -102,6 +102,7 @@ export class Collector {
     const ended = Promise.withResolvers<void>();
     within.addEventListener('abort', () => ended.resolve(), { once: true });
     const started = clock.now();
+    const asked = new Set<readonly Answer[]>();
     let grace: Timer | null = null;
     let given = 0;
     let lanes = 0;
@@ -110,11 +111,15 @@ export class Collector {
       for (const group of groups) {
         if (within.aborted) break;
         const impatience = clock.after(NEXT_GROUP_MS, () => void lane().catch(ended.reject));
+        asked.add(group);
         const count = await this.#drainGroup(group, wanted, within);
+        asked.delete(group);
         impatience.cancel();
         if (count === null) continue;
         given++;
         if (count >= most || given >= GROUPS || isFull(wanted)) stop.abort();
+        // Else a few who have little to give would cut off the many who have much.
+        if ([...asked].some((other) => hostsOf(other) > hostsOf(group))) continue;
         grace ??= clock.after(Math.max(MIN_GRACE_MS, 2 * (clock.now() - started)), () => stop.abort());
       }
       if (--lanes === 0) stop.abort();
@@ -233,7 +238,10 @@ function groupsOf(answers: readonly Answer[]): Answer[][] {
     const name = `${answer.reply.count}.${toHex(answer.reply.digest)}`;
     groups.set(name, [...(groups.get(name) ?? []), answer]);
   }
-  const hosts = (group: readonly Answer[]): number => new Set(group.map(({ address }) => publisherOf(address))).size;
   const claims = (group: readonly Answer[]): number => group[0]?.reply.count ?? 0;
-  return [...groups.values()].sort((a, b) => hosts(b) - hosts(a) || claims(b) - claims(a));
+  return [...groups.values()].sort((a, b) => hostsOf(b) - hostsOf(a) || claims(b) - claims(a));
+}
+
+function hostsOf(group: readonly Answer[]): number {
+  return new Set(group.map(({ address }) => publisherOf(address))).size;
 }
