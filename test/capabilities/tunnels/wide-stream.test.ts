@@ -143,6 +143,18 @@ test('what is beyond the window, behind the end, in too many pieces or does not 
   assert.throws(() => passed.take(2, Buffer.alloc(4), 100), refused);
 });
 
+test('frames that overlap hold no more than the window', () => {
+  const most = Buffer.alloc(600);
+  const reassembly = new Reassembly();
+  reassembly.take(1, most, 1000);
+  assert.throws(() => reassembly.take(2, most, 1000), { code: 'protocol_error' });
+  const apart = new Reassembly();
+  apart.take(600, most, 1200);
+  apart.take(0, most, 1200);
+  apart.next();
+  apart.take(1200, most, 1800);
+});
+
 test('bytes arrive in order over lanes that overtake each other, both ways, each half ending by itself', async () => {
   for (const [seed, lanes] of [
     [1, 1],

@@ -7,6 +7,8 @@ export const MAX_FRAMES_AHEAD = 4096;
 export class Reassembly {
   /** Frames that wait, by the offset of their first byte. */
   readonly #held = new Map<number, Buffer>();
+  /** Bytes of the frames that wait. */
+  #heldBytes = 0;
   /** Bytes handed out; those that stand without a gap behind them. */
   #handed = 0;
   #whole = 0;
@@ -42,9 +44,12 @@ export class Reassembly {
     const end = offset + payload.length;
     if (end <= this.#handed || this.#held.get(offset)?.length === payload.length) return;
     const isBeyond = end > limit || (this.#end !== null && end > this.#end);
-    if (isBeyond || offset < this.#handed || this.#held.has(offset) || this.#held.size >= MAX_FRAMES_AHEAD)
+    // Frames that overlap would hold more memory than the window that was opened for them.
+    const isTooMuch = this.#held.size >= MAX_FRAMES_AHEAD || this.#heldBytes + payload.length > limit - this.#handed;
+    if (isBeyond || isTooMuch || offset < this.#handed || this.#held.has(offset))
       throw new SvcError('protocol_error', { message: 'The tunnel carries bytes where there is no room for them.' });
     this.#held.set(offset, payload);
+    this.#heldBytes += payload.length;
     this.#furthest = Math.max(this.#furthest, end);
     for (let next = this.#held.get(this.#whole); next !== undefined; next = this.#held.get(this.#whole))
       this.#whole += next.length;
@@ -65,6 +70,7 @@ export class Reassembly {
     const payload = this.#held.get(this.#handed);
     if (payload === undefined) return null;
     this.#held.delete(this.#handed);
+    this.#heldBytes -= payload.length;
     this.#handed += payload.length;
     return payload;
   }
