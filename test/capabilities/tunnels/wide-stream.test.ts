@@ -279,3 +279,21 @@ test('acknowledgements of what was never sent break the connection off', async (
   const [error]: unknown[] = await broken;
   assert.ok(error instanceof Error);
 });
+
+test('acknowledgements that nobody reads do not pile up, and the last one still comes', async () => {
+  const [ours, theirs] = localPair();
+  const stream = new WideStream(ours, { clock: systemClock, widen: () => true, letGo: () => {} });
+  stream.resume();
+  theirs.on('error', () => {});
+  const many = 100_000;
+  theirs.write(Buffer.concat(Array.from({ length: many }, () => endFrame(0))));
+  await eventually('all of it is read', () => theirs.writableLength === 0);
+  assert.ok(ours.writableLength <= ours.writableHighWaterMark + 100, `${ours.writableLength} bytes wait`);
+  const parser = new FrameParser();
+  let acknowledged = 0;
+  theirs.on('data', (chunk: Buffer) => {
+    for (const frame of parser.feed(chunk)) if (frame.kind === 'ack') acknowledged = frame.frames;
+  });
+  await eventually('the last acknowledgement', () => acknowledged === many);
+  stream.destroy();
+});

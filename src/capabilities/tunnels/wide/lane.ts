@@ -34,6 +34,8 @@ export class Lane {
   readonly parser = new FrameParser();
   /** The other side has ended its half. */
   isEnded = false;
+  /** An acknowledgement waits until the stream has room for it. */
+  ackWaits = false;
   /** Sent and not yet acknowledged, in order. */
   #underway: Underway[] = [];
   #underwayBytes = 0;
@@ -63,6 +65,11 @@ export class Lane {
 
   get isIdle(): boolean {
     return this.#underway.length === 0;
+  }
+
+  /** True while the stream wants no more. */
+  get isStalled(): boolean {
+    return this.#full;
   }
 
   get isFull(): boolean {

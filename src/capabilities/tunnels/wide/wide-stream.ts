@@ -98,7 +98,7 @@ export class WideStream extends Duplex {
   /** Uses another stream to the same connection on the other side. */
   add(stream: SpliceLink): void {
     if (this.destroyed || this.#settled || this.#lanes.size >= MAX_LANES) return void stream.destroy();
-    const lane = new Lane(stream, () => this.#pump());
+    const lane: Lane = new Lane(stream, () => this.#drained(lane));
     this.#lanes.add(lane);
     let error: unknown;
     stream.on('error', (cause) => {
@@ -153,6 +153,12 @@ export class WideStream extends Duplex {
     const waiting = this.#written ?? this.#ending;
     this.#written = this.#ending = null;
     waiting?.(error ?? new StreamError('connection_lost'));
+  }
+
+  #drained(lane: Lane): void {
+    if (this.destroyed || this.#settled) return;
+    if (lane.ackWaits) this.#acknowledge(lane);
+    this.#pump();
   }
 
   #take(chunks: readonly Buffer[], callback: Callback): void {
@@ -300,7 +306,10 @@ export class WideStream extends Duplex {
     for (const lane of this.#lanes) return this.#acknowledge(lane);
   }
 
+  /** Where the stream has no room, one acknowledgement for all waits: who sends and does not read fills no memory. */
   #acknowledge(lane: Lane): void {
+    lane.ackWaits = lane.isStalled;
+    if (lane.ackWaits) return;
     lane.noteAcknowledged();
     this.#reported = this.#arrived.handed;
     this.#framesSinceReport = 0;
