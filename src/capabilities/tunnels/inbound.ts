@@ -1,7 +1,7 @@
 /** The called side of tunnels: connects links to the bound service of the called agent. */
 import { connect, type Socket } from 'node:net';
 import type { Clock } from '../../foundation/clock.ts';
-import type { ErrorCode } from '../../foundation/errors.ts';
+import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { LinkStream, Purpose } from '../../network/links/types.ts';
@@ -100,8 +100,24 @@ export class TunnelInbound {
       if (!stream.destroyed) stream.end(Uint8Array.of(statusByte(null)));
       return;
     }
+    // The rules may have changed since the link was opened, and the agent may have gone.
+    const refusal = await this.#refusal(link);
+    if (refusal !== null || stream.destroyed) {
+      socket.destroy();
+      if (refusal !== null && !stream.destroyed) refuse(stream, refusal);
+      return;
+    }
     stream.write(Uint8Array.of(statusByte(null)));
     this.#join(link, { socket, stream }, pair);
+  }
+
+  async #refusal(link: LinkStream): Promise<ErrorCode | null> {
+    try {
+      await this.#deps.authorize(link);
+    } catch (error) {
+      return error instanceof SvcError ? error.code : 'protocol_error';
+    }
+    return this.#deps.serviceOf(link.called) === null ? 'no_inbound' : null;
   }
 
   #connect(service: { readonly host: string; readonly port: number }): Promise<Socket> {

@@ -4,7 +4,10 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { test } from 'node:test';
 import { CLIENT_WAIT_MS } from '../../../src/capabilities/tunnels/one-shot.ts';
+import { statusOf } from '../../../src/capabilities/tunnels/preamble.ts';
 import { DEFAULT_IDLE_TIMEOUT_S } from '../../../src/capabilities/tunnels/tunnel.ts';
+import { type Frame, FrameParser } from '../../../src/capabilities/tunnels/wide/frames.ts';
+import { drawTicket } from '../../../src/capabilities/tunnels/wide/ticket.ts';
 import { eventually } from '../../support/eventually.ts';
 import { readAll } from '../../support/link-world.ts';
 import { dial, endOf } from '../../support/tcp.ts';
@@ -101,6 +104,22 @@ test('an access list that changes cuts live connections', async () => {
   const ended = endOf(client);
   await world.inbound.recheck(world.remote);
   assert.equal(await ended, 'ECONNRESET');
+});
+
+test('a link that was let in before the access list changed gets no connection after it', async () => {
+  await using world = await TunnelWorld.start(echo);
+  const waiting = await world.near.links.open(world.local, world.remote, 'tcp-wide');
+  world.refused = true;
+  await world.inbound.recheck(world.remote);
+  const frames: Frame[] = [];
+  const parser = new FrameParser();
+  waiting.on('data', (chunk: Buffer) => frames.push(...parser.feed(chunk)));
+  waiting.write(drawTicket());
+  const answer = await eventually('the answer', () => frames.find(({ kind }) => kind === 'data'));
+  assert.ok(answer.kind === 'data');
+  assert.equal(statusOf(answer.payload[0]), 'access_denied');
+  waiting.destroy();
+  await eventually('nothing is left at the service', () => world.service.sockets.size === 0);
 });
 
 test('the service can ask who stands behind a connection', async () => {
