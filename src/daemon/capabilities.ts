@@ -252,6 +252,7 @@ export function buildCapabilities(f: Foundation, n: Network, life: Life, api: Ap
     if (change.kind !== 'deleted') return;
     accessLists.removeSubject(change.aid);
     callServer.drop(change.aid);
+    tunnelInbound.drop(change.aid);
     objects.forgetAgent(change.aid);
     eventStreams.endStreamsOf(change.aid);
     eventLog.forget(change.aid);

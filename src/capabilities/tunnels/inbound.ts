@@ -74,6 +74,11 @@ export class TunnelInbound {
     }
   }
 
+  /** Cuts the live connections to an agent that is no longer here. */
+  drop(called: Aid): void {
+    for (const [link, joined] of this.#links) if (link.called === called) cut(joined);
+  }
+
   /** Cuts every live connection. */
   stop(): void {
     for (const joined of this.#links.values()) cut(joined);

@@ -122,6 +122,19 @@ test('a link that was let in before the access list changed gets no connection a
   await eventually('nothing is left at the service', () => world.service.sockets.size === 0);
 });
 
+test('an agent that is taken away takes its live connections along', async () => {
+  await using world = await TunnelWorld.start(echo);
+  const { tunnel } = await world.tunnels.open(world.request());
+  const client = await dial(tunnel.listen);
+  client.write('x');
+  await once(client, 'data');
+  const ended = endOf(client);
+  world.inbound.drop(world.local);
+  assert.equal(client.destroyed, false);
+  world.inbound.drop(world.remote);
+  assert.equal(await ended, 'ECONNRESET');
+});
+
 test('the service can ask who stands behind a connection', async () => {
   const arrived: Socket[] = [];
   await using world = await TunnelWorld.start((socket) => arrived.push(socket));
