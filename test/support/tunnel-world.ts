@@ -1,5 +1,5 @@
 /** Two nodes in memory, an agent on each, a TCP service bound to the second one, and tunnels on the first. */
-import type { Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { TUNNEL_PURPOSES, TunnelInbound } from '../../src/capabilities/tunnels/inbound.ts';
 import { TunnelService } from '../../src/capabilities/tunnels/tunnel-service.ts';
 import type { TunnelRequest } from '../../src/capabilities/tunnels/types.ts';
@@ -24,6 +24,10 @@ export class TunnelWorld {
   tunnels: TunnelService;
   /** Whether a service is bound to the remote agent. */
   bound = true;
+  /** The service of an agent other than the first remote one. */
+  readonly others = new Map<Aid, TcpServer>();
+  /** Source ports that the next connections to services get, while there are any. */
+  readonly sourcePorts: number[] = [];
   /** Whether the remote agent refuses the caller. */
   refused = false;
 
@@ -38,8 +42,13 @@ export class TunnelWorld {
     const authorize = (): void => {
       if (this.refused) throw new SvcError('access_denied');
     };
-    const serviceOf = (): { host: string; port: number } | null => (this.bound ? service.address : null);
-    this.inbound = new TunnelInbound({ clock: systemClock, log: silentLog, serviceOf, authorize });
+    this.inbound = new TunnelInbound({
+      clock: systemClock,
+      log: silentLog,
+      serviceOf: (aid) => (this.bound ? (this.others.get(aid) ?? service).address : null),
+      authorize,
+      connect: (options) => connect({ ...options, localPort: this.sourcePorts.shift() ?? 0 }),
+    });
     far.authorize = authorize;
     for (const purpose of TUNNEL_PURPOSES) far.links.accept(purpose, (link) => this.inbound.accept(link));
     this.tunnels = this.newService();

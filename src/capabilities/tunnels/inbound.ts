@@ -1,5 +1,5 @@
 /** The called side of tunnels: connects links to the bound service of the called agent. */
-import { connect, type Socket } from 'node:net';
+import { connect, type Socket, type TcpNetConnectOpts } from 'node:net';
 import type { Clock } from '../../foundation/clock.ts';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
@@ -12,11 +12,19 @@ import { WideCalled } from './wide/called.ts';
 
 /** How long the bound service may take to accept a connection, milliseconds. */
 const CONNECT_TIMEOUT_MS = 5000;
+/** Attempts to get a source port of this machine that no other connection to a service has. */
+const MAX_PORT_ATTEMPTS = 16;
 /** Connections that one calling agent may hold at once to one called agent. */
 export const MAX_CONNECTIONS_PER_CALLER = 6000;
 
 /** The purposes of links that tunnels use. */
 export const TUNNEL_PURPOSES = ['tcp', 'tcp-probe', 'tcp-wide', 'tcp-lane'] as const satisfies readonly Purpose[];
+
+/** Where a service listens. */
+interface Endpoint {
+  readonly host: string;
+  readonly port: number;
+}
 
 /** A connection that is joined to the bound service. */
 interface Joined {
@@ -28,12 +36,14 @@ export interface TunnelInboundDependencies {
   readonly clock: Clock;
   readonly log: Log;
   /** Where the service of a local agent listens; null where none is bound. */
-  serviceOf(aid: Aid): { readonly host: string; readonly port: number } | null;
+  serviceOf(aid: Aid): Endpoint | null;
   /**
    * Asks again whether a caller may speak to an agent, after a change of its access list.
    * @throws SvcError `access_denied`, `rate_limited`
    */
   authorize(link: LinkStream): void | Promise<void>;
+  /** `connect` of node:net; tests put their own in its place. */
+  readonly connect?: (options: TcpNetConnectOpts) => Socket;
 }
 
 export class TunnelInbound {
@@ -96,7 +106,7 @@ export class TunnelInbound {
     if (service === null) return refuse(stream, 'no_inbound');
     let socket: Socket;
     try {
-      socket = await this.#connect(service);
+      socket = await this.#connectApart(link, service);
     } catch {
       return refuse(stream, 'inbound_unreachable');
     }
@@ -125,16 +135,45 @@ export class TunnelInbound {
     return this.#deps.serviceOf(link.called) === null ? 'no_inbound' : null;
   }
 
-  #connect(service: { readonly host: string; readonly port: number }): Promise<Socket> {
+  /**
+   * Connects from a port that says who speaks: the system gives one port to connections to several
+   * services at a time.
+   */
+  async #connectApart(link: LinkStream, service: Endpoint): Promise<Socket> {
+    const held: Socket[] = [];
+    try {
+      while (held.length < MAX_PORT_ATTEMPTS) {
+        const socket = await this.#connect(service);
+        if (this.#enter(socket, link)) return socket;
+        // Keeps its port until another one is found.
+        held.push(socket);
+      }
+      throw new Error('no port is free');
+    } finally {
+      for (const socket of held) socket.destroy();
+    }
+  }
+
+  /** Notes who speaks through a connection, until it closes; false where its port is another's too. */
+  #enter(socket: Socket, { caller, called }: LinkStream): boolean {
+    const port = socket.localPort;
+    if (port === undefined) throw new Error('the connection is gone');
+    if (this.#sessions.has(port)) return false;
+    this.#sessions.set(port, { callerAid: caller, localAid: called, since: this.#deps.clock.now() });
+    socket.once('close', () => this.#sessions.delete(port));
+    return true;
+  }
+
+  #connect({ host, port }: Endpoint): Promise<Socket> {
     return new Promise((resolve, reject) => {
-      const socket = connect({ host: service.host, port: service.port, allowHalfOpen: true, noDelay: true });
+      const socket = (this.#deps.connect ?? connect)({ host, port, allowHalfOpen: true, noDelay: true });
       const timer = this.#deps.clock.after(CONNECT_TIMEOUT_MS, () => socket.destroy(new Error('connect timed out')));
       socket.once('connect', () => {
         timer.cancel();
-        socket.off('error', reject);
         resolve(socket);
       });
-      socket.once('error', (error) => {
+      // Stays on: what fails later is heard by who uses the connection.
+      socket.on('error', (error) => {
         timer.cancel();
         reject(error);
       });
@@ -142,17 +181,13 @@ export class TunnelInbound {
   }
 
   #join(link: LinkStream, joined: Joined, pair: string): void {
-    const port = joined.socket.localPort;
     this.#links.set(link, joined);
     this.#perPair.set(pair, (this.#perPair.get(pair) ?? 0) + 1);
-    if (port !== undefined)
-      this.#sessions.set(port, { callerAid: link.caller, localAid: link.called, since: this.#deps.clock.now() });
     splice(joined.socket, joined.stream, {
       sent: () => {},
       received: () => {},
       closed: () => {
         this.#links.delete(link);
-        if (port !== undefined) this.#sessions.delete(port);
         const left = (this.#perPair.get(pair) ?? 1) - 1;
         if (left === 0) this.#perPair.delete(pair);
         else this.#perPair.set(pair, left);

@@ -10,7 +10,7 @@ import { type Frame, FrameParser } from '../../../src/capabilities/tunnels/wide/
 import { drawTicket } from '../../../src/capabilities/tunnels/wide/ticket.ts';
 import { eventually } from '../../support/eventually.ts';
 import { readAll } from '../../support/link-world.ts';
-import { dial, endOf } from '../../support/tcp.ts';
+import { dial, endOf, TcpServer } from '../../support/tcp.ts';
 import { TestClock } from '../../support/test-clock.ts';
 import { TunnelWorld } from '../../support/tunnel-world.ts';
 
@@ -147,6 +147,35 @@ test('the service can ask who stands behind a connection', async () => {
   client.end();
   served.end();
   await eventually('the session is forgotten', () => world.inbound.session(served.remotePort ?? 0) === null);
+});
+
+test('connections to two services never have one port, so each service learns who speaks to it', async () => {
+  const arrived: Socket[] = [];
+  await using world = await TunnelWorld.start((socket) => arrived.push(socket));
+  await using other = await TcpServer.start(echo);
+  const another = world.far.host().aid;
+  world.others.set(another, other);
+  const caller = world.near.host().aid;
+  const { tunnel } = await world.tunnels.open(world.request());
+  const { tunnel: second } = await world.tunnels.open(world.request({ localAid: caller, remoteAid: another }));
+  const free = await TcpServer.start(echo);
+  const { port } = free;
+  await free[Symbol.asyncDispose]();
+  world.sourcePorts.push(port, port);
+  const client = await dial(tunnel.listen);
+  const served = await eventually('the service is reached', () => arrived[1]);
+  assert.equal(served.remotePort, port);
+  const rival = await dial(second.listen);
+  rival.write('x');
+  await once(rival, 'data');
+  assert.equal(world.sourcePorts.length, 0);
+  assert.equal(world.inbound.session(port)?.localAid, world.remote);
+  const [from] = [...other.sockets].map(({ remotePort }) => remotePort ?? 0).filter((one) => one !== port);
+  assert.equal(world.inbound.session(from ?? 0)?.callerAid, caller);
+  rival.resetAndDestroy();
+  await eventually('the rival is gone', () => world.inbound.session(from ?? 0) === null);
+  assert.equal(world.inbound.session(port)?.callerAid, world.local);
+  client.destroy();
 });
 
 test('a tunnel closes when it has been idle, and only then', async () => {
