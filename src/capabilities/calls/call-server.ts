@@ -51,8 +51,11 @@ export class CallServer implements Component {
     this.#log = dependencies.log.child('calls');
     this.#upstreams = new Upstreams(dependencies.clock);
     // It would drop what is over its limit of headers without a word; checkForm refuses that.
-    this.#server = linkHttpServer({ maxHeaderBytes: MAX_HEADER_BYTES, maxHeaderCount: 0 });
-    this.#server.on('request', (request, response) => void this.#serve(request, response));
+    this.#server = linkHttpServer({
+      maxHeaderBytes: MAX_HEADER_BYTES,
+      maxHeaderCount: 0,
+      serve: (request, response) => void this.#serve(request, response),
+    });
     this.#server.on('upgrade', (request, stream, head) => void this.#switch(request, stream, head));
     this.#server.on('clientError', (error, stream) => this.#malformed(error, stream));
   }

@@ -52,8 +52,11 @@ export class ObjectServer implements Component {
     this.#deps = dependencies;
     this.#log = dependencies.log.child('objects');
     this.#limits = new ReaderLimits(dependencies.clock);
-    this.#server = linkHttpServer({ maxHeaderBytes: MAX_HEADER_BYTES, maxHeaderCount: MAX_HEADER_COUNT });
-    this.#server.on('request', (request, response) => void this.#serve(request, response));
+    this.#server = linkHttpServer({
+      maxHeaderBytes: MAX_HEADER_BYTES,
+      maxHeaderCount: MAX_HEADER_COUNT,
+      serve: (request, response) => void this.#serve(request, response),
+    });
     this.#server.on('upgrade', (_request, stream) => stream.destroy());
     this.#server.on('clientError', (_error, stream) => stream.destroy());
   }

@@ -1,16 +1,25 @@
 /** HTTP/1.1 on link streams: what the servers of calls and of objects have in common. */
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
 import type { LinkStream } from './types.ts';
+
+/**
+ * Requests of one link that are not answered to their end. A daemon of ours waits for each answer, the
+ * last bytes of which may still be counted; others would make us keep thousands of answers for a few bytes.
+ */
+export const MAX_UNANSWERED_PER_LINK = 4;
 
 export interface LinkHttpOptions {
   /** Largest header block, bytes. */
   readonly maxHeaderBytes: number;
   /** Headers beyond this number are dropped without a word; 0 keeps all. */
   readonly maxHeaderCount: number;
+  /** Takes each request; a link that sends too many at once is cut instead. */
+  readonly serve: (request: IncomingMessage, response: ServerResponse) => void;
 }
 
 /** A server that never listens: a link is handed to it as its `connection` event. */
-export function linkHttpServer({ maxHeaderBytes, maxHeaderCount }: LinkHttpOptions): Server {
+export function linkHttpServer({ maxHeaderBytes, maxHeaderCount, serve }: LinkHttpOptions): Server {
   const server = createServer({
     insecureHTTPParser: false,
     maxHeaderSize: maxHeaderBytes,
@@ -20,6 +29,15 @@ export function linkHttpServer({ maxHeaderBytes, maxHeaderCount }: LinkHttpOptio
     keepAliveTimeout: 0,
   });
   server.maxHeadersCount = maxHeaderCount;
+  const unanswered = new WeakMap<Duplex, number>();
+  server.on('request', (request, response) => {
+    const { socket } = request;
+    const open = unanswered.get(socket) ?? 0;
+    if (socket.destroyed || open >= MAX_UNANSWERED_PER_LINK) return void socket.destroy();
+    unanswered.set(socket, open + 1);
+    response.once('close', () => unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1));
+    serve(request, response);
+  });
   return server;
 }
 

@@ -7,6 +7,7 @@ import { CALL_STALL_MS } from '../../../src/capabilities/calls/forward.ts';
 import { HttpCaller } from '../../../src/capabilities/calls/http-caller.ts';
 import { LINGER_MS } from '../../../src/capabilities/calls/raw-answer.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
+import { MAX_UNANSWERED_PER_LINK } from '../../../src/network/links/http-server.ts';
 import type { LinkStream } from '../../../src/network/links/types.ts';
 import { type CallWorld, callWorld, headerOf, textOf, webService } from '../../support/call-world.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -305,4 +306,16 @@ test('a stopped server lets go of everything', async (t) => {
   await closed(link);
   await Promise.all([world.near.stop(), world.far.stop()]);
   await eventually('the last timer to go', () => clock.timers === 0);
+});
+
+test('a link that asks on and on without waiting for answers is cut', async (t) => {
+  const world = await callWorld(t);
+  let asked = 0;
+  const service = await webService(t, () => void asked++);
+  world.bound.set(world.remote, service.bound);
+  const link = await rawLink(world);
+  link.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(1000));
+  await closed(link);
+  await eventually('nothing is served any more', () => world.server.active === 0);
+  assert.ok(asked <= MAX_UNANSWERED_PER_LINK, `${asked} requests reached the service`);
 });
