@@ -170,6 +170,7 @@ export class CallServer implements Component {
       checkForm(request);
       if (request.headers.upgrade?.toLowerCase() !== 'websocket') throw new SvcError('protocol_error');
       await this.#deps.authorize(accessRequestOf(link));
+      if (stream.destroyed) return;
       stream.once('close', this.#limits.enterSwitched(link));
       const { message, switched } = await askToSwitch(this.#forwarding(request, link, abort));
       if (stream.destroyed) return void (switched?.socket ?? message).destroy();

@@ -12,6 +12,7 @@ import {
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { callWorld, headerOf, textOf, webService } from '../../support/call-world.ts';
 import { eventually } from '../../support/eventually.ts';
+import { settle } from '../../support/link-world.ts';
 
 const HANDSHAKE = ['Sec-WebSocket-Key', 'dGhlIHNhbXBsZSBub25jZQ==', 'Sec-WebSocket-Version', '13'];
 
@@ -145,4 +146,23 @@ test('open WebSockets take no place from calls, and have a limit of their own', 
   open[0]?.socket.destroy();
   await eventually('the place to be free', () => world.server.active === MAX_SWITCHED_PER_TARGET - 1);
   switched(await upgrade());
+});
+
+test('a link that goes while its permission for a WebSocket is looked up takes no place for ever', async (t) => {
+  const { world } = await switchable(t, () => assert.fail('nobody is left to switch for'));
+  const link = await world.near.links.open(world.local, world.remote, 'http');
+  link.on('error', () => {});
+  const asked = Promise.withResolvers<void>();
+  const permitted = Promise.withResolvers<void>();
+  world.access = () => {
+    asked.resolve();
+    return permitted.promise;
+  };
+  link.write('GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
+  await asked.promise;
+  link.destroy();
+  await settle();
+  permitted.resolve();
+  await settle();
+  assert.equal(world.server.active, 0);
 });
