@@ -110,7 +110,10 @@ export function buildCapabilities(f: Foundation, n: Network, life: Life, api: Ap
     log,
     identity,
     locate: (aid, options) => resolver.locate(aid, options),
-    authorize: (request) => (request.purpose === 'admin' ? remoteAdmin : access).authorize(request),
+    authorize: async (request) => {
+      await (request.purpose === 'admin' ? remoteAdmin : access).authorize(request);
+      tunnelInbound.checkRoom(request);
+    },
     noteDelegation: (aid, issuedAt) => f.seen.note(aid, issuedAt),
     newestDelegation: (aid) => f.seen.newest(aid),
   });

@@ -49,7 +49,10 @@ export class TunnelWorld {
       authorize,
       connect: (options) => connect({ ...options, localPort: this.sourcePorts.shift() ?? 0 }),
     });
-    far.authorize = authorize;
+    far.authorize = (request) => {
+      authorize();
+      this.inbound.checkRoom(request);
+    };
     for (const purpose of TUNNEL_PURPOSES) far.links.accept(purpose, (link) => this.inbound.accept(link));
     this.tunnels = this.newService();
   }

@@ -4,7 +4,8 @@ import type { Clock } from '../../foundation/clock.ts';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
-import type { LinkStream, Purpose } from '../../network/links/types.ts';
+import { Refusal, STATUS } from '../../network/links/status.ts';
+import type { AccessRequest, LinkStream, Purpose } from '../../network/links/types.ts';
 import { statusByte } from './preamble.ts';
 import { type SpliceLink, splice } from './splice.ts';
 import type { Session } from './types.ts';
@@ -56,6 +57,14 @@ export class TunnelInbound {
   constructor(dependencies: TunnelInboundDependencies) {
     this.#deps = dependencies;
     this.#wide = new WideCalled(dependencies);
+  }
+
+  /**
+   * Asked before a link is let in.
+   * @throws Refusal of wide connections where no more are kept: the caller then opens a plain one
+   */
+  checkRoom({ purpose, nodeKey }: Pick<AccessRequest, 'purpose' | 'nodeKey'>): void {
+    if (purpose === 'tcp-wide' && !this.#wide.hasRoom(nodeKey)) throw new Refusal(STATUS.unknownPurpose);
   }
 
   /** Takes a link of one of the `TUNNEL_PURPOSES`. */

@@ -6,8 +6,12 @@ import { test } from 'node:test';
 import { CLIENT_WAIT_MS } from '../../../src/capabilities/tunnels/one-shot.ts';
 import { statusOf } from '../../../src/capabilities/tunnels/preamble.ts';
 import { DEFAULT_IDLE_TIMEOUT_S } from '../../../src/capabilities/tunnels/tunnel.ts';
+import { LONG_PATH_MS, WideCaller } from '../../../src/capabilities/tunnels/wide/caller.ts';
 import { type Frame, FrameParser } from '../../../src/capabilities/tunnels/wide/frames.ts';
 import { drawTicket } from '../../../src/capabilities/tunnels/wide/ticket.ts';
+import { FIRST_WINDOW_BYTES } from '../../../src/capabilities/tunnels/wide/wide-stream.ts';
+import { MAX_WINDOWS_PER_PEER_BYTES } from '../../../src/capabilities/tunnels/wide/window-budget.ts';
+import { systemClock } from '../../../src/foundation/clock.ts';
 import { eventually } from '../../support/eventually.ts';
 import { readAll } from '../../support/link-world.ts';
 import { dial, endOf, TcpServer } from '../../support/tcp.ts';
@@ -197,6 +201,25 @@ test('a tunnel closes when it has been idle, and only then', async () => {
   const forever = await world.tunnels.open(world.request({ idleTimeoutSec: -1 }));
   clock.advance(365 * 24 * 3600 * 1000);
   assert.equal(world.tunnels.get(forever.tunnel.id).idleTimeoutSec, -1);
+});
+
+test('where the called node keeps no more wide connections, new ones are plain', async () => {
+  await using world = await TunnelWorld.start(echo);
+  const room = MAX_WINDOWS_PER_PEER_BYTES / (2 * FIRST_WINDOW_BYTES);
+  const held = await Promise.all(
+    Array.from({ length: room }, () => world.near.links.open(world.local, world.remote, 'tcp-wide')),
+  );
+  const connections = new WideCaller({ clock: systemClock, links: world.near.links });
+  const { link, stream } = await connections.open(world.local, world.remote, LONG_PATH_MS, {});
+  assert.equal(link.purpose, 'tcp');
+  stream.end('x');
+  assert.deepEqual(await readAll(stream), Buffer.from([0, ...Buffer.from('x')]));
+  for (const one of held) one.destroy();
+  await eventually('there is room again', async () => {
+    const again = await world.near.links.open(world.local, world.remote, 'tcp-wide').catch(() => null);
+    again?.destroy();
+    return again !== null;
+  });
 });
 
 test('a tunnel keeps its port when the path breaks, and serves the next client', async () => {

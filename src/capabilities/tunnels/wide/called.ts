@@ -11,6 +11,12 @@ import { WindowBudget, WindowShare } from './window-budget.ts';
 
 /** Time for the ticket to come, milliseconds. */
 const TICKET_TIMEOUT_MS = 10_000;
+/** What a new connection may keep, of both directions, bytes. */
+const NEW_BYTES = 2 * FIRST_WINDOW_BYTES;
+
+function peerOf(nodeKey: Uint8Array | null): string {
+  return Buffer.from(nodeKey ?? []).toString('hex');
+}
 
 export class WideCalled {
   readonly #clock: Clock;
@@ -21,14 +27,26 @@ export class WideCalled {
     this.#clock = dependencies.clock;
   }
 
+  /** Whether a node may begin another wide connection. */
+  hasRoom(nodeKey: Uint8Array | null): boolean {
+    return this.#budget.hasRoom(peerOf(nodeKey), NEW_BYTES);
+  }
+
   /**
    * Makes a wide connection of a link of purpose `tcp-wide`.
    * @throws SvcError `rate_limited` where its node holds too much already, `protocol_error`, `timeout`
    */
   async accept(link: LinkStream): Promise<WideStream> {
-    const ticket = await this.#ticket(link);
-    const share = new WindowShare(this.#budget, Buffer.from(link.nodeKey ?? []).toString('hex'));
-    if (this.#streams.has(ticket) || !share.begin(2 * FIRST_WINDOW_BYTES)) throw new SvcError('rate_limited');
+    const share = new WindowShare(this.#budget, peerOf(link.nodeKey));
+    if (!share.begin(NEW_BYTES)) throw new SvcError('rate_limited');
+    const ticket = await this.#ticket(link).catch((error: unknown) => {
+      share.giveAll();
+      throw error;
+    });
+    if (this.#streams.has(ticket)) {
+      share.giveAll();
+      throw new SvcError('protocol_error');
+    }
     const watch = new LossWatch(() => countsOf(link), { clock: this.#clock });
     let asked = false;
     const stream: WideStream = new WideStream(link, {

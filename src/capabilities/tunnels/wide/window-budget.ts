@@ -16,12 +16,16 @@ export class WindowBudget {
    * @param part of the budget that may be used up, 0 to 1
    */
   take(peer: string, bytes: number, part = 1): boolean {
-    const taken = this.#perPeer.get(peer) ?? 0;
-    if (taken + bytes > part * MAX_WINDOWS_PER_PEER_BYTES || this.#total + bytes > part * MAX_WINDOWS_BYTES)
-      return false;
-    this.#perPeer.set(peer, taken + bytes);
+    if (!this.hasRoom(peer, bytes, part)) return false;
+    this.#perPeer.set(peer, (this.#perPeer.get(peer) ?? 0) + bytes);
     this.#total += bytes;
     return true;
+  }
+
+  /** Whether `take` would take them. */
+  hasRoom(peer: string, bytes: number, part = 1): boolean {
+    const taken = this.#perPeer.get(peer) ?? 0;
+    return taken + bytes <= part * MAX_WINDOWS_PER_PEER_BYTES && this.#total + bytes <= part * MAX_WINDOWS_BYTES;
   }
 
   /** Gives bytes back. */
