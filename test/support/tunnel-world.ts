@@ -22,6 +22,10 @@ export class TunnelWorld {
   readonly remote: Aid;
   readonly #clock: Clock;
   tunnels: TunnelService;
+  /** Whether the remote node takes tunnel links and then says nothing. */
+  silent = false;
+  /** How many it took so. */
+  unanswered = 0;
   /** Whether a service is bound to the remote agent. */
   bound = true;
   /** The service of an agent other than the first remote one. */
@@ -53,7 +57,11 @@ export class TunnelWorld {
       authorize();
       this.inbound.checkRoom(request);
     };
-    for (const purpose of TUNNEL_PURPOSES) far.links.accept(purpose, (link) => this.inbound.accept(link));
+    for (const purpose of TUNNEL_PURPOSES)
+      far.links.accept(purpose, (link) => {
+        if (this.silent) this.unanswered++;
+        else this.inbound.accept(link);
+      });
     this.tunnels = this.newService();
   }
 

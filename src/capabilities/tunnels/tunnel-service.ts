@@ -5,6 +5,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { SavedTunnel } from '../../foundation/store/tunnels.ts';
+import { abortable, deadline } from '../../network/links/deadline.ts';
 import type { LinkStream, Links, PathInfo } from '../../network/links/types.ts';
 import { OneShot } from './one-shot.ts';
 import { readStatus } from './preamble.ts';
@@ -15,7 +16,7 @@ import { WideCaller } from './wide/caller.ts';
 /** Most tunnels of one daemon. */
 export const MAX_TUNNELS = 256;
 /** How long the first contact with the remote agent may take, milliseconds. */
-const PROBE_TIMEOUT_MS = 30_000;
+export const PROBE_TIMEOUT_MS = 30_000;
 /** Bytes of the id of a tunnel. */
 export const ID_BYTES = 8;
 
@@ -200,8 +201,10 @@ export class TunnelService {
   /** Asks the remote agent whether a connection would be served, before a port is promised. */
   async #probe(request: TunnelRequest): Promise<PathInfo> {
     const { localAid, remoteAid, accessToken } = request;
+    using limit = deadline(this.#deps.clock, PROBE_TIMEOUT_MS);
     const link: LinkStream = await this.#deps.links.open(localAid, remoteAid, 'tcp-probe', {
       timeoutMs: PROBE_TIMEOUT_MS,
+      signal: limit.signal,
       ...(accessToken === undefined ? {} : { accessToken }),
     });
     link.on('error', () => {});
@@ -209,7 +212,7 @@ export class TunnelService {
       const path = link.path();
       if (path.kind === 'relay' && (request.disableRelay || this.#deps.relayDisabled()))
         throw new SvcError('relay_required');
-      await readStatus(link);
+      await abortable(readStatus(link), limit.signal);
       return path;
     } finally {
       link.destroy();

@@ -6,14 +6,16 @@ import { test } from 'node:test';
 import { CLIENT_WAIT_MS } from '../../../src/capabilities/tunnels/one-shot.ts';
 import { statusOf } from '../../../src/capabilities/tunnels/preamble.ts';
 import { DEFAULT_IDLE_TIMEOUT_S } from '../../../src/capabilities/tunnels/tunnel.ts';
+import { PROBE_TIMEOUT_MS } from '../../../src/capabilities/tunnels/tunnel-service.ts';
 import { LONG_PATH_MS, WideCaller } from '../../../src/capabilities/tunnels/wide/caller.ts';
 import { type Frame, FrameParser } from '../../../src/capabilities/tunnels/wide/frames.ts';
 import { drawTicket } from '../../../src/capabilities/tunnels/wide/ticket.ts';
 import { FIRST_WINDOW_BYTES } from '../../../src/capabilities/tunnels/wide/wide-stream.ts';
 import { MAX_WINDOWS_PER_PEER_BYTES } from '../../../src/capabilities/tunnels/wide/window-budget.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
+import { SvcError } from '../../../src/foundation/errors.ts';
 import { eventually } from '../../support/eventually.ts';
-import { readAll } from '../../support/link-world.ts';
+import { readAll, settle } from '../../support/link-world.ts';
 import { dial, endOf, TcpServer } from '../../support/tcp.ts';
 import { TestClock } from '../../support/test-clock.ts';
 import { TunnelWorld } from '../../support/tunnel-world.ts';
@@ -93,6 +95,24 @@ test('what stands in the way is told when the tunnel is opened', async () => {
   await world.service[Symbol.asyncDispose]();
   await assert.rejects(world.tunnels.open(world.request()), { code: 'inbound_unreachable' });
   assert.equal(world.tunnels.active, 0);
+});
+
+test('a node that lets the question in and never answers it is not waited for without end', async () => {
+  const clock = new TestClock();
+  await using world = await TunnelWorld.start(echo, clock);
+  world.silent = true;
+  const opening = world.tunnels.open(world.request());
+  let outcome: unknown = null;
+  opening.catch((error: unknown) => {
+    outcome = error;
+  });
+  await eventually('the question is let in', () => world.unanswered === 1);
+  await settle();
+  clock.advance(PROBE_TIMEOUT_MS);
+  await eventually('the time has run out', () => outcome !== null);
+  assert.ok(outcome instanceof SvcError && outcome.code === 'timeout');
+  world.silent = false;
+  assert.equal((await world.tunnels.open(world.request())).reused, false);
 });
 
 test('an access list that changes cuts live connections', async () => {
