@@ -343,6 +343,8 @@ export class NodePool implements Component {
       'connected',
     );
     peer.dialling?.attempt.settle(session);
+    // Who comes when this connection is gone dials anew.
+    peer.dialling = null;
     this.#trim(peer);
     void connection.closed.then(() => this.#forget(session, peer));
     return session;

@@ -69,6 +69,23 @@ test('a connection that comes in serves those who wait for a dial', async () => 
   assert.deepEqual(ours.there.nonce, theirs.here.nonce);
 });
 
+test('when the connection that came in is gone again, a new dial begins, though the old one is under way', async () => {
+  await using world = new LinkWorld(new TestClock());
+  const [a, b] = [await world.node(), await world.node()];
+  world.network.silence(b.endpoint.address);
+  const waiting = a.pool.connect(placeOf(b), never);
+  await b.pool.connect(placeOf(a), never);
+  const first = await waiting;
+  first.close();
+  await settle();
+  const again = a.pool.connect(placeOf(b), never);
+  await settle();
+  await b.pool.connect(placeOf(a), never);
+  const second = await again;
+  assert.notEqual(second, first);
+  assert.equal(second.closed, false);
+});
+
 test('of several addresses those that answer count, with little delay', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
