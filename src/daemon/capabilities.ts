@@ -26,6 +26,7 @@ import { Rooms } from '../capabilities/rooms/rooms.ts';
 import { TUNNEL_PURPOSES, TunnelInbound } from '../capabilities/tunnels/inbound.ts';
 import { TunnelService } from '../capabilities/tunnels/tunnel-service.ts';
 import { type Address, isLoopbackHost } from '../foundation/address.ts';
+import { descriptorLimit } from '../foundation/descriptors.ts';
 import type { Aid } from '../foundation/identity/aid.ts';
 import { AccessRepository } from '../foundation/store/access.ts';
 import { AgentStore } from '../foundation/store/agents.ts';
@@ -148,10 +149,13 @@ export function buildCapabilities(f: Foundation, n: Network, life: Life, api: Ap
   const localAid = (named: Aid | undefined): Aid => chooseLocalAid(localAgents, node.aid, named);
 
   const tunnelLog = log.child('tunnels');
+  // The other descriptors are for calls, for the API, and for files.
+  const maxTunnelConnections = Math.floor(descriptorLimit() / 2);
   const tunnelInbound = new TunnelInbound({
     clock,
     log: tunnelLog,
     serviceOf: boundService,
+    maxConnections: () => maxTunnelConnections,
     authorize: (link) => access.authorize(accessRequestOf(link)),
   });
   life.defer(() => tunnelInbound.stop());

@@ -22,6 +22,8 @@ export class TunnelWorld {
   readonly remote: Aid;
   readonly #clock: Clock;
   tunnels: TunnelService;
+  /** Connections that the remote node makes to services at one time. */
+  maxConnections = Number.POSITIVE_INFINITY;
   /** Whether the remote node takes tunnel links and then says nothing. */
   silent = false;
   /** How many it took so. */
@@ -51,6 +53,7 @@ export class TunnelWorld {
       log: silentLog,
       serviceOf: (aid) => (this.bound ? (this.others.get(aid) ?? service).address : null),
       authorize,
+      maxConnections: () => this.maxConnections,
       connect: (options) => connect({ ...options, localPort: this.sourcePorts.shift() ?? 0 }),
     });
     far.authorize = (request) => {

@@ -43,6 +43,8 @@ export interface TunnelInboundDependencies {
    * @throws SvcError `access_denied`, `rate_limited`
    */
   authorize(link: LinkStream): void | Promise<void>;
+  /** Connections to services at one time, of all callers together; the process needs descriptors for more than these. */
+  maxConnections(): number;
   /** `connect` of node:net; tests put their own in its place. */
   readonly connect?: (options: TcpNetConnectOpts) => Socket;
 }
@@ -53,6 +55,8 @@ export class TunnelInbound {
   readonly #links = new Map<LinkStream, Joined>();
   readonly #wide: WideCalled;
   readonly #perPair = new Map<string, number>();
+  /** Connections to services, those that are being made included. */
+  #connections = 0;
 
   constructor(dependencies: TunnelInboundDependencies) {
     this.#deps = dependencies;
@@ -110,7 +114,8 @@ export class TunnelInbound {
 
   async #serve(link: LinkStream, stream: SpliceLink): Promise<void> {
     const pair = `${link.caller} ${link.called}`;
-    if ((this.#perPair.get(pair) ?? 0) >= MAX_CONNECTIONS_PER_CALLER) return refuse(stream, 'rate_limited');
+    const isFull = this.#connections >= this.#deps.maxConnections();
+    if (isFull || (this.#perPair.get(pair) ?? 0) >= MAX_CONNECTIONS_PER_CALLER) return refuse(stream, 'rate_limited');
     const service = this.#deps.serviceOf(link.called);
     if (service === null) return refuse(stream, 'no_inbound');
     let socket: Socket;
@@ -176,6 +181,8 @@ export class TunnelInbound {
   #connect({ host, port }: Endpoint): Promise<Socket> {
     return new Promise((resolve, reject) => {
       const socket = (this.#deps.connect ?? connect)({ host, port, allowHalfOpen: true, noDelay: true });
+      this.#connections++;
+      socket.once('close', () => this.#connections--);
       const timer = this.#deps.clock.after(CONNECT_TIMEOUT_MS, () => socket.destroy(new Error('connect timed out')));
       socket.once('connect', () => {
         timer.cancel();

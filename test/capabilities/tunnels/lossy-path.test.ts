@@ -58,6 +58,7 @@ before(async () => {
     log: silentLog,
     serviceOf: () => service.address,
     authorize: () => {},
+    maxConnections: () => Number.POSITIVE_INFINITY,
   });
   for (const purpose of TUNNEL_PURPOSES) far.links.accept(purpose, (link) => inbound.accept(link));
   path = await LossyPath.open({ target: far.endpoint.address, oneWayMs: RTT_MS / 2, loss: 0.02 });

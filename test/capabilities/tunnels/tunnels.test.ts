@@ -336,6 +336,26 @@ test('thousands of connections stand side by side in one tunnel', async () => {
   await eventually('all connections are over', () => world.tunnels.get(tunnel.id).activeConns === 0);
 });
 
+test('a node connects to services only so often at a time, whoever asks', async () => {
+  await using world = await TunnelWorld.start(echo);
+  const { tunnel } = await world.tunnels.open(world.request());
+  world.maxConnections = 1;
+  const first = await dial(tunnel.listen);
+  first.write('x');
+  await once(first, 'data');
+  const other = world.request({ localAid: world.near.host().aid });
+  await assert.rejects(world.tunnels.open(other), { code: 'rate_limited' });
+  const second = await dial(tunnel.listen);
+  assert.equal(await endOf(second), 'ECONNRESET');
+  first.resetAndDestroy();
+  await eventually('there is room again', () =>
+    world.tunnels.open(other).then(
+      () => true,
+      () => false,
+    ),
+  );
+});
+
 test('dozens of clients that stop reading do not hold up the others', async () => {
   const MANY = Buffer.alloc(4 * 1024 * 1024, 1);
   let served = 0;
