@@ -274,7 +274,8 @@ export class Rooms implements Component {
 
   #open(row: RoomRow): Replica {
     const known = this.#replicas.get(row.rid);
-    if (known !== undefined) return known;
+    // The number of a room that was not kept after all is given to the next one.
+    if (known?.groupId === row.groupId) return known;
     const replica = new Replica(row, this.#deps);
     this.#replicas.set(row.rid, replica);
     return replica;

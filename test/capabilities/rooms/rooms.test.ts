@@ -2,6 +2,19 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { RoomWorld, roomOf } from '../../support/room-world.ts';
 
+test('a room that could not be made leaves nothing behind that the next one takes for its own', async () => {
+  const world = new RoomWorld();
+  const [ann, ben] = [await world.node(), await world.node()];
+  const { link } = ben.rooms.create(ben.aid, 'made elsewhere');
+  // As many characters as a title may have, and more units of a string.
+  assert.throws(() => ann.rooms.create(ann.aid, '😀'.repeat(150)), { code: 'invalid_request' });
+  const { groupId } = ann.rooms.create(ann.aid, 'made');
+  assert.equal(ann.rooms.head(ann.aid, groupId).title, 'made');
+  assert.throws(() => ann.rooms.create(ann.aid, '😀'.repeat(150)), { code: 'invalid_request' });
+  assert.equal((await world.during(ann.rooms.join(ann.aid, { link, hints: [] }))).joined, true);
+  await world.stop();
+});
+
 test('an invited agent joins, both see what the other writes, and both are told', async () => {
   const world = new RoomWorld();
   const [ann, ben] = [await world.node(), await world.node()];
