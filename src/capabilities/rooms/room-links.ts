@@ -121,9 +121,8 @@ export class RoomLinks {
     if (encoded !== undefined) {
       const entry = decodeEntry(encoded);
       await verifyEntry(entry, this.#deps.delegations);
-      const role = replica.role(entry.author);
       const isOurs = entry.groupId === replica.groupId && entry.kind === 'remove' && entry.to?.[0] === replica.aid;
-      if (isOurs && (role === 'creator' || role === 'admin') && !replica.has(entry.id)) this.#deps.removed(replica);
+      if (isOurs && mayRemove(replica, entry.author) && !replica.has(entry.id)) this.#deps.removed(replica);
     }
     throw new SvcError('not_member', { message: 'The other side does not take this agent for a member.' });
   }
@@ -179,6 +178,13 @@ export class RoomLinks {
     const entry = replica?.removalEntry(peer) ?? null;
     send(link, { type: 'refuse', ...(entry === null ? {} : { entry }) });
   }
+}
+
+/** True where an agent may remove the one whose replica it is: nobody removes the creator, and only the creator an admin. */
+function mayRemove(replica: Replica, author: Aid): boolean {
+  const own = replica.role(replica.aid);
+  const role = replica.role(author);
+  return own !== 'creator' && (role === 'creator' || (role === 'admin' && own !== 'admin'));
 }
 
 /** Who calls whom: limits of one pair leave the others on the same daemons alone. */

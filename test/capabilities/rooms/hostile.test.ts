@@ -128,6 +128,29 @@ test('what a removed member writes behind its removal is refused, beside it is s
   await world.stop();
 });
 
+test('an admin that refuses the creator and other admins, with a removal that it may not write, locks nobody out', async () => {
+  const world = new RoomWorld();
+  const nodes = [await world.node(), await world.node(), await world.node(), await world.node()] as const;
+  const [ann, ben, cid, eve] = nodes;
+  const groupId = await roomOf(world, nodes);
+  const members = (node: RoomNode) => node.rooms.head(node.aid, groupId).members;
+  const roles = (node: RoomNode): number => members(node).filter(({ role }) => role !== 'member').length;
+  await world.until('all are in', () => nodes.every((node) => members(node).length === 4));
+  for (const { aid } of [ben, eve])
+    ann.rooms.append(ann.aid, groupId, { kind: 'role', to: [aid], body: Buffer.from('admin') });
+  await world.until('the offices', () => nodes.every((node) => roles(node) === 3));
+  const copy = copyOf(eve, groupId);
+  eve.links.accept('room', (link) => {
+    const entry = signEntry(copy.compose({ kind: 'remove', to: [link.caller] }, world.clock.now()), eve.identity);
+    void receive(link, AbortSignal.timeout(10_000)).then(() => send(link, { type: 'refuse', entry: entry.encoded }));
+  });
+  for (const node of [ann, ben, cid])
+    await assert.rejects(world.during(node.rooms.sync(node.aid, groupId, eve.aid)), { code: 'not_member' });
+  const states = [ann, ben, cid].map((node) => node.table.find(node.aid, groupId)?.state);
+  assert.deepEqual(states, ['member', 'member', 'removed']);
+  await world.stop();
+});
+
 test('an older key of an agent writes nothing behind the entry that shows its newer one', async () => {
   const world = new RoomWorld();
   const [ann, ben] = [await world.node(), await world.node()];
