@@ -13,7 +13,7 @@ import type { Links } from '../../network/links/types.ts';
 import { MAX_MEMBERS } from './admission.ts';
 import { type Entry, groupIdOf, HASH_BYTES, joinKey, proveSecret, SECRET_BYTES, signEntry } from './entry.ts';
 import { Invitations } from './invitations.ts';
-import { type JoinRequest, MAX_HINTS, wayOf } from './joining.ts';
+import { type JoinRequest, MAX_HINTS, type Way, wayOf } from './joining.ts';
 import { type ControlKind, isControl } from './kinds.ts';
 import { announce, settleState } from './notices.ts';
 import { type Admission, Replica } from './replica.ts';
@@ -186,18 +186,32 @@ export class Rooms implements Component {
   async join(aid: Aid, request: JoinRequest): Promise<{ groupId: string; joined: boolean; title: string }> {
     this.#mustBeHere(aid);
     const { rooms } = this.#deps;
-    const way = wayOf(aid, request, (groupId) => rooms.inviteIn(aid, groupId));
+    // A member needs no invitation, and anybody may have written one.
+    const inviteTo = (groupId: string) =>
+      rooms.find(aid, groupId)?.state === 'member' ? null : rooms.inviteIn(aid, groupId);
+    const way = wayOf(aid, request, inviteTo);
     const known = rooms.find(aid, way.groupId);
     if (known === null) this.#addRoom(aid, way.groupId, way.creator, { ...way, state: 'joining' });
-    else {
-      rooms.setWay(known.rid, [...new Set([...way.hints, ...known.hints])].slice(0, MAX_HINTS), way.secret);
-      if (known.state !== 'member') rooms.setState(known.rid, 'joining');
-    }
+    else this.#joinAnew(known, way);
     const replica = this.#open(this.#row(aid, way.groupId));
     await this.#tryToEnter(replica);
     const row = this.#row(aid, way.groupId);
     if (row.state === 'joining' || known !== null) this.#spread.soon(row.rid);
     return { groupId: way.groupId, joined: row.state === 'member', title: row.title };
+  }
+
+  /** What was said of the way before may have been wrong, as in a false invitation. */
+  #joinAnew(known: RoomRow, { creator, hints, secret }: Way): void {
+    const { rooms } = this.#deps;
+    const { rid, maxSeq } = known;
+    const all = [...new Set([...hints, ...known.hints])].slice(0, MAX_HINTS);
+    // Once an entry is here it is certain who made the room.
+    const maker = maxSeq === 0 ? creator : known.creator;
+    rooms.transaction(() => {
+      rooms.setWay(rid, { creator: maker, hints: all }, secret);
+      if (known.state !== 'member') rooms.setState(rid, 'joining');
+    });
+    if (maker !== known.creator) this.#replicas.delete(rid);
   }
 
   /** Withdraws an entry. @throws SvcError as `append` */

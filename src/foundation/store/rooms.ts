@@ -159,9 +159,10 @@ export class RoomStore {
   }
 
   /** Keeps what another way of joining adds to the one before. */
-  setWay(rid: number, hints: readonly Aid[], secret: Uint8Array | null): void {
+  setWay(rid: number, { creator, hints }: Pick<RoomRow, 'creator' | 'hints'>, secret: Uint8Array | null): void {
     this.#store.run(
-      'UPDATE rooms SET hints = ?, secret = coalesce(?, secret) WHERE rid = ?',
+      'UPDATE rooms SET creator = ?, hints = ?, secret = coalesce(?, secret) WHERE rid = ?',
+      creator,
       hints.join(' '),
       secret,
       rid,

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { newIdentity } from '../../support/identities.ts';
 import { RoomWorld, roomOf } from '../../support/room-world.ts';
 
 test('a room that could not be made leaves nothing behind that the next one takes for its own', async () => {
@@ -48,6 +49,24 @@ test('a stranger gets nothing, without the secret and with a wrong one', async (
     assert.equal(joined, false);
     assert.equal(eve.rooms.head(eve.aid, groupId).entryCount, 0);
   }
+  await world.stop();
+});
+
+test('false invitations neither keep out nor change the link of a member', async () => {
+  const world = new RoomWorld();
+  const [ann, ben] = [await world.node(), await world.node()];
+  const { groupId, link } = ann.rooms.create(ann.aid);
+  const eve = newIdentity().aid;
+  const secret = new Uint8Array(32);
+  const invite = () =>
+    ben.table.putInviteIn({ aid: ben.aid, groupId, inviter: eve, creator: eve, title: '', secret, at: 0 }, 1);
+  invite();
+  assert.equal((await world.during(ben.rooms.join(ben.aid, { groupId, hints: [] }))).joined, false);
+  assert.equal((await world.during(ben.rooms.join(ben.aid, { link, hints: [] }))).joined, true);
+  invite();
+  const again = { groupId, creator: ann.aid, hints: [] };
+  assert.equal((await world.during(ben.rooms.join(ben.aid, again))).joined, true);
+  assert.equal(ben.rooms.head(ben.aid, groupId).link, link);
   await world.stop();
 });
 
