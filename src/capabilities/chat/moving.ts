@@ -30,7 +30,7 @@ type EntryPart = PairPart['entries'][number];
  * @throws SvcError `too_large` where more waits to be sent than goes into a document
  */
 export function exportChat({ store, entries }: ChatMovingDependencies, aid: Aid): { part: ChatPart; leftOut: number } {
-  const pairs = store.all(aid);
+  const pairs = store.all(aid).filter((pair) => pair.state !== 'none' || pair.control !== null || pair.lastSeq > 0);
   const queues = pairs.map(({ id, queued }) => (queued === 0 ? [] : entries.queued(id, 0, MAX_QUEUED, Infinity)));
   const waiting = queues.flat().reduce((sum, entry) => sum + bytesOf(entry), 0);
   if (waiting > MAX_WAITING_BYTES)

@@ -14,6 +14,8 @@ export const REQUEST_LIFE_MS: number = 72 * 3600 * 1000;
 export const REQUEST_GRACE_MS: number = 3600 * 1000;
 /** How long the peer is told that a relationship is over, milliseconds. */
 const GONE_LIFE_MS: number = 7 * 24 * 3600 * 1000;
+/** How long it is remembered which stream is over, so that a word of it that comes late is told apart, milliseconds. */
+const LATE_MS: number = 10 * 60_000;
 /** Bytes of a stream id. */
 export const STREAM_BYTES = 16;
 
@@ -110,14 +112,18 @@ export function block(r: Relationship, now: number): Change {
   return { next: { ...NOTHING, state: 'blocked', since: now }, dropsQueue: true };
 }
 
-/** An open request, or our word to the peer, has lasted too long. */
+/** An open request, our word to the peer, or what is remembered of a relationship that is over, has lasted too long. */
 export function expire(r: Relationship, now: number): Change {
-  const pending = r.state === 'out_pending' || r.state === 'in_pending';
-  if (pending && r.expiresAt !== null && r.expiresAt <= now)
+  const isOver = r.expiresAt !== null && r.expiresAt <= now;
+  const isTold = r.controlUntil !== null && r.controlUntil <= now;
+  if (isOver && (r.state === 'out_pending' || r.state === 'in_pending'))
     return { next: { ...NOTHING, state: 'none', since: now }, dropsQueue: true };
-  if (r.control !== null && r.controlUntil !== null && r.controlUntil <= now)
-    return kept({ ...r, control: null, controlUntil: null, goneOut: null });
-  return kept(r);
+  if (!isOver && !isTold) return kept(r);
+  return kept({
+    ...r,
+    ...(isOver ? { expiresAt: null, goneIn: null } : {}),
+    ...(isTold ? { control: null, controlUntil: null, goneOut: null } : {}),
+  });
 }
 
 /** The peer's request, as it came. */
@@ -208,13 +214,13 @@ export function onAccept(r: Relationship, theirs: Uint8Array, re: Uint8Array, no
 export function onGone(r: Relationship, theirs: Uint8Array | null, ours: Uint8Array | null, now: number): Answered {
   const meant = isSame(theirs, r.inStream) || isSame(ours, r.outStream);
   if (!meant || r.state === 'blocked' || r.state === 'none') return answered('ok', r);
-  return answered('ok', { ...NOTHING, state: 'none', since: now, goneIn: r.inStream }, true);
+  return answered('ok', { ...NOTHING, state: 'none', since: now, expiresAt: now + LATE_MS, goneIn: r.inStream }, true);
 }
 
 /** The peer knows nothing of the stream that we send: the relationship is over on its side. */
 export function onStranger(r: Relationship, ours: Uint8Array, now: number): Change {
   if (!isSame(ours, r.outStream) || (r.state !== 'friends' && r.state !== 'out_pending')) return kept(r);
-  return { next: { ...NOTHING, state: 'none', since: now }, dropsQueue: true };
+  return { next: { ...NOTHING, state: 'none', since: now, expiresAt: now + LATE_MS }, dropsQueue: true };
 }
 
 /** The peer does not know our stream: we introduce ourselves anew. @param stream a fresh id */
@@ -234,9 +240,13 @@ export function onHeard(r: Relationship, told: Told, now: number): Change {
       ? eitherSame(r.goneOut, told.goneOut) && eitherSame(r.goneIn, told.goneIn)
       : isSame(r.outStream, told.outStream));
   if (!same) return kept(r);
-  // From now on the peer has its time to answer. `goneIn` stays: what comes late is told apart by it.
-  const expiresAt = r.state === 'out_pending' ? now + REQUEST_LIFE_MS + REQUEST_GRACE_MS : r.expiresAt;
-  return kept({ ...r, expiresAt, control: null, controlUntil: null, goneOut: null });
+  return kept({ ...r, expiresAt: afterHeard(r, now), control: null, controlUntil: null, goneOut: null });
+}
+
+/** A request: from now on the peer has its time to answer. An end: `goneIn` stays, what comes late is told apart by it. */
+function afterHeard({ state, expiresAt }: Relationship, now: number): number | null {
+  if (state === 'out_pending') return now + REQUEST_LIFE_MS + REQUEST_GRACE_MS;
+  return state === 'none' ? now + LATE_MS : expiresAt;
 }
 
 function eitherSame(a: Uint8Array | null, b: Uint8Array | null): boolean {

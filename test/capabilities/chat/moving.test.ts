@@ -55,6 +55,19 @@ test('a long log is cut at its old end; the conversation goes on behind it, and 
   await moved.down();
 });
 
+test('times that a document should not have are over once and for all', async () => {
+  const world = new ChatWorld();
+  const [a, alice, , bob] = await world.friends();
+  const deps = { store: a.pairs, entries: new ChatLog(a.store) };
+  const { part } = exportChat(deps, alice);
+  const wrong = part.map((pair) => ({ ...pair, control: null, expires_at: 1, control_until: 1 }));
+  a.store.transaction(importChat(deps, alice, wrong));
+  assert.equal(a.pairs.overdue(world.clock.now(), 10).length, 1);
+  await world.clock.run(120_000);
+  assert.deepEqual(a.pairs.overdue(world.clock.now(), 10), []);
+  assert.equal(a.state(alice, bob), 'friends');
+});
+
 test('where more waits than goes into a document, nothing is exported', async () => {
   const world = new ChatWorld();
   const [a, alice, b, bob] = await world.friends();

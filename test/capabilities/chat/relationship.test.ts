@@ -51,6 +51,21 @@ test('a refusal, a withdrawal and an end are told to the other side', async () =
   assert.equal(a.log(alice, bob).length, 1);
 });
 
+test('nothing is kept of strangers whose requests were withdrawn or refused', async () => {
+  const world = new ChatWorld();
+  const [a, alice, b, bob] = await world.two();
+  const [refused, deaf] = [a.host().aid, a.host().aid];
+  for (const aid of [alice, refused, deaf]) a.chat.request(aid, bob, '');
+  await world.until('the requests', () => b.pairs.count(bob, 'in_pending') === 3);
+  a.chat.remove(alice, bob);
+  b.chat.refuse(bob, refused);
+  a.chat.block(deaf, bob);
+  b.chat.refuse(bob, deaf);
+  await world.until('the ends', () => b.pairs.count(bob, 'none') === 3 && b.pairs.withWorkOf(bob).length === 0);
+  await world.clock.run(HOUR_MS);
+  assert.deepEqual([b.pairs.all(bob), a.pairs.all(alice), a.pairs.all(refused)], [[], [], []]);
+});
+
 test('what the state does not allow is refused', async () => {
   const world = new ChatWorld();
   const [a, alice, , bob] = await world.two();
