@@ -168,9 +168,10 @@ export class Chat implements Component {
   read(aid: Aid, peer: Aid, afterSeq: number, limit: number): ConversationPage {
     this.#check(aid, peer);
     const pair = this.#deps.store.pair(aid, peer);
-    if (pair === null) return { entries: [], scannedTo: afterSeq, hasMore: false, readCursor: 0, unread: 0 };
+    if (pair === null) return { entries: [], scannedTo: 0, hasMore: false, readCursor: 0, unread: 0 };
     const { entries, more } = this.#deps.entries.page(pair.id, afterSeq, limit, MAX_PAGE_BYTES);
-    const scannedTo = entries.at(-1)?.seq ?? afterSeq;
+    // A cursor from before a backup was restored must not lie ahead of what comes in anew.
+    const scannedTo = entries.at(-1)?.seq ?? Math.min(afterSeq, pair.lastSeq);
     return { entries, scannedTo, hasMore: more, readCursor: pair.readCursor, unread: pair.unread };
   }
 

@@ -40,6 +40,22 @@ test('what a friend said after the backup is sent again once it says something n
   );
 });
 
+test('a reader whose cursor is ahead of the restored log comes back to its end and misses nothing', async (t) => {
+  const world = new ChatWorld();
+  const [a, alice, b, bob] = await world.friends();
+  await world.during(a.say(alice, bob, 'a1'));
+  const backup = backupOf(t, b.store);
+  for (const text of ['a2', 'a3']) await world.during(a.say(alice, bob, text));
+  const { scannedTo } = b.chat.read(bob, alice, 0, 200);
+  const restored = await b.restart(backup);
+  const again = restored.chat.read(bob, alice, scannedTo, 200);
+  assert.deepEqual([again.entries, again.scannedTo, again.hasMore], [[], 1, false]);
+  await world.during(a.say(alice, bob, 'a4'));
+  await world.until('all of it', () => restored.heard(bob, alice).length === 4);
+  const texts = restored.chat.read(bob, alice, again.scannedTo, 200).entries.map(({ text }) => text);
+  assert.deepEqual(texts, ['a2', 'a3', 'a4']);
+});
+
 test('what waited in the backup and was delivered since is not shown twice', async (t) => {
   const world = new ChatWorld();
   const [a, alice, b, bob] = await world.friends();
