@@ -3,16 +3,18 @@
  * part is the business of the capability whose it is; here they become one. See docs/moving.md.
  */
 import type { Clock } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Delegation } from '../../foundation/identity/delegation.ts';
-import type {
-  AccessPart,
-  AgentDocument,
-  ChatPart,
-  NotesPart,
-  RecordsPart,
-  RoomsPart,
-  TunnelsPart,
+import {
+  type AccessPart,
+  type AgentDocument,
+  type ChatPart,
+  MAX_AGENT_DOCUMENT_BYTES,
+  type NotesPart,
+  type RecordsPart,
+  type RoomsPart,
+  type TunnelsPart,
 } from '../../foundation/moving/agent-document.ts';
 import { aidAt, badDocument } from '../../foundation/moving/document-fields.ts';
 
@@ -86,7 +88,7 @@ export class AgentMover {
     const access = parts.exportAccess(aid);
     const chat = parts.exportChat(aid);
     const rooms = parts.exportRooms(aid);
-    return {
+    const document: AgentDocument = {
       svcd_agent: 1,
       svcd_version: version,
       exported_at: clock.now(),
@@ -107,6 +109,8 @@ export class AgentMover {
         objects: this.#deps.countObjects(aid),
       },
     };
+    checkSize(document);
+    return document;
   }
 
   /**
@@ -146,4 +150,14 @@ export class AgentMover {
     });
     return { aid, portsTaken: [...refused, ...(await this.#deps.arrived(aid))].sort((a, b) => a - b) };
   }
+}
+
+/** What no node would take in must not be taken for a way out. @throws SvcError `too_large` */
+function checkSize(document: AgentDocument): void {
+  const size = Buffer.byteLength(JSON.stringify(document));
+  if (size <= MAX_AGENT_DOCUMENT_BYTES) return;
+  throw new SvcError('too_large', {
+    message: `The document would have ${size} bytes, and ${MAX_AGENT_DOCUMENT_BYTES} can be imported. Poll the notes that wait, or move the whole node with "svc backup".`,
+    details: { size, limit: MAX_AGENT_DOCUMENT_BYTES },
+  });
 }

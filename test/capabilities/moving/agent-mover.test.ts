@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import * as fc from 'fast-check';
+import { MAX_NOTE_BODY_BYTES } from '../../../src/capabilities/notes/letter.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
-import type { AgentDocument } from '../../../src/foundation/moving/agent-document.ts';
+import { type AgentDocument, MAX_AGENT_DOCUMENT_BYTES } from '../../../src/foundation/moving/agent-document.ts';
+import { NoteStore } from '../../../src/foundation/store/notes.ts';
 import { compileInput } from '../../../src/operations/input.ts';
 import { agentImport } from '../../../src/operations/moving.ts';
 import { newIdentity, type TestIdentity } from '../../support/identities.ts';
@@ -74,6 +76,21 @@ describe('moving an agent', () => {
     assert.deepEqual([aid, portsTaken, home.resumed], [agent.aid, [], [agent.aid]]);
     assert.deepEqual(timeless(home.mover.export(aid)), timeless(document));
     assert.equal(home.registry.service(aid), '127.0.0.1:8080');
+  });
+
+  test('a document that no node would take in is not given out', () => {
+    const notes = new NoteStore(old.store);
+    const body = new Uint8Array(MAX_NOTE_BODY_BYTES);
+    const sender = newIdentity().aid;
+    const letter = { sender, msgType: 1, body, sentAt: 1, receivedAt: 1, digest: new Uint8Array(8) };
+    old.store.transaction(() => {
+      for (let i = 0; i * body.length < MAX_AGENT_DOCUMENT_BYTES; i++) {
+        const messageId = Buffer.alloc(32);
+        messageId.writeUInt32BE(i);
+        notes.add({ ...letter, aid: agent.aid, messageId, token: new Uint8Array(16) }, 1);
+      }
+    });
+    assert.throws(() => old.mover.export(agent.aid), failsWith('too_large'));
   });
 
   test('secrets of the access list go along as their hashes', () => {
