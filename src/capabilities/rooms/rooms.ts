@@ -11,7 +11,16 @@ import { type EntryFilter, MAX_SCANNED, type RoomEntryStore } from '../../founda
 import type { RoomRow, RoomStore } from '../../foundation/store/rooms.ts';
 import type { Links } from '../../network/links/types.ts';
 import { MAX_MEMBERS } from './admission.ts';
-import { type Entry, groupIdOf, HASH_BYTES, joinKey, proveSecret, SECRET_BYTES, signEntry } from './entry.ts';
+import {
+  type Entry,
+  type EntryContent,
+  groupIdOf,
+  HASH_BYTES,
+  joinKey,
+  proveSecret,
+  SECRET_BYTES,
+  signEntry,
+} from './entry.ts';
 import { Invitations } from './invitations.ts';
 import { type JoinRequest, MAX_HINTS, type Way, wayOf } from './joining.ts';
 import { type ControlKind, isControl } from './kinds.ts';
@@ -153,16 +162,9 @@ export class Rooms implements Component {
     const { objects } = this.#deps;
     if (draft.kind === 'file' && objects !== undefined && !objects.has(aid, draft.ref ?? ''))
       throw new SvcError('not_found', { message: 'The agent has no such object: put it first, then name it in ref.' });
-    if (draft.kind === 'rekey') return this.#rekey(aid, groupId);
-    const written = this.#appendHere(aid, groupId, draft);
-    // Whoever is removed may have kept the link.
-    if (draft.kind === 'remove') this.#rekey(aid, groupId);
-    return written;
-  }
-
-  /** Makes another join secret: the link of before lets nobody in any more. */
-  #rekey(aid: Aid, groupId: string): { seq: number; entryId: string; at: number } {
-    return this.#appendHere(aid, groupId, { kind: 'rekey', body: new Uint8Array(randomBytes(SECRET_BYTES)) });
+    if (draft.kind === 'rekey') return this.#appendHere(aid, groupId, rekeyDraft());
+    // Whoever is removed may have kept the link: both or neither.
+    return this.#appendHere(aid, groupId, draft, ...(draft.kind === 'remove' ? [rekeyDraft()] : []));
   }
 
   /** Invites an agent. True where it has the invitation already. @throws SvcError as `append`; `self`, `wrong_state` */
@@ -345,16 +347,26 @@ export class Rooms implements Component {
     }
   }
 
-  #appendHere(aid: Aid, groupId: string, draft: Draft): { seq: number; entryId: string; at: number } {
+  #appendHere(
+    aid: Aid,
+    groupId: string,
+    draft: Draft,
+    ...behind: readonly Draft[]
+  ): { seq: number; entryId: string; at: number } {
     const row = this.#row(aid, groupId);
     if (row.state !== 'member') throw new SvcError('not_member');
     if (row.maxSeq >= MAX_APPENDED)
       throw new SvcError('quota_exceeded', { message: `A group takes ${MAX_APPENDED} entries.` });
-    return this.#write(this.#open(row), this.#mustBeHere(aid), draft);
+    return this.#write(this.#open(row), this.#mustBeHere(aid), draft, ...behind);
   }
 
-  /** Signs and keeps an entry of our own, and tells the others. */
-  #write(replica: Replica, identity: LocalIdentity, draft: Draft): { seq: number; entryId: string; at: number } {
+  /** Signs and keeps an entry of our own, and those that stand behind it, all or none; tells the others. */
+  #write(
+    replica: Replica,
+    identity: LocalIdentity,
+    draft: Draft,
+    ...behind: readonly Draft[]
+  ): { seq: number; entryId: string; at: number } {
     const now = this.#deps.clock.now();
     const known = replica.control.newestDelegation(replica.control.everything(), replica.aid);
     // Whoever has an older key of this agent, a thief perhaps, writes nothing behind this.
@@ -364,9 +376,11 @@ export class Rooms implements Component {
     const entry = signEntry(replica.compose(draft, now), identity);
     const problem = replica.problem(entry);
     if (problem !== null) throw refusal(problem);
-    const { added } = this.#admit(replica, [entry], null);
-    if (added.length === 0) throw new SvcError('internal');
-    return { seq: replica.maxSeq, entryId: entry.id, at: entry.at };
+    const entries = [entry];
+    for (const next of behind) entries.push(signEntry(childOf(entries.at(-1) ?? entry, next), identity));
+    const { added } = this.#admit(replica, entries, null);
+    if (added.length < entries.length) throw new SvcError('internal');
+    return { seq: replica.maxSeq - behind.length, entryId: entry.id, at: entry.at };
   }
 
   #admit(replica: Replica, entries: readonly Entry[], from: Aid | null): Admission {
@@ -402,4 +416,14 @@ export class Rooms implements Component {
         if (!this.#stopped) this.#timer = this.#deps.clock.after(INVITE_TICK_MS, () => this.#inviteTick());
       });
   }
+}
+
+/** Another join secret: the link of before lets nobody in any more. */
+function rekeyDraft(): Draft {
+  return { kind: 'rekey', body: new Uint8Array(randomBytes(SECRET_BYTES)) };
+}
+
+/** An entry behind one that nobody else has seen yet. */
+function childOf({ groupId, author, id, depth, at }: Entry, draft: Draft): EntryContent {
+  return { ...draft, groupId, author, parents: [id], depth: depth + 1, at };
 }

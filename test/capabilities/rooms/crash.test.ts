@@ -120,3 +120,27 @@ for (const side of ['ann', 'ben'] as const) {
       for (const kept of [false, true]) await live(t, side, { commit, kept });
   });
 }
+
+test('whatever commit the power takes, no removal stands without its new link', async (t) => {
+  for (let commit = 1; ; commit++) {
+    const file = join(temporaryDirectory(t), 'svcd.db');
+    const world = new RoomWorld();
+    const crashing = crashingStore(file, { commit, kept: true });
+    const ann = await world.node(ANN, crashing.store);
+    const { groupId } = ann.rooms.create(ANN.aid);
+    crashing.arm();
+    try {
+      ann.rooms.append(ANN.aid, groupId, { kind: 'remove', to: [BEN.aid] });
+    } catch {
+      // What the others are told of it matters as little as the answer.
+    }
+    const store = Store.open(file, MIGRATIONS, 'normal');
+    t.after(() => store.close());
+    const after = await ann.restart(store);
+    const { entries } = after.rooms.read(ANN.aid, groupId, { afterSeq: 0, limit: 50 });
+    const kinds = entries.map(({ kind }) => kind);
+    await world.stop();
+    assert.deepEqual(kinds, kinds.includes('remove') ? ['create', 'remove', 'rekey'] : ['create']);
+    if (!crashing.crashed()) return;
+  }
+});
