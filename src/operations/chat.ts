@@ -60,7 +60,7 @@ export const chatAccept = declare({
   path: '/agents/{aid}/chat/accept',
   body: PeerBody,
   output: Relation,
-  errors: [...ERRORS, 'wrong_state'],
+  errors: [...ERRORS, 'wrong_state', 'quota_exceeded'],
   tool: { name: 'chat_accept', description: 'Accept a chat request.', idempotent: true },
 });
 

@@ -111,15 +111,14 @@ export class Chat implements Component {
     this.#check(aid, peer);
     if (!isNote(note) || !note.isWellFormed())
       throw new SvcError('too_large', { message: `A note has at most ${MAX_NOTE_CHARACTERS} characters.` });
-    const { store } = this.#deps;
-    if (store.count(aid, 'out_pending') + store.count(aid, 'friends') >= MAX_CONTACTS)
-      throw new SvcError('quota_exceeded', { message: `An agent has at most ${MAX_CONTACTS} friends and requests.` });
+    this.#mustHaveRoom(aid);
     return this.#change(aid, peer, (pair, now) => request(pair, note, newStream(), now)).state;
   }
 
-  /** @throws SvcError `not_found`, `self`, `wrong_state` */
+  /** @throws SvcError `not_found`, `self`, `wrong_state`, `quota_exceeded` */
   accept(aid: Aid, peer: Aid): PairState {
     this.#check(aid, peer);
+    if (this.#deps.store.pair(aid, peer)?.state === 'in_pending') this.#mustHaveRoom(aid);
     return this.#change(aid, peer, (pair, now) => accept(pair, newStream(), now)).state;
   }
 
@@ -219,6 +218,12 @@ export class Chat implements Component {
   #mustBeHere(aid: Aid): void {
     if (this.#deps.identity(aid) === null)
       throw new SvcError('not_found', { message: 'No such agent is registered here.' });
+  }
+
+  #mustHaveRoom(aid: Aid): void {
+    const { store } = this.#deps;
+    if (store.count(aid, 'out_pending') + store.count(aid, 'friends') >= MAX_CONTACTS)
+      throw new SvcError('quota_exceeded', { message: `An agent has at most ${MAX_CONTACTS} friends and requests.` });
   }
 
   #mustBeFriends(pair: PairRow | null): PairRow {

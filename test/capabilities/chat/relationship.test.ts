@@ -1,6 +1,7 @@
 /** Requests, answers, ends and blocks between nodes, in calm weather. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { MAX_CONTACTS } from '../../../src/capabilities/chat/chat.ts';
 import { ChatWorld } from '../../support/chat-world.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { withCode } from '../../support/link-world.ts';
@@ -64,6 +65,22 @@ test('nothing is kept of strangers whose requests were withdrawn or refused', as
   await world.until('the ends', () => b.pairs.count(bob, 'none') === 3 && b.pairs.withWorkOf(bob).length === 0);
   await world.clock.run(HOUR_MS);
   assert.deepEqual([b.pairs.all(bob), a.pairs.all(alice), a.pairs.all(refused)], [[], [], []]);
+});
+
+test('an agent has no more friends by accepting than by asking', async () => {
+  const world = new ChatWorld();
+  const [a, alice, b, bob] = await world.two();
+  a.chat.request(alice, bob, '');
+  await world.until('the request', () => b.state(bob, alice) === 'in_pending');
+  b.store.run(
+    `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${MAX_CONTACTS})
+     INSERT INTO chat_pairs (aid, peer, state, since) SELECT ?, i, 'friends', 0 FROM n`,
+    bob,
+  );
+  assert.throws(() => b.chat.accept(bob, alice), withCode('quota_exceeded'));
+  b.store.run("DELETE FROM chat_pairs WHERE peer = '1'");
+  assert.equal(b.chat.accept(bob, alice), 'friends');
+  assert.equal(b.chat.accept(bob, alice), 'friends');
 });
 
 test('what the state does not allow is refused', async () => {
