@@ -113,9 +113,9 @@ export class Updater {
     const { supervisor, installer, clock } = this.#deps;
     if (release === null || supervisor === null) return;
     const { version } = release;
-    this.#memory.set({ begun: { version, at: clock.now() } });
-    this.#log.info({ version }, 'a newer release is being installed');
     try {
+      this.#memory.set({ begun: { version, at: clock.now() } });
+      this.#log.info({ version }, 'a newer release is being installed');
       await installer.install(release, this.#stopped.signal);
       supervisor.switchTo(version);
     } catch (error) {
@@ -152,8 +152,13 @@ export class Updater {
     }
   }
 
+  /** Nobody waits for this: where it cannot be written down, the log has it. */
   #fail(version: string, error: string): void {
-    this.#memory.set({ begun: null, failed: { version, error, at: this.#deps.clock.now() } });
+    try {
+      this.#memory.set({ begun: null, failed: { version, error, at: this.#deps.clock.now() } });
+    } catch (err) {
+      this.#log.error({ version, error, err }, 'how the update ended could not be written down');
+    }
   }
 
   /** What was begun and has not ended: the supervisor tells the end of what it was given. */

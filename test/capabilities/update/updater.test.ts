@@ -6,6 +6,7 @@ import { Updater } from '../../../src/capabilities/update/updater.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { eventually } from '../../support/eventually.ts';
+import { idle } from '../../support/idle.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
@@ -19,6 +20,7 @@ function setUp(t: TestContext, options: { managed?: boolean; disabled?: string }
     clock,
     releases,
     looks: 0,
+    full: false,
     answer: async (): Promise<{ version: string; release: Release | null }> => ({ version: '1.1.0', release: NEXT }),
     install: async (): Promise<void> => {},
     switched: [] as string[],
@@ -35,7 +37,13 @@ function setUp(t: TestContext, options: { managed?: boolean; disabled?: string }
           installer: { install: () => world.install() },
           releases,
           supervisor: options.managed === false ? null : { switchTo: (version) => void world.switched.push(version) },
-          store: { get: (key) => memory.get(key), set: (key, value) => void memory.set(key, value) },
+          store: {
+            get: (key) => memory.get(key),
+            set: (key, value) => {
+              if (world.full) throw new SvcError('not_writable');
+              memory.set(key, value);
+            },
+          },
           clock,
           log: silentLog,
         },
@@ -178,4 +186,18 @@ test('the registry is not asked without end', async (t) => {
   assert.ok(world.looks < 50, `${world.looks} looks`);
   world.clock.advance(60_000);
   await updater.check();
+});
+
+test('an update that fills the disk fails, and ends nothing else', async (t) => {
+  const world = setUp(t);
+  const updater = world.updater();
+  world.install = async () => {
+    world.full = true;
+    throw new SvcError('not_writable');
+  };
+  updater.apply();
+  await eventually('the attempt', () => world.full);
+  // A failure that nobody takes shows by then.
+  await idle();
+  assert.deepEqual(world.switched, []);
 });
