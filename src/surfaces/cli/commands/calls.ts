@@ -3,9 +3,13 @@ import type { Command } from 'commander';
 import { SvcError } from '../../../foundation/errors.ts';
 import type { CliContext, ContextOf } from '../context.ts';
 import { examples } from '../examples.ts';
+import { readStandardInput } from '../standard-input.ts';
 import { safeText } from '../text.ts';
 import { Unsuccessful } from '../unsuccessful.ts';
 import { collect } from '../values.ts';
+
+/** Longest body that is read, bytes: what the daemon takes, in base64 and with the rest, is less. */
+const MAX_BODY_BYTES = 1024 * 1024;
 
 interface CallOptions {
   readonly header: readonly string[];
@@ -34,14 +38,19 @@ async function call(
   options: CallOptions,
 ): Promise<void> {
   const headers = parseHeaders(options.header);
-  const data = options.data === '-' ? await context.readSecret('body: ') : options.data;
+  const data =
+    options.data === '-'
+      ? await readStandardInput(context.io, MAX_BODY_BYTES)
+      : options.data === undefined
+        ? undefined
+        : Buffer.from(options.data, 'utf8');
   if (data !== undefined && headers['content-type'] === undefined) headers['content-type'] = ['application/json'];
   const work = context.client.fetch({
     aid,
     method,
     path,
     headers,
-    ...(data === undefined ? {} : { body_base64: Buffer.from(data, 'utf8').toString('base64') }),
+    ...(data === undefined ? {} : { body_base64: data.toString('base64') }),
     ...(options.localAid === undefined ? {} : { local_aid: options.localAid }),
     ...(options.accessToken === undefined ? {} : { access_token: options.accessToken }),
   });

@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { PassThrough } from 'node:stream';
+import { json } from 'node:stream/consumers';
+import { type TestContext, test } from 'node:test';
+import { runCli } from '../../../src/surfaces/cli/program.ts';
+import { newIdentity } from '../../support/identities.ts';
+
+/** Runs `svc post … -d -` with these bytes on standard input; gives the bytes that the daemon is asked to send. */
+async function posted(t: TestContext, input: Buffer): Promise<Buffer> {
+  const bodies: Buffer[] = [];
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const { body_base64 } = (await json(request)) as { body_base64: string };
+    bodies.push(Buffer.from(body_base64, 'base64'));
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify({ status: 200, headers: {}, body: '', truncated: false }));
+  };
+  const server = createServer((request, response) => void answer(request, response)).listen(0, '127.0.0.1');
+  t.after(() => server.close());
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const stdin = new PassThrough();
+  stdin.end(input);
+  const io = { stdin, stdout: new PassThrough(), stderr: new PassThrough(), env: {} };
+  const args = ['--api', `http://127.0.0.1:${port}`, 'post', newIdentity().aid, '/upload', '-d', '-'];
+  assert.equal(await runCli(args, io, { version: '0', dataDir: '/nonexistent' }), 0);
+  return bodies[0] ?? Buffer.alloc(0);
+}
+
+test('a body from standard input is sent byte for byte', async (t) => {
+  const bytes = Buffer.from([0xff, 0x00, 0xc3, 0x28, 0x0d, 0x0a]);
+  assert.deepEqual(await posted(t, bytes), bytes);
+});
+
+test('a body from standard input may be larger than a secret', async (t) => {
+  const bytes = Buffer.alloc(700_000, 'row\n');
+  assert.ok((await posted(t, bytes)).equals(bytes));
+});
