@@ -36,6 +36,8 @@ export class TunnelWorld {
   readonly sourcePorts: number[] = [];
   /** Whether the remote agent refuses the caller. */
   refused = false;
+  /** The only access token that the remote agent takes; undefined takes everyone. */
+  secret: string | undefined;
 
   private constructor(world: LinkWorld, near: LinkNode, far: LinkNode, service: TcpServer, clock: Clock) {
     this.world = world;
@@ -58,6 +60,7 @@ export class TunnelWorld {
     });
     far.authorize = (request) => {
       authorize();
+      if (this.secret !== undefined && request.accessToken !== this.secret) throw new SvcError('access_denied');
       this.inbound.checkRoom(request);
     };
     for (const purpose of TUNNEL_PURPOSES)

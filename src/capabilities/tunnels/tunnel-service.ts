@@ -65,7 +65,8 @@ export class TunnelService {
   }
 
   /**
-   * Opens a tunnel, or finds the one that stands for the same agents and port.
+   * Opens a tunnel, or finds the one that stands for the same agents and port. That one presents a new
+   * access token from then on, where the remote agent takes it.
    * @returns the tunnel and whether it stood already
    * @throws SvcError `port_in_use`, `relay_required`, `quota_exceeded`, and what reaching the agent may give
    */
@@ -76,7 +77,8 @@ export class TunnelService {
     };
     const key = `${wanted.localAid} ${wanted.remoteAid} ${wanted.localPort}`;
     const standing = this.#find(wanted);
-    if (standing !== undefined) return { tunnel: standing.info(), reused: true };
+    if (standing !== undefined)
+      return (await this.#present(standing, wanted)) ? { tunnel: standing.info(), reused: true } : this.open(request);
     const underway = this.#opening.get(key);
     if (underway !== undefined) return { tunnel: (await underway).info(), reused: true };
     const opening = this.#open(wanted).finally(() => this.#opening.delete(key));
@@ -168,6 +170,17 @@ export class TunnelService {
         t.request.remoteAid === remoteAid &&
         (t.request.localPort === localPort || t.port === localPort),
     );
+  }
+
+  /** Gives a standing tunnel the access token of a request; false where it has closed meanwhile. */
+  async #present(tunnel: Tunnel, request: TunnelRequest): Promise<boolean> {
+    const { accessToken } = request;
+    if (accessToken === undefined || accessToken === tunnel.request.accessToken) return true;
+    await this.#probe(request);
+    if (this.#tunnels.get(tunnel.id) !== tunnel) return false;
+    tunnel.present(accessToken);
+    if (tunnel.request.localPort !== 0) this.#deps.memory.save({ ...tunnel.request, id: tunnel.id });
+    return true;
   }
 
   #checkQuota(): void {

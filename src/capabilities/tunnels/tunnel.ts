@@ -26,12 +26,12 @@ export interface TunnelDependencies {
 
 export class Tunnel {
   readonly id: string;
-  readonly request: TunnelRequest;
   readonly #deps: TunnelDependencies;
   readonly #onClosed: () => void;
   readonly #server: Server;
   readonly #clients = new Map<Socket, Duplex | null>();
   readonly #openedAt: number;
+  #request: TunnelRequest;
   #path: PathInfo;
   #lastActivityAt: number;
   #bytesUp = 0;
@@ -48,7 +48,7 @@ export class Tunnel {
     onClosed: () => void,
   ) {
     this.id = id;
-    this.request = request;
+    this.#request = request;
     this.#path = path;
     this.#deps = dependencies;
     this.#onClosed = onClosed;
@@ -80,6 +80,15 @@ export class Tunnel {
       this.#deps.log.warn({ tunnel: this.id, error: error.message }, 'tunnel listener failed'),
     );
     this.#armIdleTimer();
+  }
+
+  get request(): TunnelRequest {
+    return this.#request;
+  }
+
+  /** Connections from now on present this token. */
+  present(accessToken: string): void {
+    this.#request = { ...this.#request, accessToken };
   }
 
   get port(): number {

@@ -84,6 +84,34 @@ test('the same agents and port give the same tunnel; a taken port is refused', a
   });
 });
 
+test('a tunnel that stands presents a new access token, where it is taken, also after a restart', async () => {
+  await using world = await TunnelWorld.start(echo);
+  world.secret = 'old';
+  const { tunnel } = await world.tunnels.open(world.request({ accessToken: 'old' }));
+  const localPort = Number(tunnel.listen.split(':')[1]);
+  await world.tunnels.close(tunnel.id);
+  const standing = await world.tunnels.open(world.request({ accessToken: 'old', localPort }));
+  const reopen = (accessToken?: string) => world.tunnels.open(world.request({ accessToken, localPort }));
+  const served = async (): Promise<string> => {
+    const client = await dial(tunnel.listen);
+    const ended = endOf(client);
+    client.end('hello');
+    const text = readAll(client).then(String, () => '');
+    return (await text) || (await ended);
+  };
+  world.secret = 'new';
+  assert.equal(await served(), 'ECONNRESET');
+  await assert.rejects(reopen('wrong'), { code: 'access_denied' });
+  assert.equal(world.saved.get(standing.tunnel.id)?.accessToken, 'old');
+  const again = await reopen('new');
+  assert.equal(again.reused, true);
+  assert.equal(again.tunnel.id, standing.tunnel.id);
+  assert.equal(await served(), 'hello');
+  assert.equal((await reopen()).reused, true);
+  assert.equal(await served(), 'hello');
+  assert.equal(world.saved.get(standing.tunnel.id)?.accessToken, 'new');
+});
+
 test('what stands in the way is told when the tunnel is opened', async () => {
   await using world = await TunnelWorld.start(echo);
   world.bound = false;
