@@ -1,10 +1,12 @@
 /** The `svcd` command: starts the daemon, and ends it cleanly when it is asked to. */
 import { resolve } from 'node:path';
+import { CommanderError } from 'commander';
 import { defaultDataDir } from '../foundation/data-dir/paths.ts';
 import { SvcError } from '../foundation/errors.ts';
 import { VERSION } from '../foundation/version.ts';
 import { type DaemonArguments, daemonProgram, optionsOf } from './args.ts';
 import { Daemon } from './daemon.ts';
+import { exitCodeOf, throwUsageErrors } from './exit-code.ts';
 import { onSupervisorStop, supervisorOf } from './service/managed.ts';
 import { superviseDaemon } from './service/run.ts';
 
@@ -40,11 +42,15 @@ async function run(args: DaemonArguments): Promise<void> {
 }
 
 function fail(error: unknown): void {
+  // Commander has said already what is wrong.
+  if (error instanceof CommanderError) process.exit(exitCodeOf(error));
   const message = error instanceof Error ? error.message : 'unknown failure';
   process.stderr.write(`svcd: ${message}\n`);
   if (!(error instanceof SvcError) && error instanceof Error && error.stack !== undefined)
     process.stderr.write(`${error.stack}\n`);
-  process.exit(error instanceof SvcError ? error.exit : 1);
+  process.exit(exitCodeOf(error));
 }
 
-await daemonProgram(VERSION, defaultDataDir(), run).parseAsync().catch(fail);
+await throwUsageErrors(daemonProgram(VERSION, defaultDataDir(), run))
+  .parseAsync()
+  .catch(fail);

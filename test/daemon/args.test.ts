@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type DaemonArguments, daemonProgram, optionsOf } from '../../src/daemon/args.ts';
+import { exitCodeOf, throwUsageErrors } from '../../src/daemon/exit-code.ts';
+import { SvcError } from '../../src/foundation/errors.ts';
 
 async function parse(...args: string[]): Promise<DaemonArguments> {
   let parsed: DaemonArguments | undefined;
@@ -30,4 +32,29 @@ test('a service runs the daemon with the options that it was given', async () =>
   assert.deepEqual(await parse(...optionsOf(given)), given);
   const bare = await parse('service', 'run', '--data-dir', '/d');
   assert.deepEqual(optionsOf(bare), ['--data-dir', '/d', '--config', '/d/config.toml', '--no-open-browser']);
+});
+
+test('wrong usage ends svcd with code 2, whichever command it is of', async () => {
+  const said: string[] = [];
+  const exit = async (...args: string[]): Promise<number> => {
+    const program = throwUsageErrors(daemonProgram('1.0.0', '/default', async () => {}));
+    const quiet = (command: typeof program): void => {
+      command.configureOutput({ writeOut: () => {}, writeErr: (text) => void said.push(text) });
+      command.commands.forEach(quiet);
+    };
+    quiet(program);
+    return program.parseAsync(args, { from: 'user' }).then(() => 0, exitCodeOf);
+  };
+  assert.equal(await exit('--nope'), 2);
+  assert.deepEqual(said, ["svcd: unknown option '--nope'\n", '(see svcd --help)\n']);
+  assert.equal(await exit('extra'), 2);
+  assert.equal(await exit('--mcp-stdio', '--mcp-profile', 'nope'), 2);
+  assert.equal(await exit('mcp'), 2);
+  assert.equal(await exit('mcp', 'print', 'nope'), 2);
+  assert.equal(await exit('service', 'nope'), 2);
+  assert.equal(await exit('--help'), 0);
+  assert.equal(await exit('mcp', 'print', '--help'), 0);
+  assert.equal(await exit('--version'), 0);
+  assert.equal(exitCodeOf(new SvcError('not_found')), 5);
+  assert.equal(exitCodeOf(new Error('other')), 1);
 });
