@@ -45,6 +45,14 @@ test('the log is printed one line an event, all pages of it, and of the kinds th
   assert.match(since.lines[0] ?? '', /^\d{4}-.*Z {2}aid1\w+ {2}chat\.received {2}\{"peer":"aid1\w+","seq":7\}$/);
 });
 
+test('a kind that does not exist is refused, not passed over', async (t) => {
+  const { api, emit } = await eventWorld(t);
+  emit(one, 1);
+  const line = ['--api', api.url, 'events', '--aid', one, '--types'];
+  assert.equal(await runCli([...line, 'chat.received, chat.unraed'], terminal().io, OPTIONS), 2);
+  assert.equal(await runCli([...line, 'chat.received, chat.unread'], terminal().io, OPTIONS), 0);
+});
+
 test('an agent that is not here gives the exit code of "not found"', async (t) => {
   const { api } = await eventWorld(t);
   assert.equal(await runCli(['--api', api.url, 'events', '--aid', unknown], terminal().io, OPTIONS), 5);

@@ -1,6 +1,7 @@
 /** `svc events`: what happened to the agents here, and what happens. */
 import type { Command } from 'commander';
 import { SvcError } from '../../../foundation/errors.ts';
+import { EVENT_TYPES } from '../../../foundation/events.ts';
 import { followEvents } from '../../../operations/event-client.ts';
 import type { CliContext, ContextOf } from '../context.ts';
 import { examples } from '../examples.ts';
@@ -45,10 +46,20 @@ interface Page {
   readonly truncated: boolean;
 }
 
+/** @throws SvcError `invalid_request`: the log would seem empty */
+function readTypes(text: string | undefined): readonly string[] | undefined {
+  const wanted = text?.split(',').map((type) => type.trim());
+  const unknown = wanted?.find((name) => !EVENT_TYPES.some((type) => type === name));
+  if (unknown === undefined) return wanted;
+  throw new SvcError('invalid_request', {
+    message: `"${unknown}" is no kind of event. Choose from ${EVENT_TYPES.join(', ')}.`,
+  });
+}
+
 /** Prints what the log holds, page by page. */
 async function showLog(context: CliContext, options: EventsOptions): Promise<void> {
   const aid = await context.localAgent(options.aid);
-  const wanted = options.types?.split(',').map((type) => type.trim());
+  const wanted = readTypes(options.types);
   let after = options.since ?? 0;
   let shown = 0;
   for (;;) {
