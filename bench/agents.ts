@@ -146,7 +146,12 @@ async function measure(path: string): Promise<BenchTable> {
     pendingCounters: () => ({}),
     reachable: () => true,
   }).find((operation) => operation.declaration.name === 'agentsList');
-  const context: CallContext = { origin: 'local', signal: new AbortController().signal, setStatus: () => {} };
+  const context: CallContext = {
+    origin: 'local',
+    signal: new AbortController().signal,
+    requireToken: () => {},
+    setStatus: () => {},
+  };
   const pages: number[] = [];
   for (let i = 0; i < 10; i++) {
     const at = performance.now();

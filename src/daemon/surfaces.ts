@@ -106,7 +106,6 @@ export function buildSurfaces(
           remote: c.remoteObjects,
           clock,
           nodeAid: node.aid,
-          token,
           requireAgent,
           heartbeat,
         }),

@@ -90,7 +90,8 @@ export const objectList = declare({
 export const objectDelete = declare({
   ...OBJECTS,
   name: 'objectDelete',
-  summary: 'Deletes an object of an agent; a file registered where it lies stays.',
+  summary:
+    'Deletes an object of an agent; a file registered where it lies stays. The token is needed where one is set.',
   method: 'DELETE',
   path: '/agents/{aid}/cas/{object_id}',
   params: closed({ aid: AidText, object_id: ObjectId }),
@@ -103,7 +104,7 @@ export const objectDelete = declare({
 export const objectPut = declare({
   ...OBJECTS,
   name: 'objectPut',
-  summary: 'Makes a file below files_root, or bytes, an object of an agent.',
+  summary: 'Makes a file below files_root, or bytes, an object of an agent. The token is needed where one is set.',
   method: 'POST',
   body: closed({
     path: Type.Optional(FilePath),

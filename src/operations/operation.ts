@@ -79,6 +79,12 @@ export type OutputOf<D extends Declaration> = Static<D['output']>;
 export interface CallContext {
   /** `local`: a loopback peer with a loopback Host. Remote administration and the gateway are never local. */
   readonly origin: 'local' | 'remote' | 'remote_admin';
+  /**
+   * Writing objects asks for the token where one is set, of programs on this machine too: it fills the
+   * disk with what others will read.
+   * @throws SvcError `unauthorized`
+   */
+  requireToken(): void;
   /** Aborts when the client goes away. */
   readonly signal: AbortSignal;
   /** The handler may answer with another status of success, such as 200 instead of 201. */

@@ -13,7 +13,7 @@ import { JSON_HEADERS, startWorld } from '../surfaces/rest/support.ts';
 const aid = newIdentity().aid;
 const other = newIdentity().aid;
 const signal = new AbortController().signal;
-const LOCAL: CallContext = { origin: 'local', signal, setStatus: () => {} };
+const LOCAL: CallContext = { origin: 'local', signal, requireToken: () => {}, setStatus: () => {} };
 
 const COMMON = { params: NONE, query: NONE, body: NONE, heartbeat: false, errors: [], tag: 'Test' } as const;
 const greet = declare({

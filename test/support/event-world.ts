@@ -24,7 +24,12 @@ export const one = newIdentity().aid;
 export const two = newIdentity().aid;
 /** Not registered here. */
 export const unknown = newIdentity().aid;
-const CONTEXT: CallContext = { origin: 'local', signal: new AbortController().signal, setStatus: () => {} };
+const CONTEXT: CallContext = {
+  origin: 'local',
+  signal: new AbortController().signal,
+  requireToken: () => {},
+  setStatus: () => {},
+};
 
 /** Five events are kept of each agent. */
 export async function eventWorld(t: TestContext, apiAddr = '127.0.0.1:0') {

@@ -100,7 +100,12 @@ export class HandlerWorld {
     if (operation === undefined) throw new Error(`no operation ${name}`);
     const { params = {}, query = {}, body = {} } = input;
     const flat = compileInput(operation.declaration)({ params: { ...params }, query: { ...query }, body });
-    const context: CallContext = { origin, signal: new AbortController().signal, setStatus: () => {} };
+    const context: CallContext = {
+      origin,
+      signal: new AbortController().signal,
+      requireToken: () => {},
+      setStatus: () => {},
+    };
     const output = JSON.parse(JSON.stringify(await operation.run(flat, context)));
     const check = Compile(operation.declaration.output);
     if (!check.Check(output)) throw new Error(`${name} broke its schema: ${JSON.stringify(check.Errors(output))}`);

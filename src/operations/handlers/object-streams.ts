@@ -1,5 +1,4 @@
 /** Binds the upload and the reading of objects, whose bytes stream. */
-import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -21,28 +20,10 @@ export interface ObjectStreamDependencies {
   readonly clock: Clock;
   /** The node's own identity, which reads for whoever asks this API. */
   readonly nodeAid: Aid;
-  /** The API token of this moment; empty for none. */
-  readonly token: () => string;
   /** @throws SvcError `not_found` where the agent is not registered here */
   readonly requireAgent: (aid: Aid) => void;
   /** Counts an upload as a sign of life of its agent. */
   readonly heartbeat: (aid: Aid) => void;
-}
-
-function digest(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
-}
-
-/**
- * Writing objects asks for the token where one is set, of programs on this machine too: it fills
- * the disk with what others will read.
- * @throws SvcError `unauthorized`
- */
-function requireToken({ headers }: IncomingMessage, token: string): void {
-  if (token === '') return;
-  const given = /^bearer +([^ ]+) *$/i.exec(headers.authorization ?? '')?.[1] ?? '';
-  if (!timingSafeEqual(digest(given), digest(token)))
-    throw new SvcError('unauthorized', { message: 'Storing objects needs the API token, here too.' });
 }
 
 /** The body of a request, given up where it stalls. */
@@ -67,8 +48,8 @@ async function* bodyOf(request: IncomingMessage, clock: Clock): AsyncGenerator<U
 
 async function upload(exchange: Exchange, dependencies: ObjectStreamDependencies): Promise<void> {
   const { request, response, input } = exchange;
-  const { objects, clock, token, requireAgent, heartbeat } = dependencies;
-  requireToken(request, token());
+  const { objects, clock, requireAgent, heartbeat } = dependencies;
+  exchange.context.requireToken();
   const aid = parseAid(String(input['aid']));
   requireAgent(aid);
   const { name } = input;

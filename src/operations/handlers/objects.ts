@@ -63,13 +63,15 @@ export function objectHandlers(dependencies: ObjectHandlerDependencies): BoundOp
         usage: { count: usage.count, max_count: quota.count, bytes: usage.bytes, max_bytes: quota.bytes },
       };
     }),
-    bind(declarations.objectDelete, ({ aid, object_id }) => {
+    bind(declarations.objectDelete, ({ aid, object_id }, context) => {
+      context.requireToken();
       objects.delete(agent(aid), object_id);
       return { ok: true as const };
     }),
-    bind(declarations.objectPut, async ({ aid, name, ...source }) =>
-      objectView(await objects.put(agent(aid), sourceOf(source), name)),
-    ),
+    bind(declarations.objectPut, async ({ aid, name, ...source }, context) => {
+      context.requireToken();
+      return objectView(await objects.put(agent(aid), sourceOf(source), name));
+    }),
     bind(declarations.objectLocate, async ({ aid, object_id, hint_aid }, { signal }) => {
       const { local, holders: found } = await holders.locate(agent(aid), object_id, hint(hint_aid), signal);
       const known = local ?? found.find((holder) => holder.status === 'available');

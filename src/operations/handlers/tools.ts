@@ -13,6 +13,7 @@ function contextOf(context: CallContext): CallContext {
   return {
     origin,
     signal,
+    requireToken: () => context.requireToken(),
     setStatus: () => {},
     ...(context.onAnswered === undefined ? {} : { onAnswered: (settled) => context.onAnswered?.(settled) }),
     onTool: (name) => context.onTool?.(name),

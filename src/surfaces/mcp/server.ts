@@ -21,7 +21,7 @@ export type AnsweredHook = (
 
 export interface McpServerDependencies {
   readonly catalog: ToolCatalog;
-  readonly context: Pick<CallContext, 'origin' | 'signal' | 'onTool'> & {
+  readonly context: Pick<CallContext, 'origin' | 'requireToken' | 'signal' | 'onTool'> & {
     /** Where the surface can tell whether an answer arrived. */
     readonly onAnswered?: AnsweredHook;
   };
@@ -50,6 +50,7 @@ export function createMcpServer(options: McpServerOptions, dependencies: McpServ
     try {
       const output = await catalog.table.call(tool.name, args, {
         origin: context.origin,
+        requireToken: () => context.requireToken(),
         // Made for those who ask only: signals that follow others are weak references, dear to collect.
         get signal() {
           return AbortSignal.any([context.signal, mcpReq.signal]);

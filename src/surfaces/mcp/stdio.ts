@@ -52,7 +52,11 @@ export function serveTools(
   const catalog = new ToolCatalog(tools);
   return serve(dependencies, (signal, transport) => {
     const onAnswered: AnsweredHook = (settled, request) => transport.onAnswered(settled, request);
-    return createMcpServer(options, { catalog, log, context: { origin: 'local', signal, onAnswered } });
+    return createMcpServer(options, {
+      catalog,
+      log,
+      context: { origin: 'local', requireToken: () => {}, signal, onAnswered },
+    });
   });
 }
 

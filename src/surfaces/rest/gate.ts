@@ -41,6 +41,8 @@ export interface Admission {
   readonly origin: CallContext['origin'];
   /** False: only what the called agent's ACL governs. */
   readonly authorised: boolean;
+  /** The request carried the API token, or there is none. */
+  readonly holdsToken: boolean;
   /** For the log; empty where there is none. */
   readonly address: string;
 }
@@ -101,7 +103,8 @@ export class Gate {
       throw new SvcError('forbidden_host', {
         message: 'The Host header names another machine. Call this one by its address, or send the API token.',
       });
-    return { origin: local ? 'local' : 'remote', authorised: right || !needed, address };
+    const holdsToken = right || !this.#token.set;
+    return { origin: local ? 'local' : 'remote', authorised: right || !needed, holdsToken, address };
   }
 
   /** Whom a `Host` header calls: most requests have the same one as the request before. */

@@ -58,7 +58,7 @@ export function addOperation(app: FastifyInstance, operation: BoundOperation, de
     },
     handler: async ({ params, query, body, raw }, reply) => {
       const { admission, audit } = states.get(raw);
-      const context = new RestContext(admission.origin, reply.raw, audit);
+      const context = new RestContext(admission, reply.raw, audit);
       const output = await operation.run(read({ params, query, body: write ? body : undefined }), context);
       reply.code(context.status ?? declaration.status ?? 200).type(JSON_TYPE);
       return reply.send(JSON.stringify(output));
@@ -99,7 +99,7 @@ export function addStream(app: FastifyInstance, stream: BoundStream, dependencie
         body: undefined,
       });
       const { admission, upgrade, audit } = states.get(raw);
-      const context = new RestContext(admission.origin, reply.raw, audit);
+      const context = new RestContext(admission, reply.raw, audit);
       const exchange = { request: raw, response: reply.raw, input, context };
       reply.hijack();
       try {

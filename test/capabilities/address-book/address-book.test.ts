@@ -10,7 +10,12 @@ import type { CallContext } from '../../../src/operations/operation.ts';
 import { testAid } from '../../support/agents.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
-const CONTEXT: CallContext = { origin: 'local', signal: new AbortController().signal, setStatus: () => {} };
+const CONTEXT: CallContext = {
+  origin: 'local',
+  signal: new AbortController().signal,
+  requireToken: () => {},
+  setStatus: () => {},
+};
 const [ANNA, BOB] = [testAid(1), testAid(2)];
 
 function bookWorld() {

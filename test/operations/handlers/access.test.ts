@@ -13,7 +13,12 @@ import { TestClock } from '../../support/test-clock.ts';
 
 const AGENT = testAid(1);
 const FRIEND = testAid(2);
-const CONTEXT: CallContext = { origin: 'local', signal: new AbortController().signal, setStatus: () => {} };
+const CONTEXT: CallContext = {
+  origin: 'local',
+  signal: new AbortController().signal,
+  requireToken: () => {},
+  setStatus: () => {},
+};
 
 /** Runs operations as a surface does: the raw parts of a request in, JSON out. */
 function surface() {

@@ -20,7 +20,12 @@ test('a fetch acts for the named agent or the one that is chosen, and takes what
   const [operation] = callHandlers({ fetch: world.fetch, localAid });
   assert.ok(operation);
   const read = compileInput(operation.declaration);
-  const context: CallContext = { origin: 'local', signal: new AbortController().signal, setStatus: () => {} };
+  const context: CallContext = {
+    origin: 'local',
+    signal: new AbortController().signal,
+    requireToken: () => {},
+    setStatus: () => {},
+  };
   const run = async (body: object): Promise<unknown> =>
     operation.run(read({ params: { aid: world.remote }, query: {}, body }), context);
   const answer = (aid: Aid) => Buffer.from(aid).toString('base64');

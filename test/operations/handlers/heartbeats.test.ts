@@ -5,7 +5,12 @@ import { agentGet, agentHeartbeat } from '../../../src/operations/agents.ts';
 import { countHeartbeats } from '../../../src/operations/handlers/heartbeats.ts';
 import type { BoundOperation, CallContext } from '../../../src/operations/operation.ts';
 
-const context: CallContext = { origin: 'local', signal: new AbortController().signal, setStatus: () => {} };
+const context: CallContext = {
+  origin: 'local',
+  signal: new AbortController().signal,
+  requireToken: () => {},
+  setStatus: () => {},
+};
 const aid = nativeAid(new Uint8Array(32).fill(9));
 
 test('only a success of an operation that counts is a heartbeat', async () => {

@@ -9,7 +9,12 @@ import { hostReport } from '../../../src/operations/handlers/host-report.ts';
 import { nodeHandlers } from '../../../src/operations/handlers/node.ts';
 import type { CallContext } from '../../../src/operations/operation.ts';
 
-const context: CallContext = { origin: 'local', signal: new AbortController().signal, setStatus: () => {} };
+const context: CallContext = {
+  origin: 'local',
+  signal: new AbortController().signal,
+  requireToken: () => {},
+  setStatus: () => {},
+};
 
 function handlers(t: TestContext) {
   const dir = mkdtempSync(join(tmpdir(), 'svcd-config-'));

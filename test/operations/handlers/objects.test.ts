@@ -49,7 +49,6 @@ async function world(t: TestContext, token = '') {
         remote: near.remote,
         clock: systemClock,
         nodeAid: near.aid,
-        token: () => token,
         requireAgent,
         heartbeat: (aid) => heartbeats.push(aid),
       }),
@@ -97,6 +96,27 @@ test('uploads are for programs here with the token, of octets, for agents that a
   assert.equal((await api.request('POST', cas, { headers: json, body: '{}' })).status, 415);
   const nobody = `/agents/${newIdentity().aid}/cas`;
   assert.equal((await api.request('POST', nobody, { headers: right, body: 'x' })).status, 404);
+});
+
+test('storing and deleting objects needs the token here too, whichever way', async (t) => {
+  const { api, near, cas } = await world(t, TOKEN);
+  const { objectId } = await near.objects.put(near.aid, { bytes: Buffer.from('kept') }, 'x');
+  const authorization = `Bearer ${TOKEN}`;
+  const put = async (headers: Record<string, string>) => {
+    const body = JSON.stringify({ tool: 'group_object_put', args: { aid: near.aid, body_base64: 'eA==' } });
+    return await api.request('POST', '/mcp/call', { headers: { ...JSON_HEADERS, ...headers }, body });
+  };
+  const remove = async (headers: Record<string, string>) =>
+    await api.request('DELETE', `${cas}/${objectId}`, { headers: { ...JSON_HEADERS, ...headers } });
+  for (const headers of [{}, { authorization: 'Bearer wrong-horse-battery' }]) {
+    const refused = await put(headers);
+    assert.equal(refused.status, 422);
+    assert.equal((refused.json as { error: string }).error, 'unauthorized');
+    assert.equal((await remove(headers)).status, 401);
+  }
+  assert.equal(near.objects.list(near.aid, 10).usage.count, 1);
+  assert.equal((await put({ authorization })).status, 200);
+  assert.equal((await remove({ authorization })).status, 200);
 });
 
 test('a page of another site cannot upload', async (t) => {

@@ -6,7 +6,12 @@ import type { CallContext } from '../../../src/operations/operation.ts';
 import { ToolTable } from '../../../src/operations/tool-call.ts';
 import { type RoomNode, RoomWorld, roomOf } from '../../support/room-world.ts';
 
-const CONTEXT: CallContext = { origin: 'local', signal: new AbortController().signal, setStatus: () => {} };
+const CONTEXT: CallContext = {
+  origin: 'local',
+  signal: new AbortController().signal,
+  requireToken: () => {},
+  setStatus: () => {},
+};
 
 /** Calls the tools of a node; each result is held against its schema. */
 function toolsOf(world: RoomWorld, node: RoomNode) {

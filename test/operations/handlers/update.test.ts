@@ -32,7 +32,12 @@ function setUp(t: TestContext, { managed = true, disabled = '' } = {}) {
     const operation = operations.get(name);
     assert.ok(operation !== undefined);
     const input = compileInput(operation.declaration)({ params: {}, query: { ...query }, body });
-    const context = { origin: 'remote_admin', signal: new AbortController().signal, setStatus: () => {} } as const;
+    const context = {
+      origin: 'remote_admin',
+      signal: new AbortController().signal,
+      requireToken: () => {},
+      setStatus: () => {},
+    } as const;
     const output: unknown = JSON.parse(JSON.stringify(await operation.run(input, context)));
     assert.ok(Compile(operation.declaration.output).Check(output), JSON.stringify(output));
     return output;

@@ -10,7 +10,10 @@ import { RestContext } from '../../../src/surfaces/rest/context.ts';
 async function serve(t: TestContext, answer: Response): Promise<{ url: string; sent: Promise<void> }> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const server = createServer((_request, response) => {
-    sendWebResponse(answer, response, new RestContext('local', response)).then(resolve, reject);
+    sendWebResponse(answer, response, new RestContext({ origin: 'local', holdsToken: true }, response)).then(
+      resolve,
+      reject,
+    );
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
