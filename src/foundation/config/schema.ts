@@ -68,7 +68,10 @@ export const ConfigSchema = Type.Object(
       description: 'The least important level that is logged.',
       default: 'info',
     }),
-    auto_publish: flag('Renew published records while the daemon runs.', true),
+    auto_publish: flag(
+      'Publish agents once they are registered, and renew what is published while the daemon runs.',
+      true,
+    ),
     turn_servers: Type.Array(TurnServerSchema, {
       description: 'TURN servers to try before a relay.',
       default: [],

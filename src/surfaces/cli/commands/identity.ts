@@ -115,7 +115,7 @@ export function addRegister(parent: Command, name: string, contextOf: ContextOf,
       'the service that answers its calls: host:port, http://host:port or https://host:port',
     )
     .option('--save-master <file>', 'write the master key to a new file of mode 0600 instead of showing it')
-    .option('--no-publish', 'register only')
+    .option('--no-publish', 'do not wait until it is published; the daemon does that soon unless auto_publish is off')
     .addHelpText(
       'after',
       examples(

@@ -126,7 +126,7 @@ export function walletCommands(program: Command, contextOf: ContextOf): void {
     .argument('<file>', 'of "svc wallet message"')
     .argument('[signature]', 'hex or base64; asked for, or read from standard input, where it is left out')
     .option('--service-tcp <address>', 'the service that answers its calls')
-    .option('--no-publish', 'register only')
+    .option('--no-publish', 'do not wait until it is published; the daemon does that soon unless auto_publish is off')
     .addHelpText('after', EXAMPLE)
     .action((file: string, signature: string | undefined, options: PublishOptions, command: Command) =>
       registerSigned(contextOf(command), file, signature, options),
