@@ -26,13 +26,14 @@ interface Shown {
 /** One line for each event: JSON for machines, a sentence for people. */
 function print({ io, options }: CliContext, event: Shown): void {
   const text = (value: unknown): string => (typeof value === 'string' ? value : '');
+  const number = event.seq === null ? '' : `#${event.seq}`;
   const line =
     options.json === true
       ? safeJson(event)
       : options.quiet === true
         ? safeLine(event.type)
         : safeLine(
-            [text(event.at), text(event.aid), event.type, JSON.stringify(event.data)]
+            [number, text(event.at), text(event.aid), event.type, JSON.stringify(event.data)]
               .filter((t) => t !== '')
               .join('  '),
           );
