@@ -12,6 +12,8 @@ import type { KeyVault } from './types.ts';
 const MAX_CACHED = 2000;
 /** Names of our keys in the vault begin with it; other components have names of their own. */
 const NAME_PREFIX = 'agent-';
+/** Names of foreign keys that the log shows. */
+const MAX_LISTED = 10;
 
 /** An agent that can act: what it signs with and what proves it. */
 export interface HeldIdentity {
@@ -65,8 +67,12 @@ export class Keyring {
     return this.#deps.vault.get(name);
   }
 
-  /** Keeps a key. It comes first, the row that names it second: a crash in between leaves an orphan. */
+  /**
+   * Keeps a key. It comes first, the row that names it second: where that never comes, the key is
+   * deleted at the next start.
+   */
   put(name: string, pair: KeyPair): void {
+    this.#deps.agents.expectKey(name);
     this.#deps.vault.put(name, pair);
   }
 
@@ -79,16 +85,25 @@ export class Keyring {
   discard(name: string): void {
     try {
       this.#deps.vault.delete(name);
+      this.#deps.agents.keyDeleted(name);
     } catch (error) {
       this.#deps.log.warn({ key: name, error }, 'a key file could not be deleted');
     }
   }
 
-  /** Deletes the keys that a crash left without an agent. */
-  discardOrphans(): void {
-    const used = this.#deps.agents.keyNames();
-    for (const name of this.#deps.vault.list()) {
-      if (name.startsWith(NAME_PREFIX) && !used.has(name)) this.discard(name);
-    }
+  /**
+   * Deletes the keys that a crash left behind. Others that no agent has here stay: they belong to
+   * another database, one that was moved away or is to be put back, and may be all that is left of it.
+   */
+  discardRetired(): void {
+    const { agents, vault, log } = this.#deps;
+    for (const name of agents.retiredKeys()) this.discard(name);
+    const used = agents.keyNames();
+    const foreign = vault.list().filter((name) => name.startsWith(NAME_PREFIX) && !used.has(name));
+    if (foreign.length > 0)
+      log.warn(
+        { keys: foreign.slice(0, MAX_LISTED), count: foreign.length },
+        'keys of agents that are not here are left alone',
+      );
   }
 }

@@ -83,7 +83,7 @@ export class AgentRegistry implements Component {
   }
 
   async start(): Promise<void> {
-    this.#keyring.discardOrphans();
+    this.#keyring.discardRetired();
     this.#monitor.start();
   }
 

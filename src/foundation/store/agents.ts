@@ -123,6 +123,24 @@ export class AgentStore {
     return new Set(this.#store.all('SELECT key_name FROM agents').map((row) => String(row['key_name'])));
   }
 
+  /** Notes a key that is about to be written and that no agent has yet: should it stay so, it is to be deleted. */
+  expectKey(name: string): void {
+    this.#store.run(
+      'INSERT OR IGNORE INTO retired_keys (name) SELECT ?1 WHERE NOT EXISTS (SELECT 1 FROM agents WHERE key_name = ?1)',
+      name,
+    );
+  }
+
+  /** Names of keys that agents had, or were to have, and that are to be deleted. */
+  retiredKeys(): string[] {
+    return this.#store.all('SELECT name FROM retired_keys').map((row) => String(row['name']));
+  }
+
+  /** Notes that a retired key has been deleted. */
+  keyDeleted(name: string): void {
+    this.#store.run('DELETE FROM retired_keys WHERE name = ?', name);
+  }
+
   /** The distinct services that agents are bound to. */
   boundServices(): string[] {
     return this.#store

@@ -204,6 +204,45 @@ describe('the agent registry', () => {
     assert.ok(restarted.identity(kept.aid) !== null);
   });
 
+  test('a start with another database deletes no key, and a database that is put back finds all of them', async () => {
+    const agent = newIdentity();
+    await registry.register(agent.credentials);
+    const other = Store.open(':memory:', MIGRATIONS);
+    const meanwhile = build({ agents: new AgentStore(other) });
+    await meanwhile.start();
+    const second = newIdentity();
+    await meanwhile.register(second.credentials);
+    await meanwhile.stop();
+    await registry.start();
+    assert.equal(vault.seeds.size, 2);
+    assert.ok(build().identity(agent.aid) !== null);
+    registry.delete(agent.aid);
+    assert.deepEqual([...vault.seeds.values()], [second.operational.seed]);
+    await registry.stop();
+    other.close();
+  });
+
+  test('a key file that could not be deleted with its agent is deleted at the next start', async () => {
+    const agent = newIdentity();
+    await registry.register(agent.credentials);
+    const stuck = build({
+      vault: {
+        put: () => {},
+        get: (name) => vault.get(name),
+        list: () => vault.list(),
+        delete: () => {
+          throw new Error('the disk refuses');
+        },
+      },
+    });
+    stuck.delete(agent.aid);
+    assert.equal(vault.seeds.size, 1);
+    const next = build();
+    await next.start();
+    assert.equal(vault.seeds.size, 0);
+    await next.stop();
+  });
+
   test('a crash during a rotation leaves the old key in force', async () => {
     const old = newIdentity();
     await registry.register(old.credentials);

@@ -13,6 +13,7 @@ import { objectsMigration } from './010-objects.ts';
 import { chatMigration } from './011-chat.ts';
 import { roomsMigration } from './012-rooms.ts';
 import { roomCountersMigration } from './013-room-counters.ts';
+import { retiredKeysMigration } from './014-retired-keys.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
   agentsMigration,
@@ -28,4 +29,5 @@ export const MIGRATIONS: readonly Migration[] = [
   chatMigration,
   roomsMigration,
   roomCountersMigration,
+  retiredKeysMigration,
 ];
