@@ -8,7 +8,6 @@ import { codeOf, writeError } from './file-errors.ts';
 import { FileSink } from './file-sink.ts';
 import type { FilesRoot } from './files-root.ts';
 import { fingerprintOf } from './fingerprint.ts';
-import { isObjectId } from './types.ts';
 
 /** Strangers sent it: only the owner of the daemon reads it. */
 const BLOB_MODE = 0o600;
@@ -103,19 +102,14 @@ export class BlobStore {
   }
 
   /**
-   * Tidies up after a crash: what was under way, and bytes that no row names.
+   * Tidies up after a crash: what was under way. Stored bytes stay: they may be those of another database.
    * @param now Unix milliseconds
    */
-  clean(isStored: (objectId: string) => boolean, now: number): void {
+  clean(now: number): void {
     for (const name of readdirSync(this.#root.incoming)) rmSync(join(this.#root.incoming, name), { force: true });
     for (const name of readdirSync(this.#root.parts)) {
       const file = join(this.#root.parts, name);
       if (now - statSync(file).mtimeMs > PART_AGE_MS) rmSync(file, { force: true });
-    }
-    for (const shard of readdirSync(this.#root.objects)) {
-      for (const name of readdirSync(join(this.#root.objects, shard))) {
-        if (isObjectId(name) && !isStored(name)) this.remove(name);
-      }
     }
   }
 }

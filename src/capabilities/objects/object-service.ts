@@ -61,7 +61,8 @@ export class ObjectService implements Component, ObjectsPort {
     if (this.#options.filesRoot === '') return;
     try {
       const { root, blobs } = this.#open();
-      blobs.clean((objectId) => this.#repository.isStored(objectId), this.#clock.now());
+      blobs.clean(this.#clock.now());
+      for (const objectId of this.#repository.retired()) this.#discard(blobs, objectId);
       this.#log.info({ files_root: root.path }, 'objects are on');
     } catch (error) {
       this.#log.warn({ files_root: this.#options.filesRoot, err: error }, 'files_root cannot be used');
@@ -130,6 +131,7 @@ export class ObjectService implements Component, ObjectsPort {
   #keep(aid: Aid, incoming: Incoming, blobs: BlobStore, name: string | undefined): ObjectInfo {
     const { objectId, size } = incoming;
     const now = this.#clock.now();
+    this.#repository.expectBytes(objectId);
     const fingerprint = blobs.commit(incoming);
     const shown = safeName(name, objectId);
     this.#repository.put({ aid, objectId, size, name: shown, createdAt: now, path: null, fingerprint, hashedAt: now });
@@ -195,11 +197,16 @@ export class ObjectService implements Component, ObjectsPort {
     if (this.#repository.isStored(objectId)) return;
     if (this.#options.filesRoot === '') return;
     try {
-      this.files().blobs.remove(objectId);
+      this.#discard(this.files().blobs, objectId);
     } catch (error) {
-      // The next start removes what nothing names.
+      // The next start does it.
       this.#log.warn({ object_id: objectId, err: error }, 'the bytes of a deleted object could not be removed');
     }
+  }
+
+  #discard(blobs: BlobStore, objectId: string): void {
+    blobs.remove(objectId);
+    this.#repository.bytesDeleted(objectId);
   }
 
   /** Forgets all objects of an agent that is gone. */

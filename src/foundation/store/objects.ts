@@ -92,6 +92,22 @@ export class ObjectRepository {
     );
   }
 
+  /** Notes bytes that are about to be stored and that no object has yet: should it stay so, they are to be deleted. */
+  expectBytes(objectId: string): void {
+    if (!this.isStored(objectId))
+      this.#store.run('INSERT OR IGNORE INTO retired_objects (object_id) VALUES (?)', objectId);
+  }
+
+  /** Ids under which bytes lie that no object has any more, or yet. */
+  retired(): string[] {
+    return this.#store.all('SELECT object_id FROM retired_objects').map((row) => String(row['object_id']));
+  }
+
+  /** Notes that the bytes of a retired id have been deleted. */
+  bytesDeleted(objectId: string): void {
+    this.#store.run('DELETE FROM retired_objects WHERE object_id = ?', objectId);
+  }
+
   /** Objects of an agent by id; `after` goes on behind one. */
   list(aid: Aid, limit: number, after = ''): ObjectRow[] {
     return this.#store

@@ -184,20 +184,34 @@ test('stored bytes that somebody edited are gone, and come back with the next up
   assert.deepEqual(await read(objects, one, objectId), bytes);
 });
 
-test('a start tidies up: half uploads, bytes without a row; what is whole stays', async (t) => {
-  const { objects, filesRoot } = await objectService(t);
+test('a start tidies up: half uploads, bytes whose row never came; what is whole stays', async (t) => {
+  const { objects, filesRoot, store } = await objectService(t);
   const { objectId } = await objects.put(one, { bytes: someBytes(100) });
   const own = join(filesRoot, '.svcd');
   writeFileSync(join(own, 'incoming', 'half'), 'half');
   writeFileSync(join(own, 'parts', sha256('new')), 'new');
   writeFileSync(join(own, 'parts', sha256('old')), 'old');
   utimesSync(join(own, 'parts', sha256('old')), new Date(0), new Date(0));
-  mkdirSync(join(own, 'objects', '00'), { recursive: true });
-  const orphan = `00${'a'.repeat(62)}`;
-  writeFileSync(join(own, 'objects', '00', orphan), 'nobody named it');
+  store.run("CREATE TRIGGER crash BEFORE INSERT ON objects BEGIN SELECT raise(ABORT, 'crash'); END");
+  await assert.rejects(objects.put(one, { bytes: someBytes(50, 1) }), /crash/);
+  store.run('DROP TRIGGER crash');
+  assert.equal(filesIn(join(own, 'objects')).length, 2);
   await objects.start();
   const left = filesIn(own).map((file) => file.slice(own.length + 1));
   assert.deepEqual(left.sort(), [`objects/${objectId.slice(0, 2)}/${objectId}`, `parts/${sha256('new')}`]);
+});
+
+test('a start with another database deletes no bytes, and bytes that are stored again are kept', async (t) => {
+  const { objects, filesRoot } = await objectService(t);
+  const bytes = someBytes(100);
+  const { objectId } = await objects.put(one, { bytes });
+  const other = await objectService(t, { filesRoot });
+  assert.deepEqual(await read(objects, one, objectId), bytes);
+  await other.objects.put(two, { bytes });
+  other.objects.delete(two, objectId);
+  await objects.put(one, { bytes });
+  await other.objects.start();
+  assert.deepEqual(await read(objects, one, objectId), bytes);
 });
 
 test('a moved folder keeps its objects: their files are hashed once more', async (t) => {

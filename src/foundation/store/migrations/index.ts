@@ -14,6 +14,7 @@ import { chatMigration } from './011-chat.ts';
 import { roomsMigration } from './012-rooms.ts';
 import { roomCountersMigration } from './013-room-counters.ts';
 import { retiredKeysMigration } from './014-retired-keys.ts';
+import { retiredObjectsMigration } from './015-retired-objects.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
   agentsMigration,
@@ -30,4 +31,5 @@ export const MIGRATIONS: readonly Migration[] = [
   roomsMigration,
   roomCountersMigration,
   retiredKeysMigration,
+  retiredObjectsMigration,
 ];
