@@ -1,23 +1,31 @@
 /** The `svcd` command: starts the daemon, and ends it cleanly when it is asked to. */
 import { resolve } from 'node:path';
 import { CommanderError } from 'commander';
+import type { Supervisor } from '../capabilities/update/types.ts';
 import { defaultDataDir } from '../foundation/data-dir/paths.ts';
 import { SvcError } from '../foundation/errors.ts';
 import { VERSION } from '../foundation/version.ts';
 import { type DaemonArguments, daemonProgram, optionsOf } from './args.ts';
 import { Daemon } from './daemon.ts';
 import { exitCodeOf, throwUsageErrors } from './exit-code.ts';
+import { surviveKnownFailures } from './last-resort.ts';
 import { onSupervisorStop, supervisorOf } from './service/managed.ts';
 import { superviseDaemon } from './service/run.ts';
 
 /** A stop that takes longer than this is given up: the process ends with code 1. */
 const STOP_TIMEOUT_MS = 15_000;
 
+async function start(args: DaemonArguments, supervisor: Supervisor | null = null): Promise<Daemon> {
+  const daemon = await Daemon.start(args, process.env, supervisor);
+  surviveKnownFailures(process, daemon.log);
+  return daemon;
+}
+
 async function run(args: DaemonArguments): Promise<void> {
   if (args.mcpStdio !== undefined) {
     // The MCP SDK costs a start 100 ms: only who needs it loads it.
     const { runMcpStdio } = await import('./mcp-stdio.ts');
-    await runMcpStdio(args, process.env, () => Daemon.start(args, process.env));
+    await runMcpStdio(args, process.env, () => start(args));
     process.exit(0);
   }
   if (args.supervise === true) {
@@ -25,7 +33,7 @@ async function run(args: DaemonArguments): Promise<void> {
     process.exit(await superviseDaemon(args.dataDir, program, optionsOf(args)));
   }
   const supervisor = supervisorOf(process);
-  const daemon = await Daemon.start(args, process.env, supervisor);
+  const daemon = await start(args, supervisor);
   const stop = (reason: string): void => {
     setTimeout(() => process.exit(1), STOP_TIMEOUT_MS).unref();
     daemon.stop(reason).then(

@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { test } from 'node:test';
+
+/** Runs a script in which something fails that nobody waits for. */
+function fate(failure: string): { readonly status: number | null; readonly stdout: string; readonly stderr: string } {
+  const script = `
+    import { SvcError } from './src/foundation/errors.ts';
+    import { surviveKnownFailures } from './src/daemon/last-resort.ts';
+    surviveKnownFailures(process, { error: (_fields, message) => console.log(message) });
+    setImmediate(() => console.log('goes on'));
+    ${failure}`;
+  return spawnSync(process.execPath, ['--input-type=module-typescript', '--eval', script], { encoding: 'utf8' });
+}
+
+test('a failure of the catalogue that nobody waits for is logged, and the process goes on', () => {
+  for (const failure of [
+    "queueMicrotask(() => { throw new SvcError('not_writable'); });",
+    "void Promise.reject(new SvcError('not_writable'));",
+  ]) {
+    const { status, stdout, stderr } = fate(failure);
+    assert.equal(status, 0, stderr);
+    assert.deepEqual(stdout.trim().split('\n'), ['work in the background failed', 'goes on']);
+  }
+});
+
+test('a bug ends the process with its trace', () => {
+  const { status, stdout, stderr } = fate("void Promise.reject(new TypeError('a bug'));");
+  assert.equal(status, 1);
+  assert.equal(stdout, '');
+  assert.match(stderr, /^svcd: TypeError: a bug\n {4}at /);
+});
