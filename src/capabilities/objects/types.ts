@@ -54,8 +54,3 @@ export interface ObjectCaller {
 export function objectUrl(holder: Aid, objectId: string): string {
   return `svc://${holder}/cas/${objectId}`;
 }
-
-/** True for the text of an object id. */
-export function isObjectId(text: string): boolean {
-  return /^[0-9a-f]{64}$/.test(text);
-}
