@@ -10,6 +10,7 @@ import {
   MAX_STREAMS_PER_CONNECTION,
   STREAM_WINDOW_BYTES,
 } from '../../src/network/quic/limits.ts';
+import { OPEN_STREAM_TIMEOUT_MS } from '../../src/network/quic/native-connection.ts';
 import { StreamError } from '../../src/network/quic/stream-error.ts';
 import type {
   ConnectionStats,
@@ -21,7 +22,6 @@ import type {
 } from '../../src/network/quic/types.ts';
 
 const DIAL_TIMEOUT_MS = 10_000;
-const OPEN_STREAM_TIMEOUT_MS = 10_000;
 const FIRST_PORT = 40_000;
 
 export interface MemoryEndpointOptions {
@@ -31,7 +31,8 @@ export interface MemoryEndpointOptions {
   readonly port?: number;
   readonly limits?: Partial<ConnectionLimits>;
   readonly streamsPerConnection?: number;
-  readonly openStreamTimeoutMs?: number;
+  /** The network's where left out. */
+  readonly clock?: Clock;
 }
 
 /** The wire that all endpoints of a test share. */
@@ -90,7 +91,7 @@ export class MemoryQuicEndpoint implements QuicEndpoint {
 
   constructor(network: MemoryQuicNetwork, clock: Clock, options: MemoryEndpointOptions) {
     this.#network = network;
-    this.#clock = clock;
+    this.#clock = options.clock ?? clock;
     this.#options = options;
     const port = options.port === undefined || options.port === 0 ? network.freePort() : options.port;
     this.#address = { host: options.host ?? '127.0.0.1', port };
@@ -133,10 +134,8 @@ export class MemoryQuicEndpoint implements QuicEndpoint {
   }
 
   #connection(key: Uint8Array, address: SocketAddress, outbound: boolean): MemoryConnection {
-    return new MemoryConnection(key, address, outbound, this.#clock, {
-      streams: this.#options.streamsPerConnection ?? MAX_STREAMS_PER_CONNECTION,
-      openTimeoutMs: this.#options.openStreamTimeoutMs ?? OPEN_STREAM_TIMEOUT_MS,
-    });
+    const streams = this.#options.streamsPerConnection ?? MAX_STREAMS_PER_CONNECTION;
+    return new MemoryConnection(key, address, outbound, this.#clock, streams);
   }
 
   async dial(address: SocketAddress, expectedKey: Uint8Array, options: DialOptions = {}): Promise<QuicConnection> {
@@ -193,20 +192,21 @@ class MemoryConnection implements QuicConnection {
   readonly remoteAddress: SocketAddress;
   readonly outbound: boolean;
   readonly #clock: Clock;
-  readonly #limits: { readonly streams: number; readonly openTimeoutMs: number };
+  /** Streams that the peer may have open. */
+  readonly #maxStreams: number;
 
   constructor(
     remoteKey: Uint8Array,
     remoteAddress: SocketAddress,
     outbound: boolean,
     clock: Clock,
-    limits: { readonly streams: number; readonly openTimeoutMs: number },
+    maxStreams: number,
   ) {
     this.remoteKey = remoteKey;
     this.remoteAddress = remoteAddress;
     this.outbound = outbound;
     this.#clock = clock;
-    this.#limits = limits;
+    this.#maxStreams = maxStreams;
     this.closed = new Promise((resolve) => {
       this.#settleClosed = resolve;
     });
@@ -228,7 +228,7 @@ class MemoryConnection implements QuicConnection {
     const peer = this.#peer;
     // A connection that the other side refused stays open until the refusal arrives.
     if (this.#ended || peer === undefined) throw new SvcError('connect_failed');
-    if (this.#opened >= peer.#limits.streams) await this.#turn();
+    if (this.#opened >= peer.#maxStreams) await this.#turn();
     this.#opened++;
     const ours = new MemoryStream(this, () => peer.#take(theirs));
     const theirs: MemoryStream = new MemoryStream(peer, () => {});
@@ -262,7 +262,7 @@ class MemoryConnection implements QuicConnection {
         if (this.#ended) reject(new SvcError('connect_failed'));
         else resolve();
       };
-      const timer = this.#clock.after(this.#limits.openTimeoutMs, () => {
+      const timer = this.#clock.after(OPEN_STREAM_TIMEOUT_MS, () => {
         this.#waiting.splice(this.#waiting.indexOf(go), 1);
         reject(new SvcError('timeout'));
       });

@@ -27,7 +27,6 @@ interface NativeConnectionOptions {
   readonly native: EngineConnection;
   readonly peer: Peer;
   readonly outbound: boolean;
-  readonly openStreamTimeoutMs?: number;
 }
 
 export class NativeConnection implements QuicConnection {
@@ -37,7 +36,6 @@ export class NativeConnection implements QuicConnection {
   readonly closed: Promise<void>;
   readonly #native: EngineConnection;
   readonly #clock: Clock;
-  readonly #openStreamTimeoutMs: number;
   readonly #streams = new Set<NativeStream>();
   #stuckStreams = 0;
   #stuckTimer: Timer | undefined;
@@ -49,7 +47,6 @@ export class NativeConnection implements QuicConnection {
   constructor(options: NativeConnectionOptions, dependencies: { readonly clock: Clock }) {
     this.#native = options.native;
     this.#clock = dependencies.clock;
-    this.#openStreamTimeoutMs = options.openStreamTimeoutMs ?? OPEN_STREAM_TIMEOUT_MS;
     this.remoteKey = options.peer.key;
     this.remoteAddress = options.peer.address;
     this.outbound = options.outbound;
@@ -75,7 +72,7 @@ export class NativeConnection implements QuicConnection {
     if (this.#ended) return Promise.reject(new SvcError('connect_failed'));
     return new Promise((resolve, reject) => {
       let waiting = true;
-      const timer = this.#clock.after(this.#openStreamTimeoutMs, () => {
+      const timer = this.#clock.after(OPEN_STREAM_TIMEOUT_MS, () => {
         waiting = false;
         reject(new SvcError('timeout', { message: 'The other node takes no more streams on this connection.' }));
       });

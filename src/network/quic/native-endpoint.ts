@@ -49,7 +49,6 @@ export interface NativeQuicEndpointOptions {
   readonly limits?: Partial<ConnectionLimits>;
   readonly streamsPerConnection?: number;
   readonly idleTimeoutMs?: number;
-  readonly openStreamTimeoutMs?: number;
 }
 
 export interface NativeQuicEndpointDependencies {
@@ -179,11 +178,7 @@ export class NativeQuicEndpoint implements QuicEndpoint {
     peer: NonNullable<ReturnType<typeof parsePeer>>,
     outbound: boolean,
   ): NativeConnection {
-    const { openStreamTimeoutMs } = this.#options;
-    return new NativeConnection(
-      { native, peer, outbound, ...(openStreamTimeoutMs === undefined ? {} : { openStreamTimeoutMs }) },
-      { clock: this.#clock },
-    );
+    return new NativeConnection({ native, peer, outbound }, { clock: this.#clock });
   }
 
   async dial(address: SocketAddress, expectedKey: Uint8Array, options: DialOptions = {}): Promise<QuicConnection> {

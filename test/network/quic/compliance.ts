@@ -5,7 +5,9 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { describe, test } from 'node:test';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
+import { OPEN_STREAM_TIMEOUT_MS } from '../../../src/network/quic/native-connection.ts';
 import type { QuicStream } from '../../../src/network/quic/types.ts';
+import { LeapClock } from '../../support/leap-clock.ts';
 import { standsStill } from '../../support/stands-still.ts';
 import { connect, connectedPair, failure, type Harness, MIB, openPair, readAll, startNode } from './world.ts';
 
@@ -192,10 +194,13 @@ export function quicCompliance(name: string, harness: Harness): void {
     });
 
     test('over the stream limit, openStream waits for a free place, then gives up', async (t) => {
-      const pair = await connectedPair(t, harness, { streamsPerConnection: 2, openStreamTimeoutMs: 300 });
+      const clock = new LeapClock();
+      const pair = await connectedPair(t, harness, { streamsPerConnection: 2, clock });
       const first = await openPair(pair);
       await openPair(pair);
-      await assert.rejects(pair.client.openStream(), { code: 'timeout' });
+      const late = assert.rejects(pair.client.openStream(), { code: 'timeout' });
+      clock.leap(OPEN_STREAM_TIMEOUT_MS);
+      await late;
       const third = pair.client.openStream();
       first.ours.end();
       first.theirs.end();

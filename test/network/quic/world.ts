@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { finished } from 'node:stream/promises';
 import type { TestContext } from 'node:test';
+import type { Clock } from '../../../src/foundation/clock.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 import type { ConnectionLimits } from '../../../src/network/quic/limits.ts';
 import type { QuicConnection, QuicEndpoint, QuicStream, SocketAddress } from '../../../src/network/quic/types.ts';
@@ -10,7 +11,7 @@ import type { QuicConnection, QuicEndpoint, QuicStream, SocketAddress } from '..
 export interface EndpointOptions {
   readonly limits?: Partial<ConnectionLimits>;
   readonly streamsPerConnection?: number;
-  readonly openStreamTimeoutMs?: number;
+  readonly clock?: Clock;
 }
 
 export interface Harness {
