@@ -36,11 +36,19 @@ export function udpDescriptors(port: number): readonly number[] {
 /** What the descriptors of the sockets in one of the kernel's tables point to. */
 function inodesOf(table: string, port: number): string[] {
   const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
-  const rows = readFileSync(`/proc/self/net/${table}`, 'utf8').split('\n').slice(1);
-  return rows
+  return rowsOf(table)
     .map((row) => row.trim().split(/\s+/))
     .filter(([, local]) => local?.endsWith(suffix) === true)
     .map((columns) => `socket:[${columns[9]}]`);
+}
+
+/** None where the machine has no such table, as that of IPv6. */
+function rowsOf(table: string): string[] {
+  try {
+    return readFileSync(`/proc/self/net/${table}`, 'utf8').split('\n').slice(1);
+  } catch {
+    return [];
+  }
 }
 
 function targetOf(fd: string): string {
