@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { existsSync, linkSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import fs from 'node:fs/promises';
 import { createServer, type RequestListener } from 'node:http';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { SvcError } from '../../../src/foundation/errors.ts';
@@ -216,6 +218,13 @@ test('an object that does not fit on the disk is refused before its first byte',
   const near = await world.node();
   const huge = await holder(world, t, (_request, response) => {
     response.writeHead(200, { ...HEADERS, 'content-length': 2 ** 40 }).write('abc');
+  });
+  // Whatever disk this machine has.
+  const statfs = t.mock.method(fs, 'statfs', async () => ({ bavail: 2 ** 20, bsize: 4096 }));
+  syncBuiltinESMExports();
+  t.after(() => {
+    statfs.mock.restore();
+    syncBuiltinESMExports();
   });
   await assert.rejects(get(near, { hint: huge }), withCode('not_writable'));
 });
