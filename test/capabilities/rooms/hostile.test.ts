@@ -8,6 +8,8 @@ import { u32 } from '../../../src/network/links/wire.ts';
 import { delegateAnew, localIdentity, newIdentity } from '../../support/identities.ts';
 import { type RoomNode, RoomWorld, roomOf } from '../../support/room-world.ts';
 
+const never = new AbortController().signal;
+
 /** The end of the room as a node knows it. */
 function copyOf(node: RoomNode, groupId: string): Replica {
   const row = node.table.find(node.aid, groupId);
@@ -20,7 +22,7 @@ async function push(world: RoomWorld, from: RoomNode, to: RoomNode, groupId: str
   const talk = async (): Promise<Message> => {
     const link = await from.links.open(from.aid, to.aid, 'room');
     send(link, { type: 'push', groupId, entries });
-    const answer = await receive(link, AbortSignal.timeout(10_000));
+    const answer = await receive(link, never);
     link.destroy();
     return answer;
   };
@@ -274,7 +276,7 @@ test('a member that withholds what it has announced is left alone, and another o
     link.on('error', () => {});
     void (async () => {
       for (;;) {
-        const message = await receive(link, AbortSignal.timeout(60_000));
+        const message = await receive(link, never);
         asked++;
         const have = { heads: ['11'.repeat(32)], maxSeq: 1_000, epoch: new Uint8Array(16) };
         if (message.type === 'hello') send(link, { type: 'have', have });
