@@ -13,7 +13,7 @@ import { TestDaemon } from '../support/daemon.ts';
 import { EchoService } from '../support/echo-service.ts';
 import { eventually } from '../support/eventually.ts';
 import { ready, TestNetwork } from '../support/network.ts';
-import { freePort, run } from '../support/programs.ts';
+import { quietPort, run } from '../support/programs.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 interface Report {
@@ -59,7 +59,7 @@ function clockOff(seconds: number): Readonly<Record<string, string>> {
 test('nobody answers: why not', async (t) => {
   const directory = temporaryDirectory(t);
   const dataDir = join(directory, 'data');
-  const nowhere = `127.0.0.1:${await freePort()}`;
+  const nowhere = `127.0.0.1:${await quietPort()}`;
   const never = await doctor(nowhere, { dataDir });
   found(never, 'daemon', 'FAIL', /does not answer: ECONNREFUSED/);
   found(never, 'daemon', 'INFO', /no svcd has run for this user/);
@@ -123,7 +123,7 @@ test('a lonely node: no network, another version, changes that wait, a data dire
 
 test('a disk that is full, and one that cannot be written', async (t) => {
   const directory = temporaryDirectory(t);
-  const command = `"${process.execPath}" bin/svc doctor --json --api 127.0.0.1:${await freePort()}`;
+  const command = `"${process.execPath}" bin/svc doctor --json --api 127.0.0.1:${await quietPort()}`;
   const script = `mount -t tmpfs -o size=8m,mode=0700 none "${directory}" && ${command}; mount -o remount,ro "${directory}" && ${command}`;
   const { stdout, stderr } = await run('unshare', ['-Urm', 'bash', '-c', script], {
     env: { SVCD_DATA_DIR: directory },
@@ -191,7 +191,7 @@ test('agents and the clock, in a network', async (t) => {
   found(fine, 'publication', 'PASS', /was published \d+ (s|min) ago, kept by [34] nodes/);
   found(fine, 'service', 'PASS', /answers at/);
 
-  const deaf = await here.newAgent(`127.0.0.1:${await freePort()}`);
+  const deaf = await here.newAgent(`127.0.0.1:${await quietPort()}`);
   await here.call('POST', `/agents/${deaf}/publish`);
   const moved = await here.newAgent();
   await here.call('POST', `/agents/${moved}/publish`);

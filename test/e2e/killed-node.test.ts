@@ -4,13 +4,20 @@ import { test } from 'node:test';
 import { type ApiAnswer, TestDaemon } from '../support/daemon.ts';
 import { EchoService } from '../support/echo-service.ts';
 import { ready } from '../support/network.ts';
+import { quietPort } from '../support/programs.ts';
 import { dial, endOf } from '../support/tcp.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 test('calls and tunnels to a killed node fail clearly, and work again once it is back at its address', async (t) => {
   await using near = await TestDaemon.start();
   await using service = await EchoService.start();
-  const options = { dataDir: temporaryDirectory(t), bootstrap: [near.dhtAddress] };
+  // It comes back at these ports: nobody else may have got them meanwhile.
+  const options = {
+    dataDir: temporaryDirectory(t),
+    bootstrap: [near.dhtAddress],
+    args: ['--listen', `127.0.0.1:${await quietPort()}`],
+    env: { SVCD_QUIC_LISTEN_ADDR: `127.0.0.1:${await quietPort()}` },
+  };
   const first = await TestDaemon.start(options);
   await Promise.all([ready(near), ready(first)]);
   const aid = await first.newAgent(service.address);
@@ -26,11 +33,7 @@ test('calls and tunnels to a killed node fail clearly, and work again once it is
     assert.equal((body as { error: string }).error, 'connect_failed');
   }
   assert.equal(await endOf(await dial(listen)), 'ECONNRESET');
-  await using second = await TestDaemon.start({
-    ...options,
-    args: ['--listen', first.dhtAddress],
-    env: { SVCD_QUIC_LISTEN_ADDR: first.quicAddress },
-  });
+  await using second = await TestDaemon.start(options);
   assert.equal(second.quicAddress, first.quicAddress);
   assert.equal((await call('POST')).status, 200);
   const client = await dial(listen);

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createConnection } from 'node:net';
 import type { TestDaemon } from './daemon.ts';
 import { eventually } from './eventually.ts';
-import { freePort } from './programs.ts';
+import { quietPort } from './programs.ts';
 
 export function base64(text: string): string {
   return Buffer.from(text).toString('base64');
@@ -91,7 +91,7 @@ export async function fullAgent(home: TestDaemon, away: TestDaemon, services: Se
   await home.call('POST', `/agents/${aid}/records`, { rec_type: 7, payload_base64: base64('custom'), ttl: 3600 });
   await home.call('PATCH', `/agents/${aid}/acl`, { default: 'deny' });
   await home.call('POST', `/agents/${aid}/acl/allow`, { secret: SECRET, label: 'clients' });
-  const tunnelPort = await freePort();
+  const tunnelPort = await quietPort();
   await home.call('POST', `/tunnel/${friend}`, { local_aid: aid, local_port: tunnelPort, idle_timeout_sec: -1 });
 
   await home.call('POST', `/agents/${aid}/chat/request`, { peer: friend, note: 'hi' });

@@ -1,9 +1,10 @@
 /** Programs of the machine that tests drive: OpenSSH, PostgreSQL, curl, wrk. `.ci/run` installs them. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
+import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { chmodSync, chownSync, existsSync, globSync, mkdirSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { createServer, Server } from 'node:net';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { eventually } from './eventually.ts';
@@ -43,17 +44,6 @@ export async function runOk(
   return stdout;
 }
 
-/** A TCP port of 127.0.0.1 that was free a moment ago. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
-}
-
 async function listens(port: number): Promise<void> {
   await eventually(`port ${port} listens`, () =>
     dial(`127.0.0.1:${port}`).then(
@@ -66,19 +56,27 @@ async function listens(port: number): Promise<void> {
 /** Ports that the system hands to nobody: `ip_local_port_range` begins above them everywhere. */
 const QUIET_PORTS = { first: 20_000, count: 10_000 };
 
-/** A free TCP port of 127.0.0.1 that nobody is given by chance: for what goes away and comes back. */
+/** A free port of 127.0.0.1, TCP and UDP, that nobody is given by chance: for what comes later, or goes away and comes back. */
 export async function quietPort(): Promise<number> {
   for (;;) {
     const port = QUIET_PORTS.first + randomInt(QUIET_PORTS.count);
-    const server = createServer();
-    const free = await new Promise<boolean>((resolve) => {
-      server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true));
-    });
-    if (!free) continue;
-    server.close();
-    await once(server, 'close');
-    return port;
+    if ((await isFree(createServer(), port)) && (await isFree(createSocket('udp4'), port))) return port;
   }
+}
+
+/** Whether something can be bound to a port of 127.0.0.1; it is closed again. */
+async function isFree(socket: Server | Socket, port: number): Promise<boolean> {
+  const bound = once(socket, 'listening').then(
+    () => true,
+    () => false,
+  );
+  if (socket instanceof Server) socket.listen(port, '127.0.0.1');
+  else socket.bind(port, '127.0.0.1');
+  if (!(await bound)) return false;
+  const closed = once(socket, 'close');
+  socket.close();
+  await closed;
+  return true;
 }
 
 /** A program that runs until the test ends. */
@@ -114,7 +112,7 @@ export async function sshServer(directory: string): Promise<{ service: Service; 
   chmodSync(path('authorized_keys'), 0o600);
   // The server refuses to start without it where it runs as root.
   if (userInfo().uid === 0 && !existsSync('/run/sshd')) mkdirSync('/run/sshd', { mode: 0o755 });
-  const port = await freePort();
+  const port = await quietPort();
   const lines = [
     `Port ${port}`,
     'ListenAddress 127.0.0.1',
@@ -147,9 +145,19 @@ export async function postgresServer(directory: string): Promise<Service> {
     chownSync(directory, uid, uid);
     chmodSync(directory, 0o711);
   }
-  const [program, args] = asUser([`${bin}/initdb`, '-D', data, '-U', 'tester', '-A', 'trust', '--no-sync']);
+  const [program, args] = asUser([
+    `${bin}/initdb`,
+    '-D',
+    data,
+    '-U',
+    'tester',
+    '-A',
+    'trust',
+    '--no-locale',
+    '--no-sync',
+  ]);
   await runOk(program, args);
-  const port = await freePort();
+  const port = await quietPort();
   const [server, serverArgs] = asUser([
     `${bin}/postgres`,
     '-D',

@@ -7,7 +7,7 @@ import { create, extract } from 'tar';
 import { eventually } from './eventually.ts';
 import { NpmRegistry, type Release } from './npm-registry.ts';
 import { installGlobally, packSvcd, pathWith } from './package.ts';
-import { freePort, type Output, run } from './programs.ts';
+import { type Output, quietPort, run } from './programs.ts';
 
 export interface UpdateView {
   readonly current_version: string;
@@ -45,7 +45,7 @@ export class ServiceWorld {
     mkdirSync(join(directory, 'tarballs'));
     await registry.publishDependencies(join(directory, 'tarballs'));
     const bin = await installGlobally(directory, tarball, registry.url);
-    const world = new ServiceWorld(directory, registry, bin, await freePort());
+    const world = new ServiceWorld(directory, registry, bin, await quietPort());
     mkdirSync(world.dataDir, { mode: 0o700 });
     const config = `api_addr = "127.0.0.1:${world.#port}"\nlisten_addr = "127.0.0.1:0"\nmdns = false\n`;
     writeFileSync(join(world.dataDir, 'config.toml'), config, { mode: 0o600 });

@@ -16,6 +16,7 @@ import { systemClock } from '../../../src/foundation/clock.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { eventually } from '../../support/eventually.ts';
 import { readAll, settle } from '../../support/link-world.ts';
+import { quietPort } from '../../support/programs.ts';
 import { dial, endOf, TcpServer } from '../../support/tcp.ts';
 import { TestClock } from '../../support/test-clock.ts';
 import { TunnelWorld } from '../../support/tunnel-world.ts';
@@ -287,9 +288,8 @@ test('a tunnel keeps its port when the path breaks, and serves the next client',
 
 test('a tunnel with a port of its own comes back after a restart, others do not', async () => {
   await using world = await TunnelWorld.start(echo);
-  const chosen = await world.tunnels.open(world.request());
-  const port = Number(chosen.tunnel.listen.split(':')[1]);
-  await world.tunnels.close(chosen.tunnel.id);
+  await world.tunnels.open(world.request());
+  const port = await quietPort();
   const named = await world.tunnels.open(world.request({ localPort: port }));
   await world.tunnels.stop();
   world.tunnels = world.newService();

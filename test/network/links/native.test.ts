@@ -6,6 +6,7 @@ import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 import { IDLE_TIMEOUT_MS } from '../../../src/network/quic/native-endpoint.ts';
 import { forkNode, type LinkProcess, NativeNode } from '../../support/link-process.ts';
 import { readAll } from '../../support/link-world.ts';
+import { quietPort } from '../../support/programs.ts';
 
 const MIB = 1024 * 1024;
 const theirKey = KeyPair.generate();
@@ -14,7 +15,8 @@ let there: LinkProcess;
 
 before(async () => {
   await here.start();
-  there = await forkNode(theirKey);
+  // It is killed and started again at its port: nobody else may have got it meanwhile.
+  there = await forkNode(theirKey, await quietPort());
   here.directory.set(there.location.aid, there.location);
 });
 

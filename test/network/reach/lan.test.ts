@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
@@ -12,17 +11,8 @@ import { LanDiscovery } from '../../../src/network/reach/lan.ts';
 import { decodeAnnouncement, encodeAnnouncement } from '../../../src/network/reach/lan-announcement.ts';
 import { testKeys } from '../../support/agents.ts';
 import { eventually } from '../../support/eventually.ts';
+import { quietPort } from '../../support/programs.ts';
 import { TestClock } from '../../support/test-clock.ts';
-
-/** A UDP port that nobody has now. */
-async function freePort(): Promise<number> {
-  const socket = createSocket('udp4');
-  socket.bind(0, '127.0.0.1');
-  await once(socket, 'listening');
-  const { port } = socket.address();
-  socket.close();
-  return port;
-}
 
 type PacketRecord = multicastDns.Packet['answers'][number];
 
@@ -54,7 +44,7 @@ async function start({ mdnsPort, t }: Lan, n: number, network = '', clock = syst
 }
 
 test('daemons on one machine find each other', async (t) => {
-  const lan = { t, mdnsPort: await freePort() };
+  const lan = { t, mdnsPort: await quietPort() };
   const a = await start(lan, 1001);
   const b = await start(lan, 1002);
   await eventually('b finds a', () => b.found.length > 0);
@@ -64,7 +54,7 @@ test('daemons on one machine find each other', async (t) => {
 });
 
 test('another network is not found, and no daemon finds itself', async (t) => {
-  const lan = { t, mdnsPort: await freePort() };
+  const lan = { t, mdnsPort: await quietPort() };
   const stranger = await start(lan, 1001, 'other');
   const a = await start(lan, 1002);
   const b = await start(lan, 1003);
@@ -74,7 +64,7 @@ test('another network is not found, and no daemon finds itself', async (t) => {
 });
 
 test('a stranger who floods the LAN is heard only so often', async (t) => {
-  const lan = { t, mdnsPort: await freePort() };
+  const lan = { t, mdnsPort: await quietPort() };
   const clock = new TestClock();
   const a = await start(lan, 1001, '', clock);
   const stranger = multicastDns({ bind: '0.0.0.0', interface: '127.0.0.1', port: lan.mdnsPort });
@@ -97,7 +87,7 @@ test('a stranger who floods the LAN is heard only so often', async (t) => {
 });
 
 test('answers at most once a second, and loses no question', async (t) => {
-  const lan = { t, mdnsPort: await freePort() };
+  const lan = { t, mdnsPort: await quietPort() };
   const clock = new TestClock();
   await start(lan, 1001, '', clock);
   const asker = multicastDns({ bind: '0.0.0.0', interface: '127.0.0.1', port: lan.mdnsPort });
@@ -157,7 +147,7 @@ test('no record of a stranger makes the decoder throw', () => {
 
 test('stopping leaves nothing behind', async () => {
   const clock = new TestClock();
-  const { discovery } = await start({ t: { after: () => {} }, mdnsPort: await freePort() }, 1001, '', clock);
+  const { discovery } = await start({ t: { after: () => {} }, mdnsPort: await quietPort() }, 1001, '', clock);
   assert.ok(clock.timers > 0);
   await discovery.stop();
   assert.equal(clock.timers, 0);

@@ -13,7 +13,7 @@ import { draftFrom } from '../../../src/surfaces/cli/find-card.ts';
 import { isPublicHost } from '../../../src/surfaces/cli/public-host.ts';
 import { fetchSmallJson } from '../../../src/surfaces/cli/small-json.ts';
 import { newIdentity } from '../../support/identities.ts';
-import { freePort } from '../../support/programs.ts';
+import { quietPort } from '../../support/programs.ts';
 
 const CARD = new URL('http://127.0.0.1:8080/.well-known/agent-card.json');
 const A2A = {
@@ -180,7 +180,7 @@ test('a document without end, and a server that is silent, are given up', async 
 });
 
 test('addresses that cannot be fetched say why', async () => {
-  await refused(draftFrom(`127.0.0.1:${await freePort()}`), 'connect_failed', /cannot be reached \(ECONNREFUSED\)/);
+  await refused(draftFrom(`127.0.0.1:${await quietPort()}`), 'connect_failed', /cannot be reached \(ECONNREFUSED\)/);
   await refused(draftFrom('file:///etc/passwd'), 'invalid_request', /http or https/);
   await refused(draftFrom('http://user:secret@127.0.0.1:9'), 'invalid_request', /without user name/);
 });
