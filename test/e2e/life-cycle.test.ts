@@ -41,7 +41,7 @@ test('SIGTERM ends the daemon cleanly, and it ends by itself', async () => {
   await daemon.stop();
 });
 
-test('a daemon killed during 100 publishes has all its agents and never counts back', async (t) => {
+test('a daemon killed in the middle of many publishes has all its agents and never counts back', async (t) => {
   const dataDir = temporaryDirectory(t);
   const aids: string[] = [];
   const acknowledged = new Map<string, number>();
@@ -55,18 +55,18 @@ test('a daemon killed during 100 publishes has all its agents and never counts b
     let done = 0;
     const killAt = 10 + round * 20;
     const killed = once(daemon.process, 'exit');
-    const publishes = Array.from({ length: 100 }, async (_, i) => {
+    // Each goes on until the daemon is gone: whenever that is, it is in the middle of publishing.
+    const publishing = Array.from({ length: 50 }, async (_, i) => {
       const aid = aids[i % aids.length] ?? '';
-      const { seq } = await daemon.call<{ seq: number }>('POST', `/agents/${aid}/publish`);
-      const before = acknowledged.get(aid) ?? 0;
-      acknowledged.set(aid, Math.max(before, seq));
-      if (++done === killAt) daemon.process.kill('SIGKILL');
+      for (;;) {
+        const { seq } = await daemon.call<{ seq: number }>('POST', `/agents/${aid}/publish`);
+        const before = acknowledged.get(aid) ?? 0;
+        acknowledged.set(aid, Math.max(before, seq));
+        if (++done === killAt) daemon.process.kill('SIGKILL');
+      }
     });
-    const results = await Promise.allSettled(publishes);
-    assert.ok(
-      results.some((r) => r.status === 'rejected'),
-      'the kill came in the middle',
-    );
+    await Promise.allSettled(publishing);
+    assert.ok(done >= killAt, `${done} publishes, then no more without a kill`);
     await killed;
   }
 });
