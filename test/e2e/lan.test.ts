@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { TestDaemon } from '../support/daemon.ts';
 import { ready } from '../support/network.ts';
 
-test('two daemons on one LAN find each other with no configuration; another network stays apart', async () => {
-  const env = { SVCD_MDNS: 'true' };
+test('two daemons on one LAN find each other by themselves; another network stays apart', async () => {
+  // Names of this run alone: the same test may run beside it, and a real svcd of the LAN is none of its business.
+  const [network, other] = [randomUUID(), randomUUID()];
+  const env = { SVCD_MDNS: 'true', SVCD_NETWORK: network };
   await using first = await TestDaemon.start({ env });
   await using second = await TestDaemon.start({ env });
-  await using stranger = await TestDaemon.start({ env: { ...env, SVCD_NETWORK: 'elsewhere' } });
+  await using stranger = await TestDaemon.start({ env: { ...env, SVCD_NETWORK: other } });
   await Promise.all([ready(first), ready(second)]);
   const aid = await first.newAgent();
   await first.call('POST', `/agents/${aid}/publish`);
