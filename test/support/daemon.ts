@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { LIMIT_MS } from './eventually.ts';
 
 /** What the daemon says over the IPC channel once it serves. */
 interface ReadyMessage {
@@ -33,8 +34,6 @@ export interface ApiAnswer {
   /** JSON where the answer is JSON, text otherwise. */
   readonly body: unknown;
 }
-
-const START_TIMEOUT_MS = 20_000;
 
 function isReady(message: unknown): message is ReadyMessage {
   return typeof message === 'object' && message !== null && 'type' in message && message.type === 'ready';
@@ -74,7 +73,11 @@ export class TestDaemon {
     for (const stream of [child.stdout, child.stderr])
       stream?.setEncoding('utf8').on('data', (text: string) => output.push(text));
     const ready = await new Promise<ReadyMessage>((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error(`svcd did not start:\n${output.join('')}`)), START_TIMEOUT_MS);
+      const timer = setTimeout(() => {
+        // Left alone it would keep the process of the test alive.
+        child.kill('SIGKILL');
+        reject(new Error(`svcd did not start:\n${output.join('')}`));
+      }, LIMIT_MS);
       child.on('message', (message) => {
         if (!isReady(message)) return;
         clearTimeout(timer);

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 const POLL_MS = 20;
 /** Only who fails waits so long: a machine with other work may take a while for everything else. */
-const LIMIT_MS = 60_000;
+export const LIMIT_MS = 60_000;
 
 /** Asks until `check` returns something other than undefined and false; fails with `what` where it never does. */
 export async function eventually<T>(
