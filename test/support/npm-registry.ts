@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
-import { fetchTarballs, packageName, productionPackages, tarballName } from './package.ts';
+import { fetchTarballs, type Pinned, packageName, productionPackages, tarballName } from './package.ts';
 
 /** A version of a package, as the packument names it; `dist` is made from the tarball. */
 export interface Release {
@@ -83,16 +83,17 @@ export class NpmRegistry {
 
   /** Carries every package that svcd depends on, with the tarballs that the lock names. */
   async publishDependencies(directory: string): Promise<void> {
-    const specs = new Set<string>();
+    const packages = new Map<string, Pinned>();
     for (const [path, { version, ...entry }] of productionPackages()) {
       const name = packageName(path);
-      if (specs.has(`${name}@${version}`)) continue;
-      specs.add(`${name}@${version}`);
+      const { integrity = '' } = entry;
+      if (packages.has(`${name}@${version}`)) continue;
+      packages.set(`${name}@${version}`, { name, version, integrity });
       const file = join(directory, tarballName(name, version));
       const url = this.url + this.#keep(name, version, () => readFileSync(file));
-      this.#add(name, version, { ...entry, name, version, dist: { tarball: url, integrity: entry.integrity } });
+      this.#add(name, version, { ...entry, name, version, dist: { tarball: url, integrity } });
     }
-    await fetchTarballs(directory, [...specs]);
+    await fetchTarballs(directory, [...packages.values()]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

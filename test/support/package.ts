@@ -1,5 +1,5 @@
 /** The npm package of this checkout, and what it takes to install it without the network. */
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { type Output, run, runOk } from './programs.ts';
 
@@ -68,9 +68,35 @@ export function tarballName(name: string, version: string): string {
   return `${name.replace('@', '').replace('/', '-')}-${version}.tgz`;
 }
 
-/** Puts the tarballs of packages of the registry into a directory, from npm's cache where they are in it. */
-export async function fetchTarballs(directory: string, specs: readonly string[]): Promise<void> {
-  await runOk('npm', ['pack', ...specs, '--prefer-offline', '--pack-destination', directory, ...NPM_QUIET]);
+/** A package of the registry, and the bytes that the lock names. */
+export interface Pinned {
+  readonly name: string;
+  readonly version: string;
+  readonly integrity: string;
+}
+
+/**
+ * Puts the tarballs of packages of the registry into a directory: from npm's cache, where the
+ * installation of this checkout has left them, and from the network only what is not in it.
+ */
+export async function fetchTarballs(directory: string, packages: readonly Pinned[]): Promise<void> {
+  const cache = (await runOk('npm', ['config', 'get', 'cache', ...NPM_QUIET])).trim();
+  const missing = packages.filter(({ name, version, integrity }) => {
+    const content = contentPath(cache, integrity);
+    if (integrity === '' || !existsSync(content)) return true;
+    copyFileSync(content, join(directory, tarballName(name, version)));
+    return false;
+  });
+  const specs = missing.map(({ name, version }) => `${name}@${version}`);
+  if (specs.length > 0)
+    await runOk('npm', ['pack', ...specs, '--prefer-offline', '--pack-destination', directory, ...NPM_QUIET]);
+}
+
+/** Where npm's cache keeps bytes: by their hash. */
+function contentPath(cache: string, integrity: string): string {
+  const [algorithm = '', base64 = ''] = integrity.split('-', 2);
+  const hash = Buffer.from(base64, 'base64').toString('hex');
+  return join(cache, '_cacache', 'content-v2', algorithm, hash.slice(0, 2), hash.slice(2, 4), hash.slice(4));
 }
 
 /**
