@@ -110,6 +110,7 @@ test('what a node took and whom it knew survive its restart', async (t) => {
   const first = dhtNode(hub, { storeFile, listen, bootstrap: [a.dht.address] });
   await first.dht.start();
   await reached(first.dht, (r) => r.ready && r.inRoutingTables);
+  await reached(a.dht, (r) => r.peers === 1);
   const { key, record } = endpointRecord();
   assert.equal((await a.dht.put(key, record)).replicas, 2);
   await first.dht.stop();
