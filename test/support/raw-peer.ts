@@ -25,12 +25,14 @@ export class RawPeer {
   readonly accepted: RawSession[] = [];
   #onSession: (session: RawSession) => void = () => {};
 
-  private constructor(world: LinkWorld) {
-    this.endpoint = world.network.endpoint({ publicKey: this.key.publicKey, streamsPerConnection: 1_000_000 });
+  private constructor(world: LinkWorld, host?: string) {
+    const options = { publicKey: this.key.publicKey, streamsPerConnection: 1_000_000 };
+    this.endpoint = world.network.endpoint({ ...options, ...(host === undefined ? {} : { host }) });
   }
 
-  static async in(world: LinkWorld): Promise<RawPeer> {
-    const peer = new RawPeer(world);
+  /** @param host IP address that it dials from; 127.0.0.1 where left out */
+  static async in(world: LinkWorld, host?: string): Promise<RawPeer> {
+    const peer = new RawPeer(world, host);
     peer.endpoint.onConnection((connection) => void peer.#accept(connection));
     await peer.endpoint.start();
     return peer;

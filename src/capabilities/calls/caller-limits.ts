@@ -1,5 +1,7 @@
-/** How much one caller, one node and all of them together may ask of this daemon at once. */
+/** How much one caller, one node, one source and all of them together may ask of this daemon at once. */
 import { SvcError } from '../../foundation/errors.ts';
+import { Places } from '../../network/links/places.ts';
+import { sourceOfLink } from '../../network/links/source.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 
 /** Connections at once from one calling agent to one called agent that switched to WebSocket, counted apart. */
@@ -10,12 +12,18 @@ export const MAX_REQUESTS_PER_CALLER = 64;
 export const MAX_REQUESTS_PER_NODE = 512;
 /** Requests at once that this daemon forwards. */
 export const MAX_REQUESTS = 4096;
+/** Requests at once from all nodes on one IPv4 address or IPv6 /64. */
+export const MAX_REQUESTS_PER_SOURCE = 1024;
 /** What a refused caller is told to wait, seconds. */
 const BUSY_RETRY_S = 1;
 
 export class CallerLimits {
-  readonly #counts = new Map<string, number>();
-  #total = 0;
+  readonly #ofPair = new Map<string, number>();
+  readonly #places = new Places({
+    perNode: MAX_REQUESTS_PER_NODE,
+    perSource: MAX_REQUESTS_PER_SOURCE,
+    all: MAX_REQUESTS,
+  });
 
   /**
    * Counts a request in; returns how to count it out.
@@ -35,33 +43,31 @@ export class CallerLimits {
 
   #enter(link: LinkStream, pair: string, limit: number): () => void {
     const node = link.nodeKey === null ? 'here' : Buffer.from(link.nodeKey).toString('hex');
-    if (this.#count(pair) >= limit || this.#count(node) >= MAX_REQUESTS_PER_NODE || this.#total >= MAX_REQUESTS)
+    const leave = this.#count(pair) < limit ? this.#places.take(node, sourceOfLink(link)) : null;
+    if (leave === null)
       throw new SvcError('rate_limited', {
         message: 'Too many calls at once.',
         details: { retry_after_s: BUSY_RETRY_S },
       });
     this.#add(pair, 1);
-    this.#add(node, 1);
-    this.#total++;
     return () => {
       this.#add(pair, -1);
-      this.#add(node, -1);
-      this.#total--;
+      leave();
     };
   }
 
   /** Requests that are being served. */
   get active(): number {
-    return this.#total;
+    return this.#places.taken;
   }
 
-  #count(key: string): number {
-    return this.#counts.get(key) ?? 0;
+  #count(pair: string): number {
+    return this.#ofPair.get(pair) ?? 0;
   }
 
-  #add(key: string, change: number): void {
-    const count = this.#count(key) + change;
-    if (count === 0) this.#counts.delete(key);
-    else this.#counts.set(key, count);
+  #add(pair: string, change: number): void {
+    const count = this.#count(pair) + change;
+    if (count === 0) this.#ofPair.delete(pair);
+    else this.#ofPair.set(pair, count);
   }
 }

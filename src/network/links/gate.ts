@@ -8,6 +8,7 @@ import type { Log } from '../../foundation/log.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import type { QuicStream } from '../quic/types.ts';
 import { deadline } from './deadline.ts';
+import { Places, sourceOfHost } from './places.ts';
 import type { Session } from './session.ts';
 import { ProtocolBreach, STATUS, statusOf } from './status.ts';
 import { readExactly, refuse } from './wire.ts';
@@ -22,6 +23,8 @@ export const HEADER_TIMEOUT_MS = 10_000;
 export const MAX_WAITING_PER_NODE = 256;
 /** The same of all nodes together. */
 export const MAX_WAITING = 4096;
+/** The same of all nodes on one IPv4 address or IPv6 /64. */
+export const MAX_WAITING_PER_SOURCE = 1024;
 /** Streams that one node may open a second, and at once. */
 export const STREAMS_PER_S = 2000;
 export const STREAMS_BURST = 4000;
@@ -56,8 +59,11 @@ export class StreamGate {
   readonly #opens: RateLimiter;
   readonly #offences: RateLimiter;
   readonly #haste: RateLimiter;
-  readonly #waiting = new Map<string, number>();
-  #allWaiting = 0;
+  readonly #waiting = new Places({
+    perNode: MAX_WAITING_PER_NODE,
+    perSource: MAX_WAITING_PER_SOURCE,
+    all: MAX_WAITING,
+  });
 
   constructor(dependencies: GateDependencies) {
     this.#clock = dependencies.clock;
@@ -78,19 +84,18 @@ export class StreamGate {
 
   /** How many streams wait for their header or for permission. */
   get waiting(): number {
-    return this.#allWaiting;
+    return this.#waiting.taken;
   }
 
   /** Lets a stream in or refuses it. */
   admit(stream: QuicStream, session: Session): void {
     session.adopt(stream);
     const node = session.nodeId;
-    const waiting = this.#waiting.get(node) ?? 0;
-    if (waiting >= MAX_WAITING_PER_NODE || this.#allWaiting >= MAX_WAITING || !this.#opens.take(node))
-      return this.#tooFast(stream, session);
-    this.#waiting.set(node, waiting + 1);
-    this.#allWaiting++;
-    void this.#serve(stream, session).finally(() => this.#leave(node));
+    const leave = this.#waiting.take(node, sourceOfHost(session.connection.remoteAddress.host));
+    if (leave === null) return this.#tooFast(stream, session);
+    if (this.#opens.take(node)) return void this.#serve(stream, session).finally(leave);
+    leave();
+    this.#tooFast(stream, session);
   }
 
   /** Counts a breach of the protocol; cuts the node off after too many. */
@@ -125,12 +130,5 @@ export class StreamGate {
     const gone = error instanceof SvcError && GONE.has(error.code);
     if (gone) stream.destroy();
     else refuse(stream, statusOf(error), this.#clock);
-  }
-
-  #leave(node: string): void {
-    this.#allWaiting--;
-    const left = (this.#waiting.get(node) ?? 1) - 1;
-    if (left === 0) this.#waiting.delete(node);
-    else this.#waiting.set(node, left);
   }
 }

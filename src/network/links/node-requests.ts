@@ -4,6 +4,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { QuicStream, SocketAddress } from '../quic/types.ts';
 import { abortable, deadline } from './deadline.ts';
 import { KIND } from './gate.ts';
+import { Places, sourceOfHost } from './places.ts';
 import type { NodePool } from './pool.ts';
 import type { Session } from './session.ts';
 import { ProtocolBreach, Refusal, STATUS } from './status.ts';
@@ -20,6 +21,8 @@ export const ANSWER_TIMEOUT_MS = 10_000;
 export const MAX_REQUESTS_PER_NODE = 16;
 /** Requests of all nodes that are worked on at a time. */
 export const MAX_REQUESTS = 128;
+/** Requests of all nodes on one IPv4 address or IPv6 /64 that are worked on at a time. */
+export const MAX_REQUESTS_PER_SOURCE = 32;
 const LENGTH_BYTES = 4;
 
 type RequestHandler = Parameters<NodeRequests['onRequest']>[0];
@@ -32,8 +35,11 @@ interface NodeRequestsDependencies {
 export class PooledNodeRequests implements NodeRequests {
   readonly #pool: NodePool;
   readonly #clock: Clock;
-  readonly #active = new Map<string, number>();
-  #allActive = 0;
+  readonly #active = new Places({
+    perNode: MAX_REQUESTS_PER_NODE,
+    perSource: MAX_REQUESTS_PER_SOURCE,
+    all: MAX_REQUESTS,
+  });
   #handler: RequestHandler | null = null;
 
   /** Takes the pool's streams of kind "node request". */
@@ -95,28 +101,18 @@ export class PooledNodeRequests implements NodeRequests {
 
   async #answer(stream: QuicStream, session: Session, signal: AbortSignal): Promise<void> {
     if (this.#handler === null) throw new Refusal(STATUS.unknownPurpose);
-    const node = session.nodeId;
-    const active = this.#active.get(node) ?? 0;
-    if (active >= MAX_REQUESTS_PER_NODE || this.#allActive >= MAX_REQUESTS) throw new SvcError('rate_limited');
-    this.#active.set(node, active + 1);
-    this.#allActive++;
+    const from = { nodeKey: session.there.nodeKey, address: session.connection.remoteAddress };
+    const leave = this.#active.take(session.nodeId, sourceOfHost(from.address.host));
+    if (leave === null) throw new SvcError('rate_limited');
     try {
       const body = await readMessage(stream, signal);
-      const from = { nodeKey: session.there.nodeKey, address: session.connection.remoteAddress };
       using limit = deadline(this.#clock, ANSWER_TIMEOUT_MS);
       const answer = await abortable(this.#handler(body, from), limit.signal);
       checkSize(answer);
       await send(stream, Buffer.concat([Uint8Array.of(STATUS.ok), u32(answer.length), answer]), limit.signal);
     } finally {
-      this.#leave(node);
+      leave();
     }
-  }
-
-  #leave(node: string): void {
-    this.#allActive--;
-    const left = (this.#active.get(node) ?? 1) - 1;
-    if (left === 0) this.#active.delete(node);
-    else this.#active.set(node, left);
   }
 }
 

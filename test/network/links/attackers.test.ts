@@ -8,6 +8,7 @@ import {
   HEADER_TIMEOUT_MS,
   KIND,
   MAX_WAITING_PER_NODE,
+  MAX_WAITING_PER_SOURCE,
   OFFENCES_BURST,
 } from '../../../src/network/links/gate.ts';
 import type { LinkHeader } from '../../../src/network/links/header.ts';
@@ -185,6 +186,31 @@ test('streams without end wait in bounded number, do not hinder other nodes, and
   await session.connection.closed;
   await settle();
   assert.equal(a.pool.gate.waiting, 0);
+});
+
+test('many nodes on one address leave places for those on others', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const a = await world.node();
+  a.requests.onRequest(async (body) => body);
+  const held = async (host: string): Promise<void> => {
+    const session = await (await RawPeer.in(world, host)).connect(a);
+    for (let i = 0; i < MAX_WAITING_PER_NODE; i++) (await session.send(Uint8Array.of(KIND.link))).on('error', () => {});
+  };
+  const nodes = MAX_WAITING_PER_SOURCE / MAX_WAITING_PER_NODE;
+  for (let i = 0; i < nodes; i++) await held('192.0.2.1');
+  await settle();
+  assert.equal(a.pool.gate.waiting, MAX_WAITING_PER_SOURCE);
+  const ask = async (host: string): Promise<number | undefined> => {
+    const session = await (await RawPeer.in(world, host)).connect(a);
+    return await statusOn(await session.send(Uint8Array.of(KIND.nodeRequest), u32(0)));
+  };
+  assert.equal(await ask('192.0.2.1'), STATUS.rateLimited);
+  assert.equal(await ask('192.0.2.2'), STATUS.ok);
+  assert.equal(await ask('127.0.0.1'), STATUS.ok);
+  clock.advance(HEADER_TIMEOUT_MS);
+  await settle();
+  assert.equal(await ask('192.0.2.1'), STATUS.ok);
 });
 
 test('nobody speaks as an agent whose operational key he does not hold', async () => {

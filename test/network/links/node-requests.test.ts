@@ -5,6 +5,7 @@ import {
   ANSWER_TIMEOUT_MS,
   MAX_NODE_MESSAGE_BYTES,
   MAX_REQUESTS_PER_NODE,
+  MAX_REQUESTS_PER_SOURCE,
 } from '../../../src/network/links/node-requests.ts';
 import { type LinkNode, LinkWorld, settle, withCode } from '../../support/link-world.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -71,6 +72,28 @@ test('one node has only so many requests worked on at a time', async () => {
   go.resolve();
   await Promise.all(running);
   await a.requests.request(placeOf(b), Buffer.from('x'));
+});
+
+test('all nodes on one address together have only so many requests worked on at a time', async () => {
+  await using world = new LinkWorld();
+  const b = await world.node();
+  const go = Promise.withResolvers<void>();
+  b.requests.onRequest(async (body) => {
+    if (body.length > 0) await go.promise;
+    return body;
+  });
+  const running: Promise<Uint8Array>[] = [];
+  for (let i = 0; i < MAX_REQUESTS_PER_SOURCE; i += MAX_REQUESTS_PER_NODE) {
+    const a = await world.node({ host: '192.0.2.1' });
+    for (let n = 0; n < MAX_REQUESTS_PER_NODE; n++) running.push(a.requests.request(placeOf(b), Buffer.from('x')));
+  }
+  await settle();
+  const [neighbour, other] = [await world.node({ host: '192.0.2.1' }), await world.node({ host: '192.0.2.2' })];
+  await assert.rejects(neighbour.requests.request(placeOf(b), new Uint8Array(0)), withCode('rate_limited'));
+  await other.requests.request(placeOf(b), new Uint8Array(0));
+  go.resolve();
+  await Promise.all(running);
+  await neighbour.requests.request(placeOf(b), new Uint8Array(0));
 });
 
 test('a request is given up in time, on either side', async () => {

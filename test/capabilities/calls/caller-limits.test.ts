@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict';
+import { PassThrough } from 'node:stream';
+import { test } from 'node:test';
+import {
+  CallerLimits,
+  MAX_REQUESTS_PER_CALLER,
+  MAX_REQUESTS_PER_NODE,
+  MAX_REQUESTS_PER_SOURCE,
+} from '../../../src/capabilities/calls/caller-limits.ts';
+import { asLink } from '../../../src/network/links/stream.ts';
+import type { LinkStream } from '../../../src/network/links/types.ts';
+import { testAid } from '../../support/agents.ts';
+import { withCode } from '../../support/link-world.ts';
+
+/** A link of one of a node's callers, from an IP address. */
+function linkFrom(host: string, node: number, caller: number): LinkStream {
+  const nodeKey = new Uint8Array(32).fill(node);
+  const names = {
+    caller: testAid(caller),
+    called: testAid(1),
+    purpose: 'http',
+    accessToken: undefined,
+    nodeKey,
+  } as const;
+  const remoteAddress = { host, port: 1 };
+  return asLink(new PassThrough(), names, () => ({ kind: 'direct', remoteAddress, rttMs: 0 }));
+}
+
+/** Takes all that one node may have; returns how to give it back. */
+function fill(limits: CallerLimits, host: string, node: number): (() => void)[] {
+  return Array.from({ length: MAX_REQUESTS_PER_NODE }, (_, i) =>
+    limits.enter(linkFrom(host, node, 10 * node + Math.floor(i / MAX_REQUESTS_PER_CALLER))),
+  );
+}
+
+test('all nodes on one address together have a share of the calls, and the others have theirs', () => {
+  const limits = new CallerLimits();
+  const leave: (() => void)[] = [];
+  const nodes = MAX_REQUESTS_PER_SOURCE / MAX_REQUESTS_PER_NODE;
+  for (let node = 1; node <= nodes; node++) leave.push(...fill(limits, '192.0.2.1', node));
+  assert.throws(() => limits.enter(linkFrom('192.0.2.1', 99, 2)), withCode('rate_limited'));
+  assert.throws(() => limits.enterSwitched(linkFrom('192.0.2.1', 99, 2)), withCode('rate_limited'));
+  limits.enter(linkFrom('192.0.2.2', 99, 2))();
+  limits.enter(linkFrom('127.0.0.1', 99, 2))();
+  for (const end of leave) end();
+  assert.equal(limits.active, 0);
+  limits.enter(linkFrom('192.0.2.1', 99, 2));
+});
+
+test('nodes on this machine share no source', () => {
+  const limits = new CallerLimits();
+  const nodes = MAX_REQUESTS_PER_SOURCE / MAX_REQUESTS_PER_NODE + 1;
+  for (let node = 1; node <= nodes; node++) fill(limits, '127.0.0.1', node);
+  assert.equal(limits.active, nodes * MAX_REQUESTS_PER_NODE);
+});
