@@ -5,7 +5,7 @@ import type { Log } from '../../foundation/log.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import type { QuicStream } from '../quic/types.ts';
 import { decodeHeader, type LinkHeader, MAX_HEADER_BYTES } from './header.ts';
-import { encodeProof, makeProof } from './proofs.ts';
+import { encodeProof, makeProof, type ProvenWindow } from './proofs.ts';
 import type { ProvenAgents } from './proven.ts';
 import type { Session } from './session.ts';
 import type { StandingLinks } from './standing.ts';
@@ -51,12 +51,15 @@ export class Answering {
   async answer(stream: QuicStream, session: Session, signal: AbortSignal): Promise<void> {
     const header = decodeHeader(await readFrame(stream, MAX_HEADER_BYTES, signal));
     if (header === null) throw new ProtocolBreach('The header of a link is malformed.');
-    await this.#checkCaller(header, session);
+    const window = await this.#checkCaller(header, session);
     const { caller, called, purpose, accessToken } = header;
     const { nodeKey } = session.there;
     const { host } = session.connection.remoteAddress;
     const { names, identity } = await this.permit(purpose, { caller, called, accessToken, nodeKey }, host);
     if (stream.destroyed) return;
+    // Permission may have waited long: a newer delegation met meanwhile has ended what stood, not what asked.
+    if (!this.#dependencies.proven.stands(caller, window, unixSeconds(this.#dependencies.clock)))
+      throw new Refusal(STATUS.proofNeeded);
     const proof = header.wantsProof ? encodeProof(makeProof('called', identity, session.here, session.there)) : null;
     this.#dependencies.standing.add(caller, stream);
     stream.write(Buffer.concat([Uint8Array.of(STATUS.ok), ...(proof === null ? [] : [u16(proof.length), proof])]));
@@ -91,14 +94,15 @@ export class Answering {
     }
   }
 
-  async #checkCaller({ caller, proof }: LinkHeader, session: Session): Promise<void> {
+  async #checkCaller({ caller, proof }: LinkHeader, session: Session): Promise<ProvenWindow> {
     const { proven, clock } = this.#dependencies;
     const now = unixSeconds(clock);
     if (proof === null) {
-      if (!proven.has('caller', session, caller, now)) throw new Refusal(STATUS.proofNeeded);
-    } else {
-      if (!this.#proofs.take(session.nodeId)) throw new SvcError('rate_limited');
-      await proven.verify('caller', session, caller, proof, now);
+      const known = proven.find('caller', session, caller, now);
+      if (known === null) throw new Refusal(STATUS.proofNeeded);
+      return known;
     }
+    if (!this.#proofs.take(session.nodeId)) throw new SvcError('rate_limited');
+    return await proven.verify('caller', session, caller, proof, now);
   }
 }

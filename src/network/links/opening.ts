@@ -7,7 +7,7 @@ import type { NodePlace } from './dial.ts';
 import { KIND } from './gate.ts';
 import { encodeHeader } from './header.ts';
 import type { NodePool } from './pool.ts';
-import { decodeProof, MAX_PROOF_BYTES } from './proofs.ts';
+import { decodeProof, MAX_PROOF_BYTES, type ProvenWindow } from './proofs.ts';
 import type { ProvenAgents } from './proven.ts';
 import type { Session } from './session.ts';
 import { Refusal, STATUS } from './status.ts';
@@ -135,7 +135,8 @@ export class Opening {
 
   async #request(session: Session, caller: LocalIdentity, names: LinkNames, signal: AbortSignal): Promise<LinkStream> {
     const { proven, clock } = this.#dependencies;
-    const wantsProof = !proven.has('called', session, names.called, unixSeconds(clock));
+    const known = proven.find('called', session, names.called, unixSeconds(clock));
+    const wantsProof = known === null;
     const header = encodeHeader({ ...names, proof: proven.callerProof(session, caller), wantsProof });
     const stream = await this.#openStream(session, signal);
     try {
@@ -143,7 +144,9 @@ export class Opening {
       const [status = STATUS.failed] = await readExactly(stream, 1, signal);
       if (status !== STATUS.ok) throw new Refusal(status);
       proven.accepted(session, caller);
-      if (wantsProof) await this.#checkCalled(stream, session, names, signal);
+      const window = known ?? (await this.#checkCalled(stream, session, names, signal));
+      // A newer delegation was met meanwhile: who answers has to prove himself once more.
+      if (!proven.stands(names.called, window, unixSeconds(clock))) throw new Refusal(STATUS.proofNeeded);
       return asQuicLink(stream, { ...names, nodeKey: session.there.nodeKey });
     } catch (error) {
       stream.destroy();
@@ -164,12 +167,17 @@ export class Opening {
     }
   }
 
-  async #checkCalled(stream: QuicStream, session: Session, { called }: LinkNames, signal: AbortSignal): Promise<void> {
+  async #checkCalled(
+    stream: QuicStream,
+    session: Session,
+    { called }: LinkNames,
+    signal: AbortSignal,
+  ): Promise<ProvenWindow> {
     const { proven, clock } = this.#dependencies;
     const proof = decodeProof(await readFrame(stream, MAX_PROOF_BYTES, signal));
     if (proof === null) throw new SvcError('protocol_error', { message: "The called agent's proof is malformed." });
     try {
-      await proven.verify('called', session, called, proof, unixSeconds(clock));
+      return await proven.verify('called', session, called, proof, unixSeconds(clock));
     } catch (cause) {
       const message = 'The node that answers does not prove that the called agent is on it.';
       throw new SvcError('protocol_error', { message, cause });

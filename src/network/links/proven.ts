@@ -41,18 +41,24 @@ export class ProvenAgents {
     this.#verifier = dependencies.verifier;
   }
 
-  /** Verifies a proof and remembers it. Rejects as `verifyProof`. */
-  async verify(role: Role, session: Session, aid: Aid, proof: Proof, now: number): Promise<void> {
+  /** Verifies a proof and remembers it; returns when it counts. Rejects as `verifyProof`. */
+  async verify(role: Role, session: Session, aid: Aid, proof: Proof, now: number): Promise<ProvenWindow> {
     const context = { here: session.here, there: session.there, oldest: this.#floor.of(aid), now };
     const window = await verifyProof(role, aid, proof, context, this.#verifier);
     this.#floor.note(aid, window.issuedAt);
     this.#of(session).theirs[role].set(aid, window);
+    return window;
   }
 
-  /** True where an agent of the other node was proven before and its delegation still counts. */
-  has(role: Role, session: Session, aid: Aid, now: number): boolean {
+  /** What an agent of the other node was proven with before; null where it was not, or that no longer counts. */
+  find(role: Role, session: Session, aid: Aid, now: number): ProvenWindow | null {
     const window = this.#of(session).theirs[role].get(aid);
-    return window !== undefined && isCurrent(window, this.#floor.of(aid), now);
+    return window !== undefined && this.stands(aid, window, now) ? window : null;
+  }
+
+  /** True where what an agent was proven with still counts. */
+  stands(aid: Aid, window: ProvenWindow, now: number): boolean {
+    return isCurrent(window, this.#floor.of(aid), now);
   }
 
   /** The proof that one of our callers must show; null where the other node has accepted it before. */

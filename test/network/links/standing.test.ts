@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { type Duplex, PassThrough } from 'node:stream';
 import { test } from 'node:test';
+import { equalBytes } from '../../../src/foundation/bytes.ts';
 import { StandingLinks } from '../../../src/network/links/standing.ts';
 import { testAid } from '../../support/agents.ts';
 import { delegateAnew } from '../../support/identities.ts';
@@ -53,6 +54,49 @@ test('links to a called agent that was taken back end when its newer record is f
   await settle();
   assert.equal(after.length, 1);
   assert.ok(!link.destroyed);
+});
+
+test('a caller whose delegation is replaced while permission is pending is not let in with the old one', async () => {
+  await using world = new LinkWorld();
+  const [owner, thief, b] = [await world.node(), await world.node(), await world.node()];
+  const called = b.host();
+  const inbox = b.inbox();
+  const stolen = thief.host();
+  const [asked, permission] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  b.authorize = ({ nodeKey }) => {
+    if (nodeKey === null || !equalBytes(nodeKey, thief.key.publicKey)) return undefined;
+    asked.resolve();
+    return permission.promise;
+  };
+  const refused = assert.rejects(thief.links.open(stolen.aid, called.aid, 'tcp'), withCode('access_denied'));
+  await asked.promise;
+  owner.host(delegateAnew(stolen.master, stolen.delegation.issuedAt + 10));
+  const ours = await owner.links.open(stolen.aid, called.aid, 'tcp');
+  permission.resolve();
+  await refused;
+  assert.equal(inbox.length, 1);
+  assert.ok(!ours.destroyed);
+});
+
+test('a called agent whose delegation is replaced while its answer is awaited has to prove itself anew', async () => {
+  await using world = new LinkWorld();
+  const [owner, thief, a] = [await world.node(), await world.node(), await world.node()];
+  const caller = a.host();
+  const stolen = thief.host();
+  thief.inbox();
+  owner.inbox();
+  await a.links.open(caller.aid, stolen.aid, 'tcp');
+  const [asked, permission] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  thief.authorize = () => {
+    asked.resolve();
+    return permission.promise;
+  };
+  const refused = assert.rejects(a.links.open(caller.aid, stolen.aid, 'tcp'), withCode('protocol_error'));
+  await asked.promise;
+  owner.host(delegateAnew(stolen.master, stolen.delegation.issuedAt + 10));
+  await a.links.open(caller.aid, stolen.aid, 'tcp');
+  permission.resolve();
+  await refused;
 });
 
 test('a link that has closed is forgotten', async () => {
