@@ -61,7 +61,7 @@ export class Answering {
     if (!this.#dependencies.proven.stands(caller, window, unixSeconds(this.#dependencies.clock)))
       throw new Refusal(STATUS.proofNeeded);
     const proof = header.wantsProof ? encodeProof(makeProof('called', identity, session.here, session.there)) : null;
-    this.#dependencies.standing.add(caller, stream);
+    this.#dependencies.standing.add(caller, stream, window.issuedAt);
     stream.write(Buffer.concat([Uint8Array.of(STATUS.ok), ...(proof === null ? [] : [u16(proof.length), proof])]));
     this.deliver(asQuicLink(stream, names));
   }

@@ -6,15 +6,18 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 
 /** Agents remembered; the least recently met one is forgotten first. */
-const MAX_AGENTS = 65_536;
+export const MAX_AGENTS = 65_536;
 
 interface FloorDependencies {
   /** Keeps what was seen for longer than this process lives. */
   noteDelegation?(aid: Aid, issuedAt: number): void;
   /** Unix seconds of the newest delegation kept; 0 where none is known. */
   newestDelegation?(aid: Aid): number;
-  /** Told when a delegation is met that is newer than one met before. */
-  replaced?(aid: Aid): void;
+  /**
+   * Told of a delegation that is newer than all that are remembered of its agent: also of the first
+   * one, as those before it may have been forgotten.
+   */
+  raised?(aid: Aid, issuedAt: number): void;
 }
 
 export class DelegationFloor {
@@ -36,6 +39,6 @@ export class DelegationFloor {
     if (known !== undefined && known >= issuedAt) return;
     this.#newest.set(aid, issuedAt);
     this.#dependencies.noteDelegation?.(aid, issuedAt);
-    if (known !== undefined) this.#dependencies.replaced?.(aid);
+    this.#dependencies.raised?.(aid, issuedAt);
   }
 }

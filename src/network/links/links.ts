@@ -49,21 +49,24 @@ export class AgentLinks implements Links {
   readonly #floor: DelegationFloor;
   readonly #opening: Opening;
   readonly #answering: Answering;
-  readonly #standing = new StandingLinks();
   readonly #metOn = new LruCache<Aid, Uint8Array>({ maxEntries: MAX_MET });
 
   /** Takes the pool's streams of kind "link". */
   constructor(dependencies: AgentLinksDependencies) {
     const { pool, clock } = dependencies;
     this.#dependencies = dependencies;
-    this.#floor = new DelegationFloor({ ...dependencies, replaced: (aid) => this.#standing.end(aid) });
+    const standing = new StandingLinks();
+    this.#floor = new DelegationFloor({
+      ...dependencies,
+      raised: (aid, issuedAt) => standing.endOlder(aid, issuedAt),
+    });
     const verifier = dependencies.verifier ?? new DelegationVerifier();
     const proven = new ProvenAgents({ floor: this.#floor, verifier });
-    this.#opening = new Opening({ pool, proven, clock });
+    this.#opening = new Opening({ pool, proven, standing, clock });
     this.#answering = new Answering({
       ...dependencies,
       proven,
-      standing: this.#standing,
+      standing,
       log: dependencies.log.child('links'),
     });
     pool.handle(KIND.link, (stream, session, signal) => this.#answering.answer(stream, session, signal));
@@ -144,7 +147,6 @@ export class AgentLinks implements Links {
     if (equalBytes(location.nodeKey, this.#dependencies.pool.nodeKey)) throw new Refusal(STATUS.notHere);
     const link = await this.#opening.open(location, caller, names, signal);
     this.#metOn.set(names.called, location.nodeKey);
-    this.#standing.add(names.called, link);
     const beside: LinkStream['beside'] = (purpose, index, stop) =>
       this.#openBeside(location, index, { ...names, purpose }, stop);
     return Object.assign(link, { beside });

@@ -10,6 +10,7 @@ import type { NodePool } from './pool.ts';
 import { decodeProof, MAX_PROOF_BYTES, type ProvenWindow } from './proofs.ts';
 import type { ProvenAgents } from './proven.ts';
 import type { Session } from './session.ts';
+import type { StandingLinks } from './standing.ts';
 import { Refusal, STATUS } from './status.ts';
 import { asQuicLink, type LinkNames } from './stream.ts';
 import type { LinkStream, LocalIdentity } from './types.ts';
@@ -34,6 +35,7 @@ class NodeGone extends SvcError {
 interface OpeningDependencies {
   readonly pool: NodePool;
   readonly proven: ProvenAgents;
+  readonly standing: StandingLinks;
   readonly clock: Clock;
 }
 
@@ -134,7 +136,7 @@ export class Opening {
   }
 
   async #request(session: Session, caller: LocalIdentity, names: LinkNames, signal: AbortSignal): Promise<LinkStream> {
-    const { proven, clock } = this.#dependencies;
+    const { proven, standing, clock } = this.#dependencies;
     const known = proven.find('called', session, names.called, unixSeconds(clock));
     const wantsProof = known === null;
     const header = encodeHeader({ ...names, proof: proven.callerProof(session, caller), wantsProof });
@@ -147,6 +149,7 @@ export class Opening {
       const window = known ?? (await this.#checkCalled(stream, session, names, signal));
       // A newer delegation was met meanwhile: who answers has to prove himself once more.
       if (!proven.stands(names.called, window, unixSeconds(clock))) throw new Refusal(STATUS.proofNeeded);
+      standing.add(names.called, stream, window.issuedAt);
       return asQuicLink(stream, { ...names, nodeKey: session.there.nodeKey });
     } catch (error) {
       stream.destroy();

@@ -6,25 +6,29 @@ import type { Duplex } from 'node:stream';
 import type { Aid } from '../../foundation/identity/aid.ts';
 
 export class StandingLinks {
-  readonly #links = new Map<Aid, Set<Duplex>>();
+  /** The links of each agent, with the `issuedAt` of the delegation that it was proven with: Unix seconds. */
+  readonly #links = new Map<Aid, Map<Duplex, number>>();
 
   /** Agents with a link that stands. */
   get agents(): number {
     return this.#links.size;
   }
 
-  /** Keeps a link in mind until it closes. */
-  add(aid: Aid, link: Duplex): void {
-    const links = this.#links.get(aid) ?? new Set();
-    this.#links.set(aid, links.add(link));
+  /**
+   * Keeps a link in mind until it closes.
+   * @param issuedAt of the delegation that the agent was proven with, Unix seconds
+   */
+  add(aid: Aid, link: Duplex, issuedAt: number): void {
+    const links = this.#links.get(aid) ?? new Map<Duplex, number>();
+    this.#links.set(aid, links.set(link, issuedAt));
     link.once('close', () => {
       links.delete(link);
       if (links.size === 0 && this.#links.get(aid) === links) this.#links.delete(aid);
     });
   }
 
-  /** Ends the links with an agent. */
-  end(aid: Aid): void {
-    for (const link of this.#links.get(aid) ?? []) link.destroy();
+  /** Ends the links with an agent that were proven with a delegation older than `issuedAt`, Unix seconds. */
+  endOlder(aid: Aid, issuedAt: number): void {
+    for (const [link, provenWith] of this.#links.get(aid) ?? []) if (provenWith < issuedAt) link.destroy();
   }
 }

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { type Duplex, PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import { equalBytes } from '../../../src/foundation/bytes.ts';
+import type { Aid } from '../../../src/foundation/identity/aid.ts';
+import { DelegationFloor, MAX_AGENTS } from '../../../src/network/links/floor.ts';
 import { StandingLinks } from '../../../src/network/links/standing.ts';
 import { testAid } from '../../support/agents.ts';
 import { delegateAnew } from '../../support/identities.ts';
@@ -99,11 +101,25 @@ test('a called agent whose delegation is replaced while its answer is awaited ha
   await refused;
 });
 
+test('whatever was forgotten of an agent, a newer delegation ends the links that stand with an older one', () => {
+  const standing = new StandingLinks();
+  const floor = new DelegationFloor({ raised: (aid, issuedAt) => standing.endOlder(aid, issuedAt) });
+  const [victim, old, current] = [testAid(1), new PassThrough(), new PassThrough()];
+  floor.note(victim, 10);
+  standing.add(victim, old, 10);
+  standing.add(victim, current, 20);
+  // A thief makes up agents until his victim is the one not met for longest.
+  for (let n = 0; n < MAX_AGENTS; n++) floor.note(`made-up-${n}` as Aid, 10);
+  assert.equal(floor.of(victim), 0, 'the victim is forgotten');
+  floor.note(victim, 20);
+  assert.deepEqual([old.destroyed, current.destroyed], [true, false]);
+});
+
 test('a link that has closed is forgotten', async () => {
   const standing = new StandingLinks();
   const [one, two] = [new PassThrough(), new PassThrough()];
-  for (const link of [one, two]) standing.add(testAid(1), link);
-  standing.add(testAid(2), new PassThrough());
+  for (const link of [one, two]) standing.add(testAid(1), link, 10);
+  standing.add(testAid(2), new PassThrough(), 10);
   assert.equal(standing.agents, 2);
   for (const link of [one, two]) {
     const closed = closing(link);
@@ -111,8 +127,11 @@ test('a link that has closed is forgotten', async () => {
     await closed;
   }
   assert.equal(standing.agents, 1);
-  standing.end(testAid(1));
-  standing.end(testAid(2));
+  standing.endOlder(testAid(1), 11);
+  standing.endOlder(testAid(2), 10);
+  await settle();
+  assert.equal(standing.agents, 1, 'it was proven with nothing older');
+  standing.endOlder(testAid(2), 11);
   await settle();
   assert.equal(standing.agents, 0);
 });
