@@ -96,15 +96,22 @@ export class Resolver {
   }
 
   /**
-   * The signed records under an agent's AID, of one type or of all.
+   * The signed records under an agent's AID, of one type or of all. What stands under a delegation
+   * older than the newest that shows among them is left out: it may be a thief's, and he can keep it
+   * on the network until it expires. So the endpoint record is always asked for, whatever the type.
    * @throws SvcError `cancelled`
    */
   async records(aid: Aid, type: RecordType | null, signal?: AbortSignal): Promise<readonly SignedRecord[]> {
     const types = type === null ? AGENT_KEY_TYPES : AGENT_KEY_TYPES.filter((known) => known === type);
     if (types.length === 0) return [];
-    const list = this.#deps.network.list(agentKey(aid), types, { timeoutMs: LOOKUP_TIMEOUT_MS });
-    const records = await unlessAborted(list, signal);
-    return records.filter((record) => record.aid === aid).sort((a, b) => a.type - b.type);
+    const asked = types.includes(RECORD.endpoints) ? types : [RECORD.endpoints, ...types];
+    const list = this.#deps.network.list(agentKey(aid), asked, { timeoutMs: LOOKUP_TIMEOUT_MS });
+    const records = (await unlessAborted(list, signal)).filter((record) => record.aid === aid);
+    const seen = records.map((record) => record.delegation.issuedAt);
+    const newest = Math.max(this.#newestDelegation.get(aid) ?? 0, ...seen);
+    return records
+      .filter((record) => types.includes(record.type) && record.delegation.issuedAt >= newest)
+      .sort((a, b) => a.type - b.type);
   }
 
   /** An answer that may be given now; undefined where the network has to be asked first. */

@@ -6,7 +6,7 @@ import { silentLog } from '../../../src/foundation/log.ts';
 import { agentKey } from '../../../src/foundation/records/keys.ts';
 import { encodeEndpointsPayload } from '../../../src/foundation/records/payloads.ts';
 import type { SignedRecord } from '../../../src/foundation/records/record.ts';
-import { RECORD } from '../../../src/foundation/records/types.ts';
+import { RECORD, type RecordType } from '../../../src/foundation/records/types.ts';
 import { delegateAnew, newIdentity, type TestIdentity } from '../../support/identities.ts';
 import { testRecord } from '../../support/records.ts';
 import { ScriptedRecords } from '../../support/scripted-records.ts';
@@ -197,5 +197,38 @@ describe('the resolver', () => {
     resolver.learn(record);
     assert.equal((await resolver.resolve(owner.aid)).record, record);
     assert.equal(network.reads, 1);
+  });
+
+  test('records under a delegation that was replaced are not shown', async () => {
+    const { network, resolver, publish, clock } = world();
+    const stolen = newIdentity();
+    const owner = delegateAnew(stolen.master, stolen.delegation.issuedAt + 10);
+    const timestamp = clock.now() / 1000;
+    const put = async (who: TestIdentity, type: RecordType): Promise<void> => {
+      await network.put(agentKey(who.aid), testRecord(who, type, { timestamp }));
+    };
+    await put(stolen, RECORD.profile);
+    await put(stolen, RECORD.customLast);
+    const types = async (type: RecordType | null): Promise<readonly RecordType[]> =>
+      (await resolver.records(owner.aid, type)).map((record) => record.type);
+    assert.deepEqual(await types(null), [RECORD.profile, RECORD.customLast]);
+    await publish(owner, 1);
+    await put(owner, RECORD.customFirst + 1);
+    assert.deepEqual(await types(null), [RECORD.endpoints, RECORD.customFirst + 1]);
+    assert.deepEqual(await types(RECORD.profile), []);
+    assert.deepEqual(await types(RECORD.customFirst + 1), [RECORD.customFirst + 1]);
+    assert.deepEqual(await types(RECORD.endpoints), [RECORD.endpoints]);
+  });
+
+  test('a newer delegation that was seen before keeps older records out of an answer without it', async () => {
+    const { network, resolver, publish, clock } = world();
+    const stolen = newIdentity();
+    const owner = delegateAnew(stolen.master, stolen.delegation.issuedAt + 10);
+    await publish(owner, 1, [], 10);
+    await resolver.resolve(owner.aid);
+    clock.advance(11_000);
+    const profile = testRecord(stolen, RECORD.profile, { timestamp: clock.now() / 1000 });
+    await network.put(agentKey(owner.aid), profile);
+    assert.deepEqual(await resolver.records(owner.aid, null), []);
   });
 });
