@@ -1,9 +1,16 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { AccessRepository, type AidEntry, type SecretEntry } from '../../../src/foundation/store/access.ts';
+import { AgentStore } from '../../../src/foundation/store/agents.ts';
 import { accessMigration } from '../../../src/foundation/store/migrations/003-access.ts';
+import { accessOfAgentsMigration } from '../../../src/foundation/store/migrations/016-access-of-agents.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { testAid } from '../../support/agents.ts';
+import { newIdentity } from '../../support/identities.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
 const SALT = new Uint8Array(16).fill(7);
 
@@ -74,4 +81,43 @@ test('subjects do not see each other, and go with all their entries', () => {
 
 test('an entry needs the row of its subject', () => {
   assert.throws(() => repository().put('s', 'allow', entry('a', 1)));
+});
+
+/** Lets the node and one of its agents have lists. */
+function nodeWithAgent(store: Store): { access: AccessRepository; agents: AgentStore; aid: Aid } {
+  const access = new AccessRepository(store);
+  const agents = new AgentStore(store);
+  const { aid, delegation } = newIdentity();
+  agents.put({ keyName: 'key', delegation, serviceTcp: '', registeredAt: 1000 });
+  for (const subject of [aid, 'node']) {
+    access.create(subject, 'deny', SALT);
+    access.put(subject, 'allow', entry(`a-${subject}`, 1));
+  }
+  return { access, agents, aid };
+}
+
+test('an agent takes its list along when it is deleted, in the same step', () => {
+  const { access, agents, aid } = nodeWithAgent(Store.open(':memory:', MIGRATIONS));
+  agents.delete(aid);
+  assert.equal(access.load(aid), null);
+  assert.equal(access.remove(aid, 'allow', `a-${aid}`), false);
+  assert.equal(access.load('node')?.allow.length, 1);
+});
+
+test('a list that a crash left without its agent goes when the schema is brought up to date', (t) => {
+  const file = join(temporaryDirectory(t), 'a.db');
+  const old = Store.open(file, MIGRATIONS.slice(0, accessOfAgentsMigration.version - 1));
+  const { access, agents, aid } = nodeWithAgent(old);
+  const { aid: staying, delegation } = newIdentity();
+  agents.put({ keyName: 'other', delegation, serviceTcp: '', registeredAt: 1000 });
+  access.create(staying, 'deny', SALT);
+  agents.delete(aid);
+  assert.notEqual(access.load(aid), null, 'the two steps that there were');
+  old.close();
+  const store = Store.open(file, MIGRATIONS);
+  const now = new AccessRepository(store);
+  assert.equal(now.load(aid), null);
+  assert.equal(now.load(staying)?.policy, 'deny');
+  assert.equal(now.load('node')?.allow.length, 1);
+  store.close();
 });

@@ -15,6 +15,7 @@ import { roomsMigration } from './012-rooms.ts';
 import { roomCountersMigration } from './013-room-counters.ts';
 import { retiredKeysMigration } from './014-retired-keys.ts';
 import { retiredObjectsMigration } from './015-retired-objects.ts';
+import { accessOfAgentsMigration } from './016-access-of-agents.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
   agentsMigration,
@@ -32,4 +33,5 @@ export const MIGRATIONS: readonly Migration[] = [
   roomCountersMigration,
   retiredKeysMigration,
   retiredObjectsMigration,
+  accessOfAgentsMigration,
 ];
