@@ -85,6 +85,7 @@ export function buildCapabilities(f: Foundation, n: Network, life: Life, api: Ap
       addresses: () => ownAddresses.current(),
       onAddresses: (handler) => ownAddresses.onChange(handler),
       autoPublish: () => configuration.current.auto_publish,
+      noteDelegation: (aid, issuedAt) => f.seen.note(aid, issuedAt),
       random: Math.random,
       onPublished: (record) => {
         resolver.learn(record);

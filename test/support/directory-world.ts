@@ -36,6 +36,8 @@ export class DirectoryWorld {
   readonly alive = new Set<Aid>();
   readonly bound = new Map<Aid, string>();
   readonly published: SignedRecord[] = [];
+  /** What `noteDelegation` was told. */
+  readonly noted: [Aid, number][] = [];
   autoPublish: boolean;
   addresses: NodeAddresses = { endpoints: ['quic://192.0.2.1:4122'], natType: 1, helpers: [] };
   readonly #identities = new Map<Aid, SigningIdentity>();
@@ -74,6 +76,7 @@ export class DirectoryWorld {
           };
         },
         autoPublish: () => this.autoPublish,
+        noteDelegation: (aid, issuedAt) => void this.noted.push([aid, issuedAt]),
         random: () => 0.5,
         onPublished: (record) => this.published.push(record),
       },

@@ -50,7 +50,7 @@ interface Round {
 
 type SenderDependencies = Pick<
   DirectoryDependencies,
-  'network' | 'publications' | 'clock' | 'log' | 'addresses' | 'serviceOf'
+  'network' | 'publications' | 'clock' | 'log' | 'addresses' | 'serviceOf' | 'noteDelegation'
 >;
 
 export class Sender {
@@ -126,11 +126,16 @@ export class Sender {
       seq: this.#deps.publications.publisher(identity.aid)?.seq ?? 0,
       publishedSeq: all.find((row) => row.type === RECORD.endpoints)?.seq ?? 0,
     });
-    if (place.kind === 'superseded') throw supersededError();
+    if (place.kind === 'superseded') throw this.#superseded(held);
     if (place.kind === 'clear') return 0;
     // What our own node published and does not remember is from before a restored backup, once after a start.
     if (mayJump || (place.ours && first)) return place.seq;
     throw new SvcError('stale_sequence');
+  }
+
+  #superseded({ aid, delegation }: SignedRecord): SvcError {
+    this.#deps.noteDelegation?.(aid, delegation.issuedAt);
+    return supersededError();
   }
 
   async #round(attempt: Attempt, rows: readonly PublicationRow[], floor: number): Promise<Round> {
@@ -149,7 +154,7 @@ export class Sender {
         const { replicas = 0, newer = null } = results[i] ?? {};
         sent.push({ row, record, replicas });
         if (newer === null) continue;
-        if (newer.delegation.issuedAt > identity.delegation.issuedAt) throw supersededError();
+        if (newer.delegation.issuedAt > identity.delegation.issuedAt) throw this.#superseded(newer);
         if (row.type === RECORD.endpoints) this.#pass(attempt, newer);
         beaten.push(row);
         highest = Math.max(highest, newer.seq);

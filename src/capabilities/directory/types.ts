@@ -48,6 +48,8 @@ export interface DirectoryDependencies {
   onAddresses(handler: () => void): () => void;
   /** The setting `auto_publish`: whether registering is enough to be published. */
   autoPublish(): boolean;
+  /** Told of a delegation on the network that is newer than the one here. Unix seconds. */
+  noteDelegation?(aid: Aid, issuedAt: number): void;
   /** A number from 0 to below 1: spreads renewals. */
   random(): number;
 }

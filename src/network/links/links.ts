@@ -82,8 +82,26 @@ export class AgentLinks implements Links {
       nodeKey: null,
     };
     using limit = deadline(this.#dependencies.clock, options.timeoutMs ?? OPEN_TIMEOUT_MS, options.signal);
-    const here = this.#dependencies.identity(remote) !== null;
+    const here = await this.#isHere(remote, limit.signal);
     return await (here ? this.#openHere(names, limit.signal) : this.#openThere(caller, names, limit.signal));
+  }
+
+  /**
+   * Whether an agent is to be called here. One of which a newer delegation is known has gone elsewhere:
+   * it is called there as soon as a record says where, and its copy here until then.
+   */
+  async #isHere(aid: Aid, signal: AbortSignal): Promise<boolean> {
+    const identity = this.#dependencies.identity(aid);
+    if (identity === null) return false;
+    const { issuedAt } = identity.delegation;
+    if (issuedAt >= this.#floor.of(aid)) return true;
+    try {
+      const { nodeKey, delegationIssuedAt } = await this.#locate(aid, false, signal);
+      return delegationIssuedAt <= issuedAt || equalBytes(nodeKey, this.#dependencies.pool.nodeKey);
+    } catch (error) {
+      if (error instanceof SvcError && error.code === 'resolve_failed') return true;
+      throw error;
+    }
   }
 
   accept(purpose: Purpose, handler: LinkHandler): void {

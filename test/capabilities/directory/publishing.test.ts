@@ -125,8 +125,10 @@ test('a record under a newer delegation is not fought, and the error says what t
   there.add(renewed);
   here.clock.advance(10_000);
   await there.directory.publish(old.aid);
+  assert.deepEqual(here.noted, []);
   await assert.rejects(here.directory.publish(old.aid), { code: 'stale_sequence', message: /newer delegation/ });
   assert.equal(here.publications.publisher(old.aid)?.state, 'held');
+  assert.deepEqual(here.noted, [[old.aid, renewed.delegation.issuedAt]]);
   here.store.close();
   there.store.close();
 });

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { OPEN_TIMEOUT_MS } from '../../../src/network/links/links.ts';
 import { BESIDE_MS, SILENCE_MS } from '../../../src/network/links/opening.ts';
-import { newIdentity } from '../../support/identities.ts';
+import { delegateAnew, newIdentity } from '../../support/identities.ts';
 import { LinkWorld, readAll, settle, withCode } from '../../support/link-world.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
@@ -25,6 +25,47 @@ test('an agent that moved is looked up afresh once', async () => {
     [false, true],
   );
   link.destroy();
+});
+
+test('an agent with a newer delegation elsewhere is called there, and not the copy that is left here', async () => {
+  await using world = new LinkWorld();
+  const [a, b] = [await world.node(), await world.node()];
+  const caller = a.host();
+  const left = a.host();
+  const moved = delegateAnew(left.master, left.delegation.issuedAt + 10);
+  const [here, there] = [a.inbox(), b.inbox()];
+  b.host(moved);
+  await a.links.open(caller.aid, left.aid, 'tcp');
+  assert.deepEqual([here.length, there.length], [1, 0], 'nothing is known of the newer delegation yet');
+  a.newest.set(moved.aid, moved.delegation.issuedAt);
+  const link = await a.links.open(caller.aid, left.aid, 'tcp');
+  assert.deepEqual(link.nodeKey, b.key.publicKey);
+  assert.deepEqual([here.length, there.length], [1, 1]);
+  // What was met once counts, whoever forgets it.
+  a.newest.clear();
+  await a.links.open(caller.aid, left.aid, 'tcp');
+  assert.deepEqual([here.length, there.length], [1, 2]);
+  a.host(delegateAnew(left.master, moved.delegation.issuedAt + 10));
+  await a.links.open(caller.aid, left.aid, 'tcp');
+  assert.deepEqual([here.length, there.length], [2, 2], 'it was taken back');
+});
+
+test('the copy here is called while no record says where the newer delegation is', async () => {
+  await using world = new LinkWorld();
+  const [a, b] = [await world.node(), await world.node()];
+  const caller = a.host();
+  const left = a.host();
+  const here = a.inbox();
+  a.newest.set(left.aid, left.delegation.issuedAt + 10);
+  const copy = b.location(left);
+  const ours = { ...a.location(left), delegationIssuedAt: left.delegation.issuedAt + 10 };
+  for (const location of [null, copy, ours]) {
+    world.directory.delete(left.aid);
+    if (location !== null) world.directory.set(left.aid, location);
+    await a.links.open(caller.aid, left.aid, 'tcp');
+  }
+  assert.equal(here.length, 3);
+  assert.equal(b.pool.stats().connections, 0);
 });
 
 test('an agent that is nowhere is not found, and is asked for only twice', async () => {
