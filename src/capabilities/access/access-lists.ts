@@ -1,5 +1,6 @@
 /** The access lists of all subjects: read, changed, and watched for changes. */
 import { randomBytes } from 'node:crypto';
+import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { parseAid } from '../../foundation/identity/aid.ts';
@@ -27,6 +28,7 @@ const MAX_LABEL_CHARS = 64;
 /** Subjects whose rules are kept in memory. */
 const MAX_RULES = 10_000;
 const SALT_BYTES = 16;
+const NO_SALT = new Uint8Array();
 const ID_BYTES = 8;
 const GENERATED_SECRET_BYTES = 32;
 const GENERATED_SECRET_PREFIX = 'svcs_';
@@ -106,7 +108,8 @@ export class AccessLists {
   /**
    * Allows an AID, or whoever presents a secret. The same AID or secret again renews its entry.
    * The answer holds `secret` where one was generated: it is shown this once.
-   * @throws SvcError `invalid_request`, `bad_aid`, `quota_exceeded`
+   * @throws SvcError `invalid_request`, `bad_aid`, `quota_exceeded`, `not_found` where the subject was
+   *   removed while its secret was hashed
    */
   async allow(subject: Subject, input: AllowInput): Promise<AllowEntryView & { secret?: string }> {
     const { aid, secret, generateSecret = false, label, expiresAt } = input;
@@ -122,7 +125,11 @@ export class AccessLists {
     const chosen = secret ?? generated;
     if (chosen.length < MIN_SECRET_CHARS || chosen.length > MAX_SECRET_CHARS)
       throw invalid(`A secret has ${MIN_SECRET_CHARS} to ${MAX_SECRET_CHARS} characters.`, '/secret');
-    const secretHash = await this.#derive(chosen, this.#create(subject));
+    const salt = this.#create(subject);
+    const secretHash = await this.#derive(chosen, salt);
+    // The list would be that of who registers the agent next.
+    if (!equalBytes(this.#repository.load(subject)?.salt ?? NO_SALT, salt))
+      throw new SvcError('not_found', { message: 'The agent was deleted meanwhile.' });
     const view = allowView(this.#put(subject, 'allow', { ...common, secretHash }));
     return secret === undefined ? { ...view, secret: generated } : view;
   }

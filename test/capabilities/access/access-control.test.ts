@@ -264,6 +264,19 @@ test('a subject that is gone leaves nothing behind', async () => {
   assert.equal(await ask(), 'ok');
 });
 
+test('a secret that is being hashed while its agent is deleted is not kept for the next one', async () => {
+  const { lists, repository } = world();
+  const gone = lists.allow(AGENT, { secret: SECRET });
+  lists.removeSubject(AGENT);
+  await assert.rejects(gone, { code: 'not_found' });
+  assert.equal(repository.load(AGENT), null);
+  const old = lists.allow(AGENT, { secret: SECRET });
+  lists.removeSubject(AGENT);
+  lists.setDefault(AGENT, 'deny');
+  await assert.rejects(old, { code: 'not_found' });
+  assert.deepEqual(repository.load(AGENT)?.allow, []);
+});
+
 test('an agent that was deleted and is back lets in by the same secret', async () => {
   const { lists, ask } = world();
   for (let i = 0; i < 2; i++) {
