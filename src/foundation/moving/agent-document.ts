@@ -6,8 +6,12 @@
 import { type Static, type TProperties, type TSchema, Type } from 'typebox';
 import { REMOVAL_TOKEN_BYTES } from '../records/notes.ts';
 
-/** Largest document, bytes. */
-export const MAX_AGENT_DOCUMENT_BYTES: number = 64 * 1024 * 1024;
+/**
+ * Largest document, bytes. An agent whose parts are all at their own limits has one of about 110 MiB: notes 33
+ * (24 in base64: a full mailbox, and what was handed out but not acknowledged), ids of notes 10, what waits in chats
+ * 16, their logs 16, contacts 10, rooms 22.
+ */
+export const MAX_AGENT_DOCUMENT_BYTES: number = 128 * 1024 * 1024;
 /** Bytes of conversations that go along beside what waits to be sent. */
 export const MAX_MOVED_CHAT_BYTES: number = 16 * 1024 * 1024;
 /** Entries of one conversation that go along beside what waits to be sent, the newest ones. */

@@ -1,9 +1,16 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import * as fc from 'fast-check';
+import { MAX_MAILBOX_BYTES } from '../../../src/capabilities/notes/inbox.ts';
 import { MAX_NOTE_BODY_BYTES } from '../../../src/capabilities/notes/letter.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
-import { type AgentDocument, MAX_AGENT_DOCUMENT_BYTES } from '../../../src/foundation/moving/agent-document.ts';
+import {
+  type AgentDocument,
+  MAX_AGENT_DOCUMENT_BYTES,
+  MAX_MOVED_CHAT_BYTES,
+} from '../../../src/foundation/moving/agent-document.ts';
+import { ChatStore } from '../../../src/foundation/store/chat.ts';
+import { ChatLog } from '../../../src/foundation/store/chat-log.ts';
 import { NoteStore } from '../../../src/foundation/store/notes.ts';
 import { compileInput } from '../../../src/operations/input.ts';
 import { agentImport } from '../../../src/operations/moving.ts';
@@ -13,6 +20,7 @@ import { anything, damaged } from '../../support/schema-arbitrary.ts';
 
 const SEED = 51_121;
 const RUNS = 600;
+const MIB = 1024 * 1024;
 
 function failsWith(code: string): (error: unknown) => boolean {
   return (error) => error instanceof SvcError && error.code === code;
@@ -78,19 +86,52 @@ describe('moving an agent', () => {
     assert.equal(home.registry.service(aid), '127.0.0.1:8080');
   });
 
-  test('a document that no node would take in is not given out', () => {
+  /** Fills the mailbox. */
+  function addNotes(bytes: number): void {
     const notes = new NoteStore(old.store);
     const body = new Uint8Array(MAX_NOTE_BODY_BYTES);
     const sender = newIdentity().aid;
     const letter = { sender, msgType: 1, body, sentAt: 1, receivedAt: 1, digest: new Uint8Array(8) };
     old.store.transaction(() => {
-      for (let i = 0; i * body.length < MAX_AGENT_DOCUMENT_BYTES; i++) {
+      for (let i = 0; i * body.length < bytes; i++) {
         const messageId = Buffer.alloc(32);
         messageId.writeUInt32BE(i);
         notes.add({ ...letter, aid: agent.aid, messageId, token: new Uint8Array(16) }, 1);
       }
     });
+  }
+
+  test('a document that no node would take in is not given out', () => {
+    // In base64 they take a third more.
+    addNotes((MAX_AGENT_DOCUMENT_BYTES / 4) * 3);
     assert.throws(() => old.mover.export(agent.aid), failsWith('too_large'));
+  });
+
+  test('an agent with a full mailbox and full chats moves', async () => {
+    // What waits, and what was handed out and not acknowledged.
+    addNotes(MAX_MAILBOX_BYTES + 8 * MIB);
+    const notes = new NoteStore(old.store);
+    old.store.transaction(() => {
+      for (let i = 0; i < 40_000; i++) notes.markSeen(agent.aid, Buffer.alloc(32, `seen ${i}`), 1);
+    });
+    const [friend] = new ChatStore(old.store).inState(agent.aid, 'friends');
+    assert.ok(friend !== undefined);
+    const log = new ChatLog(old.store);
+    const text = 'x'.repeat(60 * 1024);
+    const entry = (i: number) => ({ id: Buffer.alloc(16, `entry ${i}`), at: 1, text, file: null });
+    const count = Math.floor((MAX_MOVED_CHAT_BYTES - MIB) / text.length);
+    old.store.transaction(() => {
+      for (let i = 0; i < count; i++) {
+        const pair = new ChatStore(old.store).byId(friend.id);
+        if (pair !== null) log.receive(pair, [entry(i)], i + 2, 1);
+        log.queue(friend.id, entry(count + i));
+      }
+    });
+    const full = old.mover.export(agent.aid);
+    assert.equal(full.left_out.chat_entries, 0);
+    assert.ok(JSON.stringify(full).length > 64 * MIB);
+    await home.mover.import(throughJson(full));
+    assert.deepEqual(timeless(home.mover.export(agent.aid)), timeless(full));
   });
 
   test('secrets of the access list go along as their hashes', () => {
