@@ -107,6 +107,23 @@ export class FilesRoot {
     }
   }
 
+  /**
+   * Looks at a destination again, right before something is put there.
+   * @param real what `destination` gave
+   * @throws SvcError `invalid_request` where a folder on the way has become a link, `not_writable` where it is gone
+   */
+  async checkDestination(real: string): Promise<void> {
+    try {
+      if (join(await realpath(dirname(real)), basename(real)) === real) return;
+    } catch (error) {
+      throw writeError(error);
+    }
+    throw new SvcError('invalid_request', {
+      message: 'The folder of the destination changed during the download.',
+      details: { path: real },
+    });
+  }
+
   /** The real path of the nearest folder above that is there: nothing may be made before it is known to be inside. */
   async #nearest(directory: string): Promise<string> {
     try {

@@ -118,7 +118,7 @@ export class ObjectGetter {
       for (const [holder, { code }] of failures)
         if (code === 'not_found' || code === 'gone') holders.learn(objectId, holder, false);
       if (brought === null) throw failureOf(failures);
-      await part.moveTo(target, force);
+      await part.moveTo(target, force, () => root.checkDestination(target));
       if (brought.from !== aid) holders.learn(objectId, brought.from, true);
       return { ...brought, size: part.length };
     } finally {

@@ -70,11 +70,13 @@ export class PartFile {
 
   /**
    * Gives the download its name, with its bytes on disk before. Never over another file but where `force` says so.
-   * @throws SvcError `wrong_state` where something has this name, `not_writable`
+   * @param check throws where the target is no longer what it was: a download takes long
+   * @throws SvcError `wrong_state` where something has this name, `not_writable`, and what `check` throws
    */
-  async moveTo(target: string, force: boolean): Promise<void> {
+  async moveTo(target: string, force: boolean, check: () => Promise<void>): Promise<void> {
     try {
       await this.#sink.sync();
+      await check();
       if (force) await rename(this.#file, target);
       else await moveToFreeName(this.#file, target);
       syncDirectory(dirname(target));

@@ -1,5 +1,16 @@
 import assert from 'node:assert/strict';
-import { existsSync, linkSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import fs from 'node:fs/promises';
 import { createServer, type RequestListener } from 'node:http';
 import { syncBuiltinESMExports } from 'node:module';
@@ -148,6 +159,25 @@ test('a cancelled download is taken up later, from another holder', async (t) =>
   assert.ok(!existsSync(join(near.filesRoot, 'downloads', ID)), 'nothing has its name');
   const got = await get(near, { hint: far.aid });
   assert.ok(readFileSync(got.path).equals(BYTES));
+});
+
+test('a folder that becomes a link during the download leads nowhere else', async (t) => {
+  const world = new ObjectWorld(t);
+  const near = await world.node();
+  const outside = join(near.directory, 'outside');
+  mkdirSync(outside);
+  for (const force of [false, true]) {
+    const folder = join(near.filesRoot, `folder-${force}`);
+    const swaps = await holder(world, t, (request, response) => {
+      renameSync(folder, `${folder}.old`);
+      symlinkSync(outside, folder);
+      serving(BYTES)(request, response);
+    });
+    const dest = `folder-${force}/file`;
+    await assert.rejects(get(near, { hint: swaps, dest, force }), withCode('invalid_request'));
+    assert.deepEqual(readdirSync(outside), []);
+    rmSync(join(near.filesRoot, '.svcd', 'parts', ID));
+  }
 });
 
 test('a holder that sends other bytes is found out and gone around', async (t) => {
