@@ -71,7 +71,7 @@ export class Exchange {
     if (theirs.maxSeq > MAX_ROOM_ENTRIES) throw broken();
     // With more heads than a message holds they do not say everything.
     if (theirs.heads.length < MAX_HEADS && theirs.heads.every((id) => replica.has(id)))
-      return rooms.setCursor(replica.rid, peer, theirs.epoch, theirs.maxSeq);
+      return this.#remember(replica, peer, theirs.epoch, theirs.maxSeq);
     let refused = 0;
     let after = rooms.cursor(replica.rid, peer, theirs.epoch);
     if (after >= theirs.maxSeq) after = 0;
@@ -84,8 +84,13 @@ export class Exchange {
       refused += step.refused;
       if (step.early || refused > MAX_REFUSED) return;
       after = step.upTo;
-      rooms.setCursor(replica.rid, peer, theirs.epoch, after);
+      this.#remember(replica, peer, theirs.epoch, after);
     }
+  }
+
+  /** Of members only: AIDs are free, and each that has the link may call. */
+  #remember(replica: Replica, peer: Aid, epoch: Uint8Array, seq: number): void {
+    if (replica.role(peer) !== null) this.#deps.rooms.setCursor(replica.rid, peer, epoch, seq);
   }
 
   /** Answers the other side until it has what it wants; `mayRead` is asked before each answer. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Entry, type EntryContent, signEntry } from '../../../src/capabilities/rooms/entry.ts';
+import { type Entry, type EntryContent, proveSecret, signEntry } from '../../../src/capabilities/rooms/entry.ts';
 import { Replica } from '../../../src/capabilities/rooms/replica.ts';
 import { type Message, receive, send } from '../../../src/capabilities/rooms/wire.ts';
 import { encodeCbor } from '../../../src/foundation/cbor.ts';
@@ -288,5 +288,33 @@ test('a member that withholds what it has announced is left alone, and another o
   });
   await world.until('ben is asked', () => asked > 0);
   await world.until('cid has all', () => cid.texts(groupId).length === 300);
+  await world.stop();
+});
+
+test('strangers who have the link and only call are not remembered', async () => {
+  const world = new RoomWorld();
+  const nodes = [await world.node(), await world.node()] as const;
+  const [ann, ben] = nodes;
+  const groupId = await roomOf(world, nodes);
+  await world.until('ben is in', () => ann.rooms.head(ann.aid, groupId).members.length === 2);
+  const eve = await world.node();
+  const secret = ann.table.find(ann.aid, groupId)?.secret;
+  assert.ok(secret instanceof Uint8Array);
+  const proof = proveSecret(secret, groupId, eve.aid);
+  const have = { heads: [], maxSeq: 5, epoch: new Uint8Array(16).fill(1) };
+  const talk = async (): Promise<string[]> => {
+    const link = await eve.links.open(eve.aid, ann.aid, 'room');
+    send(link, { type: 'hello', groupId, have, proof });
+    const first = await receive(link, never);
+    send(link, { type: 'have', have });
+    const second = await receive(link, never);
+    link.destroy();
+    return [first.type, second.type];
+  };
+  assert.deepEqual(await world.during(talk()), ['have', 'done']);
+  // Ben is remembered once the two have compared.
+  const peers = () => ann.store.all('SELECT peer FROM room_peers').map(({ peer }) => peer);
+  await world.until('ben is remembered', () => peers().includes(ben.aid));
+  assert.deepEqual(peers(), [ben.aid]);
   await world.stop();
 });
