@@ -32,8 +32,10 @@ import { Spread } from './spread.ts';
 import type { Draft, LocalIdentity, NotesPort, ObjectsPort, RoomHead, RoomPage, RoomSummary } from './types.ts';
 import { entryView, refusal, summaryOf } from './views.ts';
 
-/** Rooms of one agent. */
-const MAX_ROOMS = 1000;
+/** Rooms that one agent is in, or joins. */
+export const MAX_ROOMS = 1000;
+/** Rooms that it left, or was removed from, of which its copy is kept: the newest ones. */
+export const MAX_PAST_ROOMS = 1000;
 /** Entries of one room beyond which its members add nothing: what is under way may still come in. */
 export const MAX_APPENDED = 200_000;
 /** Entries of one page. */
@@ -205,13 +207,14 @@ export class Rooms implements Component {
   /** What was said of the way before may have been wrong, as in a false invitation. */
   #joinAnew(known: RoomRow, { creator, hints, secret }: Way): void {
     const { rooms } = this.#deps;
-    const { rid, maxSeq } = known;
+    const { rid, maxSeq, state } = known;
+    if (state === 'left' || state === 'removed') this.#checkCount(known.aid);
     const all = [...new Set([...hints, ...known.hints])].slice(0, MAX_HINTS);
     // Once an entry is here it is certain who made the room.
     const maker = maxSeq === 0 ? creator : known.creator;
     rooms.transaction(() => {
       rooms.setWay(rid, { creator: maker, hints: all }, secret);
-      if (known.state !== 'member') rooms.setState(rid, 'joining');
+      if (state !== 'member') rooms.setState(rid, 'joining');
     });
     if (maker !== known.creator) this.#replicas.delete(rid);
   }
@@ -314,11 +317,16 @@ export class Rooms implements Component {
     { title, secret, hints, state }: Pick<RoomRow, 'title' | 'secret' | 'hints' | 'state'>,
   ): RoomRow {
     const { rooms, clock } = this.#deps;
-    if (rooms.count(aid) >= MAX_ROOMS)
-      throw new SvcError('quota_exceeded', { message: `An agent takes part in ${MAX_ROOMS} groups.` });
+    this.#checkCount(aid);
+    for (const rid of rooms.forgetPast(aid, MAX_PAST_ROOMS)) this.#replicas.delete(rid);
     const epoch = new Uint8Array(randomBytes(EPOCH_BYTES));
     rooms.add({ aid, groupId, creator, title, state, secret, hints, epoch, lastAt: clock.now() });
     return this.#row(aid, groupId);
+  }
+
+  #checkCount(aid: Aid): void {
+    if (this.#deps.rooms.count(aid) >= MAX_ROOMS)
+      throw new SvcError('quota_exceeded', { message: `An agent takes part in ${MAX_ROOMS} groups.` });
   }
 
   async #tryToEnter(replica: Replica): Promise<void> {

@@ -29,7 +29,8 @@ const MAX_NOTE_KEYS = 32;
 const MAX_NOTES = 2000;
 const MAX_CONVERSATIONS = 20_000;
 const MAX_ENTRIES = 250_000;
-const MAX_ROOMS = 1000;
+/** With those that the agent left. */
+const MAX_ROOMS = 2000;
 const MAX_INVITATIONS = 500;
 const MAX_INVITED = 1000;
 const MAX_HINTS = 16;

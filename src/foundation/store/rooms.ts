@@ -136,8 +136,23 @@ export class RoomStore {
     return this.#store.all('SELECT * FROM rooms WHERE aid = ? ORDER BY rid', aid).map(roomOf);
   }
 
+  /** Rooms that an agent is in, or joins. */
   count(aid: Aid): number {
-    return Number(this.#store.one('SELECT count(*) AS n FROM rooms WHERE aid = ?', aid)?.['n']);
+    const sql = `SELECT count(*) AS n FROM rooms WHERE aid = ? AND state IN ('joining', 'member')`;
+    return Number(this.#store.one(sql, aid)?.['n']);
+  }
+
+  /** Forgets what an agent left, or was removed from, but the newest ones; returns the numbers of those that went. */
+  forgetPast(aid: Aid, keep: number): number[] {
+    return this.#store
+      .all(
+        `DELETE FROM rooms WHERE rid IN
+           (SELECT rid FROM rooms WHERE aid = ? AND state IN ('left', 'removed')
+            ORDER BY last_at DESC, rid DESC LIMIT -1 OFFSET ?) RETURNING rid`,
+        aid,
+        keep,
+      )
+      .map((row) => Number(row['rid']));
   }
 
   /** The numbers of the rooms that are kept in step: those that were left, for some time, so that others hear of it. */
@@ -184,10 +199,6 @@ export class RoomStore {
       seq,
       rid,
     );
-  }
-
-  remove(rid: number): void {
-    this.#store.run('DELETE FROM rooms WHERE rid = ?', rid);
   }
 
   /** Forgets everything of an agent that is no longer here. */

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { MAX_PAST_ROOMS, MAX_ROOMS } from '../../../src/capabilities/rooms/rooms.ts';
+import type { RoomState } from '../../../src/foundation/store/rooms.ts';
 import { newIdentity } from '../../support/identities.ts';
-import { RoomWorld, roomOf } from '../../support/room-world.ts';
+import { type RoomNode, RoomWorld, roomOf } from '../../support/room-world.ts';
 
 test('a room that could not be made leaves nothing behind that the next one takes for its own', async () => {
   const world = new RoomWorld();
@@ -209,6 +211,39 @@ test('who left is not a member for anybody; the creator cannot leave', async () 
   world.links.heal();
   await world.until('ann hears of it', () => ann.rooms.head(ann.aid, groupId).members.length === 1);
   assert.deepEqual(again.rooms.list(again.aid), []);
+  await world.stop();
+});
+
+/** Gives an agent rooms without a log, the later ones newer; returns their ids. */
+function addRooms({ table, store, aid }: RoomNode, count: number, state: RoomState): string[] {
+  return store.transaction(() =>
+    Array.from({ length: count }, (_, i) => {
+      const groupId = Buffer.from(`${state} ${i}`.padEnd(32)).toString('hex');
+      const epoch = new Uint8Array(16);
+      table.add({ aid, groupId, creator: aid, title: '', state, secret: null, hints: [], epoch, lastAt: i });
+      return groupId;
+    }),
+  );
+}
+
+test('rooms that an agent left do not count, and the oldest of too many are forgotten', async () => {
+  const world = new RoomWorld();
+  const ann = await world.node();
+  const left = addRooms(ann, MAX_PAST_ROOMS + 1, 'left');
+  const { groupId } = ann.rooms.create(ann.aid, 'another');
+  const known = new Set(ann.table.list(ann.aid).map((row) => row.groupId));
+  assert.deepEqual(known, new Set([...left.slice(1), groupId]));
+  await world.stop();
+});
+
+test('an agent is in so many rooms, and comes back into none beyond that', async () => {
+  const world = new RoomWorld();
+  const ann = await world.node();
+  addRooms(ann, MAX_ROOMS, 'member');
+  const [past] = addRooms(ann, 1, 'left');
+  assert.throws(() => ann.rooms.create(ann.aid, 'another'), { code: 'quota_exceeded' });
+  const again = ann.rooms.join(ann.aid, { groupId: past, creator: newIdentity().aid, hints: [] });
+  await assert.rejects(world.during(again), { code: 'quota_exceeded' });
   await world.stop();
 });
 
