@@ -5,7 +5,7 @@
  */
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
-import { Bits } from './bits.ts';
+import { Bits, SharedParts } from './bits.ts';
 import { type ControlKind, createFields, isControl, rekeyOf } from './kinds.ts';
 
 export type Role = 'creator' | 'admin' | 'member';
@@ -56,6 +56,8 @@ export class ControlLog {
   readonly #rekeys: Node[] = [];
   /** Whoever has ever joined, the creator first. */
   readonly #joiners = new Set<Aid>();
+  /** Of what the entries have seen; views go again. */
+  readonly #parts = new SharedParts();
   readonly #views = new LruCache<string, View>({ maxEntries: MAX_VIEWS });
   #everything: View | null = null;
 
@@ -66,7 +68,7 @@ export class ControlLog {
   /** Adds an entry that was admitted; returns its place. `frontier` are its newest control ancestors. */
   add(fact: ControlFact, frontier: readonly number[]): number {
     const n = this.#nodes.length;
-    const node: Node = { ...fact, n, seen: this.#closure(frontier) };
+    const node: Node = { ...fact, n, seen: this.#closure(frontier, this.#parts) };
     this.#nodes.push(node);
     for (const list of this.#lists(node)) list.push(node);
     if (fact.kind === 'create' || fact.kind === 'join') this.#joiners.add(fact.author);
@@ -82,6 +84,7 @@ export class ControlLog {
         this.#joiners.delete(node.author);
     }
     this.#views.clear();
+    this.#parts.clear();
     this.#everything = null;
   }
 
@@ -206,13 +209,13 @@ export class ControlLog {
     return view.seen.has(rekey.n) && !this.#lostOfficeBeside(view, rekey) && this.#isInForce(view, rekey);
   }
 
-  #closure(frontier: readonly number[]): Bits {
+  #closure(frontier: readonly number[], shared?: SharedParts): Bits {
     const nodes = frontier.map((n) => {
       const node = this.#nodes[n];
       if (node === undefined) throw new RangeError('no such control entry');
       return node.seen;
     });
-    return Bits.union(nodes, frontier);
+    return Bits.union(nodes, frontier, shared);
   }
 
   #list(aid: Aid, kind: ControlKind): Node[] {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MAX_MEMBERS } from '../../../src/capabilities/rooms/admission.ts';
-import { Bits } from '../../../src/capabilities/rooms/bits.ts';
+import { Bits, SharedParts } from '../../../src/capabilities/rooms/bits.ts';
 import { type ControlFact, ControlLog, MAX_FRONTIER } from '../../../src/capabilities/rooms/control.ts';
 import { type Aid, nativeAid } from '../../../src/foundation/identity/aid.ts';
 import { Random } from '../../support/random.ts';
@@ -18,6 +18,7 @@ function fact(kind: ControlFact['kind'], author: Aid, subject = author): Control
 
 test('sets that share their parts hold what sets of numbers hold', () => {
   const random = new Random(5);
+  const shared = new SharedParts();
   const made = [{ bits: Bits.union([], []), numbers: new Set<number>() }];
   for (let i = 0; i < 300; i++) {
     const sources = [random.pick(made), random.pick(made)];
@@ -25,6 +26,7 @@ test('sets that share their parts hold what sets of numbers hold', () => {
     const bits = Bits.union(
       sources.map((source) => source.bits),
       more,
+      i % 2 === 0 ? shared : undefined,
     );
     made.push({ bits, numbers: new Set([...sources.flatMap(({ numbers }) => [...numbers]), ...more]) });
   }
@@ -45,6 +47,29 @@ test('a flood of control entries in a row costs little more memory than it has e
     control.members(control.everything()).map(({ aid }) => aid),
     [creator, flooder],
   );
+});
+
+test('a flood of control entries that unite two rows again and again keeps few parts beside those of the rows', (t) => {
+  const of = t.mock.method(SharedParts.prototype, 'of');
+  const random = new Random(6);
+  const control = new ControlLog();
+  const flooder = agent(1);
+  const first = control.add(fact('create', flooder), []);
+  const rows = [[first], [first]];
+  for (let i = 0; i < 10_000; i++) {
+    const row = rows[i % 2] ?? [];
+    row.push(control.add(fact('key', flooder), row.slice(-1)));
+  }
+  of.mock.resetCalls();
+  for (let i = 0; i < 3000; i++)
+    control.add(
+      fact('key', flooder),
+      rows.map((row) => row[row.length - 1 - random.below(100)] ?? first),
+    );
+  // Each makes all five parts anew: at the ends of the rows they differ, before that they do not.
+  assert.ok(of.mock.callCount() > 4 * 3000);
+  const kept = new Set(of.mock.calls.map(({ result }) => result));
+  assert.ok(kept.size <= 3000 + 5, `${kept.size}`);
 });
 
 test('an entry that unites more control entries than allowed has no place', () => {
