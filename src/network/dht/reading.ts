@@ -24,7 +24,7 @@ const BODY_TIMEOUT_MS = 2000;
 const AGREEMENT = 3;
 /** Nodes that must hold the same set of records for a list to end. */
 const SET_AGREEMENT = 4;
-/** Newest versions of one record that are fetched side by side, and nodes that each is asked of. */
+/** Versions of one record that are fetched side by side, newest and most held, and nodes that each is asked of. */
 const MAX_VERSIONS = 3;
 const MAX_HOLDERS = 3;
 
@@ -156,12 +156,10 @@ export class Reading {
   }
 }
 
-/** The newest versions, and the one that most hosts hold, however many newer ones are promised. */
+/** The newest versions, and those that most hosts hold, however many newer ones are promised; of equals the older. */
 function worthFetching(versions: readonly Claim[]): ReadonlySet<Claim> {
-  const worth = new Set(versions.slice(0, MAX_VERSIONS));
-  let agreed = versions[0];
-  for (const claim of versions) if (claim.voters.size > (agreed?.voters.size ?? 0)) agreed = claim;
-  return agreed === undefined ? worth : worth.add(agreed);
+  const byHosts = versions.toReversed().sort((a, b) => b.voters.size - a.voters.size);
+  return new Set([...versions.slice(0, MAX_VERSIONS), ...byHosts.slice(0, MAX_VERSIONS)]);
 }
 
 /** True where a node holds records of many publishers that it did not send and the reader does not have. */

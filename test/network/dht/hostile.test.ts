@@ -122,7 +122,7 @@ test('a large record is read, however many newer ones are promised', async (t) =
   const summaries = [1, 2, 3, 4].map((seq) => ({ ...promise, seq }));
   await liars(t, net, 1, { summaries, count: 4 });
   assert.equal((await reader.dht.list(key, [RECORD.profile])).length, 1);
-  for (const summary of summaries) await liars(t, net, 1, { summaries: [summary], count: 1 });
+  for (const summary of summaries.slice(1)) await liars(t, net, 1, { summaries: [summary], count: 1 });
   assert.equal((await reader.dht.list(key, [RECORD.profile])).length, 1);
   assert.equal((await reader.dht.get(key, RECORD.profile))?.seq, 1);
 });
