@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type DHT from 'dht-rpc';
-import { systemClock } from '../../../src/foundation/clock.ts';
+import { type Clock, systemClock } from '../../../src/foundation/clock.ts';
 import type { SignedRecord } from '../../../src/foundation/records/record.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
 import type { Engine } from '../../../src/network/dht/engine.ts';
@@ -59,8 +59,11 @@ async function introduce(engine: Engine, net: DhtTestnet): Promise<void> {
   );
 }
 
-async function network(t: TestContext, count: number): Promise<DhtTestnet> {
-  const net = await DhtTestnet.start(count);
+/** For what does not depend on time: however busy the machine is, no honest node is set aside as slow. */
+const UNHURRIED: Clock = { now: () => systemClock.now(), after: () => ({ cancel: () => {} }) };
+
+async function network(t: TestContext, count: number, clock: Clock = systemClock): Promise<DhtTestnet> {
+  const net = await DhtTestnet.start(count, { clock });
   t.after(() => net[Symbol.asyncDispose]());
   await Promise.all(net.nodes.map(({ dht }) => reached(dht, (r) => r.peers === count - 1)));
   return net;
@@ -71,7 +74,7 @@ async function read(node: TestNode, key: Uint8Array): Promise<SignedRecord | nul
 }
 
 test('a record that does not verify is worth nothing to a reader', async (t) => {
-  const net = await network(t, 5);
+  const net = await network(t, 5, UNHURRIED);
   const owner = newIdentity();
   const { key, record } = endpointRecord(owner);
   const forged = Uint8Array.from(endpointRecord(owner, { seq: 9 }).record.encoded);
@@ -114,10 +117,10 @@ test('a newer record that was promised and never comes is read around', async (t
 });
 
 test('a large record is read, however many newer ones are promised', async (t) => {
-  const net = await network(t, 5);
+  const net = await network(t, 5, UNHURRIED);
   const { key, record } = largeRecord();
   await net.at(0).dht.put(key, record);
-  const reader = await net.add();
+  const reader = await net.add({ clock: UNHURRIED });
   const promise = { type: RECORD.profile, issuedAt: 2 ** 40, seq: 1, timestamp: NOW, digest: new Uint8Array(8) };
   const summaries = [1, 2, 3, 4].map((seq) => ({ ...promise, seq }));
   await liars(t, net, 1, { summaries, count: 4 });
@@ -128,7 +131,7 @@ test('a large record is read, however many newer ones are promised', async (t) =
 });
 
 test('nodes that keep silent about a record do not hide it', async (t) => {
-  const net = await network(t, 4);
+  const net = await network(t, 4, UNHURRIED);
   await liars(t, net, 8, {});
   const { key, record } = endpointRecord();
   await net.at(0).dht.put(key, record);
@@ -136,7 +139,7 @@ test('nodes that keep silent about a record do not hide it', async (t) => {
 });
 
 test('a list holds every good record, whatever liars claim to have', async (t) => {
-  const net = await network(t, 5);
+  const net = await network(t, 5, UNHURRIED);
   const own = Array.from({ length: 30 }, () => serviceRecord('lang.translate'));
   const forged = own.map(({ record }) => {
     const bytes = Uint8Array.from(record.encoded);
@@ -176,7 +179,7 @@ test('a node that claims most and stalls does not keep a reader from what the ot
 });
 
 test('a few nodes that agree on less do not speak for those that hold more', async (t) => {
-  const net = await network(t, 5);
+  const net = await network(t, 5, UNHURRIED);
   const own = Array.from({ length: 25 }, () => serviceRecord('lang.translate'));
   const { key, record } = serviceRecord('lang.translate');
   await liars(t, net, 3, { count: 1, digest: recordDigest(record.encoded), records: [record.encoded] });
