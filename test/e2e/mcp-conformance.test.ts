@@ -18,6 +18,9 @@ const GENERIC: Readonly<Record<string, readonly string[]>> = {
 /** Those of them that are about messages, whatever carries these. */
 const OF_MESSAGES = new Set(['server-initialize', 'ping', 'tools-list', 'server-stateless']);
 
+/** Sessions that a scenario begins at most. */
+const SESSIONS = 2;
+
 /** Every check that did not pass is one that is known not to, and for a reason. */
 function assertOnly(known: Readonly<Record<string, string>>, { others }: Verdict, complete: boolean): void {
   const unexpected = [...others].filter(([check]) => known[check] === undefined);
@@ -37,6 +40,7 @@ async function overStdio(t: TestContext, args: () => readonly string[]): Promise
   await using bridge = await StdioBridge.start(args);
   for (const [revision, generic] of Object.entries(GENERIC)) {
     for (const scenario of generic.filter((name) => OF_MESSAGES.has(name))) {
+      await bridge.prepare(SESSIONS);
       const verdict = await conformance(bridge.url, revision, temporaryDirectory(t), scenario);
       assertOnly({ ...NOT_OFFERED[revision], ...NOT_OVER_STDIO }, verdict, false);
       assert.ok((verdict.passed.get(scenario) ?? 0) > 0, `${revision} ${scenario}`);

@@ -23,6 +23,9 @@ const OPENING = {
   },
 };
 
+/** The only request that may come before a session of the older protocols begins: its answer says that the process is there. */
+const GREETING = { jsonrpc: '2.0', method: 'ping' };
+
 /** One process, and the requests that it has not answered yet. */
 class StdioServer {
   readonly #child: ChildProcessByStdio<Writable, Readable, null>;
@@ -67,23 +70,29 @@ export class StdioBridge {
   readonly url: string;
   readonly #http: Server;
   readonly #stop: () => Promise<void>;
+  /** Starts processes for the next sessions, so many; a judge's patience is for the answers, not for a start. */
+  readonly prepare: (sessions: number) => Promise<void>;
 
-  private constructor(http: Server, stop: () => Promise<void>) {
+  private constructor(http: Server, prepare: (sessions: number) => Promise<void>, stop: () => Promise<void>) {
     const address = http.address();
     if (address === null || typeof address === 'string') throw new Error('the bridge has no port');
     this.url = `http://127.0.0.1:${address.port}/mcp/`;
     this.#http = http;
+    this.prepare = prepare;
     this.#stop = stop;
   }
 
   /** @param args of Node, for the process of the next session */
   static async start(args: () => readonly string[]): Promise<StdioBridge> {
     const servers = new Map<string, Promise<StdioServer>>();
-    const open = async (session: string): Promise<StdioServer> => {
+    const spare: StdioServer[] = [];
+    const begin = async (greeting: Message): Promise<StdioServer> => {
       const server = new StdioServer(args());
-      if (session === '') await server.request(OPENING);
+      await server.request(greeting);
       return server;
     };
+    const open = async (session: string): Promise<StdioServer> =>
+      session === '' ? await begin(OPENING) : (spare.pop() ?? (await begin(GREETING)));
     /** A session for each `initialize`; what names none (the protocol since 2026) shares one process. */
     const serverFor = (session: string): Promise<StdioServer> => {
       const server = servers.get(session) ?? open(session);
@@ -111,8 +120,12 @@ export class StdioBridge {
     });
     http.listen(0, '127.0.0.1');
     await once(http, 'listening');
-    return new StdioBridge(http, async () => {
-      await Promise.all([...servers.values()].map(async (server) => (await server).stop()));
+    const prepare = async (sessions: number): Promise<void> => {
+      await serverFor('');
+      while (spare.length < sessions) spare.push(await begin(GREETING));
+    };
+    return new StdioBridge(http, prepare, async () => {
+      await Promise.all([...servers.values(), ...spare].map(async (server) => (await server).stop()));
     });
   }
 
