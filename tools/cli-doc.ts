@@ -14,8 +14,9 @@ Results go to standard output, errors and progress to standard error. \`--json\`
 one essential value. Exit codes: 0 success, 1 the operation failed, 2 wrong usage, 3 the daemon is not reachable,
 4 refused (token or access list), 5 not found.
 
-\`svc\` finds the daemon through \`--api\`, else \`SVC_API\`, else what the daemon of this user wrote into its data directory
-(\`SVCD_DATA_DIR\` names another), else http://127.0.0.1:2121. \`SVC_TOKEN\` holds the API token where one is needed.
+\`svc\` finds the daemon through \`--api\`, else \`SVC_API\`, else what the daemon of this user wrote into its data
+directory, else http://127.0.0.1:2121. Where \`SVCD_DATA_DIR\` names a data directory, it is the daemon of that one and no
+other: without it a command fails with exit code 3. \`SVC_TOKEN\` holds the API token where one is needed.
 
 Completions: \`source <(svc completion bash)\`, and likewise for \`zsh\` and \`fish\`. Installed from npm, \`man svc\` and
 \`man svcd\` say what stands here.

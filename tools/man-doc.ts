@@ -101,7 +101,7 @@ export const PAGES: readonly ManPage[] = [
       { typed: 'SVC_TOKEN', meaning: 'The API token.' },
       { typed: 'SVC_ACCESS_TOKEN', meaning: 'What a called agent asks for.' },
       { typed: 'SVC_VIA_PASSWORD', meaning: 'The password of the node that --via names.' },
-      DATA_DIR,
+      { typed: 'SVCD_DATA_DIR', meaning: 'The data directory: its daemon is the one that is meant, and no other.' },
       { typed: 'NO_COLOR', meaning: 'Where it is set, terminals get no colours either.' },
     ],
     files: [{ typed: '~/.config/svcd/daemon.json', meaning: 'Where the daemon of this user answers.' }],

@@ -78,7 +78,7 @@ test('nobody answers: why not', async (t) => {
   const nowhere = `127.0.0.1:${await quietPort()}`;
   const never = await doctor(nowhere, { dataDir });
   found(never, 'daemon', 'FAIL', /does not answer: ECONNREFUSED/);
-  found(never, 'daemon', 'INFO', /no svcd has run for this user/);
+  found(never, 'daemon', 'INFO', /no svcd has run here/);
   assert.match(found(never, 'daemon', 'FAIL', /./).hint ?? '', /Start it with "svcd"/);
 
   mkdirSync(dataDir, { mode: 0o700 });

@@ -1,10 +1,10 @@
 /** What every command has at hand: the client, the global options, and how results are shown. */
 import type { Command } from 'commander';
-import { readDaemonInfo } from '../../foundation/data-dir/daemon-info.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Client, type ClientOptions, createClient } from '../../operations/client.ts';
 import { declarations } from '../../operations/index.ts';
 import { Aliases } from './aliases.ts';
+import { addressIn, addressInNamed } from './daemon-address.ts';
 import type { CliIo } from './io.ts';
 import { withProgress } from './progress.ts';
 import { readSecret } from './secret.ts';
@@ -42,14 +42,6 @@ export interface View<T> {
   readonly paint?: (text: string) => string;
 }
 
-const DEFAULT_API = 'http://127.0.0.1:2121';
-
-/** The address that the daemon of a data directory wrote down, if one runs there. */
-function addressIn(dataDir: string): string | undefined {
-  const address = readDaemonInfo(dataDir)?.api_addr;
-  return address === undefined || address === null ? undefined : `http://${address}`;
-}
-
 /** The labels of this machine's user; none where an older daemon has no address book. */
 async function readLabels(local: SvcClient): Promise<Readonly<Record<string, string>>> {
   try {
@@ -63,32 +55,73 @@ async function readLabels(local: SvcClient): Promise<Readonly<Record<string, str
 export class CliContext {
   readonly io: CliIo;
   readonly options: GlobalOptions;
-  readonly api: string;
-  /** Where the daemon answers, and the token for it. */
-  readonly connection: ClientOptions;
-  /** The node that the command is meant for; it takes labels of the address book for AIDs. */
-  readonly client: SvcClient;
-  /** The daemon on this machine, whatever node the command is meant for. */
-  readonly local: SvcClient;
   /** Where a daemon of this user keeps its data unless its process was told otherwise. */
   readonly dataDir: string;
+  readonly #api: string | SvcError;
+  readonly #via: Via | undefined;
   readonly #aliases: Aliases;
+  #local: SvcClient | undefined;
+  #client: SvcClient | undefined;
 
   /** @param via the way to the node that the command is meant for; left out: the daemon on this machine */
   constructor(io: CliIo, options: GlobalOptions, defaultDataDir: string, via?: Via) {
     this.io = io;
     this.options = options;
+    this.#via = via;
     const stated = options.api ?? io.env['SVC_API'];
-    this.dataDir = io.env['SVCD_DATA_DIR'] ?? defaultDataDir;
-    this.api = stated ?? addressIn(this.dataDir) ?? DEFAULT_API;
-    const token = options.token ?? io.env['SVC_TOKEN'];
-    const baseUrl = /^https?:\/\//.test(this.api) ? this.api : `http://${this.api}`;
-    const here = { baseUrl, ...(token === undefined ? {} : { token }) };
-    this.connection =
-      via === undefined ? here : { ...here, baseUrl: `${baseUrl}/via/${via.aid}`, headers: via.headers };
-    this.local = createClient(here, declarations);
+    const named = io.env['SVCD_DATA_DIR'];
+    this.dataDir = named ?? defaultDataDir;
+    this.#api = stated ?? (named === undefined ? addressIn(defaultDataDir) : addressInNamed(named));
     this.#aliases = new Aliases(() => readLabels(this.local));
-    this.client = this.#aliases.over(createClient(this.connection, declarations), declarations);
+  }
+
+  /** Why there is no daemon to ask; null where one has an address. Commands that ask none work all the same. */
+  get absence(): SvcError | null {
+    return this.#api instanceof SvcError ? this.#api : null;
+  }
+
+  /**
+   * The address of the daemon on this machine, as the user knows it.
+   * @throws SvcError `daemon_unreachable` where none runs on the directory that was named
+   */
+  get api(): string {
+    if (this.#api instanceof SvcError) throw this.#api;
+    return this.#api;
+  }
+
+  /** @throws SvcError as `api` does */
+  get #here(): ClientOptions {
+    const token = this.options.token ?? this.io.env['SVC_TOKEN'];
+    const baseUrl = /^https?:\/\//.test(this.api) ? this.api : `http://${this.api}`;
+    return { baseUrl, ...(token === undefined ? {} : { token }) };
+  }
+
+  /**
+   * Where the node answers that the command is meant for, and the token for it.
+   * @throws SvcError as `api` does
+   */
+  get connection(): ClientOptions {
+    const here = this.#here;
+    const via = this.#via;
+    return via === undefined ? here : { ...here, baseUrl: `${here.baseUrl}/via/${via.aid}`, headers: via.headers };
+  }
+
+  /**
+   * The daemon on this machine, whatever node the command is meant for.
+   * @throws SvcError as `api` does
+   */
+  get local(): SvcClient {
+    this.#local ??= createClient(this.#here, declarations);
+    return this.#local;
+  }
+
+  /**
+   * The node that the command is meant for; it takes labels of the address book for AIDs.
+   * @throws SvcError as `api` does
+   */
+  get client(): SvcClient {
+    this.#client ??= this.#aliases.over(createClient(this.connection, declarations), declarations);
+    return this.#client;
   }
 
   /**

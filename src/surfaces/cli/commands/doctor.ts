@@ -1,4 +1,5 @@
 /** `svc doctor`: looks for the causes of trouble. */
+import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { isLoopbackHost } from '../../../foundation/address.ts';
 import type { CliContext, ContextOf } from '../context.ts';
@@ -15,14 +16,22 @@ function isHere({ connection, options }: CliContext): boolean {
   return options.via === undefined && isLoopbackHost(host);
 }
 
-async function examine(context: CliContext, version: string): Promise<void> {
-  const { client, connection, dataDir, io } = context;
+/** What it looks at costs every other command its start: only the doctor loads it. */
+async function findingsOn(context: CliContext, version: string): Promise<readonly Finding[]> {
+  if (context.absence !== null) {
+    const { examineDirectory } = await import('../doctor/absent.ts');
+    return examineDirectory(resolve(context.dataDir));
+  }
+  const { client, connection, dataDir } = context;
   const { via } = context.options;
   const api = via === undefined ? context.api : `${via}, through ${context.api}`;
-  // What it looks at costs every other command its start: only the doctor loads it.
   const { diagnose } = await import('../doctor/diagnose.ts');
-  const patient = { client, connection, api, dataDir, version, here: isHere(context) };
-  const findings = await context.progress('Examining', diagnose(patient));
+  return diagnose({ client, connection, api, dataDir, version, here: isHere(context) });
+}
+
+async function examine(context: CliContext, version: string): Promise<void> {
+  const { io } = context;
+  const findings = await context.progress('Examining', findingsOn(context, version));
   const line = ({ level, what, hint }: Finding): string =>
     `${level}  ${safeLine(what)}${hint === undefined ? '' : `\n      ${safeLine(hint)}`}`;
   const paint = (text: string): string =>

@@ -48,7 +48,8 @@ export function nodeCommands(program: Command, contextOf: ContextOf, version: st
     .addHelpText('after', examples('svc version'))
     .action(async (_options, command: Command) => {
       const context = contextOf(command);
-      const daemon = await context.client.status().then(
+      const asked = context.absence === null ? context.client.status() : Promise.reject(context.absence);
+      const daemon = await asked.then(
         (s) => s.version,
         () => null,
       );

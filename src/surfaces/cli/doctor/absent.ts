@@ -10,6 +10,7 @@ import { type Patient, textMember } from './patient.ts';
 import { isAlive } from './process.ts';
 
 const daemon = findingsOf('daemon');
+const WHERE = 'Start it with "svcd", or say where it is with --api or SVC_API.';
 
 /** What the daemon itself answered: it is there, and refuses. */
 function examineRefusal(error: SvcError, { api, connection }: Patient): Finding | null {
@@ -31,9 +32,10 @@ function examineRefusal(error: SvcError, { api, connection }: Patient): Finding 
   );
 }
 
-function examineTraces({ api, dataDir }: Patient): Finding[] {
+/** @param api where the daemon was asked; empty where it could not be */
+function examineTraces(api: string, dataDir: string): Finding[] {
   const start = 'Start it with "svcd".';
-  if (!existsSync(dataDir)) return [daemon.info(`no svcd has run for this user yet: there is no ${dataDir}`, start)];
+  if (!existsSync(dataDir)) return [daemon.info(`no svcd has run here yet: there is no ${dataDir}`, start)];
   const info = readDaemonInfo(dataDir);
   if (info === null) return [daemon.info(`the last daemon of ${dataDir} has ended in good order`, start)];
   if (!isAlive(info.pid))
@@ -71,12 +73,19 @@ export async function examineAbsence(error: SvcError, patient: Patient): Promise
   if (refusal !== null) return [refusal];
   const { api, dataDir, here } = patient;
   const reason = textMember(error.details, 'reason');
-  const gone = daemon.fail(
-    `the daemon at ${api} does not answer: ${reason === '' ? error.message : reason}`,
-    'Start it with "svcd", or say where it is with --api or SVC_API.',
-  );
-  if (!here) return [gone];
-  const traces = examineTraces(patient);
-  if (!existsSync(dataDir)) return [gone, ...traces];
-  return [gone, ...traces, ...examineConfigFile(dataDir), ...(await examineFiles(dataDir, ''))];
+  const gone = daemon.fail(`the daemon at ${api} does not answer: ${reason === '' ? error.message : reason}`, WHERE);
+  return here ? [gone, ...(await examineRemains(api, dataDir))] : [gone];
+}
+
+/** What a daemon that is not there left behind. */
+async function examineRemains(api: string, dataDir: string): Promise<Finding[]> {
+  const traces = examineTraces(api, dataDir);
+  if (!existsSync(dataDir)) return traces;
+  return [...traces, ...examineConfigFile(dataDir), ...(await examineFiles(dataDir, ''))];
+}
+
+/** Examines a data directory that no daemon runs on which could be asked. */
+export async function examineDirectory(dataDir: string): Promise<Finding[]> {
+  const gone = daemon.fail(`no daemon of ${dataDir} can be asked`, WHERE);
+  return [gone, ...(await examineRemains('', dataDir))];
 }

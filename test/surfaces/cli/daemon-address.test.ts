@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { runSvc } from '../../support/cli-run.ts';
+import { one } from '../../support/event-world.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
+
+/** No process has a number as high as this. */
+const NOBODY = 2 ** 30;
+
+/** Something that answers like a daemon, and tells what it was asked. */
+async function listener(t: TestContext): Promise<{ address: string; asked: string[] }> {
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    asked.push(`${request.method} ${request.url}`);
+    response.setHeader('content-type', 'application/json').end('{"ok":true}');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => server.close());
+  return { address: `127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
+}
+
+function announce(dataDir: string, pid: number, api_addr: string | null): void {
+  const info = { pid, api_addr, started_at: '2026-01-01T00:00:00.000Z', version: '0' };
+  writeFileSync(join(dataDir, 'daemon.json'), JSON.stringify(info));
+}
+
+const DELETE = ['agents', 'del', one];
+
+test('a data directory that was named is served by its own daemon or by none', async (t) => {
+  const { address, asked } = await listener(t);
+  const usual = temporaryDirectory(t);
+  announce(usual, process.pid, address);
+  const named = temporaryDirectory(t);
+  const env = { SVCD_DATA_DIR: named };
+
+  const absent = await runSvc(DELETE, { dataDir: usual, env });
+  assert.equal(absent.code, 3);
+  assert.ok(absent.stderr.includes(`No daemon runs on ${named}`), absent.stderr);
+  // Its address may be that of another node by now.
+  announce(named, NOBODY, address);
+  const dead = await runSvc(DELETE, { dataDir: usual, env });
+  assert.equal(dead.code, 3);
+  assert.ok(dead.stderr.includes(`No daemon runs on ${named}`), dead.stderr);
+  announce(named, process.pid, null);
+  const starting = await runSvc(DELETE, { dataDir: usual, env });
+  assert.equal(starting.code, 3);
+  assert.match(starting.stderr, /is starting, or serves no API/);
+  assert.deepEqual(asked, []);
+
+  announce(named, process.pid, address);
+  assert.equal((await runSvc(DELETE, { dataDir: usual, env })).code, 0);
+  assert.deepEqual(asked, [`DELETE /agents/${one}`]);
+});
+
+test('an address that was given wins over the directory, and nothing else needs a daemon', async (t) => {
+  const { address, asked } = await listener(t);
+  const env = { SVCD_DATA_DIR: temporaryDirectory(t) };
+  assert.equal((await runSvc([...DELETE, '--api', address], { env })).code, 0);
+  assert.equal((await runSvc(DELETE, { env: { ...env, SVC_API: address } })).code, 0);
+  assert.equal(asked.length, 2);
+  assert.deepEqual(await runSvc(['version'], { env }), { code: 0, stdout: 'svc 0, svcd not reachable\n', stderr: '' });
+});
+
+test('the doctor examines the directory that was named', async (t) => {
+  const dataDir = temporaryDirectory(t);
+  writeFileSync(join(dataDir, 'config.toml'), 'nonsense = 1\n', { mode: 0o600 });
+  const { code, stdout } = await runSvc(['doctor'], { env: { SVCD_DATA_DIR: dataDir } });
+  assert.equal(code, 1);
+  assert.ok(stdout.includes(`FAIL  no daemon of ${dataDir} can be asked`), stdout);
+  assert.match(stdout, /FAIL {2}.*line 1/);
+  assert.doesNotMatch(stdout, /127\.0\.0\.1:2121/);
+});
