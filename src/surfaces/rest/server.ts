@@ -16,6 +16,7 @@ import { ConnectionLimit } from './connections.ts';
 import { docsStreams } from './docs-page.ts';
 import { type Admission, Gate } from './gate.ts';
 import { HttpMetrics } from './http-metrics.ts';
+import { Lingering } from './lingering.ts';
 import { createHttpServer } from './listener.ts';
 import { metricsStream } from './metrics-page.ts';
 import { openApiDocument } from './openapi.ts';
@@ -87,6 +88,7 @@ export class RestServer implements Component {
   readonly #gate: Gate;
   readonly #states = new RequestStates();
   readonly #connections = new ConnectionLimit();
+  readonly #lingering: Lingering;
   readonly #adminStreams = new WeakMap<Duplex, AdminObserver>();
   readonly #webSockets = new Set<Duplex>();
   readonly #httpMetrics: HttpMetrics;
@@ -103,6 +105,7 @@ export class RestServer implements Component {
     this.#options = options;
     this.#listenOn = listenOn;
     this.#clock = clock;
+    this.#lingering = new Lingering(clock);
     this.#log = log;
     this.#gate = new Gate({ host: listenOn.host, requireLocalToken: options.requireLocalToken }, { token, clock });
     this.#httpMetrics = new HttpMetrics(() => this.#connections.open);
@@ -130,7 +133,9 @@ export class RestServer implements Component {
     this.#server = createHttpServer((request, response) => this.#handle(request, response));
     this.#server.on('upgrade', (request, socket, head) => this.#upgrade(request, { socket, head }));
     this.#server.on('connection', (socket) => {
-      if (!this.#adminStreams.has(socket)) this.#connections.take(socket);
+      if (this.#adminStreams.has(socket)) return;
+      this.#connections.take(socket);
+      this.#lingering.watch(socket);
     });
   }
 
@@ -198,6 +203,7 @@ export class RestServer implements Component {
   }
 
   #handle(request: IncomingMessage, response: ServerResponse, upgrade?: Upgrade): void {
+    if (!this.#lingering.take(request)) return;
     const startedAt = performance.now();
     setSecurityHeaders(response);
     let state: { readonly operation: string } = { operation: '' };
