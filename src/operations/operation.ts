@@ -82,7 +82,7 @@ export interface CallContext {
   /**
    * Writing objects asks for the token where one is set, of programs on this machine too: it fills the
    * disk with what others will read.
-   * @throws SvcError `unauthorized`
+   * @throws SvcError `unauthorized`, `rate_limited` behind many wrong ones
    */
   requireToken(): void;
   /** Aborts when the client goes away. */

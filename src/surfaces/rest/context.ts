@@ -1,12 +1,12 @@
 import type { ServerResponse } from 'node:http';
-import { SvcError } from '../../foundation/errors.ts';
 import type { CallContext } from '../../operations/operation.ts';
 import type { Admission } from './gate.ts';
 
 /** The context of one request. The signal is made only for handlers that ask for it. */
 export class RestContext implements CallContext {
   readonly origin: CallContext['origin'];
-  readonly #holdsToken: boolean;
+  /** @throws SvcError `unauthorized`, `rate_limited` where the request does not carry the API token that there is */
+  readonly requireToken: () => void;
   readonly #response: ServerResponse;
   readonly #audit: ((tool: string) => void) | undefined;
   #controller: AbortController | undefined;
@@ -14,12 +14,12 @@ export class RestContext implements CallContext {
 
   /** @param audit hears of each tool that the request calls */
   constructor(
-    { origin, holdsToken }: Pick<Admission, 'origin' | 'holdsToken'>,
+    { origin, requireToken }: Pick<Admission, 'origin' | 'requireToken'>,
     response: ServerResponse,
     audit?: (tool: string) => void,
   ) {
     this.origin = origin;
-    this.#holdsToken = holdsToken;
+    this.requireToken = requireToken;
     this.#response = response;
     this.#audit = audit;
   }
@@ -46,11 +46,6 @@ export class RestContext implements CallContext {
     };
     if (this.#response.closed) return tell(this.#response.writableFinished);
     this.#response.once('finish', () => tell(true)).once('close', () => tell(false));
-  }
-
-  requireToken(): void {
-    if (!this.#holdsToken)
-      throw new SvcError('unauthorized', { message: 'Storing and deleting objects needs the API token, here too.' });
   }
 
   onTool(name: string): void {

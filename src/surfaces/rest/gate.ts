@@ -41,8 +41,11 @@ export interface Admission {
   readonly origin: CallContext['origin'];
   /** False: only what the called agent's ACL governs. */
   readonly authorised: boolean;
-  /** The request carried the API token, or there is none. */
-  readonly holdsToken: boolean;
+  /**
+   * For what needs the API token from everybody, where there is one.
+   * @throws SvcError `unauthorized`, `rate_limited` where the request does not carry it
+   */
+  readonly requireToken: () => void;
   /** For the log; empty where there is none. */
   readonly address: string;
 }
@@ -103,8 +106,9 @@ export class Gate {
       throw new SvcError('forbidden_host', {
         message: 'The Host header names another machine. Call this one by its address, or send the API token.',
       });
-    const holdsToken = right || !this.#token.set;
-    return { origin: local ? 'local' : 'remote', authorised: right || !needed, holdsToken, address };
+    // A token that nobody needs is not looked at again until something asks for it.
+    const requireToken = needed && right ? () => {} : () => this.#requireToken(request, address);
+    return { origin: local ? 'local' : 'remote', authorised: right || !needed, requireToken, address };
   }
 
   /** Whom a `Host` header calls: most requests have the same one as the request before. */
@@ -122,10 +126,25 @@ export class Gate {
   #holdsToken(request: IncomingMessage, address: string, needed: boolean): boolean {
     const { authorization } = request.headers;
     if (!needed || authorization === undefined) return this.#token.check(authorization) === 'right';
+    this.#checkToken(authorization, address);
+    return true;
+  }
+
+  /** @throws SvcError `unauthorized`, `rate_limited` */
+  #requireToken(request: IncomingMessage, address: string): void {
+    if (!this.#token.set) return;
+    const { authorization } = request.headers;
+    if (authorization === undefined)
+      throw new SvcError('unauthorized', { message: 'Storing and deleting objects needs the API token, here too.' });
+    this.#checkToken(authorization, address);
+  }
+
+  /** @throws SvcError `unauthorized`, `rate_limited` */
+  #checkToken(authorization: string, address: string): void {
     const key = strangerKey(address);
     // Who has used up the tries is not told whether the next one is right.
     if (this.#wrongTokens.retryAfterMs(key) > 0) throw limited(this.#wrongTokens, key);
-    if (this.#token.check(authorization) === 'right') return true;
+    if (this.#token.check(authorization) === 'right') return;
     this.#wrongTokens.take(key);
     throw new SvcError('unauthorized', { message: 'The API token is wrong.' });
   }

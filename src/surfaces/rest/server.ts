@@ -63,7 +63,7 @@ export type AdminObserver = (
 ) => { readonly tool: (name: string) => void; readonly answered: (status: number | null) => void };
 
 /** Remote administration proves and authorises its caller before a connection is handed over. */
-const REMOTE_ADMIN: Admission = { origin: 'remote_admin', authorised: true, holdsToken: true, address: '' };
+const REMOTE_ADMIN: Admission = { origin: 'remote_admin', authorised: true, requireToken: () => {}, address: '' };
 
 function bindError(error: unknown, apiAddr: string): SvcError {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';

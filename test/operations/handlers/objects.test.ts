@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { systemClock } from '../../../src/foundation/clock.ts';
+import { type Clock, systemClock } from '../../../src/foundation/clock.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { objectStreams } from '../../../src/operations/handlers/object-streams.ts';
@@ -14,6 +14,7 @@ import { ToolTable } from '../../../src/operations/tool-call.ts';
 import { gatewayStreams } from '../../../src/surfaces/rest/gateway.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { ObjectWorld, sha256, someBytes } from '../../support/object-world.ts';
+import { TestClock } from '../../support/test-clock.ts';
 import { ask, JSON_HEADERS, startWorld } from '../../surfaces/rest/support.ts';
 
 const OCTETS = { 'content-type': 'application/octet-stream' };
@@ -26,7 +27,7 @@ interface Stored {
   url: string;
 }
 
-async function world(t: TestContext, token = '') {
+async function world(t: TestContext, token = '', clock: Clock = systemClock) {
   const objects = new ObjectWorld(t);
   const [near, far] = [await objects.node(), await objects.node()];
   const heartbeats: Aid[] = [];
@@ -41,6 +42,7 @@ async function world(t: TestContext, token = '') {
   };
   const api = await startWorld(t, {
     token,
+    clock,
     operations: [...handlers, ...toolHandlers({ tools })],
     streams: [
       ...gatewayStreams({ caller, nodeAid: near.aid }),
@@ -117,6 +119,27 @@ test('storing and deleting objects needs the token here too, whichever way', asy
   assert.equal(near.objects.list(near.aid, 10).usage.count, 1);
   assert.equal((await put({ authorization })).status, 200);
   assert.equal((await remove({ authorization })).status, 200);
+});
+
+test('wrong tokens run out where only objects ask for one, whichever way they are tried', async (t) => {
+  const { api, cas, call } = await world(t, TOKEN, new TestClock());
+  const wrong = { ...JSON_HEADERS, authorization: 'Bearer wrong-horse-battery' };
+  const put = async (authorization: string) => {
+    const body = JSON.stringify({ tool: 'group_object_put', args: { aid: newIdentity().aid, body_base64: 'eA==' } });
+    const answer = await api.request('POST', '/mcp/call', { headers: { ...JSON_HEADERS, authorization }, body });
+    return (answer.json as { error: string }).error;
+  };
+  const upload = async (authorization: string) =>
+    (await api.request('POST', cas, { headers: { ...OCTETS, authorization }, body: 'x' })).status;
+  for (let i = 0; i < 5; i++) {
+    assert.equal(await put(wrong.authorization), 'unauthorized');
+    assert.equal(await upload(wrong.authorization), 401);
+  }
+  assert.equal(await put(wrong.authorization), 'rate_limited');
+  assert.equal(await upload(wrong.authorization), 429);
+  assert.equal(await upload(`Bearer ${TOKEN}`), 429, 'nor is it told whether the next one is right');
+  assert.equal((await call('group_object_locate', { object_id: sha256(Buffer.from('x')) })).status, 200);
+  assert.equal((await api.request('GET', cas, { headers: wrong })).status, 200, 'what asks for none is not in the way');
 });
 
 test('a page of another site cannot upload', async (t) => {

@@ -10,7 +10,7 @@ import { RestContext } from '../../../src/surfaces/rest/context.ts';
 async function serve(t: TestContext, answer: Response): Promise<{ url: string; sent: Promise<void> }> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const server = createServer((_request, response) => {
-    sendWebResponse(answer, response, new RestContext({ origin: 'local', holdsToken: true }, response)).then(
+    sendWebResponse(answer, response, new RestContext({ origin: 'local', requireToken: () => {} }, response)).then(
       resolve,
       reject,
     );
