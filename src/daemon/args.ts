@@ -1,8 +1,9 @@
 /** The command line of `svcd`. */
 import { existsSync } from 'node:fs';
 import { homedir, tmpdir, userInfo } from 'node:os';
-import { isAbsolute, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
+import { SvcError } from '../foundation/errors.ts';
 import { MCP_PROFILES, PROFILES_PATTERN } from '../operations/mcp.ts';
 import type { Launch } from './mcp-clients.ts';
 import { mcpCommand } from './mcp-command.ts';
@@ -12,7 +13,7 @@ import { updateCommand } from './update-command.ts';
 export interface DaemonArguments {
   /** Absolute path. */
   readonly dataDir: string;
-  /** Absolute path of config.toml. */
+  /** Absolute path of config.toml; where it is the usual one it need not exist. */
   readonly configFile: string;
   /** Configuration keys that flags set. */
   readonly flags: Readonly<
@@ -138,12 +139,26 @@ function readProfiles(text: string): string {
   return text;
 }
 
+/**
+ * The configuration file. The usual one need not exist: then everything has its default. For one that
+ * was named elsewhere the defaults would be wrong without a word: another network, another address.
+ * @throws SvcError `config_invalid` where it does not exist
+ */
+function configFileOf(dataDir: string, named: string | undefined): string {
+  const usual = join(dataDir, 'config.toml');
+  const file = named === undefined ? usual : resolve(named);
+  if (file !== usual && !existsSync(file))
+    throw new SvcError('config_invalid', {
+      message: `The configuration file ${file} does not exist. Correct --config, or leave it out for ${usual}.`,
+    });
+  return file;
+}
+
 function readOptions(options: Options, defaultDataDir: string): DaemonArguments {
   const dataDir = resolve(options.dataDir ?? process.env['SVCD_DATA_DIR'] ?? defaultDataDir);
-  const file = options.config;
   return {
     dataDir,
-    configFile: file === undefined ? join(dataDir, 'config.toml') : isAbsolute(file) ? file : resolve(file),
+    configFile: configFileOf(dataDir, options.config),
     flags: {
       ...(options.listen === undefined ? {} : { listen_addr: options.listen }),
       ...(options.apiAddr === undefined ? {} : { api_addr: options.apiAddr }),

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { type DaemonArguments, daemonProgram, optionsOf } from '../../src/daemon/args.ts';
 import { exitCodeOf, throwUsageErrors } from '../../src/daemon/exit-code.ts';
 import { SvcError } from '../../src/foundation/errors.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 async function parse(...args: string[]): Promise<DaemonArguments> {
   let parsed: DaemonArguments | undefined;
@@ -32,6 +35,23 @@ test('a service runs the daemon with the options that it was given', async () =>
   assert.deepEqual(await parse(...optionsOf(given)), given);
   const bare = await parse('service', 'run', '--data-dir', '/d');
   assert.deepEqual(optionsOf(bare), ['--data-dir', '/d', '--config', '/d/config.toml', '--no-open-browser']);
+});
+
+test('a configuration file that was named has to exist, the usual one need not', async (t) => {
+  const directory = temporaryDirectory(t);
+  const usual = join(directory, 'config.toml');
+  assert.equal((await parse('--data-dir', directory)).configFile, usual);
+  assert.equal((await parse('--data-dir', directory, '--config', usual)).configFile, usual);
+  const named = join(directory, 'named.toml');
+  for (const how of [[], ['--mcp-stdio'], ['service', 'run']]) {
+    await assert.rejects(parse('--data-dir', directory, '--config', named, ...how), (error: unknown) => {
+      assert.ok(error instanceof SvcError && error.message.includes(`${named} does not exist`));
+      assert.equal(exitCodeOf(error), 2);
+      return true;
+    });
+  }
+  writeFileSync(named, '');
+  assert.equal((await parse('--data-dir', directory, '--config', named)).configFile, named);
 });
 
 test('wrong usage ends svcd with code 2, whichever command it is of', async () => {
