@@ -32,6 +32,7 @@ import type { Capabilities } from './capabilities.ts';
 import type { Foundation } from './foundation.ts';
 import { buildMover } from './moving.ts';
 import type { Network } from './network.ts';
+import { reachableFromPeers } from './reachable.ts';
 import { type Bound, StatusReports } from './status.ts';
 
 export interface Surfaces {
@@ -51,10 +52,7 @@ export function buildSurfaces(
   const reports = new StatusReports({ ...f, ...n, ...c, dataDir: f.dataDir.path, bound });
   const requireAgent = (aid: Aid): void => void c.registry.get(aid);
   const pendingCounters = () => c.pending.view();
-  const reachable = (): boolean | undefined => {
-    const { natType, inRoutingTables } = n.records.reachability();
-    return natType === 0 ? undefined : inRoutingTables;
-  };
+  const reachable = () => reachableFromPeers(n.records.reachability());
   const heartbeat = (aid: Aid): void => {
     if (c.registry.identity(aid) !== null) c.registry.heartbeat(aid);
   };
