@@ -154,7 +154,7 @@ function operationText(declaration: Declaration): string {
   const facts = [
     summary,
     PERMISSION[permission],
-    heartbeat ? 'Counts as a heartbeat.' : '',
+    heartbeat === 'local_aid' ? 'Counts as a heartbeat of the local agent.' : heartbeat ? 'Counts as a heartbeat.' : '',
     tool === undefined ? '' : `MCP tool: \`${tool.name}\`.`,
   ];
   const outputTable = table(`Answer (${successes})`, output);

@@ -89,7 +89,7 @@ export function buildSurfaces(
       ...roomHandlers({ rooms: c.rooms }),
       ...objectHandlers({ objects: c.objects, holders: c.holders, getter: c.objectGetter, requireAgent }),
     ],
-    heartbeat,
+    { record: heartbeat, localAid: c.localAid },
   );
   const tools = new ToolTable({ operations: own, pending: pendingCounters });
   const token = (): string => configuration.current.api_token;

@@ -47,7 +47,7 @@ export const fetch = declare({
   }),
   output: FetchAnswer,
   permission: 'write',
-  heartbeat: false,
+  heartbeat: 'local_aid',
   errors: REACH_ERRORS.filter((code) => code !== 'relay_required'),
   tag: 'Calls',
   tool: {

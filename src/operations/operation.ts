@@ -50,8 +50,8 @@ export interface Declaration<
   /** Statuses of success that the handler may choose instead. */
   readonly otherStatuses?: readonly number[];
   readonly permission: Permission;
-  /** A success counts as a heartbeat of the agent in `aid`. */
-  readonly heartbeat: boolean;
+  /** A success counts as a heartbeat of the agent in `aid`; `local_aid`: of the one that acts, named there or the only one. */
+  readonly heartbeat: boolean | 'local_aid';
   /** Beyond those that every operation may give (schema, token, rate limit, internal). */
   readonly errors: readonly ErrorCode[];
   readonly tool?: ToolDeclaration;

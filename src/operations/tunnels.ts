@@ -67,6 +67,7 @@ export const connect = declare({
   body: closed({ local_aid: LocalAid, access_token: AccessToken, disable_relay: DisableRelay }),
   output: Type.Object({ tunnel: Type.String({ description: 'host:port; it waits 30 s for its one client.' }) }),
   permission: 'write',
+  heartbeat: 'local_aid',
   errors: [...REACH_ERRORS, 'quota_exceeded'],
   tool: {
     name: 'svc_connect',
@@ -108,6 +109,7 @@ export const tunnelOpen = declare({
   status: 201,
   otherStatuses: [200],
   permission: 'write',
+  heartbeat: 'local_aid',
   errors: [...REACH_ERRORS, 'port_in_use', 'quota_exceeded'],
   tool: {
     name: 'svc_tunnel_open',

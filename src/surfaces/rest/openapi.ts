@@ -131,11 +131,12 @@ function success(status: number, type: string, schema?: TSchema): Document {
   return { [String(status)]: { description: 'Success.', content } };
 }
 
-function description(permission: Declaration['permission'], heartbeat: boolean): Document {
+function description(permission: Declaration['permission'], heartbeat: Declaration['heartbeat']): Document {
   const notes = [
     ...(permission === 'local_only' ? ['Only for programs on the same machine.'] : []),
     ...(permission === 'peer' ? ["Governed by the called agent's access list; takes no API token."] : []),
-    ...(heartbeat ? ['Counts as a heartbeat of the agent.'] : []),
+    ...(heartbeat === true ? ['Counts as a heartbeat of the agent.'] : []),
+    ...(heartbeat === 'local_aid' ? ['Counts as a heartbeat of the local agent.'] : []),
   ];
   return notes.length === 0 ? {} : { description: notes.join(' ') };
 }

@@ -2,8 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { nativeAid } from '../../../src/foundation/identity/aid.ts';
 import { agentGet, agentHeartbeat } from '../../../src/operations/agents.ts';
+import { fetch as fetchOperation } from '../../../src/operations/calls.ts';
 import { countHeartbeats } from '../../../src/operations/handlers/heartbeats.ts';
 import type { BoundOperation, CallContext } from '../../../src/operations/operation.ts';
+import { connect, tunnelOpen } from '../../../src/operations/tunnels.ts';
 
 const context: CallContext = {
   origin: 'local',
@@ -24,11 +26,25 @@ test('only a success of an operation that counts is a heartbeat', async () => {
     { declaration: agentHeartbeat, run },
     { declaration: agentGet, run },
   ];
-  const [write, read] = countHeartbeats(bound, (local) => seen.push(local));
+  const [write, read] = countHeartbeats(bound, { record: (local) => seen.push(local), localAid: () => aid });
   assert.deepEqual(await write?.run({ aid }, context), { at: 'now' });
   await read?.run({ aid }, context);
   assert.deepEqual(seen, [aid]);
   fail = true;
   await assert.rejects(async () => write?.run({ aid }, context));
   assert.deepEqual(seen, [aid]);
+});
+
+test('a call and a tunnel are heartbeats of the agent here that acts, not of the called one', async () => {
+  const remote = nativeAid(new Uint8Array(32).fill(8));
+  const other = nativeAid(new Uint8Array(32).fill(7));
+  const seen: string[] = [];
+  const run = async (): Promise<unknown> => ({});
+  const bound = [fetchOperation, connect, tunnelOpen].map((declaration): BoundOperation => ({ declaration, run }));
+  const localAid = (named: string | undefined) => (named === undefined ? aid : other);
+  for (const operation of countHeartbeats(bound, { record: (local) => seen.push(local), localAid })) {
+    await operation.run({ aid: remote }, context);
+    await operation.run({ aid: remote, local_aid: other }, context);
+  }
+  assert.deepEqual(seen, [aid, other, aid, other, aid, other]);
 });
