@@ -213,6 +213,6 @@ export const resolveRecords = declare({
     ),
   }),
   permission: 'read',
-  errors: ['bad_aid', 'cancelled'],
+  errors: ['bad_aid', 'resolve_failed', 'cancelled'],
   tool: { name: 'svc_resolve_records', description: 'Signed records of an agent.', foreignText: true },
 });

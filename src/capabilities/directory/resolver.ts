@@ -99,7 +99,8 @@ export class Resolver {
    * The signed records under an agent's AID, of one type or of all. What stands under a delegation
    * older than the newest that shows among them is left out: it may be a thief's, and he can keep it
    * on the network until it expires. So the endpoint record is always asked for, whatever the type.
-   * @throws SvcError `cancelled`
+   * Of one type there may be none; an agent without any is not on the network.
+   * @throws SvcError `cancelled`, `resolve_failed` where all were asked for and there is none
    */
   async records(aid: Aid, type: RecordType | null, signal?: AbortSignal): Promise<readonly SignedRecord[]> {
     const types = type === null ? AGENT_KEY_TYPES : AGENT_KEY_TYPES.filter((known) => known === type);
@@ -109,9 +110,9 @@ export class Resolver {
     const records = (await unlessAborted(list, signal)).filter((record) => record.aid === aid);
     const seen = records.map((record) => record.delegation.issuedAt);
     const newest = Math.max(this.#newestDelegation.get(aid) ?? 0, ...seen);
-    return records
-      .filter((record) => types.includes(record.type) && record.delegation.issuedAt >= newest)
-      .sort((a, b) => a.type - b.type);
+    const found = records.filter(({ type: one, delegation }) => types.includes(one) && delegation.issuedAt >= newest);
+    if (type === null && records.length === 0) throw new SvcError('resolve_failed', { details: { aid } });
+    return found.sort((a, b) => a.type - b.type);
   }
 
   /** An answer that may be given now; undefined where the network has to be asked first. */

@@ -108,6 +108,12 @@ describe('the operations on the directory', () => {
     assert.deepEqual(await world.call('resolveRecords', { params: { aid }, query: { type: '200' } }), { records: [] });
   });
 
+  test('of an agent that is not on the network there are no records to give', async () => {
+    const aid = await add();
+    await assert.rejects(world.call('resolveRecords', { params: { aid } }), { code: 'resolve_failed' });
+    assert.deepEqual(await world.call('resolveRecords', { params: { aid }, query: { type: 2 } }), { records: [] });
+  });
+
   test('a removed profile is gone from the network at once', async () => {
     const aid = await add();
     await world.call('profileSet', { params: { aid }, body: { name: 'Bob' } });
