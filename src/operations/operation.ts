@@ -45,6 +45,8 @@ export interface Declaration<
   readonly output: R;
   /** Largest JSON body, bytes; that of every operation where it is left out. */
   readonly bodyLimit?: number;
+  /** Whatever the body is, even no JSON: nothing looks at it. */
+  readonly ignoresBody?: true;
   /** Status of success; 200 where it is left out. */
   readonly status?: number;
   /** Statuses of success that the handler may choose instead. */

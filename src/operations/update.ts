@@ -43,6 +43,7 @@ export const updateApply = declare({
   method: 'POST',
   path: '/update/apply',
   body: Type.Object({}, { additionalProperties: true, description: 'Ignored.' }),
+  ignoresBody: true,
   output: Type.Object({
     message: Type.String(),
     warning: Type.Optional(Type.String({ description: 'Why nothing will be installed.' })),

@@ -63,8 +63,8 @@ export function createRouter(tables: RouterTables, dependencies: RouteDependenci
     },
   });
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body: Buffer, done) => {
-    done(null, parseJsonBody(body));
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body: Buffer, done) => {
+    done(null, request.routeOptions.config.ignoresBody === true ? undefined : parseJsonBody(body));
   });
   app.setErrorHandler((error, { raw, routeOptions }, reply) => {
     const known = fromFastify(error, routeOptions.bodyLimit);

@@ -20,6 +20,13 @@ export interface RouteDependencies {
   readonly shown: (error: unknown, operation: string) => SvcError;
 }
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The body is taken off the wire and thrown away. */
+    ignoresBody?: boolean;
+  }
+}
+
 type Values = Readonly<Record<string, unknown>>;
 
 /** A `{name*}` at the end of a path: the parameter that takes the rest of it. */
@@ -45,6 +52,7 @@ export function addOperation(app: FastifyInstance, operation: BoundOperation, de
     method: declaration.method,
     url: routerPath(declaration.path),
     ...(declaration.bodyLimit === undefined ? {} : { bodyLimit: declaration.bodyLimit }),
+    config: { ignoresBody: declaration.ignoresBody === true },
     onRequest: (request, reply, done) => {
       const state = states.get(request.raw);
       state.operation = declaration.name;

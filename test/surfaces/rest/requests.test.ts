@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { test } from 'node:test';
 import { nativeAid } from '../../../src/foundation/identity/aid.ts';
+import { bind } from '../../../src/operations/operation.ts';
+import { updateApply } from '../../../src/operations/update.ts';
 import { eventually } from '../../support/eventually.ts';
 import { JSON_HEADERS, speak, startWorld } from './support.ts';
 
@@ -99,6 +101,22 @@ test('a body that is not JSON is invalid_json, and is not quoted', async (t) => 
     assert.equal((answer.json as ErrorBody).error, 'invalid_json');
     assert.ok(!answer.text.includes('hunter2'));
   }
+});
+
+test('where the body is ignored it may be anything, but for its media type and its size', async (t) => {
+  const world = await startWorld(t, {
+    operations: [bind(updateApply, () => ({ message: 'looked for' }))],
+  });
+  for (const body of [undefined, '', '{', '[]', '"x"', 'no JSON', '{"version":"1.2.3"}']) {
+    const answer = await world.request('POST', '/update/apply', {
+      headers: JSON_HEADERS,
+      ...(body === undefined ? {} : { body }),
+    });
+    assert.equal(answer.status, 202, `${body}: ${answer.text}`);
+  }
+  assert.equal((await world.request('POST', '/update/apply', { body: '{}' })).status, 415);
+  const large = 'x'.repeat(MIB + 1);
+  assert.equal((await world.request('POST', '/update/apply', { headers: JSON_HEADERS, body: large })).status, 413);
 });
 
 test('brackets within strings are not depth, and a key that only looks poisonous is a key', async (t) => {
