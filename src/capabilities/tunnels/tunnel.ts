@@ -24,6 +24,13 @@ export interface TunnelDependencies {
   readonly connections: WideCaller;
 }
 
+/** Why a port cannot be listened on. */
+function portTrouble(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : 'for an unknown reason';
+  if (code === 'EADDRINUSE') return 'is in use by another program';
+  return code === 'EACCES' ? 'is closed to svcd by the system' : `cannot be used (${code})`;
+}
+
 export class Tunnel {
   readonly id: string;
   readonly #deps: TunnelDependencies;
@@ -70,7 +77,7 @@ export class Tunnel {
       await once(this.#server, 'listening');
     } catch (error) {
       throw new SvcError('port_in_use', {
-        message: `Port ${this.request.localPort} of ${HOST} cannot be used.`,
+        message: `Port ${this.request.localPort} of ${HOST} ${portTrouble(error)}. Choose another local_port, or leave it out for a free one.`,
         details: { port: this.request.localPort },
         cause: error,
       });

@@ -89,9 +89,13 @@ function makePrivate(path: string): void {
     if ((mode & 0o077) !== 0) chmodSync(path, DIRECTORY_MODE);
   } catch (error) {
     if (error instanceof SvcError) throw error;
-    const reason = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
+    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    const isFile = code === 'EEXIST' || code === 'ENOTDIR';
+    const reason = code === '' ? '' : ` (${code})`;
     throw new SvcError('not_writable', {
-      message: `The data directory ${path} cannot be used${reason}.`,
+      message: isFile
+        ? `The data directory ${path} is not a directory: it, or what it should be in, is a file. Give another --data-dir.`
+        : `The data directory ${path} cannot be used${reason}.`,
       cause: error,
     });
   }

@@ -130,7 +130,7 @@ export class NativeQuicEndpoint implements QuicEndpoint {
       const inUse = cause instanceof Error && cause.message.startsWith('Address already in use');
       const where = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
       const message = inUse
-        ? `UDP address ${where} is already in use by another program.`
+        ? `UDP address ${where} is already in use by another program. Stop it, or choose another with quic_listen_addr; where that is empty, it is the port after the one of --listen.`
         : `UDP address ${where} cannot be listened on: it is not an IP address of this machine.`;
       throw new SvcError(inUse ? 'address_in_use' : 'config_invalid', { message, cause });
     }

@@ -82,6 +82,7 @@ test('the same agents and port give the same tunnel; a taken port is refused', a
   assert.equal(both[0].tunnel.id, both[1].tunnel.id);
   await assert.rejects(world.tunnels.open(world.request({ localPort: world.service.port })), {
     code: 'port_in_use',
+    message: /is in use by another program\. Choose another local_port/,
     status: 409,
   });
 });
