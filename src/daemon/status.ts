@@ -16,12 +16,10 @@ import type { NodePool } from '../network/links/pool.ts';
 import type { OwnAddresses } from '../network/reach/own-addresses.ts';
 import { hostReport } from '../operations/handlers/host-report.ts';
 import type { NodeHandlerDependencies } from '../operations/handlers/node.ts';
-import type { status } from '../operations/node.ts';
+import { natLabel, type status } from '../operations/node.ts';
 import type { OutputOf } from '../operations/operation.ts';
 import type { NodeIdentity } from './node-key.ts';
 import { supervisorOf } from './service/managed.ts';
-
-const NAT_LABELS = ['unknown', 'public or full cone', 'restricted', 'port-restricted', 'symmetric'];
 
 /** What the daemon listens on, by what for: `host:port`. */
 export interface Bound {
@@ -85,7 +83,7 @@ export class StatusReports {
       dht_peers: reach.peers,
       network_ready: reach.ready,
       nat_type: reach.natType,
-      nat_type_label: NAT_LABELS[reach.natType] ?? 'unknown',
+      nat_type_label: natLabel(reach.natType),
       observed_addrs: reach.observed.map(formatAddress),
       listen_addrs: Object.values(bound()),
       relays: [],

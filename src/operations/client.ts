@@ -104,7 +104,7 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
 export function errorOf(status: number, body: unknown): SvcError {
   if (!isObject(body) || typeof body['error'] !== 'string')
     return new SvcError('daemon_unreachable', {
-      message: `What answers there is not svcd: it gave HTTP status ${status} and no error of ours.`,
+      message: `What answers there is not svcd: its answer, with HTTP status ${status}, is none that svcd gives. Check the address.`,
     });
   const { error, message, details } = body;
   const known = isErrorCode(error);

@@ -3,6 +3,13 @@ import { Type } from 'typebox';
 import { declare } from './operation.ts';
 import { AidText, AnyObject, NONE, nullable, Pending, Timestamp } from './schemas.ts';
 
+const NAT_LABELS = ['unknown', 'public or full cone', 'restricted', 'port-restricted', 'symmetric'];
+
+/** What a `nat_type` means. */
+export function natLabel(natType: number): string {
+  return NAT_LABELS[natType] ?? 'unknown';
+}
+
 const NODE = { params: NONE, query: NONE, body: NONE, heartbeat: false, tag: 'Node' } as const;
 
 export const health = declare({

@@ -105,7 +105,7 @@ async function agentCommands(step: Step, world: WalkWorld, aid: string): Promise
   });
   await step(here, ['agents', 'probe', aid], {
     schema: d.agentProbe.output,
-    text: /^service: +answers in/,
+    text: /^service: +\S+:\d+ answers in/,
     quiet: /^ok$/,
   });
   await step(here, ['agents', 'topic', 'add', aid, 'lang.detect'], {

@@ -168,6 +168,19 @@ export class CliContext {
   }
 
   /**
+   * Waits for work with an agent that has to be registered here, and says where to look where it is not.
+   * @throws SvcError what the work throws
+   */
+  async withOwn<T>(work: Promise<T>): Promise<T> {
+    try {
+      return await work;
+    } catch (error) {
+      if (!(error instanceof SvcError) || error.code !== 'not_found') throw error;
+      throw new SvcError('not_found', { message: `${error.message} "svc agents" lists those that are.`, cause: error });
+    }
+  }
+
+  /**
    * The local agent that a command acts for: the one that is named, or the only one here.
    * @throws SvcError `local_aid_required` where none is named and several are registered, `not_found` where none is
    */

@@ -122,6 +122,14 @@ function usageError({ code, message }: CommanderError): SvcError {
   });
 }
 
+/** Members of a request that options of the same name set. */
+const MEMBERS = /\b(?:local_aid|access_token|local_port)\b/g;
+
+/** Names what was typed: a member of the request that a command makes says nothing to a person. */
+function inOptions(message: string): string {
+  return message.replaceAll(MEMBERS, (member) => `--${member.replace('_', '-')}`);
+}
+
 function report(io: CliIo, error: SvcError, json: boolean): void {
   if (json) {
     io.stderr.write(
@@ -129,7 +137,7 @@ function report(io: CliIo, error: SvcError, json: boolean): void {
     );
     return;
   }
-  io.stderr.write(`svc: ${safeText(error.message)}\n`);
+  io.stderr.write(`svc: ${safeText(inOptions(error.message))}\n`);
   const place = error.details?.['path'];
   if (typeof place === 'string' && !error.message.includes(place.slice(1)))
     io.stderr.write(`     at ${safeText(place)}\n`);

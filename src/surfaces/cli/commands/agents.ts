@@ -11,6 +11,11 @@ import { profileCommands } from './profile.ts';
 
 type Agent = Awaited<ReturnType<SvcClient['agentGet']>>;
 
+/** When a record is renewed; what is due is not long ago, but about to come. */
+function renewalText(estimate: string, now: number): string {
+  return Date.parse(estimate) <= now ? 'due now' : relativeTime(estimate, now);
+}
+
 function describe(agent: Agent): string {
   return formatFields([
     ['aid', agent.aid],
@@ -30,7 +35,7 @@ function describe(agent: Agent): string {
     ],
     [
       'next renewal',
-      agent.next_republish_estimate === null ? undefined : relativeTime(agent.next_republish_estimate, Date.now()),
+      agent.next_republish_estimate === null ? undefined : renewalText(agent.next_republish_estimate, Date.now()),
     ],
     ['heartbeat', agent.heartbeat_seconds_ago === null ? 'none' : `${agent.heartbeat_seconds_ago} s ago`],
     ['services', agent.services.join(', ')],
@@ -145,7 +150,8 @@ export function agentCommands(program: Command, contextOf: ContextOf): void {
     context.show(await context.client.agentHeartbeat({ aid }), { text: (r) => `ok, ${r.at}`, quiet: (r) => r.at }),
   );
   onAgent('probe', 'examine the bound service and the published record', async (context, aid) => {
-    const probe = await context.progress('Probing', context.client.agentProbe({ aid }));
+    const both = Promise.all([context.client.agentProbe({ aid }), context.client.agentGet({ aid })]);
+    const [probe, { service_tcp }] = await context.progress('Probing', both);
     context.show(probe, {
       text: (p) =>
         formatFields([
@@ -154,8 +160,8 @@ export function agentCommands(program: Command, contextOf: ContextOf): void {
             p.service_tcp_ok === null
               ? 'none bound'
               : p.service_tcp_ok
-                ? `answers in ${p.tcp_ms} ms`
-                : (p.tcp_error ?? 'does not answer'),
+                ? `${service_tcp} answers in ${p.tcp_ms} ms`
+                : `${service_tcp} does not answer${p.tcp_error === undefined ? '' : `: ${p.tcp_error}`}`,
           ],
           ['published', p.dht_ok ? p.published_endpoints.join(', ') : 'no'],
           ['seq', p.published_seq],

@@ -37,6 +37,10 @@ async function call(
   path: string,
   options: CallOptions,
 ): Promise<void> {
+  if (!path.startsWith('/'))
+    throw new SvcError('invalid_request', {
+      message: `A path begins with "/": svc ${method.toLowerCase()} ${aid} /${path}`,
+    });
   const headers = parseHeaders(options.header);
   const data =
     options.data === '-'

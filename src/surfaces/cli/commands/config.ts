@@ -32,7 +32,9 @@ export function configCommands(program: Command, contextOf: ContextOf): void {
       const context = contextOf(command);
       const all: Readonly<Record<string, unknown>> = await context.client.configGet();
       if (key === undefined)
-        return context.show(all, { text: (c) => formatFields(Object.entries(c).map(([k, v]) => [k, showValue(v)])) });
+        return context.show(all, {
+          text: (c) => formatFields(Object.entries(c).map(([k, v]) => [k, v === '' ? '""' : showValue(v)])),
+        });
       if (!Object.hasOwn(all, key))
         throw new SvcError('not_found', { message: `There is no configuration key "${key}".` });
       return context.show(all[key], { text: showValue });

@@ -1,9 +1,24 @@
 /** `svc unpublish`, `search`, `info`, `resolve`: what agents offer and where they are. */
 import type { Command } from 'commander';
+import { RECORD } from '../../../foundation/records/types.ts';
+import { natLabel } from '../../../operations/node.ts';
 import type { CliContext, ContextOf } from '../context.ts';
 import { examples } from '../examples.ts';
 import { formatFields, formatTable, relativeTime } from '../text.ts';
 import { collect, integer } from '../values.ts';
+
+const RECORD_NAMES: ReadonlyMap<number, string> = new Map([
+  [RECORD.endpoints, 'endpoints'],
+  [RECORD.profile, 'profile'],
+  [RECORD.encryptionKeys, 'keys for notes'],
+]);
+
+/** A record type as it is written in the protocol, with what it holds where that is known. */
+function recordName(type: number): string {
+  const number = `0x${type.toString(16).padStart(2, '0')}`;
+  const name = RECORD_NAMES.get(type);
+  return name === undefined ? number : `${number} (${name})`;
+}
 
 interface SearchOptions {
   readonly filterProtocol: readonly string[];
@@ -71,7 +86,7 @@ export function directoryCommands(program: Command, contextOf: ContextOf): void 
           formatFields([
             ['aid', r.aid],
             ['endpoints', r.endpoints.join(', ')],
-            ['nat type', r.nat_type],
+            ['nat type', `${r.nat_type} (${natLabel(r.nat_type)})`],
             ['seq', r.seq],
             ['signed', relativeTime(r.timestamp, Date.now())],
             ['expires', relativeTime(r.expires_at, Date.now())],
@@ -107,7 +122,7 @@ export function directoryCommands(program: Command, contextOf: ContextOf): void 
               ['endpoints', i.endpoints.join(', ')],
               ['seq', i.seq],
               ['expires', relativeTime(i.expires_at, Date.now())],
-              ['records', i.records.map((r) => `0x${r.rec_type.toString(16).padStart(2, '0')}`).join(', ')],
+              ['records', i.records.map((r) => recordName(r.rec_type)).join(', ')],
             ]),
           quiet: (i) => i.profile?.name ?? i.aid,
         },

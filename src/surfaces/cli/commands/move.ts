@@ -46,7 +46,7 @@ async function exportAgent(context: CliContext, aid: string, options: ExportOpti
     throw new SvcError('invalid_request', { message: 'A sealed file is no text: say where to write it with -o.' });
   if (out !== undefined) refuseExisting(out);
   // Before the password is asked for: nobody types one for an agent that is not here.
-  const document = await context.client.agentBundle({ aid });
+  const document = await context.withOwn(context.client.agentBundle({ aid }));
   const text = Buffer.from(`${safeJson(document, sealed ? 0 : 2)}\n`);
   const content = sealed ? seal('agent', await newPassword(context, options), [text]) : [text];
   if (out === undefined) {

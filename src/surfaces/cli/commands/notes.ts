@@ -75,7 +75,7 @@ export function noteCommands(program: Command, contextOf: ContextOf): void {
         const context = contextOf(command);
         const msg_type = options.msgType ?? (options.text === undefined ? DEFAULT_TYPE : TEXT_TYPE);
         const body_base64 = bodyOf(base64, options.text);
-        const sending = context.client.mailboxSend({ aid, recipient, msg_type, body_base64 });
+        const sending = context.withOwn(context.client.mailboxSend({ aid, recipient, msg_type, body_base64 }));
         context.show(await context.progress('sending', sending), {
           text: ({ message_id, delivered, replicas }) =>
             formatFields([
@@ -96,7 +96,7 @@ export function noteCommands(program: Command, contextOf: ContextOf): void {
     .addOption(new Option('--cursor <cursor>', 'next_cursor of the page before'))
     .action(async (aid: string, options: ListOptions, command: Command) => {
       const context = contextOf(command);
-      const page = await context.client.mailboxList({ aid, ...options });
+      const page = await context.withOwn(context.client.mailboxList({ aid, ...options }));
       context.show(page, {
         text: ({ messages }) => listText(messages),
         quiet: ({ messages }) => messages.map(({ message_id }) => message_id).join('\n'),
@@ -110,7 +110,7 @@ export function noteCommands(program: Command, contextOf: ContextOf): void {
     .argument('<local>', 'the local agent')
     .action(async (aid: string, _options: object, command: Command) => {
       const context = contextOf(command);
-      const taken = await context.client.mailboxPoll({ aid });
+      const taken = await context.withOwn(context.client.mailboxPoll({ aid }));
       context.show(taken, {
         text: ({ messages }) => listText(messages),
         quiet: ({ messages }) => messages.map(({ message_id }) => message_id).join('\n'),

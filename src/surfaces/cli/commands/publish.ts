@@ -82,11 +82,16 @@ async function publish(context: CliContext, service: string, options: PublishOpt
     ...(url === undefined ? {} : { meta: { url } }),
     ...(options.ttl === undefined ? {} : { ttl: options.ttl }),
   });
-  const result = await context.progress('Publishing', work);
+  const [result, { service_tcp }] = await context.progress(
+    'Publishing',
+    Promise.all([work, context.client.agentGet({ aid })]),
+  );
   context.show(
     { ...result, aid, service, ...offer },
     { text: (r) => `${service} is published, kept by ${counted(r.replicas, 'node')}.`, quiet: (r) => String(r.seq) },
   );
+  if (service_tcp === '')
+    context.note(`Nobody can call it yet: bind its service with "svc inbound bind --addr host:port --aid ${aid}".`);
 }
 
 export function publishCommand(program: Command, contextOf: ContextOf): void {

@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import { runSvc } from '../../support/cli-run.ts';
+import { newIdentity } from '../../support/identities.ts';
+
+const { aid } = newIdentity();
+const LONG_AGO = '2020-01-01T00:00:00.000Z';
+const NEVER = '2999-01-01T00:00:00.000Z';
+
+const AGENT = {
+  aid,
+  scheme: 'native',
+  status: 'registered',
+  service_tcp: '',
+  service_tcp_ok: false,
+  heartbeat_seconds_ago: 1,
+  seq: 1,
+  published: true,
+  last_publish_at: LONG_AGO,
+  next_republish_estimate: LONG_AGO,
+  record_expires_at: NEVER,
+  replicas: 1,
+  services: [],
+  acl: { default: 'public', allow: [], deny: [] },
+  delegation: { issued_at: LONG_AGO, expires_at: null },
+};
+
+type Answers = Readonly<Record<string, readonly [status: number, body: object]>>;
+
+/** Runs `svc` against a daemon that gives these answers, by method and path. */
+async function answered(t: TestContext, answers: Answers, ...args: readonly string[]) {
+  const server = createServer((request, response) => {
+    const missing = [404, { error: 'not_found', message: 'No such agent is registered here.' }] as const;
+    const [status, body] = answers[`${request.method} ${request.url}`] ?? missing;
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => server.close());
+  return runSvc(['--api', `127.0.0.1:${(server.address() as AddressInfo).port}`, ...args]);
+}
+
+test('a path without its slash is said to lack it', async (t) => {
+  const { code, stderr } = await answered(t, {}, 'get', aid, 'health');
+  assert.equal(code, 2);
+  assert.equal(stderr, `svc: A path begins with "/": svc get ${aid} /health\n`);
+});
+
+test('people are told the option to use, programs the member of the request', async (t) => {
+  const error = { error: 'local_aid_required', message: 'Several agents: say which one acts, with local_aid.' };
+  const answers: Answers = { [`POST /fetch/${aid}`]: [400, error] };
+  assert.match((await answered(t, answers, 'get', aid)).stderr, /with --local-aid\./);
+  const shown: unknown = JSON.parse((await answered(t, answers, 'get', aid, '--json')).stderr);
+  assert.deepEqual(shown, { ...error, details: {} });
+});
+
+test('numbers of the protocol come with what they mean', async (t) => {
+  const endpoint = { aid, address: aid, endpoints: [], nat_type: 1, seq: 1, ttl: 3600 };
+  const answers: Answers = {
+    [`POST /resolve/${aid}`]: [200, { ...endpoint, timestamp: LONG_AGO, expires_at: NEVER }],
+    [`GET /resolve/${aid}/records`]: [200, { records: [1, 2, 5, 0x11].map((rec_type) => ({ rec_type })) }],
+  };
+  assert.match((await answered(t, answers, 'resolve', aid)).stdout, /nat type: +1 \(public or full cone\)/);
+  const { stdout } = await answered(t, answers, 'info', aid);
+  assert.match(stdout, /records: +0x01 \(endpoints\), 0x02 \(profile\), 0x05, 0x11 \(keys for notes\)/);
+});
+
+test('a renewal that is due is not said to be in the past, and a probe names the service', async (t) => {
+  const probe = { service_tcp_ok: false, tcp_error: 'ECONNREFUSED', dht_ok: false, published_endpoints: [] };
+  const answers: Answers = {
+    [`GET /agents/${aid}`]: [200, { ...AGENT, service_tcp: '127.0.0.1:9' }],
+    [`GET /agents/${aid}/probe`]: [200, { ...probe, published_nat_type: null, published_seq: null }],
+  };
+  assert.match((await answered(t, answers, 'agents', 'get', aid)).stdout, /next renewal: +due now/);
+  const { stdout } = await answered(t, answers, 'agents', 'probe', aid);
+  assert.match(stdout, /service: +127\.0\.0\.1:9 does not answer: ECONNREFUSED/);
+});
+
+test('where an agent has to be one of here, the list of those is named', async (t) => {
+  for (const args of [
+    ['note', 'send', aid, aid, '--text', 'x'],
+    ['agents', 'export', aid],
+  ]) {
+    const { code, stderr } = await answered(t, {}, ...args);
+    assert.equal(code, 5);
+    assert.match(stderr, /No such agent is registered here\. "svc agents" lists those that are\./);
+  }
+});
+
+test('a published agent without a service is said to be out of reach', async (t) => {
+  const published = { ok: true, seq: 1, replicas: 1 };
+  const answers = (service_tcp: string): Answers => ({
+    [`GET /agents/${aid}`]: [200, { ...AGENT, service_tcp }],
+    [`POST /agents/${aid}/services`]: [200, published],
+  });
+  const args = ['publish', 'lang.translate', '--aid', aid];
+  assert.match((await answered(t, answers(''), ...args)).stderr, /Nobody can call it yet: .*svc inbound bind --addr/);
+  assert.equal((await answered(t, answers('127.0.0.1:80'), ...args)).stderr, '');
+});
+
+test('the configuration is shown with the keys that are empty', async (t) => {
+  const answers: Answers = { 'GET /config': [200, { network: '', bootstrap: [], log_level: 'info' }] };
+  const { stdout } = await answered(t, answers, 'config', 'get');
+  assert.match(stdout, /network: +""\nbootstrap: +\[\]\nlog_level: +info/);
+  assert.equal((await answered(t, answers, 'config', 'get', 'network', '--quiet')).stdout, '');
+});
+
+test('a server that is not svcd is said to be another one', async (t) => {
+  const { code, stderr } = await answered(t, { 'GET /status': [404, { hello: 'world' }] }, 'status');
+  assert.equal(code, 3);
+  assert.match(stderr, /is not svcd: its answer, with HTTP status 404, is none that svcd gives/);
+});
