@@ -6,7 +6,7 @@ import { abortable, deadline } from './deadline.ts';
 import { KIND } from './gate.ts';
 import { Places, sourceOfHost } from './places.ts';
 import type { NodePool } from './pool.ts';
-import type { Session } from './session.ts';
+import { openStreamWithin, type Session } from './session.ts';
 import { ProtocolBreach, Refusal, STATUS } from './status.ts';
 import type { NodeRequests } from './types.ts';
 import { FrameReader, readExactly, u32 } from './wire.ts';
@@ -64,10 +64,10 @@ export class PooledNodeRequests implements NodeRequests {
     const place = { nodeKey: node.nodeKey, addresses: [node.address] };
     const pooled = this.#pool.current(node.nodeKey);
     const session = pooled ?? (await this.#pool.connect(place, limit.signal));
-    const stream = await this.#open(session, limit.signal).catch(async (error: unknown) => {
+    const stream = await openStreamWithin(session, limit.signal).catch(async (error: unknown) => {
       // Nothing was sent yet, so a broken pooled connection may be replaced in silence.
       if (pooled === null || limit.signal.aborted) throw error;
-      return await this.#open(await this.#pool.connect(place, limit.signal, pooled), limit.signal);
+      return await openStreamWithin(await this.#pool.connect(place, limit.signal, pooled), limit.signal);
     });
     const { connection } = stream;
     const received = connection.stats().bytesReceived;
@@ -83,19 +83,6 @@ export class PooledNodeRequests implements NodeRequests {
       throw error;
     } finally {
       stream.destroy();
-    }
-  }
-
-  async #open(session: Session, signal: AbortSignal): Promise<QuicStream> {
-    const opening = session.openStream();
-    try {
-      return await abortable(opening, signal);
-    } catch (error) {
-      opening.then(
-        (stream) => stream.destroy(),
-        () => {},
-      );
-      throw error;
     }
   }
 

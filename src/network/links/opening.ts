@@ -2,14 +2,14 @@
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { QuicStream } from '../quic/types.ts';
-import { abortable, abortError, deadline } from './deadline.ts';
+import { abortError, deadline } from './deadline.ts';
 import type { NodePlace } from './dial.ts';
 import { KIND } from './gate.ts';
 import { encodeHeader } from './header.ts';
 import type { NodePool } from './pool.ts';
 import { decodeProof, MAX_PROOF_BYTES, type ProvenWindow } from './proofs.ts';
 import type { ProvenAgents } from './proven.ts';
-import type { Session } from './session.ts';
+import { openStreamWithin, type Session } from './session.ts';
 import type { StandingLinks } from './standing.ts';
 import { Refusal, STATUS } from './status.ts';
 import { asQuicLink, type LinkNames } from './stream.ts';
@@ -140,7 +140,7 @@ export class Opening {
     const known = proven.find('called', session, names.called, unixSeconds(clock));
     const wantsProof = known === null;
     const header = encodeHeader({ ...names, proof: proven.callerProof(session, caller), wantsProof });
-    const stream = await this.#openStream(session, signal);
+    const stream = await openStreamWithin(session, signal);
     try {
       stream.write(Buffer.concat([Uint8Array.of(KIND.link), u16(header.length), header]));
       const [status = STATUS.failed] = await readExactly(stream, 1, signal);
@@ -153,19 +153,6 @@ export class Opening {
       return asQuicLink(stream, { ...names, nodeKey: session.there.nodeKey });
     } catch (error) {
       stream.destroy();
-      throw error;
-    }
-  }
-
-  async #openStream(session: Session, signal: AbortSignal): Promise<QuicStream> {
-    const opening = session.openStream();
-    try {
-      return await abortable(opening, signal);
-    } catch (error) {
-      opening.then(
-        (stream) => stream.destroy(),
-        () => {},
-      );
       throw error;
     }
   }

@@ -3,6 +3,7 @@ import { toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { ConnectionStats, QuicConnection, QuicStream } from '../quic/types.ts';
+import { abortable } from './deadline.ts';
 import type { Hello } from './hello.ts';
 import type { ConnectionEnd } from './proofs.ts';
 import { guard } from './wire.ts';
@@ -110,5 +111,22 @@ export class Session {
   #release(): void {
     this.#streams--;
     this.#idleSince = this.#clock.now();
+  }
+}
+
+/**
+ * A new stream of a session; one that comes only after the signal has aborted is closed.
+ * @throws SvcError as `Session.openStream`, and what the signal stands for
+ */
+export async function openStreamWithin(session: Session, signal: AbortSignal): Promise<QuicStream> {
+  const opening = session.openStream();
+  try {
+    return await abortable(opening, signal);
+  } catch (error) {
+    opening.then(
+      (stream) => stream.destroy(),
+      () => {},
+    );
+    throw error;
   }
 }
