@@ -1,8 +1,8 @@
 /** One call with its whole answer in memory, within a size and a time. */
 import { toBase64 } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { deadline } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { deadline } from '../../network/links/deadline.ts';
 import { callOf, type FetchRequest } from './fetch-request.ts';
 import { pairs, type RawHeaders } from './headers.ts';
 import type { CallAnswer, HttpCaller } from './http-caller.ts';

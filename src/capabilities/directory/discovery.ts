@@ -1,4 +1,6 @@
 /** Finds agents by what they offer. */
+
+import { abortable } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { parseMeta } from '../../foundation/records/fields.ts';
@@ -6,7 +8,6 @@ import { serviceKey } from '../../foundation/records/keys.ts';
 import { decodeServicePayload, type ServicePayload } from '../../foundation/records/payloads.ts';
 import { compareFreshness, expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD } from '../../foundation/records/types.ts';
-import { unlessAborted } from './deadline.ts';
 import { checkServiceName } from './service-cards.ts';
 import type { Records } from './types.ts';
 
@@ -92,7 +93,7 @@ export async function discover(network: Pick<Records, 'list'>, search: Search): 
     const options = { limit: MAX_PROVIDERS, timeoutMs: LIST_TIMEOUT_MS };
     return newestOfEach(service, await network.list(serviceKey(service), [RECORD.service], options));
   });
-  const found = (await unlessAborted(Promise.all(lists), search.signal)).flat();
+  const found = (await abortable(Promise.all(lists), search.signal)).flat();
   return found
     .filter((one) => matches(one, protocols, tags))
     .sort(byAge)

@@ -2,6 +2,7 @@
 import { isIP } from 'node:net';
 import { parseAddress } from '../../foundation/address.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { abortable } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
@@ -12,7 +13,6 @@ import { compareFreshness, expiresAt, type SignedRecord } from '../../foundation
 import { RECORD, type RecordType } from '../../foundation/records/types.ts';
 import type { AgentLocation } from '../../network/links/types.ts';
 import type { SocketAddress } from '../../network/quic/types.ts';
-import { unlessAborted } from './deadline.ts';
 import type { Records } from './types.ts';
 
 /** Agents whose records are kept in memory. */
@@ -107,7 +107,7 @@ export class Resolver {
     if (types.length === 0) return [];
     const asked = types.includes(RECORD.endpoints) ? types : [RECORD.endpoints, ...types];
     const list = this.#deps.network.list(agentKey(aid), asked, { timeoutMs: LOOKUP_TIMEOUT_MS });
-    const records = (await unlessAborted(list, signal)).filter((record) => record.aid === aid);
+    const records = (await abortable(list, signal)).filter((record) => record.aid === aid);
     const seen = records.map((record) => record.delegation.issuedAt);
     const newest = Math.max(this.#newestDelegation.get(aid) ?? 0, ...seen);
     const found = records.filter(({ type: one, delegation }) => types.includes(one) && delegation.issuedAt >= newest);
@@ -135,7 +135,7 @@ export class Resolver {
   }
 
   async #lookup(aid: Aid, { fresh = false, signal }: ResolveOptions): Promise<Resolved | null> {
-    return unlessAborted(this.#shared(aid, fresh), signal);
+    return abortable(this.#shared(aid, fresh), signal);
   }
 
   /** One look-up for all who ask at once. */

@@ -1,5 +1,6 @@
 /** Signs records and brings them to the network, with sequence numbers that never go back. */
 import { unixSeconds } from '../../foundation/clock.ts';
+import { abortable, abortError, deadline } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { checkWindow } from '../../foundation/identity/grant.ts';
@@ -12,7 +13,6 @@ import {
 import { payloadBudget, type SignedRecord, signRecord } from '../../foundation/records/record.ts';
 import { isCustomType, RECORD } from '../../foundation/records/types.ts';
 import type { PublicationRow } from '../../foundation/store/publications.ts';
-import { withDeadline } from './deadline.ts';
 import { checkRoomAbove, standing, supersededError } from './sequence.ts';
 import type { DirectoryDependencies, DirectoryOptions, SigningIdentity } from './types.ts';
 
@@ -88,19 +88,24 @@ export class Sender {
     mayJump: boolean,
   ): Promise<readonly Sent[]> {
     checkWindow(identity.delegation, unixSeconds(this.#deps.clock));
-    return withDeadline(this.#deps.clock, SEND_TIMEOUT_MS, this.#stopped.signal, async (signal) => {
-      const attempt = { identity, all, mayJump, first: !this.#learned.has(identity.aid), signal };
-      let floor = await this.#look(attempt);
-      const sent = new Map<PublicationRow, Sent>();
-      let open = rows;
-      for (let round = 0; round < MAX_ROUNDS && open.length > 0; round++) {
-        const { sent: now, beaten, highest } = await this.#round(attempt, open, floor);
-        for (const one of now) sent.set(one.row, one);
-        open = beaten;
-        floor = highest;
-      }
-      return [...sent.values()];
-    });
+    using limit = deadline(this.#deps.clock, SEND_TIMEOUT_MS, this.#stopped.signal);
+    if (limit.signal.aborted) throw abortError(limit.signal);
+    const first = !this.#learned.has(identity.aid);
+    return await abortable(this.#rounds({ identity, all, mayJump, first, signal: limit.signal }, rows), limit.signal);
+  }
+
+  /** Sends until nothing is open: what the network has a newer version of goes again, above it. */
+  async #rounds(attempt: Attempt, rows: readonly PublicationRow[]): Promise<readonly Sent[]> {
+    let floor = await this.#look(attempt);
+    const sent = new Map<PublicationRow, Sent>();
+    let open = rows;
+    for (let round = 0; round < MAX_ROUNDS && open.length > 0; round++) {
+      const { sent: now, beaten, highest } = await this.#round(attempt, open, floor);
+      for (const one of now) sent.set(one.row, one);
+      open = beaten;
+      floor = highest;
+    }
+    return [...sent.values()];
   }
 
   /** Learns what the network holds of the agent; returns the number to go above. */

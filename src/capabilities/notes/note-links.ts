@@ -1,5 +1,6 @@
 /** Notes from node to node: hands them over when the recipient is there, and takes them in. */
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { deadline } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
@@ -8,7 +9,6 @@ import { encodeEncryptionKeysPayload } from '../../foundation/records/encryption
 import { decodeRecord, type SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
-import { deadline } from '../../network/links/deadline.ts';
 import { letGo, sourceOfLink } from '../../network/links/source.ts';
 import type { LinkStream, Links } from '../../network/links/types.ts';
 import type { Inbox } from './inbox.ts';

@@ -1,9 +1,9 @@
 /** Who may have an object: whom to ask, and what they say. */
 import type { Clock } from '../../foundation/clock.ts';
+import { deadline } from '../../foundation/deadline.ts';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { ObjectRepository } from '../../foundation/store/objects.ts';
-import { deadline } from '../../network/links/deadline.ts';
 import type { RemoteObjects } from './remote-objects.ts';
 import type { ObjectInfo } from './types.ts';
 

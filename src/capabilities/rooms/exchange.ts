@@ -1,12 +1,12 @@
 /** Brings two replicas in step over one link: first one side fetches and the other serves, then in turn. */
 import type { Clock } from '../../foundation/clock.ts';
+import { deadline } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
 import { VerifierKeys } from '../../foundation/identity/keys.ts';
 import type { RoomEntryStore } from '../../foundation/store/room-entries.ts';
 import type { RoomStore } from '../../foundation/store/rooms.ts';
-import { deadline } from '../../network/links/deadline.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import { decodeEntry, type Entry, verifyEntry } from './entry.ts';
 import type { Admission, Replica } from './replica.ts';

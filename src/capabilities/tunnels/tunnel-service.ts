@@ -1,11 +1,11 @@
 /** Tunnels to remote agents: opened, reused, listed, reset, closed, and restored after a restart. */
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../foundation/clock.ts';
+import { abortable, deadline } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { SavedTunnel } from '../../foundation/store/tunnels.ts';
-import { abortable, deadline } from '../../network/links/deadline.ts';
 import type { LinkStream, Links, PathInfo } from '../../network/links/types.ts';
 import { OneShot } from './one-shot.ts';
 import { readStatus } from './preamble.ts';

@@ -1,11 +1,11 @@
 /** Reads: the newest record of a type, or all records of a key, from the nodes that hold them. */
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { abortable, abortError, deadline } from '../../foundation/deadline.ts';
 import { belongsUnder } from '../../foundation/records/keys.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
-import { abortable, abortError, deadline } from '../links/deadline.ts';
 import { type Claim, Claims } from './claims.ts';
 import type { Collection, Collector } from './collecting.ts';
 import type { Answer, Lookup } from './lookup.ts';

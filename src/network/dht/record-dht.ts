@@ -1,12 +1,12 @@
 /** The record network on dht-rpc: puts the parts of this folder together. */
 import { type Clock, type Timer, unixSeconds } from '../../foundation/clock.ts';
+import { abortable, deadline } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
 import { belongsUnder } from '../../foundation/records/keys.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import { MAX_DATAGRAM_RECORD_BYTES, type RecordType } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
-import { abortable, deadline } from '../links/deadline.ts';
 import type { NodeRequests } from '../links/types.ts';
 import type { SocketAddress } from '../quic/types.ts';
 import { Collector } from './collecting.ts';
@@ -297,7 +297,7 @@ export class RecordDht implements RecordNetwork {
       publication.stop();
     });
     const result = publication.run(lookup);
-    return await (options.signal === undefined ? result : abortable(result, options.signal));
+    return await abortable(result, options.signal);
   }
 
   /** Keeps a record of our own where we are among those who should, or there is nobody else. */

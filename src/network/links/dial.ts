@@ -1,8 +1,8 @@
 /** Reaching a node under several addresses at once, and sharing one attempt among all who wait for it. */
 import type { Clock } from '../../foundation/clock.ts';
+import { abortable, abortError } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { QuicConnection, QuicEndpoint, SocketAddress } from '../quic/types.ts';
-import { abortable, abortError } from './deadline.ts';
 
 /** Head start of each address over the next one, milliseconds. */
 export const STAGGER_MS = 150;

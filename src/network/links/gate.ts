@@ -3,11 +3,11 @@
  * on how many may wait, how fast they may come, and how long a header may take.
  */
 import type { Clock } from '../../foundation/clock.ts';
+import { deadline } from '../../foundation/deadline.ts';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import type { QuicStream } from '../quic/types.ts';
-import { deadline } from './deadline.ts';
 import { Places, sourceOfHost } from './places.ts';
 import type { Session } from './session.ts';
 import { ProtocolBreach, STATUS, statusOf } from './status.ts';

@@ -1,6 +1,7 @@
 /** Links between agents: on this daemon through memory, elsewhere over the pooled connection of the node. */
 import { equalBytes } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { abortable, deadline } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { CLOCK_SKEW_S } from '../../foundation/identity/delegation.ts';
@@ -8,7 +9,6 @@ import { DelegationVerifier } from '../../foundation/identity/delegation-verifie
 import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { Answering, type LinkHandler } from './answering.ts';
-import { abortable, deadline } from './deadline.ts';
 import { addressText } from './dial.ts';
 import { DelegationFloor } from './floor.ts';
 import { KIND } from './gate.ts';

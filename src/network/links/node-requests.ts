@@ -1,8 +1,8 @@
 /** Requests between nodes beside links: one stream each, on the same pooled connections. */
 import type { Clock } from '../../foundation/clock.ts';
+import { abortable, deadline } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { QuicStream, SocketAddress } from '../quic/types.ts';
-import { abortable, deadline } from './deadline.ts';
 import { KIND } from './gate.ts';
 import { Places, sourceOfHost } from './places.ts';
 import type { NodePool } from './pool.ts';

@@ -1,8 +1,8 @@
 /** The calling side of a link: sends the header, shows and asks for proofs, waits for the answer. */
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { abortError, deadline } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { QuicStream } from '../quic/types.ts';
-import { abortError, deadline } from './deadline.ts';
 import type { NodePlace } from './dial.ts';
 import { KIND } from './gate.ts';
 import { encodeHeader } from './header.ts';

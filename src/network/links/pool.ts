@@ -6,12 +6,12 @@
 import { randomBytes } from 'node:crypto';
 import { toHex } from '../../foundation/bytes.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
+import { deadline } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { nativeAid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { QuicConnection, QuicEndpoint, QuicStream } from '../quic/types.ts';
-import { deadline } from './deadline.ts';
 import { addressText, dialAny, type NodePlace, SharedAttempt } from './dial.ts';
 import { type Kind, StreamGate, type StreamHandler } from './gate.ts';
 import {

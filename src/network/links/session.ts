@@ -1,9 +1,9 @@
 /** One connection to another node after its hello: what stands on it, and what binds proofs to it. */
 import { toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { abortable } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { ConnectionStats, QuicConnection, QuicStream } from '../quic/types.ts';
-import { abortable } from './deadline.ts';
 import type { Hello } from './hello.ts';
 import type { ConnectionEnd } from './proofs.ts';
 import { guard } from './wire.ts';

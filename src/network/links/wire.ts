@@ -1,8 +1,8 @@
 /** Reading and writing the binary formats of streams: lengths are checked before anything is kept. */
 import type { Duplex, Readable } from 'node:stream';
 import type { Clock } from '../../foundation/clock.ts';
+import { abortError } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { abortError } from './deadline.ts';
 import { ProtocolBreach, type Status } from './status.ts';
 
 /** How long a refused stream may linger until the other side has read why, milliseconds. */

@@ -1,7 +1,7 @@
 /** The called side of wide connections: brings their lanes together, and asks for more of them. */
 import type { Clock } from '../../../foundation/clock.ts';
+import { deadline } from '../../../foundation/deadline.ts';
 import { SvcError } from '../../../foundation/errors.ts';
-import { deadline } from '../../../network/links/deadline.ts';
 import { letGo } from '../../../network/links/source.ts';
 import type { LinkStream } from '../../../network/links/types.ts';
 import { countsOf, LossWatch } from './loss-watch.ts';

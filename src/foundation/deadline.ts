@@ -1,6 +1,6 @@
 /** Time limits as abort signals whose reason is the error to throw. */
-import type { Clock } from '../../foundation/clock.ts';
-import { SvcError } from '../../foundation/errors.ts';
+import type { Clock } from './clock.ts';
+import { SvcError } from './errors.ts';
 
 export interface Deadline {
   /** Aborts with `timeout` when the time is up, with `cancelled` when the outer signal aborts. */
@@ -28,17 +28,22 @@ function reasonOf(reason: unknown): SvcError {
   return reason instanceof SvcError ? reason : new SvcError('cancelled', { cause: reason });
 }
 
-/** The error that an aborted signal stands for. */
+/** The error that an aborted signal stands for: its reason where that is one of ours, else `cancelled`. */
 export function abortError(signal: AbortSignal): SvcError {
   return reasonOf(signal.reason);
 }
 
-/** Settles like `promise`, or rejects as soon as the signal aborts; the work itself goes on. */
-export function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+/**
+ * Settles like `promise`, or rejects as soon as the signal aborts; the work itself goes on, so
+ * others may share it.
+ * @throws SvcError what the signal stands for, see `abortError`
+ */
+export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return promise;
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(abortError(signal));
     if (signal.aborted) abort();
-    signal.addEventListener('abort', abort, { once: true });
+    else signal.addEventListener('abort', abort, { once: true });
     void promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
   });
 }
