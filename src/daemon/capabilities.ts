@@ -2,6 +2,7 @@
 import type { Duplex } from 'node:stream';
 import { AccessControl } from '../capabilities/access/access-control.ts';
 import { AccessLists } from '../capabilities/access/access-lists.ts';
+import { SECRET_COST, secretDerivation } from '../capabilities/access/derivations.ts';
 import { AddressBook } from '../capabilities/address-book/address-book.ts';
 import { AgentRegistry } from '../capabilities/agents/registry.ts';
 import { parseServiceAddress } from '../capabilities/agents/service-address.ts';
@@ -93,9 +94,10 @@ export function buildCapabilities(f: Foundation, n: Network, life: Life, api: Ap
       },
     },
   );
-  const accessLists = new AccessLists({ repository: new AccessRepository(store), clock });
+  const derive = secretDerivation(SECRET_COST);
+  const accessLists = new AccessLists({ repository: new AccessRepository(store), clock, derive });
   life.defer(() => accessLists.stop());
-  const access = new AccessControl({ lists: accessLists, clock });
+  const access = new AccessControl({ lists: accessLists, clock, derive });
   const remoteAdmin = new RemoteAdmin({
     memory: f.meta,
     audit: new AuditStore(store),

@@ -4,6 +4,7 @@ import { ConfigService } from '../foundation/config/config-service.ts';
 import { DataDir } from '../foundation/data-dir/data-dir.ts';
 import { DelegationVerifier } from '../foundation/identity/delegation-verifier.ts';
 import { KeyStore } from '../foundation/keys/key-store.ts';
+import { PASSPHRASE_COST } from '../foundation/keys/passphrase.ts';
 import { Logger } from '../foundation/logger.ts';
 import { RecordVerifier } from '../foundation/records/verifier.ts';
 import { MetaStore } from '../foundation/store/meta.ts';
@@ -43,7 +44,7 @@ export async function openFoundation(args: DaemonArguments, environment: NodeJS.
   const keys = await KeyStore.open(
     {
       directory: keyDirectory,
-      ...(passphrase === undefined ? {} : { passphrase }),
+      ...(passphrase === undefined ? {} : { passphrase: { text: passphrase, cost: PASSPHRASE_COST } }),
     },
     { log: log.child('keys') },
   );

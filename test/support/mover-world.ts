@@ -24,6 +24,7 @@ import { RoomEntryStore } from '../../src/foundation/store/room-entries.ts';
 import { RoomStore } from '../../src/foundation/store/rooms.ts';
 import { Store } from '../../src/foundation/store/store.ts';
 import { TunnelStore } from '../../src/foundation/store/tunnels.ts';
+import { cheapDerivation } from './cheap-scrypt.ts';
 import { FlakyNetwork } from './flaky-links.ts';
 import { newIdentity, type TestIdentity } from './identities.ts';
 import { MemoryVault } from './memory-vault.ts';
@@ -72,7 +73,7 @@ export class MoverNode {
         checkTcp: async () => ({ ok: true, ms: 1 }),
       },
     );
-    this.accessLists = new AccessLists({ repository: new AccessRepository(store), clock });
+    this.accessLists = new AccessLists({ repository: new AccessRepository(store), clock, derive: cheapDerivation });
     this.addressBook = new AddressBook(new MetaStore(store));
     this.noteKeys = new NoteKeys({ vault, clock, identity: (aid) => this.registry.identity(aid) });
     this.mover = buildMover(

@@ -6,7 +6,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { AccessRequest, Purpose } from '../../network/links/types.ts';
 import type { AccessLists } from './access-lists.ts';
-import type { DerivationQueue } from './derivations.ts';
+import type { DeriveSecret } from './derivations.ts';
 import { decide, opens } from './rules.ts';
 import { SecretCheck } from './secret-check.ts';
 
@@ -16,8 +16,8 @@ const GOVERNED: ReadonlySet<Purpose> = new Set<Purpose>(['http', 'tcp', 'tcp-pro
 export interface AccessControlDependencies {
   readonly lists: AccessLists;
   readonly clock: Clock;
-  /** Derives presented secrets; its own where it is left out. */
-  readonly derivations?: DerivationQueue;
+  /** Hashes presented secrets, as those of the lists were hashed. */
+  readonly derive: DeriveSecret;
 }
 
 export class AccessControl {
@@ -25,10 +25,10 @@ export class AccessControl {
   readonly #clock: Clock;
   readonly #secrets: SecretCheck;
 
-  constructor({ lists, clock, derivations }: AccessControlDependencies) {
+  constructor({ lists, clock, derive }: AccessControlDependencies) {
     this.#lists = lists;
     this.#clock = clock;
-    this.#secrets = new SecretCheck(clock, derivations);
+    this.#secrets = new SecretCheck(clock, derive);
   }
 
   /**

@@ -12,7 +12,7 @@ import type {
   AidEntry,
   SecretEntry,
 } from '../../foundation/store/access.ts';
-import { deriveSecret } from './derivations.ts';
+import type { DeriveSecret } from './derivations.ts';
 import { type AccessRules, initialPolicy, nextExpiry, rulesOf, type Subject } from './rules.ts';
 import { MAX_SECRET_CHARS } from './secret-check.ts';
 import { type AccessView, type AllowEntryView, allowView, type DenyEntryView, denyView } from './views.ts';
@@ -49,8 +49,8 @@ export interface AllowInput {
 export interface AccessListsDependencies {
   readonly repository: AccessRepository;
   readonly clock: Clock;
-  /** Hashes new secrets: scrypt where it is left out. */
-  readonly derive?: typeof deriveSecret;
+  /** Hashes new secrets. */
+  readonly derive: DeriveSecret;
 }
 
 function invalid(message: string, path: string): SvcError {
@@ -65,12 +65,12 @@ export function newEntryId(): string {
 export class AccessLists {
   readonly #repository: AccessRepository;
   readonly #clock: Clock;
-  readonly #derive: typeof deriveSecret;
+  readonly #derive: DeriveSecret;
   readonly #rules = new LruCache<Subject, AccessRules>({ maxEntries: MAX_RULES });
   readonly #listeners = new Set<(subject: Subject) => void>();
   readonly #expiries = new Map<Subject, Timer>();
 
-  constructor({ repository, clock, derive = deriveSecret }: AccessListsDependencies) {
+  constructor({ repository, clock, derive }: AccessListsDependencies) {
     this.#repository = repository;
     this.#clock = clock;
     this.#derive = derive;

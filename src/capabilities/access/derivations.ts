@@ -1,10 +1,9 @@
 /** scrypt of presented secrets, one at a time, behind a small queue that no single source can fill. */
-import { scrypt } from 'node:crypto';
 import { SvcError } from '../../foundation/errors.ts';
+import { type ScryptCost, scryptHash } from '../../foundation/keys/scrypt.ts';
 
 /** What the stored hashes were made with: changing it makes them all useless. 32 MiB and about 0.1 s of one core. */
-const SCRYPT = { N: 2 ** 15, r: 8, p: 1, maxmem: 64 * 1024 * 1024 } as const;
-const HASH_BYTES = 32;
+export const SECRET_COST: ScryptCost = { N: 2 ** 15, r: 8, p: 1 };
 /** Guesses that wait for their turn, over all subjects. */
 const MAX_WAITING = 32;
 /** Guesses from one source that wait or run. */
@@ -12,24 +11,21 @@ const MAX_PER_SOURCE = 4;
 /** What a refused caller is told to wait, seconds. */
 const BUSY_RETRY_S = 1;
 
-/** The hash of a secret as it is stored. */
-export function deriveSecret(secret: string, salt: Uint8Array): Promise<Uint8Array> {
-  return new Promise((resolve, reject) => {
-    scrypt(secret.normalize('NFC'), salt, HASH_BYTES, SCRYPT, (error, hash) =>
-      error === null ? resolve(new Uint8Array(hash)) : reject(error),
-    );
-  });
+/** Makes the hash of a secret as it is stored. */
+export type DeriveSecret = (secret: string, salt: Uint8Array) => Promise<Uint8Array>;
+
+/** Derivation at a cost: the same for what is stored and for what is presented. */
+export function secretDerivation(cost: ScryptCost): DeriveSecret {
+  return async (secret, salt) => new Uint8Array(await scryptHash(secret.normalize('NFC'), salt, cost));
 }
 
-type Derive = typeof deriveSecret;
-
 export class DerivationQueue {
-  readonly #derive: Derive;
+  readonly #derive: DeriveSecret;
   readonly #sources = new Map<string, number>();
   #waiting = 0;
   #tail: Promise<unknown> = Promise.resolve();
 
-  constructor(derive: Derive = deriveSecret) {
+  constructor(derive: DeriveSecret) {
     this.#derive = derive;
   }
 

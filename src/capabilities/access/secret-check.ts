@@ -6,7 +6,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
-import { DerivationQueue } from './derivations.ts';
+import { DerivationQueue, type DeriveSecret } from './derivations.ts';
 import { type Guesser, GuessLimits } from './guess-limits.ts';
 
 /** Longest secret that is looked at, characters. */
@@ -26,9 +26,9 @@ export class SecretCheck {
   readonly #wrong = new LruCache<string, Uint8Array>({ maxEntries: MAX_REMEMBERED });
   readonly #running = new Map<string, Promise<Uint8Array>>();
 
-  constructor(clock: Clock, queue: DerivationQueue = new DerivationQueue()) {
+  constructor(clock: Clock, derive: DeriveSecret) {
     this.#limits = new GuessLimits(clock);
-    this.#queue = queue;
+    this.#queue = new DerivationQueue(derive);
   }
 
   /**

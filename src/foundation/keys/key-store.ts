@@ -7,6 +7,7 @@ import { fromHex, toHex } from '../bytes.ts';
 import { SvcError } from '../errors.ts';
 import { KeyPair } from '../identity/keys.ts';
 import type { Log } from '../log.ts';
+import type { Passphrase } from './passphrase.ts';
 import { damaged, PrivateDirectory } from './private-directory.ts';
 import { Seal, type SealFile } from './seal.ts';
 
@@ -24,7 +25,7 @@ interface KeyStoreOptions {
   /** Made where it is missing. */
   readonly directory: string;
   /** Seals an open store for good, and opens a sealed one. */
-  readonly passphrase?: string;
+  readonly passphrase?: Passphrase;
 }
 
 interface KeyStoreDependencies {
@@ -53,7 +54,8 @@ export class KeyStore {
    */
   static async open(options: KeyStoreOptions, dependencies: KeyStoreDependencies): Promise<KeyStore> {
     const { passphrase } = options;
-    if (passphrase === '') throw new SvcError('key_locked', { message: 'The passphrase of the key store is empty.' });
+    if (passphrase?.text === '')
+      throw new SvcError('key_locked', { message: 'The passphrase of the key store is empty.' });
     const directory = PrivateDirectory.open(options.directory, dependencies);
     for (const file of directory.list()) if (LEFTOVERS.some((end) => file.endsWith(end))) directory.delete(file);
     const text = directory.read(SEAL_FILE);

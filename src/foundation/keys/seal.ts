@@ -6,7 +6,7 @@
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { fromHex, toHex } from '../bytes.ts';
 import { SvcError } from '../errors.ts';
-import { deriveKey } from './passphrase.ts';
+import { deriveKey, type Passphrase } from './passphrase.ts';
 
 const CIPHER = 'aes-256-gcm';
 const KEY_BYTES = 32;
@@ -53,7 +53,7 @@ export class Seal {
   }
 
   /** A fresh seal, and the file that opens it again with the passphrase. */
-  static async create(passphrase: string): Promise<{ readonly seal: Seal; readonly file: SealFile }> {
+  static async create(passphrase: Passphrase): Promise<{ readonly seal: Seal; readonly file: SealFile }> {
     const salt = randomBytes(SALT_BYTES);
     const key = randomBytes(KEY_BYTES);
     const wrapped = encrypt(await deriveKey(passphrase, salt), SEAL_PURPOSE, key);
@@ -61,7 +61,7 @@ export class Seal {
   }
 
   /** @throws SvcError `key_locked` where the passphrase is wrong, or the file is damaged, which looks the same */
-  static async open(file: SealFile, passphrase: string): Promise<Seal> {
+  static async open(file: SealFile, passphrase: Passphrase): Promise<Seal> {
     const salt = fromHex(file.salt) ?? new Uint8Array();
     const key = decrypt(await deriveKey(passphrase, salt), SEAL_PURPOSE, fromHex(file.wrapped) ?? new Uint8Array());
     if (key === null) throw new SvcError('key_locked', { message: 'The passphrase does not open the key store.' });

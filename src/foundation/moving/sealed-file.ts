@@ -7,7 +7,8 @@
 import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from 'node:crypto';
 import { toHex } from '../bytes.ts';
 import { SvcError } from '../errors.ts';
-import { deriveKey, SCRYPT_N, SCRYPT_P, SCRYPT_R } from '../keys/passphrase.ts';
+import { deriveKey, type Passphrase } from '../keys/passphrase.ts';
+import type { ScryptCost } from '../keys/scrypt.ts';
 import { ByteReader, type ByteSource } from './byte-reader.ts';
 
 /** What a sealed file holds. */
@@ -31,16 +32,16 @@ interface Header {
   readonly salt: Uint8Array;
 }
 
-function headerLine({ kind, salt }: Header): Buffer {
+function headerLine({ kind, salt }: Header, { N, r, p }: ScryptCost): Buffer {
   const header = {
     svcd_sealed: 1,
     kind,
     cipher: CIPHER,
     chunk_bytes: CHUNK_BYTES,
     kdf: 'scrypt',
-    n: SCRYPT_N,
-    r: SCRYPT_R,
-    p: SCRYPT_P,
+    n: N,
+    r,
+    p,
     salt: toHex(salt),
   };
   return Buffer.from(`${JSON.stringify(header)}\n`);
@@ -71,9 +72,9 @@ function openChunk(key: KeyObject, line: Uint8Array, nonce: Uint8Array, sealed: 
 }
 
 /** Seals what comes. @param password not empty */
-export async function* seal(kind: SealedKind, password: string, plain: ByteSource): AsyncGenerator<Uint8Array> {
+export async function* seal(kind: SealedKind, password: Passphrase, plain: ByteSource): AsyncGenerator<Uint8Array> {
   const salt = new Uint8Array(randomBytes(SALT_BYTES));
-  const line = headerLine({ kind, salt });
+  const line = headerLine({ kind, salt }, password.cost);
   const key = await deriveKey(password, salt);
   yield line;
   const reader = new ByteReader(plain);
@@ -91,10 +92,10 @@ export async function* seal(kind: SealedKind, password: string, plain: ByteSourc
  * known at the end.
  * @throws SvcError `wrong_password`; `bad_file` where it is sealed otherwise, damaged or cut off
  */
-export async function* unseal(kind: SealedKind, password: string, sealed: ByteSource): AsyncGenerator<Uint8Array> {
+export async function* unseal(kind: SealedKind, password: Passphrase, sealed: ByteSource): AsyncGenerator<Uint8Array> {
   const reader = new ByteReader(sealed);
   const line = await reader.line(MAX_HEADER_BYTES);
-  const header = line === null ? null : readHeader(line);
+  const header = line === null ? null : readHeader(line, password.cost);
   if (line === null || header === null) throw new SvcError('bad_file');
   if (header.kind !== kind)
     throw new SvcError('bad_file', {
@@ -114,8 +115,8 @@ export async function* unseal(kind: SealedKind, password: string, sealed: ByteSo
   }
 }
 
-/** What a first line says; null where this version did not write it. */
-function readHeader(line: Uint8Array): Header | null {
+/** What a first line says; null where this version did not write it, with this cost. */
+function readHeader(line: Uint8Array, cost: ScryptCost): Header | null {
   let salt: unknown;
   let kind: unknown;
   try {
@@ -129,5 +130,5 @@ function readHeader(line: Uint8Array): Header | null {
   if ((kind !== 'agent' && kind !== 'node') || typeof salt !== 'string' || !/^[0-9a-f]{64}$/.test(salt)) return null;
   const header: Header = { kind, salt: new Uint8Array(Buffer.from(salt, 'hex')) };
   // Nobody but us decides what a guess costs: the whole line has to be the one that we write.
-  return Buffer.compare(headerLine(header), line) === 0 ? header : null;
+  return Buffer.compare(headerLine(header, cost), line) === 0 ? header : null;
 }

@@ -1,6 +1,7 @@
 /** Asks for the password of a file: from a file, from a prompt, or from standard input. */
 import { readFileSync } from 'node:fs';
 import { SvcError } from '../../foundation/errors.ts';
+import { PASSPHRASE_COST, type Passphrase } from '../../foundation/keys/passphrase.ts';
 import type { CliContext } from './context.ts';
 
 /** Shortest password that a file is sealed with, characters. */
@@ -24,24 +25,24 @@ function fromFile(file: string): string {
  * The password that opens a file.
  * @throws SvcError `invalid_request` where none is given
  */
-export async function readPassword(context: CliContext, { passwordFile }: PasswordOptions): Promise<string> {
+export async function readPassword(context: CliContext, { passwordFile }: PasswordOptions): Promise<Passphrase> {
   const password = passwordFile === undefined ? await context.readSecret('Password: ') : fromFile(passwordFile);
   if (password === '') throw new SvcError('invalid_request', { message: 'The password is empty.' });
-  return password;
+  return { text: password, cost: PASSPHRASE_COST };
 }
 
 /**
  * The password that a file is to be sealed with; asked for twice on a terminal.
  * @throws SvcError `invalid_request` where it is too short, or the two are not the same
  */
-export async function newPassword(context: CliContext, options: PasswordOptions): Promise<string> {
+export async function newPassword(context: CliContext, options: PasswordOptions): Promise<Passphrase> {
   const asks = options.passwordFile === undefined && context.io.stdin.isTTY === true;
-  const password = asks ? await context.readSecret('New password: ') : await readPassword(context, options);
-  if (password.length < MIN_PASSWORD_CHARS)
+  const text = asks ? await context.readSecret('New password: ') : (await readPassword(context, options)).text;
+  if (text.length < MIN_PASSWORD_CHARS)
     throw new SvcError('invalid_request', {
       message: `The password has fewer than ${MIN_PASSWORD_CHARS} characters: whoever gets the file can try all of them.`,
     });
-  if (asks && (await context.readSecret('The same again: ')) !== password)
+  if (asks && (await context.readSecret('The same again: ')) !== text)
     throw new SvcError('invalid_request', { message: 'The two passwords are not the same.' });
-  return password;
+  return { text, cost: PASSPHRASE_COST };
 }

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import { AccessControl } from '../../../src/capabilities/access/access-control.ts';
 import { AccessLists } from '../../../src/capabilities/access/access-lists.ts';
-import { DerivationQueue } from '../../../src/capabilities/access/derivations.ts';
+import type { DeriveSecret } from '../../../src/capabilities/access/derivations.ts';
 import { type ErrorCode, SvcError } from '../../../src/foundation/errors.ts';
 import { AccessRepository } from '../../../src/foundation/store/access.ts';
 import { accessMigration } from '../../../src/foundation/store/migrations/003-access.ts';
@@ -27,7 +27,7 @@ function world() {
     return Promise.resolve(new Uint8Array(createHash('sha256').update(salt).update(secret).digest()));
   };
   const lists = new AccessLists({ repository, clock, derive });
-  const control = new AccessControl({ lists, clock, derivations: new DerivationQueue(derive) });
+  const control = new AccessControl({ lists, clock, derive });
   const request = (more: Partial<AccessRequest> = {}): AccessRequest => ({
     caller: CALLER,
     called: AGENT,
@@ -47,7 +47,7 @@ function world() {
       return error.code;
     }
   };
-  return { clock, lists, repository, ask, derivations: () => derived };
+  return { clock, lists, repository, derive, ask, derivations: () => derived };
 }
 
 test('an agent that set nothing lets everyone in', async () => {
@@ -148,8 +148,8 @@ test('a guesser is locked out even from the right secret; neighbours on its node
 });
 
 test('a lock says how long to wait', async () => {
-  const { lists, clock, repository } = world();
-  const control = new AccessControl({ lists, clock });
+  const { lists, clock, repository, derive } = world();
+  const control = new AccessControl({ lists, clock, derive });
   repository.create(AGENT, 'deny', new Uint8Array(16));
   lists.setDefault(AGENT, 'deny');
   await lists.allow(AGENT, { secret: SECRET });
@@ -288,17 +288,15 @@ test('an agent that was deleted and is back lets in by the same secret', async (
 });
 
 test('what denies while a secret is being derived still counts', async () => {
-  const { lists, clock } = world();
+  const { lists, clock, derive } = world();
   let finish = (): void => {};
-  const derive = (secret: string, salt: Uint8Array) =>
-    Promise.resolve(new Uint8Array(createHash('sha256').update(salt).update(secret).digest()));
-  const slow = new DerivationQueue(async (secret, salt) => {
+  const slow: DeriveSecret = async (secret, salt) => {
     await new Promise<void>((resolve) => {
       finish = resolve;
     });
     return derive(secret, salt);
-  });
-  const control = new AccessControl({ lists, clock, derivations: slow });
+  };
+  const control = new AccessControl({ lists, clock, derive: slow });
   lists.setDefault(AGENT, 'deny');
   await lists.allow(AGENT, { secret: SECRET });
   const asked = control.authorize({

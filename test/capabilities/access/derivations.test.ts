@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { scryptSync } from 'node:crypto';
 import { test } from 'node:test';
-import { DerivationQueue, deriveSecret } from '../../../src/capabilities/access/derivations.ts';
+import { DerivationQueue, SECRET_COST, secretDerivation } from '../../../src/capabilities/access/derivations.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
+import { cheapDerivation } from '../../support/cheap-scrypt.ts';
 
 const SALT = new Uint8Array(16).fill(1);
 
@@ -22,10 +24,15 @@ const isBusy = (error: unknown) =>
   error instanceof SvcError && error.code === 'rate_limited' && error.details?.['retry_after_s'] === 1;
 
 test('a secret hashes to the same 32 bytes with the same salt only, whatever its Unicode form', async () => {
-  const hash = await deriveSecret('caf\u00e9', SALT);
+  const hash = await cheapDerivation('caf\u00e9', SALT);
   assert.equal(hash.length, 32);
-  assert.deepEqual(await deriveSecret('cafe\u0301', SALT), hash);
-  assert.notDeepEqual(await deriveSecret('caf\u00e9', new Uint8Array(16)), hash);
+  assert.deepEqual(await cheapDerivation('cafe\u0301', SALT), hash);
+  assert.notDeepEqual(await cheapDerivation('caf\u00e9', new Uint8Array(16)), hash);
+});
+
+test('the stored hashes of every version are scrypt with N = 2^15, r = 8, p = 1', async () => {
+  const hash = await secretDerivation(SECRET_COST)('caf\u00e9', SALT);
+  assert.deepEqual(Buffer.from(hash), scryptSync('caf\u00e9', SALT, 32, { N: 32_768, r: 8, p: 1, maxmem: 2 ** 26 }));
 });
 
 test('derivations run one at a time and in order', async () => {

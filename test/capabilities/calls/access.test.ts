@@ -7,14 +7,15 @@ import { AccessRepository } from '../../../src/foundation/store/access.ts';
 import { accessMigration } from '../../../src/foundation/store/migrations/003-access.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { callWorld, textOf, webService } from '../../support/call-world.ts';
+import { cheapDerivation } from '../../support/cheap-scrypt.ts';
 import { eventually } from '../../support/eventually.ts';
 
 test('calls under real access control: closed, opened by secret and by AID, closed again while an answer runs', async (t) => {
   const world = await callWorld(t);
   const { clock } = world;
   const repository = new AccessRepository(Store.open(':memory:', [{ ...accessMigration, version: 1 }]));
-  const lists = new AccessLists({ repository, clock });
-  const control = new AccessControl({ lists, clock });
+  const lists = new AccessLists({ repository, clock, derive: cheapDerivation });
+  const control = new AccessControl({ lists, clock, derive: cheapDerivation });
   world.access = (request) => control.authorize(request);
   lists.onChange((subject) => {
     if (subject !== 'node') void world.server.recheck(subject);

@@ -17,12 +17,16 @@ import { SvcError } from '../../../src/foundation/errors.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 import { KeyStore } from '../../../src/foundation/keys/key-store.ts';
 import { type Log, silentLog } from '../../../src/foundation/log.ts';
+import { cheapPassphrase } from '../../support/cheap-scrypt.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
 const AID = 'aid1qqqsyqcyq5rqwzqfpg9scrgwpugpzysnzs23v9ccrydpk8qarc0jqscdpm9';
 
 function open(directory: string, passphrase?: string, log: Log = silentLog): Promise<KeyStore> {
-  return KeyStore.open({ directory, ...(passphrase === undefined ? {} : { passphrase }) }, { log });
+  return KeyStore.open(
+    { directory, ...(passphrase === undefined ? {} : { passphrase: cheapPassphrase(passphrase) }) },
+    { log },
+  );
 }
 
 function directoryIn(t: TestContext): string {

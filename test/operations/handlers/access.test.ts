@@ -9,6 +9,7 @@ import { accessHandlers } from '../../../src/operations/handlers/access.ts';
 import { compileInput } from '../../../src/operations/input.ts';
 import type { CallContext } from '../../../src/operations/operation.ts';
 import { testAid } from '../../support/agents.ts';
+import { cheapDerivation } from '../../support/cheap-scrypt.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 const AGENT = testAid(1);
@@ -25,7 +26,7 @@ function surface() {
   const clock = new TestClock();
   const repository = new AccessRepository(Store.open(':memory:', [{ ...accessMigration, version: 1 }]));
   const handlers = accessHandlers({
-    access: new AccessLists({ repository, clock }),
+    access: new AccessLists({ repository, clock, derive: cheapDerivation }),
     requireAgent: (aid) => {
       if (aid !== AGENT) throw new SvcError('not_found');
     },

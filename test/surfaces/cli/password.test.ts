@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import { SvcError } from '../../../src/foundation/errors.ts';
+import { PASSPHRASE_COST } from '../../../src/foundation/keys/passphrase.ts';
 import { CliContext } from '../../../src/surfaces/cli/context.ts';
 import { newPassword, readPassword } from '../../../src/surfaces/cli/password.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
@@ -23,6 +24,9 @@ function atTerminal(...answers: readonly string[]) {
   return { context: new CliContext({ stdin, stdout, stderr, env: {} }, {}, '/nonexistent'), shown: () => shown };
 }
 
+/** What a file is sealed with and opened with: at the full cost. */
+const HORSE = { text: 'correct horse', cost: PASSPHRASE_COST };
+
 function piped(text: string): CliContext {
   const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
   stdin.end(text);
@@ -35,7 +39,7 @@ function failsWith(message: RegExp): (error: unknown) => boolean {
 
 test('a new password is asked for twice at a terminal, and never shown', async () => {
   const { context, shown } = atTerminal('correct horse', 'correct horse');
-  assert.equal(await newPassword(context, {}), 'correct horse');
+  assert.deepEqual(await newPassword(context, {}), HORSE);
   assert.match(shown(), /New password: [^]*The same again: /);
   assert.ok(!shown().includes('horse'));
   await assert.rejects(
@@ -46,14 +50,14 @@ test('a new password is asked for twice at a terminal, and never shown', async (
 });
 
 test('one that opens a file is asked for once', async () => {
-  assert.equal(await readPassword(atTerminal('correct horse').context, {}), 'correct horse');
+  assert.deepEqual(await readPassword(atTerminal('correct horse').context, {}), HORSE);
 });
 
 test('in a pipe it is what comes, and from a file it is the first line', async (t) => {
-  assert.equal(await newPassword(piped('correct horse\n'), {}), 'correct horse');
+  assert.deepEqual(await newPassword(piped('correct horse\n'), {}), HORSE);
   await assert.rejects(readPassword(piped(''), {}), failsWith(/empty/));
   const passwordFile = join(temporaryDirectory(t), 'password');
   writeFileSync(passwordFile, 'correct horse\r\nmore\n');
-  assert.equal(await newPassword(piped('other'), { passwordFile }), 'correct horse');
+  assert.deepEqual(await newPassword(piped('other'), { passwordFile }), HORSE);
   await assert.rejects(newPassword(piped(''), { passwordFile: `${passwordFile}2` }), failsWith(/cannot be read/));
 });

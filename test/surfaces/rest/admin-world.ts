@@ -16,6 +16,7 @@ import { Store } from '../../../src/foundation/store/store.ts';
 import { remoteAdminHandlers } from '../../../src/operations/handlers/remote-admin.ts';
 import { type BoundOperation, bind, type CallContext } from '../../../src/operations/operation.ts';
 import { viaStream } from '../../../src/surfaces/rest/via.ts';
+import { cheapDerivation } from '../../support/cheap-scrypt.ts';
 import { type LinkNode, LinkWorld } from '../../support/link-world.ts';
 import { type Answer, type Ask, change, ping, secret, startWorld, type World, wait } from './support.ts';
 
@@ -46,8 +47,8 @@ export async function adminWorld(t: TestContext, file = ':memory:'): Promise<Adm
   const [near, far] = [await links.node(), await links.node()];
   const [nearAid, agentAid, farAid] = [near.host().aid, near.host().aid, far.host().aid];
   const store = Store.open(file, MIGRATIONS);
-  const lists = new AccessLists({ repository: new AccessRepository(store), clock });
-  const access = new AccessControl({ lists, clock });
+  const lists = new AccessLists({ repository: new AccessRepository(store), clock, derive: cheapDerivation });
+  const access = new AccessControl({ lists, clock, derive: cheapDerivation });
   const audit = new AuditStore(store);
   const remoteAdmin: RemoteAdmin = new RemoteAdmin({
     memory: new MetaStore(store),

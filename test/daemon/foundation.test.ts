@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import type { DaemonArguments } from '../../src/daemon/args.ts';
+import { openFoundation } from '../../src/daemon/foundation.ts';
+import { Life } from '../../src/daemon/life.ts';
+import { KeyStore } from '../../src/foundation/keys/key-store.ts';
+import { PASSPHRASE_COST } from '../../src/foundation/keys/passphrase.ts';
+import { silentLog } from '../../src/foundation/log.ts';
+import { cheapPassphrase } from '../support/cheap-scrypt.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+
+const QUIET = { SVCD_LOG_LEVEL: 'error' };
+
+function argumentsIn(t: TestContext): DaemonArguments {
+  const dataDir = temporaryDirectory(t);
+  return { dataDir, configFile: join(dataDir, 'config.toml'), flags: {} };
+}
+
+/** Opens a foundation and closes it again. */
+async function opened<T>(
+  args: DaemonArguments,
+  environment: NodeJS.ProcessEnv,
+  look: (foundation: Awaited<ReturnType<typeof openFoundation>>) => T | Promise<T>,
+): Promise<T> {
+  const life = new Life();
+  try {
+    return await look(await openFoundation(args, { ...QUIET, ...environment }, life));
+  } finally {
+    await life.end();
+  }
+}
+
+test('a node is the same one after a restart, and its data directory is free in between', async (t) => {
+  const args = argumentsIn(t);
+  const aid = await opened(args, {}, ({ node }) => node.aid);
+  assert.equal(await opened(args, {}, ({ node }) => node.aid), aid);
+  await opened(args, {}, async () => {
+    await assert.rejects(
+      opened(args, {}, () => null),
+      { code: 'already_running' },
+    );
+  });
+});
+
+test('what fails half-way leaves the data directory free', async (t) => {
+  const args = argumentsIn(t);
+  const life = new Life();
+  await assert.rejects(openFoundation(args, { ...QUIET, SVCD_LOG_FORMAT: 'yaml' }, life), { code: 'config_invalid' });
+  await life.end();
+  assert.equal(typeof (await opened(args, {}, ({ node }) => node.aid)), 'string');
+});
+
+test('a passphrase in the environment seals the keys at the full cost, whatever else is set', async (t) => {
+  const args = argumentsIn(t);
+  const sealed = { SVCD_KEY_PASSPHRASE: 'correct horse' };
+  const aid = await opened(args, { ...sealed, SVCD_SCRYPT_N: '2', SVCD_PASSPHRASE_COST: '2' }, ({ node }) => node.aid);
+  await assert.rejects(
+    opened(args, {}, () => null),
+    { code: 'key_locked' },
+  );
+  const directory = join(args.dataDir, 'keys');
+  const open = (passphrase: ReturnType<typeof cheapPassphrase>) =>
+    KeyStore.open({ directory, passphrase }, { log: silentLog });
+  await assert.rejects(open(cheapPassphrase('correct horse')), { code: 'key_locked' });
+  const keys = await open({ text: 'correct horse', cost: PASSPHRASE_COST });
+  assert.deepEqual(keys.list(), ['node']);
+  assert.equal(await opened(args, sealed, ({ node }) => node.aid), aid);
+});
+
+test('keys lie where key_dir says, and a folder of files that holds them is refused', async (t) => {
+  const args = argumentsIn(t);
+  const keys = join(temporaryDirectory(t), 'elsewhere');
+  await opened(args, { SVCD_KEY_DIR: keys }, () => assert.ok(existsSync(join(keys, 'node.key'))));
+  assert.ok(!existsSync(join(args.dataDir, 'keys')));
+  await assert.rejects(
+    opened(args, { SVCD_KEY_DIR: keys, SVCD_FILES_ROOT: keys }, () => null),
+    { code: 'config_invalid' },
+  );
+  const files = join(args.dataDir, 'files');
+  mkdirSync(files);
+  writeFileSync(args.configFile, `key_dir = "${keys}"\nfiles_root = "${files}"\n`, { mode: 0o600 });
+  await opened(args, {}, ({ config }) => assert.equal(config.key_dir, keys));
+});

@@ -1,0 +1,12 @@
+/** Passphrases and secrets at a cost that no test notices. */
+import { secretDerivation } from '../../src/capabilities/access/derivations.ts';
+import type { Passphrase } from '../../src/foundation/keys/passphrase.ts';
+import type { ScryptCost } from '../../src/foundation/keys/scrypt.ts';
+
+export const CHEAP_COST: ScryptCost = { N: 2, r: 1, p: 1 };
+
+export const cheapDerivation = secretDerivation(CHEAP_COST);
+
+export function cheapPassphrase(text: string): Passphrase {
+  return { text, cost: CHEAP_COST };
+}
