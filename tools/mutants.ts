@@ -1,0 +1,120 @@
+/**
+ * `npm run mutants [-- options] [folder or file …]`: plants faults in the sources, one at a time, and
+ * says which of them the unit tests of the same folder notice. See docs/decisions/0018.
+ *
+ * `--count 100` how many, taken at random; `--seed 1` which; `--jobs 2` at a time; `--min 85` fails
+ * below this percentage. The checkout is not touched: everything happens in copies of it.
+ */
+import { globSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs, styleText } from 'node:util';
+import { Random } from '../test/support/random.ts';
+import { type Mutant, mutantsOf } from './mutation/generate.ts';
+import { Judge, type Verdict } from './mutation/judge.ts';
+
+interface Result {
+  readonly mutant: Mutant;
+  readonly verdict: Verdict;
+}
+
+const FOLDERS = ['src/foundation', 'src/network', 'src/capabilities'];
+
+/** So many of them, chosen by the seed; the same seed chooses the same from the same sources. */
+export function sample<T>(items: readonly T[], count: number, seed: number): T[] {
+  const random = new Random(seed);
+  const rest = [...items];
+  return Array.from({ length: Math.min(count, rest.length) }, () => rest.splice(random.below(rest.length), 1)).flat();
+}
+
+/** Noticed of all, by whatever `group` says of a file. */
+export function shares(results: readonly Result[], group: (file: string) => string): string[] {
+  const groups = Map.groupBy(results, ({ mutant }) => group(mutant.file));
+  return [...groups]
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, all]) => {
+      const noticed = all.filter(({ verdict }) => verdict !== 'unnoticed').length;
+      return `${name.padEnd(36)} ${String(noticed).padStart(4)} of ${String(all.length).padStart(4)}  ${percent(all).toFixed(0).padStart(3)} %`;
+    });
+}
+
+function percent(results: readonly Result[]): number {
+  const noticed = results.filter(({ verdict }) => verdict !== 'unnoticed').length;
+  return results.length === 0 ? 100 : (100 * noticed) / results.length;
+}
+
+/** The first so many parts of a path: 2 is the layer, 3 the folder in it. */
+const parts = (count: number) => (file: string) => {
+  const folders = file.split('/').slice(0, -1);
+  return folders.slice(0, count).join('/');
+};
+
+function whole(name: string, text: string, least: number): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < least) throw new Error(`--${name}: a whole number from ${least} is needed`);
+  return value;
+}
+
+function sourcesIn(root: string, named: readonly string[]): string[] {
+  const files = named.flatMap((name) => {
+    const path = name.replaceAll('\\', '/').replace(/\/$/, '');
+    if (!path.startsWith('src/')) throw new Error(`${name} is not in src/`);
+    return statSync(join(root, path)).isFile() ? [path] : globSync(`${path}/**/*.ts`, { cwd: root });
+  });
+  return [...new Set(files)].filter((file) => !file.endsWith('.d.ts')).sort();
+}
+
+function show({ mutant, verdict }: Result): string {
+  const where = `${mutant.file}:${mutant.line}`;
+  return `${styleText(verdict === 'unnoticed' ? 'red' : 'green', verdict.padEnd(9))} ${where}  ${mutant.kind}: ${mutant.before}  →  ${mutant.after}`;
+}
+
+async function run(): Promise<void> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      count: { type: 'string', default: '100' },
+      seed: { type: 'string', default: String(Math.floor(Math.random() * 1_000_000)) },
+      jobs: { type: 'string', default: '2' },
+      min: { type: 'string', default: '0' },
+    },
+  });
+  const [count, seed] = [whole('count', values.count, 1), whole('seed', values.seed, 0)];
+  const [jobs, min] = [whole('jobs', values.jobs, 1), whole('min', values.min, 0)];
+  const root = join(import.meta.dirname, '..');
+  const files = sourcesIn(root, positionals.length > 0 ? positionals : FOLDERS);
+  const all = files.flatMap((file) => mutantsOf(file, readFileSync(join(root, file), 'utf8')));
+  const waiting = sample(all, count, seed);
+  const results: Result[] = [];
+  console.log(`${waiting.length} of ${all.length} mutants, --seed ${seed}`);
+
+  const judge = new Judge(root, jobs);
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => {
+      judge.dispose();
+      process.exit(130);
+    });
+  }
+  const total = waiting.length;
+  const work = async () => {
+    for (let mutant = waiting.shift(); mutant !== undefined; mutant = waiting.shift()) {
+      const result = { mutant, verdict: await judge.judge(mutant) };
+      results.push(result);
+      console.log(`${String(results.length).padStart(4)}/${total} ${show(result)}`);
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: jobs }, work));
+  } finally {
+    judge.dispose();
+  }
+
+  console.log(`\n${[...shares(results, parts(3)), '', ...shares(results, parts(2))].join('\n')}`);
+  const unnoticed = results.filter(({ verdict }) => verdict === 'unnoticed');
+  console.log(`\n${unnoticed.length} unnoticed:`);
+  for (const result of unnoticed.toSorted((a, b) => (a.mutant.file < b.mutant.file ? -1 : 1)))
+    console.log(show(result));
+  console.log(`\nnoticed: ${percent(results).toFixed(1)} % (--seed ${seed})`);
+  if (percent(results) < min) process.exitCode = 1;
+}
+
+if (import.meta.main) await run();

@@ -1,0 +1,167 @@
+/** Runs the unit tests that can notice a fault, in a copy of the repository, until one of them fails. */
+import { spawn } from 'node:child_process';
+import {
+  cpSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, relative, resolve } from 'node:path';
+import { applied, type Mutant } from './generate.ts';
+
+export type Verdict = 'noticed' | 'hung' | 'unnoticed';
+
+/** A test file may take this much longer than without a fault, and this much more: others use the machine as well. */
+const PATIENCE_FACTOR = 5;
+const PATIENCE_MS = 15_000;
+/** Time for a test file without a fault. */
+const MAX_BASELINE_MS = 300_000;
+/** Heap of a test, so that a fault that fills memory ends the test and not the machine. */
+const HEAP_MB = 1024;
+/** Folders of the repository that no unit test needs, or that are linked instead of copied. */
+const NOT_COPIED = new Set(['.git', 'node_modules', 'dist', 'coverage']);
+/** Every path of a source file that a text names: imports, workers and processes of a test. */
+const NAMED_FILE = /['"`]([^'"`\n]*\.ts)['"`]/g;
+
+const running = new Set<number>();
+
+function endGroup(pid: number): void {
+  running.delete(pid);
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch {
+    // All of it has ended.
+  }
+}
+
+/** Runs one test file; ends it, and what it started, at its first failure. */
+function runTest(copy: string, file: string, limitMs: number): Promise<Verdict> {
+  const temporary = join(copy, '.tmp');
+  const args = [`--max-old-space-size=${HEAP_MB}`, '--test-reporter=tap', file];
+  const env = { ...process.env, TMPDIR: temporary, HOME: temporary, NODE_COMPILE_CACHE: join(copy, '.cache') };
+  mkdirSync(temporary, { recursive: true });
+  // A group of its own, so that processes of the test end with it.
+  const child = spawn(process.execPath, args, { cwd: copy, env, detached: true, stdio: ['ignore', 'pipe', 'ignore'] });
+  const { pid } = child;
+  if (pid !== undefined) running.add(pid);
+  const { promise, resolve: settle, reject } = Promise.withResolvers<Verdict>();
+  const timer = setTimeout(() => settle('hung'), limitMs);
+  let tail = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    tail += text;
+    if (/^\s*not ok/m.test(tail)) settle('noticed');
+    tail = tail.slice(tail.lastIndexOf('\n') + 1);
+  });
+  child.once('error', reject);
+  child.once('exit', (code) => settle(code === 0 ? 'unnoticed' : 'noticed'));
+  return promise.finally(() => {
+    clearTimeout(timer);
+    if (pid !== undefined) endGroup(pid);
+    rmSync(temporary, { recursive: true, force: true, maxRetries: 5 });
+  });
+}
+
+/** Files that a file names, as far as they exist. */
+function namedBy(root: string, file: string): string[] {
+  const names = [...readFileSync(join(root, file), 'utf8').matchAll(NAMED_FILE)].map(([, name = '']) => name);
+  return names
+    .flatMap((name) => [resolve(root, dirname(file), name), resolve(root, name)])
+    .filter((path) => path.startsWith(root) && existsSync(path))
+    .map((path) => relative(root, path));
+}
+
+/** Copies of the repository and what is known of its tests. */
+export class Judge {
+  readonly #root: string;
+  readonly #scratch = mkdtempSync(join(tmpdir(), 'svcd-mutants-'));
+  readonly #free: string[] = [];
+  readonly #named = new Map<string, readonly string[]>();
+  readonly #baselines = new Map<string, Promise<number>>();
+
+  /** @param copies how many faults are judged at a time */
+  constructor(root: string, copies: number) {
+    this.#root = root;
+    for (let i = 0; i < copies; i += 1) {
+      const copy = join(this.#scratch, String(i));
+      cpSync(root, copy, { recursive: true, filter: (from) => !NOT_COPIED.has(relative(root, from)) });
+      symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
+      this.#free.push(copy);
+    }
+  }
+
+  /** The test files of the folder, or of the nearest one above, that lead to the file: the nearest to it first. */
+  testsOf(file: string): string[] {
+    const mirrored = file.replace(/^src\//, 'test/').replace(/\.ts$/, '.test.ts');
+    let folder = dirname(mirrored);
+    while (folder !== '.' && globSync(`${folder}/**/*.test.ts`, { cwd: this.#root }).length === 0)
+      folder = dirname(folder);
+    return globSync(`${folder}/**/*.test.ts`, { cwd: this.#root })
+      .map((test) => ({ test, steps: test === mirrored ? 0 : this.#stepsTo(test, file) }))
+      .filter(({ steps }) => steps !== undefined)
+      .sort((a, b) => (a.steps ?? 0) - (b.steps ?? 0) || (a.test < b.test ? -1 : 1))
+      .map(({ test }) => test);
+  }
+
+  #stepsTo(from: string, to: string): number | undefined {
+    const seen = new Set([from]);
+    let border = [from];
+    for (let steps = 0; border.length > 0; steps += 1) {
+      if (border.includes(to)) return steps;
+      border = [...new Set(border.flatMap((file) => this.#namedBy(file)))].filter((file) => !seen.has(file));
+      for (const file of border) seen.add(file);
+    }
+    return undefined;
+  }
+
+  #namedBy(file: string): readonly string[] {
+    const named = this.#named.get(file) ?? namedBy(this.#root, file);
+    this.#named.set(file, named);
+    return named;
+  }
+
+  /** How long a test file takes without a fault. @throws Error where it fails then. */
+  #baseline(copy: string, test: string): Promise<number> {
+    const measure = async () => {
+      const begun = performance.now();
+      const verdict = await runTest(copy, test, MAX_BASELINE_MS);
+      if (verdict !== 'unnoticed') throw new Error(`${test} fails (${verdict}) without any fault`);
+      return performance.now() - begun;
+    };
+    const known = this.#baselines.get(test) ?? measure();
+    this.#baselines.set(test, known);
+    return known;
+  }
+
+  /** Plants the fault in a copy, and says whether a test noticed it. Call it as often at a time as there are copies. */
+  async judge(mutant: Mutant): Promise<Verdict> {
+    const copy = this.#free.pop();
+    if (copy === undefined) throw new Error('more judged at a time than there are copies');
+    const tests = this.testsOf(mutant.file);
+    const path = join(copy, mutant.file);
+    const source = readFileSync(path, 'utf8');
+    try {
+      for (const test of tests) {
+        const usualMs = await this.#baseline(copy, test);
+        writeFileSync(path, applied(source, mutant));
+        const verdict = await runTest(copy, test, usualMs * PATIENCE_FACTOR + PATIENCE_MS);
+        writeFileSync(path, source);
+        if (verdict !== 'unnoticed') return verdict;
+      }
+      return 'unnoticed';
+    } finally {
+      this.#free.push(copy);
+    }
+  }
+
+  /** Ends every test that runs and removes the copies. */
+  dispose(): void {
+    for (const pid of running) endGroup(pid);
+    rmSync(this.#scratch, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
