@@ -1,11 +1,12 @@
 /**
  * The composition root: foundation, network, capabilities and surfaces are made here, each from what
- * lies below it, started in order, and stopped in the opposite order.
+ * lies below it, started in the stages of `Life`, and stopped in the opposite order.
  */
 import type { Supervisor } from '../capabilities/update/types.ts';
 import { formatAddress } from '../foundation/address.ts';
 import { VERSION } from '../foundation/version.ts';
 import type { ToolTable } from '../operations/tool-call.ts';
+import { Api, ApiReference } from './api.ts';
 import type { DaemonArguments } from './args.ts';
 import { buildCapabilities } from './capabilities.ts';
 import { type Foundation, openFoundation } from './foundation.ts';
@@ -55,32 +56,21 @@ export class Daemon {
     supervisor: Supervisor | null,
     life: Life,
   ): Promise<Daemon> {
-    const foundation = await openFoundation(args, environment, life);
-    const network = await buildNetwork(foundation);
-    const capabilities = buildCapabilities(foundation, network, life, {
-      address: () => (servesApi ? rest.address : null),
-      serveRemoteAdmin: (stream, observer) => rest.serveRemoteAdmin(stream, observer),
-    });
     const servesApi = args.mcpStdio === undefined;
+    const api = new ApiReference(servesApi);
+    const foundation = await openFoundation(args, environment, life);
+    const network = await buildNetwork(foundation, life);
+    const capabilities = buildCapabilities(foundation, network, api, life);
+    const updater = buildUpdater(foundation, environment, supervisor, life);
     const bound = (): Bound => ({
-      api_addr: servesApi ? formatAddress(rest.address) : '',
+      api_addr: api.address === null ? '' : formatAddress(api.address),
       dht_addr: formatAddress(network.records.address),
       quic_addr: formatAddress(network.endpoint.address),
     });
-    const updater = buildUpdater(foundation, environment, supervisor);
     const { rest, tools } = buildSurfaces(foundation, network, { ...capabilities, updater }, bound);
-
-    // The network first, the API last: whoever reaches the API finds everything behind it.
-    const { endpoint, pool, records, ownAddresses, lan } = network;
-    const { registry, callServer, directory, tunnels, eventLog, eventStreams } = capabilities;
-    const { objects, objectServer, notes, chat, rooms } = capabilities;
-    for (const part of [registry, callServer, eventLog, objects, objectServer, endpoint, pool, records, ownAddresses])
-      await life.start(part);
-    if (foundation.config.mdns) await life.start(lan);
-    for (const part of [directory, notes, chat, rooms, tunnels, eventStreams, updater]) await life.start(part);
-    if (servesApi) await life.start(rest);
-    // Streams without end are ended before the API waits for what is under way.
-    life.defer(() => eventStreams.stop());
+    api.attach(rest);
+    if (servesApi) life.add('api', new Api({ streams: capabilities.eventStreams, rest }));
+    await life.begin();
 
     const { dataDir, log, node } = foundation;
     const api_addr = connectable(bound().api_addr);

@@ -37,6 +37,12 @@ export async function openFoundation(args: DaemonArguments, environment: NodeJS.
   });
   const config = configuration.current;
   const log = new Logger({ level: config.log_level, format: config.log_format }, { clock });
+  life.defer(
+    configuration.onChange((changed, current) => {
+      if (changed.has('log_level')) log.setLevel(current.log_level);
+      if (changed.has('log_format')) log.setFormat(current.log_format);
+    }),
+  );
   for (const warning of configuration.warnings) log.warn({}, warning);
   const passphrase = environment[PASSPHRASE];
   const keyDirectory = config.key_dir === '' ? dataDir.file('keys') : config.key_dir;

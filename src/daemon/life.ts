@@ -1,7 +1,16 @@
-/** What has been acquired, in order: released in the opposite order, each of it whatever the others do. */
+/** The life of the daemon: what was acquired, and the parts that start in stages; all of it ends in the opposite order. */
 import type { Component } from '../foundation/lifecycle.ts';
 
+/**
+ * When a part starts. What answers other nodes is there before the network brings them, and what acts by
+ * itself begins once there is a network. The API is last: whoever reaches it finds everything behind it.
+ */
+const STAGES = ['answering', 'network', 'acting', 'api'] as const;
+
+export type Stage = (typeof STAGES)[number];
+
 export class Life {
+  readonly #parts: { readonly stage: Stage; readonly part: Component }[] = [];
   readonly #releases: (() => unknown)[] = [];
 
   /** Runs `release` at the end. */
@@ -9,13 +18,23 @@ export class Life {
     this.#releases.push(release);
   }
 
-  /** Starts a component, and stops it at the end even where the start fails. */
+  /** Has `begin` start a part in its stage, after those of the stage that were added before. */
+  add(stage: Stage, part: Component): void {
+    this.#parts.push({ stage, part });
+  }
+
+  /** Starts what was added. */
+  async begin(): Promise<void> {
+    for (const stage of STAGES) for (const one of this.#parts) if (one.stage === stage) await this.start(one.part);
+  }
+
+  /** Starts a component now, and stops it at the end even where the start fails. */
   async start(component: Component): Promise<void> {
     this.defer(() => component.stop());
     await component.start();
   }
 
-  /** Releases everything; throws the first failure after all have been tried. */
+  /** Releases everything, each of it whatever the others do; throws the first failure after all have been tried. */
   async end(): Promise<void> {
     const failures: unknown[] = [];
     for (const release of this.#releases.splice(0).reverse()) {

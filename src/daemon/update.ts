@@ -5,6 +5,7 @@ import type { Supervisor } from '../capabilities/update/types.ts';
 import { Updater } from '../capabilities/update/updater.ts';
 import { VERSION } from '../foundation/version.ts';
 import type { Foundation } from './foundation.ts';
+import type { Life } from './life.ts';
 import { nodeProgram, npmOf, PACKAGE, releaseSource, updatesDisabled, withoutOwn } from './package.ts';
 
 /** The C library, in npm's words; empty where there is no choice of them. */
@@ -22,6 +23,7 @@ export function buildUpdater(
   { clock, log, dataDir, meta }: Foundation,
   environment: NodeJS.ProcessEnv,
   supervisor: Supervisor | null,
+  life: Life,
 ): Updater {
   const releases = new Releases(dataDir.path);
   const source = releaseSource(environment, clock);
@@ -33,8 +35,10 @@ export function buildUpdater(
     environment: withoutOwn(environment),
   };
   const installer = new Installer(options, { source, npm: npmOf(environment), releases });
-  return new Updater(
+  const updater = new Updater(
     { currentVersion: VERSION, disabled: updatesDisabled() },
     { source, installer, releases, supervisor, store: meta, clock, log },
   );
+  life.add('acting', updater);
+  return updater;
 }

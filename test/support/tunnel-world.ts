@@ -61,13 +61,16 @@ export class TunnelWorld {
     far.authorize = (request) => {
       authorize();
       if (this.secret !== undefined && request.accessToken !== this.secret) throw new SvcError('access_denied');
-      this.inbound.checkRoom(request);
     };
     for (const purpose of TUNNEL_PURPOSES)
-      far.links.accept(purpose, (link) => {
-        if (this.silent) this.unanswered++;
-        else this.inbound.accept(link);
-      });
+      far.links.accept(
+        purpose,
+        (link) => {
+          if (this.silent) this.unanswered++;
+          else this.inbound.accept(link);
+        },
+        (request) => this.inbound.checkRoom(request),
+      );
     this.tunnels = this.newService();
   }
 

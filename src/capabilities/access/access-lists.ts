@@ -4,6 +4,7 @@ import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { parseAid } from '../../foundation/identity/aid.ts';
+import { Listeners } from '../../foundation/listeners.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import type {
   AccessListName,
@@ -67,7 +68,7 @@ export class AccessLists {
   readonly #clock: Clock;
   readonly #derive: DeriveSecret;
   readonly #rules = new LruCache<Subject, AccessRules>({ maxEntries: MAX_RULES });
-  readonly #listeners = new Set<(subject: Subject) => void>();
+  readonly #changes = new Listeners<[Subject]>();
   readonly #expiries = new Map<Subject, Timer>();
 
   constructor({ repository, clock, derive }: AccessListsDependencies) {
@@ -167,8 +168,7 @@ export class AccessLists {
 
   /** Calls back when the rules of a subject have changed, or one of its entries has run out. Returns how to stop. */
   onChange(listener: (subject: Subject) => void): () => void {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
+    return this.#changes.add(listener);
   }
 
   /** Releases the timers. */
@@ -209,7 +209,7 @@ export class AccessLists {
   #changed(subject: Subject): void {
     this.#rules.delete(subject);
     this.rules(subject);
-    for (const listener of this.#listeners) listener(subject);
+    this.#changes.tell(subject);
   }
 
   #awaitExpiry(subject: Subject, rules: AccessRules): void {
@@ -220,7 +220,7 @@ export class AccessLists {
     if (next === null) return;
     const timer = this.#clock.after(Math.min(next - now, MAX_EXPIRY_WAIT_MS), () => {
       this.#awaitExpiry(subject, rules);
-      for (const listener of this.#listeners) listener(subject);
+      this.#changes.tell(subject);
     });
     this.#expiries.set(subject, timer);
   }

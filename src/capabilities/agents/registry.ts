@@ -6,6 +6,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import { type Delegation, delegates, encodeDelegation } from '../../foundation/identity/delegation.ts';
 import { parsePrivateKey } from '../../foundation/identity/keys.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
+import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { AgentRow, AgentStore } from '../../foundation/store/agents.ts';
 import { type Credentials, readCredentials } from './credentials.ts';
@@ -67,7 +68,7 @@ export class AgentRegistry implements Component {
   readonly #keyring: Keyring;
   readonly #heartbeats: Heartbeats;
   readonly #monitor: ServiceMonitor;
-  readonly #listeners = new Set<(change: AgentChange) => void>();
+  readonly #changes = new Listeners<[AgentChange]>();
 
   constructor(options: RegistryOptions, dependencies: RegistryDependencies) {
     const { agents, clock } = dependencies;
@@ -94,8 +95,7 @@ export class AgentRegistry implements Component {
 
   /** Calls back after each change. Returns how to stop. */
   onChange(listener: (change: AgentChange) => void): () => void {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
+    return this.#changes.add(listener);
   }
 
   /** Who an agent is, with what it signs; null where it is not here. */
@@ -337,6 +337,6 @@ export class AgentRegistry implements Component {
   }
 
   #tell(aid: Aid, kind: AgentChange['kind']): void {
-    for (const listener of this.#listeners) listener({ aid, kind });
+    this.#changes.tell({ aid, kind });
   }
 }

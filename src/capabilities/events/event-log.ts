@@ -3,6 +3,7 @@ import type { Clock, Timer } from '../../foundation/clock.ts';
 import type { EventPayloads, EventSink, EventType } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
+import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { EventBounds, EventFilter, EventStore, StoredEvent } from '../../foundation/store/events.ts';
 
@@ -36,7 +37,7 @@ export class EventLog implements Component, EventSink {
   readonly #store: EventStore;
   readonly #clock: Clock;
   readonly #log: Log;
-  readonly #listeners = new Set<() => void>();
+  readonly #appended = new Listeners<[]>();
   #sweep: Timer | null = null;
 
   constructor({ store, clock, log }: EventLogDependencies) {
@@ -56,7 +57,7 @@ export class EventLog implements Component, EventSink {
 
   emit<T extends EventType>(aid: Aid, type: T, data: EventPayloads[T]): number {
     const seq = this.#store.append(aid, type, this.#clock.now(), JSON.stringify(data));
-    for (const listener of this.#listeners) listener();
+    this.#appended.tell();
     return seq;
   }
 
@@ -65,8 +66,7 @@ export class EventLog implements Component, EventSink {
    * a listener looks into the log later, in a turn of its own.
    */
   onAppended(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
+    return this.#appended.add(listener);
   }
 
   /**

@@ -11,7 +11,7 @@ import type { Session } from './session.ts';
 import type { StandingLinks } from './standing.ts';
 import { ProtocolBreach, Refusal, STATUS } from './status.ts';
 import { asQuicLink, isPurpose, type LinkNames } from './stream.ts';
-import type { LinkStream, LinksDependencies, LocalIdentity, Purpose } from './types.ts';
+import type { AccessRequest, LinkStream, LinksDependencies, LocalIdentity, Purpose } from './types.ts';
 import { readFrame, u16 } from './wire.ts';
 
 /** Proofs of one node that are verified a second, and at once: each costs two signature checks. */
@@ -20,6 +20,7 @@ export const PROOFS_BURST = 500;
 const MAX_NODES = 4096;
 
 export type LinkHandler = (stream: LinkStream) => void;
+export type LinkCheck = (request: AccessRequest) => void;
 
 interface AnsweringDependencies extends Pick<LinksDependencies, 'identity' | 'authorize'> {
   readonly proven: ProvenAgents;
@@ -31,7 +32,7 @@ interface AnsweringDependencies extends Pick<LinksDependencies, 'identity' | 'au
 export class Answering {
   readonly #dependencies: AnsweringDependencies;
   readonly #proofs: RateLimiter;
-  readonly #handlers = new Map<Purpose, LinkHandler>();
+  readonly #takers = new Map<Purpose, { readonly handler: LinkHandler; readonly check: LinkCheck | undefined }>();
 
   constructor(dependencies: AnsweringDependencies) {
     this.#dependencies = dependencies;
@@ -41,10 +42,10 @@ export class Answering {
     );
   }
 
-  /** Names who takes the links of a purpose; once each. */
-  accept(purpose: Purpose, handler: LinkHandler): void {
-    if (this.#handlers.has(purpose)) throw new Error(`links for ${purpose} are already taken`);
-    this.#handlers.set(purpose, handler);
+  /** Names who takes the links of a purpose; once each. As `Links.accept`. */
+  accept(purpose: Purpose, handler: LinkHandler, check?: LinkCheck): void {
+    if (this.#takers.has(purpose)) throw new Error(`links for ${purpose} are already taken`);
+    this.#takers.set(purpose, { handler, check });
   }
 
   /** Takes a stream of kind "link"; what it throws is told to the other side. */
@@ -78,16 +79,18 @@ export class Answering {
   ): Promise<{ readonly names: LinkNames; readonly identity: LocalIdentity }> {
     const identity = this.#dependencies.identity(request.called);
     if (identity === null) throw new Refusal(STATUS.notHere);
-    if (!isPurpose(purpose) || !this.#handlers.has(purpose)) throw new Refusal(STATUS.unknownPurpose);
+    const taker = isPurpose(purpose) ? this.#takers.get(purpose) : undefined;
+    if (!isPurpose(purpose) || taker === undefined) throw new Refusal(STATUS.unknownPurpose);
     const names = { ...request, purpose };
     await this.#dependencies.authorize({ ...names, address });
+    taker.check?.({ ...names, address });
     return { names, identity };
   }
 
   /** Hands a permitted link to who takes its purpose. */
   deliver(link: LinkStream): void {
     try {
-      this.#handlers.get(link.purpose)?.(link);
+      this.#takers.get(link.purpose)?.handler(link);
     } catch (error) {
       this.#dependencies.log.error({ purpose: link.purpose, error }, 'the handler of a link failed');
       link.destroy();

@@ -8,7 +8,7 @@ import { CLOCK_SKEW_S } from '../../foundation/identity/delegation.ts';
 import { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
 import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
-import { Answering, type LinkHandler } from './answering.ts';
+import { Answering, type LinkCheck, type LinkHandler } from './answering.ts';
 import { addressText } from './dial.ts';
 import { DelegationFloor } from './floor.ts';
 import { KIND } from './gate.ts';
@@ -104,8 +104,8 @@ export class AgentLinks implements Links {
     }
   }
 
-  accept(purpose: Purpose, handler: LinkHandler): void {
-    this.#answering.accept(purpose, handler);
+  accept(purpose: Purpose, handler: LinkHandler, check?: LinkCheck): void {
+    this.#answering.accept(purpose, handler, check);
   }
 
   reset(remote: Aid): void {

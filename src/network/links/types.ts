@@ -109,8 +109,11 @@ export interface Links {
    * @throws SvcError `resolve_failed`, `connect_failed`, `access_denied`, `no_inbound`, `timeout`, `cancelled`, `protocol_error`
    */
   open(local: Aid, remote: Aid, purpose: Purpose, options?: OpenOptions): Promise<LinkStream>;
-  /** Receives the streams of one purpose; set once each, before the endpoint starts. */
-  accept(purpose: Purpose, handler: (stream: LinkStream) => void): void;
+  /**
+   * Receives the streams of one purpose; set once each, before the endpoint starts.
+   * @param check asked after the permission; what it throws refuses the link
+   */
+  accept(purpose: Purpose, handler: (stream: LinkStream) => void, check?: (request: AccessRequest) => void): void;
   /** Drops the pooled connection that leads to an agent, so that the next `open` dials anew. */
   reset(remote: Aid): void;
 }

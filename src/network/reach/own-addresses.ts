@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import { type Address, formatAddress, isLoopbackHost } from '../../foundation/address.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
+import { Listeners } from '../../foundation/listeners.ts';
 import { type HelperNode, MAX_ENDPOINTS } from '../../foundation/records/payloads.ts';
 import type { RecordNetwork } from '../dht/types.ts';
 
@@ -42,7 +43,7 @@ function isLinkLocal(host: string): boolean {
 export class OwnAddresses implements Component {
   readonly #options: OwnAddressesOptions;
   readonly #deps: OwnAddressesDependencies;
-  readonly #handlers = new Set<() => void>();
+  readonly #changes = new Listeners<[]>();
   #unsubscribe: () => void = () => {};
   #timer: Timer | null = null;
   #last = '';
@@ -70,8 +71,7 @@ export class OwnAddresses implements Component {
 
   /** Calls back when `current` gives something else. Returns how to stop. */
   onChange(handler: () => void): () => void {
-    this.#handlers.add(handler);
-    return () => void this.#handlers.delete(handler);
+    return this.#changes.add(handler);
   }
 
   #facts(): { readonly endpoints: readonly string[]; readonly natType: number } {
@@ -105,6 +105,6 @@ export class OwnAddresses implements Component {
     const now = JSON.stringify(this.#facts());
     if (now === this.#last) return;
     this.#last = now;
-    for (const handler of this.#handlers) handler();
+    this.#changes.tell();
   }
 }

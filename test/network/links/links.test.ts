@@ -107,6 +107,43 @@ test('the handler of a link that throws costs that link only', async () => {
   (await a.links.open(caller.aid, called.aid, 'http')).destroy();
 });
 
+test('who takes a purpose refuses links that were permitted, here and from elsewhere', async () => {
+  await using world = new LinkWorld();
+  const [a, b] = [await world.node(), await world.node()];
+  const [caller, neighbour, called] = [a.host(), b.host(), b.host()];
+  const asked: string[] = [];
+  let full = true;
+  b.authorize = ({ purpose }) => void asked.push(`permission ${purpose}`);
+  b.links.accept(
+    'tcp',
+    (link) => link.destroy(),
+    (request) => {
+      asked.push(`room for ${request.caller === caller.aid ? 'caller' : 'neighbour'}`);
+      if (full) throw new SvcError('rate_limited');
+    },
+  );
+  b.echo('http');
+  await assert.rejects(a.links.open(caller.aid, called.aid, 'tcp'), withCode('rate_limited'));
+  await assert.rejects(b.links.open(neighbour.aid, called.aid, 'tcp'), withCode('rate_limited'));
+  (await a.links.open(caller.aid, called.aid, 'http')).destroy();
+  full = false;
+  (await a.links.open(caller.aid, called.aid, 'tcp')).destroy();
+  assert.deepEqual(asked, [
+    'permission tcp',
+    'room for caller',
+    'permission tcp',
+    'room for neighbour',
+    'permission http',
+    'permission tcp',
+    'room for caller',
+  ]);
+  b.authorize = () => {
+    throw new SvcError('access_denied');
+  };
+  await assert.rejects(a.links.open(caller.aid, called.aid, 'tcp'), withCode('access_denied'));
+  assert.equal(asked.length, 7);
+});
+
 test('a purpose has one handler', async () => {
   await using world = new LinkWorld();
   const a = await world.node();

@@ -1,0 +1,56 @@
+/** The API as the rest of the daemon has it: known to what is made before it, and started and stopped as one. */
+import type { Duplex } from 'node:stream';
+import type { RequestObserver } from '../capabilities/remote-admin/admin-session.ts';
+import type { Address } from '../foundation/address.ts';
+import type { Component } from '../foundation/lifecycle.ts';
+import type { RestServer } from '../surfaces/rest/server.ts';
+
+/** The API for the parts that are made before it: nothing until it is attached. */
+export class ApiReference {
+  readonly #listens: boolean;
+  #rest: Pick<RestServer, 'address' | 'serveRemoteAdmin'> | null = null;
+
+  /** @param listens false where it serves administrators only */
+  constructor(listens: boolean) {
+    this.#listens = listens;
+  }
+
+  attach(rest: Pick<RestServer, 'address' | 'serveRemoteAdmin'>): void {
+    this.#rest = rest;
+  }
+
+  /** Where it listens; null where it does not. */
+  get address(): Address | null {
+    return this.#listens ? (this.#rest?.address ?? null) : null;
+  }
+
+  /** Serves it on a link of an administrator, never as local. */
+  serveRemoteAdmin(stream: Duplex, observer: RequestObserver): void {
+    if (this.#rest === null) stream.destroy();
+    else this.#rest.serveRemoteAdmin(stream, observer);
+  }
+}
+
+/** The listener and the streams without end that it serves: those end first, as it waits for what is under way. */
+export class Api implements Component {
+  readonly #streams: Component;
+  readonly #rest: Component;
+
+  constructor({ streams, rest }: { readonly streams: Component; readonly rest: Component }) {
+    this.#streams = streams;
+    this.#rest = rest;
+  }
+
+  async start(): Promise<void> {
+    await this.#streams.start();
+    await this.#rest.start();
+  }
+
+  async stop(): Promise<void> {
+    try {
+      await this.#streams.stop();
+    } finally {
+      await this.#rest.stop();
+    }
+  }
+}

@@ -1,0 +1,53 @@
+/** Who may reach the agents of this daemon, and who may administer it from elsewhere. */
+import { AccessControl } from '../../capabilities/access/access-control.ts';
+import { AccessLists } from '../../capabilities/access/access-lists.ts';
+import { SECRET_COST, secretDerivation } from '../../capabilities/access/derivations.ts';
+import { RemoteAdmin } from '../../capabilities/remote-admin/remote-admin.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import { AccessRepository } from '../../foundation/store/access.ts';
+import { AuditStore } from '../../foundation/store/audit.ts';
+import type { ApiReference } from '../api.ts';
+import type { Foundation } from '../foundation.ts';
+import type { Life } from '../life.ts';
+import type { Agents } from './agents.ts';
+
+export type Access = ReturnType<typeof buildAccess>;
+
+export function buildAccess(
+  { clock, log, store, meta }: Foundation,
+  { onDeleted }: Agents,
+  api: ApiReference,
+  life: Life,
+) {
+  const derive = secretDerivation(SECRET_COST);
+  const accessLists = new AccessLists({ repository: new AccessRepository(store), clock, derive });
+  life.defer(() => accessLists.stop());
+  onDeleted((aid) => accessLists.removeSubject(aid));
+  const access = new AccessControl({ lists: accessLists, clock, derive });
+  const remoteAdmin = new RemoteAdmin({
+    memory: meta,
+    audit: new AuditStore(store),
+    clock,
+    log,
+    authorize: (request) => access.authorize(request),
+    serve: (stream, observer) => api.serveRemoteAdmin(stream, observer),
+  });
+  life.defer(() => remoteAdmin.stop());
+  life.defer(
+    accessLists.onChange((subject) => {
+      if (subject === 'node') void remoteAdmin.recheck();
+    }),
+  );
+  return {
+    accessLists,
+    access,
+    remoteAdmin,
+    /** Has connections to an agent looked at again whenever its access list changes. */
+    keepChecked: (server: { recheck(called: Aid): Promise<void> }): void =>
+      life.defer(
+        accessLists.onChange((subject) => {
+          if (subject !== 'node') void server.recheck(subject);
+        }),
+      ),
+  };
+}

@@ -1,0 +1,57 @@
+/** The agents of this daemon: who they are, which one a request speaks for, and what they are bound to. */
+import { AgentRegistry } from '../../capabilities/agents/registry.ts';
+import { parseServiceAddress } from '../../capabilities/agents/service-address.ts';
+import { checkTcp } from '../../capabilities/agents/tcp-check.ts';
+import { chooseLocalAid } from '../../capabilities/calls/local-aid.ts';
+import { isLoopbackHost } from '../../foundation/address.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import { AgentStore } from '../../foundation/store/agents.ts';
+import type { ApiReference } from '../api.ts';
+import type { Foundation } from '../foundation.ts';
+import type { Life } from '../life.ts';
+import type { Network } from '../network.ts';
+
+export type Agents = ReturnType<typeof buildAgents>;
+
+export function buildAgents(
+  { clock, log, store, keys, node }: Foundation,
+  { interfaces, lookupHost }: Network,
+  api: ApiReference,
+  life: Life,
+) {
+  const registry = new AgentRegistry(
+    { nodeAid: node.aid },
+    {
+      agents: new AgentStore(store),
+      vault: keys,
+      clock,
+      log,
+      checkTcp,
+      own: { api: () => api.address, interfaces, lookup: lookupHost },
+    },
+  );
+  life.add('answering', registry);
+  const local = {
+    has: (aid: Aid) => registry.identity(aid) !== null,
+    first: (limit: number) => registry.list(limit).agents.map((agent) => agent.aid),
+  };
+  return {
+    registry,
+    /** An agent here, or the node itself. */
+    identity: (aid: Aid) => (aid === node.aid ? node : registry.identity(aid)),
+    localAid: (named: Aid | undefined): Aid => chooseLocalAid(local, node.aid, named),
+    boundService: (aid: Aid) => {
+      const text = registry.service(aid);
+      if (text === '') return null;
+      const service = parseServiceAddress(text);
+      // The API may have moved to this address after the service was bound to it.
+      return isLoopbackHost(service.host) && service.port === api.address?.port ? null : service;
+    },
+    /** Calls back once an agent is gone. */
+    onDeleted: (forget: (aid: Aid) => void): void => {
+      registry.onChange(({ aid, kind }) => {
+        if (kind === 'deleted') forget(aid);
+      });
+    },
+  };
+}

@@ -1,0 +1,57 @@
+/** What the identities of this daemon publish. */
+import { Directory } from '../../capabilities/directory/directory.ts';
+import { Listeners } from '../../foundation/listeners.ts';
+import type { SignedRecord } from '../../foundation/records/record.ts';
+import { PublicationStore } from '../../foundation/store/publications.ts';
+import type { Foundation } from '../foundation.ts';
+import type { Life } from '../life.ts';
+import type { Network } from '../network.ts';
+import type { Agents } from './agents.ts';
+
+export type DirectoryParts = ReturnType<typeof buildDirectory>;
+
+export function buildDirectory(
+  { clock, log, store, node, configuration, seen }: Foundation,
+  { records, resolver, ownAddresses }: Network,
+  { registry, identity }: Agents,
+  life: Life,
+) {
+  const publications = new PublicationStore(store);
+  const published = new Listeners<[SignedRecord]>();
+  const directory = new Directory(
+    { nodeAid: node.aid, nodeKey: node.key.publicKey },
+    {
+      network: records,
+      publications,
+      clock,
+      log,
+      identity,
+      isAlive: (aid) => registry.isAlive(aid),
+      serviceOf: (aid) => registry.service(aid),
+      addresses: () => ownAddresses.current(),
+      onAddresses: (handler) => ownAddresses.onChange(handler),
+      autoPublish: () => configuration.current.auto_publish,
+      noteDelegation: (aid, issuedAt) => seen.note(aid, issuedAt),
+      random: Math.random,
+      onPublished: (record) => published.tell(record),
+    },
+  );
+  life.add('acting', directory);
+  published.add((record) => resolver.learn(record));
+  registry.onChange((change) => {
+    directory
+      .agentChanged(change)
+      .catch((error: unknown) => log.warn({ aid: change.aid, err: error }, 'a change of an agent was not published'));
+  });
+  life.defer(
+    configuration.onChange((changed) => {
+      if (changed.has('auto_publish')) directory.applyAutoPublish();
+    }),
+  );
+  return {
+    directory,
+    publications,
+    /** Told of each record of ours that at least one node keeps. */
+    published,
+  };
+}

@@ -1,0 +1,34 @@
+/** What happens to the agents here, kept and streamed, and what waits for them. */
+import { EventLog } from '../../capabilities/events/event-log.ts';
+import { EventStreams } from '../../capabilities/events/event-streams.ts';
+import { PendingCounters } from '../../capabilities/events/pending-counters.ts';
+import { EventStore } from '../../foundation/store/events.ts';
+import type { Foundation } from '../foundation.ts';
+import type { Life } from '../life.ts';
+import type { Agents } from './agents.ts';
+import type { Messages } from './messages.ts';
+
+export function buildEventLog({ clock, log, store }: Foundation, life: Life): EventLog {
+  const eventLog = new EventLog({ store: new EventStore(store), clock, log });
+  life.add('answering', eventLog);
+  return eventLog;
+}
+
+/** The streams are started and stopped with the API that serves them. */
+export function buildEventStreams(
+  { clock }: Foundation,
+  { onDeleted }: Agents,
+  eventLog: EventLog,
+  { notes, chat }: Messages,
+) {
+  const pending = new PendingCounters([
+    () => new Map([...notes.pending()].map(([aid, mailbox]) => [aid, { mailbox }])),
+    () => new Map([...chat.pending()].map(([aid, c]) => [aid, { chat_invites: c.invites, chat_unread: c.unread }])),
+  ]);
+  const eventStreams = new EventStreams({ log: eventLog, clock, pending: (aid) => pending.view(aid ?? undefined) });
+  onDeleted((aid) => {
+    eventStreams.endStreamsOf(aid);
+    eventLog.forget(aid);
+  });
+  return { pending, eventStreams };
+}

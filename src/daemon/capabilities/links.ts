@@ -1,0 +1,27 @@
+/** Links between agents, let in by the access lists of agents or of the node. */
+import { AgentLinks } from '../../network/links/links.ts';
+import type { Foundation } from '../foundation.ts';
+import type { Network } from '../network.ts';
+import type { Access } from './access.ts';
+import type { Agents } from './agents.ts';
+
+export function buildLinks(
+  { clock, log, seen, delegations }: Foundation,
+  { pool, resolver }: Network,
+  { identity }: Agents,
+  { access, remoteAdmin }: Access,
+): AgentLinks {
+  const links = new AgentLinks({
+    pool,
+    verifier: delegations,
+    clock,
+    log,
+    identity,
+    locate: (aid, options) => resolver.locate(aid, options),
+    authorize: (request) => (request.purpose === 'admin' ? remoteAdmin : access).authorize(request),
+    noteDelegation: (aid, issuedAt) => seen.note(aid, issuedAt),
+    newestDelegation: (aid) => seen.newest(aid),
+  });
+  links.accept('admin', (link) => remoteAdmin.accept(link));
+  return links;
+}

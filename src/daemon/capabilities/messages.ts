@@ -1,0 +1,66 @@
+/** Notes and chat. */
+import { Chat } from '../../capabilities/chat/chat.ts';
+import type { EventLog } from '../../capabilities/events/event-log.ts';
+import { Notes } from '../../capabilities/notes/notes.ts';
+import type { ObjectService } from '../../capabilities/objects/object-service.ts';
+import { ChatStore } from '../../foundation/store/chat.ts';
+import { ChatLog } from '../../foundation/store/chat-log.ts';
+import { NoteStore } from '../../foundation/store/notes.ts';
+import type { AgentLinks } from '../../network/links/links.ts';
+import type { Foundation } from '../foundation.ts';
+import type { Life } from '../life.ts';
+import type { Network } from '../network.ts';
+import type { Agents } from './agents.ts';
+import type { DirectoryParts } from './directory.ts';
+
+export type Messages = ReturnType<typeof buildMessages>;
+
+export function buildMessages(
+  { clock, log, store, keys, seen, delegations, verifier }: Foundation,
+  { records }: Network,
+  { registry }: Agents,
+  { directory, publications, published }: DirectoryParts,
+  {
+    links,
+    events,
+    objects,
+  }: { readonly links: AgentLinks; readonly events: EventLog; readonly objects: ObjectService },
+  life: Life,
+) {
+  const common = { links, events, network: records, clock, log, random: Math.random };
+  const notes = new Notes({
+    ...common,
+    store: new NoteStore(store),
+    vault: keys,
+    directory: {
+      published: (aid, type) => publications.publications(aid).find((row) => row.type === type) ?? null,
+      publishRecord: (aid, type, payload, ttl) => directory.publishRecord(aid, type, payload, ttl),
+    },
+    delegations,
+    records: verifier,
+    identity: (aid) => registry.identity(aid),
+    agents: (cursor, limit) => {
+      const page = registry.list(limit, cursor);
+      return { aids: page.agents.map((agent) => agent.aid), next: page.nextCursor };
+    },
+    newestDelegation: (aid) => seen.newest(aid),
+  });
+  life.add('acting', notes);
+  published.add((record) => notes.published(record));
+  const chat = new Chat({
+    ...common,
+    store: new ChatStore(store),
+    entries: new ChatLog(store),
+    objects: {
+      put: (aid, path) => objects.put(aid, { path }),
+      has: (aid, objectId) => objects.stat(aid, objectId),
+    },
+    identity: (aid) => registry.identity(aid),
+  });
+  life.add('acting', chat);
+  registry.onChange((change) => {
+    notes.agentChanged(change);
+    chat.agentChanged(change);
+  });
+  return { notes, chat };
+}

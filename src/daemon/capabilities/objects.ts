@@ -1,0 +1,41 @@
+/** Objects: files that agents keep here for others, and those that they fetch. */
+import { HttpCaller } from '../../capabilities/calls/http-caller.ts';
+import { Holders } from '../../capabilities/objects/holders.ts';
+import { ObjectGetter } from '../../capabilities/objects/object-getter.ts';
+import { ObjectServer } from '../../capabilities/objects/object-server.ts';
+import { ObjectService } from '../../capabilities/objects/object-service.ts';
+import { RemoteObjects } from '../../capabilities/objects/remote-objects.ts';
+import { ObjectRepository } from '../../foundation/store/objects.ts';
+import type { AgentLinks } from '../../network/links/links.ts';
+import type { Foundation } from '../foundation.ts';
+import type { Life } from '../life.ts';
+import type { Access } from './access.ts';
+import type { Agents } from './agents.ts';
+
+export function buildObjects(
+  { clock, log, store, config }: Foundation,
+  { onDeleted }: Agents,
+  { access, keepChecked }: Access,
+  links: AgentLinks,
+  life: Life,
+) {
+  const repository = new ObjectRepository(store);
+  const objects = new ObjectService({ filesRoot: config.files_root }, { repository, clock, log });
+  life.add('answering', objects);
+  onDeleted((aid) => objects.forgetAgent(aid));
+  const objectServer = new ObjectServer({
+    links,
+    objects,
+    clock,
+    log,
+    authorize: (request) => access.authorize(request),
+  });
+  life.add('answering', objectServer);
+  keepChecked(objectServer);
+  const caller = new HttpCaller({ links, clock, purpose: 'object' });
+  life.defer(() => caller.stop());
+  const remoteObjects = new RemoteObjects({ caller });
+  const holders = new Holders({ repository, remote: remoteObjects, objects, clock });
+  const objectGetter = new ObjectGetter({ objects, holders, remote: remoteObjects, clock });
+  return { objects, objectServer, remoteObjects, holders, objectGetter };
+}

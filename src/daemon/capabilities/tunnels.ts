@@ -1,0 +1,52 @@
+/** Tunnels: TCP connections to the services of agents, here and elsewhere. */
+import { TUNNEL_PURPOSES, TunnelInbound } from '../../capabilities/tunnels/inbound.ts';
+import { TunnelService } from '../../capabilities/tunnels/tunnel-service.ts';
+import { descriptorLimit } from '../../foundation/descriptors.ts';
+import { TunnelStore } from '../../foundation/store/tunnels.ts';
+import { accessRequestOf } from '../../network/links/access-request.ts';
+import type { AgentLinks } from '../../network/links/links.ts';
+import type { Foundation } from '../foundation.ts';
+import type { Life } from '../life.ts';
+import type { Access } from './access.ts';
+import type { Agents } from './agents.ts';
+
+export function buildTunnels(
+  { clock, log: parent, store, configuration }: Foundation,
+  { boundService, onDeleted }: Agents,
+  { access, keepChecked }: Access,
+  links: AgentLinks,
+  life: Life,
+) {
+  const log = parent.child('tunnels');
+  // The other descriptors are for calls, for the API, and for files.
+  const maxConnections = Math.floor(descriptorLimit() / 2);
+  const tunnelInbound = new TunnelInbound({
+    clock,
+    log,
+    serviceOf: boundService,
+    maxConnections: () => maxConnections,
+    authorize: (link) => access.authorize(accessRequestOf(link)),
+  });
+  life.defer(() => tunnelInbound.stop());
+  for (const purpose of TUNNEL_PURPOSES) {
+    links.accept(
+      purpose,
+      (link) => tunnelInbound.accept(link),
+      (request) => tunnelInbound.checkRoom(request),
+    );
+  }
+  keepChecked(tunnelInbound);
+  const tunnels = new TunnelService({
+    clock,
+    log,
+    links,
+    memory: new TunnelStore(store),
+    relayDisabled: () => configuration.current.disable_relay,
+  });
+  life.add('acting', tunnels);
+  onDeleted((aid) => {
+    tunnelInbound.drop(aid);
+    void tunnels.forget(aid);
+  });
+  return { tunnelInbound, tunnels };
+}

@@ -1,0 +1,24 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Listeners } from '../../src/foundation/listeners.ts';
+
+test('listeners are told in order, each once, until they have enough', () => {
+  const heard: string[] = [];
+  const listeners = new Listeners<[string, number]>();
+  const first = (name: string, count: number): void => void heard.push(`first ${name} ${count}`);
+  const forget = listeners.add(first);
+  listeners.add(first);
+  listeners.add((name) => void heard.push(`second ${name}`));
+  listeners.tell('a', 1);
+  forget();
+  listeners.tell('b', 2);
+  assert.deepEqual(heard, ['first a 1', 'second a', 'second b']);
+});
+
+test('what a listener throws is heard by who tells', () => {
+  const listeners = new Listeners<[]>();
+  listeners.add(() => {
+    throw new Error('no');
+  });
+  assert.throws(() => listeners.tell(), /no/);
+});
