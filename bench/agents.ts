@@ -136,7 +136,7 @@ async function measure(path: string): Promise<BenchTable> {
   stalls.disable();
   const perSecond = ((network.published - before) / MEASURE_MS) * 1000;
 
-  const list = agentHandlers({
+  const { agentsList } = agentHandlers({
     agents,
     directory,
     resolver,
@@ -145,7 +145,7 @@ async function measure(path: string): Promise<BenchTable> {
     acl: () => ({ default: 'public', allow: [], deny: [] }),
     pendingCounters: () => ({}),
     reachable: () => true,
-  }).find((operation) => operation.declaration.name === 'agentsList');
+  });
   const context: CallContext = {
     origin: 'local',
     signal: new AbortController().signal,
@@ -155,7 +155,7 @@ async function measure(path: string): Promise<BenchTable> {
   const pages: number[] = [];
   for (let i = 0; i < 10; i++) {
     const at = performance.now();
-    JSON.stringify(await list?.run({ limit: 1000, cursor: `${i * 1000}` }, context));
+    JSON.stringify(await agentsList({ limit: 1000, cursor: `${i * 1000}` }, context));
     pages.push(performance.now() - at);
   }
 

@@ -10,12 +10,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { styleText } from 'node:util';
 import { type Client, createClient } from '../src/operations/client.ts';
-import { declarations } from '../src/operations/index.ts';
+import { operations } from '../src/operations/index.ts';
 
 interface DemoDaemon {
   readonly name: string;
   readonly process: ChildProcess;
-  readonly client: Client<typeof declarations>;
+  readonly client: Client<typeof operations>;
   readonly dht: string;
 }
 
@@ -48,7 +48,7 @@ async function startDaemon(name: string): Promise<DemoDaemon> {
   });
   const [ready]: { api_addr: string; dht_addr: string }[] = (await once(child, 'message')) as never;
   if (ready === undefined) throw new Error(`${name} did not start`);
-  const client = createClient({ baseUrl: `http://${ready.api_addr}` }, declarations);
+  const client = createClient({ baseUrl: `http://${ready.api_addr}` }, operations);
   const daemon = { name, process: child, client, dht: ready.dht_addr };
   daemons.push(daemon);
   say(`${name}: API at ${ready.api_addr}, record network at ${ready.dht_addr}`);

@@ -5,7 +5,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, relative } from 'node:path';
 import { ERRORS, type ErrorCode } from '../src/foundation/errors.ts';
-import { declarations, streams } from '../src/operations/index.ts';
+import { operations, streams } from '../src/operations/index.ts';
 import type { Declaration, Permission } from '../src/operations/operation.ts';
 import type { StreamDeclaration } from '../src/operations/stream.ts';
 import { errorCodes } from '../src/surfaces/rest/openapi.ts';
@@ -192,11 +192,11 @@ function errorTable(): string {
 
 /** The page. */
 export function restPage(): string {
-  const operations: readonly Declaration[] = Object.values(declarations);
+  const table: readonly Declaration[] = Object.values(operations);
   const served: readonly StreamDeclaration[] = Object.values(streams);
   const sections = new Map<string, string[]>();
   const add = (tag: string, text: string): void => void sections.set(tag, [...(sections.get(tag) ?? []), text]);
-  for (const declaration of operations) {
+  for (const declaration of table) {
     if (declaration.path !== undefined) add(declaration.tag, operationText(declaration));
   }
   for (const declaration of served) add(declaration.tag, streamText(declaration));

@@ -10,7 +10,9 @@ import { silentLog } from '../../src/foundation/log.ts';
 import { EventStore } from '../../src/foundation/store/events.ts';
 import { MIGRATIONS } from '../../src/foundation/store/migrations/index.ts';
 import { Store } from '../../src/foundation/store/store.ts';
-import { eventStreams } from '../../src/operations/handlers/events.ts';
+import { eventStreams } from '../../src/operations/events.ts';
+import { eventStreamHandlers } from '../../src/operations/handlers/events.ts';
+import { bindStreams } from '../../src/operations/handlers/exchange.ts';
 import { RestServer } from '../../src/surfaces/rest/server.ts';
 
 export interface EventsHello {
@@ -40,7 +42,7 @@ async function main(): Promise<void> {
     { apiAddr: '127.0.0.1:0', requireLocalToken: false, version: '0' },
     {
       operations: [],
-      streams: eventStreams({ streams, requireAgent: () => {} }),
+      streams: bindStreams(eventStreams, eventStreamHandlers({ streams, requireAgent: () => {} })),
       token: () => '',
       metrics: [],
       clock: systemClock,

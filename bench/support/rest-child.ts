@@ -3,7 +3,7 @@ import fastify from 'fastify';
 import { systemClock } from '../../src/foundation/clock.ts';
 import { nativeAid } from '../../src/foundation/identity/aid.ts';
 import { silentLog } from '../../src/foundation/log.ts';
-import { declarations } from '../../src/operations/index.ts';
+import { operations } from '../../src/operations/index.ts';
 import type { Declaration } from '../../src/operations/operation.ts';
 import { RestServer } from '../../src/surfaces/rest/server.ts';
 
@@ -33,7 +33,7 @@ const AGENT = {
 };
 
 async function main(): Promise<void> {
-  const table: readonly Declaration[] = Object.values(declarations);
+  const table: readonly Declaration[] = Object.values(operations);
   const ours = new RestServer(
     { apiAddr: '127.0.0.1:0', requireLocalToken: false, version: '0' },
     {

@@ -16,7 +16,7 @@ import type { NodePool } from '../network/links/pool.ts';
 import type { OwnAddresses } from '../network/reach/own-addresses.ts';
 import { hostReport } from '../operations/handlers/host-report.ts';
 import type { NodeHandlerDependencies } from '../operations/handlers/node.ts';
-import { natLabel, type status } from '../operations/node.ts';
+import { natLabel, type nodeOperations } from '../operations/node.ts';
 import type { OutputOf } from '../operations/operation.ts';
 import type { NodeIdentity } from './node-key.ts';
 import { supervisorOf } from './service/managed.ts';
@@ -62,7 +62,7 @@ export class StatusReports {
     this.#startedAt = dependencies.clock.now();
   }
 
-  status(): OutputOf<typeof status> {
+  status(): OutputOf<typeof nodeOperations.status> {
     const { node, configuration, directory, records, pool, tunnels, clock, bound } = this.#deps;
     const { auto_publish, files_root } = configuration.current;
     const published = directory.summary(node.aid);

@@ -10,12 +10,13 @@ import { agentHandlers } from '../operations/handlers/agents.ts';
 import { callHandlers } from '../operations/handlers/calls.ts';
 import { chatHandlers } from '../operations/handlers/chat.ts';
 import { directoryHandlers } from '../operations/handlers/directory.ts';
-import { eventHandlers, eventStreams } from '../operations/handlers/events.ts';
+import { eventHandlers, eventStreamHandlers } from '../operations/handlers/events.ts';
+import { bindStreams } from '../operations/handlers/exchange.ts';
 import { countHeartbeats } from '../operations/handlers/heartbeats.ts';
 import { mailHandlers } from '../operations/handlers/mail.ts';
 import { movingHandlers } from '../operations/handlers/moving.ts';
 import { nodeHandlers } from '../operations/handlers/node.ts';
-import { objectStreams } from '../operations/handlers/object-streams.ts';
+import { objectStreamHandlers } from '../operations/handlers/object-streams.ts';
 import { objectHandlers } from '../operations/handlers/objects.ts';
 import { remoteAdminHandlers } from '../operations/handlers/remote-admin.ts';
 import { roomHandlers } from '../operations/handlers/rooms.ts';
@@ -23,11 +24,13 @@ import { toolHandlers } from '../operations/handlers/tools.ts';
 import { tunnelHandlers } from '../operations/handlers/tunnels.ts';
 import { updateHandlers } from '../operations/handlers/update.ts';
 import { walletHandlers } from '../operations/handlers/wallets.ts';
+import { operations, servedStreams } from '../operations/index.ts';
+import { bind } from '../operations/operation.ts';
 import { ToolTable } from '../operations/tool-call.ts';
-import { mcpStreams } from '../surfaces/mcp/stream.ts';
-import { gatewayStreams } from '../surfaces/rest/gateway.ts';
+import { mcpHandlers } from '../surfaces/mcp/stream.ts';
+import { gatewayHandlers } from '../surfaces/rest/gateway.ts';
 import { RestServer } from '../surfaces/rest/server.ts';
-import { viaStream } from '../surfaces/rest/via.ts';
+import { viaHandlers } from '../surfaces/rest/via.ts';
 import type { Capabilities } from './capabilities.ts';
 import type { Foundation } from './foundation.ts';
 import { buildMover } from './moving.ts';
@@ -56,8 +59,9 @@ export function buildSurfaces(
   const heartbeat = (aid: Aid): void => {
     if (c.registry.identity(aid) !== null) c.registry.heartbeat(aid);
   };
+  const { toolCall, ...others } = operations;
   const own = countHeartbeats(
-    [
+    bind(others, {
       ...nodeHandlers({ status: () => reports.status(), config: configuration, debug: reports.debug() }),
       ...agentHandlers({
         agents: c.registry,
@@ -88,7 +92,7 @@ export function buildSurfaces(
       ...chatHandlers({ chat: c.chat }),
       ...roomHandlers({ rooms: c.rooms }),
       ...objectHandlers({ objects: c.objects, holders: c.holders, getter: c.objectGetter, requireAgent }),
-    ],
+    }),
     { record: heartbeat, localAid: c.localAid },
   );
   const tools = new ToolTable({ operations: own, pending: pendingCounters });
@@ -96,10 +100,10 @@ export function buildSurfaces(
   const rest = new RestServer(
     { apiAddr: config.api_addr, requireLocalToken: config.require_local_token, version: VERSION },
     {
-      operations: [...own, ...toolHandlers({ tools })],
-      streams: [
-        ...eventStreams({ streams: c.eventStreams, requireAgent }),
-        ...objectStreams({
+      operations: [...own, ...bind({ toolCall }, toolHandlers({ tools }))],
+      streams: bindStreams(servedStreams, {
+        ...eventStreamHandlers({ streams: c.eventStreams, requireAgent }),
+        ...objectStreamHandlers({
           objects: c.objects,
           remote: c.remoteObjects,
           clock,
@@ -107,10 +111,10 @@ export function buildSurfaces(
           requireAgent,
           heartbeat,
         }),
-        ...gatewayStreams({ caller: c.caller, nodeAid: node.aid }),
-        ...mcpStreams({ version: VERSION }, { tools, clock, log: log.child('mcp') }),
-        viaStream({ caller: c.adminCaller, nodeAid: node.aid, requireLocal: requireAgent }),
-      ],
+        ...gatewayHandlers({ caller: c.caller, nodeAid: node.aid }),
+        ...mcpHandlers({ version: VERSION }, { tools, clock, log: log.child('mcp') }),
+        ...viaHandlers({ caller: c.adminCaller, nodeAid: node.aid, requireLocal: requireAgent }),
+      }),
       token,
       metrics: reports.metrics(),
       clock,

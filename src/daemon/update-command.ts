@@ -5,7 +5,7 @@ import { readDaemonInfo } from '../foundation/data-dir/daemon-info.ts';
 import { SvcError } from '../foundation/errors.ts';
 import { VERSION } from '../foundation/version.ts';
 import { createClient } from '../operations/client.ts';
-import { updateApply, updateStatus } from '../operations/update.ts';
+import { updateOperations } from '../operations/update.ts';
 import { type UpdateView, updateAndFollow } from '../operations/update-client.ts';
 import { updateText } from '../surfaces/cli/commands/update.ts';
 import { examples } from '../surfaces/cli/examples.ts';
@@ -22,7 +22,7 @@ async function throughDaemon(dataDir: string, token: string | undefined, check: 
   const address = readDaemonInfo(dataDir)?.api_addr;
   if (address === undefined || address === null) return null;
   const options = { baseUrl: `http://${address}`, ...(token === undefined ? {} : { token }) };
-  const client = createClient(options, { updateStatus, updateApply });
+  const client = createClient(options, updateOperations);
   try {
     return await (check ? client.updateStatus({ check: true }) : updateAndFollow(client));
   } catch (error) {

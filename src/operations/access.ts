@@ -47,65 +47,61 @@ export const AllowEntry = Type.Object({
 
 export const DenyEntry = Type.Object({ id: Type.String(), aid: AidText, created_at: Timestamp });
 
-export const aclGet = declare({
-  ...ACL,
-  name: 'aclGet',
-  summary: 'Shows the access list of an agent; secrets are never shown.',
-  method: 'GET',
-  path: '/agents/{aid}/acl',
-  output: AclView,
-  permission: 'read',
-  heartbeat: false,
-});
+export const accessOperations = declare({
+  aclGet: {
+    ...ACL,
+    summary: 'Shows the access list of an agent; secrets are never shown.',
+    method: 'GET',
+    path: '/agents/{aid}/acl',
+    output: AclView,
+    permission: 'read',
+    heartbeat: false,
+  },
 
-export const aclPatch = declare({
-  ...ACL,
-  name: 'aclPatch',
-  summary: 'Says who may call an agent that no entry names: everyone or nobody.',
-  method: 'PATCH',
-  path: '/agents/{aid}/acl',
-  body: closed({ default: Type.Union([Type.Literal('public'), Type.Literal('deny')]) }),
-  output: Ok,
-});
+  aclPatch: {
+    ...ACL,
+    summary: 'Says who may call an agent that no entry names: everyone or nobody.',
+    method: 'PATCH',
+    path: '/agents/{aid}/acl',
+    body: closed({ default: Type.Union([Type.Literal('public'), Type.Literal('deny')]) }),
+    output: Ok,
+  },
 
-export const aclAllow = declare({
-  ...ACL,
-  name: 'aclAllow',
-  summary: 'Allows an AID, or whoever presents a secret; the same one again renews its entry.',
-  method: 'POST',
-  path: '/agents/{aid}/acl/allow',
-  body: AllowBody,
-  output: AllowEntry,
-  errors: [...ACL.errors, 'quota_exceeded'],
-});
+  aclAllow: {
+    ...ACL,
+    summary: 'Allows an AID, or whoever presents a secret; the same one again renews its entry.',
+    method: 'POST',
+    path: '/agents/{aid}/acl/allow',
+    body: AllowBody,
+    output: AllowEntry,
+    errors: [...ACL.errors, 'quota_exceeded'],
+  },
 
-export const aclDeny = declare({
-  ...ACL,
-  name: 'aclDeny',
-  summary: 'Denies an AID, whatever else would let it in.',
-  method: 'POST',
-  path: '/agents/{aid}/acl/deny',
-  body: closed({ aid: AidText }),
-  output: DenyEntry,
-  errors: [...ACL.errors, 'quota_exceeded'],
-});
+  aclDeny: {
+    ...ACL,
+    summary: 'Denies an AID, whatever else would let it in.',
+    method: 'POST',
+    path: '/agents/{aid}/acl/deny',
+    body: closed({ aid: AidText }),
+    output: DenyEntry,
+    errors: [...ACL.errors, 'quota_exceeded'],
+  },
 
-export const aclAllowDelete = declare({
-  ...ACL,
-  name: 'aclAllowDelete',
-  summary: 'Takes an entry off the allow list.',
-  method: 'DELETE',
-  path: '/agents/{aid}/acl/allow/{id}',
-  params: EntryParams,
-  output: Ok,
-});
+  aclAllowDelete: {
+    ...ACL,
+    summary: 'Takes an entry off the allow list.',
+    method: 'DELETE',
+    path: '/agents/{aid}/acl/allow/{id}',
+    params: EntryParams,
+    output: Ok,
+  },
 
-export const aclDenyDelete = declare({
-  ...ACL,
-  name: 'aclDenyDelete',
-  summary: 'Takes an entry off the deny list.',
-  method: 'DELETE',
-  path: '/agents/{aid}/acl/deny/{id}',
-  params: EntryParams,
-  output: Ok,
+  aclDenyDelete: {
+    ...ACL,
+    summary: 'Takes an entry off the deny list.',
+    method: 'DELETE',
+    path: '/agents/{aid}/acl/deny/{id}',
+    params: EntryParams,
+    output: Ok,
+  },
 });

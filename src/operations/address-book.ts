@@ -29,35 +29,35 @@ export const AddressBookView = Type.Object({
   favorites: Type.Array(Type.Object({ id: Text, aid: AidText, skill: Text, protocols: Protocols, addedAt: Timestamp })),
 });
 
-export const addressBookGet = declare({
-  ...BOOK,
-  name: 'addressBookGet',
-  summary: 'Shows the address book.',
-  method: 'GET',
-  output: AddressBookView,
-  permission: 'read',
-  errors: [],
-});
+export const addressBookOperations = declare({
+  addressBookGet: {
+    ...BOOK,
+    summary: 'Shows the address book.',
+    method: 'GET',
+    output: AddressBookView,
+    permission: 'read',
+    errors: [],
+  },
 
-export const addressBookPut = declare({
-  ...BOOK,
-  name: 'addressBookPut',
-  summary: 'Replaces the whole address book.',
-  method: 'PUT',
-  body: closed({
-    aliases: Aliases,
-    favorites: Type.Array(
-      closed({
-        id: Type.Optional(Type.String({ maxLength: MAX_TEXT_CHARS, description: 'The AID where it is left out.' })),
-        aid: Text,
-        skill: Type.Optional(Text),
-        protocols: Type.Optional(Protocols),
-        addedAt: Type.Optional(Timestamp),
-      }),
-      { maxItems: MAX_ENTRIES },
-    ),
-  }),
-  output: AddressBookView,
-  permission: 'write',
-  errors: ['bad_aid'],
+  addressBookPut: {
+    ...BOOK,
+    summary: 'Replaces the whole address book.',
+    method: 'PUT',
+    body: closed({
+      aliases: Aliases,
+      favorites: Type.Array(
+        closed({
+          id: Type.Optional(Type.String({ maxLength: MAX_TEXT_CHARS, description: 'The AID where it is left out.' })),
+          aid: Text,
+          skill: Type.Optional(Text),
+          protocols: Type.Optional(Protocols),
+          addedAt: Type.Optional(Timestamp),
+        }),
+        { maxItems: MAX_ENTRIES },
+      ),
+    }),
+    output: AddressBookView,
+    permission: 'write',
+    errors: ['bad_aid'],
+  },
 });

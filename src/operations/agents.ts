@@ -26,25 +26,6 @@ export const ServiceTcp = Type.String({
 const Labels = Type.Array(Type.String(), { maxItems: PROFILE_LIST_MAX });
 const FreeForm = Type.Object({}, { additionalProperties: true, description: 'Free-form.' });
 
-export const identityGenerate = declare({
-  ...AGENTS,
-  name: 'identityGenerate',
-  summary: 'Makes an identity and returns its keys once; nothing is stored or registered.',
-  method: 'POST',
-  path: '/identity/generate',
-  output: Type.Object({
-    aid: AidText,
-    master_private_key_hex: Type.String({ description: 'Shown once. The only way to restore the AID.' }),
-    operational_private_key_hex: Type.String(),
-    delegation_proof_hex: Type.String(),
-    warning: Type.String(),
-  }),
-  permission: 'write',
-  errors: [],
-  tag: 'Identity',
-  tool: { name: 'svc_identity_generate', description: 'Make a new identity; its keys are shown once.' },
-});
-
 export const Profile = closed({
   name: Type.Optional(Type.String()),
   brief: Type.Optional(Type.String()),
@@ -95,127 +76,139 @@ export const Agent = Type.Object({
 
 const OneAgent = Type.Object({ ...Agent.properties, pending: Type.Optional(Pending) });
 
-export const agentRegister = declare({
-  ...AGENTS,
-  name: 'agentRegister',
-  summary: 'Registers or imports an identity; with a newer delegation it changes the key of a known one.',
-  method: 'POST',
-  path: '/agents',
-  body: closed({
-    operational_private_key_hex: PrivateKeyHex,
-    delegation_proof_hex: ProofHex,
-    service_tcp: Type.Optional(ServiceTcp),
-  }),
-  output: Type.Object({ aid: AidText, status: Type.Literal('registered') }),
-  permission: 'write',
-  errors: ['bad_key', 'bad_delegation', 'bad_service_address', 'operational_key_mismatch'],
-  tool: { name: 'svc_agent_register', description: 'Register an identity on this node.', idempotent: true },
-});
-
-export const agentsList = declare({
-  ...AGENTS,
-  name: 'agentsList',
-  summary: 'Lists the local agents, pending ones too, in the order of their registration.',
-  method: 'GET',
-  path: '/agents',
-  query: closed({
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: AGENTS_PAGE_MAX, default: AGENTS_PAGE_DEFAULT })),
-    cursor: Type.Optional(Type.String({ maxLength: 32, description: '`next_cursor` of the page before.' })),
-  }),
-  output: Type.Object({
-    agents: Type.Array(Agent),
-    next_cursor: Type.Optional(Type.String({ description: 'Present where more agents follow.' })),
-    pending: Type.Optional(Pending),
-  }),
-  permission: 'read',
-  errors: [],
-  tool: { name: 'svc_agents_list', description: 'List the local agents.', omit: ['limit', 'cursor'] },
-});
-
-export const agentGet = declare({
-  ...ONE_AGENT,
-  name: 'agentGet',
-  summary: 'One agent with its reachability and publication.',
-  method: 'GET',
-  path: '/agents/{aid}',
-  output: OneAgent,
-  permission: 'read',
-  tool: { name: 'svc_agent_get', description: 'State of one local agent.' },
-});
-
-export const agentExport = declare({
-  ...ONE_AGENT,
-  name: 'agentExport',
-  summary: 'The operational credentials of an agent in clear; only for programs on this machine.',
-  method: 'GET',
-  path: '/agents/{aid}/export',
-  output: Type.Object({
-    aid: AidText,
-    operational_private_key_hex: Type.String(),
-    delegation_proof_hex: Type.String(),
-    service_tcp: Type.String(),
-  }),
-  permission: 'local_only',
-  errors: ['bad_aid', 'not_found', 'local_only', 'key_locked'],
-});
-
-export const agentPatch = declare({
-  ...ONE_AGENT,
-  name: 'agentPatch',
-  summary: 'Binds another local service, or none. From elsewhere than this machine it needs the operational key.',
-  method: 'PATCH',
-  path: '/agents/{aid}',
-  body: closed({ service_tcp: ServiceTcp, operational_private_key_hex: Type.Optional(PrivateKeyHex) }),
-  output: OneAgent,
-  permission: 'write',
-  heartbeat: true,
-  errors: ['bad_aid', 'not_found', 'bad_key', 'bad_service_address', 'operational_key_mismatch'],
-  tool: { name: 'svc_agent_patch', description: 'Bind or unbind the local service of an agent.', idempotent: true },
-});
-
-export const agentDelete = declare({
-  ...ONE_AGENT,
-  name: 'agentDelete',
-  summary: 'Unregisters an agent and deletes all that is kept of it. Its published records expire by themselves.',
-  method: 'DELETE',
-  path: '/agents/{aid}',
-  output: Ok,
-  permission: 'write',
-  tool: { name: 'svc_agent_delete', description: 'Unregister an agent, key and data included.', destructive: true },
-});
-
-export const agentProbe = declare({
-  ...ONE_AGENT,
-  name: 'agentProbe',
-  summary: 'Connects to the bound service and looks the agent up on the network.',
-  method: 'GET',
-  path: '/agents/{aid}/probe',
-  output: Type.Object({
-    service_tcp_ok: nullable(Type.Boolean({ description: 'Null: nothing is bound.' })),
-    tcp_error: Type.Optional(Type.String()),
-    tcp_ms: Type.Optional(Type.Number({ minimum: 0 })),
-    dht_ok: Type.Boolean({ description: 'The network holds a valid endpoint record that leads to this node.' }),
-    published_endpoints: Type.Array(Type.String()),
-    published_nat_type: nullable(Type.Integer({ minimum: 0, maximum: 4 })),
-    published_seq: nullable(Type.Integer({ minimum: 0 })),
-    reachable_from_peers: Type.Optional(Type.Boolean()),
-  }),
-  permission: 'read',
-  tool: {
-    name: 'svc_agent_probe',
-    description: 'Check the bound service and the published record of an agent.',
-    foreignText: true,
+export const agentOperations = declare({
+  identityGenerate: {
+    ...AGENTS,
+    summary: 'Makes an identity and returns its keys once; nothing is stored or registered.',
+    method: 'POST',
+    path: '/identity/generate',
+    output: Type.Object({
+      aid: AidText,
+      master_private_key_hex: Type.String({ description: 'Shown once. The only way to restore the AID.' }),
+      operational_private_key_hex: Type.String(),
+      delegation_proof_hex: Type.String(),
+      warning: Type.String(),
+    }),
+    permission: 'write',
+    errors: [],
+    tag: 'Identity',
+    tool: { name: 'svc_identity_generate', description: 'Make a new identity; its keys are shown once.' },
   },
-});
 
-export const agentHeartbeat = declare({
-  ...ONE_AGENT,
-  name: 'agentHeartbeat',
-  summary: 'Says that the agent is alive, so that its records are renewed for another hour.',
-  method: 'POST',
-  path: '/agents/{aid}/heartbeat',
-  output: Type.Object({ status: Type.Literal('ok'), at: Timestamp }),
-  permission: 'write',
-  heartbeat: true,
-  tool: { name: 'svc_agent_heartbeat', description: 'Keep an agent alive.', idempotent: true },
+  agentRegister: {
+    ...AGENTS,
+    summary: 'Registers or imports an identity; with a newer delegation it changes the key of a known one.',
+    method: 'POST',
+    path: '/agents',
+    body: closed({
+      operational_private_key_hex: PrivateKeyHex,
+      delegation_proof_hex: ProofHex,
+      service_tcp: Type.Optional(ServiceTcp),
+    }),
+    output: Type.Object({ aid: AidText, status: Type.Literal('registered') }),
+    permission: 'write',
+    errors: ['bad_key', 'bad_delegation', 'bad_service_address', 'operational_key_mismatch'],
+    tool: { name: 'svc_agent_register', description: 'Register an identity on this node.', idempotent: true },
+  },
+
+  agentsList: {
+    ...AGENTS,
+    summary: 'Lists the local agents, pending ones too, in the order of their registration.',
+    method: 'GET',
+    path: '/agents',
+    query: closed({
+      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: AGENTS_PAGE_MAX, default: AGENTS_PAGE_DEFAULT })),
+      cursor: Type.Optional(Type.String({ maxLength: 32, description: '`next_cursor` of the page before.' })),
+    }),
+    output: Type.Object({
+      agents: Type.Array(Agent),
+      next_cursor: Type.Optional(Type.String({ description: 'Present where more agents follow.' })),
+      pending: Type.Optional(Pending),
+    }),
+    permission: 'read',
+    errors: [],
+    tool: { name: 'svc_agents_list', description: 'List the local agents.', omit: ['limit', 'cursor'] },
+  },
+
+  agentGet: {
+    ...ONE_AGENT,
+    summary: 'One agent with its reachability and publication.',
+    method: 'GET',
+    path: '/agents/{aid}',
+    output: OneAgent,
+    permission: 'read',
+    tool: { name: 'svc_agent_get', description: 'State of one local agent.' },
+  },
+
+  agentExport: {
+    ...ONE_AGENT,
+    summary: 'The operational credentials of an agent in clear; only for programs on this machine.',
+    method: 'GET',
+    path: '/agents/{aid}/export',
+    output: Type.Object({
+      aid: AidText,
+      operational_private_key_hex: Type.String(),
+      delegation_proof_hex: Type.String(),
+      service_tcp: Type.String(),
+    }),
+    permission: 'local_only',
+    errors: ['bad_aid', 'not_found', 'local_only', 'key_locked'],
+  },
+
+  agentPatch: {
+    ...ONE_AGENT,
+    summary: 'Binds another local service, or none. From elsewhere than this machine it needs the operational key.',
+    method: 'PATCH',
+    path: '/agents/{aid}',
+    body: closed({ service_tcp: ServiceTcp, operational_private_key_hex: Type.Optional(PrivateKeyHex) }),
+    output: OneAgent,
+    permission: 'write',
+    heartbeat: true,
+    errors: ['bad_aid', 'not_found', 'bad_key', 'bad_service_address', 'operational_key_mismatch'],
+    tool: { name: 'svc_agent_patch', description: 'Bind or unbind the local service of an agent.', idempotent: true },
+  },
+
+  agentDelete: {
+    ...ONE_AGENT,
+    summary: 'Unregisters an agent and deletes all that is kept of it. Its published records expire by themselves.',
+    method: 'DELETE',
+    path: '/agents/{aid}',
+    output: Ok,
+    permission: 'write',
+    tool: { name: 'svc_agent_delete', description: 'Unregister an agent, key and data included.', destructive: true },
+  },
+
+  agentProbe: {
+    ...ONE_AGENT,
+    summary: 'Connects to the bound service and looks the agent up on the network.',
+    method: 'GET',
+    path: '/agents/{aid}/probe',
+    output: Type.Object({
+      service_tcp_ok: nullable(Type.Boolean({ description: 'Null: nothing is bound.' })),
+      tcp_error: Type.Optional(Type.String()),
+      tcp_ms: Type.Optional(Type.Number({ minimum: 0 })),
+      dht_ok: Type.Boolean({ description: 'The network holds a valid endpoint record that leads to this node.' }),
+      published_endpoints: Type.Array(Type.String()),
+      published_nat_type: nullable(Type.Integer({ minimum: 0, maximum: 4 })),
+      published_seq: nullable(Type.Integer({ minimum: 0 })),
+      reachable_from_peers: Type.Optional(Type.Boolean()),
+    }),
+    permission: 'read',
+    tool: {
+      name: 'svc_agent_probe',
+      description: 'Check the bound service and the published record of an agent.',
+      foreignText: true,
+    },
+  },
+
+  agentHeartbeat: {
+    ...ONE_AGENT,
+    summary: 'Says that the agent is alive, so that its records are renewed for another hour.',
+    method: 'POST',
+    path: '/agents/{aid}/heartbeat',
+    output: Type.Object({ status: Type.Literal('ok'), at: Timestamp }),
+    permission: 'write',
+    heartbeat: true,
+    tool: { name: 'svc_agent_heartbeat', description: 'Keep an agent alive.', idempotent: true },
+  },
 });

@@ -22,39 +22,40 @@ export const FetchAnswer = Type.Object({
   truncated: Type.Boolean({ description: 'The body is cut off at 4 MiB.' }),
 });
 
-export const fetch = declare({
-  name: 'fetch',
-  summary: "Calls a remote agent's service over HTTP; redirects are not followed.",
-  method: 'POST',
-  path: '/fetch/{aid}',
-  params: AidParams,
-  query: NONE,
-  body: closed({
-    path: Type.String({
-      minLength: 1,
-      maxLength: MAX_PATH_CHARS,
-      pattern: '^/[!-~]*$',
-      description: 'Path and query, percent-encoded.',
+export const callOperations = declare({
+  fetch: {
+    summary: "Calls a remote agent's service over HTTP; redirects are not followed.",
+    method: 'POST',
+    path: '/fetch/{aid}',
+    params: AidParams,
+    query: NONE,
+    body: closed({
+      path: Type.String({
+        minLength: 1,
+        maxLength: MAX_PATH_CHARS,
+        pattern: '^/[!-~]*$',
+        description: 'Path and query, percent-encoded.',
+      }),
+      method: Type.Optional(Type.String({ default: 'GET', pattern: '^[A-Za-z-]{1,20}$' })),
+      headers: Type.Optional(Type.Record(Type.String(), HeaderValue, { maxProperties: MAX_HEADERS })),
+      body_base64: Type.Optional(Base64),
+      local_aid: Type.Optional(AidText),
+      access_token: Type.Optional(
+        Type.String({ maxLength: MAX_ACCESS_TOKEN_CHARS, description: 'What the remote agent asks for.' }),
+      ),
+      timeout_ms: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_TIMEOUT_MS, default: DEFAULT_TIMEOUT_MS })),
     }),
-    method: Type.Optional(Type.String({ default: 'GET', pattern: '^[A-Za-z-]{1,20}$' })),
-    headers: Type.Optional(Type.Record(Type.String(), HeaderValue, { maxProperties: MAX_HEADERS })),
-    body_base64: Type.Optional(Base64),
-    local_aid: Type.Optional(AidText),
-    access_token: Type.Optional(
-      Type.String({ maxLength: MAX_ACCESS_TOKEN_CHARS, description: 'What the remote agent asks for.' }),
-    ),
-    timeout_ms: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_TIMEOUT_MS, default: DEFAULT_TIMEOUT_MS })),
-  }),
-  output: FetchAnswer,
-  permission: 'write',
-  heartbeat: 'local_aid',
-  errors: REACH_ERRORS.filter((code) => code !== 'relay_required'),
-  tag: 'Calls',
-  tool: {
-    name: 'svc_fetch',
-    description: "HTTP request to an agent's service.",
-    rename: { remote_aid: 'aid' },
-    omit: ['timeout_ms'],
-    foreignText: true,
+    output: FetchAnswer,
+    permission: 'write',
+    heartbeat: 'local_aid',
+    errors: REACH_ERRORS.filter((code) => code !== 'relay_required'),
+    tag: 'Calls',
+    tool: {
+      name: 'svc_fetch',
+      description: "HTTP request to an agent's service.",
+      rename: { remote_aid: 'aid' },
+      omit: ['timeout_ms'],
+      foreignText: true,
+    },
   },
 });

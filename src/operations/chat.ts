@@ -42,154 +42,156 @@ const Entry = Type.Object({
   ),
 });
 
-export const chatRequest = declare({
-  ...WRITE,
-  name: 'chatRequest',
-  summary: 'Asks a peer to chat, accepts where the peer has asked, and lifts a block. Open for 72 h.',
-  path: '/agents/{aid}/chat/request',
-  body: closed({ ...Peer, note: Type.Optional(Type.String({ description: 'At most 280 characters.' })) }),
-  output: Relation,
-  errors: [...ERRORS, 'too_large', 'wrong_state', 'quota_exceeded'],
-  tool: { name: 'chat_request', description: 'Ask an agent to chat; note: at most 280 characters.', idempotent: true },
-});
-
-export const chatAccept = declare({
-  ...WRITE,
-  name: 'chatAccept',
-  summary: 'Accepts the request of a peer.',
-  path: '/agents/{aid}/chat/accept',
-  body: PeerBody,
-  output: Relation,
-  errors: [...ERRORS, 'wrong_state', 'quota_exceeded'],
-  tool: { name: 'chat_accept', description: 'Accept a chat request.', idempotent: true },
-});
-
-export const chatRefuse = declare({
-  ...WRITE,
-  name: 'chatRefuse',
-  summary: 'Refuses the request of a peer, which is told.',
-  path: '/agents/{aid}/chat/refuse',
-  body: PeerBody,
-  output: Ok,
-  errors: [...ERRORS, 'wrong_state'],
-  tool: { name: 'chat_refuse', description: 'Refuse a chat request.' },
-});
-
-export const chatRemove = declare({
-  ...WRITE,
-  name: 'chatRemove',
-  summary: 'Ends a friendship or withdraws a request; the peer is told. The log stays.',
-  path: '/agents/{aid}/chat/remove',
-  body: PeerBody,
-  output: Ok,
-  errors: [...ERRORS, 'wrong_state'],
-  tool: { name: 'chat_remove', description: 'End a chat friendship, or withdraw a request.', destructive: true },
-});
-
-export const chatBlock = declare({
-  ...WRITE,
-  name: 'chatBlock',
-  summary: 'Hears nothing more from a peer, which is not told. A request of ours lifts it.',
-  path: '/agents/{aid}/chat/block',
-  body: PeerBody,
-  output: Ok,
-  errors: [...ERRORS, 'quota_exceeded'],
-  tool: { name: 'chat_block', description: 'Block an agent in chat.', destructive: true, idempotent: true },
-});
-
-export const chatSend = declare({
-  ...WRITE,
-  name: 'chatSend',
-  summary: 'Sends a text, or a file with or without one; where the peer is away it goes out later, in order.',
-  path: '/agents/{aid}/chat/send',
-  body: closed({
-    ...Peer,
-    text: Type.Optional(Type.String({ description: 'At most 64 KiB.' })),
-    path: Type.Optional(
-      Type.String({ minLength: 1, maxLength: MAX_PATH_CHARS, description: 'A file below files_root.' }),
-    ),
-    object_id: Type.Optional(
-      Type.String({ pattern: '^[0-9a-f]{64}$', description: "An object of the agent's. Not together with path." }),
-    ),
-  }),
-  output: Type.Object({
-    seq: Type.Integer({ minimum: 1 }),
-    status: Type.Union([Type.Literal('sent'), Type.Literal('queued')]),
-  }),
-  errors: [
-    ...ERRORS,
-    'not_friends',
-    'too_large',
-    'quota_exceeded',
-    'local_only',
-    'files_root_required',
-    'wrong_state',
-    'not_writable',
-  ],
-  tool: { name: 'chat_send', description: 'Send text, or a file (path or object_id, not both) with or without text.' },
-});
-
-export const chatMarkRead = declare({
-  ...WRITE,
-  name: 'chatMarkRead',
-  summary: 'Marks a conversation as read up to a place; the mark never moves back.',
-  path: '/agents/{aid}/chat/mark-read',
-  body: closed({
-    ...Peer,
-    scanned_to: Type.Optional(
-      Type.Integer({ minimum: 0, default: 0, description: 'As chat_read gave it; 0: the whole log.' }),
-    ),
-  }),
-  output: Type.Object({ read_cursor: Seq, unread_count: Seq }),
-  errors: ERRORS,
-  tool: { name: 'chat_mark_read', description: 'Mark a conversation as read.', idempotent: true },
-});
-
 const Waiting = Type.Object({ peer: AidText, since: Timestamp, note: Type.String() });
 
-export const chatContacts = declare({
-  ...READ,
-  name: 'chatContacts',
-  summary: 'Friends, open requests in both directions, and blocked peers.',
-  path: '/agents/{aid}/chat/contacts',
-  output: Type.Object({
-    friends: Type.Array(
-      Type.Object({
-        peer: AidText,
-        since: Timestamp,
-        unread_count: Seq,
-        last_at: Type.Union([Timestamp, Type.Null()], { description: 'Null: nothing was said yet.' }),
-      }),
-    ),
-    out_pending: Type.Array(Waiting),
-    in_pending: Type.Array(Waiting),
-    blocked: Type.Array(Type.Object({ peer: AidText, since: Timestamp })),
-  }),
-  errors: ['bad_aid', 'not_found'],
-  tool: { name: 'chat_contacts', description: 'Friends, chat requests, blocked peers.', foreignText: true },
-});
+export const chatOperations = declare({
+  chatRequest: {
+    ...WRITE,
+    summary: 'Asks a peer to chat, accepts where the peer has asked, and lifts a block. Open for 72 h.',
+    path: '/agents/{aid}/chat/request',
+    body: closed({ ...Peer, note: Type.Optional(Type.String({ description: 'At most 280 characters.' })) }),
+    output: Relation,
+    errors: [...ERRORS, 'too_large', 'wrong_state', 'quota_exceeded'],
+    tool: {
+      name: 'chat_request',
+      description: 'Ask an agent to chat; note: at most 280 characters.',
+      idempotent: true,
+    },
+  },
 
-export const chatRead = declare({
-  ...READ,
-  name: 'chatRead',
-  summary: 'Reads a conversation, oldest first. Nothing is marked as read.',
-  path: '/agents/{aid}/chat/peers/{peer}',
-  params: closed({ aid: AidText, peer: AidText }),
-  query: closed({
-    after_seq: Type.Optional(Type.Integer({ minimum: 0, default: 0, description: '`scanned_to` of the page before.' })),
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: CHAT_PAGE_MAX, default: CHAT_PAGE_DEFAULT })),
-  }),
-  output: Type.Object({
-    entries: Type.Array(Entry),
-    scanned_to: Type.Integer({ minimum: 0, description: 'The next `after_seq`.' }),
-    has_more: Type.Boolean(),
-    read_cursor: Seq,
-    unread_count: Seq,
-  }),
-  errors: ERRORS,
-  tool: {
-    name: 'chat_read',
-    description: 'Read a conversation; page with scanned_to as after_seq.',
-    foreignText: true,
+  chatAccept: {
+    ...WRITE,
+    summary: 'Accepts the request of a peer.',
+    path: '/agents/{aid}/chat/accept',
+    body: PeerBody,
+    output: Relation,
+    errors: [...ERRORS, 'wrong_state', 'quota_exceeded'],
+    tool: { name: 'chat_accept', description: 'Accept a chat request.', idempotent: true },
+  },
+
+  chatRefuse: {
+    ...WRITE,
+    summary: 'Refuses the request of a peer, which is told.',
+    path: '/agents/{aid}/chat/refuse',
+    body: PeerBody,
+    output: Ok,
+    errors: [...ERRORS, 'wrong_state'],
+    tool: { name: 'chat_refuse', description: 'Refuse a chat request.' },
+  },
+
+  chatRemove: {
+    ...WRITE,
+    summary: 'Ends a friendship or withdraws a request; the peer is told. The log stays.',
+    path: '/agents/{aid}/chat/remove',
+    body: PeerBody,
+    output: Ok,
+    errors: [...ERRORS, 'wrong_state'],
+    tool: { name: 'chat_remove', description: 'End a chat friendship, or withdraw a request.', destructive: true },
+  },
+
+  chatBlock: {
+    ...WRITE,
+    summary: 'Hears nothing more from a peer, which is not told. A request of ours lifts it.',
+    path: '/agents/{aid}/chat/block',
+    body: PeerBody,
+    output: Ok,
+    errors: [...ERRORS, 'quota_exceeded'],
+    tool: { name: 'chat_block', description: 'Block an agent in chat.', destructive: true, idempotent: true },
+  },
+
+  chatSend: {
+    ...WRITE,
+    summary: 'Sends a text, or a file with or without one; where the peer is away it goes out later, in order.',
+    path: '/agents/{aid}/chat/send',
+    body: closed({
+      ...Peer,
+      text: Type.Optional(Type.String({ description: 'At most 64 KiB.' })),
+      path: Type.Optional(
+        Type.String({ minLength: 1, maxLength: MAX_PATH_CHARS, description: 'A file below files_root.' }),
+      ),
+      object_id: Type.Optional(
+        Type.String({ pattern: '^[0-9a-f]{64}$', description: "An object of the agent's. Not together with path." }),
+      ),
+    }),
+    output: Type.Object({
+      seq: Type.Integer({ minimum: 1 }),
+      status: Type.Union([Type.Literal('sent'), Type.Literal('queued')]),
+    }),
+    errors: [
+      ...ERRORS,
+      'not_friends',
+      'too_large',
+      'quota_exceeded',
+      'local_only',
+      'files_root_required',
+      'wrong_state',
+      'not_writable',
+    ],
+    tool: {
+      name: 'chat_send',
+      description: 'Send text, or a file (path or object_id, not both) with or without text.',
+    },
+  },
+
+  chatMarkRead: {
+    ...WRITE,
+    summary: 'Marks a conversation as read up to a place; the mark never moves back.',
+    path: '/agents/{aid}/chat/mark-read',
+    body: closed({
+      ...Peer,
+      scanned_to: Type.Optional(
+        Type.Integer({ minimum: 0, default: 0, description: 'As chat_read gave it; 0: the whole log.' }),
+      ),
+    }),
+    output: Type.Object({ read_cursor: Seq, unread_count: Seq }),
+    errors: ERRORS,
+    tool: { name: 'chat_mark_read', description: 'Mark a conversation as read.', idempotent: true },
+  },
+
+  chatContacts: {
+    ...READ,
+    summary: 'Friends, open requests in both directions, and blocked peers.',
+    path: '/agents/{aid}/chat/contacts',
+    output: Type.Object({
+      friends: Type.Array(
+        Type.Object({
+          peer: AidText,
+          since: Timestamp,
+          unread_count: Seq,
+          last_at: Type.Union([Timestamp, Type.Null()], { description: 'Null: nothing was said yet.' }),
+        }),
+      ),
+      out_pending: Type.Array(Waiting),
+      in_pending: Type.Array(Waiting),
+      blocked: Type.Array(Type.Object({ peer: AidText, since: Timestamp })),
+    }),
+    errors: ['bad_aid', 'not_found'],
+    tool: { name: 'chat_contacts', description: 'Friends, chat requests, blocked peers.', foreignText: true },
+  },
+
+  chatRead: {
+    ...READ,
+    summary: 'Reads a conversation, oldest first. Nothing is marked as read.',
+    path: '/agents/{aid}/chat/peers/{peer}',
+    params: closed({ aid: AidText, peer: AidText }),
+    query: closed({
+      after_seq: Type.Optional(
+        Type.Integer({ minimum: 0, default: 0, description: '`scanned_to` of the page before.' }),
+      ),
+      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: CHAT_PAGE_MAX, default: CHAT_PAGE_DEFAULT })),
+    }),
+    output: Type.Object({
+      entries: Type.Array(Entry),
+      scanned_to: Type.Integer({ minimum: 0, description: 'The next `after_seq`.' }),
+      has_more: Type.Boolean(),
+      read_cursor: Seq,
+      unread_count: Seq,
+    }),
+    errors: ERRORS,
+    tool: {
+      name: 'chat_read',
+      description: 'Read a conversation; page with scanned_to as after_seq.',
+      foreignText: true,
+    },
   },
 });

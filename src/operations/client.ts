@@ -3,7 +3,7 @@
  * Needs nothing but `fetch`, so that it works in the command line and in a browser.
  */
 import { type ErrorCode, isErrorCode, SvcError } from '../foundation/errors.ts';
-import { bodyInputKey, type Declaration, type InputOf, type OutputOf } from './operation.ts';
+import { bodyInputKey, type Declaration, type Declarations, type InputOf, type OutputOf } from './operation.ts';
 import { isOpen } from './schemas.ts';
 
 /** How long a call may take when nobody says otherwise: above every time-out of the daemon itself. */
@@ -24,8 +24,6 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
   readonly timeoutMs?: number;
 }
-
-type Declarations = Readonly<Record<string, Declaration>>;
 
 /** Without a required member the input may be left out. */
 type ClientMethod<D extends Declaration> =

@@ -47,172 +47,165 @@ const PUBLISH_ERRORS = [
   'key_locked',
 ] as const;
 
-export const agentPublish = declare({
-  ...WRITE,
-  name: 'agentPublish',
-  summary: 'Publishes the endpoint record at once, ahead of what the network holds.',
-  method: 'POST',
-  path: '/agents/{aid}/publish',
-  output: Published,
-  errors: PUBLISH_ERRORS,
-  tool: { name: 'svc_agent_publish', description: 'Publish where an agent is, now.', idempotent: true },
-});
+export const directoryOperations = declare({
+  agentPublish: {
+    ...WRITE,
+    summary: 'Publishes the endpoint record at once, ahead of what the network holds.',
+    method: 'POST',
+    path: '/agents/{aid}/publish',
+    output: Published,
+    errors: PUBLISH_ERRORS,
+    tool: { name: 'svc_agent_publish', description: 'Publish where an agent is, now.', idempotent: true },
+  },
 
-export const agentPublishRecord = declare({
-  ...WRITE,
-  name: 'agentPublishRecord',
-  summary: 'Publishes a custom signed record and renews it.',
-  method: 'POST',
-  path: '/agents/{aid}/records',
-  body: closed({
-    rec_type: Type.Integer({ minimum: 0x02, maximum: 0x0f, description: '2 to 15; 2 is the profile card.' }),
-    payload_base64: Base64,
-    ttl: Type.Optional(Ttl),
-  }),
-  output: Published,
-  errors: [...PUBLISH_ERRORS, 'too_large'],
-  tool: { name: 'svc_agent_publish_record', description: 'Publish a custom record of an agent.', idempotent: true },
-});
+  agentPublishRecord: {
+    ...WRITE,
+    summary: 'Publishes a custom signed record and renews it.',
+    method: 'POST',
+    path: '/agents/{aid}/records',
+    body: closed({
+      rec_type: Type.Integer({ minimum: 0x02, maximum: 0x0f, description: '2 to 15; 2 is the profile card.' }),
+      payload_base64: Base64,
+      ttl: Type.Optional(Ttl),
+    }),
+    output: Published,
+    errors: [...PUBLISH_ERRORS, 'too_large'],
+    tool: { name: 'svc_agent_publish_record', description: 'Publish a custom record of an agent.', idempotent: true },
+  },
 
-export const profileSet = declare({
-  ...WRITE,
-  name: 'profileSet',
-  summary: 'Sets the profile card of an agent, replacing the one before, and publishes it.',
-  method: 'POST',
-  path: '/agents/{aid}/profile',
-  body: Profile,
-  output: Published,
-  errors: [...PUBLISH_ERRORS, 'too_large'],
-});
+  profileSet: {
+    ...WRITE,
+    summary: 'Sets the profile card of an agent, replacing the one before, and publishes it.',
+    method: 'POST',
+    path: '/agents/{aid}/profile',
+    body: Profile,
+    output: Published,
+    errors: [...PUBLISH_ERRORS, 'too_large'],
+  },
 
-export const profileDelete = declare({
-  ...WRITE,
-  name: 'profileDelete',
-  summary: 'Removes the profile card and publishes an empty one in its place.',
-  method: 'DELETE',
-  path: '/agents/{aid}/profile',
-  output: Published,
-  errors: ['bad_aid', 'not_found'],
-});
+  profileDelete: {
+    ...WRITE,
+    summary: 'Removes the profile card and publishes an empty one in its place.',
+    method: 'DELETE',
+    path: '/agents/{aid}/profile',
+    output: Published,
+    errors: ['bad_aid', 'not_found'],
+  },
 
-export const serviceRegister = declare({
-  ...WRITE,
-  name: 'serviceRegister',
-  summary: 'Makes an agent discoverable under service names.',
-  method: 'POST',
-  path: '/agents/{aid}/services',
-  body: closed({
-    services: ServiceNames,
-    name: Type.Optional(Type.String({ description: 'Display name, at most 64 bytes.' })),
-    protocols: Type.Optional(Labels),
-    tags: Type.Optional(Labels),
-    brief: Type.Optional(Type.String({ description: 'At most 256 bytes.' })),
-    meta: Type.Optional(Type.Object({}, { additionalProperties: true, description: 'Free-form, such as a url.' })),
-    ttl: Type.Optional(Ttl),
-  }),
-  output: Published,
-  errors: [...PUBLISH_ERRORS, 'bad_service_name', 'too_large', 'quota_exceeded'],
-  tool: { name: 'svc_service_register', description: 'Offer services under names others search.', idempotent: true },
-});
+  serviceRegister: {
+    ...WRITE,
+    summary: 'Makes an agent discoverable under service names.',
+    method: 'POST',
+    path: '/agents/{aid}/services',
+    body: closed({
+      services: ServiceNames,
+      name: Type.Optional(Type.String({ description: 'Display name, at most 64 bytes.' })),
+      protocols: Type.Optional(Labels),
+      tags: Type.Optional(Labels),
+      brief: Type.Optional(Type.String({ description: 'At most 256 bytes.' })),
+      meta: Type.Optional(Type.Object({}, { additionalProperties: true, description: 'Free-form, such as a url.' })),
+      ttl: Type.Optional(Ttl),
+    }),
+    output: Published,
+    errors: [...PUBLISH_ERRORS, 'bad_service_name', 'too_large', 'quota_exceeded'],
+    tool: { name: 'svc_service_register', description: 'Offer services under names others search.', idempotent: true },
+  },
 
-export const serviceUnregister = declare({
-  ...WRITE,
-  name: 'serviceUnregister',
-  summary: 'Stops renewing a service; what the network holds of it lasts until its ttl ends.',
-  method: 'DELETE',
-  path: '/agents/{aid}/services/{service}',
-  params: closed({ ...AidParams.properties, service: ServiceName }),
-  output: Type.Object({ ok: Type.Literal(true) }),
-  errors: ['bad_aid', 'not_found', 'bad_service_name'],
-  tool: { name: 'svc_service_unregister', description: 'Stop offering a service.', destructive: true },
-});
+  serviceUnregister: {
+    ...WRITE,
+    summary: 'Stops renewing a service; what the network holds of it lasts until its ttl ends.',
+    method: 'DELETE',
+    path: '/agents/{aid}/services/{service}',
+    params: closed({ ...AidParams.properties, service: ServiceName }),
+    output: Type.Object({ ok: Type.Literal(true) }),
+    errors: ['bad_aid', 'not_found', 'bad_service_name'],
+    tool: { name: 'svc_service_unregister', description: 'Stop offering a service.', destructive: true },
+  },
 
-export const discover = declare({
-  ...DIRECTORY,
-  name: 'discover',
-  summary: 'Finds agents by service name; several names give the union, newest first.',
-  method: 'POST',
-  path: '/discover',
-  body: closed({
-    services: ServiceNames,
-    filter: Type.Optional(
-      closed({
-        protocols: Type.Optional(Type.Array(Type.String(), { maxItems: LABELS_MAX, description: 'Any of them.' })),
-        tags: Type.Optional(Type.Array(Type.String(), { maxItems: LABELS_MAX, description: 'All of them.' })),
-      }),
-    ),
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: DISCOVER_LIMIT_MAX, default: DISCOVER_LIMIT_DEFAULT })),
-  }),
-  output: Type.Object({
-    entries: Type.Array(
-      Type.Object({
-        service: Type.String(),
-        aid: AidText,
-        name: Type.String(),
-        brief: Type.String(),
-        protocols: Type.Array(Type.String()),
-        tags: Type.Array(Type.String()),
-        meta: AnyObject,
-        seq: Seq,
-        expires_at: Timestamp,
-      }),
-    ),
-  }),
-  permission: 'read',
-  errors: ['bad_service_name'],
-  tool: { name: 'svc_discover', description: 'Find agents by service name.', foreignText: true, omit: ['limit'] },
-});
+  discover: {
+    ...DIRECTORY,
+    summary: 'Finds agents by service name; several names give the union, newest first.',
+    method: 'POST',
+    path: '/discover',
+    body: closed({
+      services: ServiceNames,
+      filter: Type.Optional(
+        closed({
+          protocols: Type.Optional(Type.Array(Type.String(), { maxItems: LABELS_MAX, description: 'Any of them.' })),
+          tags: Type.Optional(Type.Array(Type.String(), { maxItems: LABELS_MAX, description: 'All of them.' })),
+        }),
+      ),
+      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: DISCOVER_LIMIT_MAX, default: DISCOVER_LIMIT_DEFAULT })),
+    }),
+    output: Type.Object({
+      entries: Type.Array(
+        Type.Object({
+          service: Type.String(),
+          aid: AidText,
+          name: Type.String(),
+          brief: Type.String(),
+          protocols: Type.Array(Type.String()),
+          tags: Type.Array(Type.String()),
+          meta: AnyObject,
+          seq: Seq,
+          expires_at: Timestamp,
+        }),
+      ),
+    }),
+    permission: 'read',
+    errors: ['bad_service_name'],
+    tool: { name: 'svc_discover', description: 'Find agents by service name.', foreignText: true, omit: ['limit'] },
+  },
 
-export const resolve = declare({
-  ...DIRECTORY,
-  params: AidParams,
-  name: 'resolve',
-  summary: 'Finds where an agent is.',
-  method: 'POST',
-  path: '/resolve/{aid}',
-  output: Type.Object({
-    aid: AidText,
-    address: AidText,
-    endpoints: Type.Array(Type.String({ description: '`quic://host:port`' })),
-    nat_type: Type.Integer({ minimum: 0, maximum: 4 }),
-    seq: Seq,
-    ttl: Type.Integer({ minimum: 1, description: 'Seconds from `timestamp`.' }),
-    timestamp: Timestamp,
-    expires_at: Timestamp,
-  }),
-  permission: 'read',
-  errors: ['bad_aid', 'resolve_failed', 'cancelled'],
-  tool: { name: 'svc_resolve', description: 'Find where an agent is.', foreignText: true },
-});
+  resolve: {
+    ...DIRECTORY,
+    params: AidParams,
+    summary: 'Finds where an agent is.',
+    method: 'POST',
+    path: '/resolve/{aid}',
+    output: Type.Object({
+      aid: AidText,
+      address: AidText,
+      endpoints: Type.Array(Type.String({ description: '`quic://host:port`' })),
+      nat_type: Type.Integer({ minimum: 0, maximum: 4 }),
+      seq: Seq,
+      ttl: Type.Integer({ minimum: 1, description: 'Seconds from `timestamp`.' }),
+      timestamp: Timestamp,
+      expires_at: Timestamp,
+    }),
+    permission: 'read',
+    errors: ['bad_aid', 'resolve_failed', 'cancelled'],
+    tool: { name: 'svc_resolve', description: 'Find where an agent is.', foreignText: true },
+  },
 
-export const resolveRecords = declare({
-  ...DIRECTORY,
-  params: AidParams,
-  name: 'resolveRecords',
-  summary: 'The signed records that an agent publishes under its AID, as they are on the network.',
-  method: 'GET',
-  path: '/resolve/{aid}/records',
-  query: closed({
-    type: Type.Optional(Type.Integer({ minimum: 0, maximum: 255, default: 0, description: '0: all types.' })),
-  }),
-  output: Type.Object({
-    records: Type.Array(
-      Type.Object({
-        aid: AidText,
-        rec_type: Type.Integer(),
-        payload_base64: Base64,
-        seq: Seq,
-        timestamp: Timestamp,
-        ttl: Type.Integer({ minimum: 1 }),
-        public_key_base64: Base64,
-        signature_base64: Base64,
-        delegation_base64: Base64,
-        record_base64: Base64,
-        profile: Type.Optional(Profile),
-      }),
-    ),
-  }),
-  permission: 'read',
-  errors: ['bad_aid', 'resolve_failed', 'cancelled'],
-  tool: { name: 'svc_resolve_records', description: 'Signed records of an agent.', foreignText: true },
+  resolveRecords: {
+    ...DIRECTORY,
+    params: AidParams,
+    summary: 'The signed records that an agent publishes under its AID, as they are on the network.',
+    method: 'GET',
+    path: '/resolve/{aid}/records',
+    query: closed({
+      type: Type.Optional(Type.Integer({ minimum: 0, maximum: 255, default: 0, description: '0: all types.' })),
+    }),
+    output: Type.Object({
+      records: Type.Array(
+        Type.Object({
+          aid: AidText,
+          rec_type: Type.Integer(),
+          payload_base64: Base64,
+          seq: Seq,
+          timestamp: Timestamp,
+          ttl: Type.Integer({ minimum: 1 }),
+          public_key_base64: Base64,
+          signature_base64: Base64,
+          delegation_base64: Base64,
+          record_base64: Base64,
+          profile: Type.Optional(Profile),
+        }),
+      ),
+    }),
+    permission: 'read',
+    errors: ['bad_aid', 'resolve_failed', 'cancelled'],
+    tool: { name: 'svc_resolve_records', description: 'Signed records of an agent.', foreignText: true },
+  },
 });

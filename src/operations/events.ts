@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import { EVENT_TYPES } from '../foundation/events.ts';
 import { declare } from './operation.ts';
 import { AidParams, AidText, AnyObject, closed, NONE, Timestamp } from './schemas.ts';
-import type { StreamDeclaration } from './stream.ts';
+import { declareStreams } from './stream.ts';
 
 /** Events that a poll gives at once. */
 export const EVENTS_PAGE = 100;
@@ -18,38 +18,6 @@ export const Event = Type.Object({
   at: Timestamp,
   aid: AidText,
   data: AnyObject,
-});
-
-export const eventsPoll = declare({
-  name: 'eventsPoll',
-  summary: 'Reads the events of an agent behind a cursor.',
-  method: 'GET',
-  params: AidParams,
-  query: closed({
-    after_seq: Type.Optional(
-      Type.Integer({
-        minimum: 0,
-        default: 0,
-        description: '`last_seq` of the answer before; 0: from the buffer start.',
-      }),
-    ),
-  }),
-  body: NONE,
-  output: Type.Object({
-    events: Type.Array(Event),
-    last_seq: Seq,
-    oldest_seq: Type.Integer({ minimum: 0, description: '0 where nothing is kept.' }),
-    truncated: Type.Boolean({ description: 'The cursor is too old or unknown: begin again at 0.' }),
-  }),
-  permission: 'read',
-  heartbeat: false,
-  errors: ['not_found'],
-  tag: 'Events',
-  tool: {
-    name: 'svc_events_poll',
-    description: 'New events of an agent. Pass last_seq as the next after_seq; where truncated, 0.',
-    foreignText: true,
-  },
 });
 
 const Query = closed({
@@ -72,20 +40,53 @@ const STREAM = {
   tag: 'Events',
 } as const;
 
-export const agentEvents: StreamDeclaration = {
-  ...STREAM,
-  name: 'agentEvents',
-  summary: "An agent's events as they come (server-sent events).",
-  path: '/agents/{aid}/events',
-  params: AidParams,
-  errors: ['not_found', 'rate_limited'],
-};
+export const eventOperations = declare({
+  eventsPoll: {
+    summary: 'Reads the events of an agent behind a cursor.',
+    method: 'GET',
+    params: AidParams,
+    query: closed({
+      after_seq: Type.Optional(
+        Type.Integer({
+          minimum: 0,
+          default: 0,
+          description: '`last_seq` of the answer before; 0: from the buffer start.',
+        }),
+      ),
+    }),
+    body: NONE,
+    output: Type.Object({
+      events: Type.Array(Event),
+      last_seq: Seq,
+      oldest_seq: Type.Integer({ minimum: 0, description: '0 where nothing is kept.' }),
+      truncated: Type.Boolean({ description: 'The cursor is too old or unknown: begin again at 0.' }),
+    }),
+    permission: 'read',
+    heartbeat: false,
+    errors: ['not_found'],
+    tag: 'Events',
+    tool: {
+      name: 'svc_events_poll',
+      description: 'New events of an agent. Pass last_seq as the next after_seq; where truncated, 0.',
+      foreignText: true,
+    },
+  },
+});
 
-export const nodeEvents: StreamDeclaration = {
-  ...STREAM,
-  name: 'nodeEvents',
-  summary: 'The events of all agents here as they come (server-sent events).',
-  path: '/events',
-  params: NONE,
-  errors: ['rate_limited'],
-};
+export const eventStreams = declareStreams({
+  agentEvents: {
+    ...STREAM,
+    summary: "An agent's events as they come (server-sent events).",
+    path: '/agents/{aid}/events',
+    params: AidParams,
+    errors: ['not_found', 'rate_limited'],
+  },
+
+  nodeEvents: {
+    ...STREAM,
+    summary: 'The events of all agents here as they come (server-sent events).',
+    path: '/events',
+    params: NONE,
+    errors: ['rate_limited'],
+  },
+});

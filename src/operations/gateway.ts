@@ -1,14 +1,13 @@
 /** The gateway: what a remote agent serves over HTTP, below a path of this API. */
 import { Type } from 'typebox';
 import { AidParams, AidText, closed } from './schemas.ts';
-import type { StreamDeclaration } from './stream.ts';
+import { declareStreams } from './stream.ts';
 import { REACH_ERRORS } from './tunnels.ts';
 
 /** The query is the remote agent's affair. */
 const ANY_QUERY = Type.Object({});
 
-export const gateway: StreamDeclaration = {
-  name: 'gateway',
+const GATEWAY = {
   summary: "Calls a remote agent's service as this node, streaming both ways; WebSocket passes through.",
   methods: 'ANY',
   path: '/aid/{aid}/{path*}',
@@ -18,15 +17,18 @@ export const gateway: StreamDeclaration = {
   permission: 'peer',
   errors: [...REACH_ERRORS.filter((code) => code !== 'relay_required' && code !== 'local_aid_required'), 'not_found'],
   tag: 'Gateway',
-};
+} as const;
 
-export const gatewayRoot: StreamDeclaration = {
-  ...gateway,
-  name: 'gatewayRoot',
-  summary: 'Redirects to the same path with a slash at its end.',
-  path: '/aid/{aid}',
-  params: AidParams,
-  produces: 'text/plain',
-  status: 307,
-  errors: [],
-};
+export const gatewayStreams = declareStreams({
+  gateway: GATEWAY,
+
+  gatewayRoot: {
+    ...GATEWAY,
+    summary: 'Redirects to the same path with a slash at its end.',
+    path: '/aid/{aid}',
+    params: AidParams,
+    produces: 'text/plain',
+    status: 307,
+    errors: [],
+  },
+});

@@ -1,7 +1,7 @@
 /** The MCP server over Streamable HTTP, and which tools it shows. */
 import { Type } from 'typebox';
 import { closed, NONE } from './schemas.ts';
-import type { StreamDeclaration } from './stream.ts';
+import { declareStreams } from './stream.ts';
 
 /** Selections of tools, for assistants that need only some of them. */
 export const MCP_PROFILES = ['core', 'calls', 'mail', 'chat', 'rooms'] as const;
@@ -11,8 +11,7 @@ const ONE_PROFILE = `(?:${MCP_PROFILES.join('|')})`;
 /** One profile, or several with commas between them. */
 export const PROFILES_PATTERN = `^${ONE_PROFILE}(?:,${ONE_PROFILE}){0,${MCP_PROFILES.length - 1}}$`;
 
-export const mcp: StreamDeclaration = {
-  name: 'mcp',
+const MCP = {
   summary: 'The MCP server (Streamable HTTP, stateless): the operations as tools.',
   methods: 'ANY',
   path: '/mcp/',
@@ -30,11 +29,14 @@ export const mcp: StreamDeclaration = {
   permission: 'write',
   errors: ['too_large', 'method_not_allowed', 'unsupported_media_type'],
   tag: 'MCP',
-};
+} as const;
 
-export const mcpBare: StreamDeclaration = {
-  ...mcp,
-  name: 'mcpBare',
-  summary: 'The same server: clients write its address with and without the slash.',
-  path: '/mcp',
-};
+export const mcpStreams = declareStreams({
+  mcp: MCP,
+
+  mcpBare: {
+    ...MCP,
+    summary: 'The same server: clients write its address with and without the slash.',
+    path: '/mcp',
+  },
+});

@@ -6,50 +6,50 @@ import { AidParams, AidText, NONE } from './schemas.ts';
 
 const MOVING = { params: NONE, query: NONE, body: NONE, heartbeat: false, tag: 'Agents' } as const;
 
-export const agentBundle = declare({
-  ...MOVING,
-  name: 'agentBundle',
-  summary:
-    'Everything that is kept here of an agent, its keys in clear, to move it; only for programs on this machine.',
-  method: 'GET',
-  path: '/agents/{aid}/bundle',
-  params: AidParams,
-  output: AgentDocument,
-  permission: 'local_only',
-  errors: ['bad_aid', 'not_found', 'local_only', 'key_locked', 'too_large'],
-});
+export const movingOperations = declare({
+  agentBundle: {
+    ...MOVING,
+    summary:
+      'Everything that is kept here of an agent, its keys in clear, to move it; only for programs on this machine.',
+    method: 'GET',
+    path: '/agents/{aid}/bundle',
+    params: AidParams,
+    output: AgentDocument,
+    permission: 'local_only',
+    errors: ['bad_aid', 'not_found', 'local_only', 'key_locked', 'too_large'],
+  },
 
-export const agentImport = declare({
-  ...MOVING,
-  name: 'agentImport',
-  summary: 'Takes in an agent from its bundle, all of it or nothing, and publishes it from here.',
-  method: 'POST',
-  path: '/agents/import',
-  body: AgentDocument,
-  bodyLimit: MAX_AGENT_DOCUMENT_BYTES,
-  output: Type.Object({
-    aid: AidText,
-    status: Type.Literal('registered'),
-    service_tcp: Type.String({ description: 'What answers its calls here now; empty: nothing.' }),
-    services: Type.Integer({ minimum: 0 }),
-    tunnels: Type.Integer({ minimum: 0, description: 'That listen here.' }),
-    ports_taken: Type.Array(Type.Integer(), {
-      description: 'Ports of its tunnels that something else has here.',
+  agentImport: {
+    ...MOVING,
+    summary: 'Takes in an agent from its bundle, all of it or nothing, and publishes it from here.',
+    method: 'POST',
+    path: '/agents/import',
+    body: AgentDocument,
+    bodyLimit: MAX_AGENT_DOCUMENT_BYTES,
+    output: Type.Object({
+      aid: AidText,
+      status: Type.Literal('registered'),
+      service_tcp: Type.String({ description: 'What answers its calls here now; empty: nothing.' }),
+      services: Type.Integer({ minimum: 0 }),
+      tunnels: Type.Integer({ minimum: 0, description: 'That listen here.' }),
+      ports_taken: Type.Array(Type.Integer(), {
+        description: 'Ports of its tunnels that something else has here.',
+      }),
+      notes: Type.Integer({ minimum: 0, description: 'That wait in its mailbox.' }),
+      conversations: Type.Integer({ minimum: 0 }),
+      rooms: Type.Integer({ minimum: 0 }),
     }),
-    notes: Type.Integer({ minimum: 0, description: 'That wait in its mailbox.' }),
-    conversations: Type.Integer({ minimum: 0 }),
-    rooms: Type.Integer({ minimum: 0 }),
-  }),
-  permission: 'local_only',
-  errors: [
-    'bad_aid',
-    'bad_file',
-    'bad_key',
-    'bad_delegation',
-    'bad_service_address',
-    'agent_exists',
-    'local_only',
-    'too_large',
-    'not_writable',
-  ],
+    permission: 'local_only',
+    errors: [
+      'bad_aid',
+      'bad_file',
+      'bad_key',
+      'bad_delegation',
+      'bad_service_address',
+      'agent_exists',
+      'local_only',
+      'too_large',
+      'not_writable',
+    ],
+  },
 });

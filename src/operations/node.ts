@@ -12,17 +12,6 @@ export function natLabel(natType: number): string {
 
 const NODE = { params: NONE, query: NONE, body: NONE, heartbeat: false, tag: 'Node' } as const;
 
-export const health = declare({
-  ...NODE,
-  name: 'health',
-  summary: 'Says that the daemon answers.',
-  method: 'GET',
-  path: '/health',
-  output: Type.Object({ status: Type.Literal('ok') }),
-  permission: 'read',
-  errors: [],
-});
-
 export const NodeStatus = Type.Object({
   node_aid: AidText,
   version: Type.String(),
@@ -54,71 +43,9 @@ export const NodeStatus = Type.Object({
   pending: Type.Optional(Pending),
 });
 
-export const status = declare({
-  ...NODE,
-  name: 'status',
-  summary: 'State of the node: identity, publication, network, traffic.',
-  method: 'GET',
-  path: '/status',
-  output: NodeStatus,
-  permission: 'read',
-  errors: [],
-  tool: { name: 'svc_status', description: 'State of this node and its network.' },
-});
-
-export const configGet = declare({
-  ...NODE,
-  name: 'configGet',
-  summary: 'Configured values; secrets are redacted.',
-  method: 'GET',
-  path: '/config',
-  output: Type.Record(Type.String(), Type.Unknown(), {
-    description:
-      'Every key of `GET /config/schema`; `overridden`: key to `flag` or `environment`, where the file does not decide; `restart_required`: keys whose value waits for a restart.',
-  }),
-  permission: 'read',
-  errors: [],
-  tag: 'Configuration',
-});
-
-export const configPatch = declare({
-  ...NODE,
-  name: 'configPatch',
-  summary: 'Changes configuration keys, all or none; a redacted value sent back means "unchanged".',
-  method: 'PATCH',
-  path: '/config',
-  body: Type.Object(
-    {},
-    { additionalProperties: true, description: 'Any of the patchable keys of `GET /config/schema`.' },
-  ),
-  output: Type.Object({
-    ok: Type.Literal(true),
-    restart_required: Type.Array(Type.String(), { description: 'Keys that apply at the next start.' }),
-    overridden: Type.Array(Type.String(), {
-      description: 'Keys that a flag or the environment decides: a restart alone does not apply them.',
-    }),
-  }),
-  permission: 'write',
-  errors: ['config_invalid', 'not_writable'],
-  tag: 'Configuration',
-});
-
-export const configSchema = declare({
-  ...NODE,
-  name: 'configSchema',
-  summary: 'JSON Schema of all configuration keys.',
-  method: 'GET',
-  path: '/config/schema',
-  output: AnyObject,
-  permission: 'read',
-  errors: [],
-  tag: 'Configuration',
-});
-
-function debug(name: string, topic: string, summary: string) {
-  return declare({
+function debug(topic: string, summary: string) {
+  return {
     ...NODE,
-    name,
     summary,
     method: 'GET',
     path: `/debug/${topic}`,
@@ -126,11 +53,84 @@ function debug(name: string, topic: string, summary: string) {
     permission: 'read',
     errors: [],
     tag: 'Diagnostics',
-  });
+  } as const;
 }
 
-export const debugIdentity = debug('debugIdentity', 'identity', 'Node key and the agents hosted here.');
-export const debugRouting = debug('debugRouting', 'routing', 'DHT routing table and reachability.');
-export const debugStore = debug('debugStore', 'store', 'Records stored for others, by kind.');
-export const debugStats = debug('debugStats', 'stats', 'Counters of links, calls and the DHT.');
-export const debugHost = debug('debugHost', 'host', 'Process, machine and bound addresses.');
+export const nodeOperations = declare({
+  health: {
+    ...NODE,
+    summary: 'Says that the daemon answers.',
+    method: 'GET',
+    path: '/health',
+    output: Type.Object({ status: Type.Literal('ok') }),
+    permission: 'read',
+    errors: [],
+  },
+
+  status: {
+    ...NODE,
+    summary: 'State of the node: identity, publication, network, traffic.',
+    method: 'GET',
+    path: '/status',
+    output: NodeStatus,
+    permission: 'read',
+    errors: [],
+    tool: { name: 'svc_status', description: 'State of this node and its network.' },
+  },
+
+  configGet: {
+    ...NODE,
+    summary: 'Configured values; secrets are redacted.',
+    method: 'GET',
+    path: '/config',
+    output: Type.Record(Type.String(), Type.Unknown(), {
+      description:
+        'Every key of `GET /config/schema`; `overridden`: key to `flag` or `environment`, where the file does not decide; `restart_required`: keys whose value waits for a restart.',
+    }),
+    permission: 'read',
+    errors: [],
+    tag: 'Configuration',
+  },
+
+  configPatch: {
+    ...NODE,
+    summary: 'Changes configuration keys, all or none; a redacted value sent back means "unchanged".',
+    method: 'PATCH',
+    path: '/config',
+    body: Type.Object(
+      {},
+      { additionalProperties: true, description: 'Any of the patchable keys of `GET /config/schema`.' },
+    ),
+    output: Type.Object({
+      ok: Type.Literal(true),
+      restart_required: Type.Array(Type.String(), { description: 'Keys that apply at the next start.' }),
+      overridden: Type.Array(Type.String(), {
+        description: 'Keys that a flag or the environment decides: a restart alone does not apply them.',
+      }),
+    }),
+    permission: 'write',
+    errors: ['config_invalid', 'not_writable'],
+    tag: 'Configuration',
+  },
+
+  configSchema: {
+    ...NODE,
+    summary: 'JSON Schema of all configuration keys.',
+    method: 'GET',
+    path: '/config/schema',
+    output: AnyObject,
+    permission: 'read',
+    errors: [],
+    tag: 'Configuration',
+  },
+
+  debugIdentity: debug('identity', 'Node key and the agents hosted here.'),
+
+  debugRouting: debug('routing', 'DHT routing table and reachability.'),
+
+  debugStore: debug('store', 'Records stored for others, by kind.'),
+
+  debugStats: debug('stats', 'Counters of links, calls and the DHT.'),
+
+  debugHost: debug('host', 'Process, machine and bound addresses.'),
+});

@@ -2,7 +2,7 @@
 import { Type } from 'typebox';
 import { declare } from './operation.ts';
 import { AidParams, AidText, Base64, closed, NONE, nullable, Ok, Timestamp } from './schemas.ts';
-import type { StreamDeclaration } from './stream.ts';
+import { declareStreams } from './stream.ts';
 import { REACH_ERRORS } from './tunnels.ts';
 
 const OBJECTS = { params: AidParams, query: NONE, body: NONE, heartbeat: false, tag: 'Objects' } as const;
@@ -35,149 +35,146 @@ const HOLDER_ERRORS = REACH_ERRORS.filter(
   (code) => !['local_aid_required', 'no_inbound', 'inbound_unreachable', 'relay_required'].includes(code),
 );
 
-export const objectUpload: StreamDeclaration = {
-  name: 'objectUpload',
-  summary: 'Stores the body as an object of an agent, however large; the token is needed where one is set.',
-  methods: ['POST'],
-  path: '/agents/{aid}/cas',
-  params: AidParams,
-  query: closed({ name: Name }),
-  accepts: 'application/octet-stream',
-  produces: 'application/json',
-  permission: 'local_only',
-  errors: ['unsupported_media_type', 'not_found', 'timeout', ...STORE_ERRORS],
-  tag: 'Objects',
-};
+export const objectOperations = declare({
+  objectList: {
+    ...OBJECTS,
+    summary: 'Lists the objects of an agent, and what they take of its quota.',
+    method: 'GET',
+    path: '/agents/{aid}/cas',
+    query: closed({
+      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_OBJECTS_PAGE, default: OBJECTS_PAGE_DEFAULT })),
+      cursor: Type.Optional(ObjectId),
+    }),
+    output: Type.Object({
+      objects: Type.Array(
+        Type.Object({
+          ...StoredObject.properties,
+          created_at: Timestamp,
+          path: nullable(Type.String({ description: 'Below files_root, of a file registered where it lies.' })),
+        }),
+      ),
+      next_cursor: Type.Optional(ObjectId),
+      usage: Type.Object({ count: Size, max_count: Size, bytes: Size, max_bytes: Size }),
+    }),
+    permission: 'read',
+    errors: ['not_found'],
+  },
 
-export const objectRead: StreamDeclaration = {
-  name: 'objectRead',
-  summary: 'Reads an object from its holder, as this node; `Range` and `If-None-Match` are taken.',
-  methods: ['GET', 'HEAD'],
-  path: '/aid/{holder}/cas/{object_id}',
-  params: closed({ holder: AidText, object_id: ObjectId }),
-  query: NONE,
-  produces: 'application/octet-stream',
-  permission: 'peer',
-  errors: ['not_found', 'gone', ...HOLDER_ERRORS],
-  tag: 'Objects',
-};
+  objectDelete: {
+    ...OBJECTS,
+    summary:
+      'Deletes an object of an agent; a file registered where it lies stays. The token is needed where one is set.',
+    method: 'DELETE',
+    path: '/agents/{aid}/cas/{object_id}',
+    params: closed({ aid: AidText, object_id: ObjectId }),
+    output: Ok,
+    permission: 'local_only',
+    heartbeat: true,
+    errors: ['not_found'],
+  },
 
-export const objectList = declare({
-  ...OBJECTS,
-  name: 'objectList',
-  summary: 'Lists the objects of an agent, and what they take of its quota.',
-  method: 'GET',
-  path: '/agents/{aid}/cas',
-  query: closed({
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_OBJECTS_PAGE, default: OBJECTS_PAGE_DEFAULT })),
-    cursor: Type.Optional(ObjectId),
-  }),
-  output: Type.Object({
-    objects: Type.Array(
-      Type.Object({
-        ...StoredObject.properties,
-        created_at: Timestamp,
-        path: nullable(Type.String({ description: 'Below files_root, of a file registered where it lies.' })),
-      }),
-    ),
-    next_cursor: Type.Optional(ObjectId),
-    usage: Type.Object({ count: Size, max_count: Size, bytes: Size, max_bytes: Size }),
-  }),
-  permission: 'read',
-  errors: ['not_found'],
-});
+  objectPut: {
+    ...OBJECTS,
+    summary: 'Makes a file below files_root, or bytes, an object of an agent. The token is needed where one is set.',
+    method: 'POST',
+    body: closed({
+      path: Type.Optional(FilePath),
+      body_base64: Type.Optional(Base64),
+      name: Name,
+    }),
+    output: StoredObject,
+    permission: 'local_only',
+    heartbeat: true,
+    errors: ['not_found', 'wrong_state', ...STORE_ERRORS],
+    tool: {
+      name: 'group_object_put',
+      description: 'Make a file (path below files_root, not copied) or small body_base64 an object. One of the two.',
+      idempotent: true,
+    },
+  },
 
-export const objectDelete = declare({
-  ...OBJECTS,
-  name: 'objectDelete',
-  summary:
-    'Deletes an object of an agent; a file registered where it lies stays. The token is needed where one is set.',
-  method: 'DELETE',
-  path: '/agents/{aid}/cas/{object_id}',
-  params: closed({ aid: AidText, object_id: ObjectId }),
-  output: Ok,
-  permission: 'local_only',
-  heartbeat: true,
-  errors: ['not_found'],
-});
+  objectLocate: {
+    ...OBJECTS,
+    summary: 'Says who has an object, without getting it.',
+    method: 'GET',
+    query: closed({ object_id: ObjectId, hint_aid: Type.Optional(AidText) }),
+    output: Type.Object({
+      object_id: ObjectId,
+      found: Type.Boolean(),
+      local: Type.Boolean({ description: 'The agent has it itself.' }),
+      size: Type.Optional(Size),
+      name: Type.Optional(Type.String()),
+      holders: Type.Array(
+        Type.Object({
+          aid: AidText,
+          status: Type.Union([
+            Type.Literal('available'),
+            Type.Literal('denied'),
+            Type.Literal('not_found'),
+            Type.Literal('gone'),
+            Type.Literal('unreachable'),
+          ]),
+          size: Type.Optional(Size),
+          name: Type.Optional(Type.String()),
+        }),
+      ),
+    }),
+    permission: 'read',
+    errors: ['not_found'],
+    tool: { name: 'group_object_locate', description: 'Who has an object; nothing is downloaded.', foreignText: true },
+  },
 
-export const objectPut = declare({
-  ...OBJECTS,
-  name: 'objectPut',
-  summary: 'Makes a file below files_root, or bytes, an object of an agent. The token is needed where one is set.',
-  method: 'POST',
-  body: closed({
-    path: Type.Optional(FilePath),
-    body_base64: Type.Optional(Base64),
-    name: Name,
-  }),
-  output: StoredObject,
-  permission: 'local_only',
-  heartbeat: true,
-  errors: ['not_found', 'wrong_state', ...STORE_ERRORS],
-  tool: {
-    name: 'group_object_put',
-    description: 'Make a file (path below files_root, not copied) or small body_base64 an object. One of the two.',
-    idempotent: true,
+  objectGet: {
+    ...OBJECTS,
+    summary: 'Gets an object to a file below files_root, from whoever has it; resumed where it broke off.',
+    method: 'POST',
+    body: closed({
+      object_id: ObjectId,
+      dest: Type.Optional(FilePath),
+      hint_aid: Type.Optional(AidText),
+      register: Type.Optional(Type.Boolean({ default: false, description: 'Others may get it here then.' })),
+      force: Type.Optional(Type.Boolean({ default: false, description: 'Overwrites dest.' })),
+      access_token: Type.Optional(
+        Type.String({ maxLength: MAX_ACCESS_TOKEN_CHARS, description: 'What the holder asks for.' }),
+      ),
+    }),
+    output: Type.Object({
+      object_id: ObjectId,
+      size: Size,
+      path: Type.String({ description: 'The file, absolute.' }),
+      from: nullable(AidText),
+      registered: Type.Boolean(),
+    }),
+    permission: 'local_only',
+    heartbeat: true,
+    errors: ['not_found', 'gone', 'wrong_state', 'cancelled', ...STORE_ERRORS, ...HOLDER_ERRORS],
+    tool: { name: 'group_object_get', description: 'Download an object below files_root.', idempotent: true },
   },
 });
 
-export const objectLocate = declare({
-  ...OBJECTS,
-  name: 'objectLocate',
-  summary: 'Says who has an object, without getting it.',
-  method: 'GET',
-  query: closed({ object_id: ObjectId, hint_aid: Type.Optional(AidText) }),
-  output: Type.Object({
-    object_id: ObjectId,
-    found: Type.Boolean(),
-    local: Type.Boolean({ description: 'The agent has it itself.' }),
-    size: Type.Optional(Size),
-    name: Type.Optional(Type.String()),
-    holders: Type.Array(
-      Type.Object({
-        aid: AidText,
-        status: Type.Union([
-          Type.Literal('available'),
-          Type.Literal('denied'),
-          Type.Literal('not_found'),
-          Type.Literal('gone'),
-          Type.Literal('unreachable'),
-        ]),
-        size: Type.Optional(Size),
-        name: Type.Optional(Type.String()),
-      }),
-    ),
-  }),
-  permission: 'read',
-  errors: ['not_found'],
-  tool: { name: 'group_object_locate', description: 'Who has an object; nothing is downloaded.', foreignText: true },
-});
+export const objectStreams = declareStreams({
+  objectUpload: {
+    summary: 'Stores the body as an object of an agent, however large; the token is needed where one is set.',
+    methods: ['POST'],
+    path: '/agents/{aid}/cas',
+    params: AidParams,
+    query: closed({ name: Name }),
+    accepts: 'application/octet-stream',
+    produces: 'application/json',
+    permission: 'local_only',
+    errors: ['unsupported_media_type', 'not_found', 'timeout', ...STORE_ERRORS],
+    tag: 'Objects',
+  },
 
-export const objectGet = declare({
-  ...OBJECTS,
-  name: 'objectGet',
-  summary: 'Gets an object to a file below files_root, from whoever has it; resumed where it broke off.',
-  method: 'POST',
-  body: closed({
-    object_id: ObjectId,
-    dest: Type.Optional(FilePath),
-    hint_aid: Type.Optional(AidText),
-    register: Type.Optional(Type.Boolean({ default: false, description: 'Others may get it here then.' })),
-    force: Type.Optional(Type.Boolean({ default: false, description: 'Overwrites dest.' })),
-    access_token: Type.Optional(
-      Type.String({ maxLength: MAX_ACCESS_TOKEN_CHARS, description: 'What the holder asks for.' }),
-    ),
-  }),
-  output: Type.Object({
-    object_id: ObjectId,
-    size: Size,
-    path: Type.String({ description: 'The file, absolute.' }),
-    from: nullable(AidText),
-    registered: Type.Boolean(),
-  }),
-  permission: 'local_only',
-  heartbeat: true,
-  errors: ['not_found', 'gone', 'wrong_state', 'cancelled', ...STORE_ERRORS, ...HOLDER_ERRORS],
-  tool: { name: 'group_object_get', description: 'Download an object below files_root.', idempotent: true },
+  objectRead: {
+    summary: 'Reads an object from its holder, as this node; `Range` and `If-None-Match` are taken.',
+    methods: ['GET', 'HEAD'],
+    path: '/aid/{holder}/cas/{object_id}',
+    params: closed({ holder: AidText, object_id: ObjectId }),
+    query: NONE,
+    produces: 'application/octet-stream',
+    permission: 'peer',
+    errors: ['not_found', 'gone', ...HOLDER_ERRORS],
+    tag: 'Objects',
+  },
 });

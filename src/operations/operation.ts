@@ -32,7 +32,7 @@ export interface Declaration<
   B extends TObject = TObject,
   R extends TSchema = TSchema,
 > {
-  /** camelCase; the `operationId` of the OpenAPI document and the method of the typed client. */
+  /** Its key in the table, camelCase: the `operationId` of the OpenAPI document and the method of the typed client. */
   readonly name: string;
   /** One line, for the reference. */
   readonly summary: string;
@@ -59,6 +59,29 @@ export interface Declaration<
   readonly tool?: ToolDeclaration;
   /** Section of the reference page and tag of the OpenAPI document. */
   readonly tag: string;
+}
+
+export type Declarations = Readonly<Record<string, Declaration>>;
+
+/** A table in which each declaration has its key for a name. */
+type Named<T> = { readonly [K in keyof T]: T[K] & { readonly name: K } };
+
+/** Nothing but these members: what a declaration does not know is a mistake. */
+export type Exactly<T, Known extends PropertyKey> = {
+  readonly [K in keyof T]: { readonly [M in Exclude<keyof T[K], Known>]: never };
+};
+
+/** Gives each member of a table its key for a name. */
+export function named<T extends Readonly<Record<string, object>>>(table: T): Named<T> {
+  const members = Object.entries(table).map(([name, member]) => [name, { ...member, name }]);
+  return Object.fromEntries(members) as Named<T>;
+}
+
+/** A table of declarations in their precise types. */
+export function declare<T extends Readonly<Record<string, Omit<Declaration, 'name'>>>>(
+  table: T & Exactly<T, keyof Declaration>,
+): Named<T> {
+  return named<T>(table);
 }
 
 /** Prefix of a body member in the flat input where the path has a parameter of the same name. */
@@ -105,20 +128,27 @@ export type Handler<D extends Declaration> = (
   context: CallContext,
 ) => OutputOf<D> | Promise<OutputOf<D>>;
 
+/** One handler for each declaration of a table. */
+export type Handlers<T extends { readonly [K in keyof T]: Declaration }> = { readonly [K in keyof T]: Handler<T[K]> };
+
 /** A declaration with its handler: what a surface serves. The handler takes input that fits the schemas. */
 export interface BoundOperation {
   readonly declaration: Declaration;
   run(input: Readonly<Record<string, unknown>>, context: CallContext): Promise<unknown>;
 }
 
-/** Keeps the literal types of a declaration. */
-export function declare<P extends TObject, Q extends TObject, B extends TObject, R extends TSchema>(
-  declaration: Declaration<P, Q, B, R>,
-): Declaration<P, Q, B, R> {
-  return declaration;
-}
-
-/** Binds a handler to a declaration. The surface has validated the input against the schemas. */
-export function bind<D extends Declaration>(declaration: D, handler: Handler<D>): BoundOperation {
-  return { declaration, run: async (input, context) => handler(input as InputOf<D>, context) };
+/** Joins declarations and handlers. Surfaces validate the input against the schemas before they run one. */
+export function bind<T extends { readonly [K in keyof T]: Declaration }>(
+  declarations: T,
+  handlers: Handlers<NoInfer<T>>,
+): BoundOperation[] {
+  const bound: BoundOperation[] = [];
+  for (const name in declarations) {
+    const handler = handlers[name];
+    bound.push({
+      declaration: declarations[name],
+      run: async (input, context) => handler(input as InputOf<T[typeof name]>, context),
+    });
+  }
+  return bound;
 }

@@ -4,7 +4,7 @@ import { AllowBody, AllowEntry, DenyEntry } from './access.ts';
 import { AclView } from './agents.ts';
 import { declare } from './operation.ts';
 import { AidText, closed, NONE, nullable, Ok, Timestamp } from './schemas.ts';
-import type { StreamDeclaration } from './stream.ts';
+import { declareStreams } from './stream.ts';
 import { REACH_ERRORS } from './tunnels.ts';
 
 /** Entries per page of the audit trail, unless `limit` says otherwise. */
@@ -39,70 +39,6 @@ export const RemoteAdminState = Type.Object({
   ),
 });
 
-export const remoteAdminGet = declare({
-  ...ADMIN,
-  name: 'remoteAdminGet',
-  summary: 'Shows whether this node may be administered from afar, and by whom.',
-  method: 'GET',
-  path: '/node/remote-admin',
-  output: RemoteAdminState,
-  permission: 'read',
-});
-
-export const remoteAdminPatch = declare({
-  ...ADMIN,
-  name: 'remoteAdminPatch',
-  summary: 'Switches remote administration on or off; off cuts the connections that are open.',
-  method: 'PATCH',
-  path: '/node/remote-admin',
-  body: closed({ enabled: Type.Boolean() }),
-  output: RemoteAdminState,
-});
-
-export const remoteAdminAllow = declare({
-  ...ADMIN,
-  name: 'remoteAdminAllow',
-  summary: 'Lets an AID, or whoever presents a secret, administer this node.',
-  method: 'POST',
-  path: '/node/remote-admin/allow',
-  body: AllowBody,
-  output: AllowEntry,
-  errors: ['bad_aid', 'quota_exceeded'],
-});
-
-export const remoteAdminDeny = declare({
-  ...ADMIN,
-  name: 'remoteAdminDeny',
-  summary: 'Denies an AID, whatever else would let it in; its open connections are cut.',
-  method: 'POST',
-  path: '/node/remote-admin/deny',
-  body: closed({ aid: AidText }),
-  output: DenyEntry,
-  errors: ['bad_aid', 'quota_exceeded'],
-});
-
-export const remoteAdminAllowDelete = declare({
-  ...ADMIN,
-  name: 'remoteAdminAllowDelete',
-  summary: 'Takes an entry off the allow list; connections that it let in are cut.',
-  method: 'DELETE',
-  path: '/node/remote-admin/allow/{id}',
-  params: EntryParams,
-  output: Ok,
-  errors: ['not_found'],
-});
-
-export const remoteAdminDenyDelete = declare({
-  ...ADMIN,
-  name: 'remoteAdminDenyDelete',
-  summary: 'Takes an entry off the deny list.',
-  method: 'DELETE',
-  path: '/node/remote-admin/deny/{id}',
-  params: EntryParams,
-  output: Ok,
-  errors: ['not_found'],
-});
-
 export const AuditEntry = Type.Object({
   id: Type.Integer({ minimum: 1 }),
   at: Timestamp,
@@ -116,32 +52,92 @@ export const AuditEntry = Type.Object({
   refused: nullable(Type.String({ description: 'Why the caller was not let in; null for those who were.' })),
 });
 
-export const remoteAdminAudit = declare({
-  ...ADMIN,
-  name: 'remoteAdminAudit',
-  summary: 'Lists what was asked over remote administration and who was refused, the newest first.',
-  method: 'GET',
-  path: '/node/remote-admin/audit',
-  query: closed({
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: AUDIT_PAGE_MAX, default: AUDIT_PAGE_DEFAULT })),
-    cursor: Type.Optional(
-      Type.String({ maxLength: MAX_CURSOR_CHARS, pattern: '^[1-9][0-9]*$', description: '`next_cursor` of a page.' }),
-    ),
-  }),
-  output: Type.Object({ entries: Type.Array(AuditEntry), next_cursor: Type.Optional(Type.String()) }),
-  permission: 'read',
+export const remoteAdminOperations = declare({
+  remoteAdminGet: {
+    ...ADMIN,
+    summary: 'Shows whether this node may be administered from afar, and by whom.',
+    method: 'GET',
+    path: '/node/remote-admin',
+    output: RemoteAdminState,
+    permission: 'read',
+  },
+
+  remoteAdminPatch: {
+    ...ADMIN,
+    summary: 'Switches remote administration on or off; off cuts the connections that are open.',
+    method: 'PATCH',
+    path: '/node/remote-admin',
+    body: closed({ enabled: Type.Boolean() }),
+    output: RemoteAdminState,
+  },
+
+  remoteAdminAllow: {
+    ...ADMIN,
+    summary: 'Lets an AID, or whoever presents a secret, administer this node.',
+    method: 'POST',
+    path: '/node/remote-admin/allow',
+    body: AllowBody,
+    output: AllowEntry,
+    errors: ['bad_aid', 'quota_exceeded'],
+  },
+
+  remoteAdminDeny: {
+    ...ADMIN,
+    summary: 'Denies an AID, whatever else would let it in; its open connections are cut.',
+    method: 'POST',
+    path: '/node/remote-admin/deny',
+    body: closed({ aid: AidText }),
+    output: DenyEntry,
+    errors: ['bad_aid', 'quota_exceeded'],
+  },
+
+  remoteAdminAllowDelete: {
+    ...ADMIN,
+    summary: 'Takes an entry off the allow list; connections that it let in are cut.',
+    method: 'DELETE',
+    path: '/node/remote-admin/allow/{id}',
+    params: EntryParams,
+    output: Ok,
+    errors: ['not_found'],
+  },
+
+  remoteAdminDenyDelete: {
+    ...ADMIN,
+    summary: 'Takes an entry off the deny list.',
+    method: 'DELETE',
+    path: '/node/remote-admin/deny/{id}',
+    params: EntryParams,
+    output: Ok,
+    errors: ['not_found'],
+  },
+
+  remoteAdminAudit: {
+    ...ADMIN,
+    summary: 'Lists what was asked over remote administration and who was refused, the newest first.',
+    method: 'GET',
+    path: '/node/remote-admin/audit',
+    query: closed({
+      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: AUDIT_PAGE_MAX, default: AUDIT_PAGE_DEFAULT })),
+      cursor: Type.Optional(
+        Type.String({ maxLength: MAX_CURSOR_CHARS, pattern: '^[1-9][0-9]*$', description: '`next_cursor` of a page.' }),
+      ),
+    }),
+    output: Type.Object({ entries: Type.Array(AuditEntry), next_cursor: Type.Optional(Type.String()) }),
+    permission: 'read',
+  },
 });
 
-export const via: StreamDeclaration = {
-  name: 'via',
-  summary:
-    'Sends a request to the API of a remote node. `Svc-Access-Token` carries the password it asks for, `Svc-Local-Aid` the agent here that asks; this node where it is left out.',
-  methods: 'ANY',
-  path: '/via/{aid}/{path*}',
-  params: closed({ aid: AidText, path: Type.String({ description: 'Path of the remote API.' }) }),
-  query: Type.Object({}),
-  produces: '*/*',
-  permission: 'local_only',
-  errors: ['local_only', ...REACH_ERRORS.filter((code) => code !== 'relay_required' && code !== 'no_inbound')],
-  tag: 'Remote administration',
-};
+export const remoteAdminStreams = declareStreams({
+  via: {
+    summary:
+      'Sends a request to the API of a remote node. `Svc-Access-Token` carries the password it asks for, `Svc-Local-Aid` the agent here that asks; this node where it is left out.',
+    methods: 'ANY',
+    path: '/via/{aid}/{path*}',
+    params: closed({ aid: AidText, path: Type.String({ description: 'Path of the remote API.' }) }),
+    query: Type.Object({}),
+    produces: '*/*',
+    permission: 'local_only',
+    errors: ['local_only', ...REACH_ERRORS.filter((code) => code !== 'relay_required' && code !== 'no_inbound')],
+    tag: 'Remote administration',
+  },
+});

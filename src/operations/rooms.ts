@@ -66,213 +66,201 @@ const Page = Type.Object({
 const AfterSeq = Type.Optional(Type.Integer({ minimum: 0, default: 0, description: 'Only entries behind this one.' }));
 const Limit = Type.Optional(Type.Integer({ minimum: 1, maximum: GROUP_PAGE, default: GROUP_PAGE }));
 
-export const groupList = declare({
-  ...READ,
-  name: 'groupList',
-  summary: 'The groups that an agent has a copy of.',
-  path: '/agents/{aid}/groups',
-  params: AidParams,
-  output: Type.Object({ groups: Type.Array(Type.Object(Summary)) }),
-  errors: ['not_found'],
-  tool: { name: 'group_list', description: 'Groups of an agent with unread counters.', foreignText: true },
-});
-
-export const groupHead = declare({
-  ...READ,
-  name: 'groupHead',
-  summary: 'The header, members and counters of a group.',
-  path: '/agents/{aid}/groups/{group_id}',
-  params: GroupParams,
-  output: Type.Object({
-    ...Summary,
-    link: Type.String({ description: 'Lets in who has it: share it with care.' }),
-    members: Type.Array(Member),
-    max_seq: Seq,
-    read_cursor: Seq,
-  }),
-  errors: ['not_found'],
-  tool: { name: 'group_head', description: 'Header, members and counters of a group.', foreignText: true },
-});
-
-export const groupEntries = declare({
-  ...READ,
-  name: 'groupEntries',
-  summary: 'A page of entries in causal order.',
-  path: '/agents/{aid}/groups/{group_id}/entries',
-  params: GroupParams,
-  query: closed({ after_seq: AfterSeq, limit: Limit }),
-  output: Page,
-  errors: ['not_found'],
-});
-
-export const groupLeave = declare({
-  ...WRITE,
-  name: 'groupLeave',
-  summary: 'Leaves a group; its creator cannot.',
-  path: '/agents/{aid}/groups/{group_id}/leave',
-  params: GroupParams,
-  output: Ok,
-  errors: ['not_found', 'not_member', 'creator_cannot_leave', 'bad_delegation'],
-});
-
-export const groupCreate = declare({
-  ...WRITE,
-  name: 'groupCreate',
-  summary: 'Makes a group.',
-  params: AidParams,
-  body: closed({ title: Type.Optional(Type.String({ maxLength: MAX_TITLE })) }),
-  output: Type.Object({ group_id: GroupId, link: Type.String() }),
-  errors: ['not_found', 'quota_exceeded'],
-  tool: { name: 'group_create', description: 'Make a group; whoever has its link can join.' },
-});
-
-export const groupInvite = declare({
-  ...WRITE,
-  name: 'groupInvite',
-  summary: 'Invites an agent: a note of type 0x10, sent again until it is answered or seven days old.',
-  params: GroupParams,
-  body: closed({ target_aid: AidText }),
-  output: Type.Object({ ok: Type.Literal(true), delivered: Type.Boolean() }),
-  errors: ['not_found', 'not_member', 'self', 'wrong_state', 'quota_exceeded', 'bad_delegation'],
-  tool: { name: 'group_invite', description: 'Invite an agent to a group.', idempotent: true },
-});
-
-export const groupJoin = declare({
-  ...WRITE,
-  name: 'groupJoin',
-  summary: 'Joins a group by its link, or by an invitation; what cannot be done now goes on in the background.',
-  params: AidParams,
-  body: closed({
-    link: Type.Optional(Type.String({ maxLength: MAX_LINK, description: 'svc://<aid>/groups/<group_id>#<secret>' })),
-    group_id: Type.Optional(GroupId),
-    creator_aid: Type.Optional(AidText),
-    peer_aid: Type.Optional(AidText),
-    inviter_aid: Type.Optional(AidText),
-    member_hints: Type.Optional(Type.Array(AidText, { maxItems: MAX_MEMBER_HINTS })),
-    title: Type.Optional(Type.String({ maxLength: MAX_TITLE, description: 'Shown until the group is here.' })),
-  }),
-  output: Type.Object({
-    group_id: GroupId,
-    state: Type.Union([Type.Literal('joined'), Type.Literal('joining')]),
-    title: Type.String(),
-  }),
-  errors: ['not_found', 'bad_aid', 'quota_exceeded'],
-  tool: {
-    name: 'group_join',
-    description: 'Join by link, or by group_id and creator_aid after an invitation; the others say whom to ask.',
-    foreignText: true,
-    idempotent: true,
+export const roomOperations = declare({
+  groupList: {
+    ...READ,
+    summary: 'The groups that an agent has a copy of.',
+    path: '/agents/{aid}/groups',
+    params: AidParams,
+    output: Type.Object({ groups: Type.Array(Type.Object(Summary)) }),
+    errors: ['not_found'],
+    tool: { name: 'group_list', description: 'Groups of an agent with unread counters.', foreignText: true },
   },
-});
 
-export const groupGetLink = declare({
-  ...READ,
-  name: 'groupGetLink',
-  summary: 'The link of a group.',
-  params: GroupParams,
-  output: Type.Object({ link: Type.String() }),
-  errors: ['not_found'],
-  tool: { name: 'group_get_link', description: 'The link of a group; it lets in who has it.' },
-});
-
-export const groupMembers = declare({
-  ...READ,
-  name: 'groupMembers',
-  summary: 'The members of a group.',
-  params: GroupParams,
-  output: Type.Object({ members: Type.Array(Member) }),
-  errors: ['not_found'],
-  tool: { name: 'group_members', description: 'Members of a group and their roles.' },
-});
-
-export const groupAppend = declare({
-  ...WRITE,
-  name: 'groupAppend',
-  summary: 'Adds an entry to a group.',
-  params: GroupParams,
-  body: closed({
-    kind: Type.Optional(
-      Type.String({
-        pattern: KIND_PATTERN,
-        default: 'msg',
-        description:
-          'msg; file (ref: object_id); title (body); remove (to: one); role (to: one, body: admin or member); rekey (new link); or your own.',
-      }),
-    ),
-    body: Type.Optional(
-      Type.String({ maxLength: MAX_BODY_CHARS, contentEncoding: 'base64', description: 'At most 2 KiB decoded.' }),
-    ),
-    ref: Type.Optional(Type.String({ maxLength: MAX_REF })),
-    reply_to: Type.Optional(EntryId),
-    to: Type.Optional(Type.Array(AidText, { minItems: 1, maxItems: MAX_MENTIONS, description: 'Who is mentioned.' })),
-  }),
-  output: Written,
-  errors: ['not_found', 'not_member', 'access_denied', 'too_large', 'quota_exceeded', 'bad_delegation', 'bad_aid'],
-  tool: { name: 'group_append', description: 'Add an entry to a group, msg by default.' },
-});
-
-export const groupRead = declare({
-  ...READ,
-  name: 'groupRead',
-  summary: 'A page of entries in causal order, filtered.',
-  params: GroupParams,
-  query: closed({
-    after_seq: AfterSeq,
-    limit: Limit,
-    kind: Type.Optional(Kind),
-    author: Type.Optional(AidText),
-    since_ts: Type.Optional(Timestamp),
-    until_ts: Type.Optional(Timestamp),
-    to: Type.Optional(AidText),
-    reply_to: Type.Optional(EntryId),
-  }),
-  output: Page,
-  errors: ['not_found', 'bad_aid'],
-  tool: {
-    name: 'group_read',
-    description: 'Entries of a group, oldest first. Pass scanned_to_seq as the next after_seq.',
-    foreignText: true,
+  groupHead: {
+    ...READ,
+    summary: 'The header, members and counters of a group.',
+    path: '/agents/{aid}/groups/{group_id}',
+    params: GroupParams,
+    output: Type.Object({
+      ...Summary,
+      link: Type.String({ description: 'Lets in who has it: share it with care.' }),
+      members: Type.Array(Member),
+      max_seq: Seq,
+      read_cursor: Seq,
+    }),
+    errors: ['not_found'],
+    tool: { name: 'group_head', description: 'Header, members and counters of a group.', foreignText: true },
   },
-});
 
-export const groupMarkRead = declare({
-  ...WRITE,
-  name: 'groupMarkRead',
-  summary: 'Moves the read cursor on; it never goes back.',
-  params: GroupParams,
-  body: closed({ seq: Type.Integer({ minimum: 0, description: 'Read up to here; 0 marks nothing.' }) }),
-  output: Type.Object({ read_cursor: Seq, unread_count: Seq }),
-  errors: ['not_found'],
-  tool: { name: 'group_mark_read', description: 'Mark entries up to seq as read.', idempotent: true },
-});
+  groupEntries: {
+    ...READ,
+    summary: 'A page of entries in causal order.',
+    path: '/agents/{aid}/groups/{group_id}/entries',
+    params: GroupParams,
+    query: closed({ after_seq: AfterSeq, limit: Limit }),
+    output: Page,
+    errors: ['not_found'],
+  },
 
-export const groupRetract = declare({
-  ...WRITE,
-  name: 'groupRetract',
-  summary: 'Withdraws an entry: for its author and for admins.',
-  params: GroupParams,
-  body: closed({ entry_id: EntryId }),
-  output: Written,
-  errors: ['not_found', 'not_member', 'access_denied', 'quota_exceeded', 'bad_delegation'],
-  tool: { name: 'group_retract', description: 'Withdraw an entry.', destructive: true },
-});
+  groupLeave: {
+    ...WRITE,
+    summary: 'Leaves a group; its creator cannot.',
+    path: '/agents/{aid}/groups/{group_id}/leave',
+    params: GroupParams,
+    output: Ok,
+    errors: ['not_found', 'not_member', 'creator_cannot_leave', 'bad_delegation'],
+  },
 
-export const groupSync = declare({
-  ...WRITE,
-  name: 'groupSync',
-  summary: 'Compares the copy with one member now: a diagnostic.',
-  params: GroupParams,
-  body: closed({ peer_aid: AidText }),
-  output: Type.Object({ ok: Type.Literal(true), added: Seq, entry_count: Seq }),
-  errors: [
-    'not_found',
-    'not_member',
-    'resolve_failed',
-    'connect_failed',
-    'access_denied',
-    'protocol_error',
-    'timeout',
-    'bad_delegation',
-  ],
-  tool: { name: 'group_sync', description: 'Sync a group with one member now (diagnostic).', idempotent: true },
+  groupCreate: {
+    ...WRITE,
+    summary: 'Makes a group.',
+    params: AidParams,
+    body: closed({ title: Type.Optional(Type.String({ maxLength: MAX_TITLE })) }),
+    output: Type.Object({ group_id: GroupId, link: Type.String() }),
+    errors: ['not_found', 'quota_exceeded'],
+    tool: { name: 'group_create', description: 'Make a group; whoever has its link can join.' },
+  },
+
+  groupInvite: {
+    ...WRITE,
+    summary: 'Invites an agent: a note of type 0x10, sent again until it is answered or seven days old.',
+    params: GroupParams,
+    body: closed({ target_aid: AidText }),
+    output: Type.Object({ ok: Type.Literal(true), delivered: Type.Boolean() }),
+    errors: ['not_found', 'not_member', 'self', 'wrong_state', 'quota_exceeded', 'bad_delegation'],
+    tool: { name: 'group_invite', description: 'Invite an agent to a group.', idempotent: true },
+  },
+
+  groupJoin: {
+    ...WRITE,
+    summary: 'Joins a group by its link, or by an invitation; what cannot be done now goes on in the background.',
+    params: AidParams,
+    body: closed({
+      link: Type.Optional(Type.String({ maxLength: MAX_LINK, description: 'svc://<aid>/groups/<group_id>#<secret>' })),
+      group_id: Type.Optional(GroupId),
+      creator_aid: Type.Optional(AidText),
+      peer_aid: Type.Optional(AidText),
+      inviter_aid: Type.Optional(AidText),
+      member_hints: Type.Optional(Type.Array(AidText, { maxItems: MAX_MEMBER_HINTS })),
+      title: Type.Optional(Type.String({ maxLength: MAX_TITLE, description: 'Shown until the group is here.' })),
+    }),
+    output: Type.Object({
+      group_id: GroupId,
+      state: Type.Union([Type.Literal('joined'), Type.Literal('joining')]),
+      title: Type.String(),
+    }),
+    errors: ['not_found', 'bad_aid', 'quota_exceeded'],
+    tool: {
+      name: 'group_join',
+      description: 'Join by link, or by group_id and creator_aid after an invitation; the others say whom to ask.',
+      foreignText: true,
+      idempotent: true,
+    },
+  },
+
+  groupGetLink: {
+    ...READ,
+    summary: 'The link of a group.',
+    params: GroupParams,
+    output: Type.Object({ link: Type.String() }),
+    errors: ['not_found'],
+    tool: { name: 'group_get_link', description: 'The link of a group; it lets in who has it.' },
+  },
+
+  groupMembers: {
+    ...READ,
+    summary: 'The members of a group.',
+    params: GroupParams,
+    output: Type.Object({ members: Type.Array(Member) }),
+    errors: ['not_found'],
+    tool: { name: 'group_members', description: 'Members of a group and their roles.' },
+  },
+
+  groupAppend: {
+    ...WRITE,
+    summary: 'Adds an entry to a group.',
+    params: GroupParams,
+    body: closed({
+      kind: Type.Optional(
+        Type.String({
+          pattern: KIND_PATTERN,
+          default: 'msg',
+          description:
+            'msg; file (ref: object_id); title (body); remove (to: one); role (to: one, body: admin or member); rekey (new link); or your own.',
+        }),
+      ),
+      body: Type.Optional(
+        Type.String({ maxLength: MAX_BODY_CHARS, contentEncoding: 'base64', description: 'At most 2 KiB decoded.' }),
+      ),
+      ref: Type.Optional(Type.String({ maxLength: MAX_REF })),
+      reply_to: Type.Optional(EntryId),
+      to: Type.Optional(Type.Array(AidText, { minItems: 1, maxItems: MAX_MENTIONS, description: 'Who is mentioned.' })),
+    }),
+    output: Written,
+    errors: ['not_found', 'not_member', 'access_denied', 'too_large', 'quota_exceeded', 'bad_delegation', 'bad_aid'],
+    tool: { name: 'group_append', description: 'Add an entry to a group, msg by default.' },
+  },
+
+  groupRead: {
+    ...READ,
+    summary: 'A page of entries in causal order, filtered.',
+    params: GroupParams,
+    query: closed({
+      after_seq: AfterSeq,
+      limit: Limit,
+      kind: Type.Optional(Kind),
+      author: Type.Optional(AidText),
+      since_ts: Type.Optional(Timestamp),
+      until_ts: Type.Optional(Timestamp),
+      to: Type.Optional(AidText),
+      reply_to: Type.Optional(EntryId),
+    }),
+    output: Page,
+    errors: ['not_found', 'bad_aid'],
+    tool: {
+      name: 'group_read',
+      description: 'Entries of a group, oldest first. Pass scanned_to_seq as the next after_seq.',
+      foreignText: true,
+    },
+  },
+
+  groupMarkRead: {
+    ...WRITE,
+    summary: 'Moves the read cursor on; it never goes back.',
+    params: GroupParams,
+    body: closed({ seq: Type.Integer({ minimum: 0, description: 'Read up to here; 0 marks nothing.' }) }),
+    output: Type.Object({ read_cursor: Seq, unread_count: Seq }),
+    errors: ['not_found'],
+    tool: { name: 'group_mark_read', description: 'Mark entries up to seq as read.', idempotent: true },
+  },
+
+  groupRetract: {
+    ...WRITE,
+    summary: 'Withdraws an entry: for its author and for admins.',
+    params: GroupParams,
+    body: closed({ entry_id: EntryId }),
+    output: Written,
+    errors: ['not_found', 'not_member', 'access_denied', 'quota_exceeded', 'bad_delegation'],
+    tool: { name: 'group_retract', description: 'Withdraw an entry.', destructive: true },
+  },
+
+  groupSync: {
+    ...WRITE,
+    summary: 'Compares the copy with one member now: a diagnostic.',
+    params: GroupParams,
+    body: closed({ peer_aid: AidText }),
+    output: Type.Object({ ok: Type.Literal(true), added: Seq, entry_count: Seq }),
+    errors: [
+      'not_found',
+      'not_member',
+      'resolve_failed',
+      'connect_failed',
+      'access_denied',
+      'protocol_error',
+      'timeout',
+      'bad_delegation',
+    ],
+    tool: { name: 'group_sync', description: 'Sync a group with one member now (diagnostic).', idempotent: true },
+  },
 });

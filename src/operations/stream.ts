@@ -2,14 +2,12 @@
  * Routes that are not JSON in, JSON out: event streams, uploads, the gateway, pages. They are
  * declared beside the operations and served by hand, behind the same gate.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Duplex } from 'node:stream';
 import type { TObject } from 'typebox';
 import type { ErrorCode } from '../foundation/errors.ts';
-import type { CallContext, Method, Permission } from './operation.ts';
+import { type Exactly, type Method, named, type Permission } from './operation.ts';
 
 export interface StreamDeclaration {
-  /** camelCase; the `operationId` of the OpenAPI document. */
+  /** Its key in the table, camelCase: the `operationId` of the OpenAPI document. */
   readonly name: string;
   readonly summary: string;
   /** `ANY`: every method but CONNECT. */
@@ -29,30 +27,9 @@ export interface StreamDeclaration {
   readonly tag: string;
 }
 
-/** One request of a stream, after the gate. */
-export interface Exchange {
-  readonly request: IncomingMessage;
-  /** Carries the security headers already; the handler writes the rest. */
-  readonly response: ServerResponse;
-  /** Path and query, checked against the declaration. */
-  readonly input: Readonly<Record<string, unknown>>;
-  readonly context: CallContext;
-  /** Set where the client asks for a WebSocket. */
-  readonly upgrade?: Upgrade;
-}
-
-/** The bare connection of a client that asks for a WebSocket. The handler switches to it, or answers with the response. */
-export interface Upgrade {
-  readonly socket: Duplex;
-  /** What the client already sent. */
-  readonly head: Buffer;
-}
-
-/**
- * A stream with its handler. An error thrown before the head of the answer is sent becomes an error
- * answer; afterwards the connection is cut, so that nobody takes half an answer for a whole one.
- */
-export interface BoundStream {
-  readonly declaration: StreamDeclaration;
-  handle(exchange: Exchange): void | Promise<void>;
+/** A table of stream declarations in their precise types. */
+export function declareStreams<T extends Readonly<Record<string, Omit<StreamDeclaration, 'name'>>>>(
+  table: T & Exactly<T, keyof StreamDeclaration>,
+) {
+  return named<T>(table);
 }

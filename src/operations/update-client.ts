@@ -3,15 +3,15 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { SvcError } from '../foundation/errors.ts';
 import type { Client } from './client.ts';
 import type { OutputOf } from './operation.ts';
-import type { updateApply, updateStatus } from './update.ts';
+import type { updateOperations } from './update.ts';
 
 /** Time between two questions how far it is. */
 const POLL_MS = 500;
 /** An update has to be over this long after it was asked for: it may have to fetch much, and prove itself. */
 const FOLLOW_LIMIT_MS = 15 * 60_000;
 
-export type UpdateView = OutputOf<typeof updateStatus>;
-type UpdateClient = Client<{ updateStatus: typeof updateStatus; updateApply: typeof updateApply }>;
+export type UpdateView = OutputOf<typeof updateOperations.updateStatus>;
+type UpdateClient = Client<typeof updateOperations>;
 
 /** What may come instead of an answer while the daemon is stopped and started again, also by way of another node. */
 const AWAY: ReadonlySet<string> = new Set([

@@ -21,34 +21,35 @@ export const UpdateStatus = Type.Object({
   warning: Type.Optional(Type.String({ description: 'Why there are no updates here.' })),
 });
 
-export const updateStatus = declare({
-  ...UPDATE,
-  name: 'updateStatus',
-  summary: 'Shows the newest release that is known and how the last update ended; asks the registry only with `check`.',
-  method: 'GET',
-  path: '/update/status',
-  query: closed({
-    check: Type.Optional(Type.Boolean({ default: false, description: 'Ask the npm registry first.' })),
-  }),
-  output: UpdateStatus,
-  permission: 'read',
-  errors: [],
-});
+export const updateOperations = declare({
+  updateStatus: {
+    ...UPDATE,
+    summary:
+      'Shows the newest release that is known and how the last update ended; asks the registry only with `check`.',
+    method: 'GET',
+    path: '/update/status',
+    query: closed({
+      check: Type.Optional(Type.Boolean({ default: false, description: 'Ask the npm registry first.' })),
+    }),
+    output: UpdateStatus,
+    permission: 'read',
+    errors: [],
+  },
 
-export const updateApply = declare({
-  ...UPDATE,
-  name: 'updateApply',
-  summary:
-    'Looks for a newer release and, in the installed service, puts it in place; `GET /update/status` says how it ends.',
-  method: 'POST',
-  path: '/update/apply',
-  body: Type.Object({}, { additionalProperties: true, description: 'Ignored.' }),
-  ignoresBody: true,
-  output: Type.Object({
-    message: Type.String(),
-    warning: Type.Optional(Type.String({ description: 'Why nothing will be installed.' })),
-  }),
-  status: 202,
-  permission: 'write',
-  errors: [],
+  updateApply: {
+    ...UPDATE,
+    summary:
+      'Looks for a newer release and, in the installed service, puts it in place; `GET /update/status` says how it ends.',
+    method: 'POST',
+    path: '/update/apply',
+    body: Type.Object({}, { additionalProperties: true, description: 'Ignored.' }),
+    ignoresBody: true,
+    output: Type.Object({
+      message: Type.String(),
+      warning: Type.Optional(Type.String({ description: 'Why nothing will be installed.' })),
+    }),
+    status: 202,
+    permission: 'write',
+    errors: [],
+  },
 });

@@ -1,7 +1,7 @@
 /** Operations on agents whose master is a wallet: an Ethereum or a Paralism key. */
 import { Type } from 'typebox';
 import { MAX_UNIX_S } from '../foundation/identity/grant.ts';
-import { agentRegister, identityGenerate, PrivateKeyHex, ServiceTcp } from './agents.ts';
+import { agentOperations, PrivateKeyHex, ServiceTcp } from './agents.ts';
 import { declare } from './operation.ts';
 import { AID_FORMAT, AidText, closed, NONE } from './schemas.ts';
 
@@ -36,66 +36,6 @@ const Proof = Type.Object({
   ),
 });
 
-export const walletGenerate = declare({
-  ...WALLETS,
-  name: 'walletGenerate',
-  summary: 'Makes a wallet and the identity that it owns, and returns the keys once; nothing is stored or registered.',
-  path: '/agents/generate',
-  body: closed({ chain: Type.Optional(Type.Union([...Chain.anyOf], { default: 'ethereum' })) }),
-  output: Type.Object({ chain: Chain, ...identityGenerate.output.properties }),
-  permission: 'write',
-  errors: [],
-  tool: {
-    name: 'svc_agents_generate_ethereum',
-    description: 'Make an Ethereum wallet and its identity; the keys are shown once.',
-    omit: ['chain'],
-  },
-});
-
-export const ethereumMessage = declare({
-  ...WALLETS,
-  name: 'ethereumMessage',
-  summary: 'The text that an Ethereum wallet signs (EIP-191 `personal_sign`) to delegate to an operational key.',
-  path: '/agents/ethereum/delegation-message',
-  body: closed({
-    agent: EthereumAddress,
-    ...Window,
-    scope: Scope,
-    operational_public_key_hex: PublicKeyHex,
-    operational_private_key_seed_hex: SeedHex,
-  }),
-  output: Type.Object({ message: Type.String() }),
-  permission: 'read',
-  errors: ['bad_aid', 'bad_key', 'bad_delegation'],
-  tool: {
-    name: 'svc_ethereum_delegation_message',
-    description: 'Text for the wallet to sign; takes one form of the operational key.',
-  },
-});
-
-export const ethereumRegister = declare({
-  ...WALLETS,
-  name: 'ethereumRegister',
-  summary: 'Registers an Ethereum agent with the signature of its wallet over the delegation message.',
-  path: '/agents/ethereum/register',
-  body: closed({
-    agent: EthereumAddress,
-    ...Window,
-    eth_signature_hex: Type.String({ description: '65 bytes, as `personal_sign` returns them.' }),
-    service_tcp: Type.Optional(ServiceTcp),
-    operational_private_key_hex: Type.Optional(PrivateKeyHex),
-    operational_private_key_seed_hex: SeedHex,
-  }),
-  output: agentRegister.output,
-  permission: 'write',
-  errors: ['bad_aid', ...agentRegister.errors],
-  tool: {
-    name: 'svc_ethereum_register',
-    description: 'Register the agent of an Ethereum wallet that signed the delegation message.',
-    idempotent: true,
-  },
-});
-
 /** A wallet's key may guard more than an agent: it does not come from, or go to, another machine. */
 const PROOF = {
   ...WALLETS,
@@ -104,22 +44,80 @@ const PROOF = {
   errors: ['bad_key', 'bad_delegation', 'local_only'],
 } as const;
 
-export const ethereumProof = declare({
-  ...PROOF,
-  name: 'ethereumProof',
-  summary: 'Signs a delegation with an Ethereum private key, which is not kept; only for programs on this machine.',
-  path: '/agents/ethereum/proof',
-  body: closed({ ethereum_private_key_hex: WalletKeyHex, ...Window, scope: Scope, ...OPERATIONAL_KEY }),
-  tool: {
-    name: 'svc_ethereum_proof',
-    description: 'Sign a delegation with a wallet key. Prefer svc_ethereum_delegation_message, which needs no key.',
+export const walletOperations = declare({
+  walletGenerate: {
+    ...WALLETS,
+    summary:
+      'Makes a wallet and the identity that it owns, and returns the keys once; nothing is stored or registered.',
+    path: '/agents/generate',
+    body: closed({ chain: Type.Optional(Type.Union([...Chain.anyOf], { default: 'ethereum' })) }),
+    output: Type.Object({ chain: Chain, ...agentOperations.identityGenerate.output.properties }),
+    permission: 'write',
+    errors: [],
+    tool: {
+      name: 'svc_agents_generate_ethereum',
+      description: 'Make an Ethereum wallet and its identity; the keys are shown once.',
+      omit: ['chain'],
+    },
   },
-});
 
-export const paralismProof = declare({
-  ...PROOF,
-  name: 'paralismProof',
-  summary: 'Signs a delegation with a Paralism private key, which is not kept; only for programs on this machine.',
-  path: '/agents/paralism/proof',
-  body: closed({ paralism_private_key_hex: WalletKeyHex, ...Window, scope: Scope, ...OPERATIONAL_KEY }),
+  ethereumMessage: {
+    ...WALLETS,
+    summary: 'The text that an Ethereum wallet signs (EIP-191 `personal_sign`) to delegate to an operational key.',
+    path: '/agents/ethereum/delegation-message',
+    body: closed({
+      agent: EthereumAddress,
+      ...Window,
+      scope: Scope,
+      operational_public_key_hex: PublicKeyHex,
+      operational_private_key_seed_hex: SeedHex,
+    }),
+    output: Type.Object({ message: Type.String() }),
+    permission: 'read',
+    errors: ['bad_aid', 'bad_key', 'bad_delegation'],
+    tool: {
+      name: 'svc_ethereum_delegation_message',
+      description: 'Text for the wallet to sign; takes one form of the operational key.',
+    },
+  },
+
+  ethereumRegister: {
+    ...WALLETS,
+    summary: 'Registers an Ethereum agent with the signature of its wallet over the delegation message.',
+    path: '/agents/ethereum/register',
+    body: closed({
+      agent: EthereumAddress,
+      ...Window,
+      eth_signature_hex: Type.String({ description: '65 bytes, as `personal_sign` returns them.' }),
+      service_tcp: Type.Optional(ServiceTcp),
+      operational_private_key_hex: Type.Optional(PrivateKeyHex),
+      operational_private_key_seed_hex: SeedHex,
+    }),
+    output: agentOperations.agentRegister.output,
+    permission: 'write',
+    errors: ['bad_aid', ...agentOperations.agentRegister.errors],
+    tool: {
+      name: 'svc_ethereum_register',
+      description: 'Register the agent of an Ethereum wallet that signed the delegation message.',
+      idempotent: true,
+    },
+  },
+
+  ethereumProof: {
+    ...PROOF,
+    summary: 'Signs a delegation with an Ethereum private key, which is not kept; only for programs on this machine.',
+    path: '/agents/ethereum/proof',
+    body: closed({ ethereum_private_key_hex: WalletKeyHex, ...Window, scope: Scope, ...OPERATIONAL_KEY }),
+    tool: {
+      name: 'svc_ethereum_proof',
+      description: 'Sign a delegation with a wallet key. Prefer svc_ethereum_delegation_message, which needs no key.',
+    },
+  },
+
+  paralismProof: {
+    ...PROOF,
+    summary: 'Signs a delegation with a Paralism private key, which is not kept; only for programs on this machine.',
+    path: '/agents/paralism/proof',
+    body: closed({ paralism_private_key_hex: WalletKeyHex, ...Window, scope: Scope, ...OPERATIONAL_KEY }),
+  },
 });

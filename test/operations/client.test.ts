@@ -5,12 +5,11 @@ import { type TestContext, test } from 'node:test';
 import { Type } from 'typebox';
 import { SvcError } from '../../src/foundation/errors.ts';
 import { createClient } from '../../src/operations/client.ts';
-import { declarations } from '../../src/operations/index.ts';
+import { operations } from '../../src/operations/index.ts';
 import { declare } from '../../src/operations/operation.ts';
 import { closed } from '../../src/operations/schemas.ts';
 
-const parrot = declare({
-  name: 'parrot',
+const PARROT = {
   summary: 'Repeats.',
   method: 'POST',
   path: '/parrots/{id}/say',
@@ -22,8 +21,8 @@ const parrot = declare({
   heartbeat: false,
   errors: [],
   tag: 'Test',
-});
-const table = { parrot, health: declarations.health } as const;
+} as const;
+const table = { ...declare({ parrot: PARROT }), health: operations.health };
 
 interface Seen {
   method: string | undefined;
@@ -71,14 +70,9 @@ test('flat input becomes path, query and body', async (t) => {
 });
 
 test('a body member named like a path parameter is reached with a prefix', async (t) => {
-  const twins = declare({
-    ...parrot,
-    name: 'twins',
-    query: closed({}),
-    body: closed({ id: Type.String(), words: Type.String() }),
-  });
+  const twins = { ...PARROT, query: closed({}), body: closed({ id: Type.String(), words: Type.String() }) };
   const { baseUrl, seen } = await daemon(t, (response) => json(response, 200, { said: '' }));
-  await createClient({ baseUrl }, { twins }).twins({ id: 'polly', body_id: 'molly', words: 'hi' });
+  await createClient({ baseUrl }, declare({ twins })).twins({ id: 'polly', body_id: 'molly', words: 'hi' });
   assert.equal(seen[0]?.url, '/parrots/polly/say');
   assert.deepEqual(JSON.parse(seen[0].body), { id: 'molly', words: 'hi' });
 });
@@ -113,7 +107,7 @@ test('an input that the operation does not have is refused', async (t) => {
 
 test('an operation with an open body passes every key on', async (t) => {
   const { baseUrl, seen } = await daemon(t, (response) => json(response, 200, { ok: true, restart_required: [] }));
-  await createClient({ baseUrl }, declarations).configPatch({ auto_publish: false });
+  await createClient({ baseUrl }, operations).configPatch({ auto_publish: false });
   assert.equal(seen[0]?.method, 'PATCH');
   assert.equal(seen[0]?.body, '{"auto_publish":false}');
 });

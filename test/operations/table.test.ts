@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isErrorCode } from '../../src/foundation/errors.ts';
-import { declarations, streams } from '../../src/operations/index.ts';
+import { operations, streams } from '../../src/operations/index.ts';
 import { bodyInputKey, type Declaration } from '../../src/operations/operation.ts';
 import { isOpen } from '../../src/operations/schemas.ts';
 
-const table: readonly [string, Declaration][] = Object.entries(declarations);
+const table: readonly [string, Declaration][] = Object.entries(operations);
 
 /** Operations whose body is checked by what they call. */
 const OPEN_BODIES = new Set(['configPatch', 'updateApply']);

@@ -3,10 +3,11 @@ import { test } from 'node:test';
 import { Type } from 'typebox';
 import { SvcError } from '../../src/foundation/errors.ts';
 import { toolHandlers } from '../../src/operations/handlers/tools.ts';
-import { declarations } from '../../src/operations/index.ts';
-import { type BoundOperation, bind, type CallContext, declare } from '../../src/operations/operation.ts';
+import { operations } from '../../src/operations/index.ts';
+import { bind, type CallContext, declare } from '../../src/operations/operation.ts';
 import { AidParams, AidText, AnyObject, closed, NONE } from '../../src/operations/schemas.ts';
 import { ToolTable } from '../../src/operations/tool-call.ts';
+import { toolOperations } from '../../src/operations/tools.ts';
 import { newIdentity } from '../support/identities.ts';
 import { JSON_HEADERS, startWorld } from '../surfaces/rest/support.ts';
 
@@ -16,68 +17,66 @@ const signal = new AbortController().signal;
 const LOCAL: CallContext = { origin: 'local', signal, requireToken: () => {}, setStatus: () => {} };
 
 const COMMON = { params: NONE, query: NONE, body: NONE, heartbeat: false, errors: [], tag: 'Test' } as const;
-const greet = declare({
-  ...COMMON,
-  name: 'greet',
-  summary: 'Greets.',
-  method: 'POST',
-  path: '/greet/{aid}',
-  params: AidParams,
-  query: closed({ times: Type.Optional(Type.Integer({ minimum: 1 })), hidden: Type.Optional(Type.String()) }),
-  body: closed({ aid: Type.Optional(AidText), text: Type.String(), meta: Type.Optional(AnyObject) }),
-  output: AnyObject,
-  status: 201,
-  permission: 'write',
-  tool: {
-    name: 'svc_greet',
-    description: 'Greets.',
-    rename: { remote_aid: 'aid', from: 'body_aid' },
-    omit: ['hidden'],
-    destructive: true,
+const testOperations = declare({
+  greet: {
+    ...COMMON,
+    summary: 'Greets.',
+    method: 'POST',
+    path: '/greet/{aid}',
+    params: AidParams,
+    query: closed({ times: Type.Optional(Type.Integer({ minimum: 1 })), hidden: Type.Optional(Type.String()) }),
+    body: closed({ aid: Type.Optional(AidText), text: Type.String(), meta: Type.Optional(AnyObject) }),
+    output: AnyObject,
+    status: 201,
+    permission: 'write',
+    tool: {
+      name: 'svc_greet',
+      description: 'Greets.',
+      rename: { remote_aid: 'aid', from: 'body_aid' },
+      omit: ['hidden'],
+      destructive: true,
+    },
+  },
+  here: {
+    ...COMMON,
+    summary: 'Only here.',
+    method: 'GET',
+    output: AnyObject,
+    permission: 'local_only',
+    tool: { name: 'svc_here', description: 'Only here.' },
+  },
+  fails: {
+    ...COMMON,
+    summary: 'Fails.',
+    method: 'GET',
+    output: AnyObject,
+    permission: 'read',
+    tool: { name: 'svc_fails', description: 'Fails.' },
+  },
+  plain: {
+    ...COMMON,
+    summary: 'No tool.',
+    method: 'GET',
+    path: '/plain',
+    output: AnyObject,
+    permission: 'read',
   },
 });
-const here = declare({
-  ...COMMON,
-  name: 'here',
-  summary: 'Only here.',
-  method: 'GET',
-  output: AnyObject,
-  permission: 'local_only',
-  tool: { name: 'svc_here', description: 'Only here.' },
-});
-const fails = declare({
-  ...COMMON,
-  name: 'fails',
-  summary: 'Fails.',
-  method: 'GET',
-  output: AnyObject,
-  permission: 'read',
-  tool: { name: 'svc_fails', description: 'Fails.' },
-});
-const plain = declare({
-  ...COMMON,
-  name: 'plain',
-  summary: 'No tool.',
-  method: 'GET',
-  path: '/plain',
-  output: AnyObject,
-  permission: 'read',
-});
 
-const operations: BoundOperation[] = [
-  bind(greet, (input, context) => {
+const bound = bind(testOperations, {
+  greet: (input, context) => {
     context.setStatus(202);
     return { ...input };
-  }),
-  bind(here, () => ({ key: 1 })),
-  bind(fails, () => {
+  },
+  here: () => ({ key: 1 }),
+  fails: () => {
     throw new SvcError('not_friends', { details: { peer: other } });
-  }),
-  bind(plain, () => ({})),
-];
+  },
+  plain: () => ({}),
+});
 
 function table(pending: object = {}): ToolTable {
-  return new ToolTable({ operations, pending: () => ({ ...pending }) });
+  return new ToolTable({ operations: bound, pending: () => ({ ...pending }) });
 }
 
 async function problemOf(args: object): Promise<unknown[]> {
@@ -124,14 +123,14 @@ test('what waits goes along with a result, where something does', async () => {
 });
 
 test('every tool of the real table can be listed', () => {
-  const bound = Object.values(declarations).map((declaration) => ({ declaration, run: async () => ({}) }));
-  const listed = new ToolTable({ operations: bound, pending: () => ({}) }).list();
+  const all = Object.values(operations).map((declaration) => ({ declaration, run: async () => ({}) }));
+  const listed = new ToolTable({ operations: all, pending: () => ({}) }).list();
   assert.ok(listed.length >= 20);
   for (const { inputSchema } of listed) JSON.stringify(inputSchema);
 });
 
 test('over HTTP: the result as it is, an error of the tool as 422 with its code', async (t) => {
-  const world = await startWorld(t, { operations: toolHandlers({ tools: table() }) });
+  const world = await startWorld(t, { operations: bind(toolOperations, toolHandlers({ tools: table() })) });
   const call = (body: unknown) =>
     world.request('POST', '/mcp/call', { headers: JSON_HEADERS, body: JSON.stringify(body) });
   const good = await call({ tool: 'svc_greet', args: { remote_aid: aid, text: 'hi' } });

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { declarations as d } from '../../src/operations/index.ts';
+import { operations as d } from '../../src/operations/index.ts';
 import { AIDS, ANY, HEX, Ok, ONE_AID, SEQ, type Step, type WalkWorld } from './command-step.ts';
 import type { TestDaemon } from './daemon.ts';
 import { eventually } from './eventually.ts';

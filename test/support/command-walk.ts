@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path';
 import { Type } from 'typebox';
-import { declarations as d } from '../../src/operations/index.ts';
+import { operations as d } from '../../src/operations/index.ts';
 import { NodeStatus } from '../../src/operations/node.ts';
 import { AidText } from '../../src/operations/schemas.ts';
 import { ADDRESS, AIDS, ANY, ID, Ok, ONE_AID, SEQ, SOME, type Step, type WalkWorld } from './command-step.ts';

@@ -11,10 +11,13 @@ import { silentLog } from '../../src/foundation/log.ts';
 import { EventStore } from '../../src/foundation/store/events.ts';
 import { MIGRATIONS } from '../../src/foundation/store/migrations/index.ts';
 import { Store } from '../../src/foundation/store/store.ts';
-import { eventHandlers, eventStreams } from '../../src/operations/handlers/events.ts';
+import { eventOperations, eventStreams } from '../../src/operations/events.ts';
+import { eventHandlers, eventStreamHandlers } from '../../src/operations/handlers/events.ts';
+import { bindStreams } from '../../src/operations/handlers/exchange.ts';
 import { toolHandlers } from '../../src/operations/handlers/tools.ts';
-import type { CallContext } from '../../src/operations/operation.ts';
+import { bind, type CallContext } from '../../src/operations/operation.ts';
 import { ToolTable } from '../../src/operations/tool-call.ts';
+import { toolOperations } from '../../src/operations/tools.ts';
 import { startWorld } from '../surfaces/rest/support.ts';
 import { newIdentity } from './identities.ts';
 import { SseClient } from './sse.ts';
@@ -43,12 +46,12 @@ export async function eventWorld(t: TestContext, apiAddr = '127.0.0.1:0') {
   await streams.start();
   // Before the server: it waits for streams that stay open.
   t.after(() => streams.stop());
-  const operations = eventHandlers({ log, requireAgent });
+  const operations = bind(eventOperations, eventHandlers({ log, requireAgent }));
   const tools = new ToolTable({ operations, pending: () => pending });
   const api = await startWorld(t, {
     apiAddr,
-    operations: toolHandlers({ tools }),
-    streams: eventStreams({ streams, requireAgent }),
+    operations: bind(toolOperations, toolHandlers({ tools })),
+    streams: bindStreams(eventStreams, eventStreamHandlers({ streams, requireAgent })),
   });
   const emit = (aid = one, count = 1): void => {
     for (let i = 0; i < count; i++) log.emit(aid, 'chat.received', { peer: two, seq: i });

@@ -1,4 +1,5 @@
 /** The operations on agents and the directory, bound to real capabilities over a network in memory. */
+
 import { Compile } from 'typebox/compile';
 import { AgentRegistry } from '../../src/capabilities/agents/registry.ts';
 import type { TcpCheck } from '../../src/capabilities/agents/types.ts';
@@ -13,11 +14,14 @@ import { AgentStore } from '../../src/foundation/store/agents.ts';
 import { MIGRATIONS } from '../../src/foundation/store/migrations/index.ts';
 import { PublicationStore } from '../../src/foundation/store/publications.ts';
 import { Store } from '../../src/foundation/store/store.ts';
+import { agentOperations } from '../../src/operations/agents.ts';
+import { directoryOperations } from '../../src/operations/directory.ts';
 import { agentHandlers } from '../../src/operations/handlers/agents.ts';
 import { directoryHandlers } from '../../src/operations/handlers/directory.ts';
 import { walletHandlers } from '../../src/operations/handlers/wallets.ts';
 import { compileInput } from '../../src/operations/input.ts';
-import type { BoundOperation, CallContext } from '../../src/operations/operation.ts';
+import { type BoundOperation, bind, type CallContext } from '../../src/operations/operation.ts';
+import { walletOperations } from '../../src/operations/wallets.ts';
 import { MemoryVault } from './memory-vault.ts';
 import { ScriptedRecords } from './scripted-records.ts';
 import { TestClock } from './test-clock.ts';
@@ -69,23 +73,29 @@ export class HandlerWorld {
     );
     this.agents.onChange((change) => void this.directory.agentChanged(change));
     const bound = [
-      ...agentHandlers({
-        agents: this.agents,
-        directory: this.directory,
-        resolver,
-        clock,
-        nodeKey: this.node.publicKey,
-        acl: () => ({ default: 'public', allow: [], deny: [] }),
-        pendingCounters: () => this.pending,
-        reachable: () => true,
-      }),
-      ...walletHandlers({ agents: this.agents, clock }),
-      ...directoryHandlers({
-        agents: this.agents,
-        directory: this.directory,
-        resolver,
-        discover: async (search) => discover(network, search),
-      }),
+      ...bind(
+        agentOperations,
+        agentHandlers({
+          agents: this.agents,
+          directory: this.directory,
+          resolver,
+          clock,
+          nodeKey: this.node.publicKey,
+          acl: () => ({ default: 'public', allow: [], deny: [] }),
+          pendingCounters: () => this.pending,
+          reachable: () => true,
+        }),
+      ),
+      ...bind(walletOperations, walletHandlers({ agents: this.agents, clock })),
+      ...bind(
+        directoryOperations,
+        directoryHandlers({
+          agents: this.agents,
+          directory: this.directory,
+          resolver,
+          discover: async (search) => discover(network, search),
+        }),
+      ),
     ];
     this.operations = new Map(bound.map((operation) => [operation.declaration.name, operation]));
   }

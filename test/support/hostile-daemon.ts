@@ -6,14 +6,14 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { TestContext } from 'node:test';
 import type { TSchema } from 'typebox';
-import { declarations } from '../../src/operations/index.ts';
+import { operations } from '../../src/operations/index.ts';
 import type { Declaration } from '../../src/operations/operation.ts';
 
 /** Titles, colours, the cursor, an 8-bit escape, hidden and reordered text, and a line of its own. */
 export const HOSTILE =
   '\u001b]0;owned\u0007\u001b[2J\u009b31mred\u202egnp.exe\u200b\u{e0041}\u2028x\rline\nsvc: forged';
 
-const table: readonly Declaration[] = Object.values(declarations);
+const table: readonly Declaration[] = Object.values(operations);
 
 function member(schema: TSchema, key: string): unknown {
   return Reflect.get(schema, key);

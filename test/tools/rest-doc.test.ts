@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { ERRORS } from '../../src/foundation/errors.ts';
-import { declarations } from '../../src/operations/index.ts';
+import { operations } from '../../src/operations/index.ts';
 import type { Declaration } from '../../src/operations/operation.ts';
 import { restPage, typeText } from '../../tools/rest-doc.ts';
 
@@ -13,7 +13,7 @@ test('docs/reference/rest.md is what the operations table says', () => {
 
 test('every operation and every error code is on the page', () => {
   const page = restPage();
-  const table: readonly Declaration[] = Object.values(declarations);
+  const table: readonly Declaration[] = Object.values(operations);
   for (const { name, method, path } of table.filter((one) => one.path !== undefined))
     assert.ok(page.includes(`### ${method} ${path}\n`), name);
   for (const code of Object.keys(ERRORS)) assert.ok(page.includes(`| \`${code}\` |`), code);

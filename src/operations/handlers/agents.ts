@@ -1,4 +1,4 @@
-/** Binds the operations on identities and local agents. */
+/** The handlers of the operations on identities and local agents. */
 import type { Static } from 'typebox';
 import type { AgentRegistry } from '../../capabilities/agents/registry.ts';
 import type { LocalAgent } from '../../capabilities/agents/types.ts';
@@ -12,8 +12,8 @@ import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, parseAid, schemeOf } from '../../foundation/identity/aid.ts';
 import { encodeDelegation } from '../../foundation/identity/delegation.ts';
 import { makeNativeIdentity } from '../../foundation/identity/native-identity.ts';
-import * as operations from '../agents.ts';
-import { type BoundOperation, bind, type OutputOf } from '../operation.ts';
+import { type AclView, AGENTS_PAGE_DEFAULT, type Agent, type agentOperations, type Profile } from '../agents.ts';
+import type { Handlers, OutputOf } from '../operation.ts';
 import type { Pending } from '../schemas.ts';
 
 export interface AgentHandlerDependencies {
@@ -24,21 +24,21 @@ export interface AgentHandlerDependencies {
   /** The Ed25519 key of this node. */
   readonly nodeKey: Uint8Array;
   /** Access control of an agent, secrets redacted. */
-  readonly acl: (aid: Aid) => Static<typeof operations.AclView>;
+  readonly acl: (aid: Aid) => Static<typeof AclView>;
   /** What waits for the agents here, by AID: those with something only. */
   readonly pendingCounters: () => Static<typeof Pending>;
   /** Whether other nodes reach this one unasked; undefined while that is not known. */
   readonly reachable: () => boolean | undefined;
 }
 
-type AgentView = Static<typeof operations.Agent>;
+type AgentView = Static<typeof Agent>;
 
 function timeOrNull(ms: number | null): string | null {
   return ms === null ? null : isoTime(ms);
 }
 
 /** A profile card in the form of the API. */
-export function profileView(card: ProfileCard): Static<typeof operations.Profile> {
+export function profileView(card: ProfileCard): Static<typeof Profile> {
   const { name, brief, protocols, skills, modalities, cardHash, meta } = card;
   return {
     ...(name === undefined ? {} : { name }),
@@ -51,7 +51,7 @@ export function profileView(card: ProfileCard): Static<typeof operations.Profile
   };
 }
 
-function agentView(agent: LocalAgent, summary: PublicationSummary, acl: Static<typeof operations.AclView>): AgentView {
+function agentView(agent: LocalAgent, summary: PublicationSummary, acl: Static<typeof AclView>): AgentView {
   return {
     aid: agent.aid,
     ...(summary.name === '' ? {} : { name: summary.name }),
@@ -76,10 +76,10 @@ function agentView(agent: LocalAgent, summary: PublicationSummary, acl: Static<t
   };
 }
 
-export function agentHandlers(deps: AgentHandlerDependencies): BoundOperation[] {
+export function agentHandlers(deps: AgentHandlerDependencies): Handlers<typeof agentOperations> {
   const { agents, directory, resolver, clock, nodeKey, acl, pendingCounters, reachable } = deps;
 
-  function oneAgent(agent: LocalAgent): OutputOf<typeof operations.agentGet> {
+  function oneAgent(agent: LocalAgent): OutputOf<typeof agentOperations.agentGet> {
     const waiting = pendingCounters()[agent.aid];
     return {
       ...agentView(agent, directory.summary(agent.aid), acl(agent.aid)),
@@ -97,8 +97,8 @@ export function agentHandlers(deps: AgentHandlerDependencies): BoundOperation[] 
     }
   }
 
-  return [
-    bind(operations.identityGenerate, () => {
+  return {
+    identityGenerate: () => {
       const { aid, master, operational, delegation } = makeNativeIdentity(unixSeconds(clock));
       return {
         aid,
@@ -108,16 +108,16 @@ export function agentHandlers(deps: AgentHandlerDependencies): BoundOperation[] 
         warning:
           'The master key is shown this once and is stored nowhere. Keep it safe and offline: it is the only way to restore this AID.',
       };
-    }),
-    bind(operations.agentRegister, async (input) => {
+    },
+    agentRegister: async (input) => {
       const aid = await agents.register({
         operationalPrivateKeyHex: input.operational_private_key_hex,
         delegationProofHex: input.delegation_proof_hex,
         ...(input.service_tcp === undefined ? {} : { serviceTcp: input.service_tcp }),
       });
-      return { aid, status: 'registered' as const };
-    }),
-    bind(operations.agentsList, ({ limit = operations.AGENTS_PAGE_DEFAULT, cursor }) => {
+      return { aid, status: 'registered' };
+    },
+    agentsList: ({ limit = AGENTS_PAGE_DEFAULT, cursor }) => {
       const page = agents.list(limit, cursor);
       const summaries = directory.summaries(page.agents.map((agent) => agent.aid));
       const pending = pendingCounters();
@@ -128,9 +128,9 @@ export function agentHandlers(deps: AgentHandlerDependencies): BoundOperation[] 
         ...(page.nextCursor === null ? {} : { next_cursor: page.nextCursor }),
         ...(Object.keys(pending).length === 0 ? {} : { pending }),
       };
-    }),
-    bind(operations.agentGet, async ({ aid }) => oneAgent(await agents.getFresh(parseAid(aid)))),
-    bind(operations.agentExport, ({ aid }, context) => {
+    },
+    agentGet: async ({ aid }) => oneAgent(await agents.getFresh(parseAid(aid))),
+    agentExport: ({ aid }, context) => {
       if (context.origin !== 'local') throw new SvcError('local_only');
       const credentials = agents.export(parseAid(aid));
       return {
@@ -139,8 +139,8 @@ export function agentHandlers(deps: AgentHandlerDependencies): BoundOperation[] 
         delegation_proof_hex: credentials.delegationProofHex,
         service_tcp: credentials.serviceTcp,
       };
-    }),
-    bind(operations.agentPatch, async (input, context) => {
+    },
+    agentPatch: async (input, context) => {
       const key = input.operational_private_key_hex;
       const agent = await agents.patch(parseAid(input.aid), {
         serviceTcp: input.service_tcp,
@@ -148,12 +148,12 @@ export function agentHandlers(deps: AgentHandlerDependencies): BoundOperation[] 
         ...(key === undefined ? {} : { operationalPrivateKeyHex: key }),
       });
       return oneAgent(agent);
-    }),
-    bind(operations.agentDelete, ({ aid }) => {
+    },
+    agentDelete: ({ aid }) => {
       agents.delete(parseAid(aid));
-      return { ok: true as const };
-    }),
-    bind(operations.agentProbe, async ({ aid: text }, context) => {
+      return { ok: true };
+    },
+    agentProbe: async ({ aid: text }, context) => {
       const aid = parseAid(text);
       const [tcp, found] = await Promise.all([agents.checkService(aid), published(aid, context.signal)]);
       const fromPeers = reachable();
@@ -167,10 +167,10 @@ export function agentHandlers(deps: AgentHandlerDependencies): BoundOperation[] 
         published_seq: found?.record.seq ?? null,
         ...(fromPeers === undefined ? {} : { reachable_from_peers: fromPeers }),
       };
-    }),
-    bind(operations.agentHeartbeat, ({ aid }) => ({
-      status: 'ok' as const,
+    },
+    agentHeartbeat: ({ aid }) => ({
+      status: 'ok',
       at: isoTime(agents.heartbeat(parseAid(aid))),
-    })),
-  ];
+    }),
+  };
 }

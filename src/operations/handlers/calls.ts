@@ -1,8 +1,8 @@
-/** Binds the operation of calls. */
+/** The handler of calls. */
 import type { FetchService } from '../../capabilities/calls/fetch-service.ts';
 import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
-import * as operations from '../calls.ts';
-import { type BoundOperation, bind } from '../operation.ts';
+import type { callOperations } from '../calls.ts';
+import type { Handlers } from '../operation.ts';
 
 export interface CallHandlerDependencies {
   readonly fetch: FetchService;
@@ -10,9 +10,9 @@ export interface CallHandlerDependencies {
   readonly localAid: (named: Aid | undefined) => Aid;
 }
 
-export function callHandlers({ fetch, localAid }: CallHandlerDependencies): BoundOperation[] {
-  return [
-    bind(operations.fetch, (input, { signal }) =>
+export function callHandlers({ fetch, localAid }: CallHandlerDependencies): Handlers<typeof callOperations> {
+  return {
+    fetch: (input, { signal }) =>
       fetch.fetch(
         {
           remote: parseAid(input.aid),
@@ -26,6 +26,5 @@ export function callHandlers({ fetch, localAid }: CallHandlerDependencies): Boun
         },
         signal,
       ),
-    ),
-  ];
+  };
 }

@@ -1,4 +1,4 @@
-/** Binds the operations on chat. */
+/** The handlers of the operations on chat. */
 import type { Chat } from '../../capabilities/chat/chat.ts';
 import type { Contact } from '../../capabilities/chat/types.ts';
 import { toHex } from '../../foundation/bytes.ts';
@@ -7,8 +7,8 @@ import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
 import type { PairState } from '../../foundation/store/chat.ts';
 import type { ChatEntry } from '../../foundation/store/chat-log.ts';
-import * as operations from '../chat.ts';
-import { type BoundOperation, bind, type OutputOf } from '../operation.ts';
+import { CHAT_PAGE_DEFAULT, type chatOperations } from '../chat.ts';
+import type { Handlers, OutputOf } from '../operation.ts';
 
 export interface ChatHandlerDependencies {
   readonly chat: Pick<
@@ -28,13 +28,13 @@ function parties({ aid, peer }: Parties): [Aid, Aid] {
   return [parseAid(aid), parseAid(peer)];
 }
 
-function stateView(state: PairState): OutputOf<typeof operations.chatRequest> {
+function stateView(state: PairState): OutputOf<typeof chatOperations.chatRequest> {
   // What was just asked for or accepted never leaves nothing behind.
   if (state === 'none') throw new SvcError('wrong_state');
   return { state };
 }
 
-function entryView(entry: ChatEntry, aid: Aid, peer: Aid): OutputOf<typeof operations.chatRead>['entries'][number] {
+function entryView(entry: ChatEntry, aid: Aid, peer: Aid): OutputOf<typeof chatOperations.chatRead>['entries'][number] {
   const { seq, id, incoming, at, text, file, status } = entry;
   const holder = incoming ? peer : aid;
   return {
@@ -55,34 +55,34 @@ function waitingView({ peer, since, note }: Contact) {
   return { peer, since: isoTime(since), note };
 }
 
-export function chatHandlers({ chat }: ChatHandlerDependencies): BoundOperation[] {
-  return [
-    bind(operations.chatRequest, (input) => stateView(chat.request(...parties(input), input.note ?? ''))),
-    bind(operations.chatAccept, (input) => stateView(chat.accept(...parties(input)))),
-    bind(operations.chatRefuse, (input) => {
+export function chatHandlers({ chat }: ChatHandlerDependencies): Handlers<typeof chatOperations> {
+  return {
+    chatRequest: (input) => stateView(chat.request(...parties(input), input.note ?? '')),
+    chatAccept: (input) => stateView(chat.accept(...parties(input))),
+    chatRefuse: (input) => {
       chat.refuse(...parties(input));
       return OK;
-    }),
-    bind(operations.chatRemove, (input) => {
+    },
+    chatRemove: (input) => {
       chat.remove(...parties(input));
       return OK;
-    }),
-    bind(operations.chatBlock, (input) => {
+    },
+    chatBlock: (input) => {
       chat.block(...parties(input));
       return OK;
-    }),
-    bind(operations.chatSend, async (input, { origin }) => {
+    },
+    chatSend: async (input, { origin }) => {
       const { text, path, object_id: objectId } = input;
       // Whoever is not on this machine must not make its files readable.
       if (path !== undefined && origin !== 'local')
         throw new SvcError('local_only', { message: 'A file by its path is only for programs on the same machine.' });
       return chat.send(...parties(input), { text, path, objectId });
-    }),
-    bind(operations.chatMarkRead, (input) => {
+    },
+    chatMarkRead: (input) => {
       const { readCursor, unread } = chat.markRead(...parties(input), input.scanned_to ?? 0);
       return { read_cursor: readCursor, unread_count: unread };
-    }),
-    bind(operations.chatContacts, ({ aid: text }) => {
+    },
+    chatContacts: ({ aid: text }) => {
       const aid = parseAid(text);
       return {
         friends: chat.contacts(aid, 'friends').map(({ peer, since, unread, lastAt }) => ({
@@ -95,10 +95,10 @@ export function chatHandlers({ chat }: ChatHandlerDependencies): BoundOperation[
         in_pending: chat.contacts(aid, 'in_pending').map(waitingView),
         blocked: chat.contacts(aid, 'blocked').map(({ peer, since }) => ({ peer, since: isoTime(since) })),
       };
-    }),
-    bind(operations.chatRead, (input) => {
+    },
+    chatRead: (input) => {
       const [aid, peer] = parties(input);
-      const limit = input.limit ?? operations.CHAT_PAGE_DEFAULT;
+      const limit = input.limit ?? CHAT_PAGE_DEFAULT;
       const page = chat.read(aid, peer, input.after_seq ?? 0, limit);
       return {
         entries: page.entries.map((entry) => entryView(entry, aid, peer)),
@@ -107,6 +107,6 @@ export function chatHandlers({ chat }: ChatHandlerDependencies): BoundOperation[
         read_cursor: page.readCursor,
         unread_count: page.unread,
       };
-    }),
-  ];
+    },
+  };
 }

@@ -1,4 +1,4 @@
-/** Binds the operations on what agents publish, and on finding others. */
+/** The handlers of the operations on what agents publish, and on finding others. */
 import type { AgentRegistry } from '../../capabilities/agents/registry.ts';
 import type { Directory } from '../../capabilities/directory/directory.ts';
 import { type DiscoveryEntry, type Search } from '../../capabilities/directory/discovery.ts';
@@ -12,8 +12,8 @@ import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
 import { encodeDelegation } from '../../foundation/identity/delegation.ts';
 import { expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD } from '../../foundation/records/types.ts';
-import * as operations from '../directory.ts';
-import { type BoundOperation, bind, type OutputOf } from '../operation.ts';
+import { DISCOVER_LIMIT_DEFAULT, type directoryOperations, RECORD_TTL_DEFAULT_S } from '../directory.ts';
+import type { Handlers, OutputOf } from '../operation.ts';
 import { profileView } from './agents.ts';
 
 export interface DirectoryHandlerDependencies {
@@ -23,9 +23,9 @@ export interface DirectoryHandlerDependencies {
   readonly discover: (search: Search) => Promise<readonly DiscoveryEntry[]>;
 }
 
-type RecordView = OutputOf<typeof operations.resolveRecords>['records'][number];
+type RecordView = OutputOf<typeof directoryOperations.resolveRecords>['records'][number];
 
-function published({ seq, replicas }: PublishResult): OutputOf<typeof operations.agentPublish> {
+function published({ seq, replicas }: PublishResult): OutputOf<typeof directoryOperations.agentPublish> {
   return { ok: true, seq, replicas };
 }
 
@@ -60,25 +60,25 @@ function bytesOf(base64: string): Uint8Array {
   return bytes;
 }
 
-export function directoryHandlers(deps: DirectoryHandlerDependencies): BoundOperation[] {
+export function directoryHandlers(deps: DirectoryHandlerDependencies): Handlers<typeof directoryOperations> {
   const { agents, directory, resolver, discover } = deps;
   /** An agent that is registered here; the node itself is none. */
   const local = (text: string): Aid => agents.get(parseAid(text)).aid;
-  return [
-    bind(operations.agentPublish, async ({ aid }) => published(await directory.publish(local(aid)))),
-    bind(operations.agentPublishRecord, async (input) => {
-      const { rec_type: type, ttl = operations.RECORD_TTL_DEFAULT_S } = input;
+  return {
+    agentPublish: async ({ aid }) => published(await directory.publish(local(aid))),
+    agentPublishRecord: async (input) => {
+      const { rec_type: type, ttl = RECORD_TTL_DEFAULT_S } = input;
       return published(await directory.publishRecord(local(input.aid), type, bytesOf(input.payload_base64), ttl));
-    }),
-    bind(operations.profileSet, async ({ aid, card_hash: cardHash, meta, ...card }) => {
+    },
+    profileSet: async ({ aid, card_hash: cardHash, meta, ...card }) => {
       const named = cardHash === undefined ? {} : { cardHash };
       const free = meta === undefined ? {} : { meta: { ...meta } };
       return published(await directory.setProfile(local(aid), { ...card, ...named, ...free }));
-    }),
-    bind(operations.profileDelete, async ({ aid }) => published(await directory.deleteProfile(local(aid)))),
-    bind(operations.serviceRegister, async ({ aid, services, ...offer }) => {
+    },
+    profileDelete: async ({ aid }) => published(await directory.deleteProfile(local(aid))),
+    serviceRegister: async ({ aid, services, ...offer }) => {
       const { name = '', protocols = [], tags = [], brief = '', meta = null } = offer;
-      const { ttl = operations.RECORD_TTL_DEFAULT_S } = offer;
+      const { ttl = RECORD_TTL_DEFAULT_S } = offer;
       const result = await directory.registerServices(local(aid), {
         services,
         name,
@@ -89,22 +89,22 @@ export function directoryHandlers(deps: DirectoryHandlerDependencies): BoundOper
         ttl,
       });
       return published(result);
-    }),
-    bind(operations.serviceUnregister, async ({ aid, service }) => {
+    },
+    serviceUnregister: async ({ aid, service }) => {
       await directory.unregisterService(local(aid), service);
-      return { ok: true as const };
-    }),
-    bind(operations.discover, async ({ services, filter, limit }, { signal }) => {
+      return { ok: true };
+    },
+    discover: async ({ services, filter, limit }, { signal }) => {
       const entries = await discover({
         services,
         protocols: filter?.protocols ?? [],
         tags: filter?.tags ?? [],
-        limit: limit ?? operations.DISCOVER_LIMIT_DEFAULT,
+        limit: limit ?? DISCOVER_LIMIT_DEFAULT,
         signal,
       });
       return { entries: entries.map(entryView) };
-    }),
-    bind(operations.resolve, async ({ aid }, { signal }) => {
+    },
+    resolve: async ({ aid }, { signal }) => {
       const { record, payload } = await resolver.resolve(parseAid(aid), { signal });
       return {
         aid: record.aid,
@@ -116,10 +116,10 @@ export function directoryHandlers(deps: DirectoryHandlerDependencies): BoundOper
         timestamp: isoTime(record.timestamp * 1000),
         expires_at: isoTime(expiresAt(record) * 1000),
       };
-    }),
-    bind(operations.resolveRecords, async ({ aid, type = 0 }, { signal }) => {
+    },
+    resolveRecords: async ({ aid, type = 0 }, { signal }) => {
       const records = await resolver.records(parseAid(aid), type === 0 ? null : type, signal);
       return { records: records.map(recordView) };
-    }),
-  ];
+    },
+  };
 }

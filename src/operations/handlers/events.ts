@@ -1,4 +1,4 @@
-/** Binds the event streams and the poll. */
+/** The handlers of the event streams and the poll. */
 import type { ServerResponse } from 'node:http';
 import type { EventLog } from '../../capabilities/events/event-log.ts';
 import type { EventStreams } from '../../capabilities/events/event-streams.ts';
@@ -6,9 +6,9 @@ import { isoTime } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { EVENT_TYPES, type EventType } from '../../foundation/events.ts';
 import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
-import * as declarations from '../events.ts';
-import { type BoundOperation, bind, type OutputOf } from '../operation.ts';
-import type { BoundStream, Exchange } from '../stream.ts';
+import { EVENTS_PAGE, type eventOperations, type eventStreams } from '../events.ts';
+import type { Handlers, OutputOf } from '../operation.ts';
+import type { Exchange, StreamHandlers } from './exchange.ts';
 
 export interface EventHandlerDependencies {
   readonly log: EventLog;
@@ -16,14 +16,14 @@ export interface EventHandlerDependencies {
   readonly requireAgent: (aid: Aid) => void;
 }
 
-type EventView = OutputOf<typeof declarations.eventsPoll>['events'][number];
+type EventView = OutputOf<typeof eventOperations.eventsPoll>['events'][number];
 
-export function eventHandlers({ log, requireAgent }: EventHandlerDependencies): BoundOperation[] {
-  return [
-    bind(declarations.eventsPoll, ({ aid: text, after_seq = 0 }) => {
+export function eventHandlers({ log, requireAgent }: EventHandlerDependencies): Handlers<typeof eventOperations> {
+  return {
+    eventsPoll: ({ aid: text, after_seq = 0 }) => {
       const aid = parseAid(text);
       requireAgent(aid);
-      const page = log.page(aid, after_seq, declarations.EVENTS_PAGE);
+      const page = log.page(aid, after_seq, EVENTS_PAGE);
       return {
         events: page.events.map(({ seq, type, at, aid: owner, data }) => ({
           seq,
@@ -36,8 +36,8 @@ export function eventHandlers({ log, requireAgent }: EventHandlerDependencies): 
         oldest_seq: page.oldestSeq,
         truncated: page.truncated,
       };
-    }),
-  ];
+    },
+  };
 }
 
 export interface EventStreamDependencies {
@@ -107,16 +107,14 @@ function outlet(response: ServerResponse) {
   };
 }
 
-export function eventStreams({ streams, requireAgent }: EventStreamDependencies): BoundStream[] {
-  return [
-    {
-      declaration: declarations.agentEvents,
-      handle: (exchange) => {
-        const aid = parseAid(String(exchange.input['aid']));
-        requireAgent(aid);
-        open(streams, aid, exchange);
-      },
+export function eventStreamHandlers(dependencies: EventStreamDependencies): StreamHandlers<typeof eventStreams> {
+  const { streams, requireAgent } = dependencies;
+  return {
+    agentEvents: (exchange) => {
+      const aid = parseAid(String(exchange.input['aid']));
+      requireAgent(aid);
+      open(streams, aid, exchange);
     },
-    { declaration: declarations.nodeEvents, handle: (exchange) => open(streams, null, exchange) },
-  ];
+    nodeEvents: (exchange) => open(streams, null, exchange),
+  };
 }

@@ -1,18 +1,18 @@
-/** Binds the operations on mailboxes. */
+/** The handlers of the operations on mailboxes. */
 import type { Notes } from '../../capabilities/notes/notes.ts';
 import type { Note } from '../../capabilities/notes/types.ts';
 import { fromBase64, toBase64 } from '../../foundation/bytes.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { parseAid } from '../../foundation/identity/aid.ts';
-import * as operations from '../mail.ts';
-import { type BoundOperation, bind, type CallContext, type OutputOf } from '../operation.ts';
+import { MAILBOX_PAGE_DEFAULT, type mailOperations } from '../mail.ts';
+import type { CallContext, Handlers, OutputOf } from '../operation.ts';
 
 export interface MailHandlerDependencies {
   readonly notes: Pick<Notes, 'post' | 'list' | 'take'>;
 }
 
-function view(note: Note): OutputOf<typeof operations.mailboxList>['messages'][number] {
+function view(note: Note): OutputOf<typeof mailOperations.mailboxList>['messages'][number] {
   return {
     message_id: note.messageId,
     sender: note.sender,
@@ -38,25 +38,25 @@ function afterAnswer(context: CallContext, settled: (arrived: boolean) => void):
   else context.onAnswered(settled);
 }
 
-export function mailHandlers({ notes }: MailHandlerDependencies): BoundOperation[] {
-  return [
-    bind(operations.mailboxSend, async (input, context) => {
+export function mailHandlers({ notes }: MailHandlerDependencies): Handlers<typeof mailOperations> {
+  return {
+    mailboxSend: async (input, context) => {
       const body = bodyOf(input.body_base64);
       const sent = await notes.post(parseAid(input.aid), parseAid(input.recipient), input.msg_type, body);
       afterAnswer(context, sent.settle);
-      return { ok: true as const, message_id: sent.messageId, replicas: sent.replicas, delivered: sent.delivered };
-    }),
-    bind(operations.mailboxList, ({ aid, limit = operations.MAILBOX_PAGE_DEFAULT, cursor }) => {
+      return { ok: true, message_id: sent.messageId, replicas: sent.replicas, delivered: sent.delivered };
+    },
+    mailboxList: ({ aid, limit = MAILBOX_PAGE_DEFAULT, cursor }) => {
       const page = notes.list(parseAid(aid), limit, cursor);
       return {
         messages: page.notes.map(view),
         ...(page.nextCursor === null ? {} : { next_cursor: page.nextCursor }),
       };
-    }),
-    bind(operations.mailboxPoll, ({ aid }, context) => {
+    },
+    mailboxPoll: ({ aid }, context) => {
       const taken = notes.take(parseAid(aid));
       afterAnswer(context, (arrived) => (arrived ? taken.confirm() : taken.giveBack()));
       return { messages: taken.notes.map(view), has_more: taken.more };
-    }),
-  ];
+    },
+  };
 }

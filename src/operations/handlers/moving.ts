@@ -1,10 +1,10 @@
-/** Binds the operations that move agents between nodes. */
+/** The handlers of the operations that move agents between nodes. */
 import type { AgentMover } from '../../capabilities/moving/agent-mover.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { parseAid } from '../../foundation/identity/aid.ts';
 import { RECORD } from '../../foundation/records/types.ts';
-import * as operations from '../moving.ts';
-import { type BoundOperation, bind, type CallContext } from '../operation.ts';
+import type { movingOperations } from '../moving.ts';
+import type { CallContext, Handlers } from '../operation.ts';
 
 export interface MovingHandlerDependencies {
   readonly mover: AgentMover;
@@ -15,18 +15,18 @@ function mustBeLocal({ origin }: CallContext): void {
   if (origin !== 'local') throw new SvcError('local_only');
 }
 
-export function movingHandlers({ mover }: MovingHandlerDependencies): BoundOperation[] {
-  return [
-    bind(operations.agentBundle, ({ aid }, context) => {
+export function movingHandlers({ mover }: MovingHandlerDependencies): Handlers<typeof movingOperations> {
+  return {
+    agentBundle: ({ aid }, context) => {
       mustBeLocal(context);
       return mover.export(parseAid(aid));
-    }),
-    bind(operations.agentImport, async (document, context) => {
+    },
+    agentImport: async (document, context) => {
       mustBeLocal(context);
       const { aid, portsTaken } = await mover.import(document);
       return {
         aid,
-        status: 'registered' as const,
+        status: 'registered',
         service_tcp: document.service_tcp,
         services: document.records.kept.filter(({ type }) => type === RECORD.service).length,
         tunnels: document.tunnels.length - portsTaken.length,
@@ -35,6 +35,6 @@ export function movingHandlers({ mover }: MovingHandlerDependencies): BoundOpera
         conversations: document.chat.filter(({ state }) => state === 'friends').length,
         rooms: document.rooms.joined.length,
       };
-    }),
-  ];
+    },
+  };
 }

@@ -1,15 +1,15 @@
-/** Binds the operations on the node itself. */
+/** The handlers of the operations on the node itself. */
 import type { ConfigService } from '../../foundation/config/config-service.ts';
 import { configSchema } from '../../foundation/config/schema.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import * as node from '../node.ts';
-import { type BoundOperation, bind, type OutputOf } from '../operation.ts';
+import type { nodeOperations } from '../node.ts';
+import type { Handlers, OutputOf } from '../operation.ts';
 
 /** Read-only facts for `/debug/*`: never a secret. */
 export type Report = () => Readonly<Record<string, unknown>> | Promise<Readonly<Record<string, unknown>>>;
 
 export interface NodeHandlerDependencies {
-  readonly status: () => OutputOf<typeof node.status> | Promise<OutputOf<typeof node.status>>;
+  readonly status: () => OutputOf<typeof nodeOperations.status> | Promise<OutputOf<typeof nodeOperations.status>>;
   readonly config: Pick<ConfigService, 'redacted' | 'overrides' | 'restartRequired' | 'patch'>;
   readonly debug: Readonly<Record<'identity' | 'routing' | 'store' | 'stats' | 'host', Report>>;
 }
@@ -26,27 +26,27 @@ function asRequestError(error: unknown): unknown {
   });
 }
 
-export function nodeHandlers({ status, config, debug }: NodeHandlerDependencies): BoundOperation[] {
-  return [
-    bind(node.health, () => ({ status: 'ok' as const })),
-    bind(node.status, () => status()),
-    bind(node.configGet, () => ({
+export function nodeHandlers({ status, config, debug }: NodeHandlerDependencies): Handlers<typeof nodeOperations> {
+  return {
+    health: () => ({ status: 'ok' }),
+    status: () => status(),
+    configGet: () => ({
       ...config.redacted(),
       overridden: { ...config.overrides },
       restart_required: [...config.restartRequired],
-    })),
-    bind(node.configPatch, (changes) => {
+    }),
+    configPatch: (changes) => {
       try {
         return config.patch({ ...changes });
       } catch (error) {
         throw asRequestError(error);
       }
-    }),
-    bind(node.configSchema, () => configSchema()),
-    bind(node.debugIdentity, () => debug.identity()),
-    bind(node.debugRouting, () => debug.routing()),
-    bind(node.debugStore, () => debug.store()),
-    bind(node.debugStats, () => debug.stats()),
-    bind(node.debugHost, () => debug.host()),
-  ];
+    },
+    configSchema: () => configSchema(),
+    debugIdentity: () => debug.identity(),
+    debugRouting: () => debug.routing(),
+    debugStore: () => debug.store(),
+    debugStats: () => debug.stats(),
+    debugHost: () => debug.host(),
+  };
 }

@@ -1,4 +1,4 @@
-/** Binds the upload and the reading of objects, whose bytes stream. */
+/** The handlers of the upload and the reading of objects, whose bytes stream. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -7,8 +7,8 @@ import { type RemoteObjects, relayedHeaders, verified } from '../../capabilities
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
-import * as declarations from '../objects.ts';
-import type { BoundStream, Exchange } from '../stream.ts';
+import type { objectStreams } from '../objects.ts';
+import type { Exchange, StreamHandlers } from './exchange.ts';
 import { objectView } from './objects.ts';
 
 /** An upload of which nothing comes for this long is given up, milliseconds. */
@@ -85,9 +85,9 @@ async function read(exchange: Exchange, { remote, nodeAid }: ObjectStreamDepende
   } else await send(status === 200 ? verified(body, objectId) : body, response);
 }
 
-export function objectStreams(dependencies: ObjectStreamDependencies): BoundStream[] {
-  return [
-    { declaration: declarations.objectUpload, handle: (exchange) => upload(exchange, dependencies) },
-    { declaration: declarations.objectRead, handle: (exchange) => read(exchange, dependencies) },
-  ];
+export function objectStreamHandlers(dependencies: ObjectStreamDependencies): StreamHandlers<typeof objectStreams> {
+  return {
+    objectUpload: (exchange) => upload(exchange, dependencies),
+    objectRead: (exchange) => read(exchange, dependencies),
+  };
 }

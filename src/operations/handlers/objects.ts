@@ -1,4 +1,4 @@
-/** Binds the operations on objects. */
+/** The handlers of the operations on objects. */
 import type { Holders } from '../../capabilities/objects/holders.ts';
 import type { ObjectGetter } from '../../capabilities/objects/object-getter.ts';
 import type { ObjectService } from '../../capabilities/objects/object-service.ts';
@@ -7,8 +7,8 @@ import { fromBase64 } from '../../foundation/bytes.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
-import * as declarations from '../objects.ts';
-import { type BoundOperation, bind } from '../operation.ts';
+import { OBJECTS_PAGE_DEFAULT, type objectOperations } from '../objects.ts';
+import type { Handlers } from '../operation.ts';
 
 export interface ObjectHandlerDependencies {
   readonly objects: ObjectService;
@@ -40,7 +40,7 @@ function sourceOf({ path, body_base64: body }: { readonly path?: string; readonl
   return { bytes };
 }
 
-export function objectHandlers(dependencies: ObjectHandlerDependencies): BoundOperation[] {
+export function objectHandlers(dependencies: ObjectHandlerDependencies): Handlers<typeof objectOperations> {
   const { objects, holders, getter, requireAgent } = dependencies;
   const agent = (text: string): Aid => {
     const aid = parseAid(text);
@@ -48,8 +48,8 @@ export function objectHandlers(dependencies: ObjectHandlerDependencies): BoundOp
     return aid;
   };
   const hint = (text: string | undefined) => (text === undefined ? undefined : parseAid(text));
-  return [
-    bind(declarations.objectList, ({ aid, limit = declarations.OBJECTS_PAGE_DEFAULT, cursor }) => {
+  return {
+    objectList: ({ aid, limit = OBJECTS_PAGE_DEFAULT, cursor }) => {
       const page = objects.list(agent(aid), limit, cursor);
       const last = page.objects.length < limit ? undefined : page.objects.at(-1)?.objectId;
       const { usage, quota } = page;
@@ -62,17 +62,17 @@ export function objectHandlers(dependencies: ObjectHandlerDependencies): BoundOp
         ...(last === undefined ? {} : { next_cursor: last }),
         usage: { count: usage.count, max_count: quota.count, bytes: usage.bytes, max_bytes: quota.bytes },
       };
-    }),
-    bind(declarations.objectDelete, ({ aid, object_id }, context) => {
+    },
+    objectDelete: ({ aid, object_id }, context) => {
       context.requireToken();
       objects.delete(agent(aid), object_id);
-      return { ok: true as const };
-    }),
-    bind(declarations.objectPut, async ({ aid, name, ...source }, context) => {
+      return { ok: true };
+    },
+    objectPut: async ({ aid, name, ...source }, context) => {
       context.requireToken();
       return objectView(await objects.put(agent(aid), sourceOf(source), name));
-    }),
-    bind(declarations.objectLocate, async ({ aid, object_id, hint_aid }, { signal }) => {
+    },
+    objectLocate: async ({ aid, object_id, hint_aid }, { signal }) => {
       const { local, holders: found } = await holders.locate(agent(aid), object_id, hint(hint_aid), signal);
       const known = local ?? found.find((holder) => holder.status === 'available');
       return {
@@ -83,8 +83,8 @@ export function objectHandlers(dependencies: ObjectHandlerDependencies): BoundOp
         ...(known?.name === undefined ? {} : { name: known.name }),
         holders: [...found],
       };
-    }),
-    bind(declarations.objectGet, async (input, { signal }) => {
+    },
+    objectGet: async (input, { signal }) => {
       const got = await getter.get({
         aid: agent(input.aid),
         objectId: input.object_id,
@@ -97,6 +97,6 @@ export function objectHandlers(dependencies: ObjectHandlerDependencies): BoundOp
       });
       const { objectId, size, path, from, registered } = got;
       return { object_id: objectId, size, path, from, registered };
-    }),
-  ];
+    },
+  };
 }

@@ -1,9 +1,9 @@
-/** Binds the operations on remote administration. */
+/** The handlers of the operations on remote administration. */
 import type { AccessLists, AllowInput } from '../../capabilities/access/access-lists.ts';
 import type { RemoteAdmin } from '../../capabilities/remote-admin/remote-admin.ts';
 import { isoTime } from '../../foundation/clock.ts';
-import { type BoundOperation, bind, type InputOf, type OutputOf } from '../operation.ts';
-import * as operations from '../remote-admin.ts';
+import type { Handlers, InputOf, OutputOf } from '../operation.ts';
+import { AUDIT_PAGE_DEFAULT, type remoteAdminOperations } from '../remote-admin.ts';
 
 export interface RemoteAdminHandlerDependencies {
   readonly remoteAdmin: RemoteAdmin;
@@ -12,7 +12,7 @@ export interface RemoteAdminHandlerDependencies {
 
 const OK = { ok: true as const };
 
-function allowInput(input: InputOf<typeof operations.remoteAdminAllow>): AllowInput {
+function allowInput(input: InputOf<typeof remoteAdminOperations.remoteAdminAllow>): AllowInput {
   return {
     ...(input.aid === undefined ? {} : { aid: input.aid }),
     ...(input.secret === undefined ? {} : { secret: input.secret }),
@@ -22,10 +22,13 @@ function allowInput(input: InputOf<typeof operations.remoteAdminAllow>): AllowIn
   };
 }
 
-export function remoteAdminHandlers({ remoteAdmin, access }: RemoteAdminHandlerDependencies): BoundOperation[] {
+export function remoteAdminHandlers({
+  remoteAdmin,
+  access,
+}: RemoteAdminHandlerDependencies): Handlers<typeof remoteAdminOperations> {
   const { trail } = remoteAdmin;
 
-  function state(): OutputOf<typeof operations.remoteAdminGet> {
+  function state(): OutputOf<typeof remoteAdminOperations.remoteAdminGet> {
     const { allow, deny } = access.view('node');
     const request = trail.lastRequest();
     const refusal = trail.lastRefusal();
@@ -46,23 +49,23 @@ export function remoteAdminHandlers({ remoteAdmin, access }: RemoteAdminHandlerD
     };
   }
 
-  return [
-    bind(operations.remoteAdminGet, () => state()),
-    bind(operations.remoteAdminPatch, ({ enabled }) => {
+  return {
+    remoteAdminGet: () => state(),
+    remoteAdminPatch: ({ enabled }) => {
       remoteAdmin.setEnabled(enabled);
       return state();
-    }),
-    bind(operations.remoteAdminAllow, (input) => access.allow('node', allowInput(input))),
-    bind(operations.remoteAdminDeny, ({ aid }) => access.deny('node', aid)),
-    bind(operations.remoteAdminAllowDelete, ({ id }) => {
+    },
+    remoteAdminAllow: (input) => access.allow('node', allowInput(input)),
+    remoteAdminDeny: ({ aid }) => access.deny('node', aid),
+    remoteAdminAllowDelete: ({ id }) => {
       access.removeAllow('node', id);
       return OK;
-    }),
-    bind(operations.remoteAdminDenyDelete, ({ id }) => {
+    },
+    remoteAdminDenyDelete: ({ id }) => {
       access.removeDeny('node', id);
       return OK;
-    }),
-    bind(operations.remoteAdminAudit, ({ limit = operations.AUDIT_PAGE_DEFAULT, cursor }) => {
+    },
+    remoteAdminAudit: ({ limit = AUDIT_PAGE_DEFAULT, cursor }) => {
       const page = trail.page(limit, cursor === undefined ? undefined : Number(cursor));
       const last = page.at(-1);
       return {
@@ -80,6 +83,6 @@ export function remoteAdminHandlers({ remoteAdmin, access }: RemoteAdminHandlerD
         })),
         ...(last === undefined || page.length < limit ? {} : { next_cursor: String(last.id) }),
       };
-    }),
-  ];
+    },
+  };
 }

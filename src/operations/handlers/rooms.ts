@@ -1,12 +1,12 @@
-/** Binds the operations on groups. */
+/** The handlers of the operations on groups. */
 import type { ReadQuery, Rooms } from '../../capabilities/rooms/rooms.ts';
 import type { RoomEntry, RoomPage, RoomSummary } from '../../capabilities/rooms/types.ts';
 import { fromBase64, toBase64 } from '../../foundation/bytes.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { parseAid } from '../../foundation/identity/aid.ts';
-import { type BoundOperation, bind } from '../operation.ts';
-import * as declarations from '../rooms.ts';
+import type { Handlers } from '../operation.ts';
+import { GROUP_PAGE, MAX_ENTRY_BODY_BYTES, type roomOperations } from '../rooms.ts';
 
 function summaryView(room: RoomSummary) {
   return {
@@ -56,7 +56,7 @@ function bodyBytes(text: string): Uint8Array {
   const bytes = fromBase64(text);
   if (bytes === null)
     throw new SvcError('invalid_request', { message: 'body is not valid base64.', details: { path: '/body' } });
-  const limit = declarations.MAX_ENTRY_BODY_BYTES;
+  const limit = MAX_ENTRY_BODY_BYTES;
   if (bytes.length <= limit) return bytes;
   throw new SvcError('too_large', {
     message: `The body has ${bytes.length} bytes; an entry takes ${limit}.`,
@@ -73,31 +73,30 @@ function named(...texts: readonly (string | undefined)[]) {
   return texts.flatMap((text) => (text === undefined ? [] : [parseAid(text)]));
 }
 
-export function roomHandlers({ rooms }: { readonly rooms: Rooms }): BoundOperation[] {
+export function roomHandlers({ rooms }: { readonly rooms: Rooms }): Handlers<typeof roomOperations> {
   const read = (aid: string, groupId: string, query: ReadQuery) => pageView(rooms.read(parseAid(aid), groupId, query));
-  return [
-    bind(declarations.groupList, ({ aid }) => ({ groups: rooms.list(parseAid(aid)).map(summaryView) })),
-    bind(declarations.groupHead, ({ aid, group_id }) => {
+  return {
+    groupList: ({ aid }) => ({ groups: rooms.list(parseAid(aid)).map(summaryView) }),
+    groupHead: ({ aid, group_id }) => {
       const head = rooms.head(parseAid(aid), group_id);
       const { link, members, maxSeq, readCursor } = head;
       return { ...summaryView(head), link, members: [...members], max_seq: maxSeq, read_cursor: readCursor };
-    }),
-    bind(declarations.groupEntries, ({ aid, group_id, after_seq = 0, limit = declarations.GROUP_PAGE }) =>
+    },
+    groupEntries: ({ aid, group_id, after_seq = 0, limit = GROUP_PAGE }) =>
       read(aid, group_id, { afterSeq: after_seq, limit }),
-    ),
-    bind(declarations.groupLeave, ({ aid, group_id }) => {
+    groupLeave: ({ aid, group_id }) => {
       rooms.leave(parseAid(aid), group_id);
-      return { ok: true as const };
-    }),
-    bind(declarations.groupCreate, ({ aid, title }) => {
+      return { ok: true };
+    },
+    groupCreate: ({ aid, title }) => {
       const { groupId, link } = rooms.create(parseAid(aid), title);
       return { group_id: groupId, link };
-    }),
-    bind(declarations.groupInvite, async ({ aid, group_id, target_aid }) => ({
-      ok: true as const,
+    },
+    groupInvite: async ({ aid, group_id, target_aid }) => ({
+      ok: true,
       delivered: await rooms.invite(parseAid(aid), group_id, parseAid(target_aid)),
-    })),
-    bind(declarations.groupJoin, async (input) => {
+    }),
+    groupJoin: async (input) => {
       const { groupId, joined, title } = await rooms.join(parseAid(input.aid), {
         link: input.link,
         groupId: input.group_id,
@@ -105,13 +104,13 @@ export function roomHandlers({ rooms }: { readonly rooms: Rooms }): BoundOperati
         hints: named(input.peer_aid, input.inviter_aid, ...(input.member_hints ?? [])),
         title: input.title,
       });
-      return { group_id: groupId, state: joined ? ('joined' as const) : ('joining' as const), title };
-    }),
-    bind(declarations.groupGetLink, ({ aid, group_id }) => ({ link: rooms.head(parseAid(aid), group_id).link })),
-    bind(declarations.groupMembers, ({ aid, group_id }) => ({
+      return { group_id: groupId, state: joined ? 'joined' : 'joining', title };
+    },
+    groupGetLink: ({ aid, group_id }) => ({ link: rooms.head(parseAid(aid), group_id).link }),
+    groupMembers: ({ aid, group_id }) => ({
       members: [...rooms.head(parseAid(aid), group_id).members],
-    })),
-    bind(declarations.groupAppend, ({ aid, group_id, kind = 'msg', body, ref, reply_to, to }) =>
+    }),
+    groupAppend: ({ aid, group_id, kind = 'msg', body, ref, reply_to, to }) =>
       writtenView(
         rooms.append(parseAid(aid), group_id, {
           kind,
@@ -121,8 +120,7 @@ export function roomHandlers({ rooms }: { readonly rooms: Rooms }): BoundOperati
           ...(to === undefined ? {} : { to: [...new Set(to.map(parseAid))] }),
         }),
       ),
-    ),
-    bind(declarations.groupRead, ({ aid, group_id, after_seq = 0, limit = declarations.GROUP_PAGE, ...filter }) =>
+    groupRead: ({ aid, group_id, after_seq = 0, limit = GROUP_PAGE, ...filter }) =>
       read(aid, group_id, {
         afterSeq: after_seq,
         limit,
@@ -133,17 +131,14 @@ export function roomHandlers({ rooms }: { readonly rooms: Rooms }): BoundOperati
         to: named(filter.to)[0],
         replyTo: filter.reply_to,
       }),
-    ),
-    bind(declarations.groupMarkRead, ({ aid, group_id, seq }) => {
+    groupMarkRead: ({ aid, group_id, seq }) => {
       const { readCursor, unreadCount } = rooms.markRead(parseAid(aid), group_id, seq);
       return { read_cursor: readCursor, unread_count: unreadCount };
-    }),
-    bind(declarations.groupRetract, ({ aid, group_id, entry_id }) =>
-      writtenView(rooms.retract(parseAid(aid), group_id, entry_id)),
-    ),
-    bind(declarations.groupSync, async ({ aid, group_id, peer_aid }) => {
+    },
+    groupRetract: ({ aid, group_id, entry_id }) => writtenView(rooms.retract(parseAid(aid), group_id, entry_id)),
+    groupSync: async ({ aid, group_id, peer_aid }) => {
       const { added, entryCount } = await rooms.sync(parseAid(aid), group_id, parseAid(peer_aid));
-      return { ok: true as const, added, entry_count: entryCount };
-    }),
-  ];
+      return { ok: true, added, entry_count: entryCount };
+    },
+  };
 }

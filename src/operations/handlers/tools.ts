@@ -1,8 +1,8 @@
-/** Binds `POST /mcp/call`. */
+/** The handler of `POST /mcp/call`. */
 import { SvcError } from '../../foundation/errors.ts';
-import { type BoundOperation, bind, type CallContext } from '../operation.ts';
+import type { CallContext, Handlers } from '../operation.ts';
 import type { ToolTable } from '../tool-call.ts';
-import * as declarations from '../tools.ts';
+import type { toolOperations } from '../tools.ts';
 
 /** Status of an answer in which a tool reports an error. */
 const TOOL_ERROR_STATUS = 422;
@@ -20,9 +20,9 @@ function contextOf(context: CallContext): CallContext {
   };
 }
 
-export function toolHandlers({ tools }: { readonly tools: ToolTable }): BoundOperation[] {
-  return [
-    bind(declarations.toolCall, async ({ tool, args = {} }, context) => {
+export function toolHandlers({ tools }: { readonly tools: ToolTable }): Handlers<typeof toolOperations> {
+  return {
+    toolCall: async ({ tool, args = {} }, context) => {
       if (!tools.has(tool)) throw new SvcError('not_found', { message: 'There is no tool of this name.' });
       try {
         return (await tools.call(tool, args, contextOf(context))) as Record<string, unknown>;
@@ -36,6 +36,6 @@ export function toolHandlers({ tools }: { readonly tools: ToolTable }): BoundOpe
           ...(details === undefined ? {} : { details }),
         });
       }
-    }),
-  ];
+    },
+  };
 }

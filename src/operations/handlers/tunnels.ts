@@ -1,12 +1,12 @@
-/** Binds the tunnel operations. */
+/** The handlers of the tunnel operations. */
 import type { TunnelInbound } from '../../capabilities/tunnels/inbound.ts';
 import type { TunnelService } from '../../capabilities/tunnels/tunnel-service.ts';
 import type { TunnelInfo } from '../../capabilities/tunnels/types.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
-import { type BoundOperation, bind, type OutputOf } from '../operation.ts';
-import * as operations from '../tunnels.ts';
+import type { Handlers, OutputOf } from '../operation.ts';
+import type { tunnelOperations } from '../tunnels.ts';
 
 export interface TunnelHandlerDependencies {
   readonly tunnels: TunnelService;
@@ -15,7 +15,7 @@ export interface TunnelHandlerDependencies {
   readonly localAid: (named: Aid | undefined) => Aid;
 }
 
-function view(t: TunnelInfo): OutputOf<typeof operations.tunnelGet> {
+function view(t: TunnelInfo): OutputOf<typeof tunnelOperations.tunnelGet> {
   return {
     id: t.id,
     local_aid: t.localAid,
@@ -34,21 +34,25 @@ function view(t: TunnelInfo): OutputOf<typeof operations.tunnelGet> {
   };
 }
 
-export function tunnelHandlers({ tunnels, inbound, localAid }: TunnelHandlerDependencies): BoundOperation[] {
+export function tunnelHandlers({
+  tunnels,
+  inbound,
+  localAid,
+}: TunnelHandlerDependencies): Handlers<typeof tunnelOperations> {
   const parties = (aid: string, local: string | undefined): { localAid: Aid; remoteAid: Aid } => ({
     localAid: localAid(local === undefined ? undefined : parseAid(local)),
     remoteAid: parseAid(aid),
   });
-  return [
-    bind(operations.connect, async (input) => {
+  return {
+    connect: async (input) => {
       const request = {
         ...parties(input.aid, input.local_aid),
         accessToken: input.access_token,
         disableRelay: input.disable_relay ?? false,
       };
       return { tunnel: await tunnels.connect(request) };
-    }),
-    bind(operations.tunnelOpen, async (input, context) => {
+    },
+    tunnelOpen: async (input, context) => {
       const { tunnel, reused } = await tunnels.open({
         ...parties(input.aid, input.local_aid),
         accessToken: input.access_token,
@@ -58,24 +62,24 @@ export function tunnelHandlers({ tunnels, inbound, localAid }: TunnelHandlerDepe
       });
       if (reused) context.setStatus(200);
       return view(tunnel);
-    }),
-    bind(operations.tunnelList, () => ({ tunnels: tunnels.list().map(view) })),
-    bind(operations.tunnelGet, ({ id }) => view(tunnels.get(id))),
-    bind(operations.tunnelClose, async ({ id }) => {
+    },
+    tunnelList: () => ({ tunnels: tunnels.list().map(view) }),
+    tunnelGet: ({ id }) => view(tunnels.get(id)),
+    tunnelClose: async ({ id }) => {
       await tunnels.close(id);
-      return { ok: true as const };
-    }),
-    bind(operations.tunnelReset, ({ id }) => {
+      return { ok: true };
+    },
+    tunnelReset: ({ id }) => {
       tunnels.reset(id);
-      return { ok: true as const };
-    }),
-    bind(operations.sessionGet, ({ port }) => {
+      return { ok: true };
+    },
+    sessionGet: ({ port }) => {
       const session = inbound.session(port);
       if (session === null)
         throw new SvcError('not_found', {
           message: 'No connection of the daemon to a bound service has this source port.',
         });
       return { caller_aid: session.callerAid, local_aid: session.localAid, since: isoTime(session.since) };
-    }),
-  ];
+    },
+  };
 }

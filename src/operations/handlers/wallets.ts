@@ -1,4 +1,4 @@
-/** Binds the operations on agents whose master is a wallet. */
+/** The handlers of the operations on agents whose master is a wallet. */
 import type { AgentRegistry } from '../../capabilities/agents/registry.ts';
 import { fromHex, toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
@@ -11,8 +11,8 @@ import { issueWalletDelegation, walletDelegation } from '../../foundation/identi
 import { makeWalletIdentity } from '../../foundation/identity/wallet-identity.ts';
 import { parseWalletKey, type WalletScheme } from '../../foundation/identity/wallet-keys.ts';
 import { walletText } from '../../foundation/identity/wallet-text.ts';
-import { type BoundOperation, bind, type OutputOf } from '../operation.ts';
-import * as operations from '../wallets.ts';
+import type { Handlers, OutputOf } from '../operation.ts';
+import type { walletOperations } from '../wallets.ts';
 
 export interface WalletHandlerDependencies {
   readonly agents: AgentRegistry;
@@ -86,7 +86,7 @@ function proofOf(
   scheme: WalletScheme,
   walletKeyHex: string,
   input: ProofInput,
-): OutputOf<typeof operations.ethereumProof> {
+): OutputOf<typeof walletOperations.ethereumProof> {
   const walletKey = parseWalletKey(walletKeyHex);
   scopeOf(input.scope);
   const key = publicKeyOf(input) ?? KeyPair.generate();
@@ -102,9 +102,9 @@ function proofOf(
   };
 }
 
-export function walletHandlers({ agents, clock }: WalletHandlerDependencies): BoundOperation[] {
-  return [
-    bind(operations.walletGenerate, ({ chain = 'ethereum' }) => {
+export function walletHandlers({ agents, clock }: WalletHandlerDependencies): Handlers<typeof walletOperations> {
+  return {
+    walletGenerate: ({ chain = 'ethereum' }) => {
       const identity = makeWalletIdentity(chain, unixSeconds(clock));
       return {
         chain,
@@ -115,8 +115,8 @@ export function walletHandlers({ agents, clock }: WalletHandlerDependencies): Bo
         warning:
           "The master key is the wallet's private key. It is shown this once and is stored nowhere: keep it safe and offline.",
       };
-    }),
-    bind(operations.ethereumMessage, (input) => {
+    },
+    ethereumMessage: (input) => {
       const message = walletText({
         agent: ethereumAgent(input.agent),
         operationalKey: required(publicKeyOf(input)),
@@ -125,8 +125,8 @@ export function walletHandlers({ agents, clock }: WalletHandlerDependencies): Bo
         expiresAt: input.expires_at,
       });
       return { message };
-    }),
-    bind(operations.ethereumRegister, async (input) => {
+    },
+    ethereumRegister: async (input) => {
       const pair = required(pairOf(input));
       const grant: Grant = {
         agent: ethereumAgent(input.agent),
@@ -143,9 +143,9 @@ export function walletHandlers({ agents, clock }: WalletHandlerDependencies): Bo
         delegationProofHex: toHex(encodeDelegation(proof)),
         ...(input.service_tcp === undefined ? {} : { serviceTcp: input.service_tcp }),
       });
-      return { aid, status: 'registered' as const };
-    }),
-    bind(operations.ethereumProof, (input) => proofOf('ethereum', input.ethereum_private_key_hex, input)),
-    bind(operations.paralismProof, (input) => proofOf('paralism', input.paralism_private_key_hex, input)),
-  ];
+      return { aid, status: 'registered' };
+    },
+    ethereumProof: (input) => proofOf('ethereum', input.ethereum_private_key_hex, input),
+    paralismProof: (input) => proofOf('paralism', input.paralism_private_key_hex, input),
+  };
 }

@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Client, type ClientOptions, createClient } from '../../operations/client.ts';
-import { declarations } from '../../operations/index.ts';
+import { operations } from '../../operations/index.ts';
 import { Aliases } from './aliases.ts';
 import { addressIn, addressInNamed } from './daemon-address.ts';
 import type { CliIo } from './io.ts';
@@ -10,7 +10,7 @@ import { withProgress } from './progress.ts';
 import { readSecret } from './secret.ts';
 import { safeJson, safeText } from './text.ts';
 
-export type SvcClient = Client<typeof declarations>;
+export type SvcClient = Client<typeof operations>;
 
 /** Options that every command takes. */
 export interface GlobalOptions {
@@ -111,7 +111,7 @@ export class CliContext {
    * @throws SvcError as `api` does
    */
   get local(): SvcClient {
-    this.#local ??= createClient(this.#here, declarations);
+    this.#local ??= createClient(this.#here, operations);
     return this.#local;
   }
 
@@ -120,7 +120,7 @@ export class CliContext {
    * @throws SvcError as `api` does
    */
   get client(): SvcClient {
-    this.#client ??= this.#aliases.over(createClient(this.connection, declarations), declarations);
+    this.#client ??= this.#aliases.over(createClient(this.connection, operations), operations);
     return this.#client;
   }
 

@@ -11,7 +11,7 @@ import {
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
-import type { Exchange } from '../../operations/stream.ts';
+import type { Exchange } from '../../operations/handlers/exchange.ts';
 import type { ToolTable } from '../../operations/tool-call.ts';
 import { JSON_BODY_LIMIT_BYTES, parseJsonBody } from '../rest/json-body.ts';
 import { limitBodyTime } from '../rest/route-checks.ts';

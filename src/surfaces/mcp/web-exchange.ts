@@ -1,8 +1,8 @@
 /** From Node's HTTP to the web's, which the SDK of MCP speaks, and back. */
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
+import type { Exchange } from '../../operations/handlers/exchange.ts';
 import type { CallContext } from '../../operations/operation.ts';
-import type { Exchange } from '../../operations/stream.ts';
 
 /**
  * The head of a request as the web knows it. The body is left out: it has been read and is handed over

@@ -6,8 +6,8 @@ import { createReadStream } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { SvcError } from '../../foundation/errors.ts';
-import * as pages from '../../operations/pages.ts';
-import type { BoundStream } from '../../operations/stream.ts';
+import type { StreamHandlers } from '../../operations/handlers/exchange.ts';
+import type { pageStreams } from '../../operations/pages.ts';
 
 /** Swagger UI sets styles from its script and draws small pictures from `data:` URLs; it needs nothing else. */
 const POLICY =
@@ -54,14 +54,10 @@ function sendText(response: ServerResponse, type: string, content: string): void
   response.end(content);
 }
 
-const page: BoundStream = {
-  declaration: pages.docs,
-  handle: ({ response }) => sendText(response, 'text/html', PAGE),
-};
-
-const files: BoundStream = {
-  declaration: pages.docsFile,
-  async handle({ input, response, context }) {
+/** The page and what it loads: all from here, nothing from the network. */
+export const docsHandlers: Pick<StreamHandlers<typeof pageStreams>, 'docs' | 'docsFile'> = {
+  docs: ({ response }) => sendText(response, 'text/html', PAGE),
+  docsFile: async ({ input, response, context }) => {
     const name = String(input['file']);
     if (name === 'start.js') return sendText(response, 'text/javascript', START);
     const type = Object.hasOwn(FILES, name) ? FILES[name] : undefined;
@@ -71,8 +67,3 @@ const files: BoundStream = {
     await pipeline(createReadStream(new URL(name, STATIC_URL)), response, { signal: context.signal });
   },
 };
-
-/** The page and what it loads: all from here, nothing from the network. */
-export function docsStreams(): readonly BoundStream[] {
-  return [page, files];
-}

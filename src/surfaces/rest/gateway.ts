@@ -2,8 +2,8 @@
 
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
-import * as declarations from '../../operations/gateway.ts';
-import type { BoundStream, Exchange } from '../../operations/stream.ts';
+import type { gatewayStreams } from '../../operations/gateway.ts';
+import type { Exchange, StreamHandlers } from '../../operations/handlers/exchange.ts';
 import { hasUnreadBody } from './answer.ts';
 import { isPeerPath } from './peer-path.ts';
 import { callRemote, pathBelow, type RemoteCaller } from './remote-call.ts';
@@ -29,27 +29,20 @@ function check({ request }: Exchange, path: string): void {
   throw new SvcError('method_not_allowed', { details: { allow: 'GET, HEAD' } });
 }
 
-/** The streams of the gateway. */
-export function gatewayStreams({ caller, nodeAid }: GatewayDependencies): BoundStream[] {
-  return [
-    {
-      declaration: declarations.gatewayRoot,
-      handle: (exchange) => {
-        check(exchange, '/');
-        const { request, response, input } = exchange;
-        const query = /\?.*$/s.exec(request.url ?? '')?.[0] ?? '';
-        if (hasUnreadBody(request)) response.shouldKeepAlive = false;
-        response.writeHead(307, { location: `/aid/${String(input['aid'])}/${query}`, 'content-length': '0' }).end();
-      },
+export function gatewayHandlers({ caller, nodeAid }: GatewayDependencies): StreamHandlers<typeof gatewayStreams> {
+  return {
+    gatewayRoot: (exchange) => {
+      check(exchange, '/');
+      const { request, response, input } = exchange;
+      const query = /\?.*$/s.exec(request.url ?? '')?.[0] ?? '';
+      if (hasUnreadBody(request)) response.shouldKeepAlive = false;
+      response.writeHead(307, { location: `/aid/${String(input['aid'])}/${query}`, 'content-length': '0' }).end();
     },
-    {
-      declaration: declarations.gateway,
-      handle: async (exchange) => {
-        const path = pathBelow(exchange.request.url ?? '');
-        check(exchange, path);
-        const remote = parseAid(String(exchange.input['aid']));
-        await callRemote(exchange, { caller, local: nodeAid, remote, prefix: `/aid/${remote}`, path });
-      },
+    gateway: async (exchange) => {
+      const path = pathBelow(exchange.request.url ?? '');
+      check(exchange, path);
+      const remote = parseAid(String(exchange.input['aid']));
+      await callRemote(exchange, { caller, local: nodeAid, remote, prefix: `/aid/${remote}`, path });
     },
-  ];
+  };
 }

@@ -1,7 +1,6 @@
 /** `GET /metrics` in the Prometheus text format, version 0.0.4. */
 import type { Metric, MetricSource, Sample } from '../../foundation/metrics.ts';
-import * as pages from '../../operations/pages.ts';
-import type { BoundStream } from '../../operations/stream.ts';
+import type { StreamHandler } from '../../operations/handlers/exchange.ts';
 
 const TEXT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
@@ -33,11 +32,8 @@ export function metricsText(metrics: readonly Metric[]): string {
 }
 
 /** Serves what the sources give at the moment of the request. */
-export function metricsStream(sources: readonly MetricSource[]): BoundStream {
-  return {
-    declaration: pages.metrics,
-    handle({ response }) {
-      response.writeHead(200, { 'content-type': TEXT_TYPE }).end(metricsText(sources.flatMap((source) => source())));
-    },
+export function metricsHandler(sources: readonly MetricSource[]): StreamHandler {
+  return ({ response }) => {
+    response.writeHead(200, { 'content-type': TEXT_TYPE }).end(metricsText(sources.flatMap((source) => source())));
   };
 }

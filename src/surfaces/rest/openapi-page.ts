@@ -1,17 +1,13 @@
 /** `GET /openapi.json`. */
-import * as pages from '../../operations/pages.ts';
-import type { BoundStream } from '../../operations/stream.ts';
+import type { StreamHandler } from '../../operations/handlers/exchange.ts';
 import { JSON_TYPE } from './answer.ts';
 import type { Document } from './openapi.ts';
 
 /** Serves a document that is made at the first request for it. */
-export function openApiStream(make: () => Document): BoundStream {
+export function openApiHandler(make: () => Document): StreamHandler {
   let text: string | undefined;
-  return {
-    declaration: pages.openApi,
-    handle({ response }) {
-      text ??= JSON.stringify(make());
-      response.writeHead(200, { 'content-type': JSON_TYPE, 'content-length': Buffer.byteLength(text) }).end(text);
-    },
+  return ({ response }) => {
+    text ??= JSON.stringify(make());
+    response.writeHead(200, { 'content-type': JSON_TYPE, 'content-length': Buffer.byteLength(text) }).end(text);
   };
 }

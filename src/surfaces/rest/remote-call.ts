@@ -4,7 +4,7 @@ import { feed, trailerPairs } from '../../capabilities/calls/exchange.ts';
 import type { CallAnswer, HttpCaller, SwitchedCall } from '../../capabilities/calls/http-caller.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import type { Exchange, Upgrade } from '../../operations/stream.ts';
+import type { Exchange, Upgrade } from '../../operations/handlers/exchange.ts';
 import { hasUnreadBody, setForeignPolicy } from './answer.ts';
 import { type AnswerPlace, sentHeaders, takenHeaders } from './remote-headers.ts';
 

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { Upgrade } from '../../operations/stream.ts';
+import type { Upgrade } from '../../operations/handlers/exchange.ts';
 import type { Admission } from './gate.ts';
 
 /** What is known of a request beside its own text. */

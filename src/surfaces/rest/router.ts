@@ -2,8 +2,8 @@
 import { METHODS } from 'node:http';
 import fastify, { type FastifyInstance } from 'fastify';
 import { SvcError } from '../../foundation/errors.ts';
+import type { BoundStream } from '../../operations/handlers/exchange.ts';
 import type { BoundOperation } from '../../operations/operation.ts';
-import type { BoundStream } from '../../operations/stream.ts';
 import { errorAnswer, hasUnreadBody } from './answer.ts';
 import { JSON_BODY_LIMIT_BYTES, parseJsonBody } from './json-body.ts';
 import { addOperation, addStream, type RouteDependencies } from './routes.ts';

@@ -2,10 +2,10 @@
 import type { FastifyInstance } from 'fastify';
 import type { Clock } from '../../foundation/clock.ts';
 import type { SvcError } from '../../foundation/errors.ts';
+import type { BoundStream } from '../../operations/handlers/exchange.ts';
 import { compileInput, type ParseAid } from '../../operations/input.ts';
 import type { BoundOperation } from '../../operations/operation.ts';
 import { NONE } from '../../operations/schemas.ts';
-import type { BoundStream } from '../../operations/stream.ts';
 import { JSON_TYPE, sendError } from './answer.ts';
 import { RestContext } from './context.ts';
 import type { RequestStates } from './request-state.ts';

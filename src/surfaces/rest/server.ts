@@ -8,19 +8,20 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { MetricSource } from '../../foundation/metrics.ts';
+import { type BoundStream, bindStreams, type Upgrade } from '../../operations/handlers/exchange.ts';
 import { rememberingParseAid } from '../../operations/input.ts';
 import type { BoundOperation } from '../../operations/operation.ts';
-import type { BoundStream, Upgrade } from '../../operations/stream.ts';
+import { pageStreams } from '../../operations/pages.ts';
 import { hasUnreadBody, sendError, setSecurityHeaders } from './answer.ts';
 import { ConnectionLimit } from './connections.ts';
-import { docsStreams } from './docs-page.ts';
+import { docsHandlers } from './docs-page.ts';
 import { type Admission, Gate } from './gate.ts';
 import { HttpMetrics } from './http-metrics.ts';
 import { Lingering } from './lingering.ts';
 import { createHttpServer } from './listener.ts';
-import { metricsStream } from './metrics-page.ts';
+import { metricsHandler } from './metrics-page.ts';
 import { openApiDocument } from './openapi.ts';
-import { openApiStream } from './openapi-page.ts';
+import { openApiHandler } from './openapi-page.ts';
 import { isPeerPath } from './peer-path.ts';
 import { ProcessMetrics } from './process-metrics.ts';
 import { RequestStates } from './request-state.ts';
@@ -111,15 +112,21 @@ export class RestServer implements Component {
     this.#httpMetrics = new HttpMetrics(() => this.#connections.open);
     const streams: readonly BoundStream[] = [
       ...dependencies.streams,
-      ...docsStreams(),
-      metricsStream([() => this.#httpMetrics.collect(), () => this.#processMetrics.collect(), ...dependencies.metrics]),
-      openApiStream(() =>
-        openApiDocument({
-          version: options.version,
-          operations: operations.map(({ declaration }) => declaration),
-          streams: streams.map(({ declaration }) => declaration),
-        }),
-      ),
+      ...bindStreams(pageStreams, {
+        ...docsHandlers,
+        metrics: metricsHandler([
+          () => this.#httpMetrics.collect(),
+          () => this.#processMetrics.collect(),
+          ...dependencies.metrics,
+        ]),
+        openApi: openApiHandler(() =>
+          openApiDocument({
+            version: options.version,
+            operations: operations.map(({ declaration }) => declaration),
+            streams: streams.map(({ declaration }) => declaration),
+          }),
+        ),
+      }),
     ];
     this.#app = createRouter(
       { operations, streams },

@@ -2,8 +2,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
-import { via } from '../../operations/remote-admin.ts';
-import type { BoundStream } from '../../operations/stream.ts';
+import type { StreamHandlers } from '../../operations/handlers/exchange.ts';
+import type { remoteAdminStreams } from '../../operations/remote-admin.ts';
 import { callRemote, pathBelow, type RemoteCaller } from './remote-call.ts';
 
 export interface ViaDependencies {
@@ -30,10 +30,10 @@ function asRefusal(error: unknown): unknown {
   });
 }
 
-export function viaStream({ caller, nodeAid, requireLocal }: ViaDependencies): BoundStream {
+export function viaHandlers(dependencies: ViaDependencies): StreamHandlers<typeof remoteAdminStreams> {
+  const { caller, nodeAid, requireLocal } = dependencies;
   return {
-    declaration: via,
-    handle: async (exchange) => {
+    via: async (exchange) => {
       const { headers, url = '' } = exchange.request;
       const named = single(headers, 'svc-local-aid');
       const local = named === undefined ? nodeAid : parseAid(named);

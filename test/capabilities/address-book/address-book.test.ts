@@ -4,9 +4,10 @@ import { AddressBook } from '../../../src/capabilities/address-book/address-book
 import { MetaStore } from '../../../src/foundation/store/meta.ts';
 import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
+import { addressBookOperations } from '../../../src/operations/address-book.ts';
 import { addressBookHandlers } from '../../../src/operations/handlers/address-book.ts';
 import { compileInput } from '../../../src/operations/input.ts';
-import type { CallContext } from '../../../src/operations/operation.ts';
+import { bind, type CallContext } from '../../../src/operations/operation.ts';
 import { testAid } from '../../support/agents.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
@@ -21,7 +22,7 @@ const [ANNA, BOB] = [testAid(1), testAid(2)];
 function bookWorld() {
   const memory = new MetaStore(Store.open(':memory:', MIGRATIONS));
   const clock = new TestClock();
-  const handlers = addressBookHandlers({ addressBook: new AddressBook(memory), clock });
+  const handlers = bind(addressBookOperations, addressBookHandlers({ addressBook: new AddressBook(memory), clock }));
   const run = async (name: string, body?: unknown): Promise<unknown> => {
     const operation = handlers.find(({ declaration }) => declaration.name === name);
     assert.ok(operation, name);

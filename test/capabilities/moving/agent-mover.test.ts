@@ -13,7 +13,7 @@ import { ChatStore } from '../../../src/foundation/store/chat.ts';
 import { ChatLog } from '../../../src/foundation/store/chat-log.ts';
 import { NoteStore } from '../../../src/foundation/store/notes.ts';
 import { compileInput } from '../../../src/operations/input.ts';
-import { agentImport } from '../../../src/operations/moving.ts';
+import { movingOperations } from '../../../src/operations/moving.ts';
 import { newIdentity, type TestIdentity } from '../../support/identities.ts';
 import { furnish, MoverNode, timeless } from '../../support/mover-world.ts';
 import { anything, damaged } from '../../support/schema-arbitrary.ts';
@@ -27,7 +27,7 @@ function failsWith(code: string): (error: unknown) => boolean {
 }
 
 /** As a surface reads it. */
-const read = compileInput(agentImport);
+const read = compileInput(movingOperations.agentImport);
 function throughJson(value: unknown): AgentDocument {
   return read({ params: {}, query: {}, body: JSON.parse(JSON.stringify(value)) }) as AgentDocument;
 }

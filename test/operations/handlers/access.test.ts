@@ -5,9 +5,10 @@ import { SvcError } from '../../../src/foundation/errors.ts';
 import { AccessRepository } from '../../../src/foundation/store/access.ts';
 import { accessMigration } from '../../../src/foundation/store/migrations/003-access.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
+import { accessOperations } from '../../../src/operations/access.ts';
 import { accessHandlers } from '../../../src/operations/handlers/access.ts';
 import { compileInput } from '../../../src/operations/input.ts';
-import type { CallContext } from '../../../src/operations/operation.ts';
+import { bind, type CallContext } from '../../../src/operations/operation.ts';
 import { testAid } from '../../support/agents.ts';
 import { cheapDerivation } from '../../support/cheap-scrypt.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -25,12 +26,15 @@ const CONTEXT: CallContext = {
 function surface() {
   const clock = new TestClock();
   const repository = new AccessRepository(Store.open(':memory:', [{ ...accessMigration, version: 1 }]));
-  const handlers = accessHandlers({
-    access: new AccessLists({ repository, clock, derive: cheapDerivation }),
-    requireAgent: (aid) => {
-      if (aid !== AGENT) throw new SvcError('not_found');
-    },
-  });
+  const handlers = bind(
+    accessOperations,
+    accessHandlers({
+      access: new AccessLists({ repository, clock, derive: cheapDerivation }),
+      requireAgent: (aid) => {
+        if (aid !== AGENT) throw new SvcError('not_found');
+      },
+    }),
+  );
   const run = async (name: string, params: object, body?: unknown): Promise<unknown> => {
     const operation = handlers.find(({ declaration }) => declaration.name === name);
     assert.ok(operation, name);

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
+import { callOperations } from '../../../src/operations/calls.ts';
 import { callHandlers } from '../../../src/operations/handlers/calls.ts';
 import { compileInput } from '../../../src/operations/input.ts';
-import type { CallContext } from '../../../src/operations/operation.ts';
+import { bind, type CallContext } from '../../../src/operations/operation.ts';
 import { callWorld, webService } from '../../support/call-world.ts';
 
 test('a fetch acts for the named agent or the one that is chosen, and takes what the surface takes', async (t) => {
@@ -17,7 +18,7 @@ test('a fetch acts for the named agent or the one that is chosen, and takes what
     if (named !== other) throw new SvcError('not_found');
     return named;
   };
-  const [operation] = callHandlers({ fetch: world.fetch, localAid });
+  const [operation] = bind(callOperations, callHandlers({ fetch: world.fetch, localAid }));
   assert.ok(operation);
   const read = compileInput(operation.declaration);
   const context: CallContext = {

@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { nativeAid } from '../../../src/foundation/identity/aid.ts';
-import { agentGet, agentHeartbeat } from '../../../src/operations/agents.ts';
-import { fetch as fetchOperation } from '../../../src/operations/calls.ts';
 import { countHeartbeats } from '../../../src/operations/handlers/heartbeats.ts';
+import { operations } from '../../../src/operations/index.ts';
 import type { BoundOperation, CallContext } from '../../../src/operations/operation.ts';
-import { connect, tunnelOpen } from '../../../src/operations/tunnels.ts';
 
 const context: CallContext = {
   origin: 'local',
@@ -23,8 +21,8 @@ test('only a success of an operation that counts is a heartbeat', async () => {
     return { at: 'now' };
   };
   const bound: BoundOperation[] = [
-    { declaration: agentHeartbeat, run },
-    { declaration: agentGet, run },
+    { declaration: operations.agentHeartbeat, run },
+    { declaration: operations.agentGet, run },
   ];
   const [write, read] = countHeartbeats(bound, { record: (local) => seen.push(local), localAid: () => aid });
   assert.deepEqual(await write?.run({ aid }, context), { at: 'now' });
@@ -40,7 +38,9 @@ test('a call and a tunnel are heartbeats of the agent here that acts, not of the
   const other = nativeAid(new Uint8Array(32).fill(7));
   const seen: string[] = [];
   const run = async (): Promise<unknown> => ({});
-  const bound = [fetchOperation, connect, tunnelOpen].map((declaration): BoundOperation => ({ declaration, run }));
+  const bound = [operations.fetch, operations.connect, operations.tunnelOpen].map(
+    (declaration): BoundOperation => ({ declaration, run }),
+  );
   const localAid = (named: string | undefined) => (named === undefined ? aid : other);
   for (const operation of countHeartbeats(bound, { record: (local) => seen.push(local), localAid })) {
     await operation.run({ aid: remote }, context);

@@ -7,7 +7,8 @@ import { ConfigService } from '../../../src/foundation/config/config-service.ts'
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { hostReport } from '../../../src/operations/handlers/host-report.ts';
 import { nodeHandlers } from '../../../src/operations/handlers/node.ts';
-import type { CallContext } from '../../../src/operations/operation.ts';
+import { nodeOperations } from '../../../src/operations/node.ts';
+import { bind, type CallContext } from '../../../src/operations/operation.ts';
 
 const context: CallContext = {
   origin: 'local',
@@ -23,19 +24,22 @@ function handlers(t: TestContext) {
   writeFileSync(file, 'api_token = "a-secret-token"\n', { mode: 0o600 });
   const config = new ConfigService({ file, environment: {}, flags: { api_addr: '127.0.0.1:3131' } });
   const report = (name: string) => () => ({ name });
-  const operations = nodeHandlers({
-    status: () => {
-      throw new SvcError('internal');
-    },
-    config,
-    debug: {
-      identity: report('identity'),
-      routing: report('routing'),
-      store: report('store'),
-      stats: report('stats'),
-      host: () => hostReport({ api: '127.0.0.1:1' }),
-    },
-  });
+  const operations = bind(
+    nodeOperations,
+    nodeHandlers({
+      status: () => {
+        throw new SvcError('internal');
+      },
+      config,
+      debug: {
+        identity: report('identity'),
+        routing: report('routing'),
+        store: report('store'),
+        stats: report('stats'),
+        host: () => hostReport({ api: '127.0.0.1:1' }),
+      },
+    }),
+  );
   const run = async (name: string, input: Record<string, unknown> = {}): Promise<unknown> => {
     const operation = operations.find(({ declaration }) => declaration.name === name);
     assert.ok(operation, name);

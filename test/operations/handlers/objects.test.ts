@@ -7,11 +7,16 @@ import { type TestContext, test } from 'node:test';
 import { type Clock, systemClock } from '../../../src/foundation/clock.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
-import { objectStreams } from '../../../src/operations/handlers/object-streams.ts';
+import { gatewayStreams } from '../../../src/operations/gateway.ts';
+import { bindStreams } from '../../../src/operations/handlers/exchange.ts';
+import { objectStreamHandlers } from '../../../src/operations/handlers/object-streams.ts';
 import { objectHandlers } from '../../../src/operations/handlers/objects.ts';
 import { toolHandlers } from '../../../src/operations/handlers/tools.ts';
+import { objectOperations, objectStreams } from '../../../src/operations/objects.ts';
+import { bind } from '../../../src/operations/operation.ts';
 import { ToolTable } from '../../../src/operations/tool-call.ts';
-import { gatewayStreams } from '../../../src/surfaces/rest/gateway.ts';
+import { toolOperations } from '../../../src/operations/tools.ts';
+import { gatewayHandlers } from '../../../src/surfaces/rest/gateway.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { ObjectWorld, sha256, someBytes } from '../../support/object-world.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -34,7 +39,7 @@ async function world(t: TestContext, token = '', clock: Clock = systemClock) {
   const requireAgent = (aid: Aid): void => {
     if (aid !== near.aid) throw new SvcError('not_found');
   };
-  const handlers = objectHandlers({ ...near, requireAgent });
+  const handlers = bind(objectOperations, objectHandlers({ ...near, requireAgent }));
   const tools = new ToolTable({ operations: handlers, pending: () => ({}) });
   const caller = {
     request: () => Promise.reject(new SvcError('no_inbound')),
@@ -43,18 +48,21 @@ async function world(t: TestContext, token = '', clock: Clock = systemClock) {
   const api = await startWorld(t, {
     token,
     clock,
-    operations: [...handlers, ...toolHandlers({ tools })],
-    streams: [
-      ...gatewayStreams({ caller, nodeAid: near.aid }),
-      ...objectStreams({
-        objects: near.objects,
-        remote: near.remote,
-        clock: systemClock,
-        nodeAid: near.aid,
-        requireAgent,
-        heartbeat: (aid) => heartbeats.push(aid),
-      }),
-    ],
+    operations: [...handlers, ...bind(toolOperations, toolHandlers({ tools }))],
+    streams: bindStreams(
+      { ...gatewayStreams, ...objectStreams },
+      {
+        ...gatewayHandlers({ caller, nodeAid: near.aid }),
+        ...objectStreamHandlers({
+          objects: near.objects,
+          remote: near.remote,
+          clock: systemClock,
+          nodeAid: near.aid,
+          requireAgent,
+          heartbeat: (aid) => heartbeats.push(aid),
+        }),
+      },
+    ),
   });
   const call = async (tool: string, args: object) => {
     const body = JSON.stringify({ tool, args: { aid: near.aid, ...args } });

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Compile } from 'typebox/compile';
 import { roomHandlers } from '../../../src/operations/handlers/rooms.ts';
-import type { CallContext } from '../../../src/operations/operation.ts';
+import { bind, type CallContext } from '../../../src/operations/operation.ts';
+import { roomOperations } from '../../../src/operations/rooms.ts';
 import { ToolTable } from '../../../src/operations/tool-call.ts';
 import { type RoomNode, RoomWorld, roomOf } from '../../support/room-world.ts';
 
@@ -15,7 +16,10 @@ const CONTEXT: CallContext = {
 
 /** Calls the tools of a node; each result is held against its schema. */
 function toolsOf(world: RoomWorld, node: RoomNode) {
-  const table = new ToolTable({ operations: roomHandlers({ rooms: node.rooms }), pending: () => ({}) });
+  const table = new ToolTable({
+    operations: bind(roomOperations, roomHandlers({ rooms: node.rooms })),
+    pending: () => ({}),
+  });
   const schemas = new Map(table.list().map(({ name, outputSchema }) => [name, Compile(outputSchema)]));
   return async (name: string, args: object = {}): Promise<Record<string, unknown>> => {
     const answer = await world.during(table.call(name, { aid: node.aid, ...args }, CONTEXT));

@@ -6,6 +6,8 @@ import { Updater } from '../../../src/capabilities/update/updater.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { updateHandlers } from '../../../src/operations/handlers/update.ts';
 import { compileInput } from '../../../src/operations/input.ts';
+import { bind } from '../../../src/operations/operation.ts';
+import { updateOperations } from '../../../src/operations/update.ts';
 import { eventually } from '../../support/eventually.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -27,7 +29,9 @@ function setUp(t: TestContext, { managed = true, disabled = '' } = {}) {
       log: silentLog,
     },
   );
-  const operations = new Map(updateHandlers({ updater }).map((one) => [one.declaration.name, one]));
+  const operations = new Map(
+    bind(updateOperations, updateHandlers({ updater })).map((one) => [one.declaration.name, one]),
+  );
   const call = async (name: string, query: object = {}, body: object = {}): Promise<unknown> => {
     const operation = operations.get(name);
     assert.ok(operation !== undefined);

@@ -3,7 +3,10 @@ import { PassThrough } from 'node:stream';
 import { type TestContext, test } from 'node:test';
 import { roomHandlers } from '../../../src/operations/handlers/rooms.ts';
 import { toolHandlers } from '../../../src/operations/handlers/tools.ts';
+import { bind } from '../../../src/operations/operation.ts';
+import { roomOperations } from '../../../src/operations/rooms.ts';
 import { ToolTable } from '../../../src/operations/tool-call.ts';
+import { toolOperations } from '../../../src/operations/tools.ts';
 import { runCli } from '../../../src/surfaces/cli/program.ts';
 import { type RoomNode, RoomWorld } from '../../support/room-world.ts';
 import { startWorld } from '../rest/support.ts';
@@ -11,9 +14,9 @@ import { startWorld } from '../rest/support.ts';
 const OPTIONS = { version: '0', dataDir: '/nonexistent' };
 
 async function shell(t: TestContext, node: RoomNode) {
-  const operations = roomHandlers({ rooms: node.rooms });
+  const operations = bind(roomOperations, roomHandlers({ rooms: node.rooms }));
   const tools = new ToolTable({ operations, pending: () => ({}) });
-  const api = await startWorld(t, { operations: [...operations, ...toolHandlers({ tools })] });
+  const api = await startWorld(t, { operations: [...operations, ...bind(toolOperations, toolHandlers({ tools }))] });
   return async (...args: string[]): Promise<{ code: number; text: string }> => {
     const stdout = new PassThrough();
     const io = { stdin: new PassThrough(), stdout, stderr: new PassThrough(), env: {} };

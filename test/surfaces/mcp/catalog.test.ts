@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { declarations } from '../../../src/operations/index.ts';
+import { operations } from '../../../src/operations/index.ts';
 import { MCP_PROFILES } from '../../../src/operations/mcp.ts';
 import type { Declaration } from '../../../src/operations/operation.ts';
 import { ToolTable } from '../../../src/operations/tool-call.ts';
@@ -78,7 +78,7 @@ test('the annotations say what a tool does', () => {
 });
 
 test('an output schema describes what the operation returns', () => {
-  const all: readonly Declaration[] = Object.values(declarations);
+  const all: readonly Declaration[] = Object.values(operations);
   for (const { tool, output } of all) {
     if (tool === undefined) continue;
     const { outputSchema } = tools.find(({ name }) => name === tool.name) ?? {};

@@ -2,20 +2,22 @@
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
-import { declarations } from '../../../src/operations/index.ts';
-import { type BoundOperation, bind, type CallContext, type Declaration } from '../../../src/operations/operation.ts';
+import { bindStreams } from '../../../src/operations/handlers/exchange.ts';
+import { operations } from '../../../src/operations/index.ts';
+import { mcpStreams } from '../../../src/operations/mcp.ts';
+import type { BoundOperation, CallContext } from '../../../src/operations/operation.ts';
 import { ToolTable } from '../../../src/operations/tool-call.ts';
-import { mcpStreams } from '../../../src/surfaces/mcp/stream.ts';
+import { mcpHandlers } from '../../../src/surfaces/mcp/stream.ts';
 import { startWorld, type WorldOptions } from '../rest/support.ts';
 
 type Run = (input: Readonly<Record<string, unknown>>, context: CallContext) => unknown;
 
 /** Every declaration with a handler: the given one of its name, or one that returns nothing. */
 export function bindAll(handlers: Readonly<Record<string, Run>> = {}): BoundOperation[] {
-  const all: readonly Declaration[] = Object.values(declarations);
-  return all.map((declaration) =>
-    bind(declaration, (input, context) => handlers[declaration.name]?.(input, context) ?? {}),
-  );
+  return Object.values(operations).map((declaration) => ({
+    declaration,
+    run: async (input, context) => handlers[declaration.name]?.(input, context) ?? {},
+  }));
 }
 
 export interface McpWorldOptions extends WorldOptions {
@@ -26,7 +28,10 @@ export interface McpWorldOptions extends WorldOptions {
 export async function startMcpWorld(t: Parameters<typeof startWorld>[0], options: McpWorldOptions = {}) {
   const { handlers, pending = {}, ...rest } = options;
   const tools = new ToolTable({ operations: bindAll(handlers), pending: () => pending });
-  const streams = mcpStreams({ version: '1.2.3' }, { tools, clock: systemClock, log: silentLog });
+  const streams = bindStreams(
+    mcpStreams,
+    mcpHandlers({ version: '1.2.3' }, { tools, clock: systemClock, log: silentLog }),
+  );
   return startWorld(t, { ...rest, operations: [], streams });
 }
 

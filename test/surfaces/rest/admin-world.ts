@@ -13,12 +13,16 @@ import { AuditStore } from '../../../src/foundation/store/audit.ts';
 import { MetaStore } from '../../../src/foundation/store/meta.ts';
 import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
+import { bindStreams } from '../../../src/operations/handlers/exchange.ts';
 import { remoteAdminHandlers } from '../../../src/operations/handlers/remote-admin.ts';
 import { type BoundOperation, bind, type CallContext } from '../../../src/operations/operation.ts';
-import { viaStream } from '../../../src/surfaces/rest/via.ts';
+import { remoteAdminOperations, remoteAdminStreams } from '../../../src/operations/remote-admin.ts';
+import { viaHandlers } from '../../../src/surfaces/rest/via.ts';
 import { cheapDerivation } from '../../support/cheap-scrypt.ts';
 import { type LinkNode, LinkWorld } from '../../support/link-world.ts';
-import { type Answer, type Ask, change, ping, secret, startWorld, type World, wait } from './support.ts';
+import { type Answer, type Ask, startWorld, testOperations, type World } from './support.ts';
+
+const { ping, secret, change, wait } = testOperations;
 
 export interface AdminWorld {
   readonly near: LinkNode;
@@ -65,28 +69,36 @@ export async function adminWorld(t: TestContext, file = ':memory:'): Promise<Adm
   const waiting: CallContext[] = [];
   const changed: string[] = [];
   const operations: BoundOperation[] = [
-    bind(ping, ({ n }, { origin }) => ({ origin, n: n ?? null })),
-    bind(secret, () => ({ key: 'value' })),
-    bind(change, ({ aid }) => {
-      changed.push(aid);
-      return {};
-    }),
-    bind(wait, async (_input, context) => {
-      waiting.push(context);
-      await new Promise<void>((resolve) => context.signal.addEventListener('abort', () => resolve()));
-      return {};
-    }),
-    ...remoteAdminHandlers({ remoteAdmin, access: lists }),
+    ...bind(
+      { ping, secret, change, wait },
+      {
+        ping: ({ n }, { origin }) => ({ origin, n: n ?? null }),
+        secret: () => ({ key: 'value' }),
+        change: ({ aid }) => {
+          changed.push(aid);
+          return {};
+        },
+        wait: async (_input, context) => {
+          waiting.push(context);
+          await new Promise<void>((resolve) => context.signal.addEventListener('abort', () => resolve()));
+          return {};
+        },
+      },
+    ),
+    ...bind(remoteAdminOperations, remoteAdminHandlers({ remoteAdmin, access: lists })),
   ];
   const noHop = { request: refuse, upgrade: refuse };
-  const farVia = viaStream({ caller: noHop, nodeAid: farAid, requireLocal: () => {} });
-  const farApi = await startWorld(t, { operations, streams: [farVia], token: 'the-far-token' });
+  const farVia = bindStreams(
+    remoteAdminStreams,
+    viaHandlers({ caller: noHop, nodeAid: farAid, requireLocal: () => {} }),
+  );
+  const farApi = await startWorld(t, { operations, streams: farVia, token: 'the-far-token' });
 
   const caller = new HttpCaller({ links: near.links, clock, purpose: 'admin' });
   const requireLocal = (aid: Aid): void => {
     if (aid !== agentAid) throw new SvcError('not_found');
   };
-  const streams = [viaStream({ caller, nodeAid: nearAid, requireLocal })];
+  const streams = bindStreams(remoteAdminStreams, viaHandlers({ caller, nodeAid: nearAid, requireLocal }));
   const api = await startWorld(t, { streams });
   t.after(async () => {
     caller.stop();

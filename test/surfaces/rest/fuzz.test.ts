@@ -9,11 +9,12 @@ import { SvcError } from '../../../src/foundation/errors.ts';
 import { nativeAid } from '../../../src/foundation/identity/aid.ts';
 import { hostReport } from '../../../src/operations/handlers/host-report.ts';
 import { nodeHandlers } from '../../../src/operations/handlers/node.ts';
-import { declarations } from '../../../src/operations/index.ts';
+import { operations } from '../../../src/operations/index.ts';
+import { nodeOperations } from '../../../src/operations/node.ts';
 import { type BoundOperation, bind, type Declaration } from '../../../src/operations/operation.ts';
 import { fuzzApi } from '../../support/fuzz-api.ts';
 import { fitting, isSchema } from '../../support/schema-arbitrary.ts';
-import { broken, echo, startWorld } from './support.ts';
+import { startWorld, testOperations } from './support.ts';
 
 const SEED = 20_261;
 const aids = [1, 2, 3].map((fill) => nativeAid(new Uint8Array(32).fill(fill)));
@@ -39,8 +40,8 @@ function wholeTable(t: TestContext): BoundOperation[] {
   const dir = mkdtempSync(join(tmpdir(), 'svcd-fuzz-'));
   t.after(() => rmSync(dir, { recursive: true, force: true }));
   const config = new ConfigService({ file: join(dir, 'config.toml'), environment: {}, flags: {} });
-  const imitations = Object.values(declarations).map((declaration, i) => imitation(declaration, SEED + i));
-  const real = nodeHandlers({
+  const imitations = Object.values(operations).map((declaration, i) => imitation(declaration, SEED + i));
+  const handlers = nodeHandlers({
     status: () => {
       throw new SvcError('internal');
     },
@@ -53,7 +54,7 @@ function wholeTable(t: TestContext): BoundOperation[] {
       host: () => hostReport({}),
     },
   });
-  const kept = real.filter(({ declaration }) => declaration.name !== 'status');
+  const kept = bind(nodeOperations, handlers).filter(({ declaration }) => declaration.name !== 'status');
   const names = new Set(kept.map(({ declaration }) => declaration.name));
   return [...kept, ...imitations.filter(({ declaration }) => !names.has(declaration.name))];
 }
@@ -66,7 +67,7 @@ test('whatever is sent to any route, the answer is one that the document describ
   const seen = new Set([...statuses.keys()].map((key) => key.split(' ')[1]));
   for (const status of ['200', '400', '404', '415']) assert.ok(seen.has(status), status);
   const answered = new Set([...statuses.keys()].filter((key) => / 20\d$/.test(key)).map((key) => key.split(' ')[0]));
-  const routes = Object.values(declarations as Record<string, Declaration>).filter(({ path }) => path !== undefined);
+  const routes = Object.values(operations as Record<string, Declaration>).filter(({ path }) => path !== undefined);
   const silent = routes.map(({ name }) => name).filter((name) => !answered.has(name));
   assert.deepEqual(silent, [], 'operations that never succeeded');
   assert.deepEqual(
@@ -75,30 +76,36 @@ test('whatever is sent to any route, the answer is one that the document describ
   );
 });
 
+const { broken, echo } = testOperations;
+
+function failing(run: () => never): BoundOperation {
+  return { declaration: broken, run: async () => run() };
+}
+
 test('the fuzzer finds what it is for', async (t) => {
   const faults: [string, BoundOperation, RegExp][] = [
     [
       'a crash',
-      bind(broken, () => {
+      failing(() => {
         throw new TypeError('oops');
       }),
       /an internal error/,
     ],
     [
       'an undeclared code',
-      bind(broken, () => {
+      failing(() => {
         throw new SvcError('gone');
       }),
       /does not name/,
     ],
     [
       'a code at its status that another operation has',
-      bind(broken, () => {
+      failing(() => {
         throw new SvcError('resolve_failed');
       }),
       /does not fit/,
     ],
-    ['a wrong type', bind(echo, () => [] as never), /does not fit/],
+    ['a wrong type', { declaration: echo, run: async () => [] }, /does not fit/],
   ];
   for (const [what, operation, expected] of faults) {
     const world = await startWorld(t, { operations: [operation] });
@@ -106,7 +113,7 @@ test('the fuzzer finds what it is for', async (t) => {
     const options = { runs: 100, seed: SEED, aids, skip: ['docs', 'docsFile', 'openApi', 'metrics'] };
     await assert.rejects(fuzzApi(world.url, document, options), expected, what);
   }
-  const leaky: BoundOperation = { declaration: declarations.health, run: async () => ({ status: 'ok', secret: 1 }) };
+  const leaky: BoundOperation = { declaration: operations.health, run: async () => ({ status: 'ok', secret: 1 }) };
   const world = await startWorld(t, { operations: [leaky] });
   const document = (await world.request('GET', '/openapi.json')).json;
   await assert.rejects(fuzzApi(world.url, document, { runs: 100, seed: SEED }), /must NOT have additional properties/);

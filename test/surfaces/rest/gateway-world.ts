@@ -1,7 +1,9 @@
 /** An API with the gateway, and behind a link an agent with a real web service. */
 import type { RequestListener } from 'node:http';
 import type { TestContext } from 'node:test';
-import { gatewayStreams } from '../../../src/surfaces/rest/gateway.ts';
+import { gatewayStreams } from '../../../src/operations/gateway.ts';
+import { bindStreams } from '../../../src/operations/handlers/exchange.ts';
+import { gatewayHandlers } from '../../../src/surfaces/rest/gateway.ts';
 import { type CallWorld, callWorld, webService } from '../../support/call-world.ts';
 import { startWorld, type World, type WorldOptions } from './support.ts';
 
@@ -19,7 +21,7 @@ export async function gatewayWorld(
 ): Promise<GatewayWorld> {
   const calls = await callWorld(t);
   if (listener !== null) calls.bound.set(calls.remote, (await webService(t, listener)).bound);
-  const streams = gatewayStreams({ caller: calls.caller, nodeAid: calls.local });
+  const streams = bindStreams(gatewayStreams, gatewayHandlers({ caller: calls.caller, nodeAid: calls.local }));
   const api = await startWorld(t, { ...options, streams });
   return { calls, api, prefix: `/aid/${calls.remote}` };
 }

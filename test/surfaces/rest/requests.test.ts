@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { test } from 'node:test';
 import { nativeAid } from '../../../src/foundation/identity/aid.ts';
 import { bind } from '../../../src/operations/operation.ts';
-import { updateApply } from '../../../src/operations/update.ts';
+import { updateOperations } from '../../../src/operations/update.ts';
 import { eventually } from '../../support/eventually.ts';
 import { JSON_HEADERS, speak, startWorld } from './support.ts';
 
@@ -105,7 +105,7 @@ test('a body that is not JSON is invalid_json, and is not quoted', async (t) => 
 
 test('where the body is ignored it may be anything, but for its media type and its size', async (t) => {
   const world = await startWorld(t, {
-    operations: [bind(updateApply, () => ({ message: 'looked for' }))],
+    operations: bind({ updateApply: updateOperations.updateApply }, { updateApply: () => ({ message: 'looked for' }) }),
   });
   for (const body of [undefined, '', '{', '[]', '"x"', 'no JSON', '{"version":"1.2.3"}']) {
     const answer = await world.request('POST', '/update/apply', {

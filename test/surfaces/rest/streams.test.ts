@@ -4,8 +4,9 @@ import { test } from 'node:test';
 import { Type } from 'typebox';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { nativeAid } from '../../../src/foundation/identity/aid.ts';
+import type { BoundStream, Exchange } from '../../../src/operations/handlers/exchange.ts';
 import { AidParams, AidText, closed, NONE } from '../../../src/operations/schemas.ts';
-import type { BoundStream, Exchange, StreamDeclaration } from '../../../src/operations/stream.ts';
+import type { StreamDeclaration } from '../../../src/operations/stream.ts';
 import { speak, startWorld } from './support.ts';
 
 const aid = nativeAid(new Uint8Array(32).fill(5));

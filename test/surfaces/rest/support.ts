@@ -8,77 +8,73 @@ import { type Clock, systemClock } from '../../../src/foundation/clock.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import type { Log } from '../../../src/foundation/log.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
+import type { BoundStream } from '../../../src/operations/handlers/exchange.ts';
 import { type BoundOperation, bind, type CallContext, declare } from '../../../src/operations/operation.ts';
 import { AidParams, AidText, AnyObject, closed, NONE, nullable } from '../../../src/operations/schemas.ts';
-import type { BoundStream } from '../../../src/operations/stream.ts';
 import { RestServer, type RestServerDependencies, type RestServerOptions } from '../../../src/surfaces/rest/server.ts';
 
 const COMMON = { params: NONE, query: NONE, body: NONE, heartbeat: false, errors: [], tag: 'Test' } as const;
 
-export const ping = declare({
-  ...COMMON,
-  name: 'ping',
-  summary: 'Answers.',
-  method: 'GET',
-  path: '/ping',
-  query: closed({ n: Type.Optional(Type.Integer({ minimum: 0 })) }),
-  output: Type.Object({ origin: Type.String(), n: nullable(Type.Integer()) }),
-  permission: 'read',
-});
-export const echo = declare({
-  ...COMMON,
-  name: 'echo',
-  summary: 'Gives its input back.',
-  method: 'POST',
-  path: '/things/{aid}/echo',
-  params: AidParams,
-  body: closed({
-    text: Type.Optional(Type.String()),
-    meta: Type.Optional(AnyObject),
-    to: Type.Optional(Type.Array(AidText)),
-  }),
-  output: AnyObject,
-  status: 201,
-  permission: 'write',
-});
-export const change = declare({
-  ...COMMON,
-  name: 'change',
-  summary: 'Takes no body.',
-  method: 'DELETE',
-  path: '/things/{aid}',
-  params: AidParams,
-  output: AnyObject,
-  permission: 'write',
-});
-export const secret = declare({
-  ...COMMON,
-  name: 'secret',
-  summary: 'Only here.',
-  method: 'GET',
-  path: '/secret',
-  output: AnyObject,
-  permission: 'local_only',
-});
-export const broken = declare({
-  ...COMMON,
-  name: 'broken',
-  summary: 'Fails as it is told.',
-  method: 'GET',
-  path: '/broken/{how}',
-  params: closed({ how: Type.String() }),
-  output: AnyObject,
-  permission: 'read',
-  errors: ['not_found'],
-});
-export const wait = declare({
-  ...COMMON,
-  name: 'wait',
-  summary: 'Waits until its client is gone.',
-  method: 'GET',
-  path: '/wait',
-  output: AnyObject,
-  permission: 'read',
+export const testOperations = declare({
+  ping: {
+    ...COMMON,
+    summary: 'Answers.',
+    method: 'GET',
+    path: '/ping',
+    query: closed({ n: Type.Optional(Type.Integer({ minimum: 0 })) }),
+    output: Type.Object({ origin: Type.String(), n: nullable(Type.Integer()) }),
+    permission: 'read',
+  },
+  echo: {
+    ...COMMON,
+    summary: 'Gives its input back.',
+    method: 'POST',
+    path: '/things/{aid}/echo',
+    params: AidParams,
+    body: closed({
+      text: Type.Optional(Type.String()),
+      meta: Type.Optional(AnyObject),
+      to: Type.Optional(Type.Array(AidText)),
+    }),
+    output: AnyObject,
+    status: 201,
+    permission: 'write',
+  },
+  change: {
+    ...COMMON,
+    summary: 'Takes no body.',
+    method: 'DELETE',
+    path: '/things/{aid}',
+    params: AidParams,
+    output: AnyObject,
+    permission: 'write',
+  },
+  secret: {
+    ...COMMON,
+    summary: 'Only here.',
+    method: 'GET',
+    path: '/secret',
+    output: AnyObject,
+    permission: 'local_only',
+  },
+  broken: {
+    ...COMMON,
+    summary: 'Fails as it is told.',
+    method: 'GET',
+    path: '/broken/{how}',
+    params: closed({ how: Type.String() }),
+    output: AnyObject,
+    permission: 'read',
+    errors: ['not_found'],
+  },
+  wait: {
+    ...COMMON,
+    summary: 'Waits until its client is gone.',
+    method: 'GET',
+    path: '/wait',
+    output: AnyObject,
+    permission: 'read',
+  },
 });
 
 export interface World {
@@ -172,22 +168,24 @@ export async function startWorld(
   const waiting: CallContext[] = [];
   const keep = (fields: object, message: string): void => void logged.push({ fields, message });
   const log: Log = { ...silentLog, warn: keep, error: keep };
-  const operations = options.operations ?? [
-    bind(ping, ({ n }, { origin }) => ({ origin, n: n ?? null })),
-    bind(echo, (input) => input),
-    bind(change, (input) => input),
-    bind(secret, () => ({ key: 'value' })),
-    bind(broken, ({ how }) => {
-      if (how === 'known') throw new SvcError('not_found', { details: { what: 'thing' } });
-      if (how === 'aborted') throw new DOMException('gone', 'AbortError');
-      throw new TypeError('the password is hunter2');
-    }),
-    bind(wait, async (_input, context) => {
-      waiting.push(context);
-      await new Promise<void>((resolve) => context.signal.addEventListener('abort', () => resolve()));
-      return {};
-    }),
-  ];
+  const operations =
+    options.operations ??
+    bind(testOperations, {
+      ping: ({ n }, { origin }) => ({ origin, n: n ?? null }),
+      echo: (input) => input,
+      change: (input) => input,
+      secret: () => ({ key: 'value' }),
+      broken: ({ how }) => {
+        if (how === 'known') throw new SvcError('not_found', { details: { what: 'thing' } });
+        if (how === 'aborted') throw new DOMException('gone', 'AbortError');
+        throw new TypeError('the password is hunter2');
+      },
+      wait: async (_input, context) => {
+        waiting.push(context);
+        await new Promise<void>((resolve) => context.signal.addEventListener('abort', () => resolve()));
+        return {};
+      },
+    });
   const server = new RestServer(
     {
       apiAddr: options.apiAddr ?? '127.0.0.1:0',

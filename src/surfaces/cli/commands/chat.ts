@@ -1,6 +1,6 @@
 /** `svc chat`: conversations of two agents that have agreed on it. */
 import type { Command } from 'commander';
-import * as chats from '../../../operations/chat.ts';
+import { chatOperations } from '../../../operations/chat.ts';
 import type { OutputOf } from '../../../operations/operation.ts';
 import type { CliContext, ContextOf } from '../context.ts';
 import { examples } from '../examples.ts';
@@ -8,8 +8,8 @@ import { formatTable, safeText } from '../text.ts';
 import { addToolCommand, aidOf, type Typed } from '../tool-command.ts';
 import { integer } from '../values.ts';
 
-type Entry = OutputOf<typeof chats.chatRead>['entries'][number];
-type Contacts = OutputOf<typeof chats.chatContacts>;
+type Entry = OutputOf<typeof chatOperations.chatRead>['entries'][number];
+type Contacts = OutputOf<typeof chatOperations.chatContacts>;
 
 /** What others wrote is shown, never obeyed: `safeText` escapes what a terminal would act on. */
 function entryText({ seq, at, dir, status, text, name, size, url }: Entry): string {
@@ -36,10 +36,10 @@ async function peerOf({ words: [peer] }: Typed<object>, context: CliContext) {
 }
 
 function relations(chat: Command, contextOf: ContextOf): void {
-  addToolCommand<typeof chats.chatRequest, { note?: string }>(chat, contextOf, {
+  addToolCommand<typeof chatOperations.chatRequest, { note?: string }>(chat, contextOf, {
     usage: 'request <peer>',
     about: 'ask a peer to chat',
-    operation: chats.chatRequest,
+    operation: chatOperations.chatRequest,
     examples: ['svc chat request aid1… --note "I maintain the translator"'],
     declare: (command) => command.option('--note <text>', 'who you are and why, at most 280 characters'),
     input: async (typed, context) => ({ ...(await peerOf(typed, context)), note: typed.options.note }),
@@ -52,15 +52,15 @@ function relations(chat: Command, contextOf: ContextOf): void {
   addToolCommand(chat, contextOf, {
     usage: 'accept <peer>',
     about: 'accept the request of a peer',
-    operation: chats.chatAccept,
+    operation: chatOperations.chatAccept,
     examples: ['svc chat accept aid1…'],
     input: peerOf,
     view: { text: () => 'You are friends now.', quiet: ({ state }) => state },
   });
   for (const [name, operation, about, done] of [
-    ['refuse', chats.chatRefuse, 'refuse the request of a peer', 'The request is refused.'],
-    ['remove', chats.chatRemove, 'end a friendship, or withdraw a request', 'It is over.'],
-    ['block', chats.chatBlock, 'hear nothing more from a peer', 'The peer is blocked.'],
+    ['refuse', chatOperations.chatRefuse, 'refuse the request of a peer', 'The request is refused.'],
+    ['remove', chatOperations.chatRemove, 'end a friendship, or withdraw a request', 'It is over.'],
+    ['block', chatOperations.chatBlock, 'hear nothing more from a peer', 'The peer is blocked.'],
   ] as const)
     addToolCommand(chat, contextOf, {
       usage: `${name} <peer>`,
@@ -73,17 +73,17 @@ function relations(chat: Command, contextOf: ContextOf): void {
   addToolCommand(chat, contextOf, {
     usage: 'contacts',
     about: 'friends, requests and blocked peers',
-    operation: chats.chatContacts,
+    operation: chatOperations.chatContacts,
     examples: ['svc chat contacts'],
     view: { text: contactsText, quiet: ({ friends }) => friends.map(({ peer }) => peer).join('\n') },
   });
 }
 
 function talk(chat: Command, contextOf: ContextOf): void {
-  addToolCommand<typeof chats.chatSend, { file?: string; object?: string }>(chat, contextOf, {
+  addToolCommand<typeof chatOperations.chatSend, { file?: string; object?: string }>(chat, contextOf, {
     usage: 'send <peer> [text]',
     about: 'send a text, or a file with or without one',
-    operation: chats.chatSend,
+    operation: chatOperations.chatSend,
     examples: ['svc chat send aid1… "Guten Tag"', 'svc chat send aid1… "The plan" --file plans/may.pdf'],
     declare: (command) =>
       command.option('--file <path>', 'a file below files_root').option('--object <id>', 'an object of the agent'),
@@ -99,10 +99,10 @@ function talk(chat: Command, contextOf: ContextOf): void {
       quiet: ({ seq }) => `${seq}`,
     },
   });
-  addToolCommand<typeof chats.chatRead, { after?: number; limit?: number }>(chat, contextOf, {
+  addToolCommand<typeof chatOperations.chatRead, { after?: number; limit?: number }>(chat, contextOf, {
     usage: 'read <peer>',
     about: 'read a conversation, oldest first; nothing is marked as read',
-    operation: chats.chatRead,
+    operation: chatOperations.chatRead,
     examples: ['svc chat read aid1…', 'svc chat read aid1… --after 17 --limit 50'],
     declare: (command) =>
       command
@@ -122,7 +122,7 @@ function talk(chat: Command, contextOf: ContextOf): void {
   addToolCommand(chat, contextOf, {
     usage: 'mark-read <peer>',
     about: 'mark a conversation as read',
-    operation: chats.chatMarkRead,
+    operation: chatOperations.chatMarkRead,
     examples: ['svc chat mark-read aid1…', 'svc chat mark-read aid1… 17'],
     declare: (command) => command.argument('[seq]', 'up to this entry; left out: all of it', integer),
     input: async (typed, context) => ({ ...(await peerOf(typed, context)), scanned_to: typed.words[1] }),

@@ -1,7 +1,7 @@
 /** `svc group`: logs that their members share. */
 import type { Command } from 'commander';
 import type { OutputOf } from '../../../operations/operation.ts';
-import * as groups from '../../../operations/rooms.ts';
+import { roomOperations } from '../../../operations/rooms.ts';
 import type { ContextOf } from '../context.ts';
 import { examples } from '../examples.ts';
 import { formatFields, formatTable, safeText } from '../text.ts';
@@ -33,7 +33,7 @@ interface JoinOptions {
   readonly hint?: readonly string[];
 }
 
-type Entry = OutputOf<typeof groups.groupRead>['entries'][number];
+type Entry = OutputOf<typeof roomOperations.groupRead>['entries'][number];
 
 /** What others wrote is shown, never obeyed: `safeText` escapes what a terminal would act on. */
 function entryText(entry: Entry): string {
@@ -57,7 +57,7 @@ function ways(group: Command, contextOf: ContextOf): void {
   addToolCommand(group, contextOf, {
     usage: 'create [title]',
     about: 'make a group and print its link',
-    operation: groups.groupCreate,
+    operation: roomOperations.groupCreate,
     examples: ['svc group create "Plans for May"'],
     input: ({ words: [title] }) => ({ title }),
     view: {
@@ -72,7 +72,7 @@ function ways(group: Command, contextOf: ContextOf): void {
   addToolCommand(group, contextOf, {
     usage: 'invite <group> <agent>',
     about: 'invite an agent',
-    operation: groups.groupInvite,
+    operation: roomOperations.groupInvite,
     examples: ['svc group invite 9f2c… aid1…'],
     input: async (typed, context) => ({ ...groupOf(typed), target_aid: await aidOf(context, typed.words[1]) }),
     view: {
@@ -80,10 +80,10 @@ function ways(group: Command, contextOf: ContextOf): void {
       quiet: ({ delivered }) => (delivered ? 'delivered' : 'queued'),
     },
   });
-  addToolCommand<typeof groups.groupJoin, JoinOptions>(group, contextOf, {
+  addToolCommand<typeof roomOperations.groupJoin, JoinOptions>(group, contextOf, {
     usage: 'join <link-or-group>',
     about: 'join a group by its link, or by its id after an invitation',
-    operation: groups.groupJoin,
+    operation: roomOperations.groupJoin,
     examples: ["svc group join 'svc://aid1…/groups/9f2c…#k7…'", 'svc group join 9f2c… --creator aid1…'],
     declare: (command) =>
       command
@@ -127,7 +127,7 @@ function looks(group: Command, contextOf: ContextOf): void {
   addToolCommand(group, contextOf, {
     usage: 'list',
     about: 'the groups of an agent',
-    operation: groups.groupList,
+    operation: roomOperations.groupList,
     examples: ['svc group list'],
     view: {
       text: ({ groups: all }) =>
@@ -151,7 +151,7 @@ function looks(group: Command, contextOf: ContextOf): void {
   addToolCommand(group, contextOf, {
     usage: 'link <group>',
     about: 'the link of a group: who has it can join',
-    operation: groups.groupGetLink,
+    operation: roomOperations.groupGetLink,
     examples: ['svc group link 9f2c…'],
     input: groupOf,
     view: { text: ({ link }) => link },
@@ -159,7 +159,7 @@ function looks(group: Command, contextOf: ContextOf): void {
   addToolCommand(group, contextOf, {
     usage: 'head <group>',
     about: 'title, counters and cursor of a group',
-    operation: groups.groupHead,
+    operation: roomOperations.groupHead,
     examples: ['svc group head 9f2c…'],
     input: groupOf,
     view: {
@@ -181,7 +181,7 @@ function looks(group: Command, contextOf: ContextOf): void {
   addToolCommand(group, contextOf, {
     usage: 'members <group>',
     about: 'the members of a group',
-    operation: groups.groupMembers,
+    operation: roomOperations.groupMembers,
     examples: ['svc group members 9f2c…'],
     input: groupOf,
     view: {
@@ -196,10 +196,10 @@ function looks(group: Command, contextOf: ContextOf): void {
 }
 
 function talk(group: Command, contextOf: ContextOf): void {
-  addToolCommand<typeof groups.groupAppend, SendOptions>(group, contextOf, {
+  addToolCommand<typeof roomOperations.groupAppend, SendOptions>(group, contextOf, {
     usage: 'send <group> [text]',
     about: 'add an entry to a group',
-    operation: groups.groupAppend,
+    operation: roomOperations.groupAppend,
     examples: ['svc group send 9f2c… "Who can take May?"', 'svc group send 9f2c… "I can" --reply-to 4be1… --to aid1…'],
     declare: (command) =>
       command
@@ -224,10 +224,10 @@ function talk(group: Command, contextOf: ContextOf): void {
       quiet: ({ entry_id }) => entry_id,
     },
   });
-  addToolCommand<typeof groups.groupRead, ReadOptions>(group, contextOf, {
+  addToolCommand<typeof roomOperations.groupRead, ReadOptions>(group, contextOf, {
     usage: 'read <group>',
     about: 'entries of a group, oldest first',
-    operation: groups.groupRead,
+    operation: roomOperations.groupRead,
     examples: ['svc group read 9f2c…', 'svc group read 9f2c… --after 17 --author aid1…'],
     declare: (command) =>
       command
@@ -259,7 +259,7 @@ function talk(group: Command, contextOf: ContextOf): void {
   addToolCommand(group, contextOf, {
     usage: 'mark-read <group>',
     about: 'mark entries as read up to a number',
-    operation: groups.groupMarkRead,
+    operation: roomOperations.groupMarkRead,
     examples: ['svc group mark-read 9f2c… 17'],
     declare: (command) => command.argument('<seq>', 'the last one that was read', integer),
     input: (typed) => ({ ...groupOf(typed), seq: typed.words[1] }),
@@ -271,7 +271,7 @@ function talk(group: Command, contextOf: ContextOf): void {
   addToolCommand(group, contextOf, {
     usage: 'retract <group> <entry>',
     about: 'withdraw an entry: for its author and for admins',
-    operation: groups.groupRetract,
+    operation: roomOperations.groupRetract,
     examples: ['svc group retract 9f2c… 4be1…'],
     input: (typed) => ({ ...groupOf(typed), entry_id: typed.words[1] }),
     view: { text: () => 'The entry was retracted.', quiet: ({ entry_id }) => entry_id },
@@ -279,7 +279,7 @@ function talk(group: Command, contextOf: ContextOf): void {
   addToolCommand(group, contextOf, {
     usage: 'sync <group> <member>',
     about: 'compare with one member now',
-    operation: groups.groupSync,
+    operation: roomOperations.groupSync,
     examples: ['svc group sync 9f2c… aid1…'],
     input: async (typed, context) => ({ ...groupOf(typed), peer_aid: await aidOf(context, typed.words[1]) }),
     view: {

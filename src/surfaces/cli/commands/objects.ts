@@ -4,7 +4,7 @@ import { basename } from 'node:path';
 import type { Command } from 'commander';
 import { SvcError } from '../../../foundation/errors.ts';
 import { baseOf, errorOf, failureOf } from '../../../operations/client.ts';
-import * as objects from '../../../operations/objects.ts';
+import { objectOperations } from '../../../operations/objects.ts';
 import type { OutputOf } from '../../../operations/operation.ts';
 import type { CliContext, ContextOf } from '../context.ts';
 import { examples } from '../examples.ts';
@@ -12,8 +12,8 @@ import { formatFields, formatTable, relativeTime } from '../text.ts';
 import { addToolCommand, aidOf } from '../tool-command.ts';
 import { integer } from '../values.ts';
 
-type Stored = OutputOf<typeof objects.objectPut>;
-type Listed = OutputOf<typeof objects.objectList>;
+type Stored = OutputOf<typeof objectOperations.objectPut>;
+type Listed = OutputOf<typeof objectOperations.objectList>;
 
 interface GetOptions {
   readonly dest?: string;
@@ -84,10 +84,10 @@ function storing(object: Command, contextOf: ContextOf): void {
       const sending = upload(context, aid, file, options.name ?? basename(file));
       context.show(await context.progress('Storing', sending), STORED_VIEW);
     });
-  addToolCommand<typeof objects.objectPut, { name?: string }>(object, contextOf, {
+  addToolCommand<typeof objectOperations.objectPut, { name?: string }>(object, contextOf, {
     usage: 'add <path>',
     about: 'make a file below files_root an object where it lies, without a copy',
-    operation: objects.objectPut,
+    operation: objectOperations.objectPut,
     examples: ['svc object add films/holiday.mp4'],
     declare: (command) => command.option('--name <name>', 'its name; that of the file where it is left out'),
     input: ({ words: [path], options }) => ({ path, name: options.name }),
@@ -120,10 +120,10 @@ function storing(object: Command, contextOf: ContextOf): void {
 }
 
 function getting(object: Command, contextOf: ContextOf): void {
-  addToolCommand<typeof objects.objectLocate, { from?: string }>(object, contextOf, {
+  addToolCommand<typeof objectOperations.objectLocate, { from?: string }>(object, contextOf, {
     usage: 'locate <object>',
     about: 'say who has an object, without getting it',
-    operation: objects.objectLocate,
+    operation: objectOperations.objectLocate,
     examples: ['svc object locate 9f2c… --from aid1…'],
     declare: (command) => command.option('--from <aid>', 'an agent that may have it'),
     input: async ({ words: [object_id], options }, context) => ({
@@ -144,10 +144,10 @@ function getting(object: Command, contextOf: ContextOf): void {
       quiet: ({ holders }) => holders.flatMap(({ aid, status }) => (status === 'available' ? [aid] : [])).join('\n'),
     },
   });
-  addToolCommand<typeof objects.objectGet, GetOptions>(object, contextOf, {
+  addToolCommand<typeof objectOperations.objectGet, GetOptions>(object, contextOf, {
     usage: 'get <object>',
     about: 'get an object to a file below files_root, from whoever has it',
-    operation: objects.objectGet,
+    operation: objectOperations.objectGet,
     examples: ['svc object get 9f2c… --from aid1… --dest plans/may.pdf'],
     declare: (command) =>
       command
