@@ -4,6 +4,7 @@
  * are free to make, addresses less so. The wider a count reaches, the more it takes to lock and the
  * shorter the lock.
  */
+import { type Backoff, backoff } from '../../foundation/backoff.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 
@@ -26,10 +27,13 @@ const MAX_GUESSERS = 10_000;
 /** Callers known to hold a secret, whom the guesses of their neighbours do not lock out. */
 const MAX_TRUSTED = 10_000;
 
+const GROWING_LOCK: Backoff = { firstMs: LOCK_MS, maxMs: MAX_LOCK_MS };
+const STEADY_LOCK: Backoff = { firstMs: ADDRESS_LOCK_MS, maxMs: ADDRESS_LOCK_MS };
+
 interface LockOptions {
+  /** Wrong guesses until the first lock. */
   readonly guesses: number;
-  readonly lockMs: number;
-  readonly maxLockMs: number;
+  readonly lock: Backoff;
 }
 
 interface Guesses {
@@ -53,11 +57,10 @@ class LockTable {
   }
 
   charge(key: string, now: number): void {
-    const { guesses, lockMs, maxLockMs } = this.#options;
+    const { guesses, lock } = this.#options;
     const known = this.#table.get(key);
     const wrong = known === undefined || now - known.lastAt > FORGET_MS ? 1 : known.wrong + 1;
-    const lock = wrong < guesses ? 0 : Math.min(lockMs * 2 ** (wrong - guesses), maxLockMs);
-    this.#table.set(key, { wrong, lastAt: now, lockedUntil: now + lock });
+    this.#table.set(key, { wrong, lastAt: now, lockedUntil: now + backoff(lock, wrong - guesses + 1) });
   }
 
   /** Takes one charge back, with the lock that it brought. */
@@ -94,13 +97,9 @@ function networkOf(address: string): string {
 
 export class GuessLimits {
   readonly #clock: Clock;
-  readonly #callers = new LockTable({ guesses: CALLER_GUESSES, lockMs: LOCK_MS, maxLockMs: MAX_LOCK_MS });
-  readonly #nodes = new LockTable({ guesses: NODE_GUESSES, lockMs: LOCK_MS, maxLockMs: MAX_LOCK_MS });
-  readonly #addresses = new LockTable({
-    guesses: ADDRESS_GUESSES,
-    lockMs: ADDRESS_LOCK_MS,
-    maxLockMs: ADDRESS_LOCK_MS,
-  });
+  readonly #callers = new LockTable({ guesses: CALLER_GUESSES, lock: GROWING_LOCK });
+  readonly #nodes = new LockTable({ guesses: NODE_GUESSES, lock: GROWING_LOCK });
+  readonly #addresses = new LockTable({ guesses: ADDRESS_GUESSES, lock: STEADY_LOCK });
   readonly #trusted = new LruCache<string, true>({ maxEntries: MAX_TRUSTED });
 
   constructor(clock: Clock) {

@@ -2,12 +2,13 @@
  * When each agent last showed life. Kept in memory and written in small batches: a heartbeat costs
  * no disk write, and a crash loses a minute of them at most.
  */
-import type { Clock, Timer } from '../../foundation/clock.ts';
+import type { Clock } from '../../foundation/clock.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
+import { every, type Repeating, UNTIL_HURRIED } from '../../foundation/repeat.ts';
 import type { AgentStore } from '../../foundation/store/agents.ts';
 
-/** Milliseconds between writes. */
+/** Milliseconds from the first heartbeat that is not written to the write, and from a write that failed to the next. */
 const FLUSH_INTERVAL_MS = 60_000;
 /** Heartbeats per write: more of them would hold up the event loop. */
 const FLUSH_BATCH = 500;
@@ -23,16 +24,21 @@ interface HeartbeatsDependencies {
 export class Heartbeats {
   readonly #deps: HeartbeatsDependencies;
   readonly #unwritten = new Map<Aid, number>();
-  #timer: Timer | null = null;
-  #stopped = false;
+  readonly #flush: Repeating;
 
   constructor(dependencies: HeartbeatsDependencies) {
     this.#deps = dependencies;
+    const onError = (error: unknown): void =>
+      dependencies.log.warn({ error }, 'heartbeats could not be written; it is tried again');
+    this.#flush = every(dependencies.clock, { firstMs: UNTIL_HURRIED, periodMs: FLUSH_INTERVAL_MS, onError }, () => {
+      this.#write();
+      return this.#unwritten.size > 0 ? FLUSH_PAUSE_MS : UNTIL_HURRIED;
+    });
   }
 
   record(aid: Aid): void {
     this.#unwritten.set(aid, this.#deps.clock.now());
-    if (!this.#stopped) this.#timer ??= this.#deps.clock.after(FLUSH_INTERVAL_MS, () => this.#flush());
+    this.#flush.soon(FLUSH_INTERVAL_MS);
   }
 
   /** Unix milliseconds of an agent's last heartbeat; `stored` is what its row says. */
@@ -46,23 +52,8 @@ export class Heartbeats {
 
   /** Writes all that is left. */
   stop(): void {
-    this.#stopped = true;
-    this.#timer?.cancel();
-    this.#timer = null;
+    this.#flush.stop();
     while (this.#unwritten.size > 0) this.#write();
-  }
-
-  #flush(): void {
-    const { clock, log } = this.#deps;
-    let pause = FLUSH_PAUSE_MS;
-    this.#timer = null;
-    try {
-      this.#write();
-    } catch (error) {
-      log.warn({ error }, 'heartbeats could not be written; it is tried again');
-      pause = FLUSH_INTERVAL_MS;
-    }
-    if (this.#unwritten.size > 0) this.#timer = clock.after(pause, () => this.#flush());
   }
 
   #write(): void {

@@ -2,11 +2,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { SilenceWatch } from '../../foundation/stall.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import { type Answer, feed, trailerPairs } from './exchange.ts';
 import { filterHeaders, identityHeaders, MAX_HEADERS, withoutForgeries, withoutOurMarks } from './headers.ts';
 import { isBodiless } from './methods.ts';
-import { StallGuard } from './stall-guard.ts';
 import { type BoundService, hostOf, reasonOf, type Upstreams } from './upstream.ts';
 
 /** A call on which no byte moved for this long, in either direction, is ended: milliseconds. */
@@ -80,15 +80,15 @@ export async function forward(forwarding: Forwarding, response: ServerResponse):
   if (encoding !== undefined) headers.push('Transfer-Encoding', 'chunked');
   else if (length !== undefined) headers.push('Content-Length', length);
   else if (!isBodiless(request.method ?? '')) headers.push('Content-Length', '0');
-  const stall = new StallGuard(clock, CALL_STALL_MS, () => abort.abort(new SvcError('timeout')));
+  const stall = new SilenceWatch(clock, CALL_STALL_MS, () => abort.abort(new SvcError('timeout')));
   try {
-    if (!empty) request.on('data', stall.moved);
+    if (!empty) request.on('data', stall.heard);
     const { message, switched } = await ask(forwarding, headers, empty ? null : request);
     if (switched !== null) {
       switched.socket.destroy();
       throw new SvcError('inbound_unreachable', { details: { reason: 'it switched protocols without being asked' } });
     }
-    message.on('data', stall.moved);
+    message.on('data', stall.heard);
     await relay(message, response);
   } finally {
     stall.stop();

@@ -5,6 +5,7 @@ import type { Duplex } from 'node:stream';
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
+import { SilenceWatch } from '../../foundation/stall.ts';
 import type { LinkStream, Links } from '../../network/links/types.ts';
 import { errorOfAnswer } from './error-answer.ts';
 import { type Answer, type Body, ExchangeFailure, exchange } from './exchange.ts';
@@ -192,7 +193,7 @@ export class HttpCaller {
   #watchUsed(request: ClientRequest, open: () => Promise<LinkStream>): void {
     request.once('socket', () => {
       if (!request.reusedSocket) return;
-      const timer = this.#deps.clock.after(USED_SILENCE_MS, () => {
+      const silence = new SilenceWatch(this.#deps.clock, USED_SILENCE_MS, () => {
         open().then(
           (link) => link.destroy(),
           (error: unknown) => {
@@ -203,7 +204,7 @@ export class HttpCaller {
       let answered = false;
       const stop = (): void => {
         answered = true;
-        timer.cancel();
+        silence.stop();
       };
       request.once('response', stop).once('upgrade', stop).once('close', stop);
     });

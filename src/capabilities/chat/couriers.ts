@@ -2,6 +2,7 @@
  * The couriers of all pairs that have something to deliver or a link that stands. A peer that does
  * not answer is tried again after a while that grows, and at once when it shows up by itself.
  */
+import { backoff } from '../../foundation/backoff.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
@@ -22,6 +23,8 @@ const RETRY_FIRST_MS = 2000;
 const RETRY_MAX_MS = 60_000;
 /** … and the longest one to a peer that has been away for long. */
 const RETRY_AWAY_MS = 300_000;
+/** An attempt may come earlier by up to this part of the pause. */
+const RETRY_JITTER = 0.5;
 /** Attempts after which a peer counts as away for long. */
 const AWAY_AFTER_ATTEMPTS = 30;
 /** Milliseconds until a link that broke while it was of use is opened anew. */
@@ -221,9 +224,8 @@ export class Couriers {
   }
 
   #pause({ failures }: Courier): number {
-    const most = failures > AWAY_AFTER_ATTEMPTS ? RETRY_AWAY_MS : RETRY_MAX_MS;
-    const full = Math.min(most, RETRY_FIRST_MS * 2 ** Math.min(failures, AWAY_AFTER_ATTEMPTS));
-    return Math.ceil(full * (1 - this.#deps.random() / 2));
+    const maxMs = failures > AWAY_AFTER_ATTEMPTS ? RETRY_AWAY_MS : RETRY_MAX_MS;
+    return backoff({ firstMs: RETRY_FIRST_MS, maxMs, jitter: RETRY_JITTER }, failures + 1, this.#deps.random());
   }
 
   #retry(name: string): void {

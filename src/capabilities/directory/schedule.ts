@@ -1,4 +1,5 @@
 /** When what goes out again. Pure; times are Unix milliseconds. */
+import { backoff } from '../../foundation/backoff.ts';
 import type { PublicationRow } from '../../foundation/store/publications.ts';
 
 /** Seconds that an endpoint record lives. */
@@ -13,6 +14,8 @@ const GATHER = 0.2;
 const RETRY_FIRST_MS = 2000;
 /** Most milliseconds between attempts. */
 const RETRY_MAX_MS = 120_000;
+/** An attempt may come earlier by up to this part of the wait. */
+const RETRY_JITTER = 0.5;
 
 function intervalMs({ ttl }: Pick<PublicationRow, 'ttl'>): number {
   return ttl * 1000 * RENEW_AT;
@@ -33,8 +36,7 @@ export function renewalTime(rows: readonly PublicationRow[], random: number): nu
 
 /** Milliseconds to wait after `failures` attempts in a row; `random` from 0 to below 1. */
 export function retryDelay(failures: number, random: number): number {
-  const full = Math.min(RETRY_MAX_MS, RETRY_FIRST_MS * 2 ** Math.max(0, failures - 1));
-  return Math.ceil(full * (1 - random / 2));
+  return backoff({ firstMs: RETRY_FIRST_MS, maxMs: RETRY_MAX_MS, jitter: RETRY_JITTER }, failures, random);
 }
 
 /** Seconds between renewals of an endpoint record. */

@@ -1,10 +1,11 @@
 /** The durable log of events: what capabilities tell, in one sequence for all agents of this daemon. */
-import type { Clock, Timer } from '../../foundation/clock.ts';
+import type { Clock } from '../../foundation/clock.ts';
 import type { EventPayloads, EventSink, EventType } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
+import { every, type Repeating } from '../../foundation/repeat.ts';
 import type { EventBounds, EventFilter, EventStore, StoredEvent } from '../../foundation/store/events.ts';
 
 /** How long an event is kept at most, milliseconds. */
@@ -38,7 +39,7 @@ export class EventLog implements Component, EventSink {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #appended = new Listeners<[]>();
-  #sweep: Timer | null = null;
+  #sweep: Repeating | null = null;
 
   constructor({ store, clock, log }: EventLogDependencies) {
     this.#store = store;
@@ -47,12 +48,15 @@ export class EventLog implements Component, EventSink {
   }
 
   async start(): Promise<void> {
-    this.#sweepAfter(SWEEP_PAUSE_MS);
+    const onError = (error: unknown): void => this.#log.warn({ error }, 'old events could not be forgotten');
+    this.#sweep = every(this.#clock, { firstMs: SWEEP_PAUSE_MS, periodMs: SWEEP_MS, onError }, () => {
+      const swept = this.#store.forgetBefore(this.#clock.now() - EVENT_AGE_MS, MAX_SWEPT_AT_ONCE);
+      return swept === MAX_SWEPT_AT_ONCE ? SWEEP_PAUSE_MS : SWEEP_MS;
+    });
   }
 
   async stop(): Promise<void> {
-    this.#sweep?.cancel();
-    this.#sweep = null;
+    this.#sweep?.stop();
   }
 
   emit<T extends EventType>(aid: Aid, type: T, data: EventPayloads[T]): number {
@@ -104,17 +108,5 @@ export class EventLog implements Component, EventSink {
   /** Forgets the events of an agent that is gone. */
   forget(aid: Aid): void {
     this.#store.forget(aid);
-  }
-
-  #sweepAfter(ms: number): void {
-    this.#sweep = this.#clock.after(ms, () => {
-      let swept = 0;
-      try {
-        swept = this.#store.forgetBefore(this.#clock.now() - EVENT_AGE_MS, MAX_SWEPT_AT_ONCE);
-      } catch (error) {
-        this.#log.warn({ error }, 'old events could not be forgotten');
-      }
-      this.#sweepAfter(swept === MAX_SWEPT_AT_ONCE ? SWEEP_PAUSE_MS : SWEEP_MS);
-    });
   }
 }

@@ -2,6 +2,7 @@
  * How peers have answered lately: how long a usual answer takes, and who has not answered. A peer
  * that did not answer is not waited for again; one that failed twice is not asked for a while.
  */
+import { backoff } from '../../foundation/backoff.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import type { SocketAddress } from '../quic/types.ts';
@@ -53,7 +54,7 @@ export class PeerHealth {
   failed(peer: SocketAddress): number {
     const key = addressKey(peer);
     const failures = (this.#failing.get(key)?.failures ?? 0) + 1;
-    const suspicion = Math.min(MAX_SUSPICION_MS, SUSPICION_MS * 2 ** (failures - 1));
+    const suspicion = backoff({ firstMs: SUSPICION_MS, maxMs: MAX_SUSPICION_MS }, failures);
     this.#failing.set(key, { failures, until: this.#clock.now() + suspicion });
     return failures;
   }

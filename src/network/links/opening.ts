@@ -2,6 +2,7 @@
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { abortError, deadline } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { SilenceWatch, wakingClock } from '../../foundation/stall.ts';
 import type { QuicStream } from '../quic/types.ts';
 import type { NodePlace } from './dial.ts';
 import { KIND } from './gate.ts';
@@ -97,13 +98,13 @@ export class Opening {
     let second: Promise<LinkStream> | undefined;
     const isSilent = (): boolean => session.stats().bytesReceived === received;
     const dialBeside = async (): Promise<LinkStream> => {
-      using limit = deadline(clock, Math.max(BESIDE_MS, BESIDE_RTTS * session.connection.rtt()), signal);
+      using limit = deadline(wakingClock(clock), Math.max(BESIDE_MS, BESIDE_RTTS * session.connection.rtt()), signal);
       const other = await pool.connect(place, limit.signal, session);
       if (answered) throw new SvcError('cancelled');
       first.abort(new SvcError('cancelled'));
       return await this.#openOn(other, caller, names, signal);
     };
-    const silence = clock.after(Math.max(SILENCE_MS, SILENCE_RTTS * session.connection.rtt()), () => {
+    const silence = new SilenceWatch(clock, Math.max(SILENCE_MS, SILENCE_RTTS * session.connection.rtt()), () => {
       if (!isSilent()) return;
       second = dialBeside();
       second.catch(() => {
@@ -120,7 +121,7 @@ export class Opening {
       return await second;
     } finally {
       answered = true;
-      silence.cancel();
+      silence.stop();
       signal.removeEventListener('abort', giveUp);
     }
   }
