@@ -3,11 +3,11 @@ import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import type { TestContext } from 'node:test';
 import type DHT from 'dht-rpc';
+import type { Address } from '../../src/foundation/address.ts';
 import { systemClock } from '../../src/foundation/clock.ts';
 import { Engine } from '../../src/network/dht/engine.ts';
 import { PeerHealth } from '../../src/network/dht/peer-health.ts';
 import { networkTag } from '../../src/network/dht/wire.ts';
-import type { SocketAddress } from '../../src/network/quic/types.ts';
 
 /** A node of the engine's protocol whose answers are the test's. */
 export async function hostileNode(
@@ -42,7 +42,7 @@ export interface RawRequest {
 }
 
 /** A request as it stands in a datagram; `from` is what the sender says is the receiver. */
-export function rawRequest(to: SocketAddress, request: RawRequest, network = 'test'): Buffer {
+export function rawRequest(to: Address, request: RawRequest, network = 'test'): Buffer {
   const { target, value } = request;
   const flags = (request.internal === true ? 4 : 0) + (target === undefined ? 0 : 8) + (value === undefined ? 0 : 16);
   const [a = 0, b = 0, c = 0, d = 0] = to.host.split('.').map(Number);

@@ -1,5 +1,6 @@
 /** Nodes with links between them over the in-memory QUIC network, and a directory of who is where. */
 import type { Readable } from 'node:stream';
+import type { Address } from '../../src/foundation/address.ts';
 import { type Clock, systemClock } from '../../src/foundation/clock.ts';
 import { type ErrorCode, SvcError } from '../../src/foundation/errors.ts';
 import type { Aid } from '../../src/foundation/identity/aid.ts';
@@ -15,7 +16,7 @@ import type {
   LocalIdentity,
   Purpose,
 } from '../../src/network/links/types.ts';
-import type { QuicEndpoint, SocketAddress } from '../../src/network/quic/types.ts';
+import type { QuicEndpoint } from '../../src/network/quic/types.ts';
 import { newIdentity, type TestIdentity } from './identities.ts';
 import { type MemoryEndpointOptions, MemoryQuicNetwork } from './memory-quic.ts';
 
@@ -119,10 +120,7 @@ export class LinkNode {
     return agent;
   }
 
-  location(
-    { aid, delegation }: TestIdentity,
-    addresses: readonly SocketAddress[] = [this.endpoint.address],
-  ): AgentLocation {
+  location({ aid, delegation }: TestIdentity, addresses: readonly Address[] = [this.endpoint.address]): AgentLocation {
     return { aid, nodeKey: this.key.publicKey, addresses, delegationIssuedAt: delegation.issuedAt };
   }
 

@@ -4,20 +4,20 @@
  */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
-import type { SocketAddress } from '../../src/network/quic/types.ts';
+import type { Address } from '../../src/foundation/address.ts';
 import { Random } from './random.ts';
 
 const HOST = '127.0.0.1';
 
 interface LossyPathOptions {
-  readonly target: SocketAddress;
+  readonly target: Address;
   readonly oneWayMs: number;
   /** The part of the packets that is lost, 0 to 1. */
   readonly loss: number;
 }
 
 export class LossyPath {
-  readonly address: SocketAddress;
+  readonly address: Address;
   readonly #front: Socket;
   readonly #behind = new Map<number, Socket>();
   readonly #random = new Random(1);

@@ -1,5 +1,6 @@
 /** The QUIC endpoint in memory: the same semantics as the native one, without sockets. */
 import { Duplex } from 'node:stream';
+import type { Address } from '../../src/foundation/address.ts';
 import { equalBytes } from '../../src/foundation/bytes.ts';
 import { type Clock, systemClock } from '../../src/foundation/clock.ts';
 import { SvcError } from '../../src/foundation/errors.ts';
@@ -18,7 +19,6 @@ import type {
   QuicConnection,
   QuicEndpoint,
   QuicStream,
-  SocketAddress,
 } from '../../src/network/quic/types.ts';
 
 const DIAL_TIMEOUT_MS = 10_000;
@@ -64,17 +64,17 @@ export class MemoryQuicNetwork {
     this.#endpoints.delete(nameOf(endpoint.address));
   }
 
-  at(address: SocketAddress): MemoryQuicEndpoint | undefined {
+  at(address: Address): MemoryQuicEndpoint | undefined {
     return this.#silent.has(nameOf(address)) ? undefined : this.#endpoints.get(nameOf(address));
   }
 
   /** Makes an address answer no dial any more, as a cut line would; what is open stays. */
-  silence(address: SocketAddress): void {
+  silence(address: Address): void {
     this.#silent.add(nameOf(address));
   }
 }
 
-function nameOf({ host, port }: SocketAddress): string {
+function nameOf({ host, port }: Address): string {
   return `${host} ${port}`;
 }
 
@@ -82,7 +82,7 @@ export class MemoryQuicEndpoint implements QuicEndpoint {
   readonly #network: MemoryQuicNetwork;
   readonly #clock: Clock;
   readonly #options: MemoryEndpointOptions;
-  readonly #address: SocketAddress;
+  readonly #address: Address;
   readonly #accepted: ConnectionTable<MemoryConnection>;
   readonly #dialled = new Set<MemoryConnection>();
   readonly #stop = new AbortController();
@@ -98,7 +98,7 @@ export class MemoryQuicEndpoint implements QuicEndpoint {
     this.#accepted = new ConnectionTable({ ...DEFAULT_CONNECTION_LIMITS, ...options.limits });
   }
 
-  get address(): SocketAddress {
+  get address(): Address {
     return this.#address;
   }
 
@@ -119,7 +119,7 @@ export class MemoryQuicEndpoint implements QuicEndpoint {
   }
 
   /** A connection to `caller`, or null where this endpoint takes none. */
-  accept(caller: MemoryConnection, from: { key: Uint8Array; address: SocketAddress }): MemoryConnection | null {
+  accept(caller: MemoryConnection, from: { key: Uint8Array; address: Address }): MemoryConnection | null {
     const connection = this.#connection(from.key, from.address, false);
     connection.join(caller);
     if (this.#handler === undefined || this.#accepted.admit(connection) !== null) return null;
@@ -133,12 +133,12 @@ export class MemoryQuicEndpoint implements QuicEndpoint {
     return this.#options.publicKey;
   }
 
-  #connection(key: Uint8Array, address: SocketAddress, outbound: boolean): MemoryConnection {
+  #connection(key: Uint8Array, address: Address, outbound: boolean): MemoryConnection {
     const streams = this.#options.streamsPerConnection ?? MAX_STREAMS_PER_CONNECTION;
     return new MemoryConnection(key, address, outbound, this.#clock, streams);
   }
 
-  async dial(address: SocketAddress, expectedKey: Uint8Array, options: DialOptions = {}): Promise<QuicConnection> {
+  async dial(address: Address, expectedKey: Uint8Array, options: DialOptions = {}): Promise<QuicConnection> {
     if (!this.#running) throw new SvcError('connect_failed');
     if (options.signal?.aborted) throw new SvcError('cancelled');
     const target = this.#network.at(address);
@@ -189,19 +189,13 @@ class MemoryConnection implements QuicConnection {
   readonly #waiting: (() => void)[] = [];
   bytesSent = 0;
   readonly remoteKey: Uint8Array;
-  readonly remoteAddress: SocketAddress;
+  readonly remoteAddress: Address;
   readonly outbound: boolean;
   readonly #clock: Clock;
   /** Streams that the peer may have open. */
   readonly #maxStreams: number;
 
-  constructor(
-    remoteKey: Uint8Array,
-    remoteAddress: SocketAddress,
-    outbound: boolean,
-    clock: Clock,
-    maxStreams: number,
-  ) {
+  constructor(remoteKey: Uint8Array, remoteAddress: Address, outbound: boolean, clock: Clock, maxStreams: number) {
     this.remoteKey = remoteKey;
     this.remoteAddress = remoteAddress;
     this.outbound = outbound;

@@ -2,6 +2,7 @@
  * The record network without a network: nodes that share one store. It verifies and orders records
  * as the real one does; `test/network/dht/compliance.ts` holds both to that.
  */
+import type { Address } from '../../src/foundation/address.ts';
 import { toHex } from '../../src/foundation/bytes.ts';
 import { type Clock, systemClock, unixSeconds } from '../../src/foundation/clock.ts';
 import { SvcError } from '../../src/foundation/errors.ts';
@@ -21,7 +22,6 @@ import type {
   RecordNetwork,
   StoreUsage,
 } from '../../src/network/dht/types.ts';
-import type { SocketAddress } from '../../src/network/quic/types.ts';
 
 /** As many nodes as keep a record, at most. */
 const MAX_REPLICAS = 8;
@@ -48,7 +48,7 @@ export class MemoryRecordNetwork implements RecordNetwork {
   readonly #hub: MemoryRecordHub;
   readonly #verifier = new RecordVerifier({}, { delegations: new DelegationVerifier() });
   readonly #handlers = new Set<(r: Reachability) => void>();
-  readonly address: SocketAddress;
+  readonly address: Address;
   #reachability: Partial<Reachability> = {};
   /** Set to make every `put` reach nobody, as in a network that is down. */
   unreachable = false;

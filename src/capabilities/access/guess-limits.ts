@@ -6,6 +6,7 @@
  */
 import { type Backoff, backoff } from '../../foundation/backoff.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { subscriberOf } from '../../foundation/ip.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 
 /** Wrong guesses of one AID until it is locked out. */
@@ -83,17 +84,8 @@ export interface Guesser {
   readonly address: string | null;
 }
 
-/** An IPv6 address stands for its /56, which is what one household or server gets. */
-function networkOf(address: string): string {
-  if (!address.includes(':') || address.startsWith('::ffff:')) return address;
-  const [head = '', tail = ''] = address.split('::');
-  const left = head.split(':').filter((group) => group !== '');
-  const right = tail.split(':').filter((group) => group !== '');
-  const missing = Math.max(0, 8 - left.length - right.length);
-  const groups = address.includes('::') ? [...left, ...Array<string>(missing).fill('0'), ...right] : left;
-  const [a = '0', b = '0', c = '0', d = '0'] = groups;
-  return `${a}:${b}:${c}:${(Number.parseInt(d, 16) >> 8).toString(16)}`;
-}
+/** Bits of the IPv6 network that one household or server gets. */
+const HOUSEHOLD_BITS = 56;
 
 export class GuessLimits {
   readonly #clock: Clock;
@@ -112,7 +104,8 @@ export class GuessLimits {
     const keys: [LockTable, string][] = [[this.#callers, caller]];
     if (this.#trusted.get(caller) === true) return keys;
     if (guesser.node !== null) keys.push([this.#nodes, `${subject} ${guesser.node}`]);
-    if (guesser.address !== null) keys.push([this.#addresses, `${subject} ${networkOf(guesser.address)}`]);
+    if (guesser.address !== null)
+      keys.push([this.#addresses, `${subject} ${subscriberOf(guesser.address, HOUSEHOLD_BITS)}`]);
     return keys;
   }
 

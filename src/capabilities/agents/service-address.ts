@@ -1,7 +1,7 @@
 /** Addresses of bound services: what `service_tcp` may hold. */
-import { isIP } from 'node:net';
-import { type Address, isLoopbackHost, parseAddress } from '../../foundation/address.ts';
+import { type Address, isLoopbackHost, mayBeThisMachine, parseAddress } from '../../foundation/address.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { canonicalIp } from '../../foundation/ip.ts';
 
 export type ServiceScheme = 'tcp' | 'http' | 'https';
 
@@ -54,20 +54,6 @@ export interface OwnAddresses {
   lookup(host: string): Promise<readonly string[]>;
 }
 
-function isUnspecified(host: string): boolean {
-  return host === '' || host === '::' || /^0+(\.0+){3}$/.test(host) || /^[0:]+$/.test(host);
-}
-
-/** Plain IPv4 of an IPv4-mapped IPv6 address. */
-function unmapped(ip: string): string {
-  if (isIP(ip) !== 6) return ip;
-  const canonical = new URL(`http://[${ip}]`).hostname.slice(1, -1);
-  const [, high, low] = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(canonical) ?? [];
-  if (high === undefined || low === undefined) return canonical;
-  const [a, b] = [Number.parseInt(high, 16), Number.parseInt(low, 16)];
-  return `${a >> 8}.${a & 255}.${b >> 8}.${b & 255}`;
-}
-
 /**
  * Refuses the daemon's own API: calls from the network would otherwise arrive at it as local ones.
  * Every spelling counts: `localhost`, `127.0.0.0/8`, mapped addresses, names that resolve to this machine.
@@ -76,11 +62,9 @@ function unmapped(ip: string): string {
 export async function refuseOwnApi(service: Address, own: OwnAddresses): Promise<void> {
   const api = own.api();
   if (api === null || api.port !== service.port) return;
-  const local = new Set(own.interfaces().map(unmapped));
-  const isOurs = (ip: string): boolean => isUnspecified(ip) || isLoopbackHost(ip) || local.has(ip);
-  const candidates =
-    isIP(service.host) === 0 && !isLoopbackHost(service.host)
-      ? await own.lookup(service.host).catch(() => [])
-      : [service.host];
-  if (candidates.map(unmapped).some(isOurs)) throw refused("this is the daemon's own API address");
+  const local = new Set(own.interfaces().map(canonicalIp));
+  const isOurs = (host: string): boolean => mayBeThisMachine(host) || local.has(canonicalIp(host));
+  const isName = canonicalIp(service.host) === null && !isLoopbackHost(service.host);
+  const candidates = isName ? await own.lookup(service.host).catch(() => []) : [service.host];
+  if (candidates.some(isOurs)) throw refused("this is the daemon's own API address");
 }

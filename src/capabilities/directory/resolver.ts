@@ -1,6 +1,6 @@
 /** Finds where agents are. Answers are kept for a moment, looked up once however many ask. */
 import { isIP } from 'node:net';
-import { parseAddress } from '../../foundation/address.ts';
+import { type Address, parseAddress } from '../../foundation/address.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -12,7 +12,6 @@ import { decodeEndpointsPayload, type EndpointsPayload } from '../../foundation/
 import { compareFreshness, expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD, type RecordType } from '../../foundation/records/types.ts';
 import type { AgentLocation } from '../../network/links/types.ts';
-import type { SocketAddress } from '../../network/quic/types.ts';
 import type { Records } from './types.ts';
 
 /** Agents whose records are kept in memory. */
@@ -178,11 +177,11 @@ export class Resolver {
     return kept;
   }
 
-  async #addresses({ endpoints }: EndpointsPayload): Promise<readonly SocketAddress[]> {
+  async #addresses({ endpoints }: EndpointsPayload): Promise<readonly Address[]> {
     const parsed = endpoints.flatMap((text) => parseAddress(text.slice(ENDPOINT_SCHEME.length)) ?? []);
     let names = 0;
     const found = await Promise.all(
-      parsed.map(async (address): Promise<readonly SocketAddress[]> => {
+      parsed.map(async (address): Promise<readonly Address[]> => {
         if (isIP(address.host) !== 0) return [address];
         names += 1;
         if (names > MAX_NAMES) return [];

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { formatAddress } from '../../foundation/address.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
@@ -111,7 +112,7 @@ export class Tunnel {
       remoteAid: this.request.remoteAid,
       listen: `${HOST}:${this.port}`,
       path: this.#path.kind,
-      remoteAddr: remoteAddress === null ? '' : `${remoteAddress.host}:${remoteAddress.port}`,
+      remoteAddr: remoteAddress === null ? '' : formatAddress(remoteAddress),
       rttMs: this.#path.rttMs,
       openedAt: this.#openedAt,
       lastActivityAt: this.#lastActivityAt,

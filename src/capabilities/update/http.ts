@@ -1,5 +1,5 @@
 /** Fetches from a registry: bounded in time and size, and never led elsewhere. */
-import { isLoopbackHost } from '../../foundation/address.ts';
+import { hostOfUrl, isLoopbackHost } from '../../foundation/address.ts';
 import { SvcError } from '../../foundation/errors.ts';
 
 export interface FetchLimits {
@@ -10,8 +10,8 @@ export interface FetchLimits {
 }
 
 /** True where nobody on the way can change what comes: https, or this very machine. */
-export function isSafeUrl({ protocol, hostname }: URL): boolean {
-  return protocol === 'https:' || (protocol === 'http:' && isLoopbackHost(hostname.replace(/^\[|\]$/g, '')));
+export function isSafeUrl(url: URL): boolean {
+  return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopbackHost(hostOfUrl(url)));
 }
 
 /** What the network says of a failure, in short. */

@@ -1,7 +1,7 @@
 /** Checks values one key at a time. A problem is told without the value, which may be a secret. */
 import { isAbsolute } from 'node:path';
 import { Default, Errors } from 'typebox/value';
-import { isHost, isLoopbackHost, parseAddress } from '../address.ts';
+import { hostOfUrl, isEveryInterface, isHost, isLoopbackHost, parseAddress } from '../address.ts';
 import { type Config, type ConfigKey, ConfigSchema, type TurnServer } from './schema.ts';
 
 /** A value that fits its key, or what is wrong with it: a phrase that follows the key's name. */
@@ -115,9 +115,7 @@ function checkTurnServer(server: TurnServer): string | null {
 function isCredentialUrl(text: string): boolean {
   const url = URL.parse(text);
   if (url === null) return false;
-  return (
-    url.protocol === 'https:' || (url.protocol === 'http:' && isLoopbackHost(url.hostname.replace(/^\[|\]$/g, '')))
-  );
+  return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopbackHost(hostOfUrl(url)));
 }
 
 /**
@@ -147,6 +145,5 @@ export function checkTogether(config: Config): { readonly key: ConfigKey; readon
 }
 
 function overlap(a: string, b: string): boolean {
-  const every = ['', '0.0.0.0', '::'];
-  return a === b || every.includes(a) || every.includes(b);
+  return a === b || isEveryInterface(a) || isEveryInterface(b);
 }

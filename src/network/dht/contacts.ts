@@ -1,10 +1,11 @@
 /** The nodes to turn to when the routing table is empty: the bootstrap list, what mDNS found, what was known before. */
 import { lookup } from 'node:dns/promises';
 import { isIPv4 } from 'node:net';
+import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { IP_SCOPE } from '../../foundation/ip.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
-import type { SocketAddress } from '../quic/types.ts';
-import { addressKey, SCOPE, scopeOf } from './node-address.ts';
+import { scopeOf } from './node-address.ts';
 
 /** Found and remembered nodes that are kept beside the bootstrap list. */
 const MAX_FOUND = 32;
@@ -22,21 +23,21 @@ async function resolveWithSystem(name: string): Promise<string> {
 }
 
 export class Contacts {
-  readonly #bootstrap: readonly SocketAddress[];
-  readonly #found = new Map<string, SocketAddress>();
+  readonly #bootstrap: readonly Address[];
+  readonly #found = new Map<string, Address>();
   readonly #names: LruCache<string, string>;
   readonly #resolveName: (name: string) => Promise<string>;
 
-  constructor(bootstrap: readonly SocketAddress[], dependencies: ContactsDependencies) {
+  constructor(bootstrap: readonly Address[], dependencies: ContactsDependencies) {
     this.#bootstrap = bootstrap;
     this.#names = new LruCache({ maxEntries: bootstrap.length + 1, ttlMs: NAME_TTL_MS }, dependencies);
     this.#resolveName = dependencies.resolveName ?? resolveWithSystem;
   }
 
   /** Adds a node that was found or remembered; false for an address that cannot be one, or is known. */
-  add(address: SocketAddress): boolean {
-    if (scopeOf(address.host) === SCOPE.none || address.port < 1 || address.port > 0xffff) return false;
-    const key = addressKey(address);
+  add(address: Address): boolean {
+    if (scopeOf(address.host) === IP_SCOPE.none || address.port < 1 || address.port > 0xffff) return false;
+    const key = formatAddress(address);
     if (this.#found.has(key)) return false;
     this.#found.set(key, { host: address.host, port: address.port });
     for (const oldest of this.#found.keys()) if (this.#found.size > MAX_FOUND) this.#found.delete(oldest);
@@ -55,8 +56,8 @@ export class Contacts {
   }
 
   /** All of them that have an address now, the bootstrap list first. */
-  addresses(): SocketAddress[] {
-    const addresses: SocketAddress[] = [];
+  addresses(): Address[] {
+    const addresses: Address[] = [];
     for (const { host, port } of this.#bootstrap) {
       const ip = isIPv4(host) ? host : this.#names.peek(host);
       if (ip !== undefined) addresses.push({ host: ip, port });

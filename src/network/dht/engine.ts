@@ -4,12 +4,12 @@
  * address for its own and enters the tables of others.
  */
 import DHT from 'dht-rpc';
+import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import type { SocketAddress } from '../quic/types.ts';
 import { joinTables, leaveTables, removeNode, silenceMs } from './internals.ts';
 import { Neighbours } from './neighbours.ts';
-import { addressKey, closestTo, compareDistance, nodeId } from './node-address.ts';
+import { closestTo, compareDistance, nodeId } from './node-address.ts';
 import { FAILURES_TO_DROP, type PeerHealth } from './peer-health.ts';
 import { tagSockets, type WireHooks } from './wire.ts';
 
@@ -36,13 +36,13 @@ export interface EngineDependencies {
   readonly isOwnHost: (host: string) => boolean;
   readonly onRequest: (request: DHT.Request) => void;
   /** Told of a node that has come into the table. */
-  readonly onNode: (node: SocketAddress) => void;
+  readonly onNode: (node: Address) => void;
   readonly onTableChange: () => void;
   readonly onNetworkChange: () => void;
 }
 
 /** A node with its routing id. */
-export interface Located extends SocketAddress {
+export interface Located extends Address {
   readonly id: Uint8Array;
 }
 
@@ -58,7 +58,7 @@ export class Engine {
   readonly #deps: EngineDependencies;
   readonly #neighbours: Neighbours;
   #dht: DHT | null = null;
-  #own: SocketAddress | null = null;
+  #own: Address | null = null;
 
   constructor(options: EngineOptions, dependencies: EngineDependencies) {
     this.#options = options;
@@ -67,7 +67,7 @@ export class Engine {
     this.#neighbours = new Neighbours({ clock, isOwnHost, greet: (stranger) => this.#greet(stranger) });
   }
 
-  async #greet(stranger: SocketAddress): Promise<void> {
+  async #greet(stranger: Address): Promise<void> {
     try {
       await this.#running.ping(stranger, { retry: false });
     } catch {
@@ -113,9 +113,10 @@ export class Engine {
     } catch (error) {
       await Promise.allSettled([dht.destroy()]);
       dht.io.networkInterfaces.destroy();
+      const where = formatAddress({ host, port });
       throw new SvcError('address_in_use', {
-        message: `The UDP address ${host}:${port} of the DHT (listen_addr) cannot be used: another program has it, or this machine lacks it.`,
-        details: { address: `${host}:${port}` },
+        message: `The UDP address ${where} of the DHT (listen_addr) cannot be used: another program has it, or this machine lacks it.`,
+        details: { address: where },
         cause: error,
       });
     }
@@ -132,14 +133,14 @@ export class Engine {
   }
 
   /** Where the server socket is bound. */
-  get address(): SocketAddress {
+  get address(): Address {
     const address = this.#running.io.serverSocket?.address() ?? null;
     if (address === null) throw new SvcError('internal', { message: 'The DHT is not bound.' });
     return { host: address.host, port: address.port };
   }
 
   /** The address that this node stands under in the tables of others; null while it stands in none. */
-  get ownAddress(): SocketAddress | null {
+  get ownAddress(): Address | null {
     return this.#own;
   }
 
@@ -187,7 +188,7 @@ export class Engine {
    * Sends a request. Null where no answer comes, or the answer is a refusal of the engine. Who does
    * not answer twice in a row leaves the table.
    */
-  async request(to: SocketAddress, message: DHT.Outgoing, options: SendOptions = {}): Promise<DHT.Reply | null> {
+  async request(to: Address, message: DHT.Outgoing, options: SendOptions = {}): Promise<DHT.Reply | null> {
     const dht = this.#dht;
     if (dht === null || dht.destroyed) return null;
     const { clock, health } = this.#deps;
@@ -209,16 +210,16 @@ export class Engine {
     }
   }
 
-  #drop(peer: SocketAddress): void {
+  #drop(peer: Address): void {
     const dht = this.#running;
     const node = dht.table.get(nodeId(peer));
     if (node !== null) removeNode(dht, node);
   }
 
   /** Takes `address` as our own: from now on we answer with a routing id, and others put us in their tables. */
-  async join(address: SocketAddress): Promise<void> {
+  async join(address: Address): Promise<void> {
     const dht = this.#running;
-    if (this.#own !== null && addressKey(this.#own) === addressKey(address)) return;
+    if (this.#own !== null && formatAddress(this.#own) === formatAddress(address)) return;
     this.#own = address;
     await joinTables(dht, address);
     this.#neighbours.reset(dht.nodes.toArray());

@@ -5,6 +5,7 @@
  * counts for us at the receiver, as any record that we hand over. See docs/protocol-dht.md, "Handing on".
  */
 import { setImmediate as turn } from 'node:timers/promises';
+import { type Address, formatAddress } from '../../foundation/address.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { type Clock, type Timer, unixSeconds } from '../../foundation/clock.ts';
 import type { Log } from '../../foundation/log.ts';
@@ -12,12 +13,11 @@ import { RateLimiter } from '../../foundation/rate-limit.ts';
 import { decodeNotePayload, removalHash } from '../../foundation/records/notes.ts';
 import { decodeRecord, type SignedRecord } from '../../foundation/records/record.ts';
 import { MAX_DATAGRAM_RECORD_BYTES, RECORD, type RecordType } from '../../foundation/records/types.ts';
-import type { SocketAddress } from '../quic/types.ts';
 import type { Located } from './engine.ts';
 import type { Holdings } from './holdings.ts';
 import type { Answer, Lookup } from './lookup.ts';
 import { type FindRequest, MAX_DATAGRAM_BYTES } from './messages.ts';
-import { addressKey, compareDistance, nodeId, publisherOf } from './node-address.ts';
+import { compareDistance, nodeId, publisherOf } from './node-address.ts';
 import type { Verdict } from './publication.ts';
 import type { RecordStore } from './record-store.ts';
 import type { UpkeepRow } from './upkeep-list.ts';
@@ -72,7 +72,7 @@ export interface HandOverDependencies {
   /** The nodes of the table that are closest to a key, closest first. */
   readonly closest: (key: Uint8Array, max: number) => readonly Located[];
   readonly search: (key: Uint8Array, request: FindRequest) => Lookup;
-  readonly find: (to: SocketAddress, id: Uint8Array, key: Uint8Array, request: FindRequest) => Promise<Answer | null>;
+  readonly find: (to: Address, id: Uint8Array, key: Uint8Array, request: FindRequest) => Promise<Answer | null>;
   /** Hands a record to a node; null where it does not answer. */
   readonly give: (at: Answer, key: Uint8Array, record: SignedRecord) => Promise<Verdict | null>;
 }
@@ -81,7 +81,7 @@ export class HandOver {
   readonly #options: HandOverOptions;
   readonly #deps: HandOverDependencies;
   /** New nodes, by when they are given what belongs to them: Unix milliseconds. */
-  readonly #newcomers = new Map<string, { readonly node: SocketAddress; readonly at: number }>();
+  readonly #newcomers = new Map<string, { readonly node: Address; readonly at: number }>();
   /** See `REST_S`: this node's. */
   readonly #restS: number;
   readonly #hosts: RateLimiter;
@@ -113,10 +113,10 @@ export class HandOver {
   }
 
   /** To be called with a node that has come into the table. */
-  onNode(node: SocketAddress): void {
+  onNode(node: Address): void {
     if (this.#stopped || this.#newcomers.size >= MAX_NEWCOMERS) return;
     const at = this.#deps.clock.now() + SETTLE_MS * (1 + this.#deps.random());
-    this.#newcomers.set(addressKey(node), { node: { host: node.host, port: node.port }, at });
+    this.#newcomers.set(formatAddress(node), { node: { host: node.host, port: node.port }, at });
   }
 
   #after(ms: number): void {
@@ -152,7 +152,7 @@ export class HandOver {
     return await this.#lookAfter(due.key, own, now);
   }
 
-  #nextNewcomer(): SocketAddress | null {
+  #nextNewcomer(): Address | null {
     const now = this.#deps.clock.now();
     for (const [name, { node, at }] of this.#newcomers) {
       if (at > now) continue;
@@ -163,7 +163,7 @@ export class HandOver {
   }
 
   /** Gives a new node those of our records that it should have, and that it falls to us to give. */
-  async #welcome(newcomer: SocketAddress, own: Uint8Array): Promise<void> {
+  async #welcome(newcomer: Address, own: Uint8Array): Promise<void> {
     const { store, clock, find } = this.#deps;
     const id = nodeId(newcomer);
     for (let after: Uint8Array = new Uint8Array(); ; ) {

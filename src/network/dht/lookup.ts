@@ -2,11 +2,11 @@
  * The iterative search for the nodes closest to a key. Several nodes are asked at once, each answer
  * names closer ones, and nobody is waited for who takes much longer than the others.
  */
+import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
-import type { SocketAddress } from '../quic/types.ts';
 import type { FindReply } from './messages.ts';
 import { MAX_NODES_PER_HOST, mayHoldMany } from './neighbours.ts';
-import { addressKey, compareDistance, nodeId, scopeOf } from './node-address.ts';
+import { compareDistance, nodeId, scopeOf } from './node-address.ts';
 import { FAILURES_TO_DROP, type PeerHealth } from './peer-health.ts';
 
 /** Most nodes that one lookup asks, whatever the answers claim. */
@@ -18,7 +18,7 @@ const PATIENCE_MS = 300;
 
 /** What a node said. */
 export interface Answer {
-  readonly address: SocketAddress;
+  readonly address: Address;
   readonly id: Uint8Array;
   readonly reply: FindReply;
   /** Proves our address to this node for a few seconds. */
@@ -27,7 +27,7 @@ export interface Answer {
 
 /** A node on the way to the key. `slow` and `late` ones may still answer, and are not waited for. */
 interface Candidate {
-  readonly address: SocketAddress;
+  readonly address: Address;
   readonly id: Uint8Array;
   state: 'new' | 'asked' | 'slow' | 'late' | 'answered' | 'failed';
   answer: Answer | null;
@@ -41,15 +41,15 @@ export interface LookupOptions {
   readonly parallel: number;
   /** Answers with which slow nodes are no longer waited for. */
   readonly enough: number;
-  readonly start: readonly SocketAddress[];
+  readonly start: readonly Address[];
 }
 
 export interface LookupDependencies {
   readonly clock: Clock;
   readonly health: PeerHealth;
   /** Asks one node; null where it does not answer. */
-  readonly ask: (address: SocketAddress, id: Uint8Array) => Promise<Answer | null>;
-  readonly isOwn: (address: SocketAddress) => boolean;
+  readonly ask: (address: Address, id: Uint8Array) => Promise<Answer | null>;
+  readonly isOwn: (address: Address) => boolean;
   readonly isOwnHost: (host: string) => boolean;
   /** Told of each answer, late ones included. */
   readonly onAnswer: (answer: Answer) => void;
@@ -103,8 +103,8 @@ export class Lookup {
     return rank;
   }
 
-  #add(address: SocketAddress): void {
-    const key = addressKey(address);
+  #add(address: Address): void {
+    const key = formatAddress(address);
     if (this.#known.has(key) || this.#candidates.length >= MAX_CANDIDATES || this.#deps.isOwn(address)) return;
     if (this.#deps.health.failures(address) >= FAILURES_TO_DROP) return;
     const ofHost = this.#hosts.get(address.host) ?? 0;

@@ -4,13 +4,14 @@
  * routing tables at once, who cannot stays out and tries again.
  */
 import type DHT from 'dht-rpc';
+import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
+import { IP_SCOPE } from '../../foundation/ip.ts';
 import type { Log } from '../../foundation/log.ts';
-import type { SocketAddress } from '../quic/types.ts';
 import type { Contacts } from './contacts.ts';
 import type { Engine } from './engine.ts';
 import { COMMAND, encodeProbeRequest } from './messages.ts';
-import { addressKey, nodeId, publisherOf, SCOPE, scopeOf } from './node-address.ts';
+import { nodeId, publisherOf, scopeOf } from './node-address.ts';
 import type { ObservedAddresses } from './observed.ts';
 import type { Reachability } from './types.ts';
 
@@ -41,7 +42,7 @@ export interface MembershipDependencies {
   /** True for the IPv4 addresses of this machine. */
   readonly isOwnHost: (host: string) => boolean;
   /** Asks a node for the nodes closest to an id; false where it does not answer. */
-  readonly greet: (contact: SocketAddress) => Promise<boolean>;
+  readonly greet: (contact: Address) => Promise<boolean>;
   /** Searches for the nodes closest to an id, and so makes itself known to them. */
   readonly search: (id: Uint8Array) => Promise<void>;
 }
@@ -117,11 +118,11 @@ export class Membership {
   /** The first node of a network takes the address that it listens on, if it listens on just one. */
   async #standAlone(): Promise<void> {
     const { engine } = this.#deps;
-    if (engine.ownAddress === null && scopeOf(engine.address.host) !== SCOPE.none) await engine.join(engine.address);
+    if (engine.ownAddress === null && scopeOf(engine.address.host) !== IP_SCOPE.none) await engine.join(engine.address);
   }
 
   /** Makes a node known, found on the LAN for example. */
-  addContact(address: SocketAddress): void {
+  addContact(address: Address): void {
     if (!this.#deps.contacts.add(address) || this.#stopped) return;
     this.#retryMs = MIN_RETRY_MS;
     if (this.#busy) this.#again = true;
@@ -146,15 +147,15 @@ export class Membership {
   onNetworkChange(): void {
     const { engine, observed } = this.#deps;
     observed.clear();
-    if (scopeOf(engine.address.host) === SCOPE.none) engine.leave();
+    if (scopeOf(engine.address.host) === IP_SCOPE.none) engine.leave();
     this.#probePauseMs = MIN_PROBE_PAUSE_MS;
     this.#after('enter', SETTLE_MS, () => void this.#enter());
     this.#report();
   }
 
   /** To be called with what a peer says our address is. */
-  onObserved(reporter: SocketAddress, { host, port }: SocketAddress): void {
-    if (scopeOf(host) === SCOPE.none) return;
+  onObserved(reporter: Address, { host, port }: Address): void {
+    if (scopeOf(host) === IP_SCOPE.none) return;
     if (this.#deps.observed.add(reporter, { host, port })) this.#report();
     if (this.#deps.engine.ownAddress !== null) this.#widen({ host, port });
   }
@@ -168,11 +169,11 @@ export class Membership {
   }
 
   /** Takes an address of this machine that others use for it, if it reaches further than the one we have. */
-  #widen({ host, port }: SocketAddress): void {
+  #widen({ host, port }: Address): void {
     const { engine, isOwnHost } = this.#deps;
     const own = engine.ownAddress;
     const scope = scopeOf(host);
-    if (port !== engine.address.port || scope <= (own === null ? SCOPE.none : scopeOf(own.host))) return;
+    if (port !== engine.address.port || scope <= (own === null ? IP_SCOPE.none : scopeOf(own.host))) return;
     if (!this.#counts(host) || !isOwnHost(host)) return;
     void this.#join({ host, port });
   }
@@ -180,36 +181,36 @@ export class Membership {
   /** Where the network spans the world, an address that only the LAN knows makes nobody reachable. */
   #counts(host: string): boolean {
     const { engine, contacts } = this.#deps;
-    if (scopeOf(host) === SCOPE.public) return true;
-    const isPublic = (address: SocketAddress): boolean => scopeOf(address.host) === SCOPE.public;
+    if (scopeOf(host) === IP_SCOPE.public) return true;
+    const isPublic = (address: Address): boolean => scopeOf(address.host) === IP_SCOPE.public;
     return !contacts.addresses().some(isPublic) && !engine.nodes().some(({ node }) => isPublic(node));
   }
 
   /** To be called for each answer that comes in at the server socket. */
-  onServerAnswer(from: SocketAddress): void {
-    if (this.#probing) this.#reachedBy.add(addressKey(from));
+  onServerAnswer(from: Address): void {
+    if (this.#probing) this.#reachedBy.add(formatAddress(from));
   }
 
-  async #join(address: SocketAddress): Promise<void> {
+  async #join(address: Address): Promise<void> {
     const { engine, log } = this.#deps;
     const own = engine.ownAddress;
-    if (own !== null && addressKey(own) === addressKey(address)) return;
+    if (own !== null && formatAddress(own) === formatAddress(address)) return;
     await engine.join(address);
     this.#natType = 1;
     this.#probePauseMs = MIN_PROBE_PAUSE_MS;
-    log.info({ address: addressKey(address) }, 'reachable: this node joins the routing tables');
+    log.info({ address: formatAddress(address) }, 'reachable: this node joins the routing tables');
     this.#report();
     await this.#announce(address, ANNOUNCEMENTS_MS);
     await this.#deps.search(oppositeOf(nodeId(address)));
   }
 
   /** Makes itself known to the nodes near it, and again to those that were coming in at the same time. */
-  async #announce(address: SocketAddress, [pauseMs, ...rest]: readonly number[]): Promise<void> {
+  async #announce(address: Address, [pauseMs, ...rest]: readonly number[]): Promise<void> {
     await this.#deps.search(nodeId(address));
     if (pauseMs === undefined) return;
     this.#after('announce', pauseMs, () => {
       const own = this.#deps.engine.ownAddress;
-      if (own !== null && addressKey(own) === addressKey(address)) void this.#announce(address, rest);
+      if (own !== null && formatAddress(own) === formatAddress(address)) void this.#announce(address, rest);
     });
   }
 
@@ -217,8 +218,8 @@ export class Membership {
   async #probe(): Promise<void> {
     const { engine, contacts } = this.#deps;
     if (this.#probing || this.#stopped) return;
-    const peers = engine.nodes().map(({ node }): SocketAddress => node);
-    const known = new Map([...peers, ...contacts.addresses()].map((peer) => [addressKey(peer), peer]));
+    const peers = engine.nodes().map(({ node }): Address => node);
+    const known = new Map([...peers, ...contacts.addresses()].map((peer) => [formatAddress(peer), peer]));
     const asked = [...known.values()].slice(0, PROBE_PEERS);
     if (asked.length === 0) return;
     this.#probing = true;
@@ -238,7 +239,7 @@ export class Membership {
   }
 
   /** The host under which enough of the asked peers reached our server socket; null where they did not. */
-  #askToReachUs(asked: readonly SocketAddress[]): Promise<string | null> {
+  #askToReachUs(asked: readonly Address[]): Promise<string | null> {
     const { engine } = this.#deps;
     const message = {
       command: COMMAND.probe,
@@ -248,9 +249,9 @@ export class Membership {
     const distinct = new Set(asked.map(publisherOf)).size;
     return new Promise((resolve) => {
       let pending = asked.length;
-      const count = (peer: SocketAddress, reply: DHT.Reply | null): void => {
+      const count = (peer: Address, reply: DHT.Reply | null): void => {
         const host = reply?.to.host;
-        if (host !== undefined && this.#counts(host) && this.#reachedBy.has(addressKey(peer))) {
+        if (host !== undefined && this.#counts(host) && this.#reachedBy.has(formatAddress(peer))) {
           const voters = votes.get(host) ?? new Set();
           votes.set(host, voters.add(publisherOf(peer)));
           if (voters.size >= this.#needed(host, distinct)) resolve(host);
@@ -264,12 +265,12 @@ export class Membership {
 
   /** How many peers must agree on an address. In one's own LAN, or on one machine, one is enough. */
   #needed(host: string, peers: number): number {
-    if (scopeOf(host) !== SCOPE.public) return 1;
+    if (scopeOf(host) !== IP_SCOPE.public) return 1;
     return Math.max(1, Math.min(this.#options.minObservedPeers, peers));
   }
 
   /** What kind of NAT we are behind: whether peers see one port of ours, and whether a strange port reaches it. */
-  async #classifyNat(asked: readonly SocketAddress[]): Promise<void> {
+  async #classifyNat(asked: readonly Address[]): Promise<void> {
     const { engine, observed } = this.#deps;
     this.#natType = 0;
     if (observed.reporters < 2) return;

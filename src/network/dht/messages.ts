@@ -2,12 +2,12 @@
  * What nodes say to each other in datagrams, in deterministic CBOR. Every decoder faces a stranger:
  * it returns null for anything that is not exactly the format, within its limits.
  */
+import type { Address } from '../../foundation/address.ts';
 import { asMap, type CborValue, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';
 import { MAX_UNIX_S } from '../../foundation/identity/grant.ts';
 import { PUBLIC_KEY_BYTES } from '../../foundation/identity/keys.ts';
 import { REMOVAL_TOKEN_BYTES } from '../../foundation/records/notes.ts';
 import { isRecordType, MAX_DATAGRAM_RECORD_BYTES, type RecordType } from '../../foundation/records/types.ts';
-import type { SocketAddress } from '../quic/types.ts';
 import { PACKED_ADDRESS_BYTES, packAddresses, unpackAddresses } from './node-address.ts';
 import type { NoteRemoval } from './types.ts';
 
@@ -68,7 +68,7 @@ export interface FindReply {
   readonly nodeKey: Uint8Array;
   readonly quicPort: number;
   /** The nodes closest to the key that it knows, closest first. */
-  readonly nodes: readonly SocketAddress[];
+  readonly nodes: readonly Address[];
   /** How many records of these types (and this part) it holds; 0 to who asks only who is near. */
   readonly count: number;
   /** The XOR of all their digests: nodes that agree on it hold the same. */

@@ -2,10 +2,11 @@
  * Who may stand in the routing table. Nobody gets in by writing to us, for an address is easily
  * forged: he must answer at it. And no public address fills the table with its ports.
  */
+import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { IP_SCOPE } from '../../foundation/ip.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
-import type { SocketAddress } from '../quic/types.ts';
-import { addressKey, SCOPE, scopeOf } from './node-address.ts';
+import { scopeOf } from './node-address.ts';
 
 /** Nodes of one public host that count, in the table and in a search. */
 export const MAX_NODES_PER_HOST = 3;
@@ -17,13 +18,13 @@ const MAX_REMEMBERED = 1024;
 export interface NeighboursDependencies {
   readonly clock: Clock;
   /** Asks an address for an answer; who gives one enters the table. Never rejects. */
-  readonly greet: (stranger: SocketAddress) => Promise<void>;
+  readonly greet: (stranger: Address) => Promise<void>;
   readonly isOwnHost: (host: string) => boolean;
 }
 
 /** True where many nodes behind one address are no attack: on one machine, in one's own network. */
 export function mayHoldMany(host: string, isOwnHost: (host: string) => boolean): boolean {
-  return scopeOf(host) !== SCOPE.public || isOwnHost(host);
+  return scopeOf(host) !== IP_SCOPE.public || isOwnHost(host);
 }
 
 export class Neighbours {
@@ -38,40 +39,40 @@ export class Neighbours {
     this.#greeted = new LruCache({ maxEntries: MAX_REMEMBERED, ttlMs: GREET_AGAIN_MS }, dependencies);
   }
 
-  has(node: SocketAddress): boolean {
-    return this.#nodes.has(addressKey(node));
+  has(node: Address): boolean {
+    return this.#nodes.has(formatAddress(node));
   }
 
-  add(node: SocketAddress): void {
+  add(node: Address): void {
     if (this.has(node)) return;
-    this.#nodes.add(addressKey(node));
+    this.#nodes.add(formatAddress(node));
     this.#hosts.set(node.host, (this.#hosts.get(node.host) ?? 0) + 1);
   }
 
-  remove(node: SocketAddress): void {
-    if (!this.#nodes.delete(addressKey(node))) return;
+  remove(node: Address): void {
+    if (!this.#nodes.delete(formatAddress(node))) return;
     const left = (this.#hosts.get(node.host) ?? 1) - 1;
     if (left > 0) this.#hosts.set(node.host, left);
     else this.#hosts.delete(node.host);
   }
 
   /** The table was made anew, and holds these. */
-  reset(nodes: readonly SocketAddress[]): void {
+  reset(nodes: readonly Address[]): void {
     this.#nodes.clear();
     this.#hosts.clear();
     for (const node of nodes) this.add(node);
   }
 
   /** Whether a node may stand in the table. */
-  admits(node: SocketAddress): boolean {
-    if (node.port < 1 || scopeOf(node.host) === SCOPE.none) return false;
+  admits(node: Address): boolean {
+    if (node.port < 1 || scopeOf(node.host) === IP_SCOPE.none) return false;
     if (this.has(node) || mayHoldMany(node.host, this.#deps.isOwnHost)) return true;
     return (this.#hosts.get(node.host) ?? 0) < MAX_NODES_PER_HOST;
   }
 
   /** An address that is in no table of ours says that it is a node: it is asked for an answer. */
-  onStranger(stranger: SocketAddress): void {
-    const key = addressKey(stranger);
+  onStranger(stranger: Address): void {
+    const key = formatAddress(stranger);
     if (this.#greetings >= MAX_GREETINGS || this.#greeted.has(key) || !this.admits(stranger)) return;
     this.#greeted.set(key, true);
     this.#greetings++;

@@ -1,51 +1,29 @@
 /** Addresses of DHT nodes: IPv4 and a port, six bytes on the wire, and the routing id that follows from them. */
 import { isIPv4 } from 'node:net';
 import peer from 'dht-rpc/lib/peer.js';
-import type { SocketAddress } from '../quic/types.ts';
+import { type Address, formatAddress } from '../../foundation/address.ts';
+import { IP_SCOPE, type IpScope, ipScope, ipv4Scope, ipv4Text, subscriberOf } from '../../foundation/ip.ts';
 
 /** Bytes of a packed address. */
 export const PACKED_ADDRESS_BYTES = 6;
 
-/** Where an address makes sense: nowhere, on one machine, in one private network, everywhere. */
-export const SCOPE = { none: 0, loopback: 1, private: 2, public: 3 } as const;
-export type Scope = (typeof SCOPE)[keyof typeof SCOPE];
-
-function scopeOfOctets(a: number, b: number): Scope {
-  if (a === 0 || a >= 224) return SCOPE.none;
-  if (a === 127) return SCOPE.loopback;
-  const isPrivate =
-    a === 10 ||
-    (a === 172 && b >= 16 && b < 32) ||
-    (a === 192 && b === 168) ||
-    (a === 169 && b === 254) ||
-    (a === 100 && b >= 64 && b < 128);
-  return isPrivate ? SCOPE.private : SCOPE.public;
-}
-
-/** How far an IPv4 address reaches; `none` for any other text, multicast and the like. */
-export function scopeOf(host: string): Scope {
-  if (!isIPv4(host)) return SCOPE.none;
-  const [a = 0, b = 0] = host.split('.', 2).map(Number);
-  return scopeOfOctets(a, b);
-}
-
-/** `host:port`, the identity of a node in tables and caches. */
-export function addressKey(address: SocketAddress): string {
-  return `${address.host}:${address.port}`;
+/** How far the address of a node reaches; `none` for what is no IPv4 address, as all nodes of the DHT have one. */
+export function scopeOf(host: string): IpScope {
+  return isIPv4(host) ? ipScope(host) : IP_SCOPE.none;
 }
 
 /** Whose share of our storage and rates a peer spends: its IP address; on one machine, each port is a node. */
-export function publisherOf(address: SocketAddress): string {
-  return scopeOf(address.host) === SCOPE.loopback ? addressKey(address) : address.host;
+export function publisherOf(address: Address): string {
+  return scopeOf(address.host) === IP_SCOPE.loopback ? formatAddress(address) : subscriberOf(address.host);
 }
 
 /** The routing id of a node: nobody can choose his own. */
-export function nodeId(address: SocketAddress): Uint8Array {
+export function nodeId(address: Address): Uint8Array {
   return peer.id(address.host, address.port);
 }
 
 /** The bytes of addresses, one after the other. */
-export function packAddresses(addresses: readonly SocketAddress[]): Uint8Array {
+export function packAddresses(addresses: readonly Address[]): Uint8Array {
   const packed = new Uint8Array(addresses.length * PACKED_ADDRESS_BYTES);
   addresses.forEach(({ host, port }, i) => {
     const at = i * PACKED_ADDRESS_BYTES;
@@ -59,13 +37,14 @@ export function packAddresses(addresses: readonly SocketAddress[]): Uint8Array {
 }
 
 /** Addresses of packed bytes, impossible ones left out; null where the length is wrong or there are more than `max`. */
-export function unpackAddresses(packed: Uint8Array, max: number): SocketAddress[] | null {
+export function unpackAddresses(packed: Uint8Array, max: number): Address[] | null {
   if (packed.length % PACKED_ADDRESS_BYTES !== 0 || packed.length / PACKED_ADDRESS_BYTES > max) return null;
-  const addresses: SocketAddress[] = [];
+  const view = new DataView(packed.buffer, packed.byteOffset, packed.length);
+  const addresses: Address[] = [];
   for (let at = 0; at < packed.length; at += PACKED_ADDRESS_BYTES) {
-    const [a = 0, b = 0, c, d, high = 0, low = 0] = packed.subarray(at, at + PACKED_ADDRESS_BYTES);
-    const port = high * 256 + low;
-    if (port !== 0 && scopeOfOctets(a, b) !== SCOPE.none) addresses.push({ host: `${a}.${b}.${c}.${d}`, port });
+    const ip = view.getUint32(at);
+    const port = view.getUint16(at + 4);
+    if (port !== 0 && ipv4Scope(ip) !== IP_SCOPE.none) addresses.push({ host: ipv4Text(ip), port });
   }
   return addresses;
 }

@@ -1,11 +1,11 @@
 /** What this node asks of others: what they hold near a key, and to keep a record. */
+import type { Address } from '../../foundation/address.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { belongsUnder } from '../../foundation/records/keys.ts';
 import { decodeRecord, MAX_RECORD_BYTES, type SignedRecord } from '../../foundation/records/record.ts';
 import { MAX_DATAGRAM_RECORD_BYTES } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import type { NodeRequests } from '../links/types.ts';
-import type { SocketAddress } from '../quic/types.ts';
 import type { Engine } from './engine.ts';
 import type { Answer } from './lookup.ts';
 import {
@@ -32,7 +32,7 @@ export interface NodeClientDependencies {
   readonly nodeRequests: NodeRequests;
   readonly tag: Uint8Array;
   /** Told what each answering node says our address is. */
-  readonly onObserved: (reporter: SocketAddress, seen: SocketAddress) => void;
+  readonly onObserved: (reporter: Address, seen: Address) => void;
   readonly clocks: PeerClocks;
 }
 
@@ -44,7 +44,7 @@ export class NodeClient {
   }
 
   /** Asks a node about a key, with a request that `encodeFindRequest` made; null where it gives no valid answer. */
-  async find(address: SocketAddress, id: Uint8Array, key: Uint8Array, value: Uint8Array): Promise<Answer | null> {
+  async find(address: Address, id: Uint8Array, key: Uint8Array, value: Uint8Array): Promise<Answer | null> {
     const { clock, clocks, engine, onObserved } = this.#deps;
     const askedAt = clock.now();
     const reply = await engine.request(address, { command: COMMAND.find, target: key, value });

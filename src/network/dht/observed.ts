@@ -1,7 +1,7 @@
 /** Our address as others see it. One reporter could lie: an address counts when enough different ones report it. */
+import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
-import type { SocketAddress } from '../quic/types.ts';
-import { addressKey, publisherOf } from './node-address.ts';
+import { publisherOf } from './node-address.ts';
 
 /** Reporters whose last word is remembered. */
 const MAX_REPORTERS = 32;
@@ -9,7 +9,7 @@ const MAX_REPORTERS = 32;
 const REPORT_TTL_MS = 20 * 60_000;
 
 export class ObservedAddresses {
-  readonly #reports = new Map<string, { readonly seen: SocketAddress; readonly at: number }>();
+  readonly #reports = new Map<string, { readonly seen: Address; readonly at: number }>();
   readonly #clock: Clock;
 
   constructor(dependencies: { readonly clock: Clock }) {
@@ -17,13 +17,13 @@ export class ObservedAddresses {
   }
 
   /** Notes what a peer says our address is; true where it said something else, or nothing, before. */
-  add(reporter: SocketAddress, seen: SocketAddress): boolean {
+  add(reporter: Address, seen: Address): boolean {
     const key = publisherOf(reporter);
     const before = this.#reports.get(key)?.seen;
     this.#reports.delete(key);
     this.#reports.set(key, { seen, at: this.#clock.now() });
     for (const oldest of this.#reports.keys()) if (this.#reports.size > MAX_REPORTERS) this.#reports.delete(oldest);
-    return before === undefined || addressKey(before) !== addressKey(seen);
+    return before === undefined || formatAddress(before) !== formatAddress(seen);
   }
 
   /** Forgets every report: the network has changed. */
@@ -31,7 +31,7 @@ export class ObservedAddresses {
     this.#reports.clear();
   }
 
-  #seen(): SocketAddress[] {
+  #seen(): Address[] {
     const since = this.#clock.now() - REPORT_TTL_MS;
     return [...this.#reports.values()].filter(({ at }) => at > since).map(({ seen }) => seen);
   }
@@ -49,10 +49,10 @@ export class ObservedAddresses {
   }
 
   /** The address that most reporters name, port included, where at least `needed` do. */
-  address(needed: number): SocketAddress | null {
+  address(needed: number): Address | null {
     const seen = this.#seen();
-    const key = mostCommon(seen.map(addressKey), needed);
-    return seen.find((address) => addressKey(address) === key) ?? null;
+    const key = mostCommon(seen.map(formatAddress), needed);
+    return seen.find((address) => formatAddress(address) === key) ?? null;
   }
 }
 

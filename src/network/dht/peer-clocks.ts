@@ -2,7 +2,7 @@
  * How our clock compares with those of other nodes: each answer to a search says its time. Nothing
  * acts on it, since strangers say it; it is there for a person whose records nobody takes.
  */
-import type { SocketAddress } from '../quic/types.ts';
+import type { Address } from '../../foundation/address.ts';
 import { publisherOf } from './node-address.ts';
 
 /** Nodes whose last word is remembered. */
@@ -34,7 +34,7 @@ export class PeerClocks {
    * @param askedAt when it was asked, on ours, Unix milliseconds
    * @param heardAt when its answer came
    */
-  heard(from: SocketAddress, time: number, askedAt: number, heardAt: number): void {
+  heard(from: Address, time: number, askedAt: number, heardAt: number): void {
     const key = publisherOf(from);
     this.#words.delete(key);
     this.#words.set(key, { offsetMs: time * 1000 + HALF_SECOND_MS - (askedAt + heardAt) / 2, heardAt });

@@ -2,11 +2,10 @@
  * How peers have answered lately: how long a usual answer takes, and who has not answered. A peer
  * that did not answer is not waited for again; one that failed twice is not asked for a while.
  */
+import { type Address, formatAddress } from '../../foundation/address.ts';
 import { backoff } from '../../foundation/backoff.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
-import type { SocketAddress } from '../quic/types.ts';
-import { addressKey } from './node-address.ts';
 
 /** A peer is slow when its answer takes so many times the usual time … */
 const SLOW_FACTOR = 3;
@@ -45,14 +44,14 @@ export class PeerHealth {
     return Math.min(MAX_SLOW_MS, Math.max(MIN_SLOW_MS, SLOW_FACTOR * this.#rttMs));
   }
 
-  answered(peer: SocketAddress, rttMs: number): void {
-    this.#failing.delete(addressKey(peer));
+  answered(peer: Address, rttMs: number): void {
+    this.#failing.delete(formatAddress(peer));
     this.#rttMs += RTT_WEIGHT * (Math.min(rttMs, MAX_SLOW_MS) - this.#rttMs);
   }
 
   /** Counts an unanswered request; returns how many there were in a row. */
-  failed(peer: SocketAddress): number {
-    const key = addressKey(peer);
+  failed(peer: Address): number {
+    const key = formatAddress(peer);
     const failures = (this.#failing.get(key)?.failures ?? 0) + 1;
     const suspicion = backoff({ firstMs: SUSPICION_MS, maxMs: MAX_SUSPICION_MS }, failures);
     this.#failing.set(key, { failures, until: this.#clock.now() + suspicion });
@@ -60,14 +59,14 @@ export class PeerHealth {
   }
 
   /** A peer was heard of its own accord: it is alive after all. */
-  heard(peer: SocketAddress): void {
-    if (this.#failing.size > 0) this.#failing.delete(addressKey(peer));
+  heard(peer: Address): void {
+    if (this.#failing.size > 0) this.#failing.delete(formatAddress(peer));
   }
 
   /** Failures in a row of a peer that is under suspicion now; 0 for one that is not. */
-  failures(peer: SocketAddress): number {
+  failures(peer: Address): number {
     if (this.#failing.size === 0) return 0;
-    const failing = this.#failing.peek(addressKey(peer));
+    const failing = this.#failing.peek(formatAddress(peer));
     return failing !== undefined && this.#clock.now() < failing.until ? failing.failures : 0;
   }
 }

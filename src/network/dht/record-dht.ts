@@ -1,14 +1,15 @@
 /** The record network on dht-rpc: puts the parts of this folder together. */
+import type { Address } from '../../foundation/address.ts';
 import { type Clock, type Timer, unixSeconds } from '../../foundation/clock.ts';
 import { abortable, deadline } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { IP_SCOPE } from '../../foundation/ip.ts';
 import type { Log } from '../../foundation/log.ts';
 import { belongsUnder } from '../../foundation/records/keys.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import { MAX_DATAGRAM_RECORD_BYTES, type RecordType } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import type { NodeRequests } from '../links/types.ts';
-import type { SocketAddress } from '../quic/types.ts';
 import { Collector } from './collecting.ts';
 import { Contacts } from './contacts.ts';
 import { Engine } from './engine.ts';
@@ -17,7 +18,7 @@ import { Holdings } from './holdings.ts';
 import { type Answer, Lookup, type LookupOptions } from './lookup.ts';
 import { Membership } from './membership.ts';
 import { encodeFindRequest, encodeRemoveRequest, type FindRequest, MAX_REMOVALS } from './messages.ts';
-import { nodeId, SCOPE, scopeOf } from './node-address.ts';
+import { nodeId, scopeOf } from './node-address.ts';
 import { NodeClient } from './node-client.ts';
 import { NodeServer } from './node-server.ts';
 import { ObservedAddresses } from './observed.ts';
@@ -70,9 +71,9 @@ type Pace = Pick<LookupOptions, 'parallel' | 'enough'>;
 
 export interface RecordDhtOptions {
   /** Where it listens; IPv4, `0.0.0.0` for every interface, port 0 for any. */
-  readonly listen: SocketAddress;
+  readonly listen: Address;
   /** Nodes to begin with: addresses or names. */
-  readonly bootstrap: readonly SocketAddress[];
+  readonly bootstrap: readonly Address[];
   /** The name of a private network; empty for the public one. */
   readonly network: string;
   /** This node's public key. */
@@ -263,7 +264,7 @@ export class RecordDht implements RecordNetwork {
     if (nodes.length > 0) this.#store.saveNodes(nodes.slice(-MAX_SAVED_NODES));
   }
 
-  get address(): SocketAddress {
+  get address(): Address {
     return this.#engine.address;
   }
 
@@ -348,16 +349,16 @@ export class RecordDht implements RecordNetwork {
     );
   }
 
-  async #greet(contact: SocketAddress): Promise<boolean> {
+  async #greet(contact: Address): Promise<boolean> {
     const { id } = this.#engine;
     return (await this.#client.find(contact, nodeId(contact), id, encodeFindRequest(SURVEY))) !== null;
   }
 
-  #isOwn(address: SocketAddress): boolean {
+  #isOwn(address: Address): boolean {
     const { ownAddress, address: bound } = this.#engine;
     if (address.port !== bound.port) return false;
     if (address.host === ownAddress?.host || address.host === bound.host) return true;
-    return scopeOf(bound.host) === SCOPE.none && this.#isOwnHost(address.host);
+    return scopeOf(bound.host) === IP_SCOPE.none && this.#isOwnHost(address.host);
   }
 
   reachability(): Reachability {
@@ -381,7 +382,7 @@ export class RecordDht implements RecordNetwork {
     return this.#store.usage();
   }
 
-  addNode(address: SocketAddress): void {
+  addNode(address: Address): void {
     if (!this.#isOwn(address)) this.#membership.addContact(address);
   }
 }

@@ -4,6 +4,7 @@
  * that has not proven itself.
  */
 
+import type { Address } from '../../foundation/address.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { unixSeconds } from '../../foundation/clock.ts';
@@ -13,7 +14,6 @@ import { RateLimiter } from '../../foundation/rate-limit.ts';
 import { belongsUnder } from '../../foundation/records/keys.ts';
 import { decodeRecord, MAX_RECORD_BYTES } from '../../foundation/records/record.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
-import type { SocketAddress } from '../quic/types.ts';
 import {
   DATAGRAM_OVERHEAD_BYTES,
   DIGEST_BYTES,
@@ -67,7 +67,7 @@ export interface RecordHostDependencies {
   /** The port at which other nodes reach us over QUIC; 0 while there is none. */
   readonly quicPort: () => number;
   /** The nodes closest to a key, for the answers. */
-  readonly closest: (key: Uint8Array, max: number) => readonly SocketAddress[];
+  readonly closest: (key: Uint8Array, max: number) => readonly Address[];
   /** How many nodes are known that are closer to a key than we are. */
   readonly closerThanSelf: (key: Uint8Array) => number;
 }
@@ -124,13 +124,13 @@ export class RecordHost {
   }
 
   /** Takes a record from an address that has proven itself. */
-  async store(key: Uint8Array, encoded: Uint8Array, from: SocketAddress, maxRecordBytes: number): Promise<Uint8Array> {
+  async store(key: Uint8Array, encoded: Uint8Array, from: Address, maxRecordBytes: number): Promise<Uint8Array> {
     const reply = await this.#offer(key, encoded, from);
     const fits = (reply.record?.length ?? 0) <= maxRecordBytes;
     return encodeStoreReply(fits ? reply : { code: reply.code });
   }
 
-  async #offer(key: Uint8Array, encoded: Uint8Array, from: SocketAddress): Promise<StoreReply> {
+  async #offer(key: Uint8Array, encoded: Uint8Array, from: Address): Promise<StoreReply> {
     const { clock, log, store, verifier, closerThanSelf } = this.#deps;
     const publisher = publisherOf(from);
     if (this.#verifying >= MAX_VERIFYING || !this.#storeRate.take(publisher)) return { code: 'limited' };
@@ -151,7 +151,7 @@ export class RecordHost {
   }
 
   /** Answers a request that came over QUIC; an empty answer for one that is not understood, or of another network. */
-  async answerNode(body: Uint8Array, from: SocketAddress): Promise<Uint8Array> {
+  async answerNode(body: Uint8Array, from: Address): Promise<Uint8Array> {
     const nothing = new Uint8Array();
     const request = decodeNodeRequest(body);
     if (request === null || !equalBytes(request.tag, this.#options.tag)) return nothing;
@@ -162,7 +162,7 @@ export class RecordHost {
   }
 
   /** Drops the notes whose tokens are shown; how many there were, or null for who asks too often. */
-  removeNotes(key: Uint8Array, removals: readonly NoteRemoval[], from: SocketAddress): number | null {
+  removeNotes(key: Uint8Array, removals: readonly NoteRemoval[], from: Address): number | null {
     const { store } = this.#deps;
     return this.#storeRate.take(publisherOf(from), removals.length) ? store.removeNotes(key, removals) : null;
   }

@@ -3,6 +3,7 @@
  * size cap that publishers share fairly. It trusts its caller to have verified what it is offered.
  */
 import { createHash } from 'node:crypto';
+import type { Address } from '../../foundation/address.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { unixSeconds } from '../../foundation/clock.ts';
@@ -12,7 +13,6 @@ import { decodeNotePayload, removalHash } from '../../foundation/records/notes.t
 import { compareFreshness, decodeRecord, expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD, type RecordType } from '../../foundation/records/types.ts';
 import { type Row, type SqlValue, Store } from '../../foundation/store/store.ts';
-import type { SocketAddress } from '../quic/types.ts';
 import { DIGEST_BYTES, type Part } from './messages.ts';
 import { RECORD_STORE_MIGRATIONS } from './record-store-schema.ts';
 import { RemovedNotes } from './removed-notes.ts';
@@ -351,13 +351,13 @@ export class RecordStore {
   }
 
   /** The nodes that were known when it was last saved. */
-  savedNodes(): SocketAddress[] {
+  savedNodes(): Address[] {
     return this.#store
       .all('SELECT host, port FROM nodes')
       .map((row) => ({ host: String(row['host']), port: Number(row['port']) }));
   }
 
-  saveNodes(nodes: readonly SocketAddress[]): void {
+  saveNodes(nodes: readonly Address[]): void {
     this.#store.transaction(() => {
       this.#store.run('DELETE FROM nodes');
       for (const node of nodes)

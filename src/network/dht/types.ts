@@ -1,7 +1,7 @@
 /** The record network: signed records at the nodes closest to a key, verified at every step. */
+import type { Address } from '../../foundation/address.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
-import type { SocketAddress } from '../quic/types.ts';
 
 export interface PutResult {
   /** How many nodes verified the record and keep it. */
@@ -51,7 +51,7 @@ export interface Reachability {
   /** 0 unknown, 1 public or full cone, 2 restricted, 3 port-restricted, 4 symmetric. */
   readonly natType: number;
   /** Our address as enough distinct peers report it; empty until then. */
-  readonly observed: readonly SocketAddress[];
+  readonly observed: readonly Address[];
   /** True where this node stands in others' routing tables. */
   readonly inRoutingTables: boolean;
 }
@@ -66,7 +66,7 @@ export interface RecordNetwork {
   start(): Promise<void>;
   stop(): Promise<void>;
   /** Where it listens (UDP); only after `start`. */
-  readonly address: SocketAddress;
+  readonly address: Address;
   /** Stores a record at the nodes closest to `key`. */
   put(key: Uint8Array, record: SignedRecord, options?: { readonly signal?: AbortSignal }): Promise<PutResult>;
   /** The newest valid record of one type under an agent key; null where no node has one. */
@@ -81,5 +81,5 @@ export interface RecordNetwork {
   peers(): readonly DhtPeer[];
   usage(): StoreUsage;
   /** Makes a node known, found on the LAN for example. */
-  addNode(address: SocketAddress): void;
+  addNode(address: Address): void;
 }

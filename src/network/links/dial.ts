@@ -1,8 +1,9 @@
 /** Reaching a node under several addresses at once, and sharing one attempt among all who wait for it. */
+import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { abortable, abortError } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import type { QuicConnection, QuicEndpoint, SocketAddress } from '../quic/types.ts';
+import type { QuicConnection, QuicEndpoint } from '../quic/types.ts';
 
 /** Head start of each address over the next one, milliseconds. */
 export const STAGGER_MS = 150;
@@ -12,7 +13,7 @@ export const MAX_ADDRESSES = 8;
 /** Where a node may be reached. */
 export interface NodePlace {
   readonly nodeKey: Uint8Array;
-  readonly addresses: readonly SocketAddress[];
+  readonly addresses: readonly Address[];
 }
 
 interface DialDependencies {
@@ -26,7 +27,7 @@ interface DialDependencies {
  * @throws SvcError `connect_failed` where none answers, or the signal's reason
  */
 export function dialAny(
-  addresses: readonly SocketAddress[],
+  addresses: readonly Address[],
   nodeKey: Uint8Array,
   signal: AbortSignal,
   { endpoint, clock }: DialDependencies,
@@ -75,13 +76,8 @@ export function dialAny(
   });
 }
 
-/** One text per address, in the form that people know. */
-export function addressText({ host, port }: SocketAddress): string {
-  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
-}
-
-function connectFailed(cause: unknown, addresses: readonly SocketAddress[]): SvcError {
-  const details = { addresses: addresses.map(addressText) };
+function connectFailed(cause: unknown, addresses: readonly Address[]): SvcError {
+  const details = { addresses: addresses.map(formatAddress) };
   return new SvcError('connect_failed', { cause, details });
 }
 

@@ -1,4 +1,5 @@
 /** Links between agents: on this daemon through memory, elsewhere over the pooled connection of the node. */
+import { formatAddress } from '../../foundation/address.ts';
 import { equalBytes } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { abortable, deadline } from '../../foundation/deadline.ts';
@@ -9,7 +10,6 @@ import { DelegationVerifier } from '../../foundation/identity/delegation-verifie
 import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { Answering, type LinkCheck, type LinkHandler } from './answering.ts';
-import { addressText } from './dial.ts';
 import { DelegationFloor } from './floor.ts';
 import { KIND } from './gate.ts';
 import { localPair } from './local.ts';
@@ -191,6 +191,6 @@ function isStale(error: unknown): error is SvcError {
 function leadsTo(fresh: AgentLocation, failed: AgentLocation, error: SvcError): boolean {
   if (!equalBytes(fresh.nodeKey, failed.nodeKey)) return false;
   if (error instanceof Refusal) return true;
-  const known = new Set(failed.addresses.map(addressText));
-  return fresh.addresses.every((address) => known.has(addressText(address)));
+  const known = new Set(failed.addresses.map(formatAddress));
+  return fresh.addresses.every((address) => known.has(formatAddress(address)));
 }

@@ -1,8 +1,9 @@
 /** Requests between nodes beside links: one stream each, on the same pooled connections. */
+import type { Address } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { abortable, deadline } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import type { QuicStream, SocketAddress } from '../quic/types.ts';
+import type { QuicStream } from '../quic/types.ts';
 import { KIND } from './gate.ts';
 import { Places, sourceOfHost } from './places.ts';
 import type { NodePool } from './pool.ts';
@@ -55,7 +56,7 @@ export class PooledNodeRequests implements NodeRequests {
   }
 
   async request(
-    node: { readonly nodeKey: Uint8Array; readonly address: SocketAddress },
+    node: { readonly nodeKey: Uint8Array; readonly address: Address },
     body: Uint8Array,
     options: { readonly timeoutMs?: number; readonly signal?: AbortSignal } = {},
   ): Promise<Uint8Array> {

@@ -3,8 +3,7 @@
  * node. A node key costs nothing, so that without the share of a source a few keys on one address
  * would keep everybody else out.
  */
-import { isLoopbackHost } from '../../foundation/address.ts';
-import { sourceOf } from '../quic/connection-table.ts';
+import { IP_SCOPE, ipScope, subscriberOf } from '../../foundation/ip.ts';
 
 interface PlacesOptions {
   readonly perNode: number;
@@ -18,7 +17,7 @@ interface PlacesOptions {
  * relayed paths end.
  */
 export function sourceOfHost(host: string): string | null {
-  return isLoopbackHost(host) ? null : sourceOf(host);
+  return ipScope(host) === IP_SCOPE.loopback ? null : subscriberOf(host);
 }
 
 export class Places {

@@ -4,6 +4,7 @@
  * be some for bulk.
  */
 import { randomBytes } from 'node:crypto';
+import { formatAddress } from '../../foundation/address.ts';
 import { toHex } from '../../foundation/bytes.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import { deadline } from '../../foundation/deadline.ts';
@@ -12,7 +13,7 @@ import { nativeAid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { QuicConnection, QuicEndpoint, QuicStream } from '../quic/types.ts';
-import { addressText, dialAny, type NodePlace, SharedAttempt } from './dial.ts';
+import { dialAny, type NodePlace, SharedAttempt } from './dial.ts';
 import { type Kind, StreamGate, type StreamHandler } from './gate.ts';
 import {
   acceptHello,
@@ -143,7 +144,7 @@ export class NodePool implements Component {
         return session;
       } catch (error) {
         // Another caller's attempt may not have known all of our addresses.
-        const tried = place.addresses.every((address) => addresses.has(addressText(address)));
+        const tried = place.addresses.every((address) => addresses.has(formatAddress(address)));
         if (tried || signal.aborted || this.#stopped) throw error;
       }
     }
@@ -216,7 +217,7 @@ export class NodePool implements Component {
       if (peer.dialling?.attempt === attempt) peer.dialling = null;
       this.#forgetIfIdle(id, peer);
     });
-    return { attempt, addresses: new Set(place.addresses.map(addressText)) };
+    return { attempt, addresses: new Set(place.addresses.map(formatAddress)) };
   }
 
   /** @param kind of the hello: what the connection is for */

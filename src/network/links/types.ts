@@ -1,8 +1,8 @@
 /** Authenticated byte streams between two AIDs, over one pooled QUIC connection per pair of nodes. */
 import type { Duplex } from 'node:stream';
+import type { Address } from '../../foundation/address.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Delegation } from '../../foundation/identity/delegation.ts';
-import type { SocketAddress } from '../quic/types.ts';
 
 /** What a link is for: the called side dispatches on it. At most 16 characters. */
 export type Purpose =
@@ -22,7 +22,7 @@ export type PathKind = 'direct' | 'punched' | 'turn' | 'relay' | 'local';
 
 export interface PathInfo {
   readonly kind: PathKind;
-  readonly remoteAddress: SocketAddress | null;
+  readonly remoteAddress: Address | null;
   /** Milliseconds; 0 for an agent on the same daemon. */
   readonly rttMs: number;
 }
@@ -61,7 +61,7 @@ export interface LocalIdentity {
 export interface AgentLocation {
   readonly aid: Aid;
   readonly nodeKey: Uint8Array;
-  readonly addresses: readonly SocketAddress[];
+  readonly addresses: readonly Address[];
   /** `issuedAt` of the newest delegation seen for it: an older one is refused. */
   readonly delegationIssuedAt: number;
 }
@@ -125,7 +125,7 @@ export interface NodeRequests {
    * @throws SvcError `connect_failed`, `timeout`, `protocol_error`
    */
   request(
-    node: { readonly nodeKey: Uint8Array; readonly address: SocketAddress },
+    node: { readonly nodeKey: Uint8Array; readonly address: Address },
     body: Uint8Array,
     options?: { readonly timeoutMs?: number; readonly signal?: AbortSignal },
   ): Promise<Uint8Array>;
@@ -133,7 +133,7 @@ export interface NodeRequests {
   onRequest(
     handler: (
       body: Uint8Array,
-      from: { readonly nodeKey: Uint8Array; readonly address: SocketAddress },
+      from: { readonly nodeKey: Uint8Array; readonly address: Address },
     ) => Promise<Uint8Array>,
   ): void;
 }

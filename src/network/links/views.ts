@@ -1,6 +1,7 @@
 /** What the pool of connections tells people. */
+import type { Address } from '../../foundation/address.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import type { ConnectionStats, SocketAddress } from '../quic/types.ts';
+import type { ConnectionStats } from '../quic/types.ts';
 
 /** Totals since the start. */
 export interface LinkStats {
@@ -13,7 +14,7 @@ export interface LinkStats {
 /** One connection, for people who look for a fault. */
 export interface ConnectionView extends ConnectionStats {
   readonly node: Aid;
-  readonly address: SocketAddress;
+  readonly address: Address;
   readonly outbound: boolean;
   /** New streams of ours go here. */
   readonly current: boolean;

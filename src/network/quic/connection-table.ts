@@ -1,32 +1,10 @@
 /** The accepted connections of an endpoint, held within its limits. */
 import { toHex } from '../../foundation/bytes.ts';
+import { IP_SCOPE, ipScope, subscriberOf } from '../../foundation/ip.ts';
 import type { ConnectionLimits } from './limits.ts';
 import type { QuicConnection } from './types.ts';
 
 export type Refusal = 'too_many' | 'too_many_from_address';
-
-function isLoopback(host: string): boolean {
-  return host === '::1' || host.startsWith('127.');
-}
-
-/** Groups of 16 bits in the part of an IPv6 address that one customer usually has to himself. */
-const IPV6_PREFIX_GROUPS = 4;
-
-/** What counts as one source: an IPv4 address, or an IPv6 /64. */
-export function sourceOf(host: string): string {
-  if (!host.includes(':')) return host;
-  const [head = '', tail] = host.split('::');
-  const groups = head === '' ? [] : head.split(':');
-  if (tail !== undefined) {
-    const tailGroups = tail === '' ? 0 : tail.split(':').length + (tail.includes('.') ? 1 : 0);
-    while (groups.length + tailGroups < 8 && groups.length < IPV6_PREFIX_GROUPS) groups.push('0');
-    if (groups.length < IPV6_PREFIX_GROUPS && tail !== '') groups.push(...tail.split(':'));
-  }
-  return groups
-    .slice(0, IPV6_PREFIX_GROUPS)
-    .map((group) => Number.parseInt(group, 16).toString(16))
-    .join(':');
-}
 
 export class ConnectionTable<C extends QuicConnection> {
   readonly #limits: ConnectionLimits;
@@ -59,9 +37,9 @@ export class ConnectionTable<C extends QuicConnection> {
     }
     if (this.#connections.size >= this.#limits.connections) return 'too_many';
     const { host } = connection.remoteAddress;
-    const source = sourceOf(host);
+    const source = subscriberOf(host);
     const fromAddress = this.#perAddress.get(source) ?? 0;
-    const counted = this.#limits.countLoopback || !isLoopback(host);
+    const counted = this.#limits.countLoopback || ipScope(host) !== IP_SCOPE.loopback;
     if (counted && fromAddress >= this.#limits.connectionsPerAddress) return 'too_many_from_address';
     this.#connections.add(connection);
     this.#perAddress.set(source, fromAddress + 1);
@@ -72,7 +50,7 @@ export class ConnectionTable<C extends QuicConnection> {
 
   remove(connection: C): void {
     if (!this.#connections.delete(connection)) return;
-    const source = sourceOf(connection.remoteAddress.host);
+    const source = subscriberOf(connection.remoteAddress.host);
     const left = (this.#perAddress.get(source) ?? 1) - 1;
     if (left === 0) this.#perAddress.delete(source);
     else this.#perAddress.set(source, left);

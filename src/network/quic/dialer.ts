@@ -1,11 +1,12 @@
 /** Dials through one client socket of the engine per address family, opened when first needed. */
 import { isIP } from 'node:net';
+import type { Address } from '../../foundation/address.ts';
 import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Engine, EngineClient, EngineConnection } from './engine.ts';
 import { type Peer, parsePeer } from './peer.ts';
-import type { DialOptions, SocketAddress } from './types.ts';
+import type { DialOptions } from './types.ts';
 
 /** How long a dial takes at most where the caller does not say. */
 export const DIAL_TIMEOUT_MS = 10_000;
@@ -33,7 +34,7 @@ export class Dialer {
   }
 
   /** @throws SvcError `connect_failed`, `timeout`, `cancelled` */
-  async dial(address: SocketAddress, expectedKey: Uint8Array, options: DialOptions): Promise<Dialled> {
+  async dial(address: Address, expectedKey: Uint8Array, options: DialOptions): Promise<Dialled> {
     const native = await this.#connect(address, options);
     const peer = parsePeer(native.remoteMultiaddr());
     if (peer !== null && equalBytes(peer.key, expectedKey)) return { native, peer };
@@ -41,7 +42,7 @@ export class Dialer {
     throw new SvcError('connect_failed', { message: 'Another node than the expected one answers at this address.' });
   }
 
-  #connect({ host, port }: SocketAddress, options: DialOptions): Promise<EngineConnection> {
+  #connect({ host, port }: Address, options: DialOptions): Promise<EngineConnection> {
     const signals = [this.#stop.signal, ...(options.signal === undefined ? [] : [options.signal])];
     return new Promise((resolve, reject) => {
       const family = isIP(host);

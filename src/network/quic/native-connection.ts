@@ -1,4 +1,5 @@
 /** A connection of the engine, after its handshake. */
+import type { Address } from '../../foundation/address.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { EngineConnection, EngineStream } from './engine.ts';
@@ -6,7 +7,7 @@ import { CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES } from './limits.ts';
 import { NativeStream } from './native-stream.ts';
 import type { Peer } from './peer.ts';
 import { StreamError } from './stream-error.ts';
-import type { ConnectionStats, QuicConnection, QuicStream, SocketAddress } from './types.ts';
+import type { ConnectionStats, QuicConnection, QuicStream } from './types.ts';
 
 /** How long `openStream` waits where the peer's stream limit is used up. */
 export const OPEN_STREAM_TIMEOUT_MS = 10_000;
@@ -31,7 +32,7 @@ interface NativeConnectionOptions {
 
 export class NativeConnection implements QuicConnection {
   readonly remoteKey: Uint8Array;
-  readonly remoteAddress: SocketAddress;
+  readonly remoteAddress: Address;
   readonly outbound: boolean;
   readonly closed: Promise<void>;
   readonly #native: EngineConnection;

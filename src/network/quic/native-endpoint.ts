@@ -1,5 +1,6 @@
 /** The QUIC endpoint of the node: listens, dials, and keeps what strangers take within limits. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type Address, formatAddress } from '../../foundation/address.ts';
 import { type Clock, systemClock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { KeyPair } from '../../foundation/identity/keys.ts';
@@ -19,7 +20,7 @@ import {
 import { NativeConnection } from './native-connection.ts';
 import { parsePeer, privateKeyProto } from './peer.ts';
 import { enlargeReceiveBuffers, udpDescriptors } from './receive-buffer.ts';
-import type { DialOptions, QuicConnection, QuicEndpoint, SocketAddress } from './types.ts';
+import type { DialOptions, QuicConnection, QuicEndpoint } from './types.ts';
 
 /** A peer that is silent for so long is gone. */
 export const IDLE_TIMEOUT_MS = 15_000;
@@ -71,7 +72,7 @@ export class NativeQuicEndpoint implements QuicEndpoint {
   #buffers: Promise<void> = Promise.resolve();
   #acceptors: readonly Acceptor[] = [];
   #dialer: Dialer | undefined;
-  #address: SocketAddress | undefined;
+  #address: Address | undefined;
   #handler: ((connection: QuicConnection) => void) | undefined;
 
   /** @throws SvcError `internal` where no engine is installed for this platform */
@@ -128,7 +129,7 @@ export class NativeQuicEndpoint implements QuicEndpoint {
       return new this.#engine.Server(config, host, port);
     } catch (cause) {
       const inUse = cause instanceof Error && cause.message.startsWith('Address already in use');
-      const where = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+      const where = formatAddress({ host, port });
       const message = inUse
         ? `UDP address ${where} is already in use by another program. Stop it, or choose another with quic_listen_addr; where that is empty, it is the port after the one of --listen.`
         : `UDP address ${where} cannot be listened on: it is not an IP address of this machine.`;
@@ -147,7 +148,7 @@ export class NativeQuicEndpoint implements QuicEndpoint {
     }
   }
 
-  get address(): SocketAddress {
+  get address(): Address {
     if (this.#address === undefined) throw new Error('the QUIC endpoint has not been started');
     return this.#address;
   }
@@ -181,7 +182,7 @@ export class NativeQuicEndpoint implements QuicEndpoint {
     return new NativeConnection({ native, peer, outbound }, { clock: this.#clock });
   }
 
-  async dial(address: SocketAddress, expectedKey: Uint8Array, options: DialOptions = {}): Promise<QuicConnection> {
+  async dial(address: Address, expectedKey: Uint8Array, options: DialOptions = {}): Promise<QuicConnection> {
     if (this.#dialer === undefined)
       throw new SvcError('connect_failed', { message: 'The QUIC endpoint is not running.' });
     const { native, peer } = await this.#dialer.dial(address, expectedKey, options);

@@ -1,7 +1,8 @@
 /** The engine's spellings of keys and addresses, which are libp2p's, from and to ours. */
 import { base58 } from '@scure/base';
+import type { Address } from '../../foundation/address.ts';
 import { type KeyPair, PUBLIC_KEY_BYTES } from '../../foundation/identity/keys.ts';
-import type { SocketAddress } from './types.ts';
+import { canonicalIp } from '../../foundation/ip.ts';
 
 /** Protobuf `PrivateKey { type: Ed25519, data: 64 bytes }`; seed and public key follow. */
 const PRIVATE_KEY_HEADER = Uint8Array.of(0x08, 0x01, 0x12, 0x40);
@@ -34,7 +35,7 @@ export function keyOfPeerId(peerId: string): Uint8Array | null {
 }
 
 export interface Peer {
-  readonly address: SocketAddress;
+  readonly address: Address;
   readonly key: Uint8Array;
 }
 
@@ -43,5 +44,6 @@ export function parsePeer(multiaddr: string): Peer | null {
   const [, host, port, peerId] = MULTIADDR.exec(multiaddr) ?? [];
   if (host === undefined || port === undefined || peerId === undefined) return null;
   const key = keyOfPeerId(peerId);
-  return key === null ? null : { address: { host, port: Number(port) }, key };
+  const ip = canonicalIp(host);
+  return key === null || ip === null ? null : { address: { host: ip, port: Number(port) }, key };
 }

@@ -4,12 +4,7 @@
  * and in memory for tests; one compliance suite holds both.
  */
 import type { Duplex } from 'node:stream';
-
-export interface SocketAddress {
-  /** An IPv4 or IPv6 address, without brackets. */
-  readonly host: string;
-  readonly port: number;
-}
+import type { Address } from '../../foundation/address.ts';
 
 /**
  * A two-way byte stream with back-pressure. `end()` finishes our half (the other side reads a clean
@@ -41,7 +36,7 @@ export interface ConnectionStats {
 export interface QuicConnection {
   /** The Ed25519 public key that the other node proved in the handshake. */
   readonly remoteKey: Uint8Array;
-  readonly remoteAddress: SocketAddress;
+  readonly remoteAddress: Address;
   /** True where we dialled. */
   readonly outbound: boolean;
   /** Smoothed round-trip time, milliseconds. */
@@ -67,12 +62,12 @@ export interface QuicEndpoint {
   start(): Promise<void>;
   stop(): Promise<void>;
   /** Where it listens, port included; only after `start`. The host is 0.0.0.0 where it listens everywhere. */
-  readonly address: SocketAddress;
+  readonly address: Address;
   /**
    * Connects to a node.
    * @throws SvcError `connect_failed`, also where the node there proves another key; `timeout`; `cancelled`
    */
-  dial(address: SocketAddress, expectedKey: Uint8Array, options?: DialOptions): Promise<QuicConnection>;
+  dial(address: Address, expectedKey: Uint8Array, options?: DialOptions): Promise<QuicConnection>;
   /** Receives the connections that others open, after their handshake. Set before `start`. */
   onConnection(handler: (connection: QuicConnection) => void): void;
 }

@@ -1,14 +1,14 @@
 /** Finds the nodes of the same network on this LAN by multicast DNS (RFC 6762), and lets them find us. */
-import { BlockList, isIPv4 } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import multicastDns from 'multicast-dns';
+import { type Address, formatAddress } from '../../foundation/address.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
+import { inIpv4Network } from '../../foundation/ip.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
-import type { SocketAddress } from '../quic/types.ts';
 import { type Announcement, decodeAnnouncement, encodeAnnouncement, SERVICE } from './lan-announcement.ts';
 
 /** From the first to the longest pause between two questions, and how much it grows each time. */
@@ -44,7 +44,7 @@ export interface LanDiscoveryDependencies {
   /** The port at which our DHT listens. */
   readonly dhtPort: () => number;
   /** Told of each node of our network that was found. */
-  readonly onFound: (address: SocketAddress) => void;
+  readonly onFound: (address: Address) => void;
 }
 
 export class LanDiscovery implements Component {
@@ -145,8 +145,8 @@ export class LanDiscovery implements Component {
     return this.#packets.take(address) && isOnLink(address);
   }
 
-  #report(address: SocketAddress): void {
-    const name = `${address.host}:${address.port}`;
+  #report(address: Address): void {
+    const name = formatAddress(address);
     if (this.#known.has(name) || !this.#reports.take('')) return;
     this.#known.set(name, true);
     this.#deps.log.debug({ address: name, network: toHex(this.#options.network) }, 'found a node on this LAN');
@@ -156,11 +156,7 @@ export class LanDiscovery implements Component {
 
 /** True for an address in a network that this machine is part of: others may write to our port, but not from there. */
 function isOnLink(address: string): boolean {
-  const links = new BlockList();
-  for (const interfaces of Object.values(networkInterfaces()))
-    for (const { family, cidr } of interfaces ?? []) {
-      const [net, prefix] = cidr?.split('/') ?? [];
-      if (family === 'IPv4' && net !== undefined) links.addSubnet(net, Number(prefix), 'ipv4');
-    }
-  return isIPv4(address) && links.check(address, 'ipv4');
+  return Object.values(networkInterfaces()).some((interfaces) =>
+    interfaces?.some(({ cidr }) => cidr !== null && inIpv4Network(address, cidr)),
+  );
 }

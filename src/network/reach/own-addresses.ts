@@ -1,7 +1,7 @@
 /** Where this node can be reached: what it publishes in endpoint records. */
-import { isIP } from 'node:net';
-import { type Address, formatAddress, isLoopbackHost } from '../../foundation/address.ts';
+import { type Address, formatAddress, isEveryInterface } from '../../foundation/address.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
+import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import { type HelperNode, MAX_ENDPOINTS } from '../../foundation/records/payloads.ts';
@@ -29,15 +29,6 @@ export interface OwnAddressesDependencies {
   readonly quic: () => Address;
   /** The addresses of this machine's interfaces, loopback included. */
   readonly interfaces: () => readonly string[];
-}
-
-function isUnspecified(host: string): boolean {
-  return host === '' || host === '0.0.0.0' || host === '::';
-}
-
-/** Addresses that only mean something on their own link, or that nobody routes. */
-function isLinkLocal(host: string): boolean {
-  return host.startsWith('169.254.') || /^fe[89ab]/i.test(host);
 }
 
 export class OwnAddresses implements Component {
@@ -77,7 +68,7 @@ export class OwnAddresses implements Component {
   #facts(): { readonly endpoints: readonly string[]; readonly natType: number } {
     const { natType, observed } = this.#deps.records.reachability();
     const { host, port } = this.#deps.quic();
-    const hosts = isUnspecified(host) ? this.#hostsOfAllInterfaces(observed.map((o) => o.host)) : [host];
+    const hosts = isEveryInterface(host) ? this.#hostsOfAllInterfaces(observed.map((o) => o.host)) : [host];
     const endpoints = [...new Set(hosts)]
       .slice(0, MAX_ENDPOINTS)
       .map((h) => `quic://${formatAddress({ host: h, port })}`);
@@ -86,9 +77,9 @@ export class OwnAddresses implements Component {
 
   /** What others see of us first, then the addresses for neighbours; loopback where there is nothing else. */
   #hostsOfAllInterfaces(observed: readonly string[]): readonly string[] {
-    const own = this.#deps.interfaces().filter((h) => isIP(h) !== 0 && !isLoopbackHost(h) && !isLinkLocal(h));
+    const own = this.#deps.interfaces().filter((h) => ipScope(h) > IP_SCOPE.link);
     const { fallbackHost } = this.#options;
-    const seen = observed.filter((h) => own.length === 0 || !isLoopbackHost(h));
+    const seen = observed.filter((h) => own.length === 0 || ipScope(h) !== IP_SCOPE.loopback);
     const stated = seen.length === 0 && fallbackHost !== '' ? [fallbackHost] : seen;
     const hosts = [...stated, ...own];
     return hosts.length === 0 ? ['127.0.0.1'] : hosts;

@@ -1,6 +1,7 @@
 /** How many connections the API holds, so that strangers cannot use up those of this machine. */
 import type { Socket } from 'node:net';
-import { isLoopbackPeer, strangerKey } from './host.ts';
+import { subscriberOf } from '../../foundation/ip.ts';
+import { isLoopbackPeer } from './host.ts';
 
 /** Connections from this machine. */
 export const MAX_LOCAL_CONNECTIONS = 2048;
@@ -22,7 +23,7 @@ export class ConnectionLimit {
   /** Counts a new connection until it closes; cuts it where it is one too many. */
   take(socket: Socket): void {
     if (isLoopbackPeer(socket.remoteAddress)) this.#takeLocal(socket);
-    else this.#takeRemote(socket, strangerKey(socket.remoteAddress ?? ''));
+    else this.#takeRemote(socket, subscriberOf(socket.remoteAddress ?? ''));
   }
 
   #takeLocal(socket: Socket): void {

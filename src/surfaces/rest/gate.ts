@@ -7,9 +7,10 @@ import { hostname } from 'node:os';
 import { isLoopbackHost } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { canonicalIp, subscriberOf } from '../../foundation/ip.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import type { CallContext } from '../../operations/operation.ts';
-import { hostOf, isAddress, isLoopbackPeer, isSameSite, strangerKey } from './host.ts';
+import { hostOf, isLoopbackPeer, isSameSite } from './host.ts';
 import { isPeerPath } from './peer-path.ts';
 import { TokenCheck } from './token.ts';
 
@@ -100,9 +101,9 @@ export class Gate {
     const local = onLoopback && loopbackHost;
     const needed = this.#token.set && (!local || this.#requireLocalToken);
     const right = this.#holdsToken(request, address, needed);
-    if (!local && !right) this.#limit(this.#strangers, strangerKey(address));
+    if (!local && !right) this.#limit(this.#strangers, subscriberOf(address));
     // A web page can point a name of its own at us, but not an address; and it does not know the token.
-    if (!onLoopback && !right && (host === null || !(isAddress(host) || this.#names.has(host))))
+    if (!onLoopback && !right && (host === null || !(canonicalIp(host) !== null || this.#names.has(host))))
       throw new SvcError('forbidden_host', {
         message: 'The Host header names another machine. Call this one by its address, or send the API token.',
       });
@@ -141,7 +142,7 @@ export class Gate {
 
   /** @throws SvcError `unauthorized`, `rate_limited` */
   #checkToken(authorization: string, address: string): void {
-    const key = strangerKey(address);
+    const key = subscriberOf(address);
     // Who has used up the tries is not told whether the next one is right.
     if (this.#wrongTokens.retryAfterMs(key) > 0) throw limited(this.#wrongTokens, key);
     if (this.#token.check(authorization) === 'right') return;

@@ -5,7 +5,7 @@
  */
 
 import type { RawHeaders } from '../../capabilities/calls/headers.ts';
-import { isLoopbackHost } from '../../foundation/address.ts';
+import { mayBeThisMachine } from '../../foundation/address.ts';
 
 /** Credentials for this API, and what tells of this machine and of the page that asks. */
 const NEVER_SENT =
@@ -87,11 +87,7 @@ export function rewriteLocation(location: string, { prefix, path, host }: Answer
   if (target === null || (target.protocol !== 'http:' && target.protocol !== 'https:')) return null;
   const own = URL.parse(`${target.protocol}//${host ?? ''}`);
   const name = target.hostname.replace(/^\[|\]$|\.+$/g, '');
-  const within =
-    target.origin === SERVICE_BASE ||
-    target.host === own?.host ||
-    isLoopbackHost(name) ||
-    /^(?:0\.0\.0\.0|::|::ffff:.*)$/.test(name);
+  const within = target.origin === SERVICE_BASE || target.host === own?.host || mayBeThisMachine(name);
   if (within) return `${prefix}${target.pathname}${target.search}${target.hash}`;
   // What parsers could read in two ways leads nowhere.
   const plain = target.username === '' && target.password === '' && PLAIN_HOST.test(target.hostname);

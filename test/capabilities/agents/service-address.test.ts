@@ -57,9 +57,10 @@ test('refuses everything else', () => {
 
 const OWN: OwnAddresses = {
   api: () => ({ host: '127.0.0.1', port: 2121 }),
-  interfaces: () => ['127.0.0.1', '192.168.1.5', '::1', 'fd00::5'],
+  interfaces: () => ['127.0.0.1', '192.168.1.5', '::1', 'FD00:0::5'],
   lookup: async (host) => {
     if (host === 'me.example') return ['192.168.1.5'];
+    if (host === 'six.example') return ['::ffff:192.168.1.5', '2001:db8::1'];
     if (host === 'other.example') return ['203.0.113.9'];
     throw new Error('ENOTFOUND');
   },
@@ -81,13 +82,28 @@ test("refuses every spelling of the daemon's own API", async () => {
     '192.168.1.5:2121',
     '[::ffff:192.168.1.5]:2121',
     '[fd00:0::5]:2121',
+    '[::127.0.0.1]:2121',
+    '[64:ff9b::127.0.0.1]:2121',
+    '[2002:7f00:1::1]:2121',
+    '[::ffff:0:127.0.0.1]:2121',
+    '[0000::FFFF:0.0.0.0]:2121',
+    '0.1.2.3:2121',
     'me.example:2121',
+    'six.example:2121',
   ];
   for (const text of spellings) await assert.rejects(refuseOwnApi(parseServiceAddress(text), OWN), isRefused, text);
 });
 
 test('takes other ports, other machines and names that nobody knows', async () => {
-  for (const text of ['127.0.0.1:2122', '203.0.113.9:2121', 'other.example:2121', 'unknown.example:2121'])
+  for (const text of [
+    '127.0.0.1:2122',
+    '203.0.113.9:2121',
+    '192.168.1.6:2121',
+    '[fd00::6]:2121',
+    '[2001:db8::1]:2121',
+    'other.example:2121',
+    'unknown.example:2121',
+  ])
     await refuseOwnApi(parseServiceAddress(text), OWN);
   await refuseOwnApi(parseServiceAddress('127.0.0.1:2121'), { ...OWN, api: () => null });
 });

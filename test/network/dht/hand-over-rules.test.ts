@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
+import type { Address } from '../../../src/foundation/address.ts';
 import { toHex } from '../../../src/foundation/bytes.ts';
 import { unixSeconds } from '../../../src/foundation/clock.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
@@ -13,7 +14,6 @@ import { closestTo, nodeId } from '../../../src/network/dht/node-address.ts';
 import { PeerHealth } from '../../../src/network/dht/peer-health.ts';
 import type { Verdict } from '../../../src/network/dht/publication.ts';
 import { RecordStore, recordDigest } from '../../../src/network/dht/record-store.ts';
-import type { SocketAddress } from '../../../src/network/quic/types.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { idle } from '../../support/idle.ts';
 import { endpointRecord, type Published, removableNote } from '../../support/records.ts';
@@ -23,7 +23,7 @@ const WIDTH = 16;
 const DAY_S = 24 * 3600;
 const KEPT: Verdict = { code: 'kept', newer: null, token: null };
 
-function address(n: number): SocketAddress {
+function address(n: number): Address {
   return { host: `198.51.${n >> 8}.${n & 255}`, port: 4121 };
 }
 
@@ -34,7 +34,7 @@ class World {
   readonly given: { readonly to: string; readonly record: SignedRecord }[] = [];
   readonly handOver: HandOver;
   /** The others of the table. */
-  nodes: SocketAddress[];
+  nodes: Address[];
   searches = 0;
   /** What the others answer to a record. */
   verdict: (record: SignedRecord) => Verdict | null = () => KEPT;
@@ -98,7 +98,7 @@ class World {
     }
   }
 
-  async welcome(node: SocketAddress): Promise<void> {
+  async welcome(node: Address): Promise<void> {
     this.handOver.onNode(node);
     this.nodes.push(node);
     await this.pass(3 * SETTLE_MS);
@@ -106,7 +106,7 @@ class World {
 }
 
 /** A node that says it has nothing. */
-function answerOf(to: SocketAddress, id: Uint8Array): Answer {
+function answerOf(to: Address, id: Uint8Array): Answer {
   const reply = {
     nodeKey: new Uint8Array(32),
     quicPort: 1,

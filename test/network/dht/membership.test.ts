@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import type DHT from 'dht-rpc';
+import type { Address } from '../../../src/foundation/address.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { Contacts } from '../../../src/network/dht/contacts.ts';
 import { Membership, type MembershipDependencies } from '../../../src/network/dht/membership.ts';
@@ -10,32 +11,31 @@ import { decodeProbeRequest } from '../../../src/network/dht/messages.ts';
 import { nodeId } from '../../../src/network/dht/node-address.ts';
 import { ObservedAddresses } from '../../../src/network/dht/observed.ts';
 import type { Reachability } from '../../../src/network/dht/types.ts';
-import type { SocketAddress } from '../../../src/network/quic/types.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
-const LISTEN: SocketAddress = { host: '0.0.0.0', port: 4121 };
+const LISTEN: Address = { host: '0.0.0.0', port: 4121 };
 const OWN_HOSTS = ['127.0.0.1', '192.168.1.5'];
 const PUBLIC = '203.0.114.7';
 
-interface Peer extends SocketAddress {
+interface Peer extends Address {
   /** Whether its datagrams reach our server socket, and from a strange port our client socket. */
   reaches?: boolean;
   strangePortReaches?: boolean;
   /** How it sees us when we write to it. */
-  sees?: SocketAddress;
+  sees?: Address;
   silent?: boolean;
 }
 
 /** Peers that see and reach us as the test says. */
 class StubEngine {
   readonly id = new Uint8Array(32);
-  readonly address: SocketAddress;
+  readonly address: Address;
   readonly peers: Peer[];
-  onObserved: (reporter: SocketAddress, seen: SocketAddress) => void = () => {};
-  onServerAnswer: (from: SocketAddress) => void = () => {};
-  ownAddress: SocketAddress | null = null;
+  onObserved: (reporter: Address, seen: Address) => void = () => {};
+  onServerAnswer: (from: Address) => void = () => {};
+  ownAddress: Address | null = null;
 
-  constructor(address: SocketAddress, peers: Peer[]) {
+  constructor(address: Address, peers: Peer[]) {
     this.address = address;
     this.peers = peers;
   }
@@ -52,7 +52,7 @@ class StubEngine {
     return this.table().map((peer) => ({ node: { ...peer, id: nodeId(peer) }, lastSeen: 0 }));
   }
 
-  async join(address: SocketAddress): Promise<void> {
+  async join(address: Address): Promise<void> {
     this.ownAddress = address;
   }
 
@@ -60,13 +60,13 @@ class StubEngine {
     this.ownAddress = null;
   }
 
-  answer(address: SocketAddress): Peer | undefined {
+  answer(address: Address): Peer | undefined {
     const peer = this.table().find(({ host, port }) => host === address.host && port === address.port);
     if (peer?.sees !== undefined) this.onObserved(peer, peer.sees);
     return peer;
   }
 
-  async request(to: SocketAddress, message: DHT.Outgoing): Promise<DHT.Reply | null> {
+  async request(to: Address, message: DHT.Outgoing): Promise<DHT.Reply | null> {
     const probe = decodeProbeRequest(message.value ?? new Uint8Array());
     const peer = this.answer(to);
     if (probe === null || peer === undefined) return null;
@@ -85,7 +85,7 @@ class World {
   readonly #engine: StubEngine;
   searches = 0;
 
-  constructor(bootstrap: readonly Peer[] = [], listen: SocketAddress = LISTEN) {
+  constructor(bootstrap: readonly Peer[] = [], listen: Address = LISTEN) {
     this.peers.push(...bootstrap);
     const engine = new StubEngine(listen, this.peers);
     this.#engine = engine;

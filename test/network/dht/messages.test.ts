@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { MAX_UNIX_S } from '../../../src/foundation/identity/grant.ts';
+import { IP_SCOPE } from '../../../src/foundation/ip.ts';
 import {
   decodeFindReply,
   decodeFindRequest,
@@ -15,7 +16,7 @@ import {
   MAX_DATAGRAM_BYTES,
   STORE_CODES,
 } from '../../../src/network/dht/messages.ts';
-import { packAddresses, SCOPE, scopeOf, unpackAddresses } from '../../../src/network/dht/node-address.ts';
+import { packAddresses, scopeOf, unpackAddresses } from '../../../src/network/dht/node-address.ts';
 import {
   decodeNodeRequest,
   decodePage,
@@ -171,21 +172,21 @@ test('addresses that lead nowhere are left out', () => {
 
 test('knows how far an address reaches', () => {
   const scopes = {
-    '127.0.0.1': SCOPE.loopback,
-    '10.0.0.1': SCOPE.private,
-    '172.15.0.1': SCOPE.public,
-    '172.16.0.1': SCOPE.private,
-    '172.32.0.1': SCOPE.public,
-    '192.168.1.1': SCOPE.private,
-    '169.254.1.1': SCOPE.private,
-    '100.63.0.1': SCOPE.public,
-    '100.64.0.1': SCOPE.private,
-    '100.128.0.1': SCOPE.public,
-    '8.8.8.8': SCOPE.public,
-    '0.0.0.0': SCOPE.none,
-    '239.1.1.1': SCOPE.none,
-    '::1': SCOPE.none,
-    'example.org': SCOPE.none,
+    '127.0.0.1': IP_SCOPE.loopback,
+    '10.0.0.1': IP_SCOPE.private,
+    '172.15.0.1': IP_SCOPE.public,
+    '172.16.0.1': IP_SCOPE.private,
+    '172.32.0.1': IP_SCOPE.public,
+    '192.168.1.1': IP_SCOPE.private,
+    '169.254.1.1': IP_SCOPE.link,
+    '100.63.0.1': IP_SCOPE.public,
+    '100.64.0.1': IP_SCOPE.private,
+    '100.128.0.1': IP_SCOPE.public,
+    '8.8.8.8': IP_SCOPE.public,
+    '0.0.0.0': IP_SCOPE.none,
+    '239.1.1.1': IP_SCOPE.none,
+    '::1': IP_SCOPE.none,
+    'example.org': IP_SCOPE.none,
   };
   for (const [host, scope] of Object.entries(scopes)) assert.equal(scopeOf(host), scope, host);
 });

@@ -1,23 +1,23 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
+import type { Address } from '../../../src/foundation/address.ts';
 import { COMMAND, encodeFindRequest } from '../../../src/network/dht/messages.ts';
 import { Neighbours } from '../../../src/network/dht/neighbours.ts';
 import { nodeId } from '../../../src/network/dht/node-address.ts';
-import type { SocketAddress } from '../../../src/network/quic/types.ts';
 import { rawRequest, rawSocket } from '../../support/hostile-dht.ts';
 import { TestClock } from '../../support/test-clock.ts';
 import { DhtTestnet } from '../../support/testnet-dht.ts';
 
 interface Greeting {
-  readonly to: SocketAddress;
+  readonly to: Address;
   readonly end: () => void;
 }
 
 function world(): { readonly clock: TestClock; readonly neighbours: Neighbours; readonly greetings: Greeting[] } {
   const clock = new TestClock();
   const greetings: Greeting[] = [];
-  const greet = (to: SocketAddress): Promise<void> => new Promise((end) => greetings.push({ to, end }));
+  const greet = (to: Address): Promise<void> => new Promise((end) => greetings.push({ to, end }));
   const neighbours = new Neighbours({ clock, greet, isOwnHost: (host) => host === '198.52.100.9' });
   return { clock, neighbours, greetings };
 }

@@ -1,6 +1,7 @@
 /** The record network with its large records over real QUIC. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import type { Address } from '../../../src/foundation/address.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
@@ -12,14 +13,13 @@ import { RecordDht } from '../../../src/network/dht/record-dht.ts';
 import { PooledNodeRequests } from '../../../src/network/links/node-requests.ts';
 import { NodePool } from '../../../src/network/links/pool.ts';
 import { NativeQuicEndpoint } from '../../../src/network/quic/native-endpoint.ts';
-import type { SocketAddress } from '../../../src/network/quic/types.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { largeRecord, noteRecord, serviceRecord } from '../../support/records.ts';
 import { reached } from '../../support/testnet-dht.ts';
 
 const LOOPBACK = { host: '127.0.0.1', port: 0 };
 
-async function start(t: TestContext, bootstrap: readonly SocketAddress[]): Promise<RecordDht> {
+async function start(t: TestContext, bootstrap: readonly Address[]): Promise<RecordDht> {
   const key = KeyPair.generate();
   const shared = { clock: systemClock, log: silentLog };
   const endpoint = new NativeQuicEndpoint({ key, ...LOOPBACK }, shared);

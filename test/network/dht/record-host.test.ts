@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Address } from '../../../src/foundation/address.ts';
 import { unixSeconds } from '../../../src/foundation/clock.ts';
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
@@ -11,7 +12,6 @@ import { decodePage, encodeNodeRequest } from '../../../src/network/dht/node-mes
 import { RecordHost } from '../../../src/network/dht/record-host.ts';
 import { RecordStore } from '../../../src/network/dht/record-store.ts';
 import { networkTag } from '../../../src/network/dht/wire.ts';
-import type { SocketAddress } from '../../../src/network/quic/types.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { endpointRecord, largeRecord, serviceRecord } from '../../support/records.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -43,12 +43,12 @@ class World {
     return unixSeconds(this.clock);
   }
 
-  async offer(key: Uint8Array, encoded: Uint8Array, from: SocketAddress): Promise<string | undefined> {
+  async offer(key: Uint8Array, encoded: Uint8Array, from: Address): Promise<string | undefined> {
     return decodeStoreReply(await this.host.store(key, encoded, from, 1000))?.code;
   }
 }
 
-function address(n: number): SocketAddress {
+function address(n: number): Address {
   return { host: `198.52.100.${n}`, port: 4121 };
 }
 

@@ -25,7 +25,10 @@ test('what counts against no source is held back only with all the others', () =
 
 test('this machine is no source; an address is one, and so is an IPv6 /64', () => {
   assert.equal(sourceOfHost('127.0.0.1'), null);
+  assert.equal(sourceOfHost('127.255.0.9'), null);
   assert.equal(sourceOfHost('::1'), null);
+  assert.equal(sourceOfHost('::ffff:127.0.0.1'), null);
+  assert.equal(sourceOfHost('::127.0.0.1'), '0:0:0:0::/64');
   assert.equal(sourceOfHost('192.0.2.1'), '192.0.2.1');
   assert.equal(sourceOfHost('2001:db8:1:2::1'), sourceOfHost('2001:db8:1:2:3::1'));
 });

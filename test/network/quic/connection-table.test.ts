@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ConnectionTable, sourceOf } from '../../../src/network/quic/connection-table.ts';
+import { ConnectionTable } from '../../../src/network/quic/connection-table.ts';
 import { DEFAULT_CONNECTION_LIMITS } from '../../../src/network/quic/limits.ts';
 import type { QuicConnection } from '../../../src/network/quic/types.ts';
 
@@ -77,11 +77,14 @@ test('a limit of one connection for each key keeps the newest', () => {
   assert.deepEqual([...table], [all[2]]);
 });
 
-test('an IPv6 network of one customer is one source', () => {
-  assert.equal(sourceOf('2001:db8:1:2:3:4:5:6'), sourceOf('2001:db8:1:2::9'));
-  assert.equal(sourceOf('2001:db8::1'), sourceOf('2001:0db8:0:0:ffff::'));
-  assert.equal(sourceOf('::1'), sourceOf('::2'));
-  assert.equal(sourceOf('1::2:3:4:5:6:7'), sourceOf('1:0:2:3::'));
-  assert.notEqual(sourceOf('2001:db8:1:2::9'), sourceOf('2001:db8:1:3::9'));
-  assert.equal(sourceOf('192.0.2.1'), '192.0.2.1');
+test('an IPv6 network of one subscriber, and both spellings of an IPv4 address, are one source', () => {
+  for (const hosts of [
+    ['2001:db8:1:2::1', '2001:db8:1:2::2', '2001:db8:1:2:ffff::'],
+    ['192.0.2.1', '::ffff:192.0.2.1', '::ffff:c000:201'],
+  ]) {
+    const table = new ConnectionTable<Fake>(limits);
+    const answers = hosts.map((host, i) => table.admit(connection(i, host)));
+    assert.deepEqual(answers, [null, null, 'too_many_from_address']);
+    assert.equal(table.admit(connection(9, '2001:db8:1:3::1')), null);
+  }
 });

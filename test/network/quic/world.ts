@@ -3,10 +3,11 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { finished } from 'node:stream/promises';
 import type { TestContext } from 'node:test';
+import type { Address } from '../../../src/foundation/address.ts';
 import type { Clock } from '../../../src/foundation/clock.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 import type { ConnectionLimits } from '../../../src/network/quic/limits.ts';
-import type { QuicConnection, QuicEndpoint, QuicStream, SocketAddress } from '../../../src/network/quic/types.ts';
+import type { QuicConnection, QuicEndpoint, QuicStream } from '../../../src/network/quic/types.ts';
 
 export interface EndpointOptions {
   readonly limits?: Partial<ConnectionLimits>;
@@ -18,7 +19,7 @@ export interface Harness {
   /** A fresh endpoint on a free loopback port, not started. */
   create(key: KeyPair, options: EndpointOptions): QuicEndpoint;
   /** An address from which no answer ever comes. */
-  silentAddress(t: TestContext): Promise<SocketAddress>;
+  silentAddress(t: TestContext): Promise<Address>;
 }
 
 export const MIB = 1024 * 1024;

@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import multicastDns from 'multicast-dns';
+import type { Address } from '../../../src/foundation/address.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { networkTag } from '../../../src/network/dht/wire.ts';
-import type { SocketAddress } from '../../../src/network/quic/types.ts';
 import { LanDiscovery } from '../../../src/network/reach/lan.ts';
 import { decodeAnnouncement, encodeAnnouncement } from '../../../src/network/reach/lan-announcement.ts';
 import { testKeys } from '../../support/agents.ts';
@@ -28,12 +28,12 @@ interface Lan {
 
 interface Daemon {
   readonly discovery: LanDiscovery;
-  readonly found: SocketAddress[];
+  readonly found: Address[];
 }
 
 /** Starts the discovery of node `n`, whose DHT listens at port `n`; all traffic stays on the loopback interface. */
 async function start({ mdnsPort, t }: Lan, n: number, network = '', clock = systemClock): Promise<Daemon> {
-  const found: SocketAddress[] = [];
+  const found: Address[] = [];
   const discovery = new LanDiscovery(
     { network: networkTag(network), nodeKey: testKeys(n).publicKey, interface: '127.0.0.1', mdnsPort },
     { clock, log: silentLog, dhtPort: () => n, onFound: (address) => found.push(address) },

@@ -195,8 +195,32 @@ test('hosts of this machine and its LAN are not public', () => {
     'localhost',
     'printer',
     'nas.local',
+    'a.home.arpa.',
+    '0.0.0.0',
+    '100.64.0.1',
+    '127.1',
+    '0x7f.1',
+    '169.254.169.254',
+    '172.31.255.255',
+    '224.0.0.1',
+    '255.255.255.255',
+    '[::]',
+    '[::ffff:10.0.0.1]',
+    '[::127.0.0.1]',
+    '[64:ff9b::10.0.0.1]',
+    '[2002:a00:1::1]',
+    '[fe80::1]',
+    '[fec0::1]',
+    '[ff02::1]',
   ])
     assert.equal(isPublicHost(new URL(`http://${host}/`)), false, host);
-  for (const host of ['example.org', '93.184.216.34', '[2606:4700::1]'])
+  for (const host of [
+    'example.org',
+    '93.184.216.34',
+    '[2606:4700::1]',
+    '[::ffff:8.8.8.8]',
+    '[64:ff9b::8.8.8.8]',
+    '172.32.0.1',
+  ])
     assert.equal(isPublicHost(new URL(`http://${host}/`)), true, host);
 });

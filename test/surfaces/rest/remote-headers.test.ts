@@ -71,6 +71,14 @@ test('an absolute URL of the API by another name than its address is within the 
   assert.equal(rewriteLocation('http://127.0.0.1:2121@box.example/agents', named), null);
 });
 
+test('whatever may be this machine is the machine of the service', () => {
+  const hosts = ['127.1', '0x7f.1', '0', '0.1.2.3', 'localhost.', 'a.localhost', '[::]', '[::1]', '[::127.0.0.1]'];
+  for (const host of [...hosts, '[::ffff:127.0.0.1]', '[::ffff:0.0.0.0]', '[64:ff9b::127.0.0.1]', '[2002:7f00:1::]'])
+    assert.equal(rewriteLocation(`http://${host}:2121/agents`, place), `${PREFIX}/agents`, host);
+  for (const host of ['10.0.0.1', '[2001:db8::1]', 'example.org'])
+    assert.equal(rewriteLocation(`http://${host}:2121/agents`, place), `http://${host}:2121/agents`);
+});
+
 test('a switch to WebSocket keeps its own headers and nothing else of what never crosses', () => {
   const asked = ['Sec-WebSocket-Key', 'k', 'Sec-WebSocket-Protocol', 'chat', 'Cookie', 'a=b', 'Sec-Fetch-Mode', 'x'];
   assert.deepEqual(sentHeaders(asked), ['Sec-WebSocket-Key', 'k', 'Sec-WebSocket-Protocol', 'chat']);

@@ -1,7 +1,7 @@
 /** `svc doctor`: looks for the causes of trouble. */
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { isLoopbackHost } from '../../../foundation/address.ts';
+import { hostOfUrl, isLoopbackHost } from '../../../foundation/address.ts';
 import type { CliContext, ContextOf } from '../context.ts';
 import type { Finding, Level } from '../doctor/finding.ts';
 import { examples } from '../examples.ts';
@@ -12,8 +12,8 @@ const MARK = { PASS: 'green', FAIL: 'red', WARN: 'yellow', INFO: 'cyan' } as con
 
 /** True where the daemon that is examined runs on this machine. */
 function isHere({ connection, options }: CliContext): boolean {
-  const host = URL.parse(connection.baseUrl)?.hostname.replace(/^\[|\]$/g, '') ?? '';
-  return options.via === undefined && isLoopbackHost(host);
+  const url = URL.parse(connection.baseUrl);
+  return options.via === undefined && url !== null && isLoopbackHost(hostOfUrl(url));
 }
 
 /** What it looks at costs every other command its start: only the doctor loads it. */

@@ -1,4 +1,5 @@
 /** Whether this node is in the network, whether strangers reach it, and whether its clock is right. */
+import { hostOfUrl, isLoopbackHost } from '../../../foundation/address.ts';
 import { isPublicHost } from '../public-host.ts';
 import { type Finding, findingsOf } from './finding.ts';
 import { listMember, member, type Patient, type Status } from './patient.ts';
@@ -27,10 +28,6 @@ function examinePeers(status: Status): Finding {
     : network.pass(`the network is ready, ${peers} nodes are known`);
 }
 
-function isLoopback(endpoint: URL): boolean {
-  return endpoint.hostname.startsWith('127.') || endpoint.hostname === '[::1]';
-}
-
 /** What others are told of where this node is, where that is no use to them. */
 function examineEndpoints(endpoints: readonly string[]): Finding | null {
   const reachability = findingsOf('reachability');
@@ -40,7 +37,7 @@ function examineEndpoints(endpoints: readonly string[]): Finding | null {
       'this node has no address to publish',
       'Set fallback_host to the name or address that leads here, or find out why no interface has one.',
     );
-  if (urls.every(isLoopback))
+  if (urls.every((url) => isLoopbackHost(hostOfUrl(url))))
     return reachability.warn(
       `this node publishes ${endpoints.join(', ')}: only this machine can use that`,
       'Let listen_addr name no loopback address, or set fallback_host.',

@@ -1,0 +1,174 @@
+/**
+ * What IP addresses are: their one spelling, how far they reach, and whom they stand for. The only
+ * place that knows address ranges. Text and arithmetic, so that a browser can read it too.
+ */
+
+/** How far an address reaches: nowhere, on one machine, on one link, in private networks, everywhere. */
+export const IP_SCOPE = { none: 0, loopback: 1, link: 2, private: 3, public: 4 } as const;
+export type IpScope = (typeof IP_SCOPE)[keyof typeof IP_SCOPE];
+
+/** Addresses from the first to the last. */
+type Range<V> = readonly [first: V, last: V, scope: IpScope];
+
+const DOT = 46;
+const ZERO = 48;
+
+/**
+ * An IPv4 address as a number; -1 for any text but four decimal numbers without leading zeros, which
+ * some programs read as octal. Runs for every datagram.
+ */
+function ipv4Number(text: string): number {
+  let value = 0;
+  let octet = -1;
+  let dots = 0;
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code === DOT && octet >= 0) {
+      value = value * 256 + octet;
+      octet = -1;
+      dots++;
+    } else {
+      const digit = code - ZERO;
+      if (digit < 0 || digit > 9 || octet === 0) return -1;
+      octet = octet < 0 ? digit : octet * 10 + digit;
+      if (octet > 255) return -1;
+    }
+  }
+  return dots === 3 && octet >= 0 ? value * 256 + octet : -1;
+}
+
+/** The text of an IPv4 address, from its four bytes as one number. */
+export function ipv4Text(value: number): string {
+  return `${value >>> 24}.${(value >>> 16) & 255}.${(value >>> 8) & 255}.${value & 255}`;
+}
+
+/** Without the zone, which says on which link an address is, not which one it is. */
+function unzoned(text: string): string {
+  const at = text.indexOf('%');
+  return at < 0 ? text : text.slice(0, at);
+}
+
+/** An IPv6 address as RFC 5952 spells it, without dots; null for any other text. */
+function ipv6Text(text: string): string | null {
+  // Nothing that would end the brackets may reach the parser of URLs.
+  if (!/^[0-9a-f:.]+$/i.test(text)) return null;
+  return URL.parse(`http://[${text}]`)?.hostname.slice(1, -1) ?? null;
+}
+
+/** An IPv6 address as a number; null for any other text. */
+function ipv6Number(text: string): bigint | null {
+  const ip = ipv6Text(text);
+  if (ip === null) return null;
+  const [head = [], tail = []] = ip.split('::').map((part) => (part === '' ? [] : part.split(':')));
+  const zeros = Array.from({ length: 8 - head.length - tail.length }, () => '0');
+  return BigInt(`0x${[...head, ...zeros, ...tail].map((group) => group.padStart(4, '0')).join('')}`);
+}
+
+/** The IPv4 address that an IPv4-mapped one is (RFC 4291, 2.5.5.2); -1 for any other. */
+function mappedIpv4(value: bigint): number {
+  return value >> 32n === 0xffffn ? Number(value & 0xffff_ffffn) : -1;
+}
+
+/** The IPv4 address that an IPv6 address leads to by a gateway: NAT64 (RFC 6052), 6to4 (RFC 3056); -1 without one. */
+function gatewayIpv4(value: bigint): number {
+  if (value >> 32n === 0x64_ff9b_0000_0000_0000_0000n) return Number(value & 0xffff_ffffn);
+  return value >> 112n === 0x2002n ? Number((value >> 80n) & 0xffff_ffffn) : -1;
+}
+
+/**
+ * The one spelling of an IP address: IPv4 with dots, also where it comes as IPv4-mapped IPv6, and
+ * IPv6 as RFC 5952 has it. Null for any other text; a zone is no part of an address.
+ */
+export function canonicalIp(text: string): string | null {
+  if (ipv4Number(text) >= 0) return text;
+  const value = ipv6Number(text);
+  if (value === null) return null;
+  const mapped = mappedIpv4(value);
+  return mapped < 0 ? ipv6Text(text) : ipv4Text(mapped);
+}
+
+function ipv4Range(network: string, prefix: number, scope: IpScope): Range<number> {
+  const first = ipv4Number(network);
+  return [first, first + 2 ** (32 - prefix) - 1, scope];
+}
+
+function ipv6Range(network: string, prefix: number, scope: IpScope): Range<bigint> {
+  const first = ipv6Number(network) ?? 0n;
+  return [first, first + 2n ** BigInt(128 - prefix) - 1n, scope];
+}
+
+/** All others are public: those for documentation too, so that examples are like what they stand for. */
+const IPV4_RANGES = [
+  ipv4Range('0.0.0.0', 8, IP_SCOPE.none),
+  ipv4Range('10.0.0.0', 8, IP_SCOPE.private),
+  // Shared by the customers of one provider (RFC 6598).
+  ipv4Range('100.64.0.0', 10, IP_SCOPE.private),
+  ipv4Range('127.0.0.0', 8, IP_SCOPE.loopback),
+  ipv4Range('169.254.0.0', 16, IP_SCOPE.link),
+  ipv4Range('172.16.0.0', 12, IP_SCOPE.private),
+  ipv4Range('192.168.0.0', 16, IP_SCOPE.private),
+  // Multicast, reserved, broadcast.
+  ipv4Range('224.0.0.0', 3, IP_SCOPE.none),
+];
+
+/** All others lead nowhere: only 2000::/3 has been given out. */
+const IPV6_RANGES = [
+  ipv6Range('::1', 128, IP_SCOPE.loopback),
+  ipv6Range('64:ff9b:1::', 48, IP_SCOPE.private),
+  ipv6Range('2000::', 3, IP_SCOPE.public),
+  ipv6Range('fc00::', 7, IP_SCOPE.private),
+  ipv6Range('fe80::', 10, IP_SCOPE.link),
+  ipv6Range('fec0::', 10, IP_SCOPE.private),
+];
+
+function scopeIn<V extends number | bigint>(ranges: readonly Range<V>[], value: V, otherwise: IpScope): IpScope {
+  for (const [first, last, scope] of ranges) if (value >= first && value <= last) return scope;
+  return otherwise;
+}
+
+/** How far an IPv4 address reaches, from its four bytes as one number. */
+export function ipv4Scope(address: number): IpScope {
+  return scopeIn(IPV4_RANGES, address, IP_SCOPE.public);
+}
+
+/** How far an IP address reaches, in whatever spelling; `none` for any other text. */
+export function ipScope(text: string): IpScope {
+  const ipv4 = ipv4Number(text);
+  if (ipv4 >= 0) return ipv4Scope(ipv4);
+  const value = ipv6Number(unzoned(text));
+  if (value === null) return IP_SCOPE.none;
+  const mapped = mappedIpv4(value);
+  if (mapped >= 0) return ipv4Scope(mapped);
+  // A gateway of others leads to nobody's own network.
+  const beyond = gatewayIpv4(value);
+  if (beyond >= 0) return ipv4Scope(beyond) === IP_SCOPE.public ? IP_SCOPE.public : IP_SCOPE.none;
+  return scopeIn(IPV6_RANGES, value, IP_SCOPE.none);
+}
+
+/** Bits of an IPv6 network that one subscriber has to himself, at the least. */
+const SUBSCRIBER_BITS = 64;
+
+/**
+ * Whom an address counts for where each has his share: a subscriber has one IPv4 address, or all
+ * those of an IPv6 network. Text that is no IP address counts for itself.
+ * @param bits length of the prefix of such a network, at most 64
+ */
+export function subscriberOf(text: string, bits: number = SUBSCRIBER_BITS): string {
+  if (ipv4Number(text) >= 0) return text;
+  const value = ipv6Number(unzoned(text));
+  if (value === null) return text;
+  const ipv4 = Math.max(mappedIpv4(value), gatewayIpv4(value));
+  if (ipv4 >= 0) return ipv4Text(ipv4);
+  const rest = BigInt(128 - bits);
+  const network = (value >> rest) << rest;
+  const groups = [112n, 96n, 80n, 64n].map((shift) => ((network >> shift) & 0xffffn).toString(16));
+  return `${groups.join(':')}::/${bits}`;
+}
+
+/** True for an IPv4 address in a network such as `192.0.2.0/24`. */
+export function inIpv4Network(ip: string, network: string): boolean {
+  const [base = '', prefix] = network.split('/', 2);
+  const [address, first] = [ipv4Number(ip), ipv4Number(base)];
+  const size = 2 ** (32 - Number(prefix));
+  return address >= 0 && first >= 0 && Math.floor(address / size) === Math.floor(first / size);
+}
