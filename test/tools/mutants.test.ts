@@ -52,7 +52,12 @@ test('turns booleans and changes limits', () => {
   assert.deepEqual(planted('x = { a: true }'), ['boolean: x = { a: false }']);
   assert.deepEqual(planted('const MAX_A = 2 * 3;'), ['limit: const MAX_A = 2 * 3 + 1;']);
   assert.deepEqual(planted('x = a < 7'), ['operator: x = a <= 7', 'limit: x = a < 8']);
+  assert.deepEqual(planted('const MAX_B = (MAX_A - 1) * 0xff;'), [
+    'limit: const MAX_B = (MAX_A - 1) * 0xff + 1;',
+    'operator: const MAX_B = (MAX_A + 1) * 0xff;',
+  ]);
   assert.deepEqual(planted('const small = 7;'), []);
+  assert.deepEqual(planted('const NONE = new Uint8Array(8);'), []);
 });
 
 test('leaves types, log lines, error texts and time constants alone', () => {

@@ -39,7 +39,8 @@ const UNNOTICEABLE_CALL = /\blog\??\.(?:trace|debug|info|warn|error|child)$|\.un
 const ERROR_CLASS = /Error$/;
 const CONSTANT_NAME = /^[A-Z][A-Z0-9_]*$/;
 const TIMING_NAME = /(?:^|_)(?:NS|MS|S|DAYS?|PER_\w+|INTERVAL|TIMEOUT)$/;
-const NUMERIC = /^[\w\s.*+()-]*\d[\w\s.*+()-]*$/;
+/** A number, or numbers and named ones that are calculated with. */
+const NUMERIC = /^(?=.*\d)(?:\d[\d_.a-f]*|0x[\da-f]+|[A-Z][A-Z0-9_]*|[\s*+()-])+$/;
 /** Longest text shown of a part. */
 const MAX_SHOWN = 70;
 

@@ -47,6 +47,14 @@ test('entries come back as they were put, in the order in which they were made',
   });
 });
 
+test('a policy is what it was set to', () => {
+  const access = repository();
+  assert.deepEqual(access.create('s', 'public', SALT), SALT);
+  assert.equal(access.load('s')?.policy, 'public');
+  access.setPolicy('s', 'deny');
+  assert.equal(access.load('s')?.policy, 'deny');
+});
+
 test('making a row again keeps its policy and salt', () => {
   const access = repository();
   access.create('s', 'deny', SALT);

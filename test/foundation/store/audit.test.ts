@@ -21,6 +21,27 @@ function entry(kind: AuditKind, at: number) {
   };
 }
 
+test('an entry comes back as it was added, with the tools and the answer that came later', () => {
+  const audit = new AuditStore(Store.open(':memory:', MIGRATIONS));
+  assert.deepEqual([audit.lastRequest(), audit.lastRefusal()], [null, null]);
+  const place = { nodeKey: 'ab', address: '10.0.0.1:9' };
+  const write = { ...entry('write', 1), ...place, method: 'POST', path: '/mcp', tools: ['one', 'two'], status: 200 };
+  const written = audit.add(write);
+  assert.deepEqual(audit.lastRequest(), { ...write, id: written });
+  const read = audit.add(entry('read', 2));
+  const refused = audit.add(entry('refused', 3));
+  assert.deepEqual(audit.lastRequest(), { ...entry('read', 2), id: read });
+  assert.deepEqual(audit.lastRefusal(), { ...entry('refused', 3), id: refused });
+  audit.addTool(read, 'one');
+  audit.addTool(read, 'two');
+  audit.setStatus(read, 404);
+  assert.deepEqual(audit.page(9), [
+    { ...entry('refused', 3), id: refused },
+    { ...entry('read', 2), id: read, tools: ['one', 'two'], status: 404 },
+    { ...write, id: written },
+  ]);
+});
+
 test('each kind keeps its newest entries and leaves those of the others alone', () => {
   const store = Store.open(':memory:', MIGRATIONS);
   const audit = new AuditStore(store);
@@ -28,13 +49,19 @@ test('each kind keeps its newest entries and leaves those of the others alone', 
   store.transaction(() => {
     for (let i = 0; i < 3_500; i++) audit.add(entry('read', 10 + i));
     for (let i = 0; i < 1_500; i++) audit.add(entry('refused', 10_000 + i));
+    store.run(
+      `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5999)
+       INSERT INTO admin_audit (kind, at, caller) SELECT 'write', 2, 'a' FROM n`,
+    );
   });
+  assert.equal(audit.page(1, first + 1)[0]?.at, 1);
+  const last = audit.add(entry('write', 2));
   const count = (kind: AuditKind): unknown =>
     store.one('SELECT count(*) AS n FROM admin_audit WHERE kind = ?', kind)?.['n'];
-  assert.deepEqual([count('read'), count('refused'), count('write')], [3_000, 1_000, 1]);
-  assert.equal(audit.page(1, first + 1)[0]?.at, 1);
+  assert.deepEqual([count('read'), count('refused'), count('write')], [3_000, 1_000, 6_000]);
+  assert.deepEqual(audit.page(1, first + 1), []);
   assert.equal(audit.lastRefusal()?.at, 11_499);
-  assert.equal(audit.lastRequest()?.at, 3_509);
+  assert.equal(audit.lastRequest()?.id, last);
 });
 
 test('pages go from the newest to the oldest without a gap', () => {

@@ -1,123 +1,177 @@
-/** The tables of chat at size: every query that grows with a log goes by an index. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
-import { ChatStore } from '../../../src/foundation/store/chat.ts';
+import { ChatStore, type PairRow, type Relationship } from '../../../src/foundation/store/chat.ts';
 import { ChatLog } from '../../../src/foundation/store/chat-log.ts';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
-import { Store } from '../../../src/foundation/store/store.ts';
-import { newIdentity } from '../../support/identities.ts';
+import type { Store } from '../../../src/foundation/store/store.ts';
+import { testAid } from '../../support/agents.ts';
+import { bytes, storeWithAgents } from './agents-here.ts';
 
-const ENTRIES = 100_000;
+const [A, B] = [testAid(1), testAid(2)];
 
-/** A store that remembers the statements it ran. */
-function recorded(): { store: Store; statements: Set<string> } {
-  const store = Store.open(':memory:', MIGRATIONS);
-  const statements = new Set<string>();
-  const wrapped = new Proxy(store, {
-    get(target, name) {
-      const value: unknown = Reflect.get(target, name);
-      if (typeof value !== 'function') return value;
-      return (...args: unknown[]) => {
-        if (name === 'run' || name === 'one' || name === 'all') statements.add(String(args[0]));
-        return Reflect.apply(value, target, args) as unknown;
-      };
-    },
-  });
-  return { store: wrapped, statements };
+const NOTHING: Relationship = {
+  state: 'none',
+  since: 0,
+  note: '',
+  expiresAt: null,
+  origin: null,
+  outStream: null,
+  acked: 0,
+  inStream: null,
+  received: 0,
+  control: null,
+  controlUntil: null,
+  goneOut: null,
+  goneIn: null,
+};
+
+function world(): { store: Store; chat: ChatStore; log: ChatLog } {
+  const { store } = storeWithAgents(2);
+  return { store, chat: new ChatStore(store), log: new ChatLog(store) };
 }
 
-function filled(): {
-  store: Store;
-  statements: Set<string>;
-  chat: ChatStore;
-  log: ChatLog;
-  aid: Aid;
-  peer: Aid;
-  pair: number;
-} {
-  const { store, statements } = recorded();
-  const { aid, delegation } = newIdentity();
-  const peer = newIdentity().aid;
-  new AgentStore(store).put({ keyName: aid, delegation, serviceTcp: '', registeredAt: 0 });
-  const chat = new ChatStore(store);
-  const log = new ChatLog(store);
-  const row = chat.open(aid, peer, 0) ?? assert.fail();
-  store.transaction(() => {
-    for (let i = 0; i < ENTRIES; i += 500) {
-      const contents = Array.from({ length: 500 }, (_, j) => {
-        const id = Buffer.alloc(16);
-        id.writeUInt32BE(i + j);
-        return { id, at: i, text: `entry ${i + j}`, file: null };
-      });
-      log.receive(chat.byId(row.id) ?? assert.fail(), contents, i + 500, i);
-    }
-  });
-  return { store, statements, chat, log, aid, peer, pair: row.id };
+function empty(id: number, aid: Aid, peer: Aid, since: number): PairRow {
+  const marks = { lastSeq: 0, lastAt: null, readCursor: 0, unread: 0, unreadBytes: 0, queued: 0, queuedBytes: 0 };
+  return { ...NOTHING, ...marks, id, aid, peer, since };
 }
 
-test('no query on a log of 100,000 entries reads more of it than it returns', () => {
-  const { store, statements, chat, log, aid, peer, pair } = filled();
-  statements.clear();
-  const content = { id: new Uint8Array(16).fill(255), at: 1, text: 'mine', file: null };
-  for (let i = 0; i < 50; i++) {
-    const page = log.page(pair, (i * 1997) % ENTRIES, 50, 1e6);
-    assert.equal(page.entries.length, 50);
-  }
-  log.queue(pair, content);
-  assert.equal(log.queued(pair, 0, 128, 1e6).length, 1);
-  log.markSent(chat.byId(pair) ?? assert.fail(), 1, 1);
-  log.entry(pair, 777);
-  log.drop(pair);
-  assert.deepEqual(log.markRead(pair, ENTRIES - 10), { readCursor: ENTRIES - 10, unread: 10 });
-  assert.deepEqual([...chat.counters()], [[aid, { invites: 0, unread: 10 }]]);
-  chat.pair(aid, peer);
-  chat.withWork(0, 10);
-  chat.inState(aid, 'friends');
-  chat.count(aid, 'in_pending');
-  chat.invitesFrom(aid, 'x');
-  chat.inviters(aid, 10);
-  chat.recentFriends(0, 10);
-  chat.overdue(1, 10);
-  for (const sql of [...statements]) {
-    for (const row of store.all(`EXPLAIN QUERY PLAN ${sql}`)) {
-      const detail = String(row['detail']);
-      assert.ok(!/^SCAN (chat|notes)_?\w*(?! USING)/.test(detail) || detail.includes('USING'), `${detail}: ${sql}`);
-      assert.ok(!detail.includes('TEMP B-TREE') || /UNION|chat_pairs/.test(sql), `${detail}: ${sql}`);
-    }
-  }
+/** Opens the pair of A with peer number `n`, and makes it stand like this. */
+function pair(chat: ChatStore, n: number, more: Partial<Relationship> = {}, aid = A): number {
+  const { id } = chat.open(aid, testAid(n), n) ?? assert.fail();
+  chat.relate(id, { ...NOTHING, since: n, ...more });
+  return id;
+}
+
+function said(log: ChatLog, id: number, at: number): void {
+  log.queue(id, { id: bytes(at), at, text: 'x', file: null });
+}
+
+function peers(rows: readonly PairRow[]): number[] {
+  return rows.map(({ since }) => since);
+}
+
+test('a pair is made once, and for agents that are here only', () => {
+  const { store, chat } = world();
+  assert.equal(chat.pair(A, B), null);
+  assert.deepEqual(chat.open(A, B, 5), empty(1, A, B, 5));
+  assert.deepEqual(chat.open(A, B, 9), empty(1, A, B, 5));
+  const other = chat.open(B, A, 9) ?? assert.fail();
+  assert.deepEqual(other, empty(other.id, B, A, 9));
+  assert.equal(chat.open(testAid(9), A, 1), null);
+  assert.deepEqual([chat.byId(other.id), chat.byId(99)], [other, null]);
+  new AgentStore(store).delete(A);
+  assert.deepEqual([chat.byId(1), chat.all(B).length], [null, 1]);
 });
 
-test('a page has as many entries as fit its bytes, one at least, and says whether more follow', () => {
-  const { log, pair } = filled();
+test('how a pair stands comes back as it was kept', () => {
+  const { chat } = world();
+  const id = pair(chat, 5);
+  pair(chat, 6);
+  const full: Relationship = {
+    state: 'in_pending',
+    since: 1,
+    note: 'hello',
+    expiresAt: 2,
+    origin: '10.0.0.0/24',
+    outStream: bytes(3),
+    acked: 4,
+    inStream: bytes(5),
+    received: 6,
+    control: 'accept',
+    controlUntil: 7,
+    goneOut: bytes(8),
+    goneIn: bytes(9),
+  };
+  chat.relate(id, full);
+  assert.deepEqual(chat.byId(id), { ...empty(id, A, testAid(5), 0), ...full });
+  assert.deepEqual(chat.pair(A, testAid(6)), empty(2, A, testAid(6), 6));
+});
+
+test('a pair is forgotten only where nothing is left to say', () => {
+  const { chat, log } = world();
+  const kept = [pair(chat, 3, { state: 'friends' }), pair(chat, 4, { control: 'gone' }), pair(chat, 5)];
+  said(log, kept[2] ?? 0, 9);
+  const gone = pair(chat, 6);
+  for (const id of [...kept, gone]) chat.forgetIfEmpty(id);
+  assert.deepEqual(new Set(chat.all(A).map(({ id }) => id)), new Set(kept));
+});
+
+test('pairs are found by what they are, in the order in which they are needed', () => {
+  const { chat, log } = world();
+  pair(chat, 30, { state: 'friends' });
+  const talking = pair(chat, 10, { state: 'friends' });
+  pair(chat, 20, { state: 'friends' });
+  pair(chat, 25, { state: 'blocked' });
+  pair(chat, 26, { state: 'friends' }, B);
+  said(log, talking, 28);
+  assert.deepEqual(peers(chat.all(A)), [30, 10, 25, 20]);
+  assert.deepEqual(peers(chat.inState(A, 'friends')), [10, 20, 30]);
+  assert.deepEqual([chat.count(A, 'friends'), chat.count(A, 'none')], [3, 0]);
+  assert.deepEqual(peers(chat.recentFriends(26, 9)), [30, 10, 26]);
+  assert.deepEqual(peers(chat.recentFriends(27, 1)), [30]);
+});
+
+test('open requests are counted by the network that they came from', () => {
+  const { chat } = world();
+  pair(chat, 7, { state: 'in_pending', origin: 'x' });
+  pair(chat, 5, { state: 'in_pending', origin: 'x' });
+  pair(chat, 6, { state: 'in_pending', origin: 'y' });
+  pair(chat, 4, { state: 'friends', origin: 'x' });
+  pair(chat, 5, { state: 'in_pending', origin: 'x' }, B);
+  assert.deepEqual([chat.invitesFrom(A, 'x'), chat.invitesFrom(A, 'z')], [2, 0]);
+  assert.deepEqual(chat.inviters(A, 9), [5, 6, 7].map(testAid));
+  assert.deepEqual(chat.inviters(A, 1), [testAid(5)]);
+});
+
+test('work is a word for the peer, or something in the queue', () => {
+  const { chat, log } = world();
+  const word = pair(chat, 3, { control: 'request' });
+  const queued = pair(chat, 4);
+  said(log, queued, 1);
+  pair(chat, 5);
+  const other = pair(chat, 3, { control: 'gone' }, B);
+  const ids = (rows: readonly PairRow[]) => rows.map(({ id }) => id);
+  assert.deepEqual(new Set(ids(chat.withWorkOf(A))), new Set([word, queued]));
+  assert.deepEqual(ids(chat.withWork(0, 9)), [word, queued, other]);
+  assert.deepEqual(ids(chat.withWork(word, 1)), [queued]);
+});
+
+test('overdue are requests and words whose time is over, each pair once', () => {
+  const { chat } = world();
+  pair(chat, 3, { expiresAt: 10, controlUntil: 10 });
+  pair(chat, 4, { controlUntil: 9 });
+  pair(chat, 5, { expiresAt: 11 });
+  pair(chat, 6);
+  assert.deepEqual(peers(chat.overdue(10, 9)), [3, 4]);
+  assert.deepEqual(new Set(peers(chat.overdue(11, 9))), new Set([3, 4, 5]));
+  assert.equal(chat.overdue(11, 1).length, 2, 'so many of each');
+});
+
+test('counters say what waits, of agents with something only', () => {
+  const { chat, log } = world();
+  const content = (n: number) => ({ id: bytes(n), at: 1, text: 'x', file: null });
+  assert.deepEqual(chat.counters(), new Map());
+  for (const n of [3, 4]) {
+    const row = chat.byId(pair(chat, n, { state: 'friends' })) ?? assert.fail();
+    log.receive(row, [content(1), content(n)], 2, 1);
+  }
+  pair(chat, 5, { state: 'in_pending' });
+  assert.deepEqual(chat.counters(), new Map([[A, { invites: 1, unread: 4 }]]));
+  pair(chat, 5, { state: 'in_pending' }, B);
+  assert.deepEqual(chat.counters().get(B), { invites: 1, unread: 0 });
+});
+
+test('what a transaction of chats throws undoes it, and what it returns comes back', () => {
+  const { chat } = world();
+  assert.throws(() =>
+    chat.transaction(() => {
+      pair(chat, 3);
+      throw new Error('no');
+    }),
+  );
   assert.deepEqual(
-    log.page(pair, ENTRIES - 2, 50, 1e6).entries.map(({ seq }) => seq),
-    [ENTRIES - 1, ENTRIES],
+    chat.transaction(() => chat.all(A), 'normal'),
+    [],
   );
-  assert.equal(log.page(pair, ENTRIES - 2, 50, 1e6).more, false);
-  assert.equal(log.page(pair, 0, 50, 300).entries.length, 2);
-  assert.equal(log.page(pair, 0, 50, 300).more, true);
-  assert.equal(log.page(pair, 0, 50, 1).entries.length, 1);
-  assert.equal(log.page(pair, ENTRIES, 50, 1e6).entries.length, 0);
-});
-
-test('an entry that is there already is not added, whatever its number', () => {
-  const { log, chat, pair } = filled();
-  const row = chat.byId(pair) ?? assert.fail();
-  const id = Buffer.alloc(16);
-  id.writeUInt32BE(5);
-  const fresh = new Uint8Array(16).fill(9);
-  const added = log.receive(
-    row,
-    [
-      { id, at: 1, text: 'again', file: null },
-      { id: fresh, at: 1, text: 'new', file: null },
-    ],
-    ENTRIES + 2,
-    5,
-  );
-  assert.deepEqual(added, [ENTRIES + 1]);
-  const after = chat.byId(pair);
-  assert.deepEqual([after?.received, after?.unread, after?.lastSeq], [ENTRIES + 2, ENTRIES + 1, ENTRIES + 1]);
 });

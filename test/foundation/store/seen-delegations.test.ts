@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
 import { SeenDelegations } from '../../../src/foundation/store/seen-delegations.ts';
@@ -29,8 +30,34 @@ test('the newest delegation of an agent is remembered over a restart and never g
   seen.note(aid, 200);
   await seen.stop();
   assert.equal(clock.timers, 0);
-  assert.equal(seen.newest(aid), 200);
+  assert.equal(new SeenDelegations({ store, clock, log: silentLog }).newest(aid), 200);
   store.close();
+});
+
+test('an older delegation does not take the place of one that waits to be written', async () => {
+  const clock = new TestClock();
+  const { aid } = newIdentity();
+  const store = Store.open(':memory:', MIGRATIONS);
+  const seen = new SeenDelegations({ store, clock, log: silentLog });
+  seen.note(aid, 100);
+  seen.note(aid, 50);
+  assert.deepEqual([seen.newest(aid), clock.timers], [100, 1]);
+  clock.advance(60_000);
+  assert.equal(clock.timers, 0);
+  assert.equal(store.one('SELECT issued_at FROM seen_delegations')?.['issued_at'], 100);
+  await seen.stop();
+});
+
+test('of 100,000 agents more than can wait for the disk those met first are forgotten', () => {
+  const clock = new TestClock();
+  const store = Store.open(':memory:', MIGRATIONS);
+  const seen = new SeenDelegations({ store, clock, log: silentLog });
+  // Not real ones: to make so many keys takes seconds.
+  const agent = (n: number) => `aid1${n}` as Aid;
+  for (let n = 0; n <= 100_000; n++) seen.note(agent(n), 7);
+  store.one('PRAGMA query_only = ON');
+  clock.advance(60_000);
+  assert.deepEqual([seen.newest(agent(0)), seen.newest(agent(1)), seen.newest(agent(100_000))], [0, 7, 7]);
 });
 
 test('a disk that refuses for a while costs nothing that was met', async () => {

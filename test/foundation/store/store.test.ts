@@ -155,6 +155,36 @@ test('is as durable as it was asked to be', (t) => {
   }
 });
 
+test('a transaction may be less durable than the store, but no part of one', (t) => {
+  const store = Store.open(join(temporaryDirectory(t), 'a.db'), [ROWS]);
+  t.after(() => store.close());
+  const level = () => store.one('PRAGMA synchronous')?.['synchronous'];
+  assert.equal(store.transaction(level, 'normal'), 1);
+  assert.equal(level(), 2);
+  const boom = () => {
+    throw new Error('no');
+  };
+  assert.throws(() => store.transaction(boom, 'normal'));
+  assert.equal(level(), 2);
+  assert.equal(store.transaction(level), 2);
+  assert.equal(
+    store.transaction(() => store.transaction(level, 'normal')),
+    2,
+  );
+  assert.equal(
+    store.transaction(() => store.transaction(level, 'full'), 'normal'),
+    1,
+  );
+});
+
+test('a statement says how many rows it changed', () => {
+  const store = memory();
+  for (const pair of [1, 2, 2]) add(store, pair);
+  assert.equal(store.run('UPDATE rows SET pair = 3 WHERE pair = 2'), 2);
+  assert.equal(store.run('DELETE FROM rows WHERE pair = 2'), 0);
+  assert.equal(store.one('SELECT * FROM rows WHERE pair = 2'), undefined);
+});
+
 test('a transaction is kept, or undone by what it throws', () => {
   const store = memory();
   assert.equal(

@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { encodeDelegation } from '../../../src/foundation/identity/delegation.ts';
+import { AgentStore } from '../../../src/foundation/store/agents.ts';
+import { testAid } from '../../support/agents.ts';
+import { storeWithAgents, testDelegation } from './agents-here.ts';
+
+test('an agent comes back as it was put', () => {
+  const agents = new AgentStore(storeWithAgents(0).store);
+  const delegation = testDelegation(1, 1, 5000);
+  agents.put({ keyName: 'key', delegation, serviceTcp: '127.0.0.1:80', registeredAt: 7 });
+  assert.deepEqual(agents.get(testAid(1)), {
+    id: 1,
+    aid: testAid(1),
+    keyName: 'key',
+    operationalKey: delegation.operationalKey,
+    delegation: encodeDelegation(delegation),
+    issuedAt: 100,
+    expiresAt: 5000,
+    serviceTcp: '127.0.0.1:80',
+    registeredAt: 7,
+    heartbeatAt: 7,
+  });
+  assert.equal(agents.get(testAid(2)), null);
+});
+
+test('the same agent again keeps its number and its times, and takes the new key, delegation and service', () => {
+  const agents = new AgentStore(storeWithAgents(1).store);
+  const before = agents.get(testAid(1));
+  const delegation = testDelegation(1, 2);
+  agents.put({ keyName: 'new', delegation, serviceTcp: 'x:1', registeredAt: 99 });
+  assert.deepEqual(agents.get(testAid(1)), {
+    ...before,
+    keyName: 'new',
+    operationalKey: delegation.operationalKey,
+    delegation: encodeDelegation(delegation),
+    issuedAt: 200,
+    serviceTcp: 'x:1',
+  });
+  assert.equal(agents.count(), 1);
+});
+
+test('pages go by the order of registration', () => {
+  const agents = new AgentStore(storeWithAgents(4).store);
+  const ids = (after: number, limit: number) => agents.page(after, limit).map(({ id }) => id);
+  assert.deepEqual(ids(0, 2), [1, 2]);
+  assert.deepEqual(ids(2, 10), [3, 4]);
+  assert.deepEqual(agents.page(3, 1), [agents.get(testAid(4))]);
+  assert.equal(agents.count(), 4);
+});
+
+test('services and heartbeats are those of the agent that is named', () => {
+  const agents = new AgentStore(storeWithAgents(3).store);
+  agents.setService(testAid(1), 'a:1');
+  agents.setService(testAid(2), 'a:1');
+  agents.setHeartbeats([
+    [testAid(2), 50],
+    [testAid(3), 60],
+  ]);
+  assert.deepEqual(
+    agents.page(0, 9).map(({ serviceTcp, heartbeatAt }) => [serviceTcp, heartbeatAt]),
+    [
+      ['a:1', 1],
+      ['a:1', 50],
+      ['', 60],
+    ],
+  );
+  assert.deepEqual(agents.boundServices(), ['a:1']);
+});
+
+test('says whether there was an agent to delete', () => {
+  const agents = new AgentStore(storeWithAgents(2).store);
+  assert.equal(agents.delete(testAid(9)), false);
+  assert.equal(agents.delete(testAid(1)), true);
+  assert.equal(agents.delete(testAid(1)), false);
+  assert.deepEqual([...agents.keyNames()], ['key-2']);
+});
+
+test('a key is to be deleted until an agent has it, and again when none has it any more', () => {
+  const agents = new AgentStore(storeWithAgents(1).store);
+  agents.expectKey('key-1');
+  assert.deepEqual(agents.retiredKeys(), [], 'an agent has it');
+  agents.expectKey('next');
+  agents.expectKey('next');
+  assert.deepEqual(agents.retiredKeys(), ['next']);
+  agents.put({ keyName: 'next', delegation: testDelegation(1, 2), serviceTcp: '', registeredAt: 1 });
+  assert.deepEqual(agents.retiredKeys(), ['key-1']);
+  agents.delete(testAid(1));
+  assert.deepEqual(agents.retiredKeys(), ['key-1', 'next']);
+  agents.keyDeleted('key-1');
+  assert.deepEqual(agents.retiredKeys(), ['next']);
+});
+
+test('what a transaction of agents throws undoes it, and what it returns comes back', () => {
+  const agents = new AgentStore(storeWithAgents(1).store);
+  assert.throws(() =>
+    agents.transaction(() => {
+      agents.delete(testAid(1));
+      throw new Error('no');
+    }),
+  );
+  assert.equal(
+    agents.transaction(() => agents.count()),
+    1,
+  );
+});

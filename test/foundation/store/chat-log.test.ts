@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ChatStore } from '../../../src/foundation/store/chat.ts';
+import { type ChatContent, type ChatEntry, ChatLog, entryBytes } from '../../../src/foundation/store/chat-log.ts';
+import { testAid } from '../../support/agents.ts';
+import { bytes, storeWithAgents } from './agents-here.ts';
+
+const [A, B] = [testAid(1), testAid(2)];
+/** What an entry of three letters takes: a row counts for 128. */
+const SIZE = 131;
+const FILE = { objectId: 'ab'.repeat(32), name: 'ä.txt', size: 7 };
+
+function content(n: number, more: Partial<ChatContent> = {}): ChatContent {
+  return { id: bytes(n), at: 10 + n, text: 'abc', file: null, ...more };
+}
+
+function world() {
+  const { store } = storeWithAgents(1);
+  const chat = new ChatStore(store);
+  const id = (chat.open(A, B, 1) ?? assert.fail()).id;
+  const other = (chat.open(A, testAid(3), 1) ?? assert.fail()).id;
+  const pair = () => chat.byId(id) ?? assert.fail();
+  return { chat, log: new ChatLog(store), id, other, pair };
+}
+
+function seqs(entries: readonly ChatEntry[]): number[] {
+  return entries.map(({ seq }) => seq);
+}
+
+test('an entry takes the bytes of its texts and of its row', () => {
+  assert.equal(entryBytes(content(1)), SIZE);
+  assert.equal(entryBytes(content(1, { text: null, file: FILE })), 128 + 6);
+  assert.equal(entryBytes(content(1, { text: 'ü', file: FILE })), 128 + 2 + 6);
+});
+
+test('what is queued stands in the log, in the queue and in the marks of the pair', () => {
+  const { log, id, other, pair } = world();
+  assert.equal(log.queue(id, content(1)), 1);
+  assert.equal(log.queue(id, content(2, { text: null, file: FILE })), 2);
+  log.queue(other, content(1));
+  const first: ChatEntry = { ...content(1), seq: 1, incoming: false, status: 'queued' };
+  const second: ChatEntry = { ...content(2, { text: null, file: FILE }), seq: 2, incoming: false, status: 'queued' };
+  assert.deepEqual([log.entry(id, 1), log.entry(id, 3)], [first, null]);
+  assert.deepEqual(log.queued(id, 0, 9, 1e6), [first, second]);
+  assert.deepEqual(log.newest(id, 9), [second, first]);
+  assert.deepEqual(log.newest(id, 1), [second]);
+  const { lastSeq, lastAt, queued, queuedBytes, unread } = pair();
+  assert.deepEqual([lastSeq, lastAt, queued, queuedBytes, unread], [2, 12, 2, SIZE + 134, 0]);
+});
+
+test('what came stands in the log once, and is unread', () => {
+  const { log, id, pair } = world();
+  assert.deepEqual(log.receive(pair(), [], 1, 90), []);
+  assert.deepEqual([pair().received, pair().lastAt], [1, null]);
+  assert.deepEqual(log.receive(pair(), [content(1), content(2)], 2, 90), [1, 2]);
+  assert.deepEqual(log.receive(pair(), [content(2), content(3)], 3, 95), [3]);
+  assert.deepEqual(log.receive(pair(), [content(3)], 4, 99), []);
+  assert.deepEqual(log.entry(id, 1), { ...content(1), seq: 1, incoming: true, status: 'received' });
+  const { lastSeq, lastAt, received, unread, unreadBytes, queued } = pair();
+  assert.deepEqual([lastSeq, lastAt, received, unread, unreadBytes, queued], [3, 95, 4, 3, 3 * SIZE, 0]);
+});
+
+test('the reader moves on only, and what is behind the mark is read', () => {
+  const { log, id, pair } = world();
+  log.receive(pair(), [content(1)], 1, 1);
+  log.queue(id, content(2));
+  log.receive(pair(), [content(3), content(4)], 3, 1);
+  assert.deepEqual(log.markRead(id, 2), { readCursor: 2, unread: 2 });
+  assert.deepEqual(log.markRead(id, 1), { readCursor: 2, unread: 2 });
+  assert.deepEqual(log.markRead(id, 3), { readCursor: 3, unread: 1 });
+  assert.equal(pair().unreadBytes, SIZE);
+  assert.deepEqual(log.markRead(id, 99), { readCursor: 4, unread: 0 });
+  assert.deepEqual(log.markRead(77, 1), { readCursor: 0, unread: 0 });
+});
+
+test('a queue is sent from its beginning, and goes back for what the peer has lost', () => {
+  const { log, id, pair } = world();
+  for (const n of [1, 2, 3]) log.queue(id, content(n));
+  const states = () => log.page(id, 0, 9, 1e6).entries.map(({ status }) => status);
+  assert.equal(log.markSent(pair(), 2, 5), 2);
+  assert.deepEqual(states(), ['sent', 'sent', 'queued']);
+  assert.deepEqual([pair().acked, pair().queued, pair().queuedBytes], [5, 1, SIZE]);
+  assert.deepEqual(seqs(log.queued(id, 0, 9, 1e6)), [3]);
+  log.requeue(id, 1);
+  assert.deepEqual(states(), ['sent', 'queued', 'queued']);
+  assert.deepEqual([pair().queued, pair().queuedBytes], [2, 2 * SIZE]);
+  assert.equal(log.markSent(pair(), 9, 6), 3);
+  assert.equal(log.markSent(pair(), 9, 7), 0);
+  assert.deepEqual([pair().acked, pair().queued, pair().queuedBytes], [7, 0, 0]);
+  log.queue(id, content(4));
+  log.drop(id);
+  assert.deepEqual(states(), ['sent', 'sent', 'sent', 'dropped']);
+  assert.deepEqual([pair().queued, pair().queuedBytes], [0, 0]);
+});
+
+test('what is taken from a queue fits its count and its bytes, and is one entry at least', () => {
+  const { log, id } = world();
+  for (const n of [1, 2, 3]) log.queue(id, content(n));
+  assert.deepEqual(seqs(log.queued(id, 0, 2, 1e6)), [1, 2]);
+  assert.deepEqual(seqs(log.queued(id, 1, 9, 2 * SIZE)), [2, 3]);
+  assert.deepEqual(seqs(log.queued(id, 1, 9, 2 * SIZE - 1)), [2]);
+  assert.deepEqual(seqs(log.queued(id, 2, 9, 1)), [3]);
+  assert.deepEqual(log.queued(id, 3, 9, 1), []);
+});
+
+test('a page fits its count and its bytes, is one entry at least, and says whether more follow', () => {
+  const { log, id } = world();
+  for (const n of [1, 2, 3]) log.queue(id, content(n));
+  const page = (after: number, limit: number, maxBytes: number) => {
+    const { entries, more } = log.page(id, after, limit, maxBytes);
+    return [...seqs(entries), more];
+  };
+  assert.deepEqual(page(0, 3, 1e6), [1, 2, 3, false]);
+  assert.deepEqual(page(0, 2, 1e6), [1, 2, true]);
+  assert.deepEqual(page(1, 9, 2 * SIZE), [2, 3, false]);
+  assert.deepEqual(page(0, 9, 2 * SIZE), [1, 2, true]);
+  assert.deepEqual(page(0, 9, 1), [1, true]);
+  assert.deepEqual(page(3, 9, 1), [false]);
+});
+
+test('a conversation that moved here has its entries and its marks', () => {
+  const { log, id, pair } = world();
+  const entries: ChatEntry[] = [
+    { ...content(1), seq: 4, incoming: true, status: 'received' },
+    { ...content(2), seq: 5, incoming: false, status: 'sent' },
+    { ...content(3), seq: 6, incoming: false, status: 'dropped' },
+    { ...content(4), seq: 7, incoming: false, status: 'queued' },
+    { ...content(5, { file: FILE }), seq: 8, incoming: true, status: 'received' },
+  ];
+  log.restore(id, entries, { lastSeq: 9, lastAt: 50 });
+  assert.deepEqual(log.page(id, 0, 9, 1e6), { entries, more: false });
+  const { lastSeq, lastAt, unread, unreadBytes, queued, queuedBytes } = pair();
+  assert.deepEqual([lastSeq, lastAt, unread, unreadBytes, queued, queuedBytes], [9, 50, 2, 2 * SIZE + 6, 1, SIZE]);
+});

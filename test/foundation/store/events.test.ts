@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Aid } from '../../../src/foundation/identity/aid.ts';
+import { EventStore } from '../../../src/foundation/store/events.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { Store } from '../../../src/foundation/store/store.ts';
+import { testAid } from '../../support/agents.ts';
+
+const [A, B] = [testAid(1), testAid(2)];
+
+function log(maxPerAgent?: number): EventStore {
+  return new EventStore(Store.open(':memory:', MIGRATIONS), maxPerAgent);
+}
+
+function seqs(events: EventStore, aid?: Aid): number[] {
+  return events.after(0, 100, { aid }).map(({ seq }) => seq);
+}
+
+test('events come back in one order for all agents, filtered by agent and type', () => {
+  const events = log();
+  assert.deepEqual([events.lastSeq(), events.after(0, 9)], [0, []]);
+  assert.equal(events.append(A, 'one', 5, '{"x":1}'), 1);
+  assert.equal(events.append(B, 'two', 6, '{}'), 2);
+  assert.equal(events.append(A, 'two', 7, '{}'), 3);
+  assert.equal(events.lastSeq(), 3);
+  assert.deepEqual(events.after(0, 1), [{ seq: 1, aid: A, type: 'one', at: 5, data: '{"x":1}' }]);
+  const found = (...filter: Parameters<EventStore['after']>) => events.after(...filter).map(({ seq }) => seq);
+  assert.deepEqual(found(1, 9), [2, 3]);
+  assert.deepEqual(found(0, 9, { aid: A }), [1, 3]);
+  assert.deepEqual(found(0, 9, { types: ['two', 'three'] }), [2, 3]);
+  assert.deepEqual(found(2, 9, { aid: A, types: ['two'] }), [3]);
+  assert.deepEqual(found(0, 9, { types: [] }), []);
+});
+
+test('each agent keeps its newest events, and its bounds say what was forgotten', () => {
+  const events = log(2);
+  const none = { oldestSeq: 0, lastSeq: 0, prunedSeq: 0 };
+  assert.deepEqual([events.bounds(), events.bounds(A)], [none, none]);
+  for (const aid of [A, B, A]) events.append(aid, 't', 1, '');
+  assert.deepEqual(seqs(events), [1, 2, 3]);
+  assert.deepEqual(events.bounds(), { oldestSeq: 1, lastSeq: 3, prunedSeq: 0 });
+  events.append(A, 't', 1, '');
+  events.append(A, 't', 1, '');
+  assert.deepEqual(seqs(events), [2, 4, 5]);
+  assert.deepEqual(events.bounds(), { oldestSeq: 2, lastSeq: 5, prunedSeq: 3 });
+  assert.deepEqual(events.bounds(A), { oldestSeq: 4, lastSeq: 5, prunedSeq: 3 });
+  assert.deepEqual(events.bounds(B), { oldestSeq: 2, lastSeq: 2, prunedSeq: 0 });
+});
+
+test('ten thousand events of an agent are kept where nothing else is said', () => {
+  const events = log();
+  for (let i = 0; i <= 10_000; i++) events.append(A, 't', i, '');
+  assert.deepEqual(events.bounds(A), { oldestSeq: 2, lastSeq: 10_001, prunedSeq: 1 });
+});
+
+test('old events are forgotten, the oldest first, so many at a time', () => {
+  const events = log();
+  for (const [aid, at] of [
+    [A, 1],
+    [B, 2],
+    [A, 3],
+    [A, 4],
+    [B, 5],
+  ] as const)
+    events.append(aid, 't', at, '');
+  assert.equal(events.forgetBefore(1, 100), 0);
+  assert.deepEqual(events.bounds(A), { oldestSeq: 1, lastSeq: 4, prunedSeq: 0 });
+  assert.equal(events.forgetBefore(5, 3), 3);
+  assert.deepEqual(seqs(events), [4, 5]);
+  assert.deepEqual(events.bounds(A), { oldestSeq: 4, lastSeq: 4, prunedSeq: 3 });
+  assert.deepEqual(events.bounds(B), { oldestSeq: 5, lastSeq: 5, prunedSeq: 2 });
+  assert.equal(events.forgetBefore(5, 3), 1);
+  assert.equal(events.forgetBefore(9, 3), 1);
+  assert.deepEqual(seqs(events), []);
+});
+
+test('what stands behind a newer event waits for it', () => {
+  const events = log();
+  for (const at of [1, 9, 2]) events.append(A, 't', at, '');
+  assert.equal(events.forgetBefore(5, 100), 1);
+  assert.deepEqual(seqs(events), [2, 3]);
+});
+
+test('the count of what is kept follows what is forgotten', () => {
+  const events = log(3);
+  for (const at of [1, 2, 3]) events.append(A, 't', at, '');
+  events.forgetBefore(3, 100);
+  for (const at of [4, 5]) events.append(A, 't', at, '');
+  assert.deepEqual(seqs(events), [3, 4, 5]);
+  events.append(A, 't', 6, '');
+  assert.deepEqual(seqs(events), [4, 5, 6]);
+});
+
+test('an agent is forgotten alone, and its last number stays known', () => {
+  const events = log(2);
+  for (const aid of [A, B, A]) events.append(aid, 't', 1, '');
+  events.forget(A);
+  assert.deepEqual(seqs(events), [2]);
+  assert.deepEqual(events.bounds(A), { oldestSeq: 0, lastSeq: 3, prunedSeq: 3 });
+  for (let i = 0; i < 3; i++) events.append(A, 't', 1, '');
+  assert.deepEqual(seqs(events, A), [5, 6]);
+});

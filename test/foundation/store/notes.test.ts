@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Aid } from '../../../src/foundation/identity/aid.ts';
+import { AgentStore } from '../../../src/foundation/store/agents.ts';
+import { type NewNote, NoteStore, noteSize } from '../../../src/foundation/store/notes.ts';
+import type { Store } from '../../../src/foundation/store/store.ts';
+import { testAid } from '../../support/agents.ts';
+import { bytes, storeWithAgents } from './agents-here.ts';
+
+const [A, B] = [testAid(1), testAid(2)];
+const SENDER = testAid(50);
+/** Of a note that `add` makes: 44 bytes of body and the 256 that a row counts for. */
+const SIZE = 300;
+
+function world(): { store: Store; notes: NoteStore } {
+  const { store } = storeWithAgents(2);
+  return { store, notes: new NoteStore(store) };
+}
+
+function note(n: number, more: Partial<NewNote> = {}): NewNote {
+  const parts = { body: bytes(n, 44), digest: bytes(n, 8), token: bytes(n + 100) };
+  const times = { sentAt: 10 + n, receivedAt: 20 + n };
+  return { aid: A, messageId: bytes(n, 32), sender: SENDER, msgType: n, ...parts, ...times, ...more };
+}
+
+function fill(notes: NoteStore, count: number): void {
+  for (let n = 1; n <= count; n++) assert.equal(notes.add(note(n), 1000 + n), true);
+}
+
+/** The types of notes, which number them here. */
+function types(found: readonly { msgType: number }[]): number[] {
+  return found.map(({ msgType }) => msgType);
+}
+
+test('a note comes back as it was added, once', () => {
+  const { notes } = world();
+  assert.equal(notes.add(note(1), 1000), true);
+  assert.equal(notes.add(note(1, { body: bytes(9, 9) }), 1000), false);
+  assert.equal(notes.add(note(1, { aid: testAid(9) }), 1000), false, 'an agent that is not here');
+  const { aid: _aid, receivedAt: _at, ...stored } = note(1);
+  assert.deepEqual(notes.page(A, 0, 9, 1e6), { notes: [{ ...stored, id: 1 }], more: false });
+  assert.deepEqual(notes.all(A), [{ ...note(1), id: 1 }]);
+  assert.deepEqual([notes.seen(A, bytes(1, 32)), notes.isKept(A, bytes(1, 32))], [true, true]);
+  assert.deepEqual([notes.seen(A, bytes(2, 32)), notes.isKept(A, bytes(2, 32))], [false, false]);
+  assert.equal(notes.seen(testAid(9), bytes(1, 32)), false);
+  assert.equal(notes.add(note(1, { aid: B }), 1000), true, 'each agent has its own');
+});
+
+test('what is remembered as seen is not added, and forgotten when its time is over', () => {
+  const { notes } = world();
+  notes.markSeen(A, bytes(1, 32), 50);
+  notes.markSeen(A, bytes(1, 32), 99);
+  assert.equal(notes.add(note(1), 1000), false);
+  notes.add(note(2), 40);
+  notes.add(note(3), 60);
+  assert.deepEqual(notes.seenOf(A, 9), [
+    { messageId: bytes(3, 32), until: 60 },
+    { messageId: bytes(1, 32), until: 50 },
+    { messageId: bytes(2, 32), until: 40 },
+  ]);
+  assert.equal(notes.seenOf(A, 2).length, 2);
+  assert.equal(notes.purgeSeen(40, 1), false);
+  assert.equal(notes.purgeSeen(60, 1), true);
+  assert.equal(notes.purgeSeen(60, 2), false);
+  assert.deepEqual([notes.seen(A, bytes(1, 32)), notes.seen(A, bytes(3, 32))], [false, true]);
+});
+
+test('the load of a mailbox counts what waits, of everybody or of one sender', () => {
+  const { notes } = world();
+  assert.equal(noteSize(bytes(1, 44)), SIZE);
+  fill(notes, 2);
+  notes.add(note(3, { sender: testAid(51), body: bytes(3, 144) }), 1000);
+  notes.add(note(4, { aid: B }), 1000);
+  assert.deepEqual(notes.load(A), { count: 3, bytes: 3 * SIZE + 100 });
+  assert.deepEqual(notes.load(A, SENDER), { count: 2, bytes: 2 * SIZE });
+  assert.deepEqual(notes.load(testAid(9)), { count: 0, bytes: 0 });
+  notes.take(A, 1, 1e6, 5);
+  assert.deepEqual(notes.load(A, SENDER), { count: 1, bytes: SIZE });
+  assert.deepEqual(
+    notes.waiting(),
+    new Map<Aid, number>([
+      [A, 2],
+      [B, 1],
+    ]),
+  );
+});
+
+test('a page has as many notes as fit its count and its bytes, one at least, and says whether more follow', () => {
+  const { notes } = world();
+  fill(notes, 4);
+  const page = (after: number, limit: number, maxBytes: number) => {
+    const found = notes.page(A, after, limit, maxBytes);
+    return [...types(found.notes), found.more];
+  };
+  assert.deepEqual(page(0, 9, 1e6), [1, 2, 3, 4, false]);
+  assert.deepEqual(page(0, 4, 1e6), [1, 2, 3, 4, false]);
+  assert.deepEqual(page(0, 3, 1e6), [1, 2, 3, true]);
+  assert.deepEqual(page(1, 9, 2 * SIZE), [2, 3, true]);
+  assert.deepEqual(page(1, 9, 2 * SIZE - 1), [2, true]);
+  assert.deepEqual(page(3, 9, 1), [4, false]);
+  assert.deepEqual(page(4, 9, 1e6), [false]);
+});
+
+test('notes that are taken are given back or discarded', () => {
+  const { notes } = world();
+  fill(notes, 4);
+  const taken = notes.take(A, 2, 1e6, 5);
+  assert.deepEqual([types(taken.notes), taken.more], [[1, 2], true]);
+  assert.deepEqual(types(notes.page(A, 0, 9, 1e6).notes), [3, 4]);
+  assert.deepEqual(types(notes.all(A)), [1, 2, 3, 4]);
+  notes.discard([1, 3]);
+  assert.deepEqual(types(notes.all(A)), [2, 3, 4], 'what waits is not discarded');
+  notes.giveBack([2]);
+  assert.deepEqual(types(notes.take(A, 2, 1e6, 6).notes), [2, 3]);
+  assert.equal(notes.giveAllBack(), 2);
+  assert.equal(notes.giveAllBack(), 0);
+  assert.deepEqual(types(notes.page(A, 0, 9, 1e6).notes), [2, 3, 4]);
+  assert.deepEqual([notes.isKept(A, bytes(1, 32)), notes.isKept(A, bytes(2, 32))], [false, true]);
+});
+
+test('an attempt keeps its number until it is settled or too old', () => {
+  const { notes } = world();
+  const fresh = (n: number, sentAt: number) => ({ nonce: bytes(n), sentAt });
+  assert.deepEqual(notes.attempt(A, bytes(1), fresh(1, 10), 0), fresh(1, 10));
+  assert.deepEqual(notes.attempt(A, bytes(1), fresh(2, 20), 10), fresh(1, 10));
+  assert.deepEqual(notes.attempt(A, bytes(2), fresh(3, 20), 0), fresh(3, 20));
+  assert.deepEqual(notes.attempt(A, bytes(1), fresh(4, 30), 11), fresh(4, 30));
+  notes.settleAttempt(A, bytes(1));
+  assert.deepEqual(notes.attempt(A, bytes(1), fresh(5, 40), 0), fresh(5, 40));
+  assert.deepEqual(notes.attempt(A, bytes(2), fresh(6, 50), 0), fresh(3, 20));
+});
+
+test('a mailbox goes with its agent', () => {
+  const { store, notes } = world();
+  fill(notes, 1);
+  notes.add(note(1, { aid: B }), 1000);
+  notes.attempt(A, bytes(1), { nonce: bytes(1), sentAt: 1 }, 0);
+  new AgentStore(store).delete(A);
+  assert.deepEqual([notes.all(A), notes.seenOf(A, 9), notes.all(B).length], [[], [], 1]);
+});
+
+test('what a transaction of notes throws undoes it, and what it returns comes back', () => {
+  const { notes } = world();
+  assert.throws(() =>
+    notes.transaction(() => {
+      fill(notes, 1);
+      throw new Error('no');
+    }),
+  );
+  assert.equal(
+    notes.transaction(() => notes.seen(A, bytes(1, 32))),
+    false,
+  );
+});

@@ -1,0 +1,276 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { RECORD } from '../../../src/foundation/records/types.ts';
+import { AgentStore } from '../../../src/foundation/store/agents.ts';
+import {
+  type Acknowledgement,
+  type PublicationRow,
+  PublicationStore,
+  type PublisherRow,
+} from '../../../src/foundation/store/publications.ts';
+import type { Store } from '../../../src/foundation/store/store.ts';
+import { testAid } from '../../support/agents.ts';
+import { bytes, storeWithAgents } from './agents-here.ts';
+
+const [A, B] = [testAid(1), testAid(2)];
+
+function world(): { store: Store; table: PublicationStore } {
+  const { store } = storeWithAgents(2);
+  return { store, table: new PublicationStore(store) };
+}
+
+function publisher(more: Partial<PublisherRow> = {}): PublisherRow {
+  return { aid: A, seq: 0, claim: true, state: 'active', dueAt: 10, failures: 0, ...more };
+}
+
+function publication(more: Partial<PublicationRow> = {}): PublicationRow {
+  const outcome = { seq: 0, publishedAt: null, replicas: 0, dirty: 1 };
+  return { aid: A, type: RECORD.profile, name: '', payload: bytes(1), ttl: 60, ...outcome, ...more };
+}
+
+function acknowledged(more: Partial<Acknowledgement> = {}): Acknowledgement {
+  const outcome = { seq: 4, publishedAt: 20, replicas: 3, dirty: 1, settled: true };
+  return { type: RECORD.profile, name: '', ...outcome, ...more };
+}
+
+/** `dirty` of each publication of an agent, by type. */
+function dirty(table: PublicationStore, aid = A): number[] {
+  return table.publications(aid).map((row) => row.dirty);
+}
+
+test('a claim makes a publisher, or makes it go on at once', () => {
+  const { table } = world();
+  assert.equal(table.publisher(A), null);
+  table.claim(A, 10);
+  assert.deepEqual(table.publisher(A), publisher());
+  table.schedule(A, { claim: false, state: 'lapsed', dueAt: 50, failures: 3 });
+  assert.deepEqual(table.publisher(A), publisher({ claim: false, state: 'lapsed', dueAt: 50, failures: 3 }));
+  table.claim(A, 20);
+  assert.deepEqual(table.publisher(A), publisher({ dueAt: 20 }));
+  table.claim(A, 30);
+  assert.equal(table.publisher(A)?.dueAt, 20, 'it is not put off');
+  table.claim(A, null);
+  assert.equal(table.publisher(A)?.dueAt, 20);
+  table.schedule(A, publisher({ dueAt: null }));
+  table.claim(A, null);
+  assert.equal(table.publisher(A)?.dueAt, null);
+  table.claim(A, 5);
+  assert.equal(table.publisher(A)?.dueAt, 5);
+});
+
+test('a claim sends what was held back out anew, and nothing else', () => {
+  const { table } = world();
+  for (const aid of [A, B]) {
+    table.claim(aid, 1);
+    table.put(aid, publication());
+  }
+  table.claim(A, 1);
+  assert.deepEqual(dirty(table), [1]);
+  table.schedule(A, publisher({ state: 'held' }));
+  table.claim(A, 1);
+  assert.deepEqual([dirty(table), dirty(table, B)], [[2], [1]]);
+});
+
+test('a publication comes back as it was put; put again, it has to go out again', () => {
+  const { table } = world();
+  table.claim(A, 1);
+  table.put(A, publication());
+  assert.deepEqual(table.publications(A), [publication()]);
+  table.acknowledge(A, [acknowledged()]);
+  const out = { seq: 4, publishedAt: 20, replicas: 3 };
+  assert.deepEqual(table.publications(A), [publication({ ...out, dirty: 0 })]);
+  table.put(A, publication({ payload: bytes(2), ttl: 61 }));
+  assert.deepEqual(table.publications(A), [publication({ ...out, dirty: 1, payload: bytes(2), ttl: 61 })]);
+  table.acknowledge(A, [acknowledged({ dirty: 9 })]);
+  assert.deepEqual(dirty(table), [1], 'it has changed since it went out');
+  assert.throws(() => table.put(B, publication()), /FOREIGN KEY/);
+});
+
+test('one publication is removed, and an acknowledgement does not bring it back', () => {
+  const { table } = world();
+  table.claim(A, 1);
+  for (const name of ['one', 'two']) table.put(A, publication({ type: RECORD.service, name }));
+  assert.equal(table.remove(A, RECORD.service, 'three'), false);
+  assert.equal(table.remove(A, RECORD.service, 'one'), true);
+  assert.equal(table.remove(A, RECORD.service, 'one'), false);
+  table.acknowledge(A, [acknowledged({ type: RECORD.service, name: 'one' })]);
+  assert.deepEqual(
+    table.publications(A).map(({ name }) => name),
+    ['two'],
+  );
+});
+
+test('several publishers are read at once', () => {
+  const { table } = world();
+  for (const aid of [A, B]) {
+    table.claim(aid, 10);
+    table.put(aid, publication());
+  }
+  assert.deepEqual(table.publishersOf([A, testAid(9)]), new Map([[A, publisher()]]));
+  assert.deepEqual([...table.publishersOf([A, B]).keys()].sort(), [A, B].sort());
+  assert.deepEqual(table.publicationsOf([A, testAid(9)]), new Map([[A, [publication()]]]));
+  assert.deepEqual([...table.publicationsOf([A, B]).keys()].sort(), [A, B].sort());
+});
+
+test('numbers are given out once, above all before and above the floor', () => {
+  const { table } = world();
+  assert.equal(table.reserve(A, 0, 1), null);
+  table.claim(A, 1);
+  assert.equal(table.reserve(A, 0, 1), 1);
+  assert.equal(table.reserve(A, 0, 3), 2);
+  assert.equal(table.reserve(A, 0, 1), 5);
+  assert.equal(table.reserve(A, 100, 2), 101);
+  assert.equal(table.publisher(A)?.seq, 102);
+});
+
+test('those that somebody asked for are due first, then the longest overdue', () => {
+  const { table } = world();
+  const rows = [
+    [1, 40, false],
+    [2, 10, false],
+    [3, 30, true],
+    [4, 20, true],
+    [5, 51, true],
+    [6, 90, false],
+  ] as const;
+  for (const [n, dueAt, claim] of rows) {
+    table.claim(testAid(n), 1);
+    table.schedule(testAid(n), publisher({ claim, dueAt }));
+  }
+  table.claim(testAid(7), null);
+  assert.deepEqual(table.due(50, 9), [4, 3, 2, 1].map(testAid));
+  assert.deepEqual(table.due(50, 3), [4, 3, 2].map(testAid));
+  assert.deepEqual(table.due(50, 2), [4, 3].map(testAid));
+  assert.deepEqual(table.due(10, 1), [testAid(2)]);
+  assert.deepEqual([table.nextDue(50), table.nextDue(51), table.nextDue(89), table.nextDue(90)], [51, 90, 90, null]);
+});
+
+test('after a start, who waited for somebody is looked at again', () => {
+  const { table } = world();
+  for (const aid of [A, B]) table.claim(aid, null);
+  table.schedule(B, publisher({ state: 'lapsed', dueAt: null }));
+  table.resume(7);
+  assert.deepEqual([table.publisher(A)?.dueAt, table.publisher(B)?.dueAt], [7, null]);
+  table.resume(9);
+  assert.equal(table.publisher(A)?.dueAt, 7);
+});
+
+test('a lapsed publisher is revived, another one is not', () => {
+  const { table } = world();
+  for (const aid of [A, B]) table.claim(aid, 50);
+  table.schedule(A, publisher({ state: 'lapsed', dueAt: null }));
+  assert.deepEqual(table.lapsed(), [A]);
+  for (const aid of [A, B]) table.revive(aid, 7);
+  assert.deepEqual(table.publisher(A), publisher({ dueAt: 7 }));
+  assert.equal(table.publisher(B)?.dueAt, 50);
+  assert.deepEqual(table.lapsed(), []);
+});
+
+test('after the clock was set back, what was published in the future goes out again', () => {
+  const { table } = world();
+  const states = [
+    // Published when it should be, and due when it should be: stays.
+    { n: 1, state: 'active', publishedAt: 90, dueAt: 120 },
+    // Published in the future.
+    { n: 2, state: 'active', publishedAt: 200, dueAt: 230 },
+    // Published well, but due later than half of its life.
+    { n: 3, state: 'active', publishedAt: 90, dueAt: 31_000 },
+    { n: 4, state: 'active', publishedAt: null, dueAt: 120 },
+    { n: 5, state: 'lapsed', publishedAt: 90, dueAt: 120 },
+    { n: 6, state: 'held', publishedAt: 200, dueAt: 230 },
+    { n: 7, state: 'active', publishedAt: 200, dueAt: 80 },
+  ] as const;
+  for (const { n, state, publishedAt, dueAt } of states) {
+    const aid = testAid(n);
+    table.claim(aid, 1);
+    table.put(aid, publication());
+    if (publishedAt !== null) table.acknowledge(aid, [acknowledged({ publishedAt })]);
+    table.schedule(aid, publisher({ state, dueAt }));
+  }
+  table.mendTimes(100);
+  assert.deepEqual(
+    states.map(({ n }) => [table.publisher(testAid(n))?.dueAt, ...dirty(table, testAid(n))]),
+    [
+      [120, 0],
+      [100, 1],
+      [100, 0],
+      [100, 1],
+      [100, 0],
+      [230, 1],
+      [80, 1],
+    ],
+  );
+});
+
+test('endpoint records that are out go out anew, of one publisher or of all', () => {
+  const { table } = world();
+  for (const aid of [A, B]) {
+    table.claim(aid, 50);
+    table.put(aid, publication({ type: RECORD.endpoints }));
+    table.put(aid, publication());
+  }
+  table.touchEndpoints(5);
+  assert.deepEqual(dirty(table), [1, 1], 'none is out');
+  assert.equal(table.publisher(A)?.dueAt, 5, 'but it has to go out');
+  for (const aid of [A, B]) {
+    table.acknowledge(aid, [acknowledged(), acknowledged({ type: RECORD.endpoints })]);
+    table.schedule(aid, publisher({ dueAt: aid === A ? null : 50 }));
+  }
+  const endpoints = (aid: typeof A) => table.publications(aid).find(({ type }) => type === RECORD.endpoints)?.dirty;
+  table.touchEndpoints(7, A);
+  assert.deepEqual([endpoints(A), endpoints(B)], [1, 0]);
+  assert.deepEqual([table.publisher(A)?.dueAt, table.publisher(B)?.dueAt], [7, 50]);
+  table.touchEndpoints(60);
+  assert.deepEqual([endpoints(A), endpoints(B)], [2, 1]);
+  assert.deepEqual([table.publisher(A)?.dueAt, table.publisher(B)?.dueAt], [7, 50]);
+  assert.deepEqual(dirty(table), [2, 0], 'only endpoints');
+  table.touch(A);
+  assert.deepEqual(
+    [dirty(table), dirty(table, B)],
+    [
+      [3, 1],
+      [1, 0],
+    ],
+  );
+});
+
+test('what fewer nodes keep than could goes out again', () => {
+  const { table } = world();
+  for (const aid of [A, B]) {
+    table.claim(aid, 50);
+    table.put(aid, publication());
+    table.acknowledge(aid, [acknowledged({ settled: aid === B })]);
+  }
+  table.touchUnsettled(7);
+  assert.deepEqual([dirty(table), dirty(table, B)], [[1], [0]]);
+  assert.deepEqual([table.publisher(A)?.dueAt, table.publisher(B)?.dueAt], [7, 50]);
+});
+
+test('agents without an endpoint record get one, once, and it goes with them', () => {
+  const { store, table } = world();
+  table.claim(A, 3);
+  table.put(A, publication({ type: RECORD.endpoints }));
+  assert.equal(table.adopt(9, 77), 1);
+  assert.deepEqual(table.publications(A).length, 1);
+  assert.deepEqual(table.publisher(B), publisher({ aid: B, dueAt: 9 }));
+  assert.deepEqual(table.publications(B), [
+    publication({ aid: B, type: RECORD.endpoints, payload: new Uint8Array(), ttl: 77 }),
+  ]);
+  assert.equal(table.adopt(9, 77), 0);
+  new AgentStore(store).delete(B);
+  assert.deepEqual([table.publisher(B), table.publications(B)], [null, []]);
+});
+
+test('what a transaction of publications throws undoes it, and what it returns comes back', () => {
+  const { table } = world();
+  assert.throws(() =>
+    table.transaction(() => {
+      table.claim(A, 1);
+      throw new Error('no');
+    }),
+  );
+  assert.equal(
+    table.transaction(() => table.publisher(A)),
+    null,
+  );
+});

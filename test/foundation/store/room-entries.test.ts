@@ -1,0 +1,231 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { type EntryFilter, pageQuery, RoomEntryStore } from '../../../src/foundation/store/room-entries.ts';
+import { RoomStore } from '../../../src/foundation/store/rooms.ts';
+import { Store } from '../../../src/foundation/store/store.ts';
+import { testAid } from '../../support/agents.ts';
+import { newIdentity } from '../../support/identities.ts';
+import { bytes } from './agents-here.ts';
+import { entryId, newEntry } from './room-rows.ts';
+
+const [A, B, C] = [testAid(1), testAid(2), testAid(3)];
+const [ROOM, OTHER] = [1, 2];
+
+function world() {
+  const store = Store.open(':memory:', MIGRATIONS);
+  const rooms = new RoomStore(store);
+  for (const groupId of [entryId(1), entryId(2)])
+    rooms.add({
+      aid: A,
+      groupId,
+      creator: A,
+      title: '',
+      state: 'member',
+      secret: null,
+      hints: [],
+      epoch: bytes(1),
+      lastAt: 0,
+    });
+  /** Unread entries of the room, and those that name the agent. */
+  const unread = () => [rooms.byRid(ROOM)?.unread, rooms.byRid(ROOM)?.mentions];
+  return { store, rooms, entries: new RoomEntryStore(store), unread };
+}
+
+test('an entry comes back in all the forms that are asked for', () => {
+  const { rooms, entries } = world();
+  entries.add(ROOM, 1, newEntry(1, { controlNo: 0 }));
+  entries.add(ROOM, 2, newEntry(2, { parents: [entryId(1), entryId(9)], frontier: [0, 70_000], author: B }));
+  assert.deepEqual(entries.fact(ROOM, entryId(1)), { seq: 1, depth: 1, at: 101, controlNo: 0, frontier: [] });
+  assert.deepEqual(entries.fact(ROOM, entryId(2)), {
+    seq: 2,
+    depth: 2,
+    at: 102,
+    controlNo: null,
+    frontier: [0, 70_000],
+  });
+  assert.deepEqual(entries.bytes(ROOM, entryId(2)), bytes(2, 3));
+  assert.deepEqual(entries.entry(ROOM, entryId(2)), { seq: 2, bytes: bytes(2, 3), retracted: false });
+  assert.equal(entries.has(ROOM, entryId(2)), true);
+  assert.deepEqual([rooms.byRid(ROOM)?.maxSeq, rooms.byRid(ROOM)?.lastAt, rooms.byRid(OTHER)?.maxSeq], [2, 102, 0]);
+  for (const [rid, id] of [
+    [ROOM, entryId(3)],
+    [OTHER, entryId(1)],
+  ] as const) {
+    assert.deepEqual([entries.fact(rid, id), entries.bytes(rid, id), entries.entry(rid, id)], [null, null, null]);
+    assert.equal(entries.has(rid, id), false);
+  }
+  entries.add(ROOM, 3, newEntry(3, { at: 50 }));
+  assert.equal(rooms.byRid(ROOM)?.lastAt, 102, 'the latest time stays');
+});
+
+test('heads are the entries that no other one names as a parent', () => {
+  const { entries } = world();
+  entries.add(ROOM, 1, newEntry(2));
+  entries.add(ROOM, 2, newEntry(1));
+  entries.add(OTHER, 1, newEntry(2));
+  assert.deepEqual(entries.heads(ROOM, 9), [entryId(1), entryId(2)]);
+  assert.deepEqual(entries.heads(ROOM, 1), [entryId(1)]);
+  entries.add(ROOM, 3, newEntry(3, { parents: [entryId(1), entryId(2)] }));
+  assert.deepEqual([entries.heads(ROOM, 9), entries.heads(OTHER, 9)], [[entryId(3)], [entryId(2)]]);
+});
+
+test('entries are walked in both directions, and the control entries by their places', () => {
+  const { entries } = world();
+  entries.add(ROOM, 1, newEntry(1, { controlNo: 0 }));
+  entries.add(ROOM, 2, newEntry(2, { parents: [entryId(1)] }));
+  entries.add(ROOM, 3, newEntry(3, { parents: [entryId(1), entryId(2)], controlNo: 1, frontier: [0], author: B }));
+  assert.deepEqual(entries.control(ROOM), [
+    { bytes: bytes(1, 3), frontier: [] },
+    { bytes: bytes(3, 3), frontier: [0] },
+  ]);
+  assert.deepEqual([entries.controlAt(ROOM, 1), entries.controlAt(ROOM, 2)], [bytes(3, 3), null]);
+  assert.deepEqual(entries.idsAfter(ROOM, 1, 9), [
+    { seq: 2, id: entryId(2) },
+    { seq: 3, id: entryId(3) },
+  ]);
+  assert.deepEqual(entries.idsAfter(ROOM, 0, 1), [{ seq: 1, id: entryId(1) }]);
+  assert.deepEqual(entries.bytesAfter(ROOM, 1, 1), [{ seq: 2, bytes: bytes(2, 3) }]);
+  assert.deepEqual(entries.before(ROOM, 4, 2), [
+    { seq: 3, id: entryId(3), parents: [entryId(1), entryId(2)], author: B },
+    { seq: 2, id: entryId(2), parents: [entryId(1)], author: A },
+  ]);
+  assert.deepEqual(entries.before(ROOM, 2, 9), [{ seq: 1, id: entryId(1), parents: [], author: A }]);
+});
+
+test('what others wrote is unread, unless it is set aside', () => {
+  const { entries, unread } = world();
+  entries.add(ROOM, 1, newEntry(1));
+  entries.add(ROOM, 2, newEntry(2, { counts: true, void: true, mention: true }));
+  assert.deepEqual(unread(), [0, 0]);
+  entries.add(ROOM, 3, newEntry(3, { counts: true }));
+  entries.add(ROOM, 4, newEntry(4, { counts: true, mention: true }));
+  assert.deepEqual(unread(), [2, 1]);
+  entries.setVoid(ROOM, 2, false);
+  assert.deepEqual(unread(), [3, 2]);
+  entries.setVoid(ROOM, 4, true);
+  entries.setVoid(ROOM, 4, true);
+  entries.setVoid(ROOM, 3, false);
+  entries.setVoid(ROOM, 1, true);
+  assert.deepEqual(unread(), [2, 1]);
+  assert.deepEqual([entries.entry(ROOM, entryId(4)), entries.entry(ROOM, entryId(3))?.seq], [null, 3]);
+});
+
+test('what is read already does not count again', () => {
+  const { rooms, entries, unread } = world();
+  for (const n of [1, 2]) entries.add(ROOM, n, newEntry(n, { counts: true }));
+  rooms.markRead(ROOM, 1);
+  entries.setVoid(ROOM, 1, true);
+  assert.deepEqual(unread(), [1, 0]);
+  entries.setVoid(ROOM, 1, false);
+  assert.deepEqual(unread(), [1, 0]);
+});
+
+test('a retraction has effect for its own author and for admins, before or after what it retracts', () => {
+  const { entries, unread } = world();
+  const isRetracted = (n: number) => entries.entry(ROOM, entryId(n))?.retracted;
+  for (const n of [1, 2, 3]) entries.add(ROOM, n, newEntry(n, { author: B, counts: true, mention: n === 2 }));
+  assert.deepEqual(unread(), [3, 1]);
+  entries.add(ROOM, 4, newEntry(4, { author: B, kind: 'retract' }));
+  entries.addRetract(ROOM, entryId(1), 4, false);
+  entries.add(ROOM, 5, newEntry(5, { author: C, kind: 'retract' }));
+  entries.addRetract(ROOM, entryId(2), 5, true);
+  entries.add(ROOM, 6, newEntry(6, { author: C, kind: 'retract' }));
+  entries.addRetract(ROOM, entryId(3), 6, false);
+  assert.deepEqual([1, 2, 3].map(isRetracted), [true, true, false]);
+  assert.deepEqual(unread(), [1, 0]);
+  entries.addRetract(ROOM, entryId(7), 4, false);
+  entries.add(ROOM, 7, newEntry(7, { author: B, counts: true }));
+  entries.addRetract(ROOM, entryId(8), 4, false);
+  entries.add(ROOM, 8, newEntry(8, { author: C, counts: true }));
+  assert.deepEqual([7, 8].map(isRetracted), [true, false]);
+  assert.deepEqual(unread(), [2, 0]);
+});
+
+test('a retraction that is set aside has no effect, and has it again when it is taken back', () => {
+  const { entries, unread } = world();
+  entries.add(ROOM, 1, newEntry(1, { author: B, counts: true, mention: true }));
+  entries.add(ROOM, 2, newEntry(2, { author: B, kind: 'retract' }));
+  entries.addRetract(ROOM, entryId(1), 2, false);
+  entries.setVoid(ROOM, 2, true);
+  assert.deepEqual([entries.entry(ROOM, entryId(1))?.retracted, ...unread()], [false, 1, 1]);
+  entries.setVoid(ROOM, 2, false);
+  assert.deepEqual([entries.entry(ROOM, entryId(1))?.retracted, ...unread()], [true, 0, 0]);
+  entries.setVoid(ROOM, 1, true);
+  assert.deepEqual(unread(), [0, 0], 'hidden twice counts once');
+  entries.setVoid(ROOM, 1, false);
+  assert.deepEqual(unread(), [0, 0]);
+});
+
+test('entries beside a removal are known with every removal that they stand beside', () => {
+  const { entries } = world();
+  entries.addConflict(ROOM, 1, 5);
+  entries.addConflict(ROOM, 2, 5);
+  entries.addConflict(ROOM, 2, 5);
+  entries.addConflict(ROOM, 2, 6);
+  assert.deepEqual(entries.conflictsOf(ROOM, 1), [{ seq: 5, removals: [1, 2] }]);
+  assert.deepEqual(entries.conflictsOf(ROOM, 2), [
+    { seq: 5, removals: [1, 2] },
+    { seq: 6, removals: [2] },
+  ]);
+  assert.deepEqual(entries.conflictsOf(OTHER, 1), []);
+});
+
+test('the title that counts is the deepest one that is not set aside', () => {
+  const { entries } = world();
+  assert.equal(entries.lastTitle(ROOM), null);
+  entries.add(ROOM, 1, newEntry(1));
+  assert.equal(entries.lastTitle(ROOM), null);
+  entries.add(ROOM, 2, newEntry(2, { kind: 'title', depth: 9 }));
+  entries.add(ROOM, 3, newEntry(3, { kind: 'title', depth: 8 }));
+  assert.deepEqual(entries.lastTitle(ROOM), bytes(2, 3));
+  entries.setVoid(ROOM, 2, true);
+  assert.deepEqual(entries.lastTitle(ROOM), bytes(3, 3));
+});
+
+test('a page has the entries between two places that fit all filters', () => {
+  const { entries } = world();
+  entries.add(ROOM, 1, newEntry(1));
+  entries.add(ROOM, 2, newEntry(2, { kind: 'file', to: [B, C] }));
+  entries.add(ROOM, 3, newEntry(3, { author: B, replyTo: entryId(1) }));
+  entries.add(ROOM, 4, newEntry(4, { void: true, to: [B] }));
+  entries.add(ROOM, 5, newEntry(5, { to: [B] }));
+  entries.add(OTHER, 2, newEntry(2, { to: [B] }));
+  const found = (filter: EntryFilter, after = 0, upTo = 9, limit = 9) =>
+    entries.page(ROOM, after, upTo, limit, filter).map(({ seq }) => seq);
+  assert.deepEqual(found({}), [1, 2, 3, 5]);
+  assert.deepEqual(found({}, 1, 3), [2, 3]);
+  assert.deepEqual(found({}, 0, 9, 2), [1, 2]);
+  assert.deepEqual(found({ kind: 'file' }), [2]);
+  assert.deepEqual(found({ author: B }), [3]);
+  assert.deepEqual(found({ sinceAt: 102, untilAt: 103 }), [2, 3]);
+  assert.deepEqual(found({ replyTo: entryId(1) }), [3]);
+  assert.deepEqual(found({ to: B }), [2, 5]);
+  assert.deepEqual(found({ to: C, kind: 'file', author: A }), [2]);
+  assert.deepEqual(found({ to: C, kind: 'msg' }), []);
+  assert.deepEqual(entries.page(ROOM, 0, 1, 9, {}), [{ seq: 1, bytes: bytes(1, 3), retracted: false }]);
+});
+
+test('pages of entries are found by an index, whatever the filter', () => {
+  const store = Store.open(':memory:', MIGRATIONS);
+  const { aid } = newIdentity();
+  const filters: EntryFilter[] = [
+    {},
+    { kind: 'msg' },
+    { author: aid },
+    { to: aid },
+    { replyTo: '00'.repeat(32) },
+    { sinceAt: 1, untilAt: 2 },
+    { kind: 'msg', author: aid, sinceAt: 1, untilAt: 2, to: aid, replyTo: '00'.repeat(32) },
+  ];
+  for (const filter of filters) {
+    const { sql, values } = pageQuery(1, 0, 100, 50, filter);
+    const plan = store.all(`EXPLAIN QUERY PLAN ${sql}`, ...values).map((row) => String(row['detail']));
+    assert.deepEqual(
+      plan.filter((line) => line.startsWith('SCAN') || line.includes('TEMP B-TREE')),
+      [],
+      JSON.stringify([filter, plan]),
+    );
+  }
+  store.close();
+});
