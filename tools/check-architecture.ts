@@ -27,6 +27,16 @@ const RULES: readonly Rule[] = [
     from: /^src\/network\//,
     to: '^src/(capabilities|operations|surfaces|daemon)/',
   },
+  {
+    name: 'the transport knows neither records nor links',
+    from: /^src\/network\/quic\//,
+    to: '^src/network/(dht|links|reach)/',
+  },
+  {
+    name: 'records and links do not know each other',
+    from: /^src\/network\/(dht|links)\//,
+    to: '^src/network/(?!$1/)(dht|links|reach)/',
+  },
   { name: 'capabilities know no surface', from: /^src\/capabilities\//, to: '^src/(operations|surfaces|daemon)/' },
   {
     name: 'capabilities do not know each other',

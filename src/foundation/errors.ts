@@ -139,6 +139,11 @@ export class SvcError extends Error {
   }
 }
 
+/** Says that an agent is not one of this daemon. */
+export function noSuchAgent(aid: string): SvcError {
+  return new SvcError('not_found', { message: 'No such agent is registered here.', details: { aid } });
+}
+
 /** True where `code` is one of ours: for codes that come from a peer or a daemon of another version. */
 export function isErrorCode(code: string): code is ErrorCode {
   return Object.hasOwn(ERRORS, code);

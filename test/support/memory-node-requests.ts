@@ -1,7 +1,7 @@
 /** Requests between nodes without a network: what `links/` does over QUIC, in one process. */
 import { toHex } from '../../src/foundation/bytes.ts';
 import { SvcError } from '../../src/foundation/errors.ts';
-import type { NodeRequests } from '../../src/network/links/types.ts';
+import type { NodeRequests } from '../../src/network/node-requests.ts';
 
 type Handler = Parameters<NodeRequests['onRequest']>[0];
 

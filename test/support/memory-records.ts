@@ -7,11 +7,12 @@ import { toHex } from '../../src/foundation/bytes.ts';
 import { type Clock, systemClock, unixSeconds } from '../../src/foundation/clock.ts';
 import { SvcError } from '../../src/foundation/errors.ts';
 import { DelegationVerifier } from '../../src/foundation/identity/delegation-verifier.ts';
+import { recordDigest } from '../../src/foundation/records/digest.ts';
 import { belongsUnder } from '../../src/foundation/records/keys.ts';
 import { decodeRecord, type SignedRecord } from '../../src/foundation/records/record.ts';
 import type { RecordType } from '../../src/foundation/records/types.ts';
 import { RecordVerifier } from '../../src/foundation/records/verifier.ts';
-import { MAX_RECORDS_PER_KEY, RecordStore, recordDigest } from '../../src/network/dht/record-store.ts';
+import { MAX_RECORDS_PER_KEY, RecordStore } from '../../src/network/dht/record-store.ts';
 import type {
   DhtPeer,
   GetOptions,

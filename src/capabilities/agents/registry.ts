@@ -1,7 +1,7 @@
 /** The registry of local agents: who they are, what they are bound to, and whether they are alive. */
 import { toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
-import { SvcError } from '../../foundation/errors.ts';
+import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { type Delegation, delegates, encodeDelegation } from '../../foundation/identity/delegation.ts';
 import { parsePrivateKey } from '../../foundation/identity/keys.ts';
@@ -309,7 +309,7 @@ export class AgentRegistry implements Component {
 
   #row(aid: Aid): AgentRow {
     const row = this.#deps.agents.get(aid);
-    if (row === null) throw new SvcError('not_found', { message: 'No such agent is registered here.' });
+    if (row === null) throw noSuchAgent(aid);
     return row;
   }
 

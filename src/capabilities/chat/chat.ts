@@ -1,7 +1,7 @@
 /** Chat: conversations between two agents that have agreed on it. See docs/notes-and-chat.md. */
 import { randomBytes } from 'node:crypto';
 import type { Clock, Timer } from '../../foundation/clock.ts';
-import { SvcError } from '../../foundation/errors.ts';
+import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import type { EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
@@ -216,8 +216,7 @@ export class Chat implements Component {
   }
 
   #mustBeHere(aid: Aid): void {
-    if (this.#deps.identity(aid) === null)
-      throw new SvcError('not_found', { message: 'No such agent is registered here.' });
+    if (this.#deps.identity(aid) === null) throw noSuchAgent(aid);
   }
 
   #mustHaveRoom(aid: Aid): void {
@@ -249,7 +248,7 @@ export class Chat implements Component {
     const now = clock.now();
     const changed = store.transaction(() => {
       const pair = store.open(aid, peer, now);
-      if (pair === null) throw new SvcError('not_found', { message: 'No such agent is registered here.' });
+      if (pair === null) throw noSuchAgent(aid);
       return this.#apply(pair, decide(pair, now));
     });
     if (changed.control === null && (changed.state === 'none' || changed.state === 'blocked'))

@@ -1,6 +1,6 @@
 /** The directory: what identities of this daemon publish, kept on the network while they are alive. */
 import type { Timer } from '../../foundation/clock.ts';
-import { SvcError } from '../../foundation/errors.ts';
+import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
@@ -228,7 +228,7 @@ export class Directory implements Component {
 
   #mustBeHere(aid: Aid) {
     const identity = this.#deps.identity(aid);
-    if (identity === null) throw new SvcError('not_found', { message: 'No such agent is registered here.' });
+    if (identity === null) throw noSuchAgent(aid);
     return identity;
   }
 

@@ -2,7 +2,7 @@
  * Keeps what identities publish: on request, and by itself when its time has come. All work on one
  * identity happens one after the other.
  */
-import { SvcError } from '../../foundation/errors.ts';
+import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD } from '../../foundation/records/types.ts';
@@ -222,7 +222,7 @@ export class Publishing {
 
   #identity(aid: Aid): SigningIdentity {
     const identity = this.#deps.identity(aid);
-    if (identity === null) throw new SvcError('not_found', { message: 'No such agent is registered here.' });
+    if (identity === null) throw noSuchAgent(aid);
     return identity;
   }
 }

@@ -1,7 +1,7 @@
 /** Signs records and brings them to the network, with sequence numbers that never go back. */
 import { unixSeconds } from '../../foundation/clock.ts';
 import { abortable, abortError, deadline } from '../../foundation/deadline.ts';
-import { SvcError } from '../../foundation/errors.ts';
+import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { checkWindow } from '../../foundation/identity/grant.ts';
 import { agentKey, serviceKey } from '../../foundation/records/keys.ts';
@@ -147,7 +147,7 @@ export class Sender {
     const { identity, all, signal } = attempt;
     checkRoomAbove(floor);
     const first = this.#deps.publications.reserve(identity.aid, floor, rows.length);
-    if (first === null) throw new SvcError('not_found', { message: 'No such agent is registered here.' });
+    if (first === null) throw noSuchAgent(identity.aid);
     const records = rows.map((row, i) => ({ row, record: this.#sign(identity, row, all, first + i) }));
     const sent: Sent[] = [];
     const beaten: PublicationRow[] = [];

@@ -8,7 +8,7 @@ import { createHash, hkdfSync } from 'node:crypto';
 import { equalBytes, fromHex, toHex } from '../../foundation/bytes.ts';
 import { asMap, type CborValue, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
-import { SvcError } from '../../foundation/errors.ts';
+import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import { type Aid, aidToBytes } from '../../foundation/identity/aid.ts';
 import { MAX_UNIX_S } from '../../foundation/identity/grant.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
@@ -150,7 +150,7 @@ export class NoteKeys {
 
   #identity(aid: Aid): LocalIdentity {
     const identity = this.#deps.identity(aid);
-    if (identity === null) throw new SvcError('not_found', { message: 'No such agent is registered here.' });
+    if (identity === null) throw noSuchAgent(aid);
     return identity;
   }
 

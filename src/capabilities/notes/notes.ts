@@ -1,7 +1,7 @@
 /** Notes: sealed messages that wait for their recipient. See docs/notes-and-chat.md. */
 import { toHex } from '../../foundation/bytes.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
-import { SvcError } from '../../foundation/errors.ts';
+import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import type { EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
@@ -266,8 +266,7 @@ export class Notes implements Component {
   }
 
   #mustBeHere(aid: Aid): void {
-    if (this.#deps.identity(aid) === null)
-      throw new SvcError('not_found', { message: 'No such agent is registered here.' });
+    if (this.#deps.identity(aid) === null) throw noSuchAgent(aid);
   }
 
   #purgeAfter(ms: number): void {

@@ -7,7 +7,7 @@ import { toHex } from '../../foundation/bytes.ts';
 import { encodeCbor } from '../../foundation/cbor.ts';
 import { type Clock, type Timer, unixSeconds } from '../../foundation/clock.ts';
 import { abortable, deadline } from '../../foundation/deadline.ts';
-import { SvcError } from '../../foundation/errors.ts';
+import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import { type Aid, aidToBytes } from '../../foundation/identity/aid.ts';
 import { selfDelegation } from '../../foundation/identity/delegation.ts';
 import { checkWindow } from '../../foundation/identity/grant.ts';
@@ -105,7 +105,7 @@ export class Sender {
 
   #check(sender: Aid, msgType: number, body: Uint8Array): LocalIdentity {
     const identity = this.#deps.identity(sender);
-    if (identity === null) throw new SvcError('not_found', { message: 'No such agent is registered here.' });
+    if (identity === null) throw noSuchAgent(sender);
     checkWindow(identity.delegation, unixSeconds(this.#deps.clock));
     if (!Number.isSafeInteger(msgType) || msgType < 0 || msgType > MAX_MSG_TYPE)
       throw new SvcError('invalid_request', { message: `msg_type is 0 to ${MAX_MSG_TYPE}.` });

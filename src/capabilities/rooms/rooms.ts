@@ -1,7 +1,7 @@
 /** Rooms: signed logs that their members share. See docs/rooms.md. */
 import { randomBytes } from 'node:crypto';
 import type { Clock, Timer } from '../../foundation/clock.ts';
-import { SvcError } from '../../foundation/errors.ts';
+import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import type { EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
@@ -280,7 +280,7 @@ export class Rooms implements Component {
 
   #mustBeHere(aid: Aid): LocalIdentity {
     const identity = this.#deps.identity(aid);
-    if (identity === null) throw new SvcError('not_found', { message: 'No such agent is registered here.' });
+    if (identity === null) throw noSuchAgent(aid);
     return identity;
   }
 

@@ -4,6 +4,7 @@
  */
 
 import { type Static, type TProperties, type TSchema, Type } from 'typebox';
+import { DIGEST_BYTES } from '../records/digest.ts';
 import { REMOVAL_TOKEN_BYTES } from '../records/notes.ts';
 
 /**
@@ -34,8 +35,6 @@ const MAX_ROOMS = 2000;
 const MAX_INVITATIONS = 500;
 const MAX_INVITED = 1000;
 const MAX_HINTS = 16;
-/** Bytes that tell records apart where the copies of a note are removed. */
-const RECORD_DIGEST_BYTES = 8;
 /** Latest time: the end of the year 9999. */
 const MAX_TIME_MS = 253_402_300_799_999;
 /** Longest base64 of a body, a payload, an entry. */
@@ -113,7 +112,7 @@ export const NotesPart = part({
       body_base64: Blob,
       sent_at: Time,
       received_at: Time,
-      digest_hex: hex(RECORD_DIGEST_BYTES),
+      digest_hex: hex(DIGEST_BYTES),
       token_hex: hex(REMOVAL_TOKEN_BYTES),
     }),
     { maxItems: MAX_NOTES },

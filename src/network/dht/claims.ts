@@ -3,12 +3,12 @@
  * verified here, or claims to hold some; the newest claim that enough nodes agree on ends a read.
  */
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
+import { recordDigest } from '../../foundation/records/digest.ts';
 import { decodeRecord, type SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD, type RecordType } from '../../foundation/records/types.ts';
 import type { Answer } from './lookup.ts';
 import type { Summary } from './messages.ts';
 import { publisherOf } from './node-address.ts';
-import { recordDigest } from './record-store.ts';
 import { isOfMany } from './stored-record.ts';
 
 /** The vote of our own store. */

@@ -5,17 +5,18 @@
 import { setImmediate } from 'node:timers/promises';
 import { toHex } from '../../foundation/bytes.ts';
 import { type Clock, type Timer, unixSeconds } from '../../foundation/clock.ts';
+import { recordDigest } from '../../foundation/records/digest.ts';
 import { belongsUnder } from '../../foundation/records/keys.ts';
 import { decodeRecord, type SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
-import type { NodeRequests } from '../links/types.ts';
+import type { NodeRequests } from '../node-requests.ts';
 import type { Claims } from './claims.ts';
 import type { Answer } from './lookup.ts';
 import { type FindReply, type FindRequest, MAX_PARTS, type Part } from './messages.ts';
 import { publisherOf } from './node-address.ts';
 import { decodePage, encodeNodeRequest, MAX_KNOWN } from './node-messages.ts';
-import { type Page, recordDigest } from './record-store.ts';
+import { type Page } from './record-store.ts';
 
 /** Records that are read on this thread while others verify those before them. */
 const BATCH = 32;

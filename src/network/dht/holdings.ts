@@ -1,9 +1,10 @@
 /** Finds out which records another node has, without fetching them. */
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
+import { recordDigest } from '../../foundation/records/digest.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
 import type { Answer } from './lookup.ts';
 import { type FindReply, type FindRequest, MAX_PARTS, type Part } from './messages.ts';
-import { type RecordStore, recordDigest } from './record-store.ts';
+import { type RecordStore } from './record-store.ts';
 import type { UpkeepRow } from './upkeep-list.ts';
 
 /** Records that one part should hold: an answer describes at most twice as many. */

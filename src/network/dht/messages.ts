@@ -6,6 +6,7 @@ import type { Address } from '../../foundation/address.ts';
 import { asMap, type CborValue, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';
 import { MAX_UNIX_S } from '../../foundation/identity/grant.ts';
 import { PUBLIC_KEY_BYTES } from '../../foundation/identity/keys.ts';
+import { DIGEST_BYTES } from '../../foundation/records/digest.ts';
 import { REMOVAL_TOKEN_BYTES } from '../../foundation/records/notes.ts';
 import { isRecordType, MAX_DATAGRAM_RECORD_BYTES, type RecordType } from '../../foundation/records/types.ts';
 import { PACKED_ADDRESS_BYTES, packAddresses, unpackAddresses } from './node-address.ts';
@@ -34,8 +35,6 @@ export const MAX_SUMMARIES = 16;
 const MAX_TYPES = 16;
 /** Most parts that the records under one key are asked for in. */
 export const MAX_PARTS = 4096;
-/** Bytes of a digest that tells records apart. */
-export const DIGEST_BYTES = 8;
 
 /** Most notes that one request removes. */
 export const MAX_REMOVALS = 32;

@@ -5,7 +5,7 @@ import { belongsUnder } from '../../foundation/records/keys.ts';
 import { decodeRecord, MAX_RECORD_BYTES, type SignedRecord } from '../../foundation/records/record.ts';
 import { MAX_DATAGRAM_RECORD_BYTES } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
-import type { NodeRequests } from '../links/types.ts';
+import type { NodeRequests } from '../node-requests.ts';
 import type { Engine } from './engine.ts';
 import type { Answer } from './lookup.ts';
 import {

@@ -1,9 +1,10 @@
 /** What nodes say to each other over QUIC: records that no datagram holds, and whole pages of a key's records. */
 import { asMap, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';
+import { DIGEST_BYTES } from '../../foundation/records/digest.ts';
 import { KEY_BYTES } from '../../foundation/records/keys.ts';
 import { MAX_RECORD_BYTES } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
-import { DIGEST_BYTES, decodeTypes } from './messages.ts';
+import { decodeTypes } from './messages.ts';
 import type { Page } from './record-store.ts';
 import { NETWORK_TAG_BYTES } from './wire.ts';
 

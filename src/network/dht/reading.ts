@@ -2,6 +2,7 @@
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { abortable, abortError, deadline } from '../../foundation/deadline.ts';
+import { addDigest, DIGEST_BYTES } from '../../foundation/records/digest.ts';
 import { belongsUnder } from '../../foundation/records/keys.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
@@ -9,10 +10,10 @@ import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import { type Claim, Claims } from './claims.ts';
 import type { Collection, Collector } from './collecting.ts';
 import type { Answer, Lookup } from './lookup.ts';
-import { DIGEST_BYTES, type FindReply, type FindRequest } from './messages.ts';
+import { type FindReply, type FindRequest } from './messages.ts';
 import { publisherOf } from './node-address.ts';
 import { PAGE_BYTES } from './node-messages.ts';
-import { addDigest, type RecordStore } from './record-store.ts';
+import { type RecordStore } from './record-store.ts';
 import { isOfMany } from './stored-record.ts';
 import type { GetOptions, ListOptions } from './types.ts';
 

@@ -9,7 +9,7 @@ import { belongsUnder } from '../../foundation/records/keys.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import { MAX_DATAGRAM_RECORD_BYTES, type RecordType } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
-import type { NodeRequests } from '../links/types.ts';
+import type { NodeRequests } from '../node-requests.ts';
 import { Collector } from './collecting.ts';
 import { Contacts } from './contacts.ts';
 import { Engine } from './engine.ts';

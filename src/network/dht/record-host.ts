@@ -11,12 +11,12 @@ import { unixSeconds } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
+import { DIGEST_BYTES } from '../../foundation/records/digest.ts';
 import { belongsUnder } from '../../foundation/records/keys.ts';
 import { decodeRecord, MAX_RECORD_BYTES } from '../../foundation/records/record.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import {
   DATAGRAM_OVERHEAD_BYTES,
-  DIGEST_BYTES,
   encodeFindReply,
   encodeStoreReply,
   type FindRequest,

@@ -2,18 +2,18 @@
  * The records that this node keeps for the network: what it took on survives a restart, within a
  * size cap that publishers share fairly. It trusts its caller to have verified what it is offered.
  */
-import { createHash } from 'node:crypto';
 import type { Address } from '../../foundation/address.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { unixSeconds } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
+import { addDigest, DIGEST_BYTES, recordDigest } from '../../foundation/records/digest.ts';
 import { decodeNotePayload, removalHash } from '../../foundation/records/notes.ts';
 import { compareFreshness, decodeRecord, expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD, type RecordType } from '../../foundation/records/types.ts';
 import { type Row, type SqlValue, Store } from '../../foundation/store/store.ts';
-import { DIGEST_BYTES, type Part } from './messages.ts';
+import { type Part } from './messages.ts';
 import { RECORD_STORE_MIGRATIONS } from './record-store-schema.ts';
 import { RemovedNotes } from './removed-notes.ts';
 import { StorageShares } from './storage-shares.ts';
@@ -74,16 +74,6 @@ export interface RecordStoreOptions {
   /** The database file; `:memory:` keeps nothing over a restart. */
   readonly file: string;
   readonly maxBytes: number;
-}
-
-/** A digest that tells records apart. */
-export function recordDigest(encoded: Uint8Array): Uint8Array {
-  return new Uint8Array(createHash('sha256').update(encoded).digest().subarray(0, DIGEST_BYTES));
-}
-
-/** Adds a record's digest to the XOR of those of a set. */
-export function addDigest(sum: Uint8Array, digest: Uint8Array): void {
-  for (let i = 0; i < sum.length; i++) sum[i] = (sum[i] ?? 0) ^ (digest[i] ?? 0);
 }
 
 export class RecordStore {

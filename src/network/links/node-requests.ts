@@ -3,13 +3,13 @@ import type { Address } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { abortable, deadline } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import type { NodeRequests } from '../node-requests.ts';
 import type { QuicStream } from '../quic/types.ts';
 import { KIND } from './gate.ts';
 import { Places, sourceOfHost } from './places.ts';
 import type { NodePool } from './pool.ts';
 import { openStreamWithin, type Session } from './session.ts';
 import { ProtocolBreach, Refusal, STATUS } from './status.ts';
-import type { NodeRequests } from './types.ts';
 import { FrameReader, readExactly, u32 } from './wire.ts';
 
 /** Largest request and largest answer, bytes. */

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type DHT from 'dht-rpc';
 import { type Clock, systemClock } from '../../../src/foundation/clock.ts';
+import { recordDigest } from '../../../src/foundation/records/digest.ts';
 import type { SignedRecord } from '../../../src/foundation/records/record.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
 import type { Engine } from '../../../src/network/dht/engine.ts';
@@ -16,7 +17,6 @@ import {
   type FindRequest,
   type StoreReply,
 } from '../../../src/network/dht/messages.ts';
-import { recordDigest } from '../../../src/network/dht/record-store.ts';
 import { eventually } from '../../support/eventually.ts';
 import { hostileNode } from '../../support/hostile-dht.ts';
 import { newIdentity } from '../../support/identities.ts';

@@ -2,15 +2,11 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { unixSeconds } from '../../../src/foundation/clock.ts';
+import { recordDigest } from '../../../src/foundation/records/digest.ts';
 import { agentKey, mailboxKey, serviceKey } from '../../../src/foundation/records/keys.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
-import {
-  MAX_NOTES_PER_SENDER,
-  MAX_RECORDS_PER_KEY,
-  RecordStore,
-  recordDigest,
-} from '../../../src/network/dht/record-store.ts';
+import { MAX_NOTES_PER_SENDER, MAX_RECORDS_PER_KEY, RecordStore } from '../../../src/network/dht/record-store.ts';
 import { RECORD_STORE_MIGRATIONS } from '../../../src/network/dht/record-store-schema.ts';
 import { delegateAnew, newIdentity } from '../../support/identities.ts';
 import { endpointRecord, noteRecord, serviceRecord, testRecord } from '../../support/records.ts';

@@ -1,0 +1,15 @@
+/** Short digests that tell records apart, and one for a set of them. */
+import { createHash } from 'node:crypto';
+
+/** Bytes of a digest that tells records apart. */
+export const DIGEST_BYTES = 8;
+
+/** A digest that tells records apart: the first bytes of the SHA-256 of all of the record. */
+export function recordDigest(encoded: Uint8Array): Uint8Array {
+  return new Uint8Array(createHash('sha256').update(encoded).digest().subarray(0, DIGEST_BYTES));
+}
+
+/** Adds a record's digest to the XOR of those of a set. */
+export function addDigest(sum: Uint8Array, digest: Uint8Array): void {
+  for (let i = 0; i < sum.length; i++) sum[i] = (sum[i] ?? 0) ^ (digest[i] ?? 0);
+}
