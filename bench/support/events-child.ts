@@ -36,7 +36,7 @@ async function main(): Promise<void> {
   });
   const store = Store.open(join(directory, 'svcd.db'), MIGRATIONS);
   const log = new EventLog({ store: new EventStore(store), clock: systemClock, log: silentLog });
-  const streams = new EventStreams({ log, clock: systemClock, pending: () => ({}) });
+  const streams = new EventStreams({ log, clock: systemClock, logger: silentLog, pending: () => ({}) });
   await streams.start();
   const server = new RestServer(
     { apiAddr: '127.0.0.1:0', requireLocalToken: false, version: '0' },

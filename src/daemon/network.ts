@@ -42,7 +42,7 @@ export async function buildNetwork({ clock, log, config, node, dataDir, verifier
     Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map((one) => one.address));
   const ownAddresses = new OwnAddresses(
     { fallbackHost: config.fallback_host },
-    { clock, records, quic: () => endpoint.address, interfaces },
+    { clock, log, records, quic: () => endpoint.address, interfaces },
   );
   const lookupHost = async (host: string): Promise<string[]> =>
     (await lookup(host, { all: true })).map((one) => one.address);

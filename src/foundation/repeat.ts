@@ -25,6 +25,8 @@ export interface Repeating {
    * after its end. Never later than it would have run anyway; without effect after a stop.
    */
   soon(ms?: number): void;
+  /** Runs the task in `ms` milliseconds, whatever was planned before; as `soon` where it runs just now. */
+  plan(ms: number): void;
   /** Starts nothing more. What a run under way fails with is told to nobody. */
   stop(): void;
   /** Settles when no run is under way; never rejects. */
@@ -58,6 +60,11 @@ class Repetition implements Repeating {
     // Where the clock says that the time is over and the timer does not, the machine slept or was set.
     else if (now + ms < this.#dueAt || (this.#dueAt <= now && !this.#isDueNow))
       this.#wait(Math.min(ms, this.#dueAt - now));
+  }
+
+  plan(ms: number): void {
+    if (this.#isRunning || this.#isStopped) this.soon(ms);
+    else this.#wait(ms);
   }
 
   stop(): void {

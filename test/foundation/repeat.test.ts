@@ -75,6 +75,26 @@ test('a hurry brings the next run forward and never puts it off', () => {
   assert.deepEqual(runs, [40, 50, 150], 'the period begins with the end of the run');
 });
 
+test('a plan replaces what was planned before, to a later time too', () => {
+  const { clock, runs, repeating } = noting({ periodMs: 100 }, () => {
+    if (runs.length === 2) repeating.plan(30);
+  });
+  clock.advance(90);
+  repeating.plan(50);
+  clock.advance(49);
+  assert.deepEqual(runs, []);
+  clock.advance(1);
+  repeating.plan(20);
+  assert.equal(clock.timers, 1);
+  clock.advance(20);
+  assert.deepEqual(runs, [140, 160]);
+  clock.advance(30);
+  assert.deepEqual(runs, [140, 160, 190], 'in a run it is as good as a hurry');
+  repeating.stop();
+  repeating.plan(10);
+  assert.equal(clock.timers, 0);
+});
+
 /** A clock that counts the timers that are set. */
 function counting(clock: Clock): { readonly clock: Clock; readonly set: number[] } {
   const set: number[] = [];

@@ -39,7 +39,7 @@ export async function eventWorld(t: TestContext, apiAddr = '127.0.0.1:0') {
   const store = Store.open(join(temporaryDirectory(t), 'svcd.db'), MIGRATIONS);
   const log = new EventLog({ store: new EventStore(store, 5), clock: systemClock, log: silentLog });
   const pending: Record<string, { mailbox: number }> = {};
-  const streams = new EventStreams({ log, clock: systemClock, pending: () => pending });
+  const streams = new EventStreams({ log, clock: systemClock, logger: silentLog, pending: () => pending });
   const requireAgent = (aid: Aid): void => {
     if (aid === unknown) throw new SvcError('not_found');
   };

@@ -78,6 +78,7 @@ export class AgentRegistry implements Component {
     this.#heartbeats = new Heartbeats(this.#deps);
     this.#monitor = new ServiceMonitor({
       clock,
+      log: this.#deps.log,
       services: () => agents.boundServices(),
       check: (address, timeoutMs) => dependencies.checkTcp(address, timeoutMs),
     });

@@ -2,7 +2,9 @@
  * Knows whether the bound services answer, without anyone waiting for it: one round after another
  * over the distinct addresses, a few connections at a time.
  */
-import type { Clock, Timer } from '../../foundation/clock.ts';
+import type { Clock } from '../../foundation/clock.ts';
+import type { Log } from '../../foundation/log.ts';
+import { every, type Repeating } from '../../foundation/repeat.ts';
 import { parseServiceAddress } from './service-address.ts';
 import type { TcpCheck } from './types.ts';
 
@@ -17,6 +19,7 @@ const FRESH_MS = 5000;
 
 interface MonitorDependencies {
   readonly clock: Clock;
+  readonly log: Log;
   /** The services to look at in the next round. */
   services(): readonly string[];
   check(address: { readonly host: string; readonly port: number }, timeoutMs: number): Promise<TcpCheck>;
@@ -31,22 +34,22 @@ export class ServiceMonitor {
   readonly #deps: MonitorDependencies;
   readonly #known = new Map<string, Known>();
   readonly #running = new Map<string, Promise<TcpCheck>>();
-  #timer: Timer | null = null;
-  #stopped = false;
+  #rounds: Repeating | null = null;
 
   constructor(dependencies: MonitorDependencies) {
     this.#deps = dependencies;
   }
 
   start(): void {
-    this.#timer = this.#deps.clock.after(0, () => void this.#round());
+    const { clock, log } = this.#deps;
+    const onError = (error: unknown): void => log.warn({ error }, 'bound services could not be looked at');
+    this.#rounds = every(clock, { firstMs: 0, periodMs: ROUND_PAUSE_MS, onError }, () => this.#round());
   }
 
   /** Returns at once; a check that is under way ends within its time-out and changes nothing. */
   stop(): void {
-    this.#stopped = true;
-    this.#timer?.cancel();
-    this.#timer = null;
+    this.#rounds?.stop();
+    this.#rounds = null;
   }
 
   /** What was seen last; null where nothing was yet. */
@@ -81,11 +84,10 @@ export class ServiceMonitor {
     const queue = services.values();
     const worker = async (): Promise<void> => {
       for (const service of queue) {
-        if (this.#stopped) return;
+        if (this.#rounds === null) return;
         await this.check(service);
       }
     };
     await Promise.all(Array.from({ length: CONCURRENCY }, worker));
-    if (!this.#stopped) this.#timer = this.#deps.clock.after(ROUND_PAUSE_MS, () => void this.#round());
   }
 }

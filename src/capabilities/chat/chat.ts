@@ -1,11 +1,12 @@
 /** Chat: conversations between two agents that have agreed on it. See docs/notes-and-chat.md. */
 import { randomBytes } from 'node:crypto';
-import type { Clock, Timer } from '../../foundation/clock.ts';
+import type { Clock } from '../../foundation/clock.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import type { EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
+import { every, type Repeating } from '../../foundation/repeat.ts';
 import type { ChatCounters, ChatStore, PairRow, PairState, ReadState } from '../../foundation/store/chat.ts';
 import type { ChatContent, ChatLog } from '../../foundation/store/chat-log.ts';
 import type { Reachability } from '../../network/dht/types.ts';
@@ -72,7 +73,7 @@ export class Chat implements Component {
   readonly #commits: GroupCommit;
   readonly #drafting: Drafting;
   #unsubscribe: () => void = () => {};
-  #expiry: Timer | null = null;
+  #expiry: Repeating | null = null;
   #ready = false;
 
   constructor(dependencies: ChatDependencies) {
@@ -93,12 +94,16 @@ export class Chat implements Component {
     this.#unsubscribe = this.#deps.network.onReachability(() => this.#networkChanged());
     this.#resume();
     this.#networkChanged();
-    this.#lookForExpired();
+    const onError = (error: unknown): void =>
+      this.#deps.log.error({ error }, 'requests whose time is over could not be looked for');
+    this.#expiry = every(this.#deps.clock, { firstMs: 0, periodMs: EXPIRY_LOOK_MS, onError }, () =>
+      this.#expire() < BATCH ? EXPIRY_LOOK_MS : 0,
+    );
   }
 
   async stop(): Promise<void> {
     this.#unsubscribe();
-    this.#expiry?.cancel();
+    this.#expiry?.stop();
     this.#couriers.stop();
     this.#arrivals.stop();
   }
@@ -293,17 +298,6 @@ export class Chat implements Component {
     } catch (error) {
       log.error({ error }, 'what waits for peers cannot be read');
     }
-  }
-
-  #lookForExpired(): void {
-    const { clock, log } = this.#deps;
-    let more = false;
-    try {
-      more = this.#expire() >= BATCH;
-    } catch (error) {
-      log.error({ error }, 'requests whose time is over could not be looked for');
-    }
-    this.#expiry = clock.after(more ? 0 : EXPIRY_LOOK_MS, () => this.#lookForExpired());
   }
 
   #expire(): number {

@@ -3,10 +3,11 @@
  * not answer is tried again after a while that grows, and at once when it shows up by itself.
  */
 import { backoff } from '../../foundation/backoff.ts';
-import type { Clock, Timer } from '../../foundation/clock.ts';
+import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
+import { every, type Repeating } from '../../foundation/repeat.ts';
 import type { ChatStore } from '../../foundation/store/chat.ts';
 import type { ChatLog } from '../../foundation/store/chat-log.ts';
 import { sourceOfLink } from '../../network/links/source.ts';
@@ -74,23 +75,24 @@ export class Couriers {
   /** Couriers that wait for their turn to open a link. */
   readonly #queue = new Set<Courier>();
   #opening = 0;
-  #sweep: Timer | null = null;
+  readonly #onError = (error: unknown): void => this.#deps.log.error({ error }, 'chat could not go on');
+  #sweep: Repeating | null = null;
 
   /** Takes the links of purpose `chat`. */
   constructor(dependencies: CouriersDependencies) {
     this.#deps = dependencies;
-    this.#retries = new Retries(dependencies.clock, (name) => this.#guard(() => this.#retry(name)));
+    this.#retries = new Retries(dependencies.clock, (name) => this.#retry(name), this.#onError);
     dependencies.links.accept('chat', (link) => this.#accept(link));
   }
 
   start(): void {
-    this.#sweepLater();
+    this.#sweep = every(this.#deps.clock, { periodMs: SWEEP_MS, onError: this.#onError }, () => this.#lookAtAll());
   }
 
   stop(): void {
     this.#stop.abort();
     this.#retries.stop();
-    this.#sweep?.cancel();
+    this.#sweep?.stop();
     for (const courier of this.#couriers.values()) for (const session of courier.sessions) session.cut();
   }
 
@@ -194,7 +196,7 @@ export class Couriers {
     try {
       work();
     } catch (error) {
-      this.#deps.log.error({ error }, 'chat could not go on');
+      this.#onError(error);
     }
   }
 
@@ -274,12 +276,9 @@ export class Couriers {
     }
   }
 
-  #sweepLater(): void {
-    this.#sweep = this.#deps.clock.after(SWEEP_MS, () => {
-      const now = this.#deps.clock.now();
-      for (const courier of this.#couriers.values()) for (const session of courier.sessions) this.#look(session, now);
-      this.#sweepLater();
-    });
+  #lookAtAll(): void {
+    const now = this.#deps.clock.now();
+    for (const courier of this.#couriers.values()) for (const session of courier.sessions) this.#look(session, now);
   }
 
   #look(session: Session, now: number): void {

@@ -1,24 +1,34 @@
 /** When who is tried again: one timer for all. */
-import type { Clock, Timer } from '../../foundation/clock.ts';
+import type { Clock } from '../../foundation/clock.ts';
+import { every, type Repeating, UNTIL_HURRIED } from '../../foundation/repeat.ts';
 
 export class Retries {
   readonly #clock: Clock;
-  readonly #due: (name: string) => void;
   readonly #at = new Map<string, number>();
-  #timer: Timer | null = null;
-  #timerAt = Number.POSITIVE_INFINITY;
+  readonly #looks: Repeating;
 
-  /** @param due called with each name whose time has come */
-  constructor(clock: Clock, due: (name: string) => void) {
+  /**
+   * @param due called with each name whose time has come
+   * @param onError told what `due` throws; the others are called for all the same
+   */
+  constructor(clock: Clock, due: (name: string) => void, onError: (error: unknown) => void) {
     this.#clock = clock;
-    this.#due = due;
+    this.#looks = every(clock, { firstMs: UNTIL_HURRIED, periodMs: 0, onError }, () => {
+      const now = clock.now();
+      for (const [name, at] of [...this.#at]) {
+        if (at > now) continue;
+        this.#at.delete(name);
+        due(name);
+      }
+      return this.#at.values().reduce((first, at) => Math.min(first, at), UNTIL_HURRIED) - now;
+    });
   }
 
   /** Calls for a name after `ms`, or earlier where that was agreed before. */
   within(name: string, ms: number): void {
     const at = this.#clock.now() + ms;
     this.#at.set(name, Math.min(this.#at.get(name) ?? at, at));
-    this.#arm(at);
+    this.#looks.soon(ms);
   }
 
   cancel(name: string): void {
@@ -26,27 +36,7 @@ export class Retries {
   }
 
   stop(): void {
-    this.#timer?.cancel();
-    this.#timer = null;
+    this.#looks.stop();
     this.#at.clear();
-  }
-
-  #arm(at: number): void {
-    if (at >= this.#timerAt) return;
-    this.#timer?.cancel();
-    this.#timerAt = at;
-    this.#timer = this.#clock.after(Math.max(0, at - this.#clock.now()), () => this.#fire());
-  }
-
-  #fire(): void {
-    this.#timer = null;
-    this.#timerAt = Number.POSITIVE_INFINITY;
-    const now = this.#clock.now();
-    const due = [...this.#at].filter(([, at]) => at <= now).map(([name]) => name);
-    for (const name of due) this.#at.delete(name);
-    for (const name of due) this.#due(name);
-    let next = Number.POSITIVE_INFINITY;
-    for (const at of this.#at.values()) next = Math.min(next, at);
-    if (next < Number.POSITIVE_INFINITY) this.#arm(next);
   }
 }

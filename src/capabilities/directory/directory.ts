@@ -5,6 +5,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import { isCustomType, MAX_CUSTOM_PAYLOAD_BYTES, RECORD, type RecordType } from '../../foundation/records/types.ts';
+import { every, type Repeating, UNTIL_HURRIED } from '../../foundation/repeat.ts';
 import type { Publication } from '../../foundation/store/publications.ts';
 import { EMPTY_CARD, type ProfileCard, profilePublication } from './profile-cards.ts';
 import { ENDPOINTS, Publishing, type PublishResult } from './publishing.ts';
@@ -44,8 +45,9 @@ export class Directory implements Component {
   readonly #renewal: Renewal;
   readonly #unsubscribe: (() => void)[] = [];
   #grace: Timer | null = null;
-  #quiet: Timer | null = null;
-  #look: Timer | null = null;
+  #touch: Repeating | null = null;
+  #look: Repeating | null = null;
+  #network: Repeating | null = null;
   #peers = 0;
   #lastLook = 0;
   #ready = false;
@@ -60,22 +62,25 @@ export class Directory implements Component {
 
   /** Begins to renew as soon as the network is ready, or shortly after. */
   async start(): Promise<void> {
-    const { clock, network } = this.#deps;
+    const { clock, log, network } = this.#deps;
     this.#publishing.start();
     this.#lastLook = clock.now();
     this.applyAutoPublish();
+    const onError = (error: unknown): void => log.warn({ error }, 'publications could not be marked for renewal');
+    this.#look = every(clock, { periodMs: LOOK_MS, onError }, () => this.#lookAround());
+    this.#touch = every(clock, { firstMs: UNTIL_HURRIED, periodMs: LOOK_MS, onError }, () => this.#touchEndpoints());
+    this.#network = every(clock, { firstMs: 0, periodMs: UNTIL_HURRIED, onError }, () => this.#lookAtNetwork());
     this.#unsubscribe.push(
-      network.onReachability(() => void this.#attempt(() => this.#lookAtNetwork())),
-      this.#deps.onAddresses(() => this.#addressesChanged()),
+      network.onReachability(() => this.#network?.soon()),
+      this.#deps.onAddresses(() => this.#touch?.plan(ADDRESS_QUIET_MS)),
     );
     this.#grace = clock.after(START_GRACE_MS, () => this.#begin());
-    this.#lookAtNetwork();
-    this.#look = clock.after(LOOK_MS, () => this.#lookAround());
   }
 
   async stop(): Promise<void> {
     for (const unsubscribe of this.#unsubscribe.splice(0)) unsubscribe();
-    for (const timer of [this.#grace, this.#quiet, this.#look]) timer?.cancel();
+    this.#grace?.cancel();
+    for (const repeating of [this.#touch, this.#look, this.#network]) repeating?.stop();
     await Promise.all([this.#publishing.stop(), this.#renewal.stop()]);
   }
 
@@ -248,40 +253,23 @@ export class Directory implements Component {
     this.#ready = ready;
   }
 
-  #addressesChanged(afterMs = ADDRESS_QUIET_MS): void {
-    this.#quiet?.cancel();
-    this.#quiet = this.#deps.clock.after(afterMs, () => {
-      const touched = this.#attempt(() => this.#deps.publications.touchEndpoints(this.#deps.clock.now()));
-      if (!touched) return this.#addressesChanged(LOOK_MS);
-      this.#renewal.wake();
-    });
+  #touchEndpoints(): number {
+    this.#deps.publications.touchEndpoints(this.#deps.clock.now());
+    this.#renewal.wake();
+    return UNTIL_HURRIED;
   }
 
   /** What no event tells: a grown network, a clock that was set, a machine that slept. */
   #lookAround(): void {
     const { network, publications, clock } = this.#deps;
-    this.#attempt(() => {
-      const { peers, ready } = network.reachability();
-      const now = clock.now();
-      if (ready && peers > this.#peers) publications.touchUnsettled(now);
-      if (now < this.#lastLook) publications.mendTimes(now);
-      // What was not valid by a wrong clock may be by this one.
-      if (now > this.#lastLook + 2 * LOOK_MS) publications.resume(now);
-      this.#peers = peers;
-      this.#lastLook = now;
-    });
     this.#renewal.wake();
-    this.#look = clock.after(LOOK_MS, () => this.#lookAround());
-  }
-
-  /** Runs what nobody waits for. False where the disk refuses: the next occasion comes. */
-  #attempt(work: () => void): boolean {
-    try {
-      work();
-      return true;
-    } catch (error) {
-      this.#deps.log.warn({ error }, 'publications could not be marked for renewal');
-      return false;
-    }
+    const { peers, ready } = network.reachability();
+    const now = clock.now();
+    if (ready && peers > this.#peers) publications.touchUnsettled(now);
+    if (now < this.#lastLook) publications.mendTimes(now);
+    // What was not valid by a wrong clock may be by this one.
+    if (now > this.#lastLook + 2 * LOOK_MS) publications.resume(now);
+    this.#peers = peers;
+    this.#lastLook = now;
   }
 }

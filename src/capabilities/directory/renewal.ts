@@ -3,10 +3,11 @@
  * time and so many per second, so that ten thousand agents after a long night neither stall the
  * daemon nor flood the network.
  */
-import type { Clock, Timer } from '../../foundation/clock.ts';
+import type { Clock } from '../../foundation/clock.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
+import { every, type Repeating } from '../../foundation/repeat.ts';
 import type { PublicationStore } from '../../foundation/store/publications.ts';
 
 /** Identities whose records are on their way at once. */
@@ -15,7 +16,7 @@ const CONCURRENCY = 8;
 const PER_SECOND = 20;
 /** Identities at once after a quiet time. */
 const BURST = 10;
-/** Most milliseconds between looks: timers of Node end at 24 days. */
+/** Most milliseconds between looks. */
 const MAX_SLEEP_MS = 3600_000;
 /** Milliseconds to wait where the database cannot be read … */
 const TROUBLE_MS = 5000;
@@ -34,10 +35,9 @@ export class Renewal {
   readonly #deps: RenewalDependencies;
   readonly #rate: RateLimiter;
   readonly #running = new Map<Aid, Promise<void>>();
-  #timer: Timer | null = null;
-  /** Runs while nothing is started because the database refuses. */
-  #trouble: Timer | null = null;
-  #active = false;
+  #turns: Repeating | null = null;
+  /** The database refuses, and what cannot be moved to another time is due at once again: nothing is started for a while. */
+  #resting = false;
 
   constructor(dependencies: RenewalDependencies) {
     this.#deps = dependencies;
@@ -45,54 +45,29 @@ export class Renewal {
   }
 
   start(): void {
-    this.#active = true;
-    this.wake();
+    const { clock, log } = this.#deps;
+    const onError = (error: unknown): void => {
+      log.error({ error }, 'the renewal list cannot be read');
+      this.#resting = true;
+    };
+    this.#turns = every(clock, { firstMs: 0, periodMs: TROUBLE_MS, onError }, () => this.#turn());
   }
 
   /** Starts nothing more and waits for what is under way. */
   async stop(): Promise<void> {
-    this.#active = false;
-    for (const timer of [this.#timer, this.#trouble]) timer?.cancel();
-    this.#timer = null;
-    this.#trouble = null;
+    this.#turns?.stop();
     await Promise.all(this.#running.values());
   }
 
   /** Looks again: something may have become due. */
   wake(): void {
-    this.#sleep(0);
-  }
-
-  #sleep(ms: number): void {
-    if (!this.#active || this.#trouble !== null) return;
-    this.#timer?.cancel();
-    this.#timer = this.#deps.clock.after(ms, () => this.#turn());
-  }
-
-  /** Starts nothing for a while: what could not be moved to another time is due at once again. */
-  #rest(ms: number): void {
-    if (!this.#active) return;
-    this.#timer?.cancel();
-    this.#timer = null;
-    this.#trouble ??= this.#deps.clock.after(ms, () => {
-      this.#trouble = null;
-      this.#sleep(0);
-    });
-  }
-
-  #turn(): void {
-    this.#timer = null;
-    try {
-      this.#sleep(this.#startDue());
-    } catch (error) {
-      this.#deps.log.error({ error }, 'the renewal list cannot be read');
-      this.#rest(TROUBLE_MS);
-    }
+    if (!this.#resting) this.#turns?.soon();
   }
 
   /** Starts what is due and may start; returns the milliseconds until there may be more to do. */
-  #startDue(): number {
+  #turn(): number {
     const { publications, clock } = this.#deps;
+    this.#resting = false;
     const now = clock.now();
     const due = publications.due(now, CONCURRENCY + this.#running.size).filter((aid) => !this.#running.has(aid));
     for (const aid of due) {
@@ -111,7 +86,8 @@ export class Renewal {
       .renew(aid)
       .catch((error: unknown) => {
         this.#deps.log.error({ aid, error }, 'a renewal failed unexpectedly');
-        this.#rest(UNWRITTEN_MS);
+        if (!this.#resting) this.#turns?.plan(UNWRITTEN_MS);
+        this.#resting = true;
       })
       .finally(() => {
         this.#running.delete(aid);

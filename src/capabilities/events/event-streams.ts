@@ -3,11 +3,13 @@
  * behind it, from memory while it keeps up. What is flushed together goes out together, so that a
  * thousand subscribers cost one pass and not one per event.
  */
-import type { Clock, Timer } from '../../foundation/clock.ts';
+import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { EventType } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
+import type { Log } from '../../foundation/log.ts';
+import { every, type Repeating, UNTIL_HURRIED } from '../../foundation/repeat.ts';
 import type { EventLog } from './event-log.ts';
 import { eventFrame, HEARTBEAT, openingFrame, positionFrame, truncatedFrame } from './frames.ts';
 import type { PendingView } from './pending-counters.ts';
@@ -39,6 +41,8 @@ export interface Subscription {
 export interface EventStreamsDependencies {
   readonly log: EventLog;
   readonly clock: Clock;
+  /** Told of faults; `log` is that of the events. */
+  readonly logger: Log;
   /** What waits for one agent, or for all. */
   readonly pending: (aid: Aid | null) => PendingView;
 }
@@ -46,20 +50,22 @@ export interface EventStreamsDependencies {
 export class EventStreams implements Component {
   readonly #log: EventLog;
   readonly #clock: Clock;
+  readonly #logger: Log;
   readonly #pending: EventStreamsDependencies['pending'];
   readonly #maxSubscribers: number;
   readonly #subscribers = new Set<Subscriber>();
   readonly #backlog: Backlog;
   #recent: RecentEvents | null = null;
-  #flush: Timer | null = null;
+  #flush: Repeating | null = null;
   #flushedAt = 0;
-  #heartbeat: Timer | null = null;
+  #heartbeat: Repeating | null = null;
   #forget = (): void => {};
   #stopped = false;
 
-  constructor({ log, clock, pending }: EventStreamsDependencies, maxSubscribers: number = MAX_SUBSCRIBERS) {
+  constructor({ log, clock, logger, pending }: EventStreamsDependencies, maxSubscribers: number = MAX_SUBSCRIBERS) {
     this.#log = log;
     this.#clock = clock;
+    this.#logger = logger;
     this.#pending = pending;
     this.#maxSubscribers = maxSubscribers;
     this.#backlog = {
@@ -70,15 +76,17 @@ export class EventStreams implements Component {
 
   async start(): Promise<void> {
     this.#forget = this.#log.onAppended(() => this.#flushSoon());
-    this.#beatLater();
+    const onError = (error: unknown): void => this.#logger.error({ error }, 'events could not be sent');
+    this.#heartbeat = every(this.#clock, { periodMs: HEARTBEAT_MS, onError }, () => this.#beat());
+    this.#flush = every(this.#clock, { periodMs: UNTIL_HURRIED, onError }, () => this.#send());
   }
 
   /** Ends all streams: clients come back when the daemon does. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#forget();
-    this.#flush?.cancel();
-    this.#heartbeat?.cancel();
+    this.#flush?.stop();
+    this.#heartbeat?.stop();
     for (const subscriber of this.#subscribers) subscriber.end();
     this.#subscribers.clear();
   }
@@ -160,30 +168,27 @@ export class EventStreams implements Component {
   }
 
   #flushSoon(): void {
-    if (this.#flush !== null || this.#subscribers.size === 0) return;
+    if (this.#subscribers.size === 0) return;
     const pause = this.#subscribers.size * PAUSE_PER_SUBSCRIBER_MS;
-    const wait = Math.min(pause, Math.max(0, this.#flushedAt + pause - this.#clock.now()));
-    this.#flush = this.#clock.after(wait, () => {
-      this.#flush = null;
-      this.#flushedAt = this.#clock.now();
-      const recent = this.#catchUp();
-      for (const subscriber of this.#subscribers) subscriber.pump(recent, this.#backlog, this.#flushedAt);
-    });
+    this.#flush?.soon(Math.min(pause, Math.max(0, this.#flushedAt + pause - this.#clock.now())));
   }
 
-  #beatLater(): void {
-    this.#heartbeat = this.#clock.after(HEARTBEAT_MS, () => {
-      this.#beatLater();
-      const now = this.#clock.now();
-      for (const subscriber of this.#subscribers) {
-        const { fullSince } = subscriber;
-        if (fullSince === null) subscriber.send(HEARTBEAT, now);
-        else if (now - fullSince >= MAX_FULL_MS) {
-          this.#leave(subscriber);
-          subscriber.destroy();
-        }
+  #send(): void {
+    this.#flushedAt = this.#clock.now();
+    const recent = this.#catchUp();
+    for (const subscriber of this.#subscribers) subscriber.pump(recent, this.#backlog, this.#flushedAt);
+  }
+
+  #beat(): void {
+    const now = this.#clock.now();
+    for (const subscriber of this.#subscribers) {
+      const { fullSince } = subscriber;
+      if (fullSince === null) subscriber.send(HEARTBEAT, now);
+      else if (now - fullSince >= MAX_FULL_MS) {
+        this.#leave(subscriber);
+        subscriber.destroy();
       }
-    });
+    }
   }
 
   #readLog({ aid, types }: Wish, seq: number, until: number): { frames: Buffer; seq: number } {

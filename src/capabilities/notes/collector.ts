@@ -3,7 +3,7 @@
  * others, a few at a time, so that ten thousand agents do not flood the network.
  */
 import { toHex } from '../../foundation/bytes.ts';
-import { type Clock, type Timer, unixSeconds } from '../../foundation/clock.ts';
+import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
@@ -11,6 +11,7 @@ import { recordDigest } from '../../foundation/records/digest.ts';
 import { mailboxKey } from '../../foundation/records/keys.ts';
 import { expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD } from '../../foundation/records/types.ts';
+import { every, type Repeating, UNTIL_HURRIED } from '../../foundation/repeat.ts';
 import type { Inbox, Verdict } from './inbox.ts';
 import { KnownRecords } from './known-records.ts';
 import type { MailNetwork } from './types.ts';
@@ -60,13 +61,24 @@ export class Collector {
   readonly #soon = new Set<Aid>();
   /** The rest of the present round; null between two rounds. */
   #round: Iterator<Aid> | null = null;
-  #timer: Timer | null = null;
+  readonly #rounds: Repeating;
+  readonly #turns: Repeating;
   #unsubscribe: () => void = () => {};
   #ready = false;
 
   constructor(dependencies: CollectorDependencies) {
     this.#deps = dependencies;
     this.#rate = new RateLimiter({ perSecond: LOOKS_PER_S, burst: LOOK_BURST, maxKeys: 1 }, dependencies);
+    const onError = (error: unknown): void => {
+      dependencies.log.error({ error }, 'the list of agents cannot be read');
+      this.#round = null;
+      this.#pause();
+    };
+    this.#turns = every(dependencies.clock, { periodMs: UNTIL_HURRIED, onError }, () => this.#turn());
+    this.#rounds = every(dependencies.clock, { periodMs: UNTIL_HURRIED, onError }, () => {
+      this.#round = this.#everyone();
+      this.#turns.soon();
+    });
   }
 
   /** Begins as soon as the network is ready. */
@@ -79,14 +91,15 @@ export class Collector {
   async stop(): Promise<void> {
     this.#unsubscribe();
     this.#stop.abort();
-    this.#timer?.cancel();
+    this.#rounds.stop();
+    this.#turns.stop();
     await Promise.all(this.#running.values());
   }
 
   /** Looks at an agent's mailbox before the others. */
   soon(aid: Aid): void {
     this.#soon.add(aid);
-    this.#wake(0);
+    this.#turns.soon();
   }
 
   /** There may be room, or a key, for what was passed over for that reason. */
@@ -102,14 +115,13 @@ export class Collector {
 
   #networkChanged(): void {
     const { ready } = this.#deps.network.reachability();
-    if (ready && !this.#ready) this.#begin();
+    if (ready && !this.#ready) this.#rounds.soon();
     this.#ready = ready;
   }
 
-  /** Begins a round over all agents. */
-  #begin(): void {
-    this.#round = this.#everyone();
-    this.#wake(0);
+  /** The next round begins after a pause, or where one is planned already, with that. */
+  #pause(): void {
+    this.#rounds.soon(Math.ceil(ROUND_PAUSE_MS * (1 - JITTER * this.#deps.random())));
   }
 
   *#everyone(): Generator<Aid> {
@@ -121,33 +133,18 @@ export class Collector {
     } while (cursor !== undefined);
   }
 
-  #wake(ms: number): void {
-    if (this.#stop.signal.aborted) return;
-    this.#timer?.cancel();
-    this.#timer = this.#deps.clock.after(ms, () => this.#turn());
-  }
-
-  #turn(): void {
-    const { clock, log, network } = this.#deps;
-    this.#timer = null;
-    try {
-      while (this.#running.size < CONCURRENCY) {
-        if (!network.reachability().ready) return;
-        const wait = this.#rate.retryAfterMs('');
-        if (wait > 0) return this.#wake(wait);
-        const aid = this.#next();
-        if (aid === null) break;
-        this.#rate.take('');
-        this.#start(aid);
-      }
-    } catch (error) {
-      log.error({ error }, 'the list of agents cannot be read');
-      this.#round = null;
+  /** Starts what may start. The end of one that runs is the next occasion; after the last one there is a pause. */
+  #turn(): number | void {
+    while (this.#running.size < CONCURRENCY) {
+      if (!this.#deps.network.reachability().ready) return;
+      const wait = this.#rate.retryAfterMs('');
+      if (wait > 0) return wait;
+      const aid = this.#next();
+      if (aid === null) break;
+      this.#rate.take('');
+      this.#start(aid);
     }
-    // The end of one that runs is the next occasion; after the last one there is a pause.
-    if (this.#running.size > 0 || this.#timer !== null) return;
-    const pause = Math.ceil(ROUND_PAUSE_MS * (1 - JITTER * this.#deps.random()));
-    this.#timer = clock.after(pause, () => this.#begin());
+    if (this.#running.size === 0) this.#pause();
   }
 
   /** Who is next; null where nobody is, or all that are wait for a look that is under way. */
@@ -174,7 +171,7 @@ export class Collector {
       })
       .finally(() => {
         this.#running.delete(aid);
-        this.#wake(0);
+        this.#turns.soon();
       });
     this.#running.set(aid, work);
   }

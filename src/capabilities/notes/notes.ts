@@ -1,6 +1,6 @@
 /** Notes: sealed messages that wait for their recipient. See docs/notes-and-chat.md. */
 import { toHex } from '../../foundation/bytes.ts';
-import type { Clock, Timer } from '../../foundation/clock.ts';
+import type { Clock } from '../../foundation/clock.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import type { EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
@@ -12,6 +12,7 @@ import { mailboxKey } from '../../foundation/records/keys.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import { MAX_TTL_S, RECORD } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
+import { every, type Repeating } from '../../foundation/repeat.ts';
 import type { NoteStore, StoredNote } from '../../foundation/store/notes.ts';
 import type { Links } from '../../network/links/types.ts';
 import { type AgentsPage, Collector } from './collector.ts';
@@ -86,7 +87,7 @@ export class Notes implements Component {
   readonly #collector: Collector;
   /** How many notes wait, of those agents that have some. */
   readonly #waiting = new Map<Aid, number>();
-  #purge: Timer | null = null;
+  #purge: Repeating | null = null;
   #stopped = false;
 
   constructor(dependencies: NotesDependencies) {
@@ -106,17 +107,20 @@ export class Notes implements Component {
   }
 
   async start(): Promise<void> {
-    const { store, log } = this.#deps;
+    const { store, clock, log } = this.#deps;
     const back = store.giveAllBack();
     if (back > 0) log.info({ notes: back }, 'notes whose answer may not have arrived wait again');
     for (const [aid, count] of store.waiting()) this.#waiting.set(aid, count);
-    this.#purgeAfter(PURGE_AGAIN_MS);
+    const onError = (error: unknown): void => log.error({ error }, 'old message ids could not be forgotten');
+    this.#purge = every(clock, { firstMs: PURGE_AGAIN_MS, periodMs: PURGE_PAUSE_MS, onError }, () =>
+      store.purgeSeen(clock.now(), PURGE_BATCH) ? PURGE_AGAIN_MS : PURGE_PAUSE_MS,
+    );
     this.#collector.start();
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
-    this.#purge?.cancel();
+    this.#purge?.stop();
     this.#links.stop();
     await this.#collector.stop();
   }
@@ -267,18 +271,6 @@ export class Notes implements Component {
 
   #mustBeHere(aid: Aid): void {
     if (this.#deps.identity(aid) === null) throw noSuchAgent(aid);
-  }
-
-  #purgeAfter(ms: number): void {
-    this.#purge = this.#deps.clock.after(ms, () => {
-      let more = false;
-      try {
-        more = this.#deps.store.purgeSeen(this.#deps.clock.now(), PURGE_BATCH);
-      } catch (error) {
-        this.#deps.log.error({ error }, 'old message ids could not be forgotten');
-      }
-      if (!this.#stopped) this.#purgeAfter(more ? PURGE_AGAIN_MS : PURGE_PAUSE_MS);
-    });
   }
 }
 

@@ -16,7 +16,7 @@ export function buildEventLog({ clock, log, store }: Foundation, life: Life): Ev
 
 /** The streams are started and stopped with the API that serves them. */
 export function buildEventStreams(
-  { clock }: Foundation,
+  { clock, log }: Foundation,
   { onDeleted }: Agents,
   eventLog: EventLog,
   { notes, chat }: Messages,
@@ -25,7 +25,12 @@ export function buildEventStreams(
     () => new Map([...notes.pending()].map(([aid, mailbox]) => [aid, { mailbox }])),
     () => new Map([...chat.pending()].map(([aid, c]) => [aid, { chat_invites: c.invites, chat_unread: c.unread }])),
   ]);
-  const eventStreams = new EventStreams({ log: eventLog, clock, pending: (aid) => pending.view(aid ?? undefined) });
+  const eventStreams = new EventStreams({
+    log: eventLog,
+    clock,
+    logger: log,
+    pending: (aid) => pending.view(aid ?? undefined),
+  });
   onDeleted((aid) => {
     eventStreams.endStreamsOf(aid);
     eventLog.forget(aid);

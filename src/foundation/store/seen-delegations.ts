@@ -3,10 +3,11 @@
  * not let in again because the daemon was started anew. Written in batches: losing the last seconds
  * in a crash costs no more than meeting the newer delegation once again.
  */
-import type { Clock, Timer } from '../clock.ts';
+import type { Clock } from '../clock.ts';
 import type { Aid } from '../identity/aid.ts';
 import type { Component } from '../lifecycle.ts';
 import type { Log } from '../log.ts';
+import { every, type Repeating, UNTIL_HURRIED } from '../repeat.ts';
 import type { Store } from './store.ts';
 
 /** Agents that are remembered; those not met for longest are forgotten first. */
@@ -21,18 +22,23 @@ export class SeenDelegations implements Component {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #unwritten = new Map<Aid, number>();
-  #timer: Timer | null = null;
+  readonly #flush: Repeating;
 
   constructor(dependencies: { readonly store: Store; readonly clock: Clock; readonly log: Log }) {
     this.#store = dependencies.store;
     this.#clock = dependencies.clock;
     this.#log = dependencies.log;
+    const onError = (error: unknown): void => this.#unwritable(error);
+    this.#flush = every(this.#clock, { firstMs: UNTIL_HURRIED, periodMs: RETRY_PAUSE_MS, onError }, () => {
+      this.#write();
+      return UNTIL_HURRIED;
+    });
   }
 
   async start(): Promise<void> {}
 
   async stop(): Promise<void> {
-    this.#timer?.cancel();
+    this.#flush.stop();
     this.#write();
   }
 
@@ -45,20 +51,14 @@ export class SeenDelegations implements Component {
   /** Remembers a verified delegation. */
   note(aid: Aid, issuedAt: number): void {
     if (issuedAt <= (this.#unwritten.get(aid) ?? -1)) return;
+    if (this.#unwritten.size === 0) this.#flush.soon(WRITE_PAUSE_MS);
     this.#unwritten.set(aid, issuedAt);
-    this.#timer ??= this.#clock.after(WRITE_PAUSE_MS, () => this.#flush());
   }
 
-  #flush(): void {
-    this.#timer = null;
-    try {
-      this.#write();
-    } catch (error) {
-      this.#log.warn({ error }, 'delegations that were met could not be written; it is tried again');
-      for (const aid of this.#unwritten.keys())
-        if (this.#unwritten.size > MAX_REMEMBERED_AGENTS) this.#unwritten.delete(aid);
-      this.#timer = this.#clock.after(RETRY_PAUSE_MS, () => this.#flush());
-    }
+  #unwritable(error: unknown): void {
+    this.#log.warn({ error }, 'delegations that were met could not be written; it is tried again');
+    for (const aid of this.#unwritten.keys())
+      if (this.#unwritten.size > MAX_REMEMBERED_AGENTS) this.#unwritten.delete(aid);
   }
 
   #write(): void {

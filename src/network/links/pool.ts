@@ -6,12 +6,13 @@
 import { randomBytes } from 'node:crypto';
 import { formatAddress } from '../../foundation/address.ts';
 import { toHex } from '../../foundation/bytes.ts';
-import type { Clock, Timer } from '../../foundation/clock.ts';
+import type { Clock } from '../../foundation/clock.ts';
 import { deadline } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { nativeAid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
+import { every, type Repeating } from '../../foundation/repeat.ts';
 import type { QuicConnection, QuicEndpoint, QuicStream } from '../quic/types.ts';
 import { dialAny, type NodePlace, SharedAttempt } from './dial.ts';
 import { type Kind, StreamGate, type StreamHandler } from './gate.ts';
@@ -90,7 +91,7 @@ export class NodePool implements Component {
   readonly #sides = new SideSessions();
   readonly #ungreeted = new Set<QuicConnection>();
   readonly #past = { bytesSent: 0, bytesReceived: 0 };
-  #sweep: Timer | null = null;
+  #sweep: Repeating | null = null;
   #stopped = false;
   /** Receives the streams that other nodes open. */
   readonly gate: StreamGate;
@@ -107,12 +108,13 @@ export class NodePool implements Component {
   }
 
   async start(): Promise<void> {
-    this.#sweepLater();
+    const onError = (error: unknown): void => this.#log.warn({ error }, 'idle connections could not be closed');
+    this.#sweep = every(this.#clock, { periodMs: SWEEP_MS, onError }, () => this.#closeIdle());
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
-    this.#sweep?.cancel();
+    this.#sweep?.stop();
     for (const connection of this.#ungreeted) connection.close();
     for (const peer of this.#peers.values()) {
       peer.dialling?.attempt.cancel();
@@ -391,13 +393,10 @@ export class NodePool implements Component {
     if (peer.sessions.size === 0 && peer.dialling === null && this.#peers.get(id) === peer) this.#peers.delete(id);
   }
 
-  #sweepLater(): void {
-    this.#sweep = this.#clock.after(SWEEP_MS, () => {
-      for (const session of [...this.#sessions()]) {
-        const isCurrent = this.#peers.get(session.nodeId)?.current === session;
-        if (session.idleMs >= (isCurrent ? IDLE_MS : SPARE_IDLE_MS)) session.close();
-      }
-      this.#sweepLater();
-    });
+  #closeIdle(): void {
+    for (const session of [...this.#sessions()]) {
+      const isCurrent = this.#peers.get(session.nodeId)?.current === session;
+      if (session.idleMs >= (isCurrent ? IDLE_MS : SPARE_IDLE_MS)) session.close();
+    }
   }
 }

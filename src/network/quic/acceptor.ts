@@ -3,7 +3,9 @@
  * handshake from its first packet on, and a packet from nowhere holds it until the idle time-out;
  * so there are always more calls waiting than handshakes can be unfinished.
  */
-import type { Clock, Timer } from '../../foundation/clock.ts';
+import type { Clock } from '../../foundation/clock.ts';
+import type { Log } from '../../foundation/log.ts';
+import { every, type Repeating } from '../../foundation/repeat.ts';
 import type { EngineConnection, EngineServer } from './engine.ts';
 
 /** Calls that always wait, whatever the unfinished handshakes hold. */
@@ -37,31 +39,35 @@ export class Acceptor {
   readonly #server: EngineServer;
   readonly #options: AcceptorOptions;
   readonly #clock: Clock;
+  readonly #log: Log;
   #samples: Sample[] = [];
   #succeeded = 0;
   #waiting = 0;
   #stopped = false;
-  #timer: Timer | undefined;
+  #adapting: Repeating | null = null;
 
-  constructor(server: EngineServer, options: AcceptorOptions, dependencies: { readonly clock: Clock }) {
+  constructor(
+    server: EngineServer,
+    options: AcceptorOptions,
+    dependencies: { readonly clock: Clock; readonly log: Log },
+  ) {
     this.#server = server;
     this.#options = options;
     this.#clock = dependencies.clock;
+    this.#log = dependencies.log;
   }
 
   start(): void {
-    this.#adapt();
+    const onError = (error: unknown): void =>
+      this.#log.warn({ error }, 'the number of waiting handshakes is not adapted');
+    this.#fill();
+    this.#adapting = every(this.#clock, { periodMs: ADAPT_INTERVAL_MS, onError }, () => this.#fill());
   }
 
   /** Stops taking handshakes; the calls that wait end when the server is aborted. */
   stop(): void {
     this.#stopped = true;
-    this.#timer?.cancel();
-  }
-
-  #adapt(): void {
-    this.#fill();
-    this.#timer = this.#clock.after(ADAPT_INTERVAL_MS, () => this.#adapt());
+    this.#adapting?.stop();
   }
 
   #fill(): void {

@@ -3,8 +3,9 @@
  * stopped. The windows bound one connection; whoever opens many must not multiply that.
  */
 import { toHex } from '../../foundation/bytes.ts';
-import type { Clock, Timer } from '../../foundation/clock.ts';
+import type { Clock } from '../../foundation/clock.ts';
 import type { Log } from '../../foundation/log.ts';
+import { every, type Repeating } from '../../foundation/repeat.ts';
 
 /** Bytes that connections with stopped readers may hold together. */
 export const MAX_HELD_BACK_BYTES = 256 * 1024 * 1024;
@@ -38,7 +39,7 @@ export class HeldBack {
   readonly #holders: () => Iterable<Holder>;
   readonly #clock: Clock;
   readonly #log: Log;
-  #timer: Timer | undefined;
+  #looks: Repeating | null = null;
 
   /** @param holders every connection that stands */
   constructor(holders: () => Iterable<Holder>, dependencies: HeldBackDependencies) {
@@ -48,14 +49,12 @@ export class HeldBack {
   }
 
   start(): void {
-    this.#timer = this.#clock.after(HELD_BACK_INTERVAL_MS, () => {
-      this.#look();
-      this.start();
-    });
+    const onError = (error: unknown): void => this.#log.warn({ error }, 'connections could not be looked at');
+    this.#looks = every(this.#clock, { periodMs: HELD_BACK_INTERVAL_MS, onError }, () => this.#look());
   }
 
   stop(): void {
-    this.#timer?.cancel();
+    this.#looks?.stop();
   }
 
   #look(): void {

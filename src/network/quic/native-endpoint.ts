@@ -100,7 +100,7 @@ export class NativeQuicEndpoint implements QuicEndpoint {
         new Acceptor(
           server,
           { idleTimeoutMs: this.#idleTimeoutMs, onConnection: (connection) => this.#accept(connection) },
-          { clock: this.#clock },
+          { clock: this.#clock, log: this.#log },
         ),
     );
     for (const acceptor of this.#acceptors) acceptor.start();

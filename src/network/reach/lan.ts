@@ -2,13 +2,15 @@
 import { networkInterfaces } from 'node:os';
 import multicastDns from 'multicast-dns';
 import { type Address, formatAddress } from '../../foundation/address.ts';
+import { backoff } from '../../foundation/backoff.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
-import type { Clock, Timer } from '../../foundation/clock.ts';
+import type { Clock } from '../../foundation/clock.ts';
 import { inIpv4Network } from '../../foundation/ip.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
+import { every, type Repeating, UNTIL_HURRIED } from '../../foundation/repeat.ts';
 import { type Announcement, decodeAnnouncement, encodeAnnouncement, SERVICE } from './lan-announcement.ts';
 
 /** From the first to the longest pause between two questions, and how much it grows each time. */
@@ -54,9 +56,9 @@ export class LanDiscovery implements Component {
   readonly #packets: RateLimiter;
   readonly #reports: RateLimiter;
   #mdns: multicastDns.MulticastDns | null = null;
-  #queryTimer: Timer | null = null;
-  #answerTimer: Timer | null = null;
-  #queryPauseMs = MIN_QUERY_PAUSE_MS;
+  #queries: Repeating | null = null;
+  #answers: Repeating | null = null;
+  #asked = 0;
   #lastAnswer = Number.NEGATIVE_INFINITY;
 
   constructor(options: LanDiscoveryOptions, dependencies: LanDiscoveryDependencies) {
@@ -72,7 +74,7 @@ export class LanDiscovery implements Component {
 
   /** Begins to ask and to answer. A LAN without multicast is no error: then nobody is found. */
   async start(): Promise<void> {
-    const { log } = this.#deps;
+    const { clock, log } = this.#deps;
     const { interface: address, mdnsPort } = this.#options;
     const mdns = multicastDns({
       bind: '0.0.0.0',
@@ -80,7 +82,8 @@ export class LanDiscovery implements Component {
       ...(mdnsPort === undefined ? {} : { port: mdnsPort }),
     });
     this.#mdns = mdns;
-    mdns.on('warning', (error) => log.debug({ error }, 'multicast DNS'));
+    const onError = (error: unknown): void => log.debug({ error }, 'multicast DNS');
+    mdns.on('warning', onError);
     mdns.on('query', (packet, from) => this.#onQuery(packet, from));
     mdns.on('response', (packet, from) => this.#onResponse(packet, from));
     const started = await new Promise<boolean>((resolve) => {
@@ -91,43 +94,35 @@ export class LanDiscovery implements Component {
       });
     });
     if (!started) return;
-    this.#query();
-    this.#answer();
+    this.#queries = every(clock, { firstMs: 0, periodMs: MAX_QUERY_PAUSE_MS, onError }, () => this.#query());
+    this.#answers = every(clock, { firstMs: 0, periodMs: UNTIL_HURRIED, onError }, () => this.#answer());
   }
 
   async stop(): Promise<void> {
-    this.#queryTimer?.cancel();
-    this.#answerTimer?.cancel();
+    this.#queries?.stop();
+    this.#answers?.stop();
     const mdns = this.#mdns;
     this.#mdns = null;
     await new Promise<void>((resolve) => (mdns === null ? resolve() : mdns.destroy(resolve)));
   }
 
-  #query(): void {
+  #query(): number {
     this.#mdns?.query([{ name: SERVICE, type: 'PTR' }]);
-    this.#queryTimer = this.#deps.clock.after(this.#queryPauseMs, () => this.#query());
-    this.#queryPauseMs = Math.min(MAX_QUERY_PAUSE_MS, QUERY_PAUSE_FACTOR * this.#queryPauseMs);
+    const pauses = { firstMs: MIN_QUERY_PAUSE_MS, maxMs: MAX_QUERY_PAUSE_MS, factor: QUERY_PAUSE_FACTOR };
+    return backoff(pauses, ++this.#asked);
   }
 
-  /** Answers now, or where that was done a moment ago, once a little later. */
   #answer(): void {
-    const { clock, dhtPort } = this.#deps;
-    const waitMs = this.#lastAnswer + MIN_ANSWER_PAUSE_MS - clock.now();
-    if (waitMs > 0) {
-      this.#answerTimer ??= clock.after(waitMs, () => {
-        this.#answerTimer = null;
-        this.#answer();
-      });
-      return;
-    }
-    this.#lastAnswer = clock.now();
+    this.#lastAnswer = this.#deps.clock.now();
     const { network, nodeKey } = this.#options;
-    this.#mdns?.respond(encodeAnnouncement({ network, nodeKey, port: dhtPort() }));
+    this.#mdns?.respond(encodeAnnouncement({ network, nodeKey, port: this.#deps.dhtPort() }));
   }
 
   #onQuery(packet: multicastDns.Packet, from: { readonly address: string }): void {
     const asksForUs = packet.questions.some(({ name, type }) => name === SERVICE && (type === 'PTR' || type === 'ANY'));
-    if (asksForUs && this.#admits(from.address)) this.#answer();
+    if (!asksForUs || !this.#admits(from.address)) return;
+    // Now, or where that was done a moment ago, once a little later.
+    this.#answers?.soon(Math.max(0, this.#lastAnswer + MIN_ANSWER_PAUSE_MS - this.#deps.clock.now()));
   }
 
   #onResponse(packet: multicastDns.Packet, from: { readonly address: string }): void {

@@ -1,10 +1,12 @@
 /** Where this node can be reached: what it publishes in endpoint records. */
 import { type Address, formatAddress, isEveryInterface } from '../../foundation/address.ts';
-import type { Clock, Timer } from '../../foundation/clock.ts';
+import type { Clock } from '../../foundation/clock.ts';
 import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import { Listeners } from '../../foundation/listeners.ts';
+import type { Log } from '../../foundation/log.ts';
 import { type HelperNode, MAX_ENDPOINTS } from '../../foundation/records/payloads.ts';
+import { every, type Repeating } from '../../foundation/repeat.ts';
 import type { RecordNetwork } from '../dht/types.ts';
 
 /** How often the interfaces of this machine are looked at for a change of network, milliseconds. */
@@ -24,6 +26,7 @@ export interface OwnAddressesOptions {
 
 export interface OwnAddressesDependencies {
   readonly clock: Clock;
+  readonly log: Log;
   readonly records: Pick<RecordNetwork, 'reachability' | 'onReachability'>;
   /** Where the QUIC endpoint listens. */
   readonly quic: () => Address;
@@ -36,7 +39,7 @@ export class OwnAddresses implements Component {
   readonly #deps: OwnAddressesDependencies;
   readonly #changes = new Listeners<[]>();
   #unsubscribe: () => void = () => {};
-  #timer: Timer | null = null;
+  #looks: Repeating | null = null;
   #last = '';
 
   constructor(options: OwnAddressesOptions, dependencies: OwnAddressesDependencies) {
@@ -47,12 +50,13 @@ export class OwnAddresses implements Component {
   async start(): Promise<void> {
     this.#last = JSON.stringify(this.#facts());
     this.#unsubscribe = this.#deps.records.onReachability(() => this.#compare());
-    this.#lookLater();
+    const onError = (error: unknown): void => this.#deps.log.warn({ error }, 'own addresses could not be looked at');
+    this.#looks = every(this.#deps.clock, { periodMs: INTERFACE_LOOK_MS, onError }, () => this.#compare());
   }
 
   async stop(): Promise<void> {
     this.#unsubscribe();
-    this.#timer?.cancel();
+    this.#looks?.stop();
   }
 
   /** The addresses of this moment. */
@@ -83,13 +87,6 @@ export class OwnAddresses implements Component {
     const stated = seen.length === 0 && fallbackHost !== '' ? [fallbackHost] : seen;
     const hosts = [...stated, ...own];
     return hosts.length === 0 ? ['127.0.0.1'] : hosts;
-  }
-
-  #lookLater(): void {
-    this.#timer = this.#deps.clock.after(INTERFACE_LOOK_MS, () => {
-      this.#compare();
-      this.#lookLater();
-    });
   }
 
   #compare(): void {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { ServiceMonitor } from '../../../src/capabilities/agents/service-monitor.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 /** Services on 127.0.0.1 whose ports are even answer. */
@@ -12,6 +13,7 @@ function world(services: string[]) {
   let most = 0;
   const monitor = new ServiceMonitor({
     clock,
+    log: silentLog,
     services: () => services,
     check: async ({ port }) => {
       seen.push(port);

@@ -53,7 +53,7 @@ async function world(t: TestContext, limits: { perAgent?: number; subscribers?: 
   const store = Store.open(join(temporaryDirectory(t), 'svcd.db'), MIGRATIONS);
   const log = new EventLog({ store: new EventStore(store, limits.perAgent), clock, log: silentLog });
   const pending: Record<string, { mailbox: number }> = {};
-  const streams = new EventStreams({ log, clock, pending: () => pending }, limits.subscribers);
+  const streams = new EventStreams({ log, clock, logger: silentLog, pending: () => pending }, limits.subscribers);
   await streams.start();
   t.after(async () => {
     await streams.stop();

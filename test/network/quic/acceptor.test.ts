@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { silentLog } from '../../../src/foundation/log.ts';
 import { Acceptor, MAX_UNFINISHED_HANDSHAKES, SPARE_ACCEPTS } from '../../../src/network/quic/acceptor.ts';
 import type { EngineConnection, EngineConnectionStats, EngineServer } from '../../../src/network/quic/engine.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -57,7 +58,7 @@ function setUp(): { server: FakeServer; clock: TestClock; acceptor: Acceptor; ac
   const clock = new TestClock();
   const accepted: EngineConnection[] = [];
   const options = { idleTimeoutMs: IDLE_TIMEOUT_MS, onConnection: (c: EngineConnection) => void accepted.push(c) };
-  const acceptor = new Acceptor(server, options, { clock });
+  const acceptor = new Acceptor(server, options, { clock, log: silentLog });
   acceptor.start();
   return { server, clock, acceptor, accepted };
 }
