@@ -20,14 +20,11 @@ export async function hostileNode(
     {
       clock: systemClock,
       health: new PeerHealth({ clock: systemClock }),
-      wire: { admits: () => true, onDatagram: () => {} },
+      admits: () => true,
       isOwnHost: () => false,
-      onRequest,
-      onNode: () => {},
-      onTableChange: () => {},
-      onNetworkChange: () => {},
     },
   );
+  engine.events.request.add(onRequest);
   await engine.start();
   t.after(() => engine.stop());
   await engine.join(engine.address);

@@ -2,7 +2,6 @@
  * The document that moves an agent to another node, in JSON. Times are Unix milliseconds where
  * nothing else is said. Format: docs/moving.md, "The document".
  */
-
 import { type Static, type TProperties, type TSchema, Type } from 'typebox';
 import { DIGEST_BYTES } from '../records/digest.ts';
 import { REMOVAL_TOKEN_BYTES } from '../records/notes.ts';

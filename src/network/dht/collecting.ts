@@ -13,8 +13,9 @@ import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import type { NodeRequests } from '../node-requests.ts';
 import type { Claims } from './claims.ts';
 import type { Answer } from './lookup.ts';
-import { type FindReply, type FindRequest, MAX_PARTS, type Part } from './messages.ts';
+import { MAX_PARTS, type Part } from './messages.ts';
 import { publisherOf } from './node-address.ts';
+import type { NodeClient } from './node-client.ts';
 import { decodePage, encodeNodeRequest, MAX_KNOWN } from './node-messages.ts';
 import { type Page } from './record-store.ts';
 
@@ -55,8 +56,7 @@ export interface CollectorDependencies {
   readonly verifier: RecordVerifier;
   readonly nodeRequests: NodeRequests;
   readonly tag: Uint8Array;
-  /** Asks one node in a datagram; null where it does not answer. */
-  readonly ask: (at: Answer, key: Uint8Array, request: FindRequest) => Promise<FindReply | null>;
+  readonly client: Pick<NodeClient, 'ask'>;
 }
 
 export class Collector {
@@ -170,7 +170,7 @@ export class Collector {
       for (let part = parts.pop(); part !== undefined; part = parts.pop()) {
         if (signal.aborted || isFull(wanted)) return;
         const request = { types: wanted.types, wantsRecords: true, part };
-        const reply = await this.#deps.ask(first, wanted.key, request);
+        const reply = await this.#deps.client.ask(first, wanted.key, request);
         const valid = reply === null ? 0 : await this.take(reply.records, first, wanted);
         if (reply === null || (valid === 0 && reply.count > 0)) missed++;
         if (missed >= MAX_MISSED_PARTS) return;

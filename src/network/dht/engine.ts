@@ -7,9 +7,11 @@ import DHT from 'dht-rpc';
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { IP_SCOPE } from '../../foundation/ip.ts';
+import { Listeners } from '../../foundation/listeners.ts';
 import { joinTables, leaveTables, removeNode, silenceMs } from './internals.ts';
 import { Neighbours } from './neighbours.ts';
-import { closestTo, compareDistance, nodeId } from './node-address.ts';
+import { closestTo, compareDistance, nodeId, scopeOf } from './node-address.ts';
 import { FAILURES_TO_DROP, type PeerHealth } from './peer-health.ts';
 import { tagSockets, type WireHooks } from './wire.ts';
 
@@ -32,13 +34,24 @@ export interface EngineOptions {
 export interface EngineDependencies {
   readonly clock: Clock;
   readonly health: PeerHealth;
-  readonly wire: Pick<WireHooks, 'admits' | 'onDatagram'>;
+  /** Whether a request of this address may be looked at. */
+  readonly admits: WireHooks['admits'];
   readonly isOwnHost: (host: string) => boolean;
-  readonly onRequest: (request: DHT.Request) => void;
-  /** Told of a node that has come into the table. */
-  readonly onNode: (node: Address) => void;
-  readonly onTableChange: () => void;
-  readonly onNetworkChange: () => void;
+}
+
+/** What the engine tells those who are made after it. */
+class EngineEvents {
+  readonly request = new Listeners<[DHT.Request]>();
+  /** A request came in at the server socket: which address of ours it was sent to. */
+  readonly unasked = new Listeners<[to: Address]>();
+  /** An answer came in at the server socket. */
+  readonly serverAnswer = new Listeners<[from: Address]>();
+  /** A node has come into the table. */
+  readonly node = new Listeners<[Address]>();
+  /** A node has come into the table or left it. */
+  readonly tableChange = new Listeners<[]>();
+  /** This machine's addresses have changed, or it woke from sleep. */
+  readonly networkChange = new Listeners<[]>();
 }
 
 /** A node with its routing id. */
@@ -54,6 +67,7 @@ export interface SendOptions {
 }
 
 export class Engine {
+  readonly events: EngineEvents = new EngineEvents();
   readonly #options: EngineOptions;
   readonly #deps: EngineDependencies;
   readonly #neighbours: Neighbours;
@@ -78,7 +92,8 @@ export class Engine {
   /** @throws SvcError `address_in_use` */
   async start(): Promise<void> {
     const { host, port, tag } = this.#options;
-    const { health, wire, onRequest, onNode, onTableChange, onNetworkChange } = this.#deps;
+    const { health, admits } = this.#deps;
+    const { events } = this;
     const dht = new DHT({
       host,
       port,
@@ -91,23 +106,28 @@ export class Engine {
       filterNode: (node) => this.#neighbours.admits(node) && health.failures(node) < FAILURES_TO_DROP,
     });
     tagSockets(dht.udx, tag, {
-      admits: (from) => wire.admits(from),
-      onDatagram: (from, isRequest, socket) => wire.onDatagram(from, isRequest, socket),
+      admits,
+      onDatagram: (from, isRequest, socket) => {
+        health.heard(from);
+        if (!isRequest && this.#isServerSocket(socket)) events.serverAnswer.tell(from);
+      },
       knows: (from) => this.#neighbours.has(from),
       onStranger: (from) => this.#neighbours.onStranger(from),
     });
-    dht.on('request', onRequest);
+    dht.on('request', (request) => {
+      if (this.#isServerSocket(request.socket)) events.unasked.tell(request.to);
+      events.request.tell(request);
+    });
     dht.on('add-node', (node) => {
       this.#neighbours.add(node);
-      onNode(node);
-      onTableChange();
+      events.node.tell(node);
+      events.tableChange.tell();
     });
     dht.on('remove-node', (node) => {
       this.#neighbours.remove(node);
-      onTableChange();
+      events.tableChange.tell();
     });
-    dht.on('network-change', onNetworkChange);
-    dht.on('wakeup', onNetworkChange);
+    for (const event of ['network-change', 'wakeup'] as const) dht.on(event, () => events.networkChange.tell());
     try {
       await dht.bind();
     } catch (error) {
@@ -153,7 +173,15 @@ export class Engine {
     return this.#dht?.nodes.length ?? 0;
   }
 
-  isServerSocket(socket: DHT.Socket): boolean {
+  /** True for an address that leads to this very node. */
+  isOwn(address: Address): boolean {
+    const { ownAddress, address: bound } = this;
+    if (address.port !== bound.port) return false;
+    if (address.host === ownAddress?.host || address.host === bound.host) return true;
+    return scopeOf(bound.host) === IP_SCOPE.none && this.#deps.isOwnHost(address.host);
+  }
+
+  #isServerSocket(socket: DHT.Socket): boolean {
     return socket === this.#dht?.io.serverSocket;
   }
 

@@ -13,13 +13,15 @@ import { RateLimiter } from '../../foundation/rate-limit.ts';
 import { decodeNotePayload, removalHash } from '../../foundation/records/notes.ts';
 import { decodeRecord, type SignedRecord } from '../../foundation/records/record.ts';
 import { MAX_DATAGRAM_RECORD_BYTES, RECORD, type RecordType } from '../../foundation/records/types.ts';
-import type { Located } from './engine.ts';
+import type { Engine } from './engine.ts';
 import type { Holdings } from './holdings.ts';
-import type { Answer, Lookup } from './lookup.ts';
-import { type FindRequest, MAX_DATAGRAM_BYTES } from './messages.ts';
+import type { Answer } from './lookup.ts';
+import { encodeFindRequest, type FindRequest, MAX_DATAGRAM_BYTES } from './messages.ts';
 import { compareDistance, nodeId, publisherOf } from './node-address.ts';
+import type { NodeClient } from './node-client.ts';
 import type { Verdict } from './publication.ts';
 import type { RecordStore } from './record-store.ts';
+import type { Searches } from './searches.ts';
 import type { UpkeepRow } from './upkeep-list.ts';
 
 /** Seconds for which a record rests that came, or was found where it belongs; then it is looked after … */
@@ -67,14 +69,9 @@ export interface HandOverDependencies {
   readonly holdings: Holdings;
   /** A number from 0 to below 1. */
   readonly random: () => number;
-  /** This node's routing id; null while it stands in no table. */
-  readonly ownId: () => Uint8Array | null;
-  /** The nodes of the table that are closest to a key, closest first. */
-  readonly closest: (key: Uint8Array, max: number) => readonly Located[];
-  readonly search: (key: Uint8Array, request: FindRequest) => Lookup;
-  readonly find: (to: Address, id: Uint8Array, key: Uint8Array, request: FindRequest) => Promise<Answer | null>;
-  /** Hands a record to a node; null where it does not answer. */
-  readonly give: (at: Answer, key: Uint8Array, record: SignedRecord) => Promise<Verdict | null>;
+  readonly engine: Pick<Engine, 'ownAddress' | 'id' | 'closest'>;
+  readonly searches: Pick<Searches, 'forWrite'>;
+  readonly client: Pick<NodeClient, 'find' | 'store'>;
 }
 
 export class HandOver {
@@ -136,9 +133,9 @@ export class HandOver {
 
   /** Does one thing that is due; false where nothing is. */
   async #step(): Promise<boolean> {
-    const own = this.#deps.ownId();
+    const { ownAddress, id: own } = this.#deps.engine;
     // Who stands in no table is given nothing to keep, and gives nothing on.
-    if (own === null) return false;
+    if (ownAddress === null) return false;
     const newcomer = this.#nextNewcomer();
     if (newcomer !== null) {
       await this.#welcome(newcomer, own);
@@ -164,7 +161,7 @@ export class HandOver {
 
   /** Gives a new node those of our records that it should have, and that it falls to us to give. */
   async #welcome(newcomer: Address, own: Uint8Array): Promise<void> {
-    const { store, clock, find } = this.#deps;
+    const { store, clock, client } = this.#deps;
     const id = nodeId(newcomer);
     for (let after: Uint8Array = new Uint8Array(); ; ) {
       const keys = store.upkeep.keys(after, KEYS_PER_STEP);
@@ -174,7 +171,7 @@ export class HandOver {
         const until = unixSeconds(clock) + MIN_LIFE_LEFT_S;
         const rows = store.upkeep.under(key, until, MAX_ROWS_FOR_NEWCOMER).filter(share);
         if (rows.length === 0) continue;
-        const answer = await find(newcomer, id, key, wanting(rows));
+        const answer = await client.find(newcomer, id, key, encodeFindRequest(wanting(rows)));
         if (answer === null || this.#stopped) return;
         await this.#give(answer, key, rows);
       }
@@ -188,7 +185,7 @@ export class HandOver {
   /** Which records of a key we give to a new node; null where it or we do not belong to the circle of the key. */
   #share(key: Uint8Array, newcomer: Uint8Array, own: Uint8Array): ((row: UpkeepRow) => boolean) | null {
     const { width } = this.#options;
-    const others = this.#deps.closest(key, width + 1).map(({ id }) => id);
+    const others = this.#deps.engine.closest(key, width + 1).map(({ id }) => id);
     const circle = [...others.filter((id) => !equalBytes(id, newcomer)), own]
       .sort((a, b) => compareDistance(key, a, b))
       .slice(0, width);
@@ -201,10 +198,10 @@ export class HandOver {
 
   /** Asks the nodes that should have what we keep under a key, and gives it to those that lack it. */
   async #lookAfter(key: Uint8Array, own: Uint8Array, now: number): Promise<boolean> {
-    const { store, search, random, closest } = this.#deps;
+    const { store, searches, random, engine } = this.#deps;
     const { width, largeWidth, enough } = this.#options;
     const rows = store.upkeep.under(key, now + MIN_LIFE_LEFT_S, MAX_ROWS);
-    const lookup = search(key, wanting(rows));
+    const lookup = searches.forWrite(key, wanting(rows));
     await lookup.finished;
     lookup.stop();
     const near = lookup.closest(width).filter(({ token }) => token !== null);
@@ -219,7 +216,7 @@ export class HandOver {
       }),
     );
     if (this.#stopped) return false;
-    const isOutside = closest(key, width).filter(({ id }) => compareDistance(key, id, own) < 0).length >= width;
+    const isOutside = engine.closest(key, width).filter(({ id }) => compareDistance(key, id, own) < 0).length >= width;
     const rests = isOutside && whole.filter(Boolean).length >= enough;
     const heard = now - Math.floor(JITTER * REST_S * random()) + (rests ? OUTSIDE_REST_S - REST_S : 0);
     store.upkeep.heard(
@@ -231,7 +228,7 @@ export class HandOver {
 
   /** Gives a node what it lacks of these records; true where it has all of them then. */
   async #give(at: Answer, key: Uint8Array, rows: readonly UpkeepRow[]): Promise<boolean> {
-    const { store, holdings, give } = this.#deps;
+    const { store, holdings, client } = this.#deps;
     const held = await holdings.of(at, key, rows);
     if (held === null) return false;
     for (const row of rows) {
@@ -241,7 +238,7 @@ export class HandOver {
       if (encoded === null) continue;
       if (!this.#bytes.take('', encoded.length + MAX_DATAGRAM_BYTES)) return false;
       const record = decodeRecord(encoded);
-      const verdict = await give(at, key, record);
+      const verdict = await client.store(at, key, record);
       if (verdict === null || this.#stopped) return false;
       if (!this.#learn(verdict, at, key, row, record)) return false;
     }

@@ -3,8 +3,9 @@ import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { recordDigest } from '../../foundation/records/digest.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
 import type { Answer } from './lookup.ts';
-import { type FindReply, type FindRequest, MAX_PARTS, type Part } from './messages.ts';
-import { type RecordStore } from './record-store.ts';
+import { type FindReply, MAX_PARTS, type Part } from './messages.ts';
+import type { NodeClient } from './node-client.ts';
+import type { RecordStore } from './record-store.ts';
 import type { UpkeepRow } from './upkeep-list.ts';
 
 /** Records that one part should hold: an answer describes at most twice as many. */
@@ -12,7 +13,7 @@ const RECORDS_PER_PART = 8;
 
 export interface HoldingsDependencies {
   readonly store: RecordStore;
-  readonly ask: (at: Answer, key: Uint8Array, request: FindRequest) => Promise<FindReply | null>;
+  readonly client: Pick<NodeClient, 'ask'>;
 }
 
 export class Holdings {
@@ -47,7 +48,7 @@ export class Holdings {
     const of = Math.min(MAX_PARTS, Math.ceil(at.reply.count / RECORDS_PER_PART));
     for (const index of new Set(rows.map(({ part }) => part % of))) {
       const part: Part = { index, of };
-      const reply = await this.#deps.ask(at, key, { types, wantsRecords: true, part });
+      const reply = await this.#deps.client.ask(at, key, { types, wantsRecords: true, part });
       if (reply === null) return null;
       for (const digest of digestsOf(reply)) held.add(digest);
     }

@@ -7,6 +7,7 @@ import type DHT from 'dht-rpc';
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import { IP_SCOPE } from '../../foundation/ip.ts';
+import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { Contacts } from './contacts.ts';
 import type { Engine } from './engine.ts';
@@ -41,16 +42,18 @@ export interface MembershipDependencies {
   readonly observed: ObservedAddresses;
   /** True for the IPv4 addresses of this machine. */
   readonly isOwnHost: (host: string) => boolean;
-  /** Asks a node for the nodes closest to an id; false where it does not answer. */
-  readonly greet: (contact: Address) => Promise<boolean>;
-  /** Searches for the nodes closest to an id, and so makes itself known to them. */
-  readonly search: (id: Uint8Array) => Promise<void>;
+  readonly searches: {
+    /** Asks a node for those closest to us; false where it does not answer. */
+    greet(contact: Address): Promise<boolean>;
+    /** Searches for the nodes closest to an id, and so makes itself known to them. */
+    survey(id: Uint8Array): { readonly finished: Promise<void> };
+  };
 }
 
 export class Membership {
   readonly #options: MembershipOptions;
   readonly #deps: MembershipDependencies;
-  readonly #handlers = new Set<(r: Reachability) => void>();
+  readonly #changes = new Listeners<[Reachability]>();
   readonly #timers = new Map<string, Timer>();
   /** Peers whose answer to the probe under way has come in at the server socket. */
   readonly #reachedBy = new Set<string>();
@@ -79,7 +82,6 @@ export class Membership {
     this.#stopped = true;
     for (const timer of this.#timers.values()) timer.cancel();
     this.#timers.clear();
-    this.#handlers.clear();
   }
 
   #after(name: string, ms: number, task: () => void): void {
@@ -97,12 +99,12 @@ export class Membership {
     if (this.#busy || this.#stopped) return;
     this.#busy = true;
     this.#again = false;
-    const { contacts, engine, greet, search } = this.#deps;
+    const { contacts, engine, searches } = this.#deps;
     await contacts.resolve();
-    const greeted = await anyOf(contacts.addresses().map(greet));
+    const greeted = await anyOf(contacts.addresses().map((contact) => searches.greet(contact)));
     if (this.#stopped) return;
     if (greeted || engine.peerCount > 0) {
-      await search(engine.id);
+      await searches.survey(engine.id).finished;
       this.#searched = true;
       await this.#probe();
     } else await this.#standAlone();
@@ -161,11 +163,11 @@ export class Membership {
   }
 
   /**
-   * To be called with a request that came in at the server socket. While we stand in no table we send
+   * To be called with the address that a request at the server socket was sent to. While we stand in no table we send
    * nothing from there, so whoever wrote to it reached us unasked, under an address of this machine.
    */
-  onUnasked(request: DHT.Request): void {
-    this.#widen(request.to);
+  onUnasked(to: Address): void {
+    this.#widen(to);
   }
 
   /** Takes an address of this machine that others use for it, if it reaches further than the one we have. */
@@ -201,12 +203,12 @@ export class Membership {
     log.info({ address: formatAddress(address) }, 'reachable: this node joins the routing tables');
     this.#report();
     await this.#announce(address, ANNOUNCEMENTS_MS);
-    await this.#deps.search(oppositeOf(nodeId(address)));
+    await this.#deps.searches.survey(oppositeOf(nodeId(address))).finished;
   }
 
   /** Makes itself known to the nodes near it, and again to those that were coming in at the same time. */
   async #announce(address: Address, [pauseMs, ...rest]: readonly number[]): Promise<void> {
-    await this.#deps.search(nodeId(address));
+    await this.#deps.searches.survey(nodeId(address)).finished;
     if (pauseMs === undefined) return;
     this.#after('announce', pauseMs, () => {
       const own = this.#deps.engine.ownAddress;
@@ -300,8 +302,7 @@ export class Membership {
   }
 
   onReachability(handler: (r: Reachability) => void): () => void {
-    this.#handlers.add(handler);
-    return () => this.#handlers.delete(handler);
+    return this.#changes.add(handler);
   }
 
   #report(): void {
@@ -310,7 +311,7 @@ export class Membership {
     const now = JSON.stringify([r.ready, r.natType, r.observed, r.inRoutingTables, r.peers > 0]);
     if (now === this.#last) return;
     this.#last = now;
-    for (const handler of this.#handlers) handler(r);
+    this.#changes.tell(r);
   }
 }
 

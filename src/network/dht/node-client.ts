@@ -1,6 +1,7 @@
 /** What this node asks of others: what they hold near a key, and to keep a record. */
 import type { Address } from '../../foundation/address.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { Listeners } from '../../foundation/listeners.ts';
 import { belongsUnder } from '../../foundation/records/keys.ts';
 import { decodeRecord, MAX_RECORD_BYTES, type SignedRecord } from '../../foundation/records/record.ts';
 import { MAX_DATAGRAM_RECORD_BYTES } from '../../foundation/records/types.ts';
@@ -19,7 +20,7 @@ import {
   type StoreReply,
 } from './messages.ts';
 import { encodeNodeRequest } from './node-messages.ts';
-import type { PeerClocks } from './peer-clocks.ts';
+import { PeerClocks } from './peer-clocks.ts';
 import type { Verdict } from './publication.ts';
 
 /** Time to hand over a record that no datagram holds, milliseconds. */
@@ -27,16 +28,17 @@ const LARGE_STORE_TIMEOUT_MS = 5000;
 
 export interface NodeClientDependencies {
   readonly clock: Clock;
-  readonly engine: Engine;
+  readonly engine: Pick<Engine, 'request'>;
   readonly verifier: RecordVerifier;
   readonly nodeRequests: NodeRequests;
   readonly tag: Uint8Array;
-  /** Told what each answering node says our address is. */
-  readonly onObserved: (reporter: Address, seen: Address) => void;
-  readonly clocks: PeerClocks;
 }
 
 export class NodeClient {
+  /** How our clock compares with those of the nodes that answered lately. */
+  readonly clocks = new PeerClocks();
+  /** Told what each answering node says our address is. */
+  readonly observed: Listeners<[reporter: Address, seen: Address]> = new Listeners();
   readonly #deps: NodeClientDependencies;
 
   constructor(dependencies: NodeClientDependencies) {
@@ -45,14 +47,14 @@ export class NodeClient {
 
   /** Asks a node about a key, with a request that `encodeFindRequest` made; null where it gives no valid answer. */
   async find(address: Address, id: Uint8Array, key: Uint8Array, value: Uint8Array): Promise<Answer | null> {
-    const { clock, clocks, engine, onObserved } = this.#deps;
+    const { clock, engine } = this.#deps;
     const askedAt = clock.now();
     const reply = await engine.request(address, { command: COMMAND.find, target: key, value });
     if (reply === null || reply.value === null) return null;
-    onObserved(address, reply.to);
+    this.observed.tell(address, reply.to);
     const found = decodeFindReply(reply.value);
     if (found === null) return null;
-    clocks.heard(address, found.time, askedAt, clock.now());
+    this.clocks.heard(address, found.time, askedAt, clock.now());
     return { address, id, reply: found, token: reply.token };
   }
 

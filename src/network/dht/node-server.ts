@@ -1,12 +1,9 @@
 /** Hands the datagrams that come in to those who answer them. What is not understood gets no answer. */
 import type DHT from 'dht-rpc';
-import type { Clock } from '../../foundation/clock.ts';
 import type { Log } from '../../foundation/log.ts';
-import { RateLimiter } from '../../foundation/rate-limit.ts';
 import { KEY_BYTES } from '../../foundation/records/keys.ts';
 import { MAX_DATAGRAM_RECORD_BYTES } from '../../foundation/records/types.ts';
 import type { Engine } from './engine.ts';
-import type { Membership } from './membership.ts';
 import {
   COMMAND,
   decodeFindRequest,
@@ -15,47 +12,22 @@ import {
   encodeRemoveReply,
   REQUEST_OVERHEAD_BYTES,
 } from './messages.ts';
-import { publisherOf } from './node-address.ts';
-import type { PeerHealth } from './peer-health.ts';
 import type { RecordHost } from './record-host.ts';
-import type { WireHooks } from './wire.ts';
-
-/** Requests of any kind that one address gets answered per second, and at once. */
-const REQUESTS_PER_SECOND = 500;
-const REQUEST_BURST = 5000;
-/** Addresses whose rates are remembered. */
-const MAX_RATE_KEYS = 8192;
 
 export interface NodeServerDependencies {
-  readonly clock: Clock;
   readonly log: Log;
-  readonly health: PeerHealth;
   readonly host: RecordHost;
-  readonly engine: () => Engine;
-  readonly membership: () => Membership;
+  readonly engine: Pick<Engine, 'answerProbe'>;
 }
 
-export class NodeServer implements Pick<WireHooks, 'admits' | 'onDatagram'> {
+export class NodeServer {
   readonly #deps: NodeServerDependencies;
-  readonly #rate: RateLimiter;
 
   constructor(dependencies: NodeServerDependencies) {
     this.#deps = dependencies;
-    this.#rate = new RateLimiter(
-      { perSecond: REQUESTS_PER_SECOND, burst: REQUEST_BURST, maxKeys: MAX_RATE_KEYS },
-      dependencies,
-    );
   }
 
-  admits(from: DHT.Address): boolean {
-    return this.#rate.take(publisherOf(from));
-  }
-
-  onDatagram(from: DHT.Address, isRequest: boolean, socket: DHT.Socket): void {
-    this.#deps.health.heard(from);
-    if (!isRequest && this.#deps.engine().isServerSocket(socket)) this.#deps.membership().onServerAnswer(from);
-  }
-
+  /** Answers a request that came in a datagram. */
   onRequest(request: DHT.Request): void {
     try {
       this.#answer(request);
@@ -65,7 +37,6 @@ export class NodeServer implements Pick<WireHooks, 'admits' | 'onDatagram'> {
   }
 
   #answer(request: DHT.Request): void {
-    if (this.#deps.engine().isServerSocket(request.socket)) this.#deps.membership().onUnasked(request);
     switch (request.command) {
       case COMMAND.find:
         return this.#onFind(request);
@@ -106,6 +77,6 @@ export class NodeServer implements Pick<WireHooks, 'admits' | 'onDatagram'> {
 
   #onProbe(request: DHT.Request): void {
     const probe = request.value === null ? null : decodeProbeRequest(request.value);
-    if (probe !== null) this.#deps.engine().answerProbe(request, probe.port, probe.otherSocket);
+    if (probe !== null) this.#deps.engine.answerProbe(request, probe.port, probe.otherSocket);
   }
 }

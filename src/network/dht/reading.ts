@@ -10,10 +10,12 @@ import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import { type Claim, Claims } from './claims.ts';
 import type { Collection, Collector } from './collecting.ts';
 import type { Answer, Lookup } from './lookup.ts';
-import { type FindReply, type FindRequest } from './messages.ts';
+import type { FindReply } from './messages.ts';
 import { publisherOf } from './node-address.ts';
 import { PAGE_BYTES } from './node-messages.ts';
-import { type RecordStore } from './record-store.ts';
+import type { RecordStore } from './record-store.ts';
+import type { Repairs } from './repairs.ts';
+import type { Searches } from './searches.ts';
 import { isOfMany } from './stored-record.ts';
 import type { GetOptions, ListOptions } from './types.ts';
 
@@ -36,10 +38,8 @@ export interface ReadingDependencies {
   readonly store: RecordStore;
   readonly verifier: RecordVerifier;
   readonly collector: Collector;
-  /** Starts a search that asks for records. */
-  readonly search: (key: Uint8Array, request: FindRequest, onAnswer: (answer: Answer) => void) => Lookup;
-  /** Told of the record that a read has returned, and of the nodes that were asked. */
-  readonly onRead: (key: Uint8Array, record: SignedRecord, lookup: Lookup, holders: readonly Answer[]) => void;
+  readonly searches: Pick<Searches, 'forRead'>;
+  readonly repairs: Pick<Repairs, 'onRead'>;
 }
 
 export class Reading {
@@ -61,14 +61,14 @@ export class Reading {
       [],
       null,
     );
-    const lookup = this.#deps.search(key, { types: [type], wantsRecords: true }, (answer) => {
+    const lookup = this.#deps.searches.forRead(key, { types: [type], wantsRecords: true }, (answer) => {
       claims.add(answer.reply.records, answer.reply.summaries, answer);
       if (options.thorough !== true && claims.agreement(slot) >= AGREEMENT) lookup.stop();
     });
     await this.#finish(lookup, limit.signal, options.signal);
     const newest = await this.#redeem(claims, slot, key, limit.signal);
     if (newest === null) return null;
-    this.#deps.onRead(key, newest.record, lookup, newest.claim.holders);
+    this.#deps.repairs.onRead(key, newest.record, lookup, newest.claim.holders);
     return newest.record;
   }
 
@@ -79,7 +79,7 @@ export class Reading {
     const claims = this.#newClaims(key, types);
     const { known = NOTHING } = options;
     const wanted = { key, types, answers, claims, max: options.limit, known };
-    const lookup = this.#deps.search(key, { types, wantsRecords: true }, (answer) => {
+    const lookup = this.#deps.searches.forRead(key, { types, wantsRecords: true }, (answer) => {
       if (answer.reply.count === 0) return;
       answers.push(answer);
       claims.add([], answer.reply.summaries, answer);

@@ -1,13 +1,9 @@
 /** The record network on dht-rpc: puts the parts of this folder together. */
 import type { Address } from '../../foundation/address.ts';
-import { type Clock, type Timer, unixSeconds } from '../../foundation/clock.ts';
-import { abortable, deadline } from '../../foundation/deadline.ts';
-import { SvcError } from '../../foundation/errors.ts';
-import { IP_SCOPE } from '../../foundation/ip.ts';
+import type { Clock } from '../../foundation/clock.ts';
 import type { Log } from '../../foundation/log.ts';
-import { belongsUnder } from '../../foundation/records/keys.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
-import { MAX_DATAGRAM_RECORD_BYTES, type RecordType } from '../../foundation/records/types.ts';
+import type { RecordType } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import type { NodeRequests } from '../node-requests.ts';
 import { Collector } from './collecting.ts';
@@ -15,21 +11,21 @@ import { Contacts } from './contacts.ts';
 import { Engine } from './engine.ts';
 import { HandOver } from './hand-over.ts';
 import { Holdings } from './holdings.ts';
-import { type Answer, Lookup, type LookupOptions } from './lookup.ts';
+import { Housekeeping } from './housekeeping.ts';
 import { Membership } from './membership.ts';
-import { encodeFindRequest, encodeRemoveRequest, type FindRequest, MAX_REMOVALS } from './messages.ts';
-import { nodeId, scopeOf } from './node-address.ts';
 import { NodeClient } from './node-client.ts';
 import { NodeServer } from './node-server.ts';
 import { ObservedAddresses } from './observed.ts';
 import { OwnHosts } from './own-hosts.ts';
-import { type ClockComparison, PeerClocks } from './peer-clocks.ts';
+import type { ClockComparison } from './peer-clocks.ts';
 import { PeerHealth } from './peer-health.ts';
-import { Publication } from './publication.ts';
+import { LARGE_STORE_WIDTH, REPLICAS, STORE_WIDTH } from './placement.ts';
 import { Reading } from './reading.ts';
 import { RecordHost } from './record-host.ts';
 import { RecordStore } from './record-store.ts';
 import { Repairs } from './repairs.ts';
+import { requestLimit } from './request-limit.ts';
+import { Searches } from './searches.ts';
 import type {
   DhtPeer,
   GetOptions,
@@ -41,33 +37,7 @@ import type {
   StoreUsage,
 } from './types.ts';
 import { networkTag } from './wire.ts';
-
-/** Acknowledgements that end the wait for a publication. */
-export const REPLICAS = 8;
-/** How many of the closest nodes are given a record: with a third of them dead, enough are left. */
-const STORE_WIDTH = 16;
-/** As many for a record that goes over QUIC. */
-const LARGE_STORE_WIDTH = 10;
-/** How many of the closest nodes a thorough search hears. */
-const SEARCH_WIDTH = 20;
-/** How a read searches: it ends with the first answers that agree. */
-const READ_PACE = { parallel: 8, enough: 4 };
-/** How a write searches: it wants many nodes. */
-const WRITE_PACE = { parallel: 20, enough: REPLICAS };
-/** Time for a publication, milliseconds. */
-const PUT_TIMEOUT_MS = 10_000;
-/** After how many milliseconds a node that has answered and does not acknowledge is no longer waited for. */
-const STORE_PATIENCE_MS = 1000;
-/** How often expired records are removed, and again where many are left, milliseconds. */
-const PURGE_INTERVAL_MS = 60_000;
-const PURGE_AGAIN_MS = 200;
-/** How often the known nodes are written down for the next start, and how many, milliseconds. */
-const SAVE_NODES_INTERVAL_MS = 300_000;
-const MAX_SAVED_NODES = 50;
-/** Whose share of the store our own records take. */
-const OWN_PUBLISHER = 'self';
-
-type Pace = Pick<LookupOptions, 'parallel' | 'enough'>;
+import { Writing } from './writing.ts';
 
 export interface RecordDhtOptions {
   /** Where it listens; IPv4, `0.0.0.0` for every interface, port 0 for any. */
@@ -99,293 +69,131 @@ export interface RecordDhtDependencies {
   readonly random: () => number;
 }
 
+type Parts = ReturnType<typeof makeParts>;
+
+/** Makes the parts, each from those above it; what a later one hears of an earlier one it subscribes to at the end. */
+function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencies) {
+  const { nodeKey } = options;
+  const { clock, verifier, nodeRequests, quicPort, random } = dependencies;
+  const log = dependencies.log.child('dht');
+  const tag = networkTag(options.network);
+  const ownHosts = new OwnHosts({ clock });
+  const isOwnHost = (host: string): boolean => ownHosts.has(host);
+  const health = new PeerHealth({ clock });
+  const contacts = new Contacts(options.bootstrap, dependencies);
+  const store = new RecordStore({ file: options.storeFile, maxBytes: options.maxStoreBytes }, { clock });
+  const engine = new Engine(
+    { ...options.listen, tag },
+    { clock, health, isOwnHost, admits: requestLimit(dependencies) },
+  );
+
+  // What we do for others, and what others do for us.
+  const host = new RecordHost({ nodeKey, tag }, { clock, log, verifier, quicPort, store, engine });
+  const server = new NodeServer({ log, host, engine });
+  const client = new NodeClient({ clock, verifier, nodeRequests, tag, engine });
+  const searches = new Searches({ clock, health, engine, contacts, client, isOwnHost });
+
+  // Our place in the network, our reads and writes, and the records that are in our care.
+  const observed = new ObservedAddresses({ clock });
+  const membership = new Membership(options, { clock, log, engine, contacts, observed, isOwnHost, searches });
+  const collector = new Collector({ clock, verifier, nodeRequests, tag, client });
+  const repairs = new Repairs(STORE_WIDTH, { clock, client });
+  const reading = new Reading({ clock, verifier, collector, store, searches, repairs });
+  const writing = new Writing({ nodeKey }, { clock, verifier, store, engine, searches, client });
+  const holdings = new Holdings({ store, client });
+  const handOver = new HandOver(
+    { width: STORE_WIDTH, largeWidth: LARGE_STORE_WIDTH, enough: REPLICAS },
+    { clock, log, store, holdings, random, engine, searches, client },
+  );
+  const housekeeping = new Housekeeping({ clock, log, store, nodes: () => engine.nodes().map(({ node }) => node) });
+
+  nodeRequests.onRequest((body, from) => host.answerNode(body, from.address));
+  client.observed.add((reporter, seen) => membership.onObserved(reporter, seen));
+  const { events } = engine;
+  events.unasked.add((to) => membership.onUnasked(to));
+  events.request.add((request) => server.onRequest(request));
+  events.serverAnswer.add((from) => membership.onServerAnswer(from));
+  events.node.add((node) => handOver.onNode(node));
+  events.tableChange.add(() => membership.onTableChange());
+  events.networkChange.add(() => membership.onNetworkChange());
+  return { clock, contacts, store, engine, client, membership, reading, writing, handOver, housekeeping };
+}
+
 export class RecordDht implements RecordNetwork {
-  readonly #nodeKey: Uint8Array;
-  readonly #deps: RecordDhtDependencies;
-  readonly #health: PeerHealth;
-  readonly #contacts: Contacts;
-  readonly #store: RecordStore;
-  readonly #engine: Engine;
-  readonly #membership: Membership;
-  readonly #client: NodeClient;
-  readonly #reading: Reading;
-  readonly #clocks = new PeerClocks();
-  readonly #isOwnHost: (host: string) => boolean;
-  readonly #handOver: HandOver;
-  readonly #timers = new Map<string, Timer>();
-  #stopped = false;
+  readonly #parts: Parts;
 
   /** @throws SvcError `store_corrupt` */
   constructor(options: RecordDhtOptions, dependencies: RecordDhtDependencies) {
-    const { clock, verifier, nodeRequests, quicPort } = dependencies;
-    const log = dependencies.log.child('dht');
-    const tag = networkTag(options.network);
-    const ownHosts = new OwnHosts({ clock });
-    const isOwnHost = (host: string): boolean => ownHosts.has(host);
-    this.#isOwnHost = isOwnHost;
-    this.#nodeKey = options.nodeKey;
-    this.#deps = dependencies;
-    this.#health = new PeerHealth({ clock });
-    this.#contacts = new Contacts(options.bootstrap, dependencies);
-    this.#store = new RecordStore({ file: options.storeFile, maxBytes: options.maxStoreBytes }, { clock });
-    const host = new RecordHost(
-      { nodeKey: options.nodeKey, tag },
-      {
-        clock,
-        log,
-        verifier,
-        quicPort,
-        store: this.#store,
-        closest: (key, max) => this.#engine.closest(key, max),
-        closerThanSelf: (key) => (this.#engine.ownAddress === null ? 0 : this.#engine.closerThanSelf(key)),
-      },
-    );
-    nodeRequests.onRequest((body, from) => host.answerNode(body, from.address));
-    const server = new NodeServer({
-      clock,
-      log,
-      host,
-      health: this.#health,
-      engine: () => this.#engine,
-      membership: () => this.#membership,
-    });
-    this.#engine = new Engine(
-      { ...options.listen, tag },
-      {
-        clock,
-        health: this.#health,
-        wire: server,
-        isOwnHost,
-        onRequest: (request) => server.onRequest(request),
-        onNode: (node) => this.#handOver.onNode(node),
-        onTableChange: () => this.#membership.onTableChange(),
-        onNetworkChange: () => this.#membership.onNetworkChange(),
-      },
-    );
-    this.#client = new NodeClient({
-      clock,
-      verifier,
-      nodeRequests,
-      tag,
-      engine: this.#engine,
-      clocks: this.#clocks,
-      onObserved: (reporter, seen) => this.#membership.onObserved(reporter, seen),
-    });
-    this.#membership = new Membership(options, {
-      clock,
-      log,
-      engine: this.#engine,
-      contacts: this.#contacts,
-      observed: new ObservedAddresses({ clock }),
-      isOwnHost,
-      greet: (contact) => this.#greet(contact),
-      search: (id) => this.#search(id, SURVEY, WRITE_PACE, () => {}).finished,
-    });
-    const collector = new Collector({
-      clock,
-      verifier,
-      nodeRequests,
-      tag,
-      ask: (at, key, request) => this.#client.ask(at, key, request),
-    });
-    const repairs = new Repairs(STORE_WIDTH, { clock, give: (at, key, record) => this.#client.store(at, key, record) });
-    this.#reading = new Reading({
-      clock,
-      verifier,
-      collector,
-      store: this.#store,
-      search: (key, request, onAnswer) => this.#search(key, request, READ_PACE, onAnswer),
-      onRead: (...read) => repairs.onRead(...read),
-    });
-    this.#handOver = new HandOver(
-      { width: STORE_WIDTH, largeWidth: LARGE_STORE_WIDTH, enough: REPLICAS },
-      {
-        clock,
-        log,
-        store: this.#store,
-        holdings: new Holdings({ store: this.#store, ask: (at, key, request) => this.#client.ask(at, key, request) }),
-        random: dependencies.random,
-        ownId: () => (this.#engine.ownAddress === null ? null : this.#engine.id),
-        closest: (key, max) => this.#engine.closest(key, max),
-        search: (key, request) => this.#search(key, request, WRITE_PACE, () => {}),
-        find: (address, id, key, request) => this.#client.find(address, id, key, encodeFindRequest(request)),
-        give: (at, key, record) => this.#client.store(at, key, record),
-      },
-    );
+    this.#parts = makeParts(options, dependencies);
   }
 
   /** Binds and returns; the network is entered in the background. @throws SvcError `address_in_use` */
   async start(): Promise<void> {
-    for (const node of this.#store.savedNodes()) this.#contacts.add(node);
+    const { store, contacts, engine, membership, handOver, housekeeping } = this.#parts;
+    for (const node of store.savedNodes()) contacts.add(node);
     try {
-      await this.#engine.start();
+      await engine.start();
     } catch (error) {
-      this.#store.close();
+      store.close();
       throw error;
     }
-    this.#membership.start();
-    this.#handOver.start();
-    this.#every('purge', PURGE_INTERVAL_MS, () => (this.#store.purge() ? PURGE_AGAIN_MS : PURGE_INTERVAL_MS));
-    this.#every('save', SAVE_NODES_INTERVAL_MS, () => {
-      this.#saveNodes();
-      return SAVE_NODES_INTERVAL_MS;
-    });
+    for (const part of [membership, handOver, housekeeping]) part.start();
   }
 
   async stop(): Promise<void> {
-    this.#stopped = true;
-    for (const timer of this.#timers.values()) timer.cancel();
-    this.#membership.stop();
-    this.#handOver.stop();
+    const { store, engine, membership, handOver, housekeeping } = this.#parts;
     try {
-      this.#saveNodes();
+      for (const part of [membership, handOver, housekeeping]) part.stop();
     } finally {
-      await this.#engine.stop();
-      this.#store.close();
+      await engine.stop();
+      store.close();
     }
-  }
-
-  /** Runs a task now and then; it returns after how many milliseconds it runs again. What the disk refuses is tried later. */
-  #every(name: string, firstMs: number, task: () => number): void {
-    const run = (): void => {
-      let ms = firstMs;
-      try {
-        ms = task();
-      } catch (error) {
-        this.#deps.log.warn({ error, task: name }, 'the store of records could not be written');
-      }
-      if (!this.#stopped) this.#timers.set(name, this.#deps.clock.after(ms, run));
-    };
-    this.#timers.set(name, this.#deps.clock.after(firstMs, run));
-  }
-
-  #saveNodes(): void {
-    const nodes = this.#engine.nodes().map(({ node }) => node);
-    if (nodes.length > 0) this.#store.saveNodes(nodes.slice(-MAX_SAVED_NODES));
   }
 
   get address(): Address {
-    return this.#engine.address;
+    return this.#parts.engine.address;
   }
 
-  async put(
-    key: Uint8Array,
-    record: SignedRecord,
-    options: { readonly signal?: AbortSignal } = {},
-  ): Promise<PutResult> {
-    const { clock, verifier } = this.#deps;
-    if (!belongsUnder(record, key))
-      throw new SvcError('bad_record', { message: 'The record belongs under another key.' });
-    await verifier.verifyAsync(record, unixSeconds(clock));
-    const isSmall = record.encoded.length <= MAX_DATAGRAM_RECORD_BYTES;
-    const own = this.#keepOwn(key, record);
-    if (own?.code === 'newer') return { replicas: 0, newer: own.held, refused: { newer: 1 } };
-    using limit = deadline(clock, PUT_TIMEOUT_MS, options.signal);
-    const publication = new Publication(
-      {
-        wanted: REPLICAS,
-        width: isSmall ? STORE_WIDTH : LARGE_STORE_WIDTH,
-        keptBy: own?.code === 'kept' ? this.#nodeKey : null,
-        patienceMs: STORE_PATIENCE_MS,
-      },
-      { clock, store: (at) => this.#client.store(at, key, record) },
-    );
-    const lookup = this.#search(key, { types: [record.type], wantsRecords: false }, WRITE_PACE, () =>
-      publication.advance(lookup),
-    );
-    limit.signal.addEventListener('abort', () => {
-      lookup.stop();
-      publication.stop();
-    });
-    const result = publication.run(lookup);
-    return await abortable(result, options.signal);
-  }
-
-  /** Keeps a record of our own where we are among those who should, or there is nobody else. */
-  #keepOwn(key: Uint8Array, record: SignedRecord): ReturnType<RecordStore['offer']> | null {
-    const isClose = this.#engine.ownAddress !== null && this.#engine.closerThanSelf(key) < STORE_WIDTH;
-    return isClose || this.#engine.peerCount === 0 ? this.#store.offer(key, record, OWN_PUBLISHER) : null;
+  put(key: Uint8Array, record: SignedRecord, options: { readonly signal?: AbortSignal } = {}): Promise<PutResult> {
+    return this.#parts.writing.put(key, record, options.signal);
   }
 
   get(key: Uint8Array, type: RecordType, options: GetOptions = {}): Promise<SignedRecord | null> {
-    return this.#reading.get(key, type, options);
+    return this.#parts.reading.get(key, type, options);
   }
 
   list(key: Uint8Array, types: readonly RecordType[], options: ListOptions = {}): Promise<readonly SignedRecord[]> {
-    return this.#reading.list(key, types, options);
+    return this.#parts.reading.list(key, types, options);
   }
 
-  async removeNotes(key: Uint8Array, removals: readonly NoteRemoval[]): Promise<number> {
-    let removed = this.#store.removeNotes(key, removals);
-    const lookup = this.#search(key, SURVEY, WRITE_PACE, () => {});
-    await lookup.finished;
-    for (let at = 0; at < removals.length; at += MAX_REMOVALS) {
-      const value = encodeRemoveRequest(removals.slice(at, at + MAX_REMOVALS));
-      const near = lookup.closest(SEARCH_WIDTH).filter(({ token }) => token !== null);
-      const counts = await Promise.all(near.map((answer) => this.#client.removeNotes(answer, key, value)));
-      removed += counts.reduce((sum, count) => sum + count, 0);
-    }
-    return removed;
-  }
-
-  #search(key: Uint8Array, request: FindRequest, pace: Pace, onAnswer: (answer: Answer) => void): Lookup {
-    const value = encodeFindRequest(request);
-    const near = this.#engine.closest(key, SEARCH_WIDTH);
-    return new Lookup(
-      {
-        target: key,
-        width: SEARCH_WIDTH,
-        ...pace,
-        start: near.length < SEARCH_WIDTH ? [...near, ...this.#contacts.addresses()] : near,
-      },
-      {
-        clock: this.#deps.clock,
-        health: this.#health,
-        ask: (address, id) => this.#client.find(address, id, key, value),
-        isOwn: (address) => this.#isOwn(address),
-        isOwnHost: this.#isOwnHost,
-        onAnswer,
-      },
-    );
-  }
-
-  async #greet(contact: Address): Promise<boolean> {
-    const { id } = this.#engine;
-    return (await this.#client.find(contact, nodeId(contact), id, encodeFindRequest(SURVEY))) !== null;
-  }
-
-  #isOwn(address: Address): boolean {
-    const { ownAddress, address: bound } = this.#engine;
-    if (address.port !== bound.port) return false;
-    if (address.host === ownAddress?.host || address.host === bound.host) return true;
-    return scopeOf(bound.host) === IP_SCOPE.none && this.#isOwnHost(address.host);
+  removeNotes(key: Uint8Array, removals: readonly NoteRemoval[]): Promise<number> {
+    return this.#parts.writing.removeNotes(key, removals);
   }
 
   reachability(): Reachability {
-    return this.#membership.reachability();
+    return this.#parts.membership.reachability();
   }
 
   onReachability(handler: (r: Reachability) => void): () => void {
-    return this.#membership.onReachability(handler);
+    return this.#parts.membership.onReachability(handler);
   }
 
   peers(): readonly DhtPeer[] {
-    return this.#engine.nodes().map(({ node: { host, port }, lastSeen }) => ({ host, port, lastSeen }));
+    return this.#parts.engine.nodes().map(({ node: { host, port }, lastSeen }) => ({ host, port, lastSeen }));
   }
 
   /** How our clock compares with those of the nodes that answered lately. */
   clocks(): ClockComparison {
-    return this.#clocks.compare(this.#deps.clock.now());
+    const { client, clock } = this.#parts;
+    return client.clocks.compare(clock.now());
   }
 
   usage(): StoreUsage {
-    return this.#store.usage();
+    return this.#parts.store.usage();
   }
 
   addNode(address: Address): void {
-    if (!this.#isOwn(address)) this.#membership.addContact(address);
+    const { engine, membership } = this.#parts;
+    if (!engine.isOwn(address)) membership.addContact(address);
   }
 }
-
-/** Asks only who is near. */
-const SURVEY: FindRequest = { types: [], wantsRecords: false };

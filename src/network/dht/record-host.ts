@@ -3,7 +3,6 @@
  * comes in is a stranger's: it is verified before it is kept, and nothing large leaves to an address
  * that has not proven itself.
  */
-
 import type { Address } from '../../foundation/address.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
@@ -15,6 +14,7 @@ import { DIGEST_BYTES } from '../../foundation/records/digest.ts';
 import { belongsUnder } from '../../foundation/records/keys.ts';
 import { decodeRecord, MAX_RECORD_BYTES } from '../../foundation/records/record.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
+import type { Engine } from './engine.ts';
 import {
   DATAGRAM_OVERHEAD_BYTES,
   encodeFindReply,
@@ -59,6 +59,11 @@ export interface RecordHostOptions {
   readonly tag: Uint8Array;
 }
 
+/** What of the routing table answers depend on. */
+export interface RoutingTable extends Pick<Engine, 'ownAddress' | 'closerThanSelf'> {
+  closest(key: Uint8Array, max: number): readonly Address[];
+}
+
 export interface RecordHostDependencies {
   readonly clock: Clock;
   readonly log: Log;
@@ -66,10 +71,7 @@ export interface RecordHostDependencies {
   readonly verifier: RecordVerifier;
   /** The port at which other nodes reach us over QUIC; 0 while there is none. */
   readonly quicPort: () => number;
-  /** The nodes closest to a key, for the answers. */
-  readonly closest: (key: Uint8Array, max: number) => readonly Address[];
-  /** How many nodes are known that are closer to a key than we are. */
-  readonly closerThanSelf: (key: Uint8Array) => number;
+  readonly engine: RoutingTable;
 }
 
 export class RecordHost {
@@ -98,7 +100,7 @@ export class RecordHost {
    * with what room is left, who is closer.
    */
   find(key: Uint8Array, request: FindRequest, requestBytes: number, proven: boolean): Uint8Array {
-    const { store, closest, quicPort } = this.#deps;
+    const { store, engine, quicPort } = this.#deps;
     const largest = proven ? MAX_DATAGRAM_BYTES : Math.min(MAX_DATAGRAM_BYTES, requestBytes * MAX_REFLECTION_FACTOR);
     let room = replyRoom(largest - DATAGRAM_OVERHEAD_BYTES);
     const { count, digest } = request.wantsRecords ? store.summarize(key, request) : NOTHING;
@@ -117,7 +119,7 @@ export class RecordHost {
     }
     const summaries: Summary[] = describes && left.length * SUMMARY_BYTES <= room ? left : [];
     room -= summaries.length * SUMMARY_BYTES;
-    const nodes = closest(key, Math.max(0, Math.min(MAX_NODES_PER_REPLY, Math.floor(room / NODE_BYTES))));
+    const nodes = engine.closest(key, Math.max(0, Math.min(MAX_NODES_PER_REPLY, Math.floor(room / NODE_BYTES))));
     const { nodeKey } = this.#options;
     const time = unixSeconds(this.#deps.clock);
     return encodeFindReply({ nodeKey, quicPort: quicPort(), nodes, count, digest, records, summaries, time });
@@ -131,10 +133,10 @@ export class RecordHost {
   }
 
   async #offer(key: Uint8Array, encoded: Uint8Array, from: Address): Promise<StoreReply> {
-    const { clock, log, store, verifier, closerThanSelf } = this.#deps;
+    const { clock, log, store, verifier, engine } = this.#deps;
     const publisher = publisherOf(from);
     if (this.#verifying >= MAX_VERIFYING || !this.#storeRate.take(publisher)) return { code: 'limited' };
-    if (closerThanSelf(key) >= MAX_CLOSER_NODES) return { code: 'misplaced' };
+    if (engine.ownAddress !== null && engine.closerThanSelf(key) >= MAX_CLOSER_NODES) return { code: 'misplaced' };
     this.#verifying++;
     try {
       const record = decodeRecord(Uint8Array.from(encoded));

@@ -5,6 +5,7 @@ import { LruCache } from '../../foundation/lru-cache.ts';
 import { expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
 import { MAX_DATAGRAM_RECORD_BYTES } from '../../foundation/records/types.ts';
 import type { Answer, Lookup } from './lookup.ts';
+import type { NodeClient } from './node-client.ts';
 
 /** Nodes that one read repairs, for how long the same record is not repaired again, and the life it must have left. */
 const MAX_REPAIRS = 3;
@@ -14,7 +15,7 @@ const MAX_REPAIRS_REMEMBERED = 2000;
 
 export interface RepairsDependencies {
   readonly clock: Clock;
-  readonly give: (at: Answer, key: Uint8Array, record: SignedRecord) => Promise<unknown>;
+  readonly client: Pick<NodeClient, 'store'>;
 }
 
 export class Repairs {
@@ -38,6 +39,6 @@ export class Repairs {
     const lacking = lookup.closest(this.#width).filter((answer) => answer.token !== null && !holders.includes(answer));
     if (lacking.length === 0) return;
     this.#repaired.set(name, true);
-    for (const answer of lacking.slice(0, MAX_REPAIRS)) void this.#deps.give(answer, key, record);
+    for (const answer of lacking.slice(0, MAX_REPAIRS)) void this.#deps.client.store(answer, key, record);
   }
 }

@@ -10,23 +10,20 @@ import { recordDigest } from '../../../src/foundation/records/digest.ts';
 import type { SignedRecord } from '../../../src/foundation/records/record.ts';
 import { HandOver, MIN_LIFE_LEFT_S, REST_S, SETTLE_MS } from '../../../src/network/dht/hand-over.ts';
 import { Holdings } from '../../../src/network/dht/holdings.ts';
-import { type Answer, Lookup } from '../../../src/network/dht/lookup.ts';
+import { Lookup } from '../../../src/network/dht/lookup.ts';
 import { closestTo, nodeId } from '../../../src/network/dht/node-address.ts';
 import { PeerHealth } from '../../../src/network/dht/peer-health.ts';
 import type { Verdict } from '../../../src/network/dht/publication.ts';
 import { RecordStore } from '../../../src/network/dht/record-store.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { idle } from '../../support/idle.ts';
+import { answerOf, nodeAddress } from '../../support/named-nodes.ts';
 import { endpointRecord, type Published, removableNote } from '../../support/records.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 const WIDTH = 16;
 const DAY_S = 24 * 3600;
 const KEPT: Verdict = { code: 'kept', newer: null, token: null };
-
-function address(n: number): Address {
-  return { host: `198.51.${n >> 8}.${n & 255}`, port: 4121 };
-}
 
 /** One node among others that are only names: what it gives them is written down. */
 class World {
@@ -40,7 +37,7 @@ class World {
   /** What the others answer to a record. */
   verdict: (record: SignedRecord) => Verdict | null = () => KEPT;
 
-  constructor(own = address(0), nodes = [1, 2, 3].map(address)) {
+  constructor(own = nodeAddress(0), nodes = [1, 2, 3].map(nodeAddress)) {
     this.nodes = nodes;
     const located = () => this.nodes.map((node) => ({ ...node, id: nodeId(node) }));
     this.handOver = new HandOver(
@@ -49,15 +46,16 @@ class World {
         clock: this.clock,
         log: silentLog,
         store: this.store,
-        holdings: new Holdings({ store: this.store, ask: async () => null }),
+        holdings: new Holdings({ store: this.store, client: { ask: async () => null } }),
         random: () => 0,
-        ownId: () => nodeId(own),
-        closest: (key, max) => closestTo(key, located(), max),
-        search: (target) => this.#search(target),
-        find: async (to, id) => answerOf(to, id),
-        give: async (at, _key, record) => {
-          this.given.push({ to: at.address.host, record });
-          return this.verdict(record);
+        engine: { ownAddress: own, id: nodeId(own), closest: (key, max) => closestTo(key, located(), max) },
+        searches: { forWrite: (target) => this.#search(target) },
+        client: {
+          find: async (to, id) => answerOf(to, id),
+          store: async (at, _key, record) => {
+            this.given.push({ to: at.address.host, record });
+            return this.verdict(record);
+          },
         },
       },
     );
@@ -106,21 +104,6 @@ class World {
   }
 }
 
-/** A node that says it has nothing. */
-function answerOf(to: Address, id: Uint8Array): Answer {
-  const reply = {
-    nodeKey: new Uint8Array(32),
-    quicPort: 1,
-    nodes: [],
-    time: 0,
-    count: 0,
-    digest: new Uint8Array(8),
-    records: [],
-    summaries: [],
-  };
-  return { address: to, id, reply, token: new Uint8Array(8) };
-}
-
 test('a record rests after it came, and after it was heard of again; then those that should have it are given it', async () => {
   const world = new World();
   const note = world.note();
@@ -135,22 +118,22 @@ test('a record rests after it came, and after it was heard of again; then those 
 });
 
 test('what ends soon, or is renewed within the hour, is left to itself', async () => {
-  const world = new World(address(0), [address(1)]);
+  const world = new World(nodeAddress(0), [nodeAddress(1)]);
   world.keep(endpointRecord(newIdentity(world.now), { timestamp: world.now, ttl: 3600 }));
   world.keep(world.note(undefined, REST_S + MIN_LIFE_LEFT_S - 600));
   // Of two who keep a record, both give it to a third.
-  await world.welcome(address(9));
+  await world.welcome(nodeAddress(9));
   assert.equal(world.given.length, 1);
   await world.pass(REST_S * 1000);
   assert.equal(world.given.length, 1);
 });
 
 test('each record is given to a new node by two of those who keep it, and to one that is too far by nobody', async () => {
-  const circle = Array.from({ length: 20 }, (_, i) => address(i));
+  const circle = Array.from({ length: 20 }, (_, i) => nodeAddress(i));
   const counts = new Map<string, number>();
   const model = new World();
   const notes = Array.from({ length: 30 }, () => model.note());
-  const newcomer = address(77);
+  const newcomer = nodeAddress(77);
   for (const own of circle) {
     const world = new World(
       own,
@@ -172,13 +155,13 @@ test('each record is given to a new node by two of those who keep it, and to one
 });
 
 test('a host whose nodes come and go is given something three times, then one in ten minutes', async () => {
-  const world = new World(address(0), [address(1)]);
+  const world = new World(nodeAddress(0), [nodeAddress(1)]);
   world.keep(world.note());
-  for (let port = 1; port <= 6; port++) world.handOver.onNode({ host: address(9).host, port });
+  for (let port = 1; port <= 6; port++) world.handOver.onNode({ host: nodeAddress(9).host, port });
   await world.pass(3 * SETTLE_MS);
   assert.equal(world.given.length, 3);
   await world.pass(10 * 60_000);
-  for (const port of [7, 8]) world.handOver.onNode({ host: address(9).host, port });
+  for (const port of [7, 8]) world.handOver.onNode({ host: nodeAddress(9).host, port });
   await world.pass(3 * SETTLE_MS);
   assert.equal(world.given.length, 4);
 });
@@ -201,7 +184,7 @@ test('so many bytes are handed on in an hour, whatever there is', async () => {
     world.keep(note, `host ${i}`);
   }
   world.verdict = () => ({ code: 'kept', newer: null, token: null });
-  world.nodes = Array.from({ length: 16 }, (_, i) => address(i + 1));
+  world.nodes = Array.from({ length: 16 }, (_, i) => nodeAddress(i + 1));
   await world.pass((REST_S + 3600) * 1000);
   const bytes = world.given.reduce((sum, { record }) => sum + record.encoded.length, 0);
   assert.ok(bytes <= perHour);
@@ -226,7 +209,7 @@ test('a note is dropped where another node proves that it was removed, and kept 
 });
 
 test('who does not answer, or takes nothing more, is not given the rest', async () => {
-  const world = new World(address(0), [address(1)]);
+  const world = new World(nodeAddress(0), [nodeAddress(1)]);
   const recipient = newIdentity(world.now);
   const settings = { timestamp: world.now, ttl: 7 * DAY_S };
   for (let i = 0; i < 5; i++) world.keep(removableNote(recipient, new Uint8Array(randomBytes(16)), settings));

@@ -98,10 +98,13 @@ class World {
         contacts: new Contacts(bootstrap, { clock: this.clock }),
         observed: new ObservedAddresses({ clock: this.clock }),
         isOwnHost: (host) => OWN_HOSTS.includes(host),
-        greet: async (contact) => engine.answer(contact) !== undefined,
-        search: async () => {
-          this.searches++;
-          for (const peer of engine.table()) engine.answer(peer);
+        searches: {
+          greet: async (contact) => engine.answer(contact) !== undefined,
+          survey: () => {
+            this.searches++;
+            for (const peer of engine.table()) engine.answer(peer);
+            return { finished: Promise.resolve() };
+          },
         },
       },
     );
@@ -136,8 +139,8 @@ function publicPeers(count: number, details: Partial<Peer> = {}): Peer[] {
   return Array.from({ length: count }, (_, i) => ({ host: `198.52.100.${i + 1}`, port: 4121, sees, ...details }));
 }
 
-function unasked(host: string, port = LISTEN.port): DHT.Request {
-  return { to: { host, port } } as DHT.Request;
+function unasked(host: string, port = LISTEN.port): Address {
+  return { host, port };
 }
 
 test('who is reached by enough peers joins the tables at once', async () => {

@@ -33,8 +33,7 @@ class World {
         store: this.store,
         verifier: new RecordVerifier({}, { delegations: new DelegationVerifier() }),
         quicPort: () => 0,
-        closest: () => [],
-        closerThanSelf: () => this.closer,
+        engine: { ownAddress: address(250), closest: () => [], closerThanSelf: () => this.closer },
       },
     );
   }

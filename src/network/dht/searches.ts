@@ -1,0 +1,83 @@
+/** Starts every search of this node: from the closest nodes that it knows, at the pace of what it is for. */
+import type { Address } from '../../foundation/address.ts';
+import type { Clock } from '../../foundation/clock.ts';
+import type { Contacts } from './contacts.ts';
+import type { Engine } from './engine.ts';
+import { type Answer, Lookup, type LookupOptions } from './lookup.ts';
+import { encodeFindRequest, type FindRequest } from './messages.ts';
+import { nodeId } from './node-address.ts';
+import type { NodeClient } from './node-client.ts';
+import type { PeerHealth } from './peer-health.ts';
+import { REPLICAS } from './placement.ts';
+
+/** How many of the closest nodes a thorough search hears. */
+export const SEARCH_WIDTH = 20;
+/** How a read searches: it ends with the first answers that agree. */
+const READ_PACE = { parallel: 8, enough: 4 };
+/** How a write searches: it wants many nodes. */
+const WRITE_PACE = { parallel: 20, enough: REPLICAS };
+/** Asks only who is near. */
+const SURVEY: FindRequest = { types: [], wantsRecords: false };
+
+type OnAnswer = (answer: Answer) => void;
+
+export interface SearchesDependencies {
+  readonly clock: Clock;
+  readonly health: PeerHealth;
+  readonly engine: Pick<Engine, 'closest' | 'id' | 'isOwn'>;
+  readonly contacts: Pick<Contacts, 'addresses'>;
+  readonly client: Pick<NodeClient, 'find'>;
+  readonly isOwnHost: (host: string) => boolean;
+}
+
+export class Searches {
+  readonly #deps: SearchesDependencies;
+
+  constructor(dependencies: SearchesDependencies) {
+    this.#deps = dependencies;
+  }
+
+  /** For a read. */
+  forRead(key: Uint8Array, request: FindRequest, onAnswer: OnAnswer): Lookup {
+    return this.#start(key, request, READ_PACE, onAnswer);
+  }
+
+  /** For what is to be given to the nodes closest to a key, or asked of all of them. */
+  forWrite(key: Uint8Array, request: FindRequest, onAnswer: OnAnswer = () => {}): Lookup {
+    return this.#start(key, request, WRITE_PACE, onAnswer);
+  }
+
+  /** For the nodes closest to an id alone. */
+  survey(id: Uint8Array): Lookup {
+    return this.forWrite(id, SURVEY);
+  }
+
+  /** Asks one node for those closest to us; false where it does not answer. */
+  async greet(contact: Address): Promise<boolean> {
+    const { client, engine } = this.#deps;
+    return (await client.find(contact, nodeId(contact), engine.id, encodeFindRequest(SURVEY))) !== null;
+  }
+
+  #start(
+    key: Uint8Array,
+    request: FindRequest,
+    pace: Pick<LookupOptions, 'parallel' | 'enough'>,
+    onAnswer: OnAnswer,
+  ): Lookup {
+    const { clock, health, engine, contacts, client, isOwnHost } = this.#deps;
+    const value = encodeFindRequest(request);
+    const near = engine.closest(key, SEARCH_WIDTH);
+    const start = near.length < SEARCH_WIDTH ? [...near, ...contacts.addresses()] : near;
+    return new Lookup(
+      { target: key, width: SEARCH_WIDTH, ...pace, start },
+      {
+        clock,
+        health,
+        ask: (address, id) => client.find(address, id, key, value),
+        isOwn: (address) => engine.isOwn(address),
+        isOwnHost,
+        onAnswer,
+      },
+    );
+  }
+}

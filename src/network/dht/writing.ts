@@ -1,0 +1,96 @@
+/** Writes: a record of our own to the nodes closest to its key, and notes taken back from them. */
+import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { abortable, deadline } from '../../foundation/deadline.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import { belongsUnder } from '../../foundation/records/keys.ts';
+import type { SignedRecord } from '../../foundation/records/record.ts';
+import type { RecordVerifier } from '../../foundation/records/verifier.ts';
+import type { Engine } from './engine.ts';
+import { encodeRemoveRequest, MAX_REMOVALS } from './messages.ts';
+import type { NodeClient } from './node-client.ts';
+import { REPLICAS, STORE_WIDTH, widthFor } from './placement.ts';
+import { Publication } from './publication.ts';
+import type { Offer, RecordStore } from './record-store.ts';
+import { SEARCH_WIDTH, type Searches } from './searches.ts';
+import type { NoteRemoval, PutResult } from './types.ts';
+
+/** Time for a publication, milliseconds. */
+const PUT_TIMEOUT_MS = 10_000;
+/** After how many milliseconds a node that has answered and does not acknowledge is no longer waited for. */
+const STORE_PATIENCE_MS = 1000;
+/** Whose share of the store our own records take. */
+const OWN_PUBLISHER = 'self';
+
+export interface WritingOptions {
+  /** This node's public key. */
+  readonly nodeKey: Uint8Array;
+}
+
+export interface WritingDependencies {
+  readonly clock: Clock;
+  readonly verifier: Pick<RecordVerifier, 'verifyAsync'>;
+  readonly store: Pick<RecordStore, 'offer' | 'removeNotes'>;
+  readonly engine: Pick<Engine, 'ownAddress' | 'closerThanSelf' | 'peerCount'>;
+  readonly searches: Pick<Searches, 'forWrite' | 'survey'>;
+  readonly client: Pick<NodeClient, 'store' | 'removeNotes'>;
+}
+
+export class Writing {
+  readonly #options: WritingOptions;
+  readonly #deps: WritingDependencies;
+
+  constructor(options: WritingOptions, dependencies: WritingDependencies) {
+    this.#options = options;
+    this.#deps = dependencies;
+  }
+
+  /** As `RecordNetwork.put`. @throws SvcError `bad_record`, `cancelled`, and as `RecordVerifier.verifyAsync` */
+  async put(key: Uint8Array, record: SignedRecord, signal: AbortSignal | undefined): Promise<PutResult> {
+    const { clock, verifier, searches, client } = this.#deps;
+    if (!belongsUnder(record, key))
+      throw new SvcError('bad_record', { message: 'The record belongs under another key.' });
+    await verifier.verifyAsync(record, unixSeconds(clock));
+    const own = this.#keepOwn(key, record);
+    if (own?.code === 'newer') return { replicas: 0, newer: own.held, refused: { newer: 1 } };
+    using limit = deadline(clock, PUT_TIMEOUT_MS, signal);
+    const publication = new Publication(
+      {
+        wanted: REPLICAS,
+        width: widthFor(record),
+        keptBy: own?.code === 'kept' ? this.#options.nodeKey : null,
+        patienceMs: STORE_PATIENCE_MS,
+      },
+      { clock, store: (at) => client.store(at, key, record) },
+    );
+    const lookup = searches.forWrite(key, { types: [record.type], wantsRecords: false }, () =>
+      publication.advance(lookup),
+    );
+    limit.signal.addEventListener('abort', () => {
+      lookup.stop();
+      publication.stop();
+    });
+    return await abortable(publication.run(lookup), signal);
+  }
+
+  /** Keeps a record of our own where we are among those who should, or there is nobody else. */
+  #keepOwn(key: Uint8Array, record: SignedRecord): Offer | null {
+    const { engine, store } = this.#deps;
+    const isClose = engine.ownAddress !== null && engine.closerThanSelf(key) < STORE_WIDTH;
+    return isClose || engine.peerCount === 0 ? store.offer(key, record, OWN_PUBLISHER) : null;
+  }
+
+  /** As `RecordNetwork.removeNotes`. */
+  async removeNotes(key: Uint8Array, removals: readonly NoteRemoval[]): Promise<number> {
+    const { store, searches, client } = this.#deps;
+    let removed = store.removeNotes(key, removals);
+    const lookup = searches.survey(key);
+    await lookup.finished;
+    for (let at = 0; at < removals.length; at += MAX_REMOVALS) {
+      const value = encodeRemoveRequest(removals.slice(at, at + MAX_REMOVALS));
+      const near = lookup.closest(SEARCH_WIDTH).filter(({ token }) => token !== null);
+      const counts = await Promise.all(near.map((answer) => client.removeNotes(answer, key, value)));
+      removed += counts.reduce((sum, count) => sum + count, 0);
+    }
+    return removed;
+  }
+}

@@ -1,0 +1,179 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { unixSeconds } from '../../../src/foundation/clock.ts';
+import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
+import { recordDigest } from '../../../src/foundation/records/digest.ts';
+import { mailboxKey } from '../../../src/foundation/records/keys.ts';
+import { RecordVerifier } from '../../../src/foundation/records/verifier.ts';
+import { type Answer, Lookup } from '../../../src/network/dht/lookup.ts';
+import { decodeRemoveRequest, MAX_REMOVALS } from '../../../src/network/dht/messages.ts';
+import { nodeId } from '../../../src/network/dht/node-address.ts';
+import { PeerHealth } from '../../../src/network/dht/peer-health.ts';
+import { LARGE_STORE_WIDTH, REPLICAS, STORE_WIDTH } from '../../../src/network/dht/placement.ts';
+import type { Verdict } from '../../../src/network/dht/publication.ts';
+import { RecordStore } from '../../../src/network/dht/record-store.ts';
+import { Writing } from '../../../src/network/dht/writing.ts';
+import { newIdentity } from '../../support/identities.ts';
+import { idle } from '../../support/idle.ts';
+import { answerOf, nodeAddress } from '../../support/named-nodes.ts';
+import { endpointRecord, largeRecord, removableNote } from '../../support/records.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const KEPT: Verdict = { code: 'kept', newer: null, token: null };
+
+/** One node among thirty others that are only names. */
+class World {
+  readonly clock = new TestClock();
+  readonly store = new RecordStore({ file: ':memory:', maxBytes: 64 * 1024 * 1024 }, { clock: this.clock });
+  readonly engine = { ownAddress: nodeAddress(0), closer: 0, peerCount: 30, closerThanSelf: () => this.engine.closer };
+  readonly others = Array.from({ length: 30 }, (_, n) => nodeAddress(n + 1));
+  /** Whose requests came in, in that order. */
+  readonly given: string[] = [];
+  readonly removals: number[] = [];
+  readonly writing: Writing;
+  searches = 0;
+  /** What the others answer to a record. */
+  verdict: () => Promise<Verdict | null> = async () => KEPT;
+
+  constructor() {
+    this.writing = new Writing(
+      { nodeKey: new Uint8Array(32).fill(1) },
+      {
+        clock: this.clock,
+        verifier: new RecordVerifier({}, { delegations: new DelegationVerifier() }),
+        store: this.store,
+        engine: this.engine,
+        searches: {
+          forWrite: (key, _request, onAnswer) => this.#search(key, onAnswer),
+          survey: (key) => this.#search(key),
+        },
+        client: {
+          store: async (at) => {
+            this.given.push(at.address.host);
+            return await this.verdict();
+          },
+          removeNotes: async (_at, _key, value) => {
+            this.removals.push(decodeRemoveRequest(value)?.length ?? 0);
+            return 1;
+          },
+        },
+      },
+    );
+  }
+
+  #search(target: Uint8Array, onAnswer?: (answer: Answer) => void): Lookup {
+    this.searches++;
+    return new Lookup(
+      { target, width: 20, parallel: 20, enough: 8, start: this.others },
+      {
+        clock: this.clock,
+        health: new PeerHealth({ clock: this.clock }),
+        // Everybody has a key of his own.
+        ask: async (to, id) => answerOf(to, id, { nodeKey: nodeId(to) }),
+        isOwn: () => false,
+        isOwnHost: () => false,
+        onAnswer: (answer) => onAnswer?.(answer),
+      },
+    );
+  }
+
+  get details(): { readonly timestamp: number } {
+    return { timestamp: unixSeconds(this.clock) };
+  }
+
+  identity() {
+    return newIdentity(unixSeconds(this.clock));
+  }
+}
+
+test('a record is given to the closest nodes, a large one to fewer of them', async () => {
+  for (const [make, width] of [
+    [endpointRecord, STORE_WIDTH],
+    [largeRecord, LARGE_STORE_WIDTH],
+  ] as const) {
+    const world = new World();
+    world.engine.closer = 30;
+    const { key, record } = make(world.identity(), world.details);
+    const { replicas, newer, refused } = await world.writing.put(key, record, undefined);
+    assert.ok(replicas >= REPLICAS && replicas <= width, `${replicas} replicas`);
+    assert.deepEqual([newer, refused], [null, {}]);
+    await idle();
+    // Those that stood among the closest when they answered may be as many again.
+    assert.ok(world.given.length >= width && world.given.length <= 2 * width, `${world.given.length} were given it`);
+    assert.equal(world.store.usage().records, 0, 'others are closer');
+  }
+});
+
+test('who is among the closest keeps a copy, which counts; so does who is alone', async () => {
+  const world = new World();
+  world.verdict = async () => ({ code: 'full', newer: null, token: null });
+  const [close, far, alone] = [0, 1, 2].map(() => endpointRecord(world.identity(), world.details));
+  assert.ok(close && far && alone);
+  world.engine.closer = STORE_WIDTH - 1;
+  assert.equal((await world.writing.put(close.key, close.record, undefined)).replicas, 1);
+  world.engine.closer = STORE_WIDTH;
+  assert.equal((await world.writing.put(far.key, far.record, undefined)).replicas, 0);
+  world.engine.peerCount = 0;
+  assert.equal((await world.writing.put(alone.key, alone.record, undefined)).replicas, 1);
+  assert.equal(world.store.usage().records, 2);
+});
+
+test('a newer record of our own ends a publication before it begins', async () => {
+  const world = new World();
+  const owner = world.identity();
+  const newer = endpointRecord(owner, { ...world.details, seq: 2 });
+  const older = endpointRecord(owner, { ...world.details, seq: 1 });
+  world.store.offer(newer.key, newer.record, 'somebody');
+  const result = await world.writing.put(older.key, older.record, undefined);
+  assert.equal(result.replicas, 0);
+  assert.deepEqual(result.newer?.encoded, newer.record.encoded);
+  assert.deepEqual(result.refused, { newer: 1 });
+  assert.equal(world.searches, 0);
+});
+
+test('a record that belongs elsewhere, or has expired, goes to nobody', async () => {
+  const world = new World();
+  const { key, record } = endpointRecord(world.identity(), world.details);
+  const elsewhere = mailboxKey(world.identity().aid);
+  await assert.rejects(world.writing.put(elsewhere, record, undefined), { code: 'bad_record' });
+  world.clock.jump(2 * 3600_000);
+  await assert.rejects(world.writing.put(key, record, undefined), { code: 'bad_record' });
+  assert.equal(world.searches, 0);
+  assert.equal(world.store.usage().records, 0);
+});
+
+test('nobody is waited for longer than a publication may take, and who gives up hears so', async () => {
+  const world = new World();
+  world.engine.closer = 30;
+  world.verdict = () => new Promise(() => {});
+  const { key, record } = endpointRecord(world.identity(), world.details);
+  let result: unknown = null;
+  void world.writing.put(key, record, undefined).then((given) => {
+    result = given;
+  });
+  await idle();
+  await world.clock.run(9999);
+  assert.equal(result, null);
+  await world.clock.run(1);
+  assert.deepEqual(result, { replicas: 0, newer: null, refused: {} });
+  const caller = new AbortController();
+  const given = world.writing.put(key, record, caller.signal);
+  await idle();
+  caller.abort();
+  await assert.rejects(given, { code: 'cancelled' });
+});
+
+test('notes are removed here and at the closest nodes, so many with one request', async () => {
+  const world = new World();
+  const recipient = world.identity();
+  const removals = Array.from({ length: MAX_REMOVALS + 1 }, (_, n) => {
+    const token = new Uint8Array(16).fill(n);
+    const { key, record } = removableNote(recipient, token, world.details);
+    world.store.offer(key, record, 'somebody');
+    return { digest: recordDigest(record.encoded), token };
+  });
+  const removed = await world.writing.removeNotes(mailboxKey(recipient.aid), removals);
+  assert.equal(world.store.usage().records, 0);
+  assert.deepEqual(world.removals, [...Array(20).fill(MAX_REMOVALS), ...Array(20).fill(1)]);
+  assert.equal(removed, removals.length + 40);
+});

@@ -1,0 +1,25 @@
+/** Nodes of the record network that are only names, and what they say. */
+import type { Address } from '../../src/foundation/address.ts';
+import type { Answer } from '../../src/network/dht/lookup.ts';
+import type { FindReply } from '../../src/network/dht/messages.ts';
+
+/** Every number another public host. */
+export function nodeAddress(n: number): Address {
+  return { host: `198.51.${n >> 8}.${n & 255}`, port: 4121 };
+}
+
+/** A node that says it has nothing, unless told otherwise. */
+export function answerOf(to: Address, id: Uint8Array, says: Partial<FindReply> = {}): Answer {
+  const reply = {
+    nodeKey: new Uint8Array(32),
+    quicPort: 1,
+    nodes: [],
+    time: 0,
+    count: 0,
+    digest: new Uint8Array(8),
+    records: [],
+    summaries: [],
+    ...says,
+  };
+  return { address: to, id, reply, token: new Uint8Array(8) };
+}
