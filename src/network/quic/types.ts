@@ -44,7 +44,10 @@ export interface QuicConnection {
   stats(): ConnectionStats;
   /** Opens a stream; rejects where the connection is closed or the peer's stream limit is reached for too long. */
   openStream(): Promise<QuicStream>;
-  /** Receives the streams that the peer opens; set once, right after the connection is handed over. */
+  /**
+   * Receives the streams that the peer opens; set once, right after the connection is handed over.
+   * Those that are opened side by side come in any order.
+   */
   onStream(handler: (stream: QuicStream) => void): void;
   /** Settles when the connection has ended, for whatever reason. */
   readonly closed: Promise<void>;

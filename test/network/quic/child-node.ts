@@ -12,6 +12,8 @@ export type Command =
   | { readonly do: 'dial'; readonly port: number; readonly key: string }
   /** Dials an address that never answers, and does not wait for it. */
   | { readonly do: 'dial-silence'; readonly port: number }
+  /** Answers once a stream was accepted: those that are opened side by side come in any order. */
+  | { readonly do: 'accepted' }
   /** Answers with the resident memory. */
   | { readonly do: 'memory' }
   /** Reads the accepted stream to its end, and answers with the number of bytes. */
@@ -38,11 +40,13 @@ const endpoint = new NativeQuicEndpoint(
 );
 /** The first stream that was accepted, paused after its first bytes; the others are echoed. */
 let paused: QuicStream | undefined;
+const accepted = Promise.withResolvers<void>();
 let bytes = 0;
 endpoint.onConnection((connection) =>
   connection.onStream((stream) => {
     if (paused !== undefined) return void stream.on('error', () => {}).pipe(stream);
     paused = stream;
+    accepted.resolve();
     stream.once('data', (chunk: Buffer) => {
       bytes += chunk.length;
       stream.pause();
@@ -62,6 +66,10 @@ async function obey(command: Command): Promise<void> {
     }
     case 'dial-silence':
       endpoint.dial({ host: '127.0.0.1', port: command.port }, key.publicKey).catch(() => {});
+      reply({ done: true });
+      return;
+    case 'accepted':
+      await accepted.promise;
       reply({ done: true });
       return;
     case 'memory':

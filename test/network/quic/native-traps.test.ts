@@ -10,6 +10,7 @@ import { type Clock, systemClock } from '../../../src/foundation/clock.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { SPARE_ACCEPTS } from '../../../src/network/quic/acceptor.ts';
+import { DIAL_TIMEOUT_MS } from '../../../src/network/quic/dialer.ts';
 import { STUCK_GRACE_MS } from '../../../src/network/quic/native-connection.ts';
 import { NativeQuicEndpoint } from '../../../src/network/quic/native-endpoint.ts';
 import type { QuicConnection } from '../../../src/network/quic/types.ts';
@@ -73,6 +74,7 @@ test('with 96 MiB behind a paused reader, memory stays flat on both sides and no
     for (; written < 96; written++) if (!stream.write(block)) await once(stream, 'drain');
     stream.end();
   })();
+  await child.ask({ do: 'accepted' });
   await standsStill(
     () => written,
     async () => {
@@ -102,10 +104,16 @@ test('dozens of stopped readers do not hold up the other streams of their connec
   assert.ok((await readAll(theirs)).equals(Buffer.alloc(8 * MIB, 7)));
 });
 
+/** No dial is given up, however long the machine takes for the others. */
+const patient: Clock = {
+  now: () => systemClock.now(),
+  after: (ms, run) => (ms === DIAL_TIMEOUT_MS ? { cancel: () => {} } : systemClock.after(ms, run)),
+};
+
 test('unfinished handshakes, more of them than calls wait at first, do not block others', async (t) => {
   const server = await startNode(t, harness(LONG_IDLE_MS));
   const [attacker, honest] = await Promise.all([
-    startNode(t, harness(LONG_IDLE_MS)),
+    startNode(t, harness(LONG_IDLE_MS, '127.0.0.1', patient)),
     startNode(t, harness(LONG_IDLE_MS)),
   ]);
   // The attacker's first datagrams reach the server, and nothing else does.

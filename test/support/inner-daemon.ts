@@ -1,0 +1,79 @@
+/** A daemon within the test's own process, on loopback, in a temporary data directory and a network of its own. */
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { join } from 'node:path';
+import { Daemon } from '../../src/daemon/daemon.ts';
+
+/** Nodes of other tests are not talked to. */
+const NETWORK = `test-${randomUUID()}`;
+
+export interface InnerDaemonOptions {
+  readonly dataDir: string;
+  /** Where the DHT starts from. */
+  readonly bootstrap?: string;
+  readonly environment?: NodeJS.ProcessEnv;
+}
+
+export class InnerDaemon {
+  readonly #daemon: Daemon;
+
+  private constructor(daemon: Daemon) {
+    this.#daemon = daemon;
+  }
+
+  static async start({ dataDir, bootstrap, environment = {} }: InnerDaemonOptions): Promise<InnerDaemon> {
+    const flags = { listen_addr: '127.0.0.1:0' };
+    const args = {
+      dataDir,
+      configFile: join(dataDir, 'config.toml'),
+      flags: bootstrap === undefined ? flags : { ...flags, bootstrap },
+    };
+    const quiet = { SVCD_LOG_LEVEL: 'error', SVCD_MDNS: 'false', SVCD_NETWORK: NETWORK, SVCD_API_ADDR: '127.0.0.1:0' };
+    return new InnerDaemon(await Daemon.start(args, { ...quiet, ...environment }));
+  }
+
+  get api(): string {
+    return `http://${this.#daemon.addresses().api_addr}`;
+  }
+
+  get dhtAddress(): string {
+    return this.#daemon.addresses().dht_addr;
+  }
+
+  /** The body of an answer that must be a success, over a connection of its own: nothing of ours stays open. */
+  async call(method: string, path: string, body?: unknown): Promise<Record<string, unknown>> {
+    const call = request(this.api + path, {
+      method,
+      agent: false,
+      headers: method === 'GET' ? {} : { 'content-type': 'application/json' },
+    });
+    call.end(body === undefined ? undefined : JSON.stringify(body));
+    const [response] = await once(call, 'response');
+    let text = '';
+    for await (const chunk of response.setEncoding('utf8')) text += chunk;
+    if (response.statusCode >= 300) throw new Error(`${method} ${path}: ${response.statusCode} ${text}`);
+    return text === '' ? {} : JSON.parse(text);
+  }
+
+  /** Makes and registers an agent; returns its AID. */
+  async newAgent(serviceTcp?: string): Promise<string> {
+    const { operational_private_key_hex, delegation_proof_hex } = await this.call('POST', '/identity/generate');
+    const service = serviceTcp === undefined ? {} : { service_tcp: serviceTcp };
+    const registered = await this.call('POST', '/agents', {
+      operational_private_key_hex,
+      delegation_proof_hex,
+      ...service,
+    });
+    return String(registered['aid']);
+  }
+
+  /** Nothing happens the second time. */
+  stop(): Promise<void> {
+    return this.#daemon.stop('the test is over');
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
+  }
+}
