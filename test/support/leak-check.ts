@@ -66,7 +66,7 @@ function active(): string[] {
 function listeners(): string[] {
   return process
     .eventNames()
-    .flatMap((name) => process.listeners(name).map((one) => `listener of ${String(name)}: ${one}`));
+    .flatMap((name) => process.listeners(name).map((one) => `listener of ${String(name)}: ${String(one)}`));
 }
 
 /** What is there more often than before. */
