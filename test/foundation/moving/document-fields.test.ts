@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import { aidAt, base64At, checkDistinct, hexBytes } from '../../../src/foundation/moving/document-fields.ts';
+import { testAid } from '../../support/agents.ts';
+
+/** For `assert.throws`: says where it does not hold and why, and that nothing was imported. */
+function badAt(path: string, problem: string): (error: unknown) => boolean {
+  return (error) => {
+    assert.ok(error instanceof SvcError);
+    assert.equal(error.code, 'bad_file');
+    assert.deepEqual(error.details, { in: 'body', path, problem });
+    assert.equal(error.message, `The document of the agent does not hold: ${path} ${problem}. Nothing was imported.`);
+    return true;
+  };
+}
+
+test('no name may stand twice in a list', () => {
+  checkDistinct('/tunnels', []);
+  checkDistinct('/tunnels', [1, 2, '1']);
+  assert.throws(() => checkDistinct('/tunnels', [1, 2, 1]), badAt('/tunnels', 'names something twice'));
+  assert.throws(() => checkDistinct('/chat', ['a', 'a']), badAt('/chat', 'names something twice'));
+});
+
+test('an AID is read in its canonical text', () => {
+  assert.equal(aidAt('/aid', testAid(1).toUpperCase()), testAid(1));
+  assert.throws(() => aidAt('/aid', 'aid1'), badAt('/aid', 'is no AID'));
+});
+
+test('base64 is read up to its limit', () => {
+  assert.deepEqual(base64At('/x', 'AQID', 3), new Uint8Array([1, 2, 3]));
+  for (const text of ['AQIDBA==', 'A', 'AQ*D'])
+    assert.throws(() => base64At('/x', text, 3), badAt('/x', 'is not base64, or too long'), text);
+});
+
+test('hex is read', () => {
+  assert.deepEqual(hexBytes('00ff'), new Uint8Array([0, 255]));
+});
