@@ -12,17 +12,17 @@ const MIB = 1024 * 1024;
 /** Keeps the files of an archive in memory. */
 class MemorySink {
   readonly files = new Map<string, string>();
-  open_ = 0;
+  opened = 0;
 
   open({ name }: { readonly name: string }) {
-    this.open_ += 1;
+    this.opened += 1;
     this.files.set(name, '');
     return {
       write: (piece: Uint8Array): void => {
         this.files.set(name, this.files.get(name) + Buffer.from(piece).toString());
       },
       close: (): void => {
-        this.open_ -= 1;
+        this.opened -= 1;
       },
     };
   }
@@ -53,7 +53,7 @@ async function read(bytes: Uint8Array): Promise<Map<string, string>> {
   try {
     await readArchive([bytes], sink);
   } finally {
-    assert.equal(sink.open_, 0, 'every file is closed');
+    assert.equal(sink.opened, 0, 'every file is closed');
   }
   return sink.files;
 }

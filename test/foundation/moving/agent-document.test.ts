@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Check } from 'typebox/value';
+import {
+  AgentDocument,
+  MAX_AGENT_DOCUMENT_BYTES,
+  MAX_MOVED_CHAT_BYTES,
+  MAX_MOVED_CHAT_ENTRIES,
+  MAX_MOVED_ROOM_BYTES,
+} from '../../../src/foundation/moving/agent-document.ts';
+import { testAid } from '../../support/agents.ts';
+
+interface Found {
+  readonly path: string;
+  readonly schema: Readonly<Record<string, unknown>>;
+}
+
+/** Every schema below one, with the names of its members; `[]` is the member of a list. */
+function* schemas(value: unknown, path = ''): Generator<Found> {
+  if (typeof value !== 'object' || value === null) return;
+  const schema: Readonly<Record<string, unknown>> = { ...value };
+  yield { path, schema };
+  for (const [name, member] of Object.entries(schema['properties'] ?? {})) yield* schemas(member, `${path}.${name}`);
+  for (const choice of Object.values(schema['anyOf'] ?? {})) yield* schemas(choice, path);
+  yield* schemas(schema['items'], `${path}[]`);
+}
+
+/** Where a keyword stands, and its value. */
+function keyword(name: string): Record<string, unknown> {
+  return Object.fromEntries(
+    [...schemas(AgentDocument)].filter(({ schema }) => name in schema).map(({ path, schema }) => [path, schema[name]]),
+  );
+}
+
+test('every list of a document is bounded', () => {
+  assert.deepEqual(keyword('maxItems'), {
+    '.records.kept': 96,
+    '.access.allow': 1000,
+    '.access.deny': 1000,
+    '.tunnels': 256,
+    '.notes.keys': 32,
+    '.notes.waiting': 2000,
+    '.notes.seen': 100_000,
+    '.chat': 20_000,
+    '.chat[].entries': 250_000,
+    '.rooms.joined': 2000,
+    '.rooms.joined[].hints': 16,
+    '.rooms.joined[].invited': 1000,
+    '.rooms.joined[].entries_base64': 250_000,
+    '.rooms.invitations': 500,
+    '.left_out.room_copies': 2000,
+  });
+  const lists = [...schemas(AgentDocument)].filter(({ schema }) => schema['type'] === 'array');
+  assert.deepEqual(
+    lists.filter(({ schema }) => schema['maxItems'] === undefined),
+    [],
+  );
+});
+
+test('every text of a document is bounded, or has a form of one length', () => {
+  const open = [...schemas(AgentDocument)].filter(
+    ({ schema: { type, maxLength, pattern, enum: choices } }) =>
+      type === 'string' && maxLength === undefined && pattern === undefined && choices === undefined,
+  );
+  assert.deepEqual(open, []);
+  assert.deepEqual(new Set(Object.values(keyword('pattern'))), new Set([8, 16, 32].map((n) => `^[0-9a-f]{${n * 2}}$`)));
+  const blobs = [...schemas(AgentDocument)].filter(({ schema }) => schema['contentEncoding'] === 'base64');
+  assert.deepEqual(new Set(blobs.map(({ schema }) => schema['maxLength'])), new Set([65_536]));
+  assert.equal(blobs.length, 3);
+});
+
+test('every object of a document refuses members that are unknown', () => {
+  const objects = [...schemas(AgentDocument)].filter(({ schema }) => schema['type'] === 'object');
+  assert.ok(objects.length >= 15);
+  for (const { path, schema } of objects) assert.equal(schema['additionalProperties'], false, path);
+});
+
+test('a document has at most 128 MiB, 16 of them chats and 16 of them rooms', () => {
+  assert.deepEqual(
+    [MAX_AGENT_DOCUMENT_BYTES, MAX_MOVED_CHAT_BYTES, MAX_MOVED_ROOM_BYTES, MAX_MOVED_CHAT_ENTRIES],
+    [134_217_728, 16_777_216, 16_777_216, 2000],
+  );
+});
+
+test('the document of an agent that has next to nothing holds, and not with one member more or another version', () => {
+  const seen = (id: string, until: number) => ({ keys: [], waiting: [], seen: [{ id, until }] });
+  const latest = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
+  const document = {
+    svcd_agent: 1,
+    svcd_version: '1',
+    exported_at: 0,
+    aid: testAid(1),
+    operational_private_key_hex: '',
+    delegation_proof_hex: '',
+    service_tcp: '',
+    records: { seq: 0, kept: [] },
+    tunnels: [],
+    notes: seen('ab'.repeat(32), latest),
+    chat: [],
+    rooms: { joined: [], invitations: [] },
+    left_out: { chat_entries: 0, room_copies: [], objects: 0 },
+  };
+  assert.ok(Check(AgentDocument, document));
+  for (const change of [
+    { svcd_agent: 2 },
+    { more: 1 },
+    { notes: seen('ab'.repeat(31), latest) },
+    { notes: seen('ab'.repeat(32), latest + 1) },
+  ])
+    assert.ok(!Check(AgentDocument, { ...document, ...change }), JSON.stringify(change));
+});
