@@ -6,6 +6,7 @@
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
+import { countText, sizeText, timeText } from '../src/foundation/quantities.ts';
 
 /** A top-level constant that is made of numbers. */
 interface Constant {
@@ -47,7 +48,7 @@ export function evaluate(source: string, named: ReadonlyMap<string, string>, dep
     for (const factor of term.replaceAll('**', '^').split('*')) {
       const [base = '', exponent = '1'] = factor.split('^').map((part) => part.trim());
       const other = named.get(base);
-      const value = /^-?[\d_]+(\.\d+)?$/.test(base)
+      const value = /^-?(0x[\da-f_]+|0o[0-7_]+|[\d_]+(\.\d+)?)$/i.test(base)
         ? Number(base.replaceAll('_', ''))
         : other === undefined
           ? undefined
@@ -63,28 +64,9 @@ export function evaluate(source: string, named: ReadonlyMap<string, string>, dep
 /** A number in the largest unit that keeps it whole. */
 export function withUnit(name: string, value: number): string {
   if (name.endsWith('_PER_S')) return `${value} per s`;
-  const units: readonly (readonly [number, string])[] = name.endsWith('_BYTES')
-    ? [
-        [1024 ** 3, 'GiB'],
-        [1024 ** 2, 'MiB'],
-        [1024, 'KiB'],
-        [1, 'bytes'],
-      ]
-    : /_(MS|S)$/.test(name)
-      ? [
-          [86_400_000, 'days'],
-          [3_600_000, 'h'],
-          [60_000, 'min'],
-          [1000, 's'],
-          [1, 'ms'],
-        ]
-      : [[1, '']];
-  const base = name.endsWith('_S') ? value * 1000 : value;
-  // "24 h" reads better than "1 days".
-  const fits = ([size, unit]: readonly [number, string]) =>
-    base % size === 0 && base >= (unit === 'days' ? 2 : 1) * size;
-  const [size, unit] = units.find(fits) ?? [1, units.at(-1)?.[1] ?? ''];
-  return `${(base / size).toLocaleString('en-US')} ${unit}`.trim();
+  if (name.endsWith('_BYTES')) return sizeText(value);
+  if (name.endsWith('_MS')) return timeText(value);
+  return name.endsWith('_S') ? timeText(value * 1000) : countText(value);
 }
 
 function sourceFiles(root: string): string[] {

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { homedir, tmpdir, userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
+import { CONFIG_FILE } from '../foundation/data-dir/names.ts';
 import { SvcError } from '../foundation/errors.ts';
 import { MCP_PROFILES, PROFILES_PATTERN } from '../operations/mcp.ts';
 import type { Launch } from './mcp-clients.ts';
@@ -145,7 +146,7 @@ function readProfiles(text: string): string {
  * @throws SvcError `config_invalid` where it does not exist
  */
 function configFileOf(dataDir: string, named: string | undefined): string {
-  const usual = join(dataDir, 'config.toml');
+  const usual = join(dataDir, CONFIG_FILE);
   const file = named === undefined ? usual : resolve(named);
   if (file !== usual && !existsSync(file))
     throw new SvcError('config_invalid', {

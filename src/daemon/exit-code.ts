@@ -1,9 +1,6 @@
 /** How the `svcd` command ends when it fails: with the exit codes of `svc`. */
 import { type Command, CommanderError } from 'commander';
-import { SvcError } from '../foundation/errors.ts';
-
-const EXIT_FAILED = 1;
-const EXIT_USAGE = 2;
+import { EXIT, SvcError } from '../foundation/errors.ts';
 
 /** Makes wrong usage an error of the program, here and in every command below; commander would exit with 1. */
 export function throwUsageErrors(command: Command): Command {
@@ -15,6 +12,6 @@ export function throwUsageErrors(command: Command): Command {
 
 /** The exit code for what a command line threw; asking for the help or the version is no failure. */
 export function exitCodeOf(error: unknown): number {
-  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_USAGE;
-  return error instanceof SvcError ? error.exit : EXIT_FAILED;
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.usage;
+  return error instanceof SvcError ? error.exit : EXIT.failed;
 }

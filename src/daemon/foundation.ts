@@ -2,6 +2,7 @@
 import { systemClock } from '../foundation/clock.ts';
 import { ConfigService } from '../foundation/config/config-service.ts';
 import { DataDir } from '../foundation/data-dir/data-dir.ts';
+import { DATABASE_FILE, KEYS_DIRECTORY } from '../foundation/data-dir/names.ts';
 import { DelegationVerifier } from '../foundation/identity/delegation-verifier.ts';
 import { KeyStore } from '../foundation/keys/key-store.ts';
 import { PASSPHRASE_COST } from '../foundation/keys/passphrase.ts';
@@ -45,7 +46,7 @@ export async function openFoundation(args: DaemonArguments, environment: NodeJS.
   );
   for (const warning of configuration.warnings) log.warn({}, warning);
   const passphrase = environment[PASSPHRASE];
-  const keyDirectory = config.key_dir === '' ? dataDir.file('keys') : config.key_dir;
+  const keyDirectory = config.key_dir === '' ? dataDir.file(KEYS_DIRECTORY) : config.key_dir;
   checkFilesRoot(config.files_root, { dataDir: dataDir.path, keys: keyDirectory });
   const keys = await KeyStore.open(
     {
@@ -55,7 +56,7 @@ export async function openFoundation(args: DaemonArguments, environment: NodeJS.
     { log: log.child('keys') },
   );
   const node = loadNodeIdentity(keys);
-  const store = Store.open(dataDir.file('svcd.db'), MIGRATIONS);
+  const store = Store.open(dataDir.file(DATABASE_FILE), MIGRATIONS);
   life.defer(() => store.close());
   const seen = new SeenDelegations({ store, clock, log });
   await life.start(seen);

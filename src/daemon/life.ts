@@ -1,6 +1,9 @@
 /** The life of the daemon: what was acquired, and the parts that start in stages; all of it ends in the opposite order. */
 import type { Component } from '../foundation/lifecycle.ts';
 
+/** A stop that takes longer than this is given up, milliseconds: the process ends with code 1, and none stays behind. */
+export const STOP_TIMEOUT_MS = 15_000;
+
 /**
  * When a part starts. What answers other nodes is there before the network brings them, and what acts by
  * itself begins once there is a network. The API is last: whoever reaches it finds everything behind it.

@@ -9,11 +9,9 @@ import { type DaemonArguments, daemonProgram, optionsOf } from './args.ts';
 import { Daemon } from './daemon.ts';
 import { exitCodeOf, throwUsageErrors } from './exit-code.ts';
 import { surviveKnownFailures } from './last-resort.ts';
+import { STOP_TIMEOUT_MS } from './life.ts';
 import { onSupervisorStop, supervisorOf } from './service/managed.ts';
 import { superviseDaemon } from './service/run.ts';
-
-/** A stop that takes longer than this is given up: the process ends with code 1. */
-const STOP_TIMEOUT_MS = 15_000;
 
 async function start(args: DaemonArguments, supervisor: Supervisor | null = null): Promise<Daemon> {
   const daemon = await Daemon.start(args, process.env, supervisor);

@@ -9,6 +9,7 @@ import { DaemonLink } from '../surfaces/mcp/daemon-link.ts';
 import { type StdioSession, serveProxy, serveTools } from '../surfaces/mcp/stdio.ts';
 import { claimStdout } from '../surfaces/mcp/stdout.ts';
 import type { DaemonArguments } from './args.ts';
+import { STOP_TIMEOUT_MS } from './life.ts';
 
 /** A node without an API. */
 export interface StdioNode {
@@ -23,8 +24,6 @@ export interface StdioNode {
  */
 const HANDOVER_MS = 5_000;
 const HANDOVER_INTERVAL_MS = 100;
-/** A node that takes longer to stop is given up, so that no process stays behind. */
-const STOP_TIMEOUT_MS = 15_000;
 
 /** The node, or null where a daemon runs. The lock decides, not a look before: two may start at the same moment. */
 async function startOrNull(startNode: () => Promise<StdioNode>): Promise<StdioNode | null> {

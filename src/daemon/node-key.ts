@@ -2,10 +2,8 @@
 import { nativeAid } from '../foundation/identity/aid.ts';
 import { selfDelegation } from '../foundation/identity/delegation.ts';
 import { KeyPair } from '../foundation/identity/keys.ts';
-import type { KeyStore } from '../foundation/keys/key-store.ts';
+import { type KeyStore, NODE_KEY } from '../foundation/keys/key-store.ts';
 import type { LocalIdentity } from '../network/links/types.ts';
-
-const NAME = 'node';
 
 /** The node as an identity: its key is master and operational key at once. */
 export interface NodeIdentity extends LocalIdentity {
@@ -14,10 +12,10 @@ export interface NodeIdentity extends LocalIdentity {
 
 /** @throws SvcError `key_locked`, `key_damaged`, `not_writable` */
 export function loadNodeIdentity(keys: KeyStore): NodeIdentity {
-  let key = keys.get(NAME);
+  let key = keys.get(NODE_KEY);
   if (key === null) {
     key = KeyPair.generate();
-    keys.put(NAME, key);
+    keys.put(NODE_KEY, key);
   }
   const pair = key;
   return {

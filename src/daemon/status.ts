@@ -1,13 +1,14 @@
 /** What the daemon says of itself: `/status`, `/debug/*` and `/metrics`. */
 import type { AgentRegistry } from '../capabilities/agents/registry.ts';
 import type { Directory } from '../capabilities/directory/directory.ts';
-import { ENDPOINT_TTL_S, REPUBLISH_INTERVAL_S } from '../capabilities/directory/schedule.ts';
+import { REPUBLISH_INTERVAL_S } from '../capabilities/directory/schedule.ts';
 import type { PendingCounters } from '../capabilities/events/pending-counters.ts';
 import type { TunnelService } from '../capabilities/tunnels/tunnel-service.ts';
 import type { Updater } from '../capabilities/update/updater.ts';
 import { formatAddress } from '../foundation/address.ts';
 import { type Clock, isoTime } from '../foundation/clock.ts';
 import type { ConfigService } from '../foundation/config/config-service.ts';
+import { RECORD_TTL_S } from '../foundation/domain/directory.ts';
 import { type MetricSource, single } from '../foundation/metrics.ts';
 import { VERSION } from '../foundation/version.ts';
 import type { ClockComparison } from '../network/dht/peer-clocks.ts';
@@ -79,7 +80,7 @@ export class StatusReports {
       node_last_publish_at: timeOrNull(published.lastPublishAt),
       node_next_republish_estimate: timeOrNull(published.nextRepublishAt),
       republish_interval_s: REPUBLISH_INTERVAL_S,
-      endpoint_ttl_s: ENDPOINT_TTL_S,
+      endpoint_ttl_s: RECORD_TTL_S,
       dht_peers: reach.peers,
       network_ready: reach.ready,
       nat_type: reach.natType,

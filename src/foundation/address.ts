@@ -1,4 +1,5 @@
 /** Addresses as people write them: `host:port`, `[2001:db8::1]:port`, and `:port` for every interface. */
+import { MAX_PORT } from './domain/tunnels.ts';
 import { canonicalIp, IP_SCOPE, ipScope } from './ip.ts';
 
 export interface Address {
@@ -8,8 +9,6 @@ export interface Address {
   readonly port: number;
 }
 
-/** The highest TCP or UDP port. */
-const MAX_PORT = 65_535;
 /** Longest DNS name in its text form (RFC 1035), characters. */
 const MAX_HOST_NAME_LENGTH = 253;
 const LABEL = /^[a-zA-Z0-9_]([a-zA-Z0-9_-]{0,61}[a-zA-Z0-9_])?$/;

@@ -1,9 +1,7 @@
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { SvcError } from './errors.ts';
-
-/** Nobody but the owner reads it. */
-const PRIVATE_FILE_MODE = 0o600;
+import { PRIVATE_FILE_MODE } from './file-modes.ts';
 
 /**
  * Replaces a file as a whole, readable by its owner only: whoever reads it, and a power cut, finds

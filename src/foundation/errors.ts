@@ -2,9 +2,11 @@
  * The error catalogue: every code that a surface may show, with its HTTP status, its exit code of
  * `svc`, and its default message. Codes are part of the API: they are added, never renamed.
  */
+import { MAX_SERVICE_NAME_CHARS } from './records/types.ts';
 
-/** Exit codes of `svc`: 1 failed, 2 wrong usage, 3 daemon not reachable, 4 refused, 5 not found. */
-type ExitCode = 1 | 2 | 3 | 4 | 5;
+/** Exit codes of `svc` and `svcd`. */
+export const EXIT = { failed: 1, usage: 2, unreachable: 3, refused: 4, notFound: 5 } as const;
+type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
 interface CatalogueEntry {
   readonly status: number;
@@ -33,7 +35,7 @@ export const ERRORS = {
   bad_service_name: entry(
     400,
     2,
-    'A service name is 1 to 128 characters of lower-case letters, digits, ".", "-" and "_", such as "lang.translate".',
+    `A service name is 1 to ${MAX_SERVICE_NAME_CHARS} characters of lower-case letters, digits, ".", "-" and "_", such as "lang.translate".`,
   ),
   bad_service_address: entry(
     400,

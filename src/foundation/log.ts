@@ -1,3 +1,9 @@
+/** From the least important one on. */
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+export const LOG_FORMATS = ['text', 'json'] as const;
+export type LogFormat = (typeof LOG_FORMATS)[number];
+
 /**
  * The logger that components receive. Secrets and message contents are logged at no level; AIDs,
  * addresses, sizes and error codes may be.

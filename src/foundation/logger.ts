@@ -1,11 +1,8 @@
 import { destination as fileDestination, pino } from 'pino';
 import { type Clock, isoTime } from './clock.ts';
-import type { Log, LogFields } from './log.ts';
+import type { Log, LogFields, LogFormat, LogLevel } from './log.ts';
 import { safeFields, safeText } from './log-safety.ts';
 import { escapeUnsafe, textLine } from './log-text.ts';
-
-export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
-export type LogFormat = 'text' | 'json';
 
 interface LoggerOptions {
   readonly level: LogLevel;

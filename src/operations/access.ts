@@ -1,12 +1,9 @@
 /** Operations on the access list of a local agent: who may call it, tunnel to it and read its objects. */
 import { Type } from 'typebox';
+import { ACCESS_POLICIES, MAX_LABEL_CHARS, MAX_SECRET_CHARS, MIN_SECRET_CHARS } from '../foundation/domain/access.ts';
 import { AclView } from './agents.ts';
 import { declare } from './operation.ts';
-import { AidParams, AidText, closed, NONE, Ok, Timestamp } from './schemas.ts';
-
-const MAX_LABEL_CHARS = 64;
-const MIN_SECRET_CHARS = 6;
-const MAX_SECRET_CHARS = 256;
+import { AidParams, AidText, closed, Id, NONE, Ok, oneOf, Timestamp } from './schemas.ts';
 
 const ACL = {
   params: AidParams,
@@ -18,7 +15,7 @@ const ACL = {
   tag: 'Access control',
 } as const;
 
-const EntryParams = closed({ aid: AidText, id: Type.String({ minLength: 1, maxLength: 64 }) });
+const EntryParams = closed({ aid: AidText, id: Id });
 
 /** What a new allow entry is made from: exactly one of the first three. */
 export const AllowBody = closed({
@@ -63,7 +60,7 @@ export const accessOperations = declare({
     summary: 'Says who may call an agent that no entry names: everyone or nobody.',
     method: 'PATCH',
     path: '/agents/{aid}/acl',
-    body: closed({ default: Type.Union([Type.Literal('public'), Type.Literal('deny')]) }),
+    body: closed({ default: oneOf(ACCESS_POLICIES) }),
     output: Ok,
   },
 

@@ -1,10 +1,9 @@
 /** Operations on the address book of this node's user: labels for AIDs, and favourites. */
 import { Type } from 'typebox';
+import { MAX_ALIAS_CHARS, MAX_BOOK_ENTRIES } from '../foundation/domain/address-book.ts';
 import { declare } from './operation.ts';
 import { AidText, closed, NONE, Timestamp } from './schemas.ts';
 
-const MAX_ENTRIES = 10_000;
-const MAX_LABEL_CHARS = 64;
 const MAX_TEXT_CHARS = 256;
 const MAX_PROTOCOLS = 16;
 
@@ -18,8 +17,8 @@ const BOOK = {
 } as const;
 
 const Text = Type.String({ maxLength: MAX_TEXT_CHARS });
-const Aliases = Type.Record(Type.String(), Type.String({ minLength: 1, maxLength: MAX_LABEL_CHARS }), {
-  maxProperties: MAX_ENTRIES,
+const Aliases = Type.Record(Type.String(), Type.String({ minLength: 1, maxLength: MAX_ALIAS_CHARS }), {
+  maxProperties: MAX_BOOK_ENTRIES,
   description: 'AID to label; a label stands for one agent only.',
 });
 const Protocols = Type.Array(Text, { maxItems: MAX_PROTOCOLS });
@@ -53,7 +52,7 @@ export const addressBookOperations = declare({
           protocols: Type.Optional(Protocols),
           addedAt: Type.Optional(Timestamp),
         }),
-        { maxItems: MAX_ENTRIES },
+        { maxItems: MAX_BOOK_ENTRIES },
       ),
     }),
     output: AddressBookView,

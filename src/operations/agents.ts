@@ -1,17 +1,27 @@
 /** Operations on identities and local agents. */
 import { Type } from 'typebox';
+import { ACCESS_POLICIES } from '../foundation/domain/access.ts';
+import { AID_SCHEMES, MAX_SERVICE_ADDRESS_CHARS } from '../foundation/domain/agents.ts';
+import { MAX_LABELS, MAX_SKILLS } from '../foundation/records/types.ts';
 import { declare } from './operation.ts';
-import { AidParams, AidText, closed, NONE, nullable, Ok, Pending, Timestamp } from './schemas.ts';
+import {
+  AidParams,
+  AidText,
+  Cursor,
+  closed,
+  NatType,
+  NONE,
+  nullable,
+  Ok,
+  oneOf,
+  Pending,
+  Timestamp,
+} from './schemas.ts';
 
 /** Agents per page of `GET /agents`, unless `limit` says otherwise. */
 export const AGENTS_PAGE_DEFAULT = 200;
 /** Most agents per page. */
 export const AGENTS_PAGE_MAX = 1000;
-/** Items in each list of a profile card, `skills` apart. */
-const PROFILE_LIST_MAX = 16;
-/** Skills of a profile card. */
-const PROFILE_SKILLS_MAX = 3;
-const ADDRESS_TEXT_MAX = 300;
 
 const AGENTS = { params: NONE, query: NONE, body: NONE, heartbeat: false, tag: 'Agents' } as const;
 const ONE_AGENT = { ...AGENTS, params: AidParams, errors: ['bad_aid', 'not_found'] } as const;
@@ -19,18 +29,18 @@ const ONE_AGENT = { ...AGENTS, params: AidParams, errors: ['bad_aid', 'not_found
 export const PrivateKeyHex = Type.String({ description: '32-byte seed in hex, or seed and public key.' });
 const ProofHex = Type.String({ description: 'Delegation proof in hex.' });
 export const ServiceTcp = Type.String({
-  maxLength: ADDRESS_TEXT_MAX,
+  maxLength: MAX_SERVICE_ADDRESS_CHARS,
   description:
     'host:port, http://host:port, https://host:port, or https+insecure://host:port, whose certificate is not verified; empty: none.',
 });
-const Labels = Type.Array(Type.String(), { maxItems: PROFILE_LIST_MAX });
+const Labels = Type.Array(Type.String(), { maxItems: MAX_LABELS });
 const FreeForm = Type.Object({}, { additionalProperties: true, description: 'Free-form.' });
 
 export const Profile = closed({
   name: Type.Optional(Type.String()),
   brief: Type.Optional(Type.String()),
   protocols: Type.Optional(Labels),
-  skills: Type.Optional(Type.Array(Type.String(), { maxItems: PROFILE_SKILLS_MAX })),
+  skills: Type.Optional(Type.Array(Type.String(), { maxItems: MAX_SKILLS })),
   modalities: Type.Optional(Labels),
   card_hash: Type.Optional(Type.String({ description: 'Hash of a full card kept elsewhere.' })),
   meta: Type.Optional(FreeForm),
@@ -38,7 +48,7 @@ export const Profile = closed({
 
 /** Access control of an agent as it is shown: secrets never are. */
 export const AclView = Type.Object({
-  default: Type.Union([Type.Literal('public'), Type.Literal('deny')]),
+  default: oneOf(ACCESS_POLICIES),
   allow: Type.Array(
     Type.Object({
       id: Type.String(),
@@ -55,7 +65,7 @@ export const AclView = Type.Object({
 export const Agent = Type.Object({
   aid: AidText,
   name: Type.Optional(Type.String()),
-  scheme: Type.Union([Type.Literal('native'), Type.Literal('ethereum'), Type.Literal('paralism')]),
+  scheme: oneOf(AID_SCHEMES),
   status: Type.Union([Type.Literal('registered'), Type.Literal('pending')], {
     description: '`pending` until the first successful publish.',
   }),
@@ -118,7 +128,7 @@ export const agentOperations = declare({
     path: '/agents',
     query: closed({
       limit: Type.Optional(Type.Integer({ minimum: 1, maximum: AGENTS_PAGE_MAX, default: AGENTS_PAGE_DEFAULT })),
-      cursor: Type.Optional(Type.String({ maxLength: 32, description: '`next_cursor` of the page before.' })),
+      cursor: Type.Optional(Cursor),
     }),
     output: Type.Object({
       agents: Type.Array(Agent),
@@ -189,7 +199,7 @@ export const agentOperations = declare({
       tcp_ms: Type.Optional(Type.Number({ minimum: 0 })),
       dht_ok: Type.Boolean({ description: 'The network holds a valid endpoint record that leads to this node.' }),
       published_endpoints: Type.Array(Type.String()),
-      published_nat_type: nullable(Type.Integer({ minimum: 0, maximum: 4 })),
+      published_nat_type: nullable(NatType),
       published_seq: nullable(Type.Integer({ minimum: 0 })),
       reachable_from_peers: Type.Optional(Type.Boolean()),
     }),

@@ -1,25 +1,29 @@
 /** Calls: HTTP requests to remote agents. */
 import { Type } from 'typebox';
+import {
+  DEFAULT_CALL_TIMEOUT_MS,
+  MAX_CALL_PATH_CHARS,
+  MAX_CALL_TIMEOUT_MS,
+  MAX_FETCHED_BYTES,
+} from '../foundation/domain/calls.ts';
+import { sizeText } from '../foundation/quantities.ts';
 import { declare } from './operation.ts';
 import { AidParams, AidText, Base64, closed, NONE } from './schemas.ts';
-import { REACH_ERRORS } from './tunnels.ts';
+import { AccessToken, REACH_ERRORS } from './tunnels.ts';
 
-/** Longest path and query, characters. */
-const MAX_PATH_CHARS = 8192;
-/** Longest access token, characters. */
-const MAX_ACCESS_TOKEN_CHARS = 512;
-/** Longest time for a call, milliseconds; 60 s where nothing is said. */
-const MAX_TIMEOUT_MS = 600_000;
-const DEFAULT_TIMEOUT_MS = 60_000;
+/** Headers of a request, and values of each. */
 const MAX_HEADERS = 100;
+/** Final answers of HTTP: below are interim ones, and there are none of four digits. */
+const MIN_STATUS = 200;
+const MAX_STATUS = 999;
 
 const HeaderValue = Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: MAX_HEADERS })]);
 
 export const FetchAnswer = Type.Object({
-  status: Type.Integer({ minimum: 200, maximum: 999 }),
+  status: Type.Integer({ minimum: MIN_STATUS, maximum: MAX_STATUS }),
   headers: Type.Record(Type.String(), Type.Array(Type.String()), { description: 'By lower-case name.' }),
   body: Base64,
-  truncated: Type.Boolean({ description: 'The body is cut off at 4 MiB.' }),
+  truncated: Type.Boolean({ description: `The body is cut off at ${sizeText(MAX_FETCHED_BYTES)}.` }),
 });
 
 export const callOperations = declare({
@@ -32,7 +36,7 @@ export const callOperations = declare({
     body: closed({
       path: Type.String({
         minLength: 1,
-        maxLength: MAX_PATH_CHARS,
+        maxLength: MAX_CALL_PATH_CHARS,
         pattern: '^/[!-~]*$',
         description: 'Path and query, percent-encoded.',
       }),
@@ -40,10 +44,10 @@ export const callOperations = declare({
       headers: Type.Optional(Type.Record(Type.String(), HeaderValue, { maxProperties: MAX_HEADERS })),
       body_base64: Type.Optional(Base64),
       local_aid: Type.Optional(AidText),
-      access_token: Type.Optional(
-        Type.String({ maxLength: MAX_ACCESS_TOKEN_CHARS, description: 'What the remote agent asks for.' }),
+      access_token: AccessToken,
+      timeout_ms: Type.Optional(
+        Type.Integer({ minimum: 1, maximum: MAX_CALL_TIMEOUT_MS, default: DEFAULT_CALL_TIMEOUT_MS }),
       ),
-      timeout_ms: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_TIMEOUT_MS, default: DEFAULT_TIMEOUT_MS })),
     }),
     output: FetchAnswer,
     permission: 'write',

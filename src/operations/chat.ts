@@ -1,13 +1,20 @@
 /** Operations on chat: conversations of two agents that have agreed on it. */
 import { Type } from 'typebox';
+import {
+  CONTACT_STATES,
+  ENTRY_STATUSES,
+  MAX_REQUEST_NOTE_CHARS,
+  MAX_TEXT_BYTES,
+  REQUEST_LIFE_MS,
+} from '../foundation/domain/chat.ts';
+import { MAX_FILE_PATH_CHARS } from '../foundation/domain/objects.ts';
+import { sizeText, timeText } from '../foundation/quantities.ts';
 import { declare } from './operation.ts';
-import { AidParams, AidText, closed, NONE, Ok, Timestamp } from './schemas.ts';
+import { AidParams, AidText, closed, HASH_PATTERN, NONE, Ok, oneOf, Timestamp } from './schemas.ts';
 
 /** Entries of a page where nothing is said, and at most. */
 export const CHAT_PAGE_DEFAULT = 50;
 export const CHAT_PAGE_MAX = 200;
-/** Longest path of a file, characters. */
-const MAX_PATH_CHARS = 4096;
 
 const CHAT = { params: AidParams, query: NONE, body: NONE, tag: 'Chat' } as const;
 const WRITE = { ...CHAT, method: 'POST', permission: 'write', heartbeat: true } as const;
@@ -17,12 +24,7 @@ const ERRORS = ['bad_aid', 'not_found', 'self'] as const;
 const Seq = Type.Integer({ minimum: 0 });
 const Peer = { peer: AidText };
 const PeerBody = closed(Peer);
-const State = Type.Union([
-  Type.Literal('friends'),
-  Type.Literal('out_pending'),
-  Type.Literal('in_pending'),
-  Type.Literal('blocked'),
-]);
+const State = oneOf(CONTACT_STATES);
 const Relation = Type.Object({ state: State });
 
 const Entry = Type.Object({
@@ -36,10 +38,9 @@ const Entry = Type.Object({
   name: Type.Optional(Type.String()),
   size: Type.Optional(Seq),
   url: Type.Optional(Type.String({ description: '`svc://<sender>/cas/<object_id>`.' })),
-  status: Type.Union(
-    [Type.Literal('sent'), Type.Literal('queued'), Type.Literal('received'), Type.Literal('dropped')],
-    { description: "`sent`: the peer's node has it; `dropped`: it was not delivered before the friendship ended." },
-  ),
+  status: oneOf(ENTRY_STATUSES, {
+    description: "`sent`: the peer's node has it; `dropped`: it was not delivered before the friendship ended.",
+  }),
 });
 
 const Waiting = Type.Object({ peer: AidText, since: Timestamp, note: Type.String() });
@@ -47,14 +48,17 @@ const Waiting = Type.Object({ peer: AidText, since: Timestamp, note: Type.String
 export const chatOperations = declare({
   chatRequest: {
     ...WRITE,
-    summary: 'Asks a peer to chat, accepts where the peer has asked, and lifts a block. Open for 72 h.',
+    summary: `Asks a peer to chat, accepts where the peer has asked, and lifts a block. Open for ${timeText(REQUEST_LIFE_MS)}.`,
     path: '/agents/{aid}/chat/request',
-    body: closed({ ...Peer, note: Type.Optional(Type.String({ description: 'At most 280 characters.' })) }),
+    body: closed({
+      ...Peer,
+      note: Type.Optional(Type.String({ description: `At most ${MAX_REQUEST_NOTE_CHARS} characters.` })),
+    }),
     output: Relation,
     errors: [...ERRORS, 'too_large', 'wrong_state', 'quota_exceeded'],
     tool: {
       name: 'chat_request',
-      description: 'Ask an agent to chat; note: at most 280 characters.',
+      description: `Ask an agent to chat; note: at most ${MAX_REQUEST_NOTE_CHARS} characters.`,
       idempotent: true,
     },
   },
@@ -105,12 +109,12 @@ export const chatOperations = declare({
     path: '/agents/{aid}/chat/send',
     body: closed({
       ...Peer,
-      text: Type.Optional(Type.String({ description: 'At most 64 KiB.' })),
+      text: Type.Optional(Type.String({ description: `At most ${sizeText(MAX_TEXT_BYTES)}.` })),
       path: Type.Optional(
-        Type.String({ minLength: 1, maxLength: MAX_PATH_CHARS, description: 'A file below files_root.' }),
+        Type.String({ minLength: 1, maxLength: MAX_FILE_PATH_CHARS, description: 'A file below files_root.' }),
       ),
       object_id: Type.Optional(
-        Type.String({ pattern: '^[0-9a-f]{64}$', description: "An object of the agent's. Not together with path." }),
+        Type.String({ pattern: HASH_PATTERN, description: "An object of the agent's. Not together with path." }),
       ),
     }),
     output: Type.Object({

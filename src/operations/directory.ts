@@ -1,35 +1,32 @@
 /** Operations on what agents publish, and on finding others. */
 import { Type } from 'typebox';
+import { MAX_NAMES_PER_CALL, MAX_PROVIDERS, MIN_RECORD_TTL_S, RECORD_TTL_S } from '../foundation/domain/directory.ts';
+import {
+  MAX_BRIEF_BYTES,
+  MAX_LABELS,
+  MAX_NAME_BYTES,
+  MAX_RECORD_TYPE,
+  MAX_TTL_S,
+  RECORD,
+} from '../foundation/records/types.ts';
 import { Profile } from './agents.ts';
 import { declare } from './operation.ts';
-import { AidParams, AidText, AnyObject, Base64, closed, NONE, Timestamp } from './schemas.ts';
+import { AidParams, AidText, AnyObject, Base64, closed, NatType, NONE, Timestamp } from './schemas.ts';
 
-/** Seconds that a record lives, unless `ttl` says otherwise. */
-export const RECORD_TTL_DEFAULT_S = 3600;
-/** Shortest life of a record, seconds. */
-const RECORD_TTL_MIN_S = 10;
-/** Longest life of a record, seconds: 30 days. */
-const RECORD_TTL_MAX_S = 30 * 24 * 3600;
 /** Entries that `discover` returns, unless `limit` says otherwise. */
 export const DISCOVER_LIMIT_DEFAULT = 100;
-/** Most entries that `discover` returns. */
-const DISCOVER_LIMIT_MAX = 1000;
-/** Service names per call. */
-const NAMES_PER_CALL_MAX = 16;
-/** Protocols or tags of a service, and of a filter. */
-const LABELS_MAX = 16;
 
 const DIRECTORY = { params: NONE, query: NONE, body: NONE, heartbeat: false, tag: 'Directory' } as const;
 const WRITE = { ...DIRECTORY, params: AidParams, permission: 'write', heartbeat: true } as const;
 
-const Labels = Type.Array(Type.String(), { maxItems: LABELS_MAX });
+const Labels = Type.Array(Type.String(), { maxItems: MAX_LABELS });
 const ServiceName = Type.String({ description: 'Such as `lang.translate`.' });
-const ServiceNames = Type.Array(ServiceName, { minItems: 1, maxItems: NAMES_PER_CALL_MAX });
+const ServiceNames = Type.Array(ServiceName, { minItems: 1, maxItems: MAX_NAMES_PER_CALL });
 const Seq = Type.Integer({ minimum: 0 });
 const Ttl = Type.Integer({
-  minimum: RECORD_TTL_MIN_S,
-  maximum: RECORD_TTL_MAX_S,
-  default: RECORD_TTL_DEFAULT_S,
+  minimum: MIN_RECORD_TTL_S,
+  maximum: MAX_TTL_S,
+  default: RECORD_TTL_S,
   description: 'Seconds; the daemon renews it.',
 });
 const Published = Type.Object({
@@ -64,7 +61,11 @@ export const directoryOperations = declare({
     method: 'POST',
     path: '/agents/{aid}/records',
     body: closed({
-      rec_type: Type.Integer({ minimum: 0x02, maximum: 0x0f, description: '2 to 15; 2 is the profile card.' }),
+      rec_type: Type.Integer({
+        minimum: RECORD.customFirst,
+        maximum: RECORD.customLast,
+        description: `${RECORD.customFirst} to ${RECORD.customLast}; ${RECORD.profile} is the profile card.`,
+      }),
       payload_base64: Base64,
       ttl: Type.Optional(Ttl),
     }),
@@ -99,10 +100,10 @@ export const directoryOperations = declare({
     path: '/agents/{aid}/services',
     body: closed({
       services: ServiceNames,
-      name: Type.Optional(Type.String({ description: 'Display name, at most 64 bytes.' })),
+      name: Type.Optional(Type.String({ description: `Display name, at most ${MAX_NAME_BYTES} bytes.` })),
       protocols: Type.Optional(Labels),
       tags: Type.Optional(Labels),
-      brief: Type.Optional(Type.String({ description: 'At most 256 bytes.' })),
+      brief: Type.Optional(Type.String({ description: `At most ${MAX_BRIEF_BYTES} bytes.` })),
       meta: Type.Optional(Type.Object({}, { additionalProperties: true, description: 'Free-form, such as a url.' })),
       ttl: Type.Optional(Ttl),
     }),
@@ -131,11 +132,11 @@ export const directoryOperations = declare({
       services: ServiceNames,
       filter: Type.Optional(
         closed({
-          protocols: Type.Optional(Type.Array(Type.String(), { maxItems: LABELS_MAX, description: 'Any of them.' })),
-          tags: Type.Optional(Type.Array(Type.String(), { maxItems: LABELS_MAX, description: 'All of them.' })),
+          protocols: Type.Optional(Type.Array(Type.String(), { maxItems: MAX_LABELS, description: 'Any of them.' })),
+          tags: Type.Optional(Type.Array(Type.String(), { maxItems: MAX_LABELS, description: 'All of them.' })),
         }),
       ),
-      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: DISCOVER_LIMIT_MAX, default: DISCOVER_LIMIT_DEFAULT })),
+      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_PROVIDERS, default: DISCOVER_LIMIT_DEFAULT })),
     }),
     output: Type.Object({
       entries: Type.Array(
@@ -167,7 +168,7 @@ export const directoryOperations = declare({
       aid: AidText,
       address: AidText,
       endpoints: Type.Array(Type.String({ description: '`quic://host:port`' })),
-      nat_type: Type.Integer({ minimum: 0, maximum: 4 }),
+      nat_type: NatType,
       seq: Seq,
       ttl: Type.Integer({ minimum: 1, description: 'Seconds from `timestamp`.' }),
       timestamp: Timestamp,
@@ -185,7 +186,9 @@ export const directoryOperations = declare({
     method: 'GET',
     path: '/resolve/{aid}/records',
     query: closed({
-      type: Type.Optional(Type.Integer({ minimum: 0, maximum: 255, default: 0, description: '0: all types.' })),
+      type: Type.Optional(
+        Type.Integer({ minimum: 0, maximum: MAX_RECORD_TYPE, default: 0, description: '0: all types.' }),
+      ),
     }),
     output: Type.Object({
       records: Type.Array(

@@ -1,11 +1,10 @@
 /** Follows an event stream of the daemon, and takes it up again where it breaks off. */
+import { EVENT_HEARTBEAT_MS, EVENT_RETRY_MS } from '../foundation/domain/events.ts';
 import { SvcError } from '../foundation/errors.ts';
 import { baseOf, type ClientOptions, errorOf, failureOf } from './client.ts';
 
-/** Wait before a broken stream is opened again, milliseconds. */
-const RETRY_MS = 3_000;
-/** The daemon sends a comment every 15 s: after this long without anything the stream is dead, milliseconds. */
-const SILENCE_MS = 45_000;
+/** After this long without anything, not even a sign of life, a stream is dead, milliseconds. */
+const SILENCE_MS: number = 3 * EVENT_HEARTBEAT_MS;
 /** Longest frame that is taken, characters. */
 const MAX_FRAME_CHARS = 4 * 1024 * 1024;
 
@@ -24,7 +23,7 @@ export interface FollowOptions {
   /** Number of the last event that was seen; left out: only what comes from now on. */
   readonly after?: number | undefined;
   readonly signal?: AbortSignal;
-  /** Wait before a broken stream is opened again, milliseconds; 3 s where it is left out. */
+  /** Wait before a broken stream is opened again, milliseconds; `EVENT_RETRY_MS` where it is left out. */
   readonly retryMs?: number;
   /** Told when a stream broke off and will be opened again. */
   readonly onBroken?: (error: SvcError) => void;
@@ -130,7 +129,7 @@ export async function* followEvents(client: ClientOptions, options: FollowOption
       failure = error;
     }
     options.onBroken?.(failure);
-    await pause(options.retryMs ?? RETRY_MS, options.signal);
+    await pause(options.retryMs ?? EVENT_RETRY_MS, options.signal);
   }
 }
 

@@ -1,6 +1,7 @@
 /** Turns what a surface received into the flat, checked input of an operation. */
 import type { TObject, TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
+import { MAX_AID_CHARS } from '../foundation/domain/agents.ts';
 import { SvcError } from '../foundation/errors.ts';
 import { type Aid, parseAid } from '../foundation/identity/aid.ts';
 import { LruCache } from '../foundation/lru-cache.ts';
@@ -143,8 +144,6 @@ export function compileInput(
   };
 }
 
-/** Longest text that is remembered. */
-const MAX_REMEMBERED_TEXT = 100;
 /** AIDs whose canonical text is remembered. */
 const MAX_REMEMBERED_AIDS = 1_000;
 
@@ -156,7 +155,7 @@ export function rememberingParseAid(): ParseAid {
     if (remembered !== undefined) return remembered;
     const aid = parseAid(text);
     // With blanks around it a text may be of any length.
-    if (text.length <= MAX_REMEMBERED_TEXT) known.set(text, aid);
+    if (text.length <= MAX_AID_CHARS) known.set(text, aid);
     return aid;
   };
 }

@@ -1,14 +1,19 @@
 /** Operations on the mailboxes of local agents: notes. */
 import { Type } from 'typebox';
+import {
+  MAX_NOTE_BODY_BYTES,
+  MAX_NOTE_TYPE,
+  MAX_NOTES_PAGE,
+  MAX_NOTES_PAGE_BYTES,
+  NOTE_TYPE,
+} from '../foundation/domain/notes.ts';
+import { sizeText, timeText } from '../foundation/quantities.ts';
+import { MAX_NOTE_TTL_S } from '../foundation/records/types.ts';
 import { declare } from './operation.ts';
-import { AidParams, AidText, Base64, closed, NONE, Timestamp } from './schemas.ts';
+import { AidParams, AidText, Base64, Cursor, closed, NONE, Timestamp } from './schemas.ts';
 
 /** Notes per page of a list, unless `limit` says otherwise. */
 export const MAILBOX_PAGE_DEFAULT = 100;
-/** Most notes per page. */
-export const MAILBOX_PAGE_MAX = 500;
-/** Largest `msg_type`. */
-const MSG_TYPE_MAX = 0xffff_ffff;
 
 const MAILBOX = {
   params: AidParams,
@@ -23,7 +28,11 @@ const MAILBOX = {
 const Message = Type.Object({
   message_id: Type.String({ description: 'The same for every copy of a note: a note that comes twice is one.' }),
   sender: AidText,
-  msg_type: Type.Integer({ minimum: 0, maximum: MSG_TYPE_MAX, description: '3: text; 16: invitation to a group.' }),
+  msg_type: Type.Integer({
+    minimum: 0,
+    maximum: MAX_NOTE_TYPE,
+    description: `${NOTE_TYPE.text}: text; ${NOTE_TYPE.invitation}: invitation to a group.`,
+  }),
   body_base64: Base64,
   sent_at: Timestamp,
 });
@@ -31,14 +40,20 @@ const Message = Type.Object({
 export const mailOperations = declare({
   mailboxSend: {
     ...MAILBOX,
-    summary:
-      'Seals a note for an agent, hands it over where the agent is there, and leaves it on the network for 7 days.',
+    summary: `Seals a note for an agent, hands it over where the agent is there, and leaves it on the network for ${timeText(MAX_NOTE_TTL_S * 1000)}.`,
     method: 'POST',
     path: '/agents/{aid}/mailbox/send',
     body: closed({
       recipient: AidText,
-      msg_type: Type.Integer({ minimum: 0, maximum: MSG_TYPE_MAX, description: 'What the body is; 3: text.' }),
-      body_base64: Type.String({ contentEncoding: 'base64', description: 'At most 32 KiB when decoded.' }),
+      msg_type: Type.Integer({
+        minimum: 0,
+        maximum: MAX_NOTE_TYPE,
+        description: `What the body is; ${NOTE_TYPE.text}: text.`,
+      }),
+      body_base64: Type.String({
+        contentEncoding: 'base64',
+        description: `At most ${sizeText(MAX_NOTE_BODY_BYTES)} when decoded.`,
+      }),
     }),
     output: Type.Object({
       ok: Type.Literal(true),
@@ -66,8 +81,8 @@ export const mailOperations = declare({
     method: 'GET',
     path: '/agents/{aid}/mailbox',
     query: closed({
-      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MAILBOX_PAGE_MAX, default: MAILBOX_PAGE_DEFAULT })),
-      cursor: Type.Optional(Type.String({ maxLength: 32, description: '`next_cursor` of the page before.' })),
+      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_NOTES_PAGE, default: MAILBOX_PAGE_DEFAULT })),
+      cursor: Type.Optional(Cursor),
     }),
     output: Type.Object({
       messages: Type.Array(Message),
@@ -85,7 +100,7 @@ export const mailOperations = declare({
 
   mailboxPoll: {
     ...MAILBOX,
-    summary: 'Returns the notes that wait, oldest first, at most 500 and 8 MiB, and deletes them.',
+    summary: `Returns the notes that wait, oldest first, at most ${MAX_NOTES_PAGE} and ${sizeText(MAX_NOTES_PAGE_BYTES)}, and deletes them.`,
     method: 'POST',
     path: '/agents/{aid}/mailbox/poll',
     output: Type.Object({

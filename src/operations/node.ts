@@ -1,13 +1,12 @@
 /** Operations on the node itself: health, status, configuration, diagnostics. */
 import { Type } from 'typebox';
+import { NAT_TYPES } from '../foundation/domain/directory.ts';
 import { declare } from './operation.ts';
-import { AidText, AnyObject, NONE, nullable, Pending, Timestamp } from './schemas.ts';
-
-const NAT_LABELS = ['unknown', 'public or full cone', 'restricted', 'port-restricted', 'symmetric'];
+import { AidText, AnyObject, NatType, NONE, nullable, Pending, Timestamp } from './schemas.ts';
 
 /** What a `nat_type` means. */
 export function natLabel(natType: number): string {
-  return NAT_LABELS[natType] ?? 'unknown';
+  return NAT_TYPES[natType] ?? NAT_TYPES[0];
 }
 
 const NODE = { params: NONE, query: NONE, body: NONE, heartbeat: false, tag: 'Node' } as const;
@@ -25,11 +24,7 @@ export const NodeStatus = Type.Object({
   endpoint_ttl_s: Type.Integer({ minimum: 1 }),
   dht_peers: Type.Integer({ minimum: 0 }),
   network_ready: Type.Boolean({ description: 'At least one DHT peer and a finished first lookup.' }),
-  nat_type: Type.Integer({
-    minimum: 0,
-    maximum: 4,
-    description: '0 unknown, 1 full cone or public, 2 restricted, 3 port-restricted, 4 symmetric.',
-  }),
+  nat_type: NatType,
   nat_type_label: Type.String(),
   observed_addrs: Type.Array(Type.String()),
   listen_addrs: Type.Array(Type.String()),

@@ -1,26 +1,24 @@
 /** Objects: bytes that are named by their hash. */
 import { Type } from 'typebox';
+import { MAX_ACCESS_TOKEN_CHARS } from '../foundation/domain/access.ts';
+import { HOLDER_STATUSES, MAX_FILE_PATH_CHARS } from '../foundation/domain/objects.ts';
 import { declare } from './operation.ts';
-import { AidParams, AidText, Base64, closed, NONE, nullable, Ok, Timestamp } from './schemas.ts';
+import { AidParams, AidText, Base64, closed, HASH_PATTERN, NONE, nullable, Ok, oneOf, Timestamp } from './schemas.ts';
 import { declareStreams } from './stream.ts';
 import { REACH_ERRORS } from './tunnels.ts';
 
 const OBJECTS = { params: AidParams, query: NONE, body: NONE, heartbeat: false, tag: 'Objects' } as const;
 
-/** Longest path of a file, characters. */
-const MAX_PATH_CHARS = 4096;
 /** Longest name of a file, characters. */
 const MAX_NAME_CHARS = 1024;
-/** Longest access token, characters. */
-const MAX_ACCESS_TOKEN_CHARS = 512;
 /** Objects that a page of the list holds where nothing is said, and at most. */
 export const OBJECTS_PAGE_DEFAULT = 100;
 export const MAX_OBJECTS_PAGE = 1_000;
 
-const ObjectId = Type.String({ pattern: '^[0-9a-f]{64}$', description: 'SHA-256 of the bytes, lower-case hex.' });
+const ObjectId = Type.String({ pattern: HASH_PATTERN, description: 'SHA-256 of the bytes, lower-case hex.' });
 const Size = Type.Integer({ minimum: 0, description: 'Bytes.' });
 const Name = Type.Optional(Type.String({ maxLength: MAX_NAME_CHARS, description: 'File name.' }));
-const FilePath = Type.String({ minLength: 1, maxLength: MAX_PATH_CHARS });
+const FilePath = Type.String({ minLength: 1, maxLength: MAX_FILE_PATH_CHARS });
 
 export const StoredObject = Type.Object({
   object_id: ObjectId,
@@ -107,13 +105,7 @@ export const objectOperations = declare({
       holders: Type.Array(
         Type.Object({
           aid: AidText,
-          status: Type.Union([
-            Type.Literal('available'),
-            Type.Literal('denied'),
-            Type.Literal('not_found'),
-            Type.Literal('gone'),
-            Type.Literal('unreachable'),
-          ]),
+          status: oneOf(HOLDER_STATUSES),
           size: Type.Optional(Size),
           name: Type.Optional(Type.String()),
         }),

@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import { AllowBody, AllowEntry, DenyEntry } from './access.ts';
 import { AclView } from './agents.ts';
 import { declare } from './operation.ts';
-import { AidText, closed, NONE, nullable, Ok, Timestamp } from './schemas.ts';
+import { AidText, closed, Id, NONE, nullable, Ok, Timestamp } from './schemas.ts';
 import { declareStreams } from './stream.ts';
 import { REACH_ERRORS } from './tunnels.ts';
 
@@ -23,7 +23,7 @@ const ADMIN = {
   tag: 'Remote administration',
 } as const;
 
-const EntryParams = closed({ id: Type.String({ minLength: 1, maxLength: 64 }) });
+const EntryParams = closed({ id: Id });
 
 export const RemoteAdminState = Type.Object({
   enabled: Type.Boolean({ description: 'Off until it is switched on.' }),
@@ -126,6 +126,9 @@ export const remoteAdminOperations = declare({
     permission: 'read',
   },
 });
+
+/** What a request to a remote node says of itself; the remote node never sees these headers. */
+export const VIA_HEADERS = { accessToken: 'svc-access-token', localAid: 'svc-local-aid' } as const;
 
 export const remoteAdminStreams = declareStreams({
   via: {

@@ -1,38 +1,43 @@
 /** Operations on groups: what their members share. Reading and leaving are served over REST; the rest are tools. */
 import { Type } from 'typebox';
+import { NOTE_TYPE } from '../foundation/domain/notes.ts';
+import {
+  INVITATION_LIFE_MS,
+  KIND_PATTERN,
+  MAX_ENTRIES_PAGE,
+  MAX_ENTRY_BODY_BYTES,
+  MAX_HINTS,
+  MAX_MENTIONS,
+  MAX_REF_CHARS,
+  MAX_TITLE_CHARS,
+  OUTSIDE_STATES,
+  ROLES,
+} from '../foundation/domain/rooms.ts';
+import { sizeText, timeText } from '../foundation/quantities.ts';
 import { declare } from './operation.ts';
-import { AidParams, AidText, Base64, closed, NONE, Ok, Timestamp } from './schemas.ts';
+import { AidParams, AidText, Base64, closed, HASH_PATTERN, NONE, Ok, oneOf, Timestamp } from './schemas.ts';
 
-/** Entries of a page where nothing is said, and at most. */
-export const GROUP_PAGE = 50;
-/** Largest body of an entry, bytes, and its length in base64. */
-export const MAX_ENTRY_BODY_BYTES = 2048;
 const MAX_BODY_CHARS: number = Math.ceil(MAX_ENTRY_BODY_BYTES / 3) * 4;
-const MAX_TITLE = 200;
-const MAX_REF = 512;
-const MAX_MENTIONS = 64;
-const MAX_MEMBER_HINTS = 16;
 const MAX_LINK = 300;
 
 const GROUPS = { query: NONE, body: NONE, tag: 'Groups' } as const;
 const READ = { ...GROUPS, method: 'GET', permission: 'read', heartbeat: false } as const;
 const WRITE = { ...GROUPS, method: 'POST', permission: 'write', heartbeat: true } as const;
 
-const GroupId = Type.String({ pattern: '^[0-9a-f]{64}$', description: 'The group, 64 lower-case hex characters.' });
-const EntryId = Type.String({ pattern: '^[0-9a-f]{64}$', description: 'An entry, 64 lower-case hex characters.' });
+const GroupId = Type.String({ pattern: HASH_PATTERN, description: 'The group, 64 lower-case hex characters.' });
+const EntryId = Type.String({ pattern: HASH_PATTERN, description: 'An entry, 64 lower-case hex characters.' });
 const GroupParams = closed({ aid: AidText, group_id: GroupId });
 const Seq = Type.Integer({ minimum: 0 });
-const KIND_PATTERN = '^[a-z][a-z0-9._-]{0,31}$';
 const Kind = Type.String({ pattern: KIND_PATTERN });
 
-const Role = Type.Union([Type.Literal('creator'), Type.Literal('admin'), Type.Literal('member')]);
+const Role = oneOf(ROLES);
 const Member = Type.Object({ aid: AidText, role: Role });
 
 const Summary = {
   group_id: GroupId,
   title: Type.String(),
   creator: AidText,
-  role: Type.Union([Role, Type.Literal('joining'), Type.Literal('left'), Type.Literal('removed')]),
+  role: oneOf([...ROLES, ...OUTSIDE_STATES]),
   entry_count: Seq,
   unread_count: Seq,
   mention_count: Seq,
@@ -64,7 +69,7 @@ const Page = Type.Object({
 });
 
 const AfterSeq = Type.Optional(Type.Integer({ minimum: 0, default: 0, description: 'Only entries behind this one.' }));
-const Limit = Type.Optional(Type.Integer({ minimum: 1, maximum: GROUP_PAGE, default: GROUP_PAGE }));
+const Limit = Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_ENTRIES_PAGE, default: MAX_ENTRIES_PAGE }));
 
 export const roomOperations = declare({
   groupList: {
@@ -116,7 +121,7 @@ export const roomOperations = declare({
     ...WRITE,
     summary: 'Makes a group.',
     params: AidParams,
-    body: closed({ title: Type.Optional(Type.String({ maxLength: MAX_TITLE })) }),
+    body: closed({ title: Type.Optional(Type.String({ maxLength: MAX_TITLE_CHARS })) }),
     output: Type.Object({ group_id: GroupId, link: Type.String() }),
     errors: ['not_found', 'quota_exceeded'],
     tool: { name: 'group_create', description: 'Make a group; whoever has its link can join.' },
@@ -124,7 +129,7 @@ export const roomOperations = declare({
 
   groupInvite: {
     ...WRITE,
-    summary: 'Invites an agent: a note of type 0x10, sent again until it is answered or seven days old.',
+    summary: `Invites an agent: a note of type ${NOTE_TYPE.invitation}, sent again until it is answered or ${timeText(INVITATION_LIFE_MS)} old.`,
     params: GroupParams,
     body: closed({ target_aid: AidText }),
     output: Type.Object({ ok: Type.Literal(true), delivered: Type.Boolean() }),
@@ -142,8 +147,8 @@ export const roomOperations = declare({
       creator_aid: Type.Optional(AidText),
       peer_aid: Type.Optional(AidText),
       inviter_aid: Type.Optional(AidText),
-      member_hints: Type.Optional(Type.Array(AidText, { maxItems: MAX_MEMBER_HINTS })),
-      title: Type.Optional(Type.String({ maxLength: MAX_TITLE, description: 'Shown until the group is here.' })),
+      member_hints: Type.Optional(Type.Array(AidText, { maxItems: MAX_HINTS })),
+      title: Type.Optional(Type.String({ maxLength: MAX_TITLE_CHARS, description: 'Shown until the group is here.' })),
     }),
     output: Type.Object({
       group_id: GroupId,
@@ -191,9 +196,13 @@ export const roomOperations = declare({
         }),
       ),
       body: Type.Optional(
-        Type.String({ maxLength: MAX_BODY_CHARS, contentEncoding: 'base64', description: 'At most 2 KiB decoded.' }),
+        Type.String({
+          maxLength: MAX_BODY_CHARS,
+          contentEncoding: 'base64',
+          description: `At most ${sizeText(MAX_ENTRY_BODY_BYTES)} decoded.`,
+        }),
       ),
-      ref: Type.Optional(Type.String({ maxLength: MAX_REF })),
+      ref: Type.Optional(Type.String({ maxLength: MAX_REF_CHARS })),
       reply_to: Type.Optional(EntryId),
       to: Type.Optional(Type.Array(AidText, { minItems: 1, maxItems: MAX_MENTIONS, description: 'Who is mentioned.' })),
     }),

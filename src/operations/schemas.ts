@@ -1,5 +1,11 @@
 /** Schemas that several declarations share. */
 import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox';
+import { MAX_NAT_TYPE, NAT_TYPES } from '../foundation/domain/directory.ts';
+
+/** Longest id of a thing that this daemon has named, characters. */
+const MAX_ID_CHARS = 64;
+/** Longest cursor of a page, characters. */
+const MAX_CURSOR_CHARS = 32;
 
 /** `format` of a string that is an AID: surfaces bring such input into canonical form. */
 export const AID_FORMAT = 'aid';
@@ -24,6 +30,30 @@ export const NONE = closed({});
 export function nullable<T extends TSchema>(schema: T) {
   return Type.Union([schema, Type.Null()]);
 }
+
+/** One of the texts of a list. */
+export function oneOf<const T extends string[]>(
+  values: readonly [...T],
+  options: { readonly description?: string } = {},
+) {
+  return Type.Enum(values, { type: 'string', ...options });
+}
+
+/** What stands for a SHA-256 in paths and bodies. */
+export const HASH_PATTERN = '^[0-9a-f]{64}$';
+
+/** Path parameter of a thing that this daemon has named: an entry, a tunnel. */
+export const Id = Type.String({ minLength: 1, maxLength: MAX_ID_CHARS });
+
+/** Where a page begins: `next_cursor` of the one before. */
+export const Cursor = Type.String({ maxLength: MAX_CURSOR_CHARS, description: '`next_cursor` of the page before.' });
+
+/** How strangers reach a node, as it has been seen. */
+export const NatType = Type.Integer({
+  minimum: 0,
+  maximum: MAX_NAT_TYPE,
+  description: `${NAT_TYPES.map((type, i) => `${i} ${type}`).join(', ')}.`,
+});
 
 export const AidText = Type.String({
   format: AID_FORMAT,

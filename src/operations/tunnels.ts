@@ -1,14 +1,18 @@
 /** Operations on tunnels: TCP connections to remote agents. */
 import { Type } from 'typebox';
+import { MAX_ACCESS_TOKEN_CHARS } from '../foundation/domain/access.ts';
+import {
+  CLIENT_WAIT_MS,
+  DEFAULT_IDLE_TIMEOUT_S,
+  MAX_IDLE_TIMEOUT_S,
+  MAX_PORT,
+  PATH_KINDS,
+} from '../foundation/domain/tunnels.ts';
+import { timeText } from '../foundation/quantities.ts';
 import { declare } from './operation.ts';
-import { AidParams, AidText, closed, NONE, Ok, Timestamp } from './schemas.ts';
+import { AidParams, AidText, closed, Id, NONE, Ok, oneOf, Timestamp } from './schemas.ts';
 
 const TUNNELS = { params: NONE, query: NONE, body: NONE, heartbeat: false, tag: 'Tunnels' } as const;
-
-/** Longest access token, characters. */
-const MAX_ACCESS_TOKEN = 512;
-/** Longest idle time-out, seconds: 30 days. */
-const MAX_IDLE_TIMEOUT_S = 30 * 24 * 3600;
 
 /** What reaching a remote agent may give. */
 export const REACH_ERRORS = [
@@ -27,8 +31,9 @@ export const REACH_ERRORS = [
 ] as const;
 
 const LocalAid = Type.Optional(AidText);
-const AccessToken = Type.Optional(
-  Type.String({ maxLength: MAX_ACCESS_TOKEN, description: 'What the remote agent asks for.' }),
+/** The credential for the called agent. */
+export const AccessToken = Type.Optional(
+  Type.String({ maxLength: MAX_ACCESS_TOKEN_CHARS, description: 'What the remote agent asks for.' }),
 );
 const DisableRelay = Type.Optional(Type.Boolean({ default: false }));
 
@@ -38,13 +43,7 @@ export const Tunnel = Type.Object({
   remote_aid: AidText,
   listen: Type.String({ description: 'host:port that clients connect to.' }),
   is_relayed: Type.Boolean(),
-  path: Type.Union([
-    Type.Literal('direct'),
-    Type.Literal('punched'),
-    Type.Literal('turn'),
-    Type.Literal('relay'),
-    Type.Literal('local'),
-  ]),
+  path: oneOf(PATH_KINDS),
   remote_addr: Type.String(),
   rtt_ms: Type.Number({ minimum: 0 }),
   opened_at: Timestamp,
@@ -55,7 +54,7 @@ export const Tunnel = Type.Object({
   idle_timeout_sec: Type.Integer({ minimum: -1 }),
 });
 
-const TunnelParams = closed({ id: Type.String({ minLength: 1, maxLength: 64 }) });
+const TunnelParams = closed({ id: Id });
 
 export const tunnelOperations = declare({
   connect: {
@@ -65,7 +64,9 @@ export const tunnelOperations = declare({
     path: '/connect/{aid}',
     params: AidParams,
     body: closed({ local_aid: LocalAid, access_token: AccessToken, disable_relay: DisableRelay }),
-    output: Type.Object({ tunnel: Type.String({ description: 'host:port; it waits 30 s for its one client.' }) }),
+    output: Type.Object({
+      tunnel: Type.String({ description: `host:port; it waits ${timeText(CLIENT_WAIT_MS)} for its one client.` }),
+    }),
     permission: 'write',
     heartbeat: 'local_aid',
     errors: [...REACH_ERRORS, 'quota_exceeded'],
@@ -89,7 +90,7 @@ export const tunnelOperations = declare({
       local_port: Type.Optional(
         Type.Integer({
           minimum: 0,
-          maximum: 65535,
+          maximum: MAX_PORT,
           default: 0,
           description: '0 lets the system choose; another one is restored after a restart.',
         }),
@@ -99,7 +100,7 @@ export const tunnelOperations = declare({
           minimum: -1,
           maximum: MAX_IDLE_TIMEOUT_S,
           default: 0,
-          description: '0 means 6 minutes, -1 never.',
+          description: `0 means ${timeText(DEFAULT_IDLE_TIMEOUT_S * 1000)}, -1 never.`,
         }),
       ),
       disable_relay: DisableRelay,
@@ -169,7 +170,7 @@ export const tunnelOperations = declare({
     summary: 'Says which agent stands behind a connection to a bound service, by its source port.',
     method: 'GET',
     path: '/sessions/{port}',
-    params: closed({ port: Type.Integer({ minimum: 1, maximum: 65535 }) }),
+    params: closed({ port: Type.Integer({ minimum: 1, maximum: MAX_PORT }) }),
     output: Type.Object({ caller_aid: AidText, local_aid: AidText, since: Timestamp }),
     permission: 'read',
     errors: ['not_found'],

@@ -1,7 +1,8 @@
 /** Operations on updates of svcd itself. */
 import { Type } from 'typebox';
+import { UPDATE_STATES } from '../foundation/domain/updates.ts';
 import { declare } from './operation.ts';
-import { closed, NONE, nullable, Timestamp } from './schemas.ts';
+import { closed, NONE, nullable, oneOf, Timestamp } from './schemas.ts';
 
 const UPDATE = { params: NONE, query: NONE, body: NONE, heartbeat: false, tag: 'Updates' } as const;
 
@@ -11,8 +12,7 @@ export const UpdateStatus = Type.Object({
     Type.String({ description: 'Null until the registry was asked, and where it could not be.' }),
   ),
   update_available: Type.Boolean(),
-  state: Type.Enum(['idle', 'checking', 'applying', 'ok', 'failed', 'rolled_back'], {
-    type: 'string',
+  state: oneOf(UPDATE_STATES, {
     description: 'What is under way, or how the last update or look ended.',
   }),
   last_check_at: nullable(Timestamp),

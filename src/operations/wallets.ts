@@ -1,6 +1,6 @@
 /** Operations on agents whose master is a wallet: an Ethereum or a Paralism key. */
 import { Type } from 'typebox';
-import { MAX_UNIX_S } from '../foundation/identity/grant.ts';
+import { MAX_UNIX_S } from '../foundation/domain/time.ts';
 import { agentOperations, PrivateKeyHex, ServiceTcp } from './agents.ts';
 import { declare } from './operation.ts';
 import { AID_FORMAT, AidText, closed, NONE } from './schemas.ts';

@@ -4,7 +4,8 @@ import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { SvcError } from '../../src/foundation/errors.ts';
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
-import { type LogFormat, Logger, type LogLevel } from '../../src/foundation/logger.ts';
+import type { LogFormat, LogLevel } from '../../src/foundation/log.ts';
+import { Logger } from '../../src/foundation/logger.ts';
 import { TestClock } from '../support/test-clock.ts';
 
 function setUp(format: LogFormat = 'text', level: LogLevel = 'info') {

@@ -10,9 +10,9 @@ import { DelegationVerifier } from '../../src/foundation/identity/delegation-ver
 import { recordDigest } from '../../src/foundation/records/digest.ts';
 import { belongsUnder } from '../../src/foundation/records/keys.ts';
 import { decodeRecord, type SignedRecord } from '../../src/foundation/records/record.ts';
-import type { RecordType } from '../../src/foundation/records/types.ts';
+import { MAX_RECORDS_PER_KEY, type RecordType } from '../../src/foundation/records/types.ts';
 import { RecordVerifier } from '../../src/foundation/records/verifier.ts';
-import { MAX_RECORDS_PER_KEY, RecordStore } from '../../src/network/dht/record-store.ts';
+import { RecordStore } from '../../src/network/dht/record-store.ts';
 import type {
   DhtPeer,
   GetOptions,

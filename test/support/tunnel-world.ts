@@ -1,6 +1,6 @@
 /** Two nodes in memory, an agent on each, a TCP service bound to the second one, and tunnels on the first. */
 import { connect, type Socket } from 'node:net';
-import { TUNNEL_PURPOSES, TunnelInbound } from '../../src/capabilities/tunnels/inbound.ts';
+import { TunnelInbound } from '../../src/capabilities/tunnels/inbound.ts';
 import { TunnelService } from '../../src/capabilities/tunnels/tunnel-service.ts';
 import type { TunnelRequest } from '../../src/capabilities/tunnels/types.ts';
 import { type Clock, systemClock } from '../../src/foundation/clock.ts';
@@ -8,6 +8,7 @@ import { SvcError } from '../../src/foundation/errors.ts';
 import type { Aid } from '../../src/foundation/identity/aid.ts';
 import { silentLog } from '../../src/foundation/log.ts';
 import type { SavedTunnel } from '../../src/foundation/store/tunnels.ts';
+import { TUNNEL_PURPOSES } from '../../src/network/links/types.ts';
 import { type LinkNode, LinkWorld } from './link-world.ts';
 import { TcpServer } from './tcp.ts';
 

@@ -4,14 +4,14 @@
  */
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import type { AccessRequest, Purpose } from '../../network/links/types.ts';
+import { type AccessRequest, type Purpose, TUNNEL_PURPOSES } from '../../network/links/types.ts';
 import type { AccessLists } from './access-lists.ts';
 import type { DeriveSecret } from './derivations.ts';
 import { decide, opens } from './rules.ts';
 import { SecretCheck } from './secret-check.ts';
 
 /** What the access list of a called agent decides about. */
-const GOVERNED: ReadonlySet<Purpose> = new Set<Purpose>(['http', 'tcp', 'tcp-probe', 'tcp-wide', 'tcp-lane', 'object']);
+const GOVERNED: ReadonlySet<Purpose> = new Set<Purpose>(['http', ...TUNNEL_PURPOSES, 'object']);
 
 export interface AccessControlDependencies {
   readonly lists: AccessLists;

@@ -2,35 +2,30 @@
 import { randomBytes } from 'node:crypto';
 import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
+import {
+  type AccessListName,
+  type AccessPolicy,
+  MAX_LABEL_CHARS,
+  MAX_LIST_ENTRIES,
+  MAX_SECRET_CHARS,
+  MIN_SECRET_CHARS,
+  SECRET_SALT_BYTES,
+} from '../../foundation/domain/access.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { parseAid } from '../../foundation/identity/aid.ts';
+import { newId } from '../../foundation/ids.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
-import type {
-  AccessListName,
-  AccessPolicy,
-  AccessRepository,
-  AidEntry,
-  SecretEntry,
-} from '../../foundation/store/access.ts';
+import type { AccessRepository, AidEntry, SecretEntry } from '../../foundation/store/access.ts';
 import type { DeriveSecret } from './derivations.ts';
 import { type AccessRules, initialPolicy, nextExpiry, rulesOf, type Subject } from './rules.ts';
-import { MAX_SECRET_CHARS } from './secret-check.ts';
 import { type AccessView, type AllowEntryView, allowView, type DenyEntryView, denyView } from './views.ts';
 
-/** Entries of one list. */
-const MAX_LIST_ENTRIES = 1000;
 /** Secrets on one list: each guess is compared with all of them. */
 export const MAX_SECRETS = 100;
-/** Shortest secret that a user may choose, characters. */
-const MIN_SECRET_CHARS = 6;
-/** Longest label of an entry, characters. */
-const MAX_LABEL_CHARS = 64;
 /** Subjects whose rules are kept in memory. */
 const MAX_RULES = 10_000;
-const SALT_BYTES = 16;
 const NO_SALT = new Uint8Array();
-const ID_BYTES = 8;
 const GENERATED_SECRET_BYTES = 32;
 const GENERATED_SECRET_PREFIX = 'svcs_';
 /** Longest single wait for an entry to run out; the timer is then set anew. */
@@ -56,11 +51,6 @@ export interface AccessListsDependencies {
 
 function invalid(message: string, path: string): SvcError {
   return new SvcError('invalid_request', { message, details: { path } });
-}
-
-/** A name for an entry that no other one has. */
-export function newEntryId(): string {
-  return randomBytes(ID_BYTES).toString('hex');
 }
 
 export class AccessLists {
@@ -178,12 +168,12 @@ export class AccessLists {
   }
 
   #newEntry(): { readonly id: string; readonly createdAt: number } {
-    return { id: newEntryId(), createdAt: this.#clock.now() };
+    return { id: newId(), createdAt: this.#clock.now() };
   }
 
   /** The salt of a subject, whose row is made where there is none. */
   #create(subject: Subject): Uint8Array {
-    return this.#repository.create(subject, initialPolicy(subject), new Uint8Array(randomBytes(SALT_BYTES)));
+    return this.#repository.create(subject, initialPolicy(subject), new Uint8Array(randomBytes(SECRET_SALT_BYTES)));
   }
 
   #put<E extends AidEntry | SecretEntry>(subject: Subject, list: AccessListName, entry: E): E {

@@ -1,10 +1,11 @@
 /** The access list of an agent, for its move to another node: secrets go along as their hashes only. */
 import { toHex } from '../../foundation/bytes.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
+import { newId } from '../../foundation/ids.ts';
 import type { AccessPart } from '../../foundation/moving/agent-document.ts';
 import { aidAt, badDocument, checkDistinct, hexBytes } from '../../foundation/moving/document-fields.ts';
 import type { AccessRepository, AidEntry, SecretEntry } from '../../foundation/store/access.ts';
-import { MAX_SECRETS, newEntryId } from './access-lists.ts';
+import { MAX_SECRETS } from './access-lists.ts';
 
 /** What an agent has set; undefined where it never changed anything. */
 export function exportAccess(repository: AccessRepository, aid: Aid): AccessPart | undefined {
@@ -48,12 +49,12 @@ function nameOf(entry: AidEntry | SecretEntry): string {
 }
 
 function readAid(path: string, text: string, createdAt: number): AidEntry {
-  return { id: newEntryId(), aid: aidAt(`${path}/aid`, text), label: null, createdAt, expiresAt: null };
+  return { id: newId(), aid: aidAt(`${path}/aid`, text), label: null, createdAt, expiresAt: null };
 }
 
 function readAllow(path: string, entry: AccessPart['allow'][number]): AidEntry | SecretEntry {
   const { aid, secret_hash_hex: hash, created_at: createdAt } = entry;
-  const common = { id: newEntryId(), label: entry.label ?? null, createdAt, expiresAt: entry.expires_at ?? null };
+  const common = { id: newId(), label: entry.label ?? null, createdAt, expiresAt: entry.expires_at ?? null };
   if (aid !== undefined && hash === undefined) return { ...common, aid: aidAt(`${path}/aid`, aid) };
   if (hash !== undefined && aid === undefined) return { ...common, secretHash: hexBytes(hash) };
   throw badDocument(path, 'has neither aid nor secret_hash_hex, or both');

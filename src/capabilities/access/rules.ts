@@ -1,7 +1,8 @@
 /** The rules of one subject and their order: deny, allow by AID, allow by secret, default. */
 import { timingSafeEqual } from 'node:crypto';
+import type { AccessPolicy } from '../../foundation/domain/access.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import type { AccessPolicy, AidEntry, SecretEntry, StoredAccess } from '../../foundation/store/access.ts';
+import type { AidEntry, SecretEntry, StoredAccess } from '../../foundation/store/access.ts';
 
 /** Who is guarded: an agent of this daemon, or the node itself for its remote administration. */
 export type Subject = Aid | 'node';

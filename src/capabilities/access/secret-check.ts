@@ -4,13 +4,12 @@
  */
 import { createHmac, randomBytes } from 'node:crypto';
 import type { Clock } from '../../foundation/clock.ts';
+import { MAX_SECRET_CHARS } from '../../foundation/domain/access.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { DerivationQueue, type DeriveSecret } from './derivations.ts';
 import { type Guesser, GuessLimits } from './guess-limits.ts';
 
-/** Longest secret that is looked at, characters. */
-export const MAX_SECRET_CHARS = 256;
 /** Remembered hashes of right secrets, and as many of wrong ones. */
 const MAX_REMEMBERED = 4096;
 

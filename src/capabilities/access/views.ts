@@ -1,6 +1,7 @@
 /** The API's form of access lists: a secret itself is in none of them. */
 import { isoTime } from '../../foundation/clock.ts';
-import type { AccessPolicy, AidEntry, SecretEntry } from '../../foundation/store/access.ts';
+import type { AccessPolicy } from '../../foundation/domain/access.ts';
+import type { AidEntry, SecretEntry } from '../../foundation/store/access.ts';
 
 export interface AllowEntryView {
   id: string;

@@ -1,11 +1,8 @@
 /** The user's address book: labels for AIDs, and favourites. One document, replaced as a whole. */
+import { MAX_ALIAS_CHARS, MAX_BOOK_ENTRIES } from '../../foundation/domain/address-book.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
 
-/** Most aliases, and most favourites. */
-export const MAX_ENTRIES = 10_000;
-/** Longest label, characters. */
-const MAX_LABEL = 64;
 /** What would be taken for something else on a command line. */
 const LABEL = /^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s-][^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]*$/u;
 
@@ -57,7 +54,7 @@ export class AddressBook {
     const labels = new Set<string>();
     for (const [text, label] of Object.entries(document.aliases)) {
       const aid = parseAid(text);
-      if (label.length > MAX_LABEL || !LABEL.test(label) || isAid(label))
+      if (label.length > MAX_ALIAS_CHARS || !LABEL.test(label) || isAid(label))
         throw invalid(`/aliases/${text}`, `"${label}" cannot be a label.`);
       const folded = label.toLowerCase();
       if (labels.has(folded)) throw invalid(`/aliases/${text}`, `The label "${label}" stands for two agents.`);
@@ -66,8 +63,8 @@ export class AddressBook {
       aliases[aid] = label;
     }
     const favorites = document.favorites.map((f) => ({ ...f, aid: parseAid(f.aid) }));
-    if (labels.size > MAX_ENTRIES || favorites.length > MAX_ENTRIES)
-      throw invalid('', `The address book takes ${MAX_ENTRIES} entries.`);
+    if (labels.size > MAX_BOOK_ENTRIES || favorites.length > MAX_BOOK_ENTRIES)
+      throw invalid('', `The address book takes ${MAX_BOOK_ENTRIES} entries.`);
     const stored = { aliases, favorites };
     this.#memory.set(KEY, stored);
     return stored;

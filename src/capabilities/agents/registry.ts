@@ -1,6 +1,8 @@
 /** The registry of local agents: who they are, what they are bound to, and whether they are alive. */
+import type { AgentChange } from '../../foundation/agent-change.ts';
 import { toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { HEARTBEAT_LIFE_S } from '../../foundation/domain/agents.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { type Delegation, delegates, encodeDelegation } from '../../foundation/identity/delegation.ts';
@@ -14,10 +16,7 @@ import { Heartbeats } from './heartbeats.ts';
 import { type HeldIdentity, Keyring, keyName } from './keyring.ts';
 import { type OwnAddresses, parseServiceAddress, refuseOwnApi } from './service-address.ts';
 import { ServiceMonitor } from './service-monitor.ts';
-import type { AgentChange, KeyVault, LocalAgent, TcpCheck } from './types.ts';
-
-/** Seconds for which a heartbeat keeps an agent alive. */
-export const HEARTBEAT_LIFE_S = 3600;
+import type { KeyVault, LocalAgent, TcpCheck } from './types.ts';
 
 export interface RegistryOptions {
   /** The node's own identity, which is no agent. */

@@ -1,5 +1,6 @@
 /** Addresses of bound services: what `service_tcp` may hold. */
 import { type Address, isLoopbackHost, mayBeThisMachine, parseAddress } from '../../foundation/address.ts';
+import { MAX_SERVICE_ADDRESS_CHARS } from '../../foundation/domain/agents.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { canonicalIp } from '../../foundation/ip.ts';
 
@@ -12,9 +13,6 @@ export interface ServiceAddress extends Address {
   /** The canonical text: no blanks, no slash at the end. */
   readonly text: string;
 }
-
-/** Longest text that is looked at. */
-const MAX_TEXT = 300;
 
 function refused(reason: string): SvcError {
   return new SvcError('bad_service_address', {
@@ -30,7 +28,7 @@ function refused(reason: string): SvcError {
  */
 export function parseServiceAddress(input: string): ServiceAddress {
   const text = input.trim().replace(/\/$/, '');
-  if (text.length > MAX_TEXT) throw refused('the text is too long');
+  if (text.length > MAX_SERVICE_ADDRESS_CHARS) throw refused('the text is too long');
   const [, scheme, rest = ''] = /^(?:(https?|https\+insecure):\/\/)?(.*)$/is.exec(text) ?? [];
   const address = parseAddress(rest);
   if (address === null) throw refused('this is not a host and a port');

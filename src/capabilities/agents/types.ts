@@ -11,16 +11,6 @@ export interface KeyVault {
   list(): readonly string[];
 }
 
-/** What happened to a local agent. */
-export interface AgentChange {
-  readonly aid: Aid;
-  /**
-   * `registered`: new here, or registered again; `rotated`: it got another key or delegation;
-   * `bound`: its service changed; `alive`: a heartbeat.
-   */
-  readonly kind: 'registered' | 'rotated' | 'bound' | 'alive' | 'deleted';
-}
-
 /** What the service of an agent answered to a TCP connection. */
 export interface TcpCheck {
   readonly ok: boolean;

@@ -1,12 +1,11 @@
 /** One link stream on the called side, between and during its requests. */
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import type { SvcError } from '../../foundation/errors.ts';
+import { NEXT_REQUEST_MS } from '../../network/links/http-server.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 
 /** How long the first request of a stream may take to arrive, its head as a whole: milliseconds. */
 export const FIRST_HEAD_MS = 15_000;
-/** How long after an answer the next request must have arrived, its head as a whole: milliseconds. */
-export const NEXT_HEAD_MS = 75_000;
 
 export class CallConnection {
   readonly link: LinkStream;
@@ -42,7 +41,7 @@ export class CallConnection {
     this.#calls.delete(call);
     if (this.busy || this.link.destroyed) return;
     this.#timer.cancel();
-    this.#timer = this.#clock.after(NEXT_HEAD_MS, () => this.link.destroy());
+    this.#timer = this.#clock.after(NEXT_REQUEST_MS, () => this.link.destroy());
   }
 
   /** Ends whatever goes on here, for a reason that callers without an answer yet are told. */

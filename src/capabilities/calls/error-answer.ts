@@ -1,9 +1,7 @@
 /** How the daemon on the called side says that it, and not the service, answers. */
 import type { IncomingMessage } from 'node:http';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
-
-/** Taken out of every answer of a service, so only a daemon can have set it. */
-export const ERROR_HEADER = 'svc-error';
+import { ERROR_HEADER } from '../../network/links/http-server.ts';
 
 /** What a called daemon may say; anything else it says is a `protocol_error`. */
 const TELLABLE: readonly ErrorCode[] = [

@@ -1,14 +1,13 @@
 /** Checks what a fetch is asked to send: nothing in it may break out of its place in the request. */
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { fromBase64 } from '../../foundation/bytes.ts';
+import { MAX_CALL_PATH_CHARS } from '../../foundation/domain/calls.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { MAX_HEADERS } from './headers.ts';
 import type { Call } from './http-caller.ts';
 import { isCallable } from './methods.ts';
 
-/** Longest path and query, characters. */
-export const MAX_PATH_CHARS = 8192;
 /** Headers of a request together, characters: what the called side takes, with room for its own. */
 const MAX_HEADER_CHARS = 16 * 1024;
 /** Added on the way: host and framing, and on the called side who calls. */
@@ -61,8 +60,11 @@ function headerList(headers: HeaderMap): string[] {
 export function callOf(request: FetchRequest): Call {
   const method = (request.method ?? 'GET').toUpperCase();
   if (!isCallable(method)) throw invalid('/method', 'This is not an HTTP method that can be called.');
-  if (request.path.length > MAX_PATH_CHARS || !/^\/[!-~]*$/.test(request.path))
-    throw invalid('/path', `A path begins with "/", is percent-encoded, and has at most ${MAX_PATH_CHARS} characters.`);
+  if (request.path.length > MAX_CALL_PATH_CHARS || !/^\/[!-~]*$/.test(request.path))
+    throw invalid(
+      '/path',
+      `A path begins with "/", is percent-encoded, and has at most ${MAX_CALL_PATH_CHARS} characters.`,
+    );
   const body = request.bodyBase64 === undefined ? null : fromBase64(request.bodyBase64);
   if (body === null && request.bodyBase64 !== undefined) throw invalid('/body_base64', 'This is not base64.');
   return {

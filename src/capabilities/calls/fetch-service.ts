@@ -2,17 +2,11 @@
 import { toBase64 } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { deadline } from '../../foundation/deadline.ts';
+import { DEFAULT_CALL_TIMEOUT_MS, MAX_CALL_TIMEOUT_MS, MAX_FETCHED_BYTES } from '../../foundation/domain/calls.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { callOf, type FetchRequest } from './fetch-request.ts';
 import { pairs, type RawHeaders } from './headers.ts';
 import type { CallAnswer, HttpCaller } from './http-caller.ts';
-
-/** What is kept of a body, bytes; the rest is not read. */
-export const MAX_BODY_BYTES = 4 * 1024 * 1024;
-/** Time for a call as a whole where nobody says otherwise. */
-export const DEFAULT_TIMEOUT_MS = 60_000;
-/** Longest time that a call may be given. */
-export const MAX_TIMEOUT_MS = 600_000;
 
 export interface FetchResult {
   status: number;
@@ -44,7 +38,7 @@ export class FetchService {
    */
   async fetch(request: FetchRequest, signal: AbortSignal): Promise<FetchResult> {
     const call = callOf(request);
-    const timeoutMs = Math.min(request.timeoutMs ?? DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS);
+    const timeoutMs = Math.min(request.timeoutMs ?? DEFAULT_CALL_TIMEOUT_MS, MAX_CALL_TIMEOUT_MS);
     using limit = deadline(this.#clock, timeoutMs, signal);
     const answer = await this.#caller.request(request.local, request.remote, { ...call, signal: limit.signal });
     const { bytes, truncated } = await collect(answer, limit.signal);
@@ -60,17 +54,17 @@ async function collect(
   let length = 0;
   try {
     for await (const chunk of body as AsyncIterable<Uint8Array>) {
-      const room = MAX_BODY_BYTES - length;
+      const room = MAX_FETCHED_BYTES - length;
       chunks.push(chunk.length > room ? chunk.subarray(0, room) : chunk);
       length += chunk.length;
       // Leaving the loop destroys the body: the stream is reset and nothing more is sent.
-      if (length > MAX_BODY_BYTES) break;
+      if (length > MAX_FETCHED_BYTES) break;
     }
   } catch (error) {
     if (signal.reason instanceof SvcError) throw signal.reason;
     throw new SvcError('connect_failed', { message: 'The answer broke off before its end.', cause: error });
   }
-  return { bytes: Buffer.concat(chunks), truncated: length > MAX_BODY_BYTES };
+  return { bytes: Buffer.concat(chunks), truncated: length > MAX_FETCHED_BYTES };
 }
 
 /** Headers by lower-case name, each with all of its values. */

@@ -5,7 +5,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import { type Answer, feed, trailerPairs } from './exchange.ts';
-import { filterHeaders, identityHeaders, MAX_HEADERS, withoutForgeries, withoutOurMarks } from './headers.ts';
+import { filterHeaders, identityHeaders, MAX_HEADERS, REMADE, withoutForgeries, withoutOurMarks } from './headers.ts';
 import { isBodiless } from './methods.ts';
 import { type BoundService, hostOf, reasonOf, type Upstreams } from './upstream.ts';
 
@@ -21,9 +21,6 @@ export interface Forwarding {
   /** Ends the call; its reason is told to the caller as long as no answer has begun. */
   readonly abort: AbortController;
 }
-
-/** Headers that are made anew for the service. */
-const REMADE: ReadonlySet<string> = new Set(['host', 'content-length', 'expect']);
 
 /**
  * Refuses what two HTTP parsers could read in two ways, and what no daemon of ours sends.

@@ -23,6 +23,9 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'upgrade',
 ]);
 
+/** What is made anew at each step of a call: no step hands it on. */
+export const REMADE: ReadonlySet<string> = new Set(['host', 'content-length', 'expect']);
+
 /** Rule how a message is read: no `Connection` header can name them away. */
 const PROTECTED: ReadonlySet<string> = new Set(['content-length', 'host']);
 

@@ -9,7 +9,7 @@ import { SilenceWatch } from '../../foundation/stall.ts';
 import type { LinkStream, Links } from '../../network/links/types.ts';
 import { errorOfAnswer } from './error-answer.ts';
 import { type Answer, type Body, ExchangeFailure, exchange } from './exchange.ts';
-import { endToEnd, filterHeaders, type RawHeaders } from './headers.ts';
+import { endToEnd, filterHeaders, type RawHeaders, REMADE } from './headers.ts';
 import { LinkAgent } from './link-agent.ts';
 import { isBodiless, isIdempotent } from './methods.ts';
 import { Slots } from './slots.ts';
@@ -132,7 +132,7 @@ export class HttpCaller {
       const headers = [
         'Host',
         remote,
-        ...filterHeaders(endToEnd(call.headers), (name) => !['host', 'content-length', 'expect'].includes(name)),
+        ...filterHeaders(endToEnd(call.headers), (name) => !REMADE.has(name)),
         ...connectionHeaders,
       ];
       const answer = await this.#send(target, call, headers);

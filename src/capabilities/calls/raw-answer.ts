@@ -3,11 +3,9 @@ import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../../foundation/clock.ts';
 import type { SvcError } from '../../foundation/errors.ts';
+import { LINGER_MS } from '../../network/links/wire.ts';
 import { errorAnswer } from './error-answer.ts';
 import { pairs, type RawHeaders } from './headers.ts';
-
-/** How long a stream lingers after its last answer until the other side has read it, milliseconds. */
-export const LINGER_MS = 2_000;
 
 /** The head of an answer. Names and values come from an HTTP parser, so they hold no line break. */
 export function writeHead(stream: Duplex, status: number, statusText: string, headers: RawHeaders): void {

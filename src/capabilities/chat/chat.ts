@@ -1,13 +1,15 @@
 /** Chat: conversations between two agents that have agreed on it. See docs/notes-and-chat.md. */
 import { randomBytes } from 'node:crypto';
+import type { AgentChange } from '../../foundation/agent-change.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { ENTRY_ID_BYTES, MAX_REQUEST_NOTE_CHARS, type PairState } from '../../foundation/domain/chat.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import type { EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import { every, type Repeating } from '../../foundation/repeat.ts';
-import type { ChatCounters, ChatStore, PairRow, PairState, ReadState } from '../../foundation/store/chat.ts';
+import type { ChatCounters, ChatStore, PairRow, ReadState } from '../../foundation/store/chat.ts';
 import type { ChatContent, ChatLog } from '../../foundation/store/chat-log.ts';
 import type { Reachability } from '../../network/dht/types.ts';
 import type { Links } from '../../network/links/types.ts';
@@ -18,7 +20,7 @@ import { Exchange, newStream } from './exchange.ts';
 import { GroupCommit } from './group-commit.ts';
 import { accept, block, type Change, expire, refuse, remove, request } from './relationship.ts';
 import type { Contact, ConversationPage, Draft, LocalIdentity, ObjectsPort, SentEntry } from './types.ts';
-import { ENTRY_ID_BYTES, isNote, MAX_NOTE_CHARACTERS } from './wire.ts';
+import { isNote } from './wire.ts';
 
 /** Friends, requests and blocked peers of one agent, each. */
 export const MAX_CONTACTS = 5000;
@@ -58,12 +60,6 @@ export interface ChatDependencies {
   identity(aid: Aid): LocalIdentity | null;
   /** A number from 0 to below 1. */
   random(): number;
-}
-
-/** What happened to an agent here. */
-interface AgentChange {
-  readonly aid: Aid;
-  readonly kind: 'registered' | 'rotated' | 'bound' | 'alive' | 'deleted';
 }
 
 export class Chat implements Component {
@@ -115,7 +111,7 @@ export class Chat implements Component {
   request(aid: Aid, peer: Aid, note: string): PairState {
     this.#check(aid, peer);
     if (!isNote(note) || !note.isWellFormed())
-      throw new SvcError('too_large', { message: `A note has at most ${MAX_NOTE_CHARACTERS} characters.` });
+      throw new SvcError('too_large', { message: `A note has at most ${MAX_REQUEST_NOTE_CHARS} characters.` });
     this.#mustHaveRoom(aid);
     return this.#change(aid, peer, (pair, now) => request(pair, note, newStream(), now)).state;
   }

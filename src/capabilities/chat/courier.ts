@@ -1,5 +1,6 @@
 /** Delivers to one peer of one agent: over the link that stands, whoever opened it. */
 import type { Clock } from '../../foundation/clock.ts';
+import type { Control } from '../../foundation/domain/chat.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { ChatStore, PairRow } from '../../foundation/store/chat.ts';
 import { type ChatLog, entryBytes } from '../../foundation/store/chat-log.ts';
@@ -108,7 +109,7 @@ export class Courier {
   }
 }
 
-function controlFrame(pair: PairRow, n: number): Extract<Frame, { kind: 'request' | 'accept' | 'gone' }> | null {
+function controlFrame(pair: PairRow, n: number): Extract<Frame, { kind: Control }> | null {
   const { control, outStream, inStream, note } = pair;
   if (control === 'gone') return { kind: 'gone', n, stream: pair.goneOut, re: pair.goneIn };
   if (outStream === null) return null;

@@ -1,10 +1,11 @@
 /** Checks what is to be sent, and registers its file. */
 import { basename } from 'node:path';
+import { MAX_TEXT_BYTES } from '../../foundation/domain/chat.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { ChatFile } from '../../foundation/store/chat-log.ts';
 import type { Draft, ObjectsPort } from './types.ts';
-import { isFileName, MAX_TEXT_BYTES } from './wire.ts';
+import { isFileName } from './wire.ts';
 
 const OBJECT_ID = /^[0-9a-f]{64}$/;
 

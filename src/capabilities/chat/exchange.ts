@@ -5,6 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { STREAM_ID_BYTES } from '../../foundation/domain/chat.ts';
 import type { EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { ChatStore, PairRow } from '../../foundation/store/chat.ts';
@@ -21,7 +22,6 @@ import {
   onRequest,
   onStranger,
   onUnknownStream,
-  STREAM_BYTES,
 } from './relationship.ts';
 import type { Session } from './session.ts';
 import type { Frame, MessageFrame } from './wire.ts';
@@ -40,7 +40,7 @@ const MAX_RESENT = 10_000;
 
 /** A fresh name for what is sent in a relationship. */
 export function newStream(): Uint8Array {
-  return new Uint8Array(randomBytes(STREAM_BYTES));
+  return new Uint8Array(randomBytes(STREAM_ID_BYTES));
 }
 
 export interface ExchangeDependencies {

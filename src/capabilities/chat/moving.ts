@@ -4,15 +4,16 @@
  * along, so that each side goes on where it was and takes nothing twice.
  */
 import { toHex } from '../../foundation/bytes.ts';
+import { MAX_TEXT_BYTES, type PairState } from '../../foundation/domain/chat.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { type ChatPart, MAX_MOVED_CHAT_BYTES, MAX_MOVED_CHAT_ENTRIES } from '../../foundation/moving/agent-document.ts';
 import { aidAt, badDocument, checkDistinct, hexBytes } from '../../foundation/moving/document-fields.ts';
-import type { ChatStore, PairRow, PairState, Relationship } from '../../foundation/store/chat.ts';
+import type { ChatStore, PairRow, Relationship } from '../../foundation/store/chat.ts';
 import type { ChatEntry, ChatLog } from '../../foundation/store/chat-log.ts';
 import { MAX_CONTACTS, MAX_QUEUED } from './chat.ts';
 import { MAX_INVITES } from './exchange.ts';
-import { isFileName, isNote, MAX_TEXT_BYTES } from './wire.ts';
+import { isFileName, isNote } from './wire.ts';
 
 /** Bytes of entries that wait to be sent, of all conversations together. */
 const MAX_WAITING_BYTES: number = 16 * 1024 * 1024;

@@ -5,19 +5,16 @@
  * docs/notes-and-chat.md, "Relationships".
  */
 import { equalBytes } from '../../foundation/bytes.ts';
+import { REQUEST_LIFE_MS } from '../../foundation/domain/chat.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Relationship } from '../../foundation/store/chat.ts';
 
-/** How long a request waits for its answer, milliseconds. */
-export const REQUEST_LIFE_MS: number = 72 * 3600 * 1000;
 /** How much longer its sender waits than its receiver, so that an answer in the last minute is not refused, milliseconds. */
 export const REQUEST_GRACE_MS: number = 3600 * 1000;
 /** How long the peer is told that a relationship is over, milliseconds. */
 const GONE_LIFE_MS: number = 7 * 24 * 3600 * 1000;
 /** How long it is remembered which stream is over, so that a word of it that comes late is told apart, milliseconds. */
 const LATE_MS: number = 10 * 60_000;
-/** Bytes of a stream id. */
-export const STREAM_BYTES = 16;
 
 /** What a change means beside the row. */
 export interface Change {
@@ -26,8 +23,9 @@ export interface Change {
   readonly dropsQueue: boolean;
 }
 
-/** What the peer is answered. `unknown`: its stream is not known, it has to introduce itself anew. */
-export type Answer = 'ok' | 'gone' | 'busy' | 'unknown';
+/** What the peer is answered; the place in this list is what travels. `unknown`: its stream is not known, it has to introduce itself anew. */
+export const ANSWERS = ['ok', 'gone', 'busy', 'unknown'] as const;
+export type Answer = (typeof ANSWERS)[number];
 
 const NOTHING = {
   note: '',

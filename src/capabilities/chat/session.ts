@@ -4,7 +4,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import { letGo, sourceOfLink } from '../../network/links/source.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import type { Told } from './relationship.ts';
-import { encodeFrame, type Frame, FrameReader, VERSION } from './wire.ts';
+import { CHAT_VERSION, encodeFrame, type Frame, FrameReader } from './wire.ts';
 
 /** Bytes that may wait to be sent; a peer that asks and does not read is cut off. */
 const MAX_UNSENT_BYTES: number = 4 * 1024 * 1024;
@@ -72,7 +72,7 @@ export class Session {
     // The other side is done: so are we.
     link.on('end', () => link.end());
     link.once('close', () => events.onClose(this));
-    link.write(Uint8Array.of(VERSION));
+    link.write(Uint8Array.of(CHAT_VERSION));
   }
 
   get closed(): boolean {

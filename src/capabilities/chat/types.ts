@@ -1,6 +1,6 @@
 /** What chat needs from others, and what others see of it. */
+import type { PairState } from '../../foundation/domain/chat.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import type { PairState } from '../../foundation/store/chat.ts';
 import type { ChatEntry } from '../../foundation/store/chat-log.ts';
 
 export type { LocalIdentity } from '../../network/links/types.ts';

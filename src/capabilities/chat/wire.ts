@@ -3,30 +3,25 @@
  * frames, each a length of four bytes and a CBOR map. Format: docs/protocol-messages.md, "Chat links".
  */
 import { asMap, type CborValue, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';
+import {
+  ENTRY_ID_BYTES,
+  MAX_REQUEST_NOTE_CHARS,
+  MAX_TEXT_BYTES,
+  STREAM_ID_BYTES,
+} from '../../foundation/domain/chat.ts';
+import { MAX_FILE_NAME_BYTES, OBJECT_ID_BYTES } from '../../foundation/domain/objects.ts';
+import { MAX_UNIX_MS } from '../../foundation/domain/time.ts';
 import type { ChatContent, ChatFile } from '../../foundation/store/chat-log.ts';
-import { u32 } from '../../network/links/wire.ts';
-import { type Answer, STREAM_BYTES } from './relationship.ts';
+import { LENGTH_BYTES, u32 } from '../../network/links/wire.ts';
+import { ANSWERS, type Answer } from './relationship.ts';
 
 /** The first byte of each direction. */
-export const VERSION = 1;
-/** Longest text of an entry, bytes of UTF-8. */
-export const MAX_TEXT_BYTES: number = 64 * 1024;
-/** Longest note of a request, characters. */
-export const MAX_NOTE_CHARACTERS = 280;
-/** Longest name of a file, bytes of UTF-8. */
-export const MAX_FILE_NAME_BYTES = 255;
-/** Bytes of the id of an entry. */
-export const ENTRY_ID_BYTES = 16;
-const OBJECT_ID_BYTES = 32;
+export const CHAT_VERSION = 1;
 /** What stands around the texts of a frame, bytes. */
 const MAX_FRAME_OVERHEAD_BYTES = 1024;
 /** Longest frame. */
 export const MAX_FRAME_BYTES: number = MAX_TEXT_BYTES + MAX_FRAME_OVERHEAD_BYTES;
-const LENGTH_BYTES = 4;
 const KIND = { request: 1, accept: 2, gone: 3, message: 4, heard: 5, receipt: 6 } as const;
-const ANSWERS: readonly Answer[] = ['ok', 'gone', 'busy', 'unknown'];
-/** Latest time, Unix milliseconds: the end of the year 9999. */
-const MAX_TIME_MS = 253_402_300_799_999;
 
 export type Frame =
   /** `n` numbers what wants to be heard on one link. */
@@ -75,7 +70,7 @@ export function encodeFrame(frame: Frame): Uint8Array {
 type Values = Readonly<Record<string, unknown>>;
 
 function isStream(value: unknown): value is Uint8Array {
-  return isBytes(value, STREAM_BYTES);
+  return isBytes(value, STREAM_ID_BYTES);
 }
 
 function answerOf(value: unknown): Answer | null {
@@ -96,7 +91,7 @@ export function isFileName(name: string): boolean {
 
 function readMessage(map: Values): MessageFrame | null {
   const { s: stream, q: seq, i: id, t: at, b: text = null, f } = map;
-  if (!isStream(stream) || !isUint(seq) || seq === 0 || !isBytes(id, ENTRY_ID_BYTES) || !isUint(at, MAX_TIME_MS))
+  if (!isStream(stream) || !isUint(seq) || seq === 0 || !isBytes(id, ENTRY_ID_BYTES) || !isUint(at, MAX_UNIX_MS))
     return null;
   if (text !== null && (typeof text !== 'string' || Buffer.byteLength(text) > MAX_TEXT_BYTES)) return null;
   const file = f === undefined ? null : readFile(f);
@@ -139,7 +134,7 @@ function readFrame(bytes: Uint8Array): Frame | null {
 /** True for what may be said with a request. */
 export function isNote(note: string): boolean {
   // A character takes at most two units of a string: longer ones need not be counted.
-  return note.length <= 2 * MAX_NOTE_CHARACTERS && Array.from(note).length <= MAX_NOTE_CHARACTERS;
+  return note.length <= 2 * MAX_REQUEST_NOTE_CHARS && Array.from(note).length <= MAX_REQUEST_NOTE_CHARS;
 }
 
 /** Takes frames from the bytes of a link as they come; nothing longer than a frame is kept. */
@@ -160,7 +155,7 @@ export class FrameReader {
     if (this.#length < this.#needed) return [];
     let bytes = Buffer.concat(this.#chunks);
     if (!this.#greeted) {
-      if (bytes[0] !== VERSION) throw new RangeError('another version of chat');
+      if (bytes[0] !== CHAT_VERSION) throw new RangeError('another version of chat');
       this.#greeted = true;
       bytes = bytes.subarray(1);
     }

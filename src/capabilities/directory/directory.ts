@@ -1,5 +1,7 @@
 /** The directory: what identities of this daemon publish, kept on the network while they are alive. */
+import type { AgentChange } from '../../foundation/agent-change.ts';
 import type { Timer } from '../../foundation/clock.ts';
+import { MAX_SERVICES, RECORD_TTL_S } from '../../foundation/domain/directory.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
@@ -10,7 +12,6 @@ import type { Publication } from '../../foundation/store/publications.ts';
 import { EMPTY_CARD, type ProfileCard, profilePublication } from './profile-cards.ts';
 import { ENDPOINTS, Publishing, type PublishResult } from './publishing.ts';
 import { Renewal } from './renewal.ts';
-import { ENDPOINT_TTL_S } from './schedule.ts';
 import { Sender } from './sender.ts';
 import { checkServiceName, type ServiceOffer, servicePublications } from './service-cards.ts';
 import { type PublicationSummary, summarize } from './summary.ts';
@@ -24,14 +25,6 @@ const FIRST_PUBLISH_MS = 1000;
 const ADDRESS_QUIET_MS = 1000;
 /** Milliseconds between looks at the clock and at how many nodes there are to keep our records. */
 const LOOK_MS = 60_000;
-/** Services that one agent may offer. */
-export const MAX_SERVICES = 64;
-
-/** What happened to an agent here. */
-interface AgentChange {
-  readonly aid: Aid;
-  readonly kind: 'registered' | 'rotated' | 'bound' | 'alive' | 'deleted';
-}
 
 interface Events {
   /** Told of each record of ours that at least one node keeps. */
@@ -89,7 +82,7 @@ export class Directory implements Component {
     if (!this.#deps.autoPublish()) return;
     const { publications, clock } = this.#deps;
     const { nodeAid } = this.#options;
-    publications.adopt(clock.now(), ENDPOINT_TTL_S);
+    publications.adopt(clock.now(), RECORD_TTL_S);
     if (publications.publications(nodeAid).length === 0) {
       publications.transaction(() => {
         publications.claim(nodeAid, clock.now());

@@ -1,6 +1,7 @@
 /** Finds agents by what they offer. */
 
 import { abortable } from '../../foundation/deadline.ts';
+import { MAX_NAMES_PER_CALL, MAX_PROVIDERS } from '../../foundation/domain/directory.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { parseMeta } from '../../foundation/records/fields.ts';
@@ -13,10 +14,6 @@ import type { Records } from './types.ts';
 
 /** Milliseconds for one service name. */
 const LIST_TIMEOUT_MS = 5000;
-/** Providers that are looked at per service name: as many as a key holds. */
-const MAX_PROVIDERS = 1000;
-/** Service names per search. */
-const MAX_NAMES = 16;
 
 export interface Search {
   readonly services: readonly string[];
@@ -85,8 +82,8 @@ function entryOf({ record, payload }: Found): DiscoveryEntry {
  */
 export async function discover(network: Pick<Records, 'list'>, search: Search): Promise<readonly DiscoveryEntry[]> {
   const services = [...new Set(search.services.map(checkServiceName))];
-  if (services.length > MAX_NAMES)
-    throw new SvcError('invalid_request', { message: `A search takes at most ${MAX_NAMES} service names.` });
+  if (services.length > MAX_NAMES_PER_CALL)
+    throw new SvcError('invalid_request', { message: `A search takes at most ${MAX_NAMES_PER_CALL} service names.` });
   const protocols = lower(search.protocols);
   const tags = lower(search.tags);
   const lists = services.map(async (service) => {

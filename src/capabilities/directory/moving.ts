@@ -1,5 +1,6 @@
 /** What an agent publishes, for its move to another node. */
 import { toBase64 } from '../../foundation/bytes.ts';
+import { MAX_SERVICES } from '../../foundation/domain/directory.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Delegation } from '../../foundation/identity/delegation.ts';
 import type { RecordsPart } from '../../foundation/moving/agent-document.ts';
@@ -9,7 +10,6 @@ import { decodeProfilePayload } from '../../foundation/records/profile.ts';
 import { payloadBudget } from '../../foundation/records/record.ts';
 import { isCustomType, MAX_CUSTOM_PAYLOAD_BYTES, RECORD } from '../../foundation/records/types.ts';
 import type { Publication, PublicationStore } from '../../foundation/store/publications.ts';
-import { MAX_SERVICES } from './directory.ts';
 import { ENDPOINTS } from './publishing.ts';
 
 /** What is kept on the network for an agent; its encryption keys follow from others. */

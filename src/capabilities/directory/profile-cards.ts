@@ -1,10 +1,10 @@
 /** The profile card: what an agent says of itself, custom record 0x02. */
+import { RECORD_TTL_S } from '../../foundation/domain/directory.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { parseMeta } from '../../foundation/records/fields.ts';
 import { decodeProfilePayload, EMPTY_PROFILE, encodeProfilePayload } from '../../foundation/records/profile.ts';
 import { MAX_CUSTOM_PAYLOAD_BYTES, RECORD } from '../../foundation/records/types.ts';
 import type { Publication } from '../../foundation/store/publications.ts';
-import { ENDPOINT_TTL_S } from './schedule.ts';
 import { metaText } from './service-cards.ts';
 
 /** A card; what is left out says nothing. */
@@ -27,7 +27,7 @@ export function profilePublication(card: ProfileCard): Publication {
       message: `The profile card takes ${payload.length} bytes; the limit is ${MAX_CUSTOM_PAYLOAD_BYTES}.`,
       details: { size: payload.length, limit: MAX_CUSTOM_PAYLOAD_BYTES },
     });
-  return { type: RECORD.profile, name: '', payload, ttl: ENDPOINT_TTL_S };
+  return { type: RECORD.profile, name: '', payload, ttl: RECORD_TTL_S };
 }
 
 /** The card that says nothing: it takes the place of one that was removed. */

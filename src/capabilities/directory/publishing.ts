@@ -2,12 +2,13 @@
  * Keeps what identities publish: on request, and by itself when its time has come. All work on one
  * identity happens one after the other.
  */
+import { RECORD_TTL_S, REPLICAS } from '../../foundation/domain/directory.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD } from '../../foundation/records/types.ts';
 import type { Publication, PublicationRow, PublisherRow } from '../../foundation/store/publications.ts';
-import { ENDPOINT_TTL_S, goesOut, renewalTime, retryDelay } from './schedule.ts';
+import { goesOut, renewalTime, retryDelay } from './schedule.ts';
 import type { Sender, Sent } from './sender.ts';
 import { Turns } from './turns.ts';
 import type { DirectoryDependencies, DirectoryOptions, SigningIdentity } from './types.ts';
@@ -18,8 +19,6 @@ const SAFETY_MS = 30_000;
 const LAPSED_LOOK_MS = 60_000;
 /** … and so many for each such agent, where they are many. */
 const LAPSED_LOOK_EACH_MS = 100;
-/** Nodes that are to keep a record, where there are as many. */
-const TARGET_REPLICAS = 8;
 
 /** How publishing went: the highest sequence number, and the fewest nodes that keep one of the records. */
 export interface PublishResult {
@@ -31,7 +30,7 @@ export const ENDPOINTS: Publication = {
   type: RECORD.endpoints,
   name: '',
   payload: new Uint8Array(),
-  ttl: ENDPOINT_TTL_S,
+  ttl: RECORD_TTL_S,
 };
 
 interface PublishingDependencies extends DirectoryDependencies {
@@ -178,7 +177,7 @@ export class Publishing {
           publishedAt: now,
           replicas,
           dirty: row.dirty,
-          settled: ready && replicas >= Math.min(TARGET_REPLICAS, peers),
+          settled: ready && replicas >= Math.min(REPLICAS, peers),
         })),
       );
       const publisher = publications.publisher(identity.aid);

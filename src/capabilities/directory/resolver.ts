@@ -8,7 +8,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { agentKey } from '../../foundation/records/keys.ts';
-import { decodeEndpointsPayload, type EndpointsPayload } from '../../foundation/records/payloads.ts';
+import { decodeEndpointsPayload, ENDPOINT_SCHEME, type EndpointsPayload } from '../../foundation/records/payloads.ts';
 import { compareFreshness, expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD, type RecordType } from '../../foundation/records/types.ts';
 import type { AgentLocation } from '../../network/links/types.ts';
@@ -26,7 +26,6 @@ const NEGATIVE_MS = 1000;
 const LOOKUP_TIMEOUT_MS = 5000;
 /** Endpoints that are names are looked up; so many of them per agent. */
 const MAX_NAMES = 2;
-const ENDPOINT_SCHEME = 'quic://';
 
 /** A record that says where an agent is, and what it says. */
 export interface Resolved {

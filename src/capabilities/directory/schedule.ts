@@ -1,9 +1,8 @@
 /** When what goes out again. Pure; times are Unix milliseconds. */
 import { backoff } from '../../foundation/backoff.ts';
+import { RECORD_TTL_S } from '../../foundation/domain/directory.ts';
 import type { PublicationRow } from '../../foundation/store/publications.ts';
 
-/** Seconds that an endpoint record lives. */
-export const ENDPOINT_TTL_S = 3600;
 /** Part of its life after which a record is renewed. */
 const RENEW_AT = 0.5;
 /** A renewal may come earlier by up to this part of its interval, so that agents do not move in step. */
@@ -40,4 +39,4 @@ export function retryDelay(failures: number, random: number): number {
 }
 
 /** Seconds between renewals of an endpoint record. */
-export const REPUBLISH_INTERVAL_S: number = ENDPOINT_TTL_S * RENEW_AT;
+export const REPUBLISH_INTERVAL_S: number = RECORD_TTL_S * RENEW_AT;

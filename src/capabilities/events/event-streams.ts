@@ -4,6 +4,7 @@
  * thousand subscribers cost one pass and not one per event.
  */
 import type { Clock } from '../../foundation/clock.ts';
+import { EVENT_HEARTBEAT_MS } from '../../foundation/domain/events.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { EventType } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
@@ -18,8 +19,6 @@ import { type Backlog, type EventOutlet, MAX_LOG_PAGE, Subscriber } from './subs
 
 /** Subscribers at a time, all streams together. */
 export const MAX_SUBSCRIBERS = 1_000;
-/** A comment goes to every subscriber this often, milliseconds. */
-export const HEARTBEAT_MS = 15_000;
 /** A subscriber that takes nothing for this long is cut off, milliseconds; it may resume. */
 export const MAX_FULL_MS = 60_000;
 /** Events that are read from the log at once. */
@@ -77,7 +76,7 @@ export class EventStreams implements Component {
   async start(): Promise<void> {
     this.#forget = this.#log.onAppended(() => this.#flushSoon());
     const onError = (error: unknown): void => this.#logger.error({ error }, 'events could not be sent');
-    this.#heartbeat = every(this.#clock, { periodMs: HEARTBEAT_MS, onError }, () => this.#beat());
+    this.#heartbeat = every(this.#clock, { periodMs: EVENT_HEARTBEAT_MS, onError }, () => this.#beat());
     this.#flush = every(this.#clock, { periodMs: UNTIL_HURRIED, onError }, () => this.#send());
   }
 

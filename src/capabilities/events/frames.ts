@@ -1,10 +1,8 @@
 /** Events in the form of server-sent events (HTML standard, section 9.2). */
 import { isoTime } from '../../foundation/clock.ts';
+import { EVENT_RETRY_MS, LOG_TRUNCATED } from '../../foundation/domain/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { EventBounds, StoredEvent } from '../../foundation/store/events.ts';
-
-/** How long a client waits before it comes back, milliseconds. */
-const RETRY_MS = 3_000;
 
 /** A comment: keeps proxies from cutting a quiet connection, and shows that the other side is still there. */
 export const HEARTBEAT = Buffer.from(': \n\n');
@@ -18,7 +16,7 @@ export function eventFrame({ seq, aid, type, at, data }: StoredEvent): Buffer {
 /** What a stream begins with: when to come back, and what waits, if anything does. */
 export function openingFrame(pending: Readonly<Record<string, unknown>>): Buffer {
   const waiting = Object.keys(pending).length > 0 ? `event: pending\ndata: ${JSON.stringify(pending)}\n` : '';
-  return Buffer.from(`retry: ${RETRY_MS}\n${waiting}\n`);
+  return Buffer.from(`retry: ${EVENT_RETRY_MS}\n${waiting}\n`);
 }
 
 /** Says where the stream stands, without an event: a client that is cut off now takes up from there. */
@@ -28,6 +26,6 @@ export function positionFrame(seq: number): Buffer {
 
 /** Says that events behind the client's cursor are gone; what is kept follows. */
 export function truncatedFrame(id: number, { oldestSeq, lastSeq }: EventBounds, at: number, aid: Aid | null): Buffer {
-  const data = { type: 'log.truncated', at: isoTime(at), aid, data: { oldest_seq: oldestSeq, last_seq: lastSeq } };
-  return Buffer.from(`id: ${id}\nevent: log.truncated\ndata: ${JSON.stringify(data)}\n\n`);
+  const data = { type: LOG_TRUNCATED, at: isoTime(at), aid, data: { oldest_seq: oldestSeq, last_seq: lastSeq } };
+  return Buffer.from(`id: ${id}\nevent: ${LOG_TRUNCATED}\ndata: ${JSON.stringify(data)}\n\n`);
 }

@@ -4,10 +4,11 @@
  */
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { MAX_MAILBOX_NOTES } from '../../foundation/domain/notes.ts';
+import { CLOCK_SKEW_S } from '../../foundation/domain/time.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import { CLOCK_SKEW_S } from '../../foundation/identity/delegation.ts';
 import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
 import type { Log } from '../../foundation/log.ts';
 import { recordDigest } from '../../foundation/records/digest.ts';
@@ -20,8 +21,6 @@ import { decodeLetter, type Letter, messageId, verifyLetter } from './letter.ts'
 import type { NoteKeys } from './note-keys.ts';
 import type { NoteHandler } from './types.ts';
 
-/** Notes that wait in one mailbox. */
-export const MAX_MAILBOX_NOTES = 1000;
 /** Bytes that wait in one mailbox. */
 export const MAX_MAILBOX_BYTES: number = 16 * 1024 * 1024;
 /** Notes of one sender that wait in one mailbox. */

@@ -5,6 +5,8 @@
  */
 import { createHash } from 'node:crypto';
 import { asMap, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';
+import { MAX_NOTE_BODY_BYTES, MAX_NOTE_TYPE } from '../../foundation/domain/notes.ts';
+import { MAX_UNIX_MS } from '../../foundation/domain/time.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, aidToBytes } from '../../foundation/identity/aid.ts';
 import { type Delegation, decodeDelegation, encodeDelegation } from '../../foundation/identity/delegation.ts';
@@ -16,13 +18,6 @@ import { MAX_NOTE_PAYLOAD_BYTES } from '../../foundation/records/types.ts';
 const VERSION = 1;
 const DOMAIN = new TextEncoder().encode('svcd/note/v1\0');
 const ID_DOMAIN = 'svcd/note-id/v1\0';
-
-/** Longest body of a note, bytes. */
-export const MAX_NOTE_BODY_BYTES: number = 32 * 1024;
-/** Largest `msg_type`. */
-export const MAX_MSG_TYPE = 0xffff_ffff;
-/** Latest time of a letter, Unix milliseconds: the end of the year 9999. */
-const MAX_TIME_MS = 253_402_300_799_999;
 
 /** What a letter says. */
 export interface LetterContent {
@@ -96,7 +91,7 @@ export function decodeLetter(bytes: Uint8Array, recipient: Aid): Letter {
   const { d: proof, t: sentAt, y: msgType, b: body, n: nonce, g: signature } = map;
   if (!isBytes(proof) || !isBytes(body) || !isBytes(nonce, REMOVAL_TOKEN_BYTES) || !isBytes(signature, SIGNATURE_BYTES))
     throw refused('a member is malformed');
-  if (!isUint(sentAt, MAX_TIME_MS) || !isUint(msgType, MAX_MSG_TYPE)) throw refused('a member is malformed');
+  if (!isUint(sentAt, MAX_UNIX_MS) || !isUint(msgType, MAX_NOTE_TYPE)) throw refused('a member is malformed');
   if (body.length > MAX_NOTE_BODY_BYTES) throw refused('its body is too long');
   const delegation = decodeDelegation(proof);
   return { sender: delegation.agent, recipient, sentAt, msgType, body, nonce, delegation, signature };

@@ -1,11 +1,11 @@
 /** The mailbox of an agent, for its move to another node: its notes, and what opens those to come. */
 import { toBase64, toHex } from '../../foundation/bytes.ts';
+import { MAX_NOTE_BODY_BYTES } from '../../foundation/domain/notes.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { MAX_MOVED_SEEN, type NotesPart } from '../../foundation/moving/agent-document.ts';
 import { aidAt, base64At, checkDistinct, hexBytes } from '../../foundation/moving/document-fields.ts';
 import type { NewNote, NoteStore } from '../../foundation/store/notes.ts';
 import { SEEN_MS } from './inbox.ts';
-import { MAX_NOTE_BODY_BYTES } from './letter.ts';
 import type { ExportedNoteKey } from './note-keys.ts';
 
 export interface NotesMovingDependencies {

@@ -8,13 +8,15 @@ import { createHash, hkdfSync } from 'node:crypto';
 import { equalBytes, fromHex, toHex } from '../../foundation/bytes.ts';
 import { asMap, type CborValue, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { MAX_KEPT_NOTE_KEYS, X25519_PRIVATE_KEY_BYTES } from '../../foundation/domain/notes.ts';
+import { MAX_UNIX_S } from '../../foundation/domain/time.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import { type Aid, aidToBytes } from '../../foundation/identity/aid.ts';
-import { MAX_UNIX_S } from '../../foundation/identity/grant.ts';
+import { MAX_SECRET_BYTES } from '../../foundation/keys/key-store.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { encryptionKeyId } from '../../foundation/records/encryption-keys.ts';
 import { MAX_NOTE_TTL_S, MAX_TTL_S } from '../../foundation/records/types.ts';
-import { NoteOpener, noteKeyOf, X25519_PRIVATE_KEY_BYTES } from './sealing.ts';
+import { NoteOpener, noteKeyOf } from './sealing.ts';
 import type { LocalIdentity } from './types.ts';
 
 /** How long a key is the newest one, seconds. */
@@ -23,12 +25,8 @@ export const KEY_PERIOD_S: number = 30 * 24 * 3600;
 export const KEY_RETENTION_S: number = MAX_TTL_S + MAX_NOTE_TTL_S + 24 * 3600;
 /** Periods before the present one whose keys may still be needed. */
 const EARLIER_PERIODS = 2;
-/** Most keys that are kept of an agent: the oldest ones go first. */
-const MAX_KEPT_KEYS = 32;
 /** Agents whose keys are in memory. */
 const MAX_CACHED_AGENTS = 2000;
-/** Largest stored list of keys, bytes. */
-const MAX_SECRET_BYTES = 4096;
 const NAME_PREFIX = 'notes-';
 const SECRET_DOMAIN = new TextEncoder().encode('svcd/note-key/v1\0');
 const FORMAT = 1;
@@ -128,8 +126,8 @@ export class NoteKeys {
    * @throws SvcError `bad_key`, `too_large`
    */
   import(aid: Aid, keys: readonly ExportedNoteKey[]): void {
-    if (keys.length > MAX_KEPT_KEYS)
-      throw new SvcError('too_large', { message: `An export carries at most ${MAX_KEPT_KEYS} note keys.` });
+    if (keys.length > MAX_KEPT_NOTE_KEYS)
+      throw new SvcError('too_large', { message: `An export carries at most ${MAX_KEPT_NOTE_KEYS} note keys.` });
     const now = unixSeconds(this.#deps.clock);
     const given = keys.map(({ privateKeyHex, createdAt }) => {
       const privateKey = fromHex(privateKeyHex.trim());
@@ -170,7 +168,7 @@ export class NoteKeys {
 
   #keep(aid: Aid, keys: readonly KeptKey[]): void {
     const now = unixSeconds(this.#deps.clock);
-    const needed = keys.filter((key) => isNeeded(key, now)).slice(0, MAX_KEPT_KEYS);
+    const needed = keys.filter((key) => isNeeded(key, now)).slice(0, MAX_KEPT_NOTE_KEYS);
     this.#deps.vault.putSecret(nameOf(aid), encodeKept(needed));
     this.#hold(aid, needed);
   }

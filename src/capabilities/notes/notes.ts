@@ -1,6 +1,8 @@
 /** Notes: sealed messages that wait for their recipient. See docs/notes-and-chat.md. */
+import type { AgentChange } from '../../foundation/agent-change.ts';
 import { toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { MAX_NOTES_PAGE, MAX_NOTES_PAGE_BYTES } from '../../foundation/domain/notes.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import type { EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
@@ -23,10 +25,6 @@ import { RecipientKeys } from './recipient-keys.ts';
 import { type Posted, Sender } from './sender.ts';
 import type { KeyDirectory, LocalIdentity, MailNetwork, Note, NoteHandler, SendResult } from './types.ts';
 
-/** Notes that one poll hands out at most. */
-export const MAX_POLL_NOTES = 500;
-/** Bytes of bodies that one answer holds at most. */
-const MAX_ANSWER_BYTES: number = 8 * 1024 * 1024;
 /** Milliseconds after which published keys go out again, well within their life: nodes that keep them come and go. */
 const REPUBLISH_KEYS_MS: number = 24 * 3600 * 1000;
 /** Milliseconds between the removals of message ids whose time is over, and where many are left. */
@@ -70,12 +68,6 @@ export interface TakenNotes {
   readonly confirm: () => void;
   /** It has not: the notes wait again. */
   readonly giveBack: () => void;
-}
-
-/** What happened to an agent here. */
-interface AgentChange {
-  readonly aid: Aid;
-  readonly kind: 'registered' | 'rotated' | 'bound' | 'alive' | 'deleted';
 }
 
 export class Notes implements Component {
@@ -154,7 +146,7 @@ export class Notes implements Component {
         message: 'The cursor is not one of ours.',
         details: { in: 'query', path: '/cursor' },
       });
-    const { notes, more } = this.#deps.store.page(aid, Number(cursor ?? 0), limit, MAX_ANSWER_BYTES);
+    const { notes, more } = this.#deps.store.page(aid, Number(cursor ?? 0), limit, MAX_NOTES_PAGE_BYTES);
     const last = notes.at(-1);
     return { notes: notes.map(viewOf), nextCursor: more && last !== undefined ? `${last.id}` : null };
   }
@@ -167,7 +159,7 @@ export class Notes implements Component {
   take(aid: Aid): TakenNotes {
     this.#mustBeHere(aid);
     const { store, clock } = this.#deps;
-    const { notes, more } = store.take(aid, MAX_POLL_NOTES, MAX_ANSWER_BYTES, clock.now());
+    const { notes, more } = store.take(aid, MAX_NOTES_PAGE, MAX_NOTES_PAGE_BYTES, clock.now());
     this.#recount(aid);
     const ids = notes.map((note) => note.id);
     return {

@@ -9,11 +9,9 @@ import { type Aid, aidToBytes } from '../../foundation/identity/aid.ts';
 import { encryptionKeyId } from '../../foundation/records/encryption-keys.ts';
 import { mailboxKey } from '../../foundation/records/keys.ts';
 import { encodeNotePayload, type NotePayload, noteHeader, removalHash } from '../../foundation/records/notes.ts';
+import { LENGTH_BYTES } from '../../network/links/wire.ts';
 
 const INFO_DOMAIN = new TextEncoder().encode('svcd/note-seal/v1\0');
-/** X25519 private keys are as long as public ones. */
-export const X25519_PRIVATE_KEY_BYTES = 32;
-const LENGTH_BYTES = 4;
 /** A letter is padded to a multiple of this, so that its length says little. */
 const PADDING_BYTES = 256;
 /** DER headers of RFC 8410, as in identity/keys.ts. */

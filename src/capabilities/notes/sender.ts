@@ -7,6 +7,7 @@ import { toHex } from '../../foundation/bytes.ts';
 import { encodeCbor } from '../../foundation/cbor.ts';
 import { type Clock, type Timer, unixSeconds } from '../../foundation/clock.ts';
 import { abortable, deadline } from '../../foundation/deadline.ts';
+import { MAX_NOTE_BODY_BYTES, MAX_NOTE_TYPE } from '../../foundation/domain/notes.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import { type Aid, aidToBytes } from '../../foundation/identity/aid.ts';
 import { selfDelegation } from '../../foundation/identity/delegation.ts';
@@ -19,7 +20,7 @@ import { REMOVAL_TOKEN_BYTES } from '../../foundation/records/notes.ts';
 import { type SignedRecord, signRecord } from '../../foundation/records/record.ts';
 import { MAX_NOTE_TTL_S, RECORD } from '../../foundation/records/types.ts';
 import type { NoteStore } from '../../foundation/store/notes.ts';
-import { encodeLetter, type LetterContent, MAX_MSG_TYPE, MAX_NOTE_BODY_BYTES, messageId } from './letter.ts';
+import { encodeLetter, type LetterContent, messageId } from './letter.ts';
 import type { NoteLinks } from './note-links.ts';
 import type { RecipientKeys } from './recipient-keys.ts';
 import { sealLetter } from './sealing.ts';
@@ -107,8 +108,8 @@ export class Sender {
     const identity = this.#deps.identity(sender);
     if (identity === null) throw noSuchAgent(sender);
     checkWindow(identity.delegation, unixSeconds(this.#deps.clock));
-    if (!Number.isSafeInteger(msgType) || msgType < 0 || msgType > MAX_MSG_TYPE)
-      throw new SvcError('invalid_request', { message: `msg_type is 0 to ${MAX_MSG_TYPE}.` });
+    if (!Number.isSafeInteger(msgType) || msgType < 0 || msgType > MAX_NOTE_TYPE)
+      throw new SvcError('invalid_request', { message: `msg_type is 0 to ${MAX_NOTE_TYPE}.` });
     if (body.length > MAX_NOTE_BODY_BYTES)
       throw new SvcError('too_large', {
         message: `The body has ${body.length} bytes; a note takes ${MAX_NOTE_BODY_BYTES}.`,

@@ -4,13 +4,12 @@ import { constants, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { syncDirectory } from '../../foundation/atomic-file.ts';
+import { PRIVATE_DIRECTORY_MODE, PRIVATE_FILE_MODE } from '../../foundation/file-modes.ts';
 import { codeOf, writeError } from './file-errors.ts';
 import { FileSink } from './file-sink.ts';
 import type { FilesRoot } from './files-root.ts';
 import { fingerprintOf } from './fingerprint.ts';
 
-/** Strangers sent it: only the owner of the daemon reads it. */
-const BLOB_MODE = 0o600;
 /** A download that nobody took up again for this long is thrown away, milliseconds. */
 const PART_AGE_MS = 7 * 24 * 3_600_000;
 
@@ -49,7 +48,7 @@ export class BlobStore {
    */
   async receive(source: AsyncIterable<Uint8Array>, admit: (bytes: number) => void): Promise<Incoming> {
     const file = join(this.#root.incoming, randomUUID());
-    const sink = new FileSink(await onDisk(open(file, 'wx', BLOB_MODE)));
+    const sink = new FileSink(await onDisk(open(file, 'wx', PRIVATE_FILE_MODE)));
     try {
       for await (const chunk of source) {
         admit(chunk.length);
@@ -73,7 +72,8 @@ export class BlobStore {
   commit({ objectId, file }: Incoming): string {
     const target = this.pathOf(objectId);
     try {
-      if (mkdirSync(dirname(target), { recursive: true, mode: 0o700 }) !== undefined) syncDirectory(this.#root.objects);
+      if (mkdirSync(dirname(target), { recursive: true, mode: PRIVATE_DIRECTORY_MODE }) !== undefined)
+        syncDirectory(this.#root.objects);
       renameSync(file, target);
       syncDirectory(dirname(target));
       return fingerprintOf(statSync(target, { bigint: true }));

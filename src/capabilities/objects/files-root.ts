@@ -7,12 +7,11 @@ import { constants, mkdirSync, realpathSync } from 'node:fs';
 import { type FileHandle, mkdir, open, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { SvcError } from '../../foundation/errors.ts';
+import { PRIVATE_DIRECTORY_MODE } from '../../foundation/file-modes.ts';
 import { lookupError, writeError } from './file-errors.ts';
 
 /** Ours alone, below files_root. */
 const OWN_DIRECTORY = '.svcd';
-/** Only the owner of the daemon reads what strangers sent. */
-const PRIVATE_DIRECTORY_MODE = 0o700;
 
 /** Not on every system: neither following a link at the end of a path nor waiting for the other end of a pipe. */
 const CAREFUL = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);

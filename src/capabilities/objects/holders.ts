@@ -1,19 +1,15 @@
 /** Who may have an object: whom to ask, and what they say. */
 import type { Clock } from '../../foundation/clock.ts';
 import { deadline } from '../../foundation/deadline.ts';
+import { type HolderStatus, MAX_HOLDERS_PER_OBJECT } from '../../foundation/domain/objects.ts';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { ObjectRepository } from '../../foundation/store/objects.ts';
 import type { RemoteObjects } from './remote-objects.ts';
 import type { ObjectInfo } from './types.ts';
 
-/** Agents that are asked about one object. */
-export const MAX_CANDIDATES = 16;
 /** Time for one of them to answer, milliseconds. */
 export const ASK_TIMEOUT_MS = 10_000;
-
-/** What one of them says. */
-export type HolderStatus = 'available' | 'denied' | 'not_found' | 'gone' | 'unreachable';
 
 export interface HolderView {
   readonly aid: Aid;
@@ -55,9 +51,9 @@ export class Holders {
     const all = [
       ...(hint === undefined ? [] : [hint]),
       ...repository.holders(objectId),
-      ...repository.agentsWith(objectId, MAX_CANDIDATES),
+      ...repository.agentsWith(objectId, MAX_HOLDERS_PER_OBJECT),
     ];
-    return [...new Set(all)].filter((one) => one !== aid).slice(0, MAX_CANDIDATES);
+    return [...new Set(all)].filter((one) => one !== aid).slice(0, MAX_HOLDERS_PER_OBJECT);
   }
 
   /** Notes what an agent showed: that it has the object, or that it has not. */

@@ -7,7 +7,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import { accessRequestOf } from '../../network/links/access-request.ts';
-import { linkHttpServer, StreamsPerNode } from '../../network/links/http-server.ts';
+import { ERROR_HEADER, linkHttpServer, NEXT_REQUEST_MS, StreamsPerNode } from '../../network/links/http-server.ts';
 import type { AccessRequest, LinkStream, Links } from '../../network/links/types.ts';
 import { answerObject } from './object-answer.ts';
 import { ReaderLimits } from './reader-limits.ts';
@@ -18,8 +18,6 @@ const MAX_LINKS_PER_NODE = 128;
 /** Largest header block, bytes, and the number of headers. */
 const MAX_HEADER_BYTES = 8 * 1024;
 const MAX_HEADER_COUNT = 64;
-/** A link without a request is closed after this long, milliseconds. */
-export const LINK_IDLE_MS = 75_000;
 /** A reader that takes nothing for this long is cut off, milliseconds. */
 export const READ_STALL_MS = 60_000;
 /** What a holder says beside not having an object; the calling daemon knows these by their code. */
@@ -96,7 +94,7 @@ export class ObjectServer implements Component {
   }
 
   #idle(link: LinkStream): Timer {
-    return this.#deps.clock.after(LINK_IDLE_MS, () => link.destroy());
+    return this.#deps.clock.after(NEXT_REQUEST_MS, () => link.destroy());
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -134,7 +132,7 @@ export class ObjectServer implements Component {
     const retryAfter = error.details?.['retry_after_s'];
     const headers = {
       'content-length': '0',
-      ...(TOLD.has(error.code) ? { 'svc-error': error.code } : {}),
+      ...(TOLD.has(error.code) ? { [ERROR_HEADER]: error.code } : {}),
       ...(typeof retryAfter === 'number' ? { 'retry-after': String(retryAfter) } : {}),
       // A body, or what came behind a broken request, is not looked at.
       ...(request.complete ? {} : { connection: 'close' }),

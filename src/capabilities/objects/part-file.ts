@@ -5,12 +5,11 @@ import { type FileHandle, link, lstat, open, rename, rm } from 'node:fs/promises
 import { dirname } from 'node:path';
 import { syncDirectory } from '../../foundation/atomic-file.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { PRIVATE_FILE_MODE } from '../../foundation/file-modes.ts';
 import { codeOf, writeError } from './file-errors.ts';
 import { FileSink, type Release } from './file-sink.ts';
 import { hashInto } from './fingerprint.ts';
 
-/** Only the owner of the daemon reads it. */
-const PART_MODE = 0o600;
 /** File systems without hard links say so in these ways. */
 const NO_LINKS: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
 
@@ -102,7 +101,7 @@ export function taken(target: string): SvcError {
 }
 
 function openPart(file: string): Promise<FileHandle> {
-  return open(file, constants.O_RDWR | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0), PART_MODE);
+  return open(file, constants.O_RDWR | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0), PRIVATE_FILE_MODE);
 }
 
 async function moveToFreeName(file: string, target: string): Promise<void> {

@@ -2,13 +2,10 @@
 import type { Duplex } from 'node:stream';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { NEXT_REQUEST_MS } from '../../network/links/http-server.ts';
 import type { LinkStream } from '../../network/links/types.ts';
+import { LINGER_MS } from '../../network/links/wire.ts';
 import type { ObservedRequest } from './audit-trail.ts';
-
-/** How long a connection may be without a request, milliseconds. */
-export const SESSION_IDLE_MS = 75_000;
-/** How long a connection that was cut may take to deliver an answer that was already given, milliseconds. */
-const LINGER_MS = 2_000;
 
 /** Told of each request that comes in; returns who is told how it goes on. */
 export type RequestObserver = (method: string, path: string) => ObservedRequest;
@@ -58,7 +55,7 @@ export class AdminSession {
   }
 
   #idle(): Timer {
-    return this.#clock.after(SESSION_IDLE_MS, () => this.link.destroy());
+    return this.#clock.after(NEXT_REQUEST_MS, () => this.link.destroy());
   }
 
   #begin(method: string, path: string): ObservedRequest {

@@ -1,12 +1,10 @@
 /** Decides whether an entry may stand where it stands: a function of the entry and its ancestors alone. */
 
+import { MAX_MEMBERS } from '../../foundation/domain/rooms.ts';
 import type { ControlLog, View } from './control.ts';
 import type { Entry } from './entry.ts';
 import { provesSecret } from './entry.ts';
 import { shapeProblem } from './kinds.ts';
-
-/** Members of one room beyond which nobody joins. */
-export const MAX_MEMBERS = 1000;
 
 /** What of a parent matters to its children. */
 export interface ParentFact {

@@ -3,12 +3,11 @@
  * entries that an entry has among its ancestors (its "view"), never of the order of arrival, so
  * that all replicas come to the same result. Rules: docs/protocol-rooms.md, "Membership".
  */
+import type { Role } from '../../foundation/domain/rooms.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { Bits, SharedParts } from './bits.ts';
 import { type ControlKind, createFields, isControl, rekeyOf } from './kinds.ts';
-
-export type Role = 'creator' | 'admin' | 'member';
 
 /** What of a control entry matters for membership. */
 export interface ControlFact {

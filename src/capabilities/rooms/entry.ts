@@ -2,6 +2,13 @@
 import { createHash } from 'node:crypto';
 import { toHex } from '../../foundation/bytes.ts';
 import { asMap, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';
+import {
+  HASH_BYTES,
+  KIND_PATTERN,
+  MAX_ENTRY_BODY_BYTES,
+  MAX_MENTIONS,
+  MAX_REF_CHARS,
+} from '../../foundation/domain/rooms.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, aidFromBytes, aidToBytes } from '../../foundation/identity/aid.ts';
 import { type Delegation, decodeDelegation, encodeDelegation } from '../../foundation/identity/delegation.ts';
@@ -18,25 +25,14 @@ const JOIN_KEY_DOMAIN = new TextEncoder().encode('svcd/room-join-key/v1\0');
 /** The key `s` and the head of its 64 bytes, in CBOR. */
 const SIGNATURE_MEMBER: Uint8Array = Uint8Array.of(0x61, 0x73, 0x58, 0x40);
 
-/** Bytes of an entry id, a group id and a creator's nonce. */
-export const HASH_BYTES = 32;
-/** Bytes of a join secret. */
-export const SECRET_BYTES = 32;
-/** Largest body, bytes. */
-export const MAX_BODY_BYTES = 2048;
 /** Largest entry that is looked at, bytes. */
 export const MAX_ENTRY_BYTES = 10_240;
 /** Parents that one entry names at most. */
 export const MAX_PARENTS = 32;
-/** Agents that one entry mentions at most. */
-export const MAX_TO = 64;
 /** Longest kind and longest reference, characters. */
 export const MAX_KIND_LENGTH = 32;
-export const MAX_REF_LENGTH = 512;
 /** Greatest distance from the first entry: a room has no more entries in a row. */
 export const MAX_DEPTH = 200_000;
-/** Names of kinds: those of applications as well as ours. */
-export const KIND_PATTERN = '^[a-z][a-z0-9._-]{0,31}$';
 const KIND = new RegExp(KIND_PATTERN);
 
 /** What an author writes. */
@@ -173,7 +169,7 @@ function readAid(value: unknown): Aid {
 }
 
 function aidList(value: unknown): Aid[] {
-  if (!Array.isArray(value) || value.length === 0 || value.length > MAX_TO) throw badEntry('malformed mentions');
+  if (!Array.isArray(value) || value.length === 0 || value.length > MAX_MENTIONS) throw badEntry('malformed mentions');
   const aids = value.map(readAid);
   if (new Set(aids).size !== aids.length) throw badEntry('somebody is mentioned twice');
   return aids;
@@ -185,8 +181,8 @@ function isText(value: unknown, max: number): value is string {
 
 function optionalFields(map: Readonly<Record<string, unknown>>): Partial<EntryContent> {
   const { b: body, r: ref, y: replyTo, m: to, x: proof } = map;
-  if (body !== undefined && !(isBytes(body) && body.length <= MAX_BODY_BYTES)) throw badEntry('malformed body');
-  if (ref !== undefined && !isText(ref, MAX_REF_LENGTH)) throw badEntry('malformed reference');
+  if (body !== undefined && !(isBytes(body) && body.length <= MAX_ENTRY_BODY_BYTES)) throw badEntry('malformed body');
+  if (ref !== undefined && !isText(ref, MAX_REF_CHARS)) throw badEntry('malformed reference');
   if (proof !== undefined && !(isBytes(proof) && proof.length === SIGNATURE_BYTES)) throw badEntry('malformed proof');
   return {
     ...(body === undefined ? {} : { body }),

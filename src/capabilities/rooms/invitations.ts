@@ -2,21 +2,22 @@
 import { toHex } from '../../foundation/bytes.ts';
 import { asMap, decodeCbor, encodeCbor, isBytes } from '../../foundation/cbor.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { NOTE_TYPE } from '../../foundation/domain/notes.ts';
+import {
+  HASH_BYTES,
+  INVITATION_LIFE_MS,
+  JOIN_SECRET_BYTES,
+  MAX_INVITATIONS,
+  MAX_TITLE_CHARS,
+} from '../../foundation/domain/rooms.ts';
 import { type Aid, aidFromBytes, aidToBytes } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { InviteOut, RoomRow, RoomStore } from '../../foundation/store/rooms.ts';
-import { HASH_BYTES, hashBytes, SECRET_BYTES } from './entry.ts';
-import { MAX_TITLE_LENGTH } from './kinds.ts';
+import { hashBytes } from './entry.ts';
 import type { InvitationNote, NotesPort } from './types.ts';
 
-/** Type of the note that carries an invitation. */
-export const INVITATION_NOTE = 0x10;
 const VERSION = 1;
 const MAX_INVITATION_BYTES = 1024;
-/** Invitations that are kept for one agent; the oldest go. */
-export const MAX_KEPT = 500;
-/** Milliseconds for which an invitation is sent again. */
-export const LIFETIME_MS: number = 7 * 24 * 3600_000;
 /** Milliseconds until the next attempt: after a failure at first, at most, and after one that waits in the network. */
 const RETRY_MS = 30_000;
 const MAX_RETRY_MS = 3600_000;
@@ -38,13 +39,13 @@ export class Invitations {
   /** Takes the notes of type 0x10. */
   constructor(dependencies: InvitationsDependencies) {
     this.#deps = dependencies;
-    dependencies.notes.onNote(INVITATION_NOTE, (recipient, note) => this.#received(recipient, note));
+    dependencies.notes.onNote(NOTE_TYPE.invitation, (recipient, note) => this.#received(recipient, note));
   }
 
   /** Sends an invitation, and again until it is answered. True where the recipient has it already. */
   async send(room: RoomRow, target: Aid): Promise<boolean> {
     const now = this.#deps.clock.now();
-    const out = { rid: room.rid, target, nextAt: now + RETRY_MS, until: now + LIFETIME_MS, attempts: 0 };
+    const out = { rid: room.rid, target, nextAt: now + RETRY_MS, until: now + INVITATION_LIFE_MS, attempts: 0 };
     this.#deps.rooms.putInviteOut(out);
     return this.#attempt(room, out);
   }
@@ -73,7 +74,7 @@ export class Invitations {
     // Before the note goes out: nobody is sent a flood of them where the daemon ends in between.
     rooms.putInviteOut({ ...out, attempts, nextAt: clock.now() + pause });
     try {
-      const { delivered } = await notes.send(room.aid, out.target, INVITATION_NOTE, encodeInvitation(room));
+      const { delivered } = await notes.send(room.aid, out.target, NOTE_TYPE.invitation, encodeInvitation(room));
       if (rooms.byRid(room.rid) !== null)
         rooms.putInviteOut({ ...out, attempts, nextAt: delivered ? out.until : clock.now() + REPEAT_MS });
       return delivered;
@@ -87,7 +88,7 @@ export class Invitations {
     const invitation = decodeInvitation(body);
     if (invitation === null) return;
     const { rooms, clock } = this.#deps;
-    rooms.putInviteIn({ aid: recipient, inviter: sender, at: clock.now(), ...invitation }, MAX_KEPT);
+    rooms.putInviteIn({ aid: recipient, inviter: sender, at: clock.now(), ...invitation }, MAX_INVITATIONS);
   }
 }
 
@@ -107,8 +108,8 @@ function decodeInvitation(body: Uint8Array) {
     if (map === null || map['v'] !== VERSION) return null;
     const { g: group, c: creator, t: title, s: secret } = map;
     if (!isBytes(group) || group.length !== HASH_BYTES || !isBytes(creator)) return null;
-    if (typeof title !== 'string' || title.length > MAX_TITLE_LENGTH) return null;
-    if (secret !== undefined && !(isBytes(secret) && secret.length === SECRET_BYTES)) return null;
+    if (typeof title !== 'string' || title.length > MAX_TITLE_CHARS) return null;
+    if (secret !== undefined && !(isBytes(secret) && secret.length === JOIN_SECRET_BYTES)) return null;
     return { groupId: toHex(group), creator: aidFromBytes(creator), title, secret: secret ?? null };
   } catch {
     // A stranger wrote it: what is none is only a note.

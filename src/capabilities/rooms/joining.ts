@@ -1,12 +1,9 @@
 /** Ways to a room: a link, or an invitation. */
+import { MAX_HINTS, MAX_TITLE_CHARS } from '../../foundation/domain/rooms.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { InviteIn } from '../../foundation/store/rooms.ts';
-import { MAX_TITLE_LENGTH } from './kinds.ts';
 import { parseRoomLink } from './room-link.ts';
-
-/** Agents that a joiner remembers to ask. */
-export const MAX_HINTS = 16;
 
 /** How to come to a room: by its link, or by its name. */
 export interface JoinRequest {
@@ -46,7 +43,7 @@ export function wayOf(aid: Aid, request: JoinRequest, inviteTo: (groupId: string
   return {
     groupId,
     creator,
-    title: (request.title ?? invite?.title ?? '').slice(0, MAX_TITLE_LENGTH),
+    title: (request.title ?? invite?.title ?? '').slice(0, MAX_TITLE_CHARS),
     secret: link?.secret ?? invite?.secret ?? null,
     hints: [...new Set(hints)].filter((hint) => hint !== aid).slice(0, MAX_HINTS),
   };

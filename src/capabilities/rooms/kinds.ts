@@ -1,9 +1,7 @@
 /** The kinds of entries that mean something to a room itself, and the fields that each must have. */
+import { HASH_BYTES, JOIN_SECRET_BYTES, MAX_TITLE_CHARS } from '../../foundation/domain/rooms.ts';
 import { type KeyPair, PUBLIC_KEY_BYTES } from '../../foundation/identity/keys.ts';
-import { type EntryContent, groupIdOf, HASH_BYTES, joinKey, SECRET_BYTES } from './entry.ts';
-
-/** Longest title, characters. */
-export const MAX_TITLE_LENGTH = 200;
+import { type EntryContent, groupIdOf, joinKey } from './entry.ts';
 
 /** Kinds that decide who is a member. */
 export type ControlKind = 'create' | 'invite' | 'join' | 'leave' | 'remove' | 'role' | 'key' | 'rekey';
@@ -54,7 +52,7 @@ export function rekeyOf(content: Pick<EntryContent, 'body'>): KeyPair {
 
 function titleProblem(content: EntryContent): string | null {
   const title = bodyText(content);
-  return title === null || title.length > MAX_TITLE_LENGTH ? 'the title is malformed' : null;
+  return title === null || title.length > MAX_TITLE_CHARS ? 'the title is malformed' : null;
 }
 
 function createProblem(content: EntryContent): string | null {
@@ -74,7 +72,7 @@ const SHAPES: Readonly<Record<string, (content: EntryContent) => string | null>>
   title: titleProblem,
   invite: targetProblem,
   remove: targetProblem,
-  rekey: ({ body }) => (body?.length === SECRET_BYTES ? null : 'the join secret is malformed'),
+  rekey: ({ body }) => (body?.length === JOIN_SECRET_BYTES ? null : 'the join secret is malformed'),
   role: (content) =>
     ROLE_TEXTS.includes(bodyText(content) ?? '') ? targetProblem(content) : 'a role is "admin" or "member"',
   retract: (content) => (ENTRY_ID.test(content.ref ?? '') ? null : 'the reference is not an entry'),

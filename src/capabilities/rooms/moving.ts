@@ -5,6 +5,13 @@
  */
 import { randomBytes } from 'node:crypto';
 import { toBase64, toHex } from '../../foundation/bytes.ts';
+import {
+  EPOCH_BYTES,
+  INVITATION_LIFE_MS,
+  MAX_HINTS,
+  MAX_INVITATIONS,
+  MAX_TITLE_CHARS,
+} from '../../foundation/domain/rooms.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
@@ -13,11 +20,7 @@ import { aidAt, badDocument, base64At, checkDistinct, hexBytes } from '../../fou
 import type { RoomEntryStore } from '../../foundation/store/room-entries.ts';
 import type { InviteIn, RoomRow, RoomStore } from '../../foundation/store/rooms.ts';
 import { decodeEntry, type Entry, MAX_ENTRY_BYTES, verifyEntry } from './entry.ts';
-import { LIFETIME_MS, MAX_KEPT } from './invitations.ts';
-import { MAX_HINTS } from './joining.ts';
-import { MAX_TITLE_LENGTH } from './kinds.ts';
 import { Replica } from './replica.ts';
-import { EPOCH_BYTES } from './rooms.ts';
 
 /** Entries that are read from the database, or verified, at once. */
 const BATCH = 256;
@@ -135,12 +138,12 @@ export async function importRooms(
   }
   return () => {
     for (const room of prepared) keepRoom(deps, aid, room, now);
-    for (const invitation of invitations) deps.rooms.putInviteIn(invitation, MAX_KEPT);
+    for (const invitation of invitations) deps.rooms.putInviteIn(invitation, MAX_INVITATIONS);
   };
 }
 
 function checkTitle(path: string, title: string): void {
-  if (title.length > MAX_TITLE_LENGTH) throw badDocument(`${path}/title`, 'is too long');
+  if (title.length > MAX_TITLE_CHARS) throw badDocument(`${path}/title`, 'is too long');
 }
 
 function readInvitation(path: string, aid: Aid, one: RoomsPart['invitations'][number]): InviteIn {
@@ -198,5 +201,5 @@ function keepRoom(deps: RoomsMovingDependencies, aid: Aid, room: PreparedRoom, n
   if (replica.role(aid) !== null && one.state === 'member') rooms.setState(rid, 'member');
   rooms.markRead(rid, one.read_seq);
   for (const { target, until } of room.invited)
-    rooms.putInviteOut({ rid, target, nextAt: now, until: Math.min(until, now + LIFETIME_MS), attempts: 0 });
+    rooms.putInviteOut({ rid, target, nextAt: now, until: Math.min(until, now + INVITATION_LIFE_MS), attempts: 0 });
 }

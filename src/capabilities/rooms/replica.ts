@@ -1,10 +1,11 @@
 /** One agent's copy of a room: takes entries in where they may stand, and writes its own. */
+import type { Role } from '../../foundation/domain/rooms.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { EntryFact, RoomEntryStore } from '../../foundation/store/room-entries.ts';
 import type { RoomRow, RoomStore } from '../../foundation/store/rooms.ts';
 import { admissionProblem, type Place } from './admission.ts';
 import { besides } from './besides.ts';
-import { ControlLog, controlFact, MAX_FRONTIER, type Role } from './control.ts';
+import { ControlLog, controlFact, MAX_FRONTIER } from './control.ts';
 import { decodeEntry, type Entry, type EntryContent, MAX_PARENTS } from './entry.ts';
 import { bodyText, isContent } from './kinds.ts';
 import type { Draft } from './types.ts';

@@ -1,7 +1,7 @@
 /** The shareable link of a room: `svc://<creator>/groups/<group id>#<join secret>`. */
+import { JOIN_SECRET_BYTES } from '../../foundation/domain/rooms.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
-import { SECRET_BYTES } from './entry.ts';
 
 const LINK = /^svc:\/\/([0-9A-Za-z]{1,100})\/groups\/([0-9a-f]{64})(?:#([A-Za-z0-9_-]{43}))?$/;
 
@@ -26,6 +26,6 @@ export function parseRoomLink(text: string): RoomLink {
       details: { path: '/link' },
     });
   const bytes = secret === undefined ? null : new Uint8Array(Buffer.from(secret, 'base64url'));
-  if (bytes !== null && bytes.length !== SECRET_BYTES) throw new SvcError('invalid_request');
+  if (bytes !== null && bytes.length !== JOIN_SECRET_BYTES) throw new SvcError('invalid_request');
   return { creator: parseAid(creator), groupId, secret: bytes };
 }

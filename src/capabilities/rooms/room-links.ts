@@ -5,6 +5,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import type { LinkStream, Links } from '../../network/links/types.ts';
+import { LINGER_MS } from '../../network/links/wire.ts';
 import { decodeEntry, provesSecret, verifyEntry } from './entry.ts';
 import { Exchange, type ExchangeDependencies } from './exchange.ts';
 import type { Replica } from './replica.ts';
@@ -15,8 +16,6 @@ import { type Message, receive, send } from './wire.ts';
 const OPEN_TIMEOUT_MS = 8000;
 /** Milliseconds for one talk, however much there is to say. */
 const TALK_TIMEOUT_MS = 120_000;
-/** Milliseconds that a finished link may take to end. */
-const LINGER_MS = 2000;
 /** Talks that one agent may begin with one other per second, and at once; entries that it may push to it. */
 const TALKS_PER_S = 100;
 const TALK_BURST = 500;

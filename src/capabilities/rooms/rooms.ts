@@ -1,6 +1,16 @@
 /** Rooms: signed logs that their members share. See docs/rooms.md. */
 import { randomBytes } from 'node:crypto';
 import type { Clock, Timer } from '../../foundation/clock.ts';
+import {
+  EPOCH_BYTES,
+  HASH_BYTES,
+  JOIN_SECRET_BYTES,
+  MAX_ENTRIES_PAGE,
+  MAX_HINTS,
+  MAX_MEMBERS,
+  MAX_PAST_ROOMS,
+  MAX_ROOMS,
+} from '../../foundation/domain/rooms.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import type { EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
@@ -10,19 +20,9 @@ import type { Log } from '../../foundation/log.ts';
 import { type EntryFilter, MAX_SCANNED, type RoomEntryStore } from '../../foundation/store/room-entries.ts';
 import type { RoomRow, RoomStore } from '../../foundation/store/rooms.ts';
 import type { Links } from '../../network/links/types.ts';
-import { MAX_MEMBERS } from './admission.ts';
-import {
-  type Entry,
-  type EntryContent,
-  groupIdOf,
-  HASH_BYTES,
-  joinKey,
-  proveSecret,
-  SECRET_BYTES,
-  signEntry,
-} from './entry.ts';
+import { type Entry, type EntryContent, groupIdOf, joinKey, proveSecret, signEntry } from './entry.ts';
 import { Invitations } from './invitations.ts';
-import { type JoinRequest, MAX_HINTS, type Way, wayOf } from './joining.ts';
+import { type JoinRequest, type Way, wayOf } from './joining.ts';
 import { type ControlKind, isControl } from './kinds.ts';
 import { announce, settleState } from './notices.ts';
 import { type Admission, Replica } from './replica.ts';
@@ -32,20 +32,12 @@ import { Spread } from './spread.ts';
 import type { Draft, LocalIdentity, NotesPort, ObjectsPort, RoomHead, RoomPage, RoomSummary } from './types.ts';
 import { entryView, refusal, summaryOf } from './views.ts';
 
-/** Rooms that one agent is in, or joins. */
-export const MAX_ROOMS = 1000;
-/** Rooms that it left, or was removed from, of which its copy is kept: the newest ones. */
-export const MAX_PAST_ROOMS = 1000;
 /** Entries of one room beyond which its members add nothing: what is under way may still come in. */
 export const MAX_APPENDED = 200_000;
-/** Entries of one page. */
-export const MAX_PAGE = 50;
 /** Control entries without an operation of their own. */
 const BY_APPEND: readonly string[] = ['remove', 'role', 'rekey'] satisfies readonly ControlKind[];
 /** Peers that a joiner tries before it says that joining goes on. */
 const MAX_TRIED = 4;
-/** Bytes of the name of a replica. */
-export const EPOCH_BYTES = 16;
 /** Milliseconds for which others are told that an agent left. */
 const LEFT_MS: number = 7 * 24 * 3600_000;
 /** Milliseconds between two looks at invitations that are to be sent again. */
@@ -120,7 +112,7 @@ export class Rooms implements Component {
   create(aid: Aid, title = ''): { groupId: string; link: string } {
     const identity = this.#mustBeHere(aid);
     const nonce = new Uint8Array(randomBytes(HASH_BYTES));
-    const secret = new Uint8Array(randomBytes(SECRET_BYTES));
+    const secret = new Uint8Array(randomBytes(JOIN_SECRET_BYTES));
     const groupId = groupIdOf(aid, nonce);
     const { rooms } = this.#deps;
     rooms.transaction(() => {
@@ -244,7 +236,7 @@ export class Rooms implements Component {
   read(aid: Aid, groupId: string, { afterSeq, limit, ...filter }: ReadQuery): RoomPage {
     const { rid, maxSeq, readSeq, unread } = this.#row(aid, groupId);
     const upTo = Math.min(maxSeq, afterSeq + MAX_SCANNED);
-    const count = Math.min(limit, MAX_PAGE);
+    const count = Math.min(limit, MAX_ENTRIES_PAGE);
     const found = this.#deps.entries.page(rid, afterSeq, upTo, count, filter);
     const last = found.at(-1)?.seq ?? upTo;
     const scannedToSeq = found.length < count ? Math.max(upTo, Math.min(afterSeq, maxSeq)) : last;
@@ -428,7 +420,7 @@ export class Rooms implements Component {
 
 /** Another join secret: the link of before lets nobody in any more. */
 function rekeyDraft(): Draft {
-  return { kind: 'rekey', body: new Uint8Array(randomBytes(SECRET_BYTES)) };
+  return { kind: 'rekey', body: new Uint8Array(randomBytes(JOIN_SECRET_BYTES)) };
 }
 
 /** An entry behind one that nobody else has seen yet. */

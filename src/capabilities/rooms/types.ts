@@ -1,6 +1,6 @@
 /** What rooms need from others, and what others see of them. */
+import type { OUTSIDE_STATES, Role } from '../../foundation/domain/rooms.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import type { Role } from './control.ts';
 
 export type { LocalIdentity } from '../../network/links/types.ts';
 
@@ -23,7 +23,7 @@ export interface ObjectsPort {
 }
 
 /** Where an agent stands in a room that it has a copy of. */
-export type Standing = Role | 'joining' | 'left' | 'removed';
+export type Standing = Role | (typeof OUTSIDE_STATES)[number];
 
 export interface RoomSummary {
   readonly groupId: string;

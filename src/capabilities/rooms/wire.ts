@@ -1,10 +1,11 @@
 /** What is said on a link of purpose `room`. Format: docs/protocol-rooms.md, "Room links". */
 import { toHex } from '../../foundation/bytes.ts';
 import { asMap, type CborValue, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';
+import { EPOCH_BYTES, HASH_BYTES } from '../../foundation/domain/rooms.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import { FrameReader, readExactly, u32 } from '../../network/links/wire.ts';
-import { HASH_BYTES, hashBytes, MAX_ENTRY_BYTES } from './entry.ts';
+import { hashBytes, MAX_ENTRY_BYTES } from './entry.ts';
 
 /** Bytes of entries in one message; an answer holds at least one entry. */
 export const BATCH_BYTES: number = 256 * 1024;
@@ -16,7 +17,6 @@ export const MAX_BATCH_ENTRIES = 512;
 export const MAX_IDS = 2048;
 export const MAX_WANTED = 256;
 export const MAX_HEADS = 256;
-const MAX_EPOCH_BYTES = 16;
 const MAX_SEQ = 1_000_000;
 
 /** What a side has of a room. */
@@ -124,7 +124,7 @@ function haveField(map: Fields): Have {
   return {
     heads: idsField(map, 'h', MAX_HEADS),
     maxSeq: seqField(map, 'n'),
-    epoch: bytesField(map, 'e', MAX_EPOCH_BYTES),
+    epoch: bytesField(map, 'e', EPOCH_BYTES),
   };
 }
 

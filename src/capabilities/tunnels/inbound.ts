@@ -5,7 +5,7 @@ import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import { Refusal, STATUS } from '../../network/links/status.ts';
-import type { AccessRequest, LinkStream, Purpose } from '../../network/links/types.ts';
+import type { AccessRequest, LinkStream } from '../../network/links/types.ts';
 import { statusByte } from './preamble.ts';
 import { type SpliceLink, splice } from './splice.ts';
 import type { Session } from './types.ts';
@@ -17,9 +17,6 @@ const CONNECT_TIMEOUT_MS = 5000;
 const MAX_PORT_ATTEMPTS = 16;
 /** Connections that one calling agent may hold at once to one called agent. */
 export const MAX_CONNECTIONS_PER_CALLER = 6000;
-
-/** The purposes of links that tunnels use. */
-export const TUNNEL_PURPOSES = ['tcp', 'tcp-probe', 'tcp-wide', 'tcp-lane'] as const satisfies readonly Purpose[];
 
 /** Where a service listens. */
 interface Endpoint {

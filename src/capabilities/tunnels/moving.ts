@@ -1,10 +1,10 @@
 /** The tunnels of an agent that have a port of their own, for its move to another node. */
-import { randomBytes } from 'node:crypto';
 import type { Aid } from '../../foundation/identity/aid.ts';
+import { newId } from '../../foundation/ids.ts';
 import type { TunnelsPart } from '../../foundation/moving/agent-document.ts';
 import { aidAt, checkDistinct } from '../../foundation/moving/document-fields.ts';
 import type { SavedTunnel } from '../../foundation/store/tunnels.ts';
-import { ID_BYTES, type TunnelMemory } from './tunnel-service.ts';
+import type { TunnelMemory } from './tunnel-service.ts';
 
 export function exportTunnels(memory: TunnelMemory, aid: Aid): TunnelsPart {
   return memory
@@ -27,7 +27,7 @@ export function exportTunnels(memory: TunnelMemory, aid: Aid): TunnelsPart {
 export function importTunnels(memory: TunnelMemory, aid: Aid, part: TunnelsPart): () => number[] {
   const tunnels = part.map((one, i): SavedTunnel => {
     return {
-      id: randomBytes(ID_BYTES).toString('hex'),
+      id: newId(),
       localAid: aid,
       remoteAid: aidAt(`/tunnels/${i}/remote_aid`, one.remote_aid),
       accessToken: one.access_token,

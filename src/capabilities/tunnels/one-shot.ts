@@ -1,9 +1,7 @@
 /** A tunnel for one TCP connection: it waits for its client, then lives as long as that connection. */
 import type { Clock, Timer } from '../../foundation/clock.ts';
+import { CLIENT_WAIT_MS } from '../../foundation/domain/tunnels.ts';
 import type { Tunnel } from './tunnel.ts';
-
-/** How long a one-shot listener waits for its client, milliseconds. */
-export const CLIENT_WAIT_MS = 30_000;
 
 export class OneShot {
   readonly #tunnel: Tunnel;

@@ -1,24 +1,21 @@
 /** Tunnels to remote agents: opened, reused, listed, reset, closed, and restored after a restart. */
-import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../foundation/clock.ts';
 import { abortable, deadline } from '../../foundation/deadline.ts';
+import { DEFAULT_IDLE_TIMEOUT_S, MAX_TUNNELS } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
+import { newId } from '../../foundation/ids.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { SavedTunnel } from '../../foundation/store/tunnels.ts';
 import type { LinkStream, Links, PathInfo } from '../../network/links/types.ts';
 import { OneShot } from './one-shot.ts';
 import { readStatus } from './preamble.ts';
-import { DEFAULT_IDLE_TIMEOUT_S, Tunnel } from './tunnel.ts';
+import { Tunnel } from './tunnel.ts';
 import type { TunnelInfo, TunnelRequest } from './types.ts';
 import { WideCaller } from './wide/caller.ts';
 
-/** Most tunnels of one daemon. */
-export const MAX_TUNNELS = 256;
 /** How long the first contact with the remote agent may take, milliseconds. */
 export const PROBE_TIMEOUT_MS = 30_000;
-/** Bytes of the id of a tunnel. */
-export const ID_BYTES = 8;
 
 /** Where tunnels with a port of their own are remembered. */
 export interface TunnelMemory {
@@ -194,7 +191,7 @@ export class TunnelService {
   async #open(request: TunnelRequest): Promise<Tunnel> {
     this.#checkQuota();
     const path = await this.#probe(request);
-    const tunnel = await this.#listen(randomBytes(ID_BYTES).toString('hex'), request, path);
+    const tunnel = await this.#listen(newId(), request, path);
     if (request.localPort !== 0) this.#deps.memory.save({ ...request, id: tunnel.id });
     return tunnel;
   }

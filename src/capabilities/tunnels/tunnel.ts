@@ -7,14 +7,11 @@ import type { Clock, Timer } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { PathInfo } from '../../network/links/types.ts';
+import { MAX_CONNECTIONS_PER_CALLER } from './inbound.ts';
 import { type SpliceObserver, splice } from './splice.ts';
 import type { TunnelInfo, TunnelRequest } from './types.ts';
 import type { WideCaller } from './wide/caller.ts';
 
-/** Seconds without a connection after which a tunnel closes, unless it was asked otherwise. */
-export const DEFAULT_IDLE_TIMEOUT_S = 360;
-/** Most client connections of one tunnel at once: below the streams of one connection between two nodes. */
-const MAX_CONNECTIONS = 6000;
 /** How long a client waits for its link, milliseconds. */
 const LINK_TIMEOUT_MS = 30_000;
 const HOST = '127.0.0.1';
@@ -65,7 +62,7 @@ export class Tunnel {
     this.#server = createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true }, (socket) =>
       this.#client(socket),
     );
-    this.#server.maxConnections = MAX_CONNECTIONS;
+    this.#server.maxConnections = MAX_CONNECTIONS_PER_CALLER;
   }
 
   /**

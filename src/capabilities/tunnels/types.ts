@@ -1,4 +1,5 @@
 /** What the tunnel capability is asked for and tells. */
+import type { PathKind } from '../../foundation/domain/tunnels.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 
 export interface TunnelRequest {
@@ -18,7 +19,7 @@ export interface TunnelInfo {
   readonly remoteAid: Aid;
   /** `host:port` that clients connect to. */
   readonly listen: string;
-  readonly path: 'direct' | 'punched' | 'turn' | 'relay' | 'local';
+  readonly path: PathKind;
   readonly remoteAddr: string;
   readonly rttMs: number;
   readonly openedAt: number;

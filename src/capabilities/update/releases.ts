@@ -9,9 +9,8 @@ import semver from 'semver';
 import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { writeFileAtomic } from '../../foundation/atomic-file.ts';
+import { PRIVATE_DIRECTORY_MODE } from '../../foundation/file-modes.ts';
 
-/** Only the owner enters: what lies here is run. */
-const DIRECTORY_MODE = 0o700;
 const STATE_FILE = 'state.json';
 const STAGING = '.staging';
 
@@ -49,7 +48,7 @@ export class Releases {
 
   /** Makes the directory where there is none. */
   open(): void {
-    mkdirSync(this.directory, { recursive: true, mode: DIRECTORY_MODE });
+    mkdirSync(this.directory, { recursive: true, mode: PRIVATE_DIRECTORY_MODE });
   }
 
   /** The state; that of a fresh installation where none was written, or it is not readable. */
@@ -73,7 +72,7 @@ export class Releases {
     this.open();
     const directory = join(this.directory, STAGING);
     rmSync(directory, { recursive: true, force: true });
-    mkdirSync(directory, { mode: DIRECTORY_MODE });
+    mkdirSync(directory, { mode: PRIVATE_DIRECTORY_MODE });
     return directory;
   }
 

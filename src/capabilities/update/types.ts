@@ -1,4 +1,5 @@
 /** What the parts of an update hand to each other. */
+import type { UpdateState } from '../../foundation/domain/updates.ts';
 
 /** A release that the registry offers: newer than this svcd, and its signature holds. */
 export interface Release {
@@ -34,7 +35,7 @@ export interface UpdateStatus {
   readonly latestVersion: string | null;
   readonly updateAvailable: boolean;
   /** What is under way, or how the last update or look ended. */
-  readonly state: 'idle' | 'checking' | 'applying' | 'ok' | 'failed' | 'rolled_back';
+  readonly state: UpdateState;
   /** Unix milliseconds; null before the first look. */
   readonly lastCheckAt: number | null;
   /** Why it failed or was rolled back; empty where it did not. */

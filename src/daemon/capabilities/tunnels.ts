@@ -1,10 +1,11 @@
 /** Tunnels: TCP connections to the services of agents, here and elsewhere. */
-import { TUNNEL_PURPOSES, TunnelInbound } from '../../capabilities/tunnels/inbound.ts';
+import { TunnelInbound } from '../../capabilities/tunnels/inbound.ts';
 import { TunnelService } from '../../capabilities/tunnels/tunnel-service.ts';
 import { descriptorLimit } from '../../foundation/descriptors.ts';
 import { TunnelStore } from '../../foundation/store/tunnels.ts';
 import { accessRequestOf } from '../../network/links/access-request.ts';
 import type { AgentLinks } from '../../network/links/links.ts';
+import { TUNNEL_PURPOSES } from '../../network/links/types.ts';
 import type { Foundation } from '../foundation.ts';
 import type { Life } from '../life.ts';
 import type { Access } from './access.ts';

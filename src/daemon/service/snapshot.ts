@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { syncDirectory } from '../../foundation/atomic-file.ts';
 import { LOCK_FILE_NAME } from '../../foundation/data-dir/lock.ts';
+import { PRIVATE_DIRECTORY_MODE } from '../../foundation/file-modes.ts';
 
 /** The schema version; opening also brings in what a write-ahead log still holds. */
 function schemaOf(file: string): number {
@@ -33,7 +34,7 @@ export class DatabaseSnapshot {
   take(): void {
     this.drop();
     try {
-      mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
+      mkdirSync(this.#directory, { recursive: true, mode: PRIVATE_DIRECTORY_MODE });
       for (const name of readdirSync(this.#dataDir)) {
         if (!name.endsWith('.db') || name === LOCK_FILE_NAME) continue;
         schemaOf(join(this.#dataDir, name));

@@ -4,6 +4,7 @@ import { basename } from 'node:path';
 import { parse, TomlError } from 'smol-toml';
 import { writeFileAtomic } from '../atomic-file.ts';
 import { SvcError } from '../errors.ts';
+import { OTHERS_MODE } from '../file-modes.ts';
 import { invalid, type Origin } from './invalid.ts';
 import { type Config, type ConfigKey, isConfigKey } from './schema.ts';
 import { lineOf } from './toml-edit.ts';
@@ -83,6 +84,6 @@ export function writeConfigFile(path: string, text: string): void {
 export function exposure(path: string): string | null {
   if (process.platform === 'win32' || !existsSync(path)) return null;
   const mode = statSync(path).mode & 0o777;
-  if ((mode & 0o077) === 0) return null;
+  if ((mode & OTHERS_MODE) === 0) return null;
   return `${path} has mode ${mode.toString(8)} and may hold secrets: run "chmod 600" on it.`;
 }

@@ -1,5 +1,6 @@
 /** Every configuration key: type, default and meaning. The JSON Schema and the reference page come from here. */
 import { type Static, Type } from 'typebox';
+import { LOG_FORMATS, LOG_LEVELS } from '../log.ts';
 
 /** Longest text of a configuration value, characters. */
 const MAX_TEXT_LENGTH = 1024;
@@ -58,12 +59,12 @@ export const ConfigSchema = Type.Object(
     api_token: text('Management token, sent as `Authorization: Bearer`. Empty: no token.', '', MAX_TOKEN_LENGTH),
     require_local_token: flag('Ask programs on this machine for the token too.', false),
     key_dir: text('Absolute path of the key files. Empty: `keys` in the data directory.'),
-    log_format: Type.Enum(['text', 'json'], {
+    log_format: Type.Enum(LOG_FORMATS, {
       type: 'string',
       description: 'Form of the log on stderr.',
       default: 'text',
     }),
-    log_level: Type.Enum(['debug', 'info', 'warn', 'error'], {
+    log_level: Type.Enum(LOG_LEVELS, {
       type: 'string',
       description: 'The least important level that is logged.',
       default: 'info',

@@ -4,13 +4,11 @@ import { join } from 'node:path';
 import { writeFileAtomic } from '../atomic-file.ts';
 import { type Clock, isoTime } from '../clock.ts';
 import { SvcError } from '../errors.ts';
+import { OTHERS_MODE, PRIVATE_DIRECTORY_MODE } from '../file-modes.ts';
 import { type DaemonInfo, daemonInfoFile, readDaemonInfo } from './daemon-info.ts';
 import { sweepBackups } from './leftovers.ts';
 import { type Lock, takeLock } from './lock.ts';
 import { finishRestore } from './restoring.ts';
-
-/** Only the owner enters. */
-const DIRECTORY_MODE = 0o700;
 
 interface DataDirOptions {
   /** Absolute path; made where it does not exist. */
@@ -79,14 +77,14 @@ export class DataDir {
 
 function makePrivate(path: string): void {
   try {
-    mkdirSync(path, { recursive: true, mode: DIRECTORY_MODE });
+    mkdirSync(path, { recursive: true, mode: PRIVATE_DIRECTORY_MODE });
     if (process.platform === 'win32') return;
     const { uid, mode } = statSync(path);
     const own = process.getuid?.();
     if (own !== 0 && uid !== own) {
       throw new SvcError('not_writable', { message: `The data directory ${path} belongs to another user.` });
     }
-    if ((mode & 0o077) !== 0) chmodSync(path, DIRECTORY_MODE);
+    if ((mode & OTHERS_MODE) !== 0) chmodSync(path, PRIVATE_DIRECTORY_MODE);
   } catch (error) {
     if (error instanceof SvcError) throw error;
     const code = error instanceof Error && 'code' in error ? String(error.code) : '';

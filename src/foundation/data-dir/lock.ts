@@ -7,6 +7,7 @@ import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { SvcError } from '../errors.ts';
+import { PRIVATE_FILE_MODE } from '../file-modes.ts';
 
 /**
  * On POSIX a process loses its locks on a file when it closes *any* descriptor of it: nothing else
@@ -32,7 +33,7 @@ export function takeLock(directory: string): Lock | null {
   try {
     db = new DatabaseSync(file, { timeout: 0 });
     db.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
-    chmodSync(file, 0o600);
+    chmodSync(file, PRIVATE_FILE_MODE);
   } catch (error) {
     db?.close();
     if (error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY) return null;

@@ -9,21 +9,22 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync
 import { join } from 'node:path';
 import { syncDirectory } from '../atomic-file.ts';
 import { SvcError } from '../errors.ts';
+import { PRIVATE_DIRECTORY_MODE } from '../file-modes.ts';
+import { CONFIG_FILE, DATABASE_FILE, KEYS_DIRECTORY } from './names.ts';
 
 export const STAGING = 'restore.new';
 export const READY = 'restore.ready';
 const PLACING = 'restore.placing';
 /** In `restore.ready`: the name of the directory that takes what was there before. */
 export const REPLACES_FILE = 'replaces';
-const DIRECTORY_MODE = 0o700;
 /** What a restore replaces. What is kept of others' records stays, and so does everything else. */
 export const REPLACED: readonly string[] = [
-  'svcd.db',
-  'svcd.db-wal',
-  'svcd.db-shm',
-  'config.toml',
-  'config.toml.bak',
-  'keys',
+  DATABASE_FILE,
+  `${DATABASE_FILE}-wal`,
+  `${DATABASE_FILE}-shm`,
+  CONFIG_FILE,
+  `${CONFIG_FILE}.bak`,
+  KEYS_DIRECTORY,
 ];
 
 /**
@@ -56,7 +57,7 @@ export function finishRestore(directory: string): void {
 }
 
 function move(from: string, aside: string, name: string): void {
-  mkdirSync(aside, { recursive: true, mode: DIRECTORY_MODE });
+  mkdirSync(aside, { recursive: true, mode: PRIVATE_DIRECTORY_MODE });
   renameSync(from, join(aside, name));
   syncDirectory(aside);
 }

@@ -7,24 +7,20 @@ import { sha256 } from '@noble/hashes/sha2.js';
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { bech32, bech32m, createBase58check } from '@scure/base';
 import { toHex } from '../bytes.ts';
+import { AID_SCHEMES, type AidScheme, MAX_AID_CHARS } from '../domain/agents.ts';
 import { SvcError } from '../errors.ts';
 import { isUsablePublicKey } from './keys.ts';
 
 /** An AID in canonical text: only the functions here make one. */
 export type Aid = string & { readonly brand: 'Aid' };
 
-export type Scheme = 'native' | 'paralism' | 'ethereum';
-
 /** Version bytes of the canonical form. */
-const VERSION: Readonly<Record<Scheme, number>> = { native: 0xa0, paralism: 0xa2, ethereum: 0xa3 };
-const SCHEMES: readonly Scheme[] = ['native', 'paralism', 'ethereum'];
-const BODY_BYTES: Readonly<Record<Scheme, number>> = { native: 32, paralism: 20, ethereum: 20 };
+const VERSION: Readonly<Record<AidScheme, number>> = { native: 0xa0, paralism: 0xa2, ethereum: 0xa3 };
+const BODY_BYTES: Readonly<Record<AidScheme, number>> = { native: 32, paralism: 20, ethereum: 20 };
 const NATIVE_PREFIX = 'aid';
 const PARALISM_PREFIX = 'bc';
 const PARALISM_ALIAS_PREFIX = 'pr';
 const P2PKH_VERSION = 0x00;
-/** Longest text that is looked at: no scheme has a longer one. */
-const MAX_TEXT = 100;
 /** Letters outside ASCII are refused before any case folding: the Kelvin sign folds to "k". */
 const TEXT = /^[0-9A-Za-z]+$/;
 
@@ -39,14 +35,14 @@ function hasPrefix(text: string, prefix: string): text is `${string}1${string}` 
 }
 
 function bodyOfNative(text: `${string}1${string}`): Uint8Array {
-  const { prefix, words } = bech32m.decode(text, MAX_TEXT);
+  const { prefix, words } = bech32m.decode(text, MAX_AID_CHARS);
   if (prefix !== NATIVE_PREFIX) throw badAid('wrong prefix');
   return bech32m.fromWords(words);
 }
 
 /** A segwit version 0 address (BIP 173) of either prefix. */
 function bodyOfSegwit(text: `${string}1${string}`): Uint8Array {
-  const { prefix, words } = bech32.decode(text, MAX_TEXT);
+  const { prefix, words } = bech32.decode(text, MAX_AID_CHARS);
   // The separator is the last "1", so that a text may begin with "bc1" and have a longer prefix.
   if (prefix !== PARALISM_PREFIX && prefix !== PARALISM_ALIAS_PREFIX) throw badAid('wrong prefix');
   if (words[0] !== 0) throw badAid('only segwit version 0 is known');
@@ -76,7 +72,7 @@ function bodyOfEthereum(text: string): Uint8Array {
   return new Uint8Array(Buffer.from(lower, 'hex'));
 }
 
-function decodeText(text: string): [Scheme, Uint8Array] {
+function decodeText(text: string): [AidScheme, Uint8Array] {
   if (hasPrefix(text, NATIVE_PREFIX)) return ['native', bodyOfNative(text)];
   if (hasPrefix(text, PARALISM_PREFIX) || hasPrefix(text, PARALISM_ALIAS_PREFIX))
     return ['paralism', bodyOfSegwit(text)];
@@ -85,17 +81,17 @@ function decodeText(text: string): [Scheme, Uint8Array] {
   throw badAid('unknown form');
 }
 
-function checkBody(scheme: Scheme, body: Uint8Array): void {
+function checkBody(scheme: AidScheme, body: Uint8Array): void {
   if (body.length !== BODY_BYTES[scheme]) throw badAid('wrong length');
   if (scheme === 'native' && !isUsablePublicKey(body)) throw badAid('not a usable Ed25519 public key');
 }
 
-function encodeText(scheme: Scheme, body: Uint8Array): Aid {
+function encodeText(scheme: AidScheme, body: Uint8Array): Aid {
   switch (scheme) {
     case 'native':
-      return bech32m.encode(NATIVE_PREFIX, bech32m.toWords(body), MAX_TEXT) as Aid;
+      return bech32m.encode(NATIVE_PREFIX, bech32m.toWords(body), MAX_AID_CHARS) as Aid;
     case 'paralism':
-      return bech32.encode(PARALISM_PREFIX, [0, ...bech32.toWords(body)], MAX_TEXT) as Aid;
+      return bech32.encode(PARALISM_PREFIX, [0, ...bech32.toWords(body)], MAX_AID_CHARS) as Aid;
     case 'ethereum':
       return eip55(toHex(body)) as Aid;
   }
@@ -107,7 +103,7 @@ function encodeText(scheme: Scheme, body: Uint8Array): Aid {
  */
 export function parseAid(text: string): Aid {
   const trimmed = text.trim();
-  if (trimmed.length > MAX_TEXT) throw badAid('too long');
+  if (trimmed.length > MAX_AID_CHARS) throw badAid('too long');
   if (!TEXT.test(trimmed)) throw badAid('wrong character');
   try {
     const [scheme, body] = decodeText(trimmed);
@@ -124,7 +120,7 @@ export function parseAid(text: string): Aid {
  * @throws SvcError `bad_aid`
  */
 export function aidFromBytes(bytes: Uint8Array): Aid {
-  const scheme = SCHEMES.find((name) => VERSION[name] === bytes[0]);
+  const scheme = AID_SCHEMES.find((name) => VERSION[name] === bytes[0]);
   if (scheme === undefined) throw badAid('unknown version');
   return aidOf(scheme, bytes.subarray(1));
 }
@@ -133,7 +129,7 @@ export function aidFromBytes(bytes: Uint8Array): Aid {
  * The AID of a scheme's body: a native public key, or a wallet's 20-byte address.
  * @throws SvcError `bad_aid`
  */
-export function aidOf(scheme: Scheme, body: Uint8Array): Aid {
+export function aidOf(scheme: AidScheme, body: Uint8Array): Aid {
   checkBody(scheme, body);
   return encodeText(scheme, body);
 }
@@ -148,7 +144,7 @@ export function aidToBytes(aid: Aid): Uint8Array {
 }
 
 /** The scheme that an AID belongs to. */
-export function schemeOf(aid: Aid): Scheme {
+export function schemeOf(aid: Aid): AidScheme {
   if (aid.startsWith('0x')) return 'ethereum';
   return aid.startsWith(`${NATIVE_PREFIX}1`) ? 'native' : 'paralism';
 }

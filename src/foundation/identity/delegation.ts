@@ -6,11 +6,9 @@ import { equalBytes } from '../bytes.ts';
 import { asMap, decodeCbor, encodeCbor, isBytes, isUint } from '../cbor.ts';
 import { SvcError } from '../errors.ts';
 import { type Aid, aidFromBytes, aidToBytes, nativeAid, nativePublicKey, schemeOf } from './aid.ts';
-import { badDelegation, CLOCK_SKEW_S, checkGrant, checkWindow, type Grant, SCOPE_NETWORK } from './grant.ts';
+import { badDelegation, checkGrant, checkWindow, type Grant, SCOPE_NETWORK } from './grant.ts';
 import { type KeyPair, SIGNATURE_BYTES, verifySignature, verifySignatureAsync } from './keys.ts';
 import { verifyWalletDelegation, WALLET_SIGNATURE_BYTES } from './wallet.ts';
-
-export { CLOCK_SKEW_S };
 
 const VERSION = 1;
 const DOMAIN = new TextEncoder().encode('svcd/delegation/v1\0');

@@ -1,15 +1,12 @@
 /** What a delegation proof says, before anyone has signed it: which key may act for which agent, and when. */
 import { isUint } from '../cbor.ts';
+import { CLOCK_SKEW_S, MAX_UNIX_S } from '../domain/time.ts';
 import { SvcError } from '../errors.ts';
 import type { Aid } from './aid.ts';
 import { isUsablePublicKey } from './keys.ts';
 
 /** The only scope: network operations. */
 export const SCOPE_NETWORK = 1;
-/** How far clocks may disagree about a window, seconds. */
-export const CLOCK_SKEW_S = 60;
-/** The last second of the year 9999: later ones have no ISO 8601 text of four digits. */
-export const MAX_UNIX_S = 253_402_300_799;
 
 export interface Grant {
   readonly agent: Aid;

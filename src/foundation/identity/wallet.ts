@@ -72,7 +72,8 @@ function spell(scheme: WalletScheme, parity: number, rs: Uint8Array): Uint8Array
 
 /** A wallet's signature in the spelling that proofs hold. */
 function normalSignature(scheme: WalletScheme, signature: Uint8Array): Uint8Array {
-  if (signature.length !== WALLET_SIGNATURE_BYTES) throw badDelegation('a wallet signature has 65 bytes');
+  if (signature.length !== WALLET_SIGNATURE_BYTES)
+    throw badDelegation(`a wallet signature has ${WALLET_SIGNATURE_BYTES} bytes`);
   const atEnd = scheme === 'ethereum';
   const parity = parityOf(scheme, signature[atEnd ? WALLET_SIGNATURE_BYTES - 1 : 0] ?? 0xff);
   if (parity === null) throw badDelegation('the recovery byte of the signature is unknown');

@@ -19,7 +19,20 @@ const VERSION = 1;
 /** A name is also a file name, on every file system: no dot, no slash, no blank. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$/;
 /** Longest secret, bytes. */
-const MAX_SECRET_BYTES = 4096;
+export const MAX_SECRET_BYTES = 4096;
+
+/** The name of the node's own key. */
+export const NODE_KEY = 'node';
+
+/** The file of the key of that name. */
+export function keyFileName(name: string): string {
+  return `${name}${SUFFIX}`;
+}
+
+/** True for names of files that a key store writes. */
+export function isKeyFile(file: string): boolean {
+  return file === SEAL_FILE || (file.endsWith(SUFFIX) && NAME.test(file.slice(0, -SUFFIX.length)));
+}
 
 interface KeyStoreOptions {
   /** Made where it is missing. */
@@ -142,7 +155,7 @@ export class KeyStore {
 /** @throws RangeError where the name could leave the directory: names come from our own code */
 function fileOf(name: string): string {
   if (!NAME.test(name)) throw new RangeError('not a name of a key');
-  return name + SUFFIX;
+  return keyFileName(name);
 }
 
 function readObject(text: string): Readonly<Record<string, unknown>> {

@@ -2,6 +2,8 @@
 import { createSecretKey, type KeyObject } from 'node:crypto';
 import { type ScryptCost, scryptHash } from './scrypt.ts';
 
+/** The salt that goes with a passphrase, bytes. */
+export const PASSPHRASE_SALT_BYTES = 32;
 /** 128 MiB and a few tenths of a second for each guess at the passphrase of a key store or of a sealed file. */
 export const PASSPHRASE_COST: ScryptCost = { N: 2 ** 17, r: 8, p: 1 };
 

@@ -16,12 +16,9 @@ import {
 import { join } from 'node:path';
 import { syncDirectory, writeFileAtomic } from '../atomic-file.ts';
 import { SvcError } from '../errors.ts';
+import { OTHERS_MODE, PRIVATE_DIRECTORY_MODE, PRIVATE_FILE_MODE } from '../file-modes.ts';
 import type { Log } from '../log.ts';
 
-const DIRECTORY_MODE = 0o700;
-const FILE_MODE = 0o600;
-/** Whatever others may do. */
-const OTHERS = 0o077;
 /** Larger files are none of ours. */
 const MAX_FILE_BYTES = 16 * 1024;
 
@@ -46,13 +43,13 @@ export class PrivateDirectory {
     const { log } = dependencies;
     let found: Stats;
     try {
-      mkdirSync(path, { recursive: true, mode: DIRECTORY_MODE });
+      mkdirSync(path, { recursive: true, mode: PRIVATE_DIRECTORY_MODE });
       found = statSync(path);
     } catch (error) {
       throw new SvcError('not_writable', { message: `The directory ${path} cannot be made or read.`, cause: error });
     }
     if (isOpenToOthers(path, found)) {
-      chmodSync(path, DIRECTORY_MODE);
+      chmodSync(path, PRIVATE_DIRECTORY_MODE);
       if (isOpenToOthers(path, statSync(path))) throw exposed(path);
       log.warn({ path }, 'others could read this directory of keys: its mode is 0700 now');
     }
@@ -84,7 +81,7 @@ export class PrivateDirectory {
       const found = fstatSync(handle);
       if (!found.isFile() || found.size > MAX_FILE_BYTES) throw damaged(path, 'is no key file');
       if (isOpenToOthers(path, found)) {
-        fchmodSync(handle, FILE_MODE);
+        fchmodSync(handle, PRIVATE_FILE_MODE);
         if (isOpenToOthers(path, fstatSync(handle))) throw exposed(path);
         this.#log.warn({ path }, 'others could read this key file: its mode is 0600 now');
       }
@@ -120,7 +117,7 @@ function isOpenToOthers(path: string, found: Stats): boolean {
   if (user === undefined) return false;
   if (found.uid !== user)
     throw new SvcError('key_exposed', { message: `${path} belongs to another user, who can read the keys in it.` });
-  return (found.mode & OTHERS) !== 0;
+  return (found.mode & OTHERS_MODE) !== 0;
 }
 
 function exposed(path: string): SvcError {

@@ -8,14 +8,14 @@ export interface ScryptCost {
   readonly p: number;
 }
 
-const HASH_BYTES = 32;
+const SCRYPT_BYTES = 32;
 
 /** The 32 bytes that a text and a salt make. */
 export function scryptHash(text: string, salt: Uint8Array, cost: ScryptCost): Promise<Buffer> {
   // More than one guess needs: the limit of node:crypto is lower.
   const maxmem = 2 * 128 * cost.r * (cost.N + cost.p);
   return new Promise((resolve, reject) => {
-    scrypt(text, salt, HASH_BYTES, { ...cost, maxmem }, (error, hash) =>
+    scrypt(text, salt, SCRYPT_BYTES, { ...cost, maxmem }, (error, hash) =>
       error === null ? resolve(hash) : reject(error),
     );
   });

@@ -6,13 +6,9 @@
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { fromHex, toHex } from '../bytes.ts';
 import { SvcError } from '../errors.ts';
-import { deriveKey, type Passphrase } from './passphrase.ts';
+import { CIPHER, CIPHER_KEY_BYTES, NONCE_BYTES, TAG_BYTES } from './cipher.ts';
+import { deriveKey, PASSPHRASE_SALT_BYTES, type Passphrase } from './passphrase.ts';
 
-const CIPHER = 'aes-256-gcm';
-const KEY_BYTES = 32;
-const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
-const SALT_BYTES = 32;
 const SEAL_PURPOSE = 'svcd/seal/v1\0';
 const SECRET_PURPOSE = 'svcd/sealed-key/v1\0';
 
@@ -54,8 +50,8 @@ export class Seal {
 
   /** A fresh seal, and the file that opens it again with the passphrase. */
   static async create(passphrase: Passphrase): Promise<{ readonly seal: Seal; readonly file: SealFile }> {
-    const salt = randomBytes(SALT_BYTES);
-    const key = randomBytes(KEY_BYTES);
+    const salt = randomBytes(PASSPHRASE_SALT_BYTES);
+    const key = randomBytes(CIPHER_KEY_BYTES);
     const wrapped = encrypt(await deriveKey(passphrase, salt), SEAL_PURPOSE, key);
     return { seal: new Seal(createSecretKey(key)), file: { salt: toHex(salt), wrapped: toHex(wrapped) } };
   }

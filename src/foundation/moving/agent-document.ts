@@ -3,8 +3,48 @@
  * nothing else is said. Format: docs/moving.md, "The document".
  */
 import { type Static, type TProperties, type TSchema, Type } from 'typebox';
+import {
+  ACCESS_POLICIES,
+  MAX_ACCESS_TOKEN_CHARS,
+  MAX_LABEL_CHARS,
+  MAX_LIST_ENTRIES,
+  SECRET_HASH_BYTES,
+  SECRET_SALT_BYTES,
+} from '../domain/access.ts';
+import { MAX_AID_CHARS, MAX_SERVICE_ADDRESS_CHARS } from '../domain/agents.ts';
+import {
+  CONTROLS,
+  ENTRY_ID_BYTES,
+  ENTRY_STATUSES,
+  MAX_REQUEST_NOTE_CHARS,
+  MAX_TEXT_BYTES,
+  PAIR_STATES,
+  STREAM_ID_BYTES,
+} from '../domain/chat.ts';
+import {
+  MAX_KEPT_NOTE_KEYS,
+  MAX_MAILBOX_NOTES,
+  MAX_NOTE_TYPE,
+  MESSAGE_ID_BYTES,
+  X25519_PRIVATE_KEY_BYTES,
+} from '../domain/notes.ts';
+import { MAX_FILE_NAME_BYTES, OBJECT_ID_BYTES } from '../domain/objects.ts';
+import {
+  HASH_BYTES,
+  JOIN_SECRET_BYTES,
+  MAX_HINTS,
+  MAX_INVITATIONS,
+  MAX_MEMBERS,
+  MAX_PAST_ROOMS,
+  MAX_ROOMS,
+  MAX_TITLE_CHARS,
+  ROOM_STATES,
+} from '../domain/rooms.ts';
+import { MAX_UNIX_MS } from '../domain/time.ts';
+import { MAX_IDLE_TIMEOUT_S, MAX_PORT, MAX_TUNNELS } from '../domain/tunnels.ts';
 import { DIGEST_BYTES } from '../records/digest.ts';
 import { REMOVAL_TOKEN_BYTES } from '../records/notes.ts';
+import { MAX_SERVICE_NAME_CHARS, MAX_TTL_S, RECORD } from '../records/types.ts';
 
 /**
  * Largest document, bytes. An agent whose parts are all at their own limits has one of about 110 MiB: notes 33
@@ -23,21 +63,17 @@ export const MAX_MOVED_SEEN = 100_000;
 
 /** Members of each list: what the parts of an agent are limited to anyway. */
 const MAX_KEPT_RECORDS = 96;
-const MAX_ACCESS_ENTRIES = 1000;
-const MAX_TUNNELS = 256;
-const MAX_NOTE_KEYS = 32;
-const MAX_NOTES = 2000;
+/** A full mailbox, and as many that were handed out and not acknowledged. */
+const MAX_MOVED_NOTES: number = 2 * MAX_MAILBOX_NOTES;
 const MAX_CONVERSATIONS = 20_000;
 const MAX_ENTRIES = 250_000;
 /** With those that the agent left. */
-const MAX_ROOMS = 2000;
-const MAX_INVITATIONS = 500;
-const MAX_INVITED = 1000;
-const MAX_HINTS = 16;
-/** Latest time: the end of the year 9999. */
-const MAX_TIME_MS = 253_402_300_799_999;
+const MAX_MOVED_ROOMS: number = MAX_ROOMS + MAX_PAST_ROOMS;
 /** Longest base64 of a body, a payload, an entry. */
 const MAX_BLOB_CHARS = 64 * 1024;
+const MAX_KEY_CHARS = 256;
+const MAX_PROOF_CHARS = 8192;
+const MAX_VERSION_CHARS = 64;
 
 function part<P extends TProperties>(properties: P) {
   return Type.Object(properties, { additionalProperties: false });
@@ -52,90 +88,97 @@ function orNull<S extends TSchema>(schema: S) {
 }
 
 const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
-const Time = Type.Integer({ minimum: 0, maximum: MAX_TIME_MS });
-const Text = Type.String({ maxLength: 64 * 1024 });
-const Label = Type.String({ maxLength: 64 });
-const AidText = Type.String({ format: 'aid', maxLength: 128 });
+const Time = Type.Integer({ minimum: 0, maximum: MAX_UNIX_MS });
+const Text = Type.String({ maxLength: MAX_TEXT_BYTES });
+const Label = Type.String({ maxLength: MAX_LABEL_CHARS });
+const AidText = Type.String({ format: 'aid', maxLength: MAX_AID_CHARS });
 const Blob = Type.String({ contentEncoding: 'base64', maxLength: MAX_BLOB_CHARS });
 
 export const RecordsPart = part({
   seq: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'The last number given out.' }),
   kept: Type.Array(
     part({
-      type: Type.Integer({ minimum: 1, maximum: 0x10 }),
-      name: Type.String({ maxLength: 128, description: 'The service name of a service record.' }),
+      type: Type.Integer({ minimum: RECORD.endpoints, maximum: RECORD.service }),
+      name: Type.String({ maxLength: MAX_SERVICE_NAME_CHARS, description: 'The service name of a service record.' }),
       payload_base64: Blob,
-      ttl: Type.Integer({ minimum: 1, maximum: 30 * 24 * 3600, description: 'Seconds.' }),
+      ttl: Type.Integer({ minimum: 1, maximum: MAX_TTL_S, description: 'Seconds.' }),
     }),
     { maxItems: MAX_KEPT_RECORDS },
   ),
 });
 
 export const AccessPart = part({
-  default: Type.Enum(['public', 'deny']),
-  salt_hex: hex(16),
+  default: Type.Enum(ACCESS_POLICIES),
+  salt_hex: hex(SECRET_SALT_BYTES),
   allow: Type.Array(
     part({
       aid: Type.Optional(AidText),
-      secret_hash_hex: Type.Optional(hex(32)),
+      secret_hash_hex: Type.Optional(hex(SECRET_HASH_BYTES)),
       label: Type.Optional(Label),
       created_at: Time,
       expires_at: Type.Optional(Time),
     }),
-    { maxItems: MAX_ACCESS_ENTRIES, description: 'Each with aid or secret_hash_hex.' },
+    { maxItems: MAX_LIST_ENTRIES, description: 'Each with aid or secret_hash_hex.' },
   ),
-  deny: Type.Array(part({ aid: AidText, created_at: Time }), { maxItems: MAX_ACCESS_ENTRIES }),
+  deny: Type.Array(part({ aid: AidText, created_at: Time }), { maxItems: MAX_LIST_ENTRIES }),
 });
 
 export const TunnelsPart = Type.Array(
   part({
     remote_aid: AidText,
-    local_port: Type.Integer({ minimum: 1, maximum: 65535 }),
-    idle_timeout_sec: Type.Integer({ minimum: -1, maximum: 30 * 24 * 3600 }),
+    local_port: Type.Integer({ minimum: 1, maximum: MAX_PORT }),
+    idle_timeout_sec: Type.Integer({ minimum: -1, maximum: MAX_IDLE_TIMEOUT_S }),
     disable_relay: Type.Boolean(),
-    access_token: Type.Optional(Type.String({ maxLength: 512 })),
+    access_token: Type.Optional(Type.String({ maxLength: MAX_ACCESS_TOKEN_CHARS })),
   }),
   { maxItems: MAX_TUNNELS },
 );
 
 export const NotesPart = part({
-  keys: Type.Array(part({ private_key_hex: hex(32), created_at: Type.Integer({ minimum: 0, maximum: MAX_TIME_MS }) }), {
-    maxItems: MAX_NOTE_KEYS,
-    description: 'What opens notes; created_at in Unix seconds.',
-  }),
+  keys: Type.Array(
+    part({
+      private_key_hex: hex(X25519_PRIVATE_KEY_BYTES),
+      created_at: Type.Integer({ minimum: 0, maximum: MAX_UNIX_MS }),
+    }),
+    {
+      maxItems: MAX_KEPT_NOTE_KEYS,
+      description: 'What opens notes; created_at in Unix seconds.',
+    },
+  ),
   waiting: Type.Array(
     part({
-      message_id: hex(32),
+      message_id: hex(MESSAGE_ID_BYTES),
       sender: AidText,
-      msg_type: Type.Integer({ minimum: 0, maximum: 0xffff_ffff }),
+      msg_type: Type.Integer({ minimum: 0, maximum: MAX_NOTE_TYPE }),
       body_base64: Blob,
       sent_at: Time,
       received_at: Time,
       digest_hex: hex(DIGEST_BYTES),
       token_hex: hex(REMOVAL_TOKEN_BYTES),
     }),
-    { maxItems: MAX_NOTES },
+    { maxItems: MAX_MOVED_NOTES },
   ),
-  seen: Type.Array(part({ id: hex(32), until: Time }), {
+  seen: Type.Array(part({ id: hex(MESSAGE_ID_BYTES), until: Time }), {
     maxItems: MAX_MOVED_SEEN,
     description: 'Ids of messages that are not shown again.',
   }),
 });
 
-const Stream = orNull(hex(16));
+const Stream = orNull(hex(STREAM_ID_BYTES));
 
 export const ChatPart = Type.Array(
   part({
     peer: AidText,
-    state: Type.Enum(['none', 'friends', 'out_pending', 'in_pending', 'blocked']),
+    state: Type.Enum(PAIR_STATES),
     since: Time,
-    note: Type.String({ maxLength: 560 }),
+    // Two code units where a character has a high code point.
+    note: Type.String({ maxLength: 2 * MAX_REQUEST_NOTE_CHARS }),
     expires_at: orNull(Time),
     out_stream: Stream,
     acked: Count,
     in_stream: Stream,
     received: Count,
-    control: orNull(Type.Enum(['request', 'accept', 'gone'])),
+    control: orNull(Type.Enum(CONTROLS)),
     control_until: orNull(Time),
     gone_out: Stream,
     gone_in: Stream,
@@ -145,12 +188,14 @@ export const ChatPart = Type.Array(
     entries: Type.Array(
       part({
         seq: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
-        id: hex(16),
+        id: hex(ENTRY_ID_BYTES),
         dir: Type.Enum(['in', 'out']),
-        status: Type.Enum(['received', 'queued', 'sent', 'dropped']),
+        status: Type.Enum(ENTRY_STATUSES),
         at: Time,
         text: Type.Optional(Text),
-        file: Type.Optional(part({ object_id: hex(32), name: Type.String({ maxLength: 255 }), size: Count })),
+        file: Type.Optional(
+          part({ object_id: hex(OBJECT_ID_BYTES), name: Type.String({ maxLength: MAX_FILE_NAME_BYTES }), size: Count }),
+        ),
       }),
       { maxItems: MAX_ENTRIES },
     ),
@@ -159,39 +204,39 @@ export const ChatPart = Type.Array(
 );
 
 const Way = {
-  group_id: hex(32),
+  group_id: hex(HASH_BYTES),
   creator: AidText,
-  title: Type.String({ maxLength: 256 }),
-  secret_hex: orNull(hex(32)),
+  title: Type.String({ maxLength: MAX_TITLE_CHARS }),
+  secret_hex: orNull(hex(JOIN_SECRET_BYTES)),
 };
 
 export const RoomsPart = part({
   joined: Type.Array(
     part({
       ...Way,
-      state: Type.Enum(['joining', 'member', 'left', 'removed']),
+      state: Type.Enum(ROOM_STATES),
       hints: Type.Array(AidText, { maxItems: MAX_HINTS }),
       read_seq: Count,
       last_at: Time,
-      invited: Type.Array(part({ target: AidText, until: Time }), { maxItems: MAX_INVITED }),
+      invited: Type.Array(part({ target: AidText, until: Time }), { maxItems: MAX_MEMBERS }),
       entries_base64: Type.Array(Blob, {
         maxItems: MAX_ENTRIES,
         description: 'Signed entries in their order here; none: the room is fetched from its members.',
       }),
     }),
-    { maxItems: MAX_ROOMS },
+    { maxItems: MAX_MOVED_ROOMS },
   ),
   invitations: Type.Array(part({ ...Way, inviter: AidText, at: Time }), { maxItems: MAX_INVITATIONS }),
 });
 
 export const AgentDocument = part({
   svcd_agent: Type.Literal(1, { description: 'Version of the format.' }),
-  svcd_version: Type.String({ maxLength: 64, description: 'Of the daemon that wrote it.' }),
+  svcd_version: Type.String({ maxLength: MAX_VERSION_CHARS, description: 'Of the daemon that wrote it.' }),
   exported_at: Time,
   aid: AidText,
-  operational_private_key_hex: Type.String({ maxLength: 256 }),
-  delegation_proof_hex: Type.String({ maxLength: 8192 }),
-  service_tcp: Type.String({ maxLength: 300 }),
+  operational_private_key_hex: Type.String({ maxLength: MAX_KEY_CHARS }),
+  delegation_proof_hex: Type.String({ maxLength: MAX_PROOF_CHARS }),
+  service_tcp: Type.String({ maxLength: MAX_SERVICE_ADDRESS_CHARS }),
   label: Type.Optional(Label),
   records: RecordsPart,
   access: Type.Optional(AccessPart),
@@ -201,7 +246,7 @@ export const AgentDocument = part({
   rooms: RoomsPart,
   left_out: part({
     chat_entries: Count,
-    room_copies: Type.Array(hex(32), { maxItems: MAX_ROOMS }),
+    room_copies: Type.Array(hex(HASH_BYTES), { maxItems: MAX_MOVED_ROOMS }),
     objects: Count,
   }),
 });

@@ -4,14 +4,11 @@
  */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
+import { CONFIG_FILE, DATABASE_FILE, KEYS_DIRECTORY } from '../data-dir/names.ts';
 import { SvcError } from '../errors.ts';
+import { isKeyFile } from '../keys/key-store.ts';
 import { ByteReader, type ByteSource } from './byte-reader.ts';
 
-/** The database, as it stands in an archive and in a data directory. */
-export const DATABASE_FILE = 'svcd.db';
-export const CONFIG_FILE = 'config.toml';
-/** The directory of the key files. */
-export const KEYS_DIRECTORY = 'keys';
 const VERSION = 1;
 /** Longest first line, bytes: the names of 200,000 key files. */
 const MAX_MANIFEST_BYTES: number = 32 * 1024 * 1024;
@@ -19,12 +16,11 @@ const MAX_MANIFEST_BYTES: number = 32 * 1024 * 1024;
 const MAX_SMALL_FILE_BYTES: number = 1024 * 1024;
 /** Bytes that are handed on at once. */
 const PIECE_BYTES: number = 64 * 1024;
-/** What an archive may hold: nothing that a path could lead out of the directory with. */
-const FILE_NAME = /^(svcd\.db|config\.toml|keys\/seal\.json|keys\/[A-Za-z0-9][A-Za-z0-9_-]{0,99}\.key)$/;
-
-/** True for the names that an archive may hold. */
+/** True for the names that an archive may hold: none that could lead out of the directory. */
 export function isArchived(name: string): boolean {
-  return FILE_NAME.test(name);
+  if (name === DATABASE_FILE || name === CONFIG_FILE) return true;
+  const inKeys = `${KEYS_DIRECTORY}/`;
+  return name.startsWith(inKeys) && isKeyFile(name.slice(inKeys.length));
 }
 
 export interface ArchivedFile {

@@ -8,14 +8,16 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { readConfigFile } from '../config/file.ts';
 import { backupDirectory, sweepBackups } from '../data-dir/leftovers.ts';
+import { CONFIG_FILE, DATABASE_FILE, KEYS_DIRECTORY } from '../data-dir/names.ts';
 import { SvcError } from '../errors.ts';
-import { CONFIG_FILE, DATABASE_FILE, type FileSource, isArchived, KEYS_DIRECTORY } from './node-archive.ts';
+import { PRIVATE_DIRECTORY_MODE } from '../file-modes.ts';
+import { isKeyFile, NODE_KEY } from '../keys/key-store.ts';
+import type { FileSource } from './node-archive.ts';
 
 /** Milliseconds to wait where the daemon writes. */
 const BUSY_TIMEOUT_MS = 10_000;
 /** How often keys are looked for that an agent of the snapshot has: one may be on its way. */
 const KEY_ATTEMPTS = 3;
-const DIRECTORY_MODE = 0o700;
 export interface Snapshot {
   readonly files: readonly FileSource[];
   readonly agents: number;
@@ -46,7 +48,7 @@ export function takeSnapshot({ dataDir, keyDir, pid }: BackupOptions): Snapshot 
   const directory = backupDirectory(dataDir, pid);
   const dispose = (): void => rmSync(directory, { recursive: true, force: true });
   try {
-    mkdirSync(directory, { mode: DIRECTORY_MODE });
+    mkdirSync(directory, { mode: PRIVATE_DIRECTORY_MODE });
     const { copy, keyFiles, agents } = consistent(database, directory, keys);
     const small: FileSource[] = [...keyFiles].map(([name, content]) => ({
       name: `${KEYS_DIRECTORY}/${name}`,
@@ -86,7 +88,7 @@ function readKeys(directory: string): Map<string, Uint8Array> {
   if (!existsSync(directory)) return keys;
   for (const name of readdirSync(directory)) {
     // What a user has put beside the keys is none of ours.
-    if (!isArchived(`${KEYS_DIRECTORY}/${name}`)) continue;
+    if (!isKeyFile(name)) continue;
     try {
       keys.set(name, readFileSync(join(directory, name)));
     } catch (error) {
@@ -110,7 +112,7 @@ function copyDatabase(database: string, copy: string): { agents: number; names: 
       .prepare('SELECT key_name FROM agents')
       .all()
       .map((row) => String(row['key_name']));
-    return { agents: names.length, names: [...names, 'node'] };
+    return { agents: names.length, names: [...names, NODE_KEY] };
   } finally {
     snapshot.close();
   }

@@ -24,25 +24,19 @@ import { isoTime } from '../clock.ts';
 import { parseConfig } from '../config/file.ts';
 import { setKeys } from '../config/toml-edit.ts';
 import { takeLock } from '../data-dir/lock.ts';
+import { CONFIG_FILE, DATABASE_FILE, KEYS_DIRECTORY } from '../data-dir/names.ts';
 import { finishRestore, READY, REPLACED, REPLACES_FILE, STAGING } from '../data-dir/restoring.ts';
+import { EPOCH_BYTES } from '../domain/rooms.ts';
 import { SvcError } from '../errors.ts';
+import { PRIVATE_DIRECTORY_MODE, PRIVATE_FILE_MODE } from '../file-modes.ts';
+import { keyFileName, NODE_KEY } from '../keys/key-store.ts';
 import { MIGRATIONS } from '../store/migrations/index.ts';
 import { Store } from '../store/store.ts';
 import type { ByteSource } from './byte-reader.ts';
-import {
-  CONFIG_FILE,
-  DATABASE_FILE,
-  type FileSink,
-  KEYS_DIRECTORY,
-  type Manifest,
-  readArchive,
-} from './node-archive.ts';
+import { type FileSink, type Manifest, readArchive } from './node-archive.ts';
 
-const DIRECTORY_MODE = 0o700;
-const FILE_MODE = 0o600;
 /** Numbers of events that are passed over: those that were given after the backup are not given again. */
 const EVENTS_SKIPPED = 1_000_000_000;
-const EPOCH_BYTES = 16;
 
 export interface RestoreOptions {
   /** Absolute path; made where it is missing. */
@@ -66,7 +60,7 @@ export interface Restored {
 export async function restoreNode(archive: ByteSource, options: RestoreOptions): Promise<Restored> {
   const { dataDir } = options;
   const isNew = !existsSync(dataDir);
-  mkdirSync(dataDir, { recursive: true, mode: DIRECTORY_MODE });
+  mkdirSync(dataDir, { recursive: true, mode: PRIVATE_DIRECTORY_MODE });
   const lock = takeLock(dataDir);
   if (lock === null)
     throw new SvcError('already_running', {
@@ -93,7 +87,7 @@ async function restoreInto(archive: ByteSource, { dataDir, force, now }: Restore
     });
   refuseMounted(dataDir, old);
   const staging = join(dataDir, STAGING);
-  mkdirSync(join(staging, KEYS_DIRECTORY), { recursive: true, mode: DIRECTORY_MODE });
+  mkdirSync(join(staging, KEYS_DIRECTORY), { recursive: true, mode: PRIVATE_DIRECTORY_MODE });
   try {
     const manifest = await readArchive(archive, new Staging(staging));
     verify(staging, manifest);
@@ -127,7 +121,7 @@ function refuseMounted(dataDir: string, names: readonly string[]): void {
 }
 
 function writeDurably(path: string, content: string): void {
-  const file = openSync(path, 'wx', FILE_MODE);
+  const file = openSync(path, 'wx', PRIVATE_FILE_MODE);
   try {
     writeFileSync(file, content);
     fsyncSync(file);
@@ -145,7 +139,7 @@ class Staging implements FileSink {
   }
 
   open({ name }: { readonly name: string }) {
-    const file = openSync(join(this.#directory, name), 'wx', FILE_MODE);
+    const file = openSync(join(this.#directory, name), 'wx', PRIVATE_FILE_MODE);
     return {
       write: (piece: Uint8Array): void => {
         for (let at = 0; at < piece.length; ) at += writeSync(file, piece, at);
@@ -168,8 +162,8 @@ function verify(staging: string, { files }: Manifest): void {
       throw new SvcError('bad_file', { message: 'The database of the backup is damaged. Nothing was changed.' });
     const missing = store
       .all('SELECT key_name FROM agents')
-      .filter((row) => !names.has(`${KEYS_DIRECTORY}/${String(row['key_name'])}.key`));
-    if (missing.length > 0 || !names.has(`${KEYS_DIRECTORY}/node.key`))
+      .filter((row) => !names.has(`${KEYS_DIRECTORY}/${keyFileName(String(row['key_name']))}`));
+    if (missing.length > 0 || !names.has(`${KEYS_DIRECTORY}/${keyFileName(NODE_KEY)}`))
       throw new SvcError('bad_file', { message: 'Keys are missing from the backup. Nothing was changed.' });
     beginAnew(store);
   } finally {

@@ -7,17 +7,14 @@
 import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from 'node:crypto';
 import { toHex } from '../bytes.ts';
 import { SvcError } from '../errors.ts';
-import { deriveKey, type Passphrase } from '../keys/passphrase.ts';
+import { CIPHER, NONCE_BYTES, TAG_BYTES } from '../keys/cipher.ts';
+import { deriveKey, PASSPHRASE_SALT_BYTES, type Passphrase } from '../keys/passphrase.ts';
 import type { ScryptCost } from '../keys/scrypt.ts';
 import { ByteReader, type ByteSource } from './byte-reader.ts';
 
 /** What a sealed file holds. */
 export type SealedKind = 'agent' | 'node';
 
-const CIPHER = 'aes-256-gcm';
-const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
-const SALT_BYTES = 32;
 /** Content of one chunk. */
 const CHUNK_BYTES: number = 64 * 1024;
 /** Longest first line. */
@@ -73,7 +70,7 @@ function openChunk(key: KeyObject, line: Uint8Array, nonce: Uint8Array, sealed: 
 
 /** Seals what comes. @param password not empty */
 export async function* seal(kind: SealedKind, password: Passphrase, plain: ByteSource): AsyncGenerator<Uint8Array> {
-  const salt = new Uint8Array(randomBytes(SALT_BYTES));
+  const salt = new Uint8Array(randomBytes(PASSPHRASE_SALT_BYTES));
   const line = headerLine({ kind, salt }, password.cost);
   const key = await deriveKey(password, salt);
   yield line;

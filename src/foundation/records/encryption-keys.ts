@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { equalBytes } from '../bytes.ts';
 import { asMap, decodeCbor, encodeCbor, isBytes, isUint } from '../cbor.ts';
-import { MAX_UNIX_S } from '../identity/grant.ts';
+import { MAX_UNIX_S } from '../domain/time.ts';
 import { checkCount, checked, invalid } from './fields.ts';
 import { MAX_DATAGRAM_RECORD_BYTES } from './types.ts';
 

@@ -1,14 +1,6 @@
 /** The rules for texts and lists in payloads: strangers write them, people and assistants read them. */
 import { SvcError } from '../errors.ts';
-
-/** Most entries of a list of labels. */
-export const MAX_LABELS = 16;
-/** Longest label (protocol, tag, modality), bytes of UTF-8. */
-export const MAX_LABEL_BYTES = 64;
-/** Longest display name, bytes of UTF-8. */
-export const MAX_NAME_BYTES = 64;
-/** Longest brief, bytes of UTF-8. */
-export const MAX_BRIEF_BYTES = 256;
+import { MAX_LABEL_BYTES, MAX_LABELS } from './types.ts';
 
 /** Control characters, line breaks, the byte order mark, and what turns the direction of the text around it. */
 const FORBIDDEN = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]/u;

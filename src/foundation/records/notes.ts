@@ -14,7 +14,7 @@ export const REMOVAL_TOKEN_BYTES = 16;
 export const REMOVAL_HASH_BYTES = 16;
 const HEADER_BYTES = KEY_BYTES + 1 + REMOVAL_HASH_BYTES + KEY_ID_BYTES;
 /** Length of an AES-256-GCM tag. */
-const TAG_BYTES = 16;
+const AEAD_TAG_BYTES = 16;
 
 /** The payload of a note record, taken apart. */
 export interface NotePayload {
@@ -45,7 +45,7 @@ export function encodeNotePayload(payload: NotePayload): Uint8Array {
 /** Null where the bytes are no such payload. */
 export function decodeNotePayload(bytes: Uint8Array): NotePayload | null {
   const sealedAt = HEADER_BYTES + X25519_PUBLIC_KEY_BYTES;
-  if (bytes.length <= sealedAt + TAG_BYTES || bytes[KEY_BYTES] !== VERSION) return null;
+  if (bytes.length <= sealedAt + AEAD_TAG_BYTES || bytes[KEY_BYTES] !== VERSION) return null;
   const hashAt = KEY_BYTES + 1;
   const keyIdAt = hashAt + REMOVAL_HASH_BYTES;
   return {

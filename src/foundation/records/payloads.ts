@@ -5,6 +5,7 @@
  */
 import { parseAddress } from '../address.ts';
 import { asMap, type CborValue, decodeCbor, encodeCbor, isBytes, isUint } from '../cbor.ts';
+import { MAX_NAT_TYPE } from '../domain/directory.ts';
 import { PUBLIC_KEY_BYTES } from '../identity/keys.ts';
 import {
   checkCount,
@@ -13,13 +14,18 @@ import {
   checkMeta,
   checkText,
   invalid,
-  MAX_BRIEF_BYTES,
-  MAX_NAME_BYTES,
   orNothing,
   readText,
   readTexts,
 } from './fields.ts';
-import { isCustomType, MAX_DATAGRAM_RECORD_BYTES, RECORD } from './types.ts';
+import {
+  isCustomType,
+  MAX_BRIEF_BYTES,
+  MAX_DATAGRAM_RECORD_BYTES,
+  MAX_NAME_BYTES,
+  MAX_SERVICE_NAME_CHARS,
+  RECORD,
+} from './types.ts';
 
 /** A helper node: it carries signalling and sealed datagrams for nodes that strangers cannot reach. */
 export interface HelperNode {
@@ -61,17 +67,14 @@ export const MAX_ENDPOINTS = 8;
 export const MAX_HELPERS = 4;
 /** Longest text of a bound service in an endpoint record, bytes. */
 export const MAX_BOUND_SERVICE_BYTES = 128;
-/** The last NAT type: symmetric. */
-const MAX_NAT_TYPE = 4;
 const CUSTOM_TYPES: number = RECORD.customLast - RECORD.customFirst + 1;
-const ENDPOINT_SCHEME = 'quic://';
+/** What an endpoint begins with, before `host:port`. */
+export const ENDPOINT_SCHEME = 'quic://';
 const SERVICE_NAME = /^[a-z0-9]+(?:[._-][a-z0-9]+)*$/;
-/** Longest service name, characters. */
-const MAX_SERVICE_NAME = 128;
 
 /** True for a well-formed service name such as `lang.translate`. */
 export function isServiceName(name: string): boolean {
-  return name.length <= MAX_SERVICE_NAME && SERVICE_NAME.test(name);
+  return name.length <= MAX_SERVICE_NAME_CHARS && SERVICE_NAME.test(name);
 }
 
 function isDialable(text: string): boolean {

@@ -1,18 +1,14 @@
 /** The profile card: custom record 0x02, what an agent says of itself. All members may be left out. */
 import { asMap, decodeCbor, encodeCbor } from '../cbor.ts';
+import { checkCount, checked, checkLabels, checkMeta, checkText, orNothing, readText, readTexts } from './fields.ts';
 import {
-  checkCount,
-  checked,
-  checkLabels,
-  checkMeta,
-  checkText,
   MAX_BRIEF_BYTES,
+  MAX_CARD_HASH_BYTES,
+  MAX_CUSTOM_PAYLOAD_BYTES,
   MAX_NAME_BYTES,
-  orNothing,
-  readText,
-  readTexts,
-} from './fields.ts';
-import { MAX_CUSTOM_PAYLOAD_BYTES } from './types.ts';
+  MAX_SKILL_BYTES,
+  MAX_SKILLS,
+} from './types.ts';
 
 export interface ProfilePayload {
   readonly name: string;
@@ -26,13 +22,6 @@ export interface ProfilePayload {
   /** JSON text of the free-form `meta` object; empty where there is none. */
   readonly meta: string;
 }
-
-/** Most skills of a card. */
-export const MAX_SKILLS = 3;
-/** Longest skill, bytes of UTF-8. */
-export const MAX_SKILL_BYTES = 128;
-/** Longest card hash, bytes of UTF-8. */
-export const MAX_CARD_HASH_BYTES = 128;
 
 /** A card that says nothing. */
 export const EMPTY_PROFILE: ProfilePayload = {

@@ -4,6 +4,7 @@
  */
 import { equalBytes } from '../bytes.ts';
 import { asMap, decodeCbor, encodeCbor, isBytes, isUint } from '../cbor.ts';
+import { CLOCK_SKEW_S, MAX_UNIX_S } from '../domain/time.ts';
 import { SvcError } from '../errors.ts';
 import { type Aid, aidFromBytes, aidToBytes } from '../identity/aid.ts';
 import {
@@ -12,7 +13,7 @@ import {
   encodeDelegation,
   verifyDelegationSignature,
 } from '../identity/delegation.ts';
-import { CLOCK_SKEW_S, checkWindow, MAX_UNIX_S } from '../identity/grant.ts';
+import { checkWindow } from '../identity/grant.ts';
 import { type KeyPair, SIGNATURE_BYTES, verifySignature } from '../identity/keys.ts';
 import {
   isRecordType,

@@ -12,6 +12,9 @@ export const RECORD = {
   note: 0x80,
 } as const;
 
+/** Types are one byte. */
+export const MAX_RECORD_TYPE = 0xff;
+
 /** One byte that says what a record is. */
 export type RecordType = number & { readonly brand?: 'RecordType' };
 
@@ -30,6 +33,26 @@ export const MAX_RECORD_BYTES: number = MAX_NOTE_PAYLOAD_BYTES + MAX_ENVELOPE_BY
 export const MAX_TTL_S: number = 30 * 24 * 3600;
 /** Longest life of a note, seconds: 7 days. */
 export const MAX_NOTE_TTL_S: number = 7 * 24 * 3600;
+
+/** Most entries of a list of labels. */
+export const MAX_LABELS = 16;
+/** Longest label (protocol, tag, modality), bytes of UTF-8. */
+export const MAX_LABEL_BYTES = 64;
+/** Longest display name, bytes of UTF-8. */
+export const MAX_NAME_BYTES = 64;
+/** Longest brief, bytes of UTF-8. */
+export const MAX_BRIEF_BYTES = 256;
+/** Longest service name, characters. */
+export const MAX_SERVICE_NAME_CHARS = 128;
+/** Most skills of a profile card. */
+export const MAX_SKILLS = 3;
+/** Longest skill, bytes of UTF-8. */
+export const MAX_SKILL_BYTES = 128;
+/** Longest card hash, bytes of UTF-8. */
+export const MAX_CARD_HASH_BYTES = 128;
+
+/** Records of one key that a node keeps: services, notes. */
+export const MAX_RECORDS_PER_KEY = 1000;
 
 /** True for the types that this version knows. */
 export function isRecordType(type: number): type is RecordType {

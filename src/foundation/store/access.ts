@@ -1,9 +1,7 @@
 /** Access lists on disk: one row for each subject that changed anything, one for each entry. */
+import type { AccessListName, AccessPolicy } from '../domain/access.ts';
 import type { Aid } from '../identity/aid.ts';
 import type { Row, Store } from './store.ts';
-
-export type AccessPolicy = 'public' | 'deny';
-export type AccessListName = 'allow' | 'deny';
 
 interface EntryBase {
   readonly id: string;

@@ -1,13 +1,11 @@
 /** The logs of conversations, and the queues of what has not arrived yet. Times are Unix milliseconds. */
+import { ENTRY_STATUSES, type EntryStatus } from '../domain/chat.ts';
 import type { PairRow, ReadState } from './chat.ts';
 import type { Row, Store } from './store.ts';
 
-/** What became of an entry. */
-export type EntryStatus = 'received' | 'queued' | 'sent' | 'dropped';
-const STATUS: readonly EntryStatus[] = ['received', 'queued', 'sent', 'dropped'];
-const QUEUED = STATUS.indexOf('queued');
-const SENT = STATUS.indexOf('sent');
-const DROPPED = STATUS.indexOf('dropped');
+const QUEUED = ENTRY_STATUSES.indexOf('queued');
+const SENT = ENTRY_STATUSES.indexOf('sent');
+const DROPPED = ENTRY_STATUSES.indexOf('dropped');
 
 /** A file that an entry names: an object of its sender's. */
 export interface ChatFile {
@@ -45,7 +43,7 @@ function entryOf(row: Row): ChatEntry {
     seq: Number(seq),
     id,
     incoming: incoming === 1,
-    status: STATUS[Number(status)] ?? 'dropped',
+    status: ENTRY_STATUSES[Number(status)] ?? 'dropped',
     at: Number(at),
     text: text === null ? null : String(text),
     file: object_id === null ? null : { objectId: String(object_id), name: String(name ?? ''), size: Number(size) },
@@ -115,7 +113,13 @@ export class ChatLog {
   /** Fills the empty log of a conversation that moved here, with its marks. In a transaction. */
   restore(pair: number, entries: readonly ChatEntry[], { lastSeq, lastAt }: Pick<PairRow, 'lastSeq' | 'lastAt'>): void {
     for (const entry of entries)
-      this.#insert(pair, entry.seq, entry, entry.incoming ? null : STATUS.indexOf(entry.status), entryBytes(entry));
+      this.#insert(
+        pair,
+        entry.seq,
+        entry,
+        entry.incoming ? null : ENTRY_STATUSES.indexOf(entry.status),
+        entryBytes(entry),
+      );
     this.#store.run(
       `UPDATE chat_pairs SET last_seq = ?, last_at = ?, (unread, unread_bytes) =
          (SELECT count(*), coalesce(sum(bytes), 0) FROM chat_entries WHERE pair = chat_pairs.id AND incoming = 1)

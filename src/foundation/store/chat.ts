@@ -1,12 +1,7 @@
 /** The table of conversations: a local agent, a peer, and how they stand. Times are Unix milliseconds. */
+import type { Control, PairState } from '../domain/chat.ts';
 import type { Aid } from '../identity/aid.ts';
 import type { Durability, Row, Store } from './store.ts';
-
-/** How a local agent stands to a peer. `none`: a conversation that is over, or never began. */
-export type PairState = 'none' | 'friends' | 'out_pending' | 'in_pending' | 'blocked';
-
-/** What the peer has yet to be told. */
-export type Control = 'request' | 'accept' | 'gone';
 
 /** What changes with the relationship. */
 export interface Relationship {

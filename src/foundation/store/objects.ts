@@ -1,4 +1,5 @@
 /** Which agent here has which objects, and which other agents were seen to hold one. */
+import { MAX_HOLDERS_PER_OBJECT } from '../domain/objects.ts';
 import type { Aid } from '../identity/aid.ts';
 import type { Row, Store } from './store.ts';
 
@@ -6,8 +7,6 @@ import type { Row, Store } from './store.ts';
 const MAX_HOLDERS = 20_000;
 /** How often it is looked whether there are more: a look walks all of them. */
 const NOTES_PER_SWEEP = 256;
-/** Holders of one object. */
-const MAX_HOLDERS_PER_OBJECT = 16;
 
 export interface ObjectRow {
   readonly aid: Aid;

@@ -1,10 +1,10 @@
 /** The entries of rooms. Ids are lower-case hex outside and 32 bytes inside; times are Unix milliseconds. */
 import { toHex } from '../bytes.ts';
+import { HASH_BYTES } from '../domain/rooms.ts';
 import type { Aid } from '../identity/aid.ts';
 import { blob, hexToBlob } from './rooms.ts';
 import type { Row, SqlValue, Store } from './store.ts';
 
-const HASH_BYTES = 32;
 /** Entries that one filtered page looks at, at most. */
 export const MAX_SCANNED = 20_000;
 

@@ -1,9 +1,8 @@
 /** The tables of rooms: replicas and what is known about them. Times are Unix milliseconds. */
 import { toHex } from '../bytes.ts';
+import type { RoomState } from '../domain/rooms.ts';
 import type { Aid } from '../identity/aid.ts';
 import type { Row, Store } from './store.ts';
-
-export type RoomState = 'joining' | 'member' | 'left' | 'removed';
 
 export interface NewRoom {
   readonly aid: Aid;

@@ -5,6 +5,7 @@
 import { chmodSync, existsSync } from 'node:fs';
 import { DatabaseSync, type SQLOutputValue, type StatementSync } from 'node:sqlite';
 import { SvcError } from '../errors.ts';
+import { PRIVATE_FILE_MODE } from '../file-modes.ts';
 
 /** A step of the schema. Steps are only ever added; a released one never changes. */
 export interface Migration {
@@ -51,7 +52,7 @@ export class Store {
     try {
       db = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS });
       // Before the journal comes to be: SQLite gives it the mode of its database.
-      if (existsSync(file)) chmodSync(file, 0o600);
+      if (existsSync(file)) chmodSync(file, PRIVATE_FILE_MODE);
       db.exec(
         `PRAGMA journal_mode = WAL; PRAGMA synchronous = ${durability}; PRAGMA foreign_keys = ON; PRAGMA cache_size = -${CACHE_KIB}`,
       );

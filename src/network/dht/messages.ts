@@ -4,7 +4,7 @@
  */
 import type { Address } from '../../foundation/address.ts';
 import { asMap, type CborValue, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';
-import { MAX_UNIX_S } from '../../foundation/identity/grant.ts';
+import { MAX_UNIX_S } from '../../foundation/domain/time.ts';
 import { PUBLIC_KEY_BYTES } from '../../foundation/identity/keys.ts';
 import { DIGEST_BYTES } from '../../foundation/records/digest.ts';
 import { REMOVAL_TOKEN_BYTES } from '../../foundation/records/notes.ts';

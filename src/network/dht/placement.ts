@@ -2,8 +2,6 @@
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import { MAX_DATAGRAM_RECORD_BYTES } from '../../foundation/records/types.ts';
 
-/** Acknowledgements that end the wait for a publication. */
-export const REPLICAS = 8;
 /** How many of the closest nodes are given a record: with a third of them dead, enough are left. */
 export const STORE_WIDTH = 16;
 /** As many for a record that goes over QUIC. */

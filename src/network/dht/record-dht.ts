@@ -1,6 +1,7 @@
 /** The record network on dht-rpc: puts the parts of this folder together. */
 import type { Address } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { REPLICAS } from '../../foundation/domain/directory.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
@@ -19,7 +20,7 @@ import { ObservedAddresses } from './observed.ts';
 import { OwnHosts } from './own-hosts.ts';
 import type { ClockComparison } from './peer-clocks.ts';
 import { PeerHealth } from './peer-health.ts';
-import { LARGE_STORE_WIDTH, REPLICAS, STORE_WIDTH } from './placement.ts';
+import { LARGE_STORE_WIDTH, STORE_WIDTH } from './placement.ts';
 import { Reading } from './reading.ts';
 import { RecordHost } from './record-host.ts';
 import { RecordStore } from './record-store.ts';

@@ -11,9 +11,9 @@ import { LruCache } from '../../foundation/lru-cache.ts';
 import { addDigest, DIGEST_BYTES, recordDigest } from '../../foundation/records/digest.ts';
 import { decodeNotePayload, removalHash } from '../../foundation/records/notes.ts';
 import { compareFreshness, decodeRecord, expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
-import { RECORD, type RecordType } from '../../foundation/records/types.ts';
+import { MAX_RECORDS_PER_KEY, RECORD, type RecordType } from '../../foundation/records/types.ts';
 import { type Row, type SqlValue, Store } from '../../foundation/store/store.ts';
-import { type Part } from './messages.ts';
+import type { Part } from './messages.ts';
 import { RECORD_STORE_MIGRATIONS } from './record-store-schema.ts';
 import { RemovedNotes } from './removed-notes.ts';
 import { StorageShares } from './storage-shares.ts';
@@ -21,8 +21,6 @@ import { bytesOf, isOfMany, noteOf, partOf, ROW_OVERHEAD_BYTES, type StoredRecor
 import type { NoteRemoval, StoreUsage } from './types.ts';
 import { UpkeepList } from './upkeep-list.ts';
 
-/** Most services (or other records of many publishers) under one key. */
-export const MAX_RECORDS_PER_KEY = 1000;
 /** Most notes that one sending node may have waiting for one recipient. */
 export const MAX_NOTES_PER_SENDER = 100;
 /** Expired rows that one purge removes, so that it never blocks for long. */

@@ -1,6 +1,7 @@
 /** Starts every search of this node: from the closest nodes that it knows, at the pace of what it is for. */
 import type { Address } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { REPLICAS } from '../../foundation/domain/directory.ts';
 import type { Contacts } from './contacts.ts';
 import type { Engine } from './engine.ts';
 import { type Answer, Lookup, type LookupOptions } from './lookup.ts';
@@ -8,7 +9,6 @@ import { encodeFindRequest, type FindRequest } from './messages.ts';
 import { nodeId } from './node-address.ts';
 import type { NodeClient } from './node-client.ts';
 import type { PeerHealth } from './peer-health.ts';
-import { REPLICAS } from './placement.ts';
 
 /** How many of the closest nodes a thorough search hears. */
 export const SEARCH_WIDTH = 20;

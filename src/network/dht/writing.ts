@@ -1,6 +1,7 @@
 /** Writes: a record of our own to the nodes closest to its key, and notes taken back from them. */
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { abortable, deadline } from '../../foundation/deadline.ts';
+import { REPLICAS } from '../../foundation/domain/directory.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { belongsUnder } from '../../foundation/records/keys.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
@@ -8,7 +9,7 @@ import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import type { Engine } from './engine.ts';
 import { encodeRemoveRequest, MAX_REMOVALS } from './messages.ts';
 import type { NodeClient } from './node-client.ts';
-import { REPLICAS, STORE_WIDTH, widthFor } from './placement.ts';
+import { STORE_WIDTH, widthFor } from './placement.ts';
 import { Publication } from './publication.ts';
 import type { Offer, RecordStore } from './record-store.ts';
 import { SEARCH_WIDTH, type Searches } from './searches.ts';

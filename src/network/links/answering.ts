@@ -4,6 +4,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import type { QuicStream } from '../quic/types.ts';
+import { MAX_LIMITED_NODES } from './gate.ts';
 import { decodeHeader, type LinkHeader, MAX_HEADER_BYTES } from './header.ts';
 import { encodeProof, makeProof, type ProvenWindow } from './proofs.ts';
 import type { ProvenAgents } from './proven.ts';
@@ -17,7 +18,6 @@ import { readFrame, u16 } from './wire.ts';
 /** Proofs of one node that are verified a second, and at once: each costs two signature checks. */
 export const PROOFS_PER_S = 100;
 export const PROOFS_BURST = 500;
-const MAX_NODES = 4096;
 
 export type LinkHandler = (stream: LinkStream) => void;
 export type LinkCheck = (request: AccessRequest) => void;
@@ -37,7 +37,7 @@ export class Answering {
   constructor(dependencies: AnsweringDependencies) {
     this.#dependencies = dependencies;
     this.#proofs = new RateLimiter(
-      { perSecond: PROOFS_PER_S, burst: PROOFS_BURST, maxKeys: MAX_NODES },
+      { perSecond: PROOFS_PER_S, burst: PROOFS_BURST, maxKeys: MAX_LIMITED_NODES },
       { clock: dependencies.clock },
     );
   }

@@ -35,7 +35,7 @@ const OFFENCES_PER_S = 0.1;
 export const HASTE_BURST = 4000;
 const HASTE_PER_S = 100;
 /** Nodes whose rates are remembered. */
-const MAX_NODES = 4096;
+export const MAX_LIMITED_NODES = 4096;
 
 /** A stream that failed so has nobody left to tell, or never told us what it wants. */
 const GONE: ReadonlySet<ErrorCode> = new Set(['connect_failed', 'timeout', 'cancelled']);
@@ -68,12 +68,18 @@ export class StreamGate {
   constructor(dependencies: GateDependencies) {
     this.#clock = dependencies.clock;
     this.#log = dependencies.log;
-    this.#opens = new RateLimiter({ perSecond: STREAMS_PER_S, burst: STREAMS_BURST, maxKeys: MAX_NODES }, dependencies);
-    this.#offences = new RateLimiter(
-      { perSecond: OFFENCES_PER_S, burst: OFFENCES_BURST, maxKeys: MAX_NODES },
+    this.#opens = new RateLimiter(
+      { perSecond: STREAMS_PER_S, burst: STREAMS_BURST, maxKeys: MAX_LIMITED_NODES },
       dependencies,
     );
-    this.#haste = new RateLimiter({ perSecond: HASTE_PER_S, burst: HASTE_BURST, maxKeys: MAX_NODES }, dependencies);
+    this.#offences = new RateLimiter(
+      { perSecond: OFFENCES_PER_S, burst: OFFENCES_BURST, maxKeys: MAX_LIMITED_NODES },
+      dependencies,
+    );
+    this.#haste = new RateLimiter(
+      { perSecond: HASTE_PER_S, burst: HASTE_BURST, maxKeys: MAX_LIMITED_NODES },
+      dependencies,
+    );
   }
 
   /** Names who takes the streams of a kind; once each. */

@@ -9,6 +9,12 @@ import type { LinkStream } from './types.ts';
  */
 export const MAX_UNANSWERED_PER_LINK = 4;
 
+/** How long after an answer the next request must have arrived, its head as a whole, milliseconds: longer than callers keep an idle link. */
+export const NEXT_REQUEST_MS = 75_000;
+
+/** Says what went wrong. Taken out of every answer of a service, so only a daemon can have set it. */
+export const ERROR_HEADER = 'svc-error';
+
 export interface LinkHttpOptions {
   /** Largest header block, bytes. */
   readonly maxHeaderBytes: number;

@@ -1,9 +1,7 @@
 /** Two ends of a stream inside one process, with the manners of a QUIC stream. */
 import { Duplex } from 'node:stream';
+import { STREAM_BUFFER_BYTES } from '../quic/limits.ts';
 import { StreamError } from '../quic/stream-error.ts';
-
-/** Bytes that each direction holds before its writer must wait. */
-const HIGH_WATER_MARK_BYTES = 256 * 1024;
 
 type Callback = (error?: Error | null) => void;
 
@@ -17,8 +15,8 @@ class LocalStream extends Duplex {
   constructor() {
     super({
       allowHalfOpen: true,
-      readableHighWaterMark: HIGH_WATER_MARK_BYTES,
-      writableHighWaterMark: HIGH_WATER_MARK_BYTES,
+      readableHighWaterMark: STREAM_BUFFER_BYTES,
+      writableHighWaterMark: STREAM_BUFFER_BYTES,
     });
   }
 

@@ -10,7 +10,7 @@ import { Places, sourceOfHost } from './places.ts';
 import type { NodePool } from './pool.ts';
 import { openStreamWithin, type Session } from './session.ts';
 import { ProtocolBreach, Refusal, STATUS } from './status.ts';
-import { FrameReader, readExactly, u32 } from './wire.ts';
+import { FrameReader, LENGTH_BYTES, readExactly, u32 } from './wire.ts';
 
 /** Largest request and largest answer, bytes. */
 export const MAX_NODE_MESSAGE_BYTES = 256 * 1024;
@@ -24,7 +24,6 @@ export const MAX_REQUESTS_PER_NODE = 16;
 export const MAX_REQUESTS = 128;
 /** Requests of all nodes on one IPv4 address or IPv6 /64 that are worked on at a time. */
 export const MAX_REQUESTS_PER_SOURCE = 32;
-const LENGTH_BYTES = 4;
 
 type RequestHandler = Parameters<NodeRequests['onRequest']>[0];
 

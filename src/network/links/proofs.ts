@@ -3,10 +3,10 @@
  * the operational key over this end, the other end and this very connection. What is signed, and
  * why a proof is worth nothing elsewhere: docs/protocol-links.md, "Agent proofs".
  */
+import { CLOCK_SKEW_S } from '../../foundation/domain/time.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, aidToBytes } from '../../foundation/identity/aid.ts';
 import {
-  CLOCK_SKEW_S,
   type Delegation,
   decodeDelegation,
   encodeDelegation,

@@ -2,24 +2,11 @@
 import type { Duplex } from 'node:stream';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { QuicStream } from '../quic/types.ts';
-import type { LinkStream, PathInfo, Purpose } from './types.ts';
-
-const PURPOSES: readonly string[] = [
-  'http',
-  'tcp',
-  'tcp-probe',
-  'tcp-wide',
-  'tcp-lane',
-  'admin',
-  'note',
-  'chat',
-  'room',
-  'object',
-] satisfies readonly Purpose[];
+import { type LinkStream, type PathInfo, PURPOSES, type Purpose } from './types.ts';
 
 /** True for the purposes that this version knows. */
 export function isPurpose(name: string): name is Purpose {
-  return PURPOSES.includes(name);
+  return PURPOSES.some((purpose) => purpose === name);
 }
 
 /** Who speaks to whom on a stream, and why. */

@@ -1,24 +1,26 @@
 /** Authenticated byte streams between two AIDs, over one pooled QUIC connection per pair of nodes. */
 import type { Duplex } from 'node:stream';
 import type { Address } from '../../foundation/address.ts';
+import type { PathKind } from '../../foundation/domain/tunnels.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Delegation } from '../../foundation/identity/delegation.ts';
 
 /** What a link is for: the called side dispatches on it. At most 16 characters. */
-export type Purpose =
-  | 'http'
-  | 'tcp'
-  | 'tcp-probe'
-  | 'tcp-wide'
-  | 'tcp-lane'
-  | 'admin'
-  | 'note'
-  | 'chat'
-  | 'room'
-  | 'object';
-
-/** How a connection reaches the other node. */
-export type PathKind = 'direct' | 'punched' | 'turn' | 'relay' | 'local';
+export const PURPOSES = [
+  'http',
+  'tcp',
+  'tcp-probe',
+  'tcp-wide',
+  'tcp-lane',
+  'admin',
+  'note',
+  'chat',
+  'room',
+  'object',
+] as const;
+export type Purpose = (typeof PURPOSES)[number];
+/** Those that bring TCP connections. */
+export const TUNNEL_PURPOSES = ['tcp', 'tcp-probe', 'tcp-wide', 'tcp-lane'] as const satisfies readonly Purpose[];
 
 export interface PathInfo {
   readonly kind: PathKind;

@@ -5,8 +5,10 @@ import { abortError } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { ProtocolBreach, type Status } from './status.ts';
 
-/** How long a refused stream may linger until the other side has read why, milliseconds. */
-const REFUSAL_LINGER_MS = 2_000;
+/** How long a stream may linger after our last word until the other side has read it, milliseconds. */
+export const LINGER_MS = 2_000;
+/** The length before a message, bytes. */
+export const LENGTH_BYTES = 4;
 /** How much of a refused stream is read and thrown away, bytes. */
 const REFUSAL_DISCARD_BYTES = 64 * 1024;
 
@@ -119,7 +121,7 @@ export function guard(stream: Duplex): void {
 export function refuse(stream: Duplex, status: Status, clock: Clock): void {
   if (stream.destroyed) return;
   let discarded = 0;
-  const timer = clock.after(REFUSAL_LINGER_MS, () => stream.destroy());
+  const timer = clock.after(LINGER_MS, () => stream.destroy());
   stream.once('close', () => timer.cancel());
   stream.on('data', (chunk: Uint8Array) => {
     discarded += chunk.length;

@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import type { Address } from '../../foundation/address.ts';
 import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { MAX_PORT } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Engine, EngineClient, EngineConnection } from './engine.ts';
 import { type Peer, parsePeer } from './peer.ts';
@@ -10,9 +11,6 @@ import type { DialOptions } from './types.ts';
 
 /** How long a dial takes at most where the caller does not say. */
 export const DIAL_TIMEOUT_MS = 10_000;
-
-/** The highest UDP port. */
-const MAX_PORT = 65_535;
 
 export interface Dialled {
   readonly native: EngineConnection;

@@ -27,6 +27,9 @@ export const STREAM_WINDOW_BYTES = 3 * 1024 * 1024;
  */
 export const CONNECTION_WINDOW_BYTES = 120 * 1024 * 1024;
 
+/** Bytes that either half of a stream buffers in JavaScript before it holds back. */
+export const STREAM_BUFFER_BYTES: number = 256 * 1024;
+
 export interface ConnectionLimits {
   readonly connections: number;
   readonly connectionsPerAddress: number;

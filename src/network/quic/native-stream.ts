@@ -2,6 +2,7 @@
 import { Duplex } from 'node:stream';
 import { freeMemory } from '../../foundation/bytes.ts';
 import type { EngineStream } from './engine.ts';
+import { STREAM_BUFFER_BYTES } from './limits.ts';
 import { streamError } from './stream-error.ts';
 import type { QuicConnection, QuicStream } from './types.ts';
 
@@ -20,9 +21,6 @@ const READ_GROWTH = 4;
 
 /** The most that one write hands to the engine; smaller chunks are joined up to it. */
 const WRITE_BYTES = 256 * 1024;
-
-/** Bytes that either half buffers in JavaScript before it holds back. */
-const HIGH_WATER_MARK_BYTES = 256 * 1024;
 
 interface PendingChunk {
   readonly chunk: Buffer;
@@ -46,8 +44,8 @@ export class NativeStream extends Duplex implements QuicStream {
   constructor(native: EngineStream, connection: QuicConnection, released: () => void) {
     super({
       allowHalfOpen: true,
-      readableHighWaterMark: HIGH_WATER_MARK_BYTES,
-      writableHighWaterMark: HIGH_WATER_MARK_BYTES,
+      readableHighWaterMark: STREAM_BUFFER_BYTES,
+      writableHighWaterMark: STREAM_BUFFER_BYTES,
     });
     this.#native = native;
     this.connection = connection;

@@ -5,7 +5,7 @@ import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
-import { type HelperNode, MAX_ENDPOINTS } from '../../foundation/records/payloads.ts';
+import { ENDPOINT_SCHEME, type HelperNode, MAX_ENDPOINTS } from '../../foundation/records/payloads.ts';
 import { every, type Repeating } from '../../foundation/repeat.ts';
 import type { RecordNetwork } from '../dht/types.ts';
 
@@ -75,7 +75,7 @@ export class OwnAddresses implements Component {
     const hosts = isEveryInterface(host) ? this.#hostsOfAllInterfaces(observed.map((o) => o.host)) : [host];
     const endpoints = [...new Set(hosts)]
       .slice(0, MAX_ENDPOINTS)
-      .map((h) => `quic://${formatAddress({ host: h, port })}`);
+      .map((h) => `${ENDPOINT_SCHEME}${formatAddress({ host: h, port })}`);
     return { endpoints, natType };
   }
 

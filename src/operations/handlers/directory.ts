@@ -1,18 +1,19 @@
 /** The handlers of the operations on what agents publish, and on finding others. */
 import type { AgentRegistry } from '../../capabilities/agents/registry.ts';
 import type { Directory } from '../../capabilities/directory/directory.ts';
-import { type DiscoveryEntry, type Search } from '../../capabilities/directory/discovery.ts';
+import type { DiscoveryEntry, Search } from '../../capabilities/directory/discovery.ts';
 import { readProfile } from '../../capabilities/directory/profile-cards.ts';
 import type { PublishResult } from '../../capabilities/directory/publishing.ts';
 import type { Resolver } from '../../capabilities/directory/resolver.ts';
 import { fromBase64, toBase64 } from '../../foundation/bytes.ts';
 import { isoTime } from '../../foundation/clock.ts';
+import { RECORD_TTL_S } from '../../foundation/domain/directory.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
 import { encodeDelegation } from '../../foundation/identity/delegation.ts';
 import { expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD } from '../../foundation/records/types.ts';
-import { DISCOVER_LIMIT_DEFAULT, type directoryOperations, RECORD_TTL_DEFAULT_S } from '../directory.ts';
+import { DISCOVER_LIMIT_DEFAULT, type directoryOperations } from '../directory.ts';
 import type { Handlers, OutputOf } from '../operation.ts';
 import { profileView } from './agents.ts';
 
@@ -67,7 +68,7 @@ export function directoryHandlers(deps: DirectoryHandlerDependencies): Handlers<
   return {
     agentPublish: async ({ aid }) => published(await directory.publish(local(aid))),
     agentPublishRecord: async (input) => {
-      const { rec_type: type, ttl = RECORD_TTL_DEFAULT_S } = input;
+      const { rec_type: type, ttl = RECORD_TTL_S } = input;
       return published(await directory.publishRecord(local(input.aid), type, bytesOf(input.payload_base64), ttl));
     },
     profileSet: async ({ aid, card_hash: cardHash, meta, ...card }) => {
@@ -78,7 +79,7 @@ export function directoryHandlers(deps: DirectoryHandlerDependencies): Handlers<
     profileDelete: async ({ aid }) => published(await directory.deleteProfile(local(aid))),
     serviceRegister: async ({ aid, services, ...offer }) => {
       const { name = '', protocols = [], tags = [], brief = '', meta = null } = offer;
-      const { ttl = RECORD_TTL_DEFAULT_S } = offer;
+      const { ttl = RECORD_TTL_S } = offer;
       const result = await directory.registerServices(local(aid), {
         services,
         name,

@@ -3,6 +3,7 @@ import type { ServerResponse } from 'node:http';
 import type { EventLog } from '../../capabilities/events/event-log.ts';
 import type { EventStreams } from '../../capabilities/events/event-streams.ts';
 import { isoTime } from '../../foundation/clock.ts';
+import { LOG_TRUNCATED } from '../../foundation/domain/events.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { EVENT_TYPES, type EventType } from '../../foundation/events.ts';
 import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
@@ -54,7 +55,7 @@ function invalid(path: string, problem: string): SvcError {
 }
 
 /** Kinds that come whether they are asked for or not. */
-const ALWAYS: ReadonlySet<string> = new Set(['pending', 'log.truncated']);
+const ALWAYS: ReadonlySet<string> = new Set(['pending', LOG_TRUNCATED]);
 
 function isEventType(name: string): name is EventType {
   return EVENT_TYPES.some((type) => type === name);

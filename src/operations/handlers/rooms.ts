@@ -3,10 +3,11 @@ import type { ReadQuery, Rooms } from '../../capabilities/rooms/rooms.ts';
 import type { RoomEntry, RoomPage, RoomSummary } from '../../capabilities/rooms/types.ts';
 import { fromBase64, toBase64 } from '../../foundation/bytes.ts';
 import { isoTime } from '../../foundation/clock.ts';
+import { MAX_ENTRIES_PAGE, MAX_ENTRY_BODY_BYTES } from '../../foundation/domain/rooms.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { parseAid } from '../../foundation/identity/aid.ts';
 import type { Handlers } from '../operation.ts';
-import { GROUP_PAGE, MAX_ENTRY_BODY_BYTES, type roomOperations } from '../rooms.ts';
+import type { roomOperations } from '../rooms.ts';
 
 function summaryView(room: RoomSummary) {
   return {
@@ -82,7 +83,7 @@ export function roomHandlers({ rooms }: { readonly rooms: Rooms }): Handlers<typ
       const { link, members, maxSeq, readCursor } = head;
       return { ...summaryView(head), link, members: [...members], max_seq: maxSeq, read_cursor: readCursor };
     },
-    groupEntries: ({ aid, group_id, after_seq = 0, limit = GROUP_PAGE }) =>
+    groupEntries: ({ aid, group_id, after_seq = 0, limit = MAX_ENTRIES_PAGE }) =>
       read(aid, group_id, { afterSeq: after_seq, limit }),
     groupLeave: ({ aid, group_id }) => {
       rooms.leave(parseAid(aid), group_id);
@@ -120,7 +121,7 @@ export function roomHandlers({ rooms }: { readonly rooms: Rooms }): Handlers<typ
           ...(to === undefined ? {} : { to: [...new Set(to.map(parseAid))] }),
         }),
       ),
-    groupRead: ({ aid, group_id, after_seq = 0, limit = GROUP_PAGE, ...filter }) =>
+    groupRead: ({ aid, group_id, after_seq = 0, limit = MAX_ENTRIES_PAGE, ...filter }) =>
       read(aid, group_id, {
         afterSeq: after_seq,
         limit,

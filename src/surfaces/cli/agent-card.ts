@@ -5,7 +5,7 @@
  */
 import { SvcError } from '../../foundation/errors.ts';
 import { UNSAFE } from '../../foundation/log-text.ts';
-import { MAX_BRIEF_BYTES, MAX_LABEL_BYTES, MAX_NAME_BYTES } from '../../foundation/records/fields.ts';
+import { MAX_BRIEF_BYTES, MAX_LABEL_BYTES, MAX_NAME_BYTES } from '../../foundation/records/types.ts';
 import { isPublicHost } from './public-host.ts';
 
 /** What a card gives for a service record; what it does not say is absent. */

@@ -1,6 +1,7 @@
 /** Keeps a secret, such as a master key, in a file that only its owner reads. */
 import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs';
 import { SvcError } from '../../foundation/errors.ts';
+import { PRIVATE_FILE_MODE } from '../../foundation/file-modes.ts';
 
 /**
  * Writes a secret to a new file of mode 0600 and waits until it is on disk. An existing file is
@@ -10,7 +11,7 @@ import { SvcError } from '../../foundation/errors.ts';
  */
 export function saveSecret(file: string, content: string, what: string): void {
   try {
-    const handle = openSync(file, 'wx', 0o600);
+    const handle = openSync(file, 'wx', PRIVATE_FILE_MODE);
     try {
       writeSync(handle, content);
       fsyncSync(handle);

@@ -3,6 +3,7 @@ import { closeSync, createReadStream, existsSync, fsyncSync, openSync, renameSyn
 import { dirname, resolve } from 'node:path';
 import { syncDirectory } from '../../foundation/atomic-file.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { PRIVATE_FILE_MODE } from '../../foundation/file-modes.ts';
 import type { ByteSource } from '../../foundation/moving/byte-reader.ts';
 
 function reasonOf(error: unknown): string {
@@ -29,7 +30,7 @@ export async function writeNewFile(file: string, content: ByteSource): Promise<n
   let size = 0;
   try {
     rmSync(part, { force: true });
-    const handle = openSync(part, 'wx', 0o600);
+    const handle = openSync(part, 'wx', PRIVATE_FILE_MODE);
     try {
       for await (const piece of content) {
         for (let at = 0; at < piece.length; ) at += writeSync(handle, piece, at);

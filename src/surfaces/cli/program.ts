@@ -1,6 +1,6 @@
 /** The command line: global options, the commands, and how a failure ends. */
 import { Command, CommanderError } from 'commander';
-import { SvcError } from '../../foundation/errors.ts';
+import { EXIT, SvcError } from '../../foundation/errors.ts';
 import { adminCommands } from './commands/admin.ts';
 import { agentCommands } from './commands/agents.ts';
 import { aliasCommands } from './commands/alias.ts';
@@ -27,9 +27,6 @@ import type { CliIo } from './io.ts';
 import { safeJson, safeText } from './text.ts';
 import { Unsuccessful } from './unsuccessful.ts';
 import { readVia } from './via.ts';
-
-const EXIT_FAILED = 1;
-const EXIT_USAGE = 2;
 
 export interface ProgramOptions {
   readonly version: string;
@@ -157,14 +154,14 @@ export async function runCli(args: readonly string[], io: CliIo, options: Progra
     if (error instanceof CommanderError) {
       if (error.exitCode === 0) return 0;
       if (json) report(io, usageError(error), json);
-      return EXIT_USAGE;
+      return EXIT.usage;
     }
-    if (error instanceof Unsuccessful && json) return EXIT_FAILED;
+    if (error instanceof Unsuccessful && json) return EXIT.failed;
     if (error instanceof SvcError) {
       report(io, error, json);
       return error.exit;
     }
     io.stderr.write(`svc: ${error instanceof Error ? safeText(error.message) : 'unknown failure'}\n`);
-    return EXIT_FAILED;
+    return EXIT.failed;
   }
 }

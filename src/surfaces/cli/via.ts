@@ -1,5 +1,6 @@
 /** `--via`: commands that are meant for a remote node, sent through the daemon on this machine. */
 import { SvcError } from '../../foundation/errors.ts';
+import { VIA_HEADERS } from '../../operations/remote-admin.ts';
 import type { CliContext, GlobalOptions, Via } from './context.ts';
 
 /**
@@ -30,8 +31,8 @@ export async function readVia(local: CliContext, options: GlobalOptions): Promis
   return {
     aid,
     headers: {
-      ...(password === undefined ? {} : { 'svc-access-token': password }),
-      ...(viaAs === undefined ? {} : { 'svc-local-aid': await local.aid(viaAs) }),
+      ...(password === undefined ? {} : { [VIA_HEADERS.accessToken]: password }),
+      ...(viaAs === undefined ? {} : { [VIA_HEADERS.localAid]: await local.aid(viaAs) }),
     },
   };
 }

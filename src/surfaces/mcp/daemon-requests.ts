@@ -5,10 +5,8 @@
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
 import { SvcError } from '../../foundation/errors.ts';
-import { errorOf } from '../../operations/client.ts';
+import { CLIENT_TIMEOUT_MS, errorOf } from '../../operations/client.ts';
 
-/** How long a call may take: above every time-out of the daemon itself. */
-const CALL_TIMEOUT_MS = 120_000;
 /** Largest answer: the largest fetched body, as text and as base64, with room to spare. */
 const MAX_ANSWER_BYTES: number = 64 * 1024 * 1024;
 /** A revision of the protocol without sessions, in which a request needs nothing but itself. */
@@ -79,7 +77,7 @@ export class DaemonRequests {
     const answer = await new Promise<IncomingMessage>((resolve, reject) => {
       const outgoing = request(target.url, { method: 'POST', agent: this.#agent, headers, signal }, resolve);
       outgoing.once('error', reject);
-      outgoing.setTimeout(CALL_TIMEOUT_MS, () => outgoing.destroy(new SvcError('timeout')));
+      outgoing.setTimeout(CLIENT_TIMEOUT_MS, () => outgoing.destroy(new SvcError('timeout')));
       outgoing.end(body);
     });
     return resultOf(answer.statusCode ?? 0, parsed(await textOf(answer)));

@@ -3,13 +3,13 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
 export type TokenState = 'absent' | 'right' | 'wrong';
 
-const KEY_BYTES = 32;
+const COMPARISON_KEY_BYTES = 32;
 
 /** Compares tokens in a time that depends on neither of them. */
 export class TokenCheck {
   readonly #token: () => string;
   /** Both sides are hashed under a key that nobody knows: equal lengths, nothing to learn from a time. */
-  readonly #key = randomBytes(KEY_BYTES);
+  readonly #key = randomBytes(COMPARISON_KEY_BYTES);
 
   /** @param token gives the token of this moment; empty means that there is none */
   constructor(token: () => string) {

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
 import type { StreamHandlers } from '../../operations/handlers/exchange.ts';
-import type { remoteAdminStreams } from '../../operations/remote-admin.ts';
+import { type remoteAdminStreams, VIA_HEADERS } from '../../operations/remote-admin.ts';
 import { callRemote, pathBelow, type RemoteCaller } from './remote-call.ts';
 
 export interface ViaDependencies {
@@ -35,11 +35,11 @@ export function viaHandlers(dependencies: ViaDependencies): StreamHandlers<typeo
   return {
     via: async (exchange) => {
       const { headers, url = '' } = exchange.request;
-      const named = single(headers, 'svc-local-aid');
+      const named = single(headers, VIA_HEADERS.localAid);
       const local = named === undefined ? nodeAid : parseAid(named);
       if (local !== nodeAid) requireLocal(local);
       const remote = parseAid(String(exchange.input['aid']));
-      const accessToken = single(headers, 'svc-access-token');
+      const accessToken = single(headers, VIA_HEADERS.accessToken);
       const target = { caller, local, remote, prefix: `/via/${remote}`, path: pathBelow(url), accessToken };
       try {
         await callRemote(exchange, target);

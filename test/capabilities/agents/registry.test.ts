@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { AgentRegistry, type RegistryDependencies } from '../../../src/capabilities/agents/registry.ts';
-import type { AgentChange, TcpCheck } from '../../../src/capabilities/agents/types.ts';
+import type { TcpCheck } from '../../../src/capabilities/agents/types.ts';
+import type { AgentChange } from '../../../src/foundation/agent-change.ts';
 import { toHex } from '../../../src/foundation/bytes.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { encodeDelegation } from '../../../src/foundation/identity/delegation.ts';

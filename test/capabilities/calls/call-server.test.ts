@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
-import { FIRST_HEAD_MS, NEXT_HEAD_MS } from '../../../src/capabilities/calls/call-connection.ts';
+import { FIRST_HEAD_MS } from '../../../src/capabilities/calls/call-connection.ts';
 import { MAX_REQUESTS_PER_CALLER } from '../../../src/capabilities/calls/caller-limits.ts';
 import { CALL_STALL_MS } from '../../../src/capabilities/calls/forward.ts';
 import { HttpCaller } from '../../../src/capabilities/calls/http-caller.ts';
-import { LINGER_MS } from '../../../src/capabilities/calls/raw-answer.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
-import { MAX_UNANSWERED_PER_LINK } from '../../../src/network/links/http-server.ts';
+import { MAX_UNANSWERED_PER_LINK, NEXT_REQUEST_MS } from '../../../src/network/links/http-server.ts';
 import type { LinkStream } from '../../../src/network/links/types.ts';
+import { LINGER_MS } from '../../../src/network/links/wire.ts';
 import { type CallWorld, callWorld, headerOf, textOf, webService } from '../../support/call-world.ts';
 import { eventually } from '../../support/eventually.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -223,7 +223,7 @@ for (const [name, bytes] of Object.entries(ATTACKS)) {
     link.write(Buffer.from(bytes, 'latin1'));
     await eventually('an answer or the end', () => link.text() !== '' || link.closed);
     assert.doesNotMatch(link.text(), /HTTP\/1\.1 2/);
-    await closesWithin(link, clock, NEXT_HEAD_MS);
+    await closesWithin(link, clock, NEXT_REQUEST_MS);
     assert.deepEqual(asked, []);
     assert.equal(await textOf(await world.call({ path: '/after' })), '/after');
   });
@@ -252,7 +252,7 @@ test('half a head is given up after its time, on a fresh stream and on a used on
   clock.advance(FIRST_HEAD_MS);
   await Promise.all([closed(fresh), closed(silent)]);
   assert.equal(used.closed, false);
-  clock.advance(NEXT_HEAD_MS - FIRST_HEAD_MS);
+  clock.advance(NEXT_REQUEST_MS - FIRST_HEAD_MS);
   await closed(used);
   assert.deepEqual(asked, ['GET /1']);
 });

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { RequestListener } from 'node:http';
 import { type TestContext, test } from 'node:test';
 import type { FetchRequest } from '../../../src/capabilities/calls/fetch-request.ts';
-import { DEFAULT_TIMEOUT_MS, MAX_BODY_BYTES } from '../../../src/capabilities/calls/fetch-service.ts';
+import { DEFAULT_CALL_TIMEOUT_MS, MAX_FETCHED_BYTES } from '../../../src/foundation/domain/calls.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { callWorld, webService } from '../../support/call-world.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -66,11 +66,11 @@ test('a body of 4 MiB is whole, one byte more is cut off and not read on', async
       more();
     } else response.end(Buffer.alloc(Number(request.url?.slice(1)), 'x'));
   });
-  const whole = await fetch({ path: `/${MAX_BODY_BYTES}` });
-  assert.deepEqual([Buffer.from(whole.body, 'base64').length, whole.truncated], [MAX_BODY_BYTES, false]);
-  for (const path of [`/${MAX_BODY_BYTES + 1}`, '/endless']) {
+  const whole = await fetch({ path: `/${MAX_FETCHED_BYTES}` });
+  assert.deepEqual([Buffer.from(whole.body, 'base64').length, whole.truncated], [MAX_FETCHED_BYTES, false]);
+  for (const path of [`/${MAX_FETCHED_BYTES + 1}`, '/endless']) {
     const cut = await fetch({ path });
-    assert.deepEqual([Buffer.from(cut.body, 'base64').length, cut.truncated], [MAX_BODY_BYTES, true]);
+    assert.deepEqual([Buffer.from(cut.body, 'base64').length, cut.truncated], [MAX_FETCHED_BYTES, true]);
   }
   await eventually('the service to be told', () => stopped);
   await eventually('the places to be free', () => world.server.active === 0);
@@ -97,7 +97,7 @@ test('a call that takes too long is given up, while it waits and while it reads'
     });
     const outcome = assert.rejects(fetch({ path, timeoutMs }), { code: 'timeout' });
     await asked;
-    clock.advance(timeoutMs ?? DEFAULT_TIMEOUT_MS);
+    clock.advance(timeoutMs ?? DEFAULT_CALL_TIMEOUT_MS);
     await outcome;
   }
 });

@@ -1,14 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import {
-  encodeFrame,
-  type Frame,
-  FrameReader,
-  MAX_FRAME_BYTES,
-  MAX_TEXT_BYTES,
-} from '../../../src/capabilities/chat/wire.ts';
+import { encodeFrame, type Frame, FrameReader, MAX_FRAME_BYTES } from '../../../src/capabilities/chat/wire.ts';
 import { encodeCbor } from '../../../src/foundation/cbor.ts';
+import { MAX_TEXT_BYTES } from '../../../src/foundation/domain/chat.ts';
 
 const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length });
 const text = (max: number) => fc.string({ unit: 'grapheme', maxLength: max });

@@ -2,12 +2,8 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { EventLog } from '../../../src/capabilities/events/event-log.ts';
-import {
-  EventStreams,
-  HEARTBEAT_MS,
-  MAX_FULL_MS,
-  type Subscription,
-} from '../../../src/capabilities/events/event-streams.ts';
+import { EventStreams, MAX_FULL_MS, type Subscription } from '../../../src/capabilities/events/event-streams.ts';
+import { EVENT_HEARTBEAT_MS } from '../../../src/foundation/domain/events.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { EventStore } from '../../../src/foundation/store/events.ts';
 import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
@@ -195,7 +191,7 @@ test('a client that stays full is cut, others get a comment', async (t) => {
   stuck.full = true;
   emit();
   flush();
-  clock.advance(HEARTBEAT_MS);
+  clock.advance(EVENT_HEARTBEAT_MS);
   assert.ok(well.text.endsWith(': \n\n'));
   assert.equal(stuck.end, '');
   clock.advance(MAX_FULL_MS);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import * as fc from 'fast-check';
 import { MAX_MAILBOX_BYTES } from '../../../src/capabilities/notes/inbox.ts';
-import { MAX_NOTE_BODY_BYTES } from '../../../src/capabilities/notes/letter.ts';
+import { MAX_NOTE_BODY_BYTES } from '../../../src/foundation/domain/notes.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import {
   type AgentDocument,

@@ -2,11 +2,12 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
-import { Inbox, MAX_MAILBOX_NOTES, MAX_SENDER_NOTES } from '../../../src/capabilities/notes/inbox.ts';
+import { Inbox, MAX_SENDER_NOTES } from '../../../src/capabilities/notes/inbox.ts';
 import { encodeLetter, type LetterContent } from '../../../src/capabilities/notes/letter.ts';
 import { NoteKeys } from '../../../src/capabilities/notes/note-keys.ts';
 import { sealLetter } from '../../../src/capabilities/notes/sealing.ts';
 import { unixSeconds } from '../../../src/foundation/clock.ts';
+import { MAX_MAILBOX_NOTES } from '../../../src/foundation/domain/notes.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
 import { silentLog } from '../../../src/foundation/log.ts';

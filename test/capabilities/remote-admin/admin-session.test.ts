@@ -2,12 +2,9 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { Duplex } from 'node:stream';
 import { test } from 'node:test';
-import {
-  AdminSession,
-  type RequestObserver,
-  SESSION_IDLE_MS,
-} from '../../../src/capabilities/remote-admin/admin-session.ts';
+import { AdminSession, type RequestObserver } from '../../../src/capabilities/remote-admin/admin-session.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
+import { NEXT_REQUEST_MS } from '../../../src/network/links/http-server.ts';
 import { localPair } from '../../../src/network/links/local.ts';
 import { asLink } from '../../../src/network/links/stream.ts';
 import { testAid } from '../../support/agents.ts';
@@ -35,12 +32,12 @@ function sessionWorld(record: RequestObserver = () => ({ tool: () => {}, answere
 
 test('a connection without a request is ended after a while, one with a request is not', () => {
   const { clock, link, begin } = sessionWorld();
-  clock.advance(SESSION_IDLE_MS - 1);
+  clock.advance(NEXT_REQUEST_MS - 1);
   const { answered } = begin('GET', '/status');
-  clock.advance(SESSION_IDLE_MS * 10);
+  clock.advance(NEXT_REQUEST_MS * 10);
   assert.equal(link.destroyed, false);
   answered(200);
-  clock.advance(SESSION_IDLE_MS - 1);
+  clock.advance(NEXT_REQUEST_MS - 1);
   assert.equal(link.destroyed, false);
   clock.advance(1);
   assert.equal(link.destroyed, true);
@@ -80,6 +77,6 @@ test('a request that cannot be written down is refused and does not count', () =
     throw new SvcError('not_writable');
   });
   assert.throws(() => begin('POST', '/agents'), { code: 'not_writable' });
-  clock.advance(SESSION_IDLE_MS);
+  clock.advance(NEXT_REQUEST_MS);
   assert.equal(link.destroyed, true);
 });

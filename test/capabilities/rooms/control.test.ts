@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { MAX_MEMBERS } from '../../../src/capabilities/rooms/admission.ts';
 import { Bits, SharedParts } from '../../../src/capabilities/rooms/bits.ts';
 import { type ControlFact, ControlLog, MAX_FRONTIER } from '../../../src/capabilities/rooms/control.ts';
+import { MAX_MEMBERS } from '../../../src/foundation/domain/rooms.ts';
 import { type Aid, nativeAid } from '../../../src/foundation/identity/aid.ts';
 import { Random } from '../../support/random.ts';
 

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { MAX_PAST_ROOMS, MAX_ROOMS } from '../../../src/capabilities/rooms/rooms.ts';
-import type { RoomState } from '../../../src/foundation/store/rooms.ts';
+import { MAX_PAST_ROOMS, MAX_ROOMS, type RoomState } from '../../../src/foundation/domain/rooms.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { type RoomNode, RoomWorld, roomOf } from '../../support/room-world.ts';
 

@@ -3,9 +3,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { test } from 'node:test';
-import { CLIENT_WAIT_MS } from '../../../src/capabilities/tunnels/one-shot.ts';
 import { statusOf } from '../../../src/capabilities/tunnels/preamble.ts';
-import { DEFAULT_IDLE_TIMEOUT_S } from '../../../src/capabilities/tunnels/tunnel.ts';
 import { PROBE_TIMEOUT_MS } from '../../../src/capabilities/tunnels/tunnel-service.ts';
 import { LONG_PATH_MS, WideCaller } from '../../../src/capabilities/tunnels/wide/caller.ts';
 import { type Frame, FrameParser } from '../../../src/capabilities/tunnels/wide/frames.ts';
@@ -14,6 +12,7 @@ import { FIRST_WINDOW_BYTES } from '../../../src/capabilities/tunnels/wide/wide-
 import { MAX_WINDOWS_PER_PEER_BYTES } from '../../../src/capabilities/tunnels/wide/window-budget.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { descriptorLimit } from '../../../src/foundation/descriptors.ts';
+import { CLIENT_WAIT_MS, DEFAULT_IDLE_TIMEOUT_S } from '../../../src/foundation/domain/tunnels.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { eventually } from '../../support/eventually.ts';
 import { readAll, settle } from '../../support/link-world.ts';

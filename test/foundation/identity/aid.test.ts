@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { toHex } from '../../../src/foundation/bytes.ts';
+import type { AidScheme } from '../../../src/foundation/domain/agents.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import {
   aidFromBytes,
@@ -10,14 +11,13 @@ import {
   nativeAid,
   nativePublicKey,
   parseAid,
-  type Scheme,
   schemeOf,
 } from '../../../src/foundation/identity/aid.ts';
 import { aidVectors } from '../../../tools/vectors/aid.ts';
 import { failsWith, hex, readVectors } from '../../support/vectors.ts';
 
 interface AidVectors {
-  readonly valid: readonly { text: string; also: readonly string[]; scheme: Scheme; canonical_hex: string }[];
+  readonly valid: readonly { text: string; also: readonly string[]; scheme: AidScheme; canonical_hex: string }[];
   readonly invalid_texts: readonly { text: string; why: string }[];
   readonly invalid_bytes: readonly { hex: string; why: string }[];
 }
@@ -55,7 +55,7 @@ test('a native AID is its public key', () => {
 });
 
 const wallet = fc
-  .tuple(fc.constantFrom<Scheme>('paralism', 'ethereum'), fc.uint8Array({ minLength: 20, maxLength: 20 }))
+  .tuple(fc.constantFrom<AidScheme>('paralism', 'ethereum'), fc.uint8Array({ minLength: 20, maxLength: 20 }))
   .map(([scheme, body]) => aidOf(scheme, body));
 const native = fc.uint8Array({ minLength: 31, maxLength: 31 }).map((y) => nativeAid(Uint8Array.from([2, ...y])));
 const aid = fc.oneof(wallet, native);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { toHex } from '../../../src/foundation/bytes.ts';
+import { MAX_UNIX_S } from '../../../src/foundation/domain/time.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { parseAid } from '../../../src/foundation/identity/aid.ts';
 import {
@@ -14,7 +15,7 @@ import {
   selfDelegation,
   verifyDelegation,
 } from '../../../src/foundation/identity/delegation.ts';
-import { MAX_UNIX_S, scopeOf } from '../../../src/foundation/identity/grant.ts';
+import { scopeOf } from '../../../src/foundation/identity/grant.ts';
 import { KeyPair, parseSeed } from '../../../src/foundation/identity/keys.ts';
 import { delegationVectors } from '../../../tools/vectors/delegation.ts';
 import { failsWith, hex, readVectors } from '../../support/vectors.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { MAX_UNIX_S } from '../../../src/foundation/identity/grant.ts';
+import { MAX_UNIX_S } from '../../../src/foundation/domain/time.ts';
 import { IP_SCOPE } from '../../../src/foundation/ip.ts';
 import {
   decodeFindReply,

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { unixSeconds } from '../../../src/foundation/clock.ts';
+import { REPLICAS } from '../../../src/foundation/domain/directory.ts';
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
 import { recordDigest } from '../../../src/foundation/records/digest.ts';
 import { mailboxKey } from '../../../src/foundation/records/keys.ts';
@@ -9,7 +10,7 @@ import { type Answer, Lookup } from '../../../src/network/dht/lookup.ts';
 import { decodeRemoveRequest, MAX_REMOVALS } from '../../../src/network/dht/messages.ts';
 import { nodeId } from '../../../src/network/dht/node-address.ts';
 import { PeerHealth } from '../../../src/network/dht/peer-health.ts';
-import { LARGE_STORE_WIDTH, REPLICAS, STORE_WIDTH } from '../../../src/network/dht/placement.ts';
+import { LARGE_STORE_WIDTH, STORE_WIDTH } from '../../../src/network/dht/placement.ts';
 import type { Verdict } from '../../../src/network/dht/publication.ts';
 import { RecordStore } from '../../../src/network/dht/record-store.ts';
 import { Writing } from '../../../src/network/dht/writing.ts';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { toHex } from '../../../src/foundation/bytes.ts';
+import { CLOCK_SKEW_S } from '../../../src/foundation/domain/time.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { nativeAid } from '../../../src/foundation/identity/aid.ts';
-import { CLOCK_SKEW_S } from '../../../src/foundation/identity/delegation.ts';
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 import {

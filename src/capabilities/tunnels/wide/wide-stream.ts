@@ -6,6 +6,7 @@
 import { Duplex } from 'node:stream';
 import { freeMemory } from '../../../foundation/bytes.ts';
 import type { Clock } from '../../../foundation/clock.ts';
+import { STREAM_BUFFER_BYTES } from '../../../network/quic/limits.ts';
 import { StreamError } from '../../../network/quic/stream-error.ts';
 import type { SpliceLink } from '../splice.ts';
 import { ackFrame, dataFrame, endFrame, type Frame, MAX_PAYLOAD_BYTES, widerFrame } from './frames.ts';
@@ -20,8 +21,6 @@ export const FIRST_WINDOW_BYTES = 256 * 1024;
 export const MAX_WINDOW_BYTES = 8 * 1024 * 1024;
 /** Payload of a frame where there are several lanes, bytes. */
 const SHARED_PAYLOAD_BYTES = 16 * 1024;
-/** Bytes that either half buffers before it holds back. */
-const HIGH_WATER_MARK_BYTES = 256 * 1024;
 
 type Callback = (error?: Error | null) => void;
 
@@ -67,8 +66,8 @@ export class WideStream extends Duplex {
   constructor(first: SpliceLink, options: WideStreamOptions) {
     super({
       allowHalfOpen: true,
-      readableHighWaterMark: HIGH_WATER_MARK_BYTES,
-      writableHighWaterMark: HIGH_WATER_MARK_BYTES,
+      readableHighWaterMark: STREAM_BUFFER_BYTES,
+      writableHighWaterMark: STREAM_BUFFER_BYTES,
     });
     this.#options = options;
     // A reset must not end the process where a consumer has no listener yet.

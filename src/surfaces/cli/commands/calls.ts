@@ -1,6 +1,8 @@
 /** `svc get`, `svc post`, `svc inbound bind`: calls to other agents, and the service that answers theirs. */
 import type { Command } from 'commander';
+import { MAX_FETCHED_BYTES } from '../../../foundation/domain/calls.ts';
 import { SvcError } from '../../../foundation/errors.ts';
+import { sizeText } from '../../../foundation/quantities.ts';
 import type { CliContext, ContextOf } from '../context.ts';
 import { examples } from '../examples.ts';
 import { readStandardInput } from '../standard-input.ts';
@@ -66,7 +68,8 @@ async function call(
     if (context.io.stdout.isTTY === true) context.io.stdout.write(`${safeText(body.toString('utf8'))}\n`);
     else context.io.stdout.write(body);
   }
-  if (answer.truncated) context.note('The answer is cut off at 4 MiB. Use a tunnel for larger ones.');
+  if (answer.truncated)
+    context.note(`The answer is cut off at ${sizeText(MAX_FETCHED_BYTES)}. Use a tunnel for larger ones.`);
   if (answer.status >= 400) throw new Unsuccessful(`The service answered with status ${answer.status}.`);
 }
 

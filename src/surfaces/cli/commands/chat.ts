@@ -1,5 +1,7 @@
 /** `svc chat`: conversations of two agents that have agreed on it. */
 import type { Command } from 'commander';
+import { MAX_REQUEST_NOTE_CHARS, REQUEST_LIFE_MS } from '../../../foundation/domain/chat.ts';
+import { timeText } from '../../../foundation/quantities.ts';
 import { chatOperations } from '../../../operations/chat.ts';
 import type { OutputOf } from '../../../operations/operation.ts';
 import type { CliContext, ContextOf } from '../context.ts';
@@ -41,11 +43,14 @@ function relations(chat: Command, contextOf: ContextOf): void {
     about: 'ask a peer to chat',
     operation: chatOperations.chatRequest,
     examples: ['svc chat request aid1… --note "I maintain the translator"'],
-    declare: (command) => command.option('--note <text>', 'who you are and why, at most 280 characters'),
+    declare: (command) =>
+      command.option('--note <text>', `who you are and why, at most ${MAX_REQUEST_NOTE_CHARS} characters`),
     input: async (typed, context) => ({ ...(await peerOf(typed, context)), note: typed.options.note }),
     view: {
       text: ({ state }) =>
-        state === 'friends' ? 'You are friends now.' : 'The request is on its way; it is open for 72 hours.',
+        state === 'friends'
+          ? 'You are friends now.'
+          : `The request is on its way; it is open for ${timeText(REQUEST_LIFE_MS)}.`,
       quiet: ({ state }) => state,
     },
   });

@@ -1,6 +1,8 @@
 /** `svc note`: sealed messages that wait for their recipient. */
 import { type Command, Option } from 'commander';
+import { MAX_NOTE_BODY_BYTES, NOTE_TYPE } from '../../../foundation/domain/notes.ts';
 import { SvcError } from '../../../foundation/errors.ts';
+import { sizeText } from '../../../foundation/quantities.ts';
 import type { ContextOf, SvcClient } from '../context.ts';
 import { examples } from '../examples.ts';
 import { counted, formatFields, safeText } from '../text.ts';
@@ -18,10 +20,8 @@ interface ListOptions {
 
 type Message = Awaited<ReturnType<SvcClient['mailboxList']>>['messages'][number];
 
-/** `msg_type` of a note, unless the command says otherwise … */
+/** `msg_type` of a note that is not given as text, unless the command says otherwise. */
 const DEFAULT_TYPE = 1;
-/** … and of one that is given as text. */
-const TEXT_TYPE = 3;
 
 function bodyOf(base64: string | undefined, text: string | undefined): string {
   if ((base64 === undefined) === (text === undefined))
@@ -67,13 +67,13 @@ export function noteCommands(program: Command, contextOf: ContextOf): void {
     )
     .argument('<local>', 'the local agent that sends')
     .argument('<remote>', 'the agent that it is for')
-    .argument('[body-base64]', 'at most 32 KiB')
+    .argument('[body-base64]', `at most ${sizeText(MAX_NOTE_BODY_BYTES)}`)
     .option('--text <text>', 'the body as text')
-    .option('--msg-type <number>', `what the body is (default ${DEFAULT_TYPE}; ${TEXT_TYPE} with --text)`, integer)
+    .option('--msg-type <number>', `what the body is (default ${DEFAULT_TYPE}; ${NOTE_TYPE.text} with --text)`, integer)
     .action(
       async (aid: string, recipient: string, base64: string | undefined, options: SendOptions, command: Command) => {
         const context = contextOf(command);
-        const msg_type = options.msgType ?? (options.text === undefined ? DEFAULT_TYPE : TEXT_TYPE);
+        const msg_type = options.msgType ?? (options.text === undefined ? DEFAULT_TYPE : NOTE_TYPE.text);
         const body_base64 = bodyOf(base64, options.text);
         const sending = context.withOwn(context.client.mailboxSend({ aid, recipient, msg_type, body_base64 }));
         context.show(await context.progress('sending', sending), {

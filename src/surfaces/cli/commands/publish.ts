@@ -1,6 +1,8 @@
 /** `svc publish`: says on the network that an agent offers a service. */
 import type { Command } from 'commander';
 import { SvcError } from '../../../foundation/errors.ts';
+import { sizeText } from '../../../foundation/quantities.ts';
+import { MAX_BRIEF_BYTES } from '../../../foundation/records/types.ts';
 import type { Draft } from '../agent-card.ts';
 import type { CliContext, ContextOf } from '../context.ts';
 import { examples } from '../examples.ts';
@@ -109,7 +111,7 @@ export function publishCommand(program: Command, contextOf: ContextOf): void {
     .option('--from <url>', 'draft the rest from the card of a service: its address, or that of the card')
     .option('--aid <aid>', 'the agent; may be left out where there is only one')
     .option('--name <text>', 'display name')
-    .option('--brief <text>', 'one or two sentences, at most 256 bytes')
+    .option('--brief <text>', `one or two sentences, at most ${sizeText(MAX_BRIEF_BYTES)}`)
     .option('--url <url>', 'where to read more')
     .option('--ttl <seconds>', 'how long the record lives without renewal', integer)
     .option('--protocol <name>', 'a protocol that the service speaks; may be repeated', collect, [])

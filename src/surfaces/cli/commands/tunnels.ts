@@ -1,5 +1,7 @@
 /** `svc connect`, `svc tunnel`: TCP to remote agents. */
 import type { Command } from 'commander';
+import { CLIENT_WAIT_MS } from '../../../foundation/domain/tunnels.ts';
+import { timeText } from '../../../foundation/quantities.ts';
 import type { ContextOf, SvcClient } from '../context.ts';
 import { examples } from '../examples.ts';
 import { formatTable, relativeTime } from '../text.ts';
@@ -62,7 +64,10 @@ export function tunnelCommands(program: Command, contextOf: ContextOf): void {
   ).action(async (aid: string, options: ReachOptions, command: Command) => {
     const context = contextOf(command);
     const result = await context.progress('Connecting', context.client.connect(input(aid, options, context.io.env)));
-    context.show(result, { text: (r) => `Connect to ${r.tunnel} within 30 s.`, quiet: (r) => r.tunnel });
+    context.show(result, {
+      text: (r) => `Connect to ${r.tunnel} within ${timeText(CLIENT_WAIT_MS)}.`,
+      quiet: (r) => r.tunnel,
+    });
   });
   const tunnel = program
     .command('tunnel')

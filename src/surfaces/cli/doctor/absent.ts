@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { readConfigFile } from '../../../foundation/config/file.ts';
 import { readDaemonInfo } from '../../../foundation/data-dir/daemon-info.ts';
+import { CONFIG_FILE } from '../../../foundation/data-dir/names.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { examineFiles } from './files.ts';
 import { type Finding, findingsOf } from './finding.ts';
@@ -59,7 +60,7 @@ function examineTraces(api: string, dataDir: string): Finding[] {
 
 function examineConfigFile(dataDir: string): Finding[] {
   try {
-    readConfigFile(join(dataDir, 'config.toml'));
+    readConfigFile(join(dataDir, CONFIG_FILE));
     return [];
   } catch (error) {
     if (!(error instanceof SvcError)) throw error;

@@ -1,4 +1,5 @@
 /** Whether each agent can be found, keeps being found, and has a service that answers. */
+import { HEARTBEAT_LIFE_S } from '../../../foundation/domain/agents.ts';
 import type { SvcClient } from '../context.ts';
 import { counted, relativeTime } from '../text.ts';
 import { type Finding, findingsOf } from './finding.ts';
@@ -10,8 +11,6 @@ const MAX_AGENTS = 20;
 const FEW_REPLICAS = 3;
 /** A delegation that ends sooner than this is worth a word, milliseconds: a week. */
 const DELEGATION_WARN_MS = 7 * 86_400_000;
-/** Seconds without a heartbeat after which an agent without a service is renewed no more. */
-const HEARTBEAT_LIFE_S = 3600;
 
 type Agent = Awaited<ReturnType<SvcClient['agentGet']>>;
 type Probe = Awaited<ReturnType<SvcClient['agentProbe']>>;

@@ -3,14 +3,14 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
+import { CONFIG_FILE, KEYS_DIRECTORY } from '../../../foundation/data-dir/names.ts';
+import { OTHERS_MODE, PRIVATE_FILE_MODE } from '../../../foundation/file-modes.ts';
 import { type Finding, findingsOf } from './finding.ts';
 
 /** Less room than this stops the daemon soon, bytes. */
 const DISK_FAIL_BYTES = 50 * 2 ** 20;
 /** Less room than this is worth a word, bytes. */
 const DISK_WARN_BYTES = 500 * 2 ** 20;
-/** Whatever others may do with a file. */
-const OTHERS = 0o077;
 /** Key files that are looked at. */
 const MAX_KEY_FILES = 1000;
 
@@ -22,7 +22,7 @@ function examineWriting(dataDir: string): Finding {
   const data = findingsOf('data');
   const probe = join(dataDir, `.doctor-${randomUUID()}`);
   try {
-    writeFileSync(probe, 'svc doctor was here\n', { mode: 0o600, flag: 'wx' });
+    writeFileSync(probe, 'svc doctor was here\n', { mode: PRIVATE_FILE_MODE, flag: 'wx' });
     return data.pass(`the data directory ${dataDir} can be written`);
   } catch (error) {
     return data.fail(
@@ -49,14 +49,14 @@ async function examineDisk(dataDir: string): Promise<Finding[]> {
 function open(paths: readonly string[]): string[] {
   return paths.filter((path) => {
     const found = statSync(path, { throwIfNoEntry: false });
-    return found !== undefined && (found.mode & OTHERS) !== 0;
+    return found !== undefined && (found.mode & OTHERS_MODE) !== 0;
   });
 }
 
 function examineModes(dataDir: string, keyDir: string): Finding {
   const keys = findingsOf('keys');
   const files = readdirSync(keyDir).slice(0, MAX_KEY_FILES);
-  const exposed = open([dataDir, join(dataDir, 'config.toml'), keyDir, ...files.map((file) => join(keyDir, file))]);
+  const exposed = open([dataDir, join(dataDir, CONFIG_FILE), keyDir, ...files.map((file) => join(keyDir, file))]);
   if (exposed.length === 0) return keys.pass('nobody else on this machine can read the keys');
   const [first = ''] = exposed;
   return keys.fail(
@@ -78,7 +78,7 @@ export async function examineFiles(dataDir: string, keyDir: string): Promise<Fin
         'Stop svcd, put it back from a backup, and start svcd again: what it keeps now is lost when it ends.',
       ),
     ];
-  const keys = keyDir === '' ? join(dataDir, 'keys') : keyDir;
+  const keys = keyDir === '' ? join(dataDir, KEYS_DIRECTORY) : keyDir;
   try {
     // Windows has no modes: the directory of a user is closed to others.
     const modes = process.platform === 'win32' || !existsSync(keys) ? [] : [examineModes(dataDir, keys)];

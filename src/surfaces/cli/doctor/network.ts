@@ -1,13 +1,12 @@
 /** Whether this node is in the network, whether strangers reach it, and whether its clock is right. */
 import { hostOfUrl, isLoopbackHost } from '../../../foundation/address.ts';
+import { CLOCK_SKEW_S } from '../../../foundation/domain/time.ts';
 import { isPublicHost } from '../public-host.ts';
 import { type Finding, findingsOf } from './finding.ts';
 import { listMember, member, type Patient, type Status } from './patient.ts';
 
 /** Fewer peers than this make the network fragile. */
 const FEW_PEERS = 3;
-/** A clock that is off by more: other nodes refuse our records, or we theirs. Seconds. */
-const CLOCK_FAIL_S = 60;
 /** Worth a word, seconds. */
 const CLOCK_WARN_S = 10;
 
@@ -66,7 +65,7 @@ function examineClock(routing: unknown): Finding {
   const who = peers === 1 ? 'the only node that said the time' : `half of the ${peers} nodes that said the time`;
   const what = `the clock of this machine is ${seconds} s ${offset > 0 ? 'behind' : 'ahead of'} ${who}`;
   const hint = 'Set the clock, and let it be kept by NTP: records with a wrong time are refused.';
-  if (seconds > CLOCK_FAIL_S && peers >= FEW_PEERS) return clock.fail(what, hint);
+  if (seconds > CLOCK_SKEW_S && peers >= FEW_PEERS) return clock.fail(what, hint);
   if (seconds > CLOCK_WARN_S) return clock.warn(what, hint);
   return clock.pass(`the clock agrees with other nodes (${peers} asked)`);
 }

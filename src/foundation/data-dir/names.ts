@@ -1,0 +1,6 @@
+/** What the files of a data directory are called, there and in the archive of a node. */
+
+export const DATABASE_FILE = 'svcd.db';
+export const CONFIG_FILE = 'config.toml';
+/** The directory of the key files, unless `key_dir` names another. */
+export const KEYS_DIRECTORY = 'keys';

@@ -1,0 +1,12 @@
+/** Local agents. */
+
+/** What an AID is made from: a key of ours, or that of a wallet. */
+export const AID_SCHEMES = ['native', 'paralism', 'ethereum'] as const;
+export type AidScheme = (typeof AID_SCHEMES)[number];
+
+/** Seconds without a heartbeat after which an agent without a service that answers is renewed no more. */
+export const HEARTBEAT_LIFE_S = 3600;
+/** Longest text of a bound service, characters. */
+export const MAX_SERVICE_ADDRESS_CHARS = 300;
+/** Longest text that can be an AID, characters: no scheme has a longer one. */
+export const MAX_AID_CHARS = 100;

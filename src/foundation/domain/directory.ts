@@ -1,0 +1,20 @@
+/** What agents publish, and how others find it. Limits of records themselves: records/types.ts. */
+import { MAX_RECORDS_PER_KEY } from '../records/types.ts';
+
+/** Seconds that a record lives, unless its publisher says otherwise; endpoint records always. */
+export const RECORD_TTL_S = 3600;
+/** Shortest life of a record that a user asks for, seconds. */
+export const MIN_RECORD_TTL_S = 10;
+/** Service names in one search, or in one offer. */
+export const MAX_NAMES_PER_CALL = 16;
+/** Providers of one service name that a search gives: as many as a key holds. */
+export const MAX_PROVIDERS: number = MAX_RECORDS_PER_KEY;
+/** Services that one agent may offer. */
+export const MAX_SERVICES = 64;
+/** Nodes that should keep a record. */
+export const REPLICAS = 8;
+
+/** What the NAT types 0 to 4 of endpoint records mean. */
+export const NAT_TYPES = ['unknown', 'public or full cone', 'restricted', 'port-restricted', 'symmetric'] as const;
+/** The last of them. */
+export const MAX_NAT_TYPE: number = NAT_TYPES.length - 1;
