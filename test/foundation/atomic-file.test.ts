@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { writeFileAtomic } from '../../src/foundation/atomic-file.ts';
 import { SvcError } from '../../src/foundation/errors.ts';
+import { recordFileSteps } from '../support/file-steps.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 test('writes a file that only its owner reads, whatever was there', (t) => {
@@ -45,4 +46,15 @@ test('a failure is named and changes nothing', (t) => {
   );
   assert.deepEqual(readdirSync(directory), ['a']);
   assert.throws(() => writeFileAtomic(join(directory, 'absent', 'a'), 'new'), { code: 'not_writable' });
+});
+
+test('the content is on the disk before it has its name, and the name before it returns', (t) => {
+  const directory = temporaryDirectory(t);
+  const files = recordFileSteps(t, directory);
+  writeFileAtomic(join(directory, 'a'), 'new');
+  assert.deepEqual(files.steps, ['sync a.tmp', 'rename a.tmp a', 'sync .']);
+  mkdirSync(join(directory, 'b'));
+  writeFileSync(join(directory, 'b', 'kept'), '');
+  assert.throws(() => writeFileAtomic(join(directory, 'b'), 'new'));
+  assert.deepEqual(files.open(), []);
 });

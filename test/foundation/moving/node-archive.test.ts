@@ -126,6 +126,8 @@ test('a manifest is taken as a whole, or not at all', async () => {
   ];
   for (const manifest of wrong)
     await assert.rejects(read(archive(manifest)), failsWith('bad_file'), JSON.stringify(manifest));
+  const nothing = { ...line('svcd.db', ''), size: -1 };
+  await assert.rejects(read(archive({ files: [nothing] }, '')), failsWith('bad_file'), 'no bytes are not fewer');
   for (const text of ['', 'hello', '[]\n', 'null\n', '7\n', '{\n'])
     await assert.rejects(read(Buffer.from(text)), failsWith('bad_file'), text);
 });
