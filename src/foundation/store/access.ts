@@ -1,6 +1,7 @@
 /** Access lists on disk: one row for each subject that changed anything, one for each entry. */
-import type { AccessListName, AccessPolicy } from '../domain/access.ts';
+import { ACCESS_POLICIES, type AccessListName, type AccessPolicy } from '../domain/access.ts';
 import type { Aid } from '../identity/aid.ts';
+import { aidOf, blobOf, integerOf, orNull, textOf, wordOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
 interface EntryBase {
@@ -34,14 +35,14 @@ export interface StoredAccess {
 const ORDER = 'ORDER BY created_at, id';
 
 function entryOf(row: Row): AidEntry | SecretEntry {
-  const { id, aid, secret_hash: secretHash, label, created_at: createdAt, expires_at: expiresAt } = row;
   const common = {
-    id: String(id),
-    label: label === null ? null : String(label),
-    createdAt: Number(createdAt),
-    expiresAt: expiresAt === null ? null : Number(expiresAt),
+    id: textOf(row, 'id'),
+    label: orNull(textOf, row, 'label'),
+    createdAt: integerOf(row, 'created_at'),
+    expiresAt: orNull(integerOf, row, 'expires_at'),
   };
-  return secretHash instanceof Uint8Array ? { ...common, secretHash } : { ...common, aid: String(aid) as Aid };
+  const secretHash = orNull(blobOf, row, 'secret_hash');
+  return secretHash === null ? { ...common, aid: aidOf(row, 'aid') } : { ...common, secretHash };
 }
 
 function isAidEntry(entry: AidEntry | SecretEntry): entry is AidEntry {
@@ -58,10 +59,10 @@ export class AccessRepository {
   /** What a subject has set; null where it never changed anything. */
   load(subject: string): StoredAccess | null {
     const row = this.#store.one('SELECT policy, salt FROM access_subjects WHERE subject = ?', subject);
-    if (row === undefined || !(row['salt'] instanceof Uint8Array)) return null;
+    if (row === undefined) return null;
     return {
-      policy: row['policy'] === 'deny' ? 'deny' : 'public',
-      salt: row['salt'],
+      policy: wordOf(row, 'policy', ACCESS_POLICIES),
+      salt: blobOf(row, 'salt'),
       allow: this.#entries(subject, 'allow'),
       deny: this.#entries(subject, 'deny').filter(isAidEntry),
     };
@@ -76,7 +77,7 @@ export class AccessRepository {
   /** Makes the row of a subject where there is none yet; an existing one stays as it is. Returns the salt that counts. */
   create(subject: string, policy: AccessPolicy, salt: Uint8Array): Uint8Array {
     const row = this.#store.one('SELECT salt FROM access_subjects WHERE subject = ?', subject);
-    if (row?.['salt'] instanceof Uint8Array) return row['salt'];
+    if (row !== undefined) return blobOf(row, 'salt');
     this.#store.run('INSERT INTO access_subjects (subject, policy, salt) VALUES (?, ?, ?)', subject, policy, salt);
     return salt;
   }
@@ -104,7 +105,7 @@ export class AccessRepository {
       entry.createdAt,
       entry.expiresAt,
     );
-    return row === undefined ? entry : { ...entry, id: String(row['id']), createdAt: Number(row['created_at']) };
+    return row === undefined ? entry : { ...entry, id: textOf(row, 'id'), createdAt: integerOf(row, 'created_at') };
   }
 
   /** True where there was such an entry. */

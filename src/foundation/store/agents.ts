@@ -1,6 +1,7 @@
 /** The table of local agents. Times are Unix milliseconds. */
 import type { Aid } from '../identity/aid.ts';
 import { type Delegation, encodeDelegation } from '../identity/delegation.ts';
+import { aidOf, blobOf, integerOf, orZero, textOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
 export interface AgentRow {
@@ -33,23 +34,18 @@ export interface NewAgent {
 const COLUMNS =
   'id, aid, key_name, operational_key, delegation, issued_at, expires_at, service_tcp, registered_at, heartbeat_at';
 
-function blob(value: Row[string] | undefined): Uint8Array {
-  if (value instanceof Uint8Array) return value;
-  throw new TypeError('a BLOB column holds something else');
-}
-
 function agentOf(row: Row): AgentRow {
   return {
-    id: Number(row['id']),
-    aid: String(row['aid']) as Aid,
-    keyName: String(row['key_name']),
-    operationalKey: blob(row['operational_key']),
-    delegation: blob(row['delegation']),
-    issuedAt: Number(row['issued_at']),
-    expiresAt: Number(row['expires_at']),
-    serviceTcp: String(row['service_tcp']),
-    registeredAt: Number(row['registered_at']),
-    heartbeatAt: Number(row['heartbeat_at']),
+    id: integerOf(row, 'id'),
+    aid: aidOf(row, 'aid'),
+    keyName: textOf(row, 'key_name'),
+    operationalKey: blobOf(row, 'operational_key'),
+    delegation: blobOf(row, 'delegation'),
+    issuedAt: integerOf(row, 'issued_at'),
+    expiresAt: integerOf(row, 'expires_at'),
+    serviceTcp: textOf(row, 'service_tcp'),
+    registeredAt: integerOf(row, 'registered_at'),
+    heartbeatAt: integerOf(row, 'heartbeat_at'),
   };
 }
 
@@ -77,7 +73,7 @@ export class AgentStore {
   }
 
   count(): number {
-    return Number(this.#store.one('SELECT count(*) AS n FROM agents')?.['n']);
+    return orZero(this.#store.one('SELECT count(*) AS n FROM agents'), 'n');
   }
 
   /** Adds an agent, which counts as its first heartbeat, or gives a known one another key, delegation and service. */
@@ -120,7 +116,7 @@ export class AgentStore {
 
   /** Names of the keys in use. */
   keyNames(): Set<string> {
-    return new Set(this.#store.all('SELECT key_name FROM agents').map((row) => String(row['key_name'])));
+    return new Set(this.#store.all('SELECT key_name FROM agents').map((row) => textOf(row, 'key_name')));
   }
 
   /** Notes a key that is about to be written and that no agent has yet: should it stay so, it is to be deleted. */
@@ -133,7 +129,7 @@ export class AgentStore {
 
   /** Names of keys that agents had, or were to have, and that are to be deleted. */
   retiredKeys(): string[] {
-    return this.#store.all('SELECT name FROM retired_keys').map((row) => String(row['name']));
+    return this.#store.all('SELECT name FROM retired_keys').map((row) => textOf(row, 'name'));
   }
 
   /** Notes that a retired key has been deleted. */
@@ -145,6 +141,6 @@ export class AgentStore {
   boundServices(): string[] {
     return this.#store
       .all("SELECT DISTINCT service_tcp FROM agents WHERE service_tcp <> ''")
-      .map((row) => String(row['service_tcp']));
+      .map((row) => textOf(row, 'service_tcp'));
   }
 }

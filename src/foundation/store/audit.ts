@@ -1,8 +1,10 @@
 /** The audit trail of remote administration on disk, each kind of entry in a room of its own. */
 import type { Aid } from '../identity/aid.ts';
+import { aidOf, integerOf, orNull, textOf, wordOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
-export type AuditKind = 'read' | 'write' | 'refused';
+const KINDS = ['read', 'write', 'refused'] as const;
+export type AuditKind = (typeof KINDS)[number];
 
 /** Entries that are kept of each kind; the oldest go first. */
 const MAX_READS = 3_000;
@@ -37,25 +39,20 @@ export interface AuditEntry extends AuditCaller {
 /** Stands between the path and each tool in the column of the path: no path of HTTP has a blank in it. */
 const TOOL_SEPARATOR = ' ';
 
-function text(value: Row[string] | undefined): string | null {
-  return value === null || value === undefined ? null : String(value);
-}
-
 function entryOf(row: Row): AuditEntry {
-  const kind = text(row['kind']);
-  const [path = null, ...tools] = text(row['path'])?.split(TOOL_SEPARATOR) ?? [];
+  const [path = null, ...tools] = orNull(textOf, row, 'path')?.split(TOOL_SEPARATOR) ?? [];
   return {
-    id: Number(row['id']),
-    kind: kind === 'read' || kind === 'write' ? kind : 'refused',
-    at: Number(row['at']),
-    caller: String(row['caller']) as Aid,
-    nodeKey: text(row['node_key']),
-    address: text(row['address']),
-    method: text(row['method']),
+    id: integerOf(row, 'id'),
+    kind: wordOf(row, 'kind', KINDS),
+    at: integerOf(row, 'at'),
+    caller: aidOf(row, 'caller'),
+    nodeKey: orNull(textOf, row, 'node_key'),
+    address: orNull(textOf, row, 'address'),
+    method: orNull(textOf, row, 'method'),
     path,
     tools,
-    status: row['status'] === null ? null : Number(row['status']),
-    reason: text(row['reason']),
+    status: orNull(integerOf, row, 'status'),
+    reason: orNull(textOf, row, 'reason'),
   };
 }
 
@@ -89,7 +86,7 @@ export class AuditStore {
         kind,
         ROOM[kind],
       );
-      return Number(row?.['id']);
+      return integerOf(row, 'id');
     });
   }
 

@@ -1,6 +1,7 @@
 /** The logs of conversations, and the queues of what has not arrived yet. Times are Unix milliseconds. */
 import { ENTRY_STATUSES, type EntryStatus } from '../domain/chat.ts';
 import type { PairRow, ReadState } from './chat.ts';
+import { blobOf, flagOf, integerOf, orNull, orZero, textOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
 const QUEUED = ENTRY_STATUSES.indexOf('queued');
@@ -37,16 +38,15 @@ const ROW_OVERHEAD_BYTES = 128;
 const COLUMNS = 'seq, id, incoming, status, at, text, object_id, name, size';
 
 function entryOf(row: Row): ChatEntry {
-  const { seq, id, incoming, status, at, text, object_id, name, size } = row;
-  if (!(id instanceof Uint8Array)) throw new TypeError('a BLOB column holds something else');
+  const objectId = orNull(textOf, row, 'object_id');
   return {
-    seq: Number(seq),
-    id,
-    incoming: incoming === 1,
-    status: ENTRY_STATUSES[Number(status)] ?? 'dropped',
-    at: Number(at),
-    text: text === null ? null : String(text),
-    file: object_id === null ? null : { objectId: String(object_id), name: String(name ?? ''), size: Number(size) },
+    seq: integerOf(row, 'seq'),
+    id: blobOf(row, 'id'),
+    incoming: flagOf(row, 'incoming'),
+    status: ENTRY_STATUSES[integerOf(row, 'status')] ?? 'dropped',
+    at: integerOf(row, 'at'),
+    text: orNull(textOf, row, 'text'),
+    file: objectId === null ? null : { objectId, name: orNull(textOf, row, 'name') ?? '', size: orZero(row, 'size') },
   };
 }
 
@@ -72,7 +72,7 @@ export class ChatLog {
       bytes,
       pair,
     );
-    const seq = Number(row?.['last_seq']);
+    const seq = integerOf(row, 'last_seq');
     this.#insert(pair, seq, content, QUEUED, bytes);
     return seq;
   }
@@ -182,8 +182,8 @@ export class ChatLog {
       pair.id,
       count,
     );
-    const last = Number(rows.at(-1)?.['seq'] ?? 0);
-    const bytes = rows.reduce((sum, row) => sum + Number(row['bytes']), 0);
+    const last = orZero(rows.at(-1), 'seq');
+    const bytes = rows.reduce((sum, row) => sum + integerOf(row, 'bytes'), 0);
     this.#store.run(
       'UPDATE chat_entries SET status = ? WHERE pair = ? AND status = 1 AND seq <= ?',
       SENT,
@@ -253,7 +253,7 @@ export class ChatLog {
         upTo,
         pair,
       );
-      return { readCursor: Number(row?.['read_cursor'] ?? 0), unread: Number(row?.['unread'] ?? 0) };
+      return { readCursor: orZero(row, 'read_cursor'), unread: orZero(row, 'unread') };
     });
   }
 }
@@ -263,7 +263,7 @@ function within(rows: readonly Row[], maxBytes: number): Row[] {
   let bytes = 0;
   const fitting: Row[] = [];
   for (const row of rows) {
-    bytes += Number(row['bytes']);
+    bytes += integerOf(row, 'bytes');
     if (bytes > maxBytes && fitting.length > 0) break;
     fitting.push(row);
   }

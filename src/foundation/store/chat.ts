@@ -1,6 +1,7 @@
 /** The table of conversations: a local agent, a peer, and how they stand. Times are Unix milliseconds. */
-import type { Control, PairState } from '../domain/chat.ts';
+import { CONTROLS, type Control, PAIR_STATES, type PairState } from '../domain/chat.ts';
 import type { Aid } from '../identity/aid.ts';
+import { aidOf, blobOf, integerOf, orNull, orZero, textOf, wordOf } from './row.ts';
 import type { Durability, Row, Store } from './store.ts';
 
 /** What changes with the relationship. */
@@ -53,44 +54,40 @@ export interface ChatCounters {
   readonly unread: number;
 }
 
-function bytesOrNull(value: Row[string] | undefined): Uint8Array | null {
-  return value instanceof Uint8Array ? value : null;
-}
-
-function numberOrNull(value: Row[string] | undefined): number | null {
-  return typeof value === 'number' ? value : null;
+function controlOf(row: Row | undefined, column: string): Control {
+  return wordOf(row, column, CONTROLS);
 }
 
 function pairOf(row: Row): PairRow {
   return {
-    id: Number(row['id']),
-    aid: String(row['aid']) as Aid,
-    peer: String(row['peer']) as Aid,
-    state: String(row['state']) as PairState,
-    since: Number(row['since']),
-    note: String(row['note']),
-    expiresAt: numberOrNull(row['expires_at']),
-    origin: row['origin'] === null ? null : String(row['origin']),
-    outStream: bytesOrNull(row['out_stream']),
-    acked: Number(row['acked']),
-    inStream: bytesOrNull(row['in_stream']),
-    received: Number(row['received']),
-    control: row['control'] === null ? null : (String(row['control']) as Control),
-    controlUntil: numberOrNull(row['control_until']),
-    goneOut: bytesOrNull(row['gone_out']),
-    goneIn: bytesOrNull(row['gone_in']),
-    queued: Number(row['queued']),
-    queuedBytes: Number(row['queued_bytes']),
-    lastSeq: Number(row['last_seq']),
-    lastAt: numberOrNull(row['last_at']),
-    readCursor: Number(row['read_cursor']),
-    unread: Number(row['unread']),
-    unreadBytes: Number(row['unread_bytes']),
+    id: integerOf(row, 'id'),
+    aid: aidOf(row, 'aid'),
+    peer: aidOf(row, 'peer'),
+    state: wordOf(row, 'state', PAIR_STATES),
+    since: integerOf(row, 'since'),
+    note: textOf(row, 'note'),
+    expiresAt: orNull(integerOf, row, 'expires_at'),
+    origin: orNull(textOf, row, 'origin'),
+    outStream: orNull(blobOf, row, 'out_stream'),
+    acked: integerOf(row, 'acked'),
+    inStream: orNull(blobOf, row, 'in_stream'),
+    received: integerOf(row, 'received'),
+    control: orNull(controlOf, row, 'control'),
+    controlUntil: orNull(integerOf, row, 'control_until'),
+    goneOut: orNull(blobOf, row, 'gone_out'),
+    goneIn: orNull(blobOf, row, 'gone_in'),
+    queued: integerOf(row, 'queued'),
+    queuedBytes: integerOf(row, 'queued_bytes'),
+    lastSeq: integerOf(row, 'last_seq'),
+    lastAt: orNull(integerOf, row, 'last_at'),
+    readCursor: integerOf(row, 'read_cursor'),
+    unread: integerOf(row, 'unread'),
+    unreadBytes: integerOf(row, 'unread_bytes'),
   };
 }
 
 function sortedAids(rows: readonly Row[]): Aid[] {
-  return rows.map((row) => String(row['peer']) as Aid);
+  return rows.map((row) => aidOf(row, 'peer'));
 }
 
 export class ChatStore {
@@ -167,15 +164,13 @@ export class ChatStore {
   }
 
   count(aid: Aid, state: PairState): number {
-    return Number(
-      this.#store.one('SELECT count(*) AS n FROM chat_pairs WHERE aid = ? AND state = ?', aid, state)?.['n'],
-    );
+    return orZero(this.#store.one('SELECT count(*) AS n FROM chat_pairs WHERE aid = ? AND state = ?', aid, state), 'n');
   }
 
   /** Open incoming requests of an agent that came from one network. */
   invitesFrom(aid: Aid, origin: string): number {
     const sql = "SELECT count(*) AS n FROM chat_pairs WHERE aid = ? AND origin = ? AND state = 'in_pending'";
-    return Number(this.#store.one(sql, aid, origin)?.['n']);
+    return orZero(this.#store.one(sql, aid, origin), 'n');
   }
 
   /** Who has sent an agent a request that is open, oldest first. */
@@ -212,7 +207,7 @@ export class ChatStore {
   overdue(now: number, limit: number): PairRow[] {
     const requests = this.#store.all('SELECT * FROM chat_pairs WHERE expires_at <= ? LIMIT ?', now, limit);
     const words = this.#store.all('SELECT * FROM chat_pairs WHERE control_until <= ? LIMIT ?', now, limit);
-    const pairs = new Map([...requests, ...words].map((row) => [Number(row['id']), pairOf(row)]));
+    const pairs = new Map([...requests, ...words].map((row) => [integerOf(row, 'id'), pairOf(row)]));
     return [...pairs.values()];
   }
 
@@ -220,13 +215,13 @@ export class ChatStore {
   counters(): Map<Aid, ChatCounters> {
     const counters = new Map<Aid, ChatCounters>();
     const unread = this.#store.all('SELECT aid, sum(unread) AS n FROM chat_pairs WHERE unread > 0 GROUP BY aid');
-    for (const row of unread) counters.set(String(row['aid']) as Aid, { invites: 0, unread: Number(row['n']) });
+    for (const row of unread) counters.set(aidOf(row, 'aid'), { invites: 0, unread: integerOf(row, 'n') });
     const invites = this.#store.all(
       "SELECT aid, count(*) AS n FROM chat_pairs WHERE state = 'in_pending' GROUP BY aid",
     );
     for (const row of invites) {
-      const aid = String(row['aid']) as Aid;
-      counters.set(aid, { invites: Number(row['n']), unread: counters.get(aid)?.unread ?? 0 });
+      const aid = aidOf(row, 'aid');
+      counters.set(aid, { invites: integerOf(row, 'n'), unread: counters.get(aid)?.unread ?? 0 });
     }
     return counters;
   }

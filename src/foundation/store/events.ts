@@ -1,5 +1,6 @@
 /** The event log on disk: one sequence for all agents, a bounded number of events for each. */
 import type { Aid } from '../identity/aid.ts';
+import { aidOf, integerOf, orZero, textOf } from './row.ts';
 import type { Row, SqlValue, Store } from './store.ts';
 
 /** Events that are kept of each agent; the oldest go first. */
@@ -33,11 +34,11 @@ export interface EventFilter {
 
 function eventOf(row: Row): StoredEvent {
   return {
-    seq: Number(row['seq']),
-    aid: String(row['aid']) as Aid,
-    type: String(row['type']),
-    at: Number(row['at']),
-    data: String(row['data']),
+    seq: integerOf(row, 'seq'),
+    aid: aidOf(row, 'aid'),
+    type: textOf(row, 'type'),
+    at: integerOf(row, 'at'),
+    data: textOf(row, 'data'),
   };
 }
 
@@ -114,11 +115,11 @@ export class EventStore {
     return this.#store.transaction(() => {
       const oldest = this.#store.all('SELECT aid, at FROM events ORDER BY seq LIMIT ?', limit);
       // Numbers follow time but for a corrected clock: what stands behind a newer one waits for it.
-      const young = oldest.findIndex((row) => Number(row['at']) >= at);
+      const young = oldest.findIndex((row) => integerOf(row, 'at') >= at);
       const expired = young < 0 ? oldest : oldest.slice(0, young);
       const counts = new Map<Aid, number>();
       for (const row of expired) {
-        const aid = String(row['aid']) as Aid;
+        const aid = aidOf(row, 'aid');
         counts.set(aid, (counts.get(aid) ?? 0) + 1);
       }
       for (const [aid, count] of counts) this.#forgetOldest(aid, count);
@@ -147,6 +148,6 @@ export class EventStore {
 
   /** Column `n` of the first row; 0 where there is none. */
   #number(sql: string, ...values: SqlValue[]): number {
-    return Number(this.#store.one(sql, ...values)?.['n'] ?? 0);
+    return orZero(this.#store.one(sql, ...values), 'n');
   }
 }

@@ -1,4 +1,6 @@
 /** Single values of the node itself that have no table of their own. */
+
+import { textOf } from './row.ts';
 import type { Store } from './store.ts';
 
 /** What JSON can hold. */
@@ -14,7 +16,7 @@ export class MetaStore {
   /** The value under a key; undefined where none was set. The caller checks its shape: an older svcd may have written it. */
   get(key: string): unknown {
     const row = this.#store.one('SELECT value FROM meta WHERE key = ?', key);
-    return row === undefined ? undefined : JSON.parse(String(row['value']));
+    return row === undefined ? undefined : JSON.parse(textOf(row, 'value'));
   }
 
   set(key: string, value: JsonValue): void {

@@ -1,5 +1,6 @@
 /** The tables of the mailboxes. Times are Unix milliseconds. */
 import type { Aid } from '../identity/aid.ts';
+import { aidOf, blobOf, integerOf, orZero } from './row.ts';
 import type { Row, Store } from './store.ts';
 
 /** A note as it is kept for a local agent. */
@@ -32,21 +33,16 @@ export interface MailboxLoad {
 const ROW_OVERHEAD_BYTES = 256;
 const COLUMNS = 'id, message_id, sender, msg_type, body, sent_at, digest, token';
 
-function blob(value: Row[string] | undefined): Uint8Array {
-  if (value instanceof Uint8Array) return value;
-  throw new TypeError('a BLOB column holds something else');
-}
-
 function noteOf(row: Row): StoredNote {
   return {
-    id: Number(row['id']),
-    messageId: blob(row['message_id']),
-    sender: String(row['sender']) as Aid,
-    msgType: Number(row['msg_type']),
-    body: blob(row['body']),
-    sentAt: Number(row['sent_at']),
-    digest: blob(row['digest']),
-    token: blob(row['token']),
+    id: integerOf(row, 'id'),
+    messageId: blobOf(row, 'message_id'),
+    sender: aidOf(row, 'sender'),
+    msgType: integerOf(row, 'msg_type'),
+    body: blobOf(row, 'body'),
+    sentAt: integerOf(row, 'sent_at'),
+    digest: blobOf(row, 'digest'),
+    token: blobOf(row, 'token'),
   };
 }
 
@@ -112,7 +108,7 @@ export class NoteStore {
       aid,
       sender ?? null,
     );
-    return { count: Number(row?.['n'] ?? 0), bytes: Number(row?.['bytes'] ?? 0) };
+    return { count: orZero(row, 'n'), bytes: orZero(row, 'bytes') };
   }
 
   /** Notes that wait for an agent with an id above `afterId`, oldest first, of `maxBytes` together but at least one. */
@@ -126,7 +122,7 @@ export class NoteStore {
     let bytes = 0;
     let shown = 0;
     for (const row of sizes.slice(0, limit)) {
-      bytes += Number(row['size']);
+      bytes += integerOf(row, 'size');
       if (bytes > maxBytes && shown > 0) break;
       shown++;
     }
@@ -143,14 +139,14 @@ export class NoteStore {
   all(aid: Aid): NewNote[] {
     return this.#store
       .all(`SELECT ${COLUMNS}, received_at FROM notes WHERE aid = ? ORDER BY id`, aid)
-      .map((row) => ({ ...noteOf(row), aid, receivedAt: Number(row['received_at']) }));
+      .map((row) => ({ ...noteOf(row), aid, receivedAt: integerOf(row, 'received_at') }));
   }
 
   /** Message ids that are not shown again and until when, those that are remembered for longest first. */
   seenOf(aid: Aid, limit: number): { messageId: Uint8Array; until: number }[] {
     return this.#store
       .all('SELECT message_id, until FROM notes_seen WHERE aid = ? ORDER BY until DESC LIMIT ?', aid, limit)
-      .map((row) => ({ messageId: blob(row['message_id']), until: Number(row['until']) }));
+      .map((row) => ({ messageId: blobOf(row, 'message_id'), until: integerOf(row, 'until') }));
   }
 
   /** Remembers a message id, so that its note is not shown. */
@@ -194,7 +190,7 @@ export class NoteStore {
   /** How many notes wait, of those agents that have some. */
   waiting(): Map<Aid, number> {
     const rows = this.#store.all('SELECT aid, count(*) AS n FROM notes WHERE taken_at IS NULL GROUP BY aid');
-    return new Map(rows.map((row) => [String(row['aid']) as Aid, Number(row['n'])]));
+    return new Map(rows.map((row) => [aidOf(row, 'aid'), integerOf(row, 'n')]));
   }
 
   /** Forgets message ids whose time is over; true where more may be left. */
@@ -224,7 +220,7 @@ export class NoteStore {
         aid,
         fingerprint,
       );
-      return { nonce: blob(row?.['nonce']), sentAt: Number(row?.['sent_at']) };
+      return { nonce: blobOf(row, 'nonce'), sentAt: integerOf(row, 'sent_at') };
     });
   }
 

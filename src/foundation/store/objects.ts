@@ -1,6 +1,7 @@
 /** Which agent here has which objects, and which other agents were seen to hold one. */
 import { MAX_HOLDERS_PER_OBJECT } from '../domain/objects.ts';
 import type { Aid } from '../identity/aid.ts';
+import { aidOf, integerOf, orNull, orZero, textOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
 /** Holders that are remembered, all objects together; those not seen for longest go first. */
@@ -32,14 +33,14 @@ export interface ObjectUsage {
 
 function objectOf(row: Row): ObjectRow {
   return {
-    aid: String(row['aid']) as Aid,
-    objectId: String(row['object_id']),
-    name: String(row['name']),
-    size: Number(row['size']),
-    createdAt: Number(row['created_at']),
-    path: row['path'] === null ? null : String(row['path']),
-    fingerprint: String(row['fingerprint']),
-    hashedAt: Number(row['hashed_at']),
+    aid: aidOf(row, 'aid'),
+    objectId: textOf(row, 'object_id'),
+    name: textOf(row, 'name'),
+    size: integerOf(row, 'size'),
+    createdAt: integerOf(row, 'created_at'),
+    path: orNull(textOf, row, 'path'),
+    fingerprint: textOf(row, 'fingerprint'),
+    hashedAt: integerOf(row, 'hashed_at'),
   };
 }
 
@@ -99,7 +100,7 @@ export class ObjectRepository {
 
   /** Ids under which bytes lie that no object has any more, or yet. */
   retired(): string[] {
-    return this.#store.all('SELECT object_id FROM retired_objects').map((row) => String(row['object_id']));
+    return this.#store.all('SELECT object_id FROM retired_objects').map((row) => textOf(row, 'object_id'));
   }
 
   /** Notes that the bytes of a retired id have been deleted. */
@@ -119,14 +120,14 @@ export class ObjectRepository {
       'SELECT count(*) AS count, sum(CASE WHEN path IS NULL THEN size ELSE 0 END) AS bytes FROM objects WHERE aid = ?',
       aid,
     );
-    return { count: Number(row?.['count'] ?? 0), bytes: Number(row?.['bytes'] ?? 0) };
+    return { count: orZero(row, 'count'), bytes: orZero(row, 'bytes') };
   }
 
   /** Agents here that have an object. */
   agentsWith(objectId: string, limit: number): Aid[] {
     return this.#store
       .all('SELECT aid FROM objects WHERE object_id = ? ORDER BY aid LIMIT ?', objectId, limit)
-      .map((row) => String(row['aid']) as Aid);
+      .map((row) => aidOf(row, 'aid'));
   }
 
   /**
@@ -165,6 +166,6 @@ export class ObjectRepository {
   holders(objectId: string): Aid[] {
     return this.#store
       .all('SELECT holder FROM object_holders WHERE object_id = ? ORDER BY seen_at DESC, holder', objectId)
-      .map((row) => String(row['holder']) as Aid);
+      .map((row) => aidOf(row, 'holder'));
   }
 }

@@ -1,10 +1,12 @@
 /** The tables of what is published. Times are Unix milliseconds. */
 import type { Aid } from '../identity/aid.ts';
 import { RECORD, type RecordType } from '../records/types.ts';
+import { aidOf, blobOf, flagOf, integerOf, orNull, textOf, wordOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
 /** `lapsed`: not alive, so not renewed. `held`: the network holds a newer record from elsewhere. */
-export type PublisherState = 'active' | 'lapsed' | 'held';
+export type PublisherState = (typeof PUBLISHER_STATES)[number];
+const PUBLISHER_STATES = ['active', 'lapsed', 'held'] as const;
 
 export interface PublisherRow {
   readonly aid: Aid;
@@ -55,31 +57,29 @@ export interface Acknowledgement {
 
 const PUBLISHER = 'aid, seq, claim, state, due_at, failures';
 const PUBLICATION = 'aid, type, name, payload, ttl, seq, published_at, replicas, dirty';
-const NO_PAYLOAD = new Uint8Array();
 
 function publisherOf(row: Row): PublisherRow {
   return {
-    aid: String(row['aid']) as Aid,
-    seq: Number(row['seq']),
-    claim: row['claim'] === 1,
-    state: String(row['state']) as PublisherState,
-    dueAt: row['due_at'] === null ? null : Number(row['due_at']),
-    failures: Number(row['failures']),
+    aid: aidOf(row, 'aid'),
+    seq: integerOf(row, 'seq'),
+    claim: flagOf(row, 'claim'),
+    state: wordOf(row, 'state', PUBLISHER_STATES),
+    dueAt: orNull(integerOf, row, 'due_at'),
+    failures: integerOf(row, 'failures'),
   };
 }
 
 function publicationOf(row: Row): PublicationRow {
-  const payload = row['payload'];
   return {
-    aid: String(row['aid']) as Aid,
-    type: Number(row['type']),
-    name: String(row['name']),
-    payload: payload instanceof Uint8Array ? payload : NO_PAYLOAD,
-    ttl: Number(row['ttl']),
-    seq: Number(row['seq']),
-    publishedAt: row['published_at'] === null ? null : Number(row['published_at']),
-    replicas: Number(row['replicas']),
-    dirty: Number(row['dirty']),
+    aid: aidOf(row, 'aid'),
+    type: integerOf(row, 'type'),
+    name: textOf(row, 'name'),
+    payload: blobOf(row, 'payload'),
+    ttl: integerOf(row, 'ttl'),
+    seq: integerOf(row, 'seq'),
+    publishedAt: orNull(integerOf, row, 'published_at'),
+    replicas: integerOf(row, 'replicas'),
+    dirty: integerOf(row, 'dirty'),
   };
 }
 
@@ -167,7 +167,7 @@ export class PublicationStore {
       count,
       aid,
     );
-    return row === undefined ? null : Number(row['seq']) - count + 1;
+    return row === undefined ? null : integerOf(row, 'seq') - count + 1;
   }
 
   /** Keeps what was acknowledged. A publication that was removed meanwhile stays removed. */
@@ -209,21 +209,21 @@ export class PublicationStore {
     const sql = 'SELECT aid FROM publishers WHERE claim = ? AND due_at <= ? ORDER BY due_at LIMIT ?';
     const claimed = this.#store.all(sql, 1, now, limit);
     const others = claimed.length < limit ? this.#store.all(sql, 0, now, limit - claimed.length) : [];
-    return [...claimed, ...others].map((row) => String(row['aid']) as Aid);
+    return [...claimed, ...others].map((row) => aidOf(row, 'aid'));
   }
 
   /** When the next publisher is due after `now`; null where none is. */
   nextDue(now: number): number | null {
     const sql = 'SELECT min(due_at) AS at FROM publishers WHERE claim = ? AND due_at > ?';
     const times = [0, 1]
-      .map((claim) => this.#store.one(sql, claim, now)?.['at'])
-      .filter((at) => typeof at === 'number');
+      .map((claim) => orNull(integerOf, this.#store.one(sql, claim, now), 'at'))
+      .filter((at) => at !== null);
     return times.length === 0 ? null : Math.min(...times);
   }
 
   /** Publishers that are not alive. */
   lapsed(): Aid[] {
-    return this.#store.all("SELECT aid FROM publishers WHERE state = 'lapsed'").map((row) => String(row['aid']) as Aid);
+    return this.#store.all("SELECT aid FROM publishers WHERE state = 'lapsed'").map((row) => aidOf(row, 'aid'));
   }
 
   /** After a start, or a leap of the clock: what waited for somebody, a key to be unlocked for example, is looked at again. */

@@ -2,7 +2,8 @@
 import { toHex } from '../bytes.ts';
 import { HASH_BYTES } from '../domain/rooms.ts';
 import type { Aid } from '../identity/aid.ts';
-import { blob, hexToBlob } from './rooms.ts';
+import { hexToBlob } from './rooms.ts';
+import { aidOf, blobOf, flagOf, integerOf, orNull } from './row.ts';
 import type { Row, SqlValue, Store } from './store.ts';
 
 /** Entries that one filtered page looks at, at most. */
@@ -70,11 +71,11 @@ function unpackParents(packed: Uint8Array): string[] {
 
 function factOf(row: Row): EntryFact {
   return {
-    seq: Number(row['seq']),
-    depth: Number(row['depth']),
-    at: Number(row['at']),
-    controlNo: row['control_no'] === null ? null : Number(row['control_no']),
-    frontier: unpackFrontier(blob(row['frontier'])),
+    seq: integerOf(row, 'seq'),
+    depth: integerOf(row, 'depth'),
+    at: integerOf(row, 'at'),
+    controlNo: orNull(integerOf, row, 'control_no'),
+    frontier: unpackFrontier(blobOf(row, 'frontier')),
   };
 }
 
@@ -152,41 +153,41 @@ export class RoomEntryStore {
 
   bytes(rid: number, id: string): Uint8Array | null {
     const row = this.#store.one('SELECT bytes FROM room_entries WHERE rid = ? AND entry_id = ?', rid, hexToBlob(id));
-    return row === undefined ? null : blob(row['bytes']);
+    return row === undefined ? null : blobOf(row, 'bytes');
   }
 
   /** Ids of the entries that no other one names as a parent, ascending. */
   heads(rid: number, limit: number): string[] {
     return this.#store
       .all('SELECT entry_id FROM room_heads WHERE rid = ? ORDER BY entry_id LIMIT ?', rid, limit)
-      .map((row) => toHex(blob(row['entry_id'])));
+      .map((row) => toHex(blobOf(row, 'entry_id')));
   }
 
   /** The control entries in order of arrival. */
   control(rid: number): { bytes: Uint8Array; frontier: number[] }[] {
     return this.#store
       .all('SELECT bytes, frontier FROM room_entries WHERE rid = ? AND control_no IS NOT NULL ORDER BY control_no', rid)
-      .map((row) => ({ bytes: blob(row['bytes']), frontier: unpackFrontier(blob(row['frontier'])) }));
+      .map((row) => ({ bytes: blobOf(row, 'bytes'), frontier: unpackFrontier(blobOf(row, 'frontier')) }));
   }
 
   /** The control entry at a place. */
   controlAt(rid: number, place: number): Uint8Array | null {
     const row = this.#store.one('SELECT bytes FROM room_entries WHERE rid = ? AND control_no = ?', rid, place);
-    return row === undefined ? null : blob(row['bytes']);
+    return row === undefined ? null : blobOf(row, 'bytes');
   }
 
   /** Ids in order of arrival. */
   idsAfter(rid: number, after: number, limit: number): { seq: number; id: string }[] {
     return this.#store
       .all('SELECT seq, entry_id FROM room_entries WHERE rid = ? AND seq > ? ORDER BY seq LIMIT ?', rid, after, limit)
-      .map((row) => ({ seq: Number(row['seq']), id: toHex(blob(row['entry_id'])) }));
+      .map((row) => ({ seq: integerOf(row, 'seq'), id: toHex(blobOf(row, 'entry_id')) }));
   }
 
   /** Whole entries in order of arrival. */
   bytesAfter(rid: number, after: number, limit: number): { seq: number; bytes: Uint8Array }[] {
     return this.#store
       .all('SELECT seq, bytes FROM room_entries WHERE rid = ? AND seq > ? ORDER BY seq LIMIT ?', rid, after, limit)
-      .map((row) => ({ seq: Number(row['seq']), bytes: blob(row['bytes']) }));
+      .map((row) => ({ seq: integerOf(row, 'seq'), bytes: blobOf(row, 'bytes') }));
   }
 
   /** The newest entries before `before`, newest first, with what a walk over them needs. */
@@ -200,10 +201,10 @@ export class RoomEntryStore {
         limit,
       )
       .map((row) => ({
-        seq: Number(row['seq']),
-        id: toHex(blob(row['entry_id'])),
-        parents: unpackParents(blob(row['parents'])),
-        author: String(row['author']) as Aid,
+        seq: integerOf(row, 'seq'),
+        id: toHex(blobOf(row, 'entry_id')),
+        parents: unpackParents(blobOf(row, 'parents')),
+        author: aidOf(row, 'author'),
       }));
   }
 
@@ -226,8 +227,8 @@ export class RoomEntryStore {
     );
     const removals = new Map<number, number[]>();
     for (const row of rows) {
-      const seq = Number(row['seq']);
-      removals.set(seq, [...(removals.get(seq) ?? []), Number(row['removal_no'])]);
+      const seq = integerOf(row, 'seq');
+      removals.set(seq, [...(removals.get(seq) ?? []), integerOf(row, 'removal_no')]);
     }
     return [...removals].map(([seq, all]) => ({ seq, removals: all }));
   }
@@ -236,18 +237,18 @@ export class RoomEntryStore {
   setVoid(rid: number, seq: number, isVoid: boolean): void {
     if (!this.#hide(rid, seq, 'void', isVoid)) return;
     const retraction = this.#store.one('SELECT target FROM room_retracts WHERE rid = ? AND seq = ?', rid, seq);
-    if (retraction !== undefined) this.#judgeRetraction(rid, blob(retraction['target']));
+    if (retraction !== undefined) this.#judgeRetraction(rid, blobOf(retraction, 'target'));
   }
 
   #isRetracted(rid: number, id: Uint8Array, author: Aid): boolean {
-    return this.#store.one(`SELECT ${IS_RETRACTED} AS retracted`, rid, id, author)?.['retracted'] === 1;
+    return flagOf(this.#store.one(`SELECT ${IS_RETRACTED} AS retracted`, rid, id, author), 'retracted');
   }
 
   /** Whether a retraction of an entry, if it is here, has effect may have changed. */
   #judgeRetraction(rid: number, target: Uint8Array): void {
     const row = this.#store.one('SELECT seq, author FROM room_entries WHERE rid = ? AND entry_id = ?', rid, target);
     if (row === undefined) return;
-    this.#hide(rid, Number(row['seq']), 'retracted', this.#isRetracted(rid, target, String(row['author']) as Aid));
+    this.#hide(rid, integerOf(row, 'seq'), 'retracted', this.#isRetracted(rid, target, aidOf(row, 'author')));
   }
 
   /** Sets one of the two flags that take an entry out of what is unread; false where it was so already. */
@@ -260,7 +261,8 @@ export class RoomEntryStore {
       seq,
     );
     if (row === undefined) return false;
-    if (row['counts'] === 1 && row['others'] === 0) this.#count(rid, seq, value ? -1 : 1, row['mention'] === 1);
+    if (flagOf(row, 'counts') && integerOf(row, 'others') === 0)
+      this.#count(rid, seq, value ? -1 : 1, flagOf(row, 'mention'));
     return true;
   }
 
@@ -282,7 +284,7 @@ export class RoomEntryStore {
        ORDER BY depth DESC, entry_id DESC LIMIT 1`,
       rid,
     );
-    return row === undefined ? null : blob(row['bytes']);
+    return row === undefined ? null : blobOf(row, 'bytes');
   }
 
   entry(rid: number, id: string): StoredEntry | null {
@@ -302,7 +304,7 @@ export class RoomEntryStore {
 }
 
 function storedOf(row: Row): StoredEntry {
-  return { seq: Number(row['seq']), bytes: blob(row['bytes']), retracted: row['retracted'] === 1 };
+  return { seq: integerOf(row, 'seq'), bytes: blobOf(row, 'bytes'), retracted: flagOf(row, 'retracted') };
 }
 
 /** The statement of a page: constant text for each set of filters. */

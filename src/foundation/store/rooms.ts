@@ -1,7 +1,8 @@
 /** The tables of rooms: replicas and what is known about them. Times are Unix milliseconds. */
 import { toHex } from '../bytes.ts';
-import type { RoomState } from '../domain/rooms.ts';
+import { ROOM_STATES, type RoomState } from '../domain/rooms.ts';
 import type { Aid } from '../identity/aid.ts';
+import { aidOf, aidsOf, blobOf, integerOf, orNull, orZero, textOf, wordOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
 export interface NewRoom {
@@ -52,43 +53,34 @@ export function hexToBlob(hex: string): Uint8Array {
   return new Uint8Array(Buffer.from(hex, 'hex'));
 }
 
-export function blob(value: Row[string] | undefined): Uint8Array {
-  if (value instanceof Uint8Array) return value;
-  throw new TypeError('a BLOB column holds something else');
-}
-
-export function blobOrNull(value: Row[string] | undefined): Uint8Array | null {
-  return value === null || value === undefined ? null : blob(value);
-}
-
 function roomOf(row: Row): RoomRow {
   return {
-    rid: Number(row['rid']),
-    aid: String(row['aid']) as Aid,
-    groupId: toHex(blob(row['group_id'])),
-    creator: String(row['creator']) as Aid,
-    title: String(row['title']),
-    state: String(row['state']) as RoomState,
-    secret: blobOrNull(row['secret']),
-    hints: String(row['hints']).split(' ').filter(Boolean) as Aid[],
-    epoch: blob(row['epoch']),
-    lastAt: Number(row['last_at']),
-    maxSeq: Number(row['max_seq']),
-    readSeq: Number(row['read_seq']),
-    unread: Number(row['unread']),
-    mentions: Number(row['mentions']),
+    rid: integerOf(row, 'rid'),
+    aid: aidOf(row, 'aid'),
+    groupId: toHex(blobOf(row, 'group_id')),
+    creator: aidOf(row, 'creator'),
+    title: textOf(row, 'title'),
+    state: wordOf(row, 'state', ROOM_STATES),
+    secret: orNull(blobOf, row, 'secret'),
+    hints: aidsOf(row, 'hints'),
+    epoch: blobOf(row, 'epoch'),
+    lastAt: integerOf(row, 'last_at'),
+    maxSeq: integerOf(row, 'max_seq'),
+    readSeq: integerOf(row, 'read_seq'),
+    unread: integerOf(row, 'unread'),
+    mentions: integerOf(row, 'mentions'),
   };
 }
 
 function inviteOf(row: Row): InviteIn {
   return {
-    aid: String(row['aid']) as Aid,
-    groupId: toHex(blob(row['group_id'])),
-    inviter: String(row['inviter']) as Aid,
-    creator: String(row['creator']) as Aid,
-    title: String(row['title']),
-    secret: blobOrNull(row['secret']),
-    at: Number(row['at']),
+    aid: aidOf(row, 'aid'),
+    groupId: toHex(blobOf(row, 'group_id')),
+    inviter: aidOf(row, 'inviter'),
+    creator: aidOf(row, 'creator'),
+    title: textOf(row, 'title'),
+    secret: orNull(blobOf, row, 'secret'),
+    at: integerOf(row, 'at'),
   };
 }
 
@@ -118,7 +110,7 @@ export class RoomStore {
       room.epoch,
       room.lastAt,
     );
-    return Number(this.#store.one('SELECT last_insert_rowid() AS rid')?.['rid']);
+    return orZero(this.#store.one('SELECT last_insert_rowid() AS rid'), 'rid');
   }
 
   find(aid: Aid, groupId: string): RoomRow | null {
@@ -138,7 +130,7 @@ export class RoomStore {
   /** Rooms that an agent is in, or joins. */
   count(aid: Aid): number {
     const sql = `SELECT count(*) AS n FROM rooms WHERE aid = ? AND state IN ('joining', 'member')`;
-    return Number(this.#store.one(sql, aid)?.['n']);
+    return orZero(this.#store.one(sql, aid), 'n');
   }
 
   /** Forgets what an agent left, or was removed from, but the newest ones; returns the numbers of those that went. */
@@ -151,7 +143,7 @@ export class RoomStore {
         aid,
         keep,
       )
-      .map((row) => Number(row['rid']));
+      .map((row) => integerOf(row, 'rid'));
   }
 
   /** The numbers of the rooms that are kept in step: those that were left, for some time, so that others hear of it. */
@@ -161,7 +153,7 @@ export class RoomStore {
         `SELECT rid FROM rooms WHERE state IN ('joining', 'member') OR (state = 'left' AND last_at >= ?) ORDER BY rid`,
         leftSince,
       )
-      .map((row) => Number(row['rid']));
+      .map((row) => integerOf(row, 'rid'));
   }
 
   setState(rid: number, state: RoomState): void {
@@ -216,7 +208,7 @@ export class RoomStore {
       peer,
       epoch,
     );
-    return Number(row?.['seq'] ?? 0);
+    return orZero(row, 'seq');
   }
 
   setCursor(rid: number, peer: Aid, epoch: Uint8Array, seq: number): void {
@@ -247,11 +239,11 @@ export class RoomStore {
     return this.#store
       .all('SELECT * FROM room_invites_out WHERE next_at <= ? ORDER BY next_at LIMIT ?', now, limit)
       .map((row) => ({
-        rid: Number(row['rid']),
-        target: String(row['target']) as Aid,
-        nextAt: Number(row['next_at']),
-        until: Number(row['until']),
-        attempts: Number(row['attempts']),
+        rid: integerOf(row, 'rid'),
+        target: aidOf(row, 'target'),
+        nextAt: integerOf(row, 'next_at'),
+        until: integerOf(row, 'until'),
+        attempts: integerOf(row, 'attempts'),
       }));
   }
 
@@ -259,7 +251,7 @@ export class RoomStore {
   invitesOut(rid: number): { target: Aid; until: number }[] {
     return this.#store
       .all('SELECT target, until FROM room_invites_out WHERE rid = ? ORDER BY target', rid)
-      .map((row) => ({ target: String(row['target']) as Aid, until: Number(row['until']) }));
+      .map((row) => ({ target: aidOf(row, 'target'), until: integerOf(row, 'until') }));
   }
 
   dropInviteOut(rid: number, target: Aid): void {

@@ -8,6 +8,7 @@ import type { Aid } from '../identity/aid.ts';
 import type { Component } from '../lifecycle.ts';
 import type { Log } from '../log.ts';
 import { every, type Repeating, UNTIL_HURRIED } from '../repeat.ts';
+import { orZero } from './row.ts';
 import type { Store } from './store.ts';
 
 /** Agents that are remembered; those not met for longest are forgotten first. */
@@ -45,7 +46,7 @@ export class SeenDelegations implements Component {
   /** Unix seconds of the newest delegation met; 0 where none is known. */
   newest(aid: Aid): number {
     const row = this.#store.one('SELECT issued_at FROM seen_delegations WHERE aid = ?', aid);
-    return Math.max(Number(row?.['issued_at'] ?? 0), this.#unwritten.get(aid) ?? 0);
+    return Math.max(orZero(row, 'issued_at'), this.#unwritten.get(aid) ?? 0);
   }
 
   /** Remembers a verified delegation. */

@@ -1,5 +1,6 @@
 /** The tunnels with a port of their own: they are opened again when the daemon starts. */
 import type { Aid } from '../identity/aid.ts';
+import { aidOf, flagOf, integerOf, orNull, textOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
 export interface SavedTunnel {
@@ -15,13 +16,13 @@ export interface SavedTunnel {
 
 function fromRow(row: Row): SavedTunnel {
   return {
-    id: String(row['id']),
-    localAid: String(row['local_aid']) as Aid,
-    remoteAid: String(row['remote_aid']) as Aid,
-    accessToken: row['access_token'] === null ? undefined : String(row['access_token']),
-    localPort: Number(row['local_port']),
-    idleTimeoutSec: Number(row['idle_timeout_s']),
-    disableRelay: row['disable_relay'] === 1,
+    id: textOf(row, 'id'),
+    localAid: aidOf(row, 'local_aid'),
+    remoteAid: aidOf(row, 'remote_aid'),
+    accessToken: orNull(textOf, row, 'access_token') ?? undefined,
+    localPort: integerOf(row, 'local_port'),
+    idleTimeoutSec: integerOf(row, 'idle_timeout_s'),
+    disableRelay: flagOf(row, 'disable_relay'),
   };
 }
 

@@ -12,12 +12,13 @@ import { addDigest, DIGEST_BYTES, recordDigest } from '../../foundation/records/
 import { decodeNotePayload, removalHash } from '../../foundation/records/notes.ts';
 import { compareFreshness, decodeRecord, expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
 import { MAX_RECORDS_PER_KEY, RECORD, type RecordType } from '../../foundation/records/types.ts';
+import { blobOf, integerOf, orZero, textOf } from '../../foundation/store/row.ts';
 import { type Row, type SqlValue, Store } from '../../foundation/store/store.ts';
 import type { Part } from './messages.ts';
 import { RECORD_STORE_MIGRATIONS } from './record-store-schema.ts';
 import { RemovedNotes } from './removed-notes.ts';
 import { StorageShares } from './storage-shares.ts';
-import { bytesOf, isOfMany, noteOf, partOf, ROW_OVERHEAD_BYTES, type StoredRecord, toStored } from './stored-record.ts';
+import { isOfMany, noteOf, partOf, ROW_OVERHEAD_BYTES, type StoredRecord, toStored } from './stored-record.ts';
 import type { NoteRemoval, StoreUsage } from './types.ts';
 import { UpkeepList } from './upkeep-list.ts';
 
@@ -97,7 +98,7 @@ export class RecordStore {
     for (const row of this.#store.all(
       'SELECT publisher, SUM(size) AS bytes, COUNT(*) AS n FROM records GROUP BY publisher',
     ))
-      this.#shares.add(String(row['publisher']), Number(row['bytes']), Number(row['n']));
+      this.#shares.add(textOf(row, 'publisher'), integerOf(row, 'bytes'), integerOf(row, 'n'));
   }
 
   /** @throws SvcError `cancelled` once it is closed: work that was under way then ends here */
@@ -119,14 +120,14 @@ export class RecordStore {
       const size = record.encoded.length + ROW_OVERHEAD_BYTES;
       let more = size;
       if (held !== undefined) {
-        const kept = decodeRecord(bytesOf(held['encoded']));
+        const kept = decodeRecord(blobOf(held, 'encoded'));
         const order = compareFreshness(kept, record);
         if (order > 0) return { code: 'newer', held: kept };
         if (order === 0) {
-          this.upkeep.heard([Number(held['id'])], unixSeconds(this.#clock));
+          this.upkeep.heard([integerOf(held, 'id')], unixSeconds(this.#clock));
           return { code: 'kept' };
         }
-        more -= Number(held['size']);
+        more -= integerOf(held, 'size');
       }
       if (this.#isReplaced(key, record)) return { code: 'newer', held: null };
       const token = record.type === RECORD.note ? this.#removed.tokenOf(recordDigest(record.encoded)) : null;
@@ -143,7 +144,7 @@ export class RecordStore {
   #isReplaced(key: Uint8Array, { type, aid, delegation }: SignedRecord): boolean {
     if (isOfMany(type)) return false;
     const row = this.#store.one('SELECT MAX(issued_at) AS newest FROM records WHERE key = ? AND aid = ?', key, aid);
-    return Number(row?.['newest'] ?? 0) > delegation.issuedAt;
+    return orZero(row, 'newest') > delegation.issuedAt;
   }
 
   #insert(key: Uint8Array, record: SignedRecord, publisher: string, size: number): void {
@@ -171,9 +172,9 @@ export class RecordStore {
   }
 
   #remove(row: Row): void {
-    if (this.#store.run('DELETE FROM records WHERE id = ?', Number(row['id'])) === 0) return;
-    this.#shares.add(String(row['publisher']), -Number(row['size']), -1);
-    this.#summaries.delete(toHex(bytesOf(row['key'])));
+    if (this.#store.run('DELETE FROM records WHERE id = ?', integerOf(row, 'id')) === 0) return;
+    this.#shares.add(textOf(row, 'publisher'), -integerOf(row, 'size'), -1);
+    this.#summaries.delete(toHex(blobOf(row, 'key')));
   }
 
   /** Room among the many publishers of one key: who has most of them there gives way to who has fewer. */
@@ -187,12 +188,12 @@ export class RecordStore {
       key,
       record.type,
     );
-    if (largest === undefined || Number(largest['n']) <= own + 1) return false;
+    if (largest === undefined || integerOf(largest, 'n') <= own + 1) return false;
     const victim = this.#store.one(
       'SELECT id, key, publisher, size FROM records WHERE key = ? AND type = ? AND publisher = ? ORDER BY expires_at LIMIT 1',
       key,
       record.type,
-      String(largest['publisher']),
+      textOf(largest, 'publisher'),
     );
     if (victim !== undefined) this.#remove(victim);
     return true;
@@ -205,7 +206,7 @@ export class RecordStore {
       publisher === undefined
         ? this.#store.one(sql, key, type)
         : this.#store.one(`${sql} AND publisher = ?`, key, type, publisher);
-    return Number(row?.['n'] ?? 0);
+    return orZero(row, 'n');
   }
 
   /** Room in all: the largest publisher's soonest to expire go first, the newcomer's own included. */
@@ -219,7 +220,7 @@ export class RecordStore {
         largest,
       );
       if (victim === undefined) return false;
-      if (largest === publisher && Number(victim['expires_at']) >= expires) return false;
+      if (largest === publisher && integerOf(victim, 'expires_at') >= expires) return false;
       this.#remove(victim);
     }
     return true;
@@ -252,7 +253,7 @@ export class RecordStore {
   /** The encoding of a record that `find` returned. */
   encoded(id: number): Uint8Array | null {
     const row = this.#store.one('SELECT encoded FROM records WHERE id = ?', id);
-    return row === undefined ? null : bytesOf(row['encoded']);
+    return row === undefined ? null : blobOf(row, 'encoded');
   }
 
   /** Whole records under a key, of `maxBytes` together but at least one, from the place `from` on. */
@@ -268,11 +269,11 @@ export class RecordStore {
     let bytes = 0;
     let part = from - 1;
     for (const row of rows) {
-      const wanted = selection.known?.has(toHex(bytesOf(row['digest']))) !== true;
-      if (wanted) bytes += Number(row['size']) - ROW_OVERHEAD_BYTES;
-      if (bytes > maxBytes && Number(row['part']) > part && records.length > 0) return { records, next: part + 1 };
-      part = Number(row['part']);
-      const encoded = wanted ? this.encoded(Number(row['id'])) : null;
+      const wanted = selection.known?.has(toHex(blobOf(row, 'digest'))) !== true;
+      if (wanted) bytes += integerOf(row, 'size') - ROW_OVERHEAD_BYTES;
+      if (bytes > maxBytes && integerOf(row, 'part') > part && records.length > 0) return { records, next: part + 1 };
+      part = integerOf(row, 'part');
+      const encoded = wanted ? this.encoded(integerOf(row, 'id')) : null;
       if (encoded !== null) records.push(encoded);
     }
     return { records, next: rows.length === PAGE_ROWS ? part + 1 : 0 };
@@ -287,8 +288,11 @@ export class RecordStore {
     const { sql, values } = this.#where(key, selection);
     const rows = this.#store.all(`SELECT digest, expires_at FROM records WHERE ${sql}`, ...values);
     const digest = new Uint8Array(DIGEST_BYTES);
-    for (const row of rows) addDigest(digest, bytesOf(row['digest']));
-    const until = rows.reduce((soonest, row) => Math.min(soonest, Number(row['expires_at'])), Number.POSITIVE_INFINITY);
+    for (const row of rows) addDigest(digest, blobOf(row, 'digest'));
+    const until = rows.reduce(
+      (soonest, row) => Math.min(soonest, integerOf(row, 'expires_at')),
+      Number.POSITIVE_INFINITY,
+    );
     const summary = { count: rows.length, digest, until };
     if (types !== null) this.#remember(name, types, summary);
     return summary;
@@ -313,10 +317,10 @@ export class RecordStore {
       digest,
     );
     if (row === undefined) return false;
-    const payload = decodeNotePayload(decodeRecord(bytesOf(row['encoded'])).payload);
+    const payload = decodeNotePayload(decodeRecord(blobOf(row, 'encoded')).payload);
     if (payload === null || !equalBytes(payload.removalHash, removalHash(token))) return false;
     this.#remove(row);
-    this.#removed.add(digest, token, Number(row['expires_at']));
+    this.#removed.add(digest, token, integerOf(row, 'expires_at'));
     return true;
   }
 
@@ -342,7 +346,7 @@ export class RecordStore {
   savedNodes(): Address[] {
     return this.#store
       .all('SELECT host, port FROM nodes')
-      .map((row) => ({ host: String(row['host']), port: Number(row['port']) }));
+      .map((row) => ({ host: textOf(row, 'host'), port: integerOf(row, 'port') }));
   }
 
   saveNodes(nodes: readonly Address[]): void {

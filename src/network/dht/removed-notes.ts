@@ -2,8 +2,9 @@
  * Notes that were removed, with what proves it: a copy of one that comes back from a node which did
  * not hear of it is not taken, and that node is told.
  */
+
+import { blobOf, orZero } from '../../foundation/store/row.ts';
 import type { Store } from '../../foundation/store/store.ts';
-import { bytesOf } from './stored-record.ts';
 
 /** Removed notes that are remembered; those that would have expired soonest are forgotten first. */
 const MAX_REMOVED = 100_000;
@@ -24,14 +25,14 @@ export class RemovedNotes {
   /** What removed a note; null where it was not removed. */
   tokenOf(digest: Uint8Array): Uint8Array | null {
     const row = this.#store().one('SELECT token FROM removed_notes WHERE digest = ?', digest);
-    return row === undefined ? null : bytesOf(row['token']);
+    return row === undefined ? null : blobOf(row, 'token');
   }
 
   /** Forgets those that no copy can outlive, and those above the limit. @param now Unix seconds */
   purge(now: number): void {
     const store = this.#store();
     store.run('DELETE FROM removed_notes WHERE until < ?', now);
-    const count = Number(store.one('SELECT count(*) AS n FROM removed_notes')?.['n'] ?? 0);
+    const count = orZero(store.one('SELECT count(*) AS n FROM removed_notes'), 'n');
     if (count <= MAX_REMOVED) return;
     store.run(
       'DELETE FROM removed_notes WHERE digest IN (SELECT digest FROM removed_notes ORDER BY until LIMIT ?)',

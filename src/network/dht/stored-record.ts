@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD, type RecordType } from '../../foundation/records/types.ts';
+import { blobOf, integerOf } from '../../foundation/store/row.ts';
 import type { Row } from '../../foundation/store/store.ts';
 
 /** What a row costs beside its record, bytes: columns and indexes. */
@@ -36,20 +37,14 @@ export function partOf(record: SignedRecord): number {
     .readUInt32BE(0);
 }
 
-export function bytesOf(value: unknown): Uint8Array {
-  if (value instanceof Uint8Array) return value;
-  throw new TypeError('not a blob');
-}
-
 export function toStored(row: Row): StoredRecord {
-  const { id, type, issued_at, seq, timestamp, digest, size } = row;
   return {
-    id: Number(id),
-    type: Number(type),
-    issuedAt: Number(issued_at),
-    seq: Number(seq),
-    timestamp: Number(timestamp),
-    digest: bytesOf(digest),
-    bytes: Number(size) - ROW_OVERHEAD_BYTES,
+    id: integerOf(row, 'id'),
+    type: integerOf(row, 'type'),
+    issuedAt: integerOf(row, 'issued_at'),
+    seq: integerOf(row, 'seq'),
+    timestamp: integerOf(row, 'timestamp'),
+    digest: blobOf(row, 'digest'),
+    bytes: integerOf(row, 'size') - ROW_OVERHEAD_BYTES,
   };
 }

@@ -2,8 +2,10 @@
  * What this node has to look after: the records that live longer than their publishers take to renew
  * them. Each rests for a while after it came, or was seen where it belongs; then it is due.
  */
+
+import { blobOf, integerOf, textOf } from '../../foundation/store/row.ts';
 import type { Row, Store } from '../../foundation/store/store.ts';
-import { bytesOf, type StoredRecord, toStored } from './stored-record.ts';
+import { type StoredRecord, toStored } from './stored-record.ts';
 
 /** A record that is to be looked after. */
 export interface UpkeepRow extends StoredRecord {
@@ -23,7 +25,7 @@ const MAX_TRIED = 2000;
 const LONG_LIVED = 'expires_at - timestamp > 3600';
 
 function toUpkeep(row: Row): UpkeepRow {
-  return { ...toStored(row), part: Number(row['part']) };
+  return { ...toStored(row), part: integerOf(row, 'part') };
 }
 
 export class UpkeepList {
@@ -52,7 +54,7 @@ export class UpkeepList {
         heardBefore,
         until,
       );
-      if (row !== undefined) return { key: bytesOf(row['key']), publisher: next };
+      if (row !== undefined) return { key: blobOf(row, 'key'), publisher: next };
       publisher = next;
     }
     return null;
@@ -66,7 +68,7 @@ export class UpkeepList {
   #publisherAfter(publisher: string): string | null {
     const sql = `SELECT publisher FROM records WHERE ${LONG_LIVED} AND publisher > ? ORDER BY publisher LIMIT 1`;
     const row = this.#store().one(sql, publisher);
-    return row === undefined ? null : String(row['publisher']);
+    return row === undefined ? null : textOf(row, 'publisher');
   }
 
   /** Long-lived records under a key that end after `until`, those that waited longest first. Unix seconds. */
@@ -87,7 +89,7 @@ export class UpkeepList {
     const sql = `SELECT DISTINCT key FROM records WHERE ${LONG_LIVED} AND key > ? ORDER BY key LIMIT ?`;
     return this.#store()
       .all(sql, after, limit)
-      .map((row) => bytesOf(row['key']));
+      .map((row) => blobOf(row, 'key'));
   }
 
   /** These have just been seen where they belong. @param at Unix seconds */

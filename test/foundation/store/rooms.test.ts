@@ -3,13 +3,7 @@ import { test } from 'node:test';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
 import { RoomEntryStore } from '../../../src/foundation/store/room-entries.ts';
-import {
-  blobOrNull,
-  type InviteIn,
-  type NewRoom,
-  type RoomRow,
-  RoomStore,
-} from '../../../src/foundation/store/rooms.ts';
+import { type InviteIn, type NewRoom, type RoomRow, RoomStore } from '../../../src/foundation/store/rooms.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { testAid } from '../../support/agents.ts';
 import { bytes } from './agents-here.ts';
@@ -180,9 +174,4 @@ test('what a transaction of rooms throws undoes it, and what it returns comes ba
     rooms.transaction(() => rooms.list(A)),
     [],
   );
-});
-
-test('a column that holds something else than bytes is not taken for bytes', () => {
-  assert.deepEqual([blobOrNull(null), blobOrNull(undefined), blobOrNull(new Uint8Array(3))], [null, null, bytes(0, 3)]);
-  assert.throws(() => blobOrNull('text'), TypeError);
 });
