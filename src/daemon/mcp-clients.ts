@@ -1,6 +1,7 @@
 /** The MCP clients that `svcd mcp` knows: where their configuration is, and what svcd looks like in it. */
 import path from 'node:path';
 import { SvcError } from '../foundation/errors.ts';
+import { isObject, readJson } from '../foundation/json.ts';
 
 /** What the places of the files depend on. */
 export interface Machine {
@@ -63,10 +64,6 @@ export function isMcpClient(name: string): name is McpClientName {
   return Object.hasOwn(MCP_CLIENTS, name);
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /**
  * The configuration with svcd in it, everything else as it was.
  * @param text what the file holds; empty where there is none
@@ -74,12 +71,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
  */
 export function withSvcd(client: McpClientName, text: string, { command, args }: Launch): string {
   const { servers, title } = MCP_CLIENTS[client];
-  let config: unknown;
-  try {
-    config = text.trim() === '' ? {} : JSON.parse(text);
-  } catch {
-    config = undefined;
-  }
+  const config = text.trim() === '' ? {} : readJson(text);
   const present = isObject(config) ? (config[servers] ?? {}) : undefined;
   if (!isObject(config) || !isObject(present))
     throw new SvcError('config_invalid', {

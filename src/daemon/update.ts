@@ -3,6 +3,7 @@ import { Installer } from '../capabilities/update/installer.ts';
 import { Releases } from '../capabilities/update/releases.ts';
 import type { Supervisor } from '../capabilities/update/types.ts';
 import { Updater } from '../capabilities/update/updater.ts';
+import { memberOf } from '../foundation/json.ts';
 import { VERSION } from '../foundation/version.ts';
 import type { Foundation } from './foundation.ts';
 import type { Life } from './life.ts';
@@ -11,10 +12,7 @@ import { nodeProgram, npmOf, PACKAGE, releaseSource, updatesDisabled, withoutOwn
 /** The C library, in npm's words; empty where there is no choice of them. */
 function libcOfThis(): string {
   if (process.platform !== 'linux') return '';
-  const report: unknown = process.report.getReport();
-  const header: unknown = typeof report === 'object' && report !== null ? Reflect.get(report, 'header') : undefined;
-  const glibc: unknown =
-    typeof header === 'object' && header !== null ? Reflect.get(header, 'glibcVersionRuntime') : undefined;
+  const glibc = memberOf(process.report.getReport(), 'header', 'glibcVersionRuntime');
   return glibc === undefined ? 'musl' : 'glibc';
 }
 

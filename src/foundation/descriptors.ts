@@ -1,4 +1,5 @@
 /** How many files and sockets this process may have open. */
+import { memberOf } from './json.ts';
 
 /** What is taken where the system has no such limit, or does not tell. */
 const NO_LIMIT = 65_536;
@@ -10,8 +11,6 @@ export function descriptorLimit(): number {
   Reflect.set(report, 'excludeNetwork', true);
   const contents: object = report.getReport();
   Reflect.set(report, 'excludeNetwork', excluded);
-  const limits: unknown = Reflect.get(contents, 'userLimits');
-  const openFiles: unknown = typeof limits === 'object' && limits !== null ? Reflect.get(limits, 'open_files') : null;
-  const soft: unknown = typeof openFiles === 'object' && openFiles !== null ? Reflect.get(openFiles, 'soft') : null;
+  const soft = memberOf(contents, 'userLimits', 'open_files', 'soft');
   return typeof soft === 'number' ? Math.min(soft, NO_LIMIT) : NO_LIMIT;
 }

@@ -1,15 +1,11 @@
 /** The version of this svcd, from its package. */
 import { readFileSync } from 'node:fs';
+import { memberOf, readJson } from './json.ts';
 
 function readVersion(): string {
-  const manifest: unknown = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
-  if (
-    typeof manifest === 'object' &&
-    manifest !== null &&
-    'version' in manifest &&
-    typeof manifest.version === 'string'
-  )
-    return manifest.version;
+  const manifest = readJson(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+  const version = memberOf(manifest, 'version');
+  if (typeof version === 'string') return version;
   throw new Error('package.json has no version');
 }
 

@@ -3,6 +3,7 @@
  * Needs nothing but `fetch`, so that it works in the command line and in a browser.
  */
 import { type ErrorCode, isErrorCode, SvcError } from '../foundation/errors.ts';
+import { isObject } from '../foundation/json.ts';
 import { bodyInputKey, type Declaration, type Declarations, type InputOf, type OutputOf } from './operation.ts';
 import { isOpen } from './schemas.ts';
 
@@ -92,10 +93,6 @@ function wireRequest(base: string, declaration: Declaration, input: Input): Wire
     method,
     body: method === 'GET' ? undefined : JSON.stringify(body),
   };
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** The error that an error answer carries; a code that this version does not know keeps its name in the details. */

@@ -5,6 +5,7 @@
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { memberOf } from '../../foundation/json.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { AuditCaller } from '../../foundation/store/audit.ts';
 import { accessRequestOf } from '../../network/links/access-request.ts';
@@ -50,8 +51,7 @@ export class RemoteAdmin {
     this.#deps = dependencies;
     this.#log = log.child('remote-admin');
     this.trail = new AuditTrail({ memory: audit, clock, log: this.#log });
-    const stored = memory.get(KEY);
-    this.#enabled = typeof stored === 'object' && stored !== null && Reflect.get(stored, 'enabled') === true;
+    this.#enabled = memberOf(memory.get(KEY), 'enabled') === true;
   }
 
   get enabled(): boolean {

@@ -3,6 +3,7 @@ import semver from 'semver';
 import { type Static, type TSchema, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { SvcError } from '../../foundation/errors.ts';
+import { readJson } from '../../foundation/json.ts';
 import { fetchBounded, isSafeUrl } from './http.ts';
 import { RegistryKeys, Signatures, signatureProblem } from './signature.ts';
 import type { Release } from './types.ts';
@@ -56,12 +57,7 @@ function malformed(what: string): SvcError {
 
 /** JSON of a shape that is checked. */
 function parse<T extends TSchema>(schema: T, what: string, content: Buffer): Static<T> {
-  let value: unknown;
-  try {
-    value = JSON.parse(content.toString('utf8'));
-  } catch {
-    throw malformed(what);
-  }
+  const value = readJson(content.toString('utf8'));
   if (!Compile(schema).Check(value)) throw malformed(what);
   return value;
 }

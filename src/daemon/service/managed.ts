@@ -1,5 +1,6 @@
 /** The two ends of the line between the service's supervisor and the daemon that it runs. */
 import type { Supervisor } from '../../capabilities/update/types.ts';
+import { memberOf } from '../../foundation/json.ts';
 
 /** Set by the supervisor for the daemon that it runs. */
 export const MANAGED_VARIABLE = 'SVCD_MANAGED';
@@ -21,20 +22,16 @@ export interface ReadyMessage {
   readonly api_addr: string;
 }
 
-function member(message: unknown, name: string): unknown {
-  return typeof message === 'object' && message !== null ? Reflect.get(message, name) : undefined;
-}
-
 export function isSwitch(message: unknown): message is SwitchMessage {
-  return member(message, 'type') === 'switch' && typeof member(message, 'version') === 'string';
+  return memberOf(message, 'type') === 'switch' && typeof memberOf(message, 'version') === 'string';
 }
 
 export function isStop(message: unknown): message is StopMessage {
-  return member(message, 'type') === 'stop';
+  return memberOf(message, 'type') === 'stop';
 }
 
 export function isReady(message: unknown): message is ReadyMessage {
-  return member(message, 'type') === 'ready' && typeof member(message, 'api_addr') === 'string';
+  return memberOf(message, 'type') === 'ready' && typeof memberOf(message, 'api_addr') === 'string';
 }
 
 /** The supervisor that runs this process; null where somebody else started it. */

@@ -1,4 +1,6 @@
 /** Secrets of a configuration: hidden on the way out, and put back where the hidden form comes in again. */
+
+import { isObject } from '../json.ts';
 import type { Config, TurnServer } from './schema.ts';
 
 /** Stands for a secret that is set. No token may look like it: it has characters that no token has. */
@@ -17,7 +19,7 @@ export function redact(config: Config): Config {
 export function restoreServers(sent: unknown, present: readonly TurnServer[]): unknown {
   if (!Array.isArray(sent)) return sent;
   return sent.map((entry: unknown) => {
-    if (typeof entry !== 'object' || entry === null) return entry;
+    if (!isObject(entry)) return entry;
     const match = present.find((server) => sameServer(entry, redactServer(server)));
     if (match === undefined) return entry;
     const hidden = redactServer(match);
@@ -50,8 +52,8 @@ function hideInUrl(text: string): string {
 }
 
 /** `credential_url` counts too: the query hidden in it must not go to another place. */
-function sameServer(sent: object, hidden: TurnServer): boolean {
-  const { url, username = '', credential_type = 'static', credential_url = '' } = sent as Record<string, unknown>;
+function sameServer(sent: Readonly<Record<string, unknown>>, hidden: TurnServer): boolean {
+  const { url, username = '', credential_type = 'static', credential_url = '' } = sent;
   return (
     url === hidden.url &&
     username === hidden.username &&

@@ -1,6 +1,7 @@
 /** daemon.json: how programs on this machine find the daemon of a data directory. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isObject } from '../json.ts';
 
 const FILE_NAME = 'daemon.json';
 
@@ -32,8 +33,8 @@ export function readDaemonInfo(dataDir: string): DaemonInfo | null {
 }
 
 function isDaemonInfo(value: unknown): value is DaemonInfo {
-  if (typeof value !== 'object' || value === null) return false;
-  const { pid, api_addr, started_at, version } = value as Record<string, unknown>;
+  if (!isObject(value)) return false;
+  const { pid, api_addr, started_at, version } = value;
   return (
     typeof pid === 'number' &&
     (api_addr === null || typeof api_addr === 'string') &&

@@ -6,6 +6,7 @@
 import { fromHex, toHex } from '../bytes.ts';
 import { SvcError } from '../errors.ts';
 import { KeyPair } from '../identity/keys.ts';
+import { isObject, readJson } from '../json.ts';
 import type { Log } from '../log.ts';
 import type { Passphrase } from './passphrase.ts';
 import { damaged, PrivateDirectory } from './private-directory.ts';
@@ -159,13 +160,8 @@ function fileOf(name: string): string {
 }
 
 function readObject(text: string): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null ? { ...value } : {};
-  } catch {
-    // The parser's message would quote the text, which may be half a key.
-    return {};
-  }
+  const value = readJson(text);
+  return isObject(value) ? value : {};
 }
 
 function readSealState(text: string): SealState {

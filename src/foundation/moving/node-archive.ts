@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { CONFIG_FILE, DATABASE_FILE, KEYS_DIRECTORY } from '../data-dir/names.ts';
 import { SvcError } from '../errors.ts';
+import { isObject, readJson } from '../json.ts';
 import { isKeyFile } from '../keys/key-store.ts';
 import { ByteReader, type ByteSource } from './byte-reader.ts';
 
@@ -114,18 +115,9 @@ function damaged(why: string): SvcError {
   return new SvcError('bad_file', { message: `The backup is damaged: ${why}. Nothing was changed.` });
 }
 
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /** Null where the line is no manifest of ours. */
 function readManifest(line: string): Manifest | null {
-  let value: unknown;
-  try {
-    value = JSON.parse(line);
-  } catch {
-    return null;
-  }
+  const value = readJson(line);
   if (!isObject(value) || value['svcd_backup'] !== VERSION || !Array.isArray(value['files'])) return null;
   const { svcd_version: svcdVersion, created_at: createdAt, agents } = value;
   if (typeof svcdVersion !== 'string' || typeof createdAt !== 'string' || typeof agents !== 'number') return null;

@@ -7,6 +7,7 @@
 import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from 'node:crypto';
 import { toHex } from '../bytes.ts';
 import { SvcError } from '../errors.ts';
+import { memberOf, readJson } from '../json.ts';
 import { CIPHER, NONCE_BYTES, TAG_BYTES } from '../keys/cipher.ts';
 import { deriveKey, PASSPHRASE_SALT_BYTES, type Passphrase } from '../keys/passphrase.ts';
 import type { ScryptCost } from '../keys/scrypt.ts';
@@ -114,16 +115,8 @@ export async function* unseal(kind: SealedKind, password: Passphrase, sealed: By
 
 /** What a first line says; null where this version did not write it, with this cost. */
 function readHeader(line: Uint8Array, cost: ScryptCost): Header | null {
-  let salt: unknown;
-  let kind: unknown;
-  try {
-    const value: unknown = JSON.parse(Buffer.from(line).toString());
-    if (typeof value !== 'object' || value === null) return null;
-    salt = Reflect.get(value, 'salt');
-    kind = Reflect.get(value, 'kind');
-  } catch {
-    return null;
-  }
+  const value = readJson(Buffer.from(line).toString());
+  const [salt, kind] = [memberOf(value, 'salt'), memberOf(value, 'kind')];
   if ((kind !== 'agent' && kind !== 'node') || typeof salt !== 'string' || !/^[0-9a-f]{64}$/.test(salt)) return null;
   const header: Header = { kind, salt: new Uint8Array(Buffer.from(salt, 'hex')) };
   // Nobody but us decides what a guess costs: the whole line has to be the one that we write.

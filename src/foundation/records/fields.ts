@@ -1,5 +1,6 @@
 /** The rules for texts and lists in payloads: strangers write them, people and assistants read them. */
 import { SvcError } from '../errors.ts';
+import { isObject } from '../json.ts';
 import { MAX_LABEL_BYTES, MAX_LABELS } from './types.ts';
 
 /** Control characters, line breaks, the byte order mark, and what turns the direction of the text around it. */
@@ -48,7 +49,7 @@ export function parseMeta(meta: string): Readonly<Record<string, unknown>> | nul
   if (meta === '') return {};
   try {
     const value: unknown = JSON.parse(meta);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : null;
+    return isObject(value) ? value : null;
   } catch {
     return null;
   }

@@ -10,6 +10,7 @@
 import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { SvcError } from '../../foundation/errors.ts';
+import { memberOf } from '../../foundation/json.ts';
 
 /** Every field is required by the engine. Times in milliseconds, sizes in bytes. */
 export interface EngineConfig {
@@ -89,8 +90,7 @@ export function enginePackages(platform: string, arch: string): readonly string[
 }
 
 function isEngine(value: unknown): value is Engine {
-  if (typeof value !== 'object' || value === null) return false;
-  return ['QuinnConfig', 'Server', 'Client'].every((name) => typeof Reflect.get(value, name) === 'function');
+  return ['QuinnConfig', 'Server', 'Client'].every((name) => typeof memberOf(value, name) === 'function');
 }
 
 /** How `loadEngine` gets a package; tests put their own in its place. */

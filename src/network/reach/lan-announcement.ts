@@ -2,6 +2,7 @@
 import type multicastDns from 'multicast-dns';
 import { fromHex, toHex } from '../../foundation/bytes.ts';
 import { PUBLIC_KEY_BYTES } from '../../foundation/identity/keys.ts';
+import { memberOf } from '../../foundation/json.ts';
 
 export const SERVICE = '_svcd._udp.local';
 /** For how long others may remember an announcement, seconds. */
@@ -50,8 +51,8 @@ function readEntries(data: unknown): ReadonlyMap<string, string> {
 }
 
 function readPort(data: unknown): number {
-  if (typeof data !== 'object' || data === null || !('port' in data)) return 0;
-  return typeof data.port === 'number' && Number.isInteger(data.port) ? data.port : 0;
+  const port = memberOf(data, 'port');
+  return typeof port === 'number' && Number.isInteger(port) ? port : 0;
 }
 
 /** The announcement in a packet; null where there is none. */

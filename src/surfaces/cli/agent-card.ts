@@ -4,6 +4,7 @@
  * name, so a draft is short, plain, and shown before it is published.
  */
 import { SvcError } from '../../foundation/errors.ts';
+import { isObject } from '../../foundation/json.ts';
 import { UNSAFE } from '../../foundation/log-text.ts';
 import { MAX_BRIEF_BYTES, MAX_LABEL_BYTES, MAX_NAME_BYTES } from '../../foundation/records/types.ts';
 import { isPublicHost } from './public-host.ts';
@@ -27,10 +28,6 @@ type Json = Readonly<Record<string, unknown>>;
 const MAX_TAGS_BYTES = 128;
 /** Longest address in a draft, bytes. */
 const MAX_URL_BYTES = 128;
-
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 function list(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];

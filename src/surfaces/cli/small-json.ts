@@ -4,6 +4,7 @@
  * firewall.
  */
 import { SvcError } from '../../foundation/errors.ts';
+import { memberOf, readJson } from '../../foundation/json.ts';
 
 /** Largest document, bytes after decompression. */
 const MAX_DOCUMENT_BYTES = 256 * 1024;
@@ -24,8 +25,7 @@ function failure(url: URL, error: unknown): SvcError {
       message: `${url.href} did not answer within ${DOCUMENT_TIMEOUT_MS / 1000} s.`,
       cause: error,
     });
-  const cause = error instanceof Error ? error.cause : undefined;
-  const code: unknown = typeof cause === 'object' && cause !== null ? Reflect.get(cause, 'code') : undefined;
+  const code = memberOf(error, 'cause', 'code');
   return new SvcError('connect_failed', {
     message: `${url.href} cannot be reached${typeof code === 'string' ? ` (${code})` : ''}.`,
     cause: error,
@@ -70,12 +70,8 @@ async function follow(url: URL, signal: AbortSignal, redirects: number): Promise
     if (NOTHING_THERE.has(status)) return { url, absent: `status ${status}` };
     throw new SvcError('protocol_error', { message: `${url.href} answers with status ${status}.` });
   }
-  const text = await readText(response, url);
-  try {
-    return { url, value: JSON.parse(text) };
-  } catch {
-    return { url, absent: 'no JSON' };
-  }
+  const value = readJson(await readText(response, url));
+  return value === undefined ? { url, absent: 'no JSON' } : { url, value };
 }
 
 /**

@@ -1,5 +1,6 @@
 /** Makes schemas short: an assistant pays for every word of the tool list, in every conversation. */
 import type { TSchema } from 'typebox';
+import { isObject } from '../../foundation/json.ts';
 import { AID_FORMAT } from '../../operations/schemas.ts';
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
@@ -22,10 +23,6 @@ const OUTPUT_NOISE: ReadonlySet<string> = new Set([
   'pattern',
   'additionalProperties',
 ]);
-
-function isObject(value: unknown): value is JsonSchema {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 function plain(schema: TSchema | JsonSchema): JsonSchema {
   return JSON.parse(JSON.stringify(schema)) as JsonSchema;

@@ -5,6 +5,7 @@
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
 import { SvcError } from '../../foundation/errors.ts';
+import { isObject } from '../../foundation/json.ts';
 import { CLIENT_TIMEOUT_MS, errorOf } from '../../operations/client.ts';
 
 /** Largest answer: the largest fetched body, as text and as base64, with room to spare. */
@@ -19,10 +20,6 @@ export interface DaemonTarget {
 }
 
 type Values = Readonly<Record<string, unknown>>;
-
-function isObject(value: unknown): value is Values {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 async function textOf(answer: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];

@@ -1,16 +1,13 @@
 /** What a tool call answers: structured content and text, for success and for errors. */
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import { SvcError } from '../../foundation/errors.ts';
+import { isObject } from '../../foundation/json.ts';
 import { escapeUnsafe } from '../../foundation/log-text.ts';
 import type { ToolView } from '../../operations/tool-call.ts';
 import { fence, untrustedNote } from './foreign-text.ts';
 import { nextStep } from './next-steps.ts';
 
 type Values = Readonly<Record<string, unknown>>;
-
-function isObject(value: unknown): value is Values {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 /** The result of a successful call. */
 export function success(tool: ToolView, args: Values, output: unknown): CallToolResult {

@@ -1,6 +1,7 @@
 /** The OpenAPI 3.1 document of the whole API, from the operations table. */
 import type { TObject, TSchema } from 'typebox';
 import { ERRORS, type ErrorCode } from '../../foundation/errors.ts';
+import { memberOf } from '../../foundation/json.ts';
 import type { Declaration } from '../../operations/operation.ts';
 import { AID_FORMAT, ErrorBody, isOpen } from '../../operations/schemas.ts';
 import type { StreamDeclaration } from '../../operations/stream.ts';
@@ -30,9 +31,7 @@ const ANY_METHOD = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] 
 
 function hasAid(schema: TObject): boolean {
   return Object.values(schema.properties).some((member) => {
-    const items: unknown = Reflect.get(member, 'items');
-    const inner = typeof items === 'object' && items !== null ? Reflect.get(items, 'format') : undefined;
-    return Reflect.get(member, 'format') === AID_FORMAT || inner === AID_FORMAT;
+    return memberOf(member, 'format') === AID_FORMAT || memberOf(member, 'items', 'format') === AID_FORMAT;
   });
 }
 

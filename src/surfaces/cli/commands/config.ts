@@ -1,6 +1,7 @@
 /** `svc config`: reads and changes the daemon's configuration. */
 import type { Command } from 'commander';
 import { SvcError } from '../../../foundation/errors.ts';
+import { memberOf } from '../../../foundation/json.ts';
 import type { ContextOf } from '../context.ts';
 import { examples } from '../examples.ts';
 import { formatFields } from '../text.ts';
@@ -59,9 +60,7 @@ export function configCommands(program: Command, contextOf: ContextOf): void {
       const context = contextOf(command);
       const typed = value === undefined || value === '-' ? await context.readSecret(`${key}: `) : value;
       // A token of digits is still a text: what the schema says decides.
-      const schema: unknown = (await context.client.configSchema())['properties'];
-      const wanted: unknown = typeof schema === 'object' && schema !== null ? Reflect.get(schema, key) : undefined;
-      const isText = typeof wanted === 'object' && wanted !== null && Reflect.get(wanted, 'type') === 'string';
+      const isText = memberOf(await context.client.configSchema(), 'properties', key, 'type') === 'string';
       const result = await context.client.configPatch({ [key]: isText ? typed : parseValue(typed) });
       context.show(result, {
         text: ({ overridden, restart_required }) =>

@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import { SvcError } from '../../../foundation/errors.ts';
 import { EVENT_TYPES } from '../../../foundation/events.ts';
+import { isObject } from '../../../foundation/json.ts';
 import { followEvents } from '../../../operations/event-client.ts';
 import type { CliContext, ContextOf } from '../context.ts';
 import { examples } from '../examples.ts';
@@ -79,10 +80,6 @@ async function showLog(context: CliContext, options: EventsOptions): Promise<voi
 
 function isPage(value: unknown): value is Page {
   return typeof value === 'object' && value !== null && 'events' in value && Array.isArray(value.events);
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null;
 }
 
 async function follow(context: CliContext, { aid: named, types, since }: EventsOptions): Promise<void> {

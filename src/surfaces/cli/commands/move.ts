@@ -1,6 +1,7 @@
 /** `svc agents export`, `svc agents import`: moves an agent to another machine. */
 import type { Command } from 'commander';
 import { SvcError } from '../../../foundation/errors.ts';
+import { isObject, memberOf, readJson } from '../../../foundation/json.ts';
 import { MAX_AGENT_DOCUMENT_BYTES } from '../../../foundation/moving/agent-document.ts';
 import { SEALED_PREFIX, seal, unseal } from '../../../foundation/moving/sealed-file.ts';
 import type { CliContext, ContextOf, SvcClient } from '../context.ts';
@@ -74,23 +75,21 @@ async function readDocument(context: CliContext, file: string, options: Password
     if (size > MAX_FILE_BYTES) throw new SvcError('bad_file', { message: `${file} is too large for an agent.` });
     chunks.push(piece);
   }
-  try {
-    return JSON.parse(Buffer.concat(chunks).toString('utf8'));
-  } catch {
-    // Without the parser's own error, which quotes the text.
+  const document = readJson(Buffer.concat(chunks).toString('utf8'));
+  if (document === undefined)
     throw new SvcError('bad_file', { message: `${file} is not an exported agent, or it is damaged.` });
-  }
+  return document;
 }
 
 function textAt(value: unknown, key: string): string | undefined {
-  const member: unknown = typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined;
+  const member = memberOf(value, key);
   return typeof member === 'string' ? member : undefined;
 }
 
 async function importAgent(context: CliContext, file: string, options: ImportOptions): Promise<void> {
   const document = await readDocument(context, file, options);
   const service = options.serviceTcp;
-  if (typeof document === 'object' && document !== null && Object.hasOwn(document, 'svcd_agent')) {
+  if (isObject(document) && Object.hasOwn(document, 'svcd_agent')) {
     const bundle = { ...document, ...(service === undefined ? {} : { service_tcp: service }) } as AgentDocument;
     const imported = await context.progress('Importing', context.client.agentImport(bundle));
     return showImported(context, imported);

@@ -13,6 +13,7 @@ import { badDelegation, type Grant, SCOPE_NETWORK } from '../../../foundation/id
 import { KeyPair, parseSeed } from '../../../foundation/identity/keys.ts';
 import { walletDelegation } from '../../../foundation/identity/wallet.ts';
 import { parseWalletText, walletText } from '../../../foundation/identity/wallet-text.ts';
+import { memberOf, parseJson } from '../../../foundation/json.ts';
 import type { CliContext, ContextOf } from '../context.ts';
 import { examples } from '../examples.ts';
 import { saveSecret } from '../master-file.ts';
@@ -62,14 +63,12 @@ function readRequest(file: string): Request {
     new SvcError('invalid_request', { message: `${file} was not written by "svc wallet message".`, cause });
   let parsed: unknown;
   try {
-    parsed = JSON.parse(readFileSync(file, 'utf8'));
+    parsed = parseJson(readFileSync(file, 'utf8'));
   } catch (error) {
     throw broken(error);
   }
-  const member = (key: string): unknown =>
-    typeof parsed === 'object' && parsed !== null ? Reflect.get(parsed, key) : undefined;
-  const text = member('message');
-  const seed = member('operational_private_key_hex');
+  const text = memberOf(parsed, 'message');
+  const seed = memberOf(parsed, 'operational_private_key_hex');
   const grant = typeof text === 'string' ? parseWalletText(text) : null;
   if (grant === null || typeof seed !== 'string') throw broken();
   const operational = parseSeed(seed);

@@ -1,13 +1,14 @@
 /** Looks for what keeps agents from being found and called. */
 import { isLoopbackHost, parseAddress } from '../../../foundation/address.ts';
 import { SvcError } from '../../../foundation/errors.ts';
+import { memberOf } from '../../../foundation/json.ts';
 import { examineAbsence } from './absent.ts';
 import { examineAgents } from './agents.ts';
 import { examineFiles } from './files.ts';
 import { type Finding, findingsOf } from './finding.ts';
 import { examineMcp } from './mcp.ts';
 import { examineNetwork } from './network.ts';
-import { type Configuration, listMember, member, type Patient, type Status, textMember } from './patient.ts';
+import { type Configuration, listMember, type Patient, type Status, textMember } from './patient.ts';
 import { isSvcd } from './process.ts';
 import { examineRelease, examineStart } from './release.ts';
 
@@ -39,7 +40,7 @@ function examineToken({ connection }: Patient, configuration: Configuration): Fi
 function examineConfiguration(configuration: Configuration): Finding[] {
   const config = findingsOf('config');
   const waiting = listMember(configuration, 'restart_required');
-  const overridden = Object.keys(Object(member(configuration, 'overridden')));
+  const overridden = Object.keys(Object(memberOf(configuration, 'overridden')));
   return [
     ...(waiting.length === 0
       ? []
@@ -78,7 +79,7 @@ export async function diagnose(patient: Patient): Promise<readonly Finding[]> {
       ),
     ];
   const [configuration, host] = await Promise.all([client.configGet(), client.debugHost()]);
-  const pid = member(host, 'pid');
+  const pid = memberOf(host, 'pid');
   const parts = await Promise.all([
     attempt('network', examineNetwork(patient, status)),
     attempt('publication', examineAgents(patient, status)),

@@ -1,6 +1,8 @@
 /** Whether an assistant can connect: the MCP server answers its first request. */
+
+import { memberOf, readJson } from '../../../foundation/json.ts';
 import { type Finding, findingsOf } from './finding.ts';
-import { member, type Patient } from './patient.ts';
+import { type Patient } from './patient.ts';
 
 const TIMEOUT_MS = 10_000;
 /** An old revision of the protocol, which every server understands. */
@@ -16,11 +18,7 @@ const HELLO = {
 /** The JSON of an answer, or of the first event where the server streams it. */
 function jsonOf(text: string): unknown {
   const data = /^data: ?(.*)$/m.exec(text)?.[1] ?? text;
-  try {
-    return JSON.parse(data);
-  } catch {
-    return null;
-  }
+  return readJson(data);
 }
 
 export async function examineMcp({ connection }: Patient): Promise<Finding> {
@@ -41,7 +39,7 @@ export async function examineMcp({ connection }: Patient): Promise<Finding> {
       redirect: 'error',
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
-    const name = member(jsonOf(await response.text()), 'result', 'serverInfo', 'name');
+    const name = memberOf(jsonOf(await response.text()), 'result', 'serverInfo', 'name');
     return name === 'svcd'
       ? mcp.pass(`MCP clients can connect to ${url}`)
       : mcp.fail(`the MCP server at ${url} answers with status ${response.status} and no greeting`, hint);

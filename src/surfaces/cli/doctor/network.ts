@@ -1,9 +1,10 @@
 /** Whether this node is in the network, whether strangers reach it, and whether its clock is right. */
 import { hostOfUrl, isLoopbackHost } from '../../../foundation/address.ts';
 import { CLOCK_SKEW_S } from '../../../foundation/domain/time.ts';
+import { memberOf } from '../../../foundation/json.ts';
 import { isPublicHost } from '../public-host.ts';
 import { type Finding, findingsOf } from './finding.ts';
-import { listMember, member, type Patient, type Status } from './patient.ts';
+import { listMember, type Patient, type Status } from './patient.ts';
 
 /** Fewer peers than this make the network fragile. */
 const FEW_PEERS = 3;
@@ -58,7 +59,7 @@ function examineNat({ dht_peers, nat_type, nat_type_label }: Status): Finding {
 
 function examineClock(routing: unknown): Finding {
   const clock = findingsOf('clock');
-  const [offset, peers] = [member(routing, 'clock', 'offset_s'), member(routing, 'clock', 'peers')];
+  const [offset, peers] = [memberOf(routing, 'clock', 'offset_s'), memberOf(routing, 'clock', 'peers')];
   if (typeof offset !== 'number' || typeof peers !== 'number')
     return clock.info('no other node has said yet what time it is');
   const seconds = Math.round(Math.abs(offset));

@@ -1,4 +1,6 @@
 /** What an examination looks at. */
+
+import { memberOf } from '../../../foundation/json.ts';
 import type { ClientOptions } from '../../../operations/client.ts';
 import type { SvcClient } from '../context.ts';
 
@@ -19,23 +21,13 @@ export interface Patient {
 export type Status = Awaited<ReturnType<SvcClient['status']>>;
 export type Configuration = Readonly<Record<string, unknown>>;
 
-/** A member of a document whose members are not fixed. */
-export function member(document: unknown, ...path: readonly string[]): unknown {
-  let value: unknown = document;
-  for (const key of path) {
-    if (typeof value !== 'object' || value === null) return undefined;
-    value = Reflect.get(value, key);
-  }
-  return value;
-}
-
 export function textMember(document: unknown, ...path: readonly string[]): string {
-  const value = member(document, ...path);
+  const value = memberOf(document, ...path);
   return typeof value === 'string' ? value : '';
 }
 
 /** The texts in a list. */
 export function listMember(document: unknown, ...path: readonly string[]): readonly string[] {
-  const value = member(document, ...path);
+  const value = memberOf(document, ...path);
   return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
 }

@@ -1,8 +1,9 @@
 /** Whether the daemon comes back with the machine, and whether it is the newest. */
 import { SvcError } from '../../../foundation/errors.ts';
+import { memberOf } from '../../../foundation/json.ts';
 import type { SvcClient } from '../context.ts';
 import { type Finding, findingsOf } from './finding.ts';
-import { member, type Patient } from './patient.ts';
+import { type Patient } from './patient.ts';
 
 type Release = Awaited<ReturnType<SvcClient['updateStatus']>>;
 
@@ -22,7 +23,7 @@ function examineUpdates({ current_version, latest_version, update_available, sta
 /** @param host what the daemon says of its process */
 export function examineStart(host: unknown): Finding {
   const start = findingsOf('start');
-  return member(host, 'service') === true
+  return memberOf(host, 'service') === true
     ? start.pass('svcd runs as a service: it comes back with the machine')
     : start.info('svcd was started by hand: it does not come back with the machine', 'svcd service install');
 }
