@@ -1,7 +1,8 @@
 /** What is done now and then to what this node keeps: expired records go, and known nodes are written down. */
 import type { Address } from '../../foundation/address.ts';
-import type { Clock, Timer } from '../../foundation/clock.ts';
+import type { Clock } from '../../foundation/clock.ts';
 import type { Log } from '../../foundation/log.ts';
+import { every, type Repeating } from '../../foundation/repeat.ts';
 import type { RecordStore } from './record-store.ts';
 
 /** How often expired records are removed, and again where many are left, milliseconds. */
@@ -21,41 +22,28 @@ export interface HousekeepingDependencies {
 
 export class Housekeeping {
   readonly #deps: HousekeepingDependencies;
-  readonly #timers = new Map<string, Timer>();
-  #stopped = false;
+  readonly #repeating: Repeating[] = [];
 
   constructor(dependencies: HousekeepingDependencies) {
     this.#deps = dependencies;
   }
 
   start(): void {
-    const { store } = this.#deps;
-    this.#every('purge', PURGE_INTERVAL_MS, () => (store.purge() ? PURGE_AGAIN_MS : PURGE_INTERVAL_MS));
-    this.#every('save', SAVE_NODES_INTERVAL_MS, () => {
-      this.#saveNodes();
-      return SAVE_NODES_INTERVAL_MS;
-    });
+    const { clock, log, store } = this.#deps;
+    // What the disk refuses is tried later.
+    const onError = (error: unknown): void => log.warn({ error }, 'the store of records could not be written');
+    this.#repeating.push(
+      every(clock, { periodMs: PURGE_INTERVAL_MS, onError }, () =>
+        store.purge() ? PURGE_AGAIN_MS : PURGE_INTERVAL_MS,
+      ),
+      every(clock, { periodMs: SAVE_NODES_INTERVAL_MS, onError }, () => this.#saveNodes()),
+    );
   }
 
   /** Writes the known nodes down a last time. @throws SvcError where the disk refuses */
   stop(): void {
-    this.#stopped = true;
-    for (const timer of this.#timers.values()) timer.cancel();
+    for (const repeating of this.#repeating) repeating.stop();
     this.#saveNodes();
-  }
-
-  /** Runs a task now and then; it returns after how many milliseconds it runs again. What the disk refuses is tried later. */
-  #every(name: string, firstMs: number, task: () => number): void {
-    const run = (): void => {
-      let ms = firstMs;
-      try {
-        ms = task();
-      } catch (error) {
-        this.#deps.log.warn({ error, task: name }, 'the store of records could not be written');
-      }
-      if (!this.#stopped) this.#timers.set(name, this.#deps.clock.after(ms, run));
-    };
-    this.#timers.set(name, this.#deps.clock.after(firstMs, run));
   }
 
   #saveNodes(): void {

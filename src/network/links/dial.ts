@@ -16,9 +16,37 @@ export interface NodePlace {
   readonly addresses: readonly Address[];
 }
 
+/**
+ * One way to reach a node: at its addresses, or by another's help.
+ * @throws SvcError `connect_failed` where it does not lead there, or the signal's reason
+ */
+export type DialWay = (place: NodePlace, signal: AbortSignal) => Promise<QuicConnection>;
+
 interface DialDependencies {
   readonly endpoint: Pick<QuicEndpoint, 'dial'>;
   readonly clock: Clock;
+}
+
+/**
+ * Tries ways to a node in their order, each where those before it do not lead there.
+ * @throws SvcError as the last of them
+ */
+export async function dialBy(ways: readonly DialWay[], place: NodePlace, signal: AbortSignal): Promise<QuicConnection> {
+  let failure: unknown = new SvcError('connect_failed', { message: 'There is no way to the node.' });
+  for (const way of ways) {
+    try {
+      return await way(place, signal);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      failure = error;
+    }
+  }
+  throw failure;
+}
+
+/** The way that needs nobody else: to the node's own addresses. */
+export function directly(dependencies: DialDependencies): DialWay {
+  return ({ addresses, nodeKey }, signal) => dialAny(addresses, nodeKey, signal, dependencies);
 }
 
 /**
@@ -26,7 +54,7 @@ interface DialDependencies {
  * has failed; the first connection wins and the others are given up (RFC 8305, section 5).
  * @throws SvcError `connect_failed` where none answers, or the signal's reason
  */
-export function dialAny(
+function dialAny(
   addresses: readonly Address[],
   nodeKey: Uint8Array,
   signal: AbortSignal,

@@ -1,7 +1,8 @@
 /** What the pool of connections tells people. */
 import type { Address } from '../../foundation/address.ts';
-import type { Aid } from '../../foundation/identity/aid.ts';
+import { type Aid, nativeAid } from '../../foundation/identity/aid.ts';
 import type { ConnectionStats } from '../quic/types.ts';
+import type { Session } from './session.ts';
 
 /** Totals since the start. */
 export interface LinkStats {
@@ -22,4 +23,44 @@ export interface ConnectionView extends ConnectionStats {
   readonly rttMs: number;
   /** Milliseconds since the Unix epoch. */
   readonly openedAt: number;
+}
+
+/** How one connection stands. */
+export function connectionView(session: Session, current: boolean): ConnectionView {
+  const { connection, there, streams, openedAt } = session;
+  return {
+    node: nativeAid(there.nodeKey),
+    address: connection.remoteAddress,
+    outbound: connection.outbound,
+    current,
+    streams,
+    rttMs: connection.rtt(),
+    openedAt,
+    ...session.stats(),
+  };
+}
+
+/** Counts what connections carried, those that have ended included. */
+export class Traffic {
+  readonly #past = { bytesSent: 0, bytesReceived: 0 };
+
+  /** Keeps the figures of a connection that has ended. */
+  ended(session: Session): void {
+    const { bytesSent, bytesReceived } = session.stats();
+    this.#past.bytesSent += bytesSent;
+    this.#past.bytesReceived += bytesReceived;
+  }
+
+  /** @param standing the connections that have not ended */
+  total(standing: Iterable<Session>): LinkStats {
+    const total = { connections: 0, streams: 0, ...this.#past };
+    for (const session of standing) {
+      const { bytesSent, bytesReceived } = session.stats();
+      total.connections++;
+      total.streams += session.streams;
+      total.bytesSent += bytesSent;
+      total.bytesReceived += bytesReceived;
+    }
+    return total;
+  }
 }

@@ -11,11 +11,11 @@ import {
   MAX_WAITING_PER_SOURCE,
   OFFENCES_BURST,
 } from '../../../src/network/links/gate.ts';
+import { HELLO_TIMEOUT_MS } from '../../../src/network/links/greeter.ts';
 import type { LinkHeader } from '../../../src/network/links/header.ts';
 import { decodeHeader, MAX_HEADER_BYTES } from '../../../src/network/links/header.ts';
 import { LINK_VERSION, networkId } from '../../../src/network/links/hello.ts';
 import { MAX_NODE_MESSAGE_BYTES } from '../../../src/network/links/node-requests.ts';
-import { HELLO_TIMEOUT_MS } from '../../../src/network/links/pool.ts';
 import { encodeProof, makeProof, type Proof, type Role } from '../../../src/network/links/proofs.ts';
 import { STATUS } from '../../../src/network/links/status.ts';
 import { readExactly, readFrame, u16, u32 } from '../../../src/network/links/wire.ts';

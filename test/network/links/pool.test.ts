@@ -3,16 +3,11 @@ import { test } from 'node:test';
 import { toHex } from '../../../src/foundation/bytes.ts';
 import { nativeAid } from '../../../src/foundation/identity/aid.ts';
 import { type NodePlace, STAGGER_MS } from '../../../src/network/links/dial.ts';
+import { DIAL_TIMEOUT_MS } from '../../../src/network/links/dials.ts';
 import { KIND } from '../../../src/network/links/gate.ts';
-import {
-  DIAL_TIMEOUT_MS,
-  HELLO_TIMEOUT_MS,
-  IDLE_MS,
-  MAX_PER_NODE,
-  MAX_UNGREETED,
-  SIMULTANEOUS_MS,
-  SPARE_IDLE_MS,
-} from '../../../src/network/links/pool.ts';
+import { HELLO_TIMEOUT_MS, MAX_UNGREETED } from '../../../src/network/links/greeter.ts';
+import { IDLE_MS, SPARE_IDLE_MS } from '../../../src/network/links/idle-sweep.ts';
+import { MAX_PER_NODE, SIMULTANEOUS_MS } from '../../../src/network/links/session-table.ts';
 import { STATUS } from '../../../src/network/links/status.ts';
 import { type LinkNode, LinkWorld, readAll, settle, withCode } from '../../support/link-world.ts';
 import { RawPeer } from '../../support/raw-peer.ts';

@@ -1,7 +1,7 @@
 /** Connections for bulk beside the one that two nodes use. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { SPARE_IDLE_MS } from '../../../src/network/links/pool.ts';
+import { SPARE_IDLE_MS } from '../../../src/network/links/idle-sweep.ts';
 import { MAX_SIDES } from '../../../src/network/links/sides.ts';
 import { eventually } from '../../support/eventually.ts';
 import { LinkWorld, readAll, settle } from '../../support/link-world.ts';

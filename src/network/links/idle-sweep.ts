@@ -1,0 +1,28 @@
+/** Closes connections that nobody has used for a while. */
+import type { Clock } from '../../foundation/clock.ts';
+import type { Log } from '../../foundation/log.ts';
+import { every, type Repeating } from '../../foundation/repeat.ts';
+import type { Session } from './session.ts';
+
+/** A connection without streams is closed after this long, milliseconds. */
+export const IDLE_MS = 5 * 60_000;
+/** One that another has replaced, after this long. */
+export const SPARE_IDLE_MS = 5_000;
+const SWEEP_MS = 5_000;
+
+interface IdleSweepDependencies {
+  readonly clock: Clock;
+  readonly log: Log;
+  /** All connections. */
+  readonly sessions: () => Iterable<Session>;
+  readonly isCurrent: (session: Session) => boolean;
+}
+
+/** Begins to look every few seconds. */
+export function sweepIdle({ clock, log, sessions, isCurrent }: IdleSweepDependencies): Repeating {
+  const onError = (error: unknown): void => log.warn({ error }, 'idle connections could not be closed');
+  return every(clock, { periodMs: SWEEP_MS, onError }, () => {
+    for (const session of [...sessions()])
+      if (session.idleMs >= (isCurrent(session) ? IDLE_MS : SPARE_IDLE_MS)) session.close();
+  });
+}

@@ -1,0 +1,98 @@
+/** The connections between two nodes that stand, whoever dialled them, and which one of them counts. */
+import type { Session } from './session.ts';
+
+/** Connections that both nodes dialled within this time of each other were dialled at once, milliseconds. */
+export const SIMULTANEOUS_MS = 5_000;
+/** Connections of one node: the current one, and earlier ones that still carry streams. */
+export const MAX_PER_NODE = 4;
+
+/** What stands between us and one other node. */
+interface Peer {
+  /** The oldest first. */
+  readonly sessions: Set<Session>;
+  current: Session | null;
+}
+
+function isUsable(session: Session | null | undefined): session is Session {
+  return session !== null && session !== undefined && !session.closed && !session.draining;
+}
+
+export class SessionTable {
+  readonly #localKey: Uint8Array;
+  /** By the hex of the node's key. */
+  readonly #peers = new Map<string, Peer>();
+
+  /** @param localKey public key of this node */
+  constructor(localKey: Uint8Array) {
+    this.#localKey = localKey;
+  }
+
+  /** The connection to a node that new streams of ours use; null where none stands. */
+  current(node: string): Session | null {
+    const session = this.#peers.get(node)?.current;
+    return isUsable(session) ? session : null;
+  }
+
+  isCurrent(session: Session): boolean {
+    return this.#peers.get(session.nodeId)?.current === session;
+  }
+
+  /** Takes a connection in and decides which one of its node counts; closes the oldest spare ones of too many. */
+  add(session: Session): void {
+    const peer = this.#peers.get(session.nodeId) ?? { sessions: new Set(), current: null };
+    this.#peers.set(session.nodeId, peer);
+    peer.sessions.add(session);
+    const { current } = peer;
+    if (!isUsable(current) || !this.#wins(current, session)) peer.current = session;
+    for (const spare of peer.sessions) {
+      if (peer.sessions.size <= MAX_PER_NODE) return;
+      if (spare === peer.current) continue;
+      peer.sessions.delete(spare);
+      spare.close();
+    }
+  }
+
+  /** Makes a connection the current one where no usable one is. */
+  prefer(session: Session): void {
+    const peer = this.#peers.get(session.nodeId);
+    if (peer?.sessions.has(session) === true && !isUsable(peer.current)) peer.current = session;
+  }
+
+  /** Forgets a connection that has ended; another that stands takes its place. */
+  remove(session: Session): void {
+    const peer = this.#peers.get(session.nodeId);
+    if (peer === undefined) return;
+    peer.sessions.delete(session);
+    if (peer.current === session) peer.current = [...peer.sessions].findLast(isUsable) ?? null;
+    if (peer.sessions.size === 0) this.#peers.delete(session.nodeId);
+  }
+
+  /** Uses what stands to a node for no new streams of ours. */
+  drain(node: string): void {
+    const peer = this.#peers.get(node);
+    if (peer === undefined) return;
+    for (const session of peer.sessions) session.drain();
+    peer.current = null;
+  }
+
+  /** Those of a node. */
+  of(node: string): readonly Session[] {
+    return [...(this.#peers.get(node)?.sessions ?? [])];
+  }
+
+  *[Symbol.iterator](): Generator<Session> {
+    for (const { sessions } of this.#peers.values()) yield* sessions;
+  }
+
+  /**
+   * Whether a connection stays the current one beside a newer one. The newer one counts, since a
+   * node dials anew only where the older one has failed it; but where both nodes dialled at once,
+   * both must choose the same: the one that the node with the smaller key dialled.
+   */
+  #wins(current: Session, newer: Session): boolean {
+    if (current.connection.outbound === newer.connection.outbound) return false;
+    if (newer.openedAt - current.openedAt > SIMULTANEOUS_MS) return false;
+    const weAreSmaller = Buffer.compare(this.#localKey, current.there.nodeKey) < 0;
+    return current.connection.outbound === weAreSmaller;
+  }
+}

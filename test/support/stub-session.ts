@@ -1,0 +1,38 @@
+/** A greeted connection without a network beneath it. */
+import type { Clock } from '../../src/foundation/clock.ts';
+import { Session } from '../../src/network/links/session.ts';
+import type { QuicConnection } from '../../src/network/quic/types.ts';
+
+export interface StubSession {
+  readonly session: Session;
+  /** Whether our side has closed it. */
+  readonly isClosed: () => boolean;
+}
+
+/** @param figures what its connection has carried */
+export function stubSession(
+  remoteKey: Uint8Array,
+  outbound: boolean,
+  clock: Clock,
+  figures = { bytesSent: 0, bytesReceived: 0, packetsSent: 0, packetsLost: 0 },
+): StubSession {
+  let closed = false;
+  const ended = Promise.withResolvers<void>();
+  const connection: QuicConnection = {
+    remoteKey,
+    remoteAddress: { host: '198.51.100.1', port: 4122 },
+    outbound,
+    rtt: () => 7,
+    stats: () => figures,
+    openStream: () => Promise.reject(new Error('a stub has no streams')),
+    onStream: () => {},
+    closed: ended.promise,
+    close: () => {
+      closed = true;
+      ended.resolve();
+    },
+  };
+  const hello = { nonce: new Uint8Array(32), instance: new Uint8Array(16) };
+  const session = new Session({ connection, localKey: new Uint8Array(32), ours: hello, theirs: hello }, { clock });
+  return { session, isClosed: () => closed };
+}
