@@ -26,11 +26,17 @@ export interface CallOptions {
   readonly timeoutMs?: number;
 }
 
+/** An optional member may be undefined as well: it is not sent then. */
+type Loose<T> = { [K in keyof T]: Partial<Pick<T, K>> extends Pick<T, K> ? T[K] | undefined : T[K] };
+
+/** What a method takes. */
+export type CallInput<D extends Declaration> = Loose<InputOf<D>>;
+
 /** Without a required member the input may be left out. */
 type ClientMethod<D extends Declaration> =
   Partial<InputOf<D>> extends InputOf<D>
-    ? (input?: InputOf<D>, options?: CallOptions) => Promise<OutputOf<D>>
-    : (input: InputOf<D>, options?: CallOptions) => Promise<OutputOf<D>>;
+    ? (input?: CallInput<D>, options?: CallOptions) => Promise<OutputOf<D>>
+    : (input: CallInput<D>, options?: CallOptions) => Promise<OutputOf<D>>;
 
 export type Client<T extends Declarations> = { readonly [K in keyof T]: ClientMethod<T[K]> };
 

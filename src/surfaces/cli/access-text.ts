@@ -29,9 +29,14 @@ export function accessTable({ allow, deny }: Lists): string {
   return rows.length === 0 ? '' : formatTable(['LIST', 'ID', 'WHO', 'LABEL', 'MADE', 'EXPIRES'], rows);
 }
 
+interface NewEntry {
+  readonly id: string;
+  readonly secret?: string;
+}
+
 /** One new entry: the secret stands alone in a pipe, where it was generated. */
-export const entryView = {
-  text: (entry: { readonly id: string; readonly secret?: string }): string =>
-    entry.secret === undefined ? `Entry ${entry.id}.` : `Entry ${entry.id}. Shown this once:\n${entry.secret}`,
-  quiet: (entry: { readonly id: string; readonly secret?: string }): string => entry.secret ?? entry.id,
+export const ENTRY = {
+  text: ({ id, secret }: NewEntry): string =>
+    secret === undefined ? `Entry ${id}.` : `Entry ${id}. Shown this once:\n${secret}`,
+  quiet: ({ id, secret }: NewEntry): string => secret ?? id,
 };

@@ -1,16 +1,15 @@
 /** What every command has at hand: the client, the global options, and how results are shown. */
 import type { Command } from 'commander';
 import { SvcError } from '../../foundation/errors.ts';
-import { type Client, type ClientOptions, createClient } from '../../operations/client.ts';
+import { type ClientOptions, createClient } from '../../operations/client.ts';
 import { operations } from '../../operations/index.ts';
 import { Aliases } from './aliases.ts';
+import { cliClient, type OperationName, type SvcClient } from './client.ts';
 import { addressIn, addressInNamed } from './daemon-address.ts';
 import type { CliIo } from './io.ts';
 import { withProgress } from './progress.ts';
 import { readSecret } from './secret.ts';
-import { safeJson, safeText } from './text.ts';
-
-export type SvcClient = Client<typeof operations>;
+import { safeText } from './text.ts';
 
 /** Options that every command takes. */
 export interface GlobalOptions {
@@ -31,15 +30,6 @@ export interface Via {
   readonly aid: string;
   /** What each request tells the daemon here: the password, and who asks. */
   readonly headers: Readonly<Record<string, string>>;
-}
-
-/** How a result is shown: as JSON, as text for people, or as the one value that a script wants. */
-export interface View<T> {
-  readonly text: (data: T) => string;
-  /** The essential value, one line or several; the text form where it is left out. */
-  readonly quiet?: (data: T) => string;
-  /** Colours the text for people, once nothing in it can drive a terminal. */
-  readonly paint?: (text: string) => string;
 }
 
 /** The labels of this machine's user; none where an older daemon has no address book. */
@@ -120,8 +110,14 @@ export class CliContext {
    * @throws SvcError as `api` does
    */
   get client(): SvcClient {
-    this.#client ??= this.#aliases.over(createClient(this.connection, operations), operations);
+    this.#client ??= cliClient(this.connection, this.#aliases);
     return this.#client;
+  }
+
+  /** Calls an operation by its name. @throws SvcError as the method of the client does */
+  call(name: OperationName, input: object): Promise<unknown> {
+    const method: (input: object) => Promise<unknown> = Reflect.get<object, string>(this.client, name);
+    return method(input);
   }
 
   /**
@@ -138,18 +134,10 @@ export class CliContext {
     return options.json !== true && options.quiet !== true && io.stdin.isTTY === true && io.stdout.isTTY === true;
   }
 
-  /** Waits for work and says on a terminal that it goes on. */
-  progress<T>(what: string, work: Promise<T>): Promise<T> {
-    return this.options.quiet === true || this.options.json === true ? work : withProgress(this.io, what, work);
-  }
-
-  /** Prints a result in the form that was asked for; what others wrote cannot drive the terminal. */
-  show<T>(data: T, view: View<T>): void {
-    const { json, quiet } = this.options;
-    const shown = quiet === true ? (view.quiet ?? view.text) : view.text;
-    const text = json === true ? safeJson(data, 2) : safeText(shown(data));
-    const painted = json === true || quiet === true ? text : (view.paint?.(text) ?? text);
-    if (text !== '') this.io.stdout.write(`${painted}\n`);
+  /** Waits for work and says on a terminal that it goes on; says nothing where there is no word for it. */
+  progress<T>(what: string | undefined, work: Promise<T>): Promise<T> {
+    const { quiet, json } = this.options;
+    return what === undefined || quiet === true || json === true ? work : withProgress(this.io, what, work);
   }
 
   /** A secret from a prompt, or from standard input where that is no terminal. */

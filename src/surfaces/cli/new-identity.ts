@@ -2,7 +2,6 @@
  * Identities that commands make, and new operational keys for those that are there. They are made
  * here, in `svc` itself: a master key goes to no daemon, on whatever machine that runs.
  */
-import { type Command, Option } from 'commander';
 import { toHex } from '../../foundation/bytes.ts';
 import { systemClock, unixSeconds } from '../../foundation/clock.ts';
 import { encodeDelegation } from '../../foundation/identity/delegation.ts';
@@ -10,16 +9,26 @@ import { parsePrivateKey } from '../../foundation/identity/keys.ts';
 import { makeNativeIdentity } from '../../foundation/identity/native-identity.ts';
 import { makeWalletIdentity } from '../../foundation/identity/wallet-identity.ts';
 import { generateWalletKey, parseWalletKey } from '../../foundation/identity/wallet-keys.ts';
-import { parseExpiry } from './allow-options.ts';
+import { expiry } from './allow-options.ts';
 import type { CliContext } from './context.ts';
 import { KEY_FORMS, readKey } from './key-input.ts';
-import { type WalletKind, type WalletOptions, walletOf } from './wallet-options.ts';
+import type { Taken, Typed } from './takes.ts';
+import { type WALLET, type WalletKind, walletOf } from './wallet-options.ts';
 
-export interface IdentityOptions extends WalletOptions {
-  readonly masterKey?: string;
-  /** ISO 8601. */
-  readonly expires?: string;
-}
+/** How long the operational key may act. */
+export const EXPIRES = {
+  '--expires <time>': expiry('until when the operational key may act: 30m, 12h, 7d, or a date; for good if left out'),
+} as const;
+
+const masterKey: Taken<string | undefined> = {
+  about: `the master key of a native identity that is there: ${KEY_FORMS}`,
+  conflicts: ['ethereum', 'ethKey', 'paralism', 'paralismKey'],
+};
+
+/** The master key of an identity that is there. */
+export const MASTER = { '--master-key <key>': masterKey } as const;
+
+export type IdentityOptions = Partial<Typed<'', typeof WALLET & typeof MASTER & typeof EXPIRES>>;
 
 /** An identity with a new operational key, and what is to be done about its master key. */
 export interface NewIdentity {
@@ -29,25 +38,6 @@ export interface NewIdentity {
   readonly delegation_proof_hex: string;
   /** The master key was here before: it is not shown again. */
   readonly ownMaster: boolean;
-}
-
-/** Adds `--expires`. */
-export function addExpiryOption(command: Command): Command {
-  return command.option(
-    '--expires <time>',
-    'until when the operational key may act: 30m, 12h, 7d, or a date; for good if left out',
-    parseExpiry,
-  );
-}
-
-/** Adds `--master-key`. */
-export function addMasterOption(command: Command): Command {
-  const conflicts = ['ethereum', 'ethKey', 'paralism', 'paralismKey'];
-  return command.addOption(
-    new Option('--master-key <key>', `the master key of a native identity that is there: ${KEY_FORMS}`).conflicts(
-      conflicts,
-    ),
-  );
 }
 
 /** Unix seconds; 0 means never. */

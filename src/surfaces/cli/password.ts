@@ -8,7 +8,7 @@ import type { CliContext } from './context.ts';
 export const MIN_PASSWORD_CHARS = 8;
 
 export interface PasswordOptions {
-  readonly passwordFile?: string;
+  readonly passwordFile?: string | undefined;
 }
 
 function fromFile(file: string): string {

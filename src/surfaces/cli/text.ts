@@ -39,10 +39,8 @@ export function formatTable(head: readonly string[], rows: readonly (readonly st
 }
 
 /** `name: value` lines, values aligned and made safe; undefined ones are left out. */
-export function formatFields(
-  fields: readonly (readonly [string, string | number | boolean | null | undefined])[],
-): string {
-  const shown = fields.filter(([, value]) => value !== undefined && value !== null && value !== '');
+export function formatFields(fields: Readonly<Record<string, string | number | boolean | null | undefined>>): string {
+  const shown = Object.entries(fields).filter(([, value]) => value !== undefined && value !== null && value !== '');
   const width = Math.max(0, ...shown.map(([name]) => name.length));
   return shown.map(([name, value]) => `${`${name}:`.padEnd(width + 2)}${safeLine(String(value))}`).join('\n');
 }

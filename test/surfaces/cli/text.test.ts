@@ -20,7 +20,7 @@ test('no text of a stranger gets a dangerous character through', () => {
       assert.doesNotMatch(safeLine(text), DANGEROUS);
       assert.doesNotMatch(safeText(text).replaceAll(/[\n\t]/g, ''), DANGEROUS);
       assert.doesNotMatch(formatTable(['A'], [[text]]).replaceAll('\n', ''), DANGEROUS);
-      assert.doesNotMatch(formatFields([['a', text]]), DANGEROUS);
+      assert.doesNotMatch(formatFields({ a: text }), DANGEROUS);
     }),
     { seed: 7, numRuns: 500 },
   );

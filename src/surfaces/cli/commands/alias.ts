@@ -1,67 +1,61 @@
 /** `svc alias`: names of your own for agents, usable wherever a command takes an AID. */
-import type { Command } from 'commander';
 import { SvcError } from '../../../foundation/errors.ts';
-import type { CliContext, ContextOf } from '../context.ts';
-import { examples } from '../examples.ts';
+import type { CommandGroup } from '../command-group.ts';
+import type { CliContext } from '../context.ts';
 import { formatTable, safeLine } from '../text.ts';
 
-async function change(context: CliContext, edit: (aliases: Record<string, string>) => void): Promise<void> {
-  const { aliases, favorites } = await context.client.addressBookGet();
+type Labels = Readonly<Record<string, string>>;
+
+async function change({ client }: CliContext, edit: (aliases: Record<string, string>) => void): Promise<void> {
+  const { aliases, favorites } = await client.addressBookGet();
   const changed = { ...aliases };
   edit(changed);
-  await context.client.addressBookPut({ aliases: changed, favorites });
+  await client.addressBookPut({ aliases: changed, favorites });
 }
 
-export function aliasCommands(program: Command, contextOf: ContextOf): void {
-  const alias = program
-    .command('alias')
-    .description('your own names for agents')
-    .addHelpText('after', examples('svc alias add bob aid1… && svc get bob /health'));
-  alias
-    .command('add')
-    .argument('<label>')
-    .argument('<aid>')
-    .description('give an agent a name; an earlier one of the same agent is replaced')
-    .addHelpText('after', examples('svc alias add bob aid1… && svc get bob /health'))
-    .action(async (label: string, text: string, _options, command: Command) => {
-      const context = contextOf(command);
+/** Labels with their AIDs, in the order of the alphabet. */
+function rowsOf(aliases: Labels): [label: string, aid: string][] {
+  const rows = Object.entries(aliases).map(([aid, label]): [string, string] => [label, aid]);
+  return rows.sort(([a], [b]) => a.localeCompare(b));
+}
+
+export function aliasCommands(svc: CommandGroup): void {
+  const alias = svc.group('alias', 'your own names for agents', ['svc alias add bob aid1… && svc get bob /health']);
+  alias.run('add <label> <aid>', 'give an agent a name; an earlier one of the same agent is replaced', {
+    examples: ['svc alias add bob aid1… && svc get bob /health'],
+    run: async (context, { label, aid: text }) => {
       const aid = await context.aid(text);
       await change(context, (aliases) => {
         aliases[aid] = label;
       });
-      context.show({ ok: true, label, aid }, { text: () => `${label} is ${aid}.`, quiet: () => aid });
-    });
-  alias
-    .command('del')
-    .argument('<label>')
-    .description('forget a name')
-    .addHelpText('after', examples('svc alias del bob'))
-    .action(async (label: string, _options, command: Command) => {
-      const context = contextOf(command);
+      return { ok: true, label, aid };
+    },
+    text: ({ label, aid }) => `${label} is ${aid}.`,
+    quiet: ({ aid }) => aid,
+  });
+  alias.run('del <label>', 'forget a name', {
+    run: async (context, { label }) => {
       const wanted = label.trim().toLowerCase();
       await change(context, (aliases) => {
         const aid = Object.keys(aliases).find((key) => aliases[key]?.toLowerCase() === wanted);
         if (aid === undefined) throw new SvcError('not_found', { message: `No agent is called "${label}" here.` });
         delete aliases[aid];
       });
-      context.show({ ok: true, label }, { text: () => `${label} is forgotten.`, quiet: () => label });
-    });
-  alias
-    .command('list')
-    .description('list the names')
-    .addHelpText('after', examples('svc alias list'))
-    .action(async (_options, command: Command) => {
-      const context = contextOf(command);
-      const { aliases } = await context.client.addressBookGet();
-      const rows = Object.entries(aliases).map(([aid, label]) => [label, aid]);
-      rows.sort(([a = ''], [b = '']) => a.localeCompare(b));
-      context.show(
-        { aliases },
-        {
-          text: () =>
-            rows.length === 0 ? 'No names yet. Give one with "svc alias add".' : formatTable(['LABEL', 'AID'], rows),
-          quiet: () => rows.map(([label = '']) => safeLine(label)).join('\n'),
-        },
-      );
-    });
+      return { ok: true, label };
+    },
+    text: ({ label }) => `${label} is forgotten.`,
+    quiet: ({ label }) => label,
+  });
+  alias.call('list', 'list the names', {
+    operation: 'addressBookGet',
+    json: ({ aliases }) => ({ aliases }),
+    text: ({ aliases }) =>
+      Object.keys(aliases).length === 0
+        ? 'No names yet. Give one with "svc alias add".'
+        : formatTable(['LABEL', 'AID'], rowsOf(aliases)),
+    quiet: ({ aliases }) =>
+      rowsOf(aliases)
+        .map(([label]) => safeLine(label))
+        .join('\n'),
+  });
 }

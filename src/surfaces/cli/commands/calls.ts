@@ -1,24 +1,16 @@
 /** `svc get`, `svc post`, `svc inbound bind`: calls to other agents, and the service that answers theirs. */
-import type { Command } from 'commander';
 import { MAX_FETCHED_BYTES } from '../../../foundation/domain/calls.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { sizeText } from '../../../foundation/quantities.ts';
-import type { CliContext, ContextOf } from '../context.ts';
-import { examples } from '../examples.ts';
+import type { CommandGroup } from '../command-group.ts';
+import type { CliIo } from '../io.ts';
 import { readStandardInput } from '../standard-input.ts';
-import { safeText } from '../text.ts';
-import { Unsuccessful } from '../unsuccessful.ts';
-import { collect } from '../values.ts';
+import { ACTING, accessToken, repeated, required, type Taken } from '../takes.ts';
 
 /** Longest body that is read, bytes: what the daemon takes, in base64 and with the rest, is less. */
 const MAX_BODY_BYTES = 1024 * 1024;
 
-interface CallOptions {
-  readonly header: readonly string[];
-  readonly localAid?: string;
-  readonly accessToken?: string;
-  readonly data?: string;
-}
+const PATH: Taken<string> = { about: 'path and query', otherwise: '/' };
 
 /** `K:V` texts as a header map; a name that comes twice has two values. */
 function parseHeaders(texts: readonly string[]): Record<string, string[]> {
@@ -32,106 +24,69 @@ function parseHeaders(texts: readonly string[]): Record<string, string[]> {
   return headers;
 }
 
-async function call(
-  context: CliContext,
-  method: string,
-  aid: string,
-  path: string,
-  options: CallOptions,
-): Promise<void> {
-  if (!path.startsWith('/'))
-    throw new SvcError('invalid_request', {
-      message: `A path begins with "/": svc ${method.toLowerCase()} ${aid} /${path}`,
-    });
-  const headers = parseHeaders(options.header);
-  const data =
-    options.data === '-'
-      ? await readStandardInput(context.io, MAX_BODY_BYTES)
-      : options.data === undefined
-        ? undefined
-        : Buffer.from(options.data, 'utf8');
-  if (data !== undefined && headers['content-type'] === undefined) headers['content-type'] = ['application/json'];
-  const work = context.client.fetch({
-    aid,
-    method,
-    path,
-    headers,
-    ...(data === undefined ? {} : { body_base64: data.toString('base64') }),
-    ...(options.localAid === undefined ? {} : { local_aid: options.localAid }),
-    ...(options.accessToken === undefined ? {} : { access_token: options.accessToken }),
-  });
-  const answer = await context.progress('Calling', work);
-  if (context.options.json === true) context.show(answer, { text: () => '' });
-  else {
-    const body = Buffer.from(answer.body, 'base64');
-    // A terminal gets text that cannot drive it; a pipe gets the bytes as they are.
-    if (context.io.stdout.isTTY === true) context.io.stdout.write(`${safeText(body.toString('utf8'))}\n`);
-    else context.io.stdout.write(body);
-  }
-  if (answer.truncated)
-    context.note(`The answer is cut off at ${sizeText(MAX_FETCHED_BYTES)}. Use a tunnel for larger ones.`);
-  if (answer.status >= 400) throw new Unsuccessful(`The service answered with status ${answer.status}.`);
+/** @param data as it was typed; `-` stands for standard input */
+async function bodyOf(io: CliIo, data: string | undefined): Promise<Buffer | undefined> {
+  return data === '-' ? readStandardInput(io, MAX_BODY_BYTES) : data === undefined ? undefined : Buffer.from(data);
 }
 
-const EXAMPLES = {
-  get: examples('svc get aid1… /health', "svc get aid1… '/search?q=may' --header Accept:text/plain"),
-  post: examples(
-    `svc post aid1… /translate -d '{"text":"Guten Tag"}'`,
-    'svc post aid1… /upload --header Content-Type:text/csv -d - < list.csv',
-  ),
-};
-
-export function callCommands(program: Command, contextOf: ContextOf): void {
-  for (const method of ['get', 'post'] as const) {
-    const command = program
-      .command(method)
-      .argument('<aid>', 'the agent to call')
-      .argument('[path]', 'path and query', '/')
-      .description(`call a remote agent with ${method.toUpperCase()}`)
-      .option('--header <name:value>', 'a header; may be repeated', collect, [])
-      .option('--local-aid <aid>', 'the agent that calls; may be left out where there is only one')
-      .option(
-        '--access-token <secret>',
-        'what the called agent asks for (SVC_ACCESS_TOKEN keeps it out of the process list)',
-      );
-    if (method === 'post') command.option('-d, --data <json>', 'the body; "-" reads standard input');
-    command
-      .addHelpText('after', EXAMPLES[method])
-      .action((aid: string, path: string, options: CallOptions, self: Command) => {
-        const context = contextOf(self);
-        const accessToken = options.accessToken ?? context.io.env['SVC_ACCESS_TOKEN'];
-        return call(
-          context,
-          method.toUpperCase(),
-          aid,
-          path,
-          accessToken === undefined ? options : { ...options, accessToken },
-        );
-      });
-  }
-  program
-    .command('inbound')
-    .description('the service that answers calls')
-    .addHelpText('after', examples('svc inbound bind --addr 127.0.0.1:8080'))
-    .command('bind')
-    .description('bind a local service to an agent')
-    .addHelpText(
-      'after',
-      examples('svc inbound bind --addr 127.0.0.1:8080', 'svc inbound bind --addr https://127.0.0.1:8443 --aid aid1…'),
-    )
-    .requiredOption(
-      '--addr <address>',
-      'host:port, http://host:port or https://host:port; https+insecure:// takes any certificate',
-    )
-    .option('--aid <aid>', 'the agent; may be left out where there is only one')
-    .action(async (options: { addr: string; aid?: string }, command: Command) => {
-      const context = contextOf(command);
-      const aid = await context.localAgent(options.aid);
-      const agent = await context.client.agentPatch({ aid, service_tcp: options.addr });
-      context.show(agent, {
-        text: (a) =>
-          `Calls to ${a.aid} go to ${a.service_tcp} (${a.service_tcp_ok ? 'it answers' : 'it does not answer yet'}).`,
-        quiet: (a) => a.service_tcp,
-      });
+export function callCommands(svc: CommandGroup): void {
+  const add = (method: 'get' | 'post', lines: readonly string[], data: { readonly '-d, --data <json>'?: string }) =>
+    svc.call(method, `call a remote agent with ${method.toUpperCase()}`, {
+      examples: lines,
+      takes: {
+        '<aid>': 'the agent to call',
+        '[path]': PATH,
+        '--header <name:value>': repeated('a header; may be repeated'),
+        '--local-aid <aid>': 'the agent that calls; may be left out where there is only one',
+        '--access-token <secret>': accessToken('what the called agent asks for'),
+        ...data,
+      },
+      operation: 'fetch',
+      progress: 'Calling',
+      input: async ({ aid, path, header = [], localAid: local_aid, accessToken: access_token, data: body }, { io }) => {
+        if (!path.startsWith('/'))
+          throw new SvcError('invalid_request', { message: `A path begins with "/": svc ${method} ${aid} /${path}` });
+        const headers = parseHeaders(header);
+        const bytes = await bodyOf(io, body);
+        if (bytes !== undefined) headers['content-type'] ??= ['application/json'];
+        const body_base64 = bytes?.toString('base64');
+        return { aid, method: method.toUpperCase(), path, headers, body_base64, local_aid, access_token };
+      },
+      // A terminal gets text that cannot drive it; a pipe gets the bytes as they are.
+      text: ({ body }) => Buffer.from(body, 'base64').toString('utf8'),
+      bytes: ({ body }) => Buffer.from(body, 'base64'),
+      remark: ({ truncated }) =>
+        truncated
+          ? `The answer is cut off at ${sizeText(MAX_FETCHED_BYTES)}. Use a tunnel for larger ones.`
+          : undefined,
+      fails: ({ status }) => (status >= 400 ? `The service answered with status ${status}.` : undefined),
+    });
+  add('get', ['svc get aid1… /health', "svc get aid1… '/search?q=may' --header Accept:text/plain"], {});
+  add(
+    'post',
+    [
+      `svc post aid1… /translate -d '{"text":"Guten Tag"}'`,
+      'svc post aid1… /upload --header Content-Type:text/csv -d - < list.csv',
+    ],
+    { '-d, --data <json>': 'the body; "-" reads standard input' },
+  );
+  svc
+    .group('inbound', 'the service that answers calls', ['svc inbound bind --addr 127.0.0.1:8080'])
+    .call('bind', 'bind a local service to an agent', {
+      examples: [
+        'svc inbound bind --addr 127.0.0.1:8080',
+        'svc inbound bind --addr https://127.0.0.1:8443 --aid aid1…',
+      ],
+      takes: {
+        '--addr <address>': required(
+          'host:port, http://host:port or https://host:port; https+insecure:// takes any certificate',
+        ),
+        ...ACTING,
+      },
+      operation: 'agentPatch',
+      input: ({ aid, addr: service_tcp }) => ({ aid, service_tcp }),
+      text: (a) =>
+        `Calls to ${a.aid} go to ${a.service_tcp} (${a.service_tcp_ok ? 'it answers' : 'it does not answer yet'}).`,
+      quiet: ({ service_tcp }) => service_tcp,
     });
 }

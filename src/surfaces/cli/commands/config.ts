@@ -1,10 +1,11 @@
 /** `svc config`: reads and changes the daemon's configuration. */
-import type { Command } from 'commander';
 import { SvcError } from '../../../foundation/errors.ts';
 import { memberOf } from '../../../foundation/json.ts';
-import type { ContextOf } from '../context.ts';
-import { examples } from '../examples.ts';
+import type { CommandGroup } from '../command-group.ts';
+import type { CliContext } from '../context.ts';
 import { formatFields } from '../text.ts';
+
+type Values = Readonly<Record<string, unknown>>;
 
 /** A value as it is typed: JSON where it is JSON (numbers, booleans, lists), text otherwise. */
 function parseValue(text: string): unknown {
@@ -19,57 +20,54 @@ function showValue(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-export function configCommands(program: Command, contextOf: ContextOf): void {
-  const config = program
-    .command('config')
-    .description('read and change the configuration')
-    .addHelpText('after', examples('svc config get', 'svc config set log_level debug'));
-  config
-    .command('get')
-    .argument('[key]', 'one key; all where it is left out')
-    .description('show the configuration; secrets are redacted')
-    .addHelpText('after', examples('svc config get', 'svc config get listen_addr'))
-    .action(async (key: string | undefined, _options, command: Command) => {
-      const context = contextOf(command);
-      const all: Readonly<Record<string, unknown>> = await context.client.configGet();
-      if (key === undefined)
-        return context.show(all, {
-          text: (c) => formatFields(Object.entries(c).map(([k, v]) => [k, v === '' ? '""' : showValue(v)])),
-        });
-      if (!Object.hasOwn(all, key))
-        throw new SvcError('not_found', { message: `There is no configuration key "${key}".` });
-      return context.show(all[key], { text: showValue });
-    });
-  config
-    .command('set')
-    .argument('<key>')
-    .argument(
-      '[value]',
-      'the new value; read from standard input where it is left out or "-", to keep secrets off the command line',
-    )
-    .description('change one key')
-    .addHelpText(
-      'after',
-      examples(
-        'svc config set log_level debug',
-        `svc config set bootstrap '["node.example.org:4121"]'`,
-        'svc config set api_token < token.txt',
-      ),
-    )
-    .action(async (key: string, value: string | undefined, _options, command: Command) => {
-      const context = contextOf(command);
+/** One value, or all of them. @throws SvcError `not_found` */
+function chosen(values: Values, key: string | undefined): unknown {
+  if (key === undefined || Object.hasOwn(values, key)) return key === undefined ? values : values[key];
+  throw new SvcError('not_found', { message: `There is no configuration key "${key}".` });
+}
+
+/** A token of digits is still a text: what the schema says decides. */
+async function isText({ client }: CliContext, key: string): Promise<boolean> {
+  return memberOf(await client.configSchema(), 'properties', key, 'type') === 'string';
+}
+
+export function configCommands(svc: CommandGroup): void {
+  const config = svc.group('config', 'read and change the configuration', [
+    'svc config get',
+    'svc config set log_level debug',
+  ]);
+  config.call('get', 'show the configuration; secrets are redacted', {
+    examples: ['svc config get', 'svc config get listen_addr'],
+    takes: { '[key]': 'one key; all where it is left out' },
+    operation: 'configGet',
+    input: () => ({}),
+    json: (values, { key }) => chosen(values, key),
+    text: (values, { key }) =>
+      key === undefined
+        ? formatFields(Object.fromEntries(Object.entries(values).map(([k, v]) => [k, v === '' ? '""' : showValue(v)])))
+        : showValue(chosen(values, key)),
+  });
+  config.call('set <key>', 'change one key', {
+    examples: [
+      'svc config set log_level debug',
+      `svc config set bootstrap '["node.example.org:4121"]'`,
+      'svc config set api_token < token.txt',
+    ],
+    takes: {
+      '[value]':
+        'the new value; read from standard input where it is left out or "-", to keep secrets off the command line',
+    },
+    operation: 'configPatch',
+    input: async ({ key, value }, context) => {
       const typed = value === undefined || value === '-' ? await context.readSecret(`${key}: `) : value;
-      // A token of digits is still a text: what the schema says decides.
-      const isText = memberOf(await context.client.configSchema(), 'properties', key, 'type') === 'string';
-      const result = await context.client.configPatch({ [key]: isText ? typed : parseValue(typed) });
-      context.show(result, {
-        text: ({ overridden, restart_required }) =>
-          overridden.length > 0
-            ? 'Saved. A flag or the environment decides it as long as it is set there.'
-            : restart_required.length > 0
-              ? 'Saved. It applies when svcd starts again.'
-              : 'Saved. It applies now.',
-        quiet: (r) => (r.restart_required.length > 0 ? 'restart' : 'live'),
-      });
-    });
+      return { [key]: (await isText(context, key)) ? typed : parseValue(typed) };
+    },
+    text: ({ overridden, restart_required }) =>
+      overridden.length > 0
+        ? 'Saved. A flag or the environment decides it as long as it is set there.'
+        : restart_required.length > 0
+          ? 'Saved. It applies when svcd starts again.'
+          : 'Saved. It applies now.',
+    quiet: ({ restart_required }) => (restart_required.length > 0 ? 'restart' : 'live'),
+  });
 }

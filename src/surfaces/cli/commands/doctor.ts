@@ -1,12 +1,10 @@
 /** `svc doctor`: looks for the causes of trouble. */
 import { resolve } from 'node:path';
-import type { Command } from 'commander';
 import { hostOfUrl, isLoopbackHost } from '../../../foundation/address.ts';
-import type { CliContext, ContextOf } from '../context.ts';
+import type { CommandGroup } from '../command-group.ts';
+import type { CliContext } from '../context.ts';
 import type { Finding, Level } from '../doctor/finding.ts';
-import { examples } from '../examples.ts';
 import { coloured, safeLine } from '../text.ts';
-import { Unsuccessful } from '../unsuccessful.ts';
 
 const MARK = { PASS: 'green', FAIL: 'red', WARN: 'yellow', INFO: 'cyan' } as const;
 
@@ -29,28 +27,25 @@ async function findingsOn(context: CliContext, version: string): Promise<readonl
   return diagnose({ client, connection, api, dataDir, version, here: isHere(context) });
 }
 
-async function examine(context: CliContext, version: string): Promise<void> {
-  const { io } = context;
-  const findings = await context.progress('Examining', findingsOn(context, version));
-  const line = ({ level, what, hint }: Finding): string =>
-    `${level}  ${safeLine(what)}${hint === undefined ? '' : `\n      ${safeLine(hint)}`}`;
-  const paint = (text: string): string =>
-    text.replaceAll(/^(?:PASS|FAIL|WARN|INFO)(?= )/gm, (level) => coloured(MARK[level as Level], level, io.stdout));
-  const failed = findings.filter(({ level }) => level === 'FAIL');
-  context.show(
-    { ok: failed.length === 0, findings },
-    { text: () => findings.map(line).join('\n'), quiet: () => (failed.length === 0 ? 'ok' : 'failed'), paint },
-  );
-  if (failed.length > 0) throw new Unsuccessful(`${failed.length} of ${findings.length} checks failed.`);
+function lineOf({ level, what, hint }: Finding): string {
+  return `${level}  ${safeLine(what)}${hint === undefined ? '' : `\n      ${safeLine(hint)}`}`;
 }
 
-export function doctorCommand(program: Command, contextOf: ContextOf, version: string): void {
-  program
-    .command('doctor')
-    .description('look for the causes of trouble and say what helps')
-    .addHelpText(
-      'after',
-      examples('svc doctor', `svc doctor --json | jq -r '.findings[] | select(.level == "FAIL") | .what'`),
-    )
-    .action((_options, command: Command) => examine(contextOf(command), version));
+export function doctorCommand(svc: CommandGroup, version: string): void {
+  svc.run('doctor', 'look for the causes of trouble and say what helps', {
+    examples: ['svc doctor', `svc doctor --json | jq -r '.findings[] | select(.level == "FAIL") | .what'`],
+    progress: 'Examining',
+    run: async (context) => {
+      const findings = await findingsOn(context, version);
+      return { ok: findings.every(({ level }) => level !== 'FAIL'), findings };
+    },
+    text: ({ findings }) => findings.map(lineOf).join('\n'),
+    quiet: ({ ok }) => (ok ? 'ok' : 'failed'),
+    paint: (text, stream) =>
+      text.replaceAll(/^(?:PASS|FAIL|WARN|INFO)(?= )/gm, (level) => coloured(MARK[level as Level], level, stream)),
+    fails: ({ ok, findings }) => {
+      const failed = findings.filter(({ level }) => level === 'FAIL');
+      return ok ? undefined : `${failed.length} of ${findings.length} checks failed.`;
+    },
+  });
 }

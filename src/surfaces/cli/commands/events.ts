@@ -1,22 +1,23 @@
 /** `svc events`: what happened to the agents here, and what happens. */
-import type { Command } from 'commander';
 import { SvcError } from '../../../foundation/errors.ts';
 import { EVENT_TYPES } from '../../../foundation/events.ts';
 import { isObject } from '../../../foundation/json.ts';
 import { followEvents } from '../../../operations/event-client.ts';
-import type { CliContext, ContextOf } from '../context.ts';
-import { examples } from '../examples.ts';
+import type { CommandGroup } from '../command-group.ts';
+import type { CliContext } from '../context.ts';
+import { integer, type Typed } from '../takes.ts';
 import { safeJson, safeLine } from '../text.ts';
-import { integer } from '../values.ts';
 
-interface EventsOptions {
-  readonly aid?: string;
-  readonly types?: string;
-  readonly follow?: boolean;
-  readonly since?: number;
-}
+const OPTIONS = {
+  '--aid <aid>': 'one agent; with --follow all of them where it is left out',
+  '--types <list>': 'kinds, separated by commas, such as chat.unread,mailbox.received',
+  '--since <seq>': integer('begin behind the event of this number'),
+  '--follow': 'go on until interrupted; comes back after the daemon was restarted',
+} as const;
 
-interface Shown {
+type EventsOptions = Typed<'', typeof OPTIONS>;
+
+interface EventLine {
   readonly seq: number | null;
   readonly type: string;
   readonly at?: unknown;
@@ -25,7 +26,7 @@ interface Shown {
 }
 
 /** One line for each event: JSON for machines, a sentence for people. */
-function print({ io, options }: CliContext, event: Shown): void {
+function print({ io, options }: CliContext, event: EventLine): void {
   const text = (value: unknown): string => (typeof value === 'string' ? value : '');
   const number = event.seq === null ? '' : `#${event.seq}`;
   const line =
@@ -39,13 +40,6 @@ function print({ io, options }: CliContext, event: Shown): void {
               .join('  '),
           );
   io.stdout.write(`${line}\n`);
-}
-
-/** A page of `svc_events_poll`, as far as it is looked at. */
-interface Page {
-  readonly events: readonly Shown[];
-  readonly last_seq: number;
-  readonly truncated: boolean;
 }
 
 /** @throws SvcError `invalid_request`: the log would seem empty */
@@ -65,9 +59,7 @@ async function showLog(context: CliContext, options: EventsOptions): Promise<voi
   let after = options.since ?? 0;
   let shown = 0;
   for (;;) {
-    const args = { aid, after_seq: after };
-    const page = (await context.client.toolCall({ tool: 'svc_events_poll', args })) as unknown;
-    if (!isPage(page)) throw new SvcError('protocol_error', { message: 'The daemon answered in an unknown form.' });
+    const page = await context.client.eventsPoll({ aid, after_seq: after });
     if (page.truncated) context.note('Events behind --since are gone: this begins with the oldest that is kept.');
     const events = page.events.filter(({ type }) => wanted?.includes(type) !== false);
     for (const event of events) print(context, event);
@@ -76,10 +68,6 @@ async function showLog(context: CliContext, options: EventsOptions): Promise<voi
     after = page.truncated ? 0 : page.last_seq;
   }
   if (shown === 0) context.note('Nothing has happened.');
-}
-
-function isPage(value: unknown): value is Page {
-  return typeof value === 'object' && value !== null && 'events' in value && Array.isArray(value.events);
 }
 
 async function follow(context: CliContext, { aid: named, types, since }: EventsOptions): Promise<void> {
@@ -97,24 +85,16 @@ async function follow(context: CliContext, { aid: named, types, since }: EventsO
   }
 }
 
-export function eventCommands(program: Command, contextOf: ContextOf): void {
-  program
-    .command('events')
-    .description('show what happened to an agent, or follow what happens')
-    .addHelpText(
-      'after',
-      examples(
-        'svc events --since 17',
-        'svc events --follow --types chat.unread,mailbox.received',
-        'svc events --follow --json | jq .type',
-      ),
-    )
-    .option('--aid <aid>', 'one agent; with --follow all of them where it is left out')
-    .option('--types <list>', 'kinds, separated by commas, such as chat.unread,mailbox.received')
-    .option('--since <seq>', 'begin behind the event of this number', integer)
-    .option('--follow', 'go on until interrupted; comes back after the daemon was restarted')
-    .action(async (options: EventsOptions, command: Command) => {
-      const context = contextOf(command);
-      await (options.follow === true ? follow(context, options) : showLog(context, options));
-    });
+export function eventCommands(svc: CommandGroup): void {
+  svc.run('events', 'show what happened to an agent, or follow what happens', {
+    examples: [
+      'svc events --since 17',
+      'svc events --follow --types chat.unread,mailbox.received',
+      'svc events --follow --json | jq .type',
+    ],
+    takes: OPTIONS,
+    // Each prints what comes, line by line.
+    run: (context, typed) => (typed.follow === true ? follow(context, typed) : showLog(context, typed)),
+    text: () => '',
+  });
 }

@@ -1,24 +1,13 @@
 /** `svc note`: sealed messages that wait for their recipient. */
-import { type Command, Option } from 'commander';
 import { MAX_NOTE_BODY_BYTES, NOTE_TYPE } from '../../../foundation/domain/notes.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { sizeText } from '../../../foundation/quantities.ts';
-import type { ContextOf, SvcClient } from '../context.ts';
-import { examples } from '../examples.ts';
-import { counted, formatFields, safeText } from '../text.ts';
-import { integer } from '../values.ts';
+import type { AnswerOf } from '../client.ts';
+import type { CommandGroup } from '../command-group.ts';
+import { integer } from '../takes.ts';
+import { counted, formatFields } from '../text.ts';
 
-interface SendOptions {
-  readonly msgType?: number;
-  readonly text?: string;
-}
-
-interface ListOptions {
-  readonly limit?: number;
-  readonly cursor?: string;
-}
-
-type Message = Awaited<ReturnType<SvcClient['mailboxList']>>['messages'][number];
+type Messages = AnswerOf<'mailboxList'>['messages'];
 
 /** `msg_type` of a note that is not given as text, unless the command says otherwise. */
 const DEFAULT_TYPE = 1;
@@ -39,82 +28,71 @@ function shownBody(base64: string): string {
   }
 }
 
-/** What others wrote is shown, never obeyed: `safeText` escapes what a terminal would act on. */
-function messageText(message: Message): string {
-  const { sender, msg_type, sent_at, message_id, body_base64 } = message;
+function messageText({ sender, msg_type, sent_at, message_id, body_base64 }: Messages[number]): string {
   const body = shownBody(body_base64).replaceAll('\n', '\n    ');
-  return safeText(`${sent_at} ${sender} type ${msg_type} ${message_id}\n    ${body}`);
+  return `${sent_at} ${sender} type ${msg_type} ${message_id}\n    ${body}`;
 }
 
-function listText(messages: readonly Message[]): string {
-  return messages.length === 0 ? 'No notes.' : messages.map(messageText).join('\n');
-}
+const NOTES = {
+  text: ({ messages }: { readonly messages: Messages }) =>
+    messages.length === 0 ? 'No notes.' : messages.map(messageText).join('\n'),
+  quiet: ({ messages }: { readonly messages: Messages }) => messages.map(({ message_id }) => message_id).join('\n'),
+};
 
-export function noteCommands(program: Command, contextOf: ContextOf): void {
-  const note = program
-    .command('note')
-    .description('sealed notes, for agents that may be offline')
-    .addHelpText('after', examples('svc note send aid1… aid1… --text "Guten Tag"', 'svc note poll aid1…'));
-  note
-    .command('send')
-    .description('seal a note for an agent and send it')
-    .addHelpText(
-      'after',
-      examples(
-        'svc note send aid1… aid1… --text "Guten Tag"',
-        'svc note send aid1… aid1… "$(base64 -w0 plan.pdf)" --msg-type 3',
-      ),
-    )
-    .argument('<local>', 'the local agent that sends')
-    .argument('<remote>', 'the agent that it is for')
-    .argument('[body-base64]', `at most ${sizeText(MAX_NOTE_BODY_BYTES)}`)
-    .option('--text <text>', 'the body as text')
-    .option('--msg-type <number>', `what the body is (default ${DEFAULT_TYPE}; ${NOTE_TYPE.text} with --text)`, integer)
-    .action(
-      async (aid: string, recipient: string, base64: string | undefined, options: SendOptions, command: Command) => {
-        const context = contextOf(command);
-        const msg_type = options.msgType ?? (options.text === undefined ? DEFAULT_TYPE : NOTE_TYPE.text);
-        const body_base64 = bodyOf(base64, options.text);
-        const sending = context.withOwn(context.client.mailboxSend({ aid, recipient, msg_type, body_base64 }));
-        context.show(await context.progress('sending', sending), {
-          text: ({ message_id, delivered, replicas }) =>
-            formatFields([
-              ['message', message_id],
-              ['delivered', delivered ? 'yes' : 'not yet: the recipient finds it when it is back'],
-              ['kept by', counted(replicas, 'node')],
-            ]),
-          quiet: ({ message_id }) => message_id,
-        });
-      },
-    );
-  note
-    .command('list')
-    .description('show the notes that wait; they stay')
-    .addHelpText('after', examples('svc note list aid1…'))
-    .argument('<local>', 'the local agent')
-    .option('--limit <count>', 'at most 500', integer)
-    .addOption(new Option('--cursor <cursor>', 'next_cursor of the page before'))
-    .action(async (aid: string, options: ListOptions, command: Command) => {
-      const context = contextOf(command);
-      const page = await context.withOwn(context.client.mailboxList({ aid, ...options }));
-      context.show(page, {
-        text: ({ messages }) => listText(messages),
-        quiet: ({ messages }) => messages.map(({ message_id }) => message_id).join('\n'),
-      });
-      if (page.next_cursor !== undefined) context.note(`More notes follow: --cursor ${page.next_cursor}`);
-    });
-  note
-    .command('poll')
-    .description('collect the notes that wait; they are deleted')
-    .addHelpText('after', examples('svc note poll aid1… --json'))
-    .argument('<local>', 'the local agent')
-    .action(async (aid: string, _options: object, command: Command) => {
-      const context = contextOf(command);
-      const taken = await context.withOwn(context.client.mailboxPoll({ aid }));
-      context.show(taken, {
-        text: ({ messages }) => listText(messages),
-        quiet: ({ messages }) => messages.map(({ message_id }) => message_id).join('\n'),
-      });
-      if (taken.has_more) context.note('More notes wait: poll again.');
-    });
+export function noteCommands(svc: CommandGroup): void {
+  const note = svc.group('note', 'sealed notes, for agents that may be offline', [
+    'svc note send aid1… aid1… --text "Guten Tag"',
+    'svc note poll aid1…',
+  ]);
+  note.call('send', 'seal a note for an agent and send it', {
+    examples: [
+      'svc note send aid1… aid1… --text "Guten Tag"',
+      'svc note send aid1… aid1… "$(base64 -w0 plan.pdf)" --msg-type 3',
+    ],
+    takes: {
+      '<local>': 'the local agent that sends',
+      '<remote>': 'the agent that it is for',
+      '[body-base64]': `at most ${sizeText(MAX_NOTE_BODY_BYTES)}`,
+      '--text <text>': 'the body as text',
+      '--msg-type <number>': integer(`what the body is (default ${DEFAULT_TYPE}; ${NOTE_TYPE.text} with --text)`),
+    },
+    operation: 'mailboxSend',
+    own: true,
+    progress: 'sending',
+    input: ({ local, remote, bodyBase64, text, msgType }) => ({
+      aid: local,
+      recipient: remote,
+      msg_type: msgType ?? (text === undefined ? DEFAULT_TYPE : NOTE_TYPE.text),
+      body_base64: bodyOf(bodyBase64, text),
+    }),
+    text: ({ message_id, delivered, replicas }) =>
+      formatFields({
+        message: message_id,
+        delivered: delivered ? 'yes' : 'not yet: the recipient finds it when it is back',
+        'kept by': counted(replicas, 'node'),
+      }),
+    quiet: ({ message_id }) => message_id,
+  });
+  note.call('list', 'show the notes that wait; they stay', {
+    examples: ['svc note list aid1…'],
+    takes: {
+      '<local>': 'the local agent',
+      '--limit <count>': integer('at most 500'),
+      '--cursor <cursor>': 'next_cursor of the page before',
+    },
+    operation: 'mailboxList',
+    own: true,
+    input: ({ local: aid, ...page }) => ({ aid, ...page }),
+    ...NOTES,
+    remark: ({ next_cursor }) => (next_cursor === undefined ? undefined : `More notes follow: --cursor ${next_cursor}`),
+  });
+  note.call('poll', 'collect the notes that wait; they are deleted', {
+    examples: ['svc note poll aid1… --json'],
+    takes: { '<local>': 'the local agent' },
+    operation: 'mailboxPoll',
+    own: true,
+    input: ({ local: aid }) => ({ aid }),
+    ...NOTES,
+    remark: ({ has_more }) => (has_more ? 'More notes wait: poll again.' : undefined),
+  });
 }

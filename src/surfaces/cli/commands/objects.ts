@@ -1,37 +1,22 @@
 /** `svc object`: files by their hash, stored here or got from whoever has them. */
 import { openAsBlob } from 'node:fs';
 import { basename } from 'node:path';
-import type { Command } from 'commander';
 import { SvcError } from '../../../foundation/errors.ts';
 import { baseOf, errorOf, failureOf } from '../../../operations/client.ts';
-import { objectOperations } from '../../../operations/objects.ts';
-import type { OutputOf } from '../../../operations/operation.ts';
-import type { CliContext, ContextOf } from '../context.ts';
-import { examples } from '../examples.ts';
+import type { AnswerOf } from '../client.ts';
+import type { CommandGroup } from '../command-group.ts';
+import type { CliContext } from '../context.ts';
+import { ACTING, accessToken, integer } from '../takes.ts';
 import { formatFields, formatTable, relativeTime } from '../text.ts';
-import { addToolCommand, aidOf } from '../tool-command.ts';
-import { integer } from '../values.ts';
 
-type Stored = OutputOf<typeof objectOperations.objectPut>;
-type Listed = OutputOf<typeof objectOperations.objectList>;
+type Stored = AnswerOf<'objectPut'>;
 
-interface GetOptions {
-  readonly dest?: string;
-  readonly from?: string;
-  readonly share?: boolean;
-  readonly force?: boolean;
-  readonly accessToken?: string;
-}
-
-const STORED_VIEW = {
-  text: ({ object_id, size, url }: Stored) =>
-    formatFields([
-      ['object', object_id],
-      ['size', `${size} bytes`],
-      ['url', url],
-    ]),
+const STORED = {
+  text: ({ object_id, size, url }: Stored) => formatFields({ object: object_id, size: `${size} bytes`, url }),
   quiet: ({ object_id }: Stored) => object_id,
 };
+
+const NAME = { '--name <name>': 'its name; that of the file where it is left out' } as const;
 
 /**
  * Sends a file of this machine to the daemon, whatever its size.
@@ -64,118 +49,94 @@ async function upload(context: CliContext, aid: string, file: string, name: stri
   return answer as Stored;
 }
 
-function listText({ objects: all, usage }: Listed): string {
+function listText({ objects: all, usage }: AnswerOf<'objectList'>): string {
   const used = `${usage.count} of ${usage.max_count} objects, ${usage.bytes} of ${usage.max_bytes} bytes.`;
   if (all.length === 0) return `No objects. ${used}`;
   const rows = all.map((one) => [one.object_id, `${one.size}`, one.name, relativeTime(one.created_at, Date.now())]);
   return `${formatTable(['OBJECT', 'SIZE', 'NAME', 'STORED'], rows)}\n${used}`;
 }
 
-function storing(object: Command, contextOf: ContextOf): void {
-  const acting = (command: Command): Command =>
-    command.option('--aid <aid>', 'the local agent; may be left out where there is only one');
-  acting(object.command('put <file>'))
-    .description('store a file as an object of an agent')
-    .option('--name <name>', 'its name; that of the file where it is left out')
-    .addHelpText('after', examples('svc object put plan.pdf', 'svc object put plan.pdf --name "Plan for May.pdf"'))
-    .action(async (file: string, options: { aid?: string; name?: string }, command: Command) => {
-      const context = contextOf(command);
-      const aid = await context.localAgent(options.aid);
-      const sending = upload(context, aid, file, options.name ?? basename(file));
-      context.show(await context.progress('Storing', sending), STORED_VIEW);
-    });
-  addToolCommand<typeof objectOperations.objectPut, { name?: string }>(object, contextOf, {
-    usage: 'add <path>',
-    about: 'make a file below files_root an object where it lies, without a copy',
-    operation: objectOperations.objectPut,
+function storing(object: CommandGroup): void {
+  object.run('put <file>', 'store a file as an object of an agent', {
+    examples: ['svc object put plan.pdf', 'svc object put plan.pdf --name "Plan for May.pdf"'],
+    takes: { ...ACTING, ...NAME },
+    progress: 'Storing',
+    run: (context, { aid, file, name }) => upload(context, aid, file, name ?? basename(file)),
+    ...STORED,
+  });
+  object.call('add <path>', 'make a file below files_root an object where it lies, without a copy', {
     examples: ['svc object add films/holiday.mp4'],
-    declare: (command) => command.option('--name <name>', 'its name; that of the file where it is left out'),
-    input: ({ words: [path], options }) => ({ path, name: options.name }),
-    view: STORED_VIEW,
+    takes: { ...ACTING, ...NAME },
+    operation: 'objectPut',
+    ...STORED,
   });
-  acting(object.command('list'))
-    .description('list the objects of an agent')
-    .option('--limit <count>', 'at most so many', integer)
-    .option('--cursor <cursor>', 'next_cursor of the page before')
-    .addHelpText('after', examples('svc object list'))
-    .action(async ({ aid: named, ...page }: { aid?: string; limit?: number; cursor?: string }, command: Command) => {
-      const context = contextOf(command);
-      const aid = await context.localAgent(named);
-      const list = await context.client.objectList({ aid, ...page });
-      context.show(list, {
-        text: listText,
-        quiet: ({ objects: all }) => all.map(({ object_id }) => object_id).join('\n'),
-      });
-      if (list.next_cursor !== undefined) context.note(`More objects follow: --cursor ${list.next_cursor}`);
-    });
-  acting(object.command('del <object>'))
-    .description('delete an object; a file that was added where it lies stays')
-    .addHelpText('after', examples('svc object del 9f2c…'))
-    .action(async (object_id: string, options: { aid?: string }, command: Command) => {
-      const context = contextOf(command);
-      const aid = await context.localAgent(options.aid);
-      const deleted = await context.client.objectDelete({ aid, object_id });
-      context.show(deleted, { text: () => 'The object is deleted.', quiet: () => object_id });
-    });
-}
-
-function getting(object: Command, contextOf: ContextOf): void {
-  addToolCommand<typeof objectOperations.objectLocate, { from?: string }>(object, contextOf, {
-    usage: 'locate <object>',
-    about: 'say who has an object, without getting it',
-    operation: objectOperations.objectLocate,
-    examples: ['svc object locate 9f2c… --from aid1…'],
-    declare: (command) => command.option('--from <aid>', 'an agent that may have it'),
-    input: async ({ words: [object_id], options }, context) => ({
-      object_id,
-      hint_aid: await aidOf(context, options.from),
-    }),
-    view: {
-      text: ({ local, holders }) =>
-        [
-          local ? 'It is here.' : 'It is not here.',
-          holders.length === 0
-            ? 'Nobody else is known to have it.'
-            : formatTable(
-                ['AID', 'STATUS', 'SIZE', 'NAME'],
-                holders.map((one) => [one.aid, one.status, `${one.size ?? ''}`, one.name ?? '']),
-              ),
-        ].join('\n'),
-      quiet: ({ holders }) => holders.flatMap(({ aid, status }) => (status === 'available' ? [aid] : [])).join('\n'),
+  object.call('list', 'list the objects of an agent', {
+    takes: {
+      ...ACTING,
+      '--limit <count>': integer('at most so many'),
+      '--cursor <cursor>': 'next_cursor of the page before',
     },
+    operation: 'objectList',
+    text: listText,
+    quiet: ({ objects }) => objects.map(({ object_id }) => object_id).join('\n'),
+    remark: ({ next_cursor }) =>
+      next_cursor === undefined ? undefined : `More objects follow: --cursor ${next_cursor}`,
   });
-  addToolCommand<typeof objectOperations.objectGet, GetOptions>(object, contextOf, {
-    usage: 'get <object>',
-    about: 'get an object to a file below files_root, from whoever has it',
-    operation: objectOperations.objectGet,
-    examples: ['svc object get 9f2c… --from aid1… --dest plans/may.pdf'],
-    declare: (command) =>
-      command
-        .option('--from <aid>', 'an agent that may have it')
-        .option('--dest <path>', 'where to; downloads/ and its id where it is left out')
-        .option('--share', 'let others get it here')
-        .option('--force', 'overwrite the file that is there')
-        .option(
-          '--access-token <secret>',
-          'what the holder asks for (SVC_ACCESS_TOKEN keeps it out of the process list)',
-        ),
-    input: async ({ words: [object_id], options }, context) => ({
-      object_id,
-      dest: options.dest,
-      hint_aid: await aidOf(context, options.from),
-      register: options.share,
-      force: options.force,
-      access_token: options.accessToken ?? context.io.env['SVC_ACCESS_TOKEN'],
-    }),
-    view: { text: ({ path, size }) => `${path} has its ${size} bytes.`, quiet: ({ path }) => path },
+  object.call('del <object>', 'delete an object; a file that was added where it lies stays', {
+    takes: ACTING,
+    operation: 'objectDelete',
+    input: ({ aid, object: object_id }) => ({ aid, object_id }),
+    text: () => 'The object is deleted.',
+    quiet: (_, typed) => typed.object,
   });
 }
 
-export function objectCommands(program: Command, contextOf: ContextOf): void {
-  const object = program
-    .command('object')
-    .description('files by their hash: stored here, or got from whoever has them')
-    .addHelpText('after', examples('svc object put plan.pdf', 'svc object get 9f2c… --from aid1…'));
-  storing(object, contextOf);
-  getting(object, contextOf);
+function getting(object: CommandGroup): void {
+  object.call('locate <object>', 'say who has an object, without getting it', {
+    examples: ['svc object locate 9f2c… --from aid1…'],
+    takes: { ...ACTING, '--from <aid>': 'an agent that may have it' },
+    operation: 'objectLocate',
+    input: ({ aid, object: object_id, from: hint_aid }) => ({ aid, object_id, hint_aid }),
+    text: ({ local, holders }) =>
+      [
+        local ? 'It is here.' : 'It is not here.',
+        holders.length === 0
+          ? 'Nobody else is known to have it.'
+          : formatTable(
+              ['AID', 'STATUS', 'SIZE', 'NAME'],
+              holders.map((one) => [one.aid, one.status, `${one.size ?? ''}`, one.name ?? '']),
+            ),
+      ].join('\n'),
+    quiet: ({ holders }) => holders.flatMap(({ aid, status }) => (status === 'available' ? [aid] : [])).join('\n'),
+  });
+  object.call('get <object>', 'get an object to a file below files_root, from whoever has it', {
+    examples: ['svc object get 9f2c… --from aid1… --dest plans/may.pdf'],
+    takes: {
+      ...ACTING,
+      '--from <aid>': 'an agent that may have it',
+      '--dest <path>': 'where to; downloads/ and its id where it is left out',
+      '--share': 'let others get it here',
+      '--force': 'overwrite the file that is there',
+      '--access-token <secret>': accessToken('what the holder asks for'),
+    },
+    operation: 'objectGet',
+    input: ({ object: object_id, from: hint_aid, share: register, accessToken: access_token, ...rest }) => ({
+      ...rest,
+      object_id,
+      hint_aid,
+      register,
+      access_token,
+    }),
+    text: ({ path, size }) => `${path} has its ${size} bytes.`,
+    quiet: ({ path }) => path,
+  });
+}
+
+export function objectCommands(svc: CommandGroup): void {
+  const object = svc.group('object', 'files by their hash: stored here, or got from whoever has them', [
+    'svc object put plan.pdf',
+    'svc object get 9f2c… --from aid1…',
+  ]);
+  storing(object);
+  getting(object);
 }

@@ -1,64 +1,44 @@
 /** `svc agents profile`: what an agent says of itself to everyone. */
-import type { Command } from 'commander';
-import type { ContextOf } from '../context.ts';
-import { examples } from '../examples.ts';
+import type { AnswerOf } from '../client.ts';
+import type { CommandGroup } from '../command-group.ts';
+import { repeated } from '../takes.ts';
 import { counted } from '../text.ts';
-import { collect } from '../values.ts';
 
-interface ProfileOptions {
-  readonly name?: string;
-  readonly brief?: string;
-  readonly protocol: readonly string[];
-  readonly skill: readonly string[];
-  readonly modality: readonly string[];
-}
+type Published = AnswerOf<'serviceRegister'>;
 
-/** Texts of a list; none where the list is empty, so that it stays out of the card. */
-function listed<K extends string>(key: K, values: readonly string[]): Partial<Record<K, string[]>> {
-  return values.length === 0 ? {} : ({ [key]: [...values] } as Partial<Record<K, string[]>>);
-}
+/** How it is shown that the network keeps what was published. */
+export const PUBLISHED = {
+  text: ({ replicas }: Published): string => `Published, kept by ${counted(replicas, 'node')}.`,
+  quiet: ({ seq }: Published): string => String(seq),
+};
 
-/** @param agents the command `svc agents` */
-export function profileCommands(agents: Command, contextOf: ContextOf): void {
-  const profile = agents
-    .command('profile')
-    .description('what an agent says of itself to everyone')
-    .addHelpText('after', examples('svc agents profile set aid1… --name "Translator" --brief "40 languages"'));
-  const view = {
-    text: (r: { replicas: number }) => `Published, kept by ${counted(r.replicas, 'node')}.`,
-    quiet: (r: { seq: number }) => String(r.seq),
-  };
-  profile
-    .command('set <aid>')
-    .description('publish a profile card in place of the one before')
-    .option('--name <text>', 'display name')
-    .option('--brief <text>', 'one or two sentences')
-    .option('--protocol <name>', 'a protocol that it speaks; may be repeated', collect, [])
-    .option('--skill <name>', 'what it can do; three at most', collect, [])
-    .option('--modality <name>', 'such as text or audio; may be repeated', collect, [])
-    .addHelpText(
-      'after',
-      examples('svc agents profile set aid1… --name "Translator" --skill translate --modality text'),
-    )
-    .action(async (aid: string, options: ProfileOptions, command: Command) => {
-      const context = contextOf(command);
-      const { name, brief } = options;
-      const work = context.client.profileSet({
-        aid,
-        ...(name === undefined ? {} : { name }),
-        ...(brief === undefined ? {} : { brief }),
-        ...listed('protocols', options.protocol),
-        ...listed('skills', options.skill),
-        ...listed('modalities', options.modality),
-      });
-      context.show(await context.progress('Publishing', work), view);
-    });
-  profile
-    .command('clear <aid>')
-    .description('publish an empty card in its place')
-    .addHelpText('after', examples('svc agents profile clear aid1…'))
-    .action(async (aid: string, _options, command: Command) => {
-      const context = contextOf(command);
-      context.show(await context.progress('Publishing', context.client.profileDelete({ aid })), view);
-    });
+/** Adds the commands below `svc agents`. */
+export function profileCommands(agents: CommandGroup): void {
+  const profile = agents.group('profile', 'what an agent says of itself to everyone', [
+    'svc agents profile set aid1… --name "Translator" --brief "40 languages"',
+  ]);
+  profile.call('set <aid>', 'publish a profile card in place of the one before', {
+    examples: ['svc agents profile set aid1… --name "Translator" --skill translate --modality text'],
+    takes: {
+      '--name <text>': 'display name',
+      '--brief <text>': 'one or two sentences',
+      '--protocol <name>': repeated('a protocol that it speaks; may be repeated'),
+      '--skill <name>': repeated('what it can do; three at most'),
+      '--modality <name>': repeated('such as text or audio; may be repeated'),
+    },
+    operation: 'profileSet',
+    progress: 'Publishing',
+    input: ({ protocol: protocols, skill: skills, modality: modalities, ...rest }) => ({
+      ...rest,
+      protocols,
+      skills,
+      modalities,
+    }),
+    ...PUBLISHED,
+  });
+  profile.call('clear <aid>', 'publish an empty card in its place', {
+    operation: 'profileDelete',
+    progress: 'Publishing',
+    ...PUBLISHED,
+  });
 }

@@ -1,15 +1,7 @@
 /** `svc update`: looks for a newer svcd, and has the daemon put it in place. */
-import type { Command } from 'commander';
 import { type UpdateView, updateAndFollow } from '../../../operations/update-client.ts';
-import type { ContextOf } from '../context.ts';
-import { examples } from '../examples.ts';
+import type { CommandGroup } from '../command-group.ts';
 import { safeText } from '../text.ts';
-import { Unsuccessful } from '../unsuccessful.ts';
-
-const EXAMPLES = examples(
-  'svc update             # looks, and says what is there',
-  'svc update --confirm   # puts it in place, and waits until it runs',
-);
 
 /** How it stands, in words. */
 export function updateText(u: UpdateView): string {
@@ -24,30 +16,37 @@ export function updateText(u: UpdateView): string {
   return safeText(lines.filter((line) => line !== '').join('\n'));
 }
 
-/** What a script wants: the version that could be put in place, or that runs. */
-function quietText(u: UpdateView): string {
-  return u.latest_version ?? u.current_version;
+function applies({
+  check,
+  confirm,
+}: {
+  readonly check: true | undefined;
+  readonly confirm: true | undefined;
+}): boolean {
+  return confirm === true && check !== true;
 }
 
-export function updateCommands(program: Command, contextOf: ContextOf): void {
-  program
-    .command('update')
-    .description('look for a newer svcd, and put it in place with --confirm')
-    .option('--check', 'only look, even with --confirm')
-    .option('--confirm', 'put the newest release in place; the daemon starts anew')
-    .addHelpText('after', EXAMPLES)
-    .action(async ({ check, confirm }: { check?: boolean; confirm?: boolean }, command: Command) => {
-      const context = contextOf(command);
-      const { client } = context;
-      const apply = confirm === true && check !== true;
-      const result = await context.progress(
-        apply ? 'Updating' : 'Looking',
-        apply ? updateAndFollow(client) : client.updateStatus({ check: true }),
-      );
-      context.show(result, { text: updateText, quiet: quietText });
+export function updateCommands(svc: CommandGroup): void {
+  svc.run('update', 'look for a newer svcd, and put it in place with --confirm', {
+    examples: [
+      'svc update             # looks, and says what is there',
+      'svc update --confirm   # puts it in place, and waits until it runs',
+    ],
+    takes: {
+      '--check': 'only look, even with --confirm',
+      '--confirm': 'put the newest release in place; the daemon starts anew',
+    },
+    run: (context, typed) =>
+      applies(typed)
+        ? context.progress('Updating', updateAndFollow(context.client))
+        : context.progress('Looking', context.client.updateStatus({ check: true })),
+    text: updateText,
+    // What a script wants: the version that could be put in place, or that runs.
+    quiet: (u) => u.latest_version ?? u.current_version,
+    fails: ({ state, update_available }, typed) => {
       // An update that is still to be had after it was tried was not kept.
-      if (apply && (result.state === 'failed' || result.update_available))
-        throw new Unsuccessful('Nothing was installed.');
-      if (result.state === 'failed') throw new Unsuccessful('It is not known whether there is a newer one.');
-    });
+      if (applies(typed)) return state === 'failed' || update_available ? 'Nothing was installed.' : undefined;
+      return state === 'failed' ? 'It is not known whether there is a newer one.' : undefined;
+    },
+  });
 }

@@ -3,7 +3,6 @@
  * signs a text; nothing else of it is needed.
  */
 import { readFileSync } from 'node:fs';
-import type { Command } from 'commander';
 import { fromBase64, fromHex, toHex } from '../../../foundation/bytes.ts';
 import { systemClock, unixSeconds } from '../../../foundation/clock.ts';
 import { SvcError } from '../../../foundation/errors.ts';
@@ -14,17 +13,12 @@ import { KeyPair, parseSeed } from '../../../foundation/identity/keys.ts';
 import { walletDelegation } from '../../../foundation/identity/wallet.ts';
 import { parseWalletText, walletText } from '../../../foundation/identity/wallet-text.ts';
 import { memberOf, parseJson } from '../../../foundation/json.ts';
-import type { CliContext, ContextOf } from '../context.ts';
-import { examples } from '../examples.ts';
+import type { CommandGroup } from '../command-group.ts';
+import type { CliContext } from '../context.ts';
 import { saveSecret } from '../master-file.ts';
-import { addExpiryOption, expiryOf } from '../new-identity.ts';
-import { type PublishOptions, registerIdentity } from './identity.ts';
-
-interface MessageOptions {
-  readonly save: string;
-  /** ISO 8601. */
-  readonly expires?: string;
-}
+import { EXPIRES, expiryOf } from '../new-identity.ts';
+import { required } from '../takes.ts';
+import { PUBLISHING, REGISTERED, registerIdentity } from './identity.ts';
 
 /** What is kept between the message and the signature: the operational key that the message is about. */
 interface Request {
@@ -32,12 +26,12 @@ interface Request {
   readonly operational: KeyPair;
 }
 
-const EXAMPLE = examples(
+const EXAMPLES = [
   'svc wallet message 0x… --save request.json   # prints the text to sign',
   'svc wallet register request.json 0x…         # the signature that the wallet gave',
-);
+];
 
-async function message(context: CliContext, address: string, options: MessageOptions): Promise<void> {
+async function makeRequest(context: CliContext, address: string, file: string, expires: string | undefined) {
   const agent = parseAid(await context.aid(address));
   if (schemeOf(agent) === 'native')
     throw new SvcError('bad_aid', { message: 'This AID is no wallet: only Ethereum and Paralism addresses are.' });
@@ -47,14 +41,11 @@ async function message(context: CliContext, address: string, options: MessageOpt
     operationalKey: operational.publicKey,
     scope: SCOPE_NETWORK,
     issuedAt: unixSeconds(systemClock),
-    expiresAt: expiryOf(options.expires),
+    expiresAt: expiryOf(expires),
   });
   const request = { message: text, operational_private_key_hex: toHex(operational.seed) };
-  saveSecret(options.save, `${JSON.stringify(request, null, 2)}\n`, 'request');
-  context.show({ aid: agent, message: text, request_file: options.save }, { text: (r) => r.message });
-  context.note(
-    `\nSign these eight lines, without a line break at the end, with the wallet of ${agent}. Then:\n  svc wallet register ${options.save} <signature>`,
-  );
+  saveSecret(file, `${JSON.stringify(request, null, 2)}\n`, 'request');
+  return { aid: agent, message: text, request_file: file };
 }
 
 /** @throws SvcError `invalid_request`, `bad_key` */
@@ -84,50 +75,43 @@ function readSignature(text: string): Uint8Array {
   return bytes;
 }
 
-async function registerSigned(
-  context: CliContext,
-  file: string,
-  signature: string | undefined,
-  options: PublishOptions,
-): Promise<void> {
+/** The identity of a request that a wallet has signed. */
+async function signedIdentity(context: CliContext, file: string, signature: string | undefined) {
   const { grant, operational } = readRequest(file);
   const given = signature === undefined || signature === '-' ? await context.readSecret('signature: ') : signature;
   const proof = walletDelegation(grant, readSignature(given));
-  await registerIdentity(
-    context,
-    {
-      operational_private_key_hex: toHex(operational.seed),
-      delegation_proof_hex: toHex(encodeDelegation(proof)),
-    },
-    options,
-  );
-  context.note(`${file} holds the operational key, which the daemon keeps from now on: delete the file.`);
+  return {
+    operational_private_key_hex: toHex(operational.seed),
+    delegation_proof_hex: toHex(encodeDelegation(proof)),
+  };
 }
 
-export function walletCommands(program: Command, contextOf: ContextOf): void {
-  const wallet = program
-    .command('wallet')
-    .description('agents of an Ethereum or Paralism wallet whose key stays in the wallet')
-    .addHelpText('after', EXAMPLE);
-  const request = wallet
-    .command('message')
-    .description('print the text that a wallet signs so that an agent of it can be registered')
-    .argument('<address>', "the wallet's address")
-    .requiredOption('--save <file>', 'keep the new operational key in a new file of mode 0600 until then')
-    .addHelpText('after', EXAMPLE)
-    .action((address: string, options: MessageOptions, command: Command) =>
-      message(contextOf(command), address, options),
-    );
-  addExpiryOption(request);
-  wallet
-    .command('register')
-    .description('register and publish the agent of a wallet that has signed')
-    .argument('<file>', 'of "svc wallet message"')
-    .argument('[signature]', 'hex or base64; asked for, or read from standard input, where it is left out')
-    .option('--service-tcp <address>', 'the service that answers its calls')
-    .option('--no-publish', 'do not wait until it is published; the daemon does that soon unless auto_publish is off')
-    .addHelpText('after', EXAMPLE)
-    .action((file: string, signature: string | undefined, options: PublishOptions, command: Command) =>
-      registerSigned(contextOf(command), file, signature, options),
-    );
+export function walletCommands(svc: CommandGroup): void {
+  const about = 'agents of an Ethereum or Paralism wallet whose key stays in the wallet';
+  const wallet = svc.group('wallet', about, EXAMPLES);
+  wallet.run('message', 'print the text that a wallet signs so that an agent of it can be registered', {
+    examples: EXAMPLES,
+    takes: {
+      '<address>': "the wallet's address",
+      '--save <file>': required('keep the new operational key in a new file of mode 0600 until then'),
+      ...EXPIRES,
+    },
+    run: (context, { address, save, expires }) => makeRequest(context, address, save, expires),
+    text: ({ message }) => message,
+    remark: ({ aid, request_file }) =>
+      `\nSign these eight lines, without a line break at the end, with the wallet of ${aid}. Then:\n  svc wallet register ${request_file} <signature>`,
+  });
+  wallet.run('register', 'register and publish the agent of a wallet that has signed', {
+    examples: EXAMPLES,
+    takes: {
+      '<file>': 'of "svc wallet message"',
+      '[signature]': 'hex or base64; asked for, or read from standard input, where it is left out',
+      '--service-tcp <address>': 'the service that answers its calls',
+      ...PUBLISHING,
+    },
+    run: async (context, { file, signature, ...options }) =>
+      registerIdentity(context, await signedIdentity(context, file, signature), options),
+    ...REGISTERED,
+    remark: (_, { file }) => `${file} holds the operational key, which the daemon keeps from now on: delete the file.`,
+  });
 }

@@ -1,6 +1,6 @@
 /** Whether each agent can be found, keeps being found, and has a service that answers. */
 import { HEARTBEAT_LIFE_S } from '../../../foundation/domain/agents.ts';
-import type { SvcClient } from '../context.ts';
+import type { SvcClient } from '../client.ts';
 import { counted, relativeTime } from '../text.ts';
 import { type Finding, findingsOf } from './finding.ts';
 import type { Patient, Status } from './patient.ts';

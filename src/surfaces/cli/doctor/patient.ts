@@ -2,7 +2,7 @@
 
 import { memberOf } from '../../../foundation/json.ts';
 import type { ClientOptions } from '../../../operations/client.ts';
-import type { SvcClient } from '../context.ts';
+import type { SvcClient } from '../client.ts';
 
 export interface Patient {
   readonly client: SvcClient;

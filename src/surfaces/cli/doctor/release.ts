@@ -1,7 +1,7 @@
 /** Whether the daemon comes back with the machine, and whether it is the newest. */
 import { SvcError } from '../../../foundation/errors.ts';
 import { memberOf } from '../../../foundation/json.ts';
-import type { SvcClient } from '../context.ts';
+import type { SvcClient } from '../client.ts';
 import { type Finding, findingsOf } from './finding.ts';
 import { type Patient } from './patient.ts';
 

@@ -1,0 +1,59 @@
+/** The client of the commands: it takes labels of the user's address book for AIDs, and calls tools where operations are tools. */
+import type { TSchema } from 'typebox';
+import { type CallOptions, type Client, type ClientOptions, createClient } from '../../operations/client.ts';
+import { operations } from '../../operations/index.ts';
+import { bodyInputKey, type Declaration, type OutputOf } from '../../operations/operation.ts';
+import { AID_FORMAT } from '../../operations/schemas.ts';
+import type { Aliases } from './aliases.ts';
+
+export type Operations = typeof operations;
+export type OperationName = keyof Operations;
+export type SvcClient = Client<Operations>;
+export type AnswerOf<N extends OperationName> = OutputOf<Operations[N]>;
+
+type Input = Readonly<Record<string, unknown>>;
+type Method = (input: Input, options?: CallOptions) => Promise<unknown>;
+
+/** What is for assistants first of all is called as they call it: the answer says what else waits. */
+const CALLED_AS_TOOLS: ReadonlySet<string> = new Set(['Chat', 'Groups']);
+
+function isAid(schema: unknown): boolean {
+  return typeof schema === 'object' && schema !== null && Reflect.get(schema, 'format') === AID_FORMAT;
+}
+
+/** Members of an operation's input that hold an AID, or a list of them. */
+function aidKeys({ params, query, body }: Declaration): string[] {
+  const held = ([, schema]: [string, TSchema]): boolean => isAid(schema) || isAid(Reflect.get(schema, 'items'));
+  return [params, query, body].flatMap((part) =>
+    Object.entries(part.properties)
+      .filter(held)
+      .map(([key]) => (part === body ? bodyInputKey(key, params) : key)),
+  );
+}
+
+async function translated(input: Input, keys: readonly string[], aliases: Aliases): Promise<Input> {
+  const aidOf = async (value: unknown): Promise<unknown> => (typeof value === 'string' ? aliases.aid(value) : value);
+  const changed: Record<string, unknown> = { ...input };
+  for (const key of keys) {
+    const value = input[key];
+    changed[key] = Array.isArray(value) ? await Promise.all(value.map(aidOf)) : await aidOf(value);
+  }
+  return changed;
+}
+
+/** @throws SvcError `invalid_request` where the address is not an http or https URL */
+export function cliClient(options: ClientOptions, aliases: Aliases): SvcClient {
+  const client = createClient(options, operations);
+  const methods = Object.entries<Declaration>(operations).map(([name, declaration]) => {
+    const { tool, path, tag } = declaration;
+    const isTool = tool !== undefined && (path === undefined || CALLED_AS_TOOLS.has(tag));
+    const rest: Method = Reflect.get(client, name);
+    const method: Method = isTool ? (args, call) => client.toolCall({ tool: tool.name, args }, call) : rest;
+    const keys = aidKeys(declaration);
+    return [
+      name,
+      async (input: Input = {}, call?: CallOptions) => method(await translated(input, keys, aliases), call),
+    ];
+  });
+  return Object.fromEntries(methods) as SvcClient;
+}

@@ -1,0 +1,116 @@
+/**
+ * Commands said as data: what is typed and what it means, the operation that is called, and how its
+ * answer is shown. What all commands do alike happens here, once: the agent that acts is found,
+ * labels become AIDs, waiting is shown, and the answer printed in the form that was asked for.
+ */
+import type { Command } from 'commander';
+import type { CallInput } from '../../operations/client.ts';
+import type { AnswerOf, OperationName, Operations } from './client.ts';
+import type { CliContext, ContextOf } from './context.ts';
+import { exampleOf, examples } from './examples.ts';
+import { type Shown, show } from './shown.ts';
+import { addTakes, type Takes, type Typed, typedFor } from './takes.ts';
+
+interface Said<T> {
+  /** Command lines; its name with arguments that could stand there where they are left out. */
+  readonly examples?: readonly string[];
+  /** Options, and arguments of which more is to be said. */
+  readonly takes?: T;
+  /** What goes on while a person waits: `Publishing`. */
+  readonly progress?: string;
+}
+
+interface Making<W, I> {
+  /** The input of the operation; labels may stand for AIDs in it. */
+  input(typed: W, context: CliContext): I | Promise<I>;
+}
+
+/** Where what is typed is the input as it stands, nothing is to be said of it. */
+type Input<W, I> = [W, keyof W] extends [I, keyof I] ? Partial<Making<W, I>> : Making<W, I>;
+
+interface Calling<N> {
+  readonly operation: N;
+  /** The agent has to be registered here: where it is not, the error says how to find those that are. */
+  readonly own?: true;
+}
+
+/** Work that is more than one call. */
+interface Working<A, W> {
+  /** What it gives is shown, unless it is undefined. */
+  run(context: CliContext, typed: W): Promise<A | undefined>;
+}
+
+type Values = Readonly<Record<string, unknown>>;
+type Work = (context: CliContext, typed: Values) => Promise<unknown>;
+
+/** A command that others stand below: `svc tunnel`, and `svc` itself. */
+export class CommandGroup {
+  readonly #command: Command;
+  readonly #contextOf: ContextOf;
+  readonly #path: string;
+
+  /** @param path what is typed to come to it: `svc tunnel` */
+  constructor(command: Command, contextOf: ContextOf, path: string) {
+    this.#command = command;
+    this.#contextOf = contextOf;
+    this.#path = path;
+  }
+
+  /** Adds a group of commands. @param itself what it does where none of them follows; left out: it shows its help */
+  group<A>(name: string, about: string, lines: readonly string[], itself?: Working<A, Values> & Shown<A, Values>) {
+    const command = this.#command.command(name).description(about);
+    command.addHelpText('after', examples(...lines));
+    if (itself !== undefined) this.#act(command, {}, itself, (context, typed) => itself.run(context, typed));
+    return new CommandGroup(command, this.#contextOf, `${this.#path} ${name}`);
+  }
+
+  /**
+   * Adds a command that calls one operation.
+   * @param usage name and arguments, as they are typed: `send <group> [text]`
+   */
+  call<const U extends string, const T extends Takes, N extends OperationName>(
+    usage: U,
+    about: string,
+    said: Said<T> & Calling<N> & Input<Typed<U, T>, CallInput<Operations[N]>> & Shown<AnswerOf<N>, Typed<U, T>>,
+  ): void;
+  call(
+    usage: string,
+    about: string,
+    said: Said<Takes> & Calling<OperationName> & Partial<Making<Values, Values>> & Shown<unknown, Values>,
+  ): void {
+    this.#add(usage, about, said, async (context, typed) => {
+      const input = said.input === undefined ? typed : await said.input(typed, context);
+      const answer = context.progress(said.progress, context.call(said.operation, input));
+      return said.own === true ? context.withOwn(answer) : answer;
+    });
+  }
+
+  /**
+   * Adds a command whose work is more than one call.
+   * @param usage as of `call`
+   */
+  run<const U extends string, const T extends Takes, A>(
+    usage: U,
+    about: string,
+    said: Said<T> & Working<A, Typed<U, T>> & Shown<A, Typed<U, T>>,
+  ): void;
+  run(usage: string, about: string, said: Said<Takes> & Working<unknown, Values> & Shown<unknown, Values>): void {
+    this.#add(usage, about, said, (context, typed) => context.progress(said.progress, said.run(context, typed)));
+  }
+
+  #add(usage: string, about: string, said: Said<Takes> & Shown<unknown, Values>, work: Work): void {
+    const command = this.#command.command(usage).description(about);
+    this.#act(command, said.takes ?? {}, said, work);
+    command.addHelpText('after', examples(...(said.examples ?? [exampleOf(command, this.#path)])));
+  }
+
+  #act(command: Command, takes: Takes, shown: Shown<unknown, Values>, work: Work): void {
+    addTakes(command, takes);
+    command.action(async () => {
+      const context = this.#contextOf(command);
+      const typed = await typedFor(command, takes, context);
+      const answer = await work(context, typed);
+      if (answer !== undefined) show(context, answer, typed, shown);
+    });
+  }
+}
