@@ -105,16 +105,16 @@ function takenOf(said: string | Taken<unknown>): Taken<unknown> {
   return typeof said === 'string' ? { about: said } : said;
 }
 
-function argumentOf(flags: string, { about, read, choices, otherwise }: Taken<unknown>): Argument {
-  const argument = new Argument(flags, about);
-  if (read !== undefined) argument.argParser(read);
-  if (choices !== undefined) argument.choices(choices);
-  return otherwise === undefined ? argument : argument.default(otherwise);
+function argumentOf(flags: string, taken: Taken<unknown>): Argument {
+  const argument = new Argument(flags, taken.about);
+  if (taken.read !== undefined) argument.argParser((text, before) => taken.read?.(text, before));
+  if (taken.choices !== undefined) argument.choices(taken.choices);
+  return taken.otherwise === undefined ? argument : argument.default(taken.otherwise);
 }
 
-function optionOf(flags: string, { about, read, conflicts = [], implies = {}, ...taken }: Taken<unknown>): Option {
-  const option = new Option(flags, about).conflicts(conflicts).implies(implies);
-  if (read !== undefined) option.argParser(read);
+function optionOf(flags: string, taken: Taken<unknown>): Option {
+  const option = new Option(flags, taken.about).conflicts(taken.conflicts ?? []).implies(taken.implies ?? {});
+  if (taken.read !== undefined) option.argParser((text, before) => taken.read?.(text, before));
   return option.makeOptionMandatory(taken.required === true);
 }
 

@@ -6,8 +6,8 @@ import { EXPIRES, type IdentityOptions, MASTER, type NewIdentity, newIdentity } 
 import { counted, formatFields } from '../text.ts';
 import { WALLET, WALLETS, type WalletKind } from '../wallet-options.ts';
 
-/** What is said on publishing an identity once it is registered. */
-export const PUBLISHING = {
+/** An identity is published once it is registered, unless that is not wanted. */
+export const NO_PUBLISH = {
   '--no-publish': 'do not wait until it is published; the daemon does that soon unless auto_publish is off',
 } as const;
 
@@ -92,7 +92,7 @@ export function addRegister(parent: CommandGroup, path: string, kind?: WalletKin
     takes: {
       '--service-tcp <address>': 'the service that answers its calls: host:port, http://host:port or https://host:port',
       '--save-master <file>': 'write the master key to a new file of mode 0600 instead of showing it',
-      ...PUBLISHING,
+      ...NO_PUBLISH,
       ...(kind?.takes ?? { ...WALLET, ...MASTER }),
       ...EXPIRES,
     },

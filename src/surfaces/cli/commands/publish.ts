@@ -87,7 +87,7 @@ export function publishCommand(svc: CommandGroup): void {
     json: ({ answer }) => answer,
     text: ({ answer }) => `${answer.service} is published, kept by ${counted(answer.replicas, 'node')}.`,
     quiet: ({ answer }) => String(answer.seq),
-    remark: ({ agent: { aid, service_tcp } }) =>
+    remark: ({ answer: { aid }, agent: { service_tcp } }) =>
       service_tcp === ''
         ? `Nobody can call it yet: bind its service with "svc inbound bind --addr host:port --aid ${aid}".`
         : undefined,

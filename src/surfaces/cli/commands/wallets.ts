@@ -18,7 +18,7 @@ import type { CliContext } from '../context.ts';
 import { saveSecret } from '../master-file.ts';
 import { EXPIRES, expiryOf } from '../new-identity.ts';
 import { required } from '../takes.ts';
-import { PUBLISHING, REGISTERED, registerIdentity } from './identity.ts';
+import { NO_PUBLISH, REGISTERED, registerIdentity } from './identity.ts';
 
 /** What is kept between the message and the signature: the operational key that the message is about. */
 interface Request {
@@ -107,7 +107,7 @@ export function walletCommands(svc: CommandGroup): void {
       '<file>': 'of "svc wallet message"',
       '[signature]': 'hex or base64; asked for, or read from standard input, where it is left out',
       '--service-tcp <address>': 'the service that answers its calls',
-      ...PUBLISHING,
+      ...NO_PUBLISH,
     },
     run: async (context, { file, signature, ...options }) =>
       registerIdentity(context, await signedIdentity(context, file, signature), options),

@@ -1,0 +1,256 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { PassThrough } from 'node:stream';
+import { json } from 'node:stream/consumers';
+import { type TestContext, test } from 'node:test';
+import { Command } from 'commander';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import { CommandGroup } from '../../../src/surfaces/cli/command-group.ts';
+import { CliContext, type GlobalOptions } from '../../../src/surfaces/cli/context.ts';
+import { ACTING, accessToken, integer, oneOf, repeated, required } from '../../../src/surfaces/cli/takes.ts';
+import { helpText } from '../../../tools/command-tree.ts';
+import { newIdentity } from '../../support/identities.ts';
+
+const [{ aid: one }, { aid: two }] = [newIdentity(), newIdentity()];
+const AGENT = { text: () => '', examples: [] } as const;
+
+interface Answer {
+  readonly status?: number;
+  readonly body: unknown;
+}
+
+interface World {
+  readonly svc: CommandGroup;
+  /** What the daemon was asked. */
+  readonly asked: { readonly line: string; readonly body: unknown }[];
+  readonly run: (
+    line: string,
+    env?: Readonly<Record<string, string>>,
+    terminal?: boolean,
+  ) => Promise<{ out: string; err: string }>;
+  readonly program: Command;
+}
+
+/** Commands against a daemon that gives these answers, by method and path. */
+async function world(t: TestContext, answers: Readonly<Record<string, Answer>>): Promise<World> {
+  const asked: World['asked'] = [];
+  const server = createServer((request, response) => {
+    const line = `${request.method} ${request.url}`;
+    void (request.method === 'GET' ? Promise.resolve(undefined) : json(request)).then((body) => {
+      asked.push({ line, body });
+      const answer = answers[line] ?? { status: 404, body: { error: 'not_found', message: `No ${line}.` } };
+      response.writeHead(answer.status ?? 200, { 'content-type': 'application/json' });
+      response.end(JSON.stringify(answer.body));
+    });
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => (server.closeAllConnections(), server.close()));
+  const api = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const program = new Command('svc').option('--json').option('--quiet').exitOverride();
+  program.configureOutput({ writeErr: () => {} });
+  let streams = { stdout: new PassThrough(), stderr: new PassThrough(), stdin: new PassThrough(), env: {} };
+  const contextOf = (command: Command): CliContext =>
+    new CliContext(streams, { ...command.optsWithGlobals<GlobalOptions>(), api }, '/nonexistent');
+  const run: World['run'] = async (line, env = {}, terminal = false) => {
+    const isTTY = terminal ? { isTTY: true } : {};
+    streams = { ...streams, env, stdout: Object.assign(new PassThrough(), isTTY), stderr: new PassThrough() };
+    await program.parseAsync(line.split(' '), { from: 'user' });
+    return { out: String(streams.stdout.read() ?? ''), err: String(streams.stderr.read() ?? '') };
+  };
+  return { svc: new CommandGroup(program, contextOf, 'svc'), asked, run, program };
+}
+
+test('what is typed comes by name, read as it is said', async (t) => {
+  const { svc, run } = await world(t, {});
+  const seen: unknown[] = [];
+  svc.run('all <first-word> [rest...]', 'takes everything', {
+    takes: {
+      '--limit <n>': integer('a number'),
+      '--tag <name>': repeated('a tag'),
+      '--some <word...>': 'words',
+      '--access-token <secret>': accessToken('what is asked for'),
+      '--no-relay': 'directly',
+      '-y, --yes': 'do not ask',
+      '--secret [secret]': 'given or asked for',
+      '--addr <address>': required('where'),
+    },
+    run: async (_, typed) => {
+      // The types of what was typed, as the compiler sees them.
+      const { firstWord, rest, limit, tag, some, accessToken, relay, yes, secret, addr } = typed;
+      const words: [string, string | undefined, string] = [firstWord, accessToken, addr];
+      const lists: (readonly string[] | undefined)[] = [tag, some];
+      const others: [number | undefined, boolean, true | undefined, string | true | undefined] = [
+        limit,
+        relay,
+        yes,
+        secret,
+      ];
+      seen.push(words, rest, lists, others);
+    },
+    text: () => '',
+  });
+  await run('all a b c --limit 7 --tag x --tag y --some p q --no-relay -y --secret --addr h');
+  assert.deepEqual(seen.splice(0), [
+    ['a', undefined, 'h'],
+    ['b', 'c'],
+    [
+      ['x', 'y'],
+      ['p', 'q'],
+    ],
+    [7, false, true, true],
+  ]);
+  await run('all a --addr h', { SVC_ACCESS_TOKEN: 'kept' });
+  assert.deepEqual(
+    [seen[0], seen[3]],
+    [
+      ['a', 'kept', 'h'],
+      [undefined, true, undefined, undefined],
+    ],
+  );
+  await assert.rejects(run('all a'), /required option '--addr/);
+  await assert.rejects(run('all a --addr h --limit x'), /not a whole number/);
+});
+
+test('an operation is called over REST with what was typed, labels standing for AIDs', async (t) => {
+  const { svc, run, asked } = await world(t, {
+    'GET /node/address-book': { body: { aliases: { [two]: 'Bob' }, favorites: [] } },
+    [`DELETE /agents/${two}`]: { body: { ok: true } },
+    [`PATCH /agents/${two}/acl`]: { body: { ok: true } },
+  });
+  svc.call('del <aid>', 'deletes', { ...AGENT, operation: 'agentDelete' });
+  await run('del bob');
+  assert.equal(asked.at(-1)?.line, `DELETE /agents/${two}`);
+  svc.call('default <agent>', 'sets', {
+    ...AGENT,
+    takes: { '<policy>': oneOf('public', 'deny') },
+    operation: 'aclPatch',
+    input: ({ agent: aid, policy }) => ({ aid, default: policy }),
+  });
+  await run('default bob deny');
+  assert.deepEqual(asked.at(-1), { line: `PATCH /agents/${two}/acl`, body: { default: 'deny' } });
+  await assert.rejects(run('default bob nobody'), /Allowed choices are public, deny/);
+  await assert.rejects(run('del eve'), (error) => error instanceof SvcError && error.code === 'bad_aid');
+});
+
+test('what has no route, and what assistants do first of all, is called as a tool by the agent that acts', async (t) => {
+  const call = 'POST /mcp/call';
+  const agents = { body: { agents: [{ aid: one }] } };
+  const { svc, run, asked } = await world(t, {
+    'GET /node/address-book': { body: { aliases: { [two]: 'Bob' }, favorites: [] } },
+    'GET /agents?limit=2': agents,
+    [call]: { body: { pending: {} } },
+  });
+  svc.call('join <link>', 'joins', {
+    ...AGENT,
+    takes: { ...ACTING, '--hint <aid...>': 'members' },
+    operation: 'groupJoin',
+    input: ({ aid, link, hint }) => ({ aid, link, member_hints: hint }),
+  });
+  await run(`join a:b --hint bob ${one}`);
+  const args = { aid: one, link: 'a:b', member_hints: [two, one] };
+  assert.deepEqual(asked.at(-1), { line: call, body: { tool: 'group_join', args } });
+  svc.call('accept <peer>', 'accepts', { ...AGENT, takes: ACTING, operation: 'chatAccept' });
+  await run('accept bob --aid bob');
+  assert.deepEqual(asked.at(-1)?.body, { tool: 'chat_accept', args: { aid: two, peer: two } });
+});
+
+test('who acts is asked for where several could, and found nowhere where nobody could', async (t) => {
+  const several = await world(t, { 'GET /agents?limit=2': { body: { agents: [{ aid: one }, { aid: two }] } } });
+  several.svc.call('list', 'lists', { ...AGENT, takes: ACTING, operation: 'groupList' });
+  await assert.rejects(several.run('list'), /Several agents are registered here: name one with --aid/);
+  const none = await world(t, { 'GET /agents?limit=2': { body: { agents: [] } } });
+  none.svc.call('list', 'lists', { ...AGENT, takes: ACTING, operation: 'groupList' });
+  await assert.rejects(none.run('list'), /No agent is registered here/);
+});
+
+test('an error of an agent that has to be one of here says where to look', async (t) => {
+  const { svc, run } = await world(t, {});
+  svc.call('poll <aid>', 'polls', { ...AGENT, operation: 'mailboxPoll', own: true });
+  await assert.rejects(run(`poll ${one}`), /"svc agents" lists those that are/);
+  svc.call('get <aid>', 'gets', { ...AGENT, operation: 'agentGet' });
+  await assert.rejects(run(`get ${one}`), (error) => error instanceof Error && !error.message.includes('lists those'));
+});
+
+test('an answer is shown in the form that was asked for, safe for a terminal', async (t) => {
+  const { svc, run } = await world(t, {});
+  svc.run('show <word>', 'shows', {
+    run: async () => ({ value: 'a\u001b[2J', more: 1 }),
+    json: ({ value }) => ({ value }),
+    text: ({ value }, { word }) => `${word}: ${value}`,
+    quiet: ({ value }) => value,
+    paint: (text) => `<${text}>`,
+    remark: ({ more }, { word }) => `${word} has ${more} more\u001b[2J`,
+  });
+  assert.deepEqual(await run('show it'), { out: '<it: a\\u{1b}[2J>\n', err: 'it has 1 more\\u{1b}[2J\n' });
+  assert.deepEqual(await run('--quiet show it'), { out: 'a\\u{1b}[2J\n', err: '' });
+});
+
+test('with --json programs get the answer, or what is said for them, and no remark', async (t) => {
+  const { svc, run } = await world(t, {});
+  const shown = { run: async () => ({ a: 1, b: 2 }), text: () => 'text', remark: () => 'remark' };
+  svc.run('all', 'all of it', shown);
+  svc.run('part', 'a part of it', { ...shown, json: ({ a }) => ({ a }) });
+  assert.deepEqual(await run('--json all'), { out: '{\n  "a": 1,\n  "b": 2\n}\n', err: '' });
+  assert.deepEqual(await run('--json part'), { out: '{\n  "a": 1\n}\n', err: '' });
+});
+
+test('a pipe gets the bytes of an answer, a terminal its text', async (t) => {
+  const { svc, run } = await world(t, {});
+  svc.run('raw', 'raw', { run: async () => 'a\u0007', text: (a) => a, bytes: (a) => Buffer.from(a) });
+  assert.equal((await run('raw')).out, 'a\u0007');
+  assert.equal((await run('raw', {}, true)).out, 'a\\u{7}\n');
+});
+
+test('an answer may mean that the command failed, once it was shown', async (t) => {
+  const { svc, run } = await world(t, {});
+  svc.run('fail', 'fails', {
+    run: async () => 1,
+    text: () => 'shown',
+    fails: (a) => (a === 1 ? 'It is one.' : undefined),
+  });
+  await assert.rejects(run('fail'), { name: 'Unsuccessful', message: 'It is one.' });
+});
+
+test('nothing is shown of work that gives nothing', async (t) => {
+  const { svc, run } = await world(t, {});
+  svc.run('none', 'none', { run: async () => undefined, text: () => 'never', remark: () => 'never' });
+  assert.deepEqual(await run('none'), { out: '', err: '' });
+});
+
+test('a group does what is said of it where no command follows', async (t) => {
+  const { svc, run } = await world(t, {});
+  const group = svc.group('agents', 'the agents', ['svc agents'], { run: async () => 'itself', text: (a) => a });
+  group.run('one', 'one', { run: async () => 'one', text: (a) => a });
+  assert.equal((await run('agents')).out, 'itself\n');
+  assert.equal((await run('agents one')).out, 'one\n');
+});
+
+test('where no example is given, the help shows the command with what it cannot do without', async (t) => {
+  const { svc, program } = await world(t, {});
+  const group = svc.group('group', 'groups', ['svc group list']);
+  const nothing = { run: async () => undefined, text: () => '' };
+  group.run('retract <group> <entry> [why]', 'withdraws', { ...nothing, takes: { '<by-whom>': 'an agent' } });
+  group.run('other', 'other', { ...nothing, examples: ['svc group other --x'] });
+  const helps = program.commands[0]?.commands.map((command) => helpText(command)) ?? [];
+  assert.match(helps[0] ?? '', /\nExample:\n {2}svc group retract 9f2c… 4be1… aid1…\n/);
+  assert.match(helps[1] ?? '', /\nExample:\n {2}svc group other --x\n/);
+});
+
+test('the compiler refuses what does not fit the operation', async (t) => {
+  const { svc } = await world(t, {});
+  // @ts-expect-error the operation has no "agent"
+  svc.call('a <agent>', '', { ...AGENT, operation: 'agentGet' });
+  // @ts-expect-error it has no "x" either
+  svc.call('b <aid>', '', { ...AGENT, takes: { '--x': '' }, operation: 'agentGet' });
+  // @ts-expect-error it wants a number
+  svc.call('c', '', { ...AGENT, takes: { '--limit <n>': '' }, operation: 'remoteAdminAudit' });
+  // @ts-expect-error it cannot do without
+  svc.call('d [aid]', '', { ...AGENT, operation: 'agentGet' });
+  // @ts-expect-error the answer has no "nothing"
+  svc.call('e <aid>', '', { operation: 'agentGet', text: (answer) => answer.nothing });
+  // @ts-expect-error nothing of that name was typed
+  svc.call('f <agent>', '', { ...AGENT, operation: 'agentGet', input: ({ other }) => ({ aid: other }) });
+  svc.call('g <aid>', '', { ...AGENT, takes: { '--limit <n>': integer('') }, operation: 'mailboxList' });
+});
