@@ -4,10 +4,21 @@ import { once } from 'node:events';
 import { finished } from 'node:stream/promises';
 import type { TestContext } from 'node:test';
 import type { Address } from '../../../src/foundation/address.ts';
-import type { Clock } from '../../../src/foundation/clock.ts';
+import { type Clock, systemClock } from '../../../src/foundation/clock.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
+import { DIAL_TIMEOUT_MS } from '../../../src/network/quic/dialer.ts';
 import type { ConnectionLimits } from '../../../src/network/quic/limits.ts';
+import { OPEN_STREAM_TIMEOUT_MS } from '../../../src/network/quic/native-connection.ts';
 import type { QuicConnection, QuicEndpoint, QuicStream } from '../../../src/network/quic/types.ts';
+
+/** What is given up on a machine that has too much other work, and only there. */
+const LIMITS_MS: ReadonlySet<number> = new Set([DIAL_TIMEOUT_MS, OPEN_STREAM_TIMEOUT_MS]);
+
+/** The system's clock, by which no dial and no opening of a stream is given up: tests wait until it is done. */
+export const patient: Clock = {
+  now: () => systemClock.now(),
+  after: (ms, run) => (LIMITS_MS.has(ms) ? { cancel: () => {} } : systemClock.after(ms, run)),
+};
 
 export interface EndpointOptions {
   readonly limits?: Partial<ConnectionLimits>;
