@@ -7,7 +7,7 @@ import type { movingOperations } from '../moving.ts';
 import type { CallContext, Handlers } from '../operation.ts';
 
 export interface MovingHandlerDependencies {
-  readonly mover: AgentMover;
+  readonly mover: Pick<AgentMover, 'export' | 'import'>;
 }
 
 /** @throws SvcError `local_only` whatever surface forgot to ask */

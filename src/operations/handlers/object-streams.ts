@@ -15,8 +15,8 @@ import { objectView } from './objects.ts';
 export const UPLOAD_STALL_MS = 60_000;
 
 export interface ObjectStreamDependencies {
-  readonly objects: ObjectService;
-  readonly remote: RemoteObjects;
+  readonly objects: Pick<ObjectService, 'store'>;
+  readonly remote: Pick<RemoteObjects, 'read'>;
   readonly clock: Clock;
   /** The node's own identity, which reads for whoever asks this API. */
   readonly nodeAid: Aid;

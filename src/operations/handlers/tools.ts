@@ -20,7 +20,11 @@ function contextOf(context: CallContext): CallContext {
   };
 }
 
-export function toolHandlers({ tools }: { readonly tools: ToolTable }): Handlers<typeof toolOperations> {
+export function toolHandlers({
+  tools,
+}: {
+  readonly tools: Pick<ToolTable, 'has' | 'call'>;
+}): Handlers<typeof toolOperations> {
   return {
     toolCall: async ({ tool, args = {} }, context) => {
       if (!tools.has(tool)) throw new SvcError('not_found', { message: 'There is no tool of this name.' });

@@ -9,8 +9,8 @@ import type { Handlers, OutputOf } from '../operation.ts';
 import type { tunnelOperations } from '../tunnels.ts';
 
 export interface TunnelHandlerDependencies {
-  readonly tunnels: TunnelService;
-  readonly inbound: TunnelInbound;
+  readonly tunnels: Pick<TunnelService, 'connect' | 'open' | 'list' | 'get' | 'close' | 'reset'>;
+  readonly inbound: Pick<TunnelInbound, 'session'>;
   /** The local agent that acts: the named one, or the only one; see docs/concepts.md. */
   readonly localAid: (named: Aid | undefined) => Aid;
 }

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { AddressBook } from '../../../src/capabilities/address-book/address-book.ts';
+import { isoTime } from '../../../src/foundation/clock.ts';
+import { addressBookOperations } from '../../../src/operations/address-book.ts';
+import { addressBookHandlers } from '../../../src/operations/handlers/address-book.ts';
+import { testAid } from '../../support/agents.ts';
+import { operationRunner } from '../../support/run-operation.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const [FRIEND, OTHER] = [testAid(1), testAid(2)];
+
+function setUp() {
+  const clock = new TestClock();
+  const memory = new Map<string, unknown>();
+  const addressBook = new AddressBook({ get: (key) => memory.get(key), set: (key, value) => memory.set(key, value) });
+  return { clock, memory, run: operationRunner(addressBookOperations, addressBookHandlers({ addressBook, clock })) };
+}
+
+test('an address book is empty at first, and reads as it was put', async () => {
+  const { run, clock } = setUp();
+  assert.deepEqual(await run('addressBookGet'), { aliases: {}, favorites: [] });
+  const put = await run('addressBookPut', {
+    body: {
+      aliases: { [FRIEND.toUpperCase()]: 'Friend' },
+      favorites: [
+        { id: 'mine', aid: FRIEND, skill: 'lang.translate', protocols: ['http'], addedAt: '2020-01-01T00:00:00Z' },
+        { aid: OTHER.toUpperCase() },
+      ],
+    },
+  });
+  const expected = {
+    aliases: { [FRIEND]: 'Friend' },
+    favorites: [
+      { id: 'mine', aid: FRIEND, skill: 'lang.translate', protocols: ['http'], addedAt: '2020-01-01T00:00:00Z' },
+      // What was left out: the AID in canonical form for an id, nothing, and now.
+      { id: OTHER, aid: OTHER, skill: '', protocols: [], addedAt: isoTime(clock.now()) },
+    ],
+  };
+  assert.deepEqual(put, expected);
+  assert.deepEqual(await run('addressBookGet'), expected);
+});
+
+test('an address book is replaced as a whole, or not at all', async () => {
+  const { run } = setUp();
+  await run('addressBookPut', { body: { aliases: { [FRIEND]: 'Friend' }, favorites: [{ aid: FRIEND }] } });
+  const before = await run('addressBookGet');
+  for (const [body, code] of [
+    [{ aliases: { aid1x: 'Nobody' }, favorites: [] }, 'bad_aid'],
+    [{ aliases: {}, favorites: [{ aid: 'aid1x' }] }, 'bad_aid'],
+    [{ aliases: { [FRIEND]: 'same', [OTHER]: 'SAME' }, favorites: [] }, 'invalid_request'],
+    [{ aliases: { [FRIEND]: OTHER }, favorites: [] }, 'invalid_request'],
+    [{ aliases: { [FRIEND]: '--via' }, favorites: [] }, 'invalid_request'],
+    [{ aliases: { [FRIEND]: '' }, favorites: [] }, 'invalid_request'],
+    [{ aliases: { [FRIEND]: 'x'.repeat(65) }, favorites: [] }, 'invalid_request'],
+    [{ aliases: {}, favorites: [{ aid: FRIEND, skill: 'x'.repeat(257) }] }, 'invalid_request'],
+    [{ aliases: {}, favorites: [{ aid: FRIEND, protocols: Array(17).fill('p') }] }, 'invalid_request'],
+    [{ aliases: {}, favorites: [{ aid: FRIEND, addedAt: 'yesterday' }] }, 'invalid_request'],
+    [{ aliases: {}, favorites: [{ aid: FRIEND, extra: 1 }] }, 'invalid_request'],
+    [{ aliases: {} }, 'invalid_request'],
+  ] as const)
+    await assert.rejects(run('addressBookPut', { body }), { code }, JSON.stringify(body).slice(0, 80));
+  assert.deepEqual(await run('addressBookGet'), before);
+  assert.deepEqual(await run('addressBookPut', { body: { aliases: {}, favorites: [] } }), {
+    aliases: {},
+    favorites: [],
+  });
+});

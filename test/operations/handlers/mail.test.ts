@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Note } from '../../../src/capabilities/notes/types.ts';
+import { MAX_NOTES_PAGE } from '../../../src/foundation/domain/notes.ts';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import { type MailHandlerDependencies, mailHandlers } from '../../../src/operations/handlers/mail.ts';
+import { MAILBOX_PAGE_DEFAULT, mailOperations } from '../../../src/operations/mail.ts';
+import { testAid } from '../../support/agents.ts';
+import { operationRunner } from '../../support/run-operation.ts';
+
+const [AGENT, PEER] = [testAid(1), testAid(2)];
+const PARAMS = { params: { aid: AGENT.toUpperCase() } };
+const BODY = Uint8Array.of(0, 255, 62, 63);
+const NOTE: Note = { messageId: '07'.repeat(32), sender: PEER, msgType: 3, body: BODY, sentAt: Date.UTC(2026, 1, 3) };
+const SHOWN = {
+  message_id: NOTE.messageId,
+  sender: PEER,
+  msg_type: 3,
+  body_base64: 'AP8+Pw==',
+  sent_at: '2026-02-03T00:00:00.000Z',
+};
+
+/** Mailboxes that write down what they are asked, and what became of what they handed out. */
+function setUp(more: Partial<MailHandlerDependencies['notes']> = {}) {
+  const asked: unknown[] = [];
+  const notes: MailHandlerDependencies['notes'] = {
+    post: async (...args) => {
+      asked.push(args);
+      const settle = (arrived: boolean): void => void asked.push(arrived ? 'settled' : 'taken back');
+      return { messageId: NOTE.messageId, replicas: 5, delivered: true, settle };
+    },
+    list: (...args) => {
+      asked.push(args);
+      return { notes: [NOTE], nextCursor: '7' };
+    },
+    take: (aid) => {
+      asked.push(aid);
+      const [confirm, giveBack] = ['confirmed', 'given back'].map((what) => () => void asked.push(what));
+      assert.ok(confirm !== undefined && giveBack !== undefined);
+      return { notes: [NOTE], more: true, confirm, giveBack };
+    },
+    ...more,
+  };
+  return { asked, run: operationRunner(mailOperations, mailHandlers({ notes })) };
+}
+
+test('a note is sent as the bytes that the base64 stands for, in the names of both in canonical form', async () => {
+  const { run, asked } = setUp();
+  const body = { recipient: PEER.toUpperCase(), msg_type: 3, body_base64: 'AP8+Pw==' };
+  assert.deepEqual(await run('mailboxSend', { ...PARAMS, body }), {
+    ok: true,
+    message_id: NOTE.messageId,
+    replicas: 5,
+    delivered: true,
+  });
+  assert.deepEqual(asked, [[AGENT, PEER, 3, BODY], 'settled']);
+});
+
+test('a body that is no standard base64, or a type beyond four bytes, is not sent', async () => {
+  const { run, asked } = setUp();
+  const send = (body: object) => run('mailboxSend', { ...PARAMS, body });
+  for (const text of ['!', 'AP8-Pw==', 'AP8+Px', 'A', 'AP8+Pw==\n'])
+    await assert.rejects(send({ recipient: PEER, msg_type: 3, body_base64: text }), {
+      code: 'invalid_request',
+      details: { in: 'body', path: '/body_base64' },
+    });
+  for (const msg_type of [-1, 2 ** 32, 1.5])
+    await assert.rejects(send({ recipient: PEER, msg_type, body_base64: '' }), { code: 'invalid_request' });
+  await assert.rejects(send({ recipient: 'aid1x', msg_type: 3, body_base64: '' }), { code: 'bad_aid' });
+  assert.deepEqual(asked, []);
+  await send({ recipient: PEER, msg_type: 0, body_base64: '' });
+  await send({ recipient: PEER, msg_type: 2 ** 32 - 1, body_base64: '' });
+});
+
+test('what was sent is settled once its answer has left, or could not', async () => {
+  const { run, asked } = setUp();
+  const body = { recipient: PEER, msg_type: 3, body_base64: '' };
+  let settled: (arrived: boolean) => void = () => assert.fail('nobody was told');
+  await run('mailboxSend', { ...PARAMS, body }, { onAnswered: (then) => (settled = then) });
+  assert.equal(asked.length, 1);
+  settled(false);
+  assert.deepEqual(asked.slice(1), ['taken back']);
+});
+
+test('notes are listed a page at a time, and stay', async () => {
+  const { run, asked } = setUp();
+  assert.deepEqual(await run('mailboxList', PARAMS), { messages: [SHOWN], next_cursor: '7' });
+  await run('mailboxList', { ...PARAMS, query: { limit: String(MAX_NOTES_PAGE), cursor: '7' } });
+  assert.deepEqual(asked, [
+    [AGENT, MAILBOX_PAGE_DEFAULT, undefined],
+    [AGENT, MAX_NOTES_PAGE, '7'],
+  ]);
+  for (const query of [{ limit: '0' }, { limit: String(MAX_NOTES_PAGE + 1) }, { cursor: '1'.repeat(33) }, { x: '1' }])
+    await assert.rejects(run('mailboxList', { ...PARAMS, query }), { code: 'invalid_request' });
+});
+
+test('the last page names no other', async () => {
+  const { run } = setUp({ list: () => ({ notes: [], nextCursor: null }) });
+  assert.deepEqual(await run('mailboxList', PARAMS), { messages: [] });
+});
+
+test('notes that are handed out are gone where the answer arrives, and given back where it does not', async () => {
+  const { run, asked } = setUp();
+  assert.deepEqual(await run('mailboxPoll', PARAMS), { messages: [SHOWN], has_more: true });
+  assert.deepEqual(asked, [AGENT, 'confirmed'], 'where nobody can tell, it has arrived');
+  for (const [arrived, outcome] of [
+    [true, 'confirmed'],
+    [false, 'given back'],
+  ] as const) {
+    asked.length = 0;
+    let settled: (arrived: boolean) => void = () => assert.fail('nobody was told');
+    await run('mailboxPoll', PARAMS, { onAnswered: (then) => (settled = then) });
+    assert.deepEqual(asked, [AGENT], 'not before the answer has left');
+    settled(arrived);
+    assert.deepEqual(asked, [AGENT, outcome]);
+  }
+});
+
+test('a mailbox of an agent that is not here is an error', async () => {
+  const absent = () => {
+    throw new SvcError('not_found');
+  };
+  const { run } = setUp({ list: absent, take: absent, post: async () => absent() });
+  await assert.rejects(run('mailboxList', PARAMS), { code: 'not_found' });
+  await assert.rejects(run('mailboxPoll', PARAMS), { code: 'not_found' });
+  const body = { recipient: PEER, msg_type: 3, body_base64: '' };
+  await assert.rejects(run('mailboxSend', { ...PARAMS, body }), { code: 'not_found' });
+  await assert.rejects(run('mailboxList', { params: { aid: 'me' } }), { code: 'bad_aid' });
+});

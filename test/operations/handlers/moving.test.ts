@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import type { AgentDocument } from '../../../src/foundation/moving/agent-document.ts';
+import { type MovingHandlerDependencies, movingHandlers } from '../../../src/operations/handlers/moving.ts';
+import { movingOperations } from '../../../src/operations/moving.ts';
+import { newIdentity } from '../../support/identities.ts';
+import { furnish, MoverNode } from '../../support/mover-world.ts';
+import { operationRunner } from '../../support/run-operation.ts';
+
+function runnerOf(mover: MovingHandlerDependencies['mover']) {
+  return operationRunner(movingOperations, movingHandlers({ mover }));
+}
+
+function nodeIn(t: TestContext): MoverNode {
+  const node = new MoverNode();
+  t.after(() => node.close());
+  return node;
+}
+
+/** A node with an agent that has something of everything. */
+async function furnished(t: TestContext) {
+  const node = nodeIn(t);
+  const agent = newIdentity();
+  await node.registry.register({ ...agent.credentials, serviceTcp: '127.0.0.1:8080' });
+  await furnish(node, agent, [newIdentity(), newIdentity(), newIdentity()]);
+  return { node, aid: agent.aid };
+}
+
+test('an agent goes into a bundle and comes out of it elsewhere, counted part by part', async (t) => {
+  const { node, aid } = await furnished(t);
+  const document = await runnerOf(node.mover)('agentBundle', { params: { aid: aid.toUpperCase() } });
+  assert.deepEqual(document, JSON.parse(JSON.stringify(node.mover.export(aid))));
+  const home = nodeIn(t);
+  assert.deepEqual(await runnerOf(home.mover)('agentImport', { body: document }), {
+    aid,
+    status: 'registered',
+    service_tcp: '127.0.0.1:8080',
+    services: 1,
+    tunnels: 1,
+    ports_taken: [],
+    notes: 1,
+    conversations: 1,
+    rooms: 1,
+  });
+  assert.equal(home.registry.get(aid).serviceTcp, '127.0.0.1:8080');
+  await assert.rejects(runnerOf(home.mover)('agentImport', { body: document }), { code: 'agent_exists' });
+});
+
+test('tunnels whose ports something else has are told apart from those that listen', async (t) => {
+  const { node, aid } = await furnished(t);
+  const document = node.mover.export(aid);
+  const [tunnel] = document.tunnels;
+  assert.ok(tunnel !== undefined);
+  const tunnels = [4242, 4243, 4244].map((local_port) => ({ ...tunnel, local_port }));
+  const taken: MovingHandlerDependencies['mover'] = {
+    export: () => assert.fail(),
+    import: async (given: AgentDocument) => {
+      assert.equal(given.tunnels.length, 3);
+      return { aid, portsTaken: [4242, 4244] };
+    },
+  };
+  const answer = await runnerOf(taken)('agentImport', { body: { ...document, tunnels } });
+  assert.ok(typeof answer === 'object' && answer !== null && 'tunnels' in answer && 'ports_taken' in answer);
+  assert.deepEqual([answer.tunnels, answer.ports_taken], [1, [4242, 4244]]);
+});
+
+test('keys leave and enter for programs on this machine only, whatever a surface forgot to ask', async (t) => {
+  const { node, aid } = await furnished(t);
+  const document = node.mover.export(aid);
+  const untouchable: MovingHandlerDependencies['mover'] = {
+    export: () => assert.fail('exported'),
+    import: () => assert.fail('imported'),
+  };
+  const run = runnerOf(untouchable);
+  for (const origin of ['remote', 'remote_admin'] as const) {
+    await assert.rejects(run('agentBundle', { params: { aid } }, { origin }), { code: 'local_only' });
+    await assert.rejects(run('agentImport', { body: document }, { origin }), { code: 'local_only' });
+  }
+});
+
+test('an agent that is not here, and a document that is none, are errors', async (t) => {
+  const node = nodeIn(t);
+  const run = runnerOf(node.mover);
+  await assert.rejects(run('agentBundle', { params: { aid: newIdentity().aid } }), { code: 'not_found' });
+  await assert.rejects(run('agentBundle', { params: { aid: 'me' } }), { code: 'bad_aid' });
+  await assert.rejects(run('agentImport', { body: {} }), { code: 'invalid_request' });
+  const { node: other, aid } = await furnished(t);
+  const document = other.mover.export(aid);
+  await assert.rejects(run('agentImport', { body: { ...document, svcd_agent: 2 } }), { code: 'invalid_request' });
+  await assert.rejects(run('agentImport', { body: { ...document, extra: 1 } }), { code: 'invalid_request' });
+});
