@@ -1,10 +1,11 @@
 /**
  * Checks the architecture: imports only point downwards, no cycles, capabilities apart from each
- * other, production dependencies only. Type imports count like any other. See docs/decisions/0001.
+ * other, production dependencies only, and what a browser shares has nothing of Node. Type imports
+ * count like any other. See docs/decisions/0001.
  */
-import { existsSync, globSync, readFileSync } from 'node:fs';
-import { builtinModules } from 'node:module';
-import { dirname, join } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { browserViolations } from './browser-closure.ts';
+import { type ModuleGraph, readSources } from './module-graph.ts';
 
 interface Rule {
   readonly name: string;
@@ -63,61 +64,74 @@ const RULES: readonly Rule[] = [
   { name: 'sources do not know tests', from: /^src\//, to: '^(test|bench|tools)/' },
 ];
 
-// Biome keeps imports in this form; anything else would be seen by the type checker and not here.
-const IMPORT = /(?:^|\n)(?:import|export)\s[^;]*?from '([^']+)'|(?:^|\n)import '([^']+)'|\bimport\('([^']+)'\)/g;
+/** Formats that daemon, command line and browser share. */
+const SHARED_FORMATS: readonly string[] = [
+  'src/foundation/bytes.ts',
+  'src/foundation/cbor.ts',
+  'src/foundation/identity/aid.ts',
+  'src/foundation/identity/delegation.ts',
+  'src/foundation/identity/wallet.ts',
+  'src/foundation/identity/wallet-text.ts',
+  'src/foundation/records/record.ts',
+];
+/** Packages that run in a browser too. */
+const BROWSER_PACKAGES: ReadonlySet<string> = new Set([
+  '@noble/curves',
+  '@noble/hashes',
+  '@scure/base',
+  'cborg',
+  'typebox',
+]);
 
-const manifest: { dependencies: Record<string, string>; optionalDependencies: Record<string, string> } = JSON.parse(
-  readFileSync('package.json', 'utf8'),
-);
-const production = new Set([...Object.keys(manifest.dependencies), ...Object.keys(manifest.optionalDependencies)]);
-const files = globSync('src/**/*.ts').map((file) => file.replaceAll('\\', '/'));
-const violations: string[] = [];
-
-/** Where an import leads: a file of ours, `node:…`, or the name of a package. */
-function target(file: string, specifier: string): string {
-  if (specifier.startsWith('.')) return join(dirname(file), specifier).replaceAll('\\', '/');
-  if (specifier.startsWith('node:') || builtinModules.includes(specifier)) return specifier;
-  return specifier
-    .split('/')
-    .slice(0, specifier.startsWith('@') ? 2 : 1)
-    .join('/');
-}
-
-function importsOf(file: string): string[] {
-  // A declaration file describes the package it is named after.
-  if (file.endsWith('.d.ts')) return [];
-  const text = readFileSync(file, 'utf8');
-  return [...text.matchAll(IMPORT)].map((match) => target(file, match[1] ?? match[2] ?? match[3] ?? ''));
-}
-
-const graph = new Map(files.map((file) => [file, importsOf(file)]));
-for (const [file, imports] of graph) {
-  for (const to of imports) {
-    for (const rule of RULES) {
-      const match = rule.from.exec(file);
-      if (match !== null && new RegExp(rule.to.replace('$1', match[1] ?? '')).test(to))
-        violations.push(`${rule.name}: ${file} → ${to}`);
+/** Imports against a rule, or that lead nowhere in production. */
+export function layerViolations(graph: ModuleGraph, production: ReadonlySet<string>): readonly string[] {
+  const violations: string[] = [];
+  for (const [file, { imports }] of graph) {
+    for (const to of imports) {
+      for (const rule of RULES) {
+        const match = rule.from.exec(file);
+        if (match !== null && new RegExp(rule.to.replace('$1', match[1] ?? '')).test(to))
+          violations.push(`${rule.name}: ${file} → ${to}`);
+      }
+      if (to.startsWith('src/') ? !graph.has(to) : !to.startsWith('node:') && !production.has(to))
+        violations.push(`does not resolve in production: ${file} → ${to}`);
     }
-    if (to.startsWith('src/') ? !existsSync(to) : !to.startsWith('node:') && !production.has(to))
-      violations.push(`does not resolve in production: ${file} → ${to}`);
   }
+  return violations;
 }
 
-/** Depth-first search for the first cycle through each module. */
-const state = new Map<string, 'open' | 'done'>();
-function visit(file: string, path: readonly string[]): void {
-  if (state.get(file) === 'done') return;
-  if (state.get(file) === 'open') {
-    violations.push(`cycle: ${[...path.slice(path.indexOf(file)), file].join(' → ')}`);
-    return;
+/** The first cycle through each module, found depth first. */
+export function cycles(graph: ModuleGraph): readonly string[] {
+  const found: string[] = [];
+  const state = new Map<string, 'open' | 'done'>();
+  function visit(file: string, path: readonly string[]): void {
+    if (state.get(file) === 'done') return;
+    if (state.get(file) === 'open') {
+      found.push(`cycle: ${[...path.slice(path.indexOf(file)), file].join(' → ')}`);
+      return;
+    }
+    state.set(file, 'open');
+    for (const to of graph.get(file)?.imports ?? []) if (graph.has(to)) visit(to, [...path, file]);
+    state.set(file, 'done');
   }
-  state.set(file, 'open');
-  for (const to of graph.get(file) ?? []) if (graph.has(to)) visit(to, [...path, file]);
-  state.set(file, 'done');
+  for (const file of graph.keys()) visit(file, []);
+  return found;
 }
-for (const file of files) visit(file, []);
 
-for (const violation of violations) console.error(violation);
-if (files.length < MIN_MODULES) throw new Error(`only ${files.length} modules were read`);
-if (violations.length > 0) process.exit(1);
-console.log(`architecture: ${files.length} modules, no violation`);
+if (import.meta.main) {
+  const manifest: { dependencies: Record<string, string>; optionalDependencies: Record<string, string> } = JSON.parse(
+    readFileSync('package.json', 'utf8'),
+  );
+  const production = new Set([...Object.keys(manifest.dependencies), ...Object.keys(manifest.optionalDependencies)]);
+  const graph = readSources();
+  const declarations = [...graph.keys()].filter((file) => /^src\/operations\/[^/]+\.ts$/.test(file));
+  const violations = [
+    ...layerViolations(graph, production),
+    ...cycles(graph),
+    ...browserViolations(graph, [...declarations, ...SHARED_FORMATS], BROWSER_PACKAGES),
+  ];
+  for (const violation of violations) console.error(violation);
+  if (graph.size < MIN_MODULES) throw new Error(`only ${graph.size} modules were read`);
+  if (violations.length > 0) process.exit(1);
+  console.log(`architecture: ${graph.size} modules, no violation`);
+}

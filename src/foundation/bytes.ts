@@ -1,31 +1,45 @@
 /** Small helpers over byte arrays that several formats share. */
+import { base64, hex } from '@scure/base';
 
 /** True where both arrays hold the same bytes. Not for secrets: its time depends on the content. */
 export function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
-  return a.length === b.length && Buffer.compare(a, b) === 0;
+  return a.length === b.length && compareBytes(a, b) === 0;
+}
+
+/** The order of two arrays: that of the first byte in which they differ; a beginning comes before the whole. */
+export function compareBytes(a: Uint8Array, b: Uint8Array): number {
+  const shared = Math.min(a.length, b.length);
+  for (let i = 0; i < shared; i++) {
+    const difference = (a[i] ?? 0) - (b[i] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return a.length - b.length;
 }
 
 /** Lower-case hex. */
 export function toHex(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex');
+  return hex.encode(bytes);
 }
 
 /** Bytes of a hex text of either case, with or without `0x`; null where it is not hex of whole bytes. */
 export function fromHex(text: string): Uint8Array | null {
   const digits = text.startsWith('0x') || text.startsWith('0X') ? text.slice(2) : text;
-  if (digits.length % 2 !== 0 || !/^[0-9a-fA-F]*$/.test(digits)) return null;
-  return new Uint8Array(Buffer.from(digits, 'hex'));
-}
-
-export function toBase64(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
+  return decoded(hex, digits);
 }
 
 /** Bytes of a padded or unpadded standard base64 text; null where it is not canonical base64. */
 export function fromBase64(text: string): Uint8Array | null {
-  if (!/^[A-Za-z0-9+/]*={0,2}$/.test(text)) return null;
-  const bytes = Buffer.from(text, 'base64');
-  return bytes.toString('base64').replace(/=+$/, '') === text.replace(/=+$/, '') ? new Uint8Array(bytes) : null;
+  const digits = text.replace(/={1,2}$/, '');
+  return digits.endsWith('=') ? null : decoded(base64, digits.padEnd(Math.ceil(digits.length / 4) * 4, '='));
+}
+
+/** Null where a decoder refuses the text. */
+function decoded(coder: { decode(text: string): Uint8Array }, text: string): Uint8Array | null {
+  try {
+    return coder.decode(text);
+  } catch {
+    return null;
+  }
 }
 
 /** Frees the memory of a chunk at once where it has all of it to itself; nobody may use the chunk afterwards. */

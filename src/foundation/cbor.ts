@@ -48,8 +48,8 @@ const ENCODE_OPTIONS = {
  */
 export function encodeCbor(value: CborValue | { readonly [key: string]: CborValue | undefined }): Uint8Array {
   const bytes = encode(value, ENCODE_OPTIONS);
-  // The library sometimes returns a Buffer, whose memory others share.
-  return Buffer.isBuffer(bytes) ? new Uint8Array(bytes) : bytes;
+  // In Node the library sometimes returns a Buffer, whose memory others share.
+  return bytes.constructor === Uint8Array ? bytes : new Uint8Array(bytes);
 }
 
 /** First byte of U+FEFF in UTF-8. */

@@ -1,5 +1,4 @@
 /** Asks a daemon to update itself, and follows it over its restart. */
-import { setTimeout as delay } from 'node:timers/promises';
 import { SvcError } from '../foundation/errors.ts';
 import type { Client } from './client.ts';
 import type { OutputOf } from './operation.ts';
@@ -35,7 +34,9 @@ export async function updateAndFollow(client: UpdateClient, pollMs = POLL_MS): P
   await client.updateApply();
   const end = Date.now() + FOLLOW_LIMIT_MS;
   for (;;) {
-    await delay(pollMs);
+    await new Promise((resolve) => {
+      setTimeout(resolve, pollMs);
+    });
     try {
       const now = await client.updateStatus();
       if (now.state !== 'checking' && now.state !== 'applying') return now;

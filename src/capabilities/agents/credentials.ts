@@ -6,8 +6,8 @@ import {
   decodeDelegation,
   delegates,
   MAX_DELEGATION_BYTES,
-  verifyDelegation,
 } from '../../foundation/identity/delegation.ts';
+import { verifyDelegation } from '../../foundation/identity/delegation-verifier.ts';
 import { type KeyPair, parsePrivateKey } from '../../foundation/identity/keys.ts';
 
 /** Longest hex text that is looked at: a proof, `0x` and some blanks. */

@@ -1,5 +1,5 @@
 /** One call with its whole answer in memory, within a size and a time. */
-import { toBase64 } from '../../foundation/bytes.ts';
+import { toBase64 } from '../../foundation/base64.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { deadline } from '../../foundation/deadline.ts';
 import { DEFAULT_CALL_TIMEOUT_MS, MAX_CALL_TIMEOUT_MS, MAX_FETCHED_BYTES } from '../../foundation/domain/calls.ts';

@@ -1,5 +1,5 @@
 /** What an agent publishes, for its move to another node. */
-import { toBase64 } from '../../foundation/bytes.ts';
+import { toBase64 } from '../../foundation/base64.ts';
 import { MAX_SERVICES } from '../../foundation/domain/directory.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Delegation } from '../../foundation/identity/delegation.ts';

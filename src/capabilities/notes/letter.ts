@@ -11,9 +11,9 @@ import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, aidToBytes } from '../../foundation/identity/aid.ts';
 import { type Delegation, decodeDelegation, encodeDelegation } from '../../foundation/identity/delegation.ts';
 import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
-import { SIGNATURE_BYTES, verifySignatureAsync } from '../../foundation/identity/keys.ts';
-import { REMOVAL_TOKEN_BYTES } from '../../foundation/records/notes.ts';
-import { MAX_NOTE_PAYLOAD_BYTES } from '../../foundation/records/types.ts';
+import { SIGNATURE_BYTES } from '../../foundation/identity/ed25519.ts';
+import { verifySignatureAsync } from '../../foundation/identity/keys.ts';
+import { MAX_NOTE_PAYLOAD_BYTES, REMOVAL_TOKEN_BYTES } from '../../foundation/records/types.ts';
 
 const VERSION = 1;
 const DOMAIN = new TextEncoder().encode('svcd/note/v1\0');

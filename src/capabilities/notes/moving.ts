@@ -1,5 +1,7 @@
 /** The mailbox of an agent, for its move to another node: its notes, and what opens those to come. */
-import { toBase64, toHex } from '../../foundation/bytes.ts';
+
+import { toBase64 } from '../../foundation/base64.ts';
+import { toHex } from '../../foundation/bytes.ts';
 import { MAX_NOTE_BODY_BYTES } from '../../foundation/domain/notes.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { MAX_MOVED_SEEN, type NotesPart } from '../../foundation/moving/agent-document.ts';

@@ -13,7 +13,8 @@ import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, aidFromBytes, aidToBytes } from '../../foundation/identity/aid.ts';
 import { type Delegation, decodeDelegation, encodeDelegation } from '../../foundation/identity/delegation.ts';
 import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
-import { KeyPair, SIGNATURE_BYTES, VerifierKeys, verifySignature } from '../../foundation/identity/keys.ts';
+import { SIGNATURE_BYTES } from '../../foundation/identity/ed25519.ts';
+import { KeyPair, VerifierKeys, verifySignature } from '../../foundation/identity/keys.ts';
 import type { LocalIdentity } from '../../network/links/types.ts';
 
 const VERSION = 1;

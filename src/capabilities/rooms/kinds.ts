@@ -1,6 +1,7 @@
 /** The kinds of entries that mean something to a room itself, and the fields that each must have. */
 import { HASH_BYTES, JOIN_SECRET_BYTES, MAX_TITLE_CHARS } from '../../foundation/domain/rooms.ts';
-import { type KeyPair, PUBLIC_KEY_BYTES } from '../../foundation/identity/keys.ts';
+import { PUBLIC_KEY_BYTES } from '../../foundation/identity/ed25519.ts';
+import type { KeyPair } from '../../foundation/identity/keys.ts';
 import { type EntryContent, groupIdOf, joinKey } from './entry.ts';
 
 /** Kinds that decide who is a member. */

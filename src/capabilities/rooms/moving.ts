@@ -4,7 +4,8 @@
  * document is fetched from its members. See docs/moving.md.
  */
 import { randomBytes } from 'node:crypto';
-import { toBase64, toHex } from '../../foundation/bytes.ts';
+import { toBase64 } from '../../foundation/base64.ts';
+import { toHex } from '../../foundation/bytes.ts';
 import {
   EPOCH_BYTES,
   INVITATION_LIFE_MS,

@@ -6,10 +6,10 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { bech32, bech32m, createBase58check } from '@scure/base';
-import { toHex } from '../bytes.ts';
+import { fromHex, toHex } from '../bytes.ts';
 import { AID_SCHEMES, type AidScheme, MAX_AID_CHARS } from '../domain/agents.ts';
 import { SvcError } from '../errors.ts';
-import { isUsablePublicKey } from './keys.ts';
+import { isUsablePublicKey } from './ed25519.ts';
 
 /** An AID in canonical text: only the functions here make one. */
 export type Aid = string & { readonly brand: 'Aid' };
@@ -65,11 +65,11 @@ function eip55(hex: string): string {
 }
 
 function bodyOfEthereum(text: string): Uint8Array {
-  const hex = text.slice(2);
-  if (!/^[0-9a-fA-F]{40}$/.test(hex)) throw badAid('an Ethereum address has 40 hex characters');
-  const lower = hex.toLowerCase();
-  if (hex !== lower && eip55(lower) !== `0x${hex}`) throw badAid('wrong EIP-55 checksum');
-  return new Uint8Array(Buffer.from(lower, 'hex'));
+  const body = fromHex(text);
+  if (body?.length !== BODY_BYTES.ethereum) throw badAid('an Ethereum address has 40 hex characters');
+  const hex = toHex(body);
+  if (text !== `0x${hex}` && text !== eip55(hex)) throw badAid('wrong EIP-55 checksum');
+  return body;
 }
 
 function decodeText(text: string): [AidScheme, Uint8Array] {

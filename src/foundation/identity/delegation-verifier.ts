@@ -1,14 +1,12 @@
 /** Verifies delegation proofs and remembers which signatures were good: a proof comes again with every record. */
 import { createHash } from 'node:crypto';
+import type { SvcError } from '../errors.ts';
 import { LruCache } from '../lru-cache.ts';
-import { schemeOf } from './aid.ts';
-import {
-  type Delegation,
-  encodeDelegation,
-  verifyDelegationSignature,
-  verifyDelegationSignatureAsync,
-} from './delegation.ts';
-import { checkWindow } from './grant.ts';
+import { nativePublicKey, schemeOf } from './aid.ts';
+import { type Delegation, delegationSigningInput, encodeDelegation } from './delegation.ts';
+import { badDelegation, checkGrant, checkWindow } from './grant.ts';
+import { verifySignature, verifySignatureAsync } from './keys.ts';
+import { verifyWalletDelegation } from './wallet.ts';
 
 /** Good proofs that are remembered; one takes about 150 bytes. */
 const MAX_REMEMBERED = 10_000;
@@ -16,6 +14,44 @@ const MAX_REMEMBERED = 10_000;
 interface DelegationVerifierOptions {
   /** At least 1. */
   readonly maxEntries?: number;
+}
+
+/**
+ * Verifies the lasting part of a proof: that it makes sense and that the agent signed it. When it
+ * is in force is `checkWindow`'s matter.
+ * @throws SvcError `bad_delegation` with the reason
+ */
+export function verifyDelegationSignature(d: Delegation): void {
+  checkGrant(d);
+  const master = nativePublicKey(d.agent);
+  if (master === null) return verifyWalletDelegation(d);
+  if (d.text !== undefined || !verifySignature(master, delegationSigningInput(d), d.signature)) throw notTheAgents();
+}
+
+/**
+ * As `verifyDelegationSignature` with Ed25519 on another thread; a wallet's proof is verified on this one.
+ * @throws SvcError `bad_delegation` with the reason
+ */
+export async function verifyDelegationSignatureAsync(d: Delegation): Promise<void> {
+  checkGrant(d);
+  const master = nativePublicKey(d.agent);
+  if (master === null) return verifyWalletDelegation(d);
+  const good = d.text === undefined && (await verifySignatureAsync(master, delegationSigningInput(d), d.signature));
+  if (!good) throw notTheAgents();
+}
+
+function notTheAgents(): SvcError {
+  return badDelegation("the signature is not the agent's");
+}
+
+/**
+ * Verifies a proof at a time: window, scope, signer and signature.
+ * @param now Unix seconds
+ * @throws SvcError `bad_delegation` with the reason
+ */
+export function verifyDelegation(d: Delegation, now: number): void {
+  checkWindow(d, now);
+  verifyDelegationSignature(d);
 }
 
 export class DelegationVerifier {

@@ -2,13 +2,14 @@
  * Delegation proofs: the master key of an AID lets an operational key act for it, for a time.
  * Format and signing input: docs/protocol.md, "Delegation proofs".
  */
+import { concatBytes } from '@noble/hashes/utils.js';
 import { equalBytes } from '../bytes.ts';
 import { asMap, decodeCbor, encodeCbor, isBytes, isUint } from '../cbor.ts';
 import { SvcError } from '../errors.ts';
-import { type Aid, aidFromBytes, aidToBytes, nativeAid, nativePublicKey, schemeOf } from './aid.ts';
-import { badDelegation, checkGrant, checkWindow, type Grant, SCOPE_NETWORK } from './grant.ts';
-import { type KeyPair, SIGNATURE_BYTES, verifySignature, verifySignatureAsync } from './keys.ts';
-import { verifyWalletDelegation, WALLET_SIGNATURE_BYTES } from './wallet.ts';
+import { type Aid, aidFromBytes, aidToBytes, nativeAid, schemeOf } from './aid.ts';
+import { SIGNATURE_BYTES, type Signer } from './ed25519.ts';
+import { badDelegation, checkGrant, type Grant, SCOPE_NETWORK } from './grant.ts';
+import { WALLET_SIGNATURE_BYTES } from './wallet.ts';
 
 const VERSION = 1;
 const DOMAIN = new TextEncoder().encode('svcd/delegation/v1\0');
@@ -37,7 +38,7 @@ function grantMap(grant: Grant): { readonly [key: string]: Uint8Array | number }
 
 /** What the master key of a native agent signs. */
 export function delegationSigningInput(grant: Grant): Uint8Array {
-  return Buffer.concat([DOMAIN, encodeCbor(grantMap(grant))]);
+  return concatBytes(DOMAIN, encodeCbor(grantMap(grant)));
 }
 
 /**
@@ -47,7 +48,7 @@ export function delegationSigningInput(grant: Grant): Uint8Array {
  * @throws SvcError `bad_delegation` where the times or the operational key make no sense
  */
 export function issueDelegation(
-  master: KeyPair,
+  master: Signer,
   operationalKey: Uint8Array,
   issuedAt: number,
   expiresAt = 0,
@@ -101,46 +102,8 @@ function readAgent(bytes: Uint8Array): Aid {
   }
 }
 
-/**
- * Verifies the lasting part of a proof: that it makes sense and that the agent signed it. When it
- * is in force is `checkWindow`'s matter.
- * @throws SvcError `bad_delegation` with the reason
- */
-export function verifyDelegationSignature(d: Delegation): void {
-  checkGrant(d);
-  const master = nativePublicKey(d.agent);
-  if (master === null) return verifyWalletDelegation(d);
-  if (d.text !== undefined || !verifySignature(master, delegationSigningInput(d), d.signature)) throw notTheAgents();
-}
-
-/**
- * As `verifyDelegationSignature` with Ed25519 on another thread; a wallet's proof is verified on this one.
- * @throws SvcError `bad_delegation` with the reason
- */
-export async function verifyDelegationSignatureAsync(d: Delegation): Promise<void> {
-  checkGrant(d);
-  const master = nativePublicKey(d.agent);
-  if (master === null) return verifyWalletDelegation(d);
-  const good = d.text === undefined && (await verifySignatureAsync(master, delegationSigningInput(d), d.signature));
-  if (!good) throw notTheAgents();
-}
-
-function notTheAgents(): SvcError {
-  return badDelegation("the signature is not the agent's");
-}
-
-/**
- * Verifies a proof at a time: window, scope, signer and signature.
- * @param now Unix seconds
- * @throws SvcError `bad_delegation` with the reason
- */
-export function verifyDelegation(d: Delegation, now: number): void {
-  checkWindow(d, now);
-  verifyDelegationSignature(d);
-}
-
 /** The self-delegation of a node: its key is master and operational key at once. */
-export function selfDelegation(node: KeyPair): Delegation {
+export function selfDelegation(node: Signer): Delegation {
   return issueDelegation(node, node.publicKey, 0);
 }
 

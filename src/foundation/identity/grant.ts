@@ -3,7 +3,7 @@ import { isUint } from '../cbor.ts';
 import { CLOCK_SKEW_S, MAX_UNIX_S } from '../domain/time.ts';
 import { SvcError } from '../errors.ts';
 import type { Aid } from './aid.ts';
-import { isUsablePublicKey } from './keys.ts';
+import { isUsablePublicKey } from './ed25519.ts';
 
 /** The only scope: network operations. */
 export const SCOPE_NETWORK = 1;

@@ -5,6 +5,7 @@
 import { secp256k1 } from '@noble/curves/secp256k1.js';
 import { sha256 } from '@noble/hashes/sha2.js';
 import { keccak_256 } from '@noble/hashes/sha3.js';
+import { concatBytes } from '@noble/hashes/utils.js';
 import { equalBytes } from '../bytes.ts';
 import { SvcError } from '../errors.ts';
 import { type Aid, schemeOf } from './aid.ts';
@@ -31,7 +32,7 @@ export interface WalletDelegation extends Grant {
 /** What Ethereum's `personal_sign` signs (EIP-191, version 0x45). */
 function ethereumHash(text: Uint8Array): Uint8Array {
   const prefix = new TextEncoder().encode(`\x19Ethereum Signed Message:\n${text.length}`);
-  return keccak_256(Buffer.concat([prefix, text]));
+  return keccak_256(concatBytes(prefix, text));
 }
 
 /** What Bitcoin's `signmessage` signs; the length is Bitcoin's variable integer. */
@@ -39,7 +40,7 @@ function bitcoinHash(text: Uint8Array): Uint8Array {
   const prefix = new TextEncoder().encode('\x18Bitcoin Signed Message:\n');
   const length =
     text.length < VARINT_16_BIT ? [text.length] : [VARINT_16_BIT, text.length & 0xff, (text.length >> 8) & 0xff];
-  return sha256(sha256(Buffer.concat([prefix, Uint8Array.from(length), text])));
+  return sha256(sha256(concatBytes(prefix, Uint8Array.from(length), text)));
 }
 
 function hashOf(scheme: WalletScheme, text: string): Uint8Array {
@@ -63,11 +64,9 @@ function parityOf(scheme: WalletScheme, byte: number): number | null {
 
 /** The one spelling of a signature that proofs hold. */
 function spell(scheme: WalletScheme, parity: number, rs: Uint8Array): Uint8Array {
-  return new Uint8Array(
-    scheme === 'ethereum'
-      ? Buffer.concat([rs, Uint8Array.of(ETHEREUM_V + parity)])
-      : Buffer.concat([Uint8Array.of(BITCOIN_HEADER + parity), rs]),
-  );
+  return scheme === 'ethereum'
+    ? concatBytes(rs, Uint8Array.of(ETHEREUM_V + parity))
+    : concatBytes(Uint8Array.of(BITCOIN_HEADER + parity), rs);
 }
 
 /** A wallet's signature in the spelling that proofs hold. */

@@ -42,9 +42,13 @@ import {
 } from '../domain/rooms.ts';
 import { MAX_UNIX_MS } from '../domain/time.ts';
 import { MAX_IDLE_TIMEOUT_S, MAX_PORT, MAX_TUNNELS } from '../domain/tunnels.ts';
-import { DIGEST_BYTES } from '../records/digest.ts';
-import { REMOVAL_TOKEN_BYTES } from '../records/notes.ts';
-import { MAX_SERVICE_NAME_CHARS, MAX_TTL_S, RECORD } from '../records/types.ts';
+import {
+  MAX_SERVICE_NAME_CHARS,
+  MAX_TTL_S,
+  RECORD,
+  RECORD_DIGEST_BYTES,
+  REMOVAL_TOKEN_BYTES,
+} from '../records/types.ts';
 
 /**
  * Largest document, bytes. An agent whose parts are all at their own limits has one of about 110 MiB: notes 33
@@ -153,7 +157,7 @@ export const NotesPart = part({
       body_base64: Blob,
       sent_at: Time,
       received_at: Time,
-      digest_hex: hex(DIGEST_BYTES),
+      digest_hex: hex(RECORD_DIGEST_BYTES),
       token_hex: hex(REMOVAL_TOKEN_BYTES),
     }),
     { maxItems: MAX_MOVED_NOTES },

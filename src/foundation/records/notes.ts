@@ -8,8 +8,6 @@ import { KEY_BYTES } from './keys.ts';
 
 const VERSION = 1;
 const REMOVAL_DOMAIN = 'svcd/note-removal/v1\0';
-/** What removes a note: 16 bytes that only its sender and its recipient know. */
-export const REMOVAL_TOKEN_BYTES = 16;
 /** The commitment to a removal token, bytes. */
 export const REMOVAL_HASH_BYTES = 16;
 const HEADER_BYTES = KEY_BYTES + 1 + REMOVAL_HASH_BYTES + KEY_ID_BYTES;

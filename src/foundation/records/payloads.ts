@@ -6,7 +6,7 @@
 import { parseAddress } from '../address.ts';
 import { asMap, type CborValue, decodeCbor, encodeCbor, isBytes, isUint } from '../cbor.ts';
 import { MAX_NAT_TYPE } from '../domain/directory.ts';
-import { PUBLIC_KEY_BYTES } from '../identity/keys.ts';
+import { PUBLIC_KEY_BYTES } from '../identity/ed25519.ts';
 import {
   checkCount,
   checked,

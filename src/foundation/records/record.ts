@@ -2,19 +2,15 @@
  * The signed record: the one container for everything that is published. Pure: bytes in, bytes
  * out, time is an argument. Format: docs/protocol.md, "Signed records".
  */
-import { equalBytes } from '../bytes.ts';
+import { concatBytes } from '@noble/hashes/utils.js';
+import { compareBytes, equalBytes } from '../bytes.ts';
 import { asMap, decodeCbor, encodeCbor, isBytes, isUint } from '../cbor.ts';
 import { CLOCK_SKEW_S, MAX_UNIX_S } from '../domain/time.ts';
 import { SvcError } from '../errors.ts';
 import { type Aid, aidFromBytes, aidToBytes } from '../identity/aid.ts';
-import {
-  type Delegation,
-  decodeDelegation,
-  encodeDelegation,
-  verifyDelegationSignature,
-} from '../identity/delegation.ts';
+import { type Delegation, decodeDelegation, encodeDelegation } from '../identity/delegation.ts';
+import { SIGNATURE_BYTES, type Signer } from '../identity/ed25519.ts';
 import { checkWindow } from '../identity/grant.ts';
-import { type KeyPair, SIGNATURE_BYTES, verifySignature } from '../identity/keys.ts';
 import {
   isRecordType,
   MAX_RECORD_BYTES,
@@ -69,14 +65,14 @@ function bodyOf(content: RecordContent): { readonly [key: string]: Uint8Array | 
 
 /** What the operational key signs. */
 export function recordSigningInput(content: RecordContent): Uint8Array {
-  return Buffer.concat([DOMAIN, encodeCbor(bodyOf(content))]);
+  return concatBytes(DOMAIN, encodeCbor(bodyOf(content)));
 }
 
 /**
  * Signs a record with the operational key of its delegation.
  * @throws SvcError `too_large` where the payload or the whole is over its type's limit
  */
-export function signRecord(content: RecordContent, operational: Pick<KeyPair, 'sign'>): SignedRecord {
+export function signRecord(content: RecordContent, operational: Pick<Signer, 'sign'>): SignedRecord {
   const { aid, type, seq, timestamp, ttl, payload, delegation } = content;
   const maxPayload = maxPayloadBytes(type);
   if (payload.length > maxPayload)
@@ -162,19 +158,6 @@ export function checkRecord(record: SignedRecord, now: number): void {
     throw bad('its members are not what its bytes say');
 }
 
-/**
- * Verifies a record at a time: sizes, window, delegation, signature. Where many are verified, a
- * `RecordVerifier` does it faster.
- * @param now Unix seconds
- * @throws SvcError `bad_record` or `bad_delegation` with the reason
- */
-export function verifyRecord(record: SignedRecord, now: number): void {
-  checkRecord(record, now);
-  verifyDelegationSignature(record.delegation);
-  if (!verifySignature(record.delegation.operationalKey, recordSigningInput(record), record.signature))
-    throw badRecordSignature();
-}
-
 /** The error of a record that another key signed than the one that its delegation names. */
 export function badRecordSignature(): SvcError {
   return bad("the signature is not the operational key's");
@@ -190,7 +173,7 @@ export function compareFreshness(a: SignedRecord, b: SignedRecord): number {
     a.delegation.issuedAt - b.delegation.issuedAt ||
     a.seq - b.seq ||
     a.timestamp - b.timestamp ||
-    Buffer.compare(a.encoded, b.encoded)
+    compareBytes(a.encoded, b.encoded)
   );
 }
 

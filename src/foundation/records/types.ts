@@ -24,6 +24,10 @@ export const MAX_DATAGRAM_RECORD_BYTES = 1000;
 export const MAX_CUSTOM_PAYLOAD_BYTES = 4 * 1024;
 /** Largest sealed note, bytes: a body of 32 KiB and what seals it. */
 export const MAX_NOTE_PAYLOAD_BYTES = 34 * 1024;
+/** Bytes of a digest that tells records apart. */
+export const RECORD_DIGEST_BYTES = 8;
+/** What removes a note: 16 bytes that only its sender and its recipient know. */
+export const REMOVAL_TOKEN_BYTES = 16;
 /** Room for what stands around a payload: the proof of a wallet takes most of it. Bytes. */
 const MAX_ENVELOPE_BYTES = 1024;
 /** Largest encoded record of any type, bytes. */

@@ -5,10 +5,14 @@
 import type { Address } from '../../foundation/address.ts';
 import { asMap, type CborValue, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';
 import { MAX_UNIX_S } from '../../foundation/domain/time.ts';
-import { PUBLIC_KEY_BYTES } from '../../foundation/identity/keys.ts';
-import { DIGEST_BYTES } from '../../foundation/records/digest.ts';
-import { REMOVAL_TOKEN_BYTES } from '../../foundation/records/notes.ts';
-import { isRecordType, MAX_DATAGRAM_RECORD_BYTES, type RecordType } from '../../foundation/records/types.ts';
+import { PUBLIC_KEY_BYTES } from '../../foundation/identity/ed25519.ts';
+import {
+  isRecordType,
+  MAX_DATAGRAM_RECORD_BYTES,
+  RECORD_DIGEST_BYTES,
+  REMOVAL_TOKEN_BYTES,
+  type RecordType,
+} from '../../foundation/records/types.ts';
 import { PACKED_ADDRESS_BYTES, packAddresses, unpackAddresses } from './node-address.ts';
 import type { NoteRemoval } from './types.ts';
 
@@ -153,7 +157,7 @@ function encodeSummary(s: Summary): CborValue {
 function decodeSummary(value: unknown): Summary | null {
   if (!Array.isArray(value) || value.length !== 5) return null;
   const [type, issuedAt, seq, timestamp, digest]: unknown[] = value;
-  if (!isUint(type, 255) || !isRecordType(type) || !isBytes(digest, DIGEST_BYTES)) return null;
+  if (!isUint(type, 255) || !isRecordType(type) || !isBytes(digest, RECORD_DIGEST_BYTES)) return null;
   if (!isUint(issuedAt) || !isUint(seq) || !isUint(timestamp)) return null;
   return { type, issuedAt, seq, timestamp, digest };
 }
@@ -183,7 +187,7 @@ export function decodeFindReply(bytes: Uint8Array): FindReply | null {
   if (
     !isUint(time, MAX_UNIX_S) ||
     !isBytes(n) ||
-    !isBytes(digest, DIGEST_BYTES) ||
+    !isBytes(digest, RECORD_DIGEST_BYTES) ||
     !Array.isArray(records) ||
     !Array.isArray(s)
   )
@@ -238,7 +242,7 @@ export function encodeRemoveRequest(removals: readonly NoteRemoval[]): Uint8Arra
 function decodeRemoval(value: unknown): NoteRemoval | null {
   if (!Array.isArray(value) || value.length !== 2) return null;
   const [digest, token]: unknown[] = value;
-  return isBytes(digest, DIGEST_BYTES) && isBytes(token, REMOVAL_TOKEN_BYTES) ? { digest, token } : null;
+  return isBytes(digest, RECORD_DIGEST_BYTES) && isBytes(token, REMOVAL_TOKEN_BYTES) ? { digest, token } : null;
 }
 
 export function decodeRemoveRequest(bytes: Uint8Array): NoteRemoval[] | null {

@@ -1,9 +1,9 @@
 /** What nodes say to each other over QUIC: records that no datagram holds, and whole pages of a key's records. */
 import { asMap, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';
-import { DIGEST_BYTES } from '../../foundation/records/digest.ts';
 import { KEY_BYTES } from '../../foundation/records/keys.ts';
 import { MAX_RECORD_BYTES } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
+import { RECORD_DIGEST_BYTES } from '../../foundation/records/types.ts';
 import { decodeTypes } from './messages.ts';
 import type { Page } from './record-store.ts';
 import { NETWORK_TAG_BYTES } from './wire.ts';
@@ -56,7 +56,8 @@ export function decodeNodeRequest(bytes: Uint8Array): NodeRequest | null {
   const types = decodeTypes(t);
   if (record !== undefined || types === null || !isUint(from)) return null;
   if (known === undefined) return { kind: 'page', tag, key, types, from };
-  const fits = isBytes(known) && known.length % DIGEST_BYTES === 0 && known.length / DIGEST_BYTES <= MAX_KNOWN;
+  const fits =
+    isBytes(known) && known.length % RECORD_DIGEST_BYTES === 0 && known.length / RECORD_DIGEST_BYTES <= MAX_KNOWN;
   return fits ? { kind: 'page', tag, key, types, from, known } : null;
 }
 

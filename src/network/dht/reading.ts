@@ -2,10 +2,11 @@
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { abortable, abortError, deadline } from '../../foundation/deadline.ts';
-import { addDigest, DIGEST_BYTES } from '../../foundation/records/digest.ts';
+import { addDigest } from '../../foundation/records/digest.ts';
 import { belongsUnder } from '../../foundation/records/keys.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
+import { RECORD_DIGEST_BYTES } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import { type Claim, Claims } from './claims.ts';
 import type { Collection, Collector } from './collecting.ts';
@@ -172,7 +173,7 @@ function hasMore({ count, digest, records, summaries }: FindReply, known: Readon
 
 /** The XOR of digests, as nodes say it of what they hold. */
 function sumOf(known: ReadonlySet<string>): Uint8Array {
-  const sum = new Uint8Array(DIGEST_BYTES);
+  const sum = new Uint8Array(RECORD_DIGEST_BYTES);
   for (const digest of known) addDigest(sum, Buffer.from(digest, 'hex'));
   return sum;
 }

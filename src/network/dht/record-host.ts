@@ -10,9 +10,9 @@ import { unixSeconds } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
-import { DIGEST_BYTES } from '../../foundation/records/digest.ts';
 import { belongsUnder } from '../../foundation/records/keys.ts';
 import { decodeRecord, MAX_RECORD_BYTES } from '../../foundation/records/record.ts';
+import { RECORD_DIGEST_BYTES } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import type { Engine } from './engine.ts';
 import {
@@ -50,7 +50,7 @@ const MAX_VERIFYING = 256;
 /** Records of many publishers of which an answer carries the first that fit. */
 const MAX_INLINE = 4;
 /** What is told to who asks only who is near. */
-const NOTHING = { count: 0, digest: new Uint8Array(DIGEST_BYTES) };
+const NOTHING = { count: 0, digest: new Uint8Array(RECORD_DIGEST_BYTES) };
 /** How many closer nodes we may know and still keep a record: those who store it see another table. */
 const MAX_CLOSER_NODES = 20;
 
@@ -179,6 +179,7 @@ function replyTo(offer: Offer): StoreReply {
 /** The digests that a reader sent one behind the other. */
 function knownDigests(known: Uint8Array = new Uint8Array()): ReadonlySet<string> {
   const digests = new Set<string>();
-  for (let at = 0; at < known.length; at += DIGEST_BYTES) digests.add(toHex(known.subarray(at, at + DIGEST_BYTES)));
+  for (let at = 0; at < known.length; at += RECORD_DIGEST_BYTES)
+    digests.add(toHex(known.subarray(at, at + RECORD_DIGEST_BYTES)));
   return digests;
 }

@@ -8,10 +8,10 @@ import type { Clock } from '../../foundation/clock.ts';
 import { unixSeconds } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
-import { addDigest, DIGEST_BYTES, recordDigest } from '../../foundation/records/digest.ts';
+import { addDigest, recordDigest } from '../../foundation/records/digest.ts';
 import { decodeNotePayload, removalHash } from '../../foundation/records/notes.ts';
 import { compareFreshness, decodeRecord, expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
-import { MAX_RECORDS_PER_KEY, RECORD, type RecordType } from '../../foundation/records/types.ts';
+import { MAX_RECORDS_PER_KEY, RECORD, RECORD_DIGEST_BYTES, type RecordType } from '../../foundation/records/types.ts';
 import { blobOf, integerOf, orZero, textOf } from '../../foundation/store/row.ts';
 import { type Row, type SqlValue, Store } from '../../foundation/store/store.ts';
 import type { Part } from './messages.ts';
@@ -287,7 +287,7 @@ export class RecordStore {
     if (known !== undefined && unixSeconds(this.#clock) <= known.until) return known;
     const { sql, values } = this.#where(key, selection);
     const rows = this.#store.all(`SELECT digest, expires_at FROM records WHERE ${sql}`, ...values);
-    const digest = new Uint8Array(DIGEST_BYTES);
+    const digest = new Uint8Array(RECORD_DIGEST_BYTES);
     for (const row of rows) addDigest(digest, blobOf(row, 'digest'));
     const until = rows.reduce(
       (soonest, row) => Math.min(soonest, integerOf(row, 'expires_at')),

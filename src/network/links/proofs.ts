@@ -13,7 +13,8 @@ import {
   MAX_DELEGATION_BYTES,
 } from '../../foundation/identity/delegation.ts';
 import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
-import { SIGNATURE_BYTES, verifySignatureAsync } from '../../foundation/identity/keys.ts';
+import { SIGNATURE_BYTES } from '../../foundation/identity/ed25519.ts';
+import { verifySignatureAsync } from '../../foundation/identity/keys.ts';
 import { ProtocolBreach, STATUS } from './status.ts';
 import type { LocalIdentity } from './types.ts';
 import { FrameReader, u16 } from './wire.ts';

@@ -1,7 +1,8 @@
 /** The engine's spellings of keys and addresses, which are libp2p's, from and to ours. */
 import { base58 } from '@scure/base';
 import type { Address } from '../../foundation/address.ts';
-import { type KeyPair, PUBLIC_KEY_BYTES } from '../../foundation/identity/keys.ts';
+import { PUBLIC_KEY_BYTES } from '../../foundation/identity/ed25519.ts';
+import type { KeyPair } from '../../foundation/identity/keys.ts';
 import { canonicalIp } from '../../foundation/ip.ts';
 
 /** Protobuf `PrivateKey { type: Ed25519, data: 64 bytes }`; seed and public key follow. */

@@ -1,7 +1,7 @@
 /** What a node says of itself on its LAN, as DNS-SD records (RFC 6763): `<node>._svcd._udp.local`. */
 import type multicastDns from 'multicast-dns';
 import { fromHex, toHex } from '../../foundation/bytes.ts';
-import { PUBLIC_KEY_BYTES } from '../../foundation/identity/keys.ts';
+import { PUBLIC_KEY_BYTES } from '../../foundation/identity/ed25519.ts';
 import { memberOf } from '../../foundation/json.ts';
 
 export const SERVICE = '_svcd._udp.local';

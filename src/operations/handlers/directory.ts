@@ -5,7 +5,8 @@ import type { DiscoveryEntry, Search } from '../../capabilities/directory/discov
 import { readProfile } from '../../capabilities/directory/profile-cards.ts';
 import type { PublishResult } from '../../capabilities/directory/publishing.ts';
 import type { Resolver } from '../../capabilities/directory/resolver.ts';
-import { fromBase64, toBase64 } from '../../foundation/bytes.ts';
+import { toBase64 } from '../../foundation/base64.ts';
+import { fromBase64 } from '../../foundation/bytes.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import { RECORD_TTL_S } from '../../foundation/domain/directory.ts';
 import { SvcError } from '../../foundation/errors.ts';

@@ -1,7 +1,8 @@
 /** The handlers of the operations on mailboxes. */
 import type { Notes } from '../../capabilities/notes/notes.ts';
 import type { Note } from '../../capabilities/notes/types.ts';
-import { fromBase64, toBase64 } from '../../foundation/bytes.ts';
+import { toBase64 } from '../../foundation/base64.ts';
+import { fromBase64 } from '../../foundation/bytes.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { parseAid } from '../../foundation/identity/aid.ts';

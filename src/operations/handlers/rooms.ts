@@ -1,7 +1,8 @@
 /** The handlers of the operations on groups. */
 import type { ReadQuery, Rooms } from '../../capabilities/rooms/rooms.ts';
 import type { RoomEntry, RoomPage, RoomSummary } from '../../capabilities/rooms/types.ts';
-import { fromBase64, toBase64 } from '../../foundation/bytes.ts';
+import { toBase64 } from '../../foundation/base64.ts';
+import { fromBase64 } from '../../foundation/bytes.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import { MAX_ENTRIES_PAGE, MAX_ENTRY_BODY_BYTES } from '../../foundation/domain/rooms.ts';
 import { SvcError } from '../../foundation/errors.ts';

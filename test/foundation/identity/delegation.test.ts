@@ -13,8 +13,8 @@ import {
   issueDelegation,
   MAX_DELEGATION_BYTES,
   selfDelegation,
-  verifyDelegation,
 } from '../../../src/foundation/identity/delegation.ts';
+import { verifyDelegation } from '../../../src/foundation/identity/delegation-verifier.ts';
 import { scopeOf } from '../../../src/foundation/identity/grant.ts';
 import { KeyPair, parseSeed } from '../../../src/foundation/identity/keys.ts';
 import { delegationVectors } from '../../../tools/vectors/delegation.ts';

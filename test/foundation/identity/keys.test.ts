@@ -5,8 +5,8 @@ import * as fc from 'fast-check';
 import { toHex } from '../../../src/foundation/bytes.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { aidOf } from '../../../src/foundation/identity/aid.ts';
+import { isUsablePublicKey } from '../../../src/foundation/identity/ed25519.ts';
 import {
-  isUsablePublicKey,
   KeyPair,
   parsePrivateKey,
   parsePublicKey,

@@ -3,7 +3,8 @@ import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { toHex } from '../../../src/foundation/bytes.ts';
 import { type Aid, nativeAid, parseAid } from '../../../src/foundation/identity/aid.ts';
-import { decodeDelegation, encodeDelegation, verifyDelegation } from '../../../src/foundation/identity/delegation.ts';
+import { decodeDelegation, encodeDelegation } from '../../../src/foundation/identity/delegation.ts';
+import { verifyDelegation } from '../../../src/foundation/identity/delegation-verifier.ts';
 import type { Grant } from '../../../src/foundation/identity/grant.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 import {

@@ -17,10 +17,9 @@ import {
   recordSigningInput,
   sameRecord,
   signRecord,
-  verifyRecord,
 } from '../../../src/foundation/records/record.ts';
 import { MAX_CUSTOM_PAYLOAD_BYTES, MAX_DATAGRAM_RECORD_BYTES, RECORD } from '../../../src/foundation/records/types.ts';
-import { RecordVerifier } from '../../../src/foundation/records/verifier.ts';
+import { RecordVerifier, verifyRecord } from '../../../src/foundation/records/verifier.ts';
 import { ETHEREUM, NATIVE, PARALISM } from '../../../tools/vectors/delegation.ts';
 import { recordVectors } from '../../../tools/vectors/record.ts';
 import { newIdentity } from '../../support/identities.ts';

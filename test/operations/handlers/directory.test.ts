@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
-import { decodeRecord, verifyRecord } from '../../../src/foundation/records/record.ts';
+import { decodeRecord } from '../../../src/foundation/records/record.ts';
+import { verifyRecord } from '../../../src/foundation/records/verifier.ts';
 import { HandlerWorld } from '../../support/handler-world.ts';
 import { newIdentity } from '../../support/identities.ts';
 

@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { browserViolations } from '../../tools/browser-closure.ts';
+import { cycles, layerViolations } from '../../tools/check-architecture.ts';
+import { moduleGraph } from '../../tools/module-graph.ts';
+
+const ROOT = 'src/operations/a.ts';
+const PACKAGES = new Set(['typebox']);
+
+function inBrowser(texts: Readonly<Record<string, string>>): readonly string[] {
+  return browserViolations(moduleGraph(texts), [ROOT], PACKAGES);
+}
+
+test('what a browser shares may import its own kind and the packages that are named', () => {
+  const texts = {
+    [ROOT]: "import { Type } from 'typebox';\nimport { b } from '../foundation/b.ts';\n",
+    'src/foundation/b.ts': "import type { A } from '../operations/a.ts';\nexport const b = 'Buffer';\n",
+    'src/foundation/c.ts': "import { createHash } from 'node:crypto';\n",
+  };
+  assert.deepEqual(inBrowser(texts), []);
+});
+
+test('a module of Node is found however far away, with the way to it', () => {
+  const texts = {
+    [ROOT]: "import { b } from '../foundation/b.ts';\n",
+    'src/foundation/b.ts': "export {\n  c,\n} from './c.ts';\n",
+    'src/foundation/c.ts': "import type { KeyObject } from 'node:crypto';\nimport { join } from 'path';\n",
+  };
+  const way = `not for a browser: ${ROOT} → src/foundation/b.ts → src/foundation/c.ts`;
+  assert.deepEqual(inBrowser(texts), [`${way} → node:crypto`, `${way} → node:path`]);
+});
+
+test('a package that nobody allowed, and a root that is gone, are found', () => {
+  assert.deepEqual(inBrowser({ [ROOT]: "import pino from 'pino';\nimport '@x/y/z.js';\n" }), [
+    `not for a browser: ${ROOT} → pino`,
+    `not for a browser: ${ROOT} → @x/y`,
+  ]);
+  assert.equal(inBrowser({}).length, 1);
+});
+
+test('a global of Node is found in code, and not in comments and strings', () => {
+  const used = [
+    'export const a = Buffer.from(x);',
+    'const env = process.env;',
+    'const b: Buffer | null = null;',
+    'if (globalThis.process) x();',
+    "const url = 'http://x'; setImmediate(y);",
+    'type E = NodeJS.ProcessEnv;',
+  ];
+  for (const line of used) assert.equal(inBrowser({ [ROOT]: `${line}\n` }).length, 1, line);
+  const unused = [
+    '// A Buffer of the process',
+    '/** process\n * Buffer */',
+    "const a = 'a Buffer';",
+    'x.process(); aBuffer();',
+  ];
+  for (const line of unused) assert.deepEqual(inBrowser({ [ROOT]: `${line}\n` }), [], line);
+});
+
+test('an import against the layers, one that leads nowhere, and a cycle are found', () => {
+  const graph = moduleGraph({
+    'src/foundation/x.ts': "import { y } from '../network/y.ts';\nimport z from 'nothing';\n",
+    'src/network/y.ts': "import { x } from '../foundation/x.ts';\nimport { gone } from './gone.ts';\n",
+  });
+  assert.deepEqual(layerViolations(graph, new Set()), [
+    'foundation knows nothing above it: src/foundation/x.ts → src/network/y.ts',
+    'does not resolve in production: src/foundation/x.ts → nothing',
+    'does not resolve in production: src/network/y.ts → src/network/gone.ts',
+  ]);
+  assert.deepEqual(cycles(graph), ['cycle: src/foundation/x.ts → src/network/y.ts → src/foundation/x.ts']);
+});
