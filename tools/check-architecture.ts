@@ -57,6 +57,11 @@ const RULES: readonly Rule[] = [
     to: '^src/(capabilities|network|daemon|operations/handlers|surfaces/(rest|mcp)|foundation/store)/',
   },
   {
+    name: 'what all share stands on nothing',
+    from: /^src\/foundation\/domain\//,
+    to: '^(?!src/foundation/(domain|records/types))',
+  },
+  {
     name: 'formats are pure',
     from: /^src\/foundation\/(?:identity|records)\//,
     to: '^src/foundation/(store|config|data-dir|keys)/|^node:(fs|net|dgram|http|https|timers)',

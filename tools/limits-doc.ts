@@ -15,23 +15,25 @@ interface Constant {
   readonly source: string;
   /** Its docstring; empty where it has none. */
   readonly meaning: string;
+  readonly isExported: boolean;
 }
 
 /** A docstring directly above, the name, and what is assigned. */
 const CONSTANT =
-  /^(?:\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\n)?(?:export )?const ([A-Z][A-Z0-9_]*)(?:: \w+)? =\s+([\w\s.*+()-]+);$/gm;
+  /^(?:\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\n)?(export )?const ([A-Z][A-Z0-9_]*)(?:: \w+)? =\s+([\w\s.*+()-]+);$/gm;
 const IS_LIMIT = /^(MAX|MIN)_|_(BYTES|MS|S|COUNT)$/;
 const IS_OTHER = /^(?!MAX_|MIN_).*_(BYTES|PER_S)$/;
 
 /** The constants of a source text, in order. */
 export function constantsIn(text: string): Constant[] {
-  return [...text.matchAll(CONSTANT)].map(([, docstring = '', name = '', source = '']) => ({
+  return [...text.matchAll(CONSTANT)].map(([, docstring = '', exported, name = '', source = '']) => ({
     name,
     source: source.replace(/\s+/g, ' '),
     meaning: docstring
       .replace(/^\s*\*/gm, ' ')
       .replace(/\s+/g, ' ')
       .trim(),
+    isExported: exported !== undefined,
   }));
 }
 
@@ -83,11 +85,12 @@ the answer is \`413 too_large\`, over a quota \`413 quota_exceeded\`, over a rat
 \`504 timeout\`.
 `;
 
-/** What a name stands for that a file imports: only where no two files use it for different things. */
-function unambiguous(constants: readonly Constant[]): Map<string, string> {
+/** What a name stands for that a file imports: only where no two files export different things under it. */
+export function unambiguous(constants: readonly Constant[]): Map<string, string> {
   const named = new Map<string, string>();
   const several = new Set<string>();
-  for (const { name, source } of constants) {
+  for (const { name, source, isExported } of constants) {
+    if (!isExported) continue;
     if (named.has(name) && named.get(name) !== source) several.add(name);
     named.set(name, source);
   }

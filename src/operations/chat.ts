@@ -7,10 +7,11 @@ import {
   MAX_TEXT_BYTES,
   REQUEST_LIFE_MS,
 } from '../foundation/domain/chat.ts';
+import { SHA256_PATTERN } from '../foundation/domain/hashes.ts';
 import { MAX_FILE_PATH_CHARS } from '../foundation/domain/objects.ts';
 import { sizeText, timeText } from '../foundation/quantities.ts';
 import { declare } from './operation.ts';
-import { AidParams, AidText, closed, HASH_PATTERN, NONE, Ok, oneOf, Timestamp } from './schemas.ts';
+import { AidParams, AidText, closed, NONE, Ok, oneOf, Timestamp } from './schemas.ts';
 
 /** Entries of a page where nothing is said, and at most. */
 export const CHAT_PAGE_DEFAULT = 50;
@@ -114,7 +115,7 @@ export const chatOperations = declare({
         Type.String({ minLength: 1, maxLength: MAX_FILE_PATH_CHARS, description: 'A file below files_root.' }),
       ),
       object_id: Type.Optional(
-        Type.String({ pattern: HASH_PATTERN, description: "An object of the agent's. Not together with path." }),
+        Type.String({ pattern: SHA256_PATTERN, description: "An object of the agent's. Not together with path." }),
       ),
     }),
     output: Type.Object({

@@ -1,9 +1,10 @@
 /** Objects: bytes that are named by their hash. */
 import { Type } from 'typebox';
 import { MAX_ACCESS_TOKEN_CHARS } from '../foundation/domain/access.ts';
+import { SHA256_PATTERN } from '../foundation/domain/hashes.ts';
 import { HOLDER_STATUSES, MAX_FILE_PATH_CHARS } from '../foundation/domain/objects.ts';
 import { declare } from './operation.ts';
-import { AidParams, AidText, Base64, closed, HASH_PATTERN, NONE, nullable, Ok, oneOf, Timestamp } from './schemas.ts';
+import { AidParams, AidText, Base64, closed, NONE, nullable, Ok, oneOf, Timestamp } from './schemas.ts';
 import { declareStreams } from './stream.ts';
 import { REACH_ERRORS } from './tunnels.ts';
 
@@ -15,7 +16,7 @@ const MAX_NAME_CHARS = 1024;
 export const OBJECTS_PAGE_DEFAULT = 100;
 export const MAX_OBJECTS_PAGE = 1_000;
 
-const ObjectId = Type.String({ pattern: HASH_PATTERN, description: 'SHA-256 of the bytes, lower-case hex.' });
+const ObjectId = Type.String({ pattern: SHA256_PATTERN, description: 'SHA-256 of the bytes, lower-case hex.' });
 const Size = Type.Integer({ minimum: 0, description: 'Bytes.' });
 const Name = Type.Optional(Type.String({ maxLength: MAX_NAME_CHARS, description: 'File name.' }));
 const FilePath = Type.String({ minLength: 1, maxLength: MAX_FILE_PATH_CHARS });

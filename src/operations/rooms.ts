@@ -1,5 +1,6 @@
 /** Operations on groups: what their members share. Reading and leaving are served over REST; the rest are tools. */
 import { Type } from 'typebox';
+import { SHA256_PATTERN } from '../foundation/domain/hashes.ts';
 import { NOTE_TYPE } from '../foundation/domain/notes.ts';
 import {
   INVITATION_LIFE_MS,
@@ -15,7 +16,7 @@ import {
 } from '../foundation/domain/rooms.ts';
 import { sizeText, timeText } from '../foundation/quantities.ts';
 import { declare } from './operation.ts';
-import { AidParams, AidText, Base64, closed, HASH_PATTERN, NONE, Ok, oneOf, Timestamp } from './schemas.ts';
+import { AidParams, AidText, Base64, closed, NONE, Ok, oneOf, Timestamp } from './schemas.ts';
 
 const MAX_BODY_CHARS: number = Math.ceil(MAX_ENTRY_BODY_BYTES / 3) * 4;
 const MAX_LINK = 300;
@@ -24,8 +25,8 @@ const GROUPS = { query: NONE, body: NONE, tag: 'Groups' } as const;
 const READ = { ...GROUPS, method: 'GET', permission: 'read', heartbeat: false } as const;
 const WRITE = { ...GROUPS, method: 'POST', permission: 'write', heartbeat: true } as const;
 
-const GroupId = Type.String({ pattern: HASH_PATTERN, description: 'The group, 64 lower-case hex characters.' });
-const EntryId = Type.String({ pattern: HASH_PATTERN, description: 'An entry, 64 lower-case hex characters.' });
+const GroupId = Type.String({ pattern: SHA256_PATTERN, description: 'The group, 64 lower-case hex characters.' });
+const EntryId = Type.String({ pattern: SHA256_PATTERN, description: 'An entry, 64 lower-case hex characters.' });
 const GroupParams = closed({ aid: AidText, group_id: GroupId });
 const Seq = Type.Integer({ minimum: 0 });
 const Kind = Type.String({ pattern: KIND_PATTERN });

@@ -39,9 +39,6 @@ export function oneOf<const T extends string[]>(
   return Type.Enum(values, { type: 'string', ...options });
 }
 
-/** What stands for a SHA-256 in paths and bodies. */
-export const HASH_PATTERN = '^[0-9a-f]{64}$';
-
 /** Path parameter of a thing that this daemon has named: an entry, a tunnel. */
 export const Id = Type.String({ minLength: 1, maxLength: MAX_ID_CHARS });
 

@@ -4,9 +4,9 @@ import { KIND } from '../../src/network/links/gate.ts';
 import { encodeHeader, type LinkHeader } from '../../src/network/links/header.ts';
 import {
   acceptHello,
+  HELLO_NONCE_BYTES,
   type Hello,
   INSTANCE_BYTES,
-  NONCE_BYTES,
   networkId,
   receiveHello,
   sayHello,
@@ -56,7 +56,7 @@ export class RawPeer {
   }
 
   #hello(instance: number): Hello {
-    const nonce = new Uint8Array(NONCE_BYTES).fill(this.accepted.length + 1);
+    const nonce = new Uint8Array(HELLO_NONCE_BYTES).fill(this.accepted.length + 1);
     return { nonce, instance: new Uint8Array(INSTANCE_BYTES).fill(instance) };
   }
 

@@ -23,9 +23,9 @@ const OTHER = 5;
 
 test('finds top-level numbers whose name says that they are limits', () => {
   assert.deepEqual(constantsIn(SOURCE).filter(isLimit), [
-    { name: 'MAX_MUTE', source: '3', meaning: '' },
-    { name: 'MAX_THING_BYTES', source: '64 * 1024', meaning: 'Longest thing, over two lines.' },
-    { name: 'WAIT_MS', source: '2 * 60_000', meaning: 'Time.' },
+    { name: 'MAX_MUTE', source: '3', meaning: '', isExported: false },
+    { name: 'MAX_THING_BYTES', source: '64 * 1024', meaning: 'Longest thing, over two lines.', isExported: true },
+    { name: 'WAIT_MS', source: '2 * 60_000', meaning: 'Time.', isExported: false },
   ]);
 });
 

@@ -17,7 +17,7 @@ import { CallerLimits } from './caller-limits.ts';
 import { errorAnswer } from './error-answer.ts';
 import { errorCode, feed } from './exchange.ts';
 import { askToSwitch, checkForm, type Forwarding, forward } from './forward.ts';
-import { MAX_HEADER_BYTES, withoutOurMarks } from './headers.ts';
+import { MAX_HTTP_HEADER_BYTES, withoutOurMarks } from './headers.ts';
 import { lingerThenDestroy, refuseOn, writeHead } from './raw-answer.ts';
 import { type BoundService, Upstreams } from './upstream.ts';
 
@@ -52,7 +52,7 @@ export class CallServer implements Component {
     this.#upstreams = new Upstreams(dependencies.clock);
     // It would drop what is over its limit of headers without a word; checkForm refuses that.
     this.#server = linkHttpServer({
-      maxHeaderBytes: MAX_HEADER_BYTES,
+      maxHeaderBytes: MAX_HTTP_HEADER_BYTES,
       maxHeaderCount: 0,
       serve: (request, response) => void this.#serve(request, response),
     });

@@ -7,22 +7,22 @@ import type { LinkStream } from '../../network/links/types.ts';
 /** Connections at once from one calling agent to one called agent that switched to WebSocket, counted apart. */
 const MAX_SWITCHED_PER_CALLER = 64;
 /** Requests at once from one calling agent to one called agent. */
-export const MAX_REQUESTS_PER_CALLER = 64;
+export const MAX_CALLS_PER_CALLER = 64;
 /** Requests at once from all agents of one node. */
-export const MAX_REQUESTS_PER_NODE = 512;
+export const MAX_CALLS_PER_NODE = 512;
 /** Requests at once that this daemon forwards. */
-export const MAX_REQUESTS = 4096;
+export const MAX_CALLS = 4096;
 /** Requests at once from all nodes on one IPv4 address or IPv6 /64. */
-export const MAX_REQUESTS_PER_SOURCE = 1024;
+export const MAX_CALLS_PER_SOURCE = 1024;
 /** What a refused caller is told to wait, seconds. */
 const BUSY_RETRY_S = 1;
 
 export class CallerLimits {
   readonly #ofPair = new Map<string, number>();
   readonly #places = new Places({
-    perNode: MAX_REQUESTS_PER_NODE,
-    perSource: MAX_REQUESTS_PER_SOURCE,
-    all: MAX_REQUESTS,
+    perNode: MAX_CALLS_PER_NODE,
+    perSource: MAX_CALLS_PER_SOURCE,
+    all: MAX_CALLS,
   });
 
   /**
@@ -30,7 +30,7 @@ export class CallerLimits {
    * @throws SvcError `rate_limited`
    */
   enter(link: LinkStream): () => void {
-    return this.#enter(link, `${link.caller} ${link.called}`, MAX_REQUESTS_PER_CALLER);
+    return this.#enter(link, `${link.caller} ${link.called}`, MAX_CALLS_PER_CALLER);
   }
 
   /**

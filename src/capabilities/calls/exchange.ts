@@ -3,7 +3,7 @@ import { type ClientRequest, type IncomingMessage, type RequestOptions, request 
 import { request as requestHttps } from 'node:https';
 import { Socket } from 'node:net';
 import type { Duplex, Readable, Writable } from 'node:stream';
-import { MAX_HEADER_BYTES, MAX_HEADERS, type RawHeaders } from './headers.ts';
+import { MAX_HEADERS, MAX_HTTP_HEADER_BYTES, type RawHeaders } from './headers.ts';
 
 /** Interim answers (1xx) that one request may get. */
 const MAX_INTERIM_ANSWERS = 16;
@@ -113,7 +113,7 @@ export function exchange(parts: Exchange): Promise<Answer> {
         ...parts.options,
         headers: parts.headers,
         insecureHTTPParser: false,
-        maxHeaderSize: MAX_HEADER_BYTES,
+        maxHeaderSize: MAX_HTTP_HEADER_BYTES,
         ...(parts.signal === undefined ? {} : { signal: parts.signal }),
       });
     } catch (error) {

@@ -7,7 +7,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 export type RawHeaders = readonly string[];
 
 /** Largest head of a request or an answer. */
-export const MAX_HEADER_BYTES = 32 * 1024;
+export const MAX_HTTP_HEADER_BYTES = 32 * 1024;
 /** Headers of a request or an answer. */
 export const MAX_HEADERS = 128;
 

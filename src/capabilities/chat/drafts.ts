@@ -1,13 +1,12 @@
 /** Checks what is to be sent, and registers its file. */
 import { basename } from 'node:path';
 import { MAX_TEXT_BYTES } from '../../foundation/domain/chat.ts';
+import { isSha256 } from '../../foundation/domain/hashes.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { ChatFile } from '../../foundation/store/chat-log.ts';
 import type { Draft, ObjectsPort } from './types.ts';
 import { isFileName } from './wire.ts';
-
-const OBJECT_ID = /^[0-9a-f]{64}$/;
 
 export interface Drafting {
   readonly objects: ObjectsPort;
@@ -37,7 +36,7 @@ export async function draftContent({ objects }: Drafting, aid: Aid, draft: Draft
   const shownText = text === '' ? null : text;
   if (path !== undefined) return { text: shownText, file: named(await objects.put(aid, path), path) };
   if (objectId === undefined) return { text: shownText, file: null };
-  if (!OBJECT_ID.test(objectId)) throw invalid('object_id is a SHA-256 in lower-case hex.', '/object_id');
+  if (!isSha256(objectId)) throw invalid('object_id is a SHA-256 in lower-case hex.', '/object_id');
   const known = await objects.has(aid, objectId);
   if (known === null) throw new SvcError('not_found', { message: 'This agent has no such object.' });
   return { text: shownText, file: named({ objectId, ...known }, objectId) };

@@ -1,4 +1,5 @@
 /** The kinds of entries that mean something to a room itself, and the fields that each must have. */
+import { isSha256 } from '../../foundation/domain/hashes.ts';
 import { HASH_BYTES, JOIN_SECRET_BYTES, MAX_TITLE_CHARS } from '../../foundation/domain/rooms.ts';
 import { PUBLIC_KEY_BYTES } from '../../foundation/identity/ed25519.ts';
 import type { KeyPair } from '../../foundation/identity/keys.ts';
@@ -27,7 +28,6 @@ export function isContent(kind: string): boolean {
   return !isControl(kind) && kind !== 'retract';
 }
 
-const ENTRY_ID = /^[0-9a-f]{64}$/;
 export const ROLE_TEXTS: readonly string[] = ['admin', 'member'];
 
 /** Text of a body; null where it is absent or not UTF-8. */
@@ -76,7 +76,7 @@ const SHAPES: Readonly<Record<string, (content: EntryContent) => string | null>>
   rekey: ({ body }) => (body?.length === JOIN_SECRET_BYTES ? null : 'the join secret is malformed'),
   role: (content) =>
     ROLE_TEXTS.includes(bodyText(content) ?? '') ? targetProblem(content) : 'a role is "admin" or "member"',
-  retract: (content) => (ENTRY_ID.test(content.ref ?? '') ? null : 'the reference is not an entry'),
+  retract: (content) => (isSha256(content.ref ?? '') ? null : 'the reference is not an entry'),
 };
 
 /** What is wrong with an entry, whoever wrote it and wherever it stands; null where nothing is. */

@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { CONFIG_FILE, DATABASE_FILE, KEYS_DIRECTORY } from '../data-dir/names.ts';
+import { isSha256 } from '../domain/hashes.ts';
 import { SvcError } from '../errors.ts';
 import { isObject, readJson } from '../json.ts';
 import { isKeyFile } from '../keys/key-store.ts';
@@ -134,5 +135,5 @@ function readFileLine(value: unknown): ArchivedFile | null {
   if (typeof name !== 'string' || !isArchived(name)) return null;
   if (typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0) return null;
   if (name !== DATABASE_FILE && size > MAX_SMALL_FILE_BYTES) return null;
-  return typeof sha256 === 'string' && /^[0-9a-f]{64}$/.test(sha256) ? { name, size, sha256 } : null;
+  return typeof sha256 === 'string' && isSha256(sha256) ? { name, size, sha256 } : null;
 }

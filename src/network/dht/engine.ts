@@ -9,6 +9,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { IP_SCOPE } from '../../foundation/ip.ts';
 import { Listeners } from '../../foundation/listeners.ts';
+import { STALL_MS } from '../../foundation/stall.ts';
 import { joinTables, leaveTables, removeNode, silenceMs } from './internals.ts';
 import { Neighbours } from './neighbours.ts';
 import { closestTo, compareDistance, nodeId, scopeOf } from './node-address.ts';
@@ -19,8 +20,6 @@ import { tagSockets, type WireHooks } from './wire.ts';
 const MAX_PING_DELAY_MS = 1;
 /** After how many milliseconds dht-rpc takes a request for unanswered, or sends it again. */
 const TIMEOUT_MS = 1000;
-/** A timer that is so late was held up by this process, and the answer with it: nobody else is to blame. */
-const STALL_MS = 500;
 /** Requests in flight at once, so that one busy publisher never waits for its own window. */
 const MAX_WINDOW = 400;
 

@@ -5,7 +5,7 @@ import type { Log } from '../../foundation/log.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import type { QuicStream } from '../quic/types.ts';
 import { MAX_LIMITED_NODES } from './gate.ts';
-import { decodeHeader, type LinkHeader, MAX_HEADER_BYTES } from './header.ts';
+import { decodeHeader, type LinkHeader, MAX_LINK_HEADER_BYTES } from './header.ts';
 import { encodeProof, makeProof, type ProvenWindow } from './proofs.ts';
 import type { ProvenAgents } from './proven.ts';
 import type { Session } from './session.ts';
@@ -50,7 +50,7 @@ export class Answering {
 
   /** Takes a stream of kind "link"; what it throws is told to the other side. */
   async answer(stream: QuicStream, session: Session, signal: AbortSignal): Promise<void> {
-    const header = decodeHeader(await readFrame(stream, MAX_HEADER_BYTES, signal));
+    const header = decodeHeader(await readFrame(stream, MAX_LINK_HEADER_BYTES, signal));
     if (header === null) throw new ProtocolBreach('The header of a link is malformed.');
     const window = await this.#checkCaller(header, session);
     const { caller, called, purpose, accessToken } = header;

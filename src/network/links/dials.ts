@@ -9,7 +9,7 @@ import { type DialWay, dialBy, type NodePlace, SharedAttempt } from './dial.ts';
 import type { Session } from './session.ts';
 
 /** All ways to a node together have this long to lead there, milliseconds. */
-export const DIAL_TIMEOUT_MS = 4_000;
+export const NODE_DIAL_TIMEOUT_MS = 4_000;
 
 /** An attempt, and the addresses that it knows. */
 interface Dialling {
@@ -68,7 +68,7 @@ export class Dials {
   attempt(place: NodePlace, isSide: boolean, ended: () => void = () => {}): SharedAttempt<Session> {
     return new SharedAttempt(async (cancelled) => {
       try {
-        using limit = deadline(this.#deps.clock, DIAL_TIMEOUT_MS, cancelled);
+        using limit = deadline(this.#deps.clock, NODE_DIAL_TIMEOUT_MS, cancelled);
         return await this.#connect(place, isSide, limit.signal);
       } catch (error) {
         // A node that does not answer in time cannot be reached; how long the caller waits is his own affair.

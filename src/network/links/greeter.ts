@@ -6,11 +6,11 @@ import type { QuicConnection, QuicStream } from '../quic/types.ts';
 import type { StreamGate } from './gate.ts';
 import {
   acceptHello,
+  HELLO_NONCE_BYTES,
   type Hello,
   INSTANCE_BYTES,
   KIND_HELLO,
   KIND_SIDE_HELLO,
-  NONCE_BYTES,
   networkId,
   receiveHello,
   sayHello,
@@ -133,6 +133,6 @@ export class Greeter {
   }
 
   #ourHello(): Hello {
-    return { nonce: new Uint8Array(randomBytes(NONCE_BYTES)), instance: this.#instance };
+    return { nonce: new Uint8Array(randomBytes(HELLO_NONCE_BYTES)), instance: this.#instance };
   }
 }

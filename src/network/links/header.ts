@@ -6,7 +6,7 @@ import { encodeProof, type Proof, takeProof } from './proofs.ts';
 import { FrameReader, u16 } from './wire.ts';
 
 /** Largest header, without the byte of its kind and the two of its length. */
-export const MAX_HEADER_BYTES = 4096 - 3;
+export const MAX_LINK_HEADER_BYTES = 4096 - 3;
 /** Longest access token, bytes of UTF-8. */
 export const MAX_ACCESS_TOKEN_BYTES = 1024;
 const MAX_PURPOSE_BYTES = 16;

@@ -15,7 +15,7 @@ export const LINK_VERSION = 1;
 export const KIND_HELLO = 0x01;
 /** The same on a connection for bulk, which stands beside the one that both nodes use. */
 export const KIND_SIDE_HELLO = 0x04;
-export const NONCE_BYTES = 32;
+export const HELLO_NONCE_BYTES = 32;
 export const INSTANCE_BYTES = 16;
 const NETWORK_BYTES = 32;
 
@@ -83,10 +83,10 @@ export function acceptHello(stream: Duplex, ours: Hello): void {
 }
 
 async function readHello(stream: Duplex, signal: AbortSignal): Promise<Hello> {
-  const bytes = await readExactly(stream, NONCE_BYTES + INSTANCE_BYTES, signal);
+  const bytes = await readExactly(stream, HELLO_NONCE_BYTES + INSTANCE_BYTES, signal);
   // Copies: the bytes are a view of a large buffer, which should not live as long as the connection.
   return {
-    nonce: Uint8Array.from(bytes.subarray(0, NONCE_BYTES)),
-    instance: Uint8Array.from(bytes.subarray(NONCE_BYTES)),
+    nonce: Uint8Array.from(bytes.subarray(0, HELLO_NONCE_BYTES)),
+    instance: Uint8Array.from(bytes.subarray(HELLO_NONCE_BYTES)),
   };
 }

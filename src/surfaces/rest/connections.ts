@@ -8,7 +8,7 @@ export const MAX_LOCAL_CONNECTIONS = 2048;
 /** Connections from elsewhere, all together. */
 export const MAX_REMOTE_CONNECTIONS = 256;
 /** Connections from one address elsewhere. */
-export const MAX_CONNECTIONS_PER_ADDRESS = 32;
+export const MAX_REMOTE_CONNECTIONS_PER_ADDRESS = 32;
 
 export class ConnectionLimit {
   readonly #perAddress = new Map<string, number>();
@@ -39,7 +39,7 @@ export class ConnectionLimit {
 
   #takeRemote(socket: Socket, key: string): void {
     const held = this.#perAddress.get(key) ?? 0;
-    if (this.#remote >= MAX_REMOTE_CONNECTIONS || held >= MAX_CONNECTIONS_PER_ADDRESS) {
+    if (this.#remote >= MAX_REMOTE_CONNECTIONS || held >= MAX_REMOTE_CONNECTIONS_PER_ADDRESS) {
       socket.destroy();
       return;
     }

@@ -3,9 +3,9 @@ import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import {
   CallerLimits,
-  MAX_REQUESTS_PER_CALLER,
-  MAX_REQUESTS_PER_NODE,
-  MAX_REQUESTS_PER_SOURCE,
+  MAX_CALLS_PER_CALLER,
+  MAX_CALLS_PER_NODE,
+  MAX_CALLS_PER_SOURCE,
 } from '../../../src/capabilities/calls/caller-limits.ts';
 import { asLink } from '../../../src/network/links/stream.ts';
 import type { LinkStream } from '../../../src/network/links/types.ts';
@@ -28,15 +28,15 @@ function linkFrom(host: string, node: number, caller: number): LinkStream {
 
 /** Takes all that one node may have; returns how to give it back. */
 function fill(limits: CallerLimits, host: string, node: number): (() => void)[] {
-  return Array.from({ length: MAX_REQUESTS_PER_NODE }, (_, i) =>
-    limits.enter(linkFrom(host, node, 10 * node + Math.floor(i / MAX_REQUESTS_PER_CALLER))),
+  return Array.from({ length: MAX_CALLS_PER_NODE }, (_, i) =>
+    limits.enter(linkFrom(host, node, 10 * node + Math.floor(i / MAX_CALLS_PER_CALLER))),
   );
 }
 
 test('all nodes on one address together have a share of the calls, and the others have theirs', () => {
   const limits = new CallerLimits();
   const leave: (() => void)[] = [];
-  const nodes = MAX_REQUESTS_PER_SOURCE / MAX_REQUESTS_PER_NODE;
+  const nodes = MAX_CALLS_PER_SOURCE / MAX_CALLS_PER_NODE;
   for (let node = 1; node <= nodes; node++) leave.push(...fill(limits, '192.0.2.1', node));
   assert.throws(() => limits.enter(linkFrom('192.0.2.1', 99, 2)), withCode('rate_limited'));
   assert.throws(() => limits.enterSwitched(linkFrom('192.0.2.1', 99, 2)), withCode('rate_limited'));
@@ -49,7 +49,7 @@ test('all nodes on one address together have a share of the calls, and the other
 
 test('nodes on this machine share no source', () => {
   const limits = new CallerLimits();
-  const nodes = MAX_REQUESTS_PER_SOURCE / MAX_REQUESTS_PER_NODE + 1;
+  const nodes = MAX_CALLS_PER_SOURCE / MAX_CALLS_PER_NODE + 1;
   for (let node = 1; node <= nodes; node++) fill(limits, '127.0.0.1', node);
-  assert.equal(limits.active, nodes * MAX_REQUESTS_PER_NODE);
+  assert.equal(limits.active, nodes * MAX_CALLS_PER_NODE);
 });

@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import { USED_SILENCE_MS } from '../../../src/capabilities/calls/http-caller.ts';
-import { DIAL_TIMEOUT_MS } from '../../../src/network/links/dials.ts';
+import { NODE_DIAL_TIMEOUT_MS } from '../../../src/network/links/dials.ts';
 import { callWorld, textOf, webService } from '../../support/call-world.ts';
 import { eventually } from '../../support/eventually.ts';
 import { settle } from '../../support/link-world.ts';
@@ -113,7 +113,7 @@ test('a used stream without an answer is given up where nobody is there any more
   world.links.network.silence(world.far.endpoint.address);
   clock.advance(USED_SILENCE_MS);
   await settle();
-  clock.advance(DIAL_TIMEOUT_MS);
+  clock.advance(NODE_DIAL_TIMEOUT_MS);
   await lost;
   assert.deepEqual(asked, ['/', '/slow', '/', '/slow'], 'nothing was sent twice');
 });

@@ -13,7 +13,7 @@ import {
 } from '../../../src/network/links/gate.ts';
 import { HELLO_TIMEOUT_MS } from '../../../src/network/links/greeter.ts';
 import type { LinkHeader } from '../../../src/network/links/header.ts';
-import { decodeHeader, MAX_HEADER_BYTES } from '../../../src/network/links/header.ts';
+import { decodeHeader, MAX_LINK_HEADER_BYTES } from '../../../src/network/links/header.ts';
 import { LINK_VERSION, networkId } from '../../../src/network/links/hello.ts';
 import { MAX_NODE_MESSAGE_BYTES } from '../../../src/network/links/node-requests.ts';
 import { encodeProof, makeProof, type Proof, type Role } from '../../../src/network/links/proofs.ts';
@@ -39,7 +39,7 @@ function header(caller: TestIdentity, called: TestIdentity, proof: Proof | null,
 /** Reads the header of a link that another node opens. */
 async function takeHeader(stream: QuicStream): Promise<LinkHeader> {
   assert.deepEqual(await readExactly(stream, 1, never), Buffer.of(KIND.link));
-  const decoded = decodeHeader(await readFrame(stream, MAX_HEADER_BYTES, never));
+  const decoded = decodeHeader(await readFrame(stream, MAX_LINK_HEADER_BYTES, never));
   assert.ok(decoded);
   return decoded;
 }
@@ -92,7 +92,7 @@ test('streams of unknown kinds and broken headers are refused; a node that goes 
   const session = await raw.connect(a);
   assert.equal(await statusOn(await session.send(Uint8Array.of(99, 1, 2, 3))), STATUS.unknownPurpose);
   const broken = [
-    Buffer.concat([Uint8Array.of(KIND.link), u16(MAX_HEADER_BYTES + 1)]),
+    Buffer.concat([Uint8Array.of(KIND.link), u16(MAX_LINK_HEADER_BYTES + 1)]),
     Buffer.concat([Uint8Array.of(KIND.link), u16(3), Uint8Array.of(255, 255, 255)]),
     Buffer.concat([Uint8Array.of(KIND.link), u16(0)]),
     Buffer.concat([Uint8Array.of(KIND.nodeRequest), u32(MAX_NODE_MESSAGE_BYTES + 1)]),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { type DialWay, dialBy } from '../../../src/network/links/dial.ts';
-import { DIAL_TIMEOUT_MS, Dials } from '../../../src/network/links/dials.ts';
+import { Dials, NODE_DIAL_TIMEOUT_MS } from '../../../src/network/links/dials.ts';
 import type { QuicConnection } from '../../../src/network/quic/types.ts';
 import { settle, withCode } from '../../support/link-world.ts';
 import { stubSession } from '../../support/stub-session.ts';
@@ -93,7 +93,7 @@ test('a connection that came another way serves who waits, and who comes later d
   clock.advance(1000);
   const second = dials.to(PLACE);
   assert.notEqual(second, first);
-  clock.advance(DIAL_TIMEOUT_MS - 1000);
+  clock.advance(NODE_DIAL_TIMEOUT_MS - 1000);
   await settle();
   assert.equal(dials.to(PLACE), second, 'the end of the first one leaves the second alone');
 });
@@ -101,7 +101,7 @@ test('a connection that came another way serves who waits, and who comes later d
 test('a node that does not answer in time cannot be reached, and the next one dials anew', async () => {
   const { clock, arrivals, dials } = setUp();
   const outcome = assert.rejects(dials.to(PLACE).attempt.join(never), withCode('connect_failed'));
-  clock.advance(DIAL_TIMEOUT_MS);
+  clock.advance(NODE_DIAL_TIMEOUT_MS);
   await outcome;
   void dials.to(PLACE);
   assert.equal(arrivals.length, 2);

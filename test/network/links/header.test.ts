@@ -9,7 +9,7 @@ import {
   encodeHeader,
   type LinkHeader,
   MAX_ACCESS_TOKEN_BYTES,
-  MAX_HEADER_BYTES,
+  MAX_LINK_HEADER_BYTES,
 } from '../../../src/network/links/header.ts';
 import { decodeProof, encodeProof, MAX_PROOF_BYTES, type Proof } from '../../../src/network/links/proofs.ts';
 
@@ -41,7 +41,7 @@ test('a header comes back as it went', () => {
   fc.assert(
     fc.property(headers, (header) => {
       const encoded = encodeHeader(header);
-      assert.ok(encoded.length <= MAX_HEADER_BYTES);
+      assert.ok(encoded.length <= MAX_LINK_HEADER_BYTES);
       const decoded = decodeHeader(encoded);
       assert.ok(decoded);
       assert.deepEqual(encodeHeader(decoded), encoded);

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { toHex } from '../../../src/foundation/bytes.ts';
 import { nativeAid } from '../../../src/foundation/identity/aid.ts';
 import { type NodePlace, STAGGER_MS } from '../../../src/network/links/dial.ts';
-import { DIAL_TIMEOUT_MS } from '../../../src/network/links/dials.ts';
+import { NODE_DIAL_TIMEOUT_MS } from '../../../src/network/links/dials.ts';
 import { KIND } from '../../../src/network/links/gate.ts';
 import { HELLO_TIMEOUT_MS, MAX_UNGREETED } from '../../../src/network/links/greeter.ts';
 import { IDLE_MS, SPARE_IDLE_MS } from '../../../src/network/links/idle-sweep.ts';
@@ -107,7 +107,7 @@ test('a node without an address, or with a silent one, cannot be reached', async
   world.network.silence(b.endpoint.address);
   const connecting = assert.rejects(a.pool.connect(placeOf(b), never), withCode('connect_failed'));
   await settle();
-  clock.advance(DIAL_TIMEOUT_MS);
+  clock.advance(NODE_DIAL_TIMEOUT_MS);
   await connecting;
   await settle();
   assert.equal(clock.timers, 2, 'only the sweeps are left');
@@ -124,7 +124,7 @@ test('who knows another address tries it after the shared dial has failed', asyn
   );
   const right = a.pool.connect(placeOf(b), never);
   await settle();
-  clock.advance(DIAL_TIMEOUT_MS);
+  clock.advance(NODE_DIAL_TIMEOUT_MS);
   await wrong;
   assert.deepEqual((await right).connection.remoteAddress, b.endpoint.address);
 });
@@ -273,7 +273,7 @@ test('a node that accepts and then says nothing cannot be reached', async () => 
   const connecting = a.pool.connect({ nodeKey: mute.publicKey, addresses: [mute.address] }, never);
   const outcome = assert.rejects(connecting, withCode('connect_failed'));
   await settle();
-  clock.advance(DIAL_TIMEOUT_MS);
+  clock.advance(NODE_DIAL_TIMEOUT_MS);
   await outcome;
 });
 

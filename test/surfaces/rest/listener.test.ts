@@ -4,9 +4,9 @@ import { type AddressInfo, connect, Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import {
   ConnectionLimit,
-  MAX_CONNECTIONS_PER_ADDRESS,
   MAX_LOCAL_CONNECTIONS,
   MAX_REMOTE_CONNECTIONS,
+  MAX_REMOTE_CONNECTIONS_PER_ADDRESS,
 } from '../../../src/surfaces/rest/connections.ts';
 import { createHttpServer, type RequestHandler } from '../../../src/surfaces/rest/listener.ts';
 import { speak } from './support.ts';
@@ -99,7 +99,7 @@ test('one stranger gets few connections, all strangers together leave room for t
     limit.take(socket);
     return socket;
   };
-  const first = Array.from({ length: MAX_CONNECTIONS_PER_ADDRESS }, () => take('198.51.100.1'));
+  const first = Array.from({ length: MAX_REMOTE_CONNECTIONS_PER_ADDRESS }, () => take('198.51.100.1'));
   assert.ok(first.every((socket) => !socket.destroyed));
   assert.ok(take('198.51.100.1').destroyed);
   assert.ok(!take('198.51.100.2').destroyed);

@@ -1,0 +1,211 @@
+/**
+ * Finds facts that are stated twice: a number, a list or a pattern that stands in two files, a bound
+ * of a schema that is a bare number, one exported name for two things, and figures of the
+ * documentation that are not those of the sources. Each finding says what to do about it.
+ *
+ * A figure in a page of docs/ is checked where the name of its constant stands behind it, in a
+ * comment that no reader sees: `64 KiB<!-- MAX_TEXT_BYTES -->`.
+ */
+import { globSync, readFileSync } from 'node:fs';
+import { constantsIn, evaluate, unambiguous } from './limits-doc.ts';
+
+export interface Source {
+  readonly path: string;
+  readonly text: string;
+}
+
+/** Constants of one name and value in several files that may change apart all the same, and why. */
+const SEVERAL_FACTS: Readonly<Record<string, string>> = {
+  VERSION: 'each format counts its own versions',
+  ROW_OVERHEAD_BYTES: 'an estimate for each table',
+  ...Object.fromEntries(
+    [
+      'BUSY_RETRY_S',
+      'CONCURRENCY',
+      'FRESH_MS',
+      'IDLE_MS',
+      'LOOKUP_TIMEOUT_MS',
+      'MAX_CACHED',
+      'MAX_REMEMBERED',
+      'MAX_RETRY_MS',
+      'OPEN_TIMEOUT_MS',
+      'PURGE_AGAIN_MS',
+      'REQUEST_TIMEOUT_MS',
+      'RETRY_FIRST_MS',
+      'RETRY_JITTER',
+      'RETRY_MS',
+      'SWEEP_MS',
+    ].map((name) => [name, 'each part is tuned by itself']),
+  ),
+};
+
+/** What databases were once made like: nobody may change that with what holds today. */
+const FROZEN = /\/migrations\/|record-store-schema/;
+
+interface Constant {
+  readonly name: string;
+  readonly path: string;
+  /** The same text for the same value. */
+  readonly value: string;
+  readonly isExported: boolean;
+}
+
+const CONSTANT = /^(export )?const ([A-Z][A-Z0-9_]*)(?:: [^=\n]+)? =\s+([\s\S]*?);$/gm;
+const STRING = /'((?:[^'\\\n]|\\.)*)'/g;
+/** A pattern, as a literal or as the text of one. */
+const PATTERN = /^(?:\/\^?(.{8,}?)\$?\/[a-z]*|'\^(.{6,})\$')$/;
+
+function withoutComments(text: string): string {
+  return text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/(?<!:)\/\/ .*$/gm, '');
+}
+
+/** The members of a list, whatever their order. */
+function textsOf(list: string): string {
+  const texts = [...list.matchAll(STRING)].map(([, text = '']) => text);
+  return JSON.stringify(texts.sort((a, b) => (a < b ? -1 : 1)));
+}
+
+/** Numbers by the name, patterns whatever they are called: what is made of other names is no second statement. */
+function constantsOf({ path, text }: Source): Constant[] {
+  return [...withoutComments(text).matchAll(CONSTANT)].flatMap(([, exported, name = '', source = '']) => {
+    const [, literal, quoted] = PATTERN.exec(source) ?? [];
+    const value = literal ?? quoted ?? evaluate(source.replace(/\s+/g, ' ').trim(), new Map());
+    return value === undefined ? [] : [{ name, path, value: String(value), isExported: exported !== undefined }];
+  });
+}
+
+/** Words that say nothing about what is counted: `MAX_LABEL`, `LABEL_MAX` and `MAX_LABEL_CHARS` are one. */
+const IDLE_WORDS = new Set(['MAX', 'CHARS', 'CHARACTERS', 'LENGTH', 'COUNT']);
+
+function meaningOf({ name, value }: Constant): string {
+  if (Number.isNaN(Number(value))) return '';
+  const words = name.split('_').filter((word) => !IDLE_WORDS.has(word));
+  return words.length === 0 ? name : words.sort((a, b) => (a < b ? -1 : 1)).join(' ');
+}
+
+function grouped<T>(items: readonly T[], keyOf: (item: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>();
+  for (const item of items) groups.set(keyOf(item), [...(groups.get(keyOf(item)) ?? []), item]);
+  return groups;
+}
+
+function filesOf(items: readonly { readonly path: string }[]): readonly string[] {
+  return [...new Set(items.map(({ path }) => path))].sort((a, b) => (a < b ? -1 : 1));
+}
+
+const OWNER =
+  'Let one file own it and the others import it; what declarations and capabilities share is owned by src/foundation/domain/.';
+
+function numbersTwice(constants: readonly Constant[]): string[] {
+  return [...grouped(constants, (constant) => `${meaningOf(constant)} ${constant.value}`).values()]
+    .filter((group) => filesOf(group).length > 1 && !group.every(({ name }) => Object.hasOwn(SEVERAL_FACTS, name)))
+    .map((group) => {
+      const places = group.map(({ name, path }) => `${name} (${path})`).join(', ');
+      return `one fact in several files: ${places} are all ${group[0]?.value}. ${OWNER} Or say in SEVERAL_FACTS why they are several.`;
+    });
+}
+
+const LIST = /'[\w.:-]+'(?:\s*\|\s*'[\w.:-]+'){2,}|\[(?:\s*'[\w.:-]+',?){3,}\s*\]/g;
+
+/** Lists and unions of three texts and more. */
+function listsTwice(sources: readonly Source[]): string[] {
+  const lists = sources.flatMap(({ path, text }) =>
+    [...withoutComments(text).matchAll(LIST)].map(([list]) => ({ path, texts: textsOf(list) })),
+  );
+  return [...grouped(lists, ({ texts }) => texts)]
+    .filter(([, group]) => filesOf(group).length > 1)
+    .map(
+      ([texts, group]) =>
+        `one list in several files: ${texts} stands in ${filesOf(group).join(' and ')}. ${OWNER} Its type is \`(typeof LIST)[number]\`.`,
+    );
+}
+
+const BOUND = /\b((?:max|min)(?:Length|Items|Properties)|maximum|minimum): ([^,}\n]*\d[^,}\n]*)/g;
+
+/** Bounds of schemas that are numbers of their own; −1, 0 and 1 say no more than "any", "not negative" and "some". */
+function bareBounds({ path, text }: Source): string[] {
+  return [...withoutComments(text).matchAll(BOUND)].flatMap(([, keyword = '', source = '']) => {
+    const value = evaluate(source.trim(), new Map());
+    if (value === undefined || Math.abs(value) <= 1) return [];
+    return `a limit without a name: ${keyword}: ${source.trim()} in ${path}. Import the constant that it is, or make one with its unit.`;
+  });
+}
+
+const FIGURE = /([\d.,]+)(?: ([A-Za-z]+))?<!-- ([A-Z][A-Z0-9_]*) -->/g;
+
+/** In bytes and in milliseconds. */
+const UNITS: Readonly<Record<string, number>> = {
+  bytes: 1,
+  KiB: 1024,
+  MiB: 1024 ** 2,
+  GiB: 1024 ** 3,
+  ms: 1,
+  s: 1000,
+  seconds: 1000,
+  min: 60_000,
+  minutes: 60_000,
+  h: 3_600_000,
+  hours: 3_600_000,
+  days: 86_400_000,
+};
+
+/** What a figure with its unit is in the unit of a constant. */
+function inUnitOf(name: string, figure: string, unit: string | undefined): number {
+  const number = Number(figure.replaceAll(',', ''));
+  const scale = unit === undefined ? undefined : UNITS[unit];
+  return scale === undefined ? number : (number * scale) / (/(?<!_PER)_S$/.test(name) ? 1000 : 1);
+}
+
+/** By name, the values that the sources have under it: where something is exported, only what is. */
+function valuesByName(sources: readonly Source[]): ReadonlyMap<string, ReadonlySet<number | undefined>> {
+  const files = sources.map(({ text }) => constantsIn(text));
+  const imported = unambiguous(files.flat());
+  const values = files.flatMap((constants) => {
+    const named = new Map([...imported, ...constants.map(({ name, source }) => [name, source] as const)]);
+    return constants.map(({ name, source, isExported }) => ({ name, value: evaluate(source, named), isExported }));
+  });
+  const meant = [...grouped(values, ({ name }) => name)].map(([name, group]) => {
+    const exported = group.filter(({ isExported }) => isExported);
+    return [name, new Set((exported.length > 0 ? exported : group).map(({ value }) => value))] as const;
+  });
+  return new Map(meant);
+}
+
+function wrongFigures(pages: readonly Source[], sources: readonly Source[]): string[] {
+  const values = valuesByName(sources);
+  return pages.flatMap(({ path, text }) =>
+    [...text.matchAll(FIGURE)].flatMap(([, figure = '', unit, name = '']) => {
+      const [value, ...others] = values.get(name) ?? [];
+      if (value === undefined) return `${path} names ${name}, which is no number of the sources.`;
+      if (others.length > 0)
+        return `${path} names ${name}, which several files have with different values: rename one.`;
+      if (inUnitOf(name, figure, unit) === value) return [];
+      return `${path} says ${figure}${unit === undefined ? '' : ` ${unit}`} where ${name} is ${value}: mend the page, or the constant.`;
+    }),
+  );
+}
+
+/** Everything that is wrong, one line each. */
+export function findings(sources: readonly Source[], pages: readonly Source[]): string[] {
+  const living = sources.filter(({ path }) => !FROZEN.test(path) && !path.endsWith('.d.ts'));
+  return [
+    ...numbersTwice(living.flatMap(constantsOf)),
+    ...listsTwice(living),
+    ...living.flatMap(bareBounds),
+    ...wrongFigures(pages, living),
+  ];
+}
+
+/** A run that reads fewer files than this has not looked. */
+const MIN_FILES = 100;
+
+if (import.meta.main) {
+  const read = (pattern: string): Source[] =>
+    globSync(pattern).map((path) => ({ path: path.replaceAll('\\', '/'), text: readFileSync(path, 'utf8') }));
+  const sources = read('src/**/*.ts');
+  if (sources.length < MIN_FILES) throw new Error(`only ${sources.length} files were read`);
+  const found = findings(sources, read('docs/*.md'));
+  for (const line of found) console.error(line);
+  if (found.length > 0) process.exit(1);
+  console.log(`facts: ${sources.length} files, none is stated twice`);
+}
