@@ -85,6 +85,7 @@ const BROWSER_PACKAGES: ReadonlySet<string> = new Set([
   '@noble/hashes',
   '@scure/base',
   'cborg',
+  'eventsource-parser',
   'typebox',
 ]);
 

@@ -1,6 +1,8 @@
 /** Follows an event stream of the daemon, and takes it up again where it breaks off. */
+import { createParser } from 'eventsource-parser';
 import { EVENT_HEARTBEAT_MS, EVENT_RETRY_MS } from '../foundation/domain/events.ts';
 import { SvcError } from '../foundation/errors.ts';
+import { parseJson } from '../foundation/json.ts';
 import { baseOf, type ClientOptions, errorOf, failureOf } from './client.ts';
 
 /** After this long without anything, not even a sign of life, a stream is dead, milliseconds. */
@@ -36,37 +38,29 @@ interface Position {
   stood: boolean;
 }
 
-/** One block of lines; null where it holds no event. An id without an event moves the position all the same. */
-function parseBlock(block: string, position: Position): ReceivedEvent | null {
-  let event = 'message';
-  let id: string | undefined;
-  const data: string[] = [];
-  for (const line of block.split('\n')) {
-    const colon = line.indexOf(':');
-    if (colon <= 0) continue;
-    const value = line.slice(colon + 1).replace(/^ /, '');
-    const field = line.slice(0, colon);
-    if (field === 'event') event = value;
-    else if (field === 'data') data.push(value);
-    else if (field === 'id' && /^\d+$/.test(value)) id = value;
-  }
-  if (id !== undefined) position.id = id;
-  if (data.length === 0) return null;
-  return { seq: id === undefined ? null : Number(id), event, data: JSON.parse(data.join('\n')) as unknown };
-}
+const NUMBER = /^\d+$/;
 
+/** @throws SvcError `protocol_error` where an event is too long, `invalid_json` */
 async function* eventsIn(body: AsyncIterable<string>, position: Position, alive: () => void) {
-  let text = '';
+  const received: ReceivedEvent[] = [];
+  const parser = createParser({
+    maxBufferSize: MAX_FRAME_CHARS,
+    // A frame without an event moves the position all the same.
+    onId: (id) => {
+      if (NUMBER.test(id)) position.id = id;
+    },
+    onEvent: ({ id = '', event = 'message', data }) => {
+      received.push({ seq: NUMBER.test(id) ? Number(id) : null, event, data: parseJson(data) });
+    },
+    onError: ({ type }) => {
+      if (type === 'max-buffer-size-exceeded')
+        throw new SvcError('protocol_error', { message: 'An event is too long.' });
+    },
+  });
   for await (const chunk of body) {
     alive();
-    text += chunk;
-    const blocks = text.split('\n\n');
-    text = blocks.pop() ?? '';
-    if (text.length > MAX_FRAME_CHARS) throw new SvcError('protocol_error', { message: 'An event is too long.' });
-    for (const block of blocks) {
-      const event = parseBlock(block, position);
-      if (event !== null) yield event;
-    }
+    parser.feed(chunk);
+    yield* received.splice(0);
   }
 }
 

@@ -84,3 +84,52 @@ test('a broken stream is taken up behind the last event, also where only a posit
   stop.abort();
   await assert.rejects(events.next(), withCode('cancelled'));
 });
+
+test('an event may have lines of any end, in whatever pieces they come', async (t) => {
+  const text = ': here\r\nid: 4\r\nevent: a\r\ndata: {"b":\r\ndata: 1}\r\n\r\nid: x\rdata: 2\r\rdata: 3\n\n';
+  const { baseUrl } = await scripted(t, (response) => {
+    response.socket?.setNoDelay(true);
+    const pieces = text.split('');
+    const next = (): void => {
+      const piece = pieces.shift();
+      if (piece !== undefined) response.write(piece, next);
+    };
+    next();
+  });
+  const stop = new AbortController();
+  const events = followEvents({ baseUrl }, { signal: stop.signal });
+  assert.deepEqual(await take(events, 3), [
+    { seq: 4, event: 'a', data: { b: 1 } },
+    { seq: null, event: 'message', data: 2 },
+    { seq: null, event: 'message', data: 3 },
+  ]);
+  stop.abort();
+});
+
+/** More than an event may have, characters. */
+const TOO_MUCH = 8 * 1024 * 1024;
+
+for (const [what, piece] of [
+  ['a line', 'x'.repeat(64 * 1024)],
+  ['an event', `data: ${'x'.repeat(64 * 1024)}\n`],
+] as const)
+  test(`${what} without end does not fill the memory: the stream is given up`, async (t) => {
+    let written = 0;
+    const { baseUrl } = await scripted(t, (response) => {
+      response.write('data: ');
+      const next = (): void => {
+        written += piece.length;
+        if (written > TOO_MUCH) response.end();
+        else response.write(piece, (error) => (error instanceof Error ? undefined : next()));
+      };
+      next();
+    });
+    const stop = new AbortController();
+    const events = followEvents({ baseUrl }, { signal: stop.signal, onBroken: () => stop.abort() });
+    await assert.rejects(events.next(), withCode('protocol_error'));
+  });
+
+test('events that are no JSON are not those of a daemon', async (t) => {
+  const { baseUrl } = await scripted(t, (response) => response.write('data: {"a":\n\n'));
+  await assert.rejects(followEvents({ baseUrl }, {}).next(), withCode('invalid_json'));
+});
