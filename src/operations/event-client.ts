@@ -1,5 +1,5 @@
 /** Follows an event stream of the daemon, and takes it up again where it breaks off. */
-import { createParser } from 'eventsource-parser';
+import { createParser, type EventSourceMessage, type ParseError } from 'eventsource-parser';
 import { EVENT_HEARTBEAT_MS, EVENT_RETRY_MS } from '../foundation/domain/events.ts';
 import { SvcError } from '../foundation/errors.ts';
 import { parseJson } from '../foundation/json.ts';
@@ -43,20 +43,21 @@ const NUMBER = /^\d+$/;
 /** @throws SvcError `protocol_error` where an event is too long, `invalid_json` */
 async function* eventsIn(body: AsyncIterable<string>, position: Position, alive: () => void) {
   const received: ReceivedEvent[] = [];
-  const parser = createParser({
+  const listener = {
     maxBufferSize: MAX_FRAME_CHARS,
     // A frame without an event moves the position all the same.
-    onId: (id) => {
+    onId: (id: string) => {
       if (NUMBER.test(id)) position.id = id;
     },
-    onEvent: ({ id = '', event = 'message', data }) => {
+    onEvent: ({ id = '', event = 'message', data }: EventSourceMessage) => {
       received.push({ seq: NUMBER.test(id) ? Number(id) : null, event, data: parseJson(data) });
     },
-    onError: ({ type }) => {
+    onError: ({ type }: ParseError) => {
       if (type === 'max-buffer-size-exceeded')
         throw new SvcError('protocol_error', { message: 'An event is too long.' });
     },
-  });
+  };
+  const parser = createParser(listener);
   for await (const chunk of body) {
     alive();
     parser.feed(chunk);
