@@ -13,7 +13,10 @@ async function ipv4(key: string, host: string): Promise<string> {
   if (host === '') return '0.0.0.0';
   if (isIP(host) === 4) return host;
   try {
-    return (await lookup(host, { family: 4 })).address;
+    const { address, family } = await lookup(host, { family: 4 });
+    // An IPv6 address is given back as it is, whatever family was asked for.
+    if (family === 4) return address;
+    throw new RangeError('an IPv6 address');
   } catch (error) {
     throw new SvcError('config_invalid', {
       message: `The host of ${key} has no IPv4 address: the record network speaks IPv4.`,

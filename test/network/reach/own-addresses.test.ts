@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Address } from '../../../src/foundation/address.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import { MAX_ENDPOINTS } from '../../../src/foundation/records/payloads.ts';
+import type { Reachability } from '../../../src/network/dht/types.ts';
+import { INTERFACE_LOOK_MS, OwnAddresses } from '../../../src/network/reach/own-addresses.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const PORT = 4122;
+
+interface Place {
+  /** Where QUIC listens; empty for every interface. */
+  readonly host?: string;
+  readonly fallbackHost?: string;
+  readonly interfaces?: readonly string[];
+  readonly observed?: readonly string[];
+}
+
+/** A node at a place that the test can change. */
+function nodeAt({ host = '', fallbackHost = '', interfaces = [], observed = [] }: Place) {
+  const clock = new TestClock();
+  const place = { interfaces, observed, natType: 1 };
+  const listeners = new Set<(reachability: Reachability) => void>();
+  const reachability = (): Reachability => ({
+    ready: true,
+    peers: 3,
+    natType: place.natType,
+    // The port of the record network, which is not the one to publish.
+    observed: place.observed.map((one): Address => ({ host: one, port: 4121 })),
+    inRoutingTables: true,
+  });
+  const records = {
+    reachability,
+    onReachability: (handler: (reachability: Reachability) => void) => {
+      listeners.add(handler);
+      return () => void listeners.delete(handler);
+    },
+  };
+  const addresses = new OwnAddresses(
+    { fallbackHost },
+    { clock, log: silentLog, records, quic: () => ({ host, port: PORT }), interfaces: () => place.interfaces },
+  );
+  let changes = 0;
+  const unsubscribe = addresses.onChange(() => void changes++);
+  return {
+    clock,
+    place,
+    addresses,
+    listeners,
+    unsubscribe,
+    changes: () => changes,
+    /** The record network says that something about us is new. */
+    reachabilityChanged: () => {
+      for (const tell of [...listeners]) tell(reachability());
+    },
+  };
+}
+
+function hosts(place: Place): string[] {
+  return nodeAt(place)
+    .addresses.current()
+    .endpoints.map((endpoint) => {
+      const [, host = ''] = /^quic:\/\/(.+):4122$/.exec(endpoint) ?? [];
+      return host;
+    });
+}
+
+test('one address to listen on is the one to publish, whatever others see', () => {
+  const place = { interfaces: ['192.168.1.7'], observed: ['203.0.113.9'], fallbackHost: 'node.example' };
+  assert.deepEqual(hosts({ ...place, host: '127.0.0.1' }), ['127.0.0.1']);
+  assert.deepEqual(hosts({ ...place, host: '192.168.1.7' }), ['192.168.1.7']);
+  assert.deepEqual(hosts({ ...place, host: '2001:db8::7' }), ['[2001:db8::7]']);
+});
+
+test('on every interface, what others see comes first, then the addresses for neighbours', () => {
+  const place = { interfaces: ['127.0.0.1', '192.168.1.7', '2001:db8::7'], observed: ['203.0.113.9'] };
+  for (const host of ['', '0.0.0.0', '::'])
+    assert.deepEqual(hosts({ ...place, host }), ['203.0.113.9', '192.168.1.7', '[2001:db8::7]'], host);
+});
+
+test('an address is published once, and no more of them than a record takes', () => {
+  assert.deepEqual(hosts({ interfaces: ['203.0.113.9', '192.168.1.7'], observed: ['203.0.113.9'] }), [
+    '203.0.113.9',
+    '192.168.1.7',
+  ]);
+  const many = Array.from({ length: MAX_ENDPOINTS + 3 }, (_, i) => `10.0.0.${i}`);
+  assert.deepEqual(hosts({ interfaces: many, observed: ['203.0.113.9'] }), [
+    '203.0.113.9',
+    ...many.slice(0, MAX_ENDPOINTS - 1),
+  ]);
+});
+
+test('nobody is sent to an address that means something else where they are', () => {
+  const useless = ['127.0.0.1', '::1', '169.254.3.4', 'fe80::1', 'FE80::1', 'feb0::1', 'eth0', ''];
+  assert.deepEqual(hosts({ interfaces: [...useless, '192.168.1.7'] }), ['192.168.1.7']);
+  assert.deepEqual(hosts({ interfaces: ['192.168.1.7'], observed: ['127.0.0.1'] }), ['192.168.1.7']);
+});
+
+test('a machine without a network is reached from itself', () => {
+  assert.deepEqual(hosts({}), ['127.0.0.1']);
+  assert.deepEqual(hosts({ interfaces: ['127.0.0.1', '::1', 'fe80::1'] }), ['127.0.0.1']);
+  assert.deepEqual(hosts({ interfaces: ['127.0.0.1'], observed: ['127.0.0.1'] }), ['127.0.0.1']);
+});
+
+test('the configured host stands in while nobody has seen us, and only then', () => {
+  const interfaces = ['192.168.1.7'];
+  assert.deepEqual(hosts({ interfaces, fallbackHost: 'node.example' }), ['node.example', '192.168.1.7']);
+  assert.deepEqual(hosts({ fallbackHost: '203.0.113.9' }), ['203.0.113.9']);
+  assert.deepEqual(hosts({ interfaces, fallbackHost: 'node.example', observed: ['203.0.113.9'] }), [
+    '203.0.113.9',
+    '192.168.1.7',
+  ]);
+  // Seen by a node on this very machine only: that is not how others see us.
+  assert.deepEqual(hosts({ interfaces, fallbackHost: 'node.example', observed: ['127.0.0.1'] }), [
+    'node.example',
+    '192.168.1.7',
+  ]);
+});
+
+test('the NAT type goes along', () => {
+  const { addresses, place } = nodeAt({ host: '127.0.0.1' });
+  place.natType = 4;
+  assert.deepEqual(addresses.current(), { endpoints: ['quic://127.0.0.1:4122'], natType: 4, helpers: [] });
+});
+
+test('a change that others see is told at once, and once', async () => {
+  const node = nodeAt({ interfaces: ['192.168.1.7'] });
+  await node.addresses.start();
+  node.reachabilityChanged();
+  assert.equal(node.changes(), 0, 'nothing is new');
+  node.place.observed = ['203.0.113.9'];
+  node.reachabilityChanged();
+  node.reachabilityChanged();
+  assert.equal(node.changes(), 1);
+  node.place.natType = 3;
+  node.reachabilityChanged();
+  assert.equal(node.changes(), 2);
+  await node.addresses.stop();
+});
+
+test('a change of network is noticed without being told', async () => {
+  const node = nodeAt({ interfaces: ['192.168.1.7'] });
+  await node.addresses.start();
+  await node.clock.run(INTERFACE_LOOK_MS);
+  assert.equal(node.changes(), 0);
+  node.place.interfaces = ['10.0.0.2'];
+  await node.clock.run(INTERFACE_LOOK_MS - 1);
+  assert.equal(node.changes(), 0, 'not looked at yet');
+  await node.clock.run(1);
+  assert.equal(node.changes(), 1);
+  node.place.interfaces = ['10.0.0.3'];
+  await node.clock.run(INTERFACE_LOOK_MS);
+  assert.equal(node.changes(), 2);
+  await node.addresses.stop();
+});
+
+test('who no longer listens is told nothing, and after the stop nobody is', async () => {
+  const node = nodeAt({ interfaces: ['192.168.1.7'] });
+  await node.addresses.start();
+  let told = 0;
+  node.addresses.onChange(() => void told++);
+  node.unsubscribe();
+  node.place.interfaces = ['10.0.0.2'];
+  await node.clock.run(INTERFACE_LOOK_MS);
+  assert.deepEqual([node.changes(), told], [0, 1]);
+  await node.addresses.stop();
+  assert.equal(node.listeners.size, 0);
+  assert.equal(node.clock.timers, 0);
+  node.place.interfaces = ['10.0.0.3'];
+  await node.clock.run(10 * INTERFACE_LOOK_MS);
+  assert.equal(told, 1);
+});
