@@ -33,16 +33,16 @@ export interface StatusDependencies {
   readonly clock: Clock;
   readonly node: NodeIdentity;
   readonly dataDir: string;
-  readonly configuration: ConfigService;
-  readonly registry: AgentRegistry;
-  readonly directory: Directory;
-  readonly records: RecordDht;
-  readonly pool: NodePool;
-  readonly tunnels: TunnelService;
-  readonly ownAddresses: OwnAddresses;
+  readonly configuration: Pick<ConfigService, 'current'>;
+  readonly registry: Pick<AgentRegistry, 'count'>;
+  readonly directory: Pick<Directory, 'summary'>;
+  readonly records: Pick<RecordDht, 'reachability' | 'peers' | 'clocks' | 'usage'>;
+  readonly pool: Pick<NodePool, 'stats' | 'connections'>;
+  readonly tunnels: Pick<TunnelService, 'active'>;
+  readonly ownAddresses: Pick<OwnAddresses, 'current'>;
   readonly bound: () => Bound;
-  readonly pending: PendingCounters;
-  readonly updater: Updater;
+  readonly pending: Pick<PendingCounters, 'view'>;
+  readonly updater: Pick<Updater, 'status'>;
 }
 
 /** By how many seconds the clocks of other nodes are ahead of ours. */

@@ -18,7 +18,7 @@ function libcOfThis(): string {
 
 /** @param supervisor who runs this process as the service; null where nobody does */
 export function buildUpdater(
-  { clock, log, dataDir, meta }: Foundation,
+  { clock, log, dataDir, meta }: Pick<Foundation, 'clock' | 'log' | 'dataDir' | 'meta'>,
   environment: NodeJS.ProcessEnv,
   supervisor: Supervisor | null,
   life: Life,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { loadNodeIdentity } from '../../src/daemon/node-key.ts';
 import { nativeAid } from '../../src/foundation/identity/aid.ts';
-import { verifyDelegation } from '../../src/foundation/identity/delegation.ts';
+import { verifyDelegationSignature } from '../../src/foundation/identity/delegation-verifier.ts';
 import { verifySignature } from '../../src/foundation/identity/keys.ts';
 import { KeyStore } from '../../src/foundation/keys/key-store.ts';
 import { silentLog } from '../../src/foundation/log.ts';
@@ -27,9 +27,9 @@ test("a node's key is master and operational key at once", async (t) => {
   assert.equal(node.aid, nativeAid(node.key.publicKey));
   assert.equal(node.delegation.agent, node.aid);
   assert.deepEqual(node.delegation.operationalKey, node.key.publicKey);
-  verifyDelegation(node.delegation, 0);
+  verifyDelegationSignature(node.delegation);
   const message = Uint8Array.of(1, 2, 3);
-  assert.ok(verifySignature(node.key.publicKey, message, await node.sign(message)));
+  assert.ok(verifySignature(node.key.publicKey, message, node.sign(message)));
 });
 
 test('a damaged key is an error, never another identity', async (t) => {

@@ -1,7 +1,7 @@
 /** A daemon within the test's own process, on loopback, in a temporary data directory and a network of its own. */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { request } from 'node:http';
+import { type IncomingMessage, request } from 'node:http';
 import { join } from 'node:path';
 import { Daemon } from '../../src/daemon/daemon.ts';
 
@@ -13,6 +13,13 @@ export interface InnerDaemonOptions {
   /** Where the DHT starts from. */
   readonly bootstrap?: string;
   readonly environment?: NodeJS.ProcessEnv;
+}
+
+export interface InnerAnswer {
+  readonly status: number;
+  readonly text: string;
+  /** Undefined where the answer is no JSON. */
+  readonly body: unknown;
 }
 
 export class InnerDaemon {
@@ -41,19 +48,32 @@ export class InnerDaemon {
     return this.#daemon.addresses().dht_addr;
   }
 
-  /** The body of an answer that must be a success, over a connection of its own: nothing of ours stays open. */
-  async call(method: string, path: string, body?: unknown): Promise<Record<string, unknown>> {
+  /** The operations as MCP tools. */
+  get tools(): Daemon['tools'] {
+    return this.#daemon.tools;
+  }
+
+  /** Asks over a connection of its own: nothing of ours stays open. */
+  async ask(method: string, path: string, body?: unknown): Promise<InnerAnswer> {
     const call = request(this.api + path, {
       method,
       agent: false,
       headers: method === 'GET' ? {} : { 'content-type': 'application/json' },
     });
     call.end(body === undefined ? undefined : JSON.stringify(body));
-    const [response] = await once(call, 'response');
+    const [response]: IncomingMessage[] = await once(call, 'response');
+    if (response === undefined) throw new Error('no answer');
     let text = '';
     for await (const chunk of response.setEncoding('utf8')) text += chunk;
-    if (response.statusCode >= 300) throw new Error(`${method} ${path}: ${response.statusCode} ${text}`);
-    return text === '' ? {} : JSON.parse(text);
+    const isJson = response.headers['content-type']?.startsWith('application/json') === true;
+    return { status: response.statusCode ?? 0, text, body: isJson ? JSON.parse(text) : undefined };
+  }
+
+  /** The body of an answer that must be a success. */
+  async call(method: string, path: string, body?: unknown): Promise<Record<string, unknown>> {
+    const { status, text, body: answer } = await this.ask(method, path, body);
+    if (status >= 300) throw new Error(`${method} ${path}: ${status} ${text}`);
+    return Object(answer);
   }
 
   /** Makes and registers an agent; returns its AID. */

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { isMcpClient, type Machine, MCP_CLIENTS, type McpClientName, withSvcd } from '../../src/daemon/mcp-clients.ts';
+
+const LAUNCH = { command: '/usr/bin/node', args: ['/opt/svcd', '--mcp-stdio'] };
+const ENTRY = { command: LAUNCH.command, args: LAUNCH.args };
+
+const LINUX: Machine = { platform: 'linux', home: '/home/u', environment: {} };
+const MAC: Machine = { platform: 'darwin', home: '/Users/u', environment: {} };
+const WINDOWS: Machine = { platform: 'win32', home: 'C:\\U', environment: {} };
+
+test('every client has its file on every system', () => {
+  const places = Object.entries(MCP_CLIENTS).map(([name, { file }]) => [
+    name,
+    ...[LINUX, MAC, WINDOWS].map((machine) => file(machine)),
+  ]);
+  const roaming = 'C:\\U\\AppData\\Roaming';
+  const support = '/Users/u/Library/Application Support';
+  assert.deepEqual(places, [
+    ['claude-code', '/home/u/.claude.json', '/Users/u/.claude.json', 'C:\\U\\.claude.json'],
+    [
+      'claude-desktop',
+      '/home/u/.config/Claude/claude_desktop_config.json',
+      `${support}/Claude/claude_desktop_config.json`,
+      `${roaming}\\Claude\\claude_desktop_config.json`,
+    ],
+    ['cursor', '/home/u/.cursor/mcp.json', '/Users/u/.cursor/mcp.json', 'C:\\U\\.cursor\\mcp.json'],
+    [
+      'vscode',
+      '/home/u/.config/Code/User/mcp.json',
+      `${support}/Code/User/mcp.json`,
+      `${roaming}\\Code\\User\\mcp.json`,
+    ],
+    [
+      'windsurf',
+      '/home/u/.codeium/windsurf/mcp_config.json',
+      '/Users/u/.codeium/windsurf/mcp_config.json',
+      'C:\\U\\.codeium\\windsurf\\mcp_config.json',
+    ],
+    ['gemini-cli', '/home/u/.gemini/settings.json', '/Users/u/.gemini/settings.json', 'C:\\U\\.gemini\\settings.json'],
+  ]);
+});
+
+test('settings are where the environment says, and where they usually are if it says nothing', () => {
+  const { file } = MCP_CLIENTS.vscode;
+  const elsewhere = { XDG_CONFIG_HOME: '/srv/config', APPDATA: 'D:\\Settings' };
+  assert.equal(file({ ...LINUX, environment: elsewhere }), '/srv/config/Code/User/mcp.json');
+  assert.equal(file({ ...WINDOWS, environment: elsewhere }), 'D:\\Settings\\Code\\User\\mcp.json');
+  assert.equal(file({ ...MAC, environment: elsewhere }), file(MAC));
+  assert.equal(file({ ...LINUX, environment: { XDG_CONFIG_HOME: '' } }), file(LINUX));
+  assert.equal(file({ ...WINDOWS, environment: { APPDATA: '' } }), file(WINDOWS));
+});
+
+test('a client is known by its name, and by nothing that every object has', () => {
+  for (const name of Object.keys(MCP_CLIENTS)) assert.ok(isMcpClient(name), name);
+  for (const name of ['', 'Cursor', 'toString', '__proto__', 'constructor']) assert.ok(!isMcpClient(name), name);
+});
+
+test('svcd stands under the name that the client looks for', () => {
+  for (const text of ['', ' \n', '{}']) {
+    assert.deepEqual(JSON.parse(withSvcd('cursor', text, LAUNCH)), { mcpServers: { svcd: ENTRY } });
+    assert.deepEqual(JSON.parse(withSvcd('vscode', text, LAUNCH)), { servers: { svcd: { type: 'stdio', ...ENTRY } } });
+  }
+});
+
+test('everything else stays as it was, and an entry of svcd is replaced', () => {
+  const before = {
+    theme: 'dark',
+    mcpServers: { other: { command: 'x', env: { A: '1' } }, svcd: { command: 'old', env: {} } },
+    servers: { untouched: true },
+  };
+  const after = withSvcd('claude-desktop', JSON.stringify(before), LAUNCH);
+  assert.deepEqual(JSON.parse(after), {
+    ...before,
+    mcpServers: { other: before.mcpServers.other, svcd: ENTRY },
+  });
+  assert.ok(after.endsWith('}\n') && after.includes('\n  "theme"'), 'as a person would write it');
+  assert.equal(withSvcd('claude-desktop', after, LAUNCH), after, 'nothing changes the second time');
+});
+
+test('what is no plain JSON of that form is left alone, and named', () => {
+  const clients = Object.keys(MCP_CLIENTS).filter((name): name is McpClientName => isMcpClient(name));
+  for (const client of clients) {
+    const { servers, title } = MCP_CLIENTS[client];
+    for (const text of ['{ // mine\n}', '[]', 'null', '1', '"x"', '{', `{"${servers}":[]}`, `{"${servers}":1}`])
+      assert.throws(
+        () => withSvcd(client, text, LAUNCH),
+        (error) =>
+          error instanceof Error && error.message.includes(title) && error.message.includes(`svcd mcp print ${client}`),
+        `${client} ${text}`,
+      );
+  }
+});

@@ -1,0 +1,252 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Compile } from 'typebox/compile';
+import { REPUBLISH_INTERVAL_S } from '../../src/capabilities/directory/schedule.ts';
+import type { PublicationSummary } from '../../src/capabilities/directory/summary.ts';
+import { type StatusDependencies, StatusReports } from '../../src/daemon/status.ts';
+import { ConfigService } from '../../src/foundation/config/config-service.ts';
+import { RECORD_TTL_S } from '../../src/foundation/domain/directory.ts';
+import { selfDelegation } from '../../src/foundation/identity/delegation.ts';
+import { VERSION } from '../../src/foundation/version.ts';
+import { nodeOperations } from '../../src/operations/node.ts';
+import { testAid, testKeys } from '../support/agents.ts';
+import { TestClock } from '../support/test-clock.ts';
+
+const [NODE, PEER, AGENT] = [testAid(1), testAid(2), testAid(3)];
+const PUBLISHED_AT = Date.UTC(2026, 1, 3);
+const BOUND = { api_addr: '127.0.0.1:2121', dht_addr: '0.0.0.0:4121', quic_addr: '0.0.0.0:4122' };
+
+/** What is known of the publications of an agent without any. */
+const NEVER: PublicationSummary = {
+  seq: 0,
+  everPublished: false,
+  published: false,
+  lastPublishAt: null,
+  nextRepublishAt: null,
+  recordExpiresAt: null,
+  replicas: 0,
+  services: [],
+  name: '',
+  profile: null,
+};
+
+function setUp(more: Partial<StatusDependencies> = {}) {
+  const clock = new TestClock();
+  const key = testKeys(1);
+  const configuration = new ConfigService({
+    file: '/nonexistent/config.toml',
+    environment: { SVCD_FILES_ROOT: '/srv/files', SVCD_AUTO_PUBLISH: 'false' },
+    flags: {},
+    otherVariables: [],
+  });
+  const dependencies: StatusDependencies = {
+    clock,
+    node: { key, aid: NODE, delegation: selfDelegation(key), sign: (message) => key.sign(message) },
+    dataDir: '/srv/svcd',
+    configuration,
+    registry: { count: () => 3 },
+    directory: {
+      summary: (aid) => ({
+        ...NEVER,
+        seq: aid === NODE ? 7 : 0,
+        published: true,
+        lastPublishAt: PUBLISHED_AT,
+        nextRepublishAt: PUBLISHED_AT + 1000,
+      }),
+    },
+    records: {
+      reachability: () => ({
+        ready: true,
+        peers: 5,
+        natType: 2,
+        observed: [{ host: '2001:db8::9', port: 4121 }],
+        inRoutingTables: false,
+      }),
+      peers: () => [{ host: '192.0.2.1', port: 4121, lastSeen: PUBLISHED_AT }],
+      clocks: () => ({ offsetMs: -1500, peers: 2 }),
+      usage: () => ({ records: 11, bytes: 12, maxBytes: 13 }),
+    },
+    pool: {
+      stats: () => ({ connections: 1, streams: 2, bytesSent: 30, bytesReceived: 40 }),
+      connections: () => [
+        {
+          node: PEER,
+          address: { host: '192.0.2.1', port: 4122 },
+          outbound: true,
+          current: true,
+          streams: 2,
+          rttMs: 12,
+          openedAt: PUBLISHED_AT,
+          bytesSent: 30,
+          bytesReceived: 40,
+          packetsSent: 3,
+          packetsLost: 1,
+        },
+      ],
+    },
+    tunnels: { active: 4 },
+    ownAddresses: { current: () => ({ endpoints: ['quic://192.0.2.9:4122'], natType: 2, helpers: [] }) },
+    bound: () => BOUND,
+    pending: { view: () => ({}) },
+    updater: {
+      status: () => ({
+        currentVersion: VERSION,
+        latestVersion: null,
+        updateAvailable: false,
+        state: 'idle',
+        lastCheckAt: null,
+        lastError: '',
+        managed: false,
+      }),
+    },
+    ...more,
+  };
+  return { clock, reports: new StatusReports(dependencies) };
+}
+
+test('the status is what the parts of the node say, in the form that is promised', () => {
+  const { clock, reports } = setUp();
+  clock.advance(61_999);
+  const status = reports.status();
+  assert.ok(Compile(nodeOperations.status.output).Check(JSON.parse(JSON.stringify(status))));
+  assert.deepEqual(status, {
+    node_aid: NODE,
+    version: VERSION,
+    uptime_s: 61,
+    auto_publish: false,
+    node_seq: 7,
+    node_published: true,
+    node_last_publish_at: '2026-02-03T00:00:00.000Z',
+    node_next_republish_estimate: '2026-02-03T00:00:01.000Z',
+    republish_interval_s: REPUBLISH_INTERVAL_S,
+    endpoint_ttl_s: RECORD_TTL_S,
+    dht_peers: 5,
+    network_ready: true,
+    nat_type: 2,
+    nat_type_label: reports.status().nat_type_label,
+    observed_addrs: ['[2001:db8::9]:4121'],
+    listen_addrs: ['127.0.0.1:2121', '0.0.0.0:4121', '0.0.0.0:4122'],
+    relays: [],
+    tunnels_active: 4,
+    bytes_up: 30,
+    bytes_down: 40,
+    data_dir: '/srv/svcd',
+    files_root: '/srv/files',
+    update_state: 'idle',
+  });
+  assert.match(status.nat_type_label, /restricted/i);
+});
+
+test('a node that never published has no times, and what waits is said where something does', () => {
+  const waiting = { [AGENT]: { mailbox: 2 } };
+  const { reports } = setUp({ directory: { summary: () => NEVER }, pending: { view: () => waiting } });
+  const status = reports.status();
+  assert.deepEqual(
+    [status.node_published, status.node_last_publish_at, status.node_next_republish_estimate, status.pending],
+    [false, null, null, waiting],
+  );
+  assert.ok(Compile(nodeOperations.status.output).Check(JSON.parse(JSON.stringify(status))));
+});
+
+test('the diagnostics show keys that are public, addresses as text, and times as text', async () => {
+  const { reports } = setUp();
+  const { identity, routing, store, stats } = reports.debug();
+  assert.deepEqual(await identity(), {
+    node_aid: NODE,
+    node_key: Buffer.from(testKeys(1).publicKey).toString('hex'),
+    agents: 3,
+    endpoints: ['quic://192.0.2.9:4122'],
+  });
+  assert.deepEqual(await routing(), {
+    ready: true,
+    peers: 5,
+    natType: 2,
+    inRoutingTables: false,
+    observed: ['[2001:db8::9]:4121'],
+    nodes: [{ address: '192.0.2.1:4121', last_seen: '2026-02-03T00:00:00.000Z' }],
+    clock: { offset_s: -1.5, peers: 2 },
+  });
+  assert.deepEqual(await store(), { records: 11, bytes: 12, maxBytes: 13 });
+  assert.deepEqual(await stats(), {
+    links: { connections: 1, streams: 2, bytesSent: 30, bytesReceived: 40 },
+    connections: [
+      {
+        node: PEER,
+        address: '192.0.2.1:4122',
+        outbound: true,
+        current: true,
+        streams: 2,
+        rttMs: 12,
+        openedAt: '2026-02-03T00:00:00.000Z',
+        bytesSent: 30,
+        bytesReceived: 40,
+        packetsSent: 3,
+        packetsLost: 1,
+      },
+    ],
+    tunnels: 4,
+  });
+});
+
+test('no diagnosis holds a secret key', async () => {
+  const { reports } = setUp();
+  const secret = Buffer.from(testKeys(1).seed).toString('hex');
+  for (const report of Object.values(reports.debug()))
+    assert.ok(!JSON.stringify(await report()).includes(secret), report.toString());
+});
+
+test('a clock that no other node has spoken of has no offset', async () => {
+  const { reports } = setUp();
+  const { routing } = setUp({
+    records: {
+      reachability: () => ({ ready: false, peers: 0, natType: 0, observed: [], inRoutingTables: false }),
+      peers: () => [],
+      clocks: () => ({ offsetMs: null, peers: 0 }),
+      usage: () => ({ records: 0, bytes: 0, maxBytes: 0 }),
+    },
+  }).reports.debug();
+  assert.deepEqual(Reflect.get(await routing(), 'clock'), { offset_s: null, peers: 0 });
+  assert.notEqual(reports.status().nat_type, 0);
+});
+
+test('the host is reported with where the daemon listens, and whether a service runs it', async (t) => {
+  const { reports } = setUp();
+  const host = await reports.debug().host();
+  assert.deepEqual(host['bound'], BOUND);
+  assert.equal(host['service'], false);
+  // Whether the tests themselves have a parent to talk to is theirs to say.
+  const isChild = Object.hasOwn(process, 'send');
+  t.after(() => {
+    delete process.env['SVCD_MANAGED'];
+    if (!isChild) Reflect.deleteProperty(process, 'send');
+  });
+  process.env['SVCD_MANAGED'] = '1';
+  if (!isChild) Reflect.set(process, 'send', () => true);
+  assert.equal((await reports.debug().host())['service'], true);
+});
+
+test('the metrics are those of this moment, under their names', () => {
+  let agents = 0;
+  const { reports } = setUp({ registry: { count: () => ++agents } });
+  const collect = (): Record<string, number> =>
+    Object.fromEntries(
+      reports
+        .metrics()
+        .flatMap((source) => source())
+        .map(({ name, samples }) => [name, samples[0]?.value ?? Number.NaN]),
+    );
+  const figures = {
+    svcd_agents: 1,
+    svcd_dht_peers: 5,
+    svcd_dht_ready: 1,
+    svcd_store_records: 11,
+    svcd_store_bytes: 12,
+    svcd_quic_connections: 1,
+    svcd_link_streams: 2,
+    svcd_quic_sent_bytes_total: 30,
+    svcd_quic_received_bytes_total: 40,
+    svcd_tunnels: 4,
+  };
+  assert.deepEqual(collect(), figures);
+  assert.equal(collect()['svcd_agents'], 2);
+});

@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { VERSION } from '../../src/foundation/version.ts';
+import { operations, streams } from '../../src/operations/index.ts';
+import type { Declaration } from '../../src/operations/operation.ts';
+import { testAid } from '../support/agents.ts';
+import { eventually } from '../support/eventually.ts';
+import { type InnerAnswer, InnerDaemon } from '../support/inner-daemon.ts';
+
+const ABSENT = testAid(9);
+const table: readonly Declaration[] = Object.values(operations);
+
+function errorOf({ body }: InnerAnswer): unknown {
+  return Reflect.get(Object(body), 'error');
+}
+
+describe('the surfaces of a real daemon', () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'svcd-test-'));
+  let daemon: InnerDaemon;
+  let agent: string;
+
+  before(async () => {
+    daemon = await InnerDaemon.start({ dataDir });
+    agent = await daemon.newAgent();
+  });
+
+  after(async () => {
+    await daemon.stop();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+
+  test('everything that is declared is served, and nothing else', async () => {
+    const { paths, info } = await daemon.call('GET', '/openapi.json');
+    // One path may stand in two operations, under names of its own for what varies.
+    const form = (path: string): string => path.replace(/\{[^}]+\}/g, '{}');
+    const served = Object.entries(Object(paths)).flatMap(([path, methods]) =>
+      Object.keys(Object(methods)).map((method) => `${method.toUpperCase()} ${form(path)}`),
+    );
+    const ofTable = table.flatMap(({ method, path }) => (path === undefined ? [] : [`${method} ${form(path)}`]));
+    assert.deepEqual(
+      ofTable.filter((one) => !served.includes(one)),
+      [],
+    );
+    const byHand = Object.values(streams).map(({ path }) => form(path));
+    assert.deepEqual(
+      served.filter((one) => !ofTable.includes(one) && !byHand.includes(one.replace(/^\w+ /, ''))),
+      [],
+    );
+    assert.equal(Reflect.get(Object(info), 'version'), VERSION);
+    assert.equal((await daemon.ask('GET', '/nothing/of/ours')).status, 404);
+  });
+
+  test('what only asks for something answers on every path that needs no other agent', async () => {
+    const asking = table.filter(
+      ({ method, path, permission, errors }) =>
+        method === 'GET' && path !== undefined && permission === 'read' && !errors.includes('resolve_failed'),
+    );
+    assert.ok(asking.length > 20);
+    for (const { name, path = '' } of asking) {
+      const asked = path.replace('{aid}', agent).replace(/\{\w+\}/g, '1');
+      const { status, text } = await daemon.ask('GET', asked);
+      assert.ok([200, 400, 404].includes(status), `${name} ${asked}: ${status} ${text}`);
+      if (!/\{(?!aid)/.test(path)) assert.equal(status, 200, `${name} ${asked}: ${text}`);
+    }
+  });
+
+  test('the tools are those of the table, under both of their names for the same thing', async () => {
+    const names = table.flatMap(({ tool }) => (tool === undefined ? [] : [tool.name]));
+    assert.deepEqual(
+      daemon.tools.list().map(({ name }) => name),
+      names,
+    );
+    const status = await daemon.call('POST', '/mcp/call', { tool: 'svc_status' });
+    assert.equal(status['node_aid'], (await daemon.call('GET', '/status'))['node_aid']);
+    assert.equal((await daemon.ask('POST', '/mcp/call', { tool: 'svc_nothing' })).status, 404);
+    assert.ok(!names.includes('toolCall'), 'no tool calls tools');
+  });
+
+  test('an agent that is not here is not found, whichever part is asked', async () => {
+    for (const path of ['', '/acl', '/mailbox', '/chat/contacts', '/groups', '/cas', '/events', '/bundle']) {
+      const answer = await daemon.ask('GET', `/agents/${ABSENT}${path}`);
+      assert.deepEqual([answer.status, errorOf(answer)], [404, 'not_found'], path);
+    }
+    for (const path of ['/heartbeat', '/publish', '/mailbox/poll'])
+      assert.equal((await daemon.ask('POST', `/agents/${ABSENT}${path}`, {})).status, 404, path);
+  });
+
+  test('an operation that counts as a sign of life of its agent is one', async () => {
+    const silence = async (): Promise<number> =>
+      Number((await daemon.call('GET', `/agents/${agent}`))['heartbeat_seconds_ago']);
+    const before = await eventually('a second of silence', async () => (await silence()) || undefined);
+    await daemon.call('GET', `/agents/${agent}/mailbox`);
+    assert.ok((await silence()) >= before, 'a look is none');
+    await eventually('a sign of life', async () => {
+      await daemon.call('POST', `/agents/${agent}/mailbox/poll`);
+      return (await silence()) < before;
+    });
+  });
+
+  test('figures of the node and of its API are there for an operator', async () => {
+    const { text, status } = await daemon.ask('GET', '/metrics');
+    assert.equal(status, 200);
+    for (const line of ['svcd_agents 1', 'svcd_dht_ready 0', 'svcd_quic_connections 0'])
+      assert.ok(text.includes(`\n${line}\n`), line);
+    assert.match(text, /http_requests?_/);
+  });
+
+  test('a token holds from the moment that it is set', async () => {
+    const body = { body_base64: 'eA==', aid: agent };
+    const put = () => daemon.ask('POST', '/mcp/call', { tool: 'group_object_put', args: body });
+    const before = errorOf(await put());
+    await daemon.call('PATCH', '/config', { api_token: 'correct-horse-battery' });
+    assert.notEqual(before, 'unauthorized');
+    assert.equal(errorOf(await put()), 'unauthorized');
+    await daemon.call('PATCH', '/config', { api_token: '' });
+    assert.equal(errorOf(await put()), before);
+  });
+});
