@@ -5,7 +5,7 @@ import type { TestContext } from 'node:test';
 import type DHT from 'dht-rpc';
 import type { Address } from '../../src/foundation/address.ts';
 import { systemClock } from '../../src/foundation/clock.ts';
-import { Engine } from '../../src/network/dht/engine.ts';
+import { DhtEngine } from '../../src/network/dht/engine.ts';
 import { PeerHealth } from '../../src/network/dht/peer-health.ts';
 import { networkTag } from '../../src/network/dht/wire.ts';
 
@@ -14,8 +14,8 @@ export async function hostileNode(
   t: TestContext,
   onRequest: (request: DHT.Request) => void,
   network = 'test',
-): Promise<Engine> {
-  const engine = new Engine(
+): Promise<DhtEngine> {
+  const engine = new DhtEngine(
     { host: '127.0.0.1', port: 0, tag: networkTag(network) },
     {
       clock: systemClock,

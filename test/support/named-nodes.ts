@@ -1,6 +1,6 @@
 /** Nodes of the record network that are only names, and what they say. */
 import type { Address } from '../../src/foundation/address.ts';
-import type { Answer } from '../../src/network/dht/lookup.ts';
+import type { LookupAnswer } from '../../src/network/dht/lookup.ts';
 import type { FindReply } from '../../src/network/dht/messages.ts';
 
 /** Every number another public host. */
@@ -9,7 +9,7 @@ export function nodeAddress(n: number): Address {
 }
 
 /** A node that says it has nothing, unless told otherwise. */
-export function answerOf(to: Address, id: Uint8Array, says: Partial<FindReply> = {}): Answer {
+export function answerOf(to: Address, id: Uint8Array, says: Partial<FindReply> = {}): LookupAnswer {
   const reply = {
     nodeKey: new Uint8Array(32),
     quicPort: 1,

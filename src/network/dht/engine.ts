@@ -11,9 +11,9 @@ import { IP_SCOPE } from '../../foundation/ip.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import { STALL_MS } from '../../foundation/stall.ts';
 import { joinTables, leaveTables, removeNode, silenceMs } from './internals.ts';
-import { Neighbours } from './neighbours.ts';
-import { closestTo, compareDistance, nodeId, scopeOf } from './node-address.ts';
+import { closestTo, compareDistance, nodeId, nodeScope } from './node-address.ts';
 import { FAILURES_TO_DROP, type PeerHealth } from './peer-health.ts';
+import { RoutingAdmission } from './routing-admission.ts';
 import { tagSockets, type WireHooks } from './wire.ts';
 
 /** How late a stranger may ask to be answered, which we have no use for: milliseconds. */
@@ -23,14 +23,14 @@ const TIMEOUT_MS = 1000;
 /** Requests in flight at once, so that one busy publisher never waits for its own window. */
 const MAX_WINDOW = 400;
 
-export interface EngineOptions {
+export interface DhtEngineOptions {
   /** An IPv4 address to bind; `0.0.0.0` for every interface. */
   readonly host: string;
   readonly port: number;
   readonly tag: Uint8Array;
 }
 
-export interface EngineDependencies {
+export interface DhtEngineDependencies {
   readonly clock: Clock;
   readonly health: PeerHealth;
   /** Whether a request of this address may be looked at. */
@@ -65,19 +65,19 @@ export interface SendOptions {
   readonly probing?: boolean;
 }
 
-export class Engine {
+export class DhtEngine {
   readonly events: EngineEvents = new EngineEvents();
-  readonly #options: EngineOptions;
-  readonly #deps: EngineDependencies;
-  readonly #neighbours: Neighbours;
+  readonly #options: DhtEngineOptions;
+  readonly #deps: DhtEngineDependencies;
+  readonly #admission: RoutingAdmission;
   #dht: DHT | null = null;
   #own: Address | null = null;
 
-  constructor(options: EngineOptions, dependencies: EngineDependencies) {
+  constructor(options: DhtEngineOptions, dependencies: DhtEngineDependencies) {
     this.#options = options;
     this.#deps = dependencies;
     const { clock, isOwnHost } = dependencies;
-    this.#neighbours = new Neighbours({ clock, isOwnHost, greet: (stranger) => this.#greet(stranger) });
+    this.#admission = new RoutingAdmission({ clock, isOwnHost, greet: (stranger) => this.#greet(stranger) });
   }
 
   async #greet(stranger: Address): Promise<void> {
@@ -102,7 +102,7 @@ export class Engine {
       firewalled: true,
       maxWindow: MAX_WINDOW,
       maxPingDelay: MAX_PING_DELAY_MS,
-      filterNode: (node) => this.#neighbours.admits(node) && health.failures(node) < FAILURES_TO_DROP,
+      filterNode: (node) => this.#admission.admits(node) && health.failures(node) < FAILURES_TO_DROP,
     });
     tagSockets(dht.udx, tag, {
       admits,
@@ -110,20 +110,20 @@ export class Engine {
         health.heard(from);
         if (!isRequest && this.#isServerSocket(socket)) events.serverAnswer.tell(from);
       },
-      knows: (from) => this.#neighbours.has(from),
-      onStranger: (from) => this.#neighbours.onStranger(from),
+      knows: (from) => this.#admission.has(from),
+      onStranger: (from) => this.#admission.onStranger(from),
     });
     dht.on('request', (request) => {
       if (this.#isServerSocket(request.socket)) events.unasked.tell(request.to);
       events.request.tell(request);
     });
     dht.on('add-node', (node) => {
-      this.#neighbours.add(node);
+      this.#admission.add(node);
       events.node.tell(node);
       events.tableChange.tell();
     });
     dht.on('remove-node', (node) => {
-      this.#neighbours.remove(node);
+      this.#admission.remove(node);
       events.tableChange.tell();
     });
     for (const event of ['network-change', 'wakeup'] as const) dht.on(event, () => events.networkChange.tell());
@@ -177,7 +177,7 @@ export class Engine {
     const { ownAddress, address: bound } = this;
     if (address.port !== bound.port) return false;
     if (address.host === ownAddress?.host || address.host === bound.host) return true;
-    return scopeOf(bound.host) === IP_SCOPE.none && this.#deps.isOwnHost(address.host);
+    return nodeScope(bound.host) === IP_SCOPE.none && this.#deps.isOwnHost(address.host);
   }
 
   #isServerSocket(socket: DHT.Socket): boolean {
@@ -249,7 +249,7 @@ export class Engine {
     if (this.#own !== null && formatAddress(this.#own) === formatAddress(address)) return;
     this.#own = address;
     await joinTables(dht, address);
-    this.#neighbours.reset(dht.nodes.toArray());
+    this.#admission.reset(dht.nodes.toArray());
   }
 
   /** Leaves the tables of others: we ask, and no longer say that we can be asked. */

@@ -5,9 +5,9 @@
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import type { FindReply } from './messages.ts';
-import { MAX_NODES_PER_HOST, mayHoldMany } from './neighbours.ts';
-import { compareDistance, nodeId, scopeOf } from './node-address.ts';
+import { compareDistance, nodeId, nodeScope } from './node-address.ts';
 import { FAILURES_TO_DROP, type PeerHealth } from './peer-health.ts';
+import { MAX_NODES_PER_HOST, mayHoldMany } from './routing-admission.ts';
 
 /** Most nodes that one lookup asks, whatever the answers claim. */
 const MAX_ASKED = 80;
@@ -17,7 +17,7 @@ const MAX_CANDIDATES = 240;
 const PATIENCE_MS = 300;
 
 /** What a node said. */
-export interface Answer {
+export interface LookupAnswer {
   readonly address: Address;
   readonly id: Uint8Array;
   readonly reply: FindReply;
@@ -30,7 +30,7 @@ interface Candidate {
   readonly address: Address;
   readonly id: Uint8Array;
   state: 'new' | 'asked' | 'slow' | 'late' | 'answered' | 'failed';
-  answer: Answer | null;
+  answer: LookupAnswer | null;
 }
 
 export interface LookupOptions {
@@ -48,11 +48,11 @@ export interface LookupDependencies {
   readonly clock: Clock;
   readonly health: PeerHealth;
   /** Asks one node; null where it does not answer. */
-  readonly ask: (address: Address, id: Uint8Array) => Promise<Answer | null>;
+  readonly ask: (address: Address, id: Uint8Array) => Promise<LookupAnswer | null>;
   readonly isOwn: (address: Address) => boolean;
   readonly isOwnHost: (host: string) => boolean;
   /** Told of each answer, late ones included. */
-  readonly onAnswer: (answer: Answer) => void;
+  readonly onAnswer: (answer: LookupAnswer) => void;
 }
 
 export class Lookup {
@@ -86,8 +86,8 @@ export class Lookup {
   }
 
   /** The closest nodes that have answered, closest first. */
-  closest(max: number): Answer[] {
-    const answers: Answer[] = [];
+  closest(max: number): LookupAnswer[] {
+    const answers: LookupAnswer[] = [];
     for (const { answer } of this.#candidates) if (answer !== null && answers.length < max) answers.push(answer);
     return answers;
   }
@@ -171,8 +171,8 @@ export class Lookup {
       if (answer !== null) {
         candidate.answer = answer;
         this.#answered++;
-        const scope = scopeOf(candidate.address.host);
-        for (const node of answer.reply.nodes) if (scopeOf(node.host) >= scope) this.#add(node);
+        const scope = nodeScope(candidate.address.host);
+        for (const node of answer.reply.nodes) if (nodeScope(node.host) >= scope) this.#add(node);
         onAnswer(answer);
       }
       this.#step();

@@ -9,11 +9,11 @@ import type { Clock, Timer } from '../../foundation/clock.ts';
 import { IP_SCOPE } from '../../foundation/ip.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
-import type { Contacts } from './contacts.ts';
-import type { Engine } from './engine.ts';
+import type { BootstrapNodes } from './bootstrap-nodes.ts';
+import type { DhtEngine } from './engine.ts';
 import { COMMAND, encodeProbeRequest } from './messages.ts';
-import { nodeId, publisherOf, scopeOf } from './node-address.ts';
-import type { ObservedAddresses } from './observed.ts';
+import { hostKeyOf, nodeId, nodeScope } from './node-address.ts';
+import type { ObservedAddresses } from './observed-addresses.ts';
 import type { Reachability } from './types.ts';
 
 /** Peers that are asked to reach us. */
@@ -37,12 +37,15 @@ export interface MembershipOptions {
 export interface MembershipDependencies {
   readonly clock: Clock;
   readonly log: Log;
-  readonly engine: Pick<Engine, 'address' | 'ownAddress' | 'id' | 'peerCount' | 'nodes' | 'join' | 'leave' | 'request'>;
-  readonly contacts: Contacts;
+  readonly engine: Pick<
+    DhtEngine,
+    'address' | 'ownAddress' | 'id' | 'peerCount' | 'nodes' | 'join' | 'leave' | 'request'
+  >;
+  readonly bootstrapNodes: BootstrapNodes;
   readonly observed: ObservedAddresses;
   /** True for the IPv4 addresses of this machine. */
   readonly isOwnHost: (host: string) => boolean;
-  readonly searches: {
+  readonly lookups: {
     /** Asks a node for those closest to us; false where it does not answer. */
     greet(contact: Address): Promise<boolean>;
     /** Searches for the nodes closest to an id, and so makes itself known to them. */
@@ -99,12 +102,12 @@ export class Membership {
     if (this.#busy || this.#stopped) return;
     this.#busy = true;
     this.#again = false;
-    const { contacts, engine, searches } = this.#deps;
-    await contacts.resolve();
-    const greeted = await anyOf(contacts.addresses().map((contact) => searches.greet(contact)));
+    const { bootstrapNodes, engine, lookups } = this.#deps;
+    await bootstrapNodes.resolve();
+    const greeted = await anyOf(bootstrapNodes.addresses().map((contact) => lookups.greet(contact)));
     if (this.#stopped) return;
     if (greeted || engine.peerCount > 0) {
-      await searches.survey(engine.id).finished;
+      await lookups.survey(engine.id).finished;
       this.#searched = true;
       await this.#probe();
     } else await this.#standAlone();
@@ -120,12 +123,13 @@ export class Membership {
   /** The first node of a network takes the address that it listens on, if it listens on just one. */
   async #standAlone(): Promise<void> {
     const { engine } = this.#deps;
-    if (engine.ownAddress === null && scopeOf(engine.address.host) !== IP_SCOPE.none) await engine.join(engine.address);
+    if (engine.ownAddress === null && nodeScope(engine.address.host) !== IP_SCOPE.none)
+      await engine.join(engine.address);
   }
 
   /** Makes a node known, found on the LAN for example. */
   addContact(address: Address): void {
-    if (!this.#deps.contacts.add(address) || this.#stopped) return;
+    if (!this.#deps.bootstrapNodes.add(address) || this.#stopped) return;
     this.#retryMs = MIN_RETRY_MS;
     if (this.#busy) this.#again = true;
     else void this.#enter();
@@ -149,7 +153,7 @@ export class Membership {
   onNetworkChange(): void {
     const { engine, observed } = this.#deps;
     observed.clear();
-    if (scopeOf(engine.address.host) === IP_SCOPE.none) engine.leave();
+    if (nodeScope(engine.address.host) === IP_SCOPE.none) engine.leave();
     this.#probePauseMs = MIN_PROBE_PAUSE_MS;
     this.#after('enter', SETTLE_MS, () => void this.#enter());
     this.#report();
@@ -157,7 +161,7 @@ export class Membership {
 
   /** To be called with what a peer says our address is. */
   onObserved(reporter: Address, { host, port }: Address): void {
-    if (scopeOf(host) === IP_SCOPE.none) return;
+    if (nodeScope(host) === IP_SCOPE.none) return;
     if (this.#deps.observed.add(reporter, { host, port })) this.#report();
     if (this.#deps.engine.ownAddress !== null) this.#widen({ host, port });
   }
@@ -174,18 +178,18 @@ export class Membership {
   #widen({ host, port }: Address): void {
     const { engine, isOwnHost } = this.#deps;
     const own = engine.ownAddress;
-    const scope = scopeOf(host);
-    if (port !== engine.address.port || scope <= (own === null ? IP_SCOPE.none : scopeOf(own.host))) return;
+    const scope = nodeScope(host);
+    if (port !== engine.address.port || scope <= (own === null ? IP_SCOPE.none : nodeScope(own.host))) return;
     if (!this.#counts(host) || !isOwnHost(host)) return;
     void this.#join({ host, port });
   }
 
   /** Where the network spans the world, an address that only the LAN knows makes nobody reachable. */
   #counts(host: string): boolean {
-    const { engine, contacts } = this.#deps;
-    if (scopeOf(host) === IP_SCOPE.public) return true;
-    const isPublic = (address: Address): boolean => scopeOf(address.host) === IP_SCOPE.public;
-    return !contacts.addresses().some(isPublic) && !engine.nodes().some(({ node }) => isPublic(node));
+    const { engine, bootstrapNodes } = this.#deps;
+    if (nodeScope(host) === IP_SCOPE.public) return true;
+    const isPublic = (address: Address): boolean => nodeScope(address.host) === IP_SCOPE.public;
+    return !bootstrapNodes.addresses().some(isPublic) && !engine.nodes().some(({ node }) => isPublic(node));
   }
 
   /** To be called for each answer that comes in at the server socket. */
@@ -203,12 +207,12 @@ export class Membership {
     log.info({ address: formatAddress(address) }, 'reachable: this node joins the routing tables');
     this.#report();
     await this.#announce(address, ANNOUNCEMENTS_MS);
-    await this.#deps.searches.survey(oppositeOf(nodeId(address))).finished;
+    await this.#deps.lookups.survey(oppositeOf(nodeId(address))).finished;
   }
 
   /** Makes itself known to the nodes near it, and again to those that were coming in at the same time. */
   async #announce(address: Address, [pauseMs, ...rest]: readonly number[]): Promise<void> {
-    await this.#deps.searches.survey(nodeId(address)).finished;
+    await this.#deps.lookups.survey(nodeId(address)).finished;
     if (pauseMs === undefined) return;
     this.#after('announce', pauseMs, () => {
       const own = this.#deps.engine.ownAddress;
@@ -218,10 +222,10 @@ export class Membership {
 
   /** Asks peers to answer to our server socket, where strangers would write. */
   async #probe(): Promise<void> {
-    const { engine, contacts } = this.#deps;
+    const { engine, bootstrapNodes } = this.#deps;
     if (this.#probing || this.#stopped) return;
     const peers = engine.nodes().map(({ node }): Address => node);
-    const known = new Map([...peers, ...contacts.addresses()].map((peer) => [formatAddress(peer), peer]));
+    const known = new Map([...peers, ...bootstrapNodes.addresses()].map((peer) => [formatAddress(peer), peer]));
     const asked = [...known.values()].slice(0, PROBE_PEERS);
     if (asked.length === 0) return;
     this.#probing = true;
@@ -248,14 +252,14 @@ export class Membership {
       value: encodeProbeRequest({ port: engine.address.port, otherSocket: false }),
     };
     const votes = new Map<string, Set<string>>();
-    const distinct = new Set(asked.map(publisherOf)).size;
+    const distinct = new Set(asked.map(hostKeyOf)).size;
     return new Promise((resolve) => {
       let pending = asked.length;
       const count = (peer: Address, reply: DHT.Reply | null): void => {
         const host = reply?.to.host;
         if (host !== undefined && this.#counts(host) && this.#reachedBy.has(formatAddress(peer))) {
           const voters = votes.get(host) ?? new Set();
-          votes.set(host, voters.add(publisherOf(peer)));
+          votes.set(host, voters.add(hostKeyOf(peer)));
           if (voters.size >= this.#needed(host, distinct)) resolve(host);
         }
         if (--pending === 0) resolve(null);
@@ -267,7 +271,7 @@ export class Membership {
 
   /** How many peers must agree on an address. In one's own LAN, or on one machine, one is enough. */
   #needed(host: string, peers: number): number {
-    if (scopeOf(host) !== IP_SCOPE.public) return 1;
+    if (nodeScope(host) !== IP_SCOPE.public) return 1;
     return Math.max(1, Math.min(this.#options.minObservedPeers, peers));
   }
 

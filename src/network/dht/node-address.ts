@@ -8,13 +8,13 @@ import { IP_SCOPE, type IpScope, ipScope, ipv4Scope, ipv4Text, subscriberOf } fr
 export const PACKED_ADDRESS_BYTES = 6;
 
 /** How far the address of a node reaches; `none` for what is no IPv4 address, as all nodes of the DHT have one. */
-export function scopeOf(host: string): IpScope {
+export function nodeScope(host: string): IpScope {
   return isIPv4(host) ? ipScope(host) : IP_SCOPE.none;
 }
 
-/** Whose share of our storage and rates a peer spends: its IP address; on one machine, each port is a node. */
-export function publisherOf(address: Address): string {
-  return scopeOf(address.host) === IP_SCOPE.loopback ? formatAddress(address) : subscriberOf(address.host);
+/** Who a peer is to our quotas and votes: its IP address; on one machine, each port is a node. */
+export function hostKeyOf(address: Address): string {
+  return nodeScope(address.host) === IP_SCOPE.loopback ? formatAddress(address) : subscriberOf(address.host);
 }
 
 /** The routing id of a node: nobody can choose his own. */

@@ -7,8 +7,8 @@ import { decodeRecord, MAX_RECORD_BYTES, type SignedRecord } from '../../foundat
 import { MAX_DATAGRAM_RECORD_BYTES } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import type { NodeRequests } from '../node-requests.ts';
-import type { Engine } from './engine.ts';
-import type { Answer } from './lookup.ts';
+import type { DhtEngine } from './engine.ts';
+import type { LookupAnswer } from './lookup.ts';
 import {
   COMMAND,
   decodeFindReply,
@@ -21,14 +21,14 @@ import {
 } from './messages.ts';
 import { encodeNodeRequest } from './node-messages.ts';
 import { PeerClocks } from './peer-clocks.ts';
-import type { Verdict } from './publication.ts';
+import type { StoreVerdict } from './put-operation.ts';
 
 /** Time to hand over a record that no datagram holds, milliseconds. */
 const LARGE_STORE_TIMEOUT_MS = 5000;
 
 export interface NodeClientDependencies {
   readonly clock: Clock;
-  readonly engine: Pick<Engine, 'request'>;
+  readonly engine: Pick<DhtEngine, 'request'>;
   readonly verifier: RecordVerifier;
   readonly nodeRequests: NodeRequests;
   readonly tag: Uint8Array;
@@ -46,7 +46,7 @@ export class NodeClient {
   }
 
   /** Asks a node about a key, with a request that `encodeFindRequest` made; null where it gives no valid answer. */
-  async find(address: Address, id: Uint8Array, key: Uint8Array, value: Uint8Array): Promise<Answer | null> {
+  async find(address: Address, id: Uint8Array, key: Uint8Array, value: Uint8Array): Promise<LookupAnswer | null> {
     const { clock, engine } = this.#deps;
     const askedAt = clock.now();
     const reply = await engine.request(address, { command: COMMAND.find, target: key, value });
@@ -59,12 +59,12 @@ export class NodeClient {
   }
 
   /** As `find`, of a node that has answered before. */
-  async ask(at: Answer, key: Uint8Array, request: FindRequest): Promise<FindReply | null> {
+  async ask(at: LookupAnswer, key: Uint8Array, request: FindRequest): Promise<FindReply | null> {
     return (await this.find(at.address, at.id, key, encodeFindRequest(request)))?.reply ?? null;
   }
 
   /** Hands a record to a node, in a datagram where it fits; null where the node gives no valid answer. */
-  async store(at: Answer, key: Uint8Array, record: SignedRecord): Promise<Verdict | null> {
+  async store(at: LookupAnswer, key: Uint8Array, record: SignedRecord): Promise<StoreVerdict | null> {
     const isSmall = record.encoded.length <= MAX_DATAGRAM_RECORD_BYTES;
     const reply = await (isSmall ? this.#storeSmall(at, key, record) : this.#storeLarge(at, key, record));
     if (reply === null) return null;
@@ -72,19 +72,19 @@ export class NodeClient {
   }
 
   /** Asks a node to drop notes, with a request that `encodeRemoveRequest` made; how many it had. */
-  async removeNotes(at: Answer, key: Uint8Array, value: Uint8Array): Promise<number> {
+  async removeNotes(at: LookupAnswer, key: Uint8Array, value: Uint8Array): Promise<number> {
     const message = { command: COMMAND.remove, target: key, value, token: at.token };
     const reply = await this.#deps.engine.request(at.address, message, { retry: true });
     return (reply === null || reply.value === null ? null : decodeRemoveReply(reply.value)) ?? 0;
   }
 
-  async #storeSmall(at: Answer, key: Uint8Array, record: SignedRecord): Promise<StoreReply | null> {
+  async #storeSmall(at: LookupAnswer, key: Uint8Array, record: SignedRecord): Promise<StoreReply | null> {
     const message = { command: COMMAND.store, target: key, value: record.encoded, token: at.token };
     const reply = await this.#deps.engine.request(at.address, message, { retry: true });
     return reply === null || reply.value === null ? null : decodeStoreReply(reply.value);
   }
 
-  async #storeLarge(at: Answer, key: Uint8Array, record: SignedRecord): Promise<StoreReply | null> {
+  async #storeLarge(at: LookupAnswer, key: Uint8Array, record: SignedRecord): Promise<StoreReply | null> {
     const { nodeRequests, tag } = this.#deps;
     const { nodeKey, quicPort } = at.reply;
     if (quicPort === 0) return null;

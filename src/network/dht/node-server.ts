@@ -3,7 +3,7 @@ import type DHT from 'dht-rpc';
 import type { Log } from '../../foundation/log.ts';
 import { KEY_BYTES } from '../../foundation/records/keys.ts';
 import { MAX_DATAGRAM_RECORD_BYTES } from '../../foundation/records/types.ts';
-import type { Engine } from './engine.ts';
+import type { DhtEngine } from './engine.ts';
 import {
   COMMAND,
   decodeFindRequest,
@@ -17,7 +17,7 @@ import type { RecordHost } from './record-host.ts';
 export interface NodeServerDependencies {
   readonly log: Log;
   readonly host: RecordHost;
-  readonly engine: Pick<Engine, 'answerProbe'>;
+  readonly engine: Pick<DhtEngine, 'answerProbe'>;
 }
 
 export class NodeServer {

@@ -3,7 +3,7 @@
  * acts on it, since strangers say it; it is there for a person whose records nobody takes.
  */
 import type { Address } from '../../foundation/address.ts';
-import { publisherOf } from './node-address.ts';
+import { hostKeyOf } from './node-address.ts';
 
 /** Nodes whose last word is remembered. */
 const MAX_PEERS = 64;
@@ -35,7 +35,7 @@ export class PeerClocks {
    * @param heardAt when its answer came
    */
   heard(from: Address, time: number, askedAt: number, heardAt: number): void {
-    const key = publisherOf(from);
+    const key = hostKeyOf(from);
     this.#words.delete(key);
     this.#words.set(key, { offsetMs: time * 1000 + HALF_SECOND_MS - (askedAt + heardAt) / 2, heardAt });
     for (const oldest of this.#words.keys()) {

@@ -7,26 +7,27 @@ import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import type { NodeRequests } from '../node-requests.ts';
-import { Collector } from './collecting.ts';
-import { Contacts } from './contacts.ts';
-import { Engine } from './engine.ts';
-import { HandOver } from './hand-over.ts';
-import { Holdings } from './holdings.ts';
+import { BootstrapNodes } from './bootstrap-nodes.ts';
+import { DhtEngine } from './engine.ts';
 import { Housekeeping } from './housekeeping.ts';
+import { Lookups } from './lookups.ts';
 import { Membership } from './membership.ts';
 import { NodeClient } from './node-client.ts';
 import { NodeServer } from './node-server.ts';
-import { ObservedAddresses } from './observed.ts';
+import { ObservedAddresses } from './observed-addresses.ts';
 import { OwnHosts } from './own-hosts.ts';
 import type { ClockComparison } from './peer-clocks.ts';
 import { PeerHealth } from './peer-health.ts';
 import { LARGE_STORE_WIDTH, STORE_WIDTH } from './placement.ts';
-import { Reading } from './reading.ts';
+import { ReadRepair } from './read-repair.ts';
 import { RecordHost } from './record-host.ts';
+import { RecordReader } from './record-reader.ts';
+import { RecordSetFetcher } from './record-set-fetcher.ts';
 import { RecordStore } from './record-store.ts';
-import { Repairs } from './repairs.ts';
+import { RecordWriter } from './record-writer.ts';
+import { Replication } from './replication.ts';
 import { requestLimit } from './request-limit.ts';
-import { Searches } from './searches.ts';
+import { SetReconciliation } from './set-reconciliation.ts';
 import type {
   DhtPeer,
   GetOptions,
@@ -38,7 +39,6 @@ import type {
   StoreUsage,
 } from './types.ts';
 import { networkTag } from './wire.ts';
-import { Writing } from './writing.ts';
 
 export interface RecordDhtOptions {
   /** Where it listens; IPv4, `0.0.0.0` for every interface, port 0 for any. */
@@ -81,9 +81,9 @@ function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencie
   const ownHosts = new OwnHosts({ clock });
   const isOwnHost = (host: string): boolean => ownHosts.has(host);
   const health = new PeerHealth({ clock });
-  const contacts = new Contacts(options.bootstrap, dependencies);
+  const bootstrapNodes = new BootstrapNodes(options.bootstrap, dependencies);
   const store = new RecordStore({ file: options.storeFile, maxBytes: options.maxStoreBytes }, { clock });
-  const engine = new Engine(
+  const engine = new DhtEngine(
     { ...options.listen, tag },
     { clock, health, isOwnHost, admits: requestLimit(dependencies) },
   );
@@ -92,19 +92,19 @@ function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencie
   const host = new RecordHost({ nodeKey, tag }, { clock, log, verifier, quicPort, store, engine });
   const server = new NodeServer({ log, host, engine });
   const client = new NodeClient({ clock, verifier, nodeRequests, tag, engine });
-  const searches = new Searches({ clock, health, engine, contacts, client, isOwnHost });
+  const lookups = new Lookups({ clock, health, engine, bootstrapNodes, client, isOwnHost });
 
   // Our place in the network, our reads and writes, and the records that are in our care.
   const observed = new ObservedAddresses({ clock });
-  const membership = new Membership(options, { clock, log, engine, contacts, observed, isOwnHost, searches });
-  const collector = new Collector({ clock, verifier, nodeRequests, tag, client });
-  const repairs = new Repairs(STORE_WIDTH, { clock, client });
-  const reading = new Reading({ clock, verifier, collector, store, searches, repairs });
-  const writing = new Writing({ nodeKey }, { clock, verifier, store, engine, searches, client });
-  const holdings = new Holdings({ store, client });
-  const handOver = new HandOver(
+  const membership = new Membership(options, { clock, log, engine, bootstrapNodes, observed, isOwnHost, lookups });
+  const fetcher = new RecordSetFetcher({ clock, verifier, nodeRequests, tag, client });
+  const readRepair = new ReadRepair(STORE_WIDTH, { clock, client });
+  const reader = new RecordReader({ clock, verifier, fetcher, store, lookups, readRepair });
+  const writer = new RecordWriter({ nodeKey }, { clock, verifier, store, engine, lookups, client });
+  const reconciliation = new SetReconciliation({ store, client });
+  const replication = new Replication(
     { width: STORE_WIDTH, largeWidth: LARGE_STORE_WIDTH, enough: REPLICAS },
-    { clock, log, store, holdings, random, engine, searches, client },
+    { clock, log, store, reconciliation, random, engine, lookups, client },
   );
   const housekeeping = new Housekeeping({ clock, log, store, nodes: () => engine.nodes().map(({ node }) => node) });
 
@@ -114,10 +114,10 @@ function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencie
   events.unasked.add((to) => membership.onUnasked(to));
   events.request.add((request) => server.onRequest(request));
   events.serverAnswer.add((from) => membership.onServerAnswer(from));
-  events.node.add((node) => handOver.onNode(node));
+  events.node.add((node) => replication.onNode(node));
   events.tableChange.add(() => membership.onTableChange());
   events.networkChange.add(() => membership.onNetworkChange());
-  return { clock, contacts, store, engine, client, membership, reading, writing, handOver, housekeeping };
+  return { clock, bootstrapNodes, store, engine, client, membership, reader, writer, replication, housekeeping };
 }
 
 export class RecordDht implements RecordNetwork {
@@ -130,21 +130,21 @@ export class RecordDht implements RecordNetwork {
 
   /** Binds and returns; the network is entered in the background. @throws SvcError `address_in_use` */
   async start(): Promise<void> {
-    const { store, contacts, engine, membership, handOver, housekeeping } = this.#parts;
-    for (const node of store.savedNodes()) contacts.add(node);
+    const { store, bootstrapNodes, engine, membership, replication, housekeeping } = this.#parts;
+    for (const node of store.savedNodes()) bootstrapNodes.add(node);
     try {
       await engine.start();
     } catch (error) {
       store.close();
       throw error;
     }
-    for (const part of [membership, handOver, housekeeping]) part.start();
+    for (const part of [membership, replication, housekeeping]) part.start();
   }
 
   async stop(): Promise<void> {
-    const { store, engine, membership, handOver, housekeeping } = this.#parts;
+    const { store, engine, membership, replication, housekeeping } = this.#parts;
     try {
-      for (const part of [membership, handOver, housekeeping]) part.stop();
+      for (const part of [membership, replication, housekeeping]) part.stop();
     } finally {
       await engine.stop();
       store.close();
@@ -156,19 +156,19 @@ export class RecordDht implements RecordNetwork {
   }
 
   put(key: Uint8Array, record: SignedRecord, options: { readonly signal?: AbortSignal } = {}): Promise<PutResult> {
-    return this.#parts.writing.put(key, record, options.signal);
+    return this.#parts.writer.put(key, record, options.signal);
   }
 
   get(key: Uint8Array, type: RecordType, options: GetOptions = {}): Promise<SignedRecord | null> {
-    return this.#parts.reading.get(key, type, options);
+    return this.#parts.reader.get(key, type, options);
   }
 
   list(key: Uint8Array, types: readonly RecordType[], options: ListOptions = {}): Promise<readonly SignedRecord[]> {
-    return this.#parts.reading.list(key, types, options);
+    return this.#parts.reader.list(key, types, options);
   }
 
   removeNotes(key: Uint8Array, removals: readonly NoteRemoval[]): Promise<number> {
-    return this.#parts.writing.removeNotes(key, removals);
+    return this.#parts.writer.removeNotes(key, removals);
   }
 
   reachability(): Reachability {

@@ -14,7 +14,7 @@ import { belongsUnder } from '../../foundation/records/keys.ts';
 import { decodeRecord, MAX_RECORD_BYTES } from '../../foundation/records/record.ts';
 import { RECORD_DIGEST_BYTES } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
-import type { Engine } from './engine.ts';
+import type { DhtEngine } from './engine.ts';
 import {
   DATAGRAM_OVERHEAD_BYTES,
   encodeFindReply,
@@ -31,7 +31,7 @@ import {
   SUMMARY_BYTES,
   type Summary,
 } from './messages.ts';
-import { publisherOf } from './node-address.ts';
+import { hostKeyOf } from './node-address.ts';
 import { decodeNodeRequest, encodePage, PAGE_BYTES } from './node-messages.ts';
 import type { Offer, RecordStore } from './record-store.ts';
 import type { StoredRecord } from './stored-record.ts';
@@ -60,7 +60,7 @@ export interface RecordHostOptions {
 }
 
 /** What of the routing table answers depend on. */
-export interface RoutingTable extends Pick<Engine, 'ownAddress' | 'closerThanSelf'> {
+export interface RoutingTable extends Pick<DhtEngine, 'ownAddress' | 'closerThanSelf'> {
   closest(key: Uint8Array, max: number): readonly Address[];
 }
 
@@ -134,7 +134,7 @@ export class RecordHost {
 
   async #offer(key: Uint8Array, encoded: Uint8Array, from: Address): Promise<StoreReply> {
     const { clock, log, store, verifier, engine } = this.#deps;
-    const publisher = publisherOf(from);
+    const publisher = hostKeyOf(from);
     if (this.#verifying >= MAX_VERIFYING || !this.#storeRate.take(publisher)) return { code: 'limited' };
     if (engine.ownAddress !== null && engine.closerThanSelf(key) >= MAX_CLOSER_NODES) return { code: 'misplaced' };
     this.#verifying++;
@@ -158,7 +158,7 @@ export class RecordHost {
     const request = decodeNodeRequest(body);
     if (request === null || !equalBytes(request.tag, this.#options.tag)) return nothing;
     if (request.kind === 'store') return await this.store(request.key, request.record, from, MAX_RECORD_BYTES);
-    if (!this.#pageRate.take(publisherOf(from))) return nothing;
+    if (!this.#pageRate.take(hostKeyOf(from))) return nothing;
     const selection = { types: request.types, known: knownDigests(request.known) };
     return encodePage(this.#deps.store.page(request.key, selection, request.from, PAGE_BYTES));
   }
@@ -166,7 +166,7 @@ export class RecordHost {
   /** Drops the notes whose tokens are shown; how many there were, or null for who asks too often. */
   removeNotes(key: Uint8Array, removals: readonly NoteRemoval[], from: Address): number | null {
     const { store } = this.#deps;
-    return this.#storeRate.take(publisherOf(from), removals.length) ? store.removeNotes(key, removals) : null;
+    return this.#storeRate.take(hostKeyOf(from), removals.length) ? store.removeNotes(key, removals) : null;
   }
 }
 

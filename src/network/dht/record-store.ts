@@ -16,11 +16,11 @@ import { blobOf, integerOf, orZero, textOf } from '../../foundation/store/row.ts
 import { type Row, type SqlValue, Store } from '../../foundation/store/store.ts';
 import type { Part } from './messages.ts';
 import { RECORD_STORE_MIGRATIONS } from './record-store-schema.ts';
-import { RemovedNotes } from './removed-notes.ts';
-import { StorageShares } from './storage-shares.ts';
+import { ReplicationQueue } from './replication-queue.ts';
+import { StorageUsage } from './storage-usage.ts';
 import { isOfMany, noteOf, partOf, ROW_OVERHEAD_BYTES, type StoredRecord, toStored } from './stored-record.ts';
+import { Tombstones } from './tombstones.ts';
 import type { NoteRemoval, StoreUsage } from './types.ts';
-import { UpkeepList } from './upkeep-list.ts';
 
 /** Most notes that one sending node may have waiting for one recipient. */
 export const MAX_NOTES_PER_SENDER = 100;
@@ -79,10 +79,10 @@ export class RecordStore {
   #open: Store | null;
   readonly #clock: Clock;
   readonly #maxBytes: number;
-  readonly #shares: StorageShares;
-  readonly #removed: RemovedNotes;
+  readonly #usage: StorageUsage;
+  readonly #removed: Tombstones;
   /** What is to be looked after. */
-  readonly upkeep: UpkeepList;
+  readonly replicationQueue: ReplicationQueue;
   /** By key and types, until something changes under the key. */
   readonly #summaries = new LruCache<string, ReadonlyMap<string, CachedSummary>>({ maxEntries: MAX_SUMMARIES });
 
@@ -92,13 +92,13 @@ export class RecordStore {
     this.#store.one('PRAGMA cache_size = -1024');
     this.#clock = dependencies.clock;
     this.#maxBytes = options.maxBytes;
-    this.#shares = new StorageShares();
-    this.#removed = new RemovedNotes(() => this.#store);
-    this.upkeep = new UpkeepList(() => this.#store);
+    this.#usage = new StorageUsage();
+    this.#removed = new Tombstones(() => this.#store);
+    this.replicationQueue = new ReplicationQueue(() => this.#store);
     for (const row of this.#store.all(
       'SELECT publisher, SUM(size) AS bytes, COUNT(*) AS n FROM records GROUP BY publisher',
     ))
-      this.#shares.add(textOf(row, 'publisher'), integerOf(row, 'bytes'), integerOf(row, 'n'));
+      this.#usage.add(textOf(row, 'publisher'), integerOf(row, 'bytes'), integerOf(row, 'n'));
   }
 
   /** @throws SvcError `cancelled` once it is closed: work that was under way then ends here */
@@ -124,7 +124,7 @@ export class RecordStore {
         const order = compareFreshness(kept, record);
         if (order > 0) return { code: 'newer', held: kept };
         if (order === 0) {
-          this.upkeep.heard([integerOf(held, 'id')], unixSeconds(this.#clock));
+          this.replicationQueue.heard([integerOf(held, 'id')], unixSeconds(this.#clock));
           return { code: 'kept' };
         }
         more -= integerOf(held, 'size');
@@ -167,13 +167,13 @@ export class RecordStore {
       record.encoded,
       unixSeconds(this.#clock),
     );
-    this.#shares.add(publisher, size, 1);
+    this.#usage.add(publisher, size, 1);
     this.#summaries.delete(toHex(key));
   }
 
   #remove(row: Row): void {
     if (this.#store.run('DELETE FROM records WHERE id = ?', integerOf(row, 'id')) === 0) return;
-    this.#shares.add(textOf(row, 'publisher'), -integerOf(row, 'size'), -1);
+    this.#usage.add(textOf(row, 'publisher'), -integerOf(row, 'size'), -1);
     this.#summaries.delete(toHex(blobOf(row, 'key')));
   }
 
@@ -212,9 +212,9 @@ export class RecordStore {
   /** Room in all: the largest publisher's soonest to expire go first, the newcomer's own included. */
   #makeRoom(size: number, publisher: string, expires: number): boolean {
     if (size > this.#maxBytes) return false;
-    for (let i = 0; this.#shares.bytes + size > this.#maxBytes; i++) {
+    for (let i = 0; this.#usage.bytes + size > this.#maxBytes; i++) {
       if (i >= MAX_EVICTIONS) return false;
-      const largest = this.#shares.largest(publisher, size);
+      const largest = this.#usage.largest(publisher, size);
       const victim = this.#store.one(
         'SELECT id, key, publisher, size, expires_at FROM records WHERE publisher = ? ORDER BY expires_at LIMIT 1',
         largest,
@@ -339,7 +339,7 @@ export class RecordStore {
   }
 
   usage(): StoreUsage {
-    return { records: this.#shares.records, bytes: this.#shares.bytes, maxBytes: this.#maxBytes };
+    return { records: this.#usage.records, bytes: this.#usage.bytes, maxBytes: this.#maxBytes };
   }
 
   /** The nodes that were known when it was last saved. */

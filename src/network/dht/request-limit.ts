@@ -2,7 +2,7 @@
 import type { Address } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
-import { publisherOf } from './node-address.ts';
+import { hostKeyOf } from './node-address.ts';
 
 /** Requests of any kind that one address gets answered per second, and at once. */
 const REQUESTS_PER_SECOND = 500;
@@ -16,5 +16,5 @@ export function requestLimit(dependencies: { readonly clock: Clock }): (from: Ad
     { perSecond: REQUESTS_PER_SECOND, burst: REQUEST_BURST, maxKeys: MAX_RATE_KEYS },
     dependencies,
   );
-  return (from) => rate.take(publisherOf(from));
+  return (from) => rate.take(hostKeyOf(from));
 }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { systemClock } from '../../../src/foundation/clock.ts';
-import { Engine } from '../../../src/network/dht/engine.ts';
+import { DhtEngine } from '../../../src/network/dht/engine.ts';
 import { PeerHealth } from '../../../src/network/dht/peer-health.ts';
 import { networkTag } from '../../../src/network/dht/wire.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -11,7 +11,7 @@ import { hostileNode } from '../../support/hostile-dht.ts';
 const COMMAND = 9;
 
 async function start(t: TestContext, host = '127.0.0.1', ownHosts: readonly string[] = []) {
-  const engine = new Engine(
+  const engine = new DhtEngine(
     { host, port: 0, tag: networkTag('test') },
     {
       clock: systemClock,

@@ -6,7 +6,7 @@ import { type Clock, systemClock } from '../../../src/foundation/clock.ts';
 import { recordDigest } from '../../../src/foundation/records/digest.ts';
 import type { SignedRecord } from '../../../src/foundation/records/record.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
-import type { Engine } from '../../../src/network/dht/engine.ts';
+import type { DhtEngine } from '../../../src/network/dht/engine.ts';
 import {
   COMMAND,
   decodeFindRequest,
@@ -39,7 +39,7 @@ const NOTHING: FindReply = {
 };
 
 /** Nodes that stand in everybody's table and answer every FIND in this way, and every STORE with "kept". */
-async function liars(t: TestContext, net: DhtTestnet, count: number, lie: Partial<FindReply>): Promise<Engine[]> {
+async function liars(t: TestContext, net: DhtTestnet, count: number, lie: Partial<FindReply>): Promise<DhtEngine[]> {
   const answer = (request: DHT.Request): void => {
     if (request.command === COMMAND.find)
       request.reply(encodeFindReply({ ...NOTHING, ...lie }), { closerNodes: false });
@@ -51,7 +51,7 @@ async function liars(t: TestContext, net: DhtTestnet, count: number, lie: Partia
 }
 
 /** Makes a node stand in everybody's table. */
-async function introduce(engine: Engine, net: DhtTestnet): Promise<void> {
+async function introduce(engine: DhtEngine, net: DhtTestnet): Promise<void> {
   const survey = { command: COMMAND.find, target: new Uint8Array(32), value: encodeFindRequest(SURVEY) };
   await Promise.all(net.nodes.map(({ dht }) => engine.request(dht.address, survey)));
   await eventually('the node is known', () =>

@@ -5,11 +5,11 @@ import { setImmediate } from 'node:timers/promises';
 import type DHT from 'dht-rpc';
 import type { Address } from '../../../src/foundation/address.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
-import { Contacts } from '../../../src/network/dht/contacts.ts';
+import { BootstrapNodes } from '../../../src/network/dht/bootstrap-nodes.ts';
 import { Membership, type MembershipDependencies } from '../../../src/network/dht/membership.ts';
 import { decodeProbeRequest } from '../../../src/network/dht/messages.ts';
 import { nodeId } from '../../../src/network/dht/node-address.ts';
-import { ObservedAddresses } from '../../../src/network/dht/observed.ts';
+import { ObservedAddresses } from '../../../src/network/dht/observed-addresses.ts';
 import type { Reachability } from '../../../src/network/dht/types.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
@@ -95,10 +95,10 @@ class World {
         engine,
         clock: this.clock,
         log: silentLog,
-        contacts: new Contacts(bootstrap, { clock: this.clock }),
+        bootstrapNodes: new BootstrapNodes(bootstrap, { clock: this.clock }),
         observed: new ObservedAddresses({ clock: this.clock }),
         isOwnHost: (host) => OWN_HOSTS.includes(host),
-        searches: {
+        lookups: {
           greet: async (contact) => engine.answer(contact) !== undefined,
           survey: () => {
             this.searches++;

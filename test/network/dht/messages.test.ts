@@ -16,7 +16,7 @@ import {
   MAX_DATAGRAM_BYTES,
   STORE_CODES,
 } from '../../../src/network/dht/messages.ts';
-import { packAddresses, scopeOf, unpackAddresses } from '../../../src/network/dht/node-address.ts';
+import { nodeScope, packAddresses, unpackAddresses } from '../../../src/network/dht/node-address.ts';
 import {
   decodeNodeRequest,
   decodePage,
@@ -188,5 +188,5 @@ test('knows how far an address reaches', () => {
     '::1': IP_SCOPE.none,
     'example.org': IP_SCOPE.none,
   };
-  for (const [host, scope] of Object.entries(scopes)) assert.equal(scopeOf(host), scope, host);
+  for (const [host, scope] of Object.entries(scopes)) assert.equal(nodeScope(host), scope, host);
 });

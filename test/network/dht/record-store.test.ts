@@ -221,10 +221,10 @@ test('a store from before records were handed on is brought up to date, and what
   t.after(() => store.close());
   assert.equal(store.find(key, ALL, 10).length, 1);
   const now = unixSeconds(clock);
-  assert.deepEqual(store.upkeep.due('', now, now)?.publisher, 'a');
-  store.upkeep.heard(
-    store.upkeep.under(key, now, 10).map(({ id }) => id),
+  assert.deepEqual(store.replicationQueue.due('', now, now)?.publisher, 'a');
+  store.replicationQueue.heard(
+    store.replicationQueue.under(key, now, 10).map(({ id }) => id),
     now,
   );
-  assert.equal(store.upkeep.due('', now, now), null);
+  assert.equal(store.replicationQueue.due('', now, now), null);
 });

@@ -5,7 +5,7 @@ import { setImmediate } from 'node:timers/promises';
 import type DHT from 'dht-rpc';
 import { agentKey, mailboxKey, serviceKey } from '../../../src/foundation/records/keys.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
-import type { Engine } from '../../../src/network/dht/engine.ts';
+import type { DhtEngine } from '../../../src/network/dht/engine.ts';
 import {
   COMMAND,
   decodeFindReply,
@@ -23,11 +23,11 @@ const NOW = Math.floor(Date.now() / 1000);
 
 interface World {
   readonly node: TestNode;
-  readonly stranger: Engine;
+  readonly stranger: DhtEngine;
   /** Hands bytes to the node under a key, with a token that it gave. */
   readonly store: (key: Uint8Array, encoded: Uint8Array) => Promise<StoreReply | null>;
   /** Fails where a message is answered before one that is sent after it. */
-  readonly assertUnanswered: (message: DHT.Outgoing, from?: Engine) => Promise<void>;
+  readonly assertUnanswered: (message: DHT.Outgoing, from?: DhtEngine) => Promise<void>;
 }
 
 const SURVEY = encodeFindRequest({ types: [], wantsRecords: false });

@@ -5,19 +5,19 @@
 import { toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { compareFreshness, type SignedRecord } from '../../foundation/records/record.ts';
-import type { Answer, Lookup } from './lookup.ts';
+import type { Lookup, LookupAnswer } from './lookup.ts';
 import type { StoreCode } from './messages.ts';
 import type { PutResult } from './types.ts';
 
 /** A node's verdict on a record; `newer` is what it holds instead, verified. */
-export interface Verdict {
+export interface StoreVerdict {
   readonly code: StoreCode;
   readonly newer: SignedRecord | null;
   /** What the node says that the note was removed with; not verified. */
   readonly token: Uint8Array | null;
 }
 
-export interface PublicationOptions {
+export interface PutOperationOptions {
   /** How many acknowledgements end the wait; more nodes are given the record in the background. */
   readonly wanted: number;
   /** How many of the closest nodes are given the record. */
@@ -28,16 +28,16 @@ export interface PublicationOptions {
   readonly patienceMs: number;
 }
 
-export interface PublicationDependencies {
+export interface PutOperationDependencies {
   readonly clock: Clock;
   /** Hands the record to a node; null where it does not answer. */
-  readonly store: (at: Answer) => Promise<Verdict | null>;
+  readonly store: (at: LookupAnswer) => Promise<StoreVerdict | null>;
 }
 
-export class Publication {
-  readonly #options: PublicationOptions;
-  readonly #deps: PublicationDependencies;
-  readonly #given = new Set<Answer>();
+export class PutOperation {
+  readonly #options: PutOperationOptions;
+  readonly #deps: PutOperationDependencies;
+  readonly #given = new Set<LookupAnswer>();
   readonly #refused: Record<string, number> = {};
   readonly #done: Promise<void>;
   #finish: () => void = () => {};
@@ -49,7 +49,7 @@ export class Publication {
   #overdue = 0;
   #searched = false;
 
-  constructor(options: PublicationOptions, dependencies: PublicationDependencies) {
+  constructor(options: PutOperationOptions, dependencies: PutOperationDependencies) {
     this.#options = options;
     this.#deps = dependencies;
     if (options.keptBy !== null) this.#keepers.add(toHex(options.keptBy));
@@ -83,7 +83,7 @@ export class Publication {
     this.#finish();
   }
 
-  #give(answer: Answer): void {
+  #give(answer: LookupAnswer): void {
     this.#given.add(answer);
     this.#waiting++;
     let overdue = 0;
@@ -101,7 +101,7 @@ export class Publication {
     });
   }
 
-  #count(verdict: Verdict, { reply }: Answer): void {
+  #count(verdict: StoreVerdict, { reply }: LookupAnswer): void {
     if (verdict.code === 'kept') {
       this.#keepers.add(toHex(reply.nodeKey));
       return;

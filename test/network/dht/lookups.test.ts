@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Address } from '../../../src/foundation/address.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
-import type { Answer } from '../../../src/network/dht/lookup.ts';
+import type { LookupAnswer } from '../../../src/network/dht/lookup.ts';
+import { Lookups, SEARCH_WIDTH } from '../../../src/network/dht/lookups.ts';
 import { decodeFindRequest } from '../../../src/network/dht/messages.ts';
 import { closestTo, nodeId } from '../../../src/network/dht/node-address.ts';
 import { PeerHealth } from '../../../src/network/dht/peer-health.ts';
-import { SEARCH_WIDTH, Searches } from '../../../src/network/dht/searches.ts';
 import { answerOf, nodeAddress } from '../../support/named-nodes.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
@@ -19,13 +19,13 @@ interface Asked {
   readonly value: Uint8Array;
 }
 
-/** Searches among nodes that answer when the test says so. */
-function setUp(table: number, contacts: readonly Address[] = []) {
+/** Lookups among nodes that answer when the test says so. */
+function setUp(table: number, bootstrapNodes: readonly Address[] = []) {
   const clock = new TestClock();
   const nodes = Array.from({ length: table }, (_, n) => ({ ...nodeAddress(n), id: nodeId(nodeAddress(n)) }));
   const asked: Asked[] = [];
-  let answers: (address: Address, id: Uint8Array) => Promise<Answer | null> = () => new Promise(() => {});
-  const searches = new Searches({
+  let answers: (address: Address, id: Uint8Array) => Promise<LookupAnswer | null> = () => new Promise(() => {});
+  const lookups = new Lookups({
     clock,
     health: new PeerHealth({ clock }),
     engine: {
@@ -33,7 +33,7 @@ function setUp(table: number, contacts: readonly Address[] = []) {
       closest: (key, max) => closestTo(key, nodes, max),
       isOwn: ({ host }) => host === nodeAddress(300).host,
     },
-    contacts: { addresses: () => [...contacts] },
+    bootstrapNodes: { addresses: () => [...bootstrapNodes] },
     client: {
       find: (address, id, key, value) => {
         asked.push({ host: address.host, key, value });
@@ -43,16 +43,16 @@ function setUp(table: number, contacts: readonly Address[] = []) {
     isOwnHost: () => false,
   });
   const hosts = (): Set<string> => new Set(asked.map(({ host }) => host));
-  return { searches, asked, hosts, nodes, answer: (how: typeof answers) => void (answers = how) };
+  return { lookups, asked, hosts, nodes, answer: (how: typeof answers) => void (answers = how) };
 }
 
 test('a read asks fewer nodes at once than a write', () => {
   const request = { types: [RECORD.profile], wantsRecords: true };
   const read = setUp(30);
-  read.searches.forRead(KEY, request, () => {});
+  read.lookups.forRead(KEY, request, () => {});
   assert.equal(read.asked.length, 8);
   const write = setUp(30);
-  write.searches.forWrite(KEY, request);
+  write.lookups.forWrite(KEY, request);
   assert.equal(write.asked.length, 20);
   for (const { key, value } of [...read.asked, ...write.asked]) {
     assert.equal(key, KEY);
@@ -61,23 +61,23 @@ test('a read asks fewer nodes at once than a write', () => {
 });
 
 test('it begins at the nodes of the table that are closest to the key', () => {
-  const { searches, hosts, nodes } = setUp(60, [nodeAddress(200)]);
-  searches.survey(KEY);
+  const { lookups, hosts, nodes } = setUp(60, [nodeAddress(200)]);
+  lookups.survey(KEY);
   assert.deepEqual(hosts(), new Set(closestTo(KEY, nodes, SEARCH_WIDTH).map(({ host }) => host)));
 });
 
 test('contacts are asked where the table holds too few nodes, and never this node itself', () => {
-  const { searches, hosts } = setUp(2, [nodeAddress(200), nodeAddress(300)]);
-  searches.survey(KEY);
+  const { lookups, hosts } = setUp(2, [nodeAddress(200), nodeAddress(300)]);
+  lookups.survey(KEY);
   assert.deepEqual(hosts(), new Set([0, 1, 200].map((n) => nodeAddress(n).host)));
 });
 
 test('a survey asks only who is near, and follows what it is told', async () => {
-  const { searches, asked, hosts, answer } = setUp(1);
+  const { lookups, asked, hosts, answer } = setUp(1);
   answer(async (address, id) =>
     answerOf(address, id, address.host === nodeAddress(0).host ? { nodes: [nodeAddress(9)] } : {}),
   );
-  const lookup = searches.survey(KEY);
+  const lookup = lookups.survey(KEY);
   await lookup.finished;
   assert.deepEqual(hosts(), new Set([0, 9].map((n) => nodeAddress(n).host)));
   for (const { value } of asked) assert.deepEqual(decodeFindRequest(value), { types: [], wantsRecords: false });
@@ -85,20 +85,20 @@ test('a survey asks only who is near, and follows what it is told', async () => 
 });
 
 test('who searches is told of each answer', async () => {
-  const { searches, answer } = setUp(3);
+  const { lookups, answer } = setUp(3);
   answer(async (address, id) => answerOf(address, id));
   const heard: string[] = [];
   const request = { types: [], wantsRecords: true };
-  await searches.forRead(KEY, request, ({ address }) => heard.push(address.host)).finished;
+  await lookups.forRead(KEY, request, ({ address }) => heard.push(address.host)).finished;
   assert.deepEqual(new Set(heard), new Set([0, 1, 2].map((n) => nodeAddress(n).host)));
 });
 
 test('a greeting asks one node for those closest to us, and says whether it answers', async () => {
-  const { searches, asked, answer } = setUp(5);
+  const { lookups, asked, answer } = setUp(5);
   answer(async (address, id) => answerOf(address, id));
-  assert.equal(await searches.greet(nodeAddress(8)), true);
+  assert.equal(await lookups.greet(nodeAddress(8)), true);
   answer(async () => null);
-  assert.equal(await searches.greet(nodeAddress(8)), false);
+  assert.equal(await lookups.greet(nodeAddress(8)), false);
   assert.deepEqual(
     asked.map(({ host, key }) => [host, key]),
     [

@@ -4,7 +4,7 @@ interface Share {
 }
 
 /** Who uses how much of the record store. */
-export class StorageShares {
+export class StorageUsage {
   readonly #shares = new Map<string, Share>();
   #bytes = 0;
   #records = 0;

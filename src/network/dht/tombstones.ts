@@ -1,5 +1,5 @@
 /**
- * Notes that were removed, with what proves it: a copy of one that comes back from a node which did
+ * Tombstones: notes that were removed, with what proves it: a copy of one that comes back from a node which did
  * not hear of it is not taken, and that node is told.
  */
 
@@ -9,7 +9,7 @@ import type { Store } from '../../foundation/store/store.ts';
 /** Removed notes that are remembered; those that would have expired soonest are forgotten first. */
 const MAX_REMOVED = 100_000;
 
-export class RemovedNotes {
+export class Tombstones {
   readonly #store: () => Store;
 
   constructor(store: () => Store) {

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { test } from 'node:test';
 import type { Address } from '../../../src/foundation/address.ts';
 import { COMMAND, encodeFindRequest } from '../../../src/network/dht/messages.ts';
-import { Neighbours } from '../../../src/network/dht/neighbours.ts';
 import { nodeId } from '../../../src/network/dht/node-address.ts';
+import { RoutingAdmission } from '../../../src/network/dht/routing-admission.ts';
 import { rawRequest, rawSocket } from '../../support/hostile-dht.ts';
 import { TestClock } from '../../support/test-clock.ts';
 import { DhtTestnet } from '../../support/testnet-dht.ts';
@@ -14,44 +14,44 @@ interface Greeting {
   readonly end: () => void;
 }
 
-function world(): { readonly clock: TestClock; readonly neighbours: Neighbours; readonly greetings: Greeting[] } {
+function world(): { readonly clock: TestClock; readonly admission: RoutingAdmission; readonly greetings: Greeting[] } {
   const clock = new TestClock();
   const greetings: Greeting[] = [];
   const greet = (to: Address): Promise<void> => new Promise((end) => greetings.push({ to, end }));
-  const neighbours = new Neighbours({ clock, greet, isOwnHost: (host) => host === '198.52.100.9' });
-  return { clock, neighbours, greetings };
+  const admission = new RoutingAdmission({ clock, greet, isOwnHost: (host) => host === '198.52.100.9' });
+  return { clock, admission, greetings };
 }
 
 test('a public host has few places in the table, a machine or network of one’s own as many as it likes', () => {
-  const { neighbours } = world();
+  const { admission } = world();
   const full = (host: string): boolean => {
-    for (let port = 1; port <= 3; port++) neighbours.add({ host, port });
-    return !neighbours.admits({ host, port: 4 });
+    for (let port = 1; port <= 3; port++) admission.add({ host, port });
+    return !admission.admits({ host, port: 4 });
   };
   assert.equal(full('198.52.100.1'), true);
-  assert.equal(neighbours.admits({ host: '198.52.100.1', port: 2 }), true, 'who is in stays in');
-  neighbours.remove({ host: '198.52.100.1', port: 2 });
-  neighbours.remove({ host: '198.52.100.1', port: 2 });
-  assert.equal(neighbours.admits({ host: '198.52.100.1', port: 4 }), true);
+  assert.equal(admission.admits({ host: '198.52.100.1', port: 2 }), true, 'who is in stays in');
+  admission.remove({ host: '198.52.100.1', port: 2 });
+  admission.remove({ host: '198.52.100.1', port: 2 });
+  assert.equal(admission.admits({ host: '198.52.100.1', port: 4 }), true);
   for (const host of ['127.0.0.1', '10.0.0.1', '198.52.100.9']) assert.equal(full(host), false);
   for (const host of ['0.0.0.0', '224.0.0.1', '::1', 'example.org'])
-    assert.equal(neighbours.admits({ host, port: 1 }), false);
-  assert.equal(neighbours.admits({ host: '10.0.0.1', port: 0 }), false);
-  neighbours.reset([]);
-  assert.equal(neighbours.has({ host: '127.0.0.1', port: 1 }), false);
+    assert.equal(admission.admits({ host, port: 1 }), false);
+  assert.equal(admission.admits({ host: '10.0.0.1', port: 0 }), false);
+  admission.reset([]);
+  assert.equal(admission.has({ host: '127.0.0.1', port: 1 }), false);
 });
 
 test('strangers are asked for an answer, a bounded number of them, and each not too often', async () => {
-  const { clock, neighbours, greetings } = world();
-  for (let i = 0; i < 100; i++) neighbours.onStranger({ host: `198.52.${i}.1`, port: 4121 });
+  const { clock, admission, greetings } = world();
+  for (let i = 0; i < 100; i++) admission.onStranger({ host: `198.52.${i}.1`, port: 4121 });
   assert.equal(greetings.length, 32);
   for (const { end } of greetings) end();
   await Promise.resolve();
   await Promise.resolve();
-  neighbours.onStranger({ host: '198.52.0.1', port: 4121 });
+  admission.onStranger({ host: '198.52.0.1', port: 4121 });
   assert.equal(greetings.length, 32, 'it was asked a moment ago');
   clock.advance(10_000);
-  neighbours.onStranger({ host: '198.52.0.1', port: 4121 });
+  admission.onStranger({ host: '198.52.0.1', port: 4121 });
   assert.equal(greetings.length, 33);
 });
 

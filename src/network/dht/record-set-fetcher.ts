@@ -11,12 +11,12 @@ import { decodeRecord, type SignedRecord } from '../../foundation/records/record
 import type { RecordType } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import type { NodeRequests } from '../node-requests.ts';
-import type { Claims } from './claims.ts';
-import type { Answer } from './lookup.ts';
+import type { LookupAnswer } from './lookup.ts';
 import { MAX_PARTS, type Part } from './messages.ts';
-import { publisherOf } from './node-address.ts';
+import { hostKeyOf } from './node-address.ts';
 import type { NodeClient } from './node-client.ts';
 import { decodePage, encodeNodeRequest, MAX_KNOWN } from './node-messages.ts';
+import type { Quorum } from './quorum.ts';
 import { type Page } from './record-store.ts';
 
 /** Records that are read on this thread while others verify those before them. */
@@ -44,14 +44,14 @@ export interface Collection {
   readonly key: Uint8Array;
   readonly types: readonly RecordType[];
   /** The nodes that hold something under the key. */
-  readonly answers: readonly Answer[];
-  readonly claims: Claims;
+  readonly answers: readonly LookupAnswer[];
+  readonly quorum: Quorum;
   readonly max?: number | undefined;
   /** Digests of records that the reader has, in hex: they are not fetched. */
   readonly known?: ReadonlySet<string>;
 }
 
-export interface CollectorDependencies {
+export interface RecordSetFetcherDependencies {
   readonly clock: Clock;
   readonly verifier: RecordVerifier;
   readonly nodeRequests: NodeRequests;
@@ -59,16 +59,16 @@ export interface CollectorDependencies {
   readonly client: Pick<NodeClient, 'ask'>;
 }
 
-export class Collector {
-  readonly #deps: CollectorDependencies;
+export class RecordSetFetcher {
+  readonly #deps: RecordSetFetcherDependencies;
 
-  constructor(dependencies: CollectorDependencies) {
+  constructor(dependencies: RecordSetFetcherDependencies) {
     this.#deps = dependencies;
   }
 
   /** One page of a node's records under a key, over QUIC; null where it does not come. */
   async page(
-    from: Answer,
+    from: LookupAnswer,
     key: Uint8Array,
     types: readonly RecordType[],
     start: number,
@@ -103,7 +103,7 @@ export class Collector {
     const ended = Promise.withResolvers<void>();
     within.addEventListener('abort', () => ended.resolve(), { once: true });
     const started = clock.now();
-    const asked = new Set<readonly Answer[]>();
+    const asked = new Set<readonly LookupAnswer[]>();
     let grace: Timer | null = null;
     let given = 0;
     let lanes = 0;
@@ -136,7 +136,7 @@ export class Collector {
   }
 
   /** All that a group says it has, from one of its nodes; how much they claimed, or null where they did not give it. */
-  async #drainGroup(group: readonly Answer[], wanted: Collection, signal: AbortSignal): Promise<number | null> {
+  async #drainGroup(group: readonly LookupAnswer[], wanted: Collection, signal: AbortSignal): Promise<number | null> {
     for (const answer of group.slice(0, MAX_OF_GROUP)) {
       if (signal.aborted) return null;
       if ((await this.#drain(answer, wanted, signal)) || (await this.#drainParts(answer, wanted, signal)))
@@ -146,7 +146,7 @@ export class Collector {
   }
 
   /** All pages of one node. False where it gives less than it claims. */
-  async #drain(from: Answer, wanted: Collection, signal: AbortSignal): Promise<boolean> {
+  async #drain(from: LookupAnswer, wanted: Collection, signal: AbortSignal): Promise<boolean> {
     let valid = 0;
     let start = 0;
     do {
@@ -161,7 +161,7 @@ export class Collector {
   }
 
   /** The same in datagrams: many small requests, each for those records whose hash falls into its part. */
-  async #drainParts(first: Answer, wanted: Collection, signal: AbortSignal): Promise<boolean> {
+  async #drainParts(first: LookupAnswer, wanted: Collection, signal: AbortSignal): Promise<boolean> {
     const { count } = first.reply;
     const of = Math.min(MAX_PARTS, Math.max(1, Math.ceil(count / RECORDS_PER_PART)));
     const parts: Part[] = Array.from({ length: of }, (_, index) => ({ index, of }));
@@ -185,9 +185,9 @@ export class Collector {
   }
 
   /** Verifies records on other threads and takes in the good ones; returns how many are good or were known. */
-  async take(encoded: readonly Uint8Array[], from: Answer | null, wanted: Collection): Promise<number> {
-    const { claims } = wanted;
-    const unknown = encoded.filter((bytes) => !claims.knows(bytes) && !isKnown(wanted, bytes));
+  async take(encoded: readonly Uint8Array[], from: LookupAnswer | null, wanted: Collection): Promise<number> {
+    const { quorum } = wanted;
+    const unknown = encoded.filter((bytes) => !quorum.knows(bytes) && !isKnown(wanted, bytes));
     const batches: Promise<number>[] = [];
     for (let at = 0; at < unknown.length; at += BATCH) {
       if (at > 0) await setImmediate();
@@ -197,13 +197,13 @@ export class Collector {
     return good.reduce((sum, n) => sum + n, encoded.length - unknown.length);
   }
 
-  async #verify(encoded: readonly Uint8Array[], from: Answer | null, wanted: Collection): Promise<number> {
+  async #verify(encoded: readonly Uint8Array[], from: LookupAnswer | null, wanted: Collection): Promise<number> {
     const { verifier, clock } = this.#deps;
     const records = encoded.map(read).filter((record) => record !== null);
     const fitting = records.filter((record) => wants(wanted, record));
     const errors = await verifier.verifyAll(fitting, unixSeconds(clock));
     const good = fitting.filter((_, i) => errors[i] === null);
-    for (const record of good) wanted.claims.addVerified(record, from);
+    for (const record of good) wanted.quorum.addVerified(record, from);
     return good.length;
   }
 }
@@ -228,21 +228,21 @@ function wants({ types, key }: Collection, record: SignedRecord): boolean {
   return (types.length === 0 || types.includes(record.type)) && belongsUnder(record, key);
 }
 
-function isFull({ claims, max }: Collection): boolean {
-  return claims.slots.length >= Math.min(MAX_COLLECTED, max ?? MAX_COLLECTED);
+function isFull({ quorum, max }: Collection): boolean {
+  return quorum.slots.length >= Math.min(MAX_COLLECTED, max ?? MAX_COLLECTED);
 }
 
 /** The nodes that say the same, the group with most hosts first, then the one that claims most. */
-function groupsOf(answers: readonly Answer[]): Answer[][] {
-  const groups = new Map<string, Answer[]>();
+function groupsOf(answers: readonly LookupAnswer[]): LookupAnswer[][] {
+  const groups = new Map<string, LookupAnswer[]>();
   for (const answer of answers) {
     const name = `${answer.reply.count}.${toHex(answer.reply.digest)}`;
     groups.set(name, [...(groups.get(name) ?? []), answer]);
   }
-  const claims = (group: readonly Answer[]): number => group[0]?.reply.count ?? 0;
+  const claims = (group: readonly LookupAnswer[]): number => group[0]?.reply.count ?? 0;
   return [...groups.values()].sort((a, b) => hostsOf(b) - hostsOf(a) || claims(b) - claims(a));
 }
 
-function hostsOf(group: readonly Answer[]): number {
-  return new Set(group.map(({ address }) => publisherOf(address))).size;
+function hostsOf(group: readonly LookupAnswer[]): number {
+  return new Set(group.map(({ address }) => hostKeyOf(address))).size;
 }

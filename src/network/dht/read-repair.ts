@@ -1,10 +1,10 @@
-/** Gives what was read to nodes near its key that lack it or hold an older one. */
+/** Read repair: gives what was read to nodes near its key that lack it or hold an older one. */
 import { toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
 import { MAX_DATAGRAM_RECORD_BYTES } from '../../foundation/records/types.ts';
-import type { Answer, Lookup } from './lookup.ts';
+import type { Lookup, LookupAnswer } from './lookup.ts';
 import type { NodeClient } from './node-client.ts';
 
 /** Nodes that one read repairs, for how long the same record is not repaired again, and the life it must have left. */
@@ -13,25 +13,25 @@ const REPAIR_PAUSE_MS = 60_000;
 const MIN_REPAIR_LIFE_S = 60;
 const MAX_REPAIRS_REMEMBERED = 2000;
 
-export interface RepairsDependencies {
+export interface ReadRepairDependencies {
   readonly clock: Clock;
   readonly client: Pick<NodeClient, 'store'>;
 }
 
-export class Repairs {
+export class ReadRepair {
   readonly #width: number;
-  readonly #deps: RepairsDependencies;
+  readonly #deps: ReadRepairDependencies;
   readonly #repaired: LruCache<string, true>;
 
   /** @param width how many of the closest nodes should have a record */
-  constructor(width: number, dependencies: RepairsDependencies) {
+  constructor(width: number, dependencies: ReadRepairDependencies) {
     this.#width = width;
     this.#deps = dependencies;
     this.#repaired = new LruCache({ maxEntries: MAX_REPAIRS_REMEMBERED, ttlMs: REPAIR_PAUSE_MS }, dependencies);
   }
 
   /** To be called with what was read, and who held it. */
-  onRead(key: Uint8Array, record: SignedRecord, lookup: Lookup, holders: readonly Answer[]): void {
+  onRead(key: Uint8Array, record: SignedRecord, lookup: Lookup, holders: readonly LookupAnswer[]): void {
     const name = `${toHex(key)}.${record.type}`;
     const life = expiresAt(record) - unixSeconds(this.#deps.clock);
     if (record.encoded.length > MAX_DATAGRAM_RECORD_BYTES || life < MIN_REPAIR_LIFE_S || this.#repaired.has(name))

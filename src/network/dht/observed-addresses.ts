@@ -1,7 +1,7 @@
 /** Our address as others see it. One reporter could lie: an address counts when enough different ones report it. */
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
-import { publisherOf } from './node-address.ts';
+import { hostKeyOf } from './node-address.ts';
 
 /** Reporters whose last word is remembered. */
 const MAX_REPORTERS = 32;
@@ -18,7 +18,7 @@ export class ObservedAddresses {
 
   /** Notes what a peer says our address is; true where it said something else, or nothing, before. */
   add(reporter: Address, seen: Address): boolean {
-    const key = publisherOf(reporter);
+    const key = hostKeyOf(reporter);
     const before = this.#reports.get(key)?.seen;
     this.#reports.delete(key);
     this.#reports.set(key, { seen, at: this.#clock.now() });

@@ -2,9 +2,9 @@
 import type { Address } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { REPLICAS } from '../../foundation/domain/directory.ts';
-import type { Contacts } from './contacts.ts';
-import type { Engine } from './engine.ts';
-import { type Answer, Lookup, type LookupOptions } from './lookup.ts';
+import type { BootstrapNodes } from './bootstrap-nodes.ts';
+import type { DhtEngine } from './engine.ts';
+import { Lookup, type LookupAnswer, type LookupOptions } from './lookup.ts';
 import { encodeFindRequest, type FindRequest } from './messages.ts';
 import { nodeId } from './node-address.ts';
 import type { NodeClient } from './node-client.ts';
@@ -19,21 +19,21 @@ const WRITE_PACE = { parallel: 20, enough: REPLICAS };
 /** Asks only who is near. */
 const SURVEY: FindRequest = { types: [], wantsRecords: false };
 
-type OnAnswer = (answer: Answer) => void;
+type OnAnswer = (answer: LookupAnswer) => void;
 
-export interface SearchesDependencies {
+export interface LookupsDependencies {
   readonly clock: Clock;
   readonly health: PeerHealth;
-  readonly engine: Pick<Engine, 'closest' | 'id' | 'isOwn'>;
-  readonly contacts: Pick<Contacts, 'addresses'>;
+  readonly engine: Pick<DhtEngine, 'closest' | 'id' | 'isOwn'>;
+  readonly bootstrapNodes: Pick<BootstrapNodes, 'addresses'>;
   readonly client: Pick<NodeClient, 'find'>;
   readonly isOwnHost: (host: string) => boolean;
 }
 
-export class Searches {
-  readonly #deps: SearchesDependencies;
+export class Lookups {
+  readonly #deps: LookupsDependencies;
 
-  constructor(dependencies: SearchesDependencies) {
+  constructor(dependencies: LookupsDependencies) {
     this.#deps = dependencies;
   }
 
@@ -64,10 +64,10 @@ export class Searches {
     pace: Pick<LookupOptions, 'parallel' | 'enough'>,
     onAnswer: OnAnswer,
   ): Lookup {
-    const { clock, health, engine, contacts, client, isOwnHost } = this.#deps;
+    const { clock, health, engine, bootstrapNodes, client, isOwnHost } = this.#deps;
     const value = encodeFindRequest(request);
     const near = engine.closest(key, SEARCH_WIDTH);
-    const start = near.length < SEARCH_WIDTH ? [...near, ...contacts.addresses()] : near;
+    const start = near.length < SEARCH_WIDTH ? [...near, ...bootstrapNodes.addresses()] : near;
     return new Lookup(
       { target: key, width: SEARCH_WIDTH, ...pace, start },
       {

@@ -1,8 +1,8 @@
 /**
- * Keeps long-lived records where they are looked for while nodes come and go, as Kademlia does: who
+ * Replication: keeps long-lived records where they are looked for while nodes come and go, as Kademlia does: who
  * meets a new node near a key hands it what is kept there, and now and then each record is looked
  * after: the nodes that should have it are asked, and those that lack it are given it. What is given
- * counts for us at the receiver, as any record that we hand over. See docs/protocol-dht.md, "Handing on".
+ * counts for us at the receiver, as any record that we hand over. See docs/protocol-dht.md, "Replication".
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import { type Address, formatAddress } from '../../foundation/address.ts';
@@ -13,16 +13,16 @@ import { RateLimiter } from '../../foundation/rate-limit.ts';
 import { decodeNotePayload, removalHash } from '../../foundation/records/notes.ts';
 import { decodeRecord, type SignedRecord } from '../../foundation/records/record.ts';
 import { MAX_DATAGRAM_RECORD_BYTES, RECORD, type RecordType } from '../../foundation/records/types.ts';
-import type { Engine } from './engine.ts';
-import type { Holdings } from './holdings.ts';
-import type { Answer } from './lookup.ts';
+import type { DhtEngine } from './engine.ts';
+import type { LookupAnswer } from './lookup.ts';
+import type { Lookups } from './lookups.ts';
 import { encodeFindRequest, type FindRequest, MAX_DATAGRAM_BYTES } from './messages.ts';
-import { compareDistance, nodeId, publisherOf } from './node-address.ts';
+import { compareDistance, hostKeyOf, nodeId } from './node-address.ts';
 import type { NodeClient } from './node-client.ts';
-import type { Verdict } from './publication.ts';
+import type { StoreVerdict } from './put-operation.ts';
 import type { RecordStore } from './record-store.ts';
-import type { Searches } from './searches.ts';
-import type { UpkeepRow } from './upkeep-list.ts';
+import type { ReplicationRow } from './replication-queue.ts';
+import type { SetReconciliation } from './set-reconciliation.ts';
 
 /** Seconds for which a record rests that came, or was found where it belongs; then it is looked after … */
 export const REST_S: number = 6 * 3600;
@@ -54,7 +54,7 @@ const MAX_ROWS_FOR_NEWCOMER = 1200;
 /** Keys that are read from the database at once. */
 const KEYS_PER_STEP = 100;
 
-export interface HandOverOptions {
+export interface ReplicationOptions {
   /** How many of the closest nodes should have a record, and one that no datagram holds. */
   readonly width: number;
   readonly largeWidth: number;
@@ -62,21 +62,21 @@ export interface HandOverOptions {
   readonly enough: number;
 }
 
-export interface HandOverDependencies {
+export interface ReplicationDependencies {
   readonly clock: Clock;
   readonly log: Log;
   readonly store: RecordStore;
-  readonly holdings: Holdings;
+  readonly reconciliation: SetReconciliation;
   /** A number from 0 to below 1. */
   readonly random: () => number;
-  readonly engine: Pick<Engine, 'ownAddress' | 'id' | 'closest'>;
-  readonly searches: Pick<Searches, 'forWrite'>;
+  readonly engine: Pick<DhtEngine, 'ownAddress' | 'id' | 'closest'>;
+  readonly lookups: Pick<Lookups, 'forWrite'>;
   readonly client: Pick<NodeClient, 'find' | 'store'>;
 }
 
-export class HandOver {
-  readonly #options: HandOverOptions;
-  readonly #deps: HandOverDependencies;
+export class Replication {
+  readonly #options: ReplicationOptions;
+  readonly #deps: ReplicationDependencies;
   /** New nodes, by when they are given what belongs to them: Unix milliseconds. */
   readonly #newcomers = new Map<string, { readonly node: Address; readonly at: number }>();
   /** See `REST_S`: this node's. */
@@ -87,7 +87,7 @@ export class HandOver {
   #timer: Timer | null = null;
   #stopped = false;
 
-  constructor(options: HandOverOptions, dependencies: HandOverDependencies) {
+  constructor(options: ReplicationOptions, dependencies: ReplicationDependencies) {
     this.#options = options;
     this.#deps = dependencies;
     this.#restS = REST_S * (1 - JITTER * dependencies.random());
@@ -143,7 +143,11 @@ export class HandOver {
     }
     if (this.#bytes.retryAfterMs('') > 0) return true;
     const now = unixSeconds(this.#deps.clock);
-    const due = this.#deps.store.upkeep.due(this.#lastPublisher, Math.ceil(now - this.#restS), now + MIN_LIFE_LEFT_S);
+    const due = this.#deps.store.replicationQueue.due(
+      this.#lastPublisher,
+      Math.ceil(now - this.#restS),
+      now + MIN_LIFE_LEFT_S,
+    );
     if (due === null) return false;
     this.#lastPublisher = due.publisher;
     return await this.#lookAfter(due.key, own, now);
@@ -154,7 +158,7 @@ export class HandOver {
     for (const [name, { node, at }] of this.#newcomers) {
       if (at > now) continue;
       this.#newcomers.delete(name);
-      if (this.#hosts.take(publisherOf(node))) return node;
+      if (this.#hosts.take(hostKeyOf(node))) return node;
     }
     return null;
   }
@@ -164,12 +168,12 @@ export class HandOver {
     const { store, clock, client } = this.#deps;
     const id = nodeId(newcomer);
     for (let after: Uint8Array = new Uint8Array(); ; ) {
-      const keys = store.upkeep.keys(after, KEYS_PER_STEP);
+      const keys = store.replicationQueue.keys(after, KEYS_PER_STEP);
       for (const key of keys) {
         const share = this.#share(key, id, own);
         if (share === null) continue;
         const until = unixSeconds(clock) + MIN_LIFE_LEFT_S;
-        const rows = store.upkeep.under(key, until, MAX_ROWS_FOR_NEWCOMER).filter(share);
+        const rows = store.replicationQueue.under(key, until, MAX_ROWS_FOR_NEWCOMER).filter(share);
         if (rows.length === 0) continue;
         const answer = await client.find(newcomer, id, key, encodeFindRequest(wanting(rows)));
         if (answer === null || this.#stopped) return;
@@ -183,7 +187,7 @@ export class HandOver {
   }
 
   /** Which records of a key we give to a new node; null where it or we do not belong to the circle of the key. */
-  #share(key: Uint8Array, newcomer: Uint8Array, own: Uint8Array): ((row: UpkeepRow) => boolean) | null {
+  #share(key: Uint8Array, newcomer: Uint8Array, own: Uint8Array): ((row: ReplicationRow) => boolean) | null {
     const { width } = this.#options;
     const others = this.#deps.engine.closest(key, width + 1).map(({ id }) => id);
     const circle = [...others.filter((id) => !equalBytes(id, newcomer)), own]
@@ -198,15 +202,15 @@ export class HandOver {
 
   /** Asks the nodes that should have what we keep under a key, and gives it to those that lack it. */
   async #lookAfter(key: Uint8Array, own: Uint8Array, now: number): Promise<boolean> {
-    const { store, searches, random, engine } = this.#deps;
+    const { store, lookups, random, engine } = this.#deps;
     const { width, largeWidth, enough } = this.#options;
-    const rows = store.upkeep.under(key, now + MIN_LIFE_LEFT_S, MAX_ROWS);
-    const lookup = searches.forWrite(key, wanting(rows));
+    const rows = store.replicationQueue.under(key, now + MIN_LIFE_LEFT_S, MAX_ROWS);
+    const lookup = lookups.forWrite(key, wanting(rows));
     await lookup.finished;
     lookup.stop();
     const near = lookup.closest(width).filter(({ token }) => token !== null);
     if (near.length === 0) return false;
-    const isSmall = ({ bytes }: UpkeepRow): boolean => bytes <= MAX_DATAGRAM_RECORD_BYTES;
+    const isSmall = ({ bytes }: ReplicationRow): boolean => bytes <= MAX_DATAGRAM_RECORD_BYTES;
     const whole = await Promise.all(
       near.map(async (answer, i) => {
         // Where this node is the closer one, it stands in the circle before the other.
@@ -219,7 +223,7 @@ export class HandOver {
     const isOutside = engine.closest(key, width).filter(({ id }) => compareDistance(key, id, own) < 0).length >= width;
     const rests = isOutside && whole.filter(Boolean).length >= enough;
     const heard = now - Math.floor(JITTER * REST_S * random()) + (rests ? OUTSIDE_REST_S - REST_S : 0);
-    store.upkeep.heard(
+    store.replicationQueue.heard(
       rows.map((row) => row.id),
       heard,
     );
@@ -227,9 +231,9 @@ export class HandOver {
   }
 
   /** Gives a node what it lacks of these records; true where it has all of them then. */
-  async #give(at: Answer, key: Uint8Array, rows: readonly UpkeepRow[]): Promise<boolean> {
-    const { store, holdings, client } = this.#deps;
-    const held = await holdings.of(at, key, rows);
+  async #give(at: LookupAnswer, key: Uint8Array, rows: readonly ReplicationRow[]): Promise<boolean> {
+    const { store, reconciliation, client } = this.#deps;
+    const held = await reconciliation.of(at, key, rows);
     if (held === null) return false;
     for (const row of rows) {
       if (this.#stopped) return false;
@@ -246,10 +250,16 @@ export class HandOver {
   }
 
   /** Takes notice of what a node knows better; false where it takes nothing more. */
-  #learn(verdict: Verdict, at: Answer, key: Uint8Array, { digest }: UpkeepRow, record: SignedRecord): boolean {
+  #learn(
+    verdict: StoreVerdict,
+    at: LookupAnswer,
+    key: Uint8Array,
+    { digest }: ReplicationRow,
+    record: SignedRecord,
+  ): boolean {
     const { store } = this.#deps;
     const { code, newer, token } = verdict;
-    if (code === 'newer' && newer !== null) store.offer(key, newer, publisherOf(at.address));
+    if (code === 'newer' && newer !== null) store.offer(key, newer, hostKeyOf(at.address));
     if (code === 'removed' && token !== null && provesRemoval(record, token))
       store.removeNotes(key, [{ digest, token }]);
     return code === 'kept' || code === 'newer' || code === 'removed';
@@ -262,7 +272,7 @@ function provesRemoval(record: SignedRecord, token: Uint8Array): boolean {
 }
 
 /** Asks what a node has of the types of these records. */
-function wanting(rows: readonly UpkeepRow[]): FindRequest {
+function wanting(rows: readonly ReplicationRow[]): FindRequest {
   const types = new Set<RecordType>(rows.map(({ type }) => type));
   return { types: [...types].sort((a, b) => a - b), wantsRecords: true };
 }

@@ -1,5 +1,5 @@
 /**
- * What this node has to look after: the records that live longer than their publishers take to renew
+ * What replication has to look after: the records that live longer than their publishers take to renew
  * them. Each rests for a while after it came, or was seen where it belongs; then it is due.
  */
 
@@ -8,7 +8,7 @@ import type { Row, Store } from '../../foundation/store/store.ts';
 import { type StoredRecord, toStored } from './stored-record.ts';
 
 /** A record that is to be looked after. */
-export interface UpkeepRow extends StoredRecord {
+export interface ReplicationRow extends StoredRecord {
   /** See `partOf`. */
   readonly part: number;
 }
@@ -24,11 +24,11 @@ const MAX_TRIED = 2000;
 /** As in the index: a shorter life is renewed by its publisher before anybody could do it here. Seconds. */
 const LONG_LIVED = 'expires_at - timestamp > 3600';
 
-function toUpkeep(row: Row): UpkeepRow {
+function toReplicationRow(row: Row): ReplicationRow {
   return { ...toStored(row), part: integerOf(row, 'part') };
 }
 
-export class UpkeepList {
+export class ReplicationQueue {
   readonly #store: () => Store;
 
   constructor(store: () => Store) {
@@ -72,7 +72,7 @@ export class UpkeepList {
   }
 
   /** Long-lived records under a key that end after `until`, those that waited longest first. Unix seconds. */
-  under(key: Uint8Array, until: number, limit: number): UpkeepRow[] {
+  under(key: Uint8Array, until: number, limit: number): ReplicationRow[] {
     return this.#store()
       .all(
         `SELECT id, type, issued_at, seq, timestamp, digest, size, part FROM records
@@ -81,7 +81,7 @@ export class UpkeepList {
         until,
         limit,
       )
-      .map(toUpkeep);
+      .map(toReplicationRow);
   }
 
   /** Keys with long-lived records, in their order. @param after empty for the first ones */

@@ -1,14 +1,14 @@
 /**
- * What the asked nodes say that there is under a key. Each answer either carries records, which are
+ * The quorum of a read: what the asked nodes say that there is under a key. Each answer either carries records, which are
  * verified here, or claims to hold some; the newest claim that enough nodes agree on ends a read.
  */
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { recordDigest } from '../../foundation/records/digest.ts';
 import { decodeRecord, type SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD, type RecordType } from '../../foundation/records/types.ts';
-import type { Answer } from './lookup.ts';
+import type { LookupAnswer } from './lookup.ts';
 import type { Summary } from './messages.ts';
-import { publisherOf } from './node-address.ts';
+import { hostKeyOf } from './node-address.ts';
 import { isOfMany } from './stored-record.ts';
 
 /** The vote of our own store. */
@@ -17,7 +17,7 @@ const OWN = '';
 /** One version of one record, and who has it. */
 export interface Claim extends Summary {
   /** The nodes that hold it; our own store is none of them. */
-  readonly holders: Answer[];
+  readonly holders: LookupAnswer[];
   /** The hosts that hold it: many nodes of one host have one vote. */
   readonly voters: Set<string>;
   /** The record itself once it was seen and verified. */
@@ -27,11 +27,11 @@ export interface Claim extends Summary {
 /** Which record of a key it is a version of: one per type, or per publisher, or per note. */
 export type Slot = string;
 
-export interface ClaimsOptions {
+export interface QuorumOptions {
   readonly types: readonly RecordType[];
 }
 
-export interface ClaimsDependencies {
+export interface QuorumDependencies {
   /** True where the record verifies now and belongs under the key. */
   readonly isValid: (record: SignedRecord) => boolean;
 }
@@ -54,20 +54,20 @@ function compareClaims(a: Summary, b: Summary): number {
   return a.issuedAt - b.issuedAt || a.seq - b.seq || a.timestamp - b.timestamp || Buffer.compare(a.digest, b.digest);
 }
 
-export class Claims {
+export class Quorum {
   readonly #types: ReadonlySet<RecordType>;
-  readonly #deps: ClaimsDependencies;
+  readonly #deps: QuorumDependencies;
   readonly #slots = new Map<Slot, Map<string, Claim>>();
   /** Records already judged, by digest; null for an invalid one. */
   readonly #judged = new Map<string, SignedRecord | null>();
 
-  constructor(options: ClaimsOptions, dependencies: ClaimsDependencies) {
+  constructor(options: QuorumOptions, dependencies: QuorumDependencies) {
     this.#types = new Set(options.types);
     this.#deps = dependencies;
   }
 
   /** Takes in what a node has; `null` stands for our own store. */
-  add(records: readonly Uint8Array[], summaries: readonly Summary[], holder: Answer | null): void {
+  add(records: readonly Uint8Array[], summaries: readonly Summary[], holder: LookupAnswer | null): void {
     // A node holds one record of each type: who promises several versions of it makes them up.
     const promised = new Set<RecordType>();
     for (const encoded of records) {
@@ -97,7 +97,7 @@ export class Claims {
   }
 
   /** Takes in a record that the caller has verified. */
-  addVerified(record: SignedRecord, holder: Answer | null): void {
+  addVerified(record: SignedRecord, holder: LookupAnswer | null): void {
     this.#judged.set(toHex(recordDigest(record.encoded)), record);
     this.#vote(slotOf(record), summaryOf(record), holder, record);
   }
@@ -122,14 +122,14 @@ export class Claims {
     return record;
   }
 
-  #vote(slot: Slot, summary: Summary, holder: Answer | null, record: SignedRecord | null): void {
+  #vote(slot: Slot, summary: Summary, holder: LookupAnswer | null, record: SignedRecord | null): void {
     let versions = this.#slots.get(slot);
     if (versions === undefined) this.#slots.set(slot, (versions = new Map()));
     const name = versionOf(summary);
     let claim = versions.get(name);
     if (claim === undefined) versions.set(name, (claim = { ...summary, holders: [], voters: new Set(), record: null }));
     claim.record ??= record;
-    claim.voters.add(holder === null ? OWN : publisherOf(holder.address));
+    claim.voters.add(holder === null ? OWN : hostKeyOf(holder.address));
     if (holder !== null) claim.holders.push(holder);
   }
 

@@ -8,15 +8,15 @@ import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
 import { RECORD_DIGEST_BYTES } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
-import { type Claim, Claims } from './claims.ts';
-import type { Collection, Collector } from './collecting.ts';
-import type { Answer, Lookup } from './lookup.ts';
+import type { Lookup, LookupAnswer } from './lookup.ts';
+import type { Lookups } from './lookups.ts';
 import type { FindReply } from './messages.ts';
-import { publisherOf } from './node-address.ts';
+import { hostKeyOf } from './node-address.ts';
 import { PAGE_BYTES } from './node-messages.ts';
+import { type Claim, Quorum } from './quorum.ts';
+import type { ReadRepair } from './read-repair.ts';
+import type { Collection, RecordSetFetcher } from './record-set-fetcher.ts';
 import type { RecordStore } from './record-store.ts';
-import type { Repairs } from './repairs.ts';
-import type { Searches } from './searches.ts';
 import { isOfMany } from './stored-record.ts';
 import type { GetOptions, ListOptions } from './types.ts';
 
@@ -34,19 +34,19 @@ const MAX_HOLDERS = 3;
 
 const NOTHING: ReadonlySet<string> = new Set();
 
-export interface ReadingDependencies {
+export interface RecordReaderDependencies {
   readonly clock: Clock;
   readonly store: RecordStore;
   readonly verifier: RecordVerifier;
-  readonly collector: Collector;
-  readonly searches: Pick<Searches, 'forRead'>;
-  readonly repairs: Pick<Repairs, 'onRead'>;
+  readonly fetcher: RecordSetFetcher;
+  readonly lookups: Pick<Lookups, 'forRead'>;
+  readonly readRepair: Pick<ReadRepair, 'onRead'>;
 }
 
-export class Reading {
-  readonly #deps: ReadingDependencies;
+export class RecordReader {
+  readonly #deps: RecordReaderDependencies;
 
-  constructor(dependencies: ReadingDependencies) {
+  constructor(dependencies: RecordReaderDependencies) {
     this.#deps = dependencies;
   }
 
@@ -55,68 +55,68 @@ export class Reading {
     const { clock, store } = this.#deps;
     using limit = deadline(clock, options.timeoutMs ?? READ_TIMEOUT_MS, options.signal);
     const slot = String(type);
-    const claims = this.#newClaims(key, [type]);
+    const quorum = this.#newClaims(key, [type]);
     const own = store.find(key, { types: [type] }, 1).map((row) => store.encoded(row.id));
-    claims.add(
+    quorum.add(
       own.filter((encoded) => encoded !== null),
       [],
       null,
     );
-    const lookup = this.#deps.searches.forRead(key, { types: [type], wantsRecords: true }, (answer) => {
-      claims.add(answer.reply.records, answer.reply.summaries, answer);
-      if (options.thorough !== true && claims.agreement(slot) >= AGREEMENT) lookup.stop();
+    const lookup = this.#deps.lookups.forRead(key, { types: [type], wantsRecords: true }, (answer) => {
+      quorum.add(answer.reply.records, answer.reply.summaries, answer);
+      if (options.thorough !== true && quorum.agreement(slot) >= AGREEMENT) lookup.stop();
     });
     await this.#finish(lookup, limit.signal, options.signal);
-    const newest = await this.#redeem(claims, slot, key, limit.signal);
+    const newest = await this.#redeem(quorum, slot, key, limit.signal);
     if (newest === null) return null;
-    this.#deps.repairs.onRead(key, newest.record, lookup, newest.claim.holders);
+    this.#deps.readRepair.onRead(key, newest.record, lookup, newest.claim.holders);
     return newest.record;
   }
 
   /** The newest of each record under a key. @throws SvcError `cancelled` */
   async list(key: Uint8Array, types: readonly RecordType[], options: ListOptions): Promise<readonly SignedRecord[]> {
     using limit = deadline(this.#deps.clock, options.timeoutMs ?? READ_TIMEOUT_MS, options.signal);
-    const answers: Answer[] = [];
-    const claims = this.#newClaims(key, types);
+    const answers: LookupAnswer[] = [];
+    const quorum = this.#newClaims(key, types);
     const { known = NOTHING } = options;
-    const wanted = { key, types, answers, claims, max: options.limit, known };
-    const lookup = this.#deps.searches.forRead(key, { types, wantsRecords: true }, (answer) => {
+    const wanted = { key, types, answers, quorum, max: options.limit, known };
+    const lookup = this.#deps.lookups.forRead(key, { types, wantsRecords: true }, (answer) => {
       if (answer.reply.count === 0) return;
       answers.push(answer);
-      claims.add([], answer.reply.summaries, answer);
+      quorum.add([], answer.reply.summaries, answer);
       if (options.thorough !== true && largestGroup(answers) >= SET_AGREEMENT) lookup.stop();
     });
     await this.#finish(lookup, limit.signal, options.signal);
     lookup.stop();
-    const { collector } = this.#deps;
+    const { fetcher } = this.#deps;
     await this.#takeOwn(wanted);
-    if (answers.some(({ reply }) => hasMore(reply, known))) await collector.collect(wanted, limit.signal);
-    for (const answer of answers) await collector.take(answer.reply.records, answer, wanted);
-    await Promise.all(claims.slots.map((slot) => this.#redeem(claims, slot, key, limit.signal)));
+    if (answers.some(({ reply }) => hasMore(reply, known))) await fetcher.collect(wanted, limit.signal);
+    for (const answer of answers) await fetcher.take(answer.reply.records, answer, wanted);
+    await Promise.all(quorum.slots.map((slot) => this.#redeem(quorum, slot, key, limit.signal)));
     if (options.signal?.aborted === true) throw abortError(options.signal);
-    return claims
+    return quorum
       .records()
       .sort((a, b) => b.timestamp - a.timestamp)
       .slice(0, options.limit);
   }
 
-  #newClaims(key: Uint8Array, types: readonly RecordType[]): Claims {
+  #newClaims(key: Uint8Array, types: readonly RecordType[]): Quorum {
     const { verifier, clock } = this.#deps;
     const isValid = (record: SignedRecord): boolean => {
       if (!belongsUnder(record, key)) return false;
       verifier.verify(record, unixSeconds(clock));
       return true;
     };
-    return new Claims({ types }, { isValid });
+    return new Quorum({ types }, { isValid });
   }
 
   /** Takes in all that our own store holds. */
   async #takeOwn(wanted: Collection): Promise<void> {
-    const { store, collector } = this.#deps;
+    const { store, fetcher } = this.#deps;
     let from = 0;
     do {
       const page = store.page(wanted.key, wanted, from, PAGE_BYTES);
-      await collector.take(page.records, null, wanted);
+      await fetcher.take(page.records, null, wanted);
       from = page.next;
     } while (from !== 0);
   }
@@ -132,14 +132,14 @@ export class Reading {
 
   /** The newest version of a record that really is there, fetched where it was only claimed. */
   async #redeem(
-    claims: Claims,
+    quorum: Quorum,
     slot: string,
     key: Uint8Array,
     signal: AbortSignal,
   ): Promise<{ readonly record: SignedRecord; readonly claim: Claim } | null> {
-    const versions = claims.versions(slot);
+    const versions = quorum.versions(slot);
     const fetches = new Map(
-      [...worthFetching(versions)].map((claim) => [claim, this.#fetch(claims, claim, key, signal)]),
+      [...worthFetching(versions)].map((claim) => [claim, this.#fetch(quorum, claim, key, signal)]),
     );
     for (const claim of versions) {
       await fetches.get(claim);
@@ -148,12 +148,12 @@ export class Reading {
     return null;
   }
 
-  async #fetch(claims: Claims, claim: Claim, key: Uint8Array, signal: AbortSignal): Promise<void> {
+  async #fetch(quorum: Quorum, claim: Claim, key: Uint8Array, signal: AbortSignal): Promise<void> {
     for (const holder of claim.holders.slice(0, MAX_HOLDERS)) {
       if (claim.record !== null || signal.aborted) return;
       using limit = deadline(this.#deps.clock, BODY_TIMEOUT_MS, signal);
-      const page = await this.#deps.collector.page(holder, key, [claim.type], 0, limit.signal);
-      for (const encoded of page?.records ?? []) claims.fulfil(encoded);
+      const page = await this.#deps.fetcher.page(holder, key, [claim.type], 0, limit.signal);
+      for (const encoded of page?.records ?? []) quorum.fulfil(encoded);
     }
   }
 }
@@ -179,11 +179,11 @@ function sumOf(known: ReadonlySet<string>): Uint8Array {
 }
 
 /** How many different hosts agree with the last answer on what there is under the key. */
-function largestGroup(answers: readonly Answer[]): number {
+function largestGroup(answers: readonly LookupAnswer[]): number {
   const last = answers.at(-1);
   if (last === undefined) return 0;
   const same = answers.filter(
     ({ reply }) => reply.count === last.reply.count && equalBytes(reply.digest, last.reply.digest),
   );
-  return new Set(same.map(({ address }) => publisherOf(address))).size;
+  return new Set(same.map(({ address }) => hostKeyOf(address))).size;
 }

@@ -6,13 +6,13 @@ import { SvcError } from '../../foundation/errors.ts';
 import { belongsUnder } from '../../foundation/records/keys.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
-import type { Engine } from './engine.ts';
+import type { DhtEngine } from './engine.ts';
+import { type Lookups, SEARCH_WIDTH } from './lookups.ts';
 import { encodeRemoveRequest, MAX_REMOVALS } from './messages.ts';
 import type { NodeClient } from './node-client.ts';
 import { STORE_WIDTH, widthFor } from './placement.ts';
-import { Publication } from './publication.ts';
+import { PutOperation } from './put-operation.ts';
 import type { Offer, RecordStore } from './record-store.ts';
-import { SEARCH_WIDTH, type Searches } from './searches.ts';
 import type { NoteRemoval, PutResult } from './types.ts';
 
 /** Time for a publication, milliseconds. */
@@ -22,39 +22,39 @@ const STORE_PATIENCE_MS = 1000;
 /** Whose share of the store our own records take. */
 const OWN_PUBLISHER = 'self';
 
-export interface WritingOptions {
+export interface RecordWriterOptions {
   /** This node's public key. */
   readonly nodeKey: Uint8Array;
 }
 
-export interface WritingDependencies {
+export interface RecordWriterDependencies {
   readonly clock: Clock;
   readonly verifier: Pick<RecordVerifier, 'verifyAsync'>;
   readonly store: Pick<RecordStore, 'offer' | 'removeNotes'>;
-  readonly engine: Pick<Engine, 'ownAddress' | 'closerThanSelf' | 'peerCount'>;
-  readonly searches: Pick<Searches, 'forWrite' | 'survey'>;
+  readonly engine: Pick<DhtEngine, 'ownAddress' | 'closerThanSelf' | 'peerCount'>;
+  readonly lookups: Pick<Lookups, 'forWrite' | 'survey'>;
   readonly client: Pick<NodeClient, 'store' | 'removeNotes'>;
 }
 
-export class Writing {
-  readonly #options: WritingOptions;
-  readonly #deps: WritingDependencies;
+export class RecordWriter {
+  readonly #options: RecordWriterOptions;
+  readonly #deps: RecordWriterDependencies;
 
-  constructor(options: WritingOptions, dependencies: WritingDependencies) {
+  constructor(options: RecordWriterOptions, dependencies: RecordWriterDependencies) {
     this.#options = options;
     this.#deps = dependencies;
   }
 
   /** As `RecordNetwork.put`. @throws SvcError `bad_record`, `cancelled`, and as `RecordVerifier.verifyAsync` */
   async put(key: Uint8Array, record: SignedRecord, signal: AbortSignal | undefined): Promise<PutResult> {
-    const { clock, verifier, searches, client } = this.#deps;
+    const { clock, verifier, lookups, client } = this.#deps;
     if (!belongsUnder(record, key))
       throw new SvcError('bad_record', { message: 'The record belongs under another key.' });
     await verifier.verifyAsync(record, unixSeconds(clock));
     const own = this.#keepOwn(key, record);
     if (own?.code === 'newer') return { replicas: 0, newer: own.held, refused: { newer: 1 } };
     using limit = deadline(clock, PUT_TIMEOUT_MS, signal);
-    const publication = new Publication(
+    const put = new PutOperation(
       {
         wanted: REPLICAS,
         width: widthFor(record),
@@ -63,14 +63,12 @@ export class Writing {
       },
       { clock, store: (at) => client.store(at, key, record) },
     );
-    const lookup = searches.forWrite(key, { types: [record.type], wantsRecords: false }, () =>
-      publication.advance(lookup),
-    );
+    const lookup = lookups.forWrite(key, { types: [record.type], wantsRecords: false }, () => put.advance(lookup));
     limit.signal.addEventListener('abort', () => {
       lookup.stop();
-      publication.stop();
+      put.stop();
     });
-    return await abortable(publication.run(lookup), signal);
+    return await abortable(put.run(lookup), signal);
   }
 
   /** Keeps a record of our own where we are among those who should, or there is nobody else. */
@@ -82,9 +80,9 @@ export class Writing {
 
   /** As `RecordNetwork.removeNotes`. */
   async removeNotes(key: Uint8Array, removals: readonly NoteRemoval[]): Promise<number> {
-    const { store, searches, client } = this.#deps;
+    const { store, lookups, client } = this.#deps;
     let removed = store.removeNotes(key, removals);
-    const lookup = searches.survey(key);
+    const lookup = lookups.survey(key);
     await lookup.finished;
     for (let at = 0; at < removals.length; at += MAX_REMOVALS) {
       const value = encodeRemoveRequest(removals.slice(at, at + MAX_REMOVALS));

@@ -1,25 +1,25 @@
-/** Finds out which records another node has, without fetching them. */
+/** Set reconciliation: finds out which records another node has, without fetching them. */
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { recordDigest } from '../../foundation/records/digest.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
-import type { Answer } from './lookup.ts';
+import type { LookupAnswer } from './lookup.ts';
 import { type FindReply, MAX_PARTS, type Part } from './messages.ts';
 import type { NodeClient } from './node-client.ts';
 import type { RecordStore } from './record-store.ts';
-import type { UpkeepRow } from './upkeep-list.ts';
+import type { ReplicationRow } from './replication-queue.ts';
 
 /** Records that one part should hold: an answer describes at most twice as many. */
 const RECORDS_PER_PART = 8;
 
-export interface HoldingsDependencies {
+export interface SetReconciliationDependencies {
   readonly store: RecordStore;
   readonly client: Pick<NodeClient, 'ask'>;
 }
 
-export class Holdings {
-  readonly #deps: HoldingsDependencies;
+export class SetReconciliation {
+  readonly #deps: SetReconciliationDependencies;
 
-  constructor(dependencies: HoldingsDependencies) {
+  constructor(dependencies: SetReconciliationDependencies) {
     this.#deps = dependencies;
   }
 
@@ -28,7 +28,7 @@ export class Holdings {
    * not say.
    * @param at its answer to a request for all types of these records
    */
-  async of(at: Answer, key: Uint8Array, rows: readonly UpkeepRow[]): Promise<ReadonlySet<string> | null> {
+  async of(at: LookupAnswer, key: Uint8Array, rows: readonly ReplicationRow[]): Promise<ReadonlySet<string> | null> {
     const types = [...new Set<RecordType>(rows.map(({ type }) => type))];
     const { reply } = at;
     const own = this.#deps.store.summarize(key, { types });
@@ -39,9 +39,9 @@ export class Holdings {
   }
 
   async #inParts(
-    at: Answer,
+    at: LookupAnswer,
     key: Uint8Array,
-    rows: readonly UpkeepRow[],
+    rows: readonly ReplicationRow[],
     types: readonly RecordType[],
   ): Promise<ReadonlySet<string> | null> {
     const held = new Set<string>();

@@ -6,21 +6,21 @@ import { DelegationVerifier } from '../../../src/foundation/identity/delegation-
 import { recordDigest } from '../../../src/foundation/records/digest.ts';
 import { mailboxKey } from '../../../src/foundation/records/keys.ts';
 import { RecordVerifier } from '../../../src/foundation/records/verifier.ts';
-import { type Answer, Lookup } from '../../../src/network/dht/lookup.ts';
+import { Lookup, type LookupAnswer } from '../../../src/network/dht/lookup.ts';
 import { decodeRemoveRequest, MAX_REMOVALS } from '../../../src/network/dht/messages.ts';
 import { nodeId } from '../../../src/network/dht/node-address.ts';
 import { PeerHealth } from '../../../src/network/dht/peer-health.ts';
 import { LARGE_STORE_WIDTH, STORE_WIDTH } from '../../../src/network/dht/placement.ts';
-import type { Verdict } from '../../../src/network/dht/publication.ts';
+import type { StoreVerdict } from '../../../src/network/dht/put-operation.ts';
 import { RecordStore } from '../../../src/network/dht/record-store.ts';
-import { Writing } from '../../../src/network/dht/writing.ts';
+import { RecordWriter } from '../../../src/network/dht/record-writer.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { idle } from '../../support/idle.ts';
 import { answerOf, nodeAddress } from '../../support/named-nodes.ts';
 import { endpointRecord, largeRecord, removableNote } from '../../support/records.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
-const KEPT: Verdict = { code: 'kept', newer: null, token: null };
+const KEPT: StoreVerdict = { code: 'kept', newer: null, token: null };
 
 /** One node among thirty others that are only names. */
 class World {
@@ -31,20 +31,20 @@ class World {
   /** Whose requests came in, in that order. */
   readonly given: string[] = [];
   readonly removals: number[] = [];
-  readonly writing: Writing;
+  readonly writing: RecordWriter;
   searches = 0;
   /** What the others answer to a record. */
-  verdict: () => Promise<Verdict | null> = async () => KEPT;
+  verdict: () => Promise<StoreVerdict | null> = async () => KEPT;
 
   constructor() {
-    this.writing = new Writing(
+    this.writing = new RecordWriter(
       { nodeKey: new Uint8Array(32).fill(1) },
       {
         clock: this.clock,
         verifier: new RecordVerifier({}, { delegations: new DelegationVerifier() }),
         store: this.store,
         engine: this.engine,
-        searches: {
+        lookups: {
           forWrite: (key, _request, onAnswer) => this.#search(key, onAnswer),
           survey: (key) => this.#search(key),
         },
@@ -62,7 +62,7 @@ class World {
     );
   }
 
-  #search(target: Uint8Array, onAnswer?: (answer: Answer) => void): Lookup {
+  #search(target: Uint8Array, onAnswer?: (answer: LookupAnswer) => void): Lookup {
     this.searches++;
     return new Lookup(
       { target, width: 20, parallel: 20, enough: 8, start: this.others },

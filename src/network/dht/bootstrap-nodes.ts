@@ -5,14 +5,14 @@ import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { IP_SCOPE } from '../../foundation/ip.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
-import { scopeOf } from './node-address.ts';
+import { nodeScope } from './node-address.ts';
 
 /** Found and remembered nodes that are kept beside the bootstrap list. */
 const MAX_FOUND = 32;
 /** For how long a resolved name is used before it is asked again. */
 const NAME_TTL_MS = 300_000;
 
-export interface ContactsDependencies {
+export interface BootstrapNodesDependencies {
   readonly clock: Clock;
   /** The IPv4 address of a host name; the system's resolver where left out. */
   readonly resolveName?: (name: string) => Promise<string>;
@@ -22,13 +22,13 @@ async function resolveWithSystem(name: string): Promise<string> {
   return (await lookup(name, { family: 4 })).address;
 }
 
-export class Contacts {
+export class BootstrapNodes {
   readonly #bootstrap: readonly Address[];
   readonly #found = new Map<string, Address>();
   readonly #names: LruCache<string, string>;
   readonly #resolveName: (name: string) => Promise<string>;
 
-  constructor(bootstrap: readonly Address[], dependencies: ContactsDependencies) {
+  constructor(bootstrap: readonly Address[], dependencies: BootstrapNodesDependencies) {
     this.#bootstrap = bootstrap;
     this.#names = new LruCache({ maxEntries: bootstrap.length + 1, ttlMs: NAME_TTL_MS }, dependencies);
     this.#resolveName = dependencies.resolveName ?? resolveWithSystem;
@@ -36,7 +36,7 @@ export class Contacts {
 
   /** Adds a node that was found or remembered; false for an address that cannot be one, or is known. */
   add(address: Address): boolean {
-    if (scopeOf(address.host) === IP_SCOPE.none || address.port < 1 || address.port > 0xffff) return false;
+    if (nodeScope(address.host) === IP_SCOPE.none || address.port < 1 || address.port > 0xffff) return false;
     const key = formatAddress(address);
     if (this.#found.has(key)) return false;
     this.#found.set(key, { host: address.host, port: address.port });

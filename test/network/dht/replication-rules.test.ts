@@ -8,13 +8,13 @@ import { unixSeconds } from '../../../src/foundation/clock.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { recordDigest } from '../../../src/foundation/records/digest.ts';
 import type { SignedRecord } from '../../../src/foundation/records/record.ts';
-import { HandOver, MIN_LIFE_LEFT_S, REST_S, SETTLE_MS } from '../../../src/network/dht/hand-over.ts';
-import { Holdings } from '../../../src/network/dht/holdings.ts';
 import { Lookup } from '../../../src/network/dht/lookup.ts';
 import { closestTo, nodeId } from '../../../src/network/dht/node-address.ts';
 import { PeerHealth } from '../../../src/network/dht/peer-health.ts';
-import type { Verdict } from '../../../src/network/dht/publication.ts';
+import type { StoreVerdict } from '../../../src/network/dht/put-operation.ts';
 import { RecordStore } from '../../../src/network/dht/record-store.ts';
+import { MIN_LIFE_LEFT_S, REST_S, Replication, SETTLE_MS } from '../../../src/network/dht/replication.ts';
+import { SetReconciliation } from '../../../src/network/dht/set-reconciliation.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { idle } from '../../support/idle.ts';
 import { answerOf, nodeAddress } from '../../support/named-nodes.ts';
@@ -23,33 +23,33 @@ import { TestClock } from '../../support/test-clock.ts';
 
 const WIDTH = 16;
 const DAY_S = 24 * 3600;
-const KEPT: Verdict = { code: 'kept', newer: null, token: null };
+const KEPT: StoreVerdict = { code: 'kept', newer: null, token: null };
 
 /** One node among others that are only names: what it gives them is written down. */
 class World {
   readonly clock = new TestClock();
   readonly store = new RecordStore({ file: ':memory:', maxBytes: 64 * 1024 * 1024 }, { clock: this.clock });
   readonly given: { readonly to: string; readonly record: SignedRecord }[] = [];
-  readonly handOver: HandOver;
+  readonly replication: Replication;
   /** The others of the table. */
   nodes: Address[];
   searches = 0;
   /** What the others answer to a record. */
-  verdict: (record: SignedRecord) => Verdict | null = () => KEPT;
+  verdict: (record: SignedRecord) => StoreVerdict | null = () => KEPT;
 
   constructor(own = nodeAddress(0), nodes = [1, 2, 3].map(nodeAddress)) {
     this.nodes = nodes;
     const located = () => this.nodes.map((node) => ({ ...node, id: nodeId(node) }));
-    this.handOver = new HandOver(
+    this.replication = new Replication(
       { width: WIDTH, largeWidth: 10, enough: 8 },
       {
         clock: this.clock,
         log: silentLog,
         store: this.store,
-        holdings: new Holdings({ store: this.store, client: { ask: async () => null } }),
+        reconciliation: new SetReconciliation({ store: this.store, client: { ask: async () => null } }),
         random: () => 0,
         engine: { ownAddress: own, id: nodeId(own), closest: (key, max) => closestTo(key, located(), max) },
-        searches: { forWrite: (target) => this.#search(target) },
+        lookups: { forWrite: (target) => this.#search(target) },
         client: {
           find: async (to, id) => answerOf(to, id),
           store: async (at, _key, record) => {
@@ -59,7 +59,7 @@ class World {
         },
       },
     );
-    this.handOver.start();
+    this.replication.start();
   }
 
   #search(target: Uint8Array): Lookup {
@@ -98,7 +98,7 @@ class World {
   }
 
   async welcome(node: Address): Promise<void> {
-    this.handOver.onNode(node);
+    this.replication.onNode(node);
     this.nodes.push(node);
     await this.pass(3 * SETTLE_MS);
   }
@@ -157,11 +157,11 @@ test('each record is given to a new node by two of those who keep it, and to one
 test('a host whose nodes come and go is given something three times, then one in ten minutes', async () => {
   const world = new World(nodeAddress(0), [nodeAddress(1)]);
   world.keep(world.note());
-  for (let port = 1; port <= 6; port++) world.handOver.onNode({ host: nodeAddress(9).host, port });
+  for (let port = 1; port <= 6; port++) world.replication.onNode({ host: nodeAddress(9).host, port });
   await world.pass(3 * SETTLE_MS);
   assert.equal(world.given.length, 3);
   await world.pass(10 * 60_000);
-  for (const port of [7, 8]) world.handOver.onNode({ host: nodeAddress(9).host, port });
+  for (const port of [7, 8]) world.replication.onNode({ host: nodeAddress(9).host, port });
   await world.pass(3 * SETTLE_MS);
   assert.equal(world.given.length, 4);
 });

@@ -6,7 +6,7 @@ import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { IP_SCOPE } from '../../foundation/ip.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
-import { scopeOf } from './node-address.ts';
+import { nodeScope } from './node-address.ts';
 
 /** Nodes of one public host that count, in the table and in a search. */
 export const MAX_NODES_PER_HOST = 3;
@@ -15,7 +15,7 @@ const MAX_GREETINGS = 32;
 const GREET_AGAIN_MS = 10_000;
 const MAX_REMEMBERED = 1024;
 
-export interface NeighboursDependencies {
+export interface RoutingAdmissionDependencies {
   readonly clock: Clock;
   /** Asks an address for an answer; who gives one enters the table. Never rejects. */
   readonly greet: (stranger: Address) => Promise<void>;
@@ -24,17 +24,17 @@ export interface NeighboursDependencies {
 
 /** True where many nodes behind one address are no attack: on one machine, in one's own network. */
 export function mayHoldMany(host: string, isOwnHost: (host: string) => boolean): boolean {
-  return scopeOf(host) !== IP_SCOPE.public || isOwnHost(host);
+  return nodeScope(host) !== IP_SCOPE.public || isOwnHost(host);
 }
 
-export class Neighbours {
-  readonly #deps: NeighboursDependencies;
+export class RoutingAdmission {
+  readonly #deps: RoutingAdmissionDependencies;
   readonly #nodes = new Set<string>();
   readonly #hosts = new Map<string, number>();
   readonly #greeted: LruCache<string, true>;
   #greetings = 0;
 
-  constructor(dependencies: NeighboursDependencies) {
+  constructor(dependencies: RoutingAdmissionDependencies) {
     this.#deps = dependencies;
     this.#greeted = new LruCache({ maxEntries: MAX_REMEMBERED, ttlMs: GREET_AGAIN_MS }, dependencies);
   }
@@ -65,7 +65,7 @@ export class Neighbours {
 
   /** Whether a node may stand in the table. */
   admits(node: Address): boolean {
-    if (node.port < 1 || scopeOf(node.host) === IP_SCOPE.none) return false;
+    if (node.port < 1 || nodeScope(node.host) === IP_SCOPE.none) return false;
     if (this.has(node) || mayHoldMany(node.host, this.#deps.isOwnHost)) return true;
     return (this.#hosts.get(node.host) ?? 0) < MAX_NODES_PER_HOST;
   }
