@@ -14,6 +14,7 @@ import {
   schemeOf,
 } from '../../../src/foundation/identity/aid.ts';
 import { aidVectors } from '../../../tools/vectors/aid.ts';
+import { testAid } from '../../support/agents.ts';
 import { failsWith, hex, readVectors } from '../../support/vectors.ts';
 
 interface AidVectors {
@@ -43,6 +44,20 @@ test('everything else is refused', () => {
   for (const { text, why } of vectors.invalid_texts) assert.throws(() => parseAid(text), failsWith('bad_aid'), why);
   for (const { hex: bytes, why } of vectors.invalid_bytes)
     assert.throws(() => aidFromBytes(hex(bytes)), failsWith('bad_aid'), why);
+});
+
+test('letters that only look like ours are refused, in either case', () => {
+  const aid = Array.from({ length: 20 }, (_, n) => testAid(n)).find((text) => text.includes('k')) ?? assert.fail();
+  const kelvin = '\u212a';
+  for (const text of [aid.toUpperCase().replace('K', kelvin), aid.replace('k', kelvin)])
+    assert.throws(() => parseAid(text), failsWith('bad_aid'));
+});
+
+test('an Ethereum address has forty digits, and nothing behind them', () => {
+  const address = `0x${'ab'.repeat(20)}`;
+  assert.equal(schemeOf(parseAid(address)), 'ethereum');
+  for (const text of [`${address}a`, `${address}zz`, address.slice(0, -1)])
+    assert.throws(() => parseAid(text), failsWith('bad_aid'), text);
 });
 
 test('a native AID is its public key', () => {

@@ -5,6 +5,7 @@ import { DelegationVerifier } from '../../../src/foundation/identity/delegation-
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 import { signEthereumDelegation } from '../../../src/foundation/identity/wallet.ts';
 import { ethereumAid, generateWalletKey, walletPublicKey } from '../../../src/foundation/identity/wallet-keys.ts';
+import { countCrypto } from '../../support/count-calls.ts';
 import { failsWith } from '../../support/vectors.ts';
 
 const NOW = 1_760_000_000;
@@ -68,8 +69,37 @@ test('a bad wallet proof does not hold up those behind it', async () => {
   await Promise.all([assert.rejects(bad, failsWith('bad_delegation')), verifier.verifyAsync(proof, NOW)]);
 });
 
-test('what is forgotten is verified again', () => {
-  const verifier = new DelegationVerifier({ maxEntries: 1 });
-  const proofs = [newProof(), newProof()];
-  for (const proof of [...proofs, ...proofs]) verifier.verify(proof, NOW);
+test('a good proof is verified once, until it is forgotten', async (t) => {
+  const verified = countCrypto(t, 'verify');
+  const verifier = new DelegationVerifier({ maxEntries: 2 });
+  const [first, second, third] = [newProof(), newProof(), newProof()];
+  for (const proof of [first, first, second, first]) verifier.verify(proof, NOW);
+  await verifier.verifyAsync(first, NOW);
+  assert.equal(verified(), 2);
+  verifier.verify(third, NOW);
+  verifier.verify(first, NOW);
+  assert.equal(verified(), 3);
+  verifier.verify(second, NOW);
+  assert.equal(verified(), 4);
+});
+
+test('a proof that comes several times at once is verified once', async (t) => {
+  const verified = countCrypto(t, 'verify');
+  const verifier = new DelegationVerifier();
+  const proof = newProof();
+  await Promise.all([1, 2, 3].map(() => verifier.verifyAsync(proof, NOW)));
+  await verifier.verifyAsync(proof, NOW);
+  assert.equal(verified(), 1);
+});
+
+test('wallet proofs let others have their turn between them', async () => {
+  const verifier = new DelegationVerifier();
+  let turns = 0;
+  const turn = () => {
+    turns += 1;
+    if (turns < 100) setImmediate(turn);
+  };
+  setImmediate(turn);
+  await Promise.all([walletProof(), walletProof(), walletProof()].map((proof) => verifier.verifyAsync(proof, NOW)));
+  assert.ok(turns >= 3, `${turns}`);
 });

@@ -2,10 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { toHex } from '../../../src/foundation/bytes.ts';
+import { type CborValue, encodeCbor } from '../../../src/foundation/cbor.ts';
 import { MAX_UNIX_S } from '../../../src/foundation/domain/time.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
-import { parseAid } from '../../../src/foundation/identity/aid.ts';
+import { aidToBytes, parseAid } from '../../../src/foundation/identity/aid.ts';
 import {
+  type Delegation,
   decodeDelegation,
   delegates,
   delegationSigningInput,
@@ -14,7 +16,11 @@ import {
   MAX_DELEGATION_BYTES,
   selfDelegation,
 } from '../../../src/foundation/identity/delegation.ts';
-import { verifyDelegation } from '../../../src/foundation/identity/delegation-verifier.ts';
+import {
+  verifyDelegation,
+  verifyDelegationSignature,
+  verifyDelegationSignatureAsync,
+} from '../../../src/foundation/identity/delegation-verifier.ts';
 import { scopeOf } from '../../../src/foundation/identity/grant.ts';
 import { KeyPair, parseSeed } from '../../../src/foundation/identity/keys.ts';
 import { delegationVectors } from '../../../tools/vectors/delegation.ts';
@@ -148,6 +154,56 @@ test('random and damaged proofs are refused with bad_delegation; none verifies b
   );
 });
 
+test('a proof is read where every member has its form, and no further', () => {
+  const [native, wallet] = vectors.valid
+    .map((v) => decodeDelegation(hex(v.proof_hex)))
+    .sort((a, b) => a.signature.length - b.signature.length);
+  assert.ok(native !== undefined && wallet?.text !== undefined);
+  const members = (d: Delegation) => {
+    const { agent: _, operationalKey: k, scope: s, issuedAt: i, expiresAt: e, signature: g, text: t } = d;
+    return { v: 1, a: aidToBytes(d.agent), k, s, i, e, g, t };
+  };
+  const refused = (d: Delegation, change: { readonly [key: string]: CborValue | undefined }, reason: string): void => {
+    const proof = encodeCbor({ ...members(d), ...change });
+    assert.throws(
+      () => decodeDelegation(proof),
+      { code: 'bad_delegation', details: { reason } },
+      JSON.stringify(change),
+    );
+  };
+  assert.deepEqual(decodeDelegation(encodeCbor(members(native))), native);
+  for (const change of [{ v: 2 }, { v: undefined }, { x: 1 }]) refused(native, change, 'unknown format');
+  for (const change of [{ a: 'aid1' }, { k: 1 }, { g: 'x' }, { s: 'x' }, { i: -1 }, { i: 'x' }, { e: 1.5 }, { t: 5 }])
+    refused(native, change, 'malformed field');
+  refused(native, { s: 2 }, 'unknown scope');
+  refused(native, { e: native.issuedAt }, 'it ends before it begins');
+  for (const g of [native.signature.subarray(1), wallet.signature]) refused(native, { g }, 'malformed field');
+  refused(wallet, { g: native.signature }, 'malformed field');
+  refused(native, { t: wallet.text }, 'a wallet signs a text, a native agent none');
+  refused(wallet, { t: undefined }, 'a wallet signs a text, a native agent none');
+});
+
+test('what makes no sense does not hold, though the agent signed it', async () => {
+  const master = KeyPair.generate();
+  const sensible = issueDelegation(master, KeyPair.generate().publicKey, NOW);
+  for (const change of [{ scope: 2 }, { expiresAt: NOW }, { operationalKey: new Uint8Array(32) }]) {
+    const grant = { ...sensible, ...change };
+    const signed = { ...grant, signature: master.sign(delegationSigningInput(grant)) };
+    assert.throws(() => verifyDelegationSignature(signed), failsWith('bad_delegation'));
+    await assert.rejects(verifyDelegationSignatureAsync(signed), failsWith('bad_delegation'));
+  }
+});
+
+test('on another thread the same proofs are good', async () => {
+  for (const v of vectors.valid) {
+    const proof = decodeDelegation(hex(v.proof_hex));
+    await verifyDelegationSignatureAsync(proof);
+    const forged = { ...proof, signature: proof.signature.map((byte, i) => (i === 3 ? byte ^ 1 : byte)) };
+    await assert.rejects(verifyDelegationSignatureAsync(forged), failsWith('bad_delegation'), v.name);
+  }
+});
+
 test('a proof has a largest size', () => {
+  assert.equal(MAX_DELEGATION_BYTES, 1024);
   assert.throws(() => decodeDelegation(new Uint8Array(MAX_DELEGATION_BYTES + 1)), failsWith('bad_delegation'));
 });

@@ -11,6 +11,7 @@ import {
   parsePrivateKey,
   parsePublicKey,
   parseSeed,
+  VerifierKeys,
   verifySignature,
   verifySignatureAsync,
 } from '../../../src/foundation/identity/keys.ts';
@@ -23,6 +24,7 @@ import {
 } from '../../../src/foundation/identity/wallet-keys.ts';
 import { encryptionKeyId } from '../../../src/foundation/records/encryption-keys.ts';
 import { keyVectors } from '../../../tools/vectors/keys.ts';
+import { countCrypto } from '../../support/count-calls.ts';
 import { failsWith, hex, readVectors } from '../../support/vectors.ts';
 
 interface Refused {
@@ -91,6 +93,20 @@ test('a signature by an unusable key fits nothing', async () => {
   }
 });
 
+test('a key has one spelling: its number is below the prime of the field', () => {
+  const key = (first: number, last: number) =>
+    Uint8Array.from([first, ...Array.from({ length: 30 }, () => 0xff), last]);
+  for (const [first, last, usable] of [
+    [0xeb, 0x7f, true],
+    [0xed, 0x7f, false],
+    [0xee, 0x7f, false],
+    [0xee, 0xff, false],
+    [0xee, 0x7e, true],
+    [0xeb, 0xff, true],
+  ] as const)
+    assert.equal(isUsablePublicKey(key(first, last)), usable, `${first} ${last}`);
+});
+
 test('a signature with s of the order of the curve added is refused', () => {
   const pair = KeyPair.generate();
   const signature = pair.sign(Buffer.from('x'));
@@ -101,6 +117,22 @@ test('a signature with s of the order of the curve added is refused', () => {
     ...Buffer.from(s.toString(16).padStart(64, '0'), 'hex').reverse(),
   ]);
   assert.ok(!verifySignature(pair.publicKey, Buffer.from('x'), other));
+});
+
+test('kept keys verify as others do, and are read once while there is room', async (t) => {
+  const keys = new VerifierKeys();
+  const [pair, other] = [KeyPair.generate(), KeyPair.generate()];
+  const message = new Uint8Array([1, 2, 3]);
+  const signature = pair.sign(message);
+  const read = countCrypto(t, 'createPublicKey');
+  for (let round = 0; round < 2; round++) {
+    assert.equal(await keys.verify(pair.publicKey, message, signature), true);
+    assert.equal(await keys.verify(pair.publicKey, new Uint8Array([1]), signature), false);
+    assert.equal(await keys.verify(other.publicKey, message, signature), false);
+    assert.equal(await keys.verify(pair.publicKey, message, signature.subarray(1)), false);
+    assert.equal(await keys.verify(new Uint8Array(32), message, signature), false);
+  }
+  assert.equal(read(), 2);
 });
 
 test('private keys are read in every accepted form and in no other', () => {
@@ -133,6 +165,10 @@ test('a key pair shows its seed to nobody who prints it', () => {
   pair.seed.fill(0);
   assert.equal(toHex(pair.seed), seed);
   assert.throws(() => KeyPair.fromSeed(new Uint8Array(31)), failsWith('bad_key'));
+});
+
+test('a key pair in JSON says what it is, and no more', () => {
+  assert.equal(JSON.stringify({ pair: KeyPair.generate() }), '{"pair":"[KeyPair]"}');
 });
 
 test('wallet keys give the AIDs that wallets show', () => {
