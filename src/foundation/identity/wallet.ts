@@ -21,7 +21,6 @@ const ETHEREUM_V = 27;
 const BITCOIN_HEADER = 31;
 /** Headers of the segwit forms (P2SH and native) of other signers: 31 and 4 or 8 more. */
 const BITCOIN_HEADER_LAST = 42;
-const VARINT_16_BIT = 0xfd;
 
 /** A proof by a wallet: the grant, the text that states it, and the signature over the text. */
 export interface WalletDelegation extends Grant {
@@ -35,12 +34,10 @@ function ethereumHash(text: Uint8Array): Uint8Array {
   return keccak_256(concatBytes(prefix, text));
 }
 
-/** What Bitcoin's `signmessage` signs; the length is Bitcoin's variable integer. */
+/** What Bitcoin's `signmessage` signs; the length is Bitcoin's variable integer, one byte: our texts have at most 242. */
 function bitcoinHash(text: Uint8Array): Uint8Array {
   const prefix = new TextEncoder().encode('\x18Bitcoin Signed Message:\n');
-  const length =
-    text.length < VARINT_16_BIT ? [text.length] : [VARINT_16_BIT, text.length & 0xff, (text.length >> 8) & 0xff];
-  return sha256(sha256(concatBytes(prefix, Uint8Array.from(length), text)));
+  return sha256(sha256(concatBytes(prefix, Uint8Array.of(text.length), text)));
 }
 
 function hashOf(scheme: WalletScheme, text: string): Uint8Array {

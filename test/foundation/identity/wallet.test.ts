@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { secp256k1 } from '@noble/curves/secp256k1.js';
 import * as fc from 'fast-check';
 import { toHex } from '../../../src/foundation/bytes.ts';
+import { SvcError } from '../../../src/foundation/errors.ts';
 import { type Aid, nativeAid, parseAid } from '../../../src/foundation/identity/aid.ts';
 import { decodeDelegation, encodeDelegation } from '../../../src/foundation/identity/delegation.ts';
 import { verifyDelegation } from '../../../src/foundation/identity/delegation-verifier.ts';
@@ -11,6 +13,7 @@ import {
   signEthereumDelegation,
   signParalismDelegation,
   verifyWalletDelegation,
+  type WalletDelegation,
   walletDelegation,
 } from '../../../src/foundation/identity/wallet.ts';
 import {
@@ -100,6 +103,97 @@ test('other recovery bytes and lengths are refused', () => {
   }
   for (const length of [0, 64, 66])
     assert.throws(() => walletDelegation(ethereum, new Uint8Array(length)), refused, `${length} bytes`);
+});
+
+/** The reason for which a proof is refused; null where it is not. */
+function refusalOf(work: () => unknown): unknown {
+  try {
+    work();
+    return null;
+  } catch (error) {
+    assert.ok(error instanceof SvcError && error.code === 'bad_delegation');
+    return error.details?.['reason'];
+  }
+}
+
+/** An Ethereum proof and a Paralism proof of one key. */
+function bothProofs(): readonly WalletDelegation[] {
+  const key = generateWalletKey();
+  const publicKey = walletPublicKey(key);
+  return [
+    signEthereumDelegation(key, grantFor(ethereumAid(publicKey))),
+    signParalismDelegation(key, grantFor(paralismAid(publicKey))),
+  ];
+}
+
+test('the recovery bytes that wallets use are known, and no others', () => {
+  const [ethereum, paralism] = bothProofs();
+  assert.ok(ethereum !== undefined && paralism !== undefined);
+  const unknown = 'the recovery byte of the signature is unknown';
+  const known: [number[], number[]] = [[], []];
+  for (let byte = 0; byte < 256; byte++) {
+    const atEnd = Uint8Array.from([...ethereum.signature.subarray(0, 64), byte]);
+    if (refusalOf(() => walletDelegation(ethereum, atEnd)) !== unknown) known[0].push(byte);
+    const before = Uint8Array.from([byte, ...paralism.signature.subarray(1)]);
+    if (refusalOf(() => walletDelegation(paralism, before)) !== unknown) known[1].push(byte);
+  }
+  assert.deepEqual(known, [
+    [0, 1, 27, 28],
+    [31, 32, 35, 36, 39, 40],
+  ]);
+});
+
+test('a proof has one signature: not that with n − s, not another length, and none of zeros', () => {
+  const order = secp256k1.Point.Fn.ORDER;
+  for (const proof of bothProofs()) {
+    const atEnd = proof.agent.startsWith('0x');
+    const rs = atEnd ? proof.signature.subarray(0, -1) : proof.signature.subarray(1);
+    const byte = (atEnd ? proof.signature.at(-1) : proof.signature[0]) ?? 0;
+    const spelled = (text: Uint8Array, recovery: number) =>
+      Uint8Array.from(atEnd ? [...text, recovery] : [recovery, ...text]);
+    assert.equal(
+      refusalOf(() => verifyWalletDelegation(proof)),
+      null,
+    );
+    const s = BigInt(`0x${toHex(rs.subarray(32))}`);
+    const high = Uint8Array.from([...rs.subarray(0, 32), ...hex((order - s).toString(16).padStart(64, '0'))]);
+    const [even, odd] = atEnd ? [27, 28] : [31, 32];
+    const other = byte === even ? odd : even;
+    for (const [signature, reason] of [
+      [spelled(high, other), 'the signature has a high s'],
+      [spelled(new Uint8Array(64), byte), 'no key fits the signature'],
+      [proof.signature.subarray(1), 'a wallet signature has 65 bytes'],
+      [Uint8Array.from([...proof.signature, 0]), 'a wallet signature has 65 bytes'],
+      [spelled(rs, byte - (atEnd ? 27 : -4)), 'the signature is not in its one spelling'],
+    ] as const)
+      assert.equal(
+        refusalOf(() => verifyWalletDelegation({ ...proof, signature })),
+        reason,
+      );
+  }
+});
+
+test('a proof states what its wallet signed', () => {
+  const [proof, other] = bothProofs();
+  assert.ok(proof !== undefined && other !== undefined);
+  const { text: _, ...without } = proof;
+  assert.equal(
+    refusalOf(() => verifyWalletDelegation(without)),
+    'the signed text is not a delegation',
+  );
+  for (const [change, reason] of [
+    [{ text: 'anything' }, 'the signed text is not a delegation'],
+    [{ text: other.text }, 'the signed text names another agent'],
+    [{ operationalKey: KeyPair.generate().publicKey }, 'the signed text names another key'],
+    [{ scope: 2 }, 'the signed text states another scope or time'],
+    [{ issuedAt: NOW + 1 }, 'the signed text states another scope or time'],
+    [{ expiresAt: NOW + 1 }, 'the signed text states another scope or time'],
+    [{ agent: nativeAid(KeyPair.generate().publicKey) }, 'the agent is not a wallet'],
+  ] as const)
+    assert.equal(
+      refusalOf(() => verifyWalletDelegation({ ...proof, ...change })),
+      reason,
+    );
 });
 
 test('a wallet signs for its own agent only, and native agents have none', () => {
