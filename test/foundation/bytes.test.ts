@@ -13,6 +13,19 @@ test('arrays are equal where length and content are', () => {
   for (const other of [[1, 0xac], [1], [1, 0xab, 0], []]) assert.equal(equalBytes(PART, new Uint8Array(other)), false);
 });
 
+test('a difference of one bit is seen wherever it is, however long the arrays are', () => {
+  for (const length of [32, 127, 128, 129, 1001]) {
+    const whole = new Uint8Array(length + 1).fill(0x5a);
+    const a = whole.subarray(1);
+    for (let at = 0; at < length; at++) {
+      const b = Uint8Array.from(a);
+      assert.equal(equalBytes(a, b), true);
+      b[at] = 0x5b;
+      assert.equal(equalBytes(a, b), false, `${at} of ${length}`);
+    }
+  }
+});
+
 test('bytes have the order, the hex and the base64 that Node gives them', () => {
   fc.assert(
     fc.property(bytes, bytes, (a, b) => {
