@@ -8,7 +8,7 @@ import { VerifierKeys } from '../../foundation/identity/keys.ts';
 import type { RoomEntryStore } from '../../foundation/store/room-entries.ts';
 import type { RoomStore } from '../../foundation/store/rooms.ts';
 import type { LinkStream } from '../../network/links/types.ts';
-import { decodeEntry, type Entry, verifyEntry } from './entry.ts';
+import { decodeEntry, verifyEntry } from './entry.ts';
 import type { Admission, Replica } from './replica.ts';
 import { MAX_ROOM_ENTRIES } from './replica.ts';
 import {
@@ -22,6 +22,7 @@ import {
   receive,
   send,
 } from './wire.ts';
+import type { RoomWriter } from './writer.ts';
 
 /** Milliseconds that the other side may take for one message. */
 const MESSAGE_TIMEOUT_MS = 15_000;
@@ -35,8 +36,7 @@ export interface ExchangeDependencies {
   readonly entries: RoomEntryStore;
   readonly delegations: Pick<DelegationVerifier, 'verifyAsync'>;
   readonly clock: Clock;
-  /** Takes verified entries in, and tells who is to know. */
-  admit(replica: Replica, entries: readonly Entry[], from: Aid): Admission;
+  readonly writer: Pick<RoomWriter, 'admit'>;
 }
 
 export class Exchange {
@@ -126,7 +126,7 @@ export class Exchange {
       }),
     );
     this.#stop.throwIfAborted();
-    const admission = this.#deps.admit(
+    const admission = this.#deps.writer.admit(
       replica,
       checked.filter((entry) => entry !== null),
       peer,

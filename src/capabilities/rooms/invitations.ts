@@ -8,13 +8,18 @@ import {
   INVITATION_LIFE_MS,
   JOIN_SECRET_BYTES,
   MAX_INVITATIONS,
+  MAX_MEMBERS,
   MAX_TITLE_CHARS,
 } from '../../foundation/domain/rooms.ts';
+import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, aidFromBytes, aidToBytes } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
+import { every, type Repeating } from '../../foundation/repeat.ts';
 import type { InviteOut, RoomRow, RoomStore } from '../../foundation/store/rooms.ts';
 import { hashBytes } from './entry.ts';
+import type { Replicas } from './replicas.ts';
 import type { InvitationNote, NotesPort } from './types.ts';
+import type { RoomWriter } from './writer.ts';
 
 const VERSION = 1;
 const MAX_INVITATION_BYTES = 1024;
@@ -24,9 +29,13 @@ const MAX_RETRY_MS = 3600_000;
 const REPEAT_MS: number = 24 * 3600_000;
 /** Invitations that are sent again in one go. */
 const BATCH = 16;
+/** Milliseconds between two looks at what is to be sent again. */
+const TICK_MS = 15_000;
 
 interface InvitationsDependencies {
   readonly rooms: RoomStore;
+  readonly replicas: Replicas;
+  readonly writer: Pick<RoomWriter, 'appendAny'>;
   readonly notes: NotesPort;
   readonly clock: Clock;
   readonly log: Log;
@@ -34,7 +43,7 @@ interface InvitationsDependencies {
 
 export class Invitations {
   readonly #deps: InvitationsDependencies;
-  #busy = false;
+  #repeating: Repeating | null = null;
 
   /** Takes the notes of type 0x10. */
   constructor(dependencies: InvitationsDependencies) {
@@ -42,8 +51,33 @@ export class Invitations {
     dependencies.notes.onNote(NOTE_TYPE.invitation, (recipient, note) => this.#received(recipient, note));
   }
 
+  start(): void {
+    const { clock, log } = this.#deps;
+    const onError = (error: unknown): void => log.warn({ error }, 'invitations were not sent again');
+    this.#repeating = every(clock, { periodMs: TICK_MS, firstMs: 0, onError }, () => this.#repeat());
+  }
+
+  stop(): void {
+    this.#repeating?.stop();
+  }
+
+  /** As `Rooms.invite`. */
+  async invite(aid: Aid, groupId: string, target: Aid): Promise<boolean> {
+    const { replicas, writer } = this.#deps;
+    if (target === aid) throw new SvcError('self');
+    const row = replicas.row(aid, groupId);
+    const replica = replicas.open(row);
+    if (replica.role(target) !== null)
+      throw new SvcError('wrong_state', { message: 'This agent is a member of the group already.' });
+    if (replica.members().length >= MAX_MEMBERS)
+      throw new SvcError('quota_exceeded', { message: `A group takes ${MAX_MEMBERS} members.` });
+    if (!replica.control.isInvited(replica.control.everything(), target))
+      writer.appendAny(aid, groupId, { kind: 'invite', to: [target] });
+    return this.#send(row, target);
+  }
+
   /** Sends an invitation, and again until it is answered. True where the recipient has it already. */
-  async send(room: RoomRow, target: Aid): Promise<boolean> {
+  async #send(room: RoomRow, target: Aid): Promise<boolean> {
     const now = this.#deps.clock.now();
     const out = { rid: room.rid, target, nextAt: now + RETRY_MS, until: now + INVITATION_LIFE_MS, attempts: 0 };
     this.#deps.rooms.putInviteOut(out);
@@ -51,19 +85,13 @@ export class Invitations {
   }
 
   /** Sends again what is due. */
-  async repeat(): Promise<void> {
-    if (this.#busy) return;
-    this.#busy = true;
-    try {
-      const { rooms, clock } = this.#deps;
-      for (const out of rooms.dueInvites(clock.now(), BATCH)) {
-        const room = rooms.byRid(out.rid);
-        if (room === null || room.state !== 'member' || out.until <= clock.now())
-          rooms.dropInviteOut(out.rid, out.target);
-        else await this.#attempt(room, out);
-      }
-    } finally {
-      this.#busy = false;
+  async #repeat(): Promise<void> {
+    const { rooms, clock } = this.#deps;
+    for (const out of rooms.dueInvites(clock.now(), BATCH)) {
+      const room = rooms.byRid(out.rid);
+      if (room === null || room.state !== 'member' || out.until <= clock.now())
+        rooms.dropInviteOut(out.rid, out.target);
+      else await this.#attempt(room, out);
     }
   }
 

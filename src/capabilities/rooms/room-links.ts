@@ -2,6 +2,7 @@
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
+import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import type { LinkStream, Links } from '../../network/links/types.ts';
@@ -9,6 +10,7 @@ import { LINGER_MS } from '../../network/links/wire.ts';
 import { decodeEntry, provesSecret, verifyEntry } from './entry.ts';
 import { Exchange, type ExchangeDependencies } from './exchange.ts';
 import type { Replica } from './replica.ts';
+import type { Replicas } from './replicas.ts';
 import { TalkSlots } from './talk-slots.ts';
 import { type Message, receive, send } from './wire.ts';
 
@@ -27,17 +29,12 @@ export interface RoomLinksDependencies extends ExchangeDependencies {
   readonly links: Links;
   readonly clock: Clock;
   readonly log: Log;
-  /** The replica of a local agent that is served; null where it has none. */
-  replica(aid: Aid, groupId: string): Replica | null;
-  /** The proof of the join secret that an agent presents; undefined where it needs none or knows none. */
-  proof(replica: Replica): Uint8Array | undefined;
-  /** An admin has removed the agent, as the entry says. */
-  removed(replica: Replica): void;
-  /** A member has called: it is there. */
-  met(peer: Aid): void;
+  readonly replicas: Pick<Replicas, 'served' | 'proof'>;
 }
 
 export class RoomLinks {
+  /** Told of a member that has called: it is there. */
+  readonly met: Listeners<[peer: Aid]> = new Listeners();
   readonly #deps: RoomLinksDependencies;
   readonly #exchange: Exchange;
   readonly #stop = new AbortController();
@@ -65,7 +62,7 @@ export class RoomLinks {
    */
   async sync(replica: Replica, peer: Aid): Promise<void> {
     await this.#call(replica, peer, async (link) => {
-      const proof = this.#deps.proof(replica);
+      const proof = this.#deps.replicas.proof(replica);
       const have = this.#exchange.have(replica);
       send(link, { type: 'hello', groupId: replica.groupId, have, ...(proof === undefined ? {} : { proof }) });
       const answer = await this.#next(link);
@@ -121,7 +118,8 @@ export class RoomLinks {
       const entry = decodeEntry(encoded);
       await verifyEntry(entry, this.#deps.delegations);
       const isOurs = entry.groupId === replica.groupId && entry.kind === 'remove' && entry.to?.[0] === replica.aid;
-      if (isOurs && mayRemove(replica, entry.author) && !replica.has(entry.id)) this.#deps.removed(replica);
+      if (isOurs && mayRemove(replica, entry.author) && !replica.has(entry.id))
+        this.#deps.rooms.setState(replica.rid, 'removed');
     }
     throw new SvcError('not_member', { message: 'The other side does not take this agent for a member.' });
   }
@@ -143,11 +141,11 @@ export class RoomLinks {
     const peer = link.caller;
     const first = await this.#next(link);
     if (first.type !== 'hello' && first.type !== 'push') throw new SvcError('protocol_error');
-    const replica = this.#deps.replica(link.called, first.groupId);
+    const replica = this.#deps.replicas.served(link.called, first.groupId);
     const proof = first.type === 'hello' ? first.proof : undefined;
     if (replica === null || !this.#mayRead(replica, peer, proof)) return this.#refuse(link, replica, peer);
     if (!this.#slots.enter(link)) throw new SvcError('rate_limited');
-    this.#deps.met(peer);
+    this.met.tell(peer);
     if (first.type === 'push') return this.#takePush(link, replica, peer, first.entries);
     send(link, { type: 'have', have: this.#exchange.have(replica) });
     const theirs = await this.#exchange.serve(link, replica, () => this.#mayRead(replica, peer, proof));

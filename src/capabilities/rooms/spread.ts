@@ -1,12 +1,15 @@
 /** Keeps replicas in step: new entries go to members at once, and each replica asks others from time to time. */
 import type { Clock, Timer } from '../../foundation/clock.ts';
+import type { RoomState } from '../../foundation/domain/rooms.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
+import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import type { Entry } from './entry.ts';
 import { fit } from './exchange.ts';
 import type { Replica } from './replica.ts';
+import type { Replicas } from './replicas.ts';
 import type { RoomLinks } from './room-links.ts';
 
 /** Members that the author tells at once; in greater rooms, members that each receiver tells on. */
@@ -29,6 +32,8 @@ const ASKED = 2;
 const BACKOFF_MS = 15_000;
 const MAX_BACKOFF_MS = 600_000;
 const MAX_REMEMBERED = 16_384;
+/** Milliseconds for which others are told that an agent left. */
+const LEFT_MS: number = 7 * 24 * 3600_000;
 
 interface SpreadDependencies {
   readonly links: Pick<RoomLinks, 'sync' | 'push'>;
@@ -36,14 +41,12 @@ interface SpreadDependencies {
   readonly log: Log;
   /** A number from 0 to below 1. */
   random(): number;
-  /** Numbers of all rooms here. */
-  rids(): readonly number[];
-  replica(rid: number): Replica | null;
-  /** Whom a replica may ask. */
-  peers(replica: Replica): readonly Aid[];
-  isJoining(replica: Replica): boolean;
-  /** Called after each comparison that went well, and now and then for those that left. */
-  synced(replica: Replica, peer: Aid): Promise<void>;
+  readonly rooms: {
+    /** Numbers of the rooms that agents here are in, or have left only since then: Unix milliseconds. */
+    rids(leftSince: number): readonly number[];
+    byRid(rid: number): { readonly state: RoomState } | null;
+  };
+  readonly replicas: Pick<Replicas, 'byRid' | 'peers'>;
 }
 
 interface Queue {
@@ -52,6 +55,8 @@ interface Queue {
 }
 
 export class Spread {
+  /** Told of each replica that a comparison went well for. */
+  readonly synced: Listeners<[Replica]> = new Listeners();
   readonly #deps: SpreadDependencies;
   readonly #queues = new Map<string, Queue>();
   readonly #dueAt = new Map<number, number>();
@@ -82,7 +87,8 @@ export class Spread {
 
   /** Tells members of new entries: the author of them all of a small room, a receiver only some of a great one. */
   tell(replica: Replica, entries: readonly Entry[], from: Aid | null): void {
-    const others = this.#deps.peers(replica).filter((aid) => aid !== from);
+    if (this.#stopped) return;
+    const others = this.#deps.replicas.peers(replica).filter((aid) => aid !== from);
     this.#meetJoiners(replica, entries, others.length);
     if (from !== null && others.length <= FAN_OUT) return;
     const now = this.#deps.clock.now();
@@ -107,7 +113,7 @@ export class Spread {
   met(peer: Aid): void {
     if (!this.#silent.delete(peer)) return;
     for (const rid of this.#dueAt.keys()) {
-      const replica = this.#deps.replica(rid);
+      const replica = this.#deps.replicas.byRid(rid);
       if (replica !== null && replica.role(peer) !== null) void this.#sync(replica, peer);
     }
   }
@@ -134,7 +140,7 @@ export class Spread {
   async #compare(replica: Replica, peer: Aid): Promise<void> {
     await this.#inLine(() => this.#deps.links.sync(replica, peer));
     this.#silent.delete(peer);
-    await this.#deps.synced(replica, peer);
+    this.synced.tell(replica);
   }
 
   #tick(): void {
@@ -150,7 +156,7 @@ export class Spread {
 
   #askDue(): void {
     const now = this.#deps.clock.now();
-    const rids = new Set(this.#deps.rids());
+    const rids = new Set(this.#deps.rooms.rids(now - LEFT_MS));
     for (const rid of this.#dueAt.keys()) if (!rids.has(rid)) this.#dueAt.delete(rid);
     for (const rid of rids) {
       const dueAt = this.#dueAt.get(rid);
@@ -161,14 +167,14 @@ export class Spread {
   }
 
   #ask(rid: number, now: number): void {
-    const replica = this.#deps.replica(rid);
+    const replica = this.#deps.replicas.byRid(rid);
     if (replica === null) return;
-    const isJoining = this.#deps.isJoining(replica);
+    const isJoining = this.#deps.rooms.byRid(rid)?.state === 'joining';
     const period = isJoining ? JOINING_PERIOD_MS : PERIOD_MS;
     this.#dueAt.set(rid, now + period * (0.5 + this.#deps.random()));
     // A whole room comes from one member, not from several at once.
     if (isJoining && this.#syncing.has(rid)) return;
-    const awake = this.#deps.peers(replica).filter((aid) => (this.#silent.peek(aid)?.until ?? 0) <= now);
+    const awake = this.#deps.replicas.peers(replica).filter((aid) => (this.#silent.peek(aid)?.until ?? 0) <= now);
     for (const peer of this.#some(awake, ASKED)) void this.#sync(replica, peer);
   }
 

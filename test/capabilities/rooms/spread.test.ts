@@ -38,11 +38,8 @@ async function spreadTo(members: readonly Aid[], isJoining = false) {
     clock: world.clock,
     log: silentLog,
     random: () => world.links.random.next(),
-    rids: () => [replica.rid],
-    replica: () => replica,
-    peers: () => members,
-    isJoining: () => isJoining,
-    synced: async () => {},
+    rooms: { rids: () => [replica.rid], byRid: () => ({ state: isJoining ? 'joining' : 'member' }) },
+    replicas: { byRid: () => replica, peers: () => [...members] },
   });
   const tell = async (from: Aid | null): Promise<Aid[]> => {
     told.length = 0;

@@ -1,0 +1,115 @@
+/** The rooms of the agents here: which there are, and the copy of each that is in use. */
+import { randomBytes } from 'node:crypto';
+import type { Clock } from '../../foundation/clock.ts';
+import { EPOCH_BYTES, MAX_PAST_ROOMS, MAX_ROOMS } from '../../foundation/domain/rooms.ts';
+import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { RoomEntryStore } from '../../foundation/store/room-entries.ts';
+import type { NewRoom, RoomRow, RoomStore } from '../../foundation/store/rooms.ts';
+import { proveSecret } from './entry.ts';
+import { Replica } from './replica.ts';
+import type { LocalIdentity } from './types.ts';
+
+export interface ReplicasDependencies {
+  readonly rooms: RoomStore;
+  readonly entries: RoomEntryStore;
+  readonly clock: Clock;
+  /** The identity of a registered agent here; null where it is not here. */
+  identity(aid: Aid): LocalIdentity | null;
+}
+
+export class Replicas {
+  readonly #deps: ReplicasDependencies;
+  readonly #open = new Map<number, Replica>();
+
+  constructor(dependencies: ReplicasDependencies) {
+    this.#deps = dependencies;
+  }
+
+  /** Who an agent is; null where it is not here. */
+  identity(aid: Aid): LocalIdentity | null {
+    return this.#deps.identity(aid);
+  }
+
+  /** @throws SvcError `not_found` where the agent is not here */
+  mustBeHere(aid: Aid): LocalIdentity {
+    const identity = this.identity(aid);
+    if (identity === null) throw noSuchAgent(aid);
+    return identity;
+  }
+
+  /** What is kept of an agent's room. @throws SvcError `not_found` */
+  row(aid: Aid, groupId: string): RoomRow {
+    this.mustBeHere(aid);
+    const row = this.#deps.rooms.find(aid, groupId);
+    if (row === null) throw new SvcError('not_found', { message: 'The agent has no copy of such a group.' });
+    return row;
+  }
+
+  /** The copy of a room that is there. */
+  open(row: RoomRow): Replica {
+    const known = this.#open.get(row.rid);
+    // The number of a room that was not kept after all is given to the next one.
+    if (known?.groupId === row.groupId) return known;
+    const replica = new Replica(row, this.#deps);
+    this.#open.set(row.rid, replica);
+    return replica;
+  }
+
+  /** The copy with a number; null where it, or its agent, is not here. */
+  byRid(rid: number): Replica | null {
+    return this.#ofAgentHere(this.#deps.rooms.byRid(rid));
+  }
+
+  /** The copy that others may ask: not one that is still to be filled. */
+  served(aid: Aid, groupId: string): Replica | null {
+    const row = this.#deps.rooms.find(aid, groupId);
+    return row?.state === 'joining' ? null : this.#ofAgentHere(row);
+  }
+
+  #ofAgentHere(row: RoomRow | null): Replica | null {
+    return row === null || this.identity(row.aid) === null ? null : this.open(row);
+  }
+
+  /** Begins an empty copy; of those that the agent is in no more, the oldest gives way. @throws SvcError `quota_exceeded` */
+  add(room: Omit<NewRoom, 'epoch' | 'lastAt'>): RoomRow {
+    const { rooms, clock } = this.#deps;
+    const { aid, groupId } = room;
+    this.checkCount(aid);
+    for (const rid of rooms.forgetPast(aid, MAX_PAST_ROOMS)) this.reopen(rid);
+    rooms.add({ ...room, epoch: new Uint8Array(randomBytes(EPOCH_BYTES)), lastAt: clock.now() });
+    return this.row(aid, groupId);
+  }
+
+  /** @throws SvcError `quota_exceeded` where an agent is in no more rooms */
+  checkCount(aid: Aid): void {
+    if (this.#deps.rooms.count(aid) >= MAX_ROOMS)
+      throw new SvcError('quota_exceeded', { message: `An agent takes part in ${MAX_ROOMS} groups.` });
+  }
+
+  /** Has a copy read anew where it is used again: what is kept of it has changed, or it is gone. */
+  reopen(rid: number): void {
+    this.#open.delete(rid);
+  }
+
+  /** Forgets the rooms of an agent that is gone. */
+  forget(aid: Aid): void {
+    const { rooms } = this.#deps;
+    for (const { rid } of rooms.list(aid)) this.reopen(rid);
+    rooms.removeAgent(aid);
+  }
+
+  /** What proves to others that the agent was given the join secret; undefined where it was not. */
+  proof({ rid, groupId, aid }: Replica): Uint8Array | undefined {
+    const secret = this.#deps.rooms.byRid(rid)?.secret ?? null;
+    return secret === null ? undefined : proveSecret(secret, groupId, aid);
+  }
+
+  /** Whom a copy may ask: members, and for a joiner first whom it was pointed to. */
+  peers(replica: Replica): Aid[] {
+    const members = replica.members().map(({ aid }) => aid);
+    const row = this.#deps.rooms.byRid(replica.rid);
+    const hints = row?.state === 'joining' ? row.hints : [];
+    return [...new Set([...hints, ...members])].filter((aid) => aid !== replica.aid);
+  }
+}

@@ -1,0 +1,54 @@
+/** The parts of rooms for the agents of one node, without links to others. */
+import { decodeEntry, type Entry } from '../../src/capabilities/rooms/entry.ts';
+import { Replicas } from '../../src/capabilities/rooms/replicas.ts';
+import { RoomWriter } from '../../src/capabilities/rooms/writer.ts';
+import type { EventType } from '../../src/foundation/events.ts';
+import type { Aid } from '../../src/foundation/identity/aid.ts';
+import { MIGRATIONS } from '../../src/foundation/store/migrations/index.ts';
+import { RoomEntryStore } from '../../src/foundation/store/room-entries.ts';
+import { RoomStore } from '../../src/foundation/store/rooms.ts';
+import { Store } from '../../src/foundation/store/store.ts';
+import type { LocalIdentity } from '../../src/network/links/types.ts';
+import { localIdentity, newIdentity, type TestIdentity } from './identities.ts';
+import { TestClock } from './test-clock.ts';
+
+export class RoomParts {
+  readonly clock: TestClock;
+  readonly store: Store = Store.open(':memory:', MIGRATIONS);
+  readonly rooms: RoomStore = new RoomStore(this.store);
+  readonly entries: RoomEntryStore = new RoomEntryStore(this.store);
+  readonly agents = new Map<Aid, LocalIdentity>();
+  readonly objects = new Set<string>();
+  readonly events: EventType[] = [];
+  readonly replicas: Replicas;
+  readonly writer: RoomWriter;
+
+  constructor(clock: TestClock = new TestClock()) {
+    this.clock = clock;
+    const { rooms, entries } = this;
+    this.replicas = new Replicas({ rooms, entries, clock, identity: (aid) => this.agents.get(aid) ?? null });
+    this.writer = new RoomWriter({
+      rooms,
+      entries,
+      replicas: this.replicas,
+      objects: { has: (_aid, objectId) => this.objects.has(objectId) },
+      events: { emit: (_aid, type) => this.events.push(type) },
+      clock,
+    });
+  }
+
+  agent(identity: TestIdentity = newIdentity()): Aid {
+    this.agents.set(identity.aid, localIdentity(identity));
+    return identity.aid;
+  }
+
+  /** Every entry that is here of an agent's room, in the order in which they came. */
+  log(aid: Aid, groupId: string): Entry[] {
+    const { rid } = this.replicas.row(aid, groupId);
+    return this.entries.bytesAfter(rid, 0, 1000).map(({ bytes }) => decodeEntry(bytes));
+  }
+
+  kinds(aid: Aid, groupId: string): string[] {
+    return this.log(aid, groupId).map(({ kind }) => kind);
+  }
+}
