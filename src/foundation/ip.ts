@@ -55,13 +55,22 @@ function ipv6Text(text: string): string | null {
   return URL.parse(`http://[${text}]`)?.hostname.slice(1, -1) ?? null;
 }
 
+/** Groups of an IPv6 address with all their digits, and nothing between them. */
+function digitsOf(groups: string): string {
+  if (groups === '') return '';
+  return groups
+    .split(':')
+    .map((group) => group.padStart(4, '0'))
+    .join('');
+}
+
 /** An IPv6 address as a number; null for any other text. */
 function ipv6Number(text: string): bigint | null {
   const ip = ipv6Text(text);
   if (ip === null) return null;
-  const [head = [], tail = []] = ip.split('::').map((part) => (part === '' ? [] : part.split(':')));
-  const zeros = Array.from({ length: 8 - head.length - tail.length }, () => '0');
-  return BigInt(`0x${[...head, ...zeros, ...tail].map((group) => group.padStart(4, '0')).join('')}`);
+  const [head = '', tail = ''] = ip.split('::', 2);
+  const [left, right] = [digitsOf(head), digitsOf(tail)];
+  return BigInt(`0x${left.padEnd(32 - right.length, '0')}${right}`);
 }
 
 /** The IPv4 address that an IPv4-mapped one is (RFC 4291, 2.5.5.2); -1 for any other. */

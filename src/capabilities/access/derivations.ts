@@ -1,6 +1,8 @@
 /** scrypt of presented secrets, one at a time, behind a small queue that no single source can fill. */
 import { SvcError } from '../../foundation/errors.ts';
 import { type ScryptCost, scryptHash } from '../../foundation/keys/scrypt.ts';
+import { Semaphore } from '../../foundation/semaphore.ts';
+import { Tally } from '../../foundation/tally.ts';
 
 /** What the stored hashes were made with: changing it makes them all useless. 32 MiB and about 0.1 s of one core. */
 export const SECRET_COST: ScryptCost = { N: 2 ** 15, r: 8, p: 1 };
@@ -21,9 +23,8 @@ export function secretDerivation(cost: ScryptCost): DeriveSecret {
 
 export class DerivationQueue {
   readonly #derive: DeriveSecret;
-  readonly #sources = new Map<string, number>();
-  #waiting = 0;
-  #tail: Promise<unknown> = Promise.resolve();
+  readonly #ofSource = new Tally();
+  readonly #turn = new Semaphore(1);
 
   constructor(derive: DeriveSecret) {
     this.#derive = derive;
@@ -35,20 +36,9 @@ export class DerivationQueue {
    * @throws SvcError `rate_limited` at once where the queue is full or the source has its share in it
    */
   run(source: string, secret: string, salt: Uint8Array): Promise<Uint8Array> {
-    const ofSource = this.#sources.get(source) ?? 0;
-    if (this.#waiting >= MAX_WAITING || ofSource >= MAX_PER_SOURCE)
+    if (this.#ofSource.total >= MAX_WAITING || this.#ofSource.of(source) >= MAX_PER_SOURCE)
       throw new SvcError('rate_limited', { details: { retry_after_s: BUSY_RETRY_S } });
-    this.#waiting++;
-    this.#sources.set(source, ofSource + 1);
-    const turn = this.#tail.then(() => this.#derive(secret, salt)).finally(() => this.#leave(source));
-    this.#tail = turn.catch(() => {});
-    return turn;
-  }
-
-  #leave(source: string): void {
-    this.#waiting--;
-    const left = (this.#sources.get(source) ?? 1) - 1;
-    if (left === 0) this.#sources.delete(source);
-    else this.#sources.set(source, left);
+    this.#ofSource.add(source);
+    return this.#turn.run(() => this.#derive(secret, salt)).finally(() => this.#ofSource.add(source, -1));
   }
 }

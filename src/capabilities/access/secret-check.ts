@@ -7,6 +7,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import { MAX_SECRET_CHARS } from '../../foundation/domain/access.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
+import { SingleFlight } from '../../foundation/single-flight.ts';
 import { DerivationQueue, type DeriveSecret } from './derivations.ts';
 import { type Guesser, GuessLimits } from './guess-limits.ts';
 
@@ -23,7 +24,7 @@ export class SecretCheck {
   readonly #processKey = randomBytes(32);
   readonly #right = new LruCache<string, Uint8Array>({ maxEntries: MAX_REMEMBERED });
   readonly #wrong = new LruCache<string, Uint8Array>({ maxEntries: MAX_REMEMBERED });
-  readonly #running = new Map<string, Promise<Uint8Array>>();
+  readonly #guesses = new SingleFlight<Uint8Array>();
 
   constructor(clock: Clock, derive: DeriveSecret) {
     this.#limits = new GuessLimits(clock);
@@ -48,12 +49,7 @@ export class SecretCheck {
       return true;
     }
     // One derivation, and one guess counted, for all who present the same secret at once.
-    let running = this.#running.get(id);
-    if (running === undefined) {
-      running = this.#guess(subject, salt, secret, id, guesser, opens).finally(() => this.#running.delete(id));
-      this.#running.set(id, running);
-    }
-    return opens(await running);
+    return opens(await this.#guesses.run(id, () => this.#guess(subject, salt, secret, id, guesser, opens)));
   }
 
   async #guess(

@@ -5,6 +5,7 @@
 import type { Clock } from '../../foundation/clock.ts';
 import type { Log } from '../../foundation/log.ts';
 import { every, type Repeating } from '../../foundation/repeat.ts';
+import { SingleFlight } from '../../foundation/single-flight.ts';
 import { parseServiceAddress } from './service-address.ts';
 import type { TcpCheck } from './types.ts';
 
@@ -33,7 +34,7 @@ interface Known {
 export class ServiceMonitor {
   readonly #deps: MonitorDependencies;
   readonly #known = new Map<string, Known>();
-  readonly #running = new Map<string, Promise<TcpCheck>>();
+  readonly #checks = new SingleFlight<TcpCheck>();
   #rounds: Repeating | null = null;
 
   constructor(dependencies: MonitorDependencies) {
@@ -66,15 +67,11 @@ export class ServiceMonitor {
 
   /** Looks now. Those who ask for the same service at once share one connection. */
   async check(service: string): Promise<TcpCheck> {
-    const running = this.#running.get(service);
-    if (running !== undefined) return running;
-    const started = this.#deps
-      .check(parseServiceAddress(service), TCP_CHECK_TIMEOUT_MS)
-      .finally(() => this.#running.delete(service));
-    this.#running.set(service, started);
-    const check = await started;
-    this.#known.set(service, { check, at: this.#deps.clock.now() });
-    return check;
+    return this.#checks.run(service, async () => {
+      const check = await this.#deps.check(parseServiceAddress(service), TCP_CHECK_TIMEOUT_MS);
+      this.#known.set(service, { check, at: this.#deps.clock.now() });
+      return check;
+    });
   }
 
   async #round(): Promise<void> {

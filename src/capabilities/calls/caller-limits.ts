@@ -1,5 +1,6 @@
 /** How much one caller, one node, one source and all of them together may ask of this daemon at once. */
 import { SvcError } from '../../foundation/errors.ts';
+import { Tally } from '../../foundation/tally.ts';
 import { Places } from '../../network/links/places.ts';
 import { sourceOfLink } from '../../network/links/source.ts';
 import type { LinkStream } from '../../network/links/types.ts';
@@ -18,7 +19,7 @@ export const MAX_CALLS_PER_SOURCE = 1024;
 const BUSY_RETRY_S = 1;
 
 export class CallerLimits {
-  readonly #ofPair = new Map<string, number>();
+  readonly #ofPair = new Tally();
   readonly #places = new Places({
     perNode: MAX_CALLS_PER_NODE,
     perSource: MAX_CALLS_PER_SOURCE,
@@ -43,15 +44,15 @@ export class CallerLimits {
 
   #enter(link: LinkStream, pair: string, limit: number): () => void {
     const node = link.nodeKey === null ? 'here' : Buffer.from(link.nodeKey).toString('hex');
-    const leave = this.#count(pair) < limit ? this.#places.take(node, sourceOfLink(link)) : null;
+    const leave = this.#ofPair.of(pair) < limit ? this.#places.take(node, sourceOfLink(link)) : null;
     if (leave === null)
       throw new SvcError('rate_limited', {
         message: 'Too many calls at once.',
         details: { retry_after_s: BUSY_RETRY_S },
       });
-    this.#add(pair, 1);
+    this.#ofPair.add(pair);
     return () => {
-      this.#add(pair, -1);
+      this.#ofPair.add(pair, -1);
       leave();
     };
   }
@@ -59,15 +60,5 @@ export class CallerLimits {
   /** Requests that are being served. */
   get active(): number {
     return this.#places.taken;
-  }
-
-  #count(pair: string): number {
-    return this.#ofPair.get(pair) ?? 0;
-  }
-
-  #add(pair: string, change: number): void {
-    const count = this.#count(pair) + change;
-    if (count === 0) this.#ofPair.delete(pair);
-    else this.#ofPair.set(pair, count);
   }
 }

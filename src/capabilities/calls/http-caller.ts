@@ -5,6 +5,7 @@ import type { Duplex } from 'node:stream';
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
+import { Semaphore } from '../../foundation/semaphore.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
 import type { LinkStream, Links } from '../../network/links/types.ts';
 import { errorOfAnswer } from './error-answer.ts';
@@ -12,7 +13,6 @@ import { type Answer, type Body, ExchangeFailure, exchange } from './exchange.ts
 import { endToEnd, filterHeaders, type RawHeaders, REMADE } from './headers.ts';
 import { LinkAgent } from './link-agent.ts';
 import { isBodiless, isIdempotent } from './methods.ts';
-import { Slots } from './slots.ts';
 
 /** Calls at once from one local agent to one remote agent; more wait for their turn. */
 export const MAX_CALLS_PER_TARGET = 64;
@@ -76,7 +76,7 @@ export interface HttpCallerDependencies {
 interface Target {
   readonly key: string;
   readonly agent: LinkAgent;
-  readonly slots: Slots;
+  readonly slots: Semaphore;
   /** Opens a stream to it that the agent does not keep. */
   readonly open: () => Promise<LinkStream>;
   /** Connections that switched protocols. */
@@ -124,7 +124,7 @@ export class HttpCaller {
     const target = this.#target(local, remote, call.accessToken);
     let leave = (): void => {};
     try {
-      const free = await target.slots.take(call.signal);
+      const free = await target.slots.acquire(call.signal);
       leave = () => {
         free();
         this.#prune(target);
@@ -215,7 +215,7 @@ export class HttpCaller {
     const key = `${local} ${remote} ${token}`;
     const known = this.#targets.get(key);
     if (known !== undefined) return known;
-    const slots = new Slots(MAX_CALLS_PER_TARGET);
+    const slots = new Semaphore(MAX_CALLS_PER_TARGET);
     const open = (): Promise<LinkStream> => this.#open(local, remote, accessToken);
     const agent = new LinkAgent({ clock: this.#deps.clock, open, closed: () => this.#prune(target) });
     const target: Target = { key, agent, slots, open, switched: 0 };

@@ -5,12 +5,12 @@
 import { RECORD_TTL_S, REPLICAS } from '../../foundation/domain/directory.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
+import { KeyedMutex } from '../../foundation/keyed-mutex.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD } from '../../foundation/records/types.ts';
 import type { Publication, PublicationRow, PublisherRow } from '../../foundation/store/publications.ts';
 import { goesOut, renewalTime, retryDelay } from './schedule.ts';
 import type { Sender, Sent } from './sender.ts';
-import { Turns } from './turns.ts';
 import type { DirectoryDependencies, DirectoryOptions, SigningIdentity } from './types.ts';
 
 /** Milliseconds after which a publication that somebody asked for is tried again, should we crash meanwhile. */
@@ -42,7 +42,7 @@ interface PublishingDependencies extends DirectoryDependencies {
 export class Publishing {
   readonly #options: DirectoryOptions;
   readonly #deps: PublishingDependencies;
-  readonly #turns = new Turns<Aid>();
+  readonly #turns = new KeyedMutex<Aid>();
   /** Agents that are not renewed because they are not alive: the ones whose heartbeats count. */
   readonly #lapsed = new Set<Aid>();
 

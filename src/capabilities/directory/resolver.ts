@@ -11,6 +11,7 @@ import { agentKey } from '../../foundation/records/keys.ts';
 import { decodeEndpointsPayload, ENDPOINT_SCHEME, type EndpointsPayload } from '../../foundation/records/payloads.ts';
 import { compareFreshness, expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD, type RecordType } from '../../foundation/records/types.ts';
+import { SingleFlight } from '../../foundation/single-flight.ts';
 import type { AgentLocation } from '../../network/links/types.ts';
 import type { Records } from './types.ts';
 
@@ -58,7 +59,7 @@ export class Resolver {
   readonly #cache = new LruCache<Aid, Cached>({ maxEntries: MAX_CACHED });
   /** The newest delegation that was seen of each agent, Unix seconds: a record under an older one is a replay. */
   readonly #newestDelegation = new LruCache<Aid, number>({ maxEntries: MAX_CACHED });
-  readonly #running = new Map<string, Promise<Resolved | null>>();
+  readonly #lookups = new SingleFlight<Resolved | null>();
 
   constructor(dependencies: ResolverDependencies) {
     this.#deps = dependencies;
@@ -138,12 +139,7 @@ export class Resolver {
 
   /** One look-up for all who ask at once. */
   #shared(aid: Aid, fresh: boolean): Promise<Resolved | null> {
-    const name = `${fresh ? 'fresh' : 'any'} ${aid}`;
-    const running = this.#running.get(name);
-    if (running !== undefined) return running;
-    const started = this.#ask(aid, fresh).finally(() => this.#running.delete(name));
-    this.#running.set(name, started);
-    return started;
+    return this.#lookups.run(`${fresh ? 'fresh' : 'any'} ${aid}`, () => this.#ask(aid, fresh));
   }
 
   async #ask(aid: Aid, fresh: boolean): Promise<Resolved | null> {

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { Clock } from '../../foundation/clock.ts';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
+import { KeyedMutex } from '../../foundation/keyed-mutex.ts';
 import { codeOf } from './file-errors.ts';
 import { hashInto, READ_BYTES } from './fingerprint.ts';
 import type { Holders } from './holders.ts';
@@ -61,7 +62,7 @@ const TELLING: readonly ErrorCode[] = ['access_denied', 'rate_limited', 'timeout
 export class ObjectGetter {
   readonly #deps: ObjectGetterDependencies;
   /** The last download of each object that is under way: two of the same would write to one file. */
-  readonly #turns = new Map<string, Promise<unknown>>();
+  readonly #turns = new KeyedMutex();
 
   constructor(dependencies: ObjectGetterDependencies) {
     this.#deps = dependencies;
@@ -73,16 +74,9 @@ export class ObjectGetter {
    *   taken, `rate_limited`, `not_writable`, and why the holders failed
    */
   async get(request: GetRequest): Promise<Got> {
-    const before = this.#turns.get(request.objectId);
-    if (before === undefined && this.#turns.size >= MAX_DOWNLOADS)
+    if (!this.#turns.has(request.objectId) && this.#turns.size >= MAX_DOWNLOADS)
       throw new SvcError('rate_limited', { message: `At most ${MAX_DOWNLOADS} objects are got at once.` });
-    const turn = (before ?? Promise.resolve()).catch(() => {}).then(() => this.#get(request));
-    this.#turns.set(request.objectId, turn);
-    try {
-      return await turn;
-    } finally {
-      if (this.#turns.get(request.objectId) === turn) this.#turns.delete(request.objectId);
-    }
+    return this.#turns.run(request.objectId, () => this.#get(request));
   }
 
   async #get(request: GetRequest): Promise<Got> {

@@ -2,6 +2,7 @@
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
+import { Tally } from '../../foundation/tally.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 
 /** Objects that one calling agent reads at once. */
@@ -19,9 +20,9 @@ const MAX_NODES = 10_000;
 const BUSY_RETRY_S = 2;
 
 export class ReaderLimits {
-  readonly #counts = new Map<string, number>();
+  readonly #ofCaller = new Tally();
+  readonly #ofNode = new Tally();
   readonly #requests: RateLimiter;
-  #total = 0;
 
   constructor(clock: Clock) {
     this.#requests = new RateLimiter(
@@ -37,23 +38,18 @@ export class ReaderLimits {
   enter(link: Pick<LinkStream, 'caller' | 'nodeKey'>): () => void {
     const node = link.nodeKey === null ? 'here' : Buffer.from(link.nodeKey).toString('hex');
     if (!this.#requests.take(node)) throw busy(Math.ceil(this.#requests.retryAfterMs(node) / 1000));
-    const keys = [link.caller, node];
-    const counts = keys.map((key) => this.#counts.get(key) ?? 0);
-    const [caller = 0, all = 0] = counts;
-    if (caller >= MAX_READS_PER_CALLER || all >= MAX_READS_PER_NODE || this.#total >= MAX_READS)
+    if (
+      this.#ofCaller.of(link.caller) >= MAX_READS_PER_CALLER ||
+      this.#ofNode.of(node) >= MAX_READS_PER_NODE ||
+      this.#ofNode.total >= MAX_READS
+    )
       throw busy(BUSY_RETRY_S);
-    for (const key of keys) this.#add(key, 1);
-    this.#total++;
+    this.#ofCaller.add(link.caller);
+    this.#ofNode.add(node);
     return () => {
-      for (const key of keys) this.#add(key, -1);
-      this.#total--;
+      this.#ofCaller.add(link.caller, -1);
+      this.#ofNode.add(node, -1);
     };
-  }
-
-  #add(key: string, change: number): void {
-    const count = (this.#counts.get(key) ?? 0) + change;
-    if (count === 0) this.#counts.delete(key);
-    else this.#counts.set(key, count);
   }
 }
 

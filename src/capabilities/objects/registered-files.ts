@@ -3,6 +3,7 @@ import type { FileHandle } from 'node:fs/promises';
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
+import { SingleFlight } from '../../foundation/single-flight.ts';
 import type { ObjectRepository, ObjectRow } from '../../foundation/store/objects.ts';
 import type { BlobStore } from './blob-store.ts';
 import type { FilesRoot } from './files-root.ts';
@@ -39,7 +40,7 @@ export class RegisteredFiles {
   readonly #deps: RegisteredFilesDependencies;
   /** Object and fingerprint of files that hold other bytes now. */
   readonly #changed = new LruCache<string, true>({ maxEntries: MAX_KNOWN_CHANGES });
-  readonly #checks = new Map<string, Promise<boolean>>();
+  readonly #checks = new SingleFlight<boolean>();
 
   constructor(dependencies: RegisteredFilesDependencies) {
     this.#deps = dependencies;
@@ -85,15 +86,7 @@ export class RegisteredFiles {
   async #check(row: ObjectRow, handle: FileHandle, fingerprint: string): Promise<boolean> {
     const key = `${row.objectId} ${row.path ?? ''} ${fingerprint}`;
     if (this.#changed.get(key) === true) return false;
-    const running = this.#checks.get(key);
-    if (running !== undefined) return await running;
-    const check = this.#hashAgain(row, handle, key);
-    this.#checks.set(key, check);
-    try {
-      return await check;
-    } finally {
-      this.#checks.delete(key);
-    }
+    return await this.#checks.run(key, () => this.#hashAgain(row, handle, key));
   }
 
   async #hashAgain(row: ObjectRow, handle: FileHandle, key: string): Promise<boolean> {

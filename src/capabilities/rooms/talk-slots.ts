@@ -4,6 +4,7 @@
  * silent strangers keep nobody out. Inside are members only.
  */
 import type { Aid } from '../../foundation/identity/aid.ts';
+import { Tally } from '../../foundation/tally.ts';
 
 /** Talks that wait at the door. */
 const MAX_AT_DOOR = 64;
@@ -19,7 +20,7 @@ interface Visitor {
 export class TalkSlots {
   readonly #door = new Set<Visitor>();
   readonly #inside = new Set<Visitor>();
-  readonly #insideOf = new Map<Aid, number>();
+  readonly #insideOf = new Tally<Aid>();
 
   /** Lets somebody wait at the door. */
   knock(visitor: Visitor): void {
@@ -35,19 +36,15 @@ export class TalkSlots {
   /** Lets a member in; false where there are too many. */
   enter(visitor: Visitor): boolean {
     this.#door.delete(visitor);
-    const count = this.#insideOf.get(visitor.caller) ?? 0;
-    if (this.#inside.size >= MAX_INSIDE || count >= MAX_INSIDE_OF_ONE) return false;
+    if (this.#inside.size >= MAX_INSIDE || this.#insideOf.of(visitor.caller) >= MAX_INSIDE_OF_ONE) return false;
     this.#inside.add(visitor);
-    this.#insideOf.set(visitor.caller, count + 1);
+    this.#insideOf.add(visitor.caller);
     return true;
   }
 
   /** Takes notice that a talk is over, wherever it stood. */
   leave(visitor: Visitor): void {
     this.#door.delete(visitor);
-    if (!this.#inside.delete(visitor)) return;
-    const left = (this.#insideOf.get(visitor.caller) ?? 1) - 1;
-    if (left > 0) this.#insideOf.set(visitor.caller, left);
-    else this.#insideOf.delete(visitor.caller);
+    if (this.#inside.delete(visitor)) this.#insideOf.add(visitor.caller, -1);
   }
 }

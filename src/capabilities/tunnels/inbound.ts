@@ -4,6 +4,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
+import { Tally } from '../../foundation/tally.ts';
 import { Refusal, STATUS } from '../../network/links/status.ts';
 import type { AccessRequest, LinkStream } from '../../network/links/types.ts';
 import { statusByte } from './preamble.ts';
@@ -51,7 +52,7 @@ export class TunnelInbound {
   readonly #sessions = new Map<number, Session>();
   readonly #links = new Map<LinkStream, Joined>();
   readonly #wide: WideCalled;
-  readonly #perPair = new Map<string, number>();
+  readonly #perPair = new Tally();
   /** Connections to services, those that are being made included. */
   #connections = 0;
 
@@ -112,7 +113,7 @@ export class TunnelInbound {
   async #serve(link: LinkStream, stream: SpliceLink): Promise<void> {
     const pair = `${link.caller} ${link.called}`;
     const isFull = this.#connections >= this.#deps.maxConnections();
-    if (isFull || (this.#perPair.get(pair) ?? 0) >= MAX_CONNECTIONS_PER_CALLER) return refuse(stream, 'rate_limited');
+    if (isFull || this.#perPair.of(pair) >= MAX_CONNECTIONS_PER_CALLER) return refuse(stream, 'rate_limited');
     const service = this.#deps.serviceOf(link.called);
     if (service === null) return refuse(stream, 'no_inbound');
     let socket: Socket;
@@ -195,15 +196,13 @@ export class TunnelInbound {
 
   #join(link: LinkStream, joined: Joined, pair: string): void {
     this.#links.set(link, joined);
-    this.#perPair.set(pair, (this.#perPair.get(pair) ?? 0) + 1);
+    this.#perPair.add(pair);
     splice(joined.socket, joined.stream, {
       sent: () => {},
       received: () => {},
       closed: () => {
         this.#links.delete(link);
-        const left = (this.#perPair.get(pair) ?? 1) - 1;
-        if (left === 0) this.#perPair.delete(pair);
-        else this.#perPair.set(pair, left);
+        this.#perPair.add(pair, -1);
       },
     });
   }

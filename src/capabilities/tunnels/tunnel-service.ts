@@ -6,6 +6,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { newId } from '../../foundation/ids.ts';
 import type { Log } from '../../foundation/log.ts';
+import { SingleFlight } from '../../foundation/single-flight.ts';
 import type { SavedTunnel } from '../../foundation/store/tunnels.ts';
 import type { LinkStream, Links, PathInfo } from '../../network/links/types.ts';
 import { OneShot } from './one-shot.ts';
@@ -38,7 +39,7 @@ export class TunnelService {
   readonly #tunnels = new Map<string, Tunnel>();
   readonly #oneShots = new Set<OneShot>();
   /** Opens under way, by what they would open: a second one waits for the first. */
-  readonly #opening = new Map<string, Promise<Tunnel>>();
+  readonly #opening = new SingleFlight<Tunnel>();
   #stopping = false;
 
   constructor(dependencies: TunnelServiceDependencies) {
@@ -76,11 +77,9 @@ export class TunnelService {
     const standing = this.#find(wanted);
     if (standing !== undefined)
       return (await this.#present(standing, wanted)) ? { tunnel: standing.info(), reused: true } : this.open(request);
-    const underway = this.#opening.get(key);
-    if (underway !== undefined) return { tunnel: (await underway).info(), reused: true };
-    const opening = this.#open(wanted).finally(() => this.#opening.delete(key));
-    this.#opening.set(key, opening);
-    return { tunnel: (await opening).info(), reused: false };
+    const reused = this.#opening.has(key);
+    const tunnel = await this.#opening.run(key, () => this.#open(wanted));
+    return { tunnel: tunnel.info(), reused };
   }
 
   /**

@@ -2,6 +2,8 @@
 import { createHash } from 'node:crypto';
 import type { SvcError } from '../errors.ts';
 import { LruCache } from '../lru-cache.ts';
+import { Semaphore } from '../semaphore.ts';
+import { SingleFlight } from '../single-flight.ts';
 import { nativePublicKey, schemeOf } from './aid.ts';
 import { type Delegation, delegationSigningInput, encodeDelegation } from './delegation.ts';
 import { badDelegation, checkGrant, checkWindow } from './grant.ts';
@@ -58,8 +60,8 @@ export class DelegationVerifier {
   /** Only good signatures are kept: a stranger's bad ones cannot push them out. */
   readonly #good: LruCache<string, true>;
   /** Proofs that another thread looks at right now. */
-  readonly #running = new Map<string, Promise<void>>();
-  #lastTurn: Promise<void> = Promise.resolve();
+  readonly #checks = new SingleFlight<void>();
+  readonly #wallets = new Semaphore(1);
 
   constructor(options: DelegationVerifierOptions = {}) {
     this.#good = new LruCache({ maxEntries: options.maxEntries ?? MAX_REMEMBERED });
@@ -87,23 +89,21 @@ export class DelegationVerifier {
   async verifyAsync(d: Delegation, now: number): Promise<void> {
     checkWindow(d, now);
     const key = keyOf(d);
-    if (this.#good.get(key) !== true) await (this.#running.get(key) ?? this.#start(key, d));
+    if (this.#good.get(key) !== true) await this.#checks.run(key, () => this.#check(key, d));
   }
 
-  #start(key: string, d: Delegation): Promise<void> {
-    const native = schemeOf(d.agent) === 'native';
-    const running = (native ? verifyDelegationSignatureAsync(d) : this.#inTurn(() => verifyDelegationSignature(d)))
-      .then(() => this.#good.set(key, true))
-      .finally(() => this.#running.delete(key));
-    this.#running.set(key, running);
-    return running;
+  async #check(key: string, d: Delegation): Promise<void> {
+    if (schemeOf(d.agent) === 'native') await verifyDelegationSignatureAsync(d);
+    else await this.#inTurn(() => verifyDelegationSignature(d));
+    this.#good.set(key, true);
   }
 
   /** Runs one piece of work a turn: recovering a wallet's key takes a millisecond or two. */
   #inTurn(work: () => void): Promise<void> {
-    const done = this.#lastTurn.then(nextTurn).then(work);
-    this.#lastTurn = done.catch(() => {});
-    return done;
+    return this.#wallets.run(async () => {
+      await nextTurn();
+      work();
+    });
   }
 }
 

@@ -4,6 +4,7 @@
  */
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
+import { Tally } from '../../foundation/tally.ts';
 import type { FindReply } from './messages.ts';
 import { compareDistance, nodeId, nodeScope } from './node-address.ts';
 import { FAILURES_TO_DROP, type PeerHealth } from './peer-health.ts';
@@ -61,7 +62,7 @@ export class Lookup {
   /** By distance, closest first. */
   readonly #candidates: Candidate[] = [];
   readonly #known = new Set<string>();
-  readonly #hosts = new Map<string, number>();
+  readonly #hosts = new Tally();
   #asked = 0;
   #answered = 0;
   #finish: () => void = () => {};
@@ -107,9 +108,8 @@ export class Lookup {
     const key = formatAddress(address);
     if (this.#known.has(key) || this.#candidates.length >= MAX_CANDIDATES || this.#deps.isOwn(address)) return;
     if (this.#deps.health.failures(address) >= FAILURES_TO_DROP) return;
-    const ofHost = this.#hosts.get(address.host) ?? 0;
-    if (ofHost >= MAX_NODES_PER_HOST && !mayHoldMany(address.host, this.#deps.isOwnHost)) return;
-    this.#hosts.set(address.host, ofHost + 1);
+    if (this.#hosts.of(address.host) >= MAX_NODES_PER_HOST && !mayHoldMany(address.host, this.#deps.isOwnHost)) return;
+    this.#hosts.add(address.host);
     this.#known.add(key);
     const { target } = this.#options;
     const id = nodeId(address);

@@ -6,6 +6,7 @@ import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { IP_SCOPE } from '../../foundation/ip.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
+import { Tally } from '../../foundation/tally.ts';
 import { nodeScope } from './node-address.ts';
 
 /** Nodes of one public host that count, in the table and in a search. */
@@ -30,7 +31,7 @@ export function mayHoldMany(host: string, isOwnHost: (host: string) => boolean):
 export class RoutingAdmission {
   readonly #deps: RoutingAdmissionDependencies;
   readonly #nodes = new Set<string>();
-  readonly #hosts = new Map<string, number>();
+  readonly #hosts = new Tally();
   readonly #greeted: LruCache<string, true>;
   #greetings = 0;
 
@@ -46,14 +47,12 @@ export class RoutingAdmission {
   add(node: Address): void {
     if (this.has(node)) return;
     this.#nodes.add(formatAddress(node));
-    this.#hosts.set(node.host, (this.#hosts.get(node.host) ?? 0) + 1);
+    this.#hosts.add(node.host);
   }
 
   remove(node: Address): void {
     if (!this.#nodes.delete(formatAddress(node))) return;
-    const left = (this.#hosts.get(node.host) ?? 1) - 1;
-    if (left > 0) this.#hosts.set(node.host, left);
-    else this.#hosts.delete(node.host);
+    this.#hosts.add(node.host, -1);
   }
 
   /** The table was made anew, and holds these. */
@@ -67,7 +66,7 @@ export class RoutingAdmission {
   admits(node: Address): boolean {
     if (node.port < 1 || nodeScope(node.host) === IP_SCOPE.none) return false;
     if (this.has(node) || mayHoldMany(node.host, this.#deps.isOwnHost)) return true;
-    return (this.#hosts.get(node.host) ?? 0) < MAX_NODES_PER_HOST;
+    return this.#hosts.of(node.host) < MAX_NODES_PER_HOST;
   }
 
   /** An address that is in no table of ours says that it is a node: it is asked for an answer. */

@@ -1,6 +1,7 @@
 /** HTTP/1.1 on link streams: what the servers of calls and of objects have in common. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { Tally } from '../../foundation/tally.ts';
 import type { LinkStream } from './types.ts';
 
 /**
@@ -50,7 +51,7 @@ export function linkHttpServer({ maxHeaderBytes, maxHeaderCount, serve }: LinkHt
 /** Counts the streams that each node holds open; this node is one of them. */
 export class StreamsPerNode {
   readonly #limit: number;
-  readonly #open = new Map<string, number>();
+  readonly #open = new Tally();
 
   constructor(limit: number) {
     this.#limit = limit;
@@ -59,16 +60,9 @@ export class StreamsPerNode {
   /** Counts a stream until it closes; false where its node holds too many already. */
   enter(link: LinkStream): boolean {
     const node = link.nodeKey === null ? '' : Buffer.from(link.nodeKey).toString('hex');
-    const open = this.#open.get(node) ?? 0;
-    if (open >= this.#limit) return false;
-    this.#open.set(node, open + 1);
-    link.once('close', () => this.#leave(node));
+    if (this.#open.of(node) >= this.#limit) return false;
+    this.#open.add(node);
+    link.once('close', () => this.#open.add(node, -1));
     return true;
-  }
-
-  #leave(node: string): void {
-    const left = (this.#open.get(node) ?? 1) - 1;
-    if (left === 0) this.#open.delete(node);
-    else this.#open.set(node, left);
   }
 }

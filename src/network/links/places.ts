@@ -4,6 +4,7 @@
  * would keep everybody else out.
  */
 import { IP_SCOPE, ipScope, subscriberOf } from '../../foundation/ip.ts';
+import { Tally } from '../../foundation/tally.ts';
 
 interface PlacesOptions {
   readonly perNode: number;
@@ -22,9 +23,8 @@ export function sourceOfHost(host: string): string | null {
 
 export class Places {
   readonly #options: PlacesOptions;
-  readonly #ofNode = new Map<string, number>();
-  readonly #ofSource = new Map<string, number>();
-  #taken = 0;
+  readonly #ofNode = new Tally();
+  readonly #ofSource = new Tally();
 
   constructor(options: PlacesOptions) {
     this.#options = options;
@@ -32,7 +32,7 @@ export class Places {
 
   /** Places that are taken. */
   get taken(): number {
-    return this.#taken;
+    return this.#ofNode.total;
   }
 
   /**
@@ -40,23 +40,14 @@ export class Places {
    * @param source as `sourceOfHost` names it; null counts against no source
    */
   take(node: string, source: string | null): (() => void) | null {
-    const ofNode = this.#ofNode.get(node) ?? 0;
-    const ofSource = source === null ? 0 : (this.#ofSource.get(source) ?? 0);
     const { perNode, perSource, all } = this.#options;
-    if (ofNode >= perNode || ofSource >= perSource || this.#taken >= all) return null;
-    this.#taken++;
-    this.#ofNode.set(node, ofNode + 1);
-    if (source !== null) this.#ofSource.set(source, ofSource + 1);
+    if (this.#ofNode.of(node) >= perNode || this.taken >= all) return null;
+    if (source !== null && this.#ofSource.of(source) >= perSource) return null;
+    this.#ofNode.add(node);
+    if (source !== null) this.#ofSource.add(source);
     return () => {
-      this.#taken--;
-      countDown(this.#ofNode, node);
-      if (source !== null) countDown(this.#ofSource, source);
+      this.#ofNode.add(node, -1);
+      if (source !== null) this.#ofSource.add(source, -1);
     };
   }
-}
-
-function countDown(counts: Map<string, number>, key: string): void {
-  const left = (counts.get(key) ?? 1) - 1;
-  if (left === 0) counts.delete(key);
-  else counts.set(key, left);
 }

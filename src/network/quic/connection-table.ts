@@ -1,6 +1,7 @@
 /** The accepted connections of an endpoint, held within its limits. */
 import { toHex } from '../../foundation/bytes.ts';
 import { IP_SCOPE, ipScope, subscriberOf } from '../../foundation/ip.ts';
+import { Tally } from '../../foundation/tally.ts';
 import type { ConnectionLimits } from './limits.ts';
 import type { QuicConnection } from './types.ts';
 
@@ -10,7 +11,7 @@ export class ConnectionTable<C extends QuicConnection> {
   readonly #limits: ConnectionLimits;
   /** In order of arrival. */
   readonly #connections = new Set<C>();
-  readonly #perAddress = new Map<string, number>();
+  readonly #perSource = new Tally();
   readonly #perKey = new Map<string, Set<C>>();
 
   constructor(limits: ConnectionLimits) {
@@ -38,11 +39,10 @@ export class ConnectionTable<C extends QuicConnection> {
     if (this.#connections.size >= this.#limits.connections) return 'too_many';
     const { host } = connection.remoteAddress;
     const source = subscriberOf(host);
-    const fromAddress = this.#perAddress.get(source) ?? 0;
     const counted = this.#limits.countLoopback || ipScope(host) !== IP_SCOPE.loopback;
-    if (counted && fromAddress >= this.#limits.connectionsPerAddress) return 'too_many_from_address';
+    if (counted && this.#perSource.of(source) >= this.#limits.connectionsPerAddress) return 'too_many_from_address';
     this.#connections.add(connection);
-    this.#perAddress.set(source, fromAddress + 1);
+    this.#perSource.add(source);
     ofKey.add(connection);
     this.#perKey.set(key, ofKey);
     return null;
@@ -50,10 +50,7 @@ export class ConnectionTable<C extends QuicConnection> {
 
   remove(connection: C): void {
     if (!this.#connections.delete(connection)) return;
-    const source = subscriberOf(connection.remoteAddress.host);
-    const left = (this.#perAddress.get(source) ?? 1) - 1;
-    if (left === 0) this.#perAddress.delete(source);
-    else this.#perAddress.set(source, left);
+    this.#perSource.add(subscriberOf(connection.remoteAddress.host), -1);
     const key = toHex(connection.remoteKey);
     const ofKey = this.#perKey.get(key);
     ofKey?.delete(connection);

@@ -1,6 +1,7 @@
 /** How many connections the API holds, so that strangers cannot use up those of this machine. */
 import type { Socket } from 'node:net';
 import { subscriberOf } from '../../foundation/ip.ts';
+import { Tally } from '../../foundation/tally.ts';
 import { isLoopbackPeer } from './host.ts';
 
 /** Connections from this machine. */
@@ -11,13 +12,12 @@ export const MAX_REMOTE_CONNECTIONS = 256;
 export const MAX_REMOTE_CONNECTIONS_PER_ADDRESS = 32;
 
 export class ConnectionLimit {
-  readonly #perAddress = new Map<string, number>();
+  readonly #ofStranger = new Tally();
   #local = 0;
-  #remote = 0;
 
   /** Open connections. */
   get open(): number {
-    return this.#local + this.#remote;
+    return this.#local + this.#ofStranger.total;
   }
 
   /** Counts a new connection until it closes; cuts it where it is one too many. */
@@ -38,18 +38,14 @@ export class ConnectionLimit {
   }
 
   #takeRemote(socket: Socket, key: string): void {
-    const held = this.#perAddress.get(key) ?? 0;
-    if (this.#remote >= MAX_REMOTE_CONNECTIONS || held >= MAX_REMOTE_CONNECTIONS_PER_ADDRESS) {
+    if (
+      this.#ofStranger.total >= MAX_REMOTE_CONNECTIONS ||
+      this.#ofStranger.of(key) >= MAX_REMOTE_CONNECTIONS_PER_ADDRESS
+    ) {
       socket.destroy();
       return;
     }
-    this.#remote++;
-    this.#perAddress.set(key, held + 1);
-    socket.once('close', () => {
-      this.#remote--;
-      const left = (this.#perAddress.get(key) ?? 1) - 1;
-      if (left === 0) this.#perAddress.delete(key);
-      else this.#perAddress.set(key, left);
-    });
+    this.#ofStranger.add(key);
+    socket.once('close', () => this.#ofStranger.add(key, -1));
   }
 }

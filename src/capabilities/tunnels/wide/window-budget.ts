@@ -1,4 +1,5 @@
 /** What all wide tunnel connections together may keep for readers that are behind, of either direction. */
+import { Tally } from '../../../foundation/tally.ts';
 
 /** With one other node or agent, bytes. */
 export const MAX_WINDOWS_PER_PEER_BYTES = 64 * 1024 * 1024;
@@ -8,8 +9,7 @@ export const MAX_WINDOWS_BYTES = 256 * 1024 * 1024;
 const GROWTH = 0.5;
 
 export class WindowBudget {
-  readonly #perPeer = new Map<string, number>();
-  #total = 0;
+  readonly #taken = new Tally();
 
   /**
    * Takes bytes for a connection with a peer; false where there is no room.
@@ -17,23 +17,21 @@ export class WindowBudget {
    */
   take(peer: string, bytes: number, part = 1): boolean {
     if (!this.hasRoom(peer, bytes, part)) return false;
-    this.#perPeer.set(peer, (this.#perPeer.get(peer) ?? 0) + bytes);
-    this.#total += bytes;
+    this.#taken.add(peer, bytes);
     return true;
   }
 
   /** Whether `take` would take them. */
   hasRoom(peer: string, bytes: number, part = 1): boolean {
-    const taken = this.#perPeer.get(peer) ?? 0;
-    return taken + bytes <= part * MAX_WINDOWS_PER_PEER_BYTES && this.#total + bytes <= part * MAX_WINDOWS_BYTES;
+    const { total } = this.#taken;
+    return (
+      this.#taken.of(peer) + bytes <= part * MAX_WINDOWS_PER_PEER_BYTES && total + bytes <= part * MAX_WINDOWS_BYTES
+    );
   }
 
   /** Gives bytes back. */
   give(peer: string, bytes: number): void {
-    this.#total -= bytes;
-    const left = (this.#perPeer.get(peer) ?? 0) - bytes;
-    if (left <= 0) this.#perPeer.delete(peer);
-    else this.#perPeer.set(peer, left);
+    this.#taken.add(peer, -bytes);
   }
 }
 

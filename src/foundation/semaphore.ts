@@ -1,5 +1,5 @@
 /** A number of places, and a queue for them. */
-export class Slots {
+export class Semaphore {
   readonly #max: number;
   readonly #waiting = new Set<() => void>();
   #taken = 0;
@@ -14,7 +14,7 @@ export class Slots {
   }
 
   /** Takes a place when one is free; returns how to give it back, which counts once. Rejects with the signal's reason. */
-  async take(signal?: AbortSignal): Promise<() => void> {
+  async acquire(signal?: AbortSignal): Promise<() => void> {
     signal?.throwIfAborted();
     if (this.#taken < this.#max) this.#taken++;
     else await this.#wait(signal);
@@ -24,6 +24,16 @@ export class Slots {
       given = true;
       this.#handOver();
     };
+  }
+
+  /** Runs `work` in a place of its own. Rejects with the signal's reason where that aborts before it begins. */
+  async run<T>(work: () => T | Promise<T>, signal?: AbortSignal): Promise<T> {
+    const release = await this.acquire(signal);
+    try {
+      return await work();
+    } finally {
+      release();
+    }
   }
 
   #wait(signal: AbortSignal | undefined): Promise<void> {
