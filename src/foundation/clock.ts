@@ -14,8 +14,9 @@ export interface Timer {
 export const systemClock: Clock = {
   now: () => Date.now(),
   after(ms, task) {
-    const handle = setTimeout(task, ms);
-    handle.unref();
+    const handle: NodeJS.Timeout | number = setTimeout(task, ms);
+    // A browser numbers its timers, and needs no leave to close a page.
+    if (typeof handle === 'object') handle.unref();
     return { cancel: () => clearTimeout(handle) };
   },
 };

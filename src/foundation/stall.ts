@@ -5,6 +5,7 @@
  * we could have heard them.
  */
 import type { Clock, Timer } from './clock.ts';
+import { type Deadline, deadline } from './deadline.ts';
 
 /** A timer that is so late was held up by this process or its machine: milliseconds. */
 export const STALL_MS = 500;
@@ -63,7 +64,12 @@ export class SilenceWatch {
   }
 }
 
-/** A clock whose timers count waking time only: for time limits after which somebody else counts as gone. */
+/** As `deadline`, in waking time: a time limit after which somebody else counts as gone. */
+export function patience(clock: Clock, ms: number, outer?: AbortSignal): Deadline {
+  return deadline(wakingClock(clock), ms, outer);
+}
+
+/** A clock whose timers count waking time only. */
 export function wakingClock(clock: Clock): Clock {
   return {
     now: () => clock.now(),

@@ -1,8 +1,10 @@
 /** Follows an event stream of the daemon, and takes it up again where it breaks off. */
 import { createParser, type EventSourceMessage, type ParseError } from 'eventsource-parser';
+import { systemClock } from '../foundation/clock.ts';
 import { EVENT_HEARTBEAT_MS, EVENT_RETRY_MS } from '../foundation/domain/events.ts';
 import { SvcError } from '../foundation/errors.ts';
 import { parseJson } from '../foundation/json.ts';
+import { SilenceWatch } from '../foundation/stall.ts';
 import { baseOf, type ClientOptions, errorOf, failureOf } from './client.ts';
 
 /** After this long without anything, not even a sign of life, a stream is dead, milliseconds. */
@@ -78,11 +80,7 @@ async function* connection(
 ): AsyncGenerator<ReceivedEvent, void> {
   const base = baseOf(client);
   const silent = new AbortController();
-  let timer = setTimeout(() => silent.abort(), SILENCE_MS);
-  const alive = (): void => {
-    clearTimeout(timer);
-    timer = setTimeout(() => silent.abort(), SILENCE_MS);
-  };
+  const silence = new SilenceWatch(systemClock, SILENCE_MS, () => silent.abort());
   try {
     const response = await fetch(urlOf(base, options), {
       headers: {
@@ -98,11 +96,11 @@ async function* connection(
     if (response.status !== 200 || response.body === null)
       throw errorOf(response.status, await response.json().catch(() => undefined));
     position.stood = true;
-    yield* eventsIn(response.body.pipeThrough(new TextDecoderStream()), position, alive);
+    yield* eventsIn(response.body.pipeThrough(new TextDecoderStream()), position, silence.heard);
   } catch (error) {
     throw error instanceof SvcError ? error : failureOf(error, base, options);
   } finally {
-    clearTimeout(timer);
+    silence.stop();
   }
 }
 

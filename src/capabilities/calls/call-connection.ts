@@ -1,6 +1,7 @@
 /** One link stream on the called side, between and during its requests. */
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import type { SvcError } from '../../foundation/errors.ts';
+import { wakingClock } from '../../foundation/stall.ts';
 import { NEXT_REQUEST_MS } from '../../network/links/http-server.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 
@@ -17,8 +18,8 @@ export class CallConnection {
 
   constructor(link: LinkStream, clock: Clock) {
     this.link = link;
-    this.#clock = clock;
-    this.#timer = clock.after(FIRST_HEAD_MS, () => link.destroy());
+    this.#clock = wakingClock(clock);
+    this.#timer = this.#clock.after(FIRST_HEAD_MS, () => link.destroy());
     link.once('close', () => {
       this.#timer.cancel();
       for (const call of this.#calls) call.abort();

@@ -1,6 +1,5 @@
 /** Notes from node to node: hands them over when the recipient is there, and takes them in. */
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
-import { deadline } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
@@ -9,6 +8,7 @@ import { encodeEncryptionKeysPayload } from '../../foundation/records/encryption
 import { decodeRecord, type SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
+import { patience } from '../../foundation/stall.ts';
 import { letGo, sourceOfLink } from '../../network/links/source.ts';
 import type { LinkStream, Links } from '../../network/links/types.ts';
 import type { Inbox } from './inbox.ts';
@@ -84,7 +84,7 @@ export class NoteLinks {
     const { links, clock } = this.#deps;
     const either = AbortSignal.any([signal, this.#stop.signal]);
     const link = await links.open(sender, recipient, 'note', { signal: either, timeoutMs: OPEN_TIMEOUT_MS });
-    using limit = deadline(clock, REQUEST_TIMEOUT_MS, either);
+    using limit = patience(clock, REQUEST_TIMEOUT_MS, either);
     try {
       const said = await talk(link, limit.signal);
       letGo(link, clock);
@@ -97,7 +97,7 @@ export class NoteLinks {
 
   async #serve(link: LinkStream): Promise<void> {
     link.on('error', () => {});
-    using limit = deadline(this.#deps.clock, REQUEST_TIMEOUT_MS, this.#stop.signal);
+    using limit = patience(this.#deps.clock, REQUEST_TIMEOUT_MS, this.#stop.signal);
     limit.signal.addEventListener('abort', () => link.destroy(), { once: true });
     try {
       const request = await readRequest(link, limit.signal);

@@ -6,6 +6,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
+import { SilenceWatch } from '../../foundation/stall.ts';
 import { accessRequestOf } from '../../network/links/access-request.ts';
 import { ERROR_HEADER, linkHttpServer, NEXT_REQUEST_MS, StreamsPerNode } from '../../network/links/http-server.ts';
 import type { AccessRequest, LinkStream, Links } from '../../network/links/types.ts';
@@ -34,6 +35,7 @@ export interface ObjectServerDependencies {
 
 interface Connection {
   readonly link: LinkStream;
+  /** Runs while no request does. */
   timer: Timer;
 }
 
@@ -101,13 +103,10 @@ export class ObjectServer implements Component {
     const connection = this.#connections.get(request.socket);
     if (connection === undefined) return void response.destroy();
     const { link } = connection;
-    const moved = (): void => {
-      connection.timer.cancel();
-      connection.timer = this.#deps.clock.after(READ_STALL_MS, () => link.destroy());
-    };
-    moved();
+    const stall = new SilenceWatch(this.#deps.clock, READ_STALL_MS, () => link.destroy());
+    connection.timer.cancel();
     response.once('close', () => {
-      connection.timer.cancel();
+      stall.stop();
       if (!link.destroyed) connection.timer = this.#idle(link);
     });
     let leave = (): void => {};
@@ -117,7 +116,7 @@ export class ObjectServer implements Component {
       leave = this.#limits.enter(link);
       const object = await this.#deps.objects.open(link.called, objectId);
       // On the same daemon the reader gets the very memory that is written.
-      await answerObject(request, response, object, { moved, copies: link.release !== undefined });
+      await answerObject(request, response, object, { moved: stall.heard, copies: link.release !== undefined });
     } catch (error) {
       this.#refuse(link, request, response, error);
     } finally {

@@ -5,6 +5,8 @@
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
+import { every, type Repeating } from '../../foundation/repeat.ts';
+import { wakingClock } from '../../foundation/stall.ts';
 import type { PartFile } from './part-file.ts';
 import type { RemoteObject, RemoteObjects } from './remote-objects.ts';
 
@@ -176,15 +178,12 @@ export class Transfer {
   }
 
   /** Gives up a holder that brings next to nothing: one byte now and then would hold us for ever. */
-  #watch(stalled: AbortController): { stop(): void } {
+  #watch(stalled: AbortController): Repeating {
     let before = this.#part.length;
-    let timer = this.#deps.clock.after(PROGRESS_MS, () => check());
-    const check = (): void => {
-      const { length } = this.#part;
-      if (length - before < MIN_PROGRESS_BYTES) return stalled.abort();
-      before = length;
-      timer = this.#deps.clock.after(PROGRESS_MS, check);
-    };
-    return { stop: () => timer.cancel() };
+    const onError = (error: unknown): void => stalled.abort(error);
+    return every(wakingClock(this.#deps.clock), { periodMs: PROGRESS_MS, onError }, () => {
+      if (this.#part.length - before < MIN_PROGRESS_BYTES) stalled.abort();
+      before = this.#part.length;
+    });
   }
 }

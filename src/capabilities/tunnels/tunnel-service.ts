@@ -1,12 +1,13 @@
 /** Tunnels to remote agents: opened, reused, listed, reset, closed, and restored after a restart. */
 import type { Clock } from '../../foundation/clock.ts';
-import { abortable, deadline } from '../../foundation/deadline.ts';
+import { abortable } from '../../foundation/deadline.ts';
 import { DEFAULT_IDLE_TIMEOUT_S, MAX_TUNNELS } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { newId } from '../../foundation/ids.ts';
 import type { Log } from '../../foundation/log.ts';
 import { SingleFlight } from '../../foundation/single-flight.ts';
+import { patience } from '../../foundation/stall.ts';
 import type { SavedTunnel } from '../../foundation/store/tunnels.ts';
 import type { LinkStream, Links, PathInfo } from '../../network/links/types.ts';
 import { OneShot } from './one-shot.ts';
@@ -210,7 +211,7 @@ export class TunnelService {
   /** Asks the remote agent whether a connection would be served, before a port is promised. */
   async #probe(request: TunnelRequest): Promise<PathInfo> {
     const { localAid, remoteAid, accessToken } = request;
-    using limit = deadline(this.#deps.clock, PROBE_TIMEOUT_MS);
+    using limit = patience(this.#deps.clock, PROBE_TIMEOUT_MS);
     const link: LinkStream = await this.#deps.links.open(localAid, remoteAid, 'tcp-probe', {
       timeoutMs: PROBE_TIMEOUT_MS,
       signal: limit.signal,

@@ -2,8 +2,8 @@
 import { formatAddress } from '../../foundation/address.ts';
 import { toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
-import { deadline } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { patience } from '../../foundation/stall.ts';
 import type { QuicConnection } from '../quic/types.ts';
 import { type DialWay, dialBy, type NodePlace, SharedAttempt } from './dial.ts';
 import type { Session } from './session.ts';
@@ -68,7 +68,7 @@ export class Dials {
   attempt(place: NodePlace, isSide: boolean, ended: () => void = () => {}): SharedAttempt<Session> {
     return new SharedAttempt(async (cancelled) => {
       try {
-        using limit = deadline(this.#deps.clock, NODE_DIAL_TIMEOUT_MS, cancelled);
+        using limit = patience(this.#deps.clock, NODE_DIAL_TIMEOUT_MS, cancelled);
         return await this.#connect(place, isSide, limit.signal);
       } catch (error) {
         // A node that does not answer in time cannot be reached; how long the caller waits is his own affair.

@@ -3,10 +3,10 @@
  * on how many may wait, how fast they may come, and how long a header may take.
  */
 import type { Clock } from '../../foundation/clock.ts';
-import { deadline } from '../../foundation/deadline.ts';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
+import { patience } from '../../foundation/stall.ts';
 import type { QuicStream } from '../quic/types.ts';
 import { Places, sourceOfHost } from './places.ts';
 import type { Session } from './session.ts';
@@ -119,7 +119,7 @@ export class StreamGate {
   }
 
   async #serve(stream: QuicStream, session: Session): Promise<void> {
-    using limit = deadline(this.#clock, HEADER_TIMEOUT_MS);
+    using limit = patience(this.#clock, HEADER_TIMEOUT_MS);
     try {
       const [kind = 0] = await readExactly(stream, 1, limit.signal);
       const handler = this.#handlers.get(kind);

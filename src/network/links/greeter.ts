@@ -1,7 +1,7 @@
 /** The hello on each new connection, whoever dialled it; afterwards its streams go through the gate. */
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../foundation/clock.ts';
-import { deadline } from '../../foundation/deadline.ts';
+import { patience } from '../../foundation/stall.ts';
 import type { QuicConnection, QuicStream } from '../quic/types.ts';
 import type { StreamGate } from './gate.ts';
 import {
@@ -92,7 +92,7 @@ export class Greeter {
   receive(connection: QuicConnection): void {
     if (this.#stopped || this.#ungreeted.size >= MAX_UNGREETED) return connection.close();
     this.#ungreeted.add(connection);
-    const limit = deadline(this.#deps.clock, HELLO_TIMEOUT_MS);
+    const limit = patience(this.#deps.clock, HELLO_TIMEOUT_MS);
     limit.signal.addEventListener('abort', () => connection.close());
     const greeted = (): void => {
       this.#ungreeted.delete(connection);

@@ -2,13 +2,14 @@
 import { formatAddress } from '../../foundation/address.ts';
 import { equalBytes } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
-import { abortable, deadline } from '../../foundation/deadline.ts';
+import { abortable } from '../../foundation/deadline.ts';
 import { CLOCK_SKEW_S } from '../../foundation/domain/time.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
 import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
+import { patience } from '../../foundation/stall.ts';
 import { Answering, type LinkCheck, type LinkHandler } from './answering.ts';
 import { DelegationFloor } from './floor.ts';
 import { KIND } from './gate.ts';
@@ -81,7 +82,7 @@ export class AgentLinks implements Links {
       accessToken: options.accessToken,
       nodeKey: null,
     };
-    using limit = deadline(this.#dependencies.clock, options.timeoutMs ?? OPEN_TIMEOUT_MS, options.signal);
+    using limit = patience(this.#dependencies.clock, options.timeoutMs ?? OPEN_TIMEOUT_MS, options.signal);
     const here = await this.#isHere(remote, limit.signal);
     return await (here ? this.#openHere(names, limit.signal) : this.#openThere(caller, names, limit.signal));
   }
@@ -176,7 +177,7 @@ export class AgentLinks implements Links {
     names: LinkNames,
     signal: AbortSignal,
   ): Promise<LinkStream> {
-    using limit = deadline(this.#dependencies.clock, OPEN_TIMEOUT_MS, signal);
+    using limit = patience(this.#dependencies.clock, OPEN_TIMEOUT_MS, signal);
     return await this.#opening.openBeside(location, index, this.#caller(names.caller), names, limit.signal);
   }
 }

@@ -1,8 +1,9 @@
 /** Requests between nodes beside links: one stream each, on the same pooled connections. */
 import type { Address } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
-import { abortable, deadline } from '../../foundation/deadline.ts';
+import { abortable } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { patience } from '../../foundation/stall.ts';
 import type { NodeRequests } from '../node-requests.ts';
 import type { QuicStream } from '../quic/types.ts';
 import { KIND } from './gate.ts';
@@ -60,7 +61,7 @@ export class PooledNodeRequests implements NodeRequests {
     options: { readonly timeoutMs?: number; readonly signal?: AbortSignal } = {},
   ): Promise<Uint8Array> {
     checkSize(body);
-    using limit = deadline(this.#clock, options.timeoutMs ?? REQUEST_TIMEOUT_MS, options.signal);
+    using limit = patience(this.#clock, options.timeoutMs ?? REQUEST_TIMEOUT_MS, options.signal);
     const place = { nodeKey: node.nodeKey, addresses: [node.address] };
     const pooled = this.#pool.current(node.nodeKey);
     const session = pooled ?? (await this.#pool.connect(place, limit.signal));
@@ -93,7 +94,7 @@ export class PooledNodeRequests implements NodeRequests {
     if (leave === null) throw new SvcError('rate_limited');
     try {
       const body = await readMessage(stream, signal);
-      using limit = deadline(this.#clock, ANSWER_TIMEOUT_MS);
+      using limit = patience(this.#clock, ANSWER_TIMEOUT_MS);
       const answer = await abortable(this.#handler(body, from), limit.signal);
       checkSize(answer);
       await send(stream, Buffer.concat([Uint8Array.of(STATUS.ok), u32(answer.length), answer]), limit.signal);

@@ -1,8 +1,8 @@
 /** The calling side of a link: sends the header, shows and asks for proofs, waits for the answer. */
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
-import { abortError, deadline } from '../../foundation/deadline.ts';
+import { abortError } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { SilenceWatch, wakingClock } from '../../foundation/stall.ts';
+import { patience, SilenceWatch } from '../../foundation/stall.ts';
 import type { QuicStream } from '../quic/types.ts';
 import type { NodePlace } from './dial.ts';
 import { KIND } from './gate.ts';
@@ -98,7 +98,7 @@ export class Opening {
     let second: Promise<LinkStream> | undefined;
     const isSilent = (): boolean => session.stats().bytesReceived === received;
     const dialBeside = async (): Promise<LinkStream> => {
-      using limit = deadline(wakingClock(clock), Math.max(BESIDE_MS, BESIDE_RTTS * session.connection.rtt()), signal);
+      using limit = patience(clock, Math.max(BESIDE_MS, BESIDE_RTTS * session.connection.rtt()), signal);
       const other = await pool.connect(place, limit.signal, session);
       if (answered) throw new SvcError('cancelled');
       first.abort(new SvcError('cancelled'));

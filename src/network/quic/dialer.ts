@@ -5,6 +5,7 @@ import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { MAX_PORT } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { wakingClock } from '../../foundation/stall.ts';
 import type { Engine, EngineClient, EngineConnection } from './engine.ts';
 import { type Peer, parsePeer } from './peer.ts';
 import type { DialOptions } from './types.ts';
@@ -28,7 +29,7 @@ export class Dialer {
   constructor(options: { readonly engine: Engine; readonly config: object }, dependencies: { readonly clock: Clock }) {
     this.#engine = options.engine;
     this.#config = options.config;
-    this.#clock = dependencies.clock;
+    this.#clock = wakingClock(dependencies.clock);
   }
 
   /** @throws SvcError `connect_failed`, `timeout`, `cancelled` */

@@ -6,6 +6,7 @@ import { toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import type { Log } from '../../foundation/log.ts';
 import { every, type Repeating } from '../../foundation/repeat.ts';
+import { wakingClock } from '../../foundation/stall.ts';
 
 /** Bytes that connections with stopped readers may hold together. */
 export const MAX_HELD_BACK_BYTES = 256 * 1024 * 1024;
@@ -44,7 +45,8 @@ export class HeldBack {
   /** @param holders every connection that stands */
   constructor(holders: () => Iterable<Holder>, dependencies: HeldBackDependencies) {
     this.#holders = holders;
-    this.#clock = dependencies.clock;
+    // In waking time: while we stalled, no reader could take anything.
+    this.#clock = wakingClock(dependencies.clock);
     this.#log = dependencies.log;
   }
 

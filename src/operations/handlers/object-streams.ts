@@ -7,6 +7,7 @@ import { type RemoteObjects, relayedHeaders, verified } from '../../capabilities
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
+import { wakingClock } from '../../foundation/stall.ts';
 import type { objectStreams } from '../objects.ts';
 import type { Exchange, StreamHandlers } from './exchange.ts';
 import { objectView } from './objects.ts';
@@ -29,7 +30,7 @@ export interface ObjectStreamDependencies {
 /** The body of a request, given up where it stalls. */
 async function* bodyOf(request: IncomingMessage, clock: Clock): AsyncGenerator<Uint8Array> {
   const stall = new SvcError('timeout', { message: 'The upload stopped coming.' });
-  const watch = () => clock.after(UPLOAD_STALL_MS, () => request.destroy(stall));
+  const watch = () => wakingClock(clock).after(UPLOAD_STALL_MS, () => request.destroy(stall));
   let timer = watch();
   try {
     for await (const chunk of request as AsyncIterable<Buffer>) {

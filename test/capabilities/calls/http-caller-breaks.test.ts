@@ -87,6 +87,29 @@ test('an answer that breaks off is an error, not a short answer', async (t) => {
   await assert.rejects(textOf(answer));
 });
 
+test('while this process stalled, a used stream was not silent', async (t) => {
+  const clock = new TestClock();
+  const world = await callWorld(t, clock);
+  const waiting: ServerResponse[] = [];
+  const service = await webService(t, (request, response) => {
+    if (request.url === '/slow') waiting.push(response);
+    else response.end('quick');
+  });
+  world.bound.set(world.remote, service.bound);
+  assert.equal(await textOf(await world.call()), 'quick');
+  const slow = world.call({ method: 'POST', path: '/slow' });
+  await eventually('the slow call', () => waiting.length === 1);
+  clock.advance(USED_SILENCE_MS - 1);
+  clock.jump(20_000);
+  clock.advance(USED_SILENCE_MS - 1);
+  await settle();
+  assert.equal(world.far.authorized.length, 1, 'nobody was asked whether it lives');
+  clock.advance(1);
+  await eventually('it is asked then', () => world.far.authorized.length === 2);
+  waiting[0]?.end('slow');
+  assert.equal(await textOf(await slow), 'slow');
+});
+
 test('a used stream without an answer is given up where nobody is there any more, and kept where somebody is', async (t) => {
   const clock = new TestClock();
   const world = await callWorld(t, clock);

@@ -174,6 +174,16 @@ test('a holder that dribbles is given up', async (t) => {
   const failed = assert.rejects(getting, withCode('timeout'));
   await begun;
   await settle();
+  let given = false;
+  void failed.then(() => {
+    given = true;
+  });
+  clock.advance(PROGRESS_MS - 1);
+  // While this process stalls, it takes nothing from anybody.
+  clock.jump(60_000);
+  clock.advance(0);
+  await settle();
+  assert.equal(given, false);
   clock.advance(PROGRESS_MS);
   await failed;
 });

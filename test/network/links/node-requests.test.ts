@@ -96,6 +96,22 @@ test('all nodes on one address together have only so many requests worked on at 
   await neighbour.requests.request(placeOf(b), new Uint8Array(0));
 });
 
+test('a stall of this process is not the silence of who is asked', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const [a, b] = [await world.node(), await world.node()];
+  const answer = Promise.withResolvers<Uint8Array>();
+  b.requests.onRequest(() => answer.promise);
+  const asked = a.requests.request(placeOf(b), Buffer.from('x'), { timeoutMs: 500 });
+  await settle();
+  clock.advance(499);
+  clock.jump(60_000);
+  clock.advance(0);
+  await settle();
+  answer.resolve(Buffer.from('here'));
+  assert.equal(Buffer.from(await asked).toString(), 'here');
+});
+
 test('a request is given up in time, on either side', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);

@@ -287,6 +287,14 @@ test('connections that say no hello are closed, and only so many may wait with i
   await settle();
   const oneMore = await raw.dial(a);
   await oneMore.closed;
+  let closed = 0;
+  for (const one of silent) void one.closed.then(() => closed++);
+  clock.advance(HELLO_TIMEOUT_MS - 1);
+  // While this process stalls, nobody's hello can be heard.
+  clock.jump(60_000);
+  clock.advance(0);
+  await settle();
+  assert.equal(closed, 0);
   clock.advance(HELLO_TIMEOUT_MS);
   await Promise.all(silent.map(({ closed }) => closed));
   await raw.connect(a);

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SvcError } from '../../../src/foundation/errors.ts';
+import { NODE_DIAL_TIMEOUT_MS } from '../../../src/network/links/dials.ts';
 import { OPEN_TIMEOUT_MS } from '../../../src/network/links/links.ts';
 import { BESIDE_MS, SILENCE_MS } from '../../../src/network/links/opening.ts';
 import { delegateAnew, newIdentity } from '../../support/identities.ts';
@@ -214,4 +215,73 @@ test('where the first attempt is answered after all, the second one leaves nothi
     assert.equal(a.pool.stats().streams, 1);
   }
   assert.equal(inbox.length, 2);
+});
+
+/** This process is held up: all its timers end late, before anything is read that came meanwhile. */
+async function stall(clock: TestClock): Promise<void> {
+  clock.jump(60_000);
+  clock.advance(0);
+  await settle();
+}
+
+test('while this process stalled, the other node was not silent', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const [a, b] = [await world.node(), await world.node()];
+  const [caller, called] = [a.host(), b.host()];
+  b.inbox();
+  (await a.links.open(caller.aid, called.aid, 'tcp')).destroy();
+  const permission = Promise.withResolvers<void>();
+  b.authorize = () => permission.promise;
+  const opening = a.links.open(caller.aid, called.aid, 'tcp');
+  await settle();
+  clock.advance(SILENCE_MS - 1);
+  await stall(clock);
+  clock.advance(SILENCE_MS - 1);
+  await settle();
+  assert.equal(b.pool.stats().connections, 1, 'no other one was dialled');
+  permission.resolve();
+  (await opening).destroy();
+});
+
+test('a stall while a new connection is dialled does not make the node count as gone', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const [a, b] = [await world.node(), await world.node()];
+  const [caller, called] = [a.host(), b.host()];
+  b.inbox();
+  (await a.links.open(caller.aid, called.aid, 'tcp')).destroy();
+  const permission = Promise.withResolvers<void>();
+  b.authorize = () => permission.promise;
+  const opening = a.links.open(caller.aid, called.aid, 'tcp');
+  await settle();
+  world.network.silence(b.endpoint.address);
+  clock.advance(SILENCE_MS);
+  await settle();
+  clock.advance(BESIDE_MS - 1);
+  await stall(clock);
+  permission.resolve();
+  (await opening).destroy();
+  assert.notEqual(a.pool.current(b.key.publicKey), null);
+});
+
+test('a node that is first dialled counts as unreachable only after time in which it could be heard', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const [a, b] = [await world.node(), await world.node()];
+  const [caller, called] = [a.host(), b.host()];
+  world.network.silence(b.endpoint.address);
+  let failed = false;
+  const opening = assert.rejects(a.links.open(caller.aid, called.aid, 'tcp'), withCode('connect_failed')).then(() => {
+    failed = true;
+  });
+  await settle();
+  clock.advance(NODE_DIAL_TIMEOUT_MS - 1);
+  await stall(clock);
+  assert.equal(failed, false);
+  clock.advance(NODE_DIAL_TIMEOUT_MS);
+  await settle();
+  // Once more where the directory says afresh.
+  clock.advance(NODE_DIAL_TIMEOUT_MS);
+  await opening;
 });

@@ -45,6 +45,27 @@ function ofOne(node: number, ...parts: number[]): Connection[] {
   return parts.map((part) => new Connection(part * MAX_HELD_BACK_PER_NODE_BYTES, node));
 }
 
+test('readers that took nothing while this process stalled get time to', () => {
+  const clock = new TestClock();
+  const connections = ofOne(1, 0.6, 0.6);
+  const guard = new HeldBack(() => connections, { clock, log: silentLog });
+  guard.start();
+  clock.advance(HELD_BACK_INTERVAL_MS - 1);
+  clock.jump(60_000);
+  clock.advance(999);
+  assert.deepEqual(
+    connections.map(({ closed }) => closed),
+    [false, false],
+  );
+  clock.advance(1);
+  assert.deepEqual(
+    connections.map(({ closed }) => closed),
+    [true, false],
+  );
+  guard.stop();
+  assert.equal(clock.timers, 0);
+});
+
 test('within the bounds nobody is closed', () => {
   assert.deepEqual(closedAmong(ofAll(0.5, 0.25, 0.25, 0)), [false, false, false, false]);
   assert.deepEqual(closedAmong(ofOne(1, 0.5, 0.5)), [false, false]);

@@ -1,7 +1,7 @@
 /** The called side of wide connections: brings their lanes together, and asks for more of them. */
 import type { Clock } from '../../../foundation/clock.ts';
-import { deadline } from '../../../foundation/deadline.ts';
 import { SvcError } from '../../../foundation/errors.ts';
+import { patience } from '../../../foundation/stall.ts';
 import { letGo } from '../../../network/links/source.ts';
 import type { LinkStream } from '../../../network/links/types.ts';
 import { countsOf, LossWatch } from './loss-watch.ts';
@@ -75,7 +75,7 @@ export class WideCalled {
   }
 
   async #ticket(link: LinkStream): Promise<string> {
-    using limit = deadline(this.#clock, TICKET_TIMEOUT_MS);
+    using limit = patience(this.#clock, TICKET_TIMEOUT_MS);
     return await readTicket(link, limit.signal);
   }
 }

@@ -1,0 +1,54 @@
+/**
+ * A node in a process of its own, which its parent stops and lets go on. It opens a link to the agent
+ * that it is told of first, another one when it is told so, and says what became of them; meanwhile it
+ * says again and again that it is awake.
+ */
+import { once } from 'node:events';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import { KeyPair } from '../../../src/foundation/identity/keys.ts';
+import type { AgentLocation, LinkStream } from '../../../src/network/links/types.ts';
+import { NativeNode } from '../../support/link-process.ts';
+
+/** That it is awake, or at last what came back on both links, or the code of what failed. */
+export type Said = 'awake' | readonly string[] | { readonly failed: string };
+
+/** Milliseconds between two signs of life. */
+export const AWAKE_MS = 50;
+
+const node = new NativeNode(KeyPair.generate(), 0);
+
+function say(said: Said): void {
+  process.send?.(said);
+}
+
+async function echo(link: LinkStream, text: string): Promise<string> {
+  link.write(text);
+  const [back]: unknown[] = await once(link, 'data');
+  return String(back);
+}
+
+async function run({ aid }: AgentLocation): Promise<Said> {
+  const standing = await node.links.open(node.aid, aid, 'tcp');
+  await echo(standing, 'hello');
+  say('awake');
+  await once(process, 'message');
+  const awake = setInterval(() => say('awake'), AWAKE_MS);
+  try {
+    const opened = await node.links.open(node.aid, aid, 'tcp');
+    return [await echo(standing, 'standing'), await echo(opened, 'opened')];
+  } catch (error) {
+    return { failed: error instanceof SvcError ? error.code : String(error) };
+  } finally {
+    clearInterval(awake);
+  }
+}
+
+if (process.send !== undefined) {
+  process.once('disconnect', () => process.exit(0));
+  await node.start();
+  process.once('message', (location: AgentLocation) => {
+    node.directory.set(location.aid, location);
+    void run(location).then(say);
+  });
+  say('awake');
+}

@@ -1,0 +1,38 @@
+/** A process that is stopped for a while, as one on a laptop that sleeps, takes nobody for gone and keeps its links. */
+import assert from 'node:assert/strict';
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { KeyPair } from '../../../src/foundation/identity/keys.ts';
+import { BESIDE_MS, SILENCE_MS } from '../../../src/network/links/opening.ts';
+import { forkNode } from '../../support/link-process.ts';
+import { AWAKE_MS, type Said } from './stalled-child.ts';
+
+test('a node that was stopped for longer than silence may last gives nobody up, and keeps its links', async (t) => {
+  const called = await forkNode(KeyPair.generate());
+  t.after(() => called.child.kill('SIGKILL'));
+  const caller = fork(new URL('stalled-child.ts', import.meta.url), { serialization: 'advanced' });
+  t.after(() => caller.kill('SIGKILL'));
+  const heard = async (): Promise<Said> => ((await once(caller, 'message')) as [Said])[0];
+  const awake = async (times: number): Promise<void> => {
+    for (let i = 0; i < times; i++) assert.equal(await heard(), 'awake');
+  };
+  await awake(1);
+  caller.send(called.location);
+  await awake(1);
+  // Nothing comes back from now on: the caller waits in vain, and dials anew.
+  called.child.kill('SIGSTOP');
+  caller.send('open');
+  await awake((1.5 * SILENCE_MS) / AWAKE_MS);
+  caller.kill('SIGSTOP');
+  // Time itself is what is tested.
+  await sleep(BESIDE_MS + 500);
+  caller.kill('SIGCONT');
+  // Its timers, long overdue, have run when it says so again.
+  await awake(2);
+  called.child.kill('SIGCONT');
+  let said = await heard();
+  while (said === 'awake') said = await heard();
+  assert.deepEqual(said, ['standing', 'opened']);
+});
