@@ -14,7 +14,7 @@ export interface Timer {
 export const systemClock: Clock = {
   now: () => Date.now(),
   after(ms, task) {
-    const handle: NodeJS.Timeout | number = setTimeout(task, ms);
+    const handle: ReturnType<typeof setTimeout> | number = setTimeout(task, ms);
     // A browser numbers its timers, and needs no leave to close a page.
     if (typeof handle === 'object') handle.unref();
     return { cancel: () => clearTimeout(handle) };

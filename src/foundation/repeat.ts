@@ -20,6 +20,7 @@ type Task = () => number | void | Promise<number | void>;
 
 /** A repetition that has begun. */
 export interface Repeating {
+  readonly isRunning: boolean;
   /**
    * Runs the task in `ms` milliseconds at the latest, 0 where left out; where it runs just now, once more
    * after its end. Never later than it would have run anyway; without effect after a stop.
@@ -51,6 +52,10 @@ class Repetition implements Repeating {
     this.#options = options;
     this.#task = task;
     this.#wait(options.firstMs ?? options.periodMs);
+  }
+
+  get isRunning(): boolean {
+    return this.#isRunning;
   }
 
   soon(ms = 0): void {

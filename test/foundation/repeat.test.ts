@@ -197,9 +197,10 @@ test('a run that takes longer than the period is never joined by another one', a
   repeating.soon();
   clock.advance(1000);
   assert.equal(runs.length, 1);
-  assert.equal(clock.timers, 0);
+  assert.deepEqual([clock.timers, repeating.isRunning], [0, true]);
   runs[0]?.resolve();
   await turn();
+  assert.equal(repeating.isRunning, false);
   clock.advance(0);
   assert.equal(runs.length, 2, 'hurried meanwhile');
   runs[1]?.resolve(20);

@@ -9,7 +9,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { IP_SCOPE } from '../../foundation/ip.ts';
 import { Listeners } from '../../foundation/listeners.ts';
-import { STALL_MS } from '../../foundation/stall.ts';
+import { SilenceWatch } from '../../foundation/stall.ts';
 import { joinTables, leaveTables, removeNode, silenceMs } from './internals.ts';
 import { closestTo, compareDistance, nodeId, nodeScope } from './node-address.ts';
 import { FAILURES_TO_DROP, type PeerHealth } from './peer-health.ts';
@@ -18,8 +18,13 @@ import { tagSockets, type WireHooks } from './wire.ts';
 
 /** How late a stranger may ask to be answered, which we have no use for: milliseconds. */
 const MAX_PING_DELAY_MS = 1;
-/** After how many milliseconds dht-rpc takes a request for unanswered, or sends it again. */
-const TIMEOUT_MS = 1000;
+/**
+ * dht-rpc takes a request for unanswered, or sends it again, after a second. A peer is to blame for that
+ * which was silent for so much of it while we could hear it: milliseconds.
+ */
+const SILENCE_MS = 750;
+/** How often dht-rpc sends a request at most that may be repeated. */
+const MAX_ATTEMPTS = 4;
 /** Requests in flight at once, so that one busy publisher never waits for its own window. */
 const MAX_WINDOW = 400;
 
@@ -222,6 +227,10 @@ export class DhtEngine {
     const started = clock.now();
     const probing = options.probing === true;
     const retry = options.retry ?? false;
+    let silent = false;
+    const silence = new SilenceWatch(clock, (retry ? MAX_ATTEMPTS : 1) * SILENCE_MS, () => {
+      silent = true;
+    });
     try {
       const reply = await dht.request(message, to, {
         retry,
@@ -230,10 +239,11 @@ export class DhtEngine {
       health.answered(to, clock.now() - started);
       return reply.error === 0 ? reply : null;
     } catch {
-      const lateMs = clock.now() - started - (retry ? 4 : 1) * TIMEOUT_MS;
-      const isOwnFault = probing || dht.destroyed || lateMs > STALL_MS;
+      const isOwnFault = probing || dht.destroyed || !silent;
       if (!isOwnFault && health.failed(to) >= FAILURES_TO_DROP) this.#drop(to);
       return null;
+    } finally {
+      silence.stop();
     }
   }
 

@@ -5,10 +5,12 @@
  */
 import type DHT from 'dht-rpc';
 import { type Address, formatAddress } from '../../foundation/address.ts';
-import type { Clock, Timer } from '../../foundation/clock.ts';
+import { backoff } from '../../foundation/backoff.ts';
+import type { Clock } from '../../foundation/clock.ts';
 import { IP_SCOPE } from '../../foundation/ip.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
+import { every, type Repeating, UNTIL_HURRIED } from '../../foundation/repeat.ts';
 import type { BootstrapNodes } from './bootstrap-nodes.ts';
 import type { DhtEngine } from './engine.ts';
 import { COMMAND, encodeProbeRequest } from './messages.ts';
@@ -57,16 +59,19 @@ export class Membership {
   readonly #options: MembershipOptions;
   readonly #deps: MembershipDependencies;
   readonly #changes = new Listeners<[Reachability]>();
-  readonly #timers = new Map<string, Timer>();
+  readonly #entries: Repeating;
+  readonly #looks: Repeating;
+  readonly #probes: Repeating;
+  readonly #announcements: Repeating;
   /** Peers whose answer to the probe under way has come in at the server socket. */
   readonly #reachedBy = new Set<string>();
-  #retryMs = MIN_RETRY_MS;
-  #probePauseMs = MIN_PROBE_PAUSE_MS;
+  /** Attempts in a row to reach any contact that failed, and probes. */
+  #failedEntries = 0;
+  #failedProbes = 0;
+  /** Pauses before the announcements that are left. */
+  #pauses: number[] = [];
   #natType = 0;
   #searched = false;
-  #busy = false;
-  /** A contact was added while the others were being asked. */
-  #again = false;
   #probing = false;
   #stopped = false;
   #last = '';
@@ -74,50 +79,40 @@ export class Membership {
   constructor(options: MembershipOptions, dependencies: MembershipDependencies) {
     this.#options = options;
     this.#deps = dependencies;
+    const { clock, log } = dependencies;
+    const onError = (error: unknown): void => log.warn({ error }, 'entering the network failed');
+    const waiting = { firstMs: UNTIL_HURRIED, periodMs: MAX_RETRY_MS, onError };
+    this.#entries = every(clock, waiting, () => this.#enter());
+    this.#looks = every(clock, waiting, () => this.#lookAtTable());
+    this.#probes = every(clock, waiting, () => this.#probe());
+    this.#announcements = every(clock, waiting, () => this.#announce());
   }
 
   /** Begins in the background: a network that is not there now may be there in a minute. */
   start(): void {
-    void this.#enter();
+    this.#entries.soon();
   }
 
   stop(): void {
     this.#stopped = true;
-    for (const timer of this.#timers.values()) timer.cancel();
-    this.#timers.clear();
-  }
-
-  #after(name: string, ms: number, task: () => void): void {
-    this.#timers.get(name)?.cancel();
-    if (this.#stopped) return;
-    const timer = this.#deps.clock.after(ms, () => {
-      this.#timers.delete(name);
-      task();
-    });
-    this.#timers.set(name, timer);
+    for (const repeating of [this.#entries, this.#looks, this.#probes, this.#announcements]) repeating.stop();
   }
 
   /** Asks every contact, joins the tables where it can, and comes back later where nobody answered. */
-  async #enter(): Promise<void> {
-    if (this.#busy || this.#stopped) return;
-    this.#busy = true;
-    this.#again = false;
+  async #enter(): Promise<number> {
     const { bootstrapNodes, engine, lookups } = this.#deps;
     await bootstrapNodes.resolve();
     const greeted = await anyOf(bootstrapNodes.addresses().map((contact) => lookups.greet(contact)));
-    if (this.#stopped) return;
+    if (this.#stopped) return UNTIL_HURRIED;
     if (greeted || engine.peerCount > 0) {
       await lookups.survey(engine.id).finished;
       this.#searched = true;
-      await this.#probe();
+      this.#probes.soon(await this.#probe());
     } else await this.#standAlone();
-    this.#busy = false;
     this.#report();
-    if (this.#again) void this.#enter();
-    else if (engine.peerCount === 0 && !this.#stopped) {
-      this.#after('enter', this.#retryMs, () => void this.#enter());
-      this.#retryMs = Math.min(MAX_RETRY_MS, 2 * this.#retryMs);
-    } else this.#retryMs = MIN_RETRY_MS;
+    this.#failedEntries = engine.peerCount === 0 ? this.#failedEntries + 1 : 0;
+    const pause = { firstMs: MIN_RETRY_MS, maxMs: MAX_RETRY_MS };
+    return this.#failedEntries === 0 ? UNTIL_HURRIED : backoff(pause, this.#failedEntries);
   }
 
   /** The first node of a network takes the address that it listens on, if it listens on just one. */
@@ -130,20 +125,22 @@ export class Membership {
   /** Makes a node known, found on the LAN for example. */
   addContact(address: Address): void {
     if (!this.#deps.bootstrapNodes.add(address) || this.#stopped) return;
-    this.#retryMs = MIN_RETRY_MS;
-    if (this.#busy) this.#again = true;
-    else void this.#enter();
+    this.#failedEntries = 0;
+    this.#entries.soon();
   }
 
   /** To be called when the routing table gains or loses a node. */
   onTableChange(): void {
+    this.#looks.soon(SETTLE_MS);
+  }
+
+  #lookAtTable(): number {
     const { engine } = this.#deps;
-    if (this.#timers.has('table')) return;
-    this.#after('table', SETTLE_MS, () => {
-      this.#report();
-      if (engine.peerCount === 0 || !this.#searched) void this.#enter();
-      else if (engine.ownAddress === null && !this.#timers.has('probe')) void this.#probe();
-    });
+    this.#report();
+    if (engine.peerCount > 0 && this.#searched) {
+      if (engine.ownAddress === null && this.#failedProbes === 0 && !this.#probing) this.#probes.soon();
+    } else if (!this.#entries.isRunning) this.#entries.soon();
+    return UNTIL_HURRIED;
   }
 
   /**
@@ -154,8 +151,8 @@ export class Membership {
     const { engine, observed } = this.#deps;
     observed.clear();
     if (nodeScope(engine.address.host) === IP_SCOPE.none) engine.leave();
-    this.#probePauseMs = MIN_PROBE_PAUSE_MS;
-    this.#after('enter', SETTLE_MS, () => void this.#enter());
+    this.#failedProbes = 0;
+    this.#entries.plan(SETTLE_MS);
     this.#report();
   }
 
@@ -203,45 +200,46 @@ export class Membership {
     if (own !== null && formatAddress(own) === formatAddress(address)) return;
     await engine.join(address);
     this.#natType = 1;
-    this.#probePauseMs = MIN_PROBE_PAUSE_MS;
+    this.#failedProbes = 0;
     log.info({ address: formatAddress(address) }, 'reachable: this node joins the routing tables');
     this.#report();
-    await this.#announce(address, ANNOUNCEMENTS_MS);
+    this.#pauses = [...ANNOUNCEMENTS_MS];
+    this.#announcements.plan(await this.#announce());
     await this.#deps.lookups.survey(oppositeOf(nodeId(address))).finished;
   }
 
   /** Makes itself known to the nodes near it, and again to those that were coming in at the same time. */
-  async #announce(address: Address, [pauseMs, ...rest]: readonly number[]): Promise<void> {
-    await this.#deps.lookups.survey(nodeId(address)).finished;
-    if (pauseMs === undefined) return;
-    this.#after('announce', pauseMs, () => {
-      const own = this.#deps.engine.ownAddress;
-      if (own !== null && formatAddress(own) === formatAddress(address)) void this.#announce(address, rest);
-    });
+  async #announce(): Promise<number> {
+    const own = this.#deps.engine.ownAddress;
+    if (own === null) return UNTIL_HURRIED;
+    await this.#deps.lookups.survey(nodeId(own)).finished;
+    return this.#pauses.shift() ?? UNTIL_HURRIED;
   }
 
   /** Asks peers to answer to our server socket, where strangers would write. */
-  async #probe(): Promise<void> {
+  async #probe(): Promise<number> {
     const { engine, bootstrapNodes } = this.#deps;
-    if (this.#probing || this.#stopped) return;
+    if (this.#probing || this.#stopped) return UNTIL_HURRIED;
     const peers = engine.nodes().map(({ node }): Address => node);
     const known = new Map([...peers, ...bootstrapNodes.addresses()].map((peer) => [formatAddress(peer), peer]));
     const asked = [...known.values()].slice(0, PROBE_PEERS);
-    if (asked.length === 0) return;
+    if (asked.length === 0) {
+      this.#failedProbes = 0;
+      return UNTIL_HURRIED;
+    }
     this.#probing = true;
     const host = await this.#askToReachUs(asked);
     this.#probing = false;
     this.#reachedBy.clear();
-    if (this.#stopped) return;
+    if (this.#stopped) return UNTIL_HURRIED;
     if (host !== null) {
       await this.#join({ host, port: engine.address.port });
-      return;
+      return UNTIL_HURRIED;
     }
     if (engine.ownAddress !== null) engine.leave();
     await this.#classifyNat(asked);
     this.#report();
-    this.#after('probe', this.#probePauseMs, () => void this.#probe());
-    this.#probePauseMs = Math.min(MAX_PROBE_PAUSE_MS, 2 * this.#probePauseMs);
+    return backoff({ firstMs: MIN_PROBE_PAUSE_MS, maxMs: MAX_PROBE_PAUSE_MS }, ++this.#failedProbes);
   }
 
   /** The host under which enough of the asked peers reached our server socket; null where they did not. */

@@ -7,12 +7,13 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
-import { type Clock, type Timer, unixSeconds } from '../../foundation/clock.ts';
+import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import type { Log } from '../../foundation/log.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import { decodeNotePayload, removalHash } from '../../foundation/records/notes.ts';
 import { decodeRecord, type SignedRecord } from '../../foundation/records/record.ts';
 import { MAX_DATAGRAM_RECORD_BYTES, RECORD, type RecordType } from '../../foundation/records/types.ts';
+import { every, type Repeating } from '../../foundation/repeat.ts';
 import type { DhtEngine } from './engine.ts';
 import type { LookupAnswer } from './lookup.ts';
 import type { Lookups } from './lookups.ts';
@@ -84,7 +85,7 @@ export class Replication {
   readonly #hosts: RateLimiter;
   readonly #bytes: RateLimiter;
   #lastPublisher = '';
-  #timer: Timer | null = null;
+  #turns: Repeating | null = null;
   #stopped = false;
 
   constructor(options: ReplicationOptions, dependencies: ReplicationDependencies) {
@@ -99,13 +100,15 @@ export class Replication {
   }
 
   start(): void {
-    this.#after(IDLE_MS);
+    const { clock, log } = this.#deps;
+    const onError = (error: unknown): void => log.warn({ error }, 'records could not be handed on');
+    this.#turns = every(clock, { periodMs: IDLE_MS, onError }, async () => ((await this.#step()) ? PAUSE_MS : IDLE_MS));
   }
 
   /** Starts nothing more; what is under way ends with the network. */
   stop(): void {
     this.#stopped = true;
-    this.#timer?.cancel();
+    this.#turns?.stop();
     this.#newcomers.clear();
   }
 
@@ -114,21 +117,6 @@ export class Replication {
     if (this.#stopped || this.#newcomers.size >= MAX_NEWCOMERS) return;
     const at = this.#deps.clock.now() + SETTLE_MS * (1 + this.#deps.random());
     this.#newcomers.set(formatAddress(node), { node: { host: node.host, port: node.port }, at });
-  }
-
-  #after(ms: number): void {
-    if (this.#stopped) return;
-    this.#timer = this.#deps.clock.after(ms, () => void this.#turn());
-  }
-
-  async #turn(): Promise<void> {
-    let worked = false;
-    try {
-      worked = await this.#step();
-    } catch (error) {
-      if (!this.#stopped) this.#deps.log.warn({ error }, 'records could not be handed on');
-    }
-    this.#after(worked ? PAUSE_MS : IDLE_MS);
   }
 
   /** Does one thing that is due; false where nothing is. */

@@ -60,7 +60,10 @@ async function introduce(engine: DhtEngine, net: DhtTestnet): Promise<void> {
 }
 
 /** For what does not depend on time: however busy the machine is, no honest node is set aside as slow. */
-const UNHURRIED: Clock = { now: () => systemClock.now(), after: () => ({ cancel: () => {} }) };
+const UNHURRIED: Clock = {
+  now: () => systemClock.now(),
+  after: (ms, task) => (ms === 0 ? systemClock.after(0, task) : { cancel: () => {} }),
+};
 
 async function network(t: TestContext, count: number, clock: Clock = systemClock): Promise<DhtTestnet> {
   const net = await DhtTestnet.start(count, { clock });

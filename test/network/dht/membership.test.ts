@@ -84,6 +84,9 @@ class World {
   readonly reports: Reachability[] = [];
   readonly #engine: StubEngine;
   searches = 0;
+  greeted = 0;
+  /** Searches fail in a way that nobody expects. */
+  broken = false;
 
   constructor(bootstrap: readonly Peer[] = [], listen: Address = LISTEN) {
     this.peers.push(...bootstrap);
@@ -99,8 +102,12 @@ class World {
         observed: new ObservedAddresses({ clock: this.clock }),
         isOwnHost: (host) => OWN_HOSTS.includes(host),
         lookups: {
-          greet: async (contact) => engine.answer(contact) !== undefined,
+          greet: async (contact) => {
+            this.greeted++;
+            return engine.answer(contact) !== undefined;
+          },
           survey: () => {
+            if (this.broken) throw new Error('broken');
             this.searches++;
             for (const peer of engine.table()) engine.answer(peer);
             return { finished: Promise.resolve() };
@@ -120,7 +127,10 @@ class World {
 
   /** Lets everything happen that waits for nothing but itself. */
   async settle(): Promise<void> {
-    for (let i = 0; i < 30; i++) await setImmediate();
+    for (let i = 0; i < 30; i++) {
+      this.clock.advance(0);
+      await setImmediate();
+    }
   }
 
   async start(): Promise<void> {
@@ -241,6 +251,32 @@ test('where nobody answers it comes back, less and less often', async () => {
   for (const peer of world.peers) peer.silent = false;
   await world.advance(500);
   assert.ok(world.searches > 0);
+  assert.equal(world.own(), PUBLIC);
+});
+
+test('the pauses between attempts double, and begin anew with a new contact', async () => {
+  const world = new World(publicPeers(1, { silent: true }));
+  await world.start();
+  for (const [i, pause] of [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000].entries()) {
+    await world.advance(pause - 1);
+    assert.equal(world.greeted, i + 1);
+    await world.advance(1);
+    assert.equal(world.greeted, i + 2);
+  }
+  world.membership.addContact({ host: '192.168.1.9', port: 4121 });
+  await world.settle();
+  assert.equal(world.greeted, 11);
+  await world.advance(500);
+  assert.equal(world.greeted, 13);
+});
+
+test('an attempt that fails in an unforeseen way is not the last one', async () => {
+  const world = new World(publicPeers(4, { reaches: true }));
+  world.broken = true;
+  await world.start();
+  assert.equal(world.own(), undefined);
+  world.broken = false;
+  await world.advance(30_000);
   assert.equal(world.own(), PUBLIC);
 });
 
