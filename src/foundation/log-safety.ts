@@ -26,7 +26,7 @@ export function safeFields(fields: LogFields): Record<string, unknown> {
 }
 
 /** A text without credentials of an HTTP header, cut where it is too long. */
-export function safeText(text: string): string {
+export function safeLogText(text: string): string {
   const short = text.length > MAX_TEXT_LENGTH ? `${text.slice(0, MAX_TEXT_LENGTH)}… (${text.length} characters)` : text;
   return short.replace(BEARER, `$1 ${HIDDEN}`);
 }
@@ -43,7 +43,7 @@ function safeMember(name: string, value: unknown, depth: number): unknown {
 function safeValue(value: unknown, depth: number): unknown {
   switch (typeof value) {
     case 'string':
-      return safeText(value);
+      return safeLogText(value);
     case 'number':
       return Number.isFinite(value) ? value : String(value);
     case 'bigint':
@@ -76,9 +76,9 @@ function safeError(error: Error, depth: number): Record<string, unknown> {
   return {
     type: error.name,
     code: safeValue(code, depth + 1),
-    message: safeText(error.message),
+    message: safeLogText(error.message),
     details: expected ? safeValue(error.details, depth + 1) : undefined,
-    stack: expected || error.stack === undefined ? undefined : safeText(error.stack),
+    stack: expected || error.stack === undefined ? undefined : safeLogText(error.stack),
     cause: safeValue(error.cause, depth + 1),
   };
 }

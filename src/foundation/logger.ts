@@ -1,7 +1,7 @@
 import { destination as fileDestination, pino } from 'pino';
 import { type Clock, isoTime } from './clock.ts';
 import type { Log, LogFields, LogFormat, LogLevel } from './log.ts';
-import { safeFields, safeText } from './log-safety.ts';
+import { safeFields, safeLogText } from './log-safety.ts';
 import { escapeUnsafe, textLine } from './log-text.ts';
 
 interface LoggerOptions {
@@ -92,7 +92,7 @@ export class Logger implements Log {
     if (!this.#pino.isLevelEnabled(level)) return;
     const safe = safeFields(fields);
     // The message goes as an argument of "%s", so that a "%" in it stays what it is.
-    this.#pino[level](component === undefined ? safe : { component, ...safe }, '%s', safeText(message));
+    this.#pino[level](component === undefined ? safe : { component, ...safe }, '%s', safeLogText(message));
   }
 
   #write(json: string): void {

@@ -1,6 +1,7 @@
 /** A directory over a database, a network in memory and a clock of its own. */
+
 import { Directory } from '../../src/capabilities/directory/directory.ts';
-import type { NodeAddresses, SigningIdentity } from '../../src/capabilities/directory/types.ts';
+import type { SigningIdentity } from '../../src/capabilities/directory/types.ts';
 import type { Aid } from '../../src/foundation/identity/aid.ts';
 import { selfDelegation } from '../../src/foundation/identity/delegation.ts';
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
@@ -10,6 +11,7 @@ import { AgentStore } from '../../src/foundation/store/agents.ts';
 import { MIGRATIONS } from '../../src/foundation/store/migrations/index.ts';
 import { PublicationStore } from '../../src/foundation/store/publications.ts';
 import { Store } from '../../src/foundation/store/store.ts';
+import type { NodeAddresses } from '../../src/network/reach/own-addresses.ts';
 import { newIdentity, type TestIdentity } from './identities.ts';
 import { ScriptedRecords } from './scripted-records.ts';
 import { TestClock } from './test-clock.ts';

@@ -14,7 +14,7 @@ import type { AgentRow, AgentStore } from '../../foundation/store/agents.ts';
 import { type Credentials, readCredentials } from './credentials.ts';
 import { Heartbeats } from './heartbeats.ts';
 import { type HeldIdentity, Keyring, keyName } from './keyring.ts';
-import { type OwnAddresses, parseServiceAddress, refuseOwnApi } from './service-address.ts';
+import { type OwnApi, parseServiceAddress, refuseOwnApi } from './service-address.ts';
 import { ServiceMonitor } from './service-monitor.ts';
 import type { KeyVault, LocalAgent, TcpCheck } from './types.ts';
 
@@ -28,7 +28,7 @@ export interface RegistryDependencies {
   readonly vault: KeyVault;
   readonly clock: Clock;
   readonly log: Log;
-  readonly own: OwnAddresses;
+  readonly own: OwnApi;
   /** Connects to a bound service and hangs up; never rejects. */
   checkTcp(address: { readonly host: string; readonly port: number }, timeoutMs: number): Promise<TcpCheck>;
 }

@@ -43,7 +43,7 @@ export function parseServiceAddress(input: string): ServiceAddress {
   };
 }
 
-export interface OwnAddresses {
+export interface OwnApi {
   /** Where the daemon's own API listens; null where it has none. An empty host is every interface. */
   api(): Address | null;
   /** The addresses of this machine's interfaces. */
@@ -57,7 +57,7 @@ export interface OwnAddresses {
  * Every spelling counts: `localhost`, `127.0.0.0/8`, mapped addresses, names that resolve to this machine.
  * @throws SvcError `bad_service_address`
  */
-export async function refuseOwnApi(service: Address, own: OwnAddresses): Promise<void> {
+export async function refuseOwnApi(service: Address, own: OwnApi): Promise<void> {
   const api = own.api();
   if (api === null || api.port !== service.port) return;
   const local = new Set(own.interfaces().map(canonicalIp));

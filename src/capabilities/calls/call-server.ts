@@ -14,7 +14,7 @@ import { linkHttpServer, StreamsPerNode } from '../../network/links/http-server.
 import type { AccessRequest, LinkStream, Links } from '../../network/links/types.ts';
 import { CallConnection } from './call-connection.ts';
 import { CallerLimits } from './caller-limits.ts';
-import { errorAnswer } from './error-answer.ts';
+import { daemonErrorAnswer } from './error-answer.ts';
 import { errorCode, feed } from './exchange.ts';
 import { askToSwitch, checkForm, type Forwarding, forward } from './forward.ts';
 import { MAX_HTTP_HEADER_BYTES, withoutOurMarks } from './headers.ts';
@@ -140,7 +140,7 @@ export class CallServer implements Component {
     if (response.destroyed) return;
     if (response.headersSent) return void response.destroy();
     connection.spoilt = error.code === 'protocol_error';
-    const { status, headers, body } = errorAnswer(error);
+    const { status, headers, body } = daemonErrorAnswer(error);
     // What was not read of the request is not worth reading.
     const last = connection.spoilt || !request.complete;
     response.writeHead(status, last ? ['Connection', 'close', ...headers] : headers);

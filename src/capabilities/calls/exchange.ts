@@ -11,7 +11,7 @@ const MAX_INTERIM_ANSWERS = 16;
 /** Bytes in memory, a stream that its owner keeps alive, or nothing. */
 export type Body = Uint8Array | Readable | null;
 
-export interface Exchange {
+export interface HttpExchange {
   readonly options: RequestOptions;
   /** Over TLS. */
   readonly secure?: boolean;
@@ -26,7 +26,7 @@ export interface Exchange {
 }
 
 /** `socket` is set where the other side switched protocols; `head` is what already came on it. */
-export interface Answer {
+export interface HttpAnswer {
   readonly message: IncomingMessage;
   readonly switched: { readonly socket: Duplex; readonly head: Buffer } | null;
 }
@@ -81,7 +81,7 @@ export function feed(source: Readable, sink: Writable, atEnd: () => void): void 
   source.pipe(sink, { end: false });
 }
 
-function sendBody(request: ClientRequest, { body, trailers }: Exchange): void {
+function sendBody(request: ClientRequest, { body, trailers }: HttpExchange): void {
   if (body === null) request.end();
   else if (body instanceof Uint8Array) request.end(body);
   else {
@@ -104,7 +104,7 @@ export function trailerPairs(raw: RawHeaders): [string, string][] {
  * Sends a request; its body may still be going out when the answer begins.
  * @throws ExchangeFailure
  */
-export function exchange(parts: Exchange): Promise<Answer> {
+export function exchange(parts: HttpExchange): Promise<HttpAnswer> {
   return new Promise((resolve, reject) => {
     const send = parts.secure === true ? requestHttps : requestHttp;
     let request: ClientRequest;
@@ -122,7 +122,7 @@ export function exchange(parts: Exchange): Promise<Answer> {
     }
     request.maxHeadersCount = 0;
     const fail = (error: unknown): void => reject(new ExchangeFailure(error, request.reusedSocket));
-    const answer = (message: IncomingMessage, switched: Answer['switched']): void => {
+    const answer = (message: IncomingMessage, switched: HttpAnswer['switched']): void => {
       if (message.rawHeaders.length / 2 <= MAX_HEADERS) return resolve({ message, switched });
       (switched?.socket ?? message).destroy();
       fail(new MalformedAnswer('the answer has too many headers'));

@@ -4,10 +4,10 @@ import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
 import type { LinkStream } from '../../network/links/types.ts';
-import { type Answer, feed, trailerPairs } from './exchange.ts';
+import { feed, type HttpAnswer, trailerPairs } from './exchange.ts';
 import { filterHeaders, identityHeaders, MAX_HEADERS, REMADE, withoutForgeries, withoutOurMarks } from './headers.ts';
 import { isBodiless } from './methods.ts';
-import { type BoundService, hostOf, reasonOf, type Upstreams } from './upstream.ts';
+import { type BoundService, hostHeaderOf, reasonOf, type Upstreams } from './upstream.ts';
 
 /** A call on which no byte moved for this long, in either direction, is ended: milliseconds. */
 export const CALL_STALL_MS = 600_000;
@@ -45,10 +45,10 @@ export function checkForm(request: IncomingMessage): void {
 /** The headers that a service receives, without those that delimit the body. */
 function serviceHeaders({ request, link, service }: Forwarding): string[] {
   const kept = filterHeaders(withoutForgeries(request.rawHeaders), (name) => !REMADE.has(name));
-  return ['Host', hostOf(service), ...kept, ...identityHeaders(link.caller, link.called)];
+  return ['Host', hostHeaderOf(service), ...kept, ...identityHeaders(link.caller, link.called)];
 }
 
-async function ask(forwarding: Forwarding, headers: string[], body: IncomingMessage | null): Promise<Answer> {
+async function ask(forwarding: Forwarding, headers: string[], body: IncomingMessage | null): Promise<HttpAnswer> {
   const { request, service, upstreams, abort } = forwarding;
   const { method = 'GET', url = '/' } = request;
   try {
@@ -117,6 +117,6 @@ function relay(message: IncomingMessage, response: ServerResponse): Promise<void
  * Asks a service to switch to WebSocket.
  * @throws SvcError as `forward`
  */
-export function askToSwitch(forwarding: Forwarding): Promise<Answer> {
+export function askToSwitch(forwarding: Forwarding): Promise<HttpAnswer> {
   return ask(forwarding, [...serviceHeaders(forwarding), 'Connection', 'Upgrade', 'Upgrade', 'websocket'], null);
 }

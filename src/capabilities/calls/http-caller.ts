@@ -9,7 +9,7 @@ import { Semaphore } from '../../foundation/semaphore.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
 import type { LinkStream, Links } from '../../network/links/types.ts';
 import { errorOfAnswer } from './error-answer.ts';
-import { type Answer, type Body, ExchangeFailure, exchange } from './exchange.ts';
+import { type Body, ExchangeFailure, exchange, type HttpAnswer } from './exchange.ts';
 import { endToEnd, filterHeaders, type RawHeaders, REMADE } from './headers.ts';
 import { LinkAgent } from './link-agent.ts';
 import { isBodiless, isIdempotent } from './methods.ts';
@@ -166,7 +166,7 @@ export class HttpCaller {
     });
   }
 
-  async #send({ agent, open }: Target, call: Call, headers: string[]): Promise<Answer> {
+  async #send({ agent, open }: Target, call: Call, headers: string[]): Promise<HttpAnswer> {
     const options: RequestOptions = { agent, method: call.method, path: call.path };
     const watch = (request: ClientRequest): void => {
       this.#watchUsed(request, open);

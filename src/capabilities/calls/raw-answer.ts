@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import type { Clock } from '../../foundation/clock.ts';
 import type { SvcError } from '../../foundation/errors.ts';
 import { LINGER_MS } from '../../network/links/wire.ts';
-import { errorAnswer } from './error-answer.ts';
+import { daemonErrorAnswer } from './error-answer.ts';
 import { pairs, type RawHeaders } from './headers.ts';
 
 /** The head of an answer. Names and values come from an HTTP parser, so they hold no line break. */
@@ -22,7 +22,7 @@ export function lingerThenDestroy(stream: Duplex, clock: Clock): void {
 
 /** Tells the caller's daemon about an error, then lets go of the stream. */
 export function refuseOn(stream: Duplex, error: SvcError, clock: Clock): void {
-  const { status, headers, body } = errorAnswer(error);
+  const { status, headers, body } = daemonErrorAnswer(error);
   writeHead(stream, status, '', ['Connection', 'close', ...headers]);
   stream.end(body);
   stream.resume();

@@ -4,7 +4,7 @@ import { Agent as HttpsAgent } from 'node:https';
 import { isIP, type Socket } from 'node:net';
 import { formatAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
-import { type Answer, type Exchange, ExchangeFailure, errorCode, exchange } from './exchange.ts';
+import { ExchangeFailure, errorCode, exchange, type HttpAnswer, type HttpExchange } from './exchange.ts';
 import { isIdempotent } from './methods.ts';
 
 /** How long a service may take to accept a connection, TLS included, milliseconds. */
@@ -24,13 +24,13 @@ export interface BoundService {
   readonly verifyCertificate: boolean;
 }
 
-export type UpstreamRequest = Pick<Exchange, 'headers' | 'body' | 'trailers' | 'signal'> & {
+export type UpstreamRequest = Pick<HttpExchange, 'headers' | 'body' | 'trailers' | 'signal'> & {
   readonly method: string;
   readonly path: string;
 };
 
 /** The `Host` of requests to a service; the port is left out where it is the scheme's own. */
-export function hostOf({ scheme, host, port }: BoundService): string {
+export function hostHeaderOf({ scheme, host, port }: BoundService): string {
   if (port === (scheme === 'http' ? 80 : 443)) return isIP(host) === 6 ? `[${host}]` : host;
   return formatAddress({ host, port });
 }
@@ -49,7 +49,7 @@ export class Upstreams {
    * without a body is sent once more.
    * @throws ExchangeFailure
    */
-  async send(service: BoundService, request: UpstreamRequest): Promise<Answer> {
+  async send(service: BoundService, request: UpstreamRequest): Promise<HttpAnswer> {
     const secure = service.scheme === 'https';
     const options: RequestOptions & { rejectUnauthorized?: boolean } = {
       agent: secure ? this.#https : this.#http,
@@ -59,7 +59,7 @@ export class Upstreams {
       path: request.path,
       ...(secure ? { rejectUnauthorized: service.verifyCertificate } : {}),
     };
-    const parts: Exchange = { ...request, options, secure, watch: (sent) => this.#limitConnecting(sent, secure) };
+    const parts: HttpExchange = { ...request, options, secure, watch: (sent) => this.#limitConnecting(sent, secure) };
     try {
       return await exchange(parts);
     } catch (error) {

@@ -11,8 +11,8 @@ import { every, type Repeating, UNTIL_HURRIED } from '../../foundation/repeat.ts
 import type { Publication } from '../../foundation/store/publications.ts';
 import { EMPTY_CARD, type ProfileCard, profilePublication } from './profile-cards.ts';
 import { ENDPOINTS, Publishing, type PublishResult } from './publishing.ts';
+import { RecordPublisher } from './record-publisher.ts';
 import { Renewal } from './renewal.ts';
-import { Sender } from './sender.ts';
 import { checkServiceName, type ServiceOffer, servicePublications } from './service-cards.ts';
 import { type PublicationSummary, summarize } from './summary.ts';
 import type { DirectoryDependencies, DirectoryOptions } from './types.ts';
@@ -49,7 +49,7 @@ export class Directory implements Component {
     const deps = { ...dependencies, log: dependencies.log.child('directory') };
     this.#options = options;
     this.#deps = deps;
-    this.#publishing = new Publishing(options, { ...deps, sender: new Sender(options, deps) });
+    this.#publishing = new Publishing(options, { ...deps, recordPublisher: new RecordPublisher(options, deps) });
     this.#renewal = new Renewal({ ...deps, renew: async (aid) => this.#publishing.renew(aid) });
   }
 

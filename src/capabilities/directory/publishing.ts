@@ -9,8 +9,8 @@ import { KeyedMutex } from '../../foundation/keyed-mutex.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD } from '../../foundation/records/types.ts';
 import type { Publication, PublicationRow, PublisherRow } from '../../foundation/store/publications.ts';
+import type { RecordPublisher, Sent } from './record-publisher.ts';
 import { goesOut, renewalTime, retryDelay } from './schedule.ts';
-import type { Sender, Sent } from './sender.ts';
 import type { DirectoryDependencies, DirectoryOptions, SigningIdentity } from './types.ts';
 
 /** Milliseconds after which a publication that somebody asked for is tried again, should we crash meanwhile. */
@@ -34,7 +34,7 @@ export const ENDPOINTS: Publication = {
 };
 
 interface PublishingDependencies extends DirectoryDependencies {
-  readonly sender: Sender;
+  readonly recordPublisher: RecordPublisher;
   /** Told of each record that at least one node keeps. */
   onPublished(record: SignedRecord): void;
 }
@@ -60,7 +60,7 @@ export class Publishing {
 
   /** Gives up what is under way. */
   async stop(): Promise<void> {
-    this.#deps.sender.stop();
+    this.#deps.recordPublisher.stop();
     await this.#turns.idle();
   }
 
@@ -78,7 +78,7 @@ export class Publishing {
   /** Forgets an agent that is no longer here. */
   forget(aid: Aid): void {
     this.#lapsed.delete(aid);
-    this.#deps.sender.forget(aid);
+    this.#deps.recordPublisher.forget(aid);
   }
 
   /** Runs `work` when nothing else happens to an identity's publications. */
@@ -121,7 +121,7 @@ export class Publishing {
       this.#deps.publications.claim(aid, this.#deps.clock.now() + SAFETY_MS);
       const all = this.#deps.publications.publications(aid);
       const row: PublicationRow = { ...one, aid, seq: 0, publishedAt: null, replicas: 0, dirty: 0 };
-      return acknowledged(await this.#deps.sender.send(identity, [row], all, true));
+      return acknowledged(await this.#deps.recordPublisher.send(identity, [row], all, true));
     });
   }
 
@@ -163,7 +163,7 @@ export class Publishing {
     mayJump: boolean,
   ): Promise<readonly Sent[]> {
     const { ready, peers } = this.#deps.network.reachability();
-    const sent = rows.length === 0 ? [] : await this.#deps.sender.send(identity, rows, all, mayJump);
+    const sent = rows.length === 0 ? [] : await this.#deps.recordPublisher.send(identity, rows, all, mayJump);
     const kept = sent.filter(({ replicas }) => replicas > 0);
     const { publications, clock } = this.#deps;
     const now = clock.now();

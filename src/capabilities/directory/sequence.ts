@@ -23,13 +23,13 @@ export interface OwnState {
  * made it (a backup was restored), otherwise the agent runs elsewhere. `superseded`: it holds a
  * record under a newer delegation, which no number beats.
  */
-export type Standing =
+export type SequenceStanding =
   | { readonly kind: 'clear' }
   | { readonly kind: 'behind'; readonly seq: number; readonly ours: boolean }
   | { readonly kind: 'superseded' };
 
 /** Compares the endpoint record that the network holds with our own state. */
-export function standing(held: SignedRecord | null, own: OwnState): Standing {
+export function standing(held: SignedRecord | null, own: OwnState): SequenceStanding {
   if (held === null || held.delegation.issuedAt < own.issuedAt) return { kind: 'clear' };
   if (held.delegation.issuedAt > own.issuedAt) return { kind: 'superseded' };
   const payload = decodeEndpointsPayload(held.payload);

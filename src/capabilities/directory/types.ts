@@ -1,20 +1,12 @@
 /** What the directory needs from others. */
+
 import type { Clock } from '../../foundation/clock.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Delegation } from '../../foundation/identity/delegation.ts';
 import type { Log } from '../../foundation/log.ts';
-import type { HelperNode } from '../../foundation/records/payloads.ts';
 import type { PublicationStore } from '../../foundation/store/publications.ts';
 import type { RecordNetwork } from '../../network/dht/types.ts';
-
-/** Where this node can be reached, best first. */
-export interface NodeAddresses {
-  /** `quic://host:port` */
-  readonly endpoints: readonly string[];
-  /** 0 unknown, 1 public or full cone, 2 restricted, 3 port-restricted, 4 symmetric. */
-  readonly natType: number;
-  readonly helpers: readonly HelperNode[];
-}
+import type { NodeAddresses } from '../../network/reach/own-addresses.ts';
 
 /** The part of the record network that the directory uses. */
 export type Records = Pick<RecordNetwork, 'put' | 'get' | 'list' | 'reachability' | 'onReachability'>;

@@ -17,12 +17,12 @@ import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import { every, type Repeating } from '../../foundation/repeat.ts';
 import type { NoteStore, StoredNote } from '../../foundation/store/notes.ts';
 import type { Links } from '../../network/links/types.ts';
-import { type AgentsPage, Collector } from './collector.ts';
 import { Inbox } from './inbox.ts';
+import { type AgentsPage, NoteFetcher } from './note-fetcher.ts';
 import { type ExportedNoteKey, NoteKeys, type SecretVault } from './note-keys.ts';
 import { NoteLinks } from './note-links.ts';
+import { NoteSender, type Posted } from './note-sender.ts';
 import { RecipientKeys } from './recipient-keys.ts';
-import { type Posted, Sender } from './sender.ts';
 import type { KeyDirectory, LocalIdentity, MailNetwork, Note, NoteHandler, SendResult } from './types.ts';
 
 /** Milliseconds after which published keys go out again, well within their life: nodes that keep them come and go. */
@@ -75,8 +75,8 @@ export class Notes implements Component {
   readonly #keys: NoteKeys;
   readonly #inbox: Inbox;
   readonly #links: NoteLinks;
-  readonly #sender: Sender;
-  readonly #collector: Collector;
+  readonly #noteSender: NoteSender;
+  readonly #fetcher: NoteFetcher;
   /** How many notes wait, of those agents that have some. */
   readonly #waiting = new Map<Aid, number>();
   #purge: Repeating | null = null;
@@ -94,8 +94,8 @@ export class Notes implements Component {
       keys: this.#keys,
       ask: (sender, recipient, signal) => this.#links.askKeys(sender, recipient, signal),
     });
-    this.#sender = new Sender({ ...deps, links: this.#links, recipients });
-    this.#collector = new Collector({ ...deps, inbox });
+    this.#noteSender = new NoteSender({ ...deps, links: this.#links, recipients });
+    this.#fetcher = new NoteFetcher({ ...deps, inbox });
   }
 
   async start(): Promise<void> {
@@ -107,14 +107,14 @@ export class Notes implements Component {
     this.#purge = every(clock, { firstMs: PURGE_AGAIN_MS, periodMs: PURGE_PAUSE_MS, onError }, () =>
       store.purgeSeen(clock.now(), PURGE_BATCH) ? PURGE_AGAIN_MS : PURGE_PAUSE_MS,
     );
-    this.#collector.start();
+    this.#fetcher.start();
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#purge?.stop();
     this.#links.stop();
-    await this.#collector.stop();
+    await this.#fetcher.stop();
   }
 
   /** Names who is told of the notes of a type; once each, before `start`. */
@@ -122,16 +122,16 @@ export class Notes implements Component {
     this.#inbox.onNote(msgType, handler);
   }
 
-  /** Sends a note for somebody who certainly hears how it went. See `Sender.send`. */
+  /** Sends a note for somebody who certainly hears how it went. See `NoteSender.send`. */
   async send(sender: Aid, recipient: Aid, msgType: number, body: Uint8Array): Promise<SendResult> {
     const { settle, ...result } = await this.post(sender, recipient, msgType, body);
     settle(true);
     return result;
   }
 
-  /** Sends a note for somebody whose answer may be lost. See `Sender.send`. */
+  /** Sends a note for somebody whose answer may be lost. See `NoteSender.send`. */
   async post(sender: Aid, recipient: Aid, msgType: number, body: Uint8Array): Promise<Posted> {
-    const { settle, ...result } = await this.#sender.send(sender, recipient, msgType, body);
+    const { settle, ...result } = await this.#noteSender.send(sender, recipient, msgType, body);
     return { ...result, settle: (heard) => this.#guard(sender, () => settle(heard)) };
   }
 
@@ -183,11 +183,11 @@ export class Notes implements Component {
   agentChanged({ aid, kind }: AgentChange): void {
     if (kind === 'registered' || kind === 'rotated') {
       this.#recount(aid);
-      this.#collector.reconsider(aid, 'unknown_key');
-      this.#collector.soon(aid);
+      this.#fetcher.reconsider(aid, 'unknown_key');
+      this.#fetcher.soon(aid);
     } else if (kind === 'deleted') {
       this.#keys.forget(aid);
-      this.#collector.forget(aid);
+      this.#fetcher.forget(aid);
       this.#waiting.delete(aid);
     }
   }
@@ -211,7 +211,7 @@ export class Notes implements Component {
    */
   importSecrets(aid: Aid, keys: readonly ExportedNoteKey[]): void {
     this.#keys.import(aid, keys);
-    this.#collector.reconsider(aid, 'unknown_key');
+    this.#fetcher.reconsider(aid, 'unknown_key');
   }
 
   /** Undoes `importSecrets` where the agent did not come here after all. */
@@ -239,7 +239,7 @@ export class Notes implements Component {
     if (notes.length === 0) return;
     const { store, network, log } = this.#deps;
     store.discard(notes.map((note) => note.id));
-    this.#collector.reconsider(aid, 'full');
+    this.#fetcher.reconsider(aid, 'full');
     network
       .removeNotes(mailboxKey(aid), notes)
       .catch((error: unknown) => log.debug({ aid, error }, 'the copies of notes were not removed; they expire'));

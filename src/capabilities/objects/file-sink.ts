@@ -9,11 +9,11 @@ const BATCH_BYTES = 1024 * 1024;
 const SYNC_BYTES = 32 * 1024 * 1024;
 
 /** Frees the memory of a piece that is not needed any more. */
-export type Release = (chunk: Buffer) => void;
+export type ReleaseChunk = (chunk: Buffer) => void;
 
 interface Piece {
   readonly chunk: Uint8Array;
-  readonly release: Release | undefined;
+  readonly release: ReleaseChunk | undefined;
 }
 
 export class FileSink {
@@ -50,7 +50,7 @@ export class FileSink {
    * @param release told when the piece is written
    * @throws SvcError `not_writable`
    */
-  async append(chunk: Uint8Array, release?: Release): Promise<void> {
+  async append(chunk: Uint8Array, release?: ReleaseChunk): Promise<void> {
     this.#hash.update(chunk);
     this.#length += chunk.length;
     this.#batch.push({ chunk, release });

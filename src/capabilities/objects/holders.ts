@@ -19,7 +19,7 @@ export interface HolderView {
   readonly name?: string;
 }
 
-export interface Located {
+export interface ObjectLocation {
   /** What the asking agent has itself. */
   readonly local: ObjectInfo | null;
   readonly holders: readonly HolderView[];
@@ -64,7 +64,7 @@ export class Holders {
   }
 
   /** Asks all of them at once, without taking a byte of the object. */
-  async locate(aid: Aid, objectId: string, hint: Aid | undefined, signal: AbortSignal): Promise<Located> {
+  async locate(aid: Aid, objectId: string, hint: Aid | undefined, signal: AbortSignal): Promise<ObjectLocation> {
     const asked = this.candidates(aid, objectId, hint).map((holder) => this.#ask(aid, holder, objectId, signal));
     return { local: this.#deps.objects.stat(aid, objectId), holders: await Promise.all(asked) };
   }

@@ -11,7 +11,7 @@ import { hashFile } from './fingerprint.ts';
 import { nameOfPath, safeName } from './object-name.ts';
 import { type ObjectQuota, QuotaLedger } from './quota.ts';
 import { type OpenedObject, RegisteredFiles } from './registered-files.ts';
-import { type ObjectInfo, type ObjectSource, type ObjectsPort, objectUrl } from './types.ts';
+import { type ObjectInfo, type ObjectSource, objectUrl } from './types.ts';
 
 export interface ObjectServiceOptions {
   /** The configured folder; empty: objects are off. */
@@ -40,7 +40,7 @@ export interface ObjectFiles {
   readonly registered: RegisteredFiles;
 }
 
-export class ObjectService implements Component, ObjectsPort {
+export class ObjectService implements Component {
   readonly #options: ObjectServiceOptions;
   readonly #repository: ObjectRepository;
   readonly #clock: Clock;
@@ -90,6 +90,10 @@ export class ObjectService implements Component, ObjectsPort {
     return this.#files;
   }
 
+  /**
+   * Makes a file that the daemon can see, or bytes, an object of an agent.
+   * @throws SvcError `files_root_required`, `not_found`, `invalid_request`, `quota_exceeded`, `not_writable`
+   */
   put(aid: Aid, source: ObjectSource, name?: string): Promise<ObjectInfo> {
     return 'path' in source ? this.register(aid, source.path, name) : this.store(aid, [source.bytes], name);
   }
@@ -169,11 +173,13 @@ export class ObjectService implements Component, ObjectsPort {
     }
   }
 
+  /** An object of an agent here; null where it has none such. */
   stat(aid: Aid, objectId: string): ObjectInfo | null {
     const row = this.#repository.get(aid, objectId);
     return row === null ? null : infoOf(row);
   }
 
+  /** Remembers that an agent says it holds an object: the first place to ask later. */
   noteHolder(objectId: string, holder: Aid): void {
     this.#repository.noteHolder(objectId, holder, this.#clock.now());
   }

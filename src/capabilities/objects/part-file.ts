@@ -7,7 +7,7 @@ import { syncDirectory } from '../../foundation/atomic-file.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { PRIVATE_FILE_MODE } from '../../foundation/file-modes.ts';
 import { codeOf, writeError } from './file-errors.ts';
-import { FileSink, type Release } from './file-sink.ts';
+import { FileSink, type ReleaseChunk } from './file-sink.ts';
 import { hashInto } from './fingerprint.ts';
 
 /** File systems without hard links say so in these ways. */
@@ -58,7 +58,7 @@ export class PartFile {
    * Takes a piece, as `FileSink.append`.
    * @throws SvcError `not_writable`
    */
-  append(chunk: Uint8Array, release?: Release): Promise<void> {
+  append(chunk: Uint8Array, release?: ReleaseChunk): Promise<void> {
     return this.#sink.append(chunk, release);
   }
 

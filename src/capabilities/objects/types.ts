@@ -12,19 +12,6 @@ export interface ObjectInfo {
   readonly url: string;
 }
 
-/** What chat and rooms need of objects. */
-export interface ObjectsPort {
-  /**
-   * Makes a file that the daemon can see, or bytes, an object of an agent.
-   * @throws SvcError `files_root_required`, `not_found`, `invalid_request`, `quota_exceeded`, `not_writable`
-   */
-  put(aid: Aid, source: ObjectSource, name?: string): Promise<ObjectInfo>;
-  /** An object of an agent here; null where it has none such. */
-  stat(aid: Aid, objectId: string): ObjectInfo | null;
-  /** Remembers that an agent says it holds an object: the first place to ask later. */
-  noteHolder(objectId: string, holder: Aid): void;
-}
-
 export type ObjectSource = { readonly path: string } | { readonly bytes: Uint8Array };
 
 /** Opens calls to other agents on links of purpose `object`. */

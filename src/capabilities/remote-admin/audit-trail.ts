@@ -29,7 +29,7 @@ export interface ObservedRequest {
   readonly answered: (status: number | null) => void;
 }
 
-export type Refusal = 'disabled' | 'access_denied' | 'rate_limited';
+export type RefusalReason = 'disabled' | 'access_denied' | 'rate_limited';
 
 /** Where entries are kept. */
 export interface AuditMemory {
@@ -100,7 +100,7 @@ export class AuditTrail {
   }
 
   /** Notes that a caller was not let in. */
-  refused(caller: AuditCaller, reason: Refusal): void {
+  refused(caller: AuditCaller, reason: RefusalReason): void {
     const at = this.#clock.now();
     this.#lastRefusal = { caller: caller.caller, at, reason };
     if (!this.#perNode.take(caller.nodeKey ?? '') || !this.#all.take('')) return;

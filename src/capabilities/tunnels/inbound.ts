@@ -9,7 +9,7 @@ import { Refusal, STATUS } from '../../network/links/status.ts';
 import type { AccessRequest, LinkStream } from '../../network/links/types.ts';
 import { statusByte } from './preamble.ts';
 import { type SpliceLink, splice } from './splice.ts';
-import type { Session } from './types.ts';
+import type { TunnelSession } from './types.ts';
 import { WideCalled } from './wide/called.ts';
 
 /** How long the bound service may take to accept a connection, milliseconds. */
@@ -49,7 +49,7 @@ export interface TunnelInboundDependencies {
 
 export class TunnelInbound {
   readonly #deps: TunnelInboundDependencies;
-  readonly #sessions = new Map<number, Session>();
+  readonly #sessions = new Map<number, TunnelSession>();
   readonly #links = new Map<LinkStream, Joined>();
   readonly #wide: WideCalled;
   readonly #perPair = new Tally();
@@ -79,7 +79,7 @@ export class TunnelInbound {
   }
 
   /** Who speaks through a connection from `port` of this machine to a bound service; null where the daemon has none. */
-  session(port: number): Session | null {
+  session(port: number): TunnelSession | null {
     return this.#sessions.get(port) ?? null;
   }
 

@@ -21,7 +21,7 @@ export function statusByte(code: ErrorCode | null): number {
 }
 
 /** What a byte says: null is success. */
-export function statusOf(byte: number | undefined): ErrorCode | null {
+export function outcomeOf(byte: number | undefined): ErrorCode | null {
   const code = byte === undefined ? undefined : STATUS[byte];
   return code === undefined ? 'protocol_error' : code;
 }
@@ -32,7 +32,7 @@ export function statusOf(byte: number | undefined): ErrorCode | null {
  */
 export async function readStatus(link: Duplex): Promise<void> {
   const code = await new Promise<ErrorCode | null>((resolve) => {
-    link.once('data', (chunk: Buffer) => resolve(statusOf(chunk[0])));
+    link.once('data', (chunk: Buffer) => resolve(outcomeOf(chunk[0])));
     link.once('close', () => resolve('protocol_error'));
   });
   if (code !== null) throw new SvcError(code);

@@ -5,7 +5,7 @@
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ErrorCode } from '../../foundation/errors.ts';
-import { statusOf } from './preamble.ts';
+import { outcomeOf } from './preamble.ts';
 
 /** What a joined pair tells while it lives. */
 export interface SpliceObserver {
@@ -38,7 +38,7 @@ export function splice(socket: Socket, link: SpliceLink, observer: SpliceObserve
   let waiting = awaitsStatus;
   const takeStatus = (chunk: Buffer): Buffer | null => {
     waiting = false;
-    const code = statusOf(chunk[0]);
+    const code = outcomeOf(chunk[0]);
     if (code === null) return chunk.subarray(1);
     observer.refused?.(code);
     resetSocket(socket);

@@ -31,7 +31,7 @@ export interface TunnelInfo {
 }
 
 /** Who stands behind a local connection that the daemon made to a bound service. */
-export interface Session {
+export interface TunnelSession {
   readonly callerAid: Aid;
   readonly localAid: Aid;
   readonly since: number;

@@ -3,7 +3,7 @@ import { basename } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { Create } from 'typebox/value';
 import { exposure, parseConfig, readConfigFile, writeConfigFile } from './file.ts';
-import { invalid, type Origin } from './invalid.ts';
+import { invalidConfig, type Origin } from './invalid.ts';
 import { holdsRedacted, REDACTED, redact, restoreServers } from './redact.ts';
 import {
   CONFIG_KEYS,
@@ -127,9 +127,9 @@ export class ConfigService {
     const file = readConfigFile(this.#file);
     const changes = new Map<ConfigKey, Config[ConfigKey]>();
     for (const [key, raw] of Object.entries(partial)) {
-      if (!isConfigKey(key)) throw invalid(key, 'is not a configuration key', REQUEST);
+      if (!isConfigKey(key)) throw invalidConfig(key, 'is not a configuration key', REQUEST);
       if (!PATCHABLE_KEYS.has(key)) {
-        throw invalid(key, 'cannot be changed here: edit config.toml and restart the daemon', REQUEST);
+        throw invalidConfig(key, 'cannot be changed here: edit config.toml and restart the daemon', REQUEST);
       }
       if (this.#isShown(key, raw)) continue;
       const value = this.#acceptSent(key, raw, file.values);
@@ -156,7 +156,11 @@ export class ConfigService {
     const value = accept(key, sent, REQUEST, false) as Config['turn_servers'];
     const hidden = value.findIndex(holdsRedacted);
     if (hidden < 0) return value;
-    throw invalid(key, `at ${hidden} has a redacted secret, and no present entry that it could stand for`, REQUEST);
+    throw invalidConfig(
+      key,
+      `at ${hidden} has a redacted secret, and no present entry that it could stand for`,
+      REQUEST,
+    );
   }
 
   #combine(file: Partial<Config>): Config {
@@ -191,13 +195,13 @@ const DEFAULTS: Config = Object.freeze(Create(ConfigSchema));
 
 function accept(key: ConfigKey, raw: unknown, origin: Origin, text = true): Config[ConfigKey] {
   const checked = checkValue(key, text && typeof raw === 'string' ? fromText(key, raw) : raw);
-  if ('problem' in checked) throw invalid(key, checked.problem, origin);
+  if ('problem' in checked) throw invalidConfig(key, checked.problem, origin);
   return checked.value;
 }
 
 function refuseTogether(config: Config): void {
   const fault = checkTogether(config);
-  if (fault !== null) throw invalid(fault.key, fault.problem, TOGETHER);
+  if (fault !== null) throw invalidConfig(fault.key, fault.problem, TOGETHER);
 }
 
 function unknownVariables(environment: ConfigServiceOptions['environment'], others: readonly string[]): string[] {

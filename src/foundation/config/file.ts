@@ -5,7 +5,7 @@ import { parse, TomlError } from 'smol-toml';
 import { writeFileAtomic } from '../atomic-file.ts';
 import { SvcError } from '../errors.ts';
 import { OTHERS_MODE } from '../file-modes.ts';
-import { invalid, type Origin } from './invalid.ts';
+import { invalidConfig, type Origin } from './invalid.ts';
 import { type Config, type ConfigKey, isConfigKey } from './schema.ts';
 import { lineOf } from './toml-edit.ts';
 import { checkValue } from './values.ts';
@@ -47,9 +47,9 @@ export function parseConfig(text: string, name: string): Partial<Config> {
   for (const [key, raw] of Object.entries(parseToml(text, name))) {
     const line = lineOf(text, key) ?? 1;
     const source: Origin = { source: 'file', where: `${name} line ${line}`, line };
-    if (!isConfigKey(key)) throw invalid(key, 'is not a configuration key', source);
+    if (!isConfigKey(key)) throw invalidConfig(key, 'is not a configuration key', source);
     const checked = checkValue(key, raw);
-    if ('problem' in checked) throw invalid(key, checked.problem, source);
+    if ('problem' in checked) throw invalidConfig(key, checked.problem, source);
     values[key] = checked.value;
   }
   return values as Partial<Config>;

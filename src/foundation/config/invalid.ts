@@ -12,7 +12,7 @@ export interface Origin {
 const MAX_SHOWN_NAME_LENGTH = 64;
 
 /** The error that refuses a key. Its text names the key, never the value. */
-export function invalid(key: string, problem: string, origin: Origin): SvcError {
+export function invalidConfig(key: string, problem: string, origin: Origin): SvcError {
   const name = /^[a-z_]+$/.test(key)
     ? key.slice(0, MAX_SHOWN_NAME_LENGTH)
     : JSON.stringify(key.slice(0, MAX_SHOWN_NAME_LENGTH));

@@ -75,7 +75,7 @@ export async function* writeArchive(
 }
 
 /** Takes the files of an archive as they come. */
-export interface FileSink {
+export interface ArchiveSink {
   /** A file begins; what it returns takes its bytes and is told of the end. */
   open(file: ArchivedFile): { write(piece: Uint8Array): void; close(): void };
 }
@@ -84,7 +84,7 @@ export interface FileSink {
  * Reads an archive to its end; every file is whole and what the first line says of it.
  * @throws SvcError `bad_file`, and what the sink throws
  */
-export async function readArchive(source: ByteSource, sink: FileSink): Promise<Manifest> {
+export async function readArchive(source: ByteSource, sink: ArchiveSink): Promise<Manifest> {
   const reader = new ByteReader(source);
   const line = await reader.line(MAX_MANIFEST_BYTES);
   const manifest = line === null ? null : readManifest(line.toString());
@@ -95,7 +95,7 @@ export async function readArchive(source: ByteSource, sink: FileSink): Promise<M
   return manifest;
 }
 
-async function readFile(reader: ByteReader, file: ArchivedFile, sink: FileSink): Promise<void> {
+async function readFile(reader: ByteReader, file: ArchivedFile, sink: ArchiveSink): Promise<void> {
   const hash = createHash('sha256');
   const target = sink.open(file);
   try {

@@ -33,7 +33,7 @@ import { keyFileName, NODE_KEY } from '../keys/key-store.ts';
 import { MIGRATIONS } from '../store/migrations/index.ts';
 import { Store } from '../store/store.ts';
 import type { ByteSource } from './byte-reader.ts';
-import { type FileSink, type Manifest, readArchive } from './node-archive.ts';
+import { type ArchiveSink, type Manifest, readArchive } from './node-archive.ts';
 
 /** Numbers of events that are passed over: those that were given after the backup are not given again. */
 const EVENTS_SKIPPED = 1_000_000_000;
@@ -131,7 +131,7 @@ function writeDurably(path: string, content: string): void {
 }
 
 /** Writes the files of an archive below a directory; the archive's reader has checked their names. */
-class Staging implements FileSink {
+class Staging implements ArchiveSink {
   readonly #directory: string;
 
   constructor(directory: string) {

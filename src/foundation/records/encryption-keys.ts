@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { equalBytes } from '../bytes.ts';
 import { asMap, decodeCbor, encodeCbor, isBytes, isUint } from '../cbor.ts';
 import { MAX_UNIX_S } from '../domain/time.ts';
-import { checkCount, checked, invalid } from './fields.ts';
+import { checkCount, checked, invalidField } from './fields.ts';
 import { MAX_DATAGRAM_RECORD_BYTES } from './types.ts';
 
 export interface EncryptionKey {
@@ -29,15 +29,15 @@ export function encryptionKeyId(publicKey: Uint8Array): Uint8Array {
 
 /** Newest first, each key once. */
 function checkKeys(keys: readonly EncryptionKey[]): void {
-  if (keys.length === 0) throw invalid('keys', 'is empty');
+  if (keys.length === 0) throw invalidField('keys', 'is empty');
   checkCount('keys', keys, MAX_ENCRYPTION_KEYS);
   for (const [index, key] of keys.entries()) {
     if (key.publicKey.length !== X25519_PUBLIC_KEY_BYTES)
-      throw invalid('keys', 'holds something else than X25519 keys');
-    if (!isUint(key.createdAt, MAX_UNIX_S)) throw invalid('keys', 'holds a time that is none');
+      throw invalidField('keys', 'holds something else than X25519 keys');
+    if (!isUint(key.createdAt, MAX_UNIX_S)) throw invalidField('keys', 'holds a time that is none');
     const earlier = keys.slice(0, index);
-    if (earlier.some((other) => other.createdAt < key.createdAt)) throw invalid('keys', 'is not newest first');
-    if (earlier.some((other) => equalBytes(other.keyId, key.keyId))) throw invalid('keys', 'holds a key twice');
+    if (earlier.some((other) => other.createdAt < key.createdAt)) throw invalidField('keys', 'is not newest first');
+    if (earlier.some((other) => equalBytes(other.keyId, key.keyId))) throw invalidField('keys', 'holds a key twice');
   }
 }
 

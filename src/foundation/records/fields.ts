@@ -7,7 +7,7 @@ import { MAX_LABEL_BYTES, MAX_LABELS } from './types.ts';
 const FORBIDDEN = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]/u;
 
 /** The error of a member that breaks a rule of its payload. */
-export function invalid(field: string, why: string): SvcError {
+export function invalidField(field: string, why: string): SvcError {
   return new SvcError('invalid_request', { message: `"${field}" ${why}.`, details: { field } });
 }
 
@@ -22,7 +22,8 @@ function tooLarge(field: string, size: number, limit: number, unit: string): Svc
 export function checkText(field: string, text: string, maxBytes: number): void {
   const size = Buffer.byteLength(text, 'utf8');
   if (size > maxBytes) throw tooLarge(field, size, maxBytes, 'bytes');
-  if (!text.isWellFormed() || FORBIDDEN.test(text)) throw invalid(field, 'holds a control character or a line break');
+  if (!text.isWellFormed() || FORBIDDEN.test(text))
+    throw invalidField(field, 'holds a control character or a line break');
 }
 
 /** @throws SvcError `too_large`, `invalid_request` */
@@ -34,14 +35,14 @@ export function checkCount(field: string, items: readonly unknown[], max: number
 export function checkLabels(field: string, labels: readonly string[], maxItems: number = MAX_LABELS): void {
   checkCount(field, labels, maxItems);
   for (const label of labels) {
-    if (label === '') throw invalid(field, 'holds an empty entry');
+    if (label === '') throw invalidField(field, 'holds an empty entry');
     checkText(field, label, MAX_LABEL_BYTES);
   }
 }
 
 /** The JSON text of a free-form object; empty where there is none. @throws SvcError `invalid_request` */
 export function checkMeta(meta: string): void {
-  if (parseMeta(meta) === null || !meta.isWellFormed()) throw invalid('meta', 'is not a JSON object');
+  if (parseMeta(meta) === null || !meta.isWellFormed()) throw invalidField('meta', 'is not a JSON object');
 }
 
 /** The object that a `meta` text says: empty for an empty text, null where it is no JSON object. */

@@ -13,7 +13,7 @@ import {
   checkLabels,
   checkMeta,
   checkText,
-  invalid,
+  invalidField,
   orNothing,
   readText,
   readTexts,
@@ -96,12 +96,12 @@ function checkEndpoints(p: EndpointsPayload): void {
   checkCount('helpers', p.helpers, MAX_HELPERS);
   checkCount('custom types', p.customTypes, CUSTOM_TYPES);
   if (!p.endpoints.every((e) => e.startsWith(ENDPOINT_SCHEME) && isDialable(e.slice(ENDPOINT_SCHEME.length))))
-    throw invalid('endpoints', 'holds something else than quic://host:port');
-  if (!isUint(p.natType, MAX_NAT_TYPE)) throw invalid('nat_type', 'is not 0 to 4');
-  if (p.nodeKey.length !== PUBLIC_KEY_BYTES) throw invalid('node key', 'is not an Ed25519 key');
+    throw invalidField('endpoints', 'holds something else than quic://host:port');
+  if (!isUint(p.natType, MAX_NAT_TYPE)) throw invalidField('nat_type', 'is not 0 to 4');
+  if (p.nodeKey.length !== PUBLIC_KEY_BYTES) throw invalidField('node key', 'is not an Ed25519 key');
   if (!p.helpers.every((h) => h.nodeKey.length === PUBLIC_KEY_BYTES && isDialable(h.address)))
-    throw invalid('helpers', 'holds something else than a key and host:port');
-  if (!p.customTypes.every(isCustomType)) throw invalid('custom types', 'holds another type');
+    throw invalidField('helpers', 'holds something else than a key and host:port');
+  if (!p.customTypes.every(isCustomType)) throw invalidField('custom types', 'holds another type');
   checkText('service', p.service ?? '', MAX_BOUND_SERVICE_BYTES);
 }
 
@@ -169,7 +169,7 @@ export function fitEndpointsPayload(p: EndpointsPayload, maxBytes: number): Endp
 }
 
 function checkService(p: ServicePayload): void {
-  if (!isServiceName(p.service)) throw invalid('service', 'is not a service name');
+  if (!isServiceName(p.service)) throw invalidField('service', 'is not a service name');
   checkText('name', p.name, MAX_NAME_BYTES);
   checkText('brief', p.brief, MAX_BRIEF_BYTES);
   checkLabels('protocols', p.protocols);

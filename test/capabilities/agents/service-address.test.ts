@@ -1,10 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import {
-  type OwnAddresses,
-  parseServiceAddress,
-  refuseOwnApi,
-} from '../../../src/capabilities/agents/service-address.ts';
+import { type OwnApi, parseServiceAddress, refuseOwnApi } from '../../../src/capabilities/agents/service-address.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 
 function isRefused(error: unknown): boolean {
@@ -55,7 +51,7 @@ test('refuses everything else', () => {
   for (const input of bad) assert.throws(() => parseServiceAddress(input), isRefused, input);
 });
 
-const OWN: OwnAddresses = {
+const OWN: OwnApi = {
   api: () => ({ host: '127.0.0.1', port: 2121 }),
   interfaces: () => ['127.0.0.1', '192.168.1.5', '::1', 'FD00:0::5'],
   lookup: async (host) => {

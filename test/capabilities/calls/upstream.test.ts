@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer as createHttpsServer } from 'node:https';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { type BoundService, hostOf } from '../../../src/capabilities/calls/upstream.ts';
+import { type BoundService, hostHeaderOf } from '../../../src/capabilities/calls/upstream.ts';
 import { callWorld, textOf, webService } from '../../support/call-world.ts';
 import { eventually } from '../../support/eventually.ts';
 import { SELF_SIGNED } from '../../support/self-signed.ts';
@@ -23,7 +23,7 @@ async function listening(t: TestContext, server: Server, scheme: 'http' | 'https
 
 test('the Host of a service leaves out the port of its scheme and puts brackets around IPv6', () => {
   const service = (scheme: 'http' | 'https', host: string, port: number) =>
-    hostOf({ scheme, host, port, verifyCertificate: true });
+    hostHeaderOf({ scheme, host, port, verifyCertificate: true });
   assert.equal(service('http', 'localhost', 80), 'localhost');
   assert.equal(service('http', 'localhost', 443), 'localhost:443');
   assert.equal(service('https', 'localhost', 443), 'localhost');

@@ -8,8 +8,8 @@ import {
   ackFrame,
   dataFrame,
   endFrame,
-  type Frame,
   FrameParser,
+  type LaneFrame,
   widerFrame,
 } from '../../../src/capabilities/tunnels/wide/frames.ts';
 import { MAX_FRAMES_AHEAD, Reassembly } from '../../../src/capabilities/tunnels/wide/reassembly.ts';
@@ -67,7 +67,7 @@ test('frames are the same however their bytes are cut', () => {
     widerFrame(),
     endFrame(2 ** 40 + 1000),
   ]);
-  const expected: Frame[] = [
+  const expected: LaneFrame[] = [
     { kind: 'data', offset: 2 ** 40, payload },
     { kind: 'ack', consumed: 2 ** 41 + 5, window: 8 * MIB, frames: 77 },
     { kind: 'wider' },
@@ -76,7 +76,7 @@ test('frames are the same however their bytes are cut', () => {
   fc.assert(
     fc.property(fc.array(fc.nat(stream.length), { maxLength: 20 }), (cuts) => {
       const parser = new FrameParser();
-      const frames: Frame[] = [];
+      const frames: LaneFrame[] = [];
       const places = [0, ...cuts.toSorted((a, b) => a - b), stream.length];
       for (const [i, end] of places.entries()) frames.push(...parser.feed(stream.subarray(places[i - 1] ?? 0, end)));
       assert.deepEqual(frames, expected);

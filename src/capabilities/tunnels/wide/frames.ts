@@ -14,7 +14,7 @@ const DATA_HEAD_BYTES = 1 + OFFSET_BYTES + 3;
 const END_BYTES = 1 + OFFSET_BYTES;
 const ACK_BYTES = 1 + OFFSET_BYTES + 4 + 4;
 
-export type Frame =
+export type LaneFrame =
   | { readonly kind: 'data'; readonly offset: number; readonly payload: Buffer }
   /** No byte stands at or behind the offset. */
   | { readonly kind: 'end'; readonly offset: number }
@@ -80,7 +80,7 @@ export class FrameParser {
    * Gives the frames that are whole now.
    * @throws SvcError `protocol_error`
    */
-  *feed(chunk: Buffer): Generator<Frame> {
+  *feed(chunk: Buffer): Generator<LaneFrame> {
     let at = 0;
     while (at < chunk.length) {
       if (this.#data === null) {
@@ -99,7 +99,7 @@ export class FrameParser {
     }
   }
 
-  #takeHead(): Frame | null {
+  #takeHead(): LaneFrame | null {
     const head = this.#head;
     const kind = head[0] ?? 0;
     const length = HEAD_BYTES[kind];

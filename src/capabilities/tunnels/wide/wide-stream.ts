@@ -9,7 +9,7 @@ import type { Clock } from '../../../foundation/clock.ts';
 import { STREAM_BUFFER_BYTES } from '../../../network/quic/limits.ts';
 import { StreamError } from '../../../network/quic/stream-error.ts';
 import type { SpliceLink } from '../splice.ts';
-import { ackFrame, dataFrame, endFrame, type Frame, MAX_PAYLOAD_BYTES, widerFrame } from './frames.ts';
+import { ackFrame, dataFrame, endFrame, type LaneFrame, MAX_PAYLOAD_BYTES, widerFrame } from './frames.ts';
 import { Lane, type SentFrame } from './lane.ts';
 import { MAX_FRAMES_AHEAD, Reassembly } from './reassembly.ts';
 
@@ -229,7 +229,7 @@ export class WideStream extends Duplex {
     this.#settle();
   }
 
-  #handle(frame: Frame, lane: Lane): void {
+  #handle(frame: LaneFrame, lane: Lane): void {
     if (frame.kind === 'data') {
       this.#arrived.take(frame.offset, frame.payload, this.#reported + this.#window);
       // Who has sent all waits for the last acknowledgement.
@@ -242,7 +242,7 @@ export class WideStream extends Duplex {
     else this.#options.onWider?.();
   }
 
-  #acknowledged({ consumed, window, frames }: Frame & { readonly kind: 'ack' }, lane: Lane): void {
+  #acknowledged({ consumed, window, frames }: LaneFrame & { readonly kind: 'ack' }, lane: Lane): void {
     const freed = lane.acknowledge(frames, this.#options.clock.now());
     if (freed === null || consumed > this.#sent)
       return void this.destroy(new StreamError('stream_reset', new Error('an acknowledgement of what was not sent')));

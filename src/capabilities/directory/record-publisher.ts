@@ -48,19 +48,19 @@ interface Round {
   readonly highest: number;
 }
 
-type SenderDependencies = Pick<
+type RecordPublisherDependencies = Pick<
   DirectoryDependencies,
   'network' | 'publications' | 'clock' | 'log' | 'addresses' | 'serviceOf' | 'noteDelegation'
 >;
 
-export class Sender {
+export class RecordPublisher {
   readonly #options: DirectoryOptions;
-  readonly #deps: SenderDependencies;
+  readonly #deps: RecordPublisherDependencies;
   /** Agents of which we know what a working network held, since this process started. */
   readonly #learned = new Set<Aid>();
   readonly #stopped = new AbortController();
 
-  constructor(options: DirectoryOptions, dependencies: SenderDependencies) {
+  constructor(options: DirectoryOptions, dependencies: RecordPublisherDependencies) {
     this.#options = options;
     this.#deps = dependencies;
   }

@@ -39,7 +39,7 @@ export const RETRY_MS: number = 3600_000;
 /** How often a note is sealed anew because the recipient has another key by now. */
 const MAX_SEALINGS = 2;
 
-interface SenderDependencies {
+interface NoteSenderDependencies {
   readonly network: Pick<MailNetwork, 'put'>;
   readonly links: NoteLinks;
   readonly recipients: RecipientKeys;
@@ -60,13 +60,13 @@ export interface Posted extends SendResult {
   readonly settle: (heard: boolean) => void;
 }
 
-export class Sender {
-  readonly #deps: SenderDependencies;
+export class NoteSender {
+  readonly #deps: NoteSenderDependencies;
   readonly #rate: RateLimiter;
   /** Contents that are under way: the same content beside them is another note. */
   readonly #underWay = new Set<string>();
 
-  constructor(dependencies: SenderDependencies) {
+  constructor(dependencies: NoteSenderDependencies) {
     this.#deps = dependencies;
     this.#rate = new RateLimiter({ perSecond: SENDS_PER_S, burst: SEND_BURST, maxKeys: MAX_SENDERS }, dependencies);
   }

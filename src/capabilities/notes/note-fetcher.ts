@@ -40,7 +40,7 @@ export interface AgentsPage {
   readonly next: string | null;
 }
 
-interface CollectorDependencies {
+interface NoteFetcherDependencies {
   readonly network: MailNetwork;
   readonly inbox: Pick<Inbox, 'accept'>;
   readonly clock: Clock;
@@ -51,8 +51,8 @@ interface CollectorDependencies {
   agents(cursor: string | undefined, limit: number): AgentsPage;
 }
 
-export class Collector {
-  readonly #deps: CollectorDependencies;
+export class NoteFetcher {
+  readonly #deps: NoteFetcherDependencies;
   readonly #rate: RateLimiter;
   readonly #known = new KnownRecords();
   readonly #stop = new AbortController();
@@ -66,7 +66,7 @@ export class Collector {
   #unsubscribe: () => void = () => {};
   #ready = false;
 
-  constructor(dependencies: CollectorDependencies) {
+  constructor(dependencies: NoteFetcherDependencies) {
     this.#deps = dependencies;
     this.#rate = new RateLimiter({ perSecond: LOOKS_PER_S, burst: LOOK_BURST, maxKeys: 1 }, dependencies);
     const onError = (error: unknown): void => {
