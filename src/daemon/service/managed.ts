@@ -1,4 +1,5 @@
 /** The two ends of the line between the service's supervisor and the daemon that it runs. */
+import type { EventEmitter } from 'node:events';
 import type { Supervisor } from '../../capabilities/update/types.ts';
 import { memberOf } from '../../foundation/json.ts';
 
@@ -35,7 +36,7 @@ export function isReady(message: unknown): message is ReadyMessage {
 }
 
 /** The supervisor that runs this process; null where somebody else started it. */
-export function supervisorOf(self: NodeJS.Process): Supervisor | null {
+export function supervisorOf(self: Pick<NodeJS.Process, 'env' | 'send'>): Supervisor | null {
   if (self.env[MANAGED_VARIABLE] !== '1' || self.send === undefined) return null;
   return {
     switchTo: (version) => void self.send?.({ type: 'switch', version } satisfies SwitchMessage),
@@ -43,7 +44,7 @@ export function supervisorOf(self: NodeJS.Process): Supervisor | null {
 }
 
 /** Calls back when the supervisor asks this process to stop, or is gone. */
-export function onSupervisorStop(self: NodeJS.Process, stop: () => void): void {
+export function onSupervisorStop(self: EventEmitter, stop: () => void): void {
   self.on('message', (message: unknown) => {
     if (isStop(message)) stop();
   });

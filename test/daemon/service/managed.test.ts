@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { EventEmitter } from 'node:events';
+import { test } from 'node:test';
+import {
+  isReady,
+  isStop,
+  isSwitch,
+  MANAGED_VARIABLE,
+  onSupervisorStop,
+  supervisorOf,
+} from '../../../src/daemon/service/managed.ts';
+
+test('messages are what they say they are, and complete', () => {
+  assert.ok(isSwitch({ type: 'switch', version: '1.1.0' }));
+  assert.ok(isStop({ type: 'stop' }));
+  assert.ok(isReady({ type: 'ready', api_addr: '127.0.0.1:2121' }));
+  for (const message of [
+    null,
+    undefined,
+    'switch',
+    7,
+    [],
+    {},
+    { type: 'switch' },
+    { type: 'switch', version: 1 },
+    { version: '1.1.0' },
+    { type: 'ready' },
+    { type: 'ready', api_addr: null },
+    { type: 'Stop' },
+  ]) {
+    assert.ok(!isSwitch(message) && !isReady(message), JSON.stringify(message));
+    assert.ok(!isStop(message), JSON.stringify(message));
+  }
+});
+
+test('only a process that a supervisor started, and that can talk to it, has one', () => {
+  const sent: unknown[] = [];
+  const send = (message: unknown): boolean => sent.push(message) > 0;
+  assert.equal(supervisorOf({ env: {}, send }), null, 'started by another program with a channel');
+  assert.equal(supervisorOf({ env: { [MANAGED_VARIABLE]: '1' } }), null, 'the variable was inherited');
+  assert.equal(supervisorOf({ env: { [MANAGED_VARIABLE]: '0' }, send }), null);
+  const supervisor = supervisorOf({ env: { [MANAGED_VARIABLE]: '1' }, send });
+  supervisor?.switchTo('1.1.0');
+  assert.deepEqual(sent, [{ type: 'switch', version: '1.1.0' }]);
+  const [message] = sent;
+  assert.ok(isSwitch(message), 'the other end understands it');
+});
+
+test('the daemon stops where its supervisor asks it to, or is gone', () => {
+  for (const end of [
+    (self: EventEmitter) => self.emit('message', { type: 'stop' }),
+    (self: EventEmitter) => self.emit('disconnect'),
+  ]) {
+    const self = new EventEmitter();
+    let stops = 0;
+    onSupervisorStop(self, () => void stops++);
+    self.emit('message', { type: 'other' });
+    self.emit('message', null);
+    assert.equal(stops, 0);
+    end(self);
+    assert.equal(stops, 1);
+  }
+});

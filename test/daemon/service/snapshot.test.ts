@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { type TestContext, test } from 'node:test';
+import { DatabaseSnapshot } from '../../../src/daemon/service/snapshot.ts';
+import { LOCK_FILE_NAME } from '../../../src/foundation/data-dir/lock.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
+
+/** Runs a script on a database, and closes it. */
+function change(file: string, script: string): void {
+  const database = new DatabaseSync(file);
+  database.exec(script);
+  database.close();
+}
+
+function namesIn(file: string): unknown[] {
+  const database = new DatabaseSync(file);
+  const rows = database.prepare('SELECT name FROM things ORDER BY name').all();
+  database.close();
+  return rows.map(({ name }) => name);
+}
+
+function setUp(t: TestContext) {
+  const dataDir = temporaryDirectory(t);
+  const directory = join(dataDir, 'releases', '.before');
+  const [main, records] = ['svcd.db', 'records.db'].map((name) => join(dataDir, name));
+  assert.ok(main !== undefined && records !== undefined);
+  for (const file of [main, records])
+    change(file, "PRAGMA user_version = 3; CREATE TABLE things (name TEXT); INSERT INTO things VALUES ('mine')");
+  return { dataDir, directory, main, records, snapshot: new DatabaseSnapshot(dataDir, directory) };
+}
+
+test('a database whose schema has changed comes back, what was written to the others stays', (t) => {
+  const { snapshot, main, records } = setUp(t);
+  snapshot.take();
+  change(main, "PRAGMA user_version = 4; DELETE FROM things; INSERT INTO things VALUES ('ruined')");
+  change(records, "INSERT INTO things VALUES ('new')");
+  writeFileSync(`${main}-wal`, 'of the newer release');
+  snapshot.restore();
+  assert.deepEqual(namesIn(main), ['mine']);
+  assert.deepEqual(namesIn(records), ['mine', 'new']);
+  assert.ok(!existsSync(`${main}-wal`));
+  snapshot.restore();
+  assert.deepEqual(namesIn(main), ['mine'], 'it can be repeated');
+});
+
+test('a database that the newer release took away is back', (t) => {
+  const { snapshot, main } = setUp(t);
+  snapshot.take();
+  rmSync(main);
+  snapshot.restore();
+  assert.deepEqual(namesIn(main), ['mine']);
+});
+
+test('databases are copied with what their logs still hold, nothing else is, for the owner only', (t) => {
+  const { dataDir, snapshot, directory, main } = setUp(t);
+  const open = new DatabaseSync(main);
+  open.exec("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; INSERT INTO things VALUES ('in the log')");
+  writeFileSync(join(dataDir, LOCK_FILE_NAME), '');
+  writeFileSync(join(dataDir, 'config.toml'), '');
+  // As a daemon leaves it that was killed: the log lies beside the database.
+  const copies = ['svcd.db', 'svcd.db-wal'].map((name) => [name, readFileSync(join(dataDir, name))] as const);
+  open.close();
+  for (const [name, bytes] of copies) writeFileSync(join(dataDir, name), bytes);
+  snapshot.take();
+  assert.deepEqual(readdirSync(directory).sort(), ['records.db', 'svcd.db']);
+  assert.equal(statSync(directory).mode & 0o777, 0o700);
+  assert.deepEqual(namesIn(join(directory, 'svcd.db')), ['in the log', 'mine']);
+});
+
+test('a copy that fails leaves no half of one, and the newest replaces what was there', (t) => {
+  const { dataDir, snapshot, directory } = setUp(t);
+  snapshot.take();
+  mkdirSync(join(dataDir, 'folder.db'));
+  assert.throws(() => snapshot.take());
+  assert.ok(!existsSync(directory), 'a restore would take half for all');
+  rmSync(join(dataDir, 'folder.db'), { recursive: true });
+  snapshot.take();
+  rmSync(join(dataDir, 'records.db'));
+  snapshot.take();
+  assert.deepEqual(readdirSync(directory), ['svcd.db']);
+});
+
+test('without copies there is nothing to put back', (t) => {
+  const { snapshot, main, directory } = setUp(t);
+  snapshot.restore();
+  snapshot.take();
+  snapshot.drop();
+  snapshot.drop();
+  assert.ok(!existsSync(directory));
+  change(main, 'PRAGMA user_version = 4; DELETE FROM things');
+  snapshot.restore();
+  assert.deepEqual(namesIn(main), []);
+});
