@@ -9,7 +9,15 @@ import { Command } from 'commander';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { CommandGroup } from '../../../src/surfaces/cli/command-group.ts';
 import { CliContext, type GlobalOptions } from '../../../src/surfaces/cli/context.ts';
-import { ACTING, accessToken, integer, oneOf, repeated, required } from '../../../src/surfaces/cli/takes.ts';
+import {
+  ACTING,
+  accessToken,
+  integer,
+  oneOf,
+  repeated,
+  required,
+  type Taken,
+} from '../../../src/surfaces/cli/takes.ts';
 import { helpText } from '../../../tools/command-tree.ts';
 import { newIdentity } from '../../support/identities.ts';
 
@@ -19,6 +27,8 @@ const AGENT = { text: () => '', examples: [] } as const;
 interface Answer {
   readonly status?: number;
   readonly body: unknown;
+  /** The answer waits for it. */
+  readonly when?: () => Promise<unknown>;
 }
 
 interface World {
@@ -38,14 +48,15 @@ async function world(t: TestContext, answers: Readonly<Record<string, Answer>>):
   const asked: World['asked'] = [];
   const server = createServer((request, response) => {
     const line = `${request.method} ${request.url}`;
-    void (request.method === 'GET' ? Promise.resolve(undefined) : json(request)).then((body) => {
+    void (request.method === 'GET' ? Promise.resolve(undefined) : json(request)).then(async (body) => {
       asked.push({ line, body });
       const answer = answers[line] ?? { status: 404, body: { error: 'not_found', message: `No ${line}.` } };
+      await answer.when?.();
       response.writeHead(answer.status ?? 200, { 'content-type': 'application/json' });
       response.end(JSON.stringify(answer.body));
     });
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  });
+  await once(server.listen(0, '127.0.0.1').unref(), 'listening');
   t.after(() => (server.closeAllConnections(), server.close()));
   const api = `127.0.0.1:${(server.address() as AddressInfo).port}`;
   const program = new Command('svc').option('--json').option('--quiet').exitOverride();
@@ -55,7 +66,8 @@ async function world(t: TestContext, answers: Readonly<Record<string, Answer>>):
     new CliContext(streams, { ...command.optsWithGlobals<GlobalOptions>(), api }, '/nonexistent');
   const run: World['run'] = async (line, env = {}, terminal = false) => {
     const isTTY = terminal ? { isTTY: true } : {};
-    streams = { ...streams, env, stdout: Object.assign(new PassThrough(), isTTY), stderr: new PassThrough() };
+    const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+    streams = { ...streams, env, stdout: Object.assign(stdout, isTTY), stderr: Object.assign(stderr, isTTY) };
     await program.parseAsync(line.split(' '), { from: 'user' });
     return { out: String(streams.stdout.read() ?? ''), err: String(streams.stderr.read() ?? '') };
   };
@@ -63,7 +75,7 @@ async function world(t: TestContext, answers: Readonly<Record<string, Answer>>):
 }
 
 test('what is typed comes by name, read as it is said', async (t) => {
-  const { svc, run } = await world(t, {});
+  const { svc, run, program } = await world(t, {});
   const seen: unknown[] = [];
   svc.run('all <first-word> [rest...]', 'takes everything', {
     takes: {
@@ -109,8 +121,27 @@ test('what is typed comes by name, read as it is said', async (t) => {
       [undefined, true, undefined, undefined],
     ],
   );
+  seen.splice(0);
+  await run('all a --addr h --access-token typed', { SVC_ACCESS_TOKEN: 'kept' });
+  assert.deepEqual(seen[0], ['a', 'typed', 'h']);
   await assert.rejects(run('all a'), /required option '--addr/);
-  await assert.rejects(run('all a --addr h --limit x'), /not a whole number/);
+  for (const number of ['x', '1.5', '']) {
+    const wrong = program.parseAsync(['all', 'a', '--addr', 'h', '--limit', number], { from: 'user' });
+    await assert.rejects(wrong, /not a whole number/);
+  }
+});
+
+test('an argument may stand for itself where it is left out, and options for and against each other', async (t) => {
+  const { svc, run } = await world(t, {});
+  const path: Taken<string> = { about: 'where', otherwise: '/' };
+  const key: Taken<string | undefined> = { about: 'a key', implies: { wallet: true }, conflicts: ['plain'] };
+  const takes = { '[path]': path, '--key <key>': key, '--wallet': 'of a wallet', '--plain': 'of none' } as const;
+  const seen: unknown[] = [];
+  svc.run('take', 'takes', { takes, run: async (_, typed) => void seen.push({ ...typed }), text: () => '' });
+  await run('take');
+  await run('take /x --key k');
+  assert.deepEqual(seen, [{ path: '/' }, { path: '/x', key: 'k', wallet: true }]);
+  await assert.rejects(run('take --key k --plain'), /cannot be used with option '--plain'/);
 });
 
 test('an operation is called over REST with what was typed, labels standing for AIDs', async (t) => {
@@ -130,6 +161,13 @@ test('an operation is called over REST with what was typed, labels standing for 
   });
   await run('default bob deny');
   assert.deepEqual(asked.at(-1), { line: `PATCH /agents/${two}/acl`, body: { default: 'deny' } });
+  svc.call('deny <agent> <aid>', 'denies', {
+    ...AGENT,
+    operation: 'aclDeny',
+    input: ({ agent, aid }) => ({ aid: agent, body_aid: aid }),
+  });
+  await assert.rejects(run('deny bob bob'), /No POST/);
+  assert.deepEqual(asked.at(-1), { line: `POST /agents/${two}/acl/deny`, body: { aid: two } });
   await assert.rejects(run('default bob nobody'), /Allowed choices are public, deny/);
   await assert.rejects(run('del eve'), (error) => error instanceof SvcError && error.code === 'bad_aid');
 });
@@ -154,6 +192,9 @@ test('what has no route, and what assistants do first of all, is called as a too
   svc.call('accept <peer>', 'accepts', { ...AGENT, takes: ACTING, operation: 'chatAccept' });
   await run('accept bob --aid bob');
   assert.deepEqual(asked.at(-1)?.body, { tool: 'chat_accept', args: { aid: two, peer: two } });
+  svc.call('locate <object_id>', 'locates', { ...AGENT, takes: ACTING, operation: 'objectLocate' });
+  await run('locate 9f');
+  assert.deepEqual(asked.at(-1)?.body, { tool: 'group_object_locate', args: { aid: one, object_id: '9f' } });
 });
 
 test('who acts is asked for where several could, and found nowhere where nobody could', async (t) => {
@@ -201,6 +242,34 @@ test('a pipe gets the bytes of an answer, a terminal its text', async (t) => {
   svc.run('raw', 'raw', { run: async () => 'a\u0007', text: (a) => a, bytes: (a) => Buffer.from(a) });
   assert.equal((await run('raw')).out, 'a\u0007');
   assert.equal((await run('raw', {}, true)).out, 'a\\u{7}\n');
+});
+
+test('an empty text prints nothing, not even an end of line', async (t) => {
+  const { svc, run } = await world(t, {});
+  svc.run('link', 'a link', { run: async () => 1, text: () => '' });
+  assert.equal((await run('link')).out, '');
+});
+
+test('a terminal is told what goes on while work takes its time', async (t) => {
+  const { svc, run } = await world(t, {});
+  // It is over as soon as somebody was told.
+  const told = (context: CliContext) => once(context.io.stderr, 'data').then(String);
+  svc.run('work', 'works', { progress: 'Working', run: told, text: (said) => said });
+  assert.match((await run('work', {}, true)).out, /Working …/);
+  const asking = Promise.withResolvers<CliContext>();
+  const { svc: other, run: ask } = await world(t, {
+    'GET /status': { body: {}, when: () => asking.promise.then(told) },
+  });
+  other.call('status', 'asks', {
+    ...AGENT,
+    progress: 'Asking',
+    operation: 'status',
+    input: (_, context) => {
+      asking.resolve(context);
+      return {};
+    },
+  });
+  assert.equal((await ask('status', {}, true)).out, '');
 });
 
 test('an answer may mean that the command failed, once it was shown', async (t) => {
