@@ -2,14 +2,14 @@
 import { base64, hex } from '@scure/base';
 
 /** From this length on, bytes, arrays are compared by four: shorter ones would pay more for the views than they gain. */
-const MIN_BYTES_FOR_WORDS = 128;
+const WORDWISE_FROM = 128;
 
 /** True where both arrays hold the same bytes. Not for secrets: its time depends on the content. */
 export function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   const { length } = a;
   if (length !== b.length) return false;
   let i = 0;
-  if (length >= MIN_BYTES_FOR_WORDS) {
+  if (length >= WORDWISE_FROM) {
     const wordsOfA = new DataView(a.buffer, a.byteOffset, length);
     const wordsOfB = new DataView(b.buffer, b.byteOffset, length);
     for (; i + 4 <= length; i += 4) if (wordsOfA.getUint32(i) !== wordsOfB.getUint32(i)) return false;

@@ -4,8 +4,7 @@
  */
 import { type ErrorCode, isErrorCode, SvcError } from '../foundation/errors.ts';
 import { isObject } from '../foundation/json.ts';
-import { bodyInputKey, type Declaration, type Declarations, type InputOf, type OutputOf } from './operation.ts';
-import { isOpen } from './schemas.ts';
+import { bodyInputKey, type Declaration, type Declarations, type InputOf, isOpen, type OutputOf } from './operation.ts';
 
 /** How long a call may take when nobody says otherwise: above every time-out of the daemon itself. */
 export const CLIENT_TIMEOUT_MS = 120_000;

@@ -92,6 +92,11 @@ export function bodyInputKey(key: string, params: TObject): string {
   return Object.hasOwn(params.properties, key) ? `${BODY_PREFIX}${key}` : key;
 }
 
+/** True where an object schema takes keys that it does not name. */
+export function isOpen(schema: TObject): boolean {
+  return Reflect.get(schema, 'additionalProperties') !== false;
+}
+
 type BodyInput<P, B> = { [K in keyof B as K extends keyof P & string ? `${typeof BODY_PREFIX}${K}` : K]: B[K] };
 
 /** The flat input of an operation: path, query and body members together. */

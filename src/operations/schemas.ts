@@ -18,11 +18,6 @@ export function closed<P extends TProperties>(properties: P, description?: strin
   });
 }
 
-/** True where an object schema takes keys that it does not name. */
-export function isOpen(schema: TObject): boolean {
-  return Reflect.get(schema, 'additionalProperties') !== false;
-}
-
 /** Path, query or body of an operation that takes none. */
 export const NONE = closed({});
 

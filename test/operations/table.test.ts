@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isErrorCode } from '../../src/foundation/errors.ts';
 import { operations, streams } from '../../src/operations/index.ts';
-import { bodyInputKey, type Declaration } from '../../src/operations/operation.ts';
-import { isOpen } from '../../src/operations/schemas.ts';
+import { bodyInputKey, type Declaration, isOpen } from '../../src/operations/operation.ts';
 
 const table: readonly [string, Declaration][] = Object.entries(operations);
 

@@ -2,8 +2,8 @@
 import type { TObject, TSchema } from 'typebox';
 import { ERRORS, type ErrorCode } from '../../foundation/errors.ts';
 import { memberOf } from '../../foundation/json.ts';
-import type { Declaration } from '../../operations/operation.ts';
-import { AID_FORMAT, ErrorBody, isOpen } from '../../operations/schemas.ts';
+import { type Declaration, isOpen } from '../../operations/operation.ts';
+import { AID_FORMAT, ErrorBody } from '../../operations/schemas.ts';
 import type { StreamDeclaration } from '../../operations/stream.ts';
 
 export interface OpenApiInput {
