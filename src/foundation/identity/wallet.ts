@@ -34,7 +34,7 @@ function ethereumHash(text: Uint8Array): Uint8Array {
   return keccak_256(concatBytes(prefix, text));
 }
 
-/** What Bitcoin's `signmessage` signs; the length is Bitcoin's variable integer, one byte: our texts have at most 242. */
+/** What Bitcoin's `signmessage` signs; the length is Bitcoin's variable integer, one byte: our texts are shorter than 253. */
 function bitcoinHash(text: Uint8Array): Uint8Array {
   const prefix = new TextEncoder().encode('\x18Bitcoin Signed Message:\n');
   return sha256(sha256(concatBytes(prefix, Uint8Array.of(text.length), text)));

@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { readDaemonInfo } from '../../../src/foundation/data-dir/daemon-info.ts';
 import { DataDir } from '../../../src/foundation/data-dir/data-dir.ts';
+import { takeLock } from '../../../src/foundation/data-dir/lock.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
+import { beUser } from '../../support/other-system.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
@@ -49,9 +51,51 @@ test('makes a directory, and its parents, for the owner only', (t) => {
 
 test('closes a directory that others could enter', (t) => {
   const path = temporaryDirectory(t);
-  chmodSync(path, 0o755);
+  for (const mode of [0o755, 0o701]) {
+    chmodSync(path, mode);
+    open(path).close();
+    assert.equal(statSync(path).mode & 0o777, 0o700);
+  }
+});
+
+test("another user's directory is refused, but not by root", (t) => {
+  const path = temporaryDirectory(t);
+  const { uid } = statSync(path);
+  const become = beUser(t, uid + 1);
+  assert.throws(() => open(path), {
+    code: 'not_writable',
+    message: `The data directory ${path} belongs to another user.`,
+  });
+  become(0);
   open(path).close();
-  assert.equal(statSync(path).mode & 0o777, 0o700);
+});
+
+test('what a killed backup has left goes when the directory is opened', (t) => {
+  const path = temporaryDirectory(t);
+  mkdirSync(join(path, 'backup-99999999.tmp'));
+  open(path).close();
+  assert.deepEqual(readdirSync(path), ['lock.db']);
+});
+
+test('a directory that could not be opened is free for the next who comes', (t) => {
+  const path = temporaryDirectory(t);
+  mkdirSync(join(path, 'restore.ready'));
+  assert.throws(() => open(path), { code: 'not_writable', message: /could not be finished/ });
+  rmSync(join(path, 'restore.ready'), { recursive: true });
+  open(path).close();
+});
+
+test('who holds a directory without a word is not named', (t) => {
+  const path = temporaryDirectory(t);
+  const lock = takeLock(path);
+  t.after(() => lock?.release());
+  assert.throws(
+    () => open(path),
+    runsAlready(
+      { data_dir: path, pid: null, api_addr: null },
+      /^Another svcd runs on the data directory [^;]*\. Stop it/,
+    ),
+  );
 });
 
 test('daemon.json tells where the daemon is, and goes with it', (t) => {
@@ -64,7 +108,9 @@ test('daemon.json tells where the daemon is, and goes with it', (t) => {
   assert.deepEqual(readDaemonInfo(path), { ...info, api_addr: '127.0.0.1:2121' });
   directory.close();
   assert.equal(existsSync(join(path, 'daemon.json')), false);
-  for (const text of ['', '{', 'null', '[]', '{"pid": "1"}', '{"pid": 1, "api_addr": 5}']) {
+  const wrong = [{ pid: '1' }, { api_addr: 5 }, { started_at: 5 }, { version: 5 }, { version: undefined }];
+  const texts = wrong.map((change) => JSON.stringify({ ...info, ...change }));
+  for (const text of ['', '{', 'null', '[]', ...texts]) {
     writeFileSync(join(path, 'daemon.json'), text);
     assert.equal(readDaemonInfo(path), null, text);
   }
@@ -130,6 +176,10 @@ test('says so where the directory or the lock cannot be used', (t) => {
   writeFileSync(join(path, 'file'), '');
   assert.throws(() => open(join(path, 'file')), { code: 'not_writable', message: /file is not a directory/ });
   assert.throws(() => open(join(path, 'file', 'x')), { code: 'not_writable', message: /x is not a directory/ });
+  assert.throws(() => open(join(path, 'x'.repeat(300))), {
+    code: 'not_writable',
+    message: /x cannot be used \(ENAMETOOLONG\)/,
+  });
   writeFileSync(join(path, 'lock.db'), 'x'.repeat(4096));
   assert.throws(() => open(path), { code: 'not_writable', message: /lock\.db cannot be used/ });
   assert.equal(readFileSync(join(path, 'lock.db'), 'utf8').length, 4096);

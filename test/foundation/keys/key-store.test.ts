@@ -15,7 +15,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
-import { KeyStore } from '../../../src/foundation/keys/key-store.ts';
+import { isKeyFile, KeyStore, keyFileName } from '../../../src/foundation/keys/key-store.ts';
 import { type Log, silentLog } from '../../../src/foundation/log.ts';
 import { cheapPassphrase } from '../../support/cheap-scrypt.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
@@ -93,6 +93,54 @@ test('a sealed store shows nothing without the passphrase and opens with it', as
   await assert.rejects(open(directory, ''), refuses('key_locked'));
   await assert.rejects(open(directory, 'correct horsf'), refuses('key_locked'));
   assert.deepEqual((await open(directory, 'correct horse')).get('node')?.seed, pair.seed);
+});
+
+test('an empty passphrase is refused before anything is made', async (t) => {
+  const directory = directoryIn(t);
+  await assert.rejects(open(directory, ''), refuses('key_locked'));
+  assert.ok(!existsSync(directory));
+});
+
+test('what is sealed has the documented sizes, and is not written again when it is opened', async (t) => {
+  const directory = directoryIn(t);
+  const store = await open(directory, 'x');
+  store.put('node', KeyPair.generate());
+  const read = (file: string): Record<string, unknown> => JSON.parse(readFileSync(join(directory, file), 'utf8'));
+  const { salt, wrapped, complete } = read('seal.json');
+  const { sealed } = read('node.key');
+  // Nonce, key and tag: 12, 32 and 16 bytes.
+  assert.deepEqual([String(salt).length, String(wrapped).length, String(sealed).length], [64, 120, 120]);
+  assert.equal(complete, true);
+  const before = statSync(join(directory, 'seal.json')).ino;
+  await open(directory, 'x');
+  assert.equal(statSync(join(directory, 'seal.json')).ino, before);
+});
+
+test('a seal is complete only when every key is sealed', async (t) => {
+  const directory = directoryIn(t);
+  (await open(directory)).put('node', KeyPair.generate());
+  const good = readFileSync(join(directory, 'node.key'), 'utf8');
+  writeFileSync(join(directory, 'node.key'), 'broken');
+  await assert.rejects(open(directory, 'x'), refuses('key_damaged'));
+  assert.match(readFileSync(join(directory, 'seal.json'), 'utf8'), /"complete":false/);
+  writeFileSync(join(directory, 'node.key'), good);
+  await open(directory, 'x');
+  assert.match(readFileSync(join(directory, 'seal.json'), 'utf8'), /"complete":true/);
+  assert.match(readFileSync(join(directory, 'node.key'), 'utf8'), /"sealed"/);
+});
+
+test('a seal that is none is damaged, not a wrong passphrase', async (t) => {
+  const directory = directoryIn(t);
+  await open(directory, 'x');
+  const state: object = JSON.parse(readFileSync(join(directory, 'seal.json'), 'utf8'));
+  for (const change of [{ svcd_seal: 2 }, { salt: 7 }, { wrapped: null }, { salt: undefined, wrapped: undefined }]) {
+    writeFileSync(join(directory, 'seal.json'), JSON.stringify({ ...state, ...change }));
+    await assert.rejects(open(directory, 'x'), refuses('key_damaged'), JSON.stringify(change));
+  }
+  for (const wrapped of ['', 'ab', 'zz', '00'.repeat(28), '00'.repeat(60)]) {
+    writeFileSync(join(directory, 'seal.json'), JSON.stringify({ ...state, wrapped }));
+    await assert.rejects(open(directory, 'x'), refuses('key_locked'), wrapped);
+  }
 });
 
 test('a passphrase seals the keys that were there before, also when it was interrupted', async (t) => {
@@ -200,5 +248,18 @@ test('secret bytes of other kinds are kept as they are', async (t) => {
   const secret = Uint8Array.from({ length: 200 }, (_, index) => index);
   store.putSecret('notes-1', secret);
   assert.deepEqual(store.getSecret('notes-1'), secret);
-  assert.throws(() => store.putSecret('big', new Uint8Array(5000)), RangeError);
+  store.putSecret('most', new Uint8Array(4096));
+  assert.equal(store.getSecret('most')?.length, 4096);
+  assert.throws(() => store.putSecret('more', new Uint8Array(4097)), RangeError);
+  assert.deepEqual(store.list(), ['most', 'notes-1']);
+});
+
+test('files of other names are none of a key store', async (t) => {
+  const directory = directoryIn(t);
+  const store = await open(directory);
+  const others = ['notes.txt', 'README12', 'a b.key', '.key', 'a.key2', 'seal.json2'];
+  for (const name of others) writeFileSync(join(directory, name), '');
+  assert.deepEqual(store.list(), []);
+  assert.deepEqual(others.filter(isKeyFile), []);
+  assert.deepEqual(['seal.json', 'a.key', keyFileName('node')].map(isKeyFile), [true, true, true]);
 });

@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict';
+import { chmodSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { PrivateDirectory } from '../../../src/foundation/keys/private-directory.ts';
+import { type Log, silentLog } from '../../../src/foundation/log.ts';
+import { recordFileSteps } from '../../support/file-steps.ts';
+import { beUser, ignoreModes } from '../../support/other-system.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
+import { failsWith } from '../../support/vectors.ts';
+
+function world(t: TestContext, mode = 0o700) {
+  const path = join(temporaryDirectory(t), 'keys');
+  mkdirSync(path);
+  chmodSync(path, mode);
+  const warnings: string[] = [];
+  const log: Log = { ...silentLog, warn: (_fields, message) => void warnings.push(message) };
+  const put = (name: string, content: string, fileMode = 0o600): void => {
+    writeFileSync(join(path, name), content);
+    chmodSync(join(path, name), fileMode);
+  };
+  return { path, warnings, put, open: () => PrivateDirectory.open(path, { log }) };
+}
+
+test('what is private already is left as it is, without a word', (t) => {
+  const { open, put, warnings } = world(t);
+  put('a', 'text');
+  assert.equal(open().read('a'), 'text');
+  assert.deepEqual(warnings, []);
+});
+
+test('what the least of others could do is taken from them', (t) => {
+  for (const mode of [0o701, 0o710, 0o740, 0o777]) {
+    const { open, path, put, warnings } = world(t, mode);
+    put('a', 'text', mode);
+    assert.equal(open().read('a'), 'text');
+    assert.deepEqual([statSync(path).mode & 0o777, statSync(join(path, 'a')).mode & 0o777], [0o700, 0o600]);
+    assert.equal(warnings.length, 2);
+  }
+});
+
+test('where it cannot be taken from them, nothing is read', (t) => {
+  const [exposed, { path, put, open }] = [world(t, 0o755), world(t)];
+  put('a', 'text', 0o644);
+  const directory = open();
+  ignoreModes(t);
+  const message = /^Others can read .*, and this file system does not let us change that/;
+  assert.throws(exposed.open, { code: 'key_exposed', message });
+  assert.throws(() => directory.read('a'), { code: 'key_exposed', message });
+  assert.equal(statSync(join(path, 'a')).mode & 0o777, 0o644);
+});
+
+test("another user's directory, and another user's file, are refused", (t) => {
+  const { path, put, open } = world(t);
+  put('a', 'text');
+  const directory = open();
+  beUser(t, statSync(path).uid + 1);
+  for (const work of [open, () => directory.read('a')])
+    assert.throws(work, { code: 'key_exposed', message: /belongs to another user/ });
+});
+
+test('a file is read up to 16 KiB', (t) => {
+  const { open, put } = world(t);
+  put('most', 'x'.repeat(16_384));
+  put('more', 'x'.repeat(16_385));
+  assert.equal(open().read('most')?.length, 16_384);
+  assert.throws(() => open().read('more'), failsWith('key_damaged'));
+});
+
+test('what cannot be read is damaged, what is not there is nothing', (t) => {
+  const { open } = world(t);
+  assert.throws(() => open().read('x'.repeat(300)), { code: 'key_damaged', message: /\(ENAMETOOLONG\)/ });
+  assert.equal(open().read('absent'), null);
+});
+
+test('no file stays open, and a deletion is on the disk', (t) => {
+  const { open, path, put } = world(t);
+  put('a', 'text');
+  mkdirSync(join(path, 'folder'));
+  const directory = open();
+  const recorded = recordFileSteps(t, path);
+  directory.read('a');
+  assert.throws(() => directory.read('folder'), failsWith('key_damaged'));
+  directory.delete('a');
+  assert.deepEqual([recorded.steps, recorded.open()], [['sync .'], []]);
+  assert.throws(() => directory.delete('folder'), {
+    code: 'not_writable',
+    message: /folder cannot be deleted \(ERR_FS_EISDIR\)/,
+  });
+});
