@@ -11,7 +11,6 @@ import { drawTicket } from '../../../src/capabilities/tunnels/wide/ticket.ts';
 import { FIRST_WINDOW_BYTES } from '../../../src/capabilities/tunnels/wide/wide-stream.ts';
 import { MAX_WINDOWS_PER_PEER_BYTES } from '../../../src/capabilities/tunnels/wide/window-budget.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
-import { descriptorLimit } from '../../../src/foundation/descriptors.ts';
 import { CLIENT_WAIT_MS, DEFAULT_IDLE_TIMEOUT_S } from '../../../src/foundation/domain/tunnels.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -326,84 +325,4 @@ test('a one-shot address serves one connection, and waits only for a time', asyn
   clock.advance(CLIENT_WAIT_MS);
   await eventually('the listener is gone', () => world.tunnels.active === 0);
   await assert.rejects(dial(unused), { code: 'ECONNREFUSED' });
-});
-
-test('two thousand short connections leave nothing behind', async () => {
-  await using world = await TunnelWorld.start(echo);
-  const { tunnel } = await world.tunnels.open(world.request());
-  for (let round = 0; round < 40; round++) {
-    await Promise.all(
-      Array.from({ length: 50 }, async () => {
-        const client = await dial(tunnel.listen);
-        client.end('x');
-        assert.equal((await readAll(client)).toString(), 'x');
-      }),
-    );
-  }
-  const info = await eventually('all connections are over', () => {
-    const now = world.tunnels.get(tunnel.id);
-    return now.activeConns === 0 && now;
-  });
-  assert.equal(info.bytesUp, 2000);
-  await eventually('the service sees them end', () => world.service.sockets.size === 0);
-});
-
-test('thousands of connections stand side by side in one tunnel', async () => {
-  // Each takes four descriptors of this process: the client's, those of both tunnel ends, the service's.
-  const HELD = Math.min(2000, Math.floor((descriptorLimit() - 256) / 4));
-  await using world = await TunnelWorld.start(echo);
-  const { tunnel } = await world.tunnels.open(world.request());
-  const clients: Socket[] = [];
-  while (clients.length < HELD)
-    clients.push(
-      ...(await Promise.all(Array.from({ length: Math.min(200, HELD - clients.length) }, () => dial(tunnel.listen)))),
-    );
-  await eventually('all of them have their links', () => world.service.sockets.size === HELD);
-  assert.equal(world.tunnels.get(tunnel.id).activeConns, HELD);
-  const answers = clients.map((client, i) => {
-    client.end(`client ${i}`);
-    return readAll(client);
-  });
-  for (const [i, answer] of (await Promise.all(answers)).entries()) assert.equal(answer.toString(), `client ${i}`);
-  await eventually('all connections are over', () => world.tunnels.get(tunnel.id).activeConns === 0);
-});
-
-test('a node connects to services only so often at a time, whoever asks', async () => {
-  await using world = await TunnelWorld.start(echo);
-  const { tunnel } = await world.tunnels.open(world.request());
-  world.maxConnections = 1;
-  const first = await dial(tunnel.listen);
-  first.write('x');
-  await once(first, 'data');
-  const other = world.request({ localAid: world.near.host().aid });
-  await assert.rejects(world.tunnels.open(other), { code: 'rate_limited' });
-  const second = await dial(tunnel.listen);
-  assert.equal(await endOf(second), 'ECONNRESET');
-  first.resetAndDestroy();
-  await eventually('there is room again', () =>
-    world.tunnels.open(other).then(
-      () => true,
-      () => false,
-    ),
-  );
-});
-
-test('dozens of clients that stop reading do not hold up the others', async () => {
-  const MANY = Buffer.alloc(4 * 1024 * 1024, 1);
-  let served = 0;
-  const serve = (socket: Socket): void => {
-    socket.once('data', (wish: Buffer) => {
-      served++;
-      socket.end(wish.toString() === 'much' ? MANY : 'little');
-    });
-  };
-  await using world = await TunnelWorld.start(serve);
-  const { tunnel } = await world.tunnels.open(world.request());
-  const stopped = await Promise.all(Array.from({ length: 36 }, () => dial(tunnel.listen)));
-  for (const client of stopped) client.pause().write('much');
-  await eventually('all of them are being served', () => served === stopped.length);
-  const other = await dial(tunnel.listen);
-  other.end('a little, please');
-  assert.equal((await readAll(other)).toString(), 'little');
-  for (const client of stopped) assert.equal((await readAll(client)).length, MANY.length);
 });
