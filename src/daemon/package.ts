@@ -16,7 +16,7 @@ export function nodeProgram(): string {
 
 /** Why there are no updates: a checkout is brought up to date by git. Empty in a package. */
 export function updatesDisabled(): string {
-  const isCheckout = existsSync(new URL('..', import.meta.url));
+  const isCheckout = existsSync(new URL('../../src', import.meta.url));
   return isCheckout ? 'This svcd runs from a checkout: bring it up to date with "git pull && npm ci".' : '';
 }
 
