@@ -15,6 +15,8 @@ const HEARING_MS = 1000;
 const PARTS = 8;
 /** … none of them shorter than this: milliseconds. */
 const MIN_PART_MS = 250;
+/** So many stalled parts of one wait are forgiven: whoever keeps us busy for ever shall not be waited for as long. */
+const MAX_STALLS = 16;
 
 /** Calls back once nothing was heard for a time; a note that something was costs no timer. */
 export class SilenceWatch {
@@ -24,6 +26,8 @@ export class SilenceWatch {
   #leftMs: number;
   /** When something was heard last in the present part, in the clock's time; null where nothing was. */
   #heardAt: number | null = null;
+  /** Parts without a word in which we stalled, since the last one was heard. */
+  #stalls = 0;
   #timer: Timer;
 
   /** @param silent called once, when nothing was heard for `limitMs` milliseconds of waking time */
@@ -58,8 +62,11 @@ export class SilenceWatch {
   /** Milliseconds that are left after a part in which we stalled or did not. */
   #leftAfter(partMs: number, stalled: boolean): number {
     const limitMs = this.#limitMs;
-    if (this.#heardAt === null)
-      return stalled ? Math.max(this.#leftMs, Math.min(limitMs, HEARING_MS)) : this.#leftMs - partMs;
+    if (this.#heardAt === null) {
+      const isForgiven = stalled && ++this.#stalls <= MAX_STALLS;
+      return isForgiven ? Math.max(this.#leftMs, Math.min(limitMs, HEARING_MS)) : this.#leftMs - partMs;
+    }
+    this.#stalls = 0;
     return stalled ? limitMs : Math.min(limitMs, limitMs - (this.#clock.now() - this.#heardAt));
   }
 }

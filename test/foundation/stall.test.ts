@@ -104,6 +104,20 @@ test('a stall is nobody’s silence: after it there is time to read what has com
   }
 });
 
+test('who keeps this process busy for ever is not waited for as long, and a word makes the wait new', () => {
+  const { clock, silences, watch, stall } = watching(1000);
+  const stalls = (times: number): void => {
+    for (let i = 0; i < times; i++) stall(10_000);
+  };
+  stalls(16);
+  watch.heard();
+  stalls(1 + 16);
+  assert.deepEqual(silences, []);
+  stalls(4);
+  assert.equal(silences.length, 1);
+  assert.equal(clock.timers, 0);
+});
+
 test('of a long wait only the part counts anew in which we stalled', () => {
   const { clock, silences, stall } = watching(80_000);
   clock.advance(65_000);
