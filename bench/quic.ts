@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { KeyPair } from '../src/foundation/identity/keys.ts';
 import { silentLog } from '../src/foundation/log.ts';
-import { type Engine, loadEngine } from '../src/network/quic/engine.ts';
+import { loadEngine, type QuicEngine } from '../src/network/quic/engine.ts';
 import { NativeQuicEndpoint } from '../src/network/quic/native-endpoint.ts';
 import type { QuicConnection } from '../src/network/quic/types.ts';
 import { type Hello, type Usage, usage } from './support/quic-child.ts';
@@ -152,7 +152,7 @@ async function startWorld(): Promise<World> {
   if (hello === undefined) throw new Error('the other process did not start');
   const key = Buffer.from(hello.key, 'hex');
   const endpoints: NativeQuicEndpoint[] = [];
-  const endpoint = async (engine: Engine): Promise<NativeQuicEndpoint> => {
+  const endpoint = async (engine: QuicEngine): Promise<NativeQuicEndpoint> => {
     const options = { key: KeyPair.generate(), host: '127.0.0.1', port: 0 };
     const created = new NativeQuicEndpoint(options, { log: silentLog, engine });
     await created.start();

@@ -120,6 +120,21 @@ function listsTwice(sources: readonly Source[]): string[] {
     );
 }
 
+const EXPORTED = /^export (?:abstract )?(?:async )?(?:class|function\*?|interface|type|const|enum) (\w+)/gm;
+
+/** One name, one thing: a reader who finds a name in a call must not have to ask which of two it is. */
+function namesTwice(sources: readonly Source[]): string[] {
+  const names = sources.flatMap(({ path, text }) =>
+    [...text.matchAll(EXPORTED)].map(([, name = '']) => ({ name, path })),
+  );
+  return [...grouped(names, ({ name }) => name)]
+    .filter(([, group]) => filesOf(group).length > 1)
+    .map(
+      ([name, group]) =>
+        `one name for several things: ${name} is exported by ${filesOf(group).join(' and ')}. Rename one.`,
+    );
+}
+
 const BOUND = /\b((?:max|min)(?:Length|Items|Properties)|maximum|minimum): ([^,}\n]*\d[^,}\n]*)/g;
 
 /** Bounds of schemas that are numbers of their own; −1, 0 and 1 say no more than "any", "not negative" and "some". */
@@ -191,6 +206,7 @@ export function findings(sources: readonly Source[], pages: readonly Source[]): 
   return [
     ...numbersTwice(living.flatMap(constantsOf)),
     ...listsTwice(living),
+    ...namesTwice(living),
     ...living.flatMap(bareBounds),
     ...wrongFigures(pages, living),
   ];

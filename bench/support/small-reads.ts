@@ -1,5 +1,5 @@
 /** The engine as the stock JavaScript wrapper uses it: 4 KiB brought over at a time. */
-import type { Engine, EngineConnection, EngineStream } from '../../src/network/quic/engine.ts';
+import type { EngineConnection, EngineStream, QuicEngine } from '../../src/network/quic/engine.ts';
 
 const STOCK_READ_BYTES = 4096;
 
@@ -26,7 +26,7 @@ function connection(native: EngineConnection): EngineConnection {
 }
 
 /** The given engine with every read cut to 4 KiB. */
-export function withSmallReads(engine: Engine): Engine {
+export function withSmallReads(engine: QuicEngine): QuicEngine {
   return {
     QuinnConfig: engine.QuinnConfig,
     Server: class {

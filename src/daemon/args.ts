@@ -6,7 +6,7 @@ import { Command, InvalidArgumentError } from 'commander';
 import { CONFIG_FILE } from '../foundation/data-dir/names.ts';
 import { SvcError } from '../foundation/errors.ts';
 import { MCP_PROFILES, PROFILES_PATTERN } from '../operations/mcp.ts';
-import type { Launch } from './mcp-clients.ts';
+import type { ClientLaunch } from './mcp-clients.ts';
 import { mcpCommand } from './mcp-command.ts';
 import { type ServiceMachine, serviceCommand } from './service/command.ts';
 import { updateCommand } from './update-command.ts';
@@ -127,7 +127,7 @@ export function optionsOf({ dataDir, configFile, flags }: DaemonArguments): stri
 }
 
 /** How an MCP client starts this very program, with the data directory that was named. */
-function launchOf({ dataDir, mcpProfile }: Options): Launch {
+function launchOf({ dataDir, mcpProfile }: Options): ClientLaunch {
   const [command = 'node', script = 'svcd'] = process.argv;
   const directory = dataDir === undefined ? [] : ['--data-dir', resolve(dataDir)];
   const profile = mcpProfile === undefined ? [] : ['--mcp-profile', mcpProfile];

@@ -11,7 +11,7 @@ export interface Machine {
 }
 
 /** How a client starts svcd. Absolute paths: programs of a desktop do not have the PATH of a shell. */
-export interface Launch {
+export interface ClientLaunch {
   readonly command: string;
   readonly args: readonly string[];
 }
@@ -69,7 +69,7 @@ export function isMcpClient(name: string): name is McpClientName {
  * @param text what the file holds; empty where there is none
  * @throws SvcError `config_invalid` where it is no plain JSON, such as with comments
  */
-export function withSvcd(client: McpClientName, text: string, { command, args }: Launch): string {
+export function withSvcd(client: McpClientName, text: string, { command, args }: ClientLaunch): string {
   const { servers, title } = MCP_CLIENTS[client];
   const config = text.trim() === '' ? {} : readJson(text);
   const present = isObject(config) ? (config[servers] ?? {}) : undefined;

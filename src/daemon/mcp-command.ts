@@ -4,12 +4,12 @@ import { dirname } from 'node:path';
 import { Argument, Command } from 'commander';
 import { writeFileAtomic } from '../foundation/atomic-file.ts';
 import { examples } from '../surfaces/cli/examples.ts';
-import { isMcpClient, type Launch, type Machine, MCP_CLIENTS, withSvcd } from './mcp-clients.ts';
+import { type ClientLaunch, isMcpClient, type Machine, MCP_CLIENTS, withSvcd } from './mcp-clients.ts';
 
 export interface McpCommandDependencies {
   readonly machine: Machine;
   /** How a client starts svcd; read when a command runs. */
-  readonly launch: () => Launch;
+  readonly launch: () => ClientLaunch;
   readonly print: (text: string) => void;
 }
 

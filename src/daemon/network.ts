@@ -5,8 +5,8 @@ import { Resolver } from '../capabilities/directory/resolver.ts';
 import { isLoopbackHost } from '../foundation/address.ts';
 import { RecordDht } from '../network/dht/record-dht.ts';
 import { networkTag } from '../network/dht/wire.ts';
+import { ConnectionPool } from '../network/links/connection-pool.ts';
 import { PooledNodeRequests } from '../network/links/node-requests.ts';
-import { NodePool } from '../network/links/pool.ts';
 import { NativeQuicEndpoint } from '../network/quic/native-endpoint.ts';
 import { LanDiscovery } from '../network/reach/lan.ts';
 import { OwnAddresses } from '../network/reach/own-addresses.ts';
@@ -24,7 +24,7 @@ export async function buildNetwork({ clock, log, config, node, dataDir, verifier
   const dhtListen = await dhtAddress(config.listen_addr);
   const quicListen = await quicAddress(config.quic_listen_addr, dhtListen);
   const endpoint = new NativeQuicEndpoint({ key: node.key, ...quicListen }, { log: log.child('quic'), clock });
-  const pool = new NodePool({ nodeKey: node.key.publicKey, network: config.network }, { endpoint, clock, log });
+  const pool = new ConnectionPool({ nodeKey: node.key.publicKey, network: config.network }, { endpoint, clock, log });
   const nodeRequests = new PooledNodeRequests({ pool, clock });
   const records = new RecordDht(
     {

@@ -13,7 +13,7 @@ import { type MetricSource, single } from '../foundation/metrics.ts';
 import { VERSION } from '../foundation/version.ts';
 import type { ClockComparison } from '../network/dht/peer-clocks.ts';
 import type { RecordDht } from '../network/dht/record-dht.ts';
-import type { NodePool } from '../network/links/pool.ts';
+import type { ConnectionPool } from '../network/links/connection-pool.ts';
 import type { OwnAddresses } from '../network/reach/own-addresses.ts';
 import { hostReport } from '../operations/handlers/host-report.ts';
 import type { NodeHandlerDependencies } from '../operations/handlers/node.ts';
@@ -37,7 +37,7 @@ export interface StatusDependencies {
   readonly registry: Pick<AgentRegistry, 'count'>;
   readonly directory: Pick<Directory, 'summary'>;
   readonly records: Pick<RecordDht, 'reachability' | 'peers' | 'clocks' | 'usage'>;
-  readonly pool: Pick<NodePool, 'stats' | 'connections'>;
+  readonly pool: Pick<ConnectionPool, 'stats' | 'connections'>;
   readonly tunnels: Pick<TunnelService, 'active'>;
   readonly ownAddresses: Pick<OwnAddresses, 'current'>;
   readonly bound: () => Bound;

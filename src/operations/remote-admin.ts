@@ -39,7 +39,7 @@ export const RemoteAdminState = Type.Object({
   ),
 });
 
-export const AuditEntry = Type.Object({
+export const AuditEntryView = Type.Object({
   id: Type.Integer({ minimum: 1 }),
   at: Timestamp,
   aid: AidText,
@@ -122,7 +122,7 @@ export const remoteAdminOperations = declare({
         Type.String({ maxLength: MAX_CURSOR_CHARS, pattern: '^[1-9][0-9]*$', description: '`next_cursor` of a page.' }),
       ),
     }),
-    output: Type.Object({ entries: Type.Array(AuditEntry), next_cursor: Type.Optional(Type.String()) }),
+    output: Type.Object({ entries: Type.Array(AuditEntryView), next_cursor: Type.Optional(Type.String()) }),
     permission: 'read',
   },
 });

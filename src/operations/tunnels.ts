@@ -37,7 +37,7 @@ export const AccessToken = Type.Optional(
 );
 const DisableRelay = Type.Optional(Type.Boolean({ default: false }));
 
-export const Tunnel = Type.Object({
+export const TunnelView = Type.Object({
   id: Type.String(),
   local_aid: AidText,
   remote_aid: AidText,
@@ -105,7 +105,7 @@ export const tunnelOperations = declare({
       ),
       disable_relay: DisableRelay,
     }),
-    output: Tunnel,
+    output: TunnelView,
     status: 201,
     otherStatuses: [200],
     permission: 'write',
@@ -125,7 +125,7 @@ export const tunnelOperations = declare({
     summary: 'Lists the tunnels.',
     method: 'GET',
     path: '/tunnel',
-    output: Type.Object({ tunnels: Type.Array(Tunnel) }),
+    output: Type.Object({ tunnels: Type.Array(TunnelView) }),
     permission: 'read',
     errors: [],
     tool: { name: 'svc_tunnel_list', description: 'List the tunnels.' },
@@ -137,7 +137,7 @@ export const tunnelOperations = declare({
     method: 'GET',
     path: '/tunnel/{id}',
     params: TunnelParams,
-    output: Tunnel,
+    output: TunnelView,
     permission: 'read',
     errors: ['not_found'],
   },

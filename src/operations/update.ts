@@ -6,7 +6,7 @@ import { closed, NONE, nullable, oneOf, Timestamp } from './schemas.ts';
 
 const UPDATE = { params: NONE, query: NONE, body: NONE, heartbeat: false, tag: 'Updates' } as const;
 
-export const UpdateStatus = Type.Object({
+export const UpdateStatusView = Type.Object({
   current_version: Type.String(),
   latest_version: nullable(
     Type.String({ description: 'Null until the registry was asked, and where it could not be.' }),
@@ -31,7 +31,7 @@ export const updateOperations = declare({
     query: closed({
       check: Type.Optional(Type.Boolean({ default: false, description: 'Ask the npm registry first.' })),
     }),
-    output: UpdateStatus,
+    output: UpdateStatusView,
     permission: 'read',
     errors: [],
   },

@@ -33,7 +33,7 @@ test('what answers others is there before the network, and what acts by itself b
   buildUpdater(foundation, ENVIRONMENT, null, life);
   assert.deepEqual(parts, {
     answering: ['AgentRegistry', 'CallServer', 'ObjectService', 'ObjectServer', 'EventLog'],
-    network: ['NativeQuicEndpoint', 'NodePool', 'RecordDht', 'OwnAddresses'],
+    network: ['NativeQuicEndpoint', 'ConnectionPool', 'RecordDht', 'OwnAddresses'],
     acting: ['Directory', 'Notes', 'Chat', 'Rooms', 'TunnelService', 'Updater'],
     api: [],
   });

@@ -1,6 +1,6 @@
 /** Nodes with chat between them, over links in memory that misbehave as the test says. */
 import { Chat } from '../../src/capabilities/chat/chat.ts';
-import type { ObjectsPort } from '../../src/capabilities/chat/types.ts';
+import type { ChatObjects } from '../../src/capabilities/chat/types.ts';
 import type { Aid } from '../../src/foundation/identity/aid.ts';
 import { silentLog } from '../../src/foundation/log.ts';
 import { AgentStore } from '../../src/foundation/store/agents.ts';
@@ -51,7 +51,7 @@ export class ChatNode {
   readonly #handlers = new Set<() => void>();
   /** What the network of this node says of itself. */
   ready = true;
-  objects: ObjectsPort = {
+  objects: ChatObjects = {
     put: async () => ({ objectId: 'ab'.repeat(32), size: 3, name: 'notes.txt' }),
     has: (_aid, objectId) => (objectId === 'cd'.repeat(32) ? { size: 7, name: 'known.bin' } : null),
   };

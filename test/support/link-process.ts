@@ -10,8 +10,8 @@ import { type Aid, nativeAid } from '../../src/foundation/identity/aid.ts';
 import { selfDelegation } from '../../src/foundation/identity/delegation.ts';
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
 import { silentLog } from '../../src/foundation/log.ts';
+import { ConnectionPool } from '../../src/network/links/connection-pool.ts';
 import { AgentLinks } from '../../src/network/links/links.ts';
-import { NodePool } from '../../src/network/links/pool.ts';
 import type { AgentLocation, LinkStream } from '../../src/network/links/types.ts';
 import { NativeQuicEndpoint } from '../../src/network/quic/native-endpoint.ts';
 
@@ -23,7 +23,7 @@ export class NativeNode {
   readonly key: KeyPair;
   readonly aid: Aid;
   readonly endpoint: NativeQuicEndpoint;
-  readonly pool: NodePool;
+  readonly pool: ConnectionPool;
   readonly links: AgentLinks;
   /** Where other agents are. */
   readonly directory = new Map<Aid, AgentLocation>();
@@ -34,7 +34,7 @@ export class NativeNode {
     this.aid = nativeAid(key.publicKey);
     const common = { clock: systemClock, log: silentLog };
     this.endpoint = new NativeQuicEndpoint({ key, host: LOOPBACK, port }, common);
-    this.pool = new NodePool({ nodeKey: key.publicKey, network: '' }, { endpoint: this.endpoint, ...common });
+    this.pool = new ConnectionPool({ nodeKey: key.publicKey, network: '' }, { endpoint: this.endpoint, ...common });
     const identity = { aid: this.aid, delegation: selfDelegation(key), sign: (m: Uint8Array) => key.sign(m) };
     this.links = new AgentLinks({
       pool: this.pool,

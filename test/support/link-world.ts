@@ -6,9 +6,9 @@ import { type ErrorCode, SvcError } from '../../src/foundation/errors.ts';
 import type { Aid } from '../../src/foundation/identity/aid.ts';
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
 import { silentLog } from '../../src/foundation/log.ts';
+import { ConnectionPool } from '../../src/network/links/connection-pool.ts';
 import { AgentLinks } from '../../src/network/links/links.ts';
 import { PooledNodeRequests } from '../../src/network/links/node-requests.ts';
-import { NodePool } from '../../src/network/links/pool.ts';
 import type {
   AccessRequest,
   AgentLocation,
@@ -78,7 +78,7 @@ export function withCode(expected: ErrorCode): (error: unknown) => boolean {
 export class LinkNode {
   readonly key: KeyPair;
   readonly endpoint: QuicEndpoint;
-  readonly pool: NodePool;
+  readonly pool: ConnectionPool;
   readonly links: AgentLinks;
   readonly requests: PooledNodeRequests;
   readonly agents = new Map<Aid, LocalIdentity>();
@@ -96,7 +96,7 @@ export class LinkNode {
     this.key = key;
     this.endpoint = endpoint;
     const common = { clock: world.clock, log: silentLog };
-    this.pool = new NodePool({ nodeKey: key.publicKey, network }, { endpoint, ...common });
+    this.pool = new ConnectionPool({ nodeKey: key.publicKey, network }, { endpoint, ...common });
     this.links = new AgentLinks({
       pool: this.pool,
       ...common,

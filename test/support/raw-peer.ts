@@ -1,6 +1,5 @@
 /** A peer that speaks the link protocol byte by byte: for what a sound implementation never sends. */
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
-import { KIND } from '../../src/network/links/gate.ts';
 import { encodeHeader, type LinkHeader } from '../../src/network/links/header.ts';
 import {
   acceptHello,
@@ -12,6 +11,7 @@ import {
   sayHello,
 } from '../../src/network/links/hello.ts';
 import type { ConnectionEnd } from '../../src/network/links/proofs.ts';
+import { KIND } from '../../src/network/links/stream-dispatcher.ts';
 import { readExactly, u16 } from '../../src/network/links/wire.ts';
 import type { QuicConnection, QuicEndpoint, QuicStream } from '../../src/network/quic/types.ts';
 import type { LinkNode, LinkWorld } from './link-world.ts';

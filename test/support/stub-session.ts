@@ -1,10 +1,10 @@
 /** A greeted connection without a network beneath it. */
 import type { Clock } from '../../src/foundation/clock.ts';
-import { Session } from '../../src/network/links/session.ts';
+import { NodeSession } from '../../src/network/links/node-session.ts';
 import type { QuicConnection } from '../../src/network/quic/types.ts';
 
 export interface StubSession {
-  readonly session: Session;
+  readonly session: NodeSession;
   /** Whether our side has closed it. */
   readonly isClosed: () => boolean;
 }
@@ -33,6 +33,6 @@ export function stubSession(
     },
   };
   const hello = { nonce: new Uint8Array(32), instance: new Uint8Array(16) };
-  const session = new Session({ connection, localKey: new Uint8Array(32), ours: hello, theirs: hello }, { clock });
+  const session = new NodeSession({ connection, localKey: new Uint8Array(32), ours: hello, theirs: hello }, { clock });
   return { session, isClosed: () => closed };
 }

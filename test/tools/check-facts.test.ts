@@ -91,3 +91,15 @@ test('the sources state no fact twice', () => {
   const { status, stderr } = spawnSync(process.execPath, ['tools/check-facts.ts'], { encoding: 'utf8' });
   assert.equal(status, 0, stderr);
 });
+
+test('finds one name that two files export', () => {
+  const owner = 'export class Session {}\n';
+  for (const other of [
+    'export interface Session {}\n',
+    'export abstract class Session {}\n',
+    'export type Session = 1;\n',
+  ])
+    assert.match(onlyFinding({ 'a.ts': owner, 'b.ts': other }), /^one name .*Session .*src\/a\.ts and src\/b\.ts/);
+  assert.deepEqual(found({ 'a.ts': owner, 'b.ts': 'class Session {}\n// export class Session\n' }), []);
+  assert.deepEqual(found({ 'a.ts': 'export const Part = 1;\nexport type Part = typeof Part;\n' }), []);
+});

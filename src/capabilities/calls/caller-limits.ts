@@ -1,7 +1,7 @@
 /** How much one caller, one node, one source and all of them together may ask of this daemon at once. */
 import { SvcError } from '../../foundation/errors.ts';
 import { Tally } from '../../foundation/tally.ts';
-import { Places } from '../../network/links/places.ts';
+import { SharedQuota } from '../../network/links/shared-quota.ts';
 import { sourceOfLink } from '../../network/links/source.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 
@@ -20,7 +20,7 @@ const BUSY_RETRY_S = 1;
 
 export class CallerLimits {
   readonly #ofPair = new Tally();
-  readonly #places = new Places({
+  readonly #places = new SharedQuota({
     perNode: MAX_CALLS_PER_NODE,
     perSource: MAX_CALLS_PER_SOURCE,
     all: MAX_CALLS,

@@ -16,10 +16,10 @@ import type { Links } from '../../network/links/types.ts';
 import { Arrivals } from './arrivals.ts';
 import { Couriers } from './couriers.ts';
 import { type Drafting, draftContent } from './drafts.ts';
-import { Exchange, newStream } from './exchange.ts';
+import { ChatExchange, newStream } from './exchange.ts';
 import { GroupCommit } from './group-commit.ts';
 import { accept, block, type Change, expire, refuse, remove, request } from './relationship.ts';
-import type { Contact, ConversationPage, Draft, LocalIdentity, ObjectsPort, SentEntry } from './types.ts';
+import type { ChatObjects, Contact, ConversationPage, LocalIdentity, MessageDraft, SentEntry } from './types.ts';
 import { isNote } from './wire.ts';
 
 /** Friends, requests and blocked peers of one agent, each. */
@@ -48,7 +48,7 @@ export interface ChatDependencies {
   readonly store: ChatStore;
   readonly entries: ChatLog;
   readonly links: Links;
-  readonly objects: ObjectsPort;
+  readonly objects: ChatObjects;
   readonly events: EventSink;
   readonly network: {
     reachability(): Pick<Reachability, 'ready'>;
@@ -80,7 +80,7 @@ export class Chat implements Component {
     this.#drafting = { objects: deps.objects };
     this.#couriers = new Couriers({
       ...deps,
-      exchange: new Exchange(deps),
+      exchange: new ChatExchange(deps),
       onSent: (aid, peer, upTo) => this.#arrivals.arrived(aid, peer, upTo),
     });
   }
@@ -148,7 +148,7 @@ export class Chat implements Component {
    * @throws SvcError `not_found`, `self`, `not_friends`, `invalid_request`, `too_large`,
    *   `quota_exceeded`, and what registering a file throws
    */
-  async send(aid: Aid, peer: Aid, draft: Draft): Promise<SentEntry> {
+  async send(aid: Aid, peer: Aid, draft: MessageDraft): Promise<SentEntry> {
     this.#check(aid, peer);
     this.#mustBeFriends(this.#deps.store.pair(aid, peer));
     const { text, file } = await draftContent(this.#drafting, aid, draft);

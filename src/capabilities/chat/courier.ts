@@ -4,7 +4,7 @@ import type { Control } from '../../foundation/domain/chat.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { ChatStore, PairRow } from '../../foundation/store/chat.ts';
 import { type ChatLog, entryBytes } from '../../foundation/store/chat-log.ts';
-import type { SendCursor, Session } from './session.ts';
+import type { ChatSession, SendCursor } from './session.ts';
 import type { Frame } from './wire.ts';
 
 /** Links between one agent and one peer; the oldest gives way. */
@@ -28,9 +28,9 @@ export class Courier {
   readonly peer: Aid;
   readonly #deps: CourierDependencies;
   /** Oldest first. */
-  readonly #sessions = new Set<Session>();
+  readonly #sessions = new Set<ChatSession>();
   /** The newest link: the peer opens another one only where the older has failed it. */
-  #current: Session | null = null;
+  #current: ChatSession | null = null;
   /** Attempts in a row that came to nothing. */
   failures = 0;
   /** Somebody opens a link right now. */
@@ -44,15 +44,15 @@ export class Courier {
     this.#deps = dependencies;
   }
 
-  get current(): Session | null {
+  get current(): ChatSession | null {
     return this.#current?.closed === false ? this.#current : null;
   }
 
-  get sessions(): ReadonlySet<Session> {
+  get sessions(): ReadonlySet<ChatSession> {
     return this.#sessions;
   }
 
-  adopt(session: Session): void {
+  adopt(session: ChatSession): void {
     this.#sessions.add(session);
     this.#current = session;
     if (this.#sessions.size <= MAX_SESSIONS) return;
@@ -61,7 +61,7 @@ export class Courier {
   }
 
   /** A link has ended. */
-  release(session: Session): void {
+  release(session: ChatSession): void {
     this.#sessions.delete(session);
     if (this.#current === session) this.#current = [...this.#sessions].findLast((other) => !other.closed) ?? null;
   }
@@ -81,7 +81,7 @@ export class Courier {
     this.#deliver(session, pair);
   }
 
-  #tell(session: Session, pair: PairRow): void {
+  #tell(session: ChatSession, pair: PairRow): void {
     if (pair.control === null || isToldAlready(session, pair)) return;
     const frame = controlFrame(pair, session.nextNumber());
     if (frame === null) return;
@@ -91,7 +91,7 @@ export class Courier {
     session.send(frame);
   }
 
-  #deliver(session: Session, pair: PairRow): void {
+  #deliver(session: ChatSession, pair: PairRow): void {
     if (pair.state !== 'friends' || pair.outStream === null || pair.queued === 0) return;
     const cursor = cursorOf(session, pair, pair.outStream);
     while (!session.isFull && !session.closed && hasRoom(cursor)) {
@@ -122,7 +122,7 @@ function same(a: Uint8Array | null, b: Uint8Array | null): boolean {
   return a === null || b === null ? a === b : Buffer.compare(a, b) === 0;
 }
 
-function isToldAlready({ told }: Session, pair: PairRow): boolean {
+function isToldAlready({ told }: ChatSession, pair: PairRow): boolean {
   if (told === null) return false;
   const { control, outStream, goneOut, goneIn } = told.about;
   return (
@@ -134,7 +134,7 @@ function isToldAlready({ told }: Session, pair: PairRow): boolean {
 }
 
 /** Where this link stands in the stream: at its unacknowledged part where it has not sent of it yet. */
-function cursorOf(session: Session, pair: PairRow, stream: Uint8Array): SendCursor {
+function cursorOf(session: ChatSession, pair: PairRow, stream: Uint8Array): SendCursor {
   if (session.cursor === null || !same(session.cursor.stream, stream))
     session.cursor = { stream, nextSeq: pair.acked + 1, lastEntry: 0, unacknowledged: [] };
   return session.cursor;

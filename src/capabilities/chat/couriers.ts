@@ -13,9 +13,9 @@ import type { ChatLog } from '../../foundation/store/chat-log.ts';
 import { sourceOfLink } from '../../network/links/source.ts';
 import type { LinkStream, Links } from '../../network/links/types.ts';
 import { Courier } from './courier.ts';
-import type { Exchange } from './exchange.ts';
+import type { ChatExchange } from './exchange.ts';
 import { Retries } from './retries.ts';
-import { Session } from './session.ts';
+import { ChatSession } from './session.ts';
 import type { Frame } from './wire.ts';
 
 /** Milliseconds until the first new attempt where a peer does not answer … */
@@ -54,7 +54,7 @@ export interface CouriersDependencies {
   readonly links: Links;
   readonly store: ChatStore;
   readonly entries: ChatLog;
-  readonly exchange: Exchange;
+  readonly exchange: ChatExchange;
   readonly clock: Clock;
   readonly log: Log;
   /** A number from 0 to below 1. */
@@ -163,7 +163,7 @@ export class Couriers {
   }
 
   #adopt(courier: Courier, link: LinkStream, outbound: boolean): void {
-    const session = new Session(link, outbound, this.#deps.clock, {
+    const session = new ChatSession(link, outbound, this.#deps.clock, {
       onFrames: (from, frames) => this.#onFrames(courier, from, frames),
       onFailure: (_, error) => this.#onFailure(courier, error),
       onDrain: () => this.#guard(() => this.#pump(courier)),
@@ -175,7 +175,7 @@ export class Couriers {
     this.#pump(courier);
   }
 
-  #onFrames(courier: Courier, session: Session, frames: readonly Frame[]): void {
+  #onFrames(courier: Courier, session: ChatSession, frames: readonly Frame[]): void {
     const { exchange, store } = this.#deps;
     const { replies, sentUpTo, isBusy } = exchange.take(session, frames);
     session.send(...replies);
@@ -206,7 +206,7 @@ export class Couriers {
     else log.error({ aid, peer, error }, 'what a chat peer sent could not be kept');
   }
 
-  #onClose(courier: Courier, session: Session): void {
+  #onClose(courier: Courier, session: ChatSession): void {
     courier.release(session);
     if (this.#stop.signal.aborted) return;
     if (session.madeProgress) courier.failures = 0;
@@ -281,7 +281,7 @@ export class Couriers {
     for (const courier of this.#couriers.values()) for (const session of courier.sessions) this.#look(session, now);
   }
 
-  #look(session: Session, now: number): void {
+  #look(session: ChatSession, now: number): void {
     if (session.waitingSince !== null && now - session.waitingSince > ANSWER_TIMEOUT_MS) return session.cut();
     const idle = session.outbound ? IDLE_MS : session.isFriend ? PEER_IDLE_MS : STRANGER_IDLE_MS;
     if (now - session.lastActivity > idle) session.end();

@@ -5,11 +5,11 @@ import { isSha256 } from '../../foundation/domain/hashes.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { ChatFile } from '../../foundation/store/chat-log.ts';
-import type { Draft, ObjectsPort } from './types.ts';
+import type { ChatObjects, MessageDraft } from './types.ts';
 import { isFileName } from './wire.ts';
 
 export interface Drafting {
-  readonly objects: ObjectsPort;
+  readonly objects: ChatObjects;
 }
 
 interface DraftContent {
@@ -26,7 +26,7 @@ function invalid(message: string, path: string): SvcError {
  * @throws SvcError `invalid_request`, `too_large`, `not_found` where the agent has no such object, and
  *   what registering a file throws
  */
-export async function draftContent({ objects }: Drafting, aid: Aid, draft: Draft): Promise<DraftContent> {
+export async function draftContent({ objects }: Drafting, aid: Aid, draft: MessageDraft): Promise<DraftContent> {
   const { text = null, path, objectId } = draft;
   if (path !== undefined && objectId !== undefined) throw invalid('Give path or object_id, not both.', '/object_id');
   if (text === null && path === undefined && objectId === undefined)

@@ -23,7 +23,7 @@ import {
   onStranger,
   onUnknownStream,
 } from './relationship.ts';
-import type { Session } from './session.ts';
+import type { ChatSession } from './session.ts';
 import type { Frame, MessageFrame } from './wire.ts';
 
 /** Open incoming requests of one agent. */
@@ -43,7 +43,7 @@ export function newStream(): Uint8Array {
   return new Uint8Array(randomBytes(STREAM_ID_BYTES));
 }
 
-export interface ExchangeDependencies {
+export interface ChatExchangeDependencies {
   readonly store: ChatStore;
   readonly entries: ChatLog;
   readonly events: EventSink;
@@ -59,15 +59,15 @@ export interface Outcome {
   readonly isBusy: boolean;
 }
 
-export class Exchange {
-  readonly #deps: ExchangeDependencies;
+export class ChatExchange {
+  readonly #deps: ChatExchangeDependencies;
 
-  constructor(dependencies: ExchangeDependencies) {
+  constructor(dependencies: ChatExchangeDependencies) {
     this.#deps = dependencies;
   }
 
   /** @throws SvcError `not_writable`, `store_corrupt`: then nothing has changed */
-  take(session: Session, frames: readonly Frame[]): Outcome {
+  take(session: ChatSession, frames: readonly Frame[]): Outcome {
     const { store } = this.#deps;
     return store.transaction(() => {
       const step = new Step(this.#deps, session);
@@ -94,14 +94,14 @@ function durabilityOf(frames: readonly Frame[]): Durability | undefined {
 
 /** Frames of one link inside one transaction. */
 class Step {
-  readonly #deps: ExchangeDependencies;
-  readonly #session: Session;
+  readonly #deps: ChatExchangeDependencies;
+  readonly #session: ChatSession;
   readonly #replies: Frame[] = [];
   #pair: PairRow | null;
   #sentUpTo = 0;
   #isBusy = false;
 
-  constructor(deps: ExchangeDependencies, session: Session) {
+  constructor(deps: ChatExchangeDependencies, session: ChatSession) {
     this.#deps = deps;
     this.#session = session;
     this.#pair = deps.store.pair(session.local, session.peer);

@@ -4,7 +4,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import { letGo, sourceOfLink } from '../../network/links/source.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import type { Told } from './relationship.ts';
-import { CHAT_VERSION, encodeFrame, type Frame, FrameReader } from './wire.ts';
+import { CHAT_VERSION, ChatFrameReader, encodeFrame, type Frame } from './wire.ts';
 
 /** Bytes that may wait to be sent; a peer that asks and does not read is cut off. */
 const MAX_UNSENT_BYTES: number = 4 * 1024 * 1024;
@@ -28,22 +28,22 @@ export interface SendCursor {
 
 interface SessionEvents {
   /** Frames that came together. Synchronous; where it throws, the link is cut and nothing is answered. */
-  onFrames(session: Session, frames: readonly Frame[]): void;
+  onFrames(session: ChatSession, frames: readonly Frame[]): void;
   /** The link was cut: the peer broke the protocol, or what it sent could not be kept. */
-  onFailure(session: Session, error: unknown): void;
+  onFailure(session: ChatSession, error: unknown): void;
   /** More can be written. */
-  onDrain(session: Session): void;
-  onClose(session: Session): void;
+  onDrain(session: ChatSession): void;
+  onClose(session: ChatSession): void;
 }
 
-export class Session {
+export class ChatSession {
   readonly local: Aid;
   readonly peer: Aid;
   /** True where we opened the link. */
   readonly outbound: boolean;
   readonly link: LinkStream;
   readonly #clock: Clock;
-  readonly #reader = new FrameReader();
+  readonly #reader = new ChatFrameReader();
   #lastNumber = 0;
   /** Unix milliseconds of the last frame in either direction. */
   lastActivity: number;

@@ -6,7 +6,7 @@ import type { ChatEntry } from '../../foundation/store/chat-log.ts';
 export type { LocalIdentity } from '../../network/links/types.ts';
 
 /** Objects, as far as chat uses them: a file that is sent is one of the sender's. */
-export interface ObjectsPort {
+export interface ChatObjects {
   /** Registers a file of this machine as an object of an agent. */
   put(aid: Aid, path: string): Promise<{ readonly objectId: string; readonly size: number; readonly name: string }>;
   /** What is known of an agent's object; null where it has none of this id. */
@@ -20,7 +20,7 @@ export interface ObjectsPort {
 }
 
 /** What is to be sent: a text, or a file with or without one. */
-export interface Draft {
+export interface MessageDraft {
   readonly text?: string | undefined;
   /** A file of this machine, or an object of the agent's: not both. */
   readonly path?: string | undefined;

@@ -138,7 +138,7 @@ export function isNote(note: string): boolean {
 }
 
 /** Takes frames from the bytes of a link as they come; nothing longer than a frame is kept. */
-export class FrameReader {
+export class ChatFrameReader {
   #chunks: Uint8Array[] = [];
   #length = 0;
   /** Bytes without which there is nothing to look at. */

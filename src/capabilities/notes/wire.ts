@@ -4,7 +4,7 @@
  */
 import { MAX_DATAGRAM_RECORD_BYTES, MAX_RECORD_BYTES } from '../../foundation/records/types.ts';
 import type { LinkStream } from '../../network/links/types.ts';
-import { FrameReader, readExactly, readFrame, u16 } from '../../network/links/wire.ts';
+import { BinaryReader, readExactly, readFrame, u16 } from '../../network/links/wire.ts';
 import type { Verdict } from './inbox.ts';
 
 /** First byte of a request. */
@@ -29,7 +29,7 @@ export async function askKeys(link: LinkStream, signal: AbortSignal): Promise<Ui
 
 /** Reads a request: the record of a note, or `keys`. Rejects as `readFrame`. */
 export async function readRequest(link: LinkStream, signal: AbortSignal): Promise<Uint8Array | 'keys' | null> {
-  const kind = new FrameReader(await readExactly(link, 1, signal)).u8();
+  const kind = new BinaryReader(await readExactly(link, 1, signal)).u8();
   if (kind === REQUEST.keys) return 'keys';
   return kind === REQUEST.note ? readFrame(link, MAX_RECORD_BYTES, signal) : null;
 }

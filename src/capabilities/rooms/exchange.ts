@@ -9,7 +9,7 @@ import type { RoomEntryStore } from '../../foundation/store/room-entries.ts';
 import type { RoomStore } from '../../foundation/store/rooms.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import { decodeEntry, verifyEntry } from './entry.ts';
-import type { Admission, Replica } from './replica.ts';
+import type { OfferResult, Replica } from './replica.ts';
 import { MAX_ROOM_ENTRIES } from './replica.ts';
 import {
   BATCH_BYTES,
@@ -31,7 +31,7 @@ const PULL_WITHIN = 128;
 /** Refused entries after which a peer is not asked for more. */
 const MAX_REFUSED = 100;
 
-export interface ExchangeDependencies {
+export interface RoomExchangeDependencies {
   readonly rooms: RoomStore;
   readonly entries: RoomEntryStore;
   readonly delegations: Pick<DelegationVerifier, 'verifyAsync'>;
@@ -39,12 +39,12 @@ export interface ExchangeDependencies {
   readonly writer: Pick<RoomWriter, 'admit'>;
 }
 
-export class Exchange {
-  readonly #deps: ExchangeDependencies;
+export class RoomExchange {
+  readonly #deps: RoomExchangeDependencies;
   readonly #stop: AbortSignal;
   readonly #keys = new VerifierKeys();
 
-  constructor(dependencies: ExchangeDependencies, stop: AbortSignal) {
+  constructor(dependencies: RoomExchangeDependencies, stop: AbortSignal) {
     this.#deps = dependencies;
     this.#stop = stop;
   }
@@ -108,7 +108,7 @@ export class Exchange {
   }
 
   /** Reads and verifies entries, and takes in those that hold. */
-  async takeIn(replica: Replica, encoded: readonly Uint8Array[], peer: Aid): Promise<Admission> {
+  async takeIn(replica: Replica, encoded: readonly Uint8Array[], peer: Aid): Promise<OfferResult> {
     const { delegations } = this.#deps;
     let refused = 0;
     const checked = await Promise.all(

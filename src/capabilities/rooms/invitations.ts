@@ -18,7 +18,7 @@ import { every, type Repeating } from '../../foundation/repeat.ts';
 import type { InviteOut, RoomRow, RoomStore } from '../../foundation/store/rooms.ts';
 import { hashBytes } from './entry.ts';
 import type { Replicas } from './replicas.ts';
-import type { InvitationNote, NotesPort } from './types.ts';
+import type { InvitationNote, RoomNotes } from './types.ts';
 import type { RoomWriter } from './writer.ts';
 
 const VERSION = 1;
@@ -36,7 +36,7 @@ interface InvitationsDependencies {
   readonly rooms: RoomStore;
   readonly replicas: Replicas;
   readonly writer: Pick<RoomWriter, 'appendAny'>;
-  readonly notes: NotesPort;
+  readonly notes: RoomNotes;
   readonly clock: Clock;
   readonly log: Log;
 }

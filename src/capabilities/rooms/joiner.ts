@@ -3,10 +3,10 @@ import { MAX_HINTS } from '../../foundation/domain/rooms.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { RoomRow, RoomStore } from '../../foundation/store/rooms.ts';
+import type { AntiEntropy } from './anti-entropy.ts';
 import { type JoinRequest, type Way, wayOf } from './joining.ts';
 import type { Replica } from './replica.ts';
 import type { Replicas } from './replicas.ts';
-import type { Spread } from './spread.ts';
 import type { RoomWriter } from './writer.ts';
 
 /** Peers that a joiner tries before it says that joining goes on. */
@@ -16,7 +16,7 @@ export interface JoinerDependencies {
   readonly rooms: RoomStore;
   readonly replicas: Replicas;
   readonly writer: Pick<RoomWriter, 'write'>;
-  readonly spread: Pick<Spread, 'soon' | 'syncNow'>;
+  readonly spread: Pick<AntiEntropy, 'soon' | 'syncNow'>;
   readonly log: Log;
 }
 

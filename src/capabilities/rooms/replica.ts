@@ -8,7 +8,7 @@ import { besides } from './besides.ts';
 import { ControlLog, controlFact, MAX_FRONTIER } from './control.ts';
 import { decodeEntry, type Entry, type EntryContent, MAX_PARENTS } from './entry.ts';
 import { bodyText, isContent } from './kinds.ts';
-import type { Draft } from './types.ts';
+import type { EntryDraft } from './types.ts';
 
 /** Entries of one room beyond which nothing is taken in. */
 export const MAX_ROOM_ENTRIES = 220_000;
@@ -24,7 +24,7 @@ const WIDE: number = MAX_FRONTIER / 4;
 const TOO_WIDE = 'it unites too much of the room';
 
 /** What became of entries that were offered. */
-export interface Admission {
+export interface OfferResult {
   readonly added: readonly Entry[];
   /** Some wait for parents that are not here. */
   readonly waiting: boolean;
@@ -88,7 +88,7 @@ export class Replica {
    * Takes in entries whose signatures were verified, in one transaction with what `meanwhile` does.
    * @param now Unix milliseconds
    */
-  admit(entries: readonly Entry[], now: number, meanwhile: (added: readonly Entry[]) => void): Admission {
+  admit(entries: readonly Entry[], now: number, meanwhile: (added: readonly Entry[]) => void): OfferResult {
     const controlSize = this.control.size;
     const maxSeq = this.#maxSeq;
     const taken: string[] = [];
@@ -115,7 +115,7 @@ export class Replica {
   }
 
   /** What an entry of the agent would be, at the end of what is known here. @param now Unix milliseconds */
-  compose(draft: Draft, now: number): EntryContent {
+  compose(draft: EntryDraft, now: number): EntryContent {
     const { entries } = this.#deps;
     const parents = this.#ends(entries.heads(this.rid, MAX_ENDS));
     const facts = parents.map((id) => this.#fact(id));

@@ -8,7 +8,7 @@ import { RateLimiter } from '../../foundation/rate-limit.ts';
 import type { LinkStream, Links } from '../../network/links/types.ts';
 import { LINGER_MS } from '../../network/links/wire.ts';
 import { decodeEntry, provesSecret, verifyEntry } from './entry.ts';
-import { Exchange, type ExchangeDependencies } from './exchange.ts';
+import { RoomExchange, type RoomExchangeDependencies } from './exchange.ts';
 import type { Replica } from './replica.ts';
 import type { Replicas } from './replicas.ts';
 import { TalkSlots } from './talk-slots.ts';
@@ -25,7 +25,7 @@ const PUSHED_PER_S = 200;
 const PUSHED_BURST = 5000;
 const MAX_REMEMBERED = 8192;
 
-export interface RoomLinksDependencies extends ExchangeDependencies {
+export interface RoomLinksDependencies extends RoomExchangeDependencies {
   readonly links: Links;
   readonly clock: Clock;
   readonly log: Log;
@@ -36,7 +36,7 @@ export class RoomLinks {
   /** Told of a member that has called: it is there. */
   readonly met: Listeners<[peer: Aid]> = new Listeners();
   readonly #deps: RoomLinksDependencies;
-  readonly #exchange: Exchange;
+  readonly #exchange: RoomExchange;
   readonly #stop = new AbortController();
   readonly #talks: RateLimiter;
   readonly #pushed: RateLimiter;
@@ -45,7 +45,7 @@ export class RoomLinks {
   /** Takes the links of purpose `room`. */
   constructor(dependencies: RoomLinksDependencies) {
     this.#deps = dependencies;
-    this.#exchange = new Exchange(dependencies, this.#stop.signal);
+    this.#exchange = new RoomExchange(dependencies, this.#stop.signal);
     const common = { maxKeys: MAX_REMEMBERED };
     this.#talks = new RateLimiter({ perSecond: TALKS_PER_S, burst: TALK_BURST, ...common }, dependencies);
     this.#pushed = new RateLimiter({ perSecond: PUSHED_PER_S, burst: PUSHED_BURST, ...common }, dependencies);

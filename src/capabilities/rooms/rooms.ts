@@ -8,22 +8,22 @@ import type { Log } from '../../foundation/log.ts';
 import type { RoomEntryStore } from '../../foundation/store/room-entries.ts';
 import type { RoomStore } from '../../foundation/store/rooms.ts';
 import type { Links } from '../../network/links/types.ts';
+import { AntiEntropy } from './anti-entropy.ts';
 import { Invitations } from './invitations.ts';
 import { Joiner } from './joiner.ts';
 import type { JoinRequest } from './joining.ts';
 import { type ReadQuery, RoomReader } from './reader.ts';
 import { Replicas } from './replicas.ts';
 import { RoomLinks } from './room-links.ts';
-import { Spread } from './spread.ts';
-import type { Draft, LocalIdentity, NotesPort, ObjectsPort, RoomHead, RoomPage, RoomSummary } from './types.ts';
+import type { EntryDraft, LocalIdentity, RoomHead, RoomNotes, RoomObjects, RoomPage, RoomSummary } from './types.ts';
 import { RoomWriter, type Written } from './writer.ts';
 
 export interface RoomsDependencies {
   readonly rooms: RoomStore;
   readonly entries: RoomEntryStore;
   readonly links: Links;
-  readonly notes: NotesPort;
-  readonly objects?: ObjectsPort;
+  readonly notes: RoomNotes;
+  readonly objects?: RoomObjects;
   readonly delegations: Pick<DelegationVerifier, 'verifyAsync'>;
   readonly events: EventSink;
   readonly clock: Clock;
@@ -40,7 +40,7 @@ export class Rooms implements Component {
   readonly #writer: RoomWriter;
   readonly #invitations: Invitations;
   readonly #links: RoomLinks;
-  readonly #spread: Spread;
+  readonly #spread: AntiEntropy;
   readonly #joiner: Joiner;
 
   constructor(dependencies: RoomsDependencies) {
@@ -49,7 +49,7 @@ export class Rooms implements Component {
     const common = { ...dependencies, log, replicas };
     const writer = new RoomWriter(common);
     const links = new RoomLinks({ ...common, writer });
-    const spread = new Spread({ ...common, links });
+    const spread = new AntiEntropy({ ...common, links });
     const joiner = new Joiner({ ...common, writer, spread });
     writer.added.add((replica, entries, from) => spread.tell(replica, entries, from));
     links.met.add((peer) => spread.met(peer));
@@ -93,7 +93,7 @@ export class Rooms implements Component {
    * Adds an entry.
    * @throws SvcError `not_found`, `not_member`, `access_denied`, `invalid_request`, `quota_exceeded`, `bad_delegation`
    */
-  append(aid: Aid, groupId: string, draft: Draft): Written {
+  append(aid: Aid, groupId: string, draft: EntryDraft): Written {
     return this.#writer.append(aid, groupId, draft);
   }
 

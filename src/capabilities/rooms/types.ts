@@ -11,14 +11,14 @@ export interface InvitationNote {
 }
 
 /** The notes, as far as rooms use them. */
-export interface NotesPort {
+export interface RoomNotes {
   send(sender: Aid, recipient: Aid, msgType: number, body: Uint8Array): Promise<{ readonly delivered: boolean }>;
   /** Names who is told of the notes of a type, in the transaction that keeps each. */
   onNote(msgType: number, handler: (recipient: Aid, note: InvitationNote) => void): void;
 }
 
 /** Objects, as far as rooms use them: entries of kind `file` name one of the agent's. */
-export interface ObjectsPort {
+export interface RoomObjects {
   has(aid: Aid, objectId: string): boolean;
 }
 
@@ -70,7 +70,7 @@ export interface RoomPage {
 }
 
 /** What an agent adds to a room. */
-export interface Draft {
+export interface EntryDraft {
   readonly kind: string;
   readonly body?: Uint8Array;
   readonly ref?: string;

@@ -4,7 +4,7 @@ import { asMap, type CborValue, decodeCbor, encodeCbor, isBytes, isUint } from '
 import { EPOCH_BYTES, HASH_BYTES } from '../../foundation/domain/rooms.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { LinkStream } from '../../network/links/types.ts';
-import { FrameReader, readExactly, u32 } from '../../network/links/wire.ts';
+import { BinaryReader, readExactly, u32 } from '../../network/links/wire.ts';
 import { hashBytes, MAX_ENTRY_BYTES } from './entry.ts';
 
 /** Bytes of entries in one message; an answer holds at least one entry. */
@@ -159,7 +159,7 @@ function isType(value: unknown): value is Message['type'] {
  * @throws SvcError `protocol_error` where it is too long or malformed, and as `readExactly`
  */
 export async function receive(link: LinkStream, signal: AbortSignal): Promise<Message> {
-  const length = new FrameReader(await readExactly(link, 4, signal)).u32();
+  const length = new BinaryReader(await readExactly(link, 4, signal)).u32();
   if (length > MAX_MESSAGE_BYTES) throw malformed();
   const body = await readExactly(link, length, signal);
   let decoded: unknown;

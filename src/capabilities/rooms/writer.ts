@@ -11,10 +11,10 @@ import type { RoomStore } from '../../foundation/store/rooms.ts';
 import { type Entry, type EntryContent, groupIdOf, joinKey, signEntry } from './entry.ts';
 import { type ControlKind, isControl } from './kinds.ts';
 import { announce, settleState } from './notices.ts';
-import type { Admission, Replica } from './replica.ts';
+import type { OfferResult, Replica } from './replica.ts';
 import type { Replicas } from './replicas.ts';
 import { roomLinkText } from './room-link.ts';
-import type { Draft, LocalIdentity, ObjectsPort } from './types.ts';
+import type { EntryDraft, LocalIdentity, RoomObjects } from './types.ts';
 import { entryView, refusal } from './views.ts';
 
 /** Entries of one room beyond which its members add nothing: what is under way may still come in. */
@@ -34,7 +34,7 @@ export interface RoomWriterDependencies {
   readonly rooms: RoomStore;
   readonly entries: RoomEntryStore;
   readonly replicas: Replicas;
-  readonly objects?: ObjectsPort;
+  readonly objects?: RoomObjects;
   readonly events: EventSink;
   readonly clock: Clock;
 }
@@ -64,7 +64,7 @@ export class RoomWriter {
   }
 
   /** As `Rooms.append`. */
-  append(aid: Aid, groupId: string, draft: Draft): Written {
+  append(aid: Aid, groupId: string, draft: EntryDraft): Written {
     if (isControl(draft.kind) && !BY_APPEND.includes(draft.kind))
       throw new SvcError('invalid_request', {
         message: `Entries of kind "${draft.kind}" have an operation of their own.`,
@@ -104,7 +104,7 @@ export class RoomWriter {
    * Adds an entry of any kind, and those that stand behind it.
    * @throws SvcError `not_found`, `not_member`, `quota_exceeded`, and as `write`
    */
-  appendAny(aid: Aid, groupId: string, draft: Draft, ...behind: readonly Draft[]): Written {
+  appendAny(aid: Aid, groupId: string, draft: EntryDraft, ...behind: readonly EntryDraft[]): Written {
     const { replicas } = this.#deps;
     const row = replicas.row(aid, groupId);
     if (row.state !== 'member') throw new SvcError('not_member');
@@ -117,7 +117,7 @@ export class RoomWriter {
    * Signs and keeps an entry of our own, and those that stand behind it, all or none; tells the others.
    * @throws SvcError `access_denied`, `invalid_request`, `not_member`, `bad_delegation`
    */
-  write(replica: Replica, identity: LocalIdentity, draft: Draft, ...behind: readonly Draft[]): Written {
+  write(replica: Replica, identity: LocalIdentity, draft: EntryDraft, ...behind: readonly EntryDraft[]): Written {
     const now = this.#deps.clock.now();
     const known = replica.control.newestDelegation(replica.control.everything(), replica.aid);
     // Whoever has an older key of this agent, a thief perhaps, writes nothing behind this.
@@ -139,7 +139,7 @@ export class RoomWriter {
    * @param from who handed them over; null for our own
    * @throws SvcError `not_found` where the room is gone
    */
-  admit(replica: Replica, entries: readonly Entry[], from: Aid | null): Admission {
+  admit(replica: Replica, entries: readonly Entry[], from: Aid | null): OfferResult {
     const { rooms, clock } = this.#deps;
     // The room may have gone with its agent while signatures were checked.
     if (rooms.byRid(replica.rid) === null) throw new SvcError('not_found');
@@ -153,11 +153,11 @@ export class RoomWriter {
 }
 
 /** Another join secret: the link of before lets nobody in any more. */
-function rekeyDraft(): Draft {
+function rekeyDraft(): EntryDraft {
   return { kind: 'rekey', body: new Uint8Array(randomBytes(JOIN_SECRET_BYTES)) };
 }
 
 /** An entry behind one that nobody else has seen yet. */
-function childOf({ groupId, author, id, depth, at }: Entry, draft: Draft): EntryContent {
+function childOf({ groupId, author, id, depth, at }: Entry, draft: EntryDraft): EntryContent {
   return { ...draft, groupId, author, parents: [id], depth: depth + 1, at };
 }

@@ -1,6 +1,6 @@
 /** The service on macOS: an agent of launchd, of the user who installs it. */
 import path from 'node:path';
-import { checkedPath, type Launch, launchWords, SERVICE_NAME, type ServiceManager, type Step } from './plan.ts';
+import { checkedPath, launchWords, SERVICE_NAME, type ServiceLaunch, type ServiceManager, type Step } from './plan.ts';
 import { xmlText } from './xml.ts';
 
 export interface LaunchdOptions {
@@ -10,7 +10,7 @@ export interface LaunchdOptions {
 }
 
 /** @throws SvcError `config_invalid` where a path cannot stand in a property list */
-export function launchdPlist(launch: Launch, { home }: LaunchdOptions): string {
+export function launchdPlist(launch: ServiceLaunch, { home }: LaunchdOptions): string {
   const words = launchWords(launch, path.posix);
   const log = checkedPath('The log', path.posix.join(home, 'Library/Logs', `${SERVICE_NAME}.log`), path.posix);
   return `<?xml version="1.0" encoding="UTF-8"?>

@@ -16,7 +16,7 @@ export type Step =
     };
 
 /** What the service starts. Every path is absolute. */
-export interface Launch {
+export interface ServiceLaunch {
   readonly node: string;
   /** Program of `svcd`. */
   readonly program: string;
@@ -27,7 +27,7 @@ export const SERVICE_NAME = 'svcd';
 
 /** The service on one system: a plan for every command. */
 export interface ServiceManager {
-  install(launch: Launch): readonly Step[];
+  install(launch: ServiceLaunch): readonly Step[];
   readonly uninstall: readonly Step[];
   readonly start: readonly Step[];
   readonly stop: readonly Step[];
@@ -54,7 +54,7 @@ export function checkedPath(name: string, value: string, rules: typeof path.posi
  * @throws SvcError `config_invalid` as `checkedPath`
  */
 export function launchWords(
-  { node, program, dataDir }: Launch,
+  { node, program, dataDir }: ServiceLaunch,
   rules: typeof path.posix,
   forbidden?: RegExp,
 ): [string, ...string[]] {

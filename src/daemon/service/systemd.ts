@@ -1,7 +1,7 @@
 /** The service on Linux: a unit of systemd, of the system or of one user. */
 import path from 'node:path';
 import { SvcError } from '../../foundation/errors.ts';
-import { type Launch, launchWords, SERVICE_NAME, type ServiceManager, type Step } from './plan.ts';
+import { launchWords, SERVICE_NAME, type ServiceLaunch, type ServiceManager, type Step } from './plan.ts';
 
 const UNIT = `${SERVICE_NAME}.service`;
 /** Where the system's own service keeps its data unless it was told otherwise. */
@@ -58,7 +58,7 @@ function identityLines({ owner }: SystemdOptions, dataDir: string): string[] {
 }
 
 /** @throws SvcError `config_invalid` where a path cannot stand in a unit, or the service could not read it */
-export function systemdUnit(launch: Launch, options: SystemdOptions): string {
+export function systemdUnit(launch: ServiceLaunch, options: SystemdOptions): string {
   const words = launchWords(launch, path.posix);
   const { node, program, dataDir } = launch;
   for (const file of options.user ? [] : [node, program, dataDir]) {

@@ -4,7 +4,7 @@
  * program, without anybody logged on, and starts it anew after a failure.
  */
 import path from 'node:path';
-import { type Launch, launchWords, SERVICE_NAME, type ServiceManager } from './plan.ts';
+import { launchWords, SERVICE_NAME, type ServiceLaunch, type ServiceManager } from './plan.ts';
 import { xmlText } from './xml.ts';
 
 /** Well-known security ids: LocalService, the administrators, the system. */
@@ -27,7 +27,7 @@ export function windowsWord(word: string): string {
 }
 
 /** The definition, as the scheduler wants it: UTF-16 with a mark. */
-export function windowsTask(launch: Launch, { user, userName }: WindowsOptions): Uint8Array {
+export function windowsTask(launch: ServiceLaunch, { user, userName }: WindowsOptions): Uint8Array {
   // The scheduler puts environment variables in place of `%NAME%`, and knows no way around it.
   const forbidden = /["%<>|?*]/;
   const [command, ...words] = launchWords(launch, path.win32, forbidden);

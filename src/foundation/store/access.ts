@@ -1,7 +1,7 @@
 /** Access lists on disk: one row for each subject that changed anything, one for each entry. */
 import { ACCESS_POLICIES, type AccessListName, type AccessPolicy } from '../domain/access.ts';
 import type { Aid } from '../identity/aid.ts';
-import { aidOf, blobOf, integerOf, orNull, textOf, wordOf } from './row.ts';
+import { aidFromRow, blobOf, integerOf, orNull, textOf, wordOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
 interface EntryBase {
@@ -42,7 +42,7 @@ function entryOf(row: Row): AidEntry | SecretEntry {
     expiresAt: orNull(integerOf, row, 'expires_at'),
   };
   const secretHash = orNull(blobOf, row, 'secret_hash');
-  return secretHash === null ? { ...common, aid: aidOf(row, 'aid') } : { ...common, secretHash };
+  return secretHash === null ? { ...common, aid: aidFromRow(row, 'aid') } : { ...common, secretHash };
 }
 
 function isAidEntry(entry: AidEntry | SecretEntry): entry is AidEntry {

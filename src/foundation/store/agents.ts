@@ -1,7 +1,7 @@
 /** The table of local agents. Times are Unix milliseconds. */
 import type { Aid } from '../identity/aid.ts';
 import { type Delegation, encodeDelegation } from '../identity/delegation.ts';
-import { aidOf, blobOf, integerOf, orZero, textOf } from './row.ts';
+import { aidFromRow, blobOf, integerOf, orZero, textOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
 export interface AgentRow {
@@ -37,7 +37,7 @@ const COLUMNS =
 function agentOf(row: Row): AgentRow {
   return {
     id: integerOf(row, 'id'),
-    aid: aidOf(row, 'aid'),
+    aid: aidFromRow(row, 'aid'),
     keyName: textOf(row, 'key_name'),
     operationalKey: blobOf(row, 'operational_key'),
     delegation: blobOf(row, 'delegation'),

@@ -1,6 +1,6 @@
 /** The audit trail of remote administration on disk, each kind of entry in a room of its own. */
 import type { Aid } from '../identity/aid.ts';
-import { aidOf, integerOf, orNull, textOf, wordOf } from './row.ts';
+import { aidFromRow, integerOf, orNull, textOf, wordOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
 const KINDS = ['read', 'write', 'refused'] as const;
@@ -45,7 +45,7 @@ function entryOf(row: Row): AuditEntry {
     id: integerOf(row, 'id'),
     kind: wordOf(row, 'kind', KINDS),
     at: integerOf(row, 'at'),
-    caller: aidOf(row, 'caller'),
+    caller: aidFromRow(row, 'caller'),
     nodeKey: orNull(textOf, row, 'node_key'),
     address: orNull(textOf, row, 'address'),
     method: orNull(textOf, row, 'method'),

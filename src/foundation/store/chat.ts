@@ -1,7 +1,7 @@
 /** The table of conversations: a local agent, a peer, and how they stand. Times are Unix milliseconds. */
 import { CONTROLS, type Control, PAIR_STATES, type PairState } from '../domain/chat.ts';
 import type { Aid } from '../identity/aid.ts';
-import { aidOf, blobOf, integerOf, orNull, orZero, textOf, wordOf } from './row.ts';
+import { aidFromRow, blobOf, integerOf, orNull, orZero, textOf, wordOf } from './row.ts';
 import type { Durability, Row, Store } from './store.ts';
 
 /** What changes with the relationship. */
@@ -61,8 +61,8 @@ function controlOf(row: Row | undefined, column: string): Control {
 function pairOf(row: Row): PairRow {
   return {
     id: integerOf(row, 'id'),
-    aid: aidOf(row, 'aid'),
-    peer: aidOf(row, 'peer'),
+    aid: aidFromRow(row, 'aid'),
+    peer: aidFromRow(row, 'peer'),
     state: wordOf(row, 'state', PAIR_STATES),
     since: integerOf(row, 'since'),
     note: textOf(row, 'note'),
@@ -87,7 +87,7 @@ function pairOf(row: Row): PairRow {
 }
 
 function sortedAids(rows: readonly Row[]): Aid[] {
-  return rows.map((row) => aidOf(row, 'peer'));
+  return rows.map((row) => aidFromRow(row, 'peer'));
 }
 
 export class ChatStore {
@@ -215,12 +215,12 @@ export class ChatStore {
   counters(): Map<Aid, ChatCounters> {
     const counters = new Map<Aid, ChatCounters>();
     const unread = this.#store.all('SELECT aid, sum(unread) AS n FROM chat_pairs WHERE unread > 0 GROUP BY aid');
-    for (const row of unread) counters.set(aidOf(row, 'aid'), { invites: 0, unread: integerOf(row, 'n') });
+    for (const row of unread) counters.set(aidFromRow(row, 'aid'), { invites: 0, unread: integerOf(row, 'n') });
     const invites = this.#store.all(
       "SELECT aid, count(*) AS n FROM chat_pairs WHERE state = 'in_pending' GROUP BY aid",
     );
     for (const row of invites) {
-      const aid = aidOf(row, 'aid');
+      const aid = aidFromRow(row, 'aid');
       counters.set(aid, { invites: integerOf(row, 'n'), unread: counters.get(aid)?.unread ?? 0 });
     }
     return counters;

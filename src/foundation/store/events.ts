@@ -1,6 +1,6 @@
 /** The event log on disk: one sequence for all agents, a bounded number of events for each. */
 import type { Aid } from '../identity/aid.ts';
-import { aidOf, integerOf, orZero, textOf } from './row.ts';
+import { aidFromRow, integerOf, orZero, textOf } from './row.ts';
 import type { Row, SqlValue, Store } from './store.ts';
 
 /** Events that are kept of each agent; the oldest go first. */
@@ -35,7 +35,7 @@ export interface EventFilter {
 function eventOf(row: Row): StoredEvent {
   return {
     seq: integerOf(row, 'seq'),
-    aid: aidOf(row, 'aid'),
+    aid: aidFromRow(row, 'aid'),
     type: textOf(row, 'type'),
     at: integerOf(row, 'at'),
     data: textOf(row, 'data'),
@@ -119,7 +119,7 @@ export class EventStore {
       const expired = young < 0 ? oldest : oldest.slice(0, young);
       const counts = new Map<Aid, number>();
       for (const row of expired) {
-        const aid = aidOf(row, 'aid');
+        const aid = aidFromRow(row, 'aid');
         counts.set(aid, (counts.get(aid) ?? 0) + 1);
       }
       for (const [aid, count] of counts) this.#forgetOldest(aid, count);

@@ -1,6 +1,6 @@
 /** The tables of the mailboxes. Times are Unix milliseconds. */
 import type { Aid } from '../identity/aid.ts';
-import { aidOf, blobOf, integerOf, orZero } from './row.ts';
+import { aidFromRow, blobOf, integerOf, orZero } from './row.ts';
 import type { Row, Store } from './store.ts';
 
 /** A note as it is kept for a local agent. */
@@ -37,7 +37,7 @@ function noteOf(row: Row): StoredNote {
   return {
     id: integerOf(row, 'id'),
     messageId: blobOf(row, 'message_id'),
-    sender: aidOf(row, 'sender'),
+    sender: aidFromRow(row, 'sender'),
     msgType: integerOf(row, 'msg_type'),
     body: blobOf(row, 'body'),
     sentAt: integerOf(row, 'sent_at'),
@@ -190,7 +190,7 @@ export class NoteStore {
   /** How many notes wait, of those agents that have some. */
   waiting(): Map<Aid, number> {
     const rows = this.#store.all('SELECT aid, count(*) AS n FROM notes WHERE taken_at IS NULL GROUP BY aid');
-    return new Map(rows.map((row) => [aidOf(row, 'aid'), integerOf(row, 'n')]));
+    return new Map(rows.map((row) => [aidFromRow(row, 'aid'), integerOf(row, 'n')]));
   }
 
   /** Forgets message ids whose time is over; true where more may be left. */

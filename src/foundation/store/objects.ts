@@ -1,7 +1,7 @@
 /** Which agent here has which objects, and which other agents were seen to hold one. */
 import { MAX_HOLDERS_PER_OBJECT } from '../domain/objects.ts';
 import type { Aid } from '../identity/aid.ts';
-import { aidOf, integerOf, orNull, orZero, textOf } from './row.ts';
+import { aidFromRow, integerOf, orNull, orZero, textOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
 /** Holders that are remembered, all objects together; those not seen for longest go first. */
@@ -33,7 +33,7 @@ export interface ObjectUsage {
 
 function objectOf(row: Row): ObjectRow {
   return {
-    aid: aidOf(row, 'aid'),
+    aid: aidFromRow(row, 'aid'),
     objectId: textOf(row, 'object_id'),
     name: textOf(row, 'name'),
     size: integerOf(row, 'size'),
@@ -127,7 +127,7 @@ export class ObjectRepository {
   agentsWith(objectId: string, limit: number): Aid[] {
     return this.#store
       .all('SELECT aid FROM objects WHERE object_id = ? ORDER BY aid LIMIT ?', objectId, limit)
-      .map((row) => aidOf(row, 'aid'));
+      .map((row) => aidFromRow(row, 'aid'));
   }
 
   /**
@@ -166,6 +166,6 @@ export class ObjectRepository {
   holders(objectId: string): Aid[] {
     return this.#store
       .all('SELECT holder FROM object_holders WHERE object_id = ? ORDER BY seen_at DESC, holder', objectId)
-      .map((row) => aidOf(row, 'holder'));
+      .map((row) => aidFromRow(row, 'holder'));
   }
 }

@@ -1,7 +1,7 @@
 /** The tables of what is published. Times are Unix milliseconds. */
 import type { Aid } from '../identity/aid.ts';
 import { RECORD, type RecordType } from '../records/types.ts';
-import { aidOf, blobOf, flagOf, integerOf, orNull, textOf, wordOf } from './row.ts';
+import { aidFromRow, blobOf, flagOf, integerOf, orNull, textOf, wordOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
 /** `lapsed`: not alive, so not renewed. `held`: the network holds a newer record from elsewhere. */
@@ -60,7 +60,7 @@ const PUBLICATION = 'aid, type, name, payload, ttl, seq, published_at, replicas,
 
 function publisherOf(row: Row): PublisherRow {
   return {
-    aid: aidOf(row, 'aid'),
+    aid: aidFromRow(row, 'aid'),
     seq: integerOf(row, 'seq'),
     claim: flagOf(row, 'claim'),
     state: wordOf(row, 'state', PUBLISHER_STATES),
@@ -71,7 +71,7 @@ function publisherOf(row: Row): PublisherRow {
 
 function publicationOf(row: Row): PublicationRow {
   return {
-    aid: aidOf(row, 'aid'),
+    aid: aidFromRow(row, 'aid'),
     type: integerOf(row, 'type'),
     name: textOf(row, 'name'),
     payload: blobOf(row, 'payload'),
@@ -209,7 +209,7 @@ export class PublicationStore {
     const sql = 'SELECT aid FROM publishers WHERE claim = ? AND due_at <= ? ORDER BY due_at LIMIT ?';
     const claimed = this.#store.all(sql, 1, now, limit);
     const others = claimed.length < limit ? this.#store.all(sql, 0, now, limit - claimed.length) : [];
-    return [...claimed, ...others].map((row) => aidOf(row, 'aid'));
+    return [...claimed, ...others].map((row) => aidFromRow(row, 'aid'));
   }
 
   /** When the next publisher is due after `now`; null where none is. */
@@ -223,7 +223,7 @@ export class PublicationStore {
 
   /** Publishers that are not alive. */
   lapsed(): Aid[] {
-    return this.#store.all("SELECT aid FROM publishers WHERE state = 'lapsed'").map((row) => aidOf(row, 'aid'));
+    return this.#store.all("SELECT aid FROM publishers WHERE state = 'lapsed'").map((row) => aidFromRow(row, 'aid'));
   }
 
   /** After a start, or a leap of the clock: what waited for somebody, a key to be unlocked for example, is looked at again. */

@@ -3,7 +3,7 @@ import { toHex } from '../bytes.ts';
 import { HASH_BYTES } from '../domain/rooms.ts';
 import type { Aid } from '../identity/aid.ts';
 import { hexToBlob } from './rooms.ts';
-import { aidOf, blobOf, flagOf, integerOf, orNull } from './row.ts';
+import { aidFromRow, blobOf, flagOf, integerOf, orNull } from './row.ts';
 import type { Row, SqlValue, Store } from './store.ts';
 
 /** Entries that one filtered page looks at, at most. */
@@ -204,7 +204,7 @@ export class RoomEntryStore {
         seq: integerOf(row, 'seq'),
         id: toHex(blobOf(row, 'entry_id')),
         parents: unpackParents(blobOf(row, 'parents')),
-        author: aidOf(row, 'author'),
+        author: aidFromRow(row, 'author'),
       }));
   }
 
@@ -248,7 +248,7 @@ export class RoomEntryStore {
   #judgeRetraction(rid: number, target: Uint8Array): void {
     const row = this.#store.one('SELECT seq, author FROM room_entries WHERE rid = ? AND entry_id = ?', rid, target);
     if (row === undefined) return;
-    this.#hide(rid, integerOf(row, 'seq'), 'retracted', this.#isRetracted(rid, target, aidOf(row, 'author')));
+    this.#hide(rid, integerOf(row, 'seq'), 'retracted', this.#isRetracted(rid, target, aidFromRow(row, 'author')));
   }
 
   /** Sets one of the two flags that take an entry out of what is unread; false where it was so already. */

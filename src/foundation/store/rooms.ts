@@ -2,7 +2,7 @@
 import { toHex } from '../bytes.ts';
 import { ROOM_STATES, type RoomState } from '../domain/rooms.ts';
 import type { Aid } from '../identity/aid.ts';
-import { aidOf, aidsOf, blobOf, integerOf, orNull, orZero, textOf, wordOf } from './row.ts';
+import { aidFromRow, aidsOf, blobOf, integerOf, orNull, orZero, textOf, wordOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
 export interface NewRoom {
@@ -56,9 +56,9 @@ export function hexToBlob(hex: string): Uint8Array {
 function roomOf(row: Row): RoomRow {
   return {
     rid: integerOf(row, 'rid'),
-    aid: aidOf(row, 'aid'),
+    aid: aidFromRow(row, 'aid'),
     groupId: toHex(blobOf(row, 'group_id')),
-    creator: aidOf(row, 'creator'),
+    creator: aidFromRow(row, 'creator'),
     title: textOf(row, 'title'),
     state: wordOf(row, 'state', ROOM_STATES),
     secret: orNull(blobOf, row, 'secret'),
@@ -74,10 +74,10 @@ function roomOf(row: Row): RoomRow {
 
 function inviteOf(row: Row): InviteIn {
   return {
-    aid: aidOf(row, 'aid'),
+    aid: aidFromRow(row, 'aid'),
     groupId: toHex(blobOf(row, 'group_id')),
-    inviter: aidOf(row, 'inviter'),
-    creator: aidOf(row, 'creator'),
+    inviter: aidFromRow(row, 'inviter'),
+    creator: aidFromRow(row, 'creator'),
     title: textOf(row, 'title'),
     secret: orNull(blobOf, row, 'secret'),
     at: integerOf(row, 'at'),
@@ -240,7 +240,7 @@ export class RoomStore {
       .all('SELECT * FROM room_invites_out WHERE next_at <= ? ORDER BY next_at LIMIT ?', now, limit)
       .map((row) => ({
         rid: integerOf(row, 'rid'),
-        target: aidOf(row, 'target'),
+        target: aidFromRow(row, 'target'),
         nextAt: integerOf(row, 'next_at'),
         until: integerOf(row, 'until'),
         attempts: integerOf(row, 'attempts'),
@@ -251,7 +251,7 @@ export class RoomStore {
   invitesOut(rid: number): { target: Aid; until: number }[] {
     return this.#store
       .all('SELECT target, until FROM room_invites_out WHERE rid = ? ORDER BY target', rid)
-      .map((row) => ({ target: aidOf(row, 'target'), until: integerOf(row, 'until') }));
+      .map((row) => ({ target: aidFromRow(row, 'target'), until: integerOf(row, 'until') }));
   }
 
   dropInviteOut(rid: number, target: Aid): void {

@@ -32,7 +32,7 @@ export function flagOf(row: Row | undefined, column: string): boolean {
 }
 
 /** An AID that was checked before it was stored. */
-export function aidOf(row: Row | undefined, column: string): Aid {
+export function aidFromRow(row: Row | undefined, column: string): Aid {
   return textOf(row, column) as Aid;
 }
 

@@ -1,6 +1,6 @@
 /** The tunnels with a port of their own: they are opened again when the daemon starts. */
 import type { Aid } from '../identity/aid.ts';
-import { aidOf, flagOf, integerOf, orNull, textOf } from './row.ts';
+import { aidFromRow, flagOf, integerOf, orNull, textOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
 export interface SavedTunnel {
@@ -17,8 +17,8 @@ export interface SavedTunnel {
 function fromRow(row: Row): SavedTunnel {
   return {
     id: textOf(row, 'id'),
-    localAid: aidOf(row, 'local_aid'),
-    remoteAid: aidOf(row, 'remote_aid'),
+    localAid: aidFromRow(row, 'local_aid'),
+    remoteAid: aidFromRow(row, 'remote_aid'),
     accessToken: orNull(textOf, row, 'access_token') ?? undefined,
     localPort: integerOf(row, 'local_port'),
     idleTimeoutSec: integerOf(row, 'idle_timeout_s'),

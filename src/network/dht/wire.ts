@@ -55,7 +55,7 @@ function withoutId(request: Uint8Array): Uint8Array {
 }
 
 /** What all sockets of one node share. */
-class Gate {
+class DatagramFilter {
   readonly tag: Uint8Array;
   readonly #hooks: WireHooks;
   /** By the number of a request, the host that was asked. */
@@ -93,9 +93,9 @@ class Gate {
 /** A UDP socket as the engine wants it, over one of its own: adds the tag, and takes off only the right one. */
 class TaggedSocket extends EventEmitter implements DHT.Socket {
   readonly #inner: DHT.Socket;
-  readonly #gate: Gate;
+  readonly #gate: DatagramFilter;
 
-  constructor(inner: DHT.Socket, gate: Gate) {
+  constructor(inner: DHT.Socket, gate: DatagramFilter) {
     super();
     this.#inner = inner;
     this.#gate = gate;
@@ -129,6 +129,6 @@ class TaggedSocket extends EventEmitter implements DHT.Socket {
 /** Makes the engine open tagged sockets; call it before the engine binds. */
 export function tagSockets(udx: DHT.Udx, tag: Uint8Array, hooks: WireHooks): void {
   const createSocket = udx.createSocket.bind(udx);
-  const gate = new Gate(tag, hooks);
+  const gate = new DatagramFilter(tag, hooks);
   udx.createSocket = () => new TaggedSocket(createSocket(), gate);
 }

@@ -6,14 +6,14 @@ import { SvcError } from '../../foundation/errors.ts';
 import { patience } from '../../foundation/stall.ts';
 import type { QuicConnection } from '../quic/types.ts';
 import { type DialWay, dialBy, type NodePlace, SharedAttempt } from './dial.ts';
-import type { Session } from './session.ts';
+import type { NodeSession } from './node-session.ts';
 
 /** All ways to a node together have this long to lead there, milliseconds. */
 export const NODE_DIAL_TIMEOUT_MS = 4_000;
 
 /** An attempt, and the addresses that it knows. */
 interface Dialling {
-  readonly attempt: SharedAttempt<Session>;
+  readonly attempt: SharedAttempt<NodeSession>;
   readonly addresses: ReadonlySet<string>;
 }
 
@@ -22,7 +22,7 @@ export interface DialsDependencies {
   /** How a node may be reached, the best first. */
   readonly ways: readonly DialWay[];
   /** Says hello on a connection that was dialled. */
-  readonly greet: (connection: QuicConnection, isSide: boolean, signal: AbortSignal) => Promise<Session>;
+  readonly greet: (connection: QuicConnection, isSide: boolean, signal: AbortSignal) => Promise<NodeSession>;
 }
 
 export class Dials {
@@ -55,7 +55,7 @@ export class Dials {
   }
 
   /** Gives those who wait for a node a connection that came another way; who comes later dials anew. */
-  settle(session: Session): void {
+  settle(session: NodeSession): void {
     this.#running.get(session.nodeId)?.attempt.settle(session);
     this.#running.delete(session.nodeId);
   }
@@ -65,7 +65,7 @@ export class Dials {
    * @param isSide for bulk, beside the connection that is used for all else
    * @param ended called when it is over
    */
-  attempt(place: NodePlace, isSide: boolean, ended: () => void = () => {}): SharedAttempt<Session> {
+  attempt(place: NodePlace, isSide: boolean, ended: () => void = () => {}): SharedAttempt<NodeSession> {
     return new SharedAttempt(async (cancelled) => {
       try {
         using limit = patience(this.#deps.clock, NODE_DIAL_TIMEOUT_MS, cancelled);
@@ -81,7 +81,7 @@ export class Dials {
     });
   }
 
-  async #connect(place: NodePlace, isSide: boolean, signal: AbortSignal): Promise<Session> {
+  async #connect(place: NodePlace, isSide: boolean, signal: AbortSignal): Promise<NodeSession> {
     if (this.#stopped) throw new SvcError('cancelled');
     const connection = await dialBy(this.#deps.ways, place, signal);
     return await this.#deps.greet(connection, isSide, signal);

@@ -3,7 +3,6 @@ import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../foundation/clock.ts';
 import { patience } from '../../foundation/stall.ts';
 import type { QuicConnection, QuicStream } from '../quic/types.ts';
-import type { StreamGate } from './gate.ts';
 import {
   acceptHello,
   HELLO_NONCE_BYTES,
@@ -15,8 +14,9 @@ import {
   receiveHello,
   sayHello,
 } from './hello.ts';
-import type { Session } from './session.ts';
-import { guard, refuse } from './wire.ts';
+import type { NodeSession } from './node-session.ts';
+import type { StreamDispatcher } from './stream-dispatcher.ts';
+import { guard, refuseStream } from './wire.ts';
 
 /** Time for both hellos after the handshake, milliseconds. */
 export const HELLO_TIMEOUT_MS = 5_000;
@@ -36,9 +36,9 @@ export interface Greeted {
 
 export interface GreeterDependencies {
   readonly clock: Clock;
-  readonly gate: Pick<StreamGate, 'admit'>;
+  readonly gate: Pick<StreamDispatcher, 'admit'>;
   /** Takes the connection into the pool; what it returns is closed where there is no place for it. */
-  readonly take: (greeted: Greeted) => Session;
+  readonly take: (greeted: Greeted) => NodeSession;
 }
 
 export class Greeter {
@@ -64,7 +64,7 @@ export class Greeter {
    * Says hello on a connection that we dialled.
    * @throws SvcError as `sayHello`; the connection is closed then
    */
-  async greet(connection: QuicConnection, isSide: boolean, signal: AbortSignal): Promise<Session> {
+  async greet(connection: QuicConnection, isSide: boolean, signal: AbortSignal): Promise<NodeSession> {
     const early: QuicStream[] = [];
     let deliver = (stream: QuicStream): void => {
       if (early.length < MAX_EARLY_STREAMS) early.push(stream);
@@ -117,13 +117,13 @@ export class Greeter {
     connection: QuicConnection,
     stream: QuicStream,
     signal: AbortSignal,
-    greeted: (session: Session) => void,
+    greeted: (session: NodeSession) => void,
   ): Promise<void> {
     const { status, hello: theirs, isSide } = await receiveHello(stream, this.#network, signal);
     if (theirs === null) {
       // The refusal must reach the other node before the connection ends; it hangs up when it has read it.
       stream.once('close', () => connection.close());
-      return refuse(stream, status, this.#deps.clock);
+      return refuseStream(stream, status, this.#deps.clock);
     }
     const ours = this.#ourHello();
     const session = this.#deps.take({ connection, ours, theirs, isSide });

@@ -3,7 +3,7 @@
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, aidFromBytes, aidToBytes } from '../../foundation/identity/aid.ts';
 import { encodeProof, type Proof, takeProof } from './proofs.ts';
-import { FrameReader, u16 } from './wire.ts';
+import { BinaryReader, u16 } from './wire.ts';
 
 /** Largest header, without the byte of its kind and the two of its length. */
 export const MAX_LINK_HEADER_BYTES = 4096 - 3;
@@ -57,13 +57,13 @@ export function encodeHeader(header: LinkHeader): Uint8Array {
 /** Reads a header that a stranger sent; null for anything that `encodeHeader` does not make. */
 export function decodeHeader(bytes: Uint8Array): LinkHeader | null {
   try {
-    return takeHeader(new FrameReader(bytes));
+    return takeHeader(new BinaryReader(bytes));
   } catch {
     return null;
   }
 }
 
-function takeHeader(frame: FrameReader): LinkHeader | null {
+function takeHeader(frame: BinaryReader): LinkHeader | null {
   const flags = frame.u8();
   if ((flags & ~(FLAG_PROOF | FLAG_WANTS_PROOF)) !== 0) return null;
   const caller = aidFromBytes(frame.bytes(frame.u8()));

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import type { Duplex } from 'node:stream';
 import { equalBytes } from '../../foundation/bytes.ts';
 import type { QuicConnection } from '../quic/types.ts';
-import { ProtocolBreach, Refusal, STATUS, type Status } from './status.ts';
+import { ProtocolBreach, Refusal, type ReplyStatus, STATUS } from './status.ts';
 import { guard, readExactly } from './wire.ts';
 
 /** The version of everything in docs/protocol-links.md. */
@@ -66,7 +66,7 @@ export async function receiveHello(
   stream: Duplex,
   network: Uint8Array,
   signal: AbortSignal,
-): Promise<{ readonly status: Status; readonly hello: Hello | null; readonly isSide: boolean }> {
+): Promise<{ readonly status: ReplyStatus; readonly hello: Hello | null; readonly isSide: boolean }> {
   const [kind, version] = await readExactly(stream, 2, signal);
   const isSide = kind === KIND_SIDE_HELLO;
   if (kind !== KIND_HELLO && !isSide) throw new ProtocolBreach('The other node did not say hello.');

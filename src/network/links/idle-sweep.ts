@@ -2,7 +2,7 @@
 import type { Clock } from '../../foundation/clock.ts';
 import type { Log } from '../../foundation/log.ts';
 import { every, type Repeating } from '../../foundation/repeat.ts';
-import type { Session } from './session.ts';
+import type { NodeSession } from './node-session.ts';
 
 /** A connection without streams is closed after this long, milliseconds. */
 export const IDLE_MS = 5 * 60_000;
@@ -14,8 +14,8 @@ interface IdleSweepDependencies {
   readonly clock: Clock;
   readonly log: Log;
   /** All connections. */
-  readonly sessions: () => Iterable<Session>;
-  readonly isCurrent: (session: Session) => boolean;
+  readonly sessions: () => Iterable<NodeSession>;
+  readonly isCurrent: (session: NodeSession) => boolean;
 }
 
 /** Begins to look every few seconds. */

@@ -10,17 +10,17 @@ import { DelegationVerifier } from '../../foundation/identity/delegation-verifie
 import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { patience } from '../../foundation/stall.ts';
-import { Answering, type LinkCheck, type LinkHandler } from './answering.ts';
+import type { ConnectionPool } from './connection-pool.ts';
 import { DelegationFloor } from './floor.ts';
-import { KIND } from './gate.ts';
+import { LinkInitiator } from './link-initiator.ts';
+import { type LinkCheck, type LinkHandler, LinkResponder } from './link-responder.ts';
 import { localPair } from './local.ts';
-import { Opening } from './opening.ts';
-import type { NodePool } from './pool.ts';
+import { OpenLinks } from './open-links.ts';
 import { isCurrent } from './proofs.ts';
 import { ProvenAgents } from './proven.ts';
-import { StandingLinks } from './standing.ts';
 import { Refusal, STATUS } from './status.ts';
 import { asLink, type LinkNames } from './stream.ts';
+import { KIND } from './stream-dispatcher.ts';
 import type {
   AgentLocation,
   LinkStream,
@@ -38,7 +38,7 @@ export const OPEN_TIMEOUT_MS = 15_000;
 const MAX_MET = 16_384;
 
 interface AgentLinksDependencies extends LinksDependencies {
-  readonly pool: NodePool;
+  readonly pool: ConnectionPool;
   /** Shared with who verifies records, so that a delegation seen there costs nothing here. */
   readonly verifier?: Pick<DelegationVerifier, 'verifyAsync'>;
   readonly clock: Clock;
@@ -48,23 +48,23 @@ interface AgentLinksDependencies extends LinksDependencies {
 export class AgentLinks implements Links {
   readonly #dependencies: AgentLinksDependencies;
   readonly #floor: DelegationFloor;
-  readonly #opening: Opening;
-  readonly #answering: Answering;
+  readonly #opening: LinkInitiator;
+  readonly #answering: LinkResponder;
   readonly #metOn = new LruCache<Aid, Uint8Array>({ maxEntries: MAX_MET });
 
   /** Takes the pool's streams of kind "link". */
   constructor(dependencies: AgentLinksDependencies) {
     const { pool, clock } = dependencies;
     this.#dependencies = dependencies;
-    const standing = new StandingLinks();
+    const standing = new OpenLinks();
     this.#floor = new DelegationFloor({
       ...dependencies,
       raised: (aid, issuedAt) => standing.endOlder(aid, issuedAt),
     });
     const verifier = dependencies.verifier ?? new DelegationVerifier();
     const proven = new ProvenAgents({ floor: this.#floor, verifier });
-    this.#opening = new Opening({ pool, proven, standing, clock });
-    this.#answering = new Answering({
+    this.#opening = new LinkInitiator({ pool, proven, standing, clock });
+    this.#answering = new LinkResponder({
       ...dependencies,
       proven,
       standing,

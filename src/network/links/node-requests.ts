@@ -6,12 +6,12 @@ import { SvcError } from '../../foundation/errors.ts';
 import { patience } from '../../foundation/stall.ts';
 import type { NodeRequests } from '../node-requests.ts';
 import type { QuicStream } from '../quic/types.ts';
-import { KIND } from './gate.ts';
-import { Places, sourceOfHost } from './places.ts';
-import type { NodePool } from './pool.ts';
-import { openStreamWithin, type Session } from './session.ts';
+import type { ConnectionPool } from './connection-pool.ts';
+import { type NodeSession, openStreamWithin } from './node-session.ts';
+import { SharedQuota, sourceOfHost } from './shared-quota.ts';
 import { ProtocolBreach, Refusal, STATUS } from './status.ts';
-import { FrameReader, LENGTH_BYTES, readExactly, u32 } from './wire.ts';
+import { KIND } from './stream-dispatcher.ts';
+import { BinaryReader, LENGTH_BYTES, readExactly, u32 } from './wire.ts';
 
 /** Largest request and largest answer, bytes. */
 export const MAX_NODE_MESSAGE_BYTES = 256 * 1024;
@@ -29,14 +29,14 @@ export const MAX_REQUESTS_PER_SOURCE = 32;
 type RequestHandler = Parameters<NodeRequests['onRequest']>[0];
 
 interface NodeRequestsDependencies {
-  readonly pool: NodePool;
+  readonly pool: ConnectionPool;
   readonly clock: Clock;
 }
 
 export class PooledNodeRequests implements NodeRequests {
-  readonly #pool: NodePool;
+  readonly #pool: ConnectionPool;
   readonly #clock: Clock;
-  readonly #active = new Places({
+  readonly #active = new SharedQuota({
     perNode: MAX_REQUESTS_PER_NODE,
     perSource: MAX_REQUESTS_PER_SOURCE,
     all: MAX_REQUESTS,
@@ -87,7 +87,7 @@ export class PooledNodeRequests implements NodeRequests {
     }
   }
 
-  async #answer(stream: QuicStream, session: Session, signal: AbortSignal): Promise<void> {
+  async #answer(stream: QuicStream, session: NodeSession, signal: AbortSignal): Promise<void> {
     if (this.#handler === null) throw new Refusal(STATUS.unknownPurpose);
     const from = { nodeKey: session.there.nodeKey, address: session.connection.remoteAddress };
     const leave = this.#active.take(session.nodeId, sourceOfHost(from.address.host));
@@ -111,7 +111,7 @@ function checkSize(message: Uint8Array): void {
 
 /** Reads a message: its length in four bytes, then as many bytes. What has not come takes no memory. */
 async function readMessage(stream: QuicStream, signal: AbortSignal): Promise<Uint8Array> {
-  const length = new FrameReader(await readExactly(stream, LENGTH_BYTES, signal)).u32();
+  const length = new BinaryReader(await readExactly(stream, LENGTH_BYTES, signal)).u32();
   if (length > MAX_NODE_MESSAGE_BYTES) throw new ProtocolBreach(`A node message of ${length} bytes is too long.`);
   return await readExactly(stream, length, signal);
 }

@@ -17,15 +17,15 @@ import { SIGNATURE_BYTES } from '../../foundation/identity/ed25519.ts';
 import { verifySignatureAsync } from '../../foundation/identity/keys.ts';
 import { ProtocolBreach, STATUS } from './status.ts';
 import type { LocalIdentity } from './types.ts';
-import { FrameReader, u16 } from './wire.ts';
+import { BinaryReader, u16 } from './wire.ts';
 
 const DOMAIN = new TextEncoder().encode('svcd/link-proof/v1\0');
 /** Largest encoded proof, bytes. */
 export const MAX_PROOF_BYTES = 2 + MAX_DELEGATION_BYTES + SIGNATURE_BYTES;
 
 /** Whether an agent opens a stream or is asked for; a proof of one is none of the other. */
-export type Role = 'caller' | 'called';
-const ROLE_BYTE: Readonly<Record<Role, number>> = { caller: 1, called: 2 };
+export type ProofRole = 'caller' | 'called';
+const ROLE_BYTE: Readonly<Record<ProofRole, number>> = { caller: 1, called: 2 };
 
 /** One end of a connection: the node's public key, and the nonce that it chose for this connection. */
 export interface ConnectionEnd {
@@ -50,7 +50,7 @@ export interface ProvenWindow {
  * What the operational key signs. The prover's end comes first, so a node cannot hand a proof that
  * it was shown back to who made it.
  */
-export function proofInput(role: Role, aid: Aid, prover: ConnectionEnd, verifier: ConnectionEnd): Uint8Array {
+export function proofInput(role: ProofRole, aid: Aid, prover: ConnectionEnd, verifier: ConnectionEnd): Uint8Array {
   return Buffer.concat([
     DOMAIN,
     Uint8Array.of(ROLE_BYTE[role]),
@@ -63,7 +63,7 @@ export function proofInput(role: Role, aid: Aid, prover: ConnectionEnd, verifier
 }
 
 /** Proves an agent of this node to the other end of a connection. */
-export function makeProof(role: Role, identity: LocalIdentity, here: ConnectionEnd, there: ConnectionEnd): Proof {
+export function makeProof(role: ProofRole, identity: LocalIdentity, here: ConnectionEnd, there: ConnectionEnd): Proof {
   return {
     delegation: encodeDelegation(identity.delegation),
     signature: identity.sign(proofInput(role, identity.aid, here, there)),
@@ -85,7 +85,7 @@ interface ProofContext {
  * @throws SvcError `bad_delegation` where it is out of date, `ProtocolBreach` where it is forged
  */
 export async function verifyProof(
-  role: Role,
+  role: ProofRole,
   aid: Aid,
   proof: Proof,
   { here, there, oldest, now }: ProofContext,
@@ -139,7 +139,7 @@ export function encodeProof(proof: Proof): Uint8Array {
 }
 
 /** @throws RangeError where the frame does not hold a proof */
-export function takeProof(frame: FrameReader): Proof {
+export function takeProof(frame: BinaryReader): Proof {
   const length = frame.u16();
   if (length > MAX_DELEGATION_BYTES) throw new RangeError('the delegation is too long');
   return { delegation: frame.bytes(length), signature: frame.bytes(SIGNATURE_BYTES) };
@@ -148,7 +148,7 @@ export function takeProof(frame: FrameReader): Proof {
 /** A frame that is one proof; null where it is not. */
 export function decodeProof(bytes: Uint8Array): Proof | null {
   try {
-    const frame = new FrameReader(bytes);
+    const frame = new BinaryReader(bytes);
     const proof = takeProof(frame);
     frame.end();
     return proof;

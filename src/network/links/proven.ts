@@ -4,16 +4,16 @@ import type { Delegation } from '../../foundation/identity/delegation.ts';
 import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import type { DelegationFloor } from './floor.ts';
+import type { NodeSession } from './node-session.ts';
 import {
   isCurrent,
   makeProof,
   type Proof,
+  type ProofRole,
   type ProvenWindow,
-  type Role,
   sameDelegation,
   verifyProof,
 } from './proofs.ts';
-import type { Session } from './session.ts';
 import type { LocalIdentity } from './types.ts';
 
 /** Agents of the other node that are remembered as proven on one connection, in each role. */
@@ -21,7 +21,7 @@ export const MAX_PROVEN = 1024;
 
 interface Remembered {
   /** Agents of the other node, by the role in which they were proven to us. */
-  readonly theirs: Readonly<Record<Role, LruCache<Aid, ProvenWindow>>>;
+  readonly theirs: Readonly<Record<ProofRole, LruCache<Aid, ProvenWindow>>>;
   /** Our callers that the other node has accepted, with the delegation that it saw. */
   readonly ours: LruCache<Aid, Delegation>;
 }
@@ -34,7 +34,7 @@ interface ProvenAgentsDependencies {
 export class ProvenAgents {
   readonly #floor: DelegationFloor;
   readonly #verifier: ProvenAgentsDependencies['verifier'];
-  readonly #ofSession = new WeakMap<Session, Remembered>();
+  readonly #ofSession = new WeakMap<NodeSession, Remembered>();
 
   constructor(dependencies: ProvenAgentsDependencies) {
     this.#floor = dependencies.floor;
@@ -42,7 +42,7 @@ export class ProvenAgents {
   }
 
   /** Verifies a proof and remembers it; returns when it counts. Rejects as `verifyProof`. */
-  async verify(role: Role, session: Session, aid: Aid, proof: Proof, now: number): Promise<ProvenWindow> {
+  async verify(role: ProofRole, session: NodeSession, aid: Aid, proof: Proof, now: number): Promise<ProvenWindow> {
     const context = { here: session.here, there: session.there, oldest: this.#floor.of(aid), now };
     const window = await verifyProof(role, aid, proof, context, this.#verifier);
     this.#floor.note(aid, window.issuedAt);
@@ -51,7 +51,7 @@ export class ProvenAgents {
   }
 
   /** What an agent of the other node was proven with before; null where it was not, or that no longer counts. */
-  find(role: Role, session: Session, aid: Aid, now: number): ProvenWindow | null {
+  find(role: ProofRole, session: NodeSession, aid: Aid, now: number): ProvenWindow | null {
     const window = this.#of(session).theirs[role].get(aid);
     return window !== undefined && this.stands(aid, window, now) ? window : null;
   }
@@ -62,23 +62,23 @@ export class ProvenAgents {
   }
 
   /** The proof that one of our callers must show; null where the other node has accepted it before. */
-  callerProof(session: Session, identity: LocalIdentity): Proof | null {
+  callerProof(session: NodeSession, identity: LocalIdentity): Proof | null {
     const seen = this.#of(session).ours.get(identity.aid);
     if (seen !== undefined && sameDelegation(seen, identity.delegation)) return null;
     return makeProof('caller', identity, session.here, session.there);
   }
 
   /** The other node has accepted the proof of one of our callers. */
-  accepted(session: Session, identity: LocalIdentity): void {
+  accepted(session: NodeSession, identity: LocalIdentity): void {
     this.#of(session).ours.set(identity.aid, identity.delegation);
   }
 
   /** The other node asks for a proof again. */
-  forgotten(session: Session, identity: LocalIdentity): void {
+  forgotten(session: NodeSession, identity: LocalIdentity): void {
     this.#of(session).ours.delete(identity.aid);
   }
 
-  #of(session: Session): Remembered {
+  #of(session: NodeSession): Remembered {
     const known = this.#ofSession.get(session);
     if (known !== undefined) return known;
     const maxEntries = MAX_PROVEN;

@@ -1,5 +1,5 @@
 /** The connections between two nodes that stand, whoever dialled them, and which one of them counts. */
-import type { Session } from './session.ts';
+import type { NodeSession } from './node-session.ts';
 
 /** Connections that both nodes dialled within this time of each other were dialled at once, milliseconds. */
 export const SIMULTANEOUS_MS = 5_000;
@@ -9,11 +9,11 @@ export const MAX_PER_NODE = 4;
 /** What stands between us and one other node. */
 interface Peer {
   /** The oldest first. */
-  readonly sessions: Set<Session>;
-  current: Session | null;
+  readonly sessions: Set<NodeSession>;
+  current: NodeSession | null;
 }
 
-function isUsable(session: Session | null | undefined): session is Session {
+function isUsable(session: NodeSession | null | undefined): session is NodeSession {
   return session !== null && session !== undefined && !session.closed && !session.draining;
 }
 
@@ -28,17 +28,17 @@ export class SessionTable {
   }
 
   /** The connection to a node that new streams of ours use; null where none stands. */
-  current(node: string): Session | null {
+  current(node: string): NodeSession | null {
     const session = this.#peers.get(node)?.current;
     return isUsable(session) ? session : null;
   }
 
-  isCurrent(session: Session): boolean {
+  isCurrent(session: NodeSession): boolean {
     return this.#peers.get(session.nodeId)?.current === session;
   }
 
   /** Takes a connection in and decides which one of its node counts; closes the oldest spare ones of too many. */
-  add(session: Session): void {
+  add(session: NodeSession): void {
     const peer = this.#peers.get(session.nodeId) ?? { sessions: new Set(), current: null };
     this.#peers.set(session.nodeId, peer);
     peer.sessions.add(session);
@@ -53,13 +53,13 @@ export class SessionTable {
   }
 
   /** Makes a connection the current one where no usable one is. */
-  prefer(session: Session): void {
+  prefer(session: NodeSession): void {
     const peer = this.#peers.get(session.nodeId);
     if (peer?.sessions.has(session) === true && !isUsable(peer.current)) peer.current = session;
   }
 
   /** Forgets a connection that has ended; another that stands takes its place. */
-  remove(session: Session): void {
+  remove(session: NodeSession): void {
     const peer = this.#peers.get(session.nodeId);
     if (peer === undefined) return;
     peer.sessions.delete(session);
@@ -76,11 +76,11 @@ export class SessionTable {
   }
 
   /** Those of a node. */
-  of(node: string): readonly Session[] {
+  of(node: string): readonly NodeSession[] {
     return [...(this.#peers.get(node)?.sessions ?? [])];
   }
 
-  *[Symbol.iterator](): Generator<Session> {
+  *[Symbol.iterator](): Generator<NodeSession> {
     for (const { sessions } of this.#peers.values()) yield* sessions;
   }
 
@@ -89,7 +89,7 @@ export class SessionTable {
    * node dials anew only where the older one has failed it; but where both nodes dialled at once,
    * both must choose the same: the one that the node with the smaller key dialled.
    */
-  #wins(current: Session, newer: Session): boolean {
+  #wins(current: NodeSession, newer: NodeSession): boolean {
     if (current.connection.outbound === newer.connection.outbound) return false;
     if (newer.openedAt - current.openedAt > SIMULTANEOUS_MS) return false;
     const weAreSmaller = Buffer.compare(this.#localKey, current.there.nodeKey) < 0;

@@ -3,15 +3,15 @@
  * a lane is wanted on one, shared by all who want that number, closed soon after their last stream.
  */
 import type { SharedAttempt } from './dial.ts';
-import type { Session } from './session.ts';
+import type { NodeSession } from './node-session.ts';
 
 /** Most of them that one node dials to another. */
 export const MAX_SIDES = 16;
 
 interface Sides {
-  readonly dialled: Map<number, Session>;
-  readonly dialling: Map<number, SharedAttempt<Session>>;
-  readonly accepted: Set<Session>;
+  readonly dialled: Map<number, NodeSession>;
+  readonly dialling: Map<number, SharedAttempt<NodeSession>>;
+  readonly accepted: Set<NodeSession>;
 }
 
 export class SideSessions {
@@ -25,8 +25,8 @@ export class SideSessions {
     node: string,
     index: number,
     signal: AbortSignal,
-    dial: () => SharedAttempt<Session>,
-  ): Promise<Session> {
+    dial: () => SharedAttempt<NodeSession>,
+  ): Promise<NodeSession> {
     if (!Number.isInteger(index) || index < 0 || index >= MAX_SIDES) throw new RangeError(`there is no side ${index}`);
     const sides = this.#of(node);
     const standing = sides.dialled.get(index);
@@ -44,7 +44,7 @@ export class SideSessions {
   }
 
   /** Takes one that the other node dialled; false where it has too many. */
-  accept(session: Session): boolean {
+  accept(session: NodeSession): boolean {
     const { accepted } = this.#of(session.nodeId);
     if (accepted.size >= MAX_SIDES) return false;
     accepted.add(session);
@@ -52,7 +52,7 @@ export class SideSessions {
   }
 
   /** Forgets one that has ended. */
-  forget(session: Session): void {
+  forget(session: NodeSession): void {
     const sides = this.#ofNode.get(session.nodeId);
     if (sides === undefined) return;
     sides.accepted.delete(session);
@@ -61,12 +61,12 @@ export class SideSessions {
   }
 
   /** Those of a node. */
-  *of(node: string): Generator<Session> {
+  *of(node: string): Generator<NodeSession> {
     const sides = this.#ofNode.get(node);
     if (sides !== undefined) yield* [...sides.dialled.values(), ...sides.accepted];
   }
 
-  *[Symbol.iterator](): Generator<Session> {
+  *[Symbol.iterator](): Generator<NodeSession> {
     for (const node of this.#ofNode.keys()) yield* this.of(node);
   }
 

@@ -1,7 +1,7 @@
 /** Whom a stranger's haste is held against. */
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../../foundation/clock.ts';
-import { sourceOfHost } from './places.ts';
+import { sourceOfHost } from './shared-quota.ts';
 import type { LinkStream } from './types.ts';
 
 /** Milliseconds that the other side has to end its half of a stream that is done with. */

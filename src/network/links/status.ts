@@ -25,7 +25,7 @@ export const STATUS = {
   badProof: 12,
 } as const;
 
-export type Status = (typeof STATUS)[keyof typeof STATUS];
+export type ReplyStatus = (typeof STATUS)[keyof typeof STATUS];
 
 interface Meaning {
   readonly code: ErrorCode;
@@ -33,7 +33,7 @@ interface Meaning {
   readonly message?: string;
 }
 
-const MEANING: Readonly<Record<Exclude<Status, 0>, Meaning>> = {
+const MEANING: Readonly<Record<Exclude<ReplyStatus, 0>, Meaning>> = {
   [STATUS.proofNeeded]: {
     code: 'protocol_error',
     message: 'The other node asks again for a proof that it was given.',
@@ -62,7 +62,7 @@ const MEANING: Readonly<Record<Exclude<Status, 0>, Meaning>> = {
 };
 
 /** Statuses that an error thrown on the called side becomes; what is not listed is `failed`. */
-const OF_ERROR: Partial<Record<ErrorCode, Status>> = {
+const OF_ERROR: Partial<Record<ErrorCode, ReplyStatus>> = {
   access_denied: STATUS.accessDenied,
   rate_limited: STATUS.rateLimited,
   no_inbound: STATUS.noInbound,
@@ -82,22 +82,22 @@ export class Refusal extends SvcError {
   }
 }
 
-function isRefusal(status: number): status is Exclude<Status, 0> {
+function isRefusal(status: number): status is Exclude<ReplyStatus, 0> {
   return status !== STATUS.ok && Object.hasOwn(MEANING, status);
 }
 
 /** The other side did what no sound implementation does: it is refused, and this is held against its node. */
 export class ProtocolBreach extends SvcError {
-  readonly answer: Status;
+  readonly answer: ReplyStatus;
 
-  constructor(message: string, options: { readonly cause?: unknown; readonly answer?: Status } = {}) {
+  constructor(message: string, options: { readonly cause?: unknown; readonly answer?: ReplyStatus } = {}) {
     super('protocol_error', { message, cause: options.cause });
     this.answer = options.answer ?? STATUS.malformed;
   }
 }
 
 /** The status that tells the other side why we refuse. */
-export function statusOf(error: unknown): Status {
+export function statusOf(error: unknown): ReplyStatus {
   if (error instanceof ProtocolBreach) return error.answer;
   if (error instanceof Refusal && isRefusal(error.refusal)) return error.refusal;
   return (error instanceof SvcError ? OF_ERROR[error.code] : undefined) ?? STATUS.failed;

@@ -2,7 +2,7 @@
 import type { Address } from '../../foundation/address.ts';
 import { type Aid, nativeAid } from '../../foundation/identity/aid.ts';
 import type { ConnectionStats } from '../quic/types.ts';
-import type { Session } from './session.ts';
+import type { NodeSession } from './node-session.ts';
 
 /** Totals since the start. */
 export interface LinkStats {
@@ -26,7 +26,7 @@ export interface ConnectionView extends ConnectionStats {
 }
 
 /** How one connection stands. */
-export function connectionView(session: Session, current: boolean): ConnectionView {
+export function connectionView(session: NodeSession, current: boolean): ConnectionView {
   const { connection, there, streams, openedAt } = session;
   return {
     node: nativeAid(there.nodeKey),
@@ -45,14 +45,14 @@ export class Traffic {
   readonly #past = { bytesSent: 0, bytesReceived: 0 };
 
   /** Keeps the figures of a connection that has ended. */
-  ended(session: Session): void {
+  ended(session: NodeSession): void {
     const { bytesSent, bytesReceived } = session.stats();
     this.#past.bytesSent += bytesSent;
     this.#past.bytesReceived += bytesReceived;
   }
 
   /** @param standing the connections that have not ended */
-  total(standing: Iterable<Session>): LinkStats {
+  total(standing: Iterable<NodeSession>): LinkStats {
     const total = { connections: 0, streams: 0, ...this.#past };
     for (const session of standing) {
       const { bytesSent, bytesReceived } = session.stats();

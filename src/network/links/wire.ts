@@ -3,7 +3,7 @@ import type { Duplex, Readable } from 'node:stream';
 import type { Clock } from '../../foundation/clock.ts';
 import { abortError } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { ProtocolBreach, type Status } from './status.ts';
+import { ProtocolBreach, type ReplyStatus } from './status.ts';
 
 /** How long a stream may linger after our last word until the other side has read it, milliseconds. */
 export const LINGER_MS = 2_000;
@@ -23,7 +23,7 @@ export function u32(value: number): Uint8Array {
 }
 
 /** Takes fields off the front of a frame. Each method throws RangeError where too little is left. */
-export class FrameReader {
+export class BinaryReader {
   readonly #bytes: Uint8Array;
   #at = 0;
 
@@ -107,7 +107,7 @@ export function readExactly(stream: Readable, length: number, signal: AbortSigna
  * @throws SvcError `protocol_error` where it is longer than `maxBytes`, and as `readExactly`
  */
 export async function readFrame(stream: Readable, maxBytes: number, signal: AbortSignal): Promise<Uint8Array> {
-  const length = new FrameReader(await readExactly(stream, 2, signal)).u16();
+  const length = new BinaryReader(await readExactly(stream, 2, signal)).u16();
   if (length > maxBytes) throw new ProtocolBreach(`A header of ${length} bytes is too long.`);
   return readExactly(stream, length, signal);
 }
@@ -118,7 +118,7 @@ export function guard(stream: Duplex): void {
 }
 
 /** Tells the other side why its stream is refused, then lets go of it: at once where it never stops talking. */
-export function refuse(stream: Duplex, status: Status, clock: Clock): void {
+export function refuseStream(stream: Duplex, status: ReplyStatus, clock: Clock): void {
   if (stream.destroyed) return;
   let discarded = 0;
   const timer = clock.after(LINGER_MS, () => stream.destroy());

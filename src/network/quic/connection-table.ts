@@ -5,7 +5,7 @@ import { Tally } from '../../foundation/tally.ts';
 import type { ConnectionLimits } from './limits.ts';
 import type { QuicConnection } from './types.ts';
 
-export type Refusal = 'too_many' | 'too_many_from_address';
+export type ConnectionRefusal = 'too_many' | 'too_many_from_address';
 
 export class ConnectionTable<C extends QuicConnection> {
   readonly #limits: ConnectionLimits;
@@ -26,7 +26,7 @@ export class ConnectionTable<C extends QuicConnection> {
    * Takes a connection in, or says why not. A key over its own limit loses its oldest connection,
    * so that a node which restarts often is not kept out by its own dead ones.
    */
-  admit(connection: C): Refusal | null {
+  admit(connection: C): ConnectionRefusal | null {
     const key = toHex(connection.remoteKey);
     const ofKey = this.#perKey.get(key) ?? new Set<C>();
     if (ofKey.size >= this.#limits.connectionsPerKey) {

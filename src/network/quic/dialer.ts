@@ -6,7 +6,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import { MAX_PORT } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { wakingClock } from '../../foundation/stall.ts';
-import type { Engine, EngineClient, EngineConnection } from './engine.ts';
+import type { EngineClient, EngineConnection, QuicEngine } from './engine.ts';
 import { type Peer, parsePeer } from './peer.ts';
 import type { DialOptions } from './types.ts';
 
@@ -19,14 +19,17 @@ export interface Dialled {
 }
 
 export class Dialer {
-  readonly #engine: Engine;
+  readonly #engine: QuicEngine;
   readonly #config: object;
   readonly #clock: Clock;
   readonly #clients = new Map<0 | 1, EngineClient>();
   /** Ends every dial under way. */
   readonly #stop = new AbortController();
 
-  constructor(options: { readonly engine: Engine; readonly config: object }, dependencies: { readonly clock: Clock }) {
+  constructor(
+    options: { readonly engine: QuicEngine; readonly config: object },
+    dependencies: { readonly clock: Clock },
+  ) {
     this.#engine = options.engine;
     this.#config = options.config;
     this.#clock = wakingClock(dependencies.clock);

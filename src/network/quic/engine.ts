@@ -71,7 +71,7 @@ export interface EngineClient {
   abort(): void;
 }
 
-export interface Engine {
+export interface QuicEngine {
   readonly QuinnConfig: new (config: EngineConfig) => object;
   readonly Server: new (config: object, host: string, port: number) => EngineServer;
   /** Family 0 is IPv4, 1 is IPv6. */
@@ -89,7 +89,7 @@ export function enginePackages(platform: string, arch: string): readonly string[
   return suffixes.map((suffix) => `${PACKAGE_PREFIX}${platform}-${arch}${suffix}`);
 }
 
-function isEngine(value: unknown): value is Engine {
+function isEngine(value: unknown): value is QuicEngine {
   return ['QuinnConfig', 'Server', 'Client'].every((name) => typeof memberOf(value, name) === 'function');
 }
 
@@ -112,7 +112,7 @@ export function loadEngine(
   require: RequirePackage = createRequire(import.meta.url),
   platform: string = process.platform,
   arch: string = process.arch,
-): Engine {
+): QuicEngine {
   const packages = enginePackages(platform, arch);
   leaveOneProcessor();
   let cause: unknown;

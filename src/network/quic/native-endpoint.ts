@@ -8,8 +8,7 @@ import type { Log } from '../../foundation/log.ts';
 import { Acceptor } from './acceptor.ts';
 import { ConnectionTable } from './connection-table.ts';
 import { Dialer } from './dialer.ts';
-import { type Engine, type EngineConnection, type EngineServer, loadEngine } from './engine.ts';
-import { HeldBack } from './held-back.ts';
+import { type EngineConnection, type EngineServer, loadEngine, type QuicEngine } from './engine.ts';
 import {
   CONNECTION_WINDOW_BYTES,
   type ConnectionLimits,
@@ -19,6 +18,7 @@ import {
 } from './limits.ts';
 import { NativeConnection } from './native-connection.ts';
 import { parsePeer, privateKeyProto } from './peer.ts';
+import { ReceiveBudget } from './receive-budget.ts';
 import { enlargeReceiveBuffers, udpDescriptors } from './receive-buffer.ts';
 import type { DialOptions, QuicConnection, QuicEndpoint } from './types.ts';
 
@@ -55,18 +55,18 @@ export interface NativeQuicEndpointOptions {
 export interface NativeQuicEndpointDependencies {
   readonly log: Log;
   readonly clock?: Clock;
-  readonly engine?: Engine;
+  readonly engine?: QuicEngine;
 }
 
 export class NativeQuicEndpoint implements QuicEndpoint {
   readonly #options: NativeQuicEndpointOptions;
   readonly #log: Log;
   readonly #clock: Clock;
-  readonly #engine: Engine;
+  readonly #engine: QuicEngine;
   readonly #idleTimeoutMs: number;
   readonly #accepted: ConnectionTable<NativeConnection>;
   readonly #dialled = new Set<NativeConnection>();
-  readonly #heldBack: HeldBack;
+  readonly #heldBack: ReceiveBudget;
   #servers: readonly EngineServer[] = [];
   /** Settles when the listening sockets have their buffers. */
   #buffers: Promise<void> = Promise.resolve();
@@ -83,7 +83,7 @@ export class NativeQuicEndpoint implements QuicEndpoint {
     this.#engine = dependencies.engine ?? loadEngine();
     this.#idleTimeoutMs = options.idleTimeoutMs ?? IDLE_TIMEOUT_MS;
     this.#accepted = new ConnectionTable({ ...DEFAULT_CONNECTION_LIMITS, ...options.limits });
-    this.#heldBack = new HeldBack(() => this.#connections(), { log: this.#log, clock: this.#clock });
+    this.#heldBack = new ReceiveBudget(() => this.#connections(), { log: this.#log, clock: this.#clock });
   }
 
   /** @throws SvcError `address_in_use`, `config_invalid` where the address is not one of this machine */

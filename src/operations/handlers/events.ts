@@ -9,7 +9,7 @@ import { EVENT_TYPES, type EventType } from '../../foundation/events.ts';
 import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
 import { EVENTS_PAGE, type eventOperations, type eventStreams } from '../events.ts';
 import type { Handlers, OutputOf } from '../operation.ts';
-import type { Exchange, StreamHandlers } from './exchange.ts';
+import type { StreamExchange, StreamHandlers } from './exchange.ts';
 
 export interface EventHandlerDependencies {
   readonly log: EventLog;
@@ -75,7 +75,7 @@ function typesOf(list: unknown): readonly EventType[] | undefined {
  * the header what it has got since.
  * @throws SvcError `invalid_request`
  */
-function cursorOf({ request, input }: Exchange): number | undefined {
+function cursorOf({ request, input }: StreamExchange): number | undefined {
   const header = request.headers['last-event-id'];
   if (typeof header === 'string' && header !== '') {
     if (!/^\d{1,15}$/.test(header)) throw invalid('/last_event_id', 'must be the id of an event');
@@ -87,7 +87,7 @@ function cursorOf({ request, input }: Exchange): number | undefined {
 
 const HEADERS = { 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' };
 
-function open(streams: EventStreams, aid: Aid | null, exchange: Exchange): void {
+function open(streams: EventStreams, aid: Aid | null, exchange: StreamExchange): void {
   const { response, input } = exchange;
   const after = cursorOf(exchange);
   const types = typesOf(input['types']);

@@ -5,7 +5,7 @@ import type { CallContext } from '../operation.ts';
 import type { StreamDeclaration } from '../stream.ts';
 
 /** One request of a stream, after the gate. */
-export interface Exchange {
+export interface StreamExchange {
   readonly request: IncomingMessage;
   /** Carries the security headers already; the handler writes the rest. */
   readonly response: ServerResponse;
@@ -27,21 +27,21 @@ export interface Upgrade {
  * Serves one request. An error thrown before the head of the answer is sent becomes an error answer;
  * afterwards the connection is cut, so that nobody takes half an answer for a whole one.
  */
-export type StreamHandler = (exchange: Exchange) => void | Promise<void>;
+export type HttpStreamHandler = (exchange: StreamExchange) => void | Promise<void>;
 
 /** One handler for each stream of a table. */
-export type StreamHandlers<T> = { readonly [K in keyof T]: StreamHandler };
+export type StreamHandlers<T> = { readonly [K in keyof T]: HttpStreamHandler };
 
 /** A stream with its handler: what the REST surface serves. */
 export interface BoundStream {
   readonly declaration: StreamDeclaration;
-  readonly handle: StreamHandler;
+  readonly handle: HttpStreamHandler;
 }
 
 /** Joins the declarations of streams and their handlers. */
 export function bindStreams<K extends string>(
   declarations: Readonly<Record<K, StreamDeclaration>>,
-  handlers: Readonly<Record<NoInfer<K>, StreamHandler>>,
+  handlers: Readonly<Record<NoInfer<K>, HttpStreamHandler>>,
 ): BoundStream[] {
   const bound: BoundStream[] = [];
   for (const name in declarations) bound.push({ declaration: declarations[name], handle: handlers[name] });

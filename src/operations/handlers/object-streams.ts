@@ -9,7 +9,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
 import { wakingClock } from '../../foundation/stall.ts';
 import type { objectStreams } from '../objects.ts';
-import type { Exchange, StreamHandlers } from './exchange.ts';
+import type { StreamExchange, StreamHandlers } from './exchange.ts';
 import { objectView } from './objects.ts';
 
 /** An upload of which nothing comes for this long is given up, milliseconds. */
@@ -47,7 +47,7 @@ async function* bodyOf(request: IncomingMessage, clock: Clock): AsyncGenerator<U
   }
 }
 
-async function upload(exchange: Exchange, dependencies: ObjectStreamDependencies): Promise<void> {
+async function upload(exchange: StreamExchange, dependencies: ObjectStreamDependencies): Promise<void> {
   const { request, response, input } = exchange;
   const { objects, clock, requireAgent, heartbeat } = dependencies;
   exchange.context.requireToken();
@@ -67,7 +67,7 @@ async function send(source: AsyncIterable<Uint8Array>, response: ServerResponse)
   await pipeline(Readable.from(source, { objectMode: false }), response).catch(() => void response.destroy());
 }
 
-async function read(exchange: Exchange, { remote, nodeAid }: ObjectStreamDependencies): Promise<void> {
+async function read(exchange: StreamExchange, { remote, nodeAid }: ObjectStreamDependencies): Promise<void> {
   const { request, response, input, context } = exchange;
   // Written otherwise, such as with escapes, it did not pass the gate as remote content. Workers would see other requests.
   if (request.url?.startsWith('/aid/') !== true || request.headers['service-worker'] !== undefined)

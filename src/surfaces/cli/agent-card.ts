@@ -10,7 +10,7 @@ import { MAX_BRIEF_BYTES, MAX_LABEL_BYTES, MAX_NAME_BYTES } from '../../foundati
 import { isPublicHost } from './public-host.ts';
 
 /** What a card gives for a service record; what it does not say is absent. */
-export interface Draft {
+export interface CardDraft {
   readonly name?: string;
   readonly brief?: string;
   readonly url?: string;
@@ -91,7 +91,7 @@ function protocolOf(card: Json, url: URL): 'a2a' | 'mcp' {
  * What a card says, in the terms of a service record.
  * @throws SvcError `invalid_request` where it is no card
  */
-export function draftFromCard(card: unknown, from: URL): Draft {
+export function draftFromCard(card: unknown, from: URL): CardDraft {
   if (!isObject(card))
     throw new SvcError('invalid_request', { message: `${from.href} is not an agent card: it is no JSON object.` });
   const server = isObject(card['serverInfo']) ? card['serverInfo'] : {};

@@ -1,6 +1,6 @@
 /** Finds the card that a service shows of itself. */
 import { SvcError } from '../../foundation/errors.ts';
-import { type Draft, draftFromCard } from './agent-card.ts';
+import { type CardDraft, draftFromCard } from './agent-card.ts';
 import { fetchSmallJson, type SmallJson } from './small-json.ts';
 
 /** Where services show their cards, in the order in which they are looked for. */
@@ -23,7 +23,7 @@ function isFound(answer: SmallJson): answer is SmallJson & { readonly value: unk
  * @param text address of the service, or of the card itself where it ends in `.json`
  * @throws SvcError `invalid_request`, `not_found`, `connect_failed`, `timeout`, `too_large`, `protocol_error`
  */
-export async function draftFrom(text: string): Promise<Draft> {
+export async function draftFrom(text: string): Promise<CardDraft> {
   const base = URL.parse(/^[a-z]+:\/\//i.test(text) ? text : `http://${text}`);
   if (base === null || !/^https?:$/.test(base.protocol) || base.username !== '' || base.password !== '')
     throw new SvcError('invalid_request', {

@@ -86,7 +86,7 @@ export function repeated(about: string): Taken<string[] | undefined> {
 }
 
 /** One of a few words. */
-export function oneOf<const C extends string>(...choices: readonly C[]): Taken<C> {
+export function choice<const C extends string>(...choices: readonly C[]): Taken<C> {
   return { about: '', choices };
 }
 

@@ -11,7 +11,7 @@ import {
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
-import type { Exchange } from '../../operations/handlers/exchange.ts';
+import type { StreamExchange } from '../../operations/handlers/exchange.ts';
 import type { ToolTable } from '../../operations/tool-call.ts';
 import { JSON_BODY_LIMIT_BYTES, parseJsonBody } from '../rest/json-body.ts';
 import { limitBodyTime } from '../rest/route-checks.ts';
@@ -48,7 +48,7 @@ async function readBody(request: IncomingMessage): Promise<Buffer> {
 }
 
 /** What JSON-RPC answers where there is no request to answer. */
-function sendParseError({ response }: Exchange, message: string): void {
+function sendParseError({ response }: StreamExchange, message: string): void {
   const body = JSON.stringify({
     jsonrpc: '2.0',
     id: null,
@@ -81,11 +81,11 @@ function isModernClaim({ headers }: Request): boolean {
 export function createHttpHandler(
   options: McpHttpOptions,
   dependencies: McpHttpDependencies,
-): (exchange: Exchange) => Promise<void> {
+): (exchange: StreamExchange) => Promise<void> {
   const { tools, clock, log } = dependencies;
   const catalog = new ToolCatalog(tools);
-  const exchanges = new WeakMap<Request, Exchange>();
-  const serverFor = ({ context, input }: Exchange): Server => {
+  const exchanges = new WeakMap<Request, StreamExchange>();
+  const serverFor = ({ context, input }: StreamExchange): Server => {
     const profiles = typeof input['profile'] === 'string' ? input['profile'] : undefined;
     return createMcpServer({ ...options, profiles }, { catalog, context, log });
   };

@@ -1,6 +1,6 @@
 /** The routes of the MCP server. */
 
-import type { Exchange, StreamHandlers } from '../../operations/handlers/exchange.ts';
+import type { StreamExchange, StreamHandlers } from '../../operations/handlers/exchange.ts';
 import type { mcpStreams } from '../../operations/mcp.ts';
 import type { McpHttpDependencies, McpHttpOptions } from './http.ts';
 
@@ -9,9 +9,9 @@ export function mcpHandlers(
   options: McpHttpOptions,
   dependencies: McpHttpDependencies,
 ): StreamHandlers<typeof mcpStreams> {
-  let loading: Promise<(exchange: Exchange) => Promise<void>> | undefined;
+  let loading: Promise<(exchange: StreamExchange) => Promise<void>> | undefined;
   const load = async () => (await import('./http.ts')).createHttpHandler(options, dependencies);
-  const handle = async (exchange: Exchange): Promise<void> => {
+  const handle = async (exchange: StreamExchange): Promise<void> => {
     loading ??= load();
     await (await loading)(exchange);
   };

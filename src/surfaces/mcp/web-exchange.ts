@@ -1,7 +1,7 @@
 /** From Node's HTTP to the web's, which the SDK of MCP speaks, and back. */
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import type { Exchange } from '../../operations/handlers/exchange.ts';
+import type { StreamExchange } from '../../operations/handlers/exchange.ts';
 import type { CallContext } from '../../operations/operation.ts';
 
 /**
@@ -10,7 +10,7 @@ import type { CallContext } from '../../operations/operation.ts';
  * a request of the web follows by weak references that keep the garbage collector busy: what runs asks
  * the context of the call.
  */
-export function webRequest({ request }: Exchange): Request {
+export function webRequest({ request }: StreamExchange): Request {
   const headers = new Headers();
   for (const [name, value] of Object.entries(request.headers))
     for (const one of Array.isArray(value) ? value : [value ?? '']) headers.append(name, one);

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { CallContext } from '../../operations/operation.ts';
-import type { Admission } from './gate.ts';
+import type { AdmittedRequest } from './gate.ts';
 
 /** The context of one request. The signal is made only for handlers that ask for it. */
 export class RestContext implements CallContext {
@@ -14,7 +14,7 @@ export class RestContext implements CallContext {
 
   /** @param audit hears of each tool that the request calls */
   constructor(
-    { origin, requireToken }: Pick<Admission, 'origin' | 'requireToken'>,
+    { origin, requireToken }: Pick<AdmittedRequest, 'origin' | 'requireToken'>,
     response: ServerResponse,
     audit?: (tool: string) => void,
   ) {

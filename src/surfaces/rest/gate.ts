@@ -38,7 +38,7 @@ export interface GateDependencies {
 }
 
 /** How a request was let in. */
-export interface Admission {
+export interface AdmittedRequest {
   readonly origin: CallContext['origin'];
   /** False: only what the called agent's ACL governs. */
   readonly authorised: boolean;
@@ -57,7 +57,7 @@ interface Called {
   readonly loopback: boolean;
 }
 
-export class Gate {
+export class RequestGate {
   readonly #requireLocalToken: boolean;
   /** The host of `api_addr` where it is a name or an address. */
   readonly #host: string;
@@ -90,7 +90,7 @@ export class Gate {
    * Lets a request of the listener in, or refuses it.
    * @throws SvcError `forbidden_host`, `forbidden_origin`, `unauthorized`, `rate_limited`
    */
-  admit(request: IncomingMessage): Admission {
+  admit(request: IncomingMessage): AdmittedRequest {
     const address = request.socket.remoteAddress ?? '';
     const onLoopback = isLoopbackPeer(address);
     const { host, loopback: loopbackHost } = this.#called(request.headers.host);

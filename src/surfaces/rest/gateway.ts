@@ -3,7 +3,7 @@
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
 import type { gatewayStreams } from '../../operations/gateway.ts';
-import type { Exchange, StreamHandlers } from '../../operations/handlers/exchange.ts';
+import type { StreamExchange, StreamHandlers } from '../../operations/handlers/exchange.ts';
 import { hasUnreadBody } from './answer.ts';
 import { isPeerPath } from './peer-path.ts';
 import { callRemote, pathBelow, type RemoteCaller } from './remote-call.ts';
@@ -18,7 +18,7 @@ export interface GatewayDependencies {
 }
 
 /** @throws SvcError `not_found`, `forbidden_origin`, `method_not_allowed` */
-function check({ request }: Exchange, path: string): void {
+function check({ request }: StreamExchange, path: string): void {
   // Written otherwise, such as with escapes, it did not pass the gate as remote content.
   if (!isPeerPath(request.url)) throw new SvcError('not_found');
   // A browser asks so for a script that would see every request of this origin from then on.

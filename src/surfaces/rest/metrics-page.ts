@@ -1,6 +1,6 @@
 /** `GET /metrics` in the Prometheus text format, version 0.0.4. */
 import type { Metric, MetricSource, Sample } from '../../foundation/metrics.ts';
-import type { StreamHandler } from '../../operations/handlers/exchange.ts';
+import type { HttpStreamHandler } from '../../operations/handlers/exchange.ts';
 
 const TEXT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
@@ -32,7 +32,7 @@ export function metricsText(metrics: readonly Metric[]): string {
 }
 
 /** Serves what the sources give at the moment of the request. */
-export function metricsHandler(sources: readonly MetricSource[]): StreamHandler {
+export function metricsHandler(sources: readonly MetricSource[]): HttpStreamHandler {
   return ({ response }) => {
     response.writeHead(200, { 'content-type': TEXT_TYPE }).end(metricsText(sources.flatMap((source) => source())));
   };

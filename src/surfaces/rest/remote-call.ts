@@ -4,7 +4,7 @@ import { feed, trailerPairs } from '../../capabilities/calls/exchange.ts';
 import type { CallAnswer, HttpCaller, SwitchedCall } from '../../capabilities/calls/http-caller.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import type { Exchange, Upgrade } from '../../operations/handlers/exchange.ts';
+import type { StreamExchange, Upgrade } from '../../operations/handlers/exchange.ts';
 import { hasUnreadBody, setForeignPolicy } from './answer.ts';
 import { type AnswerPlace, sentHeaders, takenHeaders } from './remote-headers.ts';
 
@@ -108,7 +108,7 @@ function bodyOf(request: IncomingMessage): { body: IncomingMessage | null; bodyL
  * Calls a remote node with the request of an exchange, and answers with what it answers.
  * @throws SvcError as `HttpCaller.request`, as long as no answer has begun
  */
-export async function callRemote(exchange: Exchange, target: RemoteTarget): Promise<void> {
+export async function callRemote(exchange: StreamExchange, target: RemoteTarget): Promise<void> {
   const { request, response, context, upgrade } = exchange;
   const { caller, local, remote, prefix, path, accessToken } = target;
   const place: AnswerPlace = { prefix, path, host: request.headers.host };

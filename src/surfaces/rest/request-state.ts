@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import type { Upgrade } from '../../operations/handlers/exchange.ts';
-import type { Admission } from './gate.ts';
+import type { AdmittedRequest } from './gate.ts';
 
 /** What is known of a request beside its own text. */
 export interface RequestState {
-  readonly admission: Admission;
+  readonly admission: AdmittedRequest;
   /** Where the client asks for a WebSocket. */
   readonly upgrade: Upgrade | undefined;
   /** Hears of each tool that it calls, where that is written down. */
@@ -19,7 +19,7 @@ export class RequestStates {
 
   set(
     request: IncomingMessage,
-    admission: Admission,
+    admission: AdmittedRequest,
     { upgrade, audit }: Partial<Pick<RequestState, 'upgrade' | 'audit'>> = {},
   ): RequestState {
     const state: RequestState = { admission, upgrade, audit, operation: '' };

@@ -4,7 +4,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Permission } from '../../operations/operation.ts';
 import { hasUnreadBody } from './answer.ts';
-import type { Admission } from './gate.ts';
+import type { AdmittedRequest } from './gate.ts';
 
 /** A JSON body has to be here this long after its head. */
 export const BODY_TIMEOUT_MS = 30_000;
@@ -17,7 +17,7 @@ export function isWrite(method: string | undefined): boolean {
 }
 
 /** @throws SvcError `unauthorized`, `local_only` */
-export function checkPermission(permission: Permission, admission: Admission): void {
+export function checkPermission(permission: Permission, admission: AdmittedRequest): void {
   if (permission === 'peer') return;
   if (!admission.authorised) throw new SvcError('unauthorized');
   if (permission === 'local_only' && admission.origin !== 'local') throw new SvcError('local_only');

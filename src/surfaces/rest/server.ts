@@ -15,7 +15,7 @@ import { pageStreams } from '../../operations/pages.ts';
 import { hasUnreadBody, sendError, setSecurityHeaders } from './answer.ts';
 import { ConnectionLimit } from './connections.ts';
 import { docsHandlers } from './docs-page.ts';
-import { type Admission, Gate } from './gate.ts';
+import { type AdmittedRequest, RequestGate } from './gate.ts';
 import { HttpMetrics } from './http-metrics.ts';
 import { Lingering } from './lingering.ts';
 import { createHttpServer } from './listener.ts';
@@ -64,7 +64,7 @@ export type AdminObserver = (
 ) => { readonly tool: (name: string) => void; readonly answered: (status: number | null) => void };
 
 /** Remote administration proves and authorises its caller before a connection is handed over. */
-const REMOTE_ADMIN: Admission = { origin: 'remote_admin', authorised: true, requireToken: () => {}, address: '' };
+const REMOTE_ADMIN: AdmittedRequest = { origin: 'remote_admin', authorised: true, requireToken: () => {}, address: '' };
 
 function bindError(error: unknown, apiAddr: string): SvcError {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
@@ -86,7 +86,7 @@ export class RestServer implements Component {
   readonly #listenOn: Address;
   readonly #clock: Clock;
   readonly #log: Log;
-  readonly #gate: Gate;
+  readonly #gate: RequestGate;
   readonly #states = new RequestStates();
   readonly #connections = new ConnectionLimit();
   readonly #lingering: Lingering;
@@ -108,7 +108,10 @@ export class RestServer implements Component {
     this.#clock = clock;
     this.#lingering = new Lingering(clock);
     this.#log = log;
-    this.#gate = new Gate({ host: listenOn.host, requireLocalToken: options.requireLocalToken }, { token, clock });
+    this.#gate = new RequestGate(
+      { host: listenOn.host, requireLocalToken: options.requireLocalToken },
+      { token, clock },
+    );
     this.#httpMetrics = new HttpMetrics(() => this.#connections.open);
     const streams: readonly BoundStream[] = [
       ...dependencies.streams,
@@ -237,7 +240,7 @@ export class RestServer implements Component {
     }
   }
 
-  #admit(request: IncomingMessage): Admission {
+  #admit(request: IncomingMessage): AdmittedRequest {
     // The router would take a whole URL and ignore whose it is.
     if (request.url?.startsWith('/') !== true)
       throw new SvcError('invalid_request', { message: 'The target of a request is a path: this is no proxy.' });

@@ -1,7 +1,7 @@
 /** What chat is to the byte, as test/vectors/chat.json has it for every implementation. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { encodeFrame, type Frame, FrameReader } from '../../../src/capabilities/chat/wire.ts';
+import { ChatFrameReader, encodeFrame, type Frame } from '../../../src/capabilities/chat/wire.ts';
 import { toHex } from '../../../src/foundation/bytes.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { chatVectors } from '../../../tools/vectors/chat.ts';
@@ -58,14 +58,14 @@ test('the file is what the tool makes', () => {
 
 for (const [i, { frame_hex, ...members }] of vectors.frames.entries())
   test(`frame ${i}, ${members.kind}`, () => {
-    const [frame, ...more] = new FrameReader().take(hex(vectors.version_hex + frame_hex));
+    const [frame, ...more] = new ChatFrameReader().take(hex(vectors.version_hex + frame_hex));
     assert.ok(frame !== undefined && more.length === 0);
     assert.deepEqual(JSON.parse(JSON.stringify(described(frame))), members);
     assert.equal(toHex(encodeFrame(frame)), frame_hex);
   });
 
 for (const { why, bytes_hex } of vectors.malformed)
-  test(`refused: ${why}`, () => assert.throws(() => new FrameReader().take(hex(bytes_hex)), RangeError));
+  test(`refused: ${why}`, () => assert.throws(() => new ChatFrameReader().take(hex(bytes_hex)), RangeError));
 
 /** Alice, who says nothing but the bytes of the file. */
 class Script {
@@ -85,7 +85,7 @@ class Script {
   async play(link: readonly Said[]): Promise<void> {
     const stream = await this.#world.during(this.#node.links.open(this.#alice, this.#bob, 'chat'));
     const heard: string[] = [];
-    const reader = new FrameReader();
+    const reader = new ChatFrameReader();
     stream.on('data', (chunk: Uint8Array) =>
       heard.push(...reader.take(chunk).map((frame) => this.#asInTheFile(frame))),
     );

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { encodeFrame, type Frame, FrameReader, MAX_FRAME_BYTES } from '../../../src/capabilities/chat/wire.ts';
+import { ChatFrameReader, encodeFrame, type Frame, MAX_FRAME_BYTES } from '../../../src/capabilities/chat/wire.ts';
 import { encodeCbor } from '../../../src/foundation/cbor.ts';
 import { MAX_TEXT_BYTES } from '../../../src/foundation/domain/chat.ts';
 
@@ -34,7 +34,7 @@ const frame: fc.Arbitrary<Frame> = fc.oneof(
 
 /** What a reader makes of bytes that come in pieces. */
 function readIn(pieces: readonly Uint8Array[]): Frame[] {
-  const reader = new FrameReader();
+  const reader = new ChatFrameReader();
   return pieces.flatMap((piece) => reader.take(piece));
 }
 
@@ -64,7 +64,7 @@ test('frames come out as they went in, however the bytes are cut', () => {
 test('noise is refused, never taken for a frame', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 400 }), (noise) => {
-      const reader = new FrameReader();
+      const reader = new ChatFrameReader();
       try {
         reader.take(Uint8Array.of(1));
         reader.take(noise);
@@ -74,7 +74,7 @@ test('noise is refused, never taken for a frame', () => {
     }),
     { seed: 7, numRuns: 500 },
   );
-  assert.throws(() => new FrameReader().take(Uint8Array.of(2)), RangeError);
+  assert.throws(() => new ChatFrameReader().take(Uint8Array.of(2)), RangeError);
 });
 
 function framed(value: Parameters<typeof encodeCbor>[0]): Uint8Array {
@@ -112,7 +112,7 @@ test('a frame that drips in costs no more than its bytes', (t) => {
   const stream = new Uint8Array(16);
   const content = { id: stream, at: 1, text: 'x'.repeat(MAX_TEXT_BYTES), file: null };
   const all = Buffer.concat([Uint8Array.of(1), encodeFrame({ kind: 'message', stream, seq: 1, content })]);
-  const reader = new FrameReader();
+  const reader = new ChatFrameReader();
   let copied = 0;
   const concat = Buffer.concat.bind(Buffer);
   t.mock.method(Buffer, 'concat', (list: readonly Uint8Array[], length?: number) => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
-  aidOf,
+  aidFromRow,
   aidsOf,
   blobOf,
   flagOf,
@@ -35,7 +35,7 @@ test('a column is read in its own type', () => {
   assert.equal(integerOf(ROW, 'two'), 2);
   assert.deepEqual(blobOf(ROW, 'blob'), Uint8Array.of(1, 2));
   assert.deepEqual([flagOf(ROW, 'zero'), flagOf(ROW, 'one'), flagOf(ROW, 'two')], [false, true, false]);
-  assert.equal(aidOf(ROW, 'aid'), A);
+  assert.equal(aidFromRow(ROW, 'aid'), A);
   assert.deepEqual(aidsOf(ROW, 'aids'), [A, B]);
   assert.deepEqual(aidsOf(ROW, 'empty'), []);
   assert.equal(wordOf(ROW, 'text', ['x', 'a b']), 'a b');
@@ -47,7 +47,7 @@ test('what a column cannot hold is no answer', () => {
     [integerOf, ['text', 'empty', 'big', 'blob', 'null', 'none']],
     [blobOf, ['text', 'empty', 'zero', 'null', 'none']],
     [flagOf, ['text', 'null', 'none']],
-    [aidOf, ['zero', 'null', 'none']],
+    [aidFromRow, ['zero', 'null', 'none']],
     [aidsOf, ['zero', 'null', 'none']],
   ] as const;
   for (const [read, columns] of wrong)

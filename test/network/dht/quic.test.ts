@@ -10,8 +10,8 @@ import { agentKey, mailboxKey } from '../../../src/foundation/records/keys.ts';
 import { MAX_NOTE_PAYLOAD_BYTES, RECORD } from '../../../src/foundation/records/types.ts';
 import { RecordVerifier } from '../../../src/foundation/records/verifier.ts';
 import { RecordDht } from '../../../src/network/dht/record-dht.ts';
+import { ConnectionPool } from '../../../src/network/links/connection-pool.ts';
 import { PooledNodeRequests } from '../../../src/network/links/node-requests.ts';
-import { NodePool } from '../../../src/network/links/pool.ts';
 import { NativeQuicEndpoint } from '../../../src/network/quic/native-endpoint.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { largeRecord, noteRecord, serviceRecord } from '../../support/records.ts';
@@ -23,7 +23,7 @@ async function start(t: TestContext, bootstrap: readonly Address[]): Promise<Rec
   const key = KeyPair.generate();
   const shared = { clock: systemClock, log: silentLog };
   const endpoint = new NativeQuicEndpoint({ key, ...LOOPBACK }, shared);
-  const pool = new NodePool({ nodeKey: key.publicKey, network: 'test' }, { ...shared, endpoint });
+  const pool = new ConnectionPool({ nodeKey: key.publicKey, network: 'test' }, { ...shared, endpoint });
   const dht = new RecordDht(
     {
       listen: LOOPBACK,

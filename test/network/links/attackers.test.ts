@@ -2,7 +2,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { nativeAid } from '../../../src/foundation/identity/aid.ts';
-import { PROOFS_BURST } from '../../../src/network/links/answering.ts';
+import { HELLO_TIMEOUT_MS } from '../../../src/network/links/greeter.ts';
+import type { LinkHeader } from '../../../src/network/links/header.ts';
+import { decodeHeader, MAX_LINK_HEADER_BYTES } from '../../../src/network/links/header.ts';
+import { LINK_VERSION, networkId } from '../../../src/network/links/hello.ts';
+import { PROOFS_BURST } from '../../../src/network/links/link-responder.ts';
+import { MAX_NODE_MESSAGE_BYTES } from '../../../src/network/links/node-requests.ts';
+import { encodeProof, makeProof, type Proof, type ProofRole } from '../../../src/network/links/proofs.ts';
+import { STATUS } from '../../../src/network/links/status.ts';
 import {
   HASTE_BURST,
   HEADER_TIMEOUT_MS,
@@ -10,14 +17,7 @@ import {
   MAX_WAITING_PER_NODE,
   MAX_WAITING_PER_SOURCE,
   OFFENCES_BURST,
-} from '../../../src/network/links/gate.ts';
-import { HELLO_TIMEOUT_MS } from '../../../src/network/links/greeter.ts';
-import type { LinkHeader } from '../../../src/network/links/header.ts';
-import { decodeHeader, MAX_LINK_HEADER_BYTES } from '../../../src/network/links/header.ts';
-import { LINK_VERSION, networkId } from '../../../src/network/links/hello.ts';
-import { MAX_NODE_MESSAGE_BYTES } from '../../../src/network/links/node-requests.ts';
-import { encodeProof, makeProof, type Proof, type Role } from '../../../src/network/links/proofs.ts';
-import { STATUS } from '../../../src/network/links/status.ts';
+} from '../../../src/network/links/stream-dispatcher.ts';
 import { readExactly, readFrame, u16, u32 } from '../../../src/network/links/wire.ts';
 import type { QuicStream } from '../../../src/network/quic/types.ts';
 import { newIdentity, type TestIdentity } from '../../support/identities.ts';
@@ -27,7 +27,7 @@ import { TestClock } from '../../support/test-clock.ts';
 
 const never = new AbortController().signal;
 
-function proofOf(role: Role, { aid, delegation, operational }: TestIdentity, session: RawSession): Proof {
+function proofOf(role: ProofRole, { aid, delegation, operational }: TestIdentity, session: RawSession): Proof {
   const identity = { aid, delegation, sign: (message: Uint8Array) => operational.sign(message) };
   return makeProof(role, identity, session.here, session.there);
 }

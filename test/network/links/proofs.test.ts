@@ -10,8 +10,8 @@ import {
   type ConnectionEnd,
   isCurrent,
   makeProof,
+  type ProofRole,
   proofInput,
-  type Role,
   verifyProof,
 } from '../../../src/network/links/proofs.ts';
 import { ProtocolBreach } from '../../../src/network/links/status.ts';
@@ -35,7 +35,7 @@ function local({ aid, delegation, operational }: TestIdentity): LocalIdentity {
 function verified(
   identity: TestIdentity,
   proof: ReturnType<typeof makeProof>,
-  change: { here?: ConnectionEnd; there?: ConnectionEnd; role?: Role; oldest?: number; now?: number } = {},
+  change: { here?: ConnectionEnd; there?: ConnectionEnd; role?: ProofRole; oldest?: number; now?: number } = {},
 ): ReturnType<typeof verifyProof> {
   const { here = verifying, there = prover, role = 'caller', oldest = 0, now = NOW } = change;
   return verifyProof(role, identity.aid, proof, { here, there, oldest, now }, verifier);

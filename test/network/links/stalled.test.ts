@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
-import { BESIDE_MS, SILENCE_MS } from '../../../src/network/links/opening.ts';
+import { BESIDE_MS, SILENCE_MS } from '../../../src/network/links/link-initiator.ts';
 import { forkNode } from '../../support/link-process.ts';
 import { AWAKE_MS, type Said } from './stalled-child.ts';
 

@@ -6,7 +6,7 @@ import { Readable } from 'node:stream';
 import { type TestContext, test } from 'node:test';
 import type { RemoteObject } from '../../../src/capabilities/objects/remote-objects.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
-import type { StreamHandler } from '../../../src/operations/handlers/exchange.ts';
+import type { HttpStreamHandler } from '../../../src/operations/handlers/exchange.ts';
 import {
   type ObjectStreamDependencies,
   objectStreamHandlers,
@@ -44,7 +44,7 @@ interface Served {
 /** Serves requests with one handler; an error before the head is answered with its code. */
 async function serve(
   t: TestContext,
-  handle: StreamHandler,
+  handle: HttpStreamHandler,
   input: Readonly<Record<string, unknown>>,
   context: Partial<CallContext> = {},
 ): Promise<Served> {

@@ -12,8 +12,8 @@ import { CliContext, type GlobalOptions } from '../../../src/surfaces/cli/contex
 import {
   ACTING,
   accessToken,
+  choice,
   integer,
-  oneOf,
   repeated,
   required,
   type Taken,
@@ -155,7 +155,7 @@ test('an operation is called over REST with what was typed, labels standing for 
   assert.equal(asked.at(-1)?.line, `DELETE /agents/${two}`);
   svc.call('default <agent>', 'sets', {
     ...AGENT,
-    takes: { '<policy>': oneOf('public', 'deny') },
+    takes: { '<policy>': choice('public', 'deny') },
     operation: 'aclPatch',
     input: ({ agent: aid, policy }) => ({ aid, default: policy }),
   });

@@ -4,7 +4,7 @@ import { Socket } from 'node:net';
 import { hostname } from 'node:os';
 import { test } from 'node:test';
 import { SvcError } from '../../../src/foundation/errors.ts';
-import { Gate } from '../../../src/surfaces/rest/gate.ts';
+import { RequestGate } from '../../../src/surfaces/rest/gate.ts';
 import { TestClock } from '../../support/test-clock.ts';
 import { JSON_HEADERS, speak, startWorld } from './support.ts';
 
@@ -19,7 +19,7 @@ function requestFrom(address: string, headers: Record<string, string>): Incoming
   return request;
 }
 
-function verdict(gate: Gate, address: string, headers: Record<string, string>): string {
+function verdict(gate: RequestGate, address: string, headers: Record<string, string>): string {
   try {
     const { origin, authorised } = gate.admit(requestFrom(address, headers));
     return `${origin}${authorised ? '' : ' without token'}`;
@@ -144,7 +144,7 @@ test('a changed token holds from the next request on', async (t) => {
 
 test('wrong tokens run out: then even the right one has to wait, and only for that address', () => {
   const clock = new TestClock();
-  const gate = new Gate({ host: '', requireLocalToken: true }, { token: () => TOKEN, clock });
+  const gate = new RequestGate({ host: '', requireLocalToken: true }, { token: () => TOKEN, clock });
   const wrong = { host: '192.0.2.1:2121', authorization: 'Bearer guess' };
   const right = { host: '192.0.2.1:2121', authorization: `Bearer ${TOKEN}` };
   for (let i = 0; i < 10; i++) assert.equal(verdict(gate, '198.51.100.7', wrong), 'unauthorized');
@@ -165,7 +165,10 @@ test('a rate-limited answer says when to come back', async (t) => {
 });
 
 test('a rebound web page cannot use up the tries of its user', () => {
-  const gate = new Gate({ host: '127.0.0.1', requireLocalToken: true }, { token: () => TOKEN, clock: new TestClock() });
+  const gate = new RequestGate(
+    { host: '127.0.0.1', requireLocalToken: true },
+    { token: () => TOKEN, clock: new TestClock() },
+  );
   for (let i = 0; i < 50; i++) {
     const headers = { host: 'evil.example', authorization: 'Bearer guess' };
     assert.equal(verdict(gate, '127.0.0.1', headers), 'forbidden_host');
@@ -175,7 +178,7 @@ test('a rebound web page cannot use up the tries of its user', () => {
 });
 
 test('from elsewhere the token is needed, and nobody there is local', () => {
-  const gate = new Gate({ host: '', requireLocalToken: false }, { token: () => TOKEN, clock: new TestClock() });
+  const gate = new RequestGate({ host: '', requireLocalToken: false }, { token: () => TOKEN, clock: new TestClock() });
   const host = '192.0.2.1:2121';
   assert.equal(verdict(gate, '198.51.100.7', { host }), 'remote without token');
   assert.equal(verdict(gate, '198.51.100.7', { host, authorization: `Bearer ${TOKEN}` }), 'remote');
@@ -185,7 +188,7 @@ test('from elsewhere the token is needed, and nobody there is local', () => {
 });
 
 test('from elsewhere a name that is not ours needs the token: it may be rebound', () => {
-  const gate = new Gate(
+  const gate = new RequestGate(
     { host: 'box.example', requireLocalToken: false },
     { token: () => TOKEN, clock: new TestClock() },
   );
@@ -198,7 +201,7 @@ test('from elsewhere a name that is not ours needs the token: it may be rebound'
 });
 
 test('the configured name is taken on a loopback connection too, but is not local', () => {
-  const gate = new Gate(
+  const gate = new RequestGate(
     { host: 'box.example', requireLocalToken: false },
     { token: () => TOKEN, clock: new TestClock() },
   );
@@ -208,7 +211,7 @@ test('the configured name is taken on a loopback connection too, but is not loca
 
 test('a stranger has a limit, a token holder and a program on this machine have none', () => {
   const clock = new TestClock();
-  const gate = new Gate({ host: '', requireLocalToken: false }, { token: () => TOKEN, clock });
+  const gate = new RequestGate({ host: '', requireLocalToken: false }, { token: () => TOKEN, clock });
   const host = '192.0.2.1';
   const many = (address: string, headers: Record<string, string>): Set<string> =>
     new Set(Array.from({ length: 1000 }, () => verdict(gate, address, headers)));
@@ -220,6 +223,6 @@ test('a stranger has a limit, a token holder and a program on this machine have 
 });
 
 test('without a token of ours access is open', () => {
-  const gate = new Gate({ host: '', requireLocalToken: false }, { token: () => '', clock: new TestClock() });
+  const gate = new RequestGate({ host: '', requireLocalToken: false }, { token: () => '', clock: new TestClock() });
   assert.equal(verdict(gate, '198.51.100.7', { host: '192.0.2.1' }), 'remote');
 });

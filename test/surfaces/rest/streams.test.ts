@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { Type } from 'typebox';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { nativeAid } from '../../../src/foundation/identity/aid.ts';
-import type { BoundStream, Exchange } from '../../../src/operations/handlers/exchange.ts';
+import type { BoundStream, StreamExchange } from '../../../src/operations/handlers/exchange.ts';
 import { AidParams, AidText, closed, NONE } from '../../../src/operations/schemas.ts';
 import type { StreamDeclaration } from '../../../src/operations/stream.ts';
 import { speak, startWorld } from './support.ts';
@@ -14,7 +14,7 @@ const TOKEN = 'correct-horse-battery';
 
 function stream(
   declaration: Partial<StreamDeclaration>,
-  handle: (exchange: Exchange) => void | Promise<void>,
+  handle: (exchange: StreamExchange) => void | Promise<void>,
 ): BoundStream {
   const base: StreamDeclaration = {
     name: 'stream',

@@ -2,7 +2,7 @@
 import { accessTable, ENTRY } from '../access-text.ts';
 import { ALLOW, allowInput } from '../allow-options.ts';
 import type { CommandGroup } from '../command-group.ts';
-import { oneOf } from '../takes.ts';
+import { choice } from '../takes.ts';
 
 /** Adds the commands below `svc agents`. */
 export function aclCommands(agents: CommandGroup): void {
@@ -25,7 +25,7 @@ export function aclCommands(agents: CommandGroup): void {
   });
   acl.call('default <agent>', 'say who may call that no entry names: everyone or nobody', {
     examples: ['svc agents acl default aid1… deny'],
-    takes: { '<policy>': oneOf('public', 'deny') },
+    takes: { '<policy>': choice('public', 'deny') },
     operation: 'aclPatch',
     input: ({ agent: aid, policy }) => ({ aid, default: policy }),
     json: (_, { policy }) => ({ ok: true, default: policy }),
@@ -56,7 +56,7 @@ export function aclCommands(agents: CommandGroup): void {
   });
   acl.run('del <agent>', 'take an entry off a list', {
     examples: ['svc agents acl del aid1… allow 7f3a…'],
-    takes: { '<list>': oneOf('allow', 'deny'), '<id>': 'of the entry, as "show" lists it' },
+    takes: { '<list>': choice('allow', 'deny'), '<id>': 'of the entry, as "show" lists it' },
     run: ({ client }, { agent: aid, list, id }) =>
       list === 'allow' ? client.aclAllowDelete({ aid, id }) : client.aclDenyDelete({ aid, id }),
     text: () => 'ok',

@@ -4,7 +4,7 @@ import { ALLOW, allowInput } from '../allow-options.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
-import { integer, oneOf } from '../takes.ts';
+import { choice, integer } from '../takes.ts';
 import { formatTable, relativeTime, safeLine } from '../text.ts';
 
 type State = AnswerOf<'remoteAdminGet'>;
@@ -104,7 +104,7 @@ export function adminCommands(svc: CommandGroup): void {
   });
   admin.run('del', 'take an entry off a list', {
     examples: ['svc admin del allow 7f3a…'],
-    takes: { '<list>': oneOf('allow', 'deny'), '<id>': 'of the entry, as "status" lists it' },
+    takes: { '<list>': choice('allow', 'deny'), '<id>': 'of the entry, as "status" lists it' },
     run: ({ client }, { list, id }) =>
       list === 'allow' ? client.remoteAdminAllowDelete({ id }) : client.remoteAdminDenyDelete({ id }),
     text: () => 'ok',

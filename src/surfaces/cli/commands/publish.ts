@@ -2,7 +2,7 @@
 import { SvcError } from '../../../foundation/errors.ts';
 import { sizeText } from '../../../foundation/quantities.ts';
 import { MAX_BRIEF_BYTES } from '../../../foundation/records/types.ts';
-import type { Draft } from '../agent-card.ts';
+import type { CardDraft } from '../agent-card.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { draftFrom } from '../find-card.ts';
@@ -26,7 +26,7 @@ const TAKES = {
 type Publishing = Typed<'', typeof TAKES>;
 
 /** What the options say; what they leave out, the card says. */
-function offerOf({ name, brief, url, protocol, tag }: Publishing, draft: Draft | undefined) {
+function offerOf({ name, brief, url, protocol, tag }: Publishing, draft: CardDraft | undefined) {
   return {
     name: name ?? draft?.name,
     brief: brief ?? draft?.brief,
@@ -49,7 +49,7 @@ function draftText(service: string, aid: string, offer: ReturnType<typeof offerO
 }
 
 /** Shows a draft; what a card says goes out only where somebody has agreed. */
-function showDraft(context: CliContext, text: string, { from, remarks }: Draft, agreed: boolean): void {
+function showDraft(context: CliContext, text: string, { from, remarks }: CardDraft, agreed: boolean): void {
   context.note([`Draft from ${from}`, text, ...remarks].join('\n'));
   if (!agreed && !context.interactive)
     throw new SvcError('invalid_request', {

@@ -3,7 +3,7 @@ import { HEARTBEAT_LIFE_S } from '../../../foundation/domain/agents.ts';
 import type { SvcClient } from '../client.ts';
 import { counted, relativeTime } from '../text.ts';
 import { type Finding, findingsOf } from './finding.ts';
-import type { Patient, Status } from './patient.ts';
+import type { FindingStatus, Patient } from './patient.ts';
 
 /** How many agents are examined one by one. */
 const MAX_AGENTS = 20;
@@ -26,7 +26,7 @@ function examineDelegation(name: string, { delegation }: Agent, now: number): Fi
 }
 
 /** Whether its record is published, and how fresh it is. */
-function examinePublication(name: string, agent: Agent, probe: Probe, status: Status, now: number): Finding {
+function examinePublication(name: string, agent: Agent, probe: Probe, status: FindingStatus, now: number): Finding {
   const { aid, last_publish_at, published, replicas } = agent;
   const publish = `svc agents publish ${aid}`;
   if (last_publish_at === null)
@@ -53,7 +53,7 @@ function examinePublication(name: string, agent: Agent, probe: Probe, status: St
 }
 
 /** Whether it will still be found in an hour. */
-function examineRenewal(name: string, agent: Agent, probe: Probe, status: Status): Finding[] {
+function examineRenewal(name: string, agent: Agent, probe: Probe, status: FindingStatus): Finding[] {
   const { aid, heartbeat_seconds_ago: silence, published } = agent;
   if (!published) return [];
   if (!status.auto_publish)
@@ -77,7 +77,7 @@ function examineService(name: string, { aid, service_tcp }: Agent, probe: Probe)
   );
 }
 
-async function examineAgent(client: SvcClient, aid: string, status: Status): Promise<Finding[]> {
+async function examineAgent(client: SvcClient, aid: string, status: FindingStatus): Promise<Finding[]> {
   const [agent, probe] = await Promise.all([client.agentGet({ aid }), client.agentProbe({ aid })]);
   const now = Date.now();
   const name = agent.name ?? `${aid.slice(0, 16)}…`;
@@ -89,7 +89,7 @@ async function examineAgent(client: SvcClient, aid: string, status: Status): Pro
   ];
 }
 
-export async function examineAgents({ client }: Patient, status: Status): Promise<Finding[]> {
+export async function examineAgents({ client }: Patient, status: FindingStatus): Promise<Finding[]> {
   const { agents, next_cursor } = await client.agentsList({ limit: MAX_AGENTS });
   if (agents.length === 0) return [publication.info('no agent is registered', 'Make one with "svc register".')];
   const findings = await Promise.all(agents.map(({ aid }) => examineAgent(client, aid, status)));

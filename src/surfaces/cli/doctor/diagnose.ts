@@ -8,11 +8,11 @@ import { examineFiles } from './files.ts';
 import { type Finding, findingsOf } from './finding.ts';
 import { examineMcp } from './mcp.ts';
 import { examineNetwork } from './network.ts';
-import { type Configuration, listMember, type Patient, type Status, textMember } from './patient.ts';
+import { type Configuration, type FindingStatus, listMember, type Patient, textMember } from './patient.ts';
 import { isSvcd } from './process.ts';
 import { examineRelease, examineStart } from './release.ts';
 
-function examineVersions({ version }: Patient, status: Status, host: unknown): Finding[] {
+function examineVersions({ version }: Patient, status: FindingStatus, host: unknown): Finding[] {
   const versions = findingsOf('version');
   return [
     status.version === version
@@ -64,7 +64,7 @@ async function attempt(check: Finding['check'], work: Promise<readonly Finding[]
 /** Examines a daemon; what cannot be asked because it is not there is a finding, not an error. */
 export async function diagnose(patient: Patient): Promise<readonly Finding[]> {
   const { client, api, here } = patient;
-  let status: Status;
+  let status: FindingStatus;
   try {
     status = await client.status();
   } catch (error) {

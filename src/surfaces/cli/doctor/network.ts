@@ -4,14 +4,14 @@ import { CLOCK_SKEW_S } from '../../../foundation/domain/time.ts';
 import { memberOf } from '../../../foundation/json.ts';
 import { isPublicHost } from '../public-host.ts';
 import { type Finding, findingsOf } from './finding.ts';
-import { listMember, type Patient, type Status } from './patient.ts';
+import { type FindingStatus, listMember, type Patient } from './patient.ts';
 
 /** Fewer peers than this make the network fragile. */
 const FEW_PEERS = 3;
 /** Worth a word, seconds. */
 const CLOCK_WARN_S = 10;
 
-function examinePeers(status: Status): Finding {
+function examinePeers(status: FindingStatus): Finding {
   const network = findingsOf('network');
   const { dht_peers: peers, network_ready: ready } = status;
   if (peers === 0)
@@ -46,7 +46,7 @@ function examineEndpoints(endpoints: readonly string[]): Finding | null {
   return reachability.info(`this node publishes addresses of its own network only: ${endpoints.join(', ')}`);
 }
 
-function examineNat({ dht_peers, nat_type, nat_type_label }: Status): Finding {
+function examineNat({ dht_peers, nat_type, nat_type_label }: FindingStatus): Finding {
   const reachability = findingsOf('reachability');
   if (nat_type === 0 || dht_peers === 0)
     return reachability.info('it is not known yet whether strangers can reach this node');
@@ -71,7 +71,7 @@ function examineClock(routing: unknown): Finding {
   return clock.pass(`the clock agrees with other nodes (${peers} asked)`);
 }
 
-export async function examineNetwork({ client }: Patient, status: Status): Promise<Finding[]> {
+export async function examineNetwork({ client }: Patient, status: FindingStatus): Promise<Finding[]> {
   const [routing, identity] = await Promise.all([client.debugRouting(), client.debugIdentity()]);
   return [
     examinePeers(status),

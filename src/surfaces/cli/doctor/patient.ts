@@ -18,7 +18,7 @@ export interface Patient {
   readonly version: string;
 }
 
-export type Status = Awaited<ReturnType<SvcClient['status']>>;
+export type FindingStatus = Awaited<ReturnType<SvcClient['status']>>;
 export type Configuration = Readonly<Record<string, unknown>>;
 
 export function textMember(document: unknown, ...path: readonly string[]): string {

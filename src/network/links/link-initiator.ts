@@ -4,16 +4,16 @@ import { abortError } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { patience, SilenceWatch } from '../../foundation/stall.ts';
 import type { QuicStream } from '../quic/types.ts';
+import type { ConnectionPool } from './connection-pool.ts';
 import type { NodePlace } from './dial.ts';
-import { KIND } from './gate.ts';
 import { encodeHeader } from './header.ts';
-import type { NodePool } from './pool.ts';
+import { type NodeSession, openStreamWithin } from './node-session.ts';
+import type { OpenLinks } from './open-links.ts';
 import { decodeProof, MAX_PROOF_BYTES, type ProvenWindow } from './proofs.ts';
 import type { ProvenAgents } from './proven.ts';
-import { openStreamWithin, type Session } from './session.ts';
-import type { StandingLinks } from './standing.ts';
 import { Refusal, STATUS } from './status.ts';
 import { asQuicLink, type LinkNames } from './stream.ts';
+import { KIND } from './stream-dispatcher.ts';
 import type { LinkStream, LocalIdentity } from './types.ts';
 import { readExactly, readFrame, u16 } from './wire.ts';
 
@@ -34,13 +34,13 @@ class NodeGone extends SvcError {
 }
 
 interface OpeningDependencies {
-  readonly pool: NodePool;
+  readonly pool: ConnectionPool;
   readonly proven: ProvenAgents;
-  readonly standing: StandingLinks;
+  readonly standing: OpenLinks;
   readonly clock: Clock;
 }
 
-export class Opening {
+export class LinkInitiator {
   readonly #dependencies: OpeningDependencies;
 
   constructor(dependencies: OpeningDependencies) {
@@ -82,7 +82,7 @@ export class Opening {
 
   /** Opens on a session, and dials a second one as soon as the first shows no sign of life. */
   async #openBeside(
-    session: Session,
+    session: NodeSession,
     place: NodePlace,
     caller: LocalIdentity,
     names: LinkNames,
@@ -126,7 +126,12 @@ export class Opening {
     }
   }
 
-  async #openOn(session: Session, caller: LocalIdentity, names: LinkNames, signal: AbortSignal): Promise<LinkStream> {
+  async #openOn(
+    session: NodeSession,
+    caller: LocalIdentity,
+    names: LinkNames,
+    signal: AbortSignal,
+  ): Promise<LinkStream> {
     try {
       return await this.#request(session, caller, names, signal);
     } catch (error) {
@@ -136,7 +141,12 @@ export class Opening {
     }
   }
 
-  async #request(session: Session, caller: LocalIdentity, names: LinkNames, signal: AbortSignal): Promise<LinkStream> {
+  async #request(
+    session: NodeSession,
+    caller: LocalIdentity,
+    names: LinkNames,
+    signal: AbortSignal,
+  ): Promise<LinkStream> {
     const { proven, standing, clock } = this.#dependencies;
     const known = proven.find('called', session, names.called, unixSeconds(clock));
     const wantsProof = known === null;
@@ -160,7 +170,7 @@ export class Opening {
 
   async #checkCalled(
     stream: QuicStream,
-    session: Session,
+    session: NodeSession,
     { called }: LinkNames,
     signal: AbortSignal,
   ): Promise<ProvenWindow> {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Places, sourceOfHost } from '../../../src/network/links/places.ts';
+import { SharedQuota, sourceOfHost } from '../../../src/network/links/shared-quota.ts';
 
 test('a node, a source and all together have only so many places, and get them back', () => {
-  const places = new Places({ perNode: 2, perSource: 3, all: 5 });
+  const places = new SharedQuota({ perNode: 2, perSource: 3, all: 5 });
   const taken = [places.take('a', 's'), places.take('a', 's'), places.take('b', 's')];
   assert.ok(taken.every((leave) => leave !== null));
   assert.equal(places.take('a', 't'), null, 'the node has its own');
@@ -18,7 +18,7 @@ test('a node, a source and all together have only so many places, and get them b
 });
 
 test('what counts against no source is held back only with all the others', () => {
-  const places = new Places({ perNode: 1, perSource: 1, all: 3 });
+  const places = new SharedQuota({ perNode: 1, perSource: 1, all: 3 });
   assert.ok(places.take('a', null) && places.take('b', null) && places.take('c', null));
   assert.equal(places.take('d', null), null);
 });

@@ -8,10 +8,10 @@ import type { Log } from '../../foundation/log.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import { patience } from '../../foundation/stall.ts';
 import type { QuicStream } from '../quic/types.ts';
-import { Places, sourceOfHost } from './places.ts';
-import type { Session } from './session.ts';
+import type { NodeSession } from './node-session.ts';
+import { SharedQuota, sourceOfHost } from './shared-quota.ts';
 import { ProtocolBreach, STATUS, statusOf } from './status.ts';
-import { readExactly, refuse } from './wire.ts';
+import { readExactly, refuseStream } from './wire.ts';
 
 /** What the first byte of a stream says; a hello is 1 and only ever the first stream. */
 export const KIND = { link: 0x02, nodeRequest: 0x03 } as const;
@@ -45,21 +45,21 @@ const GONE: ReadonlySet<ErrorCode> = new Set(['connect_failed', 'timeout', 'canc
  * `signal` lets it; once it has settled, the stream no longer counts as waiting. A rejection
  * refuses the stream with the status of its error; a `ProtocolBreach` is held against the node.
  */
-export type StreamHandler = (stream: QuicStream, session: Session, signal: AbortSignal) => Promise<void>;
+export type StreamHandler = (stream: QuicStream, session: NodeSession, signal: AbortSignal) => Promise<void>;
 
 interface GateDependencies {
   readonly clock: Clock;
   readonly log: Log;
 }
 
-export class StreamGate {
+export class StreamDispatcher {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #handlers = new Map<number, StreamHandler>();
   readonly #opens: RateLimiter;
   readonly #offences: RateLimiter;
   readonly #haste: RateLimiter;
-  readonly #waiting = new Places({
+  readonly #waiting = new SharedQuota({
     perNode: MAX_WAITING_PER_NODE,
     perSource: MAX_WAITING_PER_SOURCE,
     all: MAX_WAITING,
@@ -94,7 +94,7 @@ export class StreamGate {
   }
 
   /** Lets a stream in or refuses it. */
-  admit(stream: QuicStream, session: Session): void {
+  admit(stream: QuicStream, session: NodeSession): void {
     session.adopt(stream);
     const node = session.nodeId;
     const leave = this.#waiting.take(node, sourceOfHost(session.connection.remoteAddress.host));
@@ -105,36 +105,36 @@ export class StreamGate {
   }
 
   /** Counts a breach of the protocol; cuts the node off after too many. */
-  #offence(session: Session, reason: string): void {
+  #offence(session: NodeSession, reason: string): void {
     if (this.#offences.take(session.nodeId)) return;
     this.#log.warn({ node: session.nodeId, reason }, 'cut off a node that keeps breaking the protocol');
     session.close();
   }
 
-  #tooFast(stream: QuicStream, session: Session): void {
-    if (this.#haste.take(session.nodeId)) return refuse(stream, STATUS.rateLimited, this.#clock);
+  #tooFast(stream: QuicStream, session: NodeSession): void {
+    if (this.#haste.take(session.nodeId)) return refuseStream(stream, STATUS.rateLimited, this.#clock);
     this.#log.warn({ node: session.nodeId }, 'cut off a node that opens streams without end');
     stream.destroy();
     session.close();
   }
 
-  async #serve(stream: QuicStream, session: Session): Promise<void> {
+  async #serve(stream: QuicStream, session: NodeSession): Promise<void> {
     using limit = patience(this.#clock, HEADER_TIMEOUT_MS);
     try {
       const [kind = 0] = await readExactly(stream, 1, limit.signal);
       const handler = this.#handlers.get(kind);
-      if (handler === undefined) refuse(stream, STATUS.unknownPurpose, this.#clock);
+      if (handler === undefined) refuseStream(stream, STATUS.unknownPurpose, this.#clock);
       else await handler(stream, session, limit.signal);
     } catch (error) {
       this.#failed(stream, session, error);
     }
   }
 
-  #failed(stream: QuicStream, session: Session, error: unknown): void {
+  #failed(stream: QuicStream, session: NodeSession, error: unknown): void {
     if (error instanceof ProtocolBreach) this.#offence(session, error.message);
     if (!(error instanceof SvcError)) this.#log.error({ node: session.nodeId, error }, 'a stream handler failed');
     const gone = error instanceof SvcError && GONE.has(error.code);
     if (gone) stream.destroy();
-    else refuse(stream, statusOf(error), this.#clock);
+    else refuseStream(stream, statusOf(error), this.#clock);
   }
 }

@@ -4,14 +4,14 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import type { QuicStream } from '../quic/types.ts';
-import { MAX_LIMITED_NODES } from './gate.ts';
 import { decodeHeader, type LinkHeader, MAX_LINK_HEADER_BYTES } from './header.ts';
+import type { NodeSession } from './node-session.ts';
+import type { OpenLinks } from './open-links.ts';
 import { encodeProof, makeProof, type ProvenWindow } from './proofs.ts';
 import type { ProvenAgents } from './proven.ts';
-import type { Session } from './session.ts';
-import type { StandingLinks } from './standing.ts';
 import { ProtocolBreach, Refusal, STATUS } from './status.ts';
 import { asQuicLink, isPurpose, type LinkNames } from './stream.ts';
+import { MAX_LIMITED_NODES } from './stream-dispatcher.ts';
 import type { AccessRequest, LinkStream, LinksDependencies, LocalIdentity, Purpose } from './types.ts';
 import { readFrame, u16 } from './wire.ts';
 
@@ -24,12 +24,12 @@ export type LinkCheck = (request: AccessRequest) => void;
 
 interface AnsweringDependencies extends Pick<LinksDependencies, 'identity' | 'authorize'> {
   readonly proven: ProvenAgents;
-  readonly standing: StandingLinks;
+  readonly standing: OpenLinks;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-export class Answering {
+export class LinkResponder {
   readonly #dependencies: AnsweringDependencies;
   readonly #proofs: RateLimiter;
   readonly #takers = new Map<Purpose, { readonly handler: LinkHandler; readonly check: LinkCheck | undefined }>();
@@ -49,7 +49,7 @@ export class Answering {
   }
 
   /** Takes a stream of kind "link"; what it throws is told to the other side. */
-  async answer(stream: QuicStream, session: Session, signal: AbortSignal): Promise<void> {
+  async answer(stream: QuicStream, session: NodeSession, signal: AbortSignal): Promise<void> {
     const header = decodeHeader(await readFrame(stream, MAX_LINK_HEADER_BYTES, signal));
     if (header === null) throw new ProtocolBreach('The header of a link is malformed.');
     const window = await this.#checkCaller(header, session);
@@ -97,7 +97,7 @@ export class Answering {
     }
   }
 
-  async #checkCaller({ caller, proof }: LinkHeader, session: Session): Promise<ProvenWindow> {
+  async #checkCaller({ caller, proof }: LinkHeader, session: NodeSession): Promise<ProvenWindow> {
     const { proven, clock } = this.#dependencies;
     const now = unixSeconds(clock);
     if (proof === null) {

@@ -36,7 +36,7 @@ interface HeldBackDependencies {
   readonly log: Log;
 }
 
-export class HeldBack {
+export class ReceiveBudget {
   readonly #holders: () => Iterable<Holder>;
   readonly #clock: Clock;
   readonly #log: Log;

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { AntiEntropy } from '../../../src/capabilities/rooms/anti-entropy.ts';
 import { decodeEntry, signEntry } from '../../../src/capabilities/rooms/entry.ts';
 import { Replica } from '../../../src/capabilities/rooms/replica.ts';
-import { Spread } from '../../../src/capabilities/rooms/spread.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
@@ -23,7 +23,7 @@ async function spreadTo(members: readonly Aid[], isJoining = false) {
     open = resolve;
   });
   const silent = new Set<Aid>();
-  const spread = new Spread({
+  const spread = new AntiEntropy({
     links: {
       push: async (_, peer) => {
         told.push(peer);

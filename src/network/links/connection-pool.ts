@@ -12,12 +12,12 @@ import type { Repeating } from '../../foundation/repeat.ts';
 import type { QuicEndpoint } from '../quic/types.ts';
 import { directly, type NodePlace } from './dial.ts';
 import { Dials } from './dials.ts';
-import { type Kind, StreamGate, type StreamHandler } from './gate.ts';
 import { type Greeted, Greeter } from './greeter.ts';
 import { sweepIdle } from './idle-sweep.ts';
-import { Session } from './session.ts';
+import { NodeSession } from './node-session.ts';
 import { SessionTable } from './session-table.ts';
 import { SideSessions } from './sides.ts';
+import { type Kind, StreamDispatcher, type StreamHandler } from './stream-dispatcher.ts';
 import { type ConnectionView, connectionView, type LinkStats, Traffic } from './views.ts';
 
 interface NodePoolOptions {
@@ -33,11 +33,11 @@ interface NodePoolDependencies {
   readonly log: Log;
 }
 
-export class NodePool implements Component {
+export class ConnectionPool implements Component {
   /** Public key of this node. */
   readonly nodeKey: Uint8Array;
   /** Receives the streams that other nodes open. */
-  readonly gate: StreamGate;
+  readonly gate: StreamDispatcher;
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #table: SessionTable;
@@ -53,7 +53,7 @@ export class NodePool implements Component {
     this.nodeKey = nodeKey;
     this.#clock = clock;
     this.#log = log.child('links');
-    this.gate = new StreamGate({ clock, log: this.#log });
+    this.gate = new StreamDispatcher({ clock, log: this.#log });
     this.#table = new SessionTable(nodeKey);
     const greeter = new Greeter(network, { clock, gate: this.gate, take: (greeted) => this.#take(greeted) });
     this.#greeter = greeter;
@@ -93,7 +93,7 @@ export class NodePool implements Component {
    * @param insteadOf a connection that seems dead: it is not returned, and gets no new streams once another stands
    * @throws SvcError `connect_failed`, `protocol_error`, or the signal's reason
    */
-  async connect(place: NodePlace, signal: AbortSignal, insteadOf?: Session): Promise<Session> {
+  async connect(place: NodePlace, signal: AbortSignal, insteadOf?: NodeSession): Promise<NodeSession> {
     for (;;) {
       const current = this.current(place.nodeKey);
       if (current !== null && current !== insteadOf) return current;
@@ -116,12 +116,12 @@ export class NodePool implements Component {
    * @param index which of them, 0 to `MAX_SIDES` − 1
    * @throws SvcError as `connect`
    */
-  side(place: NodePlace, index: number, signal: AbortSignal): Promise<Session> {
+  side(place: NodePlace, index: number, signal: AbortSignal): Promise<NodeSession> {
     return this.#sides.connect(toHex(place.nodeKey), index, signal, () => this.#dials.attempt(place, true));
   }
 
   /** The connection to a node that stands now, if any. */
-  current(nodeKey: Uint8Array): Session | null {
+  current(nodeKey: Uint8Array): NodeSession | null {
     return this.#table.current(toHex(nodeKey));
   }
 
@@ -141,14 +141,14 @@ export class NodePool implements Component {
     return [...this.#sessions()].map((session) => connectionView(session, this.#table.isCurrent(session)));
   }
 
-  *#sessions(): Generator<Session> {
+  *#sessions(): Generator<NodeSession> {
     yield* this.#table;
     yield* this.#sides;
   }
 
   /** Takes in a greeted connection. */
-  #take({ connection, ours, theirs, isSide }: Greeted): Session {
-    const session = new Session({ connection, localKey: this.nodeKey, ours, theirs }, { clock: this.#clock });
+  #take({ connection, ours, theirs, isSide }: Greeted): NodeSession {
+    const session = new NodeSession({ connection, localKey: this.nodeKey, ours, theirs }, { clock: this.#clock });
     if (this.#stopped) session.close();
     const known = [...this.#table.of(session.nodeId), ...this.#sides.of(session.nodeId)];
     // The node has restarted: whatever its former life has left is dead.
@@ -158,7 +158,7 @@ export class NodePool implements Component {
     return session;
   }
 
-  #addSide(session: Session): void {
+  #addSide(session: NodeSession): void {
     void session.connection.closed.then(() => {
       this.#traffic.ended(session);
       this.#sides.forget(session);
@@ -166,7 +166,7 @@ export class NodePool implements Component {
     if (!session.connection.outbound && !this.#sides.accept(session)) session.close();
   }
 
-  #add(session: Session): void {
+  #add(session: NodeSession): void {
     const { nodeId: node, connection } = session;
     this.#table.add(session);
     this.#dials.settle(session);

@@ -15,7 +15,7 @@ interface SessionOptions {
   readonly theirs: Hello;
 }
 
-export class Session {
+export class NodeSession {
   readonly connection: QuicConnection;
   /** Our end and the other, as proofs name them. */
   readonly here: ConnectionEnd;
@@ -118,7 +118,7 @@ export class Session {
  * A new stream of a session; one that comes only after the signal has aborted is closed.
  * @throws SvcError as `Session.openStream`, and what the signal stands for
  */
-export async function openStreamWithin(session: Session, signal: AbortSignal): Promise<QuicStream> {
+export async function openStreamWithin(session: NodeSession, signal: AbortSignal): Promise<QuicStream> {
   const opening = session.openStream();
   try {
     return await abortable(opening, signal);

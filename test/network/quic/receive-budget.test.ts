@@ -3,11 +3,11 @@ import { test } from 'node:test';
 import { silentLog } from '../../../src/foundation/log.ts';
 import {
   HELD_BACK_INTERVAL_MS,
-  HeldBack,
   type Holder,
   MAX_HELD_BACK_BYTES,
   MAX_HELD_BACK_PER_NODE_BYTES,
-} from '../../../src/network/quic/held-back.ts';
+  ReceiveBudget,
+} from '../../../src/network/quic/receive-budget.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 class Connection implements Holder {
@@ -28,7 +28,7 @@ class Connection implements Holder {
 
 function closedAmong(connections: readonly Connection[]): boolean[] {
   const clock = new TestClock();
-  const guard = new HeldBack(() => connections, { clock, log: silentLog });
+  const guard = new ReceiveBudget(() => connections, { clock, log: silentLog });
   guard.start();
   clock.advance(HELD_BACK_INTERVAL_MS);
   guard.stop();
@@ -48,7 +48,7 @@ function ofOne(node: number, ...parts: number[]): Connection[] {
 test('readers that took nothing while this process stalled get time to', () => {
   const clock = new TestClock();
   const connections = ofOne(1, 0.6, 0.6);
-  const guard = new HeldBack(() => connections, { clock, log: silentLog });
+  const guard = new ReceiveBudget(() => connections, { clock, log: silentLog });
   guard.start();
   clock.advance(HELD_BACK_INTERVAL_MS - 1);
   clock.jump(60_000);
@@ -83,7 +83,7 @@ test('a node that opens many connections may hold no more than its share, and ot
 test('after stop it looks no more', () => {
   const connection = new Connection(2 * MAX_HELD_BACK_BYTES, 1);
   const clock = new TestClock();
-  const guard = new HeldBack(() => [connection], { clock, log: silentLog });
+  const guard = new ReceiveBudget(() => [connection], { clock, log: silentLog });
   guard.start();
   guard.stop();
   clock.advance(2 * HELD_BACK_INTERVAL_MS);

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { equalBytes } from '../../../src/foundation/bytes.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { DelegationFloor, MAX_AGENTS } from '../../../src/network/links/floor.ts';
-import { StandingLinks } from '../../../src/network/links/standing.ts';
+import { OpenLinks } from '../../../src/network/links/open-links.ts';
 import { testAid } from '../../support/agents.ts';
 import { delegateAnew } from '../../support/identities.ts';
 import { LinkWorld, settle, withCode } from '../../support/link-world.ts';
@@ -102,7 +102,7 @@ test('a called agent whose delegation is replaced while its answer is awaited ha
 });
 
 test('whatever was forgotten of an agent, a newer delegation ends the links that stand with an older one', () => {
-  const standing = new StandingLinks();
+  const standing = new OpenLinks();
   const floor = new DelegationFloor({ raised: (aid, issuedAt) => standing.endOlder(aid, issuedAt) });
   const [victim, old, current] = [testAid(1), new PassThrough(), new PassThrough()];
   floor.note(victim, 10);
@@ -116,7 +116,7 @@ test('whatever was forgotten of an agent, a newer delegation ends the links that
 });
 
 test('a link that has closed is forgotten', async () => {
-  const standing = new StandingLinks();
+  const standing = new OpenLinks();
   const [one, two] = [new PassThrough(), new PassThrough()];
   for (const link of [one, two]) standing.add(testAid(1), link, 10);
   standing.add(testAid(2), new PassThrough(), 10);

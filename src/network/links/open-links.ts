@@ -5,7 +5,7 @@
 import type { Duplex } from 'node:stream';
 import type { Aid } from '../../foundation/identity/aid.ts';
 
-export class StandingLinks {
+export class OpenLinks {
   /** The links of each agent, with the `issuedAt` of the delegation that it was proven with: Unix seconds. */
   readonly #links = new Map<Aid, Map<Duplex, number>>();
 

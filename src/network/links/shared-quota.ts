@@ -6,7 +6,7 @@
 import { IP_SCOPE, ipScope, subscriberOf } from '../../foundation/ip.ts';
 import { Tally } from '../../foundation/tally.ts';
 
-interface PlacesOptions {
+interface SharedQuotaOptions {
   readonly perNode: number;
   readonly perSource: number;
   readonly all: number;
@@ -21,12 +21,12 @@ export function sourceOfHost(host: string): string | null {
   return ipScope(host) === IP_SCOPE.loopback ? null : subscriberOf(host);
 }
 
-export class Places {
-  readonly #options: PlacesOptions;
+export class SharedQuota {
+  readonly #options: SharedQuotaOptions;
   readonly #ofNode = new Tally();
   readonly #ofSource = new Tally();
 
-  constructor(options: PlacesOptions) {
+  constructor(options: SharedQuotaOptions) {
     this.#options = options;
   }
 

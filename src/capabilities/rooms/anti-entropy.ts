@@ -35,7 +35,7 @@ const MAX_REMEMBERED = 16_384;
 /** Milliseconds for which others are told that an agent left. */
 const LEFT_MS: number = 7 * 24 * 3600_000;
 
-interface SpreadDependencies {
+interface AntiEntropyDependencies {
   readonly links: Pick<RoomLinks, 'sync' | 'push'>;
   readonly clock: Clock;
   readonly log: Log;
@@ -54,10 +54,10 @@ interface Queue {
   overflown: boolean;
 }
 
-export class Spread {
+export class AntiEntropy {
   /** Told of each replica that a comparison went well for. */
   readonly synced: Listeners<[Replica]> = new Listeners();
-  readonly #deps: SpreadDependencies;
+  readonly #deps: AntiEntropyDependencies;
   readonly #queues = new Map<string, Queue>();
   readonly #dueAt = new Map<number, number>();
   readonly #silent = new LruCache<Aid, { readonly fails: number; readonly until: number }>({
@@ -70,7 +70,7 @@ export class Spread {
   #timer: Timer | null = null;
   #stopped = false;
 
-  constructor(dependencies: SpreadDependencies) {
+  constructor(dependencies: AntiEntropyDependencies) {
     this.#deps = dependencies;
   }
 
