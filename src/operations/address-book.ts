@@ -1,20 +1,13 @@
 /** Operations on the address book of this node's user: labels for AIDs, and favourites. */
 import { Type } from 'typebox';
 import { MAX_ALIAS_CHARS, MAX_BOOK_ENTRIES } from '../foundation/domain/address-book.ts';
-import { declare } from './operation.ts';
-import { AidText, closed, NONE, Timestamp } from './schemas.ts';
+import { declare } from './declare.ts';
+import { AidText, closed, Timestamp } from './schemas.ts';
 
 const MAX_TEXT_CHARS = 256;
 const MAX_PROTOCOLS = 16;
 
-const BOOK = {
-  params: NONE,
-  query: NONE,
-  body: NONE,
-  path: '/node/address-book',
-  heartbeat: false,
-  tag: 'Address book',
-} as const;
+const COMMON = { tag: 'Address book' };
 
 const Text = Type.String({ maxLength: MAX_TEXT_CHARS });
 const Aliases = Type.Record(Type.String(), Type.String({ minLength: 1, maxLength: MAX_ALIAS_CHARS }), {
@@ -28,20 +21,16 @@ export const AddressBookView = Type.Object({
   favorites: Type.Array(Type.Object({ id: Text, aid: AidText, skill: Text, protocols: Protocols, addedAt: Timestamp })),
 });
 
-export const addressBookOperations = declare({
+export const addressBookOperations = declare(COMMON, {
   addressBookGet: {
-    ...BOOK,
     summary: 'Shows the address book.',
-    method: 'GET',
+    route: 'GET /node/address-book',
     output: AddressBookView,
-    permission: 'read',
-    errors: [],
   },
 
   addressBookPut: {
-    ...BOOK,
     summary: 'Replaces the whole address book.',
-    method: 'PUT',
+    route: 'PUT /node/address-book',
     body: closed({
       aliases: Aliases,
       favorites: Type.Array(
@@ -56,7 +45,6 @@ export const addressBookOperations = declare({
       ),
     }),
     output: AddressBookView,
-    permission: 'write',
     errors: ['bad_aid'],
   },
 });

@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import { ACCESS_POLICIES } from '../foundation/domain/access.ts';
 import { AID_SCHEMES, MAX_SERVICE_ADDRESS_CHARS } from '../foundation/domain/agents.ts';
 import { MAX_LABELS, MAX_SKILLS } from '../foundation/records/types.ts';
-import { declare } from './operation.ts';
+import { declare } from './declare.ts';
 import {
   AidParams,
   AidText,
@@ -23,8 +23,7 @@ export const AGENTS_PAGE_DEFAULT = 200;
 /** Most agents per page. */
 export const AGENTS_PAGE_MAX = 1000;
 
-const AGENTS = { params: NONE, query: NONE, body: NONE, heartbeat: false, tag: 'Agents' } as const;
-const ONE_AGENT = { ...AGENTS, params: AidParams, errors: ['bad_aid', 'not_found'] } as const;
+const COMMON = { params: AidParams, errors: ['bad_aid', 'not_found'], tag: 'Agents' } as const;
 
 export const PrivateKeyHex = Type.String({ description: '32-byte seed in hex, or seed and public key.' });
 const ProofHex = Type.String({ description: 'Delegation proof in hex.' });
@@ -86,12 +85,11 @@ export const Agent = Type.Object({
 
 const OneAgent = Type.Object({ ...Agent.properties, pending: Type.Optional(Pending) });
 
-export const agentOperations = declare({
+export const agentOperations = declare(COMMON, {
   identityGenerate: {
-    ...AGENTS,
     summary: 'Makes an identity and returns its keys once; nothing is stored or registered.',
-    method: 'POST',
-    path: '/identity/generate',
+    route: 'POST /identity/generate',
+    params: NONE,
     output: Type.Object({
       aid: AidText,
       master_private_key_hex: Type.String({ description: 'Shown once. The only way to restore the AID.' }),
@@ -99,33 +97,29 @@ export const agentOperations = declare({
       delegation_proof_hex: Type.String(),
       warning: Type.String(),
     }),
-    permission: 'write',
     errors: [],
     tag: 'Identity',
     tool: { name: 'svc_identity_generate', description: 'Make a new identity; its keys are shown once.' },
   },
 
   agentRegister: {
-    ...AGENTS,
     summary: 'Registers or imports an identity; with a newer delegation it changes the key of a known one.',
-    method: 'POST',
-    path: '/agents',
+    route: 'POST /agents',
+    params: NONE,
     body: closed({
       operational_private_key_hex: PrivateKeyHex,
       delegation_proof_hex: ProofHex,
       service_tcp: Type.Optional(ServiceTcp),
     }),
     output: Type.Object({ aid: AidText, status: Type.Literal('registered') }),
-    permission: 'write',
     errors: ['bad_key', 'bad_delegation', 'bad_service_address', 'operational_key_mismatch'],
     tool: { name: 'svc_agent_register', description: 'Register an identity on this node.', idempotent: true },
   },
 
   agentsList: {
-    ...AGENTS,
     summary: 'Lists the local agents, pending ones too, in the order of their registration.',
-    method: 'GET',
-    path: '/agents',
+    route: 'GET /agents',
+    params: NONE,
     query: closed({
       limit: Type.Optional(Type.Integer({ minimum: 1, maximum: AGENTS_PAGE_MAX, default: AGENTS_PAGE_DEFAULT })),
       cursor: Type.Optional(Cursor),
@@ -135,26 +129,20 @@ export const agentOperations = declare({
       next_cursor: Type.Optional(Type.String({ description: 'Present where more agents follow.' })),
       pending: Type.Optional(Pending),
     }),
-    permission: 'read',
     errors: [],
     tool: { name: 'svc_agents_list', description: 'List the local agents.', omit: ['limit', 'cursor'] },
   },
 
   agentGet: {
-    ...ONE_AGENT,
     summary: 'One agent with its reachability and publication.',
-    method: 'GET',
-    path: '/agents/{aid}',
+    route: 'GET /agents/{aid}',
     output: OneAgent,
-    permission: 'read',
     tool: { name: 'svc_agent_get', description: 'State of one local agent.' },
   },
 
   agentExport: {
-    ...ONE_AGENT,
     summary: 'The operational credentials of an agent in clear; only for programs on this machine.',
-    method: 'GET',
-    path: '/agents/{aid}/export',
+    route: 'GET /agents/{aid}/export',
     output: Type.Object({
       aid: AidText,
       operational_private_key_hex: Type.String(),
@@ -166,33 +154,25 @@ export const agentOperations = declare({
   },
 
   agentPatch: {
-    ...ONE_AGENT,
     summary: 'Binds another local service, or none. From elsewhere than this machine it needs the operational key.',
-    method: 'PATCH',
-    path: '/agents/{aid}',
+    route: 'PATCH /agents/{aid}',
     body: closed({ service_tcp: ServiceTcp, operational_private_key_hex: Type.Optional(PrivateKeyHex) }),
     output: OneAgent,
-    permission: 'write',
     heartbeat: true,
     errors: ['bad_aid', 'not_found', 'bad_key', 'bad_service_address', 'operational_key_mismatch'],
     tool: { name: 'svc_agent_patch', description: 'Bind or unbind the local service of an agent.', idempotent: true },
   },
 
   agentDelete: {
-    ...ONE_AGENT,
     summary: 'Unregisters an agent and deletes all that is kept of it. Its published records expire by themselves.',
-    method: 'DELETE',
-    path: '/agents/{aid}',
+    route: 'DELETE /agents/{aid}',
     output: Ok,
-    permission: 'write',
     tool: { name: 'svc_agent_delete', description: 'Unregister an agent, key and data included.', destructive: true },
   },
 
   agentProbe: {
-    ...ONE_AGENT,
     summary: 'Connects to the bound service and looks the agent up on the network.',
-    method: 'GET',
-    path: '/agents/{aid}/probe',
+    route: 'GET /agents/{aid}/probe',
     output: Type.Object({
       service_tcp_ok: nullable(Type.Boolean({ description: 'Null: nothing is bound.' })),
       tcp_error: Type.Optional(Type.String()),
@@ -203,7 +183,6 @@ export const agentOperations = declare({
       published_seq: nullable(Type.Integer({ minimum: 0 })),
       reachable_from_peers: Type.Optional(Type.Boolean()),
     }),
-    permission: 'read',
     tool: {
       name: 'svc_agent_probe',
       description: 'Check the bound service and the published record of an agent.',
@@ -212,12 +191,9 @@ export const agentOperations = declare({
   },
 
   agentHeartbeat: {
-    ...ONE_AGENT,
     summary: 'Says that the agent is alive, so that its records are renewed for another hour.',
-    method: 'POST',
-    path: '/agents/{aid}/heartbeat',
+    route: 'POST /agents/{aid}/heartbeat',
     output: Type.Object({ status: Type.Literal('ok'), at: Timestamp }),
-    permission: 'write',
     heartbeat: true,
     tool: { name: 'svc_agent_heartbeat', description: 'Keep an agent alive.', idempotent: true },
   },

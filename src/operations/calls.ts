@@ -7,8 +7,8 @@ import {
   MAX_FETCHED_BYTES,
 } from '../foundation/domain/calls.ts';
 import { sizeText } from '../foundation/quantities.ts';
-import { declare } from './operation.ts';
-import { AidParams, AidText, Base64, closed, NONE } from './schemas.ts';
+import { declare } from './declare.ts';
+import { AidParams, AidText, Base64, closed } from './schemas.ts';
 import { AccessToken, REACH_ERRORS } from './tunnels.ts';
 
 /** Headers of a request, and values of each. */
@@ -26,13 +26,13 @@ export const FetchAnswer = Type.Object({
   truncated: Type.Boolean({ description: `The body is cut off at ${sizeText(MAX_FETCHED_BYTES)}.` }),
 });
 
-export const callOperations = declare({
+const COMMON = { tag: 'Calls' };
+
+export const callOperations = declare(COMMON, {
   fetch: {
     summary: "Calls a remote agent's service over HTTP; redirects are not followed.",
-    method: 'POST',
-    path: '/fetch/{aid}',
+    route: 'POST /fetch/{aid}',
     params: AidParams,
-    query: NONE,
     body: closed({
       path: Type.String({
         minLength: 1,
@@ -50,10 +50,8 @@ export const callOperations = declare({
       ),
     }),
     output: FetchAnswer,
-    permission: 'write',
     heartbeat: 'local_aid',
     errors: REACH_ERRORS.filter((code) => code !== 'relay_required'),
-    tag: 'Calls',
     tool: {
       name: 'svc_fetch',
       description: "HTTP request to an agent's service.",

@@ -10,16 +10,14 @@ import {
 import { SHA256_PATTERN } from '../foundation/domain/hashes.ts';
 import { MAX_FILE_PATH_CHARS } from '../foundation/domain/objects.ts';
 import { sizeText, timeText } from '../foundation/quantities.ts';
-import { declare } from './operation.ts';
-import { AidParams, AidText, closed, NONE, Ok, oneOf, Timestamp } from './schemas.ts';
+import { declare } from './declare.ts';
+import { AidParams, AidText, closed, Ok, oneOf, Timestamp } from './schemas.ts';
 
 /** Entries of a page where nothing is said, and at most. */
 export const CHAT_PAGE_DEFAULT = 50;
 export const CHAT_PAGE_MAX = 200;
 
-const CHAT = { params: AidParams, query: NONE, body: NONE, tag: 'Chat' } as const;
-const WRITE = { ...CHAT, method: 'POST', permission: 'write', heartbeat: true } as const;
-const READ = { ...CHAT, method: 'GET', permission: 'read', heartbeat: false } as const;
+const COMMON = { params: AidParams, heartbeat: true, tag: 'Chat' } as const;
 const ERRORS = ['bad_aid', 'not_found', 'self'] as const;
 
 const Seq = Type.Integer({ minimum: 0 });
@@ -46,11 +44,10 @@ const Entry = Type.Object({
 
 const Waiting = Type.Object({ peer: AidText, since: Timestamp, note: Type.String() });
 
-export const chatOperations = declare({
+export const chatOperations = declare(COMMON, {
   chatRequest: {
-    ...WRITE,
     summary: `Asks a peer to chat, accepts where the peer has asked, and lifts a block. Open for ${timeText(REQUEST_LIFE_MS)}.`,
-    path: '/agents/{aid}/chat/request',
+    route: 'POST /agents/{aid}/chat/request',
     body: closed({
       ...Peer,
       note: Type.Optional(Type.String({ description: `At most ${MAX_REQUEST_NOTE_CHARS} characters.` })),
@@ -65,9 +62,8 @@ export const chatOperations = declare({
   },
 
   chatAccept: {
-    ...WRITE,
     summary: 'Accepts the request of a peer.',
-    path: '/agents/{aid}/chat/accept',
+    route: 'POST /agents/{aid}/chat/accept',
     body: PeerBody,
     output: Relation,
     errors: [...ERRORS, 'wrong_state', 'quota_exceeded'],
@@ -75,9 +71,8 @@ export const chatOperations = declare({
   },
 
   chatRefuse: {
-    ...WRITE,
     summary: 'Refuses the request of a peer, which is told.',
-    path: '/agents/{aid}/chat/refuse',
+    route: 'POST /agents/{aid}/chat/refuse',
     body: PeerBody,
     output: Ok,
     errors: [...ERRORS, 'wrong_state'],
@@ -85,9 +80,8 @@ export const chatOperations = declare({
   },
 
   chatRemove: {
-    ...WRITE,
     summary: 'Ends a friendship or withdraws a request; the peer is told. The log stays.',
-    path: '/agents/{aid}/chat/remove',
+    route: 'POST /agents/{aid}/chat/remove',
     body: PeerBody,
     output: Ok,
     errors: [...ERRORS, 'wrong_state'],
@@ -95,9 +89,8 @@ export const chatOperations = declare({
   },
 
   chatBlock: {
-    ...WRITE,
     summary: 'Hears nothing more from a peer, which is not told. A request of ours lifts it.',
-    path: '/agents/{aid}/chat/block',
+    route: 'POST /agents/{aid}/chat/block',
     body: PeerBody,
     output: Ok,
     errors: [...ERRORS, 'quota_exceeded'],
@@ -105,9 +98,8 @@ export const chatOperations = declare({
   },
 
   chatSend: {
-    ...WRITE,
     summary: 'Sends a text, or a file with or without one; where the peer is away it goes out later, in order.',
-    path: '/agents/{aid}/chat/send',
+    route: 'POST /agents/{aid}/chat/send',
     body: closed({
       ...Peer,
       text: Type.Optional(Type.String({ description: `At most ${sizeText(MAX_TEXT_BYTES)}.` })),
@@ -139,9 +131,8 @@ export const chatOperations = declare({
   },
 
   chatMarkRead: {
-    ...WRITE,
     summary: 'Marks a conversation as read up to a place; the mark never moves back.',
-    path: '/agents/{aid}/chat/mark-read',
+    route: 'POST /agents/{aid}/chat/mark-read',
     body: closed({
       ...Peer,
       scanned_to: Type.Optional(
@@ -154,9 +145,8 @@ export const chatOperations = declare({
   },
 
   chatContacts: {
-    ...READ,
     summary: 'Friends, open requests in both directions, and blocked peers.',
-    path: '/agents/{aid}/chat/contacts',
+    route: 'GET /agents/{aid}/chat/contacts',
     output: Type.Object({
       friends: Type.Array(
         Type.Object({
@@ -175,9 +165,8 @@ export const chatOperations = declare({
   },
 
   chatRead: {
-    ...READ,
     summary: 'Reads a conversation, oldest first. Nothing is marked as read.',
-    path: '/agents/{aid}/chat/peers/{peer}',
+    route: 'GET /agents/{aid}/chat/peers/{peer}',
     params: closed({ aid: AidText, peer: AidText }),
     query: closed({
       after_seq: Type.Optional(

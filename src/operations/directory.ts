@@ -10,14 +10,13 @@ import {
   RECORD,
 } from '../foundation/records/types.ts';
 import { Profile } from './agents.ts';
-import { declare } from './operation.ts';
+import { declare } from './declare.ts';
 import { AidParams, AidText, AnyObject, Base64, closed, NatType, NONE, Timestamp } from './schemas.ts';
 
 /** Entries that `discover` returns, unless `limit` says otherwise. */
 export const DISCOVER_LIMIT_DEFAULT = 100;
 
-const DIRECTORY = { params: NONE, query: NONE, body: NONE, heartbeat: false, tag: 'Directory' } as const;
-const WRITE = { ...DIRECTORY, params: AidParams, permission: 'write', heartbeat: true } as const;
+const COMMON = { params: AidParams, heartbeat: true, tag: 'Directory' } as const;
 
 const Labels = Type.Array(Type.String(), { maxItems: MAX_LABELS });
 const ServiceName = Type.String({ description: 'Such as `lang.translate`.' });
@@ -44,22 +43,18 @@ const PUBLISH_ERRORS = [
   'key_locked',
 ] as const;
 
-export const directoryOperations = declare({
+export const directoryOperations = declare(COMMON, {
   agentPublish: {
-    ...WRITE,
     summary: 'Publishes the endpoint record at once, ahead of what the network holds.',
-    method: 'POST',
-    path: '/agents/{aid}/publish',
+    route: 'POST /agents/{aid}/publish',
     output: Published,
     errors: PUBLISH_ERRORS,
     tool: { name: 'svc_agent_publish', description: 'Publish where an agent is, now.', idempotent: true },
   },
 
   agentPublishRecord: {
-    ...WRITE,
     summary: 'Publishes a custom signed record and renews it.',
-    method: 'POST',
-    path: '/agents/{aid}/records',
+    route: 'POST /agents/{aid}/records',
     body: closed({
       rec_type: Type.Integer({
         minimum: RECORD.customFirst,
@@ -75,29 +70,23 @@ export const directoryOperations = declare({
   },
 
   profileSet: {
-    ...WRITE,
     summary: 'Sets the profile card of an agent, replacing the one before, and publishes it.',
-    method: 'POST',
-    path: '/agents/{aid}/profile',
+    route: 'POST /agents/{aid}/profile',
     body: Profile,
     output: Published,
     errors: [...PUBLISH_ERRORS, 'too_large'],
   },
 
   profileDelete: {
-    ...WRITE,
     summary: 'Removes the profile card and publishes an empty one in its place.',
-    method: 'DELETE',
-    path: '/agents/{aid}/profile',
+    route: 'DELETE /agents/{aid}/profile',
     output: Published,
     errors: ['bad_aid', 'not_found'],
   },
 
   serviceRegister: {
-    ...WRITE,
     summary: 'Makes an agent discoverable under service names.',
-    method: 'POST',
-    path: '/agents/{aid}/services',
+    route: 'POST /agents/{aid}/services',
     body: closed({
       services: ServiceNames,
       name: Type.Optional(Type.String({ description: `Display name, at most ${MAX_NAME_BYTES} bytes.` })),
@@ -113,10 +102,8 @@ export const directoryOperations = declare({
   },
 
   serviceUnregister: {
-    ...WRITE,
     summary: 'Stops renewing a service; what the network holds of it lasts until its ttl ends.',
-    method: 'DELETE',
-    path: '/agents/{aid}/services/{service}',
+    route: 'DELETE /agents/{aid}/services/{service}',
     params: closed({ ...AidParams.properties, service: ServiceName }),
     output: Type.Object({ ok: Type.Literal(true) }),
     errors: ['bad_aid', 'not_found', 'bad_service_name'],
@@ -124,10 +111,9 @@ export const directoryOperations = declare({
   },
 
   discover: {
-    ...DIRECTORY,
     summary: 'Finds agents by service name; several names give the union, newest first.',
-    method: 'POST',
-    path: '/discover',
+    route: 'POST /discover',
+    params: NONE,
     body: closed({
       services: ServiceNames,
       filter: Type.Optional(
@@ -159,11 +145,8 @@ export const directoryOperations = declare({
   },
 
   resolve: {
-    ...DIRECTORY,
-    params: AidParams,
     summary: 'Finds where an agent is.',
-    method: 'POST',
-    path: '/resolve/{aid}',
+    route: 'POST /resolve/{aid}',
     output: Type.Object({
       aid: AidText,
       address: AidText,
@@ -180,11 +163,8 @@ export const directoryOperations = declare({
   },
 
   resolveRecords: {
-    ...DIRECTORY,
-    params: AidParams,
     summary: 'The signed records that an agent publishes under its AID, as they are on the network.',
-    method: 'GET',
-    path: '/resolve/{aid}/records',
+    route: 'GET /resolve/{aid}/records',
     query: closed({
       type: Type.Optional(
         Type.Integer({ minimum: 0, maximum: MAX_RECORD_TYPE, default: 0, description: '0: all types.' }),
@@ -207,7 +187,6 @@ export const directoryOperations = declare({
         }),
       ),
     }),
-    permission: 'read',
     errors: ['bad_aid', 'resolve_failed', 'cancelled'],
     tool: { name: 'svc_resolve_records', description: 'Signed records of an agent.', foreignText: true },
   },

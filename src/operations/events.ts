@@ -1,9 +1,8 @@
 /** Events: live streams, and a way to poll. */
 import { Type } from 'typebox';
 import { EVENT_TYPES } from '../foundation/events.ts';
-import { declare } from './operation.ts';
+import { declare, declareStreams } from './declare.ts';
 import { AidParams, AidText, AnyObject, closed, NONE, Timestamp } from './schemas.ts';
-import { declareStreams } from './stream.ts';
 
 /** Events that a poll gives at once. */
 export const EVENTS_PAGE = 100;
@@ -32,19 +31,19 @@ const Query = closed({
   ),
 });
 
-const STREAM = {
+const COMMON = { params: AidParams, tag: 'Events' } as const;
+const STREAMS = {
+  ...COMMON,
   methods: ['GET'],
   query: Query,
   produces: 'text/event-stream',
   permission: 'read',
-  tag: 'Events',
 } as const;
 
-export const eventOperations = declare({
+export const eventOperations = declare(COMMON, {
   eventsPoll: {
     summary: 'Reads the events of an agent behind a cursor.',
-    method: 'GET',
-    params: AidParams,
+    route: 'GET',
     query: closed({
       after_seq: Type.Optional(
         Type.Integer({
@@ -54,17 +53,13 @@ export const eventOperations = declare({
         }),
       ),
     }),
-    body: NONE,
     output: Type.Object({
       events: Type.Array(Event),
       last_seq: Seq,
       oldest_seq: Type.Integer({ minimum: 0, description: '0 where nothing is kept.' }),
       truncated: Type.Boolean({ description: 'The cursor is too old or unknown: begin again at 0.' }),
     }),
-    permission: 'read',
-    heartbeat: false,
     errors: ['not_found'],
-    tag: 'Events',
     tool: {
       name: 'svc_events_poll',
       description: 'New events of an agent. Pass last_seq as the next after_seq; where truncated, 0.',
@@ -73,17 +68,14 @@ export const eventOperations = declare({
   },
 });
 
-export const eventStreams = declareStreams({
+export const eventStreams = declareStreams(STREAMS, {
   agentEvents: {
-    ...STREAM,
     summary: "An agent's events as they come (server-sent events).",
     path: '/agents/{aid}/events',
-    params: AidParams,
     errors: ['not_found', 'rate_limited'],
   },
 
   nodeEvents: {
-    ...STREAM,
     summary: 'The events of all agents here as they come (server-sent events).',
     path: '/events',
     params: NONE,

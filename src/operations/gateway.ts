@@ -1,7 +1,7 @@
 /** The gateway: what a remote agent serves over HTTP, below a path of this API. */
 import { Type } from 'typebox';
+import { declareStreams } from './declare.ts';
 import { AidParams, AidText, closed } from './schemas.ts';
-import { declareStreams } from './stream.ts';
 import { REACH_ERRORS } from './tunnels.ts';
 
 /** The query is the remote agent's affair. */
@@ -10,7 +10,6 @@ const ANY_QUERY = Type.Object({});
 const GATEWAY = {
   summary: "Calls a remote agent's service as this node, streaming both ways; WebSocket passes through.",
   methods: 'ANY',
-  path: '/aid/{aid}/{path*}',
   params: closed({ aid: AidText, path: Type.String({ description: 'Handed on as it was written.' }) }),
   query: ANY_QUERY,
   produces: '*/*',
@@ -19,11 +18,10 @@ const GATEWAY = {
   tag: 'Gateway',
 } as const;
 
-export const gatewayStreams = declareStreams({
-  gateway: GATEWAY,
+export const gatewayStreams = declareStreams(GATEWAY, {
+  gateway: { path: '/aid/{aid}/{path*}' },
 
   gatewayRoot: {
-    ...GATEWAY,
     summary: 'Redirects to the same path with a slash at its end.',
     path: '/aid/{aid}',
     params: AidParams,

@@ -9,21 +9,13 @@ import {
 } from '../foundation/domain/notes.ts';
 import { sizeText, timeText } from '../foundation/quantities.ts';
 import { MAX_NOTE_TTL_S } from '../foundation/records/types.ts';
-import { declare } from './operation.ts';
-import { AidParams, AidText, Base64, Cursor, closed, NONE, Timestamp } from './schemas.ts';
+import { declare } from './declare.ts';
+import { AidParams, AidText, Base64, Cursor, closed, Timestamp } from './schemas.ts';
 
 /** Notes per page of a list, unless `limit` says otherwise. */
 export const MAILBOX_PAGE_DEFAULT = 100;
 
-const MAILBOX = {
-  params: AidParams,
-  query: NONE,
-  body: NONE,
-  heartbeat: true,
-  permission: 'write',
-  errors: ['bad_aid', 'not_found'],
-  tag: 'Mailbox',
-} as const;
+const COMMON = { params: AidParams, heartbeat: true, errors: ['bad_aid', 'not_found'], tag: 'Mailbox' } as const;
 
 const Message = Type.Object({
   message_id: Type.String({ description: 'The same for every copy of a note: a note that comes twice is one.' }),
@@ -37,12 +29,10 @@ const Message = Type.Object({
   sent_at: Timestamp,
 });
 
-export const mailOperations = declare({
+export const mailOperations = declare(COMMON, {
   mailboxSend: {
-    ...MAILBOX,
     summary: `Seals a note for an agent, hands it over where the agent is there, and leaves it on the network for ${timeText(MAX_NOTE_TTL_S * 1000)}.`,
-    method: 'POST',
-    path: '/agents/{aid}/mailbox/send',
+    route: 'POST /agents/{aid}/mailbox/send',
     body: closed({
       recipient: AidText,
       msg_type: Type.Integer({
@@ -76,10 +66,8 @@ export const mailOperations = declare({
   },
 
   mailboxList: {
-    ...MAILBOX,
     summary: 'Lists the notes that wait, oldest first. Nothing changes, and it does not count as a heartbeat.',
-    method: 'GET',
-    path: '/agents/{aid}/mailbox',
+    route: 'GET /agents/{aid}/mailbox',
     query: closed({
       limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_NOTES_PAGE, default: MAILBOX_PAGE_DEFAULT })),
       cursor: Type.Optional(Cursor),
@@ -88,8 +76,6 @@ export const mailOperations = declare({
       messages: Type.Array(Message),
       next_cursor: Type.Optional(Type.String({ description: 'Present where more notes follow.' })),
     }),
-    permission: 'read',
-    heartbeat: false,
     tool: {
       name: 'svc_mailbox_list',
       description: 'Notes that wait for an agent; they stay.',
@@ -99,10 +85,8 @@ export const mailOperations = declare({
   },
 
   mailboxPoll: {
-    ...MAILBOX,
     summary: `Returns the notes that wait, oldest first, at most ${MAX_NOTES_PAGE} and ${sizeText(MAX_NOTES_PAGE_BYTES)}, and deletes them.`,
-    method: 'POST',
-    path: '/agents/{aid}/mailbox/poll',
+    route: 'POST /agents/{aid}/mailbox/poll',
     output: Type.Object({
       messages: Type.Array(Message),
       has_more: Type.Boolean({ description: 'More notes wait: poll again.' }),

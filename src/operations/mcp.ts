@@ -1,7 +1,7 @@
 /** The MCP server over Streamable HTTP, and which tools it shows. */
 import { Type } from 'typebox';
+import { declareStreams } from './declare.ts';
 import { closed, NONE } from './schemas.ts';
-import { declareStreams } from './stream.ts';
 
 /** Selections of tools, for assistants that need only some of them. */
 export const MCP_PROFILES = ['core', 'calls', 'mail', 'chat', 'rooms'] as const;
@@ -14,7 +14,6 @@ export const PROFILES_PATTERN = `^${ONE_PROFILE}(?:,${ONE_PROFILE}){0,${MCP_PROF
 const MCP = {
   summary: 'The MCP server (Streamable HTTP, stateless): the operations as tools.',
   methods: 'ANY',
-  path: '/mcp/',
   params: NONE,
   query: closed({
     profile: Type.Optional(
@@ -31,11 +30,10 @@ const MCP = {
   tag: 'MCP',
 } as const;
 
-export const mcpStreams = declareStreams({
-  mcp: MCP,
+export const mcpStreams = declareStreams(MCP, {
+  mcp: { path: '/mcp/' },
 
   mcpBare: {
-    ...MCP,
     summary: 'The same server: clients write its address with and without the slash.',
     path: '/mcp',
   },

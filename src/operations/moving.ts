@@ -1,18 +1,16 @@
 /** Operations that move agents between nodes. */
 import { Type } from 'typebox';
 import { AgentDocument, MAX_AGENT_DOCUMENT_BYTES } from '../foundation/moving/agent-document.ts';
-import { declare } from './operation.ts';
-import { AidParams, AidText, NONE } from './schemas.ts';
+import { declare } from './declare.ts';
+import { AidParams, AidText } from './schemas.ts';
 
-const MOVING = { params: NONE, query: NONE, body: NONE, heartbeat: false, tag: 'Agents' } as const;
+const COMMON = { tag: 'Agents' };
 
-export const movingOperations = declare({
+export const movingOperations = declare(COMMON, {
   agentBundle: {
-    ...MOVING,
     summary:
       'Everything that is kept here of an agent, its keys in clear, to move it; only for programs on this machine.',
-    method: 'GET',
-    path: '/agents/{aid}/bundle',
+    route: 'GET /agents/{aid}/bundle',
     params: AidParams,
     output: AgentDocument,
     permission: 'local_only',
@@ -20,10 +18,8 @@ export const movingOperations = declare({
   },
 
   agentImport: {
-    ...MOVING,
     summary: 'Takes in an agent from its bundle, all of it or nothing, and publishes it from here.',
-    method: 'POST',
-    path: '/agents/import',
+    route: 'POST /agents/import',
     body: AgentDocument,
     bodyLimit: MAX_AGENT_DOCUMENT_BYTES,
     output: Type.Object({

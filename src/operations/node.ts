@@ -1,15 +1,15 @@
 /** Operations on the node itself: health, status, configuration, diagnostics. */
 import { Type } from 'typebox';
 import { NAT_TYPES } from '../foundation/domain/directory.ts';
-import { declare } from './operation.ts';
-import { AidText, AnyObject, NatType, NONE, nullable, Pending, Timestamp } from './schemas.ts';
+import { declare } from './declare.ts';
+import { AidText, AnyObject, NatType, nullable, Pending, Timestamp } from './schemas.ts';
 
 /** What a `nat_type` means. */
 export function natLabel(natType: number): string {
   return NAT_TYPES[natType] ?? NAT_TYPES[0];
 }
 
-const NODE = { params: NONE, query: NONE, body: NONE, heartbeat: false, tag: 'Node' } as const;
+const COMMON = { tag: 'Node' };
 
 export const NodeStatus = Type.Object({
   node_aid: AidText,
@@ -39,59 +39,36 @@ export const NodeStatus = Type.Object({
 });
 
 function debug(topic: string, summary: string) {
-  return {
-    ...NODE,
-    summary,
-    method: 'GET',
-    path: `/debug/${topic}`,
-    output: AnyObject,
-    permission: 'read',
-    errors: [],
-    tag: 'Diagnostics',
-  } as const;
+  return { summary, route: `GET /debug/${topic}`, output: AnyObject, tag: 'Diagnostics' } as const;
 }
 
-export const nodeOperations = declare({
+export const nodeOperations = declare(COMMON, {
   health: {
-    ...NODE,
     summary: 'Says that the daemon answers.',
-    method: 'GET',
-    path: '/health',
+    route: 'GET /health',
     output: Type.Object({ status: Type.Literal('ok') }),
-    permission: 'read',
-    errors: [],
   },
 
   status: {
-    ...NODE,
     summary: 'State of the node: identity, publication, network, traffic.',
-    method: 'GET',
-    path: '/status',
+    route: 'GET /status',
     output: NodeStatus,
-    permission: 'read',
-    errors: [],
     tool: { name: 'svc_status', description: 'State of this node and its network.' },
   },
 
   configGet: {
-    ...NODE,
     summary: 'Configured values; secrets are redacted.',
-    method: 'GET',
-    path: '/config',
+    route: 'GET /config',
     output: Type.Record(Type.String(), Type.Unknown(), {
       description:
         'Every key of `GET /config/schema`; `overridden`: key to `flag` or `environment`, where the file does not decide; `restart_required`: keys whose value waits for a restart.',
     }),
-    permission: 'read',
-    errors: [],
     tag: 'Configuration',
   },
 
   configPatch: {
-    ...NODE,
     summary: 'Changes configuration keys, all or none; a redacted value sent back means "unchanged".',
-    method: 'PATCH',
-    path: '/config',
+    route: 'PATCH /config',
     body: Type.Object(
       {},
       { additionalProperties: true, description: 'Any of the patchable keys of `GET /config/schema`.' },
@@ -103,19 +80,14 @@ export const nodeOperations = declare({
         description: 'Keys that a flag or the environment decides: a restart alone does not apply them.',
       }),
     }),
-    permission: 'write',
     errors: ['config_invalid', 'not_writable'],
     tag: 'Configuration',
   },
 
   configSchema: {
-    ...NODE,
     summary: 'JSON Schema of all configuration keys.',
-    method: 'GET',
-    path: '/config/schema',
+    route: 'GET /config/schema',
     output: AnyObject,
-    permission: 'read',
-    errors: [],
     tag: 'Configuration',
   },
 

@@ -3,12 +3,12 @@ import { Type } from 'typebox';
 import { MAX_ACCESS_TOKEN_CHARS } from '../foundation/domain/access.ts';
 import { SHA256_PATTERN } from '../foundation/domain/hashes.ts';
 import { HOLDER_STATUSES, MAX_FILE_PATH_CHARS } from '../foundation/domain/objects.ts';
-import { declare } from './operation.ts';
+import { declare, declareStreams } from './declare.ts';
 import { AidParams, AidText, Base64, closed, NONE, nullable, Ok, oneOf, Timestamp } from './schemas.ts';
-import { declareStreams } from './stream.ts';
 import { REACH_ERRORS } from './tunnels.ts';
 
-const OBJECTS = { params: AidParams, query: NONE, body: NONE, heartbeat: false, tag: 'Objects' } as const;
+const STREAMS = { params: AidParams, tag: 'Objects' };
+const COMMON = { ...STREAMS, heartbeat: true } as const;
 
 /** Longest name of a file, characters. */
 const MAX_NAME_CHARS = 1024;
@@ -34,12 +34,10 @@ const HOLDER_ERRORS = REACH_ERRORS.filter(
   (code) => !['local_aid_required', 'no_inbound', 'inbound_unreachable', 'relay_required'].includes(code),
 );
 
-export const objectOperations = declare({
+export const objectOperations = declare(COMMON, {
   objectList: {
-    ...OBJECTS,
     summary: 'Lists the objects of an agent, and what they take of its quota.',
-    method: 'GET',
-    path: '/agents/{aid}/cas',
+    route: 'GET /agents/{aid}/cas',
     query: closed({
       limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_OBJECTS_PAGE, default: OBJECTS_PAGE_DEFAULT })),
       cursor: Type.Optional(ObjectId),
@@ -55,27 +53,22 @@ export const objectOperations = declare({
       next_cursor: Type.Optional(ObjectId),
       usage: Type.Object({ count: Size, max_count: Size, bytes: Size, max_bytes: Size }),
     }),
-    permission: 'read',
     errors: ['not_found'],
   },
 
   objectDelete: {
-    ...OBJECTS,
     summary:
       'Deletes an object of an agent; a file registered where it lies stays. The token is needed where one is set.',
-    method: 'DELETE',
-    path: '/agents/{aid}/cas/{object_id}',
+    route: 'DELETE /agents/{aid}/cas/{object_id}',
     params: closed({ aid: AidText, object_id: ObjectId }),
     output: Ok,
     permission: 'local_only',
-    heartbeat: true,
     errors: ['not_found'],
   },
 
   objectPut: {
-    ...OBJECTS,
     summary: 'Makes a file below files_root, or bytes, an object of an agent. The token is needed where one is set.',
-    method: 'POST',
+    route: 'POST',
     body: closed({
       path: Type.Optional(FilePath),
       body_base64: Type.Optional(Base64),
@@ -83,7 +76,6 @@ export const objectOperations = declare({
     }),
     output: StoredObject,
     permission: 'local_only',
-    heartbeat: true,
     errors: ['not_found', 'wrong_state', ...STORE_ERRORS],
     tool: {
       name: 'group_object_put',
@@ -93,9 +85,8 @@ export const objectOperations = declare({
   },
 
   objectLocate: {
-    ...OBJECTS,
     summary: 'Says who has an object, without getting it.',
-    method: 'GET',
+    route: 'GET',
     query: closed({ object_id: ObjectId, hint_aid: Type.Optional(AidText) }),
     output: Type.Object({
       object_id: ObjectId,
@@ -112,15 +103,13 @@ export const objectOperations = declare({
         }),
       ),
     }),
-    permission: 'read',
     errors: ['not_found'],
     tool: { name: 'group_object_locate', description: 'Who has an object; nothing is downloaded.', foreignText: true },
   },
 
   objectGet: {
-    ...OBJECTS,
     summary: 'Gets an object to a file below files_root, from whoever has it; resumed where it broke off.',
-    method: 'POST',
+    route: 'POST',
     body: closed({
       object_id: ObjectId,
       dest: Type.Optional(FilePath),
@@ -139,24 +128,21 @@ export const objectOperations = declare({
       registered: Type.Boolean(),
     }),
     permission: 'local_only',
-    heartbeat: true,
     errors: ['not_found', 'gone', 'wrong_state', 'cancelled', ...STORE_ERRORS, ...HOLDER_ERRORS],
     tool: { name: 'group_object_get', description: 'Download an object below files_root.', idempotent: true },
   },
 });
 
-export const objectStreams = declareStreams({
+export const objectStreams = declareStreams(STREAMS, {
   objectUpload: {
     summary: 'Stores the body as an object of an agent, however large; the token is needed where one is set.',
     methods: ['POST'],
     path: '/agents/{aid}/cas',
-    params: AidParams,
     query: closed({ name: Name }),
     accepts: 'application/octet-stream',
     produces: 'application/json',
     permission: 'local_only',
     errors: ['unsupported_media_type', 'not_found', 'timeout', ...STORE_ERRORS],
-    tag: 'Objects',
   },
 
   objectRead: {
@@ -168,6 +154,5 @@ export const objectStreams = declareStreams({
     produces: 'application/octet-stream',
     permission: 'peer',
     errors: ['not_found', 'gone', ...HOLDER_ERRORS],
-    tag: 'Objects',
   },
 });

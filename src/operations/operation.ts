@@ -63,27 +63,6 @@ export interface Declaration<
 
 export type Declarations = Readonly<Record<string, Declaration>>;
 
-/** A table in which each declaration has its key for a name. */
-type Named<T> = { readonly [K in keyof T]: T[K] & { readonly name: K } };
-
-/** Nothing but these members: what a declaration does not know is a mistake. */
-export type Exactly<T, Known extends PropertyKey> = {
-  readonly [K in keyof T]: { readonly [M in Exclude<keyof T[K], Known>]: never };
-};
-
-/** Gives each member of a table its key for a name. */
-export function named<T extends Readonly<Record<string, object>>>(table: T): Named<T> {
-  const members = Object.entries(table).map(([name, member]) => [name, { ...member, name }]);
-  return Object.fromEntries(members) as Named<T>;
-}
-
-/** A table of declarations in their precise types. */
-export function declare<T extends Readonly<Record<string, Omit<Declaration, 'name'>>>>(
-  table: T & Exactly<T, keyof Declaration>,
-): Named<T> {
-  return named<T>(table);
-}
-
 /** Prefix of a body member in the flat input where the path has a parameter of the same name. */
 export const BODY_PREFIX = 'body_';
 

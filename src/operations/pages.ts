@@ -1,9 +1,9 @@
 /** Routes of the API that are not operations: its description, its figures. */
 import { Type } from 'typebox';
+import { declareStreams } from './declare.ts';
 import { closed, NONE } from './schemas.ts';
-import { declareStreams } from './stream.ts';
 
-const PAGE = {
+const PAGES = {
   methods: ['GET', 'HEAD'],
   params: NONE,
   query: NONE,
@@ -12,23 +12,20 @@ const PAGE = {
   tag: 'Documentation',
 } as const;
 
-export const pageStreams = declareStreams({
+export const pageStreams = declareStreams(PAGES, {
   openApi: {
-    ...PAGE,
     summary: 'The OpenAPI 3.1 document of the whole API.',
     path: '/openapi.json',
     produces: 'application/json',
   },
 
   docs: {
-    ...PAGE,
     summary: 'The API in a browser.',
     path: '/docs',
     produces: 'text/html',
   },
 
   docsFile: {
-    ...PAGE,
     summary: 'What the page of `/docs` loads.',
     path: '/docs/{file}',
     params: closed({ file: Type.String() }),
@@ -37,7 +34,6 @@ export const pageStreams = declareStreams({
   },
 
   metrics: {
-    ...PAGE,
     summary: 'Figures in the text format of Prometheus.',
     path: '/metrics',
     produces: 'text/plain',

@@ -2,9 +2,8 @@
 import { Type } from 'typebox';
 import { AllowBody, AllowEntry, DenyEntry } from './access.ts';
 import { AclView } from './agents.ts';
-import { declare } from './operation.ts';
-import { AidText, closed, Id, NONE, nullable, Ok, Timestamp } from './schemas.ts';
-import { declareStreams } from './stream.ts';
+import { declare, declareStreams } from './declare.ts';
+import { AidText, closed, Id, nullable, Ok, Timestamp } from './schemas.ts';
 import { REACH_ERRORS } from './tunnels.ts';
 
 /** Entries per page of the audit trail, unless `limit` says otherwise. */
@@ -13,15 +12,7 @@ export const AUDIT_PAGE_DEFAULT = 100;
 export const AUDIT_PAGE_MAX = 1000;
 const MAX_CURSOR_CHARS = 20;
 
-const ADMIN = {
-  params: NONE,
-  query: NONE,
-  body: NONE,
-  permission: 'write',
-  heartbeat: false,
-  errors: [],
-  tag: 'Remote administration',
-} as const;
+const COMMON = { tag: 'Remote administration' };
 
 const EntryParams = closed({ id: Id });
 
@@ -52,70 +43,55 @@ export const AuditEntryView = Type.Object({
   refused: nullable(Type.String({ description: 'Why the caller was not let in; null for those who were.' })),
 });
 
-export const remoteAdminOperations = declare({
+export const remoteAdminOperations = declare(COMMON, {
   remoteAdminGet: {
-    ...ADMIN,
     summary: 'Shows whether this node may be administered from afar, and by whom.',
-    method: 'GET',
-    path: '/node/remote-admin',
+    route: 'GET /node/remote-admin',
     output: RemoteAdminState,
-    permission: 'read',
   },
 
   remoteAdminPatch: {
-    ...ADMIN,
     summary: 'Switches remote administration on or off; off cuts the connections that are open.',
-    method: 'PATCH',
-    path: '/node/remote-admin',
+    route: 'PATCH /node/remote-admin',
     body: closed({ enabled: Type.Boolean() }),
     output: RemoteAdminState,
   },
 
   remoteAdminAllow: {
-    ...ADMIN,
     summary: 'Lets an AID, or whoever presents a secret, administer this node.',
-    method: 'POST',
-    path: '/node/remote-admin/allow',
+    route: 'POST /node/remote-admin/allow',
     body: AllowBody,
     output: AllowEntry,
     errors: ['bad_aid', 'quota_exceeded'],
   },
 
   remoteAdminDeny: {
-    ...ADMIN,
     summary: 'Denies an AID, whatever else would let it in; its open connections are cut.',
-    method: 'POST',
-    path: '/node/remote-admin/deny',
+    route: 'POST /node/remote-admin/deny',
     body: closed({ aid: AidText }),
     output: DenyEntry,
     errors: ['bad_aid', 'quota_exceeded'],
   },
 
   remoteAdminAllowDelete: {
-    ...ADMIN,
     summary: 'Takes an entry off the allow list; connections that it let in are cut.',
-    method: 'DELETE',
-    path: '/node/remote-admin/allow/{id}',
+    route: 'DELETE /node/remote-admin/allow/{id}',
     params: EntryParams,
     output: Ok,
     errors: ['not_found'],
   },
 
   remoteAdminDenyDelete: {
-    ...ADMIN,
     summary: 'Takes an entry off the deny list.',
-    method: 'DELETE',
-    path: '/node/remote-admin/deny/{id}',
+    route: 'DELETE /node/remote-admin/deny/{id}',
     params: EntryParams,
     output: Ok,
     errors: ['not_found'],
   },
 
   remoteAdminAudit: {
-    ...ADMIN,
     summary: 'Lists what was asked over remote administration and who was refused, the newest first.',
-    method: 'GET',
-    path: '/node/remote-admin/audit',
+    route: 'GET /node/remote-admin/audit',
     query: closed({
       limit: Type.Optional(Type.Integer({ minimum: 1, maximum: AUDIT_PAGE_MAX, default: AUDIT_PAGE_DEFAULT })),
       cursor: Type.Optional(
@@ -123,14 +99,13 @@ export const remoteAdminOperations = declare({
       ),
     }),
     output: Type.Object({ entries: Type.Array(AuditEntryView), next_cursor: Type.Optional(Type.String()) }),
-    permission: 'read',
   },
 });
 
 /** What a request to a remote node says of itself; the remote node never sees these headers. */
 export const VIA_HEADERS = { accessToken: 'svc-access-token', localAid: 'svc-local-aid' } as const;
 
-export const remoteAdminStreams = declareStreams({
+export const remoteAdminStreams = declareStreams(COMMON, {
   via: {
     summary:
       'Sends a request to the API of a remote node. `Svc-Access-Token` carries the password it asks for, `Svc-Local-Aid` the agent here that asks; this node where it is left out.',
@@ -141,6 +116,5 @@ export const remoteAdminStreams = declareStreams({
     produces: '*/*',
     permission: 'local_only',
     errors: ['local_only', ...REACH_ERRORS.filter((code) => code !== 'relay_required' && code !== 'no_inbound')],
-    tag: 'Remote administration',
   },
 });

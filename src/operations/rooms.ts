@@ -15,19 +15,19 @@ import {
   ROLES,
 } from '../foundation/domain/rooms.ts';
 import { sizeText, timeText } from '../foundation/quantities.ts';
-import { declare } from './operation.ts';
-import { AidParams, AidText, Base64, closed, NONE, Ok, oneOf, Timestamp } from './schemas.ts';
+import { declare } from './declare.ts';
+import { AidParams, AidText, Base64, closed, Ok, oneOf, Timestamp } from './schemas.ts';
 
 const MAX_BODY_CHARS: number = Math.ceil(MAX_ENTRY_BODY_BYTES / 3) * 4;
 const MAX_LINK = 300;
 
-const GROUPS = { query: NONE, body: NONE, tag: 'Groups' } as const;
-const READ = { ...GROUPS, method: 'GET', permission: 'read', heartbeat: false } as const;
-const WRITE = { ...GROUPS, method: 'POST', permission: 'write', heartbeat: true } as const;
-
 const GroupId = Type.String({ pattern: SHA256_PATTERN, description: 'The group, 64 lower-case hex characters.' });
 const EntryId = Type.String({ pattern: SHA256_PATTERN, description: 'An entry, 64 lower-case hex characters.' });
-const GroupParams = closed({ aid: AidText, group_id: GroupId });
+const COMMON = {
+  params: closed({ aid: AidText, group_id: GroupId }),
+  heartbeat: true,
+  tag: 'Groups',
+} as const;
 const Seq = Type.Integer({ minimum: 0 });
 const Kind = Type.String({ pattern: KIND_PATTERN });
 
@@ -72,11 +72,10 @@ const Page = Type.Object({
 const AfterSeq = Type.Optional(Type.Integer({ minimum: 0, default: 0, description: 'Only entries behind this one.' }));
 const Limit = Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_ENTRIES_PAGE, default: MAX_ENTRIES_PAGE }));
 
-export const roomOperations = declare({
+export const roomOperations = declare(COMMON, {
   groupList: {
-    ...READ,
     summary: 'The groups that an agent has a copy of.',
-    path: '/agents/{aid}/groups',
+    route: 'GET /agents/{aid}/groups',
     params: AidParams,
     output: Type.Object({ groups: Type.Array(Type.Object(Summary)) }),
     errors: ['not_found'],
@@ -84,10 +83,8 @@ export const roomOperations = declare({
   },
 
   groupHead: {
-    ...READ,
     summary: 'The header, members and counters of a group.',
-    path: '/agents/{aid}/groups/{group_id}',
-    params: GroupParams,
+    route: 'GET /agents/{aid}/groups/{group_id}',
     output: Type.Object({
       ...Summary,
       link: Type.String({ description: 'Lets in who has it: share it with care.' }),
@@ -100,27 +97,23 @@ export const roomOperations = declare({
   },
 
   groupEntries: {
-    ...READ,
     summary: 'A page of entries in causal order.',
-    path: '/agents/{aid}/groups/{group_id}/entries',
-    params: GroupParams,
+    route: 'GET /agents/{aid}/groups/{group_id}/entries',
     query: closed({ after_seq: AfterSeq, limit: Limit }),
     output: Page,
     errors: ['not_found'],
   },
 
   groupLeave: {
-    ...WRITE,
     summary: 'Leaves a group; its creator cannot.',
-    path: '/agents/{aid}/groups/{group_id}/leave',
-    params: GroupParams,
+    route: 'POST /agents/{aid}/groups/{group_id}/leave',
     output: Ok,
     errors: ['not_found', 'not_member', 'creator_cannot_leave', 'bad_delegation'],
   },
 
   groupCreate: {
-    ...WRITE,
     summary: 'Makes a group.',
+    route: 'POST',
     params: AidParams,
     body: closed({ title: Type.Optional(Type.String({ maxLength: MAX_TITLE_CHARS })) }),
     output: Type.Object({ group_id: GroupId, link: Type.String() }),
@@ -129,9 +122,8 @@ export const roomOperations = declare({
   },
 
   groupInvite: {
-    ...WRITE,
     summary: `Invites an agent: a note of type ${NOTE_TYPE.invitation}, sent again until it is answered or ${timeText(INVITATION_LIFE_MS)} old.`,
-    params: GroupParams,
+    route: 'POST',
     body: closed({ target_aid: AidText }),
     output: Type.Object({ ok: Type.Literal(true), delivered: Type.Boolean() }),
     errors: ['not_found', 'not_member', 'self', 'wrong_state', 'quota_exceeded', 'bad_delegation'],
@@ -139,8 +131,8 @@ export const roomOperations = declare({
   },
 
   groupJoin: {
-    ...WRITE,
     summary: 'Joins a group by its link, or by an invitation; what cannot be done now goes on in the background.',
+    route: 'POST',
     params: AidParams,
     body: closed({
       link: Type.Optional(Type.String({ maxLength: MAX_LINK, description: 'svc://<aid>/groups/<group_id>#<secret>' })),
@@ -166,27 +158,24 @@ export const roomOperations = declare({
   },
 
   groupGetLink: {
-    ...READ,
     summary: 'The link of a group.',
-    params: GroupParams,
+    route: 'GET',
     output: Type.Object({ link: Type.String() }),
     errors: ['not_found'],
     tool: { name: 'group_get_link', description: 'The link of a group; it lets in who has it.' },
   },
 
   groupMembers: {
-    ...READ,
     summary: 'The members of a group.',
-    params: GroupParams,
+    route: 'GET',
     output: Type.Object({ members: Type.Array(Member) }),
     errors: ['not_found'],
     tool: { name: 'group_members', description: 'Members of a group and their roles.' },
   },
 
   groupAppend: {
-    ...WRITE,
     summary: 'Adds an entry to a group.',
-    params: GroupParams,
+    route: 'POST',
     body: closed({
       kind: Type.Optional(
         Type.String({
@@ -213,9 +202,8 @@ export const roomOperations = declare({
   },
 
   groupRead: {
-    ...READ,
     summary: 'A page of entries in causal order, filtered.',
-    params: GroupParams,
+    route: 'GET',
     query: closed({
       after_seq: AfterSeq,
       limit: Limit,
@@ -236,9 +224,8 @@ export const roomOperations = declare({
   },
 
   groupMarkRead: {
-    ...WRITE,
     summary: 'Moves the read cursor on; it never goes back.',
-    params: GroupParams,
+    route: 'POST',
     body: closed({ seq: Type.Integer({ minimum: 0, description: 'Read up to here; 0 marks nothing.' }) }),
     output: Type.Object({ read_cursor: Seq, unread_count: Seq }),
     errors: ['not_found'],
@@ -246,9 +233,8 @@ export const roomOperations = declare({
   },
 
   groupRetract: {
-    ...WRITE,
     summary: 'Withdraws an entry: for its author and for admins.',
-    params: GroupParams,
+    route: 'POST',
     body: closed({ entry_id: EntryId }),
     output: Written,
     errors: ['not_found', 'not_member', 'access_denied', 'quota_exceeded', 'bad_delegation'],
@@ -256,9 +242,8 @@ export const roomOperations = declare({
   },
 
   groupSync: {
-    ...WRITE,
     summary: 'Compares the copy with one member now: a diagnostic.',
-    params: GroupParams,
+    route: 'POST',
     body: closed({ peer_aid: AidText }),
     output: Type.Object({ ok: Type.Literal(true), added: Seq, entry_count: Seq }),
     errors: [

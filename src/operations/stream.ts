@@ -4,7 +4,7 @@
  */
 import type { TObject } from 'typebox';
 import type { ErrorCode } from '../foundation/errors.ts';
-import { type Exactly, type Method, named, type Permission } from './operation.ts';
+import type { Method, Permission } from './operation.ts';
 
 export interface StreamDeclaration {
   /** Its key in the table, camelCase: the `operationId` of the OpenAPI document. */
@@ -25,11 +25,4 @@ export interface StreamDeclaration {
   readonly permission: Permission;
   readonly errors: readonly ErrorCode[];
   readonly tag: string;
-}
-
-/** A table of stream declarations in their precise types. */
-export function declareStreams<T extends Readonly<Record<string, Omit<StreamDeclaration, 'name'>>>>(
-  table: T & Exactly<T, keyof StreamDeclaration>,
-) {
-  return named<T>(table);
 }

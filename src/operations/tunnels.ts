@@ -9,10 +9,10 @@ import {
   PATH_KINDS,
 } from '../foundation/domain/tunnels.ts';
 import { timeText } from '../foundation/quantities.ts';
-import { declare } from './operation.ts';
-import { AidParams, AidText, closed, Id, NONE, Ok, oneOf, Timestamp } from './schemas.ts';
+import { declare } from './declare.ts';
+import { AidParams, AidText, closed, Id, Ok, oneOf, Timestamp } from './schemas.ts';
 
-const TUNNELS = { params: NONE, query: NONE, body: NONE, heartbeat: false, tag: 'Tunnels' } as const;
+const COMMON = { tag: 'Tunnels' };
 
 /** What reaching a remote agent may give. */
 export const REACH_ERRORS = [
@@ -56,18 +56,15 @@ export const TunnelView = Type.Object({
 
 const TunnelParams = closed({ id: Id });
 
-export const tunnelOperations = declare({
+export const tunnelOperations = declare(COMMON, {
   connect: {
-    ...TUNNELS,
     summary: 'Opens a local address for one TCP connection to a remote agent.',
-    method: 'POST',
-    path: '/connect/{aid}',
+    route: 'POST /connect/{aid}',
     params: AidParams,
     body: closed({ local_aid: LocalAid, access_token: AccessToken, disable_relay: DisableRelay }),
     output: Type.Object({
       tunnel: Type.String({ description: `host:port; it waits ${timeText(CLIENT_WAIT_MS)} for its one client.` }),
     }),
-    permission: 'write',
     heartbeat: 'local_aid',
     errors: [...REACH_ERRORS, 'quota_exceeded'],
     tool: {
@@ -79,10 +76,8 @@ export const tunnelOperations = declare({
   },
 
   tunnelOpen: {
-    ...TUNNELS,
     summary: 'Opens a tunnel, or gives the one that stands for the same agents and port (status 200).',
-    method: 'POST',
-    path: '/tunnel/{aid}',
+    route: 'POST /tunnel/{aid}',
     params: AidParams,
     body: closed({
       local_aid: LocalAid,
@@ -108,7 +103,6 @@ export const tunnelOperations = declare({
     output: TunnelView,
     status: 201,
     otherStatuses: [200],
-    permission: 'write',
     heartbeat: 'local_aid',
     errors: [...REACH_ERRORS, 'port_in_use', 'quota_exceeded'],
     tool: {
@@ -121,58 +115,42 @@ export const tunnelOperations = declare({
   },
 
   tunnelList: {
-    ...TUNNELS,
     summary: 'Lists the tunnels.',
-    method: 'GET',
-    path: '/tunnel',
+    route: 'GET /tunnel',
     output: Type.Object({ tunnels: Type.Array(TunnelView) }),
-    permission: 'read',
-    errors: [],
     tool: { name: 'svc_tunnel_list', description: 'List the tunnels.' },
   },
 
   tunnelGet: {
-    ...TUNNELS,
     summary: 'Shows one tunnel.',
-    method: 'GET',
-    path: '/tunnel/{id}',
+    route: 'GET /tunnel/{id}',
     params: TunnelParams,
     output: TunnelView,
-    permission: 'read',
     errors: ['not_found'],
   },
 
   tunnelClose: {
-    ...TUNNELS,
     summary: 'Closes a tunnel and its connections.',
-    method: 'DELETE',
-    path: '/tunnel/{id}',
+    route: 'DELETE /tunnel/{id}',
     params: TunnelParams,
     output: Ok,
-    permission: 'write',
     errors: ['not_found'],
     tool: { name: 'svc_tunnel_close', description: 'Close a tunnel.', rename: { tunnel_id: 'id' }, destructive: true },
   },
 
   tunnelReset: {
-    ...TUNNELS,
     summary: "Drops a tunnel's connections and path; the next client dials anew.",
-    method: 'POST',
-    path: '/tunnel/{id}/reset',
+    route: 'POST /tunnel/{id}/reset',
     params: TunnelParams,
     output: Ok,
-    permission: 'write',
     errors: ['not_found'],
   },
 
   sessionGet: {
-    ...TUNNELS,
     summary: 'Says which agent stands behind a connection to a bound service, by its source port.',
-    method: 'GET',
-    path: '/sessions/{port}',
+    route: 'GET /sessions/{port}',
     params: closed({ port: Type.Integer({ minimum: 1, maximum: MAX_PORT }) }),
     output: Type.Object({ caller_aid: AidText, local_aid: AidText, since: Timestamp }),
-    permission: 'read',
     errors: ['not_found'],
   },
 });

@@ -1,10 +1,10 @@
 /** Operations on updates of svcd itself. */
 import { Type } from 'typebox';
 import { UPDATE_STATES } from '../foundation/domain/updates.ts';
-import { declare } from './operation.ts';
-import { closed, NONE, nullable, oneOf, Timestamp } from './schemas.ts';
+import { declare } from './declare.ts';
+import { closed, nullable, oneOf, Timestamp } from './schemas.ts';
 
-const UPDATE = { params: NONE, query: NONE, body: NONE, heartbeat: false, tag: 'Updates' } as const;
+const COMMON = { tag: 'Updates' };
 
 export const UpdateStatusView = Type.Object({
   current_version: Type.String(),
@@ -21,27 +21,21 @@ export const UpdateStatusView = Type.Object({
   warning: Type.Optional(Type.String({ description: 'Why there are no updates here.' })),
 });
 
-export const updateOperations = declare({
+export const updateOperations = declare(COMMON, {
   updateStatus: {
-    ...UPDATE,
     summary:
       'Shows the newest release that is known and how the last update ended; asks the registry only with `check`.',
-    method: 'GET',
-    path: '/update/status',
+    route: 'GET /update/status',
     query: closed({
       check: Type.Optional(Type.Boolean({ default: false, description: 'Ask the npm registry first.' })),
     }),
     output: UpdateStatusView,
-    permission: 'read',
-    errors: [],
   },
 
   updateApply: {
-    ...UPDATE,
     summary:
       'Looks for a newer release and, in the installed service, puts it in place; `GET /update/status` says how it ends.',
-    method: 'POST',
-    path: '/update/apply',
+    route: 'POST /update/apply',
     body: Type.Object({}, { additionalProperties: true, description: 'Ignored.' }),
     ignoresBody: true,
     output: Type.Object({
@@ -49,7 +43,5 @@ export const updateOperations = declare({
       warning: Type.Optional(Type.String({ description: 'Why nothing will be installed.' })),
     }),
     status: 202,
-    permission: 'write',
-    errors: [],
   },
 });

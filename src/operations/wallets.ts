@@ -2,10 +2,10 @@
 import { Type } from 'typebox';
 import { MAX_UNIX_S } from '../foundation/domain/time.ts';
 import { agentOperations, PrivateKeyHex, ServiceTcp } from './agents.ts';
-import { declare } from './operation.ts';
-import { AID_FORMAT, AidText, closed, NONE } from './schemas.ts';
+import { declare } from './declare.ts';
+import { AID_FORMAT, AidText, closed } from './schemas.ts';
 
-const WALLETS = { params: NONE, query: NONE, method: 'POST', heartbeat: false, tag: 'Wallets' } as const;
+const COMMON = { tag: 'Wallets' };
 
 const Chain = Type.Union([Type.Literal('ethereum'), Type.Literal('paralism')]);
 const EthereumAddress = Type.String({ format: AID_FORMAT, description: 'Ethereum address, `0x…`.' });
@@ -38,22 +38,18 @@ const Proof = Type.Object({
 
 /** A wallet's key may guard more than an agent: it does not come from, or go to, another machine. */
 const PROOF = {
-  ...WALLETS,
   output: Proof,
   permission: 'local_only',
   errors: ['bad_key', 'bad_delegation', 'local_only'],
 } as const;
 
-export const walletOperations = declare({
+export const walletOperations = declare(COMMON, {
   walletGenerate: {
-    ...WALLETS,
     summary:
       'Makes a wallet and the identity that it owns, and returns the keys once; nothing is stored or registered.',
-    path: '/agents/generate',
+    route: 'POST /agents/generate',
     body: closed({ chain: Type.Optional(Type.Union([...Chain.anyOf], { default: 'ethereum' })) }),
     output: Type.Object({ chain: Chain, ...agentOperations.identityGenerate.output.properties }),
-    permission: 'write',
-    errors: [],
     tool: {
       name: 'svc_agents_generate_ethereum',
       description: 'Make an Ethereum wallet and its identity; the keys are shown once.',
@@ -62,9 +58,8 @@ export const walletOperations = declare({
   },
 
   ethereumMessage: {
-    ...WALLETS,
     summary: 'The text that an Ethereum wallet signs (EIP-191 `personal_sign`) to delegate to an operational key.',
-    path: '/agents/ethereum/delegation-message',
+    route: 'POST /agents/ethereum/delegation-message',
     body: closed({
       agent: EthereumAddress,
       ...Window,
@@ -82,9 +77,8 @@ export const walletOperations = declare({
   },
 
   ethereumRegister: {
-    ...WALLETS,
     summary: 'Registers an Ethereum agent with the signature of its wallet over the delegation message.',
-    path: '/agents/ethereum/register',
+    route: 'POST /agents/ethereum/register',
     body: closed({
       agent: EthereumAddress,
       ...Window,
@@ -94,7 +88,6 @@ export const walletOperations = declare({
       operational_private_key_seed_hex: SeedHex,
     }),
     output: agentOperations.agentRegister.output,
-    permission: 'write',
     errors: ['bad_aid', ...agentOperations.agentRegister.errors],
     tool: {
       name: 'svc_ethereum_register',
@@ -106,7 +99,7 @@ export const walletOperations = declare({
   ethereumProof: {
     ...PROOF,
     summary: 'Signs a delegation with an Ethereum private key, which is not kept; only for programs on this machine.',
-    path: '/agents/ethereum/proof',
+    route: 'POST /agents/ethereum/proof',
     body: closed({ ethereum_private_key_hex: WalletKeyHex, ...Window, scope: Scope, ...OPERATIONAL_KEY }),
     tool: {
       name: 'svc_ethereum_proof',
@@ -117,7 +110,7 @@ export const walletOperations = declare({
   paralismProof: {
     ...PROOF,
     summary: 'Signs a delegation with a Paralism private key, which is not kept; only for programs on this machine.',
-    path: '/agents/paralism/proof',
+    route: 'POST /agents/paralism/proof',
     body: closed({ paralism_private_key_hex: WalletKeyHex, ...Window, scope: Scope, ...OPERATIONAL_KEY }),
   },
 });

@@ -5,24 +5,19 @@ import { type TestContext, test } from 'node:test';
 import { Type } from 'typebox';
 import { SvcError } from '../../src/foundation/errors.ts';
 import { createClient } from '../../src/operations/client.ts';
+import { declare } from '../../src/operations/declare.ts';
 import { operations } from '../../src/operations/index.ts';
-import { declare } from '../../src/operations/operation.ts';
 import { closed } from '../../src/operations/schemas.ts';
 
 const PARROT = {
   summary: 'Repeats.',
-  method: 'POST',
-  path: '/parrots/{id}/say',
+  route: 'POST /parrots/{id}/say',
   params: closed({ id: Type.String() }),
   query: closed({ loud: Type.Optional(Type.Boolean()), tag: Type.Optional(Type.Array(Type.String())) }),
   body: closed({ words: Type.String(), times: Type.Optional(Type.Integer()) }),
   output: Type.Object({ said: Type.String() }),
-  permission: 'write',
-  heartbeat: false,
-  errors: [],
-  tag: 'Test',
 } as const;
-const table = { ...declare({ parrot: PARROT }), health: operations.health };
+const table = { ...declare({ tag: 'Test' }, { parrot: PARROT }), health: operations.health };
 
 interface Seen {
   method: string | undefined;
@@ -72,7 +67,11 @@ test('flat input becomes path, query and body', async (t) => {
 test('a body member named like a path parameter is reached with a prefix', async (t) => {
   const twins = { ...PARROT, query: closed({}), body: closed({ id: Type.String(), words: Type.String() }) };
   const { baseUrl, seen } = await daemon(t, (response) => json(response, 200, { said: '' }));
-  await createClient({ baseUrl }, declare({ twins })).twins({ id: 'polly', body_id: 'molly', words: 'hi' });
+  await createClient({ baseUrl }, declare({ tag: 'Test' }, { twins })).twins({
+    id: 'polly',
+    body_id: 'molly',
+    words: 'hi',
+  });
   assert.equal(seen[0]?.url, '/parrots/polly/say');
   assert.deepEqual(JSON.parse(seen[0].body), { id: 'molly', words: 'hi' });
 });

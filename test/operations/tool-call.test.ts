@@ -2,10 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Type } from 'typebox';
 import { SvcError } from '../../src/foundation/errors.ts';
+import { declare } from '../../src/operations/declare.ts';
 import { toolHandlers } from '../../src/operations/handlers/tools.ts';
 import { operations } from '../../src/operations/index.ts';
-import { bind, type CallContext, declare } from '../../src/operations/operation.ts';
-import { AidParams, AidText, AnyObject, closed, NONE } from '../../src/operations/schemas.ts';
+import { bind, type CallContext } from '../../src/operations/operation.ts';
+import { AidParams, AidText, AnyObject, closed } from '../../src/operations/schemas.ts';
 import { ToolTable } from '../../src/operations/tool-call.ts';
 import { toolOperations } from '../../src/operations/tools.ts';
 import { newIdentity } from '../support/identities.ts';
@@ -16,19 +17,16 @@ const other = newIdentity().aid;
 const signal = new AbortController().signal;
 const LOCAL: CallContext = { origin: 'local', signal, requireToken: () => {}, setStatus: () => {} };
 
-const COMMON = { params: NONE, query: NONE, body: NONE, heartbeat: false, errors: [], tag: 'Test' } as const;
-const testOperations = declare({
+const COMMON = { tag: 'Test' };
+const testOperations = declare(COMMON, {
   greet: {
-    ...COMMON,
     summary: 'Greets.',
-    method: 'POST',
-    path: '/greet/{aid}',
+    route: 'POST /greet/{aid}',
     params: AidParams,
     query: closed({ times: Type.Optional(Type.Integer({ minimum: 1 })), hidden: Type.Optional(Type.String()) }),
     body: closed({ aid: Type.Optional(AidText), text: Type.String(), meta: Type.Optional(AnyObject) }),
     output: AnyObject,
     status: 201,
-    permission: 'write',
     tool: {
       name: 'svc_greet',
       description: 'Greets.',
@@ -38,28 +36,22 @@ const testOperations = declare({
     },
   },
   here: {
-    ...COMMON,
     summary: 'Only here.',
-    method: 'GET',
+    route: 'GET',
     output: AnyObject,
     permission: 'local_only',
     tool: { name: 'svc_here', description: 'Only here.' },
   },
   fails: {
-    ...COMMON,
     summary: 'Fails.',
-    method: 'GET',
+    route: 'GET',
     output: AnyObject,
-    permission: 'read',
     tool: { name: 'svc_fails', description: 'Fails.' },
   },
   plain: {
-    ...COMMON,
     summary: 'No tool.',
-    method: 'GET',
-    path: '/plain',
+    route: 'GET /plain',
     output: AnyObject,
-    permission: 'read',
   },
 });
 

@@ -8,28 +8,24 @@ import { type Clock, systemClock } from '../../../src/foundation/clock.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import type { Log } from '../../../src/foundation/log.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
+import { declare } from '../../../src/operations/declare.ts';
 import type { BoundStream } from '../../../src/operations/handlers/exchange.ts';
-import { type BoundOperation, bind, type CallContext, declare } from '../../../src/operations/operation.ts';
-import { AidParams, AidText, AnyObject, closed, NONE, nullable } from '../../../src/operations/schemas.ts';
+import { type BoundOperation, bind, type CallContext } from '../../../src/operations/operation.ts';
+import { AidParams, AidText, AnyObject, closed, nullable } from '../../../src/operations/schemas.ts';
 import { RestServer, type RestServerDependencies, type RestServerOptions } from '../../../src/surfaces/rest/server.ts';
 
-const COMMON = { params: NONE, query: NONE, body: NONE, heartbeat: false, errors: [], tag: 'Test' } as const;
+const COMMON = { tag: 'Test' };
 
-export const testOperations = declare({
+export const testOperations = declare(COMMON, {
   ping: {
-    ...COMMON,
     summary: 'Answers.',
-    method: 'GET',
-    path: '/ping',
+    route: 'GET /ping',
     query: closed({ n: Type.Optional(Type.Integer({ minimum: 0 })) }),
     output: Type.Object({ origin: Type.String(), n: nullable(Type.Integer()) }),
-    permission: 'read',
   },
   echo: {
-    ...COMMON,
     summary: 'Gives its input back.',
-    method: 'POST',
-    path: '/things/{aid}/echo',
+    route: 'POST /things/{aid}/echo',
     params: AidParams,
     body: closed({
       text: Type.Optional(Type.String()),
@@ -38,42 +34,30 @@ export const testOperations = declare({
     }),
     output: AnyObject,
     status: 201,
-    permission: 'write',
   },
   change: {
-    ...COMMON,
     summary: 'Takes no body.',
-    method: 'DELETE',
-    path: '/things/{aid}',
+    route: 'DELETE /things/{aid}',
     params: AidParams,
     output: AnyObject,
-    permission: 'write',
   },
   secret: {
-    ...COMMON,
     summary: 'Only here.',
-    method: 'GET',
-    path: '/secret',
+    route: 'GET /secret',
     output: AnyObject,
     permission: 'local_only',
   },
   broken: {
-    ...COMMON,
     summary: 'Fails as it is told.',
-    method: 'GET',
-    path: '/broken/{how}',
+    route: 'GET /broken/{how}',
     params: closed({ how: Type.String() }),
     output: AnyObject,
-    permission: 'read',
     errors: ['not_found'],
   },
   wait: {
-    ...COMMON,
     summary: 'Waits until its client is gone.',
-    method: 'GET',
-    path: '/wait',
+    route: 'GET /wait',
     output: AnyObject,
-    permission: 'read',
   },
 });
 
