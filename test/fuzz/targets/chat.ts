@@ -1,0 +1,58 @@
+/** What comes over links of chat. */
+import { isDeepStrictEqual } from 'node:util';
+import { ChatFrameReader, encodeFrame, type Frame, isFileName } from '../../../src/capabilities/chat/wire.ts';
+import { editCbor, editFrames } from '../engine/cbor.ts';
+import { broken, reasonOf, shapeOf } from '../engine/properties.ts';
+import { vectorBytes } from '../engine/seeds.ts';
+import { cutUp } from '../engine/streams.ts';
+import type { FuzzTarget } from '../engine/target.ts';
+
+export const CHAT_SEEDS: readonly Uint8Array[] = [
+  ...vectorBytes('chat', 'frames.*.frame_hex'),
+  new Uint8Array(Buffer.concat(vectorBytes('chat', 'conversation.0.*.frame_hex'))),
+].map((frames) => new Uint8Array(Buffer.concat([Uint8Array.of(1), frames])));
+
+export const editChat = editFrames(4, 1, editCbor);
+
+interface Read {
+  readonly frames: readonly Frame[];
+  readonly error: string | null;
+}
+
+function read(pieces: readonly Uint8Array[]): Read {
+  const reader = new ChatFrameReader();
+  const frames: Frame[] = [];
+  try {
+    for (const piece of pieces) frames.push(...reader.take(piece));
+    return { frames, error: null };
+  } catch (error) {
+    if (error instanceof RangeError) return { frames, error: reasonOf(error) };
+    throw error;
+  }
+}
+
+const frames: FuzzTarget = {
+  name: 'chat-frames',
+  inputs: 4000,
+  edit: editChat,
+  prepare: () => ({
+    seeds: CHAT_SEEDS,
+    run: (input) => {
+      const inPieces = read(cutUp(input));
+      const whole = read([input]);
+      if (inPieces.error === null && whole.error === null && !isDeepStrictEqual(whole, inPieces))
+        throw broken('how the bytes are cut changes what they say', input);
+      if ((inPieces.error === null) !== (whole.error === null))
+        throw broken('how the bytes are cut decides whether they are taken', input);
+      const encoded = Buffer.concat([Uint8Array.of(1), ...inPieces.frames.map(encodeFrame)]);
+      if (!isDeepStrictEqual(read([encoded]).frames, inPieces.frames))
+        throw broken('frames read back otherwise', input);
+      for (const frame of inPieces.frames)
+        if (frame.kind === 'message' && frame.content.file !== null && !isFileName(frame.content.file.name))
+          throw broken('a file has a path for a name', input);
+      return `${inPieces.error} ${shapeOf(inPieces.frames)}`;
+    },
+  }),
+};
+
+export const chatTargets: readonly FuzzTarget[] = [frames];

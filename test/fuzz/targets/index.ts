@@ -1,0 +1,25 @@
+/** Every fuzz target. */
+import type { FuzzTarget } from '../engine/target.ts';
+import { basicTargets } from './cbor.ts';
+import { chatTargets } from './chat.ts';
+import { dhtTargets } from './dht.ts';
+import { identityTargets } from './identities.ts';
+import { linkTargets } from './links.ts';
+import { noteTargets } from './notes.ts';
+import { recordTargets } from './records.ts';
+import { roomTargets } from './rooms.ts';
+import { textTargets } from './texts.ts';
+import { tunnelTargets } from './tunnels.ts';
+
+export const TARGETS: readonly FuzzTarget[] = [
+  ...basicTargets,
+  ...identityTargets,
+  ...recordTargets,
+  ...dhtTargets,
+  ...linkTargets,
+  ...chatTargets,
+  ...roomTargets,
+  ...noteTargets,
+  ...tunnelTargets,
+  ...textTargets,
+];

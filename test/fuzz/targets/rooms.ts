@@ -1,0 +1,115 @@
+/** Entries of rooms, what is said about them between members, and the ways into a room. */
+import { decodeEntry, verifyEntry } from '../../../src/capabilities/rooms/entry.ts';
+import { shapeProblem } from '../../../src/capabilities/rooms/kinds.ts';
+import { parseRoomLink, roomLinkText } from '../../../src/capabilities/rooms/room-link.ts';
+import { type Message, receive, send } from '../../../src/capabilities/rooms/wire.ts';
+import { equalBytes } from '../../../src/foundation/bytes.ts';
+import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
+import { editCbor, editFrames } from '../engine/cbor.ts';
+import { person } from '../engine/people.ts';
+import { broken, bytesOf, decoder, refusal, shapeOf, textOf } from '../engine/properties.ts';
+import { vectorBytes, vectorTexts } from '../engine/seeds.ts';
+import { linkPair, listen, NEVER, pour } from '../engine/streams.ts';
+import type { FuzzTarget } from '../engine/target.ts';
+
+const REFUSALS = ['bad_record', 'bad_delegation'] as const;
+const NAMES = { caller: person(1).aid, called: person(2).aid };
+
+const entry: FuzzTarget = {
+  name: 'room-entry',
+  inputs: 3000,
+  prepare: () => {
+    const seeds = vectorBytes('room', 'entries.*.entry_hex');
+    const delegations = new DelegationVerifier();
+    return {
+      seeds,
+      run: async (input) => {
+        try {
+          const decoded = decodeEntry(input);
+          if (!equalBytes(decoded.encoded, input)) throw broken('it has other bytes', input);
+          const problem = shapeProblem(decoded);
+          if (problem !== null && typeof problem !== 'string') throw broken('a problem without words', input);
+          await verifyEntry(decoded, delegations);
+        } catch (error) {
+          return refusal(error, REFUSALS);
+        }
+        if (!seeds.some((seed) => equalBytes(seed, input))) throw broken('an entry was forged', input);
+        return 'verified';
+      },
+    };
+  },
+};
+
+/** The bytes of messages, as one side sends them. */
+function sent(...messages: readonly Message[]): Uint8Array {
+  const [near, link] = linkPair(NAMES, 'room');
+  const heard = listen(near);
+  for (const message of messages) send(link, message);
+  near.read();
+  const bytes = heard();
+  return new Uint8Array(bytes.length > 0 ? bytes : Buffer.from(near.read() ?? []));
+}
+
+const [GROUP = ''] = vectorTexts('room', 'group_id');
+const HAVE = { heads: [GROUP], maxSeq: 20, epoch: new Uint8Array(8).fill(1) };
+const ENTRIES = vectorBytes('room', 'entries.*.entry_hex');
+
+/** What a caller and a called side say to each other, of each kind one. */
+export const ROOM_MESSAGES: readonly Message[] = [
+  { type: 'hello', groupId: GROUP, have: HAVE },
+  { type: 'hello', groupId: GROUP, have: HAVE, proof: vectorBytes('room', 'join.proof_hex')[0] ?? new Uint8Array() },
+  { type: 'push', groupId: GROUP, entries: ENTRIES.slice(0, 2) },
+  { type: 'have', have: HAVE },
+  { type: 'refuse', entry: ENTRIES[3] ?? new Uint8Array() },
+  { type: 'refuse' },
+  { type: 'taken', complete: true },
+  { type: 'list', after: 0 },
+  { type: 'ids', upTo: 20, ids: [GROUP, GROUP] },
+  { type: 'get', ids: [GROUP] },
+  { type: 'pull', after: 3 },
+  { type: 'entries', upTo: 20, entries: ENTRIES.slice(0, 3) },
+  { type: 'done' },
+];
+
+export const editRoom = editFrames(4, 0, editCbor);
+
+/** Each message on its own, and all of them in a row. */
+export function roomSeeds(): Uint8Array[] {
+  return [...ROOM_MESSAGES.map((message) => sent(message)), sent(...ROOM_MESSAGES)];
+}
+
+const messages: FuzzTarget = {
+  name: 'room-messages',
+  inputs: 1500,
+  maxBytes: 16 * 1024,
+  edit: editRoom,
+  prepare: () => ({
+    seeds: roomSeeds(),
+    run: async (input) => {
+      const [near, link] = linkPair(NAMES, 'room');
+      pour(input, near);
+      const heard: Message[] = [];
+      try {
+        for (;;) heard.push(await receive(link, NEVER));
+      } catch (error) {
+        return `${shapeOf(heard)} ${refusal(error, ['protocol_error'])}`;
+      } finally {
+        near.destroy();
+        link.destroy();
+      }
+    },
+  }),
+};
+
+const link = decoder({
+  name: 'room-link',
+  inputs: 3000,
+  edit: () => null,
+  words: ['svc://', '/groups/', '#', '?', '%2f', '\n', 'A', '='],
+  seeds: () => bytesOf(...vectorTexts('room', 'join.link')),
+  decode: (bytes) => parseRoomLink(textOf(bytes)),
+  refuses: ['invalid_request', 'bad_aid'],
+  encode: (parsed) => new TextEncoder().encode(roomLinkText(parsed)),
+});
+
+export const roomTargets: readonly FuzzTarget[] = [entry, messages, link];

@@ -1,0 +1,70 @@
+/** The lanes of wide tunnels. */
+import { isDeepStrictEqual } from 'node:util';
+import {
+  ackFrame,
+  dataFrame,
+  endFrame,
+  FrameParser,
+  type LaneFrame,
+  MAX_PAYLOAD_BYTES,
+  widerFrame,
+} from '../../../src/capabilities/tunnels/wide/frames.ts';
+import { MAX_FRAMES_AHEAD, Reassembly } from '../../../src/capabilities/tunnels/wide/reassembly.ts';
+import { broken, refusal, shapeOf } from '../engine/properties.ts';
+import { cutUp } from '../engine/streams.ts';
+import type { FuzzTarget } from '../engine/target.ts';
+
+const HELLO = Buffer.from('hello');
+
+export const LANE_SEEDS: readonly Uint8Array[] = [
+  Buffer.concat([dataFrame(0, [HELLO], 5), dataFrame(5, [HELLO, HELLO], 10), ackFrame(0, 65_536, 0), endFrame(15)]),
+  Buffer.concat([dataFrame(5, [HELLO], 5), widerFrame(), dataFrame(0, [HELLO], 5), endFrame(10)]),
+  Buffer.concat([ackFrame(0, 262_144, 0), widerFrame(), endFrame(0)]),
+].map((bytes) => new Uint8Array(bytes));
+
+function framesIn(pieces: readonly Uint8Array[]): { readonly frames: LaneFrame[]; readonly refused: string | null } {
+  const parser = new FrameParser();
+  const frames: LaneFrame[] = [];
+  try {
+    for (const piece of pieces) for (const frame of parser.feed(Buffer.from(piece))) frames.push(frame);
+    return { frames, refused: null };
+  } catch (error) {
+    return { frames, refused: refusal(error, ['protocol_error']) };
+  }
+}
+
+/** Takes frames into order, as the reader of a window of 256 bytes that it opens further as it reads. */
+function reassemble(frames: readonly LaneFrame[]): string {
+  const order = new Reassembly();
+  let text = '';
+  try {
+    for (const frame of frames) {
+      if (frame.kind === 'data') order.take(frame.offset, frame.payload, order.handed + 256);
+      else if (frame.kind === 'end') order.finish(frame.offset);
+      for (let next = order.next(); next !== null; next = order.next()) text += next.toString('latin1');
+      if (text.length !== order.handed) throw broken('bytes were lost, or came twice', text, order.handed);
+    }
+  } catch (error) {
+    return refusal(error, ['protocol_error']);
+  }
+  return `${order.ended} ${order.whole} ${Math.min(text.length, MAX_FRAMES_AHEAD)}`;
+}
+
+const lanes: FuzzTarget = {
+  name: 'lane-frames',
+  inputs: 5000,
+  edit: () => null,
+  prepare: () => ({
+    seeds: LANE_SEEDS,
+    run: (input) => {
+      const whole = framesIn([input]);
+      if (!isDeepStrictEqual(framesIn(cutUp(input)), whole)) throw broken('how the bytes are cut matters', input);
+      for (const frame of whole.frames)
+        if (frame.kind === 'data' && (frame.payload.length === 0 || frame.payload.length > MAX_PAYLOAD_BYTES))
+          throw broken('a payload is out of bounds', input);
+      return `${whole.refused} ${shapeOf(whole.frames)} ${reassemble(whole.frames)}`;
+    },
+  }),
+};
+
+export const tunnelTargets: readonly FuzzTarget[] = [lanes];
