@@ -1,0 +1,30 @@
+/** Debian's Chromium, driven by playwright-core, which downloads none of its own. `.ci/run` installs the package. */
+import { accessSync, constants } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { type Browser, chromium } from 'playwright-core';
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const PROGRAM = (process.env['PATH'] ?? '')
+  .split(delimiter)
+  .map((directory) => join(directory, 'chromium'))
+  .find(isProgram);
+
+/** For the option `skip` of a test: false where the browser is there, else what is missing. */
+export const NO_CHROMIUM = PROGRAM === undefined ? 'the program "chromium" is not installed' : false;
+
+/** Every name below `test` is this machine, and nothing beyond it can be reached. */
+const HOSTS = 'MAP *.test 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.*, EXCLUDE localhost, EXCLUDE *.localhost';
+
+/** Starts a browser without any state. */
+export function startChromium(): Promise<Browser> {
+  if (PROGRAM === undefined) throw new Error(String(NO_CHROMIUM));
+  return chromium.launch({ executablePath: PROGRAM, args: [`--host-resolver-rules=${HOSTS}`] });
+}
