@@ -15,6 +15,11 @@ export interface RecordingStore {
   scans(table: string): string[];
 }
 
+/** The statement that a store was given, as text or as a template. */
+export function sqlText(given: unknown): string {
+  return Array.isArray(given) ? given.join('?') : String(given);
+}
+
 const ASKING: ReadonlySet<string> = new Set(['one', 'all', 'run']);
 
 export function recordingStore(file = ':memory:'): RecordingStore {
@@ -29,7 +34,7 @@ export function recordingStore(file = ':memory:'): RecordingStore {
       return (...args: unknown[]): unknown => {
         const answer: unknown = Reflect.apply(value, target, args);
         if (ASKING.has(String(name))) {
-          asked.add(String(args[0]));
+          asked.add(sqlText(args[0]));
           statements++;
           rows += Array.isArray(answer) ? answer.length : 1;
         }

@@ -31,9 +31,6 @@ export interface StoredAccess {
   readonly deny: readonly AidEntry[];
 }
 
-/** Entries in the order in which they were made. */
-const ORDER = 'ORDER BY created_at, id';
-
 function entryOf(row: Row): AidEntry | SecretEntry {
   const common = {
     id: textOf(row, 'id'),
@@ -68,10 +65,11 @@ export class AccessRepository {
     };
   }
 
+  /** In the order in which they were made. */
   #entries(subject: string, list: AccessListName): (AidEntry | SecretEntry)[] {
-    return this.#store
-      .all(`SELECT * FROM access_entries WHERE subject = ? AND list = ? ${ORDER}`, subject, list)
-      .map(entryOf);
+    const rows = this.#store.all`
+      SELECT * FROM access_entries WHERE subject = ${subject} AND list = ${list} ORDER BY created_at, id`;
+    return rows.map(entryOf);
   }
 
   /** Makes the row of a subject where there is none yet; an existing one stays as it is. Returns the salt that counts. */
@@ -91,21 +89,15 @@ export class AccessRepository {
    * Returns the entry as it now stands.
    */
   put<E extends AidEntry | SecretEntry>(subject: string, list: AccessListName, entry: E): E {
-    const row = this.#store.one(
-      `INSERT INTO access_entries (id, subject, list, aid, secret_hash, label, created_at, expires_at)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-       ON CONFLICT DO UPDATE SET label = excluded.label, expires_at = excluded.expires_at
-       RETURNING id, created_at`,
-      entry.id,
-      subject,
-      list,
-      'aid' in entry ? entry.aid : null,
-      'secretHash' in entry ? entry.secretHash : null,
-      entry.label,
-      entry.createdAt,
-      entry.expiresAt,
-    );
-    return row === undefined ? entry : { ...entry, id: textOf(row, 'id'), createdAt: integerOf(row, 'created_at') };
+    const { id, label, createdAt, expiresAt } = entry;
+    const aid = 'aid' in entry ? entry.aid : null;
+    const secretHash = 'secretHash' in entry ? entry.secretHash : null;
+    const row = this.#store.one`
+      INSERT INTO access_entries (id, subject, list, aid, secret_hash, label, created_at, expires_at)
+      VALUES (${id}, ${subject}, ${list}, ${aid}, ${secretHash}, ${label}, ${createdAt}, ${expiresAt})
+      ON CONFLICT DO UPDATE SET label = excluded.label, expires_at = excluded.expires_at
+      RETURNING id, created_at`;
+    return { ...entry, id: textOf(row, 'id'), createdAt: integerOf(row, 'created_at') };
   }
 
   /** True where there was such an entry. */

@@ -4,45 +4,28 @@ import { type Delegation, encodeDelegation } from '../identity/delegation.ts';
 import { aidFromRow, blobOf, integerOf, orZero, textOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
-export interface AgentRow {
-  /** Grows with every registration: the order of lists, and their cursor. */
-  readonly id: number;
-  readonly aid: Aid;
-  /** Name of the operational key in the key store. */
-  readonly keyName: string;
-  /** Ed25519 public key, as in the delegation. */
-  readonly operationalKey: Uint8Array;
-  /** The encoded proof: lists need not decode it. */
-  readonly delegation: Uint8Array;
-  /** Unix seconds of the delegation. */
-  readonly issuedAt: number;
-  /** Unix seconds of the delegation; 0 means never. */
-  readonly expiresAt: number;
-  /** `host:port` or a URL of the bound service; empty where none is bound. */
-  readonly serviceTcp: string;
-  readonly registeredAt: number;
-  readonly heartbeatAt: number;
-}
+export type AgentRow = Readonly<ReturnType<typeof agentOf>>;
 
-export interface NewAgent {
-  readonly keyName: string;
+export interface NewAgent extends Pick<AgentRow, 'keyName' | 'serviceTcp' | 'registeredAt'> {
   readonly delegation: Delegation;
-  readonly serviceTcp: string;
-  readonly registeredAt: number;
 }
 
-const COLUMNS =
-  'id, aid, key_name, operational_key, delegation, issued_at, expires_at, service_tcp, registered_at, heartbeat_at';
-
-function agentOf(row: Row): AgentRow {
+function agentOf(row: Row) {
   return {
+    /** Grows with every registration: the order of lists, and their cursor. */
     id: integerOf(row, 'id'),
     aid: aidFromRow(row, 'aid'),
+    /** Name of the operational key in the key store. */
     keyName: textOf(row, 'key_name'),
+    /** Ed25519 public key, as in the delegation. */
     operationalKey: blobOf(row, 'operational_key'),
+    /** The encoded proof: lists need not decode it. */
     delegation: blobOf(row, 'delegation'),
+    /** Unix seconds of the delegation. */
     issuedAt: integerOf(row, 'issued_at'),
+    /** Unix seconds of the delegation; 0 means never. */
     expiresAt: integerOf(row, 'expires_at'),
+    /** `host:port` or a URL of the bound service; empty where none is bound. */
     serviceTcp: textOf(row, 'service_tcp'),
     registeredAt: integerOf(row, 'registered_at'),
     heartbeatAt: integerOf(row, 'heartbeat_at'),
@@ -61,15 +44,13 @@ export class AgentStore {
   }
 
   get(aid: Aid): AgentRow | null {
-    const row = this.#store.one(`SELECT ${COLUMNS} FROM agents WHERE aid = ?`, aid);
+    const row = this.#store.one`SELECT * FROM agents WHERE aid = ${aid}`;
     return row === undefined ? null : agentOf(row);
   }
 
   /** At most `limit` agents with an id above `afterId`, in the order of their registration. */
   page(afterId: number, limit: number): AgentRow[] {
-    return this.#store
-      .all(`SELECT ${COLUMNS} FROM agents WHERE id > ? ORDER BY id LIMIT ?`, afterId, limit)
-      .map(agentOf);
+    return this.#store.all`SELECT * FROM agents WHERE id > ${afterId} ORDER BY id LIMIT ${limit}`.map(agentOf);
   }
 
   count(): number {
@@ -77,41 +58,33 @@ export class AgentStore {
   }
 
   /** Adds an agent, which counts as its first heartbeat, or gives a known one another key, delegation and service. */
-  put(agent: NewAgent): void {
-    const { delegation } = agent;
-    this.#store.run(
-      `INSERT INTO agents
-         (aid, key_name, operational_key, delegation, issued_at, expires_at, service_tcp, registered_at, heartbeat_at)
-       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8)
-       ON CONFLICT (aid) DO UPDATE SET
-         key_name = excluded.key_name, operational_key = excluded.operational_key,
-         delegation = excluded.delegation, issued_at = excluded.issued_at, expires_at = excluded.expires_at,
-         service_tcp = excluded.service_tcp`,
-      delegation.agent,
-      agent.keyName,
-      delegation.operationalKey,
-      encodeDelegation(delegation),
-      delegation.issuedAt,
-      delegation.expiresAt,
-      agent.serviceTcp,
-      agent.registeredAt,
-    );
+  put({ keyName, delegation, serviceTcp, registeredAt }: NewAgent): void {
+    const { agent, operationalKey, issuedAt, expiresAt } = delegation;
+    this.#store.run`
+      INSERT INTO agents
+        (aid, key_name, operational_key, delegation, issued_at, expires_at, service_tcp, registered_at, heartbeat_at)
+      VALUES (${agent}, ${keyName}, ${operationalKey}, ${encodeDelegation(delegation)}, ${issuedAt}, ${expiresAt},
+        ${serviceTcp}, ${registeredAt}, ${registeredAt})
+      ON CONFLICT (aid) DO UPDATE SET
+        key_name = excluded.key_name, operational_key = excluded.operational_key,
+        delegation = excluded.delegation, issued_at = excluded.issued_at, expires_at = excluded.expires_at,
+        service_tcp = excluded.service_tcp`;
   }
 
   setService(aid: Aid, serviceTcp: string): void {
-    this.#store.run('UPDATE agents SET service_tcp = ? WHERE aid = ?', serviceTcp, aid);
+    this.#store.run`UPDATE agents SET service_tcp = ${serviceTcp} WHERE aid = ${aid}`;
   }
 
   /** Keeps the times of heartbeats, all or none. */
   setHeartbeats(heartbeats: readonly (readonly [Aid, number])[]): void {
     this.#store.transaction(() => {
-      for (const [aid, at] of heartbeats) this.#store.run('UPDATE agents SET heartbeat_at = ? WHERE aid = ?', at, aid);
+      for (const [aid, at] of heartbeats) this.#store.run`UPDATE agents SET heartbeat_at = ${at} WHERE aid = ${aid}`;
     });
   }
 
   /** True where there was such an agent. What other tables hold of it goes with it. */
   delete(aid: Aid): boolean {
-    return this.#store.run('DELETE FROM agents WHERE aid = ?', aid) > 0;
+    return this.#store.run`DELETE FROM agents WHERE aid = ${aid}` > 0;
   }
 
   /** Names of the keys in use. */
@@ -121,10 +94,9 @@ export class AgentStore {
 
   /** Notes a key that is about to be written and that no agent has yet: should it stay so, it is to be deleted. */
   expectKey(name: string): void {
-    this.#store.run(
-      'INSERT OR IGNORE INTO retired_keys (name) SELECT ?1 WHERE NOT EXISTS (SELECT 1 FROM agents WHERE key_name = ?1)',
-      name,
-    );
+    this.#store.run`
+      INSERT OR IGNORE INTO retired_keys (name)
+      SELECT ${name} WHERE NOT EXISTS (SELECT 1 FROM agents WHERE key_name = ${name})`;
   }
 
   /** Names of keys that agents had, or were to have, and that are to be deleted. */
@@ -134,13 +106,12 @@ export class AgentStore {
 
   /** Notes that a retired key has been deleted. */
   keyDeleted(name: string): void {
-    this.#store.run('DELETE FROM retired_keys WHERE name = ?', name);
+    this.#store.run`DELETE FROM retired_keys WHERE name = ${name}`;
   }
 
   /** The distinct services that agents are bound to. */
   boundServices(): string[] {
-    return this.#store
-      .all("SELECT DISTINCT service_tcp FROM agents WHERE service_tcp <> ''")
-      .map((row) => textOf(row, 'service_tcp'));
+    const rows = this.#store.all("SELECT DISTINCT service_tcp FROM agents WHERE service_tcp <> ''");
+    return rows.map((row) => textOf(row, 'service_tcp'));
   }
 }

@@ -1,5 +1,4 @@
 /** The audit trail of remote administration on disk, each kind of entry in a room of its own. */
-import type { Aid } from '../identity/aid.ts';
 import { aidFromRow, integerOf, orNull, textOf, wordOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
@@ -14,44 +13,31 @@ const MAX_REFUSALS = 1_000;
 const ROOM: Readonly<Record<AuditKind, number>> = { read: MAX_READS, write: MAX_WRITES, refused: MAX_REFUSALS };
 
 /** Who came. */
-export interface AuditCaller {
-  readonly caller: Aid;
-  /** Key of the caller's node in hex; null on this very daemon. */
-  readonly nodeKey: string | null;
-  readonly address: string | null;
-}
+export type AuditCaller = Pick<AuditEntry, 'caller' | 'nodeKey' | 'address'>;
 
-export interface AuditEntry extends AuditCaller {
-  readonly id: number;
-  readonly kind: AuditKind;
-  /** Milliseconds since the Unix epoch. */
-  readonly at: number;
-  readonly method: string | null;
-  readonly path: string | null;
-  /** Names of the tools that the request called, never what they were given. */
-  readonly tools: readonly string[];
-  /** Null while the request runs, and where it was never answered. */
-  readonly status: number | null;
-  /** Why the caller was refused; null for the other kinds. */
-  readonly reason: string | null;
-}
+export type AuditEntry = Readonly<ReturnType<typeof entryOf>>;
 
 /** Stands between the path and each tool in the column of the path: no path of HTTP has a blank in it. */
 const TOOL_SEPARATOR = ' ';
 
-function entryOf(row: Row): AuditEntry {
+function entryOf(row: Row) {
   const [path = null, ...tools] = orNull(textOf, row, 'path')?.split(TOOL_SEPARATOR) ?? [];
   return {
     id: integerOf(row, 'id'),
     kind: wordOf(row, 'kind', KINDS),
+    /** Milliseconds since the Unix epoch. */
     at: integerOf(row, 'at'),
     caller: aidFromRow(row, 'caller'),
+    /** Key of the caller's node in hex; null on this very daemon. */
     nodeKey: orNull(textOf, row, 'node_key'),
     address: orNull(textOf, row, 'address'),
     method: orNull(textOf, row, 'method'),
     path,
+    /** Names of the tools that the request called, never what they were given. */
     tools,
+    /** Null while the request runs, and where it was never answered. */
     status: orNull(integerOf, row, 'status'),
+    /** Why the caller was refused; null for the other kinds. */
     reason: orNull(textOf, row, 'reason'),
   };
 }
@@ -65,39 +51,28 @@ export class AuditStore {
 
   /** Adds an entry and forgets the oldest of its kind where there are too many. Returns its id. */
   add(entry: Omit<AuditEntry, 'id'>): number {
-    const { kind, at, caller, nodeKey, address, method, path, tools, status, reason } = entry;
+    const { kind, at, caller, nodeKey, address, method, tools, status, reason } = entry;
+    const path = entry.path === null ? null : [entry.path, ...tools].join(TOOL_SEPARATOR);
     return this.#store.transaction(() => {
-      const row = this.#store.one(
-        `INSERT INTO admin_audit (kind, at, caller, node_key, address, method, path, status, reason)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
-        kind,
-        at,
-        caller,
-        nodeKey,
-        address,
-        method,
-        path === null ? null : [path, ...tools].join(TOOL_SEPARATOR),
-        status,
-        reason,
-      );
-      this.#store.run(
-        `DELETE FROM admin_audit WHERE kind = ?1 AND id <=
-           (SELECT id FROM admin_audit WHERE kind = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)`,
-        kind,
-        ROOM[kind],
-      );
+      const row = this.#store.one`
+        INSERT INTO admin_audit (kind, at, caller, node_key, address, method, path, status, reason)
+        VALUES (${kind}, ${at}, ${caller}, ${nodeKey}, ${address}, ${method}, ${path}, ${status}, ${reason})
+        RETURNING id`;
+      this.#store.run`
+        DELETE FROM admin_audit WHERE kind = ${kind} AND id <=
+          (SELECT id FROM admin_audit WHERE kind = ${kind} ORDER BY id DESC LIMIT 1 OFFSET ${ROOM[kind]})`;
       return integerOf(row, 'id');
     });
   }
 
   /** Adds the name of a tool that a request calls. */
   addTool(id: number, name: string): void {
-    this.#store.run('UPDATE admin_audit SET path = path || ? WHERE id = ?', TOOL_SEPARATOR + name, id);
+    this.#store.run`UPDATE admin_audit SET path = path || ${TOOL_SEPARATOR + name} WHERE id = ${id}`;
   }
 
   /** Says how a request was answered. */
   setStatus(id: number, status: number): void {
-    this.#store.run('UPDATE admin_audit SET status = ? WHERE id = ?', status, id);
+    this.#store.run`UPDATE admin_audit SET status = ${status} WHERE id = ${id}`;
   }
 
   /** The newest request that was let in. */
@@ -111,9 +86,7 @@ export class AuditStore {
 
   /** Entries from the newest on; `before` goes on behind the entry of that id. */
   page(limit: number, before: number = Number.MAX_SAFE_INTEGER): AuditEntry[] {
-    return this.#store
-      .all('SELECT * FROM admin_audit WHERE id < ? ORDER BY id DESC LIMIT ?', before, limit)
-      .map(entryOf);
+    return this.#store.all`SELECT * FROM admin_audit WHERE id < ${before} ORDER BY id DESC LIMIT ${limit}`.map(entryOf);
   }
 
   #first(sql: string): AuditEntry | null {

@@ -1,7 +1,7 @@
 /** The logs of conversations, and the queues of what has not arrived yet. Times are Unix milliseconds. */
-import { ENTRY_STATUSES, type EntryStatus } from '../domain/chat.ts';
+import { ENTRY_STATUSES } from '../domain/chat.ts';
 import type { PairRow, ReadState } from './chat.ts';
-import { blobOf, flagOf, integerOf, orNull, orZero, textOf } from './row.ts';
+import { blobOf, flagOf, integerOf, orNull, orZero, textOf, within } from './row.ts';
 import type { Row, Store } from './store.ts';
 
 const QUEUED = ENTRY_STATUSES.indexOf('queued');
@@ -26,20 +26,15 @@ export interface ChatContent {
   readonly file: ChatFile | null;
 }
 
-export interface ChatEntry extends ChatContent {
-  /** The order in this log; it grows without end and has no holes. */
-  readonly seq: number;
-  readonly incoming: boolean;
-  readonly status: EntryStatus;
-}
+export type ChatEntry = ChatContent & Readonly<ReturnType<typeof entryOf>>;
 
 /** What keeping an entry costs beside its texts, bytes. */
 const ROW_OVERHEAD_BYTES = 128;
-const COLUMNS = 'seq, id, incoming, status, at, text, object_id, name, size';
 
-function entryOf(row: Row): ChatEntry {
+function entryOf(row: Row) {
   const objectId = orNull(textOf, row, 'object_id');
   return {
+    /** The order in this log; it grows without end and has no holes. */
     seq: integerOf(row, 'seq'),
     id: blobOf(row, 'id'),
     incoming: flagOf(row, 'incoming'),
@@ -65,13 +60,9 @@ export class ChatLog {
   /** Adds an entry that is to be sent; returns its place in the log. The pair exists. In a transaction. */
   queue(pair: number, content: ChatContent): number {
     const bytes = entryBytes(content);
-    const row = this.#store.one(
-      `UPDATE chat_pairs SET last_seq = last_seq + 1, last_at = ?, queued = queued + 1, queued_bytes = queued_bytes + ?
-       WHERE id = ? RETURNING last_seq`,
-      content.at,
-      bytes,
-      pair,
-    );
+    const row = this.#store.one`
+      UPDATE chat_pairs SET last_seq = last_seq + 1, last_at = ${content.at}, queued = queued + 1,
+        queued_bytes = queued_bytes + ${bytes} WHERE id = ${pair} RETURNING last_seq`;
     const seq = integerOf(row, 'last_seq');
     this.#insert(pair, seq, content, QUEUED, bytes);
     return seq;
@@ -91,85 +82,55 @@ export class ChatLog {
       unreadBytes += bytes;
       added.push(lastSeq);
     }
-    this.#store.run(
-      'UPDATE chat_pairs SET last_seq = ?, last_at = ?, received = ?, unread = unread + ?, unread_bytes = ? WHERE id = ?',
-      lastSeq,
-      added.length > 0 ? now : pair.lastAt,
-      received,
-      added.length,
-      unreadBytes,
-      pair.id,
-    );
+    const lastAt = added.length > 0 ? now : pair.lastAt;
+    this.#store.run`
+      UPDATE chat_pairs SET last_seq = ${lastSeq}, last_at = ${lastAt}, received = ${received},
+        unread = unread + ${added.length}, unread_bytes = ${unreadBytes} WHERE id = ${pair.id}`;
     return added;
   }
 
   /** The newest entries, the newest first. */
   newest(pair: number, limit: number): ChatEntry[] {
-    return this.#store
-      .all(`SELECT ${COLUMNS} FROM chat_entries WHERE pair = ? ORDER BY seq DESC LIMIT ?`, pair, limit)
-      .map(entryOf);
+    const rows = this.#store.all`SELECT * FROM chat_entries WHERE pair = ${pair} ORDER BY seq DESC LIMIT ${limit}`;
+    return rows.map(entryOf);
   }
 
   /** Fills the empty log of a conversation that moved here, with its marks. In a transaction. */
   restore(pair: number, entries: readonly ChatEntry[], { lastSeq, lastAt }: Pick<PairRow, 'lastSeq' | 'lastAt'>): void {
-    for (const entry of entries)
-      this.#insert(
-        pair,
-        entry.seq,
-        entry,
-        entry.incoming ? null : ENTRY_STATUSES.indexOf(entry.status),
-        entryBytes(entry),
-      );
-    this.#store.run(
-      `UPDATE chat_pairs SET last_seq = ?, last_at = ?, (unread, unread_bytes) =
-         (SELECT count(*), coalesce(sum(bytes), 0) FROM chat_entries WHERE pair = chat_pairs.id AND incoming = 1)
-       WHERE id = ?`,
-      lastSeq,
-      lastAt,
-      pair,
-    );
+    for (const entry of entries) {
+      const status = entry.incoming ? null : ENTRY_STATUSES.indexOf(entry.status);
+      this.#insert(pair, entry.seq, entry, status, entryBytes(entry));
+    }
+    this.#store.run`
+      UPDATE chat_pairs SET last_seq = ${lastSeq}, last_at = ${lastAt}, (unread, unread_bytes) =
+        (SELECT count(*), coalesce(sum(bytes), 0) FROM chat_entries WHERE pair = chat_pairs.id AND incoming = 1)
+      WHERE id = ${pair}`;
     this.#recountQueue(pair);
   }
 
   #recountQueue(pair: number): void {
-    this.#store.run(
-      `UPDATE chat_pairs SET (queued, queued_bytes) =
-         (SELECT count(*), coalesce(sum(bytes), 0) FROM chat_entries WHERE pair = chat_pairs.id AND status = 1)
-       WHERE id = ?`,
-      pair,
-    );
+    this.#store.run`
+      UPDATE chat_pairs SET (queued, queued_bytes) =
+        (SELECT count(*), coalesce(sum(bytes), 0) FROM chat_entries WHERE pair = chat_pairs.id AND status = 1)
+      WHERE id = ${pair}`;
   }
 
   /** False where an entry of this id is in the log. `status` null: it came from the peer. */
   #insert(pair: number, seq: number, content: ChatContent, status: number | null, bytes: number): boolean {
     const { id, at, text, file } = content;
-    const changes = this.#store.run(
-      `INSERT INTO chat_entries (pair, seq, id, incoming, status, at, text, object_id, name, size, bytes)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (pair, id) DO NOTHING`,
-      pair,
-      seq,
-      id,
-      status === null ? 1 : 0,
-      status ?? 0,
-      at,
-      text,
-      file?.objectId ?? null,
-      file?.name ?? null,
-      file?.size ?? null,
-      bytes,
-    );
+    const { objectId, name, size } = file ?? { objectId: null, name: null, size: null };
+    const changes = this.#store.run`
+      INSERT INTO chat_entries (pair, seq, id, incoming, status, at, text, object_id, name, size, bytes)
+      VALUES (${pair}, ${seq}, ${id}, ${status === null ? 1 : 0}, ${status ?? 0}, ${at}, ${text},
+        ${objectId}, ${name}, ${size}, ${bytes}) ON CONFLICT (pair, id) DO NOTHING`;
     return changes > 0;
   }
 
   /** Entries that have not arrived yet, behind a place in the log, of `maxBytes` together but at least one. */
   queued(pair: number, afterSeq: number, limit: number, maxBytes: number): ChatEntry[] {
-    const rows = this.#store.all(
-      `SELECT ${COLUMNS}, bytes FROM chat_entries WHERE pair = ? AND status = 1 AND seq > ? ORDER BY seq LIMIT ?`,
-      pair,
-      afterSeq,
-      limit,
-    );
-    return within(rows, maxBytes).map(entryOf);
+    const rows = this.#store.all`
+      SELECT * FROM chat_entries WHERE pair = ${pair} AND status = 1 AND seq > ${afterSeq} ORDER BY seq LIMIT ${limit}`;
+    return within(rows, 'bytes', maxBytes).map(entryOf);
   }
 
   /**
@@ -177,95 +138,55 @@ export class ChatLog {
    * Returns the place of the last of them; 0 where there was none. In a transaction.
    */
   markSent(pair: PairRow, count: number, acked: number): number {
-    const rows = this.#store.all(
-      'SELECT seq, bytes FROM chat_entries WHERE pair = ? AND status = 1 ORDER BY seq LIMIT ?',
-      pair.id,
-      count,
-    );
+    const rows = this.#store.all`
+      SELECT seq, bytes FROM chat_entries WHERE pair = ${pair.id} AND status = 1 ORDER BY seq LIMIT ${count}`;
     const last = orZero(rows.at(-1), 'seq');
     const bytes = rows.reduce((sum, row) => sum + integerOf(row, 'bytes'), 0);
-    this.#store.run(
-      'UPDATE chat_entries SET status = ? WHERE pair = ? AND status = 1 AND seq <= ?',
-      SENT,
-      pair.id,
-      last,
-    );
-    this.#store.run(
-      'UPDATE chat_pairs SET acked = ?, queued = ?, queued_bytes = ? WHERE id = ?',
-      acked,
-      pair.queued - rows.length,
-      pair.queuedBytes - bytes,
-      pair.id,
-    );
+    this.#store.run`UPDATE chat_entries SET status = ${SENT} WHERE pair = ${pair.id} AND status = 1 AND seq <= ${last}`;
+    this.#store.run`
+      UPDATE chat_pairs SET acked = ${acked}, queued = queued - ${rows.length}, queued_bytes = queued_bytes - ${bytes}
+      WHERE id = ${pair.id}`;
     return last;
   }
 
   /** Puts the last `count` entries that had arrived back into the queue: the peer has them no more. In a transaction. */
   requeue(pair: number, count: number): void {
-    this.#store.run(
-      `UPDATE chat_entries SET status = ?1 WHERE pair = ?2 AND seq IN
-         (SELECT seq FROM chat_entries WHERE pair = ?2 AND status = ?3 ORDER BY seq DESC LIMIT ?4)`,
-      QUEUED,
-      pair,
-      SENT,
-      count,
-    );
+    this.#store.run`
+      UPDATE chat_entries SET status = ${QUEUED} WHERE pair = ${pair} AND seq IN
+        (SELECT seq FROM chat_entries WHERE pair = ${pair} AND status = ${SENT} ORDER BY seq DESC LIMIT ${count})`;
     this.#recountQueue(pair);
   }
 
   /** What has not arrived never will: the relationship is over. In a transaction. */
   drop(pair: number): void {
-    this.#store.run('UPDATE chat_entries SET status = ? WHERE pair = ? AND status = 1', DROPPED, pair);
-    this.#store.run('UPDATE chat_pairs SET queued = 0, queued_bytes = 0 WHERE id = ?', pair);
+    this.#store.run`UPDATE chat_entries SET status = ${DROPPED} WHERE pair = ${pair} AND status = 1`;
+    this.#store.run`UPDATE chat_pairs SET queued = 0, queued_bytes = 0 WHERE id = ${pair}`;
   }
 
   /** Entries behind a place in the log, of `maxBytes` together but at least one. */
   page(pair: number, afterSeq: number, limit: number, maxBytes: number): { entries: ChatEntry[]; more: boolean } {
-    const sizes = this.#store.all(
-      'SELECT bytes FROM chat_entries WHERE pair = ? AND seq > ? ORDER BY seq LIMIT ?',
-      pair,
-      afterSeq,
-      limit + 1,
-    );
-    const shown = within(sizes.slice(0, limit), maxBytes).length;
-    const rows = this.#store.all(
-      `SELECT ${COLUMNS} FROM chat_entries WHERE pair = ? AND seq > ? ORDER BY seq LIMIT ?`,
-      pair,
-      afterSeq,
-      shown,
-    );
+    const sizes = this.#store.all`
+      SELECT bytes FROM chat_entries WHERE pair = ${pair} AND seq > ${afterSeq} ORDER BY seq LIMIT ${limit + 1}`;
+    const shown = within(sizes.slice(0, limit), 'bytes', maxBytes).length;
+    const rows = this.#store.all`
+      SELECT * FROM chat_entries WHERE pair = ${pair} AND seq > ${afterSeq} ORDER BY seq LIMIT ${shown}`;
     return { entries: rows.map(entryOf), more: sizes.length > shown };
   }
 
   entry(pair: number, seq: number): ChatEntry | null {
-    const row = this.#store.one(`SELECT ${COLUMNS} FROM chat_entries WHERE pair = ? AND seq = ?`, pair, seq);
+    const row = this.#store.one`SELECT * FROM chat_entries WHERE pair = ${pair} AND seq = ${seq}`;
     return row === undefined ? null : entryOf(row);
   }
 
   /** Moves the reader's mark forward, never back; what is behind it counts as read. */
   markRead(pair: number, upTo: number): ReadState {
     return this.#store.transaction(() => {
-      const row = this.#store.one(
-        `UPDATE chat_pairs SET read_cursor = max(read_cursor, min(?1, last_seq)), (unread, unread_bytes) =
-           (SELECT chat_pairs.unread - count(*), chat_pairs.unread_bytes - coalesce(sum(bytes), 0) FROM chat_entries
-            WHERE pair = chat_pairs.id AND incoming = 1 AND seq > chat_pairs.read_cursor AND seq <= ?1)
-         WHERE id = ?2 RETURNING read_cursor, unread`,
-        upTo,
-        pair,
-      );
+      const row = this.#store.one`
+        UPDATE chat_pairs SET read_cursor = max(read_cursor, min(${upTo}, last_seq)), (unread, unread_bytes) =
+          (SELECT chat_pairs.unread - count(*), chat_pairs.unread_bytes - coalesce(sum(bytes), 0) FROM chat_entries
+           WHERE pair = chat_pairs.id AND incoming = 1 AND seq > chat_pairs.read_cursor AND seq <= ${upTo})
+        WHERE id = ${pair} RETURNING read_cursor, unread`;
       return { readCursor: orZero(row, 'read_cursor'), unread: orZero(row, 'unread') };
     });
   }
-}
-
-/** The first rows that fit together; at least one where there is one. */
-function within(rows: readonly Row[], maxBytes: number): Row[] {
-  let bytes = 0;
-  const fitting: Row[] = [];
-  for (const row of rows) {
-    bytes += integerOf(row, 'bytes');
-    if (bytes > maxBytes && fitting.length > 0) break;
-    fitting.push(row);
-  }
-  return fitting;
 }

@@ -6,15 +6,7 @@ import type { Row, SqlValue, Store } from './store.ts';
 /** Events that are kept of each agent; the oldest go first. */
 export const MAX_EVENTS_PER_AGENT = 10_000;
 
-export interface StoredEvent {
-  readonly seq: number;
-  readonly aid: Aid;
-  readonly type: string;
-  /** Milliseconds since the Unix epoch. */
-  readonly at: number;
-  /** JSON. */
-  readonly data: string;
-}
+export type StoredEvent = Readonly<ReturnType<typeof eventOf>>;
 
 /** What is there of a stream: of one agent, or of all. */
 export interface EventBounds {
@@ -32,12 +24,14 @@ export interface EventFilter {
   readonly types?: readonly string[] | undefined;
 }
 
-function eventOf(row: Row): StoredEvent {
+function eventOf(row: Row) {
   return {
     seq: integerOf(row, 'seq'),
     aid: aidFromRow(row, 'aid'),
     type: textOf(row, 'type'),
+    /** Milliseconds since the Unix epoch. */
     at: integerOf(row, 'at'),
+    /** JSON. */
     data: textOf(row, 'data'),
   };
 }
@@ -55,15 +49,11 @@ export class EventStore {
   /** Adds an event and forgets the agent's oldest where there are too many. Returns its number. */
   append(aid: Aid, type: string, at: number, data: string): number {
     return this.#store.transaction(() => {
-      const seq = this.#number(
-        'INSERT INTO events (aid, type, at, data) VALUES (?, ?, ?, ?) RETURNING seq AS n',
-        ...[aid, type, at, data],
-      );
-      const count = this.#number(
-        `INSERT INTO event_streams (aid, count, pruned_seq) VALUES (?, 1, 0)
-         ON CONFLICT (aid) DO UPDATE SET count = count + 1 RETURNING count AS n`,
-        aid,
-      );
+      const seq = this.#number`
+        INSERT INTO events (aid, type, at, data) VALUES (${aid}, ${type}, ${at}, ${data}) RETURNING seq AS n`;
+      const count = this.#number`
+        INSERT INTO event_streams (aid, count, pruned_seq) VALUES (${aid}, 1, 0)
+        ON CONFLICT (aid) DO UPDATE SET count = count + 1 RETURNING count AS n`;
       if (count > this.#maxPerAgent) this.#forgetOldest(aid, count - this.#maxPerAgent);
       return seq;
     });
@@ -71,7 +61,7 @@ export class EventStore {
 
   /** The newest number that was given; 0 for none. */
   lastSeq(): number {
-    return this.#number("SELECT seq AS n FROM sqlite_sequence WHERE name = 'events'");
+    return this.#number`SELECT seq AS n FROM sqlite_sequence WHERE name = 'events'`;
   }
 
   /** Events behind `seq`, in order. */
@@ -93,15 +83,15 @@ export class EventStore {
   bounds(aid?: Aid): EventBounds {
     if (aid === undefined) {
       return {
-        oldestSeq: this.#number('SELECT min(seq) AS n FROM events'),
+        oldestSeq: this.#number`SELECT min(seq) AS n FROM events`,
         lastSeq: this.lastSeq(),
-        prunedSeq: this.#number('SELECT max(pruned_seq) AS n FROM event_streams'),
+        prunedSeq: this.#number`SELECT max(pruned_seq) AS n FROM event_streams`,
       };
     }
-    const prunedSeq = this.#number('SELECT pruned_seq AS n FROM event_streams WHERE aid = ?', aid);
-    const newest = this.#number('SELECT max(seq) AS n FROM events WHERE aid = ?', aid);
+    const prunedSeq = this.#number`SELECT pruned_seq AS n FROM event_streams WHERE aid = ${aid}`;
+    const newest = this.#number`SELECT max(seq) AS n FROM events WHERE aid = ${aid}`;
     return {
-      oldestSeq: this.#number('SELECT min(seq) AS n FROM events WHERE aid = ?', aid),
+      oldestSeq: this.#number`SELECT min(seq) AS n FROM events WHERE aid = ${aid}`,
       lastSeq: Math.max(newest, prunedSeq),
       prunedSeq,
     };
@@ -113,16 +103,12 @@ export class EventStore {
    */
   forgetBefore(at: number, limit: number): number {
     return this.#store.transaction(() => {
-      const oldest = this.#store.all('SELECT aid, at FROM events ORDER BY seq LIMIT ?', limit);
+      const oldest = this.#store.all`SELECT aid, at FROM events ORDER BY seq LIMIT ${limit}`;
       // Numbers follow time but for a corrected clock: what stands behind a newer one waits for it.
       const young = oldest.findIndex((row) => integerOf(row, 'at') >= at);
       const expired = young < 0 ? oldest : oldest.slice(0, young);
-      const counts = new Map<Aid, number>();
-      for (const row of expired) {
-        const aid = aidFromRow(row, 'aid');
-        counts.set(aid, (counts.get(aid) ?? 0) + 1);
-      }
-      for (const [aid, count] of counts) this.#forgetOldest(aid, count);
+      const byAgent = Map.groupBy(expired, (row) => aidFromRow(row, 'aid'));
+      for (const [aid, rows] of byAgent) this.#forgetOldest(aid, rows.length);
       return expired.length;
     });
   }
@@ -131,23 +117,21 @@ export class EventStore {
   forget(aid: Aid): void {
     this.#store.transaction(() => {
       const { lastSeq } = this.bounds(aid);
-      this.#store.run('DELETE FROM events WHERE aid = ?', aid);
-      this.#store.run('UPDATE event_streams SET count = 0, pruned_seq = ? WHERE aid = ?', lastSeq, aid);
+      this.#store.run`DELETE FROM events WHERE aid = ${aid}`;
+      this.#store.run`UPDATE event_streams SET count = 0, pruned_seq = ${lastSeq} WHERE aid = ${aid}`;
     });
   }
 
   #forgetOldest(aid: Aid, count: number): void {
-    const last = this.#number(
-      'SELECT seq AS n FROM events WHERE aid = ? ORDER BY seq LIMIT 1 OFFSET ?',
-      aid,
-      count - 1,
-    );
-    const removed = this.#store.run('DELETE FROM events WHERE aid = ? AND seq <= ?', aid, last);
-    this.#store.run('UPDATE event_streams SET count = count - ?, pruned_seq = ? WHERE aid = ?', removed, last, aid);
+    const last = this.#number`
+      SELECT seq AS n FROM events WHERE aid = ${aid} ORDER BY seq LIMIT 1 OFFSET ${count - 1}`;
+    const removed = this.#store.run`DELETE FROM events WHERE aid = ${aid} AND seq <= ${last}`;
+    this.#store.run`
+      UPDATE event_streams SET count = count - ${removed}, pruned_seq = ${last} WHERE aid = ${aid}`;
   }
 
   /** Column `n` of the first row; 0 where there is none. */
-  #number(sql: string, ...values: SqlValue[]): number {
+  #number(sql: TemplateStringsArray, ...values: SqlValue[]): number {
     return orZero(this.#store.one(sql, ...values), 'n');
   }
 }

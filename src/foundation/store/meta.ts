@@ -1,5 +1,4 @@
 /** Single values of the node itself that have no table of their own. */
-
 import { textOf } from './row.ts';
 import type { Store } from './store.ts';
 
@@ -15,15 +14,11 @@ export class MetaStore {
 
   /** The value under a key; undefined where none was set. The caller checks its shape: an older svcd may have written it. */
   get(key: string): unknown {
-    const row = this.#store.one('SELECT value FROM meta WHERE key = ?', key);
+    const row = this.#store.one`SELECT value FROM meta WHERE key = ${key}`;
     return row === undefined ? undefined : JSON.parse(textOf(row, 'value'));
   }
 
   set(key: string, value: JsonValue): void {
-    this.#store.run(
-      'INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value',
-      key,
-      JSON.stringify(value),
-    );
+    this.#store.run`INSERT OR REPLACE INTO meta (key, value) VALUES (${key}, ${JSON.stringify(value)})`;
   }
 }

@@ -1,27 +1,15 @@
 /** The tables of the mailboxes. Times are Unix milliseconds. */
 import type { Aid } from '../identity/aid.ts';
-import { aidFromRow, blobOf, integerOf, orZero } from './row.ts';
+import { aidFromRow, blobOf, integerOf, orZero, within } from './row.ts';
 import type { Row, Store } from './store.ts';
 
 /** A note as it is kept for a local agent. */
-export interface NewNote {
+export interface NewNote extends Omit<StoredNote, 'id'> {
   readonly aid: Aid;
-  /** 32 bytes. */
-  readonly messageId: Uint8Array;
-  readonly sender: Aid;
-  readonly msgType: number;
-  readonly body: Uint8Array;
-  readonly sentAt: number;
   readonly receivedAt: number;
-  /** The digest of its record, and the token that removes the copies of it. */
-  readonly digest: Uint8Array;
-  readonly token: Uint8Array;
 }
 
-export interface StoredNote extends Omit<NewNote, 'aid' | 'receivedAt'> {
-  /** Grows with every note: the order of lists, and their cursor. */
-  readonly id: number;
-}
+export type StoredNote = Readonly<ReturnType<typeof noteOf>>;
 
 /** How much waits in a mailbox. */
 export interface MailboxLoad {
@@ -31,16 +19,18 @@ export interface MailboxLoad {
 
 /** What keeping a note costs beside its body, bytes. */
 const ROW_OVERHEAD_BYTES = 256;
-const COLUMNS = 'id, message_id, sender, msg_type, body, sent_at, digest, token';
 
-function noteOf(row: Row): StoredNote {
+function noteOf(row: Row) {
   return {
+    /** Grows with every note: the order of lists, and their cursor. */
     id: integerOf(row, 'id'),
+    /** 32 bytes. */
     messageId: blobOf(row, 'message_id'),
     sender: aidFromRow(row, 'sender'),
     msgType: integerOf(row, 'msg_type'),
     body: blobOf(row, 'body'),
     sentAt: integerOf(row, 'sent_at'),
+    /** The digest of its record, and the token that removes the copies of it. */
     digest: blobOf(row, 'digest'),
     token: blobOf(row, 'token'),
   };
@@ -64,106 +54,71 @@ export class NoteStore {
 
   /** Keeps a note; false, and nothing kept, where its message id was seen before or its agent is not here. */
   add(note: NewNote, seenUntil: number): boolean {
+    const { aid, messageId, sender, msgType, body, sentAt, receivedAt, digest, token } = note;
     return this.#store.transaction(() => {
-      const fresh = this.#store.run(
-        `INSERT INTO notes_seen (aid, message_id, until) SELECT aid, ?2, ?3 FROM agents WHERE aid = ?1
-         ON CONFLICT DO NOTHING`,
-        note.aid,
-        note.messageId,
-        seenUntil,
-      );
+      const fresh = this.#store.run`
+        INSERT INTO notes_seen (aid, message_id, until)
+        SELECT aid, ${messageId}, ${seenUntil} FROM agents WHERE aid = ${aid} ON CONFLICT DO NOTHING`;
       if (fresh === 0) return false;
-      this.#store.run(
-        `INSERT INTO notes (aid, message_id, sender, msg_type, body, sent_at, received_at, digest, token, size)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-        note.aid,
-        note.messageId,
-        note.sender,
-        note.msgType,
-        note.body,
-        note.sentAt,
-        note.receivedAt,
-        note.digest,
-        note.token,
-        noteSize(note.body),
-      );
+      this.#store.run`
+        INSERT INTO notes (aid, message_id, sender, msg_type, body, sent_at, received_at, digest, token, size)
+        VALUES (${aid}, ${messageId}, ${sender}, ${msgType}, ${body}, ${sentAt}, ${receivedAt}, ${digest}, ${token},
+          ${noteSize(body)})`;
       return true;
     });
   }
 
   seen(aid: Aid, messageId: Uint8Array): boolean {
-    return this.#store.one('SELECT 1 FROM notes_seen WHERE aid = ? AND message_id = ?', aid, messageId) !== undefined;
+    return this.#store.one`SELECT 1 FROM notes_seen WHERE aid = ${aid} AND message_id = ${messageId}` !== undefined;
   }
 
   /** True while a note is kept, taken or not. */
   isKept(aid: Aid, messageId: Uint8Array): boolean {
-    return this.#store.one('SELECT 1 FROM notes WHERE aid = ? AND message_id = ?', aid, messageId) !== undefined;
+    return this.#store.one`SELECT 1 FROM notes WHERE aid = ${aid} AND message_id = ${messageId}` !== undefined;
   }
 
   /** What waits for an agent: of everybody, or of one sender. */
-  load(aid: Aid, sender?: Aid): MailboxLoad {
-    const row = this.#store.one(
-      `SELECT count(*) AS n, coalesce(sum(size), 0) AS bytes FROM notes
-       WHERE aid = ?1 AND taken_at IS NULL AND (?2 IS NULL OR sender = ?2)`,
-      aid,
-      sender ?? null,
-    );
+  load(aid: Aid, sender: Aid | null = null): MailboxLoad {
+    const row = this.#store.one`
+      SELECT count(*) AS n, sum(size) AS bytes FROM notes
+      WHERE aid = ${aid} AND taken_at IS NULL AND (${sender} IS NULL OR sender = ${sender})`;
     return { count: orZero(row, 'n'), bytes: orZero(row, 'bytes') };
   }
 
   /** Notes that wait for an agent with an id above `afterId`, oldest first, of `maxBytes` together but at least one. */
   page(aid: Aid, afterId: number, limit: number, maxBytes: number): { notes: StoredNote[]; more: boolean } {
-    const sizes = this.#store.all(
-      'SELECT id, size FROM notes WHERE aid = ? AND taken_at IS NULL AND id > ? ORDER BY id LIMIT ?',
-      aid,
-      afterId,
-      limit + 1,
-    );
-    let bytes = 0;
-    let shown = 0;
-    for (const row of sizes.slice(0, limit)) {
-      bytes += integerOf(row, 'size');
-      if (bytes > maxBytes && shown > 0) break;
-      shown++;
-    }
-    const rows = this.#store.all(
-      `SELECT ${COLUMNS} FROM notes WHERE aid = ? AND taken_at IS NULL AND id > ? ORDER BY id LIMIT ?`,
-      aid,
-      afterId,
-      shown,
-    );
+    const sizes = this.#store.all`
+      SELECT size FROM notes WHERE aid = ${aid} AND taken_at IS NULL AND id > ${afterId} ORDER BY id LIMIT ${limit + 1}`;
+    const shown = within(sizes.slice(0, limit), 'size', maxBytes).length;
+    const rows = this.#store.all`
+      SELECT * FROM notes WHERE aid = ${aid} AND taken_at IS NULL AND id > ${afterId} ORDER BY id LIMIT ${shown}`;
     return { notes: rows.map(noteOf), more: sizes.length > shown };
   }
 
   /** Every note of an agent, oldest first: those that were handed out too, while it is not known whether they arrived. */
   all(aid: Aid): NewNote[] {
-    return this.#store
-      .all(`SELECT ${COLUMNS}, received_at FROM notes WHERE aid = ? ORDER BY id`, aid)
-      .map((row) => ({ ...noteOf(row), aid, receivedAt: integerOf(row, 'received_at') }));
+    const rows = this.#store.all`SELECT * FROM notes WHERE aid = ${aid} ORDER BY id`;
+    return rows.map((row) => ({ ...noteOf(row), aid, receivedAt: integerOf(row, 'received_at') }));
   }
 
   /** Message ids that are not shown again and until when, those that are remembered for longest first. */
   seenOf(aid: Aid, limit: number): { messageId: Uint8Array; until: number }[] {
-    return this.#store
-      .all('SELECT message_id, until FROM notes_seen WHERE aid = ? ORDER BY until DESC LIMIT ?', aid, limit)
-      .map((row) => ({ messageId: blobOf(row, 'message_id'), until: integerOf(row, 'until') }));
+    const rows = this.#store.all`
+      SELECT message_id, until FROM notes_seen WHERE aid = ${aid} ORDER BY until DESC LIMIT ${limit}`;
+    return rows.map((row) => ({ messageId: blobOf(row, 'message_id'), until: integerOf(row, 'until') }));
   }
 
   /** Remembers a message id, so that its note is not shown. */
   markSeen(aid: Aid, messageId: Uint8Array, until: number): void {
-    this.#store.run(
-      'INSERT INTO notes_seen (aid, message_id, until) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
-      aid,
-      messageId,
-      until,
-    );
+    this.#store.run`
+      INSERT INTO notes_seen (aid, message_id, until) VALUES (${aid}, ${messageId}, ${until}) ON CONFLICT DO NOTHING`;
   }
 
   /** Marks the oldest waiting notes as handed out, and returns them, in one step. */
   take(aid: Aid, limit: number, maxBytes: number, now: number): { notes: StoredNote[]; more: boolean } {
     return this.#store.transaction(() => {
       const page = this.page(aid, 0, limit, maxBytes);
-      for (const { id } of page.notes) this.#store.run('UPDATE notes SET taken_at = ? WHERE id = ?', now, id);
+      for (const { id } of page.notes) this.#store.run`UPDATE notes SET taken_at = ${now} WHERE id = ${id}`;
       return page;
     });
   }
@@ -171,14 +126,14 @@ export class NoteStore {
   /** Deletes notes that were handed out. */
   discard(ids: readonly number[]): void {
     this.#store.transaction(() => {
-      for (const id of ids) this.#store.run('DELETE FROM notes WHERE id = ? AND taken_at IS NOT NULL', id);
+      for (const id of ids) this.#store.run`DELETE FROM notes WHERE id = ${id} AND taken_at IS NOT NULL`;
     });
   }
 
   /** Gives notes back that were handed out and did not arrive. */
   giveBack(ids: readonly number[]): void {
     this.#store.transaction(() => {
-      for (const id of ids) this.#store.run('UPDATE notes SET taken_at = NULL WHERE id = ?', id);
+      for (const id of ids) this.#store.run`UPDATE notes SET taken_at = NULL WHERE id = ${id}`;
     });
   }
 
@@ -195,37 +150,27 @@ export class NoteStore {
 
   /** Forgets message ids whose time is over; true where more may be left. */
   purgeSeen(now: number, limit: number): boolean {
-    const gone = this.#store.run(
-      `DELETE FROM notes_seen WHERE (aid, message_id) IN
-         (SELECT aid, message_id FROM notes_seen WHERE until < ? LIMIT ?)`,
-      now,
-      limit,
-    );
+    const gone = this.#store.run`
+      DELETE FROM notes_seen WHERE (aid, message_id) IN
+        (SELECT aid, message_id FROM notes_seen WHERE until < ${now} LIMIT ${limit})`;
     return gone === limit;
   }
 
   /** The attempt that is under way for a content: the one kept since `since`, or the given one. */
   attempt(aid: Aid, fingerprint: Uint8Array, fresh: { nonce: Uint8Array; sentAt: number }, since: number) {
     return this.#store.transaction(() => {
-      this.#store.run('DELETE FROM notes_unsent WHERE sent_at < ?', since);
-      this.#store.run(
-        'INSERT INTO notes_unsent (aid, fingerprint, nonce, sent_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING',
-        aid,
-        fingerprint,
-        fresh.nonce,
-        fresh.sentAt,
-      );
-      const row = this.#store.one(
-        'SELECT nonce, sent_at FROM notes_unsent WHERE aid = ? AND fingerprint = ?',
-        aid,
-        fingerprint,
-      );
+      this.#store.run`DELETE FROM notes_unsent WHERE sent_at < ${since}`;
+      this.#store.run`
+        INSERT INTO notes_unsent (aid, fingerprint, nonce, sent_at)
+        VALUES (${aid}, ${fingerprint}, ${fresh.nonce}, ${fresh.sentAt}) ON CONFLICT DO NOTHING`;
+      const row = this.#store.one`
+        SELECT nonce, sent_at FROM notes_unsent WHERE aid = ${aid} AND fingerprint = ${fingerprint}`;
       return { nonce: blobOf(row, 'nonce'), sentAt: integerOf(row, 'sent_at') };
     });
   }
 
   /** Somebody keeps the note: the same content sent again is another note. */
   settleAttempt(aid: Aid, fingerprint: Uint8Array): void {
-    this.#store.run('DELETE FROM notes_unsent WHERE aid = ? AND fingerprint = ?', aid, fingerprint);
+    this.#store.run`DELETE FROM notes_unsent WHERE aid = ${aid} AND fingerprint = ${fingerprint}`;
   }
 }

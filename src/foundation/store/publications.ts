@@ -8,18 +8,7 @@ import type { Row, Store } from './store.ts';
 export type PublisherState = (typeof PUBLISHER_STATES)[number];
 const PUBLISHER_STATES = ['active', 'lapsed', 'held'] as const;
 
-export interface PublisherRow {
-  readonly aid: Aid;
-  /** The last sequence number that was given out. */
-  readonly seq: number;
-  /** The next publication may jump ahead of what the network holds: somebody asked for it. */
-  readonly claim: boolean;
-  readonly state: PublisherState;
-  /** When the scheduler looks at it; null never. */
-  readonly dueAt: number | null;
-  /** Attempts in a row that nobody acknowledged. */
-  readonly failures: number;
-}
+export type PublisherRow = Readonly<ReturnType<typeof publisherOf>>;
 
 /** A record that is kept on the network. */
 export interface Publication {
@@ -32,53 +21,42 @@ export interface Publication {
   readonly ttl: number;
 }
 
-export interface PublicationRow extends Publication {
-  readonly aid: Aid;
-  /** Sequence number of the last acknowledged publication; 0 where there was none. */
-  readonly seq: number;
-  readonly publishedAt: number | null;
-  readonly replicas: number;
-  /** Above 0: it has to go out whether or not its time has come. Grows with every change until then. */
-  readonly dirty: number;
-}
+export type PublicationRow = Publication & Readonly<ReturnType<typeof publicationOf>>;
 
-/** A publication that at least one node acknowledged. */
-export interface Acknowledgement {
-  readonly type: RecordType;
-  readonly name: string;
-  readonly seq: number;
+/** A publication that at least one node acknowledged; `dirty` is that of the row that went out. */
+export interface Acknowledgement extends Pick<PublicationRow, 'type' | 'name' | 'seq' | 'replicas' | 'dirty'> {
   readonly publishedAt: number;
-  readonly replicas: number;
-  /** `dirty` of the row that went out: where it has changed since, it has to go out again. */
-  readonly dirty: number;
   /** As many nodes as there are to have keep it: it need not go out again when the network grows. */
   readonly settled: boolean;
 }
 
-const PUBLISHER = 'aid, seq, claim, state, due_at, failures';
-const PUBLICATION = 'aid, type, name, payload, ttl, seq, published_at, replicas, dirty';
-
-function publisherOf(row: Row): PublisherRow {
+function publisherOf(row: Row) {
   return {
     aid: aidFromRow(row, 'aid'),
+    /** The last sequence number that was given out. */
     seq: integerOf(row, 'seq'),
+    /** The next publication may jump ahead of what the network holds: somebody asked for it. */
     claim: flagOf(row, 'claim'),
     state: wordOf(row, 'state', PUBLISHER_STATES),
+    /** When the scheduler looks at it; null never. */
     dueAt: orNull(integerOf, row, 'due_at'),
+    /** Attempts in a row that nobody acknowledged. */
     failures: integerOf(row, 'failures'),
   };
 }
 
-function publicationOf(row: Row): PublicationRow {
+function publicationOf(row: Row) {
   return {
     aid: aidFromRow(row, 'aid'),
     type: integerOf(row, 'type'),
     name: textOf(row, 'name'),
     payload: blobOf(row, 'payload'),
     ttl: integerOf(row, 'ttl'),
+    /** Sequence number of the last acknowledged publication; 0 where there was none. */
     seq: integerOf(row, 'seq'),
     publishedAt: orNull(integerOf, row, 'published_at'),
     replicas: integerOf(row, 'replicas'),
+    /** Above 0: it has to go out whether or not its time has come. Grows with every change until then. */
     dirty: integerOf(row, 'dirty'),
   };
 }
@@ -91,7 +69,7 @@ export class PublicationStore {
   }
 
   publisher(aid: Aid): PublisherRow | null {
-    const row = this.#store.one(`SELECT ${PUBLISHER} FROM publishers WHERE aid = ?`, aid);
+    const row = this.#store.one`SELECT * FROM publishers WHERE aid = ${aid}`;
     return row === undefined ? null : publisherOf(row);
   }
 
@@ -101,59 +79,43 @@ export class PublicationStore {
    */
   claim(aid: Aid, dueAt: number | null): void {
     this.#store.transaction(() => {
-      this.#store.run(
-        `UPDATE publications SET dirty = dirty + 1
-         WHERE aid = ?1 AND EXISTS (SELECT 1 FROM publishers WHERE aid = ?1 AND state = 'held')`,
-        aid,
-      );
-      this.#store.run(
-        `INSERT INTO publishers (aid, claim, due_at) VALUES (?1, 1, ?2)
-         ON CONFLICT (aid) DO UPDATE SET claim = 1, state = 'active', failures = 0,
-           due_at = coalesce(min(due_at, ?2), due_at, ?2)`,
-        aid,
-        dueAt,
-      );
+      this.#store.run`
+        UPDATE publications SET dirty = dirty + 1
+        WHERE aid = ${aid} AND EXISTS (SELECT 1 FROM publishers WHERE aid = ${aid} AND state = 'held')`;
+      this.#store.run`
+        INSERT INTO publishers (aid, claim, due_at) VALUES (${aid}, 1, ${dueAt})
+        ON CONFLICT (aid) DO UPDATE SET claim = 1, state = 'active', failures = 0,
+          due_at = coalesce(min(due_at, excluded.due_at), due_at, excluded.due_at)`;
     });
   }
 
   /** Adds a publication, or changes what it says; it has to go out then. The publisher exists. */
   put(aid: Aid, { type, name, payload, ttl }: Publication): void {
-    this.#store.run(
-      `INSERT INTO publications (aid, type, name, payload, ttl) VALUES (?, ?, ?, ?, ?)
-       ON CONFLICT (aid, type, name) DO UPDATE SET payload = excluded.payload, ttl = excluded.ttl, dirty = dirty + 1`,
-      aid,
-      type,
-      name,
-      payload,
-      ttl,
-    );
+    this.#store.run`
+      INSERT INTO publications (aid, type, name, payload, ttl) VALUES (${aid}, ${type}, ${name}, ${payload}, ${ttl})
+      ON CONFLICT (aid, type, name) DO UPDATE SET payload = excluded.payload, ttl = excluded.ttl, dirty = dirty + 1`;
   }
 
   /** True where there was such a publication. */
   remove(aid: Aid, type: RecordType, name: string): boolean {
-    return this.#store.run('DELETE FROM publications WHERE aid = ? AND type = ? AND name = ?', aid, type, name) > 0;
+    return this.#store.run`DELETE FROM publications WHERE aid = ${aid} AND type = ${type} AND name = ${name}` > 0;
   }
 
   publications(aid: Aid): PublicationRow[] {
-    return this.#store.all(`SELECT ${PUBLICATION} FROM publications WHERE aid = ?`, aid).map(publicationOf);
+    return this.#store.all`SELECT * FROM publications WHERE aid = ${aid}`.map(publicationOf);
   }
 
   /** Everything that several publishers publish, by AID. */
   publicationsOf(aids: readonly Aid[]): Map<Aid, PublicationRow[]> {
-    const rows = this.#store
-      .all(
-        `SELECT ${PUBLICATION} FROM publications WHERE aid IN (SELECT value FROM json_each(?))`,
-        JSON.stringify(aids),
-      )
-      .map(publicationOf);
-    return Map.groupBy(rows, (row) => row.aid);
+    const rows = this.#store.all`
+      SELECT * FROM publications WHERE aid IN (SELECT value FROM json_each(${JSON.stringify(aids)}))`;
+    return Map.groupBy(rows.map(publicationOf), (row) => row.aid);
   }
 
   publishersOf(aids: readonly Aid[]): Map<Aid, PublisherRow> {
-    const rows = this.#store
-      .all(`SELECT ${PUBLISHER} FROM publishers WHERE aid IN (SELECT value FROM json_each(?))`, JSON.stringify(aids))
-      .map(publisherOf);
-    return new Map(rows.map((row) => [row.aid, row]));
+    const rows = this.#store.all`
+      SELECT * FROM publishers WHERE aid IN (SELECT value FROM json_each(${JSON.stringify(aids)}))`;
+    return new Map(rows.map(publisherOf).map((row) => [row.aid, row]));
   }
 
   /**
@@ -161,43 +123,28 @@ export class PublicationStore {
    * are on disk when this returns. The first of them, or null where the publisher is gone.
    */
   reserve(aid: Aid, floor: number, count: number): number | null {
-    const row = this.#store.one(
-      'UPDATE publishers SET seq = max(seq, ?) + ? WHERE aid = ? RETURNING seq',
-      floor,
-      count,
-      aid,
-    );
+    const row = this.#store.one`
+      UPDATE publishers SET seq = max(seq, ${floor}) + ${count} WHERE aid = ${aid} RETURNING seq`;
     return row === undefined ? null : integerOf(row, 'seq') - count + 1;
   }
 
-  /** Keeps what was acknowledged. A publication that was removed meanwhile stays removed. */
+  /**
+   * Keeps what was acknowledged. A publication that was removed meanwhile stays removed, and one that has
+   * changed since has to go out again.
+   */
   acknowledge(aid: Aid, acknowledgements: readonly Acknowledgement[]): void {
     for (const { type, name, seq, publishedAt, replicas, dirty, settled } of acknowledgements)
-      this.#store.run(
-        `UPDATE publications SET seq = ?, published_at = ?, replicas = ?, settled = ?,
-           dirty = CASE dirty WHEN ? THEN 0 ELSE dirty END
-         WHERE aid = ? AND type = ? AND name = ?`,
-        seq,
-        publishedAt,
-        replicas,
-        settled ? 1 : 0,
-        dirty,
-        aid,
-        type,
-        name,
-      );
+      this.#store.run`
+        UPDATE publications SET seq = ${seq}, published_at = ${publishedAt}, replicas = ${replicas},
+          settled = ${settled ? 1 : 0}, dirty = CASE dirty WHEN ${dirty} THEN 0 ELSE dirty END
+        WHERE aid = ${aid} AND type = ${type} AND name = ${name}`;
   }
 
   /** Sets how a publisher goes on. */
   schedule(aid: Aid, next: Pick<PublisherRow, 'claim' | 'state' | 'dueAt' | 'failures'>): void {
-    this.#store.run(
-      'UPDATE publishers SET claim = ?, state = ?, due_at = ?, failures = ? WHERE aid = ?',
-      next.claim ? 1 : 0,
-      next.state,
-      next.dueAt,
-      next.failures,
-      aid,
-    );
+    this.#store.run`
+      UPDATE publishers SET claim = ${next.claim ? 1 : 0}, state = ${next.state}, due_at = ${next.dueAt},
+        failures = ${next.failures} WHERE aid = ${aid}`;
   }
 
   transaction<T>(work: () => T): T {
@@ -228,7 +175,7 @@ export class PublicationStore {
 
   /** After a start, or a leap of the clock: what waited for somebody, a key to be unlocked for example, is looked at again. */
   resume(now: number): void {
-    this.#store.run("UPDATE publishers SET due_at = ? WHERE state = 'active' AND due_at IS NULL", now);
+    this.#store.run`UPDATE publishers SET due_at = ${now} WHERE state = 'active' AND due_at IS NULL`;
   }
 
   /**
@@ -237,57 +184,45 @@ export class PublicationStore {
    */
   mendTimes(now: number): void {
     this.#store.transaction(() => {
-      this.#store.run(
-        `UPDATE publishers SET due_at = ?1
-         WHERE due_at > ?1 AND (state = 'lapsed' OR state = 'active' AND EXISTS (
-           SELECT 1 FROM publications p WHERE p.aid = publishers.aid AND (p.dirty > 0 OR p.published_at IS NULL
-             OR p.published_at > ?1 OR p.published_at + p.ttl * 500 < publishers.due_at)))`,
-        now,
-      );
-      this.#store.run('UPDATE publications SET dirty = dirty + 1 WHERE published_at > ?', now);
+      this.#store.run`
+        UPDATE publishers SET due_at = ${now}
+        WHERE due_at > ${now} AND (state = 'lapsed' OR state = 'active' AND EXISTS (
+          SELECT 1 FROM publications p WHERE p.aid = publishers.aid AND (p.dirty > 0 OR p.published_at IS NULL
+            OR p.published_at > ${now} OR p.published_at + p.ttl * 500 < publishers.due_at)))`;
+      this.#store.run`UPDATE publications SET dirty = dirty + 1 WHERE published_at > ${now}`;
     });
   }
 
   /** Lets a lapsed publisher go on. */
   revive(aid: Aid, dueAt: number): void {
-    this.#store.run(
-      "UPDATE publishers SET state = 'active', due_at = ? WHERE aid = ? AND state = 'lapsed'",
-      dueAt,
-      aid,
-    );
+    this.#store.run`
+      UPDATE publishers SET state = 'active', due_at = ${dueAt} WHERE aid = ${aid} AND state = 'lapsed'`;
   }
 
   /** Everything of one publisher has to go out anew. */
   touch(aid: Aid): void {
-    this.#store.run('UPDATE publications SET dirty = dirty + 1 WHERE aid = ?', aid);
+    this.#store.run`UPDATE publications SET dirty = dirty + 1 WHERE aid = ${aid}`;
   }
 
   /** The endpoint records that are out have to go out anew, that of one publisher or of all. */
-  touchEndpoints(dueAt: number, only?: Aid): void {
+  touchEndpoints(dueAt: number, only: Aid | null = null): void {
     this.#store.transaction(() => {
-      this.#store.run(
-        'UPDATE publications SET dirty = dirty + 1 WHERE type = ?1 AND published_at IS NOT NULL AND (?2 IS NULL OR aid = ?2)',
-        RECORD.endpoints,
-        only ?? null,
-      );
-      this.#store.run(
-        `UPDATE publishers SET due_at = min(coalesce(due_at, ?1), ?1) WHERE state = 'active' AND (?3 IS NULL OR aid = ?3)
-         AND EXISTS (SELECT 1 FROM publications p WHERE p.aid = publishers.aid AND p.type = ?2 AND p.dirty > 0)`,
-        dueAt,
-        RECORD.endpoints,
-        only ?? null,
-      );
+      this.#store.run`
+        UPDATE publications SET dirty = dirty + 1
+        WHERE type = ${RECORD.endpoints} AND published_at IS NOT NULL AND (${only} IS NULL OR aid = ${only})`;
+      this.#store.run`
+        UPDATE publishers SET due_at = min(coalesce(due_at, ${dueAt}), ${dueAt})
+        WHERE state = 'active' AND (${only} IS NULL OR aid = ${only}) AND EXISTS (SELECT 1 FROM publications p
+          WHERE p.aid = publishers.aid AND p.type = ${RECORD.endpoints} AND p.dirty > 0)`;
     });
   }
 
   /** What fewer nodes keep than could goes out again. */
   touchUnsettled(dueAt: number): void {
     this.#store.transaction(() => {
-      this.#store.run(
-        `UPDATE publishers SET due_at = min(coalesce(due_at, ?1), ?1)
-         WHERE state = 'active' AND aid IN (SELECT aid FROM publications WHERE settled = 0)`,
-        dueAt,
-      );
+      this.#store.run`
+        UPDATE publishers SET due_at = min(coalesce(due_at, ${dueAt}), ${dueAt})
+        WHERE state = 'active' AND aid IN (SELECT aid FROM publications WHERE settled = 0)`;
       this.#store.run('UPDATE publications SET dirty = dirty + 1 WHERE settled = 0');
     });
   }

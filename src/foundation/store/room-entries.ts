@@ -27,20 +27,10 @@ export interface NewEntryRow {
 }
 
 /** What of an entry its children need. */
-export interface EntryFact {
-  readonly seq: number;
-  readonly depth: number;
-  readonly at: number;
-  readonly controlNo: number | null;
-  readonly frontier: readonly number[];
-}
+export type EntryFact = Readonly<ReturnType<typeof factOf>>;
 
 /** An entry as it is read. */
-export interface StoredEntry {
-  readonly seq: number;
-  readonly bytes: Uint8Array;
-  readonly retracted: boolean;
-}
+export type StoredEntry = Readonly<ReturnType<typeof storedOf>>;
 
 /** What a page is to hold; left out: everything. */
 export interface EntryFilter {
@@ -69,7 +59,7 @@ function unpackParents(packed: Uint8Array): string[] {
   );
 }
 
-function factOf(row: Row): EntryFact {
+function factOf(row: Row) {
   return {
     seq: integerOf(row, 'seq'),
     depth: integerOf(row, 'depth'),
@@ -78,12 +68,6 @@ function factOf(row: Row): EntryFact {
     frontier: unpackFrontier(blobOf(row, 'frontier')),
   };
 }
-
-/** True where a retraction of an entry has effect: one of its author or of an admin that is not set aside. */
-const IS_RETRACTED = `EXISTS (
-  SELECT 1 FROM room_retracts r JOIN room_entries x ON x.rid = r.rid AND x.seq = r.seq
-  WHERE r.rid = ?1 AND r.target = ?2 AND x.void = 0 AND (r.by_admin = 1 OR x.author = ?3)
-)`;
 
 export class RoomEntryStore {
   readonly #store: Store;
@@ -94,159 +78,124 @@ export class RoomEntryStore {
 
   /** Keeps an entry at the end of a replica. */
   add(rid: number, seq: number, entry: NewEntryRow): void {
-    const isRetracted = this.#isRetracted(rid, hexToBlob(entry.id), entry.author);
-    const isUnread = entry.counts && !entry.void && !isRetracted;
-    this.#store.run(
-      `INSERT INTO room_entries (rid, seq, entry_id, parents, depth, author, kind, at, reply_to, control_no, frontier,
-         counts, mention, void, retracted, bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-      rid,
-      seq,
-      hexToBlob(entry.id),
-      hexToBlob(entry.parents.join('')),
-      entry.depth,
-      entry.author,
-      entry.kind,
-      entry.at,
-      entry.replyTo === null ? null : hexToBlob(entry.replyTo),
-      entry.controlNo,
-      packFrontier(entry.frontier),
-      entry.counts ? 1 : 0,
-      entry.mention ? 1 : 0,
-      entry.void ? 1 : 0,
-      isRetracted ? 1 : 0,
-      entry.bytes,
-    );
-    this.#store.run('UPDATE rooms SET max_seq = ?, last_at = max(last_at, ?) WHERE rid = ?', seq, entry.at, rid);
-    if (isUnread) this.#count(rid, seq, 1, entry.mention);
-    for (const parent of entry.parents)
-      this.#store.run('DELETE FROM room_heads WHERE rid = ? AND entry_id = ?', rid, hexToBlob(parent));
-    this.#store.run('INSERT INTO room_heads (rid, entry_id) VALUES (?, ?)', rid, hexToBlob(entry.id));
+    const { parents, author, kind, at, mention } = entry;
+    const id = hexToBlob(entry.id);
+    const replyTo = entry.replyTo === null ? null : hexToBlob(entry.replyTo);
+    const isRetracted = this.#isRetracted(rid, id, author);
+    this.#store.run`
+      INSERT INTO room_entries (rid, seq, entry_id, parents, depth, author, kind, at, reply_to, control_no, frontier,
+        counts, mention, void, retracted, bytes)
+      VALUES (${rid}, ${seq}, ${id}, ${hexToBlob(parents.join(''))}, ${entry.depth}, ${author}, ${kind}, ${at},
+        ${replyTo}, ${entry.controlNo}, ${packFrontier(entry.frontier)}, ${entry.counts ? 1 : 0}, ${mention ? 1 : 0},
+        ${entry.void ? 1 : 0}, ${isRetracted ? 1 : 0}, ${entry.bytes})`;
+    this.#store.run`UPDATE rooms SET max_seq = ${seq}, last_at = max(last_at, ${at}) WHERE rid = ${rid}`;
+    if (entry.counts && !entry.void && !isRetracted) this.#count(rid, seq, 1, mention);
+    for (const parent of parents)
+      this.#store.run`DELETE FROM room_heads WHERE rid = ${rid} AND entry_id = ${hexToBlob(parent)}`;
+    this.#store.run`INSERT INTO room_heads (rid, entry_id) VALUES (${rid}, ${id})`;
     for (const aid of entry.to)
-      this.#store.run('INSERT INTO room_mentions (rid, aid, seq) VALUES (?, ?, ?)', rid, aid, seq);
+      this.#store.run`INSERT INTO room_mentions (rid, aid, seq) VALUES (${rid}, ${aid}, ${seq})`;
   }
 
   addRetract(rid: number, target: string, seq: number, byAdmin: boolean): void {
-    this.#store.run(
-      'INSERT INTO room_retracts (rid, target, seq, by_admin) VALUES (?, ?, ?, ?)',
-      rid,
-      hexToBlob(target),
-      seq,
-      byAdmin ? 1 : 0,
-    );
-    this.#judgeRetraction(rid, hexToBlob(target));
+    const id = hexToBlob(target);
+    this.#store.run`
+      INSERT INTO room_retracts (rid, target, seq, by_admin) VALUES (${rid}, ${id}, ${seq}, ${byAdmin ? 1 : 0})`;
+    this.#judgeRetraction(rid, id);
   }
 
   fact(rid: number, id: string): EntryFact | null {
-    const row = this.#store.one(
-      'SELECT seq, depth, at, control_no, frontier FROM room_entries WHERE rid = ? AND entry_id = ?',
-      rid,
-      hexToBlob(id),
-    );
+    const row = this.#store.one`
+      SELECT seq, depth, at, control_no, frontier FROM room_entries WHERE rid = ${rid} AND entry_id = ${hexToBlob(id)}`;
     return row === undefined ? null : factOf(row);
   }
 
   has(rid: number, id: string): boolean {
-    return (
-      this.#store.one('SELECT 1 FROM room_entries WHERE rid = ? AND entry_id = ?', rid, hexToBlob(id)) !== undefined
-    );
+    return this.#store.one`SELECT 1 FROM room_entries WHERE rid = ${rid} AND entry_id = ${hexToBlob(id)}` !== undefined;
   }
 
   bytes(rid: number, id: string): Uint8Array | null {
-    const row = this.#store.one('SELECT bytes FROM room_entries WHERE rid = ? AND entry_id = ?', rid, hexToBlob(id));
-    return row === undefined ? null : blobOf(row, 'bytes');
+    const row = this.#store.one`SELECT bytes FROM room_entries WHERE rid = ${rid} AND entry_id = ${hexToBlob(id)}`;
+    return orNull(blobOf, row, 'bytes');
   }
 
   /** Ids of the entries that no other one names as a parent, ascending. */
   heads(rid: number, limit: number): string[] {
-    return this.#store
-      .all('SELECT entry_id FROM room_heads WHERE rid = ? ORDER BY entry_id LIMIT ?', rid, limit)
-      .map((row) => toHex(blobOf(row, 'entry_id')));
+    const rows = this.#store.all`SELECT entry_id FROM room_heads WHERE rid = ${rid} ORDER BY entry_id LIMIT ${limit}`;
+    return rows.map((row) => toHex(blobOf(row, 'entry_id')));
   }
 
   /** The control entries in order of arrival. */
   control(rid: number): { bytes: Uint8Array; frontier: number[] }[] {
-    return this.#store
-      .all('SELECT bytes, frontier FROM room_entries WHERE rid = ? AND control_no IS NOT NULL ORDER BY control_no', rid)
-      .map((row) => ({ bytes: blobOf(row, 'bytes'), frontier: unpackFrontier(blobOf(row, 'frontier')) }));
+    const rows = this.#store.all`
+      SELECT bytes, frontier FROM room_entries WHERE rid = ${rid} AND control_no IS NOT NULL ORDER BY control_no`;
+    return rows.map((row) => ({ bytes: blobOf(row, 'bytes'), frontier: unpackFrontier(blobOf(row, 'frontier')) }));
   }
 
   /** The control entry at a place. */
   controlAt(rid: number, place: number): Uint8Array | null {
-    const row = this.#store.one('SELECT bytes FROM room_entries WHERE rid = ? AND control_no = ?', rid, place);
-    return row === undefined ? null : blobOf(row, 'bytes');
+    const row = this.#store.one`SELECT bytes FROM room_entries WHERE rid = ${rid} AND control_no = ${place}`;
+    return orNull(blobOf, row, 'bytes');
   }
 
   /** Ids in order of arrival. */
   idsAfter(rid: number, after: number, limit: number): { seq: number; id: string }[] {
-    return this.#store
-      .all('SELECT seq, entry_id FROM room_entries WHERE rid = ? AND seq > ? ORDER BY seq LIMIT ?', rid, after, limit)
-      .map((row) => ({ seq: integerOf(row, 'seq'), id: toHex(blobOf(row, 'entry_id')) }));
+    const rows = this.#store.all`
+      SELECT seq, entry_id FROM room_entries WHERE rid = ${rid} AND seq > ${after} ORDER BY seq LIMIT ${limit}`;
+    return rows.map((row) => ({ seq: integerOf(row, 'seq'), id: toHex(blobOf(row, 'entry_id')) }));
   }
 
   /** Whole entries in order of arrival. */
   bytesAfter(rid: number, after: number, limit: number): { seq: number; bytes: Uint8Array }[] {
-    return this.#store
-      .all('SELECT seq, bytes FROM room_entries WHERE rid = ? AND seq > ? ORDER BY seq LIMIT ?', rid, after, limit)
-      .map((row) => ({ seq: integerOf(row, 'seq'), bytes: blobOf(row, 'bytes') }));
+    const rows = this.#store.all`
+      SELECT seq, bytes FROM room_entries WHERE rid = ${rid} AND seq > ${after} ORDER BY seq LIMIT ${limit}`;
+    return rows.map((row) => ({ seq: integerOf(row, 'seq'), bytes: blobOf(row, 'bytes') }));
   }
 
   /** The newest entries before `before`, newest first, with what a walk over them needs. */
   before(rid: number, before: number, limit: number): { seq: number; id: string; parents: string[]; author: Aid }[] {
-    return this.#store
-      .all(
-        `SELECT seq, entry_id, parents, author FROM room_entries WHERE rid = ? AND seq < ?
-         ORDER BY seq DESC LIMIT ?`,
-        rid,
-        before,
-        limit,
-      )
-      .map((row) => ({
-        seq: integerOf(row, 'seq'),
-        id: toHex(blobOf(row, 'entry_id')),
-        parents: unpackParents(blobOf(row, 'parents')),
-        author: aidFromRow(row, 'author'),
-      }));
+    const rows = this.#store.all`
+      SELECT seq, entry_id, parents, author FROM room_entries WHERE rid = ${rid} AND seq < ${before}
+      ORDER BY seq DESC LIMIT ${limit}`;
+    return rows.map((row) => ({
+      seq: integerOf(row, 'seq'),
+      id: toHex(blobOf(row, 'entry_id')),
+      parents: unpackParents(blobOf(row, 'parents')),
+      author: aidFromRow(row, 'author'),
+    }));
   }
 
   addConflict(rid: number, removalNo: number, seq: number): void {
-    this.#store.run(
-      'INSERT OR IGNORE INTO room_conflicts (rid, removal_no, seq) VALUES (?, ?, ?)',
-      rid,
-      removalNo,
-      seq,
-    );
+    this.#store.run`INSERT OR IGNORE INTO room_conflicts (rid, removal_no, seq) VALUES (${rid}, ${removalNo}, ${seq})`;
   }
 
   /** Entries beside a removal, each with every removal that it stands beside. */
   conflictsOf(rid: number, removalNo: number): { seq: number; removals: number[] }[] {
-    const rows = this.#store.all(
-      `SELECT c.seq AS seq, o.removal_no AS removal_no FROM room_conflicts c
-       JOIN room_conflicts o ON o.rid = c.rid AND o.seq = c.seq WHERE c.rid = ? AND c.removal_no = ?`,
-      rid,
-      removalNo,
-    );
-    const removals = new Map<number, number[]>();
-    for (const row of rows) {
-      const seq = integerOf(row, 'seq');
-      removals.set(seq, [...(removals.get(seq) ?? []), integerOf(row, 'removal_no')]);
-    }
-    return [...removals].map(([seq, all]) => ({ seq, removals: all }));
+    const rows = this.#store.all`
+      SELECT c.seq AS seq, o.removal_no AS removal_no FROM room_conflicts c
+      JOIN room_conflicts o ON o.rid = c.rid AND o.seq = c.seq WHERE c.rid = ${rid} AND c.removal_no = ${removalNo}`;
+    const bySeq = Map.groupBy(rows, (row) => integerOf(row, 'seq'));
+    return [...bySeq].map(([seq, all]) => ({ seq, removals: all.map((row) => integerOf(row, 'removal_no')) }));
   }
 
   /** Sets an entry aside or takes it back. */
   setVoid(rid: number, seq: number, isVoid: boolean): void {
     if (!this.#hide(rid, seq, 'void', isVoid)) return;
-    const retraction = this.#store.one('SELECT target FROM room_retracts WHERE rid = ? AND seq = ?', rid, seq);
+    const retraction = this.#store.one`SELECT target FROM room_retracts WHERE rid = ${rid} AND seq = ${seq}`;
     if (retraction !== undefined) this.#judgeRetraction(rid, blobOf(retraction, 'target'));
   }
 
+  /** True where a retraction of an entry has effect: one of its author or of an admin that is not set aside. */
   #isRetracted(rid: number, id: Uint8Array, author: Aid): boolean {
-    return flagOf(this.#store.one(`SELECT ${IS_RETRACTED} AS retracted`, rid, id, author), 'retracted');
+    const effective = this.#store.one`
+      SELECT 1 FROM room_retracts r JOIN room_entries x ON x.rid = r.rid AND x.seq = r.seq
+      WHERE r.rid = ${rid} AND r.target = ${id} AND x.void = 0 AND (r.by_admin = 1 OR x.author = ${author}) LIMIT 1`;
+    return effective !== undefined;
   }
 
   /** Whether a retraction of an entry, if it is here, has effect may have changed. */
   #judgeRetraction(rid: number, target: Uint8Array): void {
-    const row = this.#store.one('SELECT seq, author FROM room_entries WHERE rid = ? AND entry_id = ?', rid, target);
+    const row = this.#store.one`SELECT seq, author FROM room_entries WHERE rid = ${rid} AND entry_id = ${target}`;
     if (row === undefined) return;
     this.#hide(rid, integerOf(row, 'seq'), 'retracted', this.#isRetracted(rid, target, aidFromRow(row, 'author')));
   }
@@ -268,31 +217,22 @@ export class RoomEntryStore {
 
   /** Counts an entry as unread, or no longer, where it is behind the read cursor. */
   #count(rid: number, seq: number, change: 1 | -1, mention: boolean): void {
-    this.#store.run(
-      'UPDATE rooms SET unread = unread + ?, mentions = mentions + ? WHERE rid = ? AND read_seq < ?',
-      change,
-      mention ? change : 0,
-      rid,
-      seq,
-    );
+    this.#store.run`
+      UPDATE rooms SET unread = unread + ${change}, mentions = mentions + ${mention ? change : 0}
+      WHERE rid = ${rid} AND read_seq < ${seq}`;
   }
 
   /** The newest title that counts, as an entry; null where nobody changed it. */
   lastTitle(rid: number): Uint8Array | null {
-    const row = this.#store.one(
-      `SELECT bytes FROM room_entries WHERE rid = ? AND kind = 'title' AND void = 0
-       ORDER BY depth DESC, entry_id DESC LIMIT 1`,
-      rid,
-    );
-    return row === undefined ? null : blobOf(row, 'bytes');
+    const row = this.#store.one`
+      SELECT bytes FROM room_entries WHERE rid = ${rid} AND kind = 'title' AND void = 0
+      ORDER BY depth DESC, entry_id DESC LIMIT 1`;
+    return orNull(blobOf, row, 'bytes');
   }
 
   entry(rid: number, id: string): StoredEntry | null {
-    const row = this.#store.one(
-      'SELECT seq, bytes, retracted FROM room_entries WHERE rid = ? AND entry_id = ? AND void = 0',
-      rid,
-      hexToBlob(id),
-    );
+    const row = this.#store.one`
+      SELECT seq, bytes, retracted FROM room_entries WHERE rid = ${rid} AND entry_id = ${hexToBlob(id)} AND void = 0`;
     return row === undefined ? null : storedOf(row);
   }
 
@@ -303,7 +243,7 @@ export class RoomEntryStore {
   }
 }
 
-function storedOf(row: Row): StoredEntry {
+function storedOf(row: Row) {
   return { seq: integerOf(row, 'seq'), bytes: blobOf(row, 'bytes'), retracted: flagOf(row, 'retracted') };
 }
 

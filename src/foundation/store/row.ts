@@ -37,7 +37,7 @@ export function aidFromRow(row: Row | undefined, column: string): Aid {
 }
 
 /** AIDs that were checked before they were stored, with blanks between them. */
-export function aidsOf(row: Row | undefined, column: string): Aid[] {
+export function aidsOf(row: Row | undefined, column: string): readonly Aid[] {
   return textOf(row, column).split(' ').filter(Boolean) as Aid[];
 }
 
@@ -57,4 +57,14 @@ export function orNull<T>(read: Reader<T>, row: Row | undefined, column: string)
 /** An integer; 0 where the column holds NULL, as a sum over nothing is, and where there is no row. */
 export function orZero(row: Row | undefined, column: string): number {
   return orNull(integerOf, row, column) ?? 0;
+}
+
+/** The first rows whose column adds up to no more than `max`; at least one where there is one. */
+export function within(rows: readonly Row[], column: string, max: number): Row[] {
+  let sum = 0;
+  const end = rows.findIndex((row, index) => {
+    sum += integerOf(row, column);
+    return sum > max && index > 0;
+  });
+  return end < 0 ? [...rows] : rows.slice(0, end);
 }

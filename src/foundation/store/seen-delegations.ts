@@ -45,7 +45,7 @@ export class SeenDelegations implements Component {
 
   /** Unix seconds of the newest delegation met; 0 where none is known. */
   newest(aid: Aid): number {
-    const row = this.#store.one('SELECT issued_at FROM seen_delegations WHERE aid = ?', aid);
+    const row = this.#store.one`SELECT issued_at FROM seen_delegations WHERE aid = ${aid}`;
     return Math.max(orZero(row, 'issued_at'), this.#unwritten.get(aid) ?? 0);
   }
 
@@ -67,16 +67,12 @@ export class SeenDelegations implements Component {
     const now = this.#clock.now();
     this.#store.transaction(() => {
       for (const [aid, issuedAt] of this.#unwritten)
-        this.#store.run(
-          'INSERT INTO seen_delegations (aid, issued_at, seen_at) VALUES (?, ?, ?) ON CONFLICT (aid) DO UPDATE SET issued_at = max(issued_at, excluded.issued_at), seen_at = excluded.seen_at',
-          aid,
-          issuedAt,
-          now,
-        );
-      this.#store.run(
-        'DELETE FROM seen_delegations WHERE aid IN (SELECT aid FROM seen_delegations ORDER BY seen_at DESC LIMIT -1 OFFSET ?)',
-        MAX_REMEMBERED_AGENTS,
-      );
+        this.#store.run`
+          INSERT INTO seen_delegations (aid, issued_at, seen_at) VALUES (${aid}, ${issuedAt}, ${now})
+          ON CONFLICT (aid) DO UPDATE SET issued_at = max(issued_at, excluded.issued_at), seen_at = excluded.seen_at`;
+      this.#store.run`
+        DELETE FROM seen_delegations WHERE aid IN
+          (SELECT aid FROM seen_delegations ORDER BY seen_at DESC LIMIT -1 OFFSET ${MAX_REMEMBERED_AGENTS})`;
     });
     this.#unwritten.clear();
   }

@@ -7,13 +7,11 @@ import { DatabaseSync, type SQLOutputValue, type StatementSync } from 'node:sqli
 import { SvcError } from '../errors.ts';
 import { PRIVATE_FILE_MODE } from '../file-modes.ts';
 
-/** A step of the schema. Steps are only ever added; a released one never changes. */
-export interface Migration {
-  /** 1, 2, 3 … without holes. */
-  readonly version: number;
-  readonly name: string;
-  readonly sql: string;
-}
+/**
+ * A statement: constant text whose values follow, or a template whose values are bound where they stand, as in
+ * store.run`DELETE FROM agents WHERE aid = ${aid}`.
+ */
+type Sql = string | TemplateStringsArray;
 
 /** One row as SQLite returns it. */
 export type Row = Record<string, SQLOutputValue>;
@@ -33,7 +31,7 @@ const DAMAGE_CODES: ReadonlySet<number> = new Set([11, 26]); // CORRUPT, NOTADB
 
 export class Store {
   readonly #db: DatabaseSync;
-  readonly #statements = new Map<string, StatementSync>();
+  readonly #statements = new Map<Sql, StatementSync>();
   readonly #durability: Durability;
   #depth = 0;
 
@@ -45,9 +43,10 @@ export class Store {
   /**
    * Opens or creates a database, for its owner only, and brings its schema up to date, all steps in
    * one transaction.
+   * @param migrations the SQL of each step of the schema; steps are only ever added, a released one never changes
    * @throws SvcError `store_corrupt` where it is damaged or newer than this version, `not_writable`
    */
-  static open(file: string, migrations: readonly Migration[], durability: Durability = 'full'): Store {
+  static open(file: string, migrations: readonly string[], durability: Durability = 'full'): Store {
     let db: DatabaseSync | undefined;
     try {
       db = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS });
@@ -68,7 +67,7 @@ export class Store {
     }
   }
 
-  #migrate(migrations: readonly Migration[]): void {
+  #migrate(migrations: readonly string[]): void {
     const current = Number(this.one('PRAGMA user_version')?.['user_version'] ?? 0);
     if (current > migrations.length) {
       throw new SvcError('store_corrupt', {
@@ -76,35 +75,29 @@ export class Store {
       });
     }
     this.transaction(() => {
-      for (const [index, migration] of migrations.entries()) {
-        if (index < current) continue;
-        this.#db.exec(migration.sql);
-        this.#db.exec(`PRAGMA user_version = ${index + 1}`);
-      }
+      for (const step of migrations.slice(current)) this.#db.exec(step);
+      if (current < migrations.length) this.#db.exec(`PRAGMA user_version = ${migrations.length}`);
     });
   }
 
-  #prepare(sql: string): StatementSync {
-    let statement = this.#statements.get(sql);
-    if (statement === undefined) {
-      statement = this.#db.prepare(sql);
-      this.#statements.set(sql, statement);
-    }
+  #prepare(sql: Sql): StatementSync {
+    const statement = this.#statements.get(sql) ?? this.#db.prepare(typeof sql === 'string' ? sql : sql.join('?'));
+    this.#statements.set(sql, statement);
     return statement;
   }
 
-  /** Runs a statement; returns how many rows it changed. SQL is constant text, values are bound. */
-  run(sql: string, ...values: SqlValue[]): number {
+  /** Runs a statement; returns how many rows it changed. */
+  run(sql: Sql, ...values: SqlValue[]): number {
     return attempt(() => Number(this.#prepare(sql).run(...values).changes));
   }
 
   /** The first row, or undefined. */
-  one(sql: string, ...values: SqlValue[]): Row | undefined {
+  one(sql: Sql, ...values: SqlValue[]): Row | undefined {
     return attempt(() => this.#prepare(sql).get(...values));
   }
 
   /** All rows: page what can grow, the event loop waits meanwhile. */
-  all(sql: string, ...values: SqlValue[]): Row[] {
+  all(sql: Sql, ...values: SqlValue[]): Row[] {
     return attempt(() => this.#prepare(sql).all(...values));
   }
 

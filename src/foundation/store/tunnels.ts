@@ -1,24 +1,15 @@
 /** The tunnels with a port of their own: they are opened again when the daemon starts. */
-import type { Aid } from '../identity/aid.ts';
 import { aidFromRow, flagOf, integerOf, orNull, textOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
-export interface SavedTunnel {
-  readonly id: string;
-  readonly localAid: Aid;
-  readonly remoteAid: Aid;
-  /** What the remote agent asks for; it is stored because the tunnel must open without anyone there. */
-  readonly accessToken: string | undefined;
-  readonly localPort: number;
-  readonly idleTimeoutSec: number;
-  readonly disableRelay: boolean;
-}
+export type SavedTunnel = Readonly<ReturnType<typeof fromRow>>;
 
-function fromRow(row: Row): SavedTunnel {
+function fromRow(row: Row) {
   return {
     id: textOf(row, 'id'),
     localAid: aidFromRow(row, 'local_aid'),
     remoteAid: aidFromRow(row, 'remote_aid'),
+    /** What the remote agent asks for; it is stored because the tunnel must open without anyone there. */
     accessToken: orNull(textOf, row, 'access_token') ?? undefined,
     localPort: integerOf(row, 'local_port'),
     idleTimeoutSec: integerOf(row, 'idle_timeout_s'),
@@ -34,20 +25,15 @@ export class TunnelStore {
   }
 
   save(t: SavedTunnel): void {
-    this.#store.run(
-      'INSERT OR REPLACE INTO tunnels (id, local_aid, remote_aid, access_token, local_port, idle_timeout_s, disable_relay) VALUES (?, ?, ?, ?, ?, ?, ?)',
-      t.id,
-      t.localAid,
-      t.remoteAid,
-      t.accessToken ?? null,
-      t.localPort,
-      t.idleTimeoutSec,
-      t.disableRelay ? 1 : 0,
-    );
+    this.#store.run`
+      INSERT OR REPLACE INTO tunnels
+        (id, local_aid, remote_aid, access_token, local_port, idle_timeout_s, disable_relay)
+      VALUES (${t.id}, ${t.localAid}, ${t.remoteAid}, ${t.accessToken ?? null}, ${t.localPort}, ${t.idleTimeoutSec},
+        ${t.disableRelay ? 1 : 0})`;
   }
 
   delete(id: string): void {
-    this.#store.run('DELETE FROM tunnels WHERE id = ?', id);
+    this.#store.run`DELETE FROM tunnels WHERE id = ${id}`;
   }
 
   list(): SavedTunnel[] {

@@ -20,7 +20,7 @@ const SECRET = 'open sesame';
 /** Access control over an empty database, with a fast hash in place of scrypt. */
 function world() {
   const clock = new TestClock();
-  const repository = new AccessRepository(Store.open(':memory:', [{ ...accessMigration, version: 1 }]));
+  const repository = new AccessRepository(Store.open(':memory:', [accessMigration]));
   let derived = 0;
   const derive = (secret: string, salt: Uint8Array) => {
     derived++;

@@ -13,7 +13,7 @@ import { eventually } from '../../support/eventually.ts';
 test('calls under real access control: closed, opened by secret and by AID, closed again while an answer runs', async (t) => {
   const world = await callWorld(t);
   const { clock } = world;
-  const repository = new AccessRepository(Store.open(':memory:', [{ ...accessMigration, version: 1 }]));
+  const repository = new AccessRepository(Store.open(':memory:', [accessMigration]));
   const lists = new AccessLists({ repository, clock, derive: cheapDerivation });
   const control = new AccessControl({ lists, clock, derive: cheapDerivation });
   world.access = (request) => control.authorize(request);

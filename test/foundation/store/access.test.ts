@@ -15,7 +15,7 @@ import { temporaryDirectory } from '../../support/temporary-directory.ts';
 const SALT = new Uint8Array(16).fill(7);
 
 function repository(): AccessRepository {
-  return new AccessRepository(Store.open(':memory:', [{ ...accessMigration, version: 1 }]));
+  return new AccessRepository(Store.open(':memory:', [accessMigration]));
 }
 
 function entry(id: string, aid: number, more: Partial<AidEntry> = {}): AidEntry {
@@ -114,7 +114,7 @@ test('an agent takes its list along when it is deleted, in the same step', () =>
 
 test('a list that a crash left without its agent goes when the schema is brought up to date', (t) => {
   const file = join(temporaryDirectory(t), 'a.db');
-  const old = Store.open(file, MIGRATIONS.slice(0, accessOfAgentsMigration.version - 1));
+  const old = Store.open(file, MIGRATIONS.slice(0, MIGRATIONS.indexOf(accessOfAgentsMigration)));
   const { access, agents, aid } = nodeWithAgent(old);
   const { aid: staying, delegation } = newIdentity();
   agents.put({ keyName: 'other', delegation, serviceTcp: '', registeredAt: 1000 });

@@ -8,6 +8,7 @@ import { ChatLog } from '../../../src/foundation/store/chat-log.ts';
 import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { newIdentity } from '../../support/identities.ts';
+import { sqlText } from '../../support/recording-store.ts';
 
 const ENTRIES = 100_000;
 
@@ -20,7 +21,7 @@ function recorded(): { store: Store; statements: Set<string> } {
       const value: unknown = Reflect.get(target, name);
       if (typeof value !== 'function') return value;
       return (...args: unknown[]) => {
-        if (name === 'run' || name === 'one' || name === 'all') statements.add(String(args[0]));
+        if (name === 'run' || name === 'one' || name === 'all') statements.add(sqlText(args[0]));
         return Reflect.apply(value, target, args) as unknown;
       };
     },

@@ -25,7 +25,7 @@ const CONTEXT: CallContext = {
 /** Runs operations as a surface does: the raw parts of a request in, JSON out. */
 function surface() {
   const clock = new TestClock();
-  const repository = new AccessRepository(Store.open(':memory:', [{ ...accessMigration, version: 1 }]));
+  const repository = new AccessRepository(Store.open(':memory:', [accessMigration]));
   const handlers = bind(
     accessOperations,
     accessHandlers({

@@ -1,13 +1,8 @@
-import type { Migration } from '../store.ts';
-
 /**
  * The local agents. Their keys are files of the key store; `key_name` says which. `issued_at` and
  * `expires_at` repeat what the delegation says, Unix seconds; the other times are milliseconds.
  */
-export const agentsMigration: Migration = {
-  version: 1,
-  name: 'agents',
-  sql: `
+export const agentsMigration = `
     CREATE TABLE agents (
       id INTEGER PRIMARY KEY AUTOINCREMENT,
       aid TEXT NOT NULL UNIQUE,
@@ -21,5 +16,4 @@ export const agentsMigration: Migration = {
       heartbeat_at INTEGER NOT NULL
     ) STRICT;
     CREATE INDEX agents_bound ON agents (service_tcp) WHERE service_tcp <> '';
-  `,
-};
+`;

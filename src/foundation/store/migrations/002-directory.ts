@@ -1,15 +1,10 @@
-import type { Migration } from '../store.ts';
-
 /**
  * What identities of this daemon publish. A publisher is an agent or the node itself; its
  * publications are the records that are kept on the network. Times are Unix milliseconds.
  *
  * `publishers.seq` is written before a record with it goes out, so it never goes back.
  */
-export const directoryMigration: Migration = {
-  version: 2,
-  name: 'directory',
-  sql: `
+export const directoryMigration = `
     CREATE TABLE publishers (
       aid TEXT PRIMARY KEY,
       seq INTEGER NOT NULL DEFAULT 0,
@@ -39,5 +34,4 @@ export const directoryMigration: Migration = {
     CREATE TRIGGER agents_unpublish AFTER DELETE ON agents BEGIN
       DELETE FROM publishers WHERE aid = OLD.aid;
     END;
-  `,
-};
+`;

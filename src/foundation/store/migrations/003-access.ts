@@ -1,10 +1,5 @@
-import type { Migration } from '../store.ts';
-
 /** Access lists: whom a subject (an agent, or the node for its remote administration) lets in. */
-export const accessMigration: Migration = {
-  version: 3,
-  name: 'access',
-  sql: `
+export const accessMigration = `
     CREATE TABLE access_subjects (
       subject TEXT PRIMARY KEY,
       policy  TEXT NOT NULL CHECK (policy IN ('public', 'deny')),
@@ -29,5 +24,4 @@ export const accessMigration: Migration = {
     CREATE INDEX access_entries_subject ON access_entries (subject, list, created_at);
     CREATE UNIQUE INDEX access_entries_aid ON access_entries (subject, list, aid) WHERE aid IS NOT NULL;
     CREATE UNIQUE INDEX access_entries_secret ON access_entries (subject, secret_hash) WHERE secret_hash IS NOT NULL;
-  `,
-};
+`;

@@ -1,13 +1,7 @@
-import type { Migration } from '../store.ts';
-
 /** Single values of the node itself, as JSON text. */
-export const metaMigration: Migration = {
-  version: 4,
-  name: 'meta',
-  sql: `
+export const metaMigration = `
     CREATE TABLE meta (
       key TEXT PRIMARY KEY,
       value TEXT NOT NULL
     ) STRICT, WITHOUT ROWID;
-  `,
-};
+`;

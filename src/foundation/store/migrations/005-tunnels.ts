@@ -1,10 +1,5 @@
-import type { Migration } from '../store.ts';
-
 /** Tunnels that are opened again after a restart. `access_token` is kept so that they open without anyone there. */
-export const tunnelsMigration: Migration = {
-  version: 5,
-  name: 'tunnels',
-  sql: `
+export const tunnelsMigration = `
     CREATE TABLE tunnels (
       id TEXT PRIMARY KEY,
       local_aid TEXT NOT NULL,
@@ -14,5 +9,4 @@ export const tunnelsMigration: Migration = {
       idle_timeout_s INTEGER NOT NULL,
       disable_relay INTEGER NOT NULL
     ) STRICT;
-  `,
-};
+`;

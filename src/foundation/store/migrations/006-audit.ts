@@ -1,10 +1,5 @@
-import type { Migration } from '../store.ts';
-
 /** What was asked over remote administration, and who was not let in. */
-export const auditMigration: Migration = {
-  version: 6,
-  name: 'audit',
-  sql: `
+export const auditMigration = `
     CREATE TABLE admin_audit (
       id       INTEGER PRIMARY KEY AUTOINCREMENT,
       -- Each kind has a room of its own: neither refused strangers nor harmless reads push out the writes.
@@ -22,5 +17,4 @@ export const auditMigration: Migration = {
     ) STRICT;
 
     CREATE INDEX admin_audit_kind ON admin_audit (kind, id);
-  `,
-};
+`;

@@ -1,15 +1,10 @@
-import type { Migration } from '../store.ts';
-
 /**
  * The mailboxes of local agents. Times are Unix milliseconds.
  *
  * A note that was handed out is only marked (`taken_at`) until its answer is known to have reached
  * the client. `notes_seen` outlives the notes, so that a copy that comes later is not shown again.
  */
-export const notesMigration: Migration = {
-  version: 7,
-  name: 'notes',
-  sql: `
+export const notesMigration = `
     CREATE TABLE notes (
       id INTEGER PRIMARY KEY AUTOINCREMENT,
       aid TEXT NOT NULL,
@@ -52,5 +47,4 @@ export const notesMigration: Migration = {
       DELETE FROM notes_seen WHERE aid = OLD.aid;
       DELETE FROM notes_unsent WHERE aid = OLD.aid;
     END;
-  `,
-};
+`;

@@ -1,10 +1,5 @@
-import type { Migration } from '../store.ts';
-
 /** The event log: one sequence for all agents of this daemon. */
-export const eventsMigration: Migration = {
-  version: 8,
-  name: 'events',
-  sql: `
+export const eventsMigration = `
     CREATE TABLE events (
       -- AUTOINCREMENT: a number is never given twice, so a cursor from another life of the log shows.
       seq  INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -27,5 +22,4 @@ export const eventsMigration: Migration = {
     ) STRICT, WITHOUT ROWID;
 
     CREATE INDEX event_streams_pruned ON event_streams (pruned_seq);
-  `,
-};
+`;

@@ -1,10 +1,5 @@
-import type { Migration } from '../store.ts';
-
 /** The newest delegation met of each agent, so that an older one stays refused after a restart. */
-export const delegationsMigration: Migration = {
-  version: 9,
-  name: 'delegations',
-  sql: `
+export const delegationsMigration = `
     CREATE TABLE seen_delegations (
       aid TEXT PRIMARY KEY,
       -- Unix seconds.
@@ -13,5 +8,4 @@ export const delegationsMigration: Migration = {
       seen_at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX seen_delegations_age ON seen_delegations (seen_at);
-  `,
-};
+`;

@@ -1,10 +1,5 @@
-import type { Migration } from '../store.ts';
-
 /** Objects of the agents here, and who else was seen to hold which. */
-export const objectsMigration: Migration = {
-  version: 10,
-  name: 'objects',
-  sql: `
+export const objectsMigration = `
     CREATE TABLE objects (
       aid         TEXT NOT NULL,
       -- SHA-256 of the bytes, lower-case hex.
@@ -30,5 +25,4 @@ export const objectsMigration: Migration = {
     ) STRICT, WITHOUT ROWID;
 
     CREATE INDEX object_holders_seen ON object_holders (seen_at);
-  `,
-};
+`;

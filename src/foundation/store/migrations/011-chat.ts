@@ -1,5 +1,3 @@
-import type { Migration } from '../store.ts';
-
 /**
  * Conversations of local agents. Times are Unix milliseconds.
  *
@@ -7,10 +5,7 @@ import type { Migration } from '../store.ts';
  * relationship; `acked` and `received` count what has arrived of each. `control` is what the peer
  * has yet to be told. The queue is the entries of status 1, in the order of `seq`.
  */
-export const chatMigration: Migration = {
-  version: 11,
-  name: 'chat',
-  sql: `
+export const chatMigration = `
     CREATE TABLE chat_pairs (
       id INTEGER PRIMARY KEY AUTOINCREMENT,
       aid TEXT NOT NULL,
@@ -67,5 +62,4 @@ export const chatMigration: Migration = {
     CREATE TRIGGER agents_chat AFTER DELETE ON agents BEGIN
       DELETE FROM chat_pairs WHERE aid = OLD.aid;
     END;
-  `,
-};
+`;

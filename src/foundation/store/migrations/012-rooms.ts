@@ -1,13 +1,8 @@
-import type { Migration } from '../store.ts';
-
 /**
  * Rooms: one replica of the log for each local agent that takes part. Times are Unix milliseconds,
  * ids are 32 bytes.
  */
-export const roomsMigration: Migration = {
-  version: 12,
-  name: 'rooms',
-  sql: `
+export const roomsMigration = `
     CREATE TABLE rooms (
       -- AUTOINCREMENT: peers remember how far they have read a replica; its number is never used again.
       rid INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -121,5 +116,4 @@ export const roomsMigration: Migration = {
       PRIMARY KEY (aid, group_id)
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX room_invites_in_at ON room_invites_in (aid, at);
-  `,
-};
+`;

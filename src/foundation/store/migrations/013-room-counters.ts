@@ -1,10 +1,5 @@
-import type { Migration } from '../store.ts';
-
 /** What is unread in a room is counted as entries come and go; what was retracted is not unread. */
-export const roomCountersMigration: Migration = {
-  version: 13,
-  name: 'room-counters',
-  sql: `
+export const roomCountersMigration = `
     ALTER TABLE rooms ADD COLUMN unread INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE rooms ADD COLUMN mentions INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE room_entries ADD COLUMN retracted INTEGER NOT NULL DEFAULT 0;
@@ -21,5 +16,4 @@ export const roomCountersMigration: Migration = {
       SELECT count(*), coalesce(sum(mention), 0) FROM room_entries e
       WHERE e.rid = rooms.rid AND e.seq > rooms.read_seq AND e.counts = 1 AND e.void = 0 AND e.retracted = 0
     );
-  `,
-};
+`;

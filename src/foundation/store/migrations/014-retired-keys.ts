@@ -1,14 +1,9 @@
-import type { Migration } from '../store.ts';
-
 /**
  * The names of agents' keys that are to be deleted: a key is noted before its file is written, and no
  * longer once an agent has it; the key of an agent that goes or gets another is noted with that change.
  * A key that this database has never named belongs to another one and is left alone.
  */
-export const retiredKeysMigration: Migration = {
-  version: 14,
-  name: 'retired-keys',
-  sql: `
+export const retiredKeysMigration = `
     CREATE TABLE retired_keys (name TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
     CREATE TRIGGER agents_key_taken AFTER INSERT ON agents BEGIN
       DELETE FROM retired_keys WHERE name = new.key_name;
@@ -20,5 +15,4 @@ export const retiredKeysMigration: Migration = {
     CREATE TRIGGER agents_key_left AFTER DELETE ON agents BEGIN
       INSERT OR IGNORE INTO retired_keys (name) VALUES (old.key_name);
     END;
-  `,
-};
+`;

@@ -1,13 +1,8 @@
-import type { Migration } from '../store.ts';
-
 /**
  * The ids of objects whose stored bytes are to be deleted, as `retired-keys` for keys: bytes that this
  * database has never named belong to another one and are left alone.
  */
-export const retiredObjectsMigration: Migration = {
-  version: 15,
-  name: 'retired-objects',
-  sql: `
+export const retiredObjectsMigration = `
     CREATE TABLE retired_objects (object_id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
     CREATE TRIGGER objects_stored AFTER INSERT ON objects WHEN new.path IS NULL BEGIN
       DELETE FROM retired_objects WHERE object_id = new.object_id;
@@ -21,5 +16,4 @@ export const retiredObjectsMigration: Migration = {
       INSERT OR IGNORE INTO retired_objects (object_id) SELECT old.object_id
         WHERE NOT EXISTS (SELECT 1 FROM objects WHERE object_id = old.object_id AND path IS NULL);
     END;
-  `,
-};
+`;

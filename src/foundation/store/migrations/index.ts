@@ -1,5 +1,4 @@
 /** The schema of the node's database, in order. */
-import type { Migration } from '../store.ts';
 import { agentsMigration } from './001-agents.ts';
 import { directoryMigration } from './002-directory.ts';
 import { accessMigration } from './003-access.ts';
@@ -17,7 +16,7 @@ import { retiredKeysMigration } from './014-retired-keys.ts';
 import { retiredObjectsMigration } from './015-retired-objects.ts';
 import { accessOfAgentsMigration } from './016-access-of-agents.ts';
 
-export const MIGRATIONS: readonly Migration[] = [
+export const MIGRATIONS: readonly string[] = [
   agentsMigration,
   directoryMigration,
   accessMigration,
