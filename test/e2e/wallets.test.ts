@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { toHex } from '../../src/foundation/bytes.ts';
-import { signEthereumDelegation, signParalismDelegation } from '../../src/foundation/identity/wallet.ts';
+import { signDelegation } from '../../src/foundation/identity/wallet.ts';
 import { parseWalletText } from '../../src/foundation/identity/wallet-text.ts';
 import { svc, svcJson, svcOk } from '../support/cli.ts';
 import { TestDaemon } from '../support/daemon.ts';
@@ -135,7 +135,7 @@ test('tools make, sign for and register a wallet, and say what is wrong with a s
   const grant = parseWalletText(message);
   assert.ok(grant !== null);
   const key = made['master_private_key_hex'] ?? '';
-  const { signature } = signEthereumDelegation(hex(key), grant);
+  const { signature } = signDelegation('ethereum', hex(key), grant);
   const registration = { agent, ...window, ...operational, eth_signature_hex: toHex(signature) };
   const refused = await daemon.request('POST', '/mcp/call', {
     tool: 'svc_ethereum_register',
@@ -208,25 +208,15 @@ test('the command line registers wallets whose key it holds, and those that sign
   assert.match(typed.stdout, /master key: the one you have/);
 
   // A wallet elsewhere: the text goes there, the signature comes back.
-  for (const [agent, key, sign, encoding] of [
-    [
-      walletVectors.ethereum[1].agent,
-      walletVectors.ethereum[1].ethereum_private_key_hex,
-      signEthereumDelegation,
-      'hex',
-    ],
-    [
-      walletVectors.paralism[1].agent,
-      walletVectors.paralism[1].paralism_private_key_hex,
-      signParalismDelegation,
-      'base64',
-    ],
+  for (const [agent, key, scheme, encoding] of [
+    [walletVectors.ethereum[1].agent, walletVectors.ethereum[1].ethereum_private_key_hex, 'ethereum', 'hex'],
+    [walletVectors.paralism[1].agent, walletVectors.paralism[1].paralism_private_key_hex, 'paralism', 'base64'],
   ] as const) {
     const request = file(`${agent}.json`);
     const message = await svcOk(there, 'wallet', 'message', agent, '--save', request, '--expires', '30d');
     const grant = parseWalletText(message);
     assert.ok(grant !== null);
-    const signature = Buffer.from(sign(hex(key), grant).signature).toString(encoding);
+    const signature = Buffer.from(signDelegation(scheme, hex(key), grant).signature).toString(encoding);
     assert.equal(await svcOk(there, 'wallet', 'register', request, signature, '--quiet'), agent);
     assert.match(await svcOk(here, 'resolve', agent, '--quiet'), /^quic:/);
     const { delegation } = await there.call<{ delegation: { expires_at: string } }>('GET', `/agents/${agent}`);

@@ -1,11 +1,18 @@
 /** Signed records for tests. */
 import { randomBytes } from 'node:crypto';
+import { DelegationVerifier } from '../../src/foundation/identity/delegation-verifier.ts';
 import { agentKey, mailboxKey, serviceKey } from '../../src/foundation/records/keys.ts';
 import { encodeNotePayload, removalHash } from '../../src/foundation/records/notes.ts';
 import { encodeServicePayload } from '../../src/foundation/records/payloads.ts';
 import { type SignedRecord, signRecord } from '../../src/foundation/records/record.ts';
 import { RECORD, type RecordType } from '../../src/foundation/records/types.ts';
+import { RecordVerifier } from '../../src/foundation/records/verifier.ts';
 import { newIdentity, type TestIdentity } from './identities.ts';
+
+/** Verifies one record with nothing remembered. */
+export function verifyRecord(record: SignedRecord, now: number): void {
+  new RecordVerifier({}, { delegations: new DelegationVerifier() }).verify(record, now);
+}
 
 export interface RecordDetails {
   readonly seq?: number;

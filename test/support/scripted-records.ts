@@ -4,8 +4,8 @@ import { type Clock, unixSeconds } from '../../src/foundation/clock.ts';
 import { belongsUnder } from '../../src/foundation/records/keys.ts';
 import { compareFreshness, expiresAt, type SignedRecord } from '../../src/foundation/records/record.ts';
 import type { RecordType } from '../../src/foundation/records/types.ts';
-import { verifyRecord } from '../../src/foundation/records/verifier.ts';
 import type { GetOptions, ListOptions, PutResult, Reachability, RecordNetwork } from '../../src/network/dht/types.ts';
+import { verifyRecord } from './records.ts';
 
 export class ScriptedRecords
   implements Pick<RecordNetwork, 'put' | 'get' | 'list' | 'reachability' | 'onReachability'>

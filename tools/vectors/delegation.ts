@@ -7,8 +7,8 @@ import {
   encodeDelegation,
   issueDelegation,
 } from '../../src/foundation/identity/delegation.ts';
-import { signEthereumDelegation, signParalismDelegation } from '../../src/foundation/identity/wallet.ts';
-import { ethereumAid, paralismAid, walletPublicKey } from '../../src/foundation/identity/wallet-keys.ts';
+import { signDelegation } from '../../src/foundation/identity/wallet.ts';
+import { walletAid, walletPublicKey } from '../../src/foundation/identity/wallet-keys.ts';
 import { hexOf, NOW, phraseBytes, phrasePair, turned } from './common.ts';
 
 const DAY_S = 86_400;
@@ -20,8 +20,14 @@ const WALLET_KEY = walletPublicKey(WALLET);
 const GRANT = { operationalKey: OPERATIONAL.publicKey, scope: 1, issuedAt: NOW, expiresAt: NOW + 365 * DAY_S };
 
 export const NATIVE: Delegation = issueDelegation(MASTER, OPERATIONAL.publicKey, NOW);
-export const ETHEREUM: Delegation = signEthereumDelegation(WALLET, { ...GRANT, agent: ethereumAid(WALLET_KEY) });
-export const PARALISM: Delegation = signParalismDelegation(WALLET, { ...GRANT, agent: paralismAid(WALLET_KEY) });
+export const ETHEREUM: Delegation = signDelegation('ethereum', WALLET, {
+  ...GRANT,
+  agent: walletAid('ethereum', WALLET_KEY),
+});
+export const PARALISM: Delegation = signDelegation('paralism', WALLET, {
+  ...GRANT,
+  agent: walletAid('paralism', WALLET_KEY),
+});
 
 type Members = Record<string, Uint8Array | number | string | undefined>;
 

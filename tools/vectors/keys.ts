@@ -1,11 +1,6 @@
 import { toHex } from '../../src/foundation/bytes.ts';
 import { KeyPair, parsePrivateKey } from '../../src/foundation/identity/keys.ts';
-import {
-  ethereumAid,
-  paralismAid,
-  parseWalletKey,
-  walletPublicKey,
-} from '../../src/foundation/identity/wallet-keys.ts';
+import { parseWalletKey, walletAid, walletPublicKey } from '../../src/foundation/identity/wallet-keys.ts';
 import { encryptionKeyId } from '../../src/foundation/records/encryption-keys.ts';
 import { phraseBytes, phrasePair } from './common.ts';
 
@@ -83,8 +78,8 @@ function walletKeys() {
       return {
         private_key_hex,
         public_key_hex: toHex(key),
-        ethereum_aid: ethereumAid(key),
-        paralism_aid: paralismAid(key),
+        ethereum_aid: walletAid('ethereum', key),
+        paralism_aid: walletAid('paralism', key),
       };
     }),
     invalid: [

@@ -20,7 +20,6 @@ const BODY_BYTES: Readonly<Record<AidScheme, number>> = { native: 32, paralism: 
 const NATIVE_PREFIX = 'aid';
 const PARALISM_PREFIX = 'bc';
 const PARALISM_ALIAS_PREFIX = 'pr';
-const P2PKH_VERSION = 0x00;
 /** Letters outside ASCII are refused before any case folding: the Kelvin sign folds to "k". */
 const TEXT = /^[0-9A-Za-z]+$/;
 
@@ -49,19 +48,10 @@ function bodyOfSegwit(text: `${string}1${string}`): Uint8Array {
   return bech32.fromWords(words.slice(1));
 }
 
-function bodyOfP2pkh(text: string): Uint8Array {
-  const bytes = base58check.decode(text);
-  if (bytes[0] !== P2PKH_VERSION) throw badAid('not a P2PKH address');
-  return bytes.slice(1);
-}
-
 /** EIP-55: the case of each letter is a bit of the Keccak-256 of the lower-case text. */
 function eip55(hex: string): string {
   const hash = toHex(keccak_256(new TextEncoder().encode(hex)));
-  let text = '0x';
-  for (let i = 0; i < hex.length; i++)
-    text += Number.parseInt(hash.charAt(i), 16) >= 8 ? hex.charAt(i).toUpperCase() : hex.charAt(i);
-  return text;
+  return `0x${hex.replace(/[a-f]/g, (letter, i: number) => (hash.charAt(i) >= '8' ? letter.toUpperCase() : letter))}`;
 }
 
 function bodyOfEthereum(text: string): Uint8Array {
@@ -77,7 +67,8 @@ function decodeText(text: string): [AidScheme, Uint8Array] {
   if (hasPrefix(text, PARALISM_PREFIX) || hasPrefix(text, PARALISM_ALIAS_PREFIX))
     return ['paralism', bodyOfSegwit(text)];
   if (text.startsWith('0x')) return ['ethereum', bodyOfEthereum(text)];
-  if (text.startsWith('1')) return ['paralism', bodyOfP2pkh(text)];
+  // A P2PKH address: the "1" is its version byte, 0.
+  if (text.startsWith('1')) return ['paralism', base58check.decode(text).slice(1)];
   throw badAid('unknown form');
 }
 
@@ -137,10 +128,7 @@ export function aidOf(scheme: AidScheme, body: Uint8Array): Aid {
 /** The canonical bytes `version || body` of an AID. */
 export function aidToBytes(aid: Aid): Uint8Array {
   const [scheme, body] = decodeText(aid);
-  const bytes = new Uint8Array(body.length + 1);
-  bytes[0] = VERSION[scheme];
-  bytes.set(body, 1);
-  return bytes;
+  return Uint8Array.of(VERSION[scheme], ...body);
 }
 
 /** The scheme that an AID belongs to. */

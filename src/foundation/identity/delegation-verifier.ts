@@ -1,10 +1,11 @@
 /** Verifies delegation proofs and remembers which signatures were good: a proof comes again with every record. */
 import { createHash } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
 import type { SvcError } from '../errors.ts';
 import { LruCache } from '../lru-cache.ts';
 import { Semaphore } from '../semaphore.ts';
 import { SingleFlight } from '../single-flight.ts';
-import { nativePublicKey, schemeOf } from './aid.ts';
+import { nativePublicKey } from './aid.ts';
 import { type Delegation, delegationSigningInput, encodeDelegation } from './delegation.ts';
 import { badDelegation, checkGrant, checkWindow } from './grant.ts';
 import { verifySignature, verifySignatureAsync } from './keys.ts';
@@ -28,18 +29,6 @@ export function verifyDelegationSignature(d: Delegation): void {
   const master = nativePublicKey(d.agent);
   if (master === null) return verifyWalletDelegation(d);
   if (d.text !== undefined || !verifySignature(master, delegationSigningInput(d), d.signature)) throw notTheAgents();
-}
-
-/**
- * As `verifyDelegationSignature` with Ed25519 on another thread; a wallet's proof is verified on this one.
- * @throws SvcError `bad_delegation` with the reason
- */
-export async function verifyDelegationSignatureAsync(d: Delegation): Promise<void> {
-  checkGrant(d);
-  const master = nativePublicKey(d.agent);
-  if (master === null) return verifyWalletDelegation(d);
-  const good = d.text === undefined && (await verifySignatureAsync(master, delegationSigningInput(d), d.signature));
-  if (!good) throw notTheAgents();
 }
 
 function notTheAgents(): SvcError {
@@ -93,24 +82,21 @@ export class DelegationVerifier {
   }
 
   async #check(key: string, d: Delegation): Promise<void> {
-    if (schemeOf(d.agent) === 'native') await verifyDelegationSignatureAsync(d);
-    else await this.#inTurn(() => verifyDelegationSignature(d));
+    checkGrant(d);
+    const master = nativePublicKey(d.agent);
+    if (master === null) await this.#inTurn(() => verifyWalletDelegation(d));
+    else if (d.text !== undefined || !(await verifySignatureAsync(master, delegationSigningInput(d), d.signature)))
+      throw notTheAgents();
     this.#good.set(key, true);
   }
 
   /** Runs one piece of work a turn: recovering a wallet's key takes a millisecond or two. */
   #inTurn(work: () => void): Promise<void> {
     return this.#wallets.run(async () => {
-      await nextTurn();
+      await setImmediate();
       work();
     });
   }
-}
-
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => {
-    setImmediate(resolve);
-  });
 }
 
 function keyOf(d: Delegation): string {

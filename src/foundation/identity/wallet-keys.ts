@@ -21,26 +21,15 @@ function compressed(publicKey: Uint8Array, yes: boolean): Uint8Array {
 }
 
 /**
- * The AID of an Ethereum key: the last 20 bytes of Keccak-256 over x and y.
+ * The AID of a wallet's key. Ethereum: the last 20 bytes of Keccak-256 over x and y; Paralism: RIPEMD-160
+ * of SHA-256 over the compressed form.
  * @param publicKey SEC 1 form, compressed (33 bytes) or not (65 bytes)
  * @throws SvcError `bad_key`
  */
-export function ethereumAid(publicKey: Uint8Array): Aid {
-  return aidOf('ethereum', keccak_256(compressed(publicKey, false).subarray(1)).slice(-ADDRESS_BYTES));
-}
-
-/**
- * The AID of a Paralism key: RIPEMD-160 of SHA-256 over its compressed form.
- * @param publicKey SEC 1 form, compressed (33 bytes) or not (65 bytes)
- * @throws SvcError `bad_key`
- */
-export function paralismAid(publicKey: Uint8Array): Aid {
-  return aidOf('paralism', ripemd160(sha256(compressed(publicKey, true))));
-}
-
-/** The AID of a wallet's public key in a scheme. */
 export function walletAid(scheme: WalletScheme, publicKey: Uint8Array): Aid {
-  return scheme === 'ethereum' ? ethereumAid(publicKey) : paralismAid(publicKey);
+  return scheme === 'ethereum'
+    ? aidOf(scheme, keccak_256(compressed(publicKey, false).subarray(1)).slice(-ADDRESS_BYTES))
+    : aidOf(scheme, ripemd160(sha256(compressed(publicKey, true))));
 }
 
 /** A fresh secp256k1 private key, 32 bytes. */

@@ -132,7 +132,11 @@ function signedOtherwise(signer: Aid): SvcError {
   });
 }
 
-function signDelegation(scheme: WalletScheme, privateKey: Uint8Array, grant: Grant): WalletDelegation {
+/**
+ * Signs a delegation with a wallet's private key (32 bytes).
+ * @throws SvcError `bad_key`; `bad_delegation` where the grant makes no sense or is another agent's
+ */
+export function signDelegation(scheme: WalletScheme, privateKey: Uint8Array, grant: Grant): WalletDelegation {
   if (walletAid(scheme, walletPublicKey(privateKey)) !== grant.agent)
     throw badDelegation('the agent belongs to another wallet key');
   const text = walletText(grant);
@@ -155,20 +159,4 @@ export function issueWalletDelegation(
 ): WalletDelegation {
   const agent = walletAid(scheme, walletPublicKey(privateKey));
   return signDelegation(scheme, privateKey, { agent, operationalKey, scope: SCOPE_NETWORK, issuedAt, expiresAt });
-}
-
-/**
- * Signs a delegation with an Ethereum private key (32 bytes).
- * @throws SvcError `bad_key`; `bad_delegation` where the grant makes no sense or is another agent's
- */
-export function signEthereumDelegation(privateKey: Uint8Array, grant: Grant): WalletDelegation {
-  return signDelegation('ethereum', privateKey, grant);
-}
-
-/**
- * Signs a delegation with a Paralism private key (32 bytes).
- * @throws SvcError `bad_key`; `bad_delegation` where the grant makes no sense or is another agent's
- */
-export function signParalismDelegation(privateKey: Uint8Array, grant: Grant): WalletDelegation {
-  return signDelegation('paralism', privateKey, grant);
 }

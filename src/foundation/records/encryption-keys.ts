@@ -1,9 +1,9 @@
 /** Encryption keys for notes (record 0x11): the X25519 keys that an agent can open notes with. */
 import { createHash } from 'node:crypto';
 import { equalBytes } from '../bytes.ts';
-import { asMap, decodeCbor, encodeCbor, isBytes, isUint } from '../cbor.ts';
+import { encodeCbor, isBytes, isUint } from '../cbor.ts';
 import { MAX_UNIX_S } from '../domain/time.ts';
-import { checkCount, checked, invalidField } from './fields.ts';
+import { checkCount, checked, decodeMap, invalidField } from './fields.ts';
 import { MAX_DATAGRAM_RECORD_BYTES } from './types.ts';
 
 export interface EncryptionKey {
@@ -59,14 +59,7 @@ function readKey(value: unknown): EncryptionKey | null {
 
 /** Null where the bytes are no such payload. */
 export function decodeEncryptionKeysPayload(bytes: Uint8Array): readonly EncryptionKey[] | null {
-  let decoded: unknown;
-  try {
-    decoded = decodeCbor(bytes, MAX_DATAGRAM_RECORD_BYTES);
-  } catch (error) {
-    if (error instanceof RangeError) return null;
-    throw error;
-  }
-  const list = asMap(decoded, [], 'any')?.['k'];
+  const list = decodeMap(bytes, MAX_DATAGRAM_RECORD_BYTES)?.['k'];
   if (!Array.isArray(list) || list.length > MAX_ENCRYPTION_KEYS) return null;
   const keys = list.map(readKey);
   return keys.every((key) => key !== null) ? checked(keys, checkKeys) : null;

@@ -1,4 +1,5 @@
 /** The rules for texts and lists in payloads: strangers write them, people and assistants read them. */
+import { asMap, decodeCbor } from '../cbor.ts';
 import { SvcError } from '../errors.ts';
 import { isObject } from '../json.ts';
 import { MAX_LABEL_BYTES, MAX_LABELS } from './types.ts';
@@ -53,6 +54,16 @@ export function parseMeta(meta: string): Readonly<Record<string, unknown>> | nul
     return isObject(value) ? value : null;
   } catch {
     return null;
+  }
+}
+
+/** The members of a payload; null where the bytes are no map. Members that nobody knows are passed over. */
+export function decodeMap(bytes: Uint8Array, maxBytes: number): Readonly<Record<string, unknown>> | null {
+  try {
+    return asMap(decodeCbor(bytes, maxBytes), [], 'any');
+  } catch (error) {
+    if (error instanceof RangeError) return null;
+    throw error;
   }
 }
 

@@ -4,7 +4,7 @@
  * a later version can add some: the signature covers the bytes, whatever they say.
  */
 import { parseAddress } from '../address.ts';
-import { asMap, type CborValue, decodeCbor, encodeCbor, isBytes, isUint } from '../cbor.ts';
+import { type CborValue, encodeCbor, isBytes, isUint } from '../cbor.ts';
 import { MAX_NAT_TYPE } from '../domain/directory.ts';
 import { PUBLIC_KEY_BYTES } from '../identity/ed25519.ts';
 import {
@@ -13,6 +13,7 @@ import {
   checkLabels,
   checkMeta,
   checkText,
+  decodeMap,
   invalidField,
   orNothing,
   readText,
@@ -82,15 +83,6 @@ function isDialable(text: string): boolean {
   return address !== null && address.host !== '' && address.port > 0;
 }
 
-function decodeMap(bytes: Uint8Array): Readonly<Record<string, unknown>> | null {
-  try {
-    return asMap(decodeCbor(bytes, MAX_DATAGRAM_RECORD_BYTES), [], 'any');
-  } catch (error) {
-    if (error instanceof RangeError) return null;
-    throw error;
-  }
-}
-
 function checkEndpoints(p: EndpointsPayload): void {
   checkCount('endpoints', p.endpoints, MAX_ENDPOINTS);
   checkCount('helpers', p.helpers, MAX_HELPERS);
@@ -131,7 +123,7 @@ function isNumbers(value: unknown): value is readonly number[] {
 
 /** Null where the bytes are no such payload. */
 export function decodeEndpointsPayload(bytes: Uint8Array): EndpointsPayload | null {
-  const map = decodeMap(bytes);
+  const map = decodeMap(bytes, MAX_DATAGRAM_RECORD_BYTES);
   const endpoints = readTexts(map?.['e']);
   const helpers = map?.['h'] ?? [];
   const customTypes = map?.['c'] ?? [];
@@ -192,7 +184,7 @@ export function encodeServicePayload(p: ServicePayload): Uint8Array {
 
 /** Null where the bytes are no such payload. */
 export function decodeServicePayload(bytes: Uint8Array): ServicePayload | null {
-  const map = decodeMap(bytes);
+  const map = decodeMap(bytes, MAX_DATAGRAM_RECORD_BYTES);
   const service = map?.['s'];
   const [name, brief, meta] = [readText(map?.['n']), readText(map?.['b']), readText(map?.['m'])];
   const [protocols, tags] = [readTexts(map?.['p']), readTexts(map?.['t'])];

@@ -1,6 +1,16 @@
 /** The profile card: custom record 0x02, what an agent says of itself. All members may be left out. */
-import { asMap, decodeCbor, encodeCbor } from '../cbor.ts';
-import { checkCount, checked, checkLabels, checkMeta, checkText, orNothing, readText, readTexts } from './fields.ts';
+import { encodeCbor } from '../cbor.ts';
+import {
+  checkCount,
+  checked,
+  checkLabels,
+  checkMeta,
+  checkText,
+  decodeMap,
+  orNothing,
+  readText,
+  readTexts,
+} from './fields.ts';
 import {
   MAX_BRIEF_BYTES,
   MAX_CARD_HASH_BYTES,
@@ -64,21 +74,10 @@ export function encodeProfilePayload(p: ProfilePayload): Uint8Array {
 
 /** Null where the bytes are no profile card: custom records hold what applications like. */
 export function decodeProfilePayload(bytes: Uint8Array): ProfilePayload | null {
-  let decoded: unknown;
-  try {
-    decoded = decodeCbor(bytes, MAX_CUSTOM_PAYLOAD_BYTES);
-  } catch (error) {
-    if (error instanceof RangeError) return null;
-    throw error;
-  }
-  const map = asMap(decoded, [], 'any');
+  const map = decodeMap(bytes, MAX_CUSTOM_PAYLOAD_BYTES);
   if (map === null) return null;
-  const [name, brief, cardHash, meta] = [
-    readText(map['n']),
-    readText(map['b']),
-    readText(map['h']),
-    readText(map['m']),
-  ];
+  const [name, brief] = [readText(map['n']), readText(map['b'])];
+  const [cardHash, meta] = [readText(map['h']), readText(map['m'])];
   const [protocols, skills, modalities] = [readTexts(map['p']), readTexts(map['s']), readTexts(map['o'])];
   if (name === null || brief === null || cardHash === null || meta === null) return null;
   if (protocols === null || skills === null || modalities === null) return null;

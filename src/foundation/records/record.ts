@@ -181,8 +181,3 @@ export function compareFreshness(a: SignedRecord, b: SignedRecord): number {
 export function expiresAt(record: Pick<SignedRecord, 'timestamp' | 'ttl'>): number {
   return record.timestamp + record.ttl;
 }
-
-/** True where both are the same bytes. */
-export function sameRecord(a: SignedRecord, b: SignedRecord): boolean {
-  return equalBytes(a.encoded, b.encoded);
-}

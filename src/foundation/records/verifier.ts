@@ -1,7 +1,7 @@
 /** Verifies signed records and remembers which signatures were good: the same record comes from many nodes. */
 import { createHash } from 'node:crypto';
 import { SvcError } from '../errors.ts';
-import { type DelegationVerifier, verifyDelegationSignature } from '../identity/delegation-verifier.ts';
+import type { DelegationVerifier } from '../identity/delegation-verifier.ts';
 import { verifySignature, verifySignatureAsync } from '../identity/keys.ts';
 import { LruCache } from '../lru-cache.ts';
 import { badRecordSignature, checkRecord, recordSigningInput, type SignedRecord } from './record.ts';
@@ -18,19 +18,6 @@ interface RecordVerifierDependencies {
   readonly delegations: DelegationVerifier;
 }
 
-/**
- * Verifies a record at a time: sizes, window, delegation, signature. Where many are verified, a
- * `RecordVerifier` does it faster.
- * @param now Unix seconds
- * @throws SvcError `bad_record` or `bad_delegation` with the reason
- */
-export function verifyRecord(record: SignedRecord, now: number): void {
-  checkRecord(record, now);
-  verifyDelegationSignature(record.delegation);
-  if (!verifySignature(record.delegation.operationalKey, recordSigningInput(record), record.signature))
-    throw badRecordSignature();
-}
-
 export class RecordVerifier {
   readonly #delegations: DelegationVerifier;
   /** Only good signatures are kept: a stranger's bad ones cannot push them out. */
@@ -42,7 +29,7 @@ export class RecordVerifier {
   }
 
   /**
-   * As `verifyRecord`. Sizes and windows are looked at every time.
+   * Verifies a record at a time: sizes, window, delegation, signature. Sizes and windows are looked at every time.
    * @param now Unix seconds
    * @throws SvcError `bad_record` or `bad_delegation` with the reason
    */

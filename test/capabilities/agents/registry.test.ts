@@ -7,7 +7,7 @@ import { toHex } from '../../../src/foundation/bytes.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { encodeDelegation } from '../../../src/foundation/identity/delegation.ts';
 import { KeyPair, verifySignature } from '../../../src/foundation/identity/keys.ts';
-import { signEthereumDelegation, signParalismDelegation } from '../../../src/foundation/identity/wallet.ts';
+import { signDelegation } from '../../../src/foundation/identity/wallet.ts';
 import { generateWalletKey, walletAid, walletPublicKey } from '../../../src/foundation/identity/wallet-keys.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
@@ -106,13 +106,10 @@ describe('the agent registry', () => {
     const wallet = generateWalletKey();
     const operational = KeyPair.generate();
     const issuedAt = clock.now() / 1000;
-    for (const [scheme, sign] of [
-      ['ethereum', signEthereumDelegation],
-      ['paralism', signParalismDelegation],
-    ] as const) {
+    for (const scheme of ['ethereum', 'paralism'] as const) {
       const agent = walletAid(scheme, walletPublicKey(wallet));
       const grant = { agent, operationalKey: operational.publicKey, scope: 1, issuedAt, expiresAt: issuedAt + 3600 };
-      const proof = sign(wallet, grant);
+      const proof = signDelegation(scheme, wallet, grant);
       const aid = await registry.register({
         operationalPrivateKeyHex: toHex(operational.seed),
         delegationProofHex: `0x${toHex(encodeDelegation(proof))}`,

@@ -15,7 +15,6 @@ import { decodeEncryptionKeysPayload, encryptionKeyId } from '../../../src/found
 import { belongsUnder } from '../../../src/foundation/records/keys.ts';
 import { decodeNotePayload, noteHeader, removalHash } from '../../../src/foundation/records/notes.ts';
 import { decodeRecord } from '../../../src/foundation/records/record.ts';
-import { verifyRecord } from '../../../src/foundation/records/verifier.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
 import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
 import { NoteStore } from '../../../src/foundation/store/notes.ts';
@@ -23,6 +22,7 @@ import { Store } from '../../../src/foundation/store/store.ts';
 import type { LocalIdentity } from '../../../src/network/links/types.ts';
 import { noteVectors } from '../../../tools/vectors/notes.ts';
 import { MemorySecrets } from '../../support/mail-world.ts';
+import { verifyRecord } from '../../support/records.ts';
 import { TestClock } from '../../support/test-clock.ts';
 import { hex, readVectors } from '../../support/vectors.ts';
 

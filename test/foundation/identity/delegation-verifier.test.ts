@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import { issueDelegation } from '../../../src/foundation/identity/delegation.ts';
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
-import { signEthereumDelegation } from '../../../src/foundation/identity/wallet.ts';
-import { ethereumAid, generateWalletKey, walletPublicKey } from '../../../src/foundation/identity/wallet-keys.ts';
+import { signDelegation } from '../../../src/foundation/identity/wallet.ts';
+import { generateWalletKey, walletAid, walletPublicKey } from '../../../src/foundation/identity/wallet-keys.ts';
 import { countCrypto } from '../../support/count-calls.ts';
 import { failsWith } from '../../support/vectors.ts';
 
@@ -17,9 +17,9 @@ function newProof() {
 
 function walletProof() {
   const key = generateWalletKey();
-  const agent = ethereumAid(walletPublicKey(key));
+  const agent = walletAid('ethereum', walletPublicKey(key));
   const operationalKey = KeyPair.generate().publicKey;
-  return signEthereumDelegation(key, { agent, operationalKey, scope: 1, issuedAt: NOW, expiresAt: NOW + HOUR_S });
+  return signDelegation('ethereum', key, { agent, operationalKey, scope: 1, issuedAt: NOW, expiresAt: NOW + HOUR_S });
 }
 
 test('a proof that was good is refused once it has ended', async () => {

@@ -17,9 +17,9 @@ import {
   selfDelegation,
 } from '../../../src/foundation/identity/delegation.ts';
 import {
+  DelegationVerifier,
   verifyDelegation,
   verifyDelegationSignature,
-  verifyDelegationSignatureAsync,
 } from '../../../src/foundation/identity/delegation-verifier.ts';
 import { scopeOf } from '../../../src/foundation/identity/grant.ts';
 import { KeyPair, parseSeed } from '../../../src/foundation/identity/keys.ts';
@@ -190,16 +190,17 @@ test('what makes no sense does not hold, though the agent signed it', async () =
     const grant = { ...sensible, ...change };
     const signed = { ...grant, signature: master.sign(delegationSigningInput(grant)) };
     assert.throws(() => verifyDelegationSignature(signed), failsWith('bad_delegation'));
-    await assert.rejects(verifyDelegationSignatureAsync(signed), failsWith('bad_delegation'));
+    await assert.rejects(new DelegationVerifier().verifyAsync(signed, NOW), failsWith('bad_delegation'));
   }
 });
 
 test('on another thread the same proofs are good', async () => {
   for (const v of vectors.valid) {
     const proof = decodeDelegation(hex(v.proof_hex));
-    await verifyDelegationSignatureAsync(proof);
+    const verifier = new DelegationVerifier();
+    await verifier.verifyAsync(proof, proof.issuedAt);
     const forged = { ...proof, signature: proof.signature.map((byte, i) => (i === 3 ? byte ^ 1 : byte)) };
-    await assert.rejects(verifyDelegationSignatureAsync(forged), failsWith('bad_delegation'), v.name);
+    await assert.rejects(verifier.verifyAsync(forged, proof.issuedAt), failsWith('bad_delegation'), v.name);
   }
 });
 

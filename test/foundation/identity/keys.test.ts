@@ -16,10 +16,9 @@ import {
   verifySignatureAsync,
 } from '../../../src/foundation/identity/keys.ts';
 import {
-  ethereumAid,
   generateWalletKey,
-  paralismAid,
   parseWalletKey,
+  walletAid,
   walletPublicKey,
 } from '../../../src/foundation/identity/wallet-keys.ts';
 import { encryptionKeyId } from '../../../src/foundation/records/encryption-keys.ts';
@@ -175,8 +174,8 @@ test('wallet keys give the AIDs that wallets show', () => {
   for (const { private_key_hex, public_key_hex, ethereum_aid, paralism_aid } of vectors.wallet_keys.valid) {
     const key = walletPublicKey(parseWalletKey(`0x${private_key_hex}`));
     assert.equal(toHex(key), public_key_hex);
-    assert.equal(ethereumAid(key), ethereum_aid);
-    assert.equal(paralismAid(key), paralism_aid);
+    assert.equal(walletAid('ethereum', key), ethereum_aid);
+    assert.equal(walletAid('paralism', key), paralism_aid);
   }
   // Known to everyone: BIP 173's example, and the addresses of private key 1 and of Hardhat's first account.
   const [one, hardhat] = vectors.wallet_keys.valid;
@@ -186,7 +185,7 @@ test('wallet keys give the AIDs that wallets show', () => {
   for (const { text, why } of vectors.wallet_keys.invalid)
     assert.throws(() => parseWalletKey(text), failsWith('bad_key'), why);
   assert.throws(() => walletPublicKey(new Uint8Array(32)), failsWith('bad_key'));
-  assert.throws(() => ethereumAid(new Uint8Array(33)), failsWith('bad_key'));
+  assert.throws(() => walletAid('ethereum', new Uint8Array(33)), failsWith('bad_key'));
   assert.notDeepEqual(generateWalletKey(), generateWalletKey());
 });
 
@@ -234,8 +233,8 @@ test('random bytes are no secp256k1 public key, or have an AID in both schemes',
   fc.assert(
     fc.property(bytes, (key) => {
       try {
-        assert.equal(aidOf('ethereum', new Uint8Array(20)).length, ethereumAid(key).length);
-        paralismAid(key);
+        assert.equal(aidOf('ethereum', new Uint8Array(20)).length, walletAid('ethereum', key).length);
+        walletAid('paralism', key);
       } catch (error) {
         assert.ok(error instanceof SvcError && error.code === 'bad_key');
       }

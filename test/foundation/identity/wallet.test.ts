@@ -10,19 +10,12 @@ import { verifyDelegation } from '../../../src/foundation/identity/delegation-ve
 import type { Grant } from '../../../src/foundation/identity/grant.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 import {
-  signEthereumDelegation,
-  signParalismDelegation,
+  signDelegation,
   verifyWalletDelegation,
   type WalletDelegation,
   walletDelegation,
 } from '../../../src/foundation/identity/wallet.ts';
-import {
-  ethereumAid,
-  generateWalletKey,
-  paralismAid,
-  walletAid,
-  walletPublicKey,
-} from '../../../src/foundation/identity/wallet-keys.ts';
+import { generateWalletKey, walletAid, walletPublicKey } from '../../../src/foundation/identity/wallet-keys.ts';
 import { parseWalletText, walletText } from '../../../src/foundation/identity/wallet-text.ts';
 import { failsWith, hex, readVectors } from '../../support/vectors.ts';
 
@@ -61,8 +54,7 @@ test('signatures of independent wallet libraries make proofs', () => {
     assert.equal(walletAid(s.scheme, hex(s.public_key_hex)), s.agent);
     const proof = walletDelegation(grant, hex(s.signature_hex));
     verifyDelegation(decodeDelegation(encodeDelegation(proof)), s.issued_at);
-    const sign = s.scheme === 'ethereum' ? signEthereumDelegation : signParalismDelegation;
-    assert.deepEqual(sign(hex(s.private_key_hex), grant), proof, s.made_by);
+    assert.deepEqual(signDelegation(s.scheme, hex(s.private_key_hex), grant), proof, s.made_by);
   }
   assert.equal(new Set(signatures.map((s) => s.made_by)).size, 4);
 });
@@ -70,14 +62,14 @@ test('signatures of independent wallet libraries make proofs', () => {
 test('every spelling of a signature gives the same proof', () => {
   const key = generateWalletKey();
   const publicKey = walletPublicKey(key);
-  const ethereum = signEthereumDelegation(key, grantFor(ethereumAid(publicKey)));
+  const ethereum = signDelegation('ethereum', key, grantFor(walletAid('ethereum', publicKey)));
   const v = ethereum.signature[64] ?? 0;
   for (const other of [v, v - 27])
     assert.deepEqual(
       walletDelegation(ethereum, Uint8Array.from([...ethereum.signature.subarray(0, 64), other])),
       ethereum,
     );
-  const paralism = signParalismDelegation(key, grantFor(paralismAid(publicKey)));
+  const paralism = signDelegation('paralism', key, grantFor(walletAid('paralism', publicKey)));
   const header = paralism.signature[0] ?? 0;
   for (const other of [header, header + 4, header + 8])
     assert.deepEqual(walletDelegation(paralism, Uint8Array.from([other, ...paralism.signature.subarray(1)])), paralism);
@@ -86,8 +78,8 @@ test('every spelling of a signature gives the same proof', () => {
 test('other recovery bytes and lengths are refused', () => {
   const key = generateWalletKey();
   const publicKey = walletPublicKey(key);
-  const ethereum = signEthereumDelegation(key, grantFor(ethereumAid(publicKey)));
-  const paralism = signParalismDelegation(key, grantFor(paralismAid(publicKey)));
+  const ethereum = signDelegation('ethereum', key, grantFor(walletAid('ethereum', publicKey)));
+  const paralism = signDelegation('paralism', key, grantFor(walletAid('paralism', publicKey)));
   const rs = [...ethereum.signature.subarray(0, 64)];
   const refused = failsWith('bad_delegation');
   for (let byte = 0; byte < 256; byte++) {
@@ -121,8 +113,8 @@ function bothProofs(): readonly WalletDelegation[] {
   const key = generateWalletKey();
   const publicKey = walletPublicKey(key);
   return [
-    signEthereumDelegation(key, grantFor(ethereumAid(publicKey))),
-    signParalismDelegation(key, grantFor(paralismAid(publicKey))),
+    signDelegation('ethereum', key, grantFor(walletAid('ethereum', publicKey))),
+    signDelegation('paralism', key, grantFor(walletAid('paralism', publicKey))),
   ];
 }
 
@@ -198,14 +190,14 @@ test('a proof states what its wallet signed', () => {
 
 test('a wallet signs for its own agent only, and native agents have none', () => {
   const key = generateWalletKey();
-  const others = ethereumAid(walletPublicKey(generateWalletKey()));
+  const others = walletAid('ethereum', walletPublicKey(generateWalletKey()));
   const native = nativeAid(KeyPair.generate().publicKey);
-  assert.throws(() => signEthereumDelegation(key, grantFor(others)), failsWith('bad_delegation'));
+  assert.throws(() => signDelegation('ethereum', key, grantFor(others)), failsWith('bad_delegation'));
   assert.throws(
-    () => signParalismDelegation(key, grantFor(ethereumAid(walletPublicKey(key)))),
+    () => signDelegation('paralism', key, grantFor(walletAid('ethereum', walletPublicKey(key)))),
     failsWith('bad_delegation'),
   );
-  assert.throws(() => signEthereumDelegation(new Uint8Array(32), grantFor(others)), failsWith('bad_key'));
+  assert.throws(() => signDelegation('ethereum', new Uint8Array(32), grantFor(others)), failsWith('bad_key'));
   assert.throws(() => walletDelegation(grantFor(native), new Uint8Array(65)), failsWith('bad_delegation'));
   assert.throws(
     () => verifyWalletDelegation({ ...grantFor(others), signature: new Uint8Array(65) }),
@@ -215,8 +207,8 @@ test('a wallet signs for its own agent only, and native agents have none', () =>
 
 test('a signature of one wallet fits no other grant', () => {
   const key = generateWalletKey();
-  const agent = ethereumAid(walletPublicKey(key));
-  const { signature } = signEthereumDelegation(key, grantFor(agent));
+  const agent = walletAid('ethereum', walletPublicKey(key));
+  const { signature } = signDelegation('ethereum', key, grantFor(agent));
   for (const changes of [
     { issuedAt: NOW + 1 },
     { expiresAt: NOW + 9 },
@@ -247,7 +239,7 @@ test('a wallet text reads back as its grant, and no other text reads as one', ()
 });
 
 test('a text says what it allows in plain words', () => {
-  const agent = ethereumAid(walletPublicKey(new Uint8Array(32).fill(1)));
+  const agent = walletAid('ethereum', walletPublicKey(new Uint8Array(32).fill(1)));
   const grant = grantFor(agent);
   const lines = walletText(grant).split('\n');
   assert.deepEqual(lines, [

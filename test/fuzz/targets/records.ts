@@ -14,7 +14,7 @@ import {
 } from '../../../src/foundation/records/payloads.ts';
 import { decodeProfilePayload, encodeProfilePayload } from '../../../src/foundation/records/profile.ts';
 import { decodeRecord, type SignedRecord } from '../../../src/foundation/records/record.ts';
-import { verifyRecord } from '../../../src/foundation/records/verifier.ts';
+import { verifyRecord } from '../../support/records.ts';
 import { broken, decoder, refusal } from '../engine/properties.ts';
 import { vectorBytes } from '../engine/seeds.ts';
 import type { FuzzTarget } from '../engine/target.ts';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { decodeRecord } from '../../../src/foundation/records/record.ts';
-import { verifyRecord } from '../../../src/foundation/records/verifier.ts';
 import { HandlerWorld } from '../../support/handler-world.ts';
 import { newIdentity } from '../../support/identities.ts';
+import { verifyRecord } from '../../support/records.ts';
 
 interface Entries {
   readonly entries: readonly { readonly aid: string; readonly service: string }[];
