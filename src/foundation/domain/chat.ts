@@ -10,7 +10,6 @@ export const CONTROLS = ['request', 'accept', 'gone'] as const;
 export type Control = (typeof CONTROLS)[number];
 /** What became of an entry. The place in this list is what the database keeps. */
 export const ENTRY_STATUSES = ['received', 'queued', 'sent', 'dropped'] as const;
-export type EntryStatus = (typeof ENTRY_STATUSES)[number];
 
 /** Longest text of an entry, bytes of UTF-8. */
 export const MAX_TEXT_BYTES: number = 64 * 1024;

@@ -1,6 +1,5 @@
 /** Verifies delegation proofs and remembers which signatures were good: a proof comes again with every record. */
 import { createHash } from 'node:crypto';
-import { setImmediate } from 'node:timers/promises';
 import type { SvcError } from '../errors.ts';
 import { LruCache } from '../lru-cache.ts';
 import { Semaphore } from '../semaphore.ts';
@@ -93,7 +92,9 @@ export class DelegationVerifier {
   /** Runs one piece of work a turn: recovering a wallet's key takes a millisecond or two. */
   #inTurn(work: () => void): Promise<void> {
     return this.#wallets.run(async () => {
-      await setImmediate();
+      await new Promise((resolve) => {
+        setImmediate(resolve);
+      });
       work();
     });
   }

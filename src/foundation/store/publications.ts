@@ -5,7 +5,6 @@ import { aidFromRow, blobOf, flagOf, integerOf, orNull, textOf, wordOf } from '.
 import type { Row, Store } from './store.ts';
 
 /** `lapsed`: not alive, so not renewed. `held`: the network holds a newer record from elsewhere. */
-export type PublisherState = (typeof PUBLISHER_STATES)[number];
 const PUBLISHER_STATES = ['active', 'lapsed', 'held'] as const;
 
 export type PublisherRow = Readonly<ReturnType<typeof publisherOf>>;
