@@ -1,6 +1,6 @@
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { SvcError } from './errors.ts';
+import { codeOf, SvcError } from './errors.ts';
 import { PRIVATE_FILE_MODE } from './file-modes.ts';
 
 /**
@@ -24,8 +24,7 @@ export function writeFileAtomic(path: string, content: string | Uint8Array): voi
     syncDirectory(dirname(path));
   } catch (error) {
     removeQuietly(temporary);
-    const reason = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
-    throw new SvcError('not_writable', { message: `${path} cannot be written${reason}.`, cause: error });
+    throw new SvcError('not_writable', { message: `${path} cannot be written (${codeOf(error)}).`, cause: error });
   }
 }
 

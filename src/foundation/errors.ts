@@ -141,6 +141,11 @@ export class SvcError extends Error {
   }
 }
 
+/** The code of a system's error, such as `ENOENT`. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+}
+
 /** Says that an agent is not one of this daemon. */
 export function noSuchAgent(aid: string): SvcError {
   return new SvcError('not_found', { message: 'No such agent is registered here.', details: { aid } });

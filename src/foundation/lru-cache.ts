@@ -7,10 +7,6 @@ interface LruCacheOptions {
   readonly ttlMs?: number;
 }
 
-interface LruCacheDependencies {
-  readonly clock?: Clock;
-}
-
 interface Entry<V> {
   readonly value: V;
   readonly expiresAt: number;
@@ -27,9 +23,8 @@ export class LruCache<K, V> {
   readonly #entries = new Map<K, Entry<V>>();
 
   /** @throws RangeError where a limit is not positive, TypeError where a ttl comes without a clock */
-  constructor(options: LruCacheOptions, dependencies: LruCacheDependencies = {}) {
+  constructor(options: LruCacheOptions, { clock }: { readonly clock?: Clock } = {}) {
     const { maxEntries, ttlMs = Number.POSITIVE_INFINITY } = options;
-    const { clock } = dependencies;
     if (!Number.isSafeInteger(maxEntries) || maxEntries < 1) throw new RangeError(`maxEntries is ${maxEntries}`);
     if (!(ttlMs > 0)) throw new RangeError(`ttlMs is ${ttlMs}`);
     if (options.ttlMs !== undefined && clock === undefined) throw new TypeError('A ttl needs a clock.');
@@ -60,10 +55,8 @@ export class LruCache<K, V> {
   set(key: K, value: V): void {
     this.#entries.delete(key);
     if (this.#entries.size >= this.#maxEntries) {
-      for (const oldest of this.#entries.keys()) {
-        this.#entries.delete(oldest);
-        break;
-      }
+      const oldest = this.#entries.keys().next();
+      if (oldest.done !== true) this.#entries.delete(oldest.value);
     }
     this.#entries.set(key, { value, expiresAt: this.#now() + this.#ttlMs });
   }

@@ -10,10 +10,6 @@ interface RateLimiterOptions {
   readonly maxKeys: number;
 }
 
-interface RateLimiterDependencies {
-  readonly clock: Clock;
-}
-
 /** Milliseconds by which a bucket may be early, so that rounding never refuses who waited as told. */
 const ROUNDING_MS = 0.01;
 
@@ -34,12 +30,11 @@ export class RateLimiter {
   #elapsedMs = 0;
 
   /** @throws RangeError where an option is out of its range */
-  constructor(options: RateLimiterOptions, dependencies: RateLimiterDependencies) {
-    const { perSecond, burst, maxKeys } = options;
+  constructor({ perSecond, burst, maxKeys }: RateLimiterOptions, { clock }: { readonly clock: Clock }) {
     if (!(perSecond > 0 && Number.isFinite(perSecond))) throw new RangeError(`perSecond is ${perSecond}`);
     if (!(burst >= 1 && Number.isFinite(burst))) throw new RangeError(`burst is ${burst}`);
-    this.#clock = dependencies.clock;
-    this.#lastMs = dependencies.clock.now();
+    this.#clock = clock;
+    this.#lastMs = clock.now();
     this.#msPerToken = 1000 / perSecond;
     this.#capacityMs = burst * this.#msPerToken;
     this.#fullAt = new LruCache({ maxEntries: maxKeys });

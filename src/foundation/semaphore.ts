@@ -53,11 +53,11 @@ export class Semaphore {
 
   /** A place goes straight to who waits longest: nobody can come in between. */
   #handOver(): void {
-    for (const go of this.#waiting) {
+    const [go] = this.#waiting;
+    if (go === undefined) this.#taken--;
+    else {
       this.#waiting.delete(go);
       go();
-      return;
     }
-    this.#taken--;
   }
 }

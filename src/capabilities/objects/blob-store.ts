@@ -4,8 +4,9 @@ import { constants, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { syncDirectory } from '../../foundation/atomic-file.ts';
+import { codeOf } from '../../foundation/errors.ts';
 import { PRIVATE_DIRECTORY_MODE, PRIVATE_FILE_MODE } from '../../foundation/file-modes.ts';
-import { codeOf, writeError } from './file-errors.ts';
+import { writeError } from './file-errors.ts';
 import { FileSink } from './file-sink.ts';
 import type { FilesRoot } from './files-root.ts';
 import { fingerprintOf } from './fingerprint.ts';

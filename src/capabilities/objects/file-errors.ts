@@ -1,10 +1,5 @@
 /** Faults of the file system in the terms of the catalogue. */
-import { SvcError } from '../../foundation/errors.ts';
-
-/** `code` of a system error; empty where it has none. */
-export function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
-}
+import { codeOf, SvcError } from '../../foundation/errors.ts';
 
 /** What a failed write is to its caller. */
 export function writeError(error: unknown): SvcError {
@@ -17,7 +12,7 @@ export function writeError(error: unknown): SvcError {
       cause: error,
     });
   return new SvcError('not_writable', {
-    message: `The folder files_root cannot be written${code === '' ? '' : ` (${code})`}.`,
+    message: `The folder files_root cannot be written (${code}).`,
     cause: error,
   });
 }
@@ -29,7 +24,7 @@ export function lookupError(error: unknown, path: string): SvcError {
   if (code === 'ENOENT' || code === 'ENOTDIR')
     return new SvcError('not_found', { message: 'There is no such file below files_root.', details: { path } });
   return new SvcError('invalid_request', {
-    message: `The file cannot be read${code === '' ? '' : ` (${code})`}.`,
+    message: `The file cannot be read (${code}).`,
     details: { path },
     cause: error,
   });

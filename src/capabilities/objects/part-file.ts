@@ -4,9 +4,9 @@ import { constants } from 'node:fs';
 import { type FileHandle, link, lstat, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { syncDirectory } from '../../foundation/atomic-file.ts';
-import { SvcError } from '../../foundation/errors.ts';
+import { codeOf, SvcError } from '../../foundation/errors.ts';
 import { PRIVATE_FILE_MODE } from '../../foundation/file-modes.ts';
-import { codeOf, writeError } from './file-errors.ts';
+import { writeError } from './file-errors.ts';
 import { FileSink, type ReleaseChunk } from './file-sink.ts';
 import { hashInto } from './fingerprint.ts';
 

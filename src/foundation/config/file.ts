@@ -3,7 +3,7 @@ import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { parse, TomlError } from 'smol-toml';
 import { writeFileAtomic } from '../atomic-file.ts';
-import { SvcError } from '../errors.ts';
+import { codeOf, SvcError } from '../errors.ts';
 import { OTHERS_MODE } from '../file-modes.ts';
 import { invalidConfig, type Origin } from './invalid.ts';
 import { type Config, type ConfigKey, isConfigKey } from './schema.ts';
@@ -35,8 +35,7 @@ export function readConfigFile(path: string): ConfigFile {
     text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path));
   } catch (error) {
     if (error instanceof SvcError) throw error;
-    const reason = error instanceof Error && 'code' in error ? String(error.code) : 'unknown reason';
-    throw new SvcError('config_invalid', { message: `${path} cannot be read as UTF-8 text (${reason}).` });
+    throw new SvcError('config_invalid', { message: `${path} cannot be read as UTF-8 text (${codeOf(error)}).` });
   }
   return { text, values: parseConfig(text, basename(path)) };
 }

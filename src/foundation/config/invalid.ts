@@ -13,12 +13,11 @@ const MAX_SHOWN_NAME_LENGTH = 64;
 
 /** The error that refuses a key. Its text names the key, never the value. */
 export function invalidConfig(key: string, problem: string, origin: Origin): SvcError {
-  const name = /^[a-z_]+$/.test(key)
-    ? key.slice(0, MAX_SHOWN_NAME_LENGTH)
-    : JSON.stringify(key.slice(0, MAX_SHOWN_NAME_LENGTH));
+  const shown = key.slice(0, MAX_SHOWN_NAME_LENGTH);
+  const name = /^[a-z_]+$/.test(key) ? shown : JSON.stringify(shown);
   const { where, ...details } = origin;
   return new SvcError('config_invalid', {
     message: `${where}: ${name} ${problem}.`,
-    details: { key: key.slice(0, MAX_SHOWN_NAME_LENGTH), ...details },
+    details: { key: shown, ...details },
   });
 }

@@ -73,7 +73,7 @@ function inline(value: Inline): string {
   if (typeof value !== 'object') return JSON.stringify(value);
   if (isList(value)) return `[${value.map(inline).join(', ')}]`;
   const members = Object.entries(value).map(([name, member]) => `${name} = ${inline(member)}`);
-  return members.length === 0 ? '{}' : `{ ${members.join(', ')} }`;
+  return `{ ${members.join(', ')} }`;
 }
 
 function isList(value: object): value is readonly Inline[] {

@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeFileAtomic } from '../atomic-file.ts';
 import { type Clock, isoTime } from '../clock.ts';
-import { SvcError } from '../errors.ts';
+import { codeOf, SvcError } from '../errors.ts';
 import { OTHERS_MODE, PRIVATE_DIRECTORY_MODE } from '../file-modes.ts';
 import { type DaemonInfo, daemonInfoFile, readDaemonInfo } from './daemon-info.ts';
 import { sweepBackups } from './leftovers.ts';
@@ -15,10 +15,6 @@ interface DataDirOptions {
   readonly path: string;
   /** Version of svcd, for daemon.json. */
   readonly version: string;
-}
-
-interface DataDirDependencies {
-  readonly clock: Clock;
 }
 
 export class DataDir {
@@ -38,15 +34,14 @@ export class DataDir {
    * or the end of the process.
    * @throws SvcError `already_running` with `details {data_dir, pid, api_addr}`, `not_writable`
    */
-  static open(options: DataDirOptions, dependencies: DataDirDependencies): DataDir {
-    const { path, version } = options;
+  static open({ path, version }: DataDirOptions, { clock }: { readonly clock: Clock }): DataDir {
     makePrivate(path);
     const lock = takeLock(path);
     if (lock === null) throw alreadyRunning(path);
     try {
       finishRestore(path);
       sweepBackups(path);
-      const started_at = isoTime(dependencies.clock.now());
+      const started_at = isoTime(clock.now());
       return new DataDir(path, lock, { pid: process.pid, api_addr: null, started_at, version });
     } catch (error) {
       lock.release();
@@ -87,15 +82,12 @@ function makePrivate(path: string): void {
     if ((mode & OTHERS_MODE) !== 0) chmodSync(path, PRIVATE_DIRECTORY_MODE);
   } catch (error) {
     if (error instanceof SvcError) throw error;
-    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-    const isFile = code === 'EEXIST' || code === 'ENOTDIR';
-    const reason = code === '' ? '' : ` (${code})`;
-    throw new SvcError('not_writable', {
-      message: isFile
+    const code = codeOf(error);
+    const message =
+      code === 'EEXIST' || code === 'ENOTDIR'
         ? `The data directory ${path} is not a directory: it, or what it should be in, is a file. Give another --data-dir.`
-        : `The data directory ${path} cannot be used${reason}.`,
-      cause: error,
-    });
+        : `The data directory ${path} cannot be used (${code}).`;
+    throw new SvcError('not_writable', { message, cause: error });
   }
 }
 

@@ -1,6 +1,7 @@
 /** What a backup that was killed has left in a data directory: a copy of the database. */
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { codeOf } from '../errors.ts';
 
 const NAME = /^backup-(\d+)\.tmp$/;
 
@@ -23,6 +24,6 @@ function isAlive(pid: number): boolean {
     return true;
   } catch (error) {
     // Another user's.
-    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+    return codeOf(error) === 'EPERM';
   }
 }

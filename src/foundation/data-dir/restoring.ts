@@ -8,7 +8,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { syncDirectory } from '../atomic-file.ts';
-import { SvcError } from '../errors.ts';
+import { codeOf, SvcError } from '../errors.ts';
 import { PRIVATE_DIRECTORY_MODE } from '../file-modes.ts';
 import { CONFIG_FILE, DATABASE_FILE, KEYS_DIRECTORY } from './names.ts';
 
@@ -48,9 +48,8 @@ export function finishRestore(directory: string): void {
     syncDirectory(directory);
     rmdirSync(at(PLACING));
   } catch (error) {
-    const reason = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
     throw new SvcError('not_writable', {
-      message: `A restore in ${directory} could not be finished${reason}. Mend that and start again: nothing is lost.`,
+      message: `A restore in ${directory} could not be finished (${codeOf(error)}). Mend that and start again: nothing is lost.`,
       cause: error,
     });
   }

@@ -13,11 +13,6 @@ import { verifyWalletDelegation } from './wallet.ts';
 /** Good proofs that are remembered; one takes about 150 bytes. */
 const MAX_REMEMBERED = 10_000;
 
-interface DelegationVerifierOptions {
-  /** At least 1. */
-  readonly maxEntries?: number;
-}
-
 /**
  * Verifies the lasting part of a proof: that it makes sense and that the agent signed it. When it
  * is in force is `checkWindow`'s matter.
@@ -51,8 +46,8 @@ export class DelegationVerifier {
   readonly #checks = new SingleFlight<void>();
   readonly #wallets = new Semaphore(1);
 
-  constructor(options: DelegationVerifierOptions = {}) {
-    this.#good = new LruCache({ maxEntries: options.maxEntries ?? MAX_REMEMBERED });
+  constructor({ maxEntries = MAX_REMEMBERED }: { readonly maxEntries?: number } = {}) {
+    this.#good = new LruCache({ maxEntries });
   }
 
   /**

@@ -42,10 +42,6 @@ interface KeyStoreOptions {
   readonly passphrase?: Passphrase;
 }
 
-interface KeyStoreDependencies {
-  readonly log: Log;
-}
-
 /** What seal.json holds. `complete` is false while files from before the seal may still be open. */
 interface SealState extends SealFile {
   readonly svcd_seal: number;
@@ -66,7 +62,7 @@ export class KeyStore {
    * @throws SvcError `key_locked` where it is sealed and the passphrase is missing or wrong;
    *   `key_exposed`, `key_damaged`, `not_writable` from its directory
    */
-  static async open(options: KeyStoreOptions, dependencies: KeyStoreDependencies): Promise<KeyStore> {
+  static async open(options: KeyStoreOptions, dependencies: { readonly log: Log }): Promise<KeyStore> {
     const { passphrase } = options;
     if (passphrase?.text === '')
       throw new SvcError('key_locked', { message: 'The passphrase of the key store is empty.' });

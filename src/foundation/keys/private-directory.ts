@@ -15,16 +15,12 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { syncDirectory, writeFileAtomic } from '../atomic-file.ts';
-import { SvcError } from '../errors.ts';
+import { codeOf, SvcError } from '../errors.ts';
 import { OTHERS_MODE, PRIVATE_DIRECTORY_MODE, PRIVATE_FILE_MODE } from '../file-modes.ts';
 import type { Log } from '../log.ts';
 
 /** Larger files are none of ours. */
 const MAX_FILE_BYTES = 16 * 1024;
-
-interface PrivateDirectoryDependencies {
-  readonly log: Log;
-}
 
 export class PrivateDirectory {
   readonly #path: string;
@@ -39,8 +35,7 @@ export class PrivateDirectory {
    * Opens a directory, and makes it where it is missing. What is ours and open to others is closed.
    * @throws SvcError `key_exposed` where others can read it and we cannot change that; `not_writable`
    */
-  static open(path: string, dependencies: PrivateDirectoryDependencies): PrivateDirectory {
-    const { log } = dependencies;
+  static open(path: string, { log }: { readonly log: Log }): PrivateDirectory {
     let found: Stats;
     try {
       mkdirSync(path, { recursive: true, mode: PRIVATE_DIRECTORY_MODE });
@@ -132,8 +127,4 @@ export function damaged(path: string, why: string, cause?: unknown): SvcError {
     message: `${path} ${why}. Restore it from a backup, or register the agent again.`,
     cause,
   });
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
 }

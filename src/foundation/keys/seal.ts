@@ -3,10 +3,10 @@
  * random one, and the random one encrypts each secret (AES-256-GCM) under its own name. Only the
  * small seal file depends on the passphrase, and whether it opens says whether the passphrase is right.
  */
-import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
+import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { fromHex, toHex } from '../bytes.ts';
 import { SvcError } from '../errors.ts';
-import { CIPHER, CIPHER_KEY_BYTES, NONCE_BYTES, TAG_BYTES } from './cipher.ts';
+import { CIPHER_KEY_BYTES, decrypt, encrypt, NONCE_BYTES } from './cipher.ts';
 import { deriveKey, PASSPHRASE_SALT_BYTES, type Passphrase } from './passphrase.ts';
 
 const SEAL_PURPOSE = 'svcd/seal/v1\0';
@@ -19,26 +19,16 @@ export interface SealFile {
 }
 
 /** nonce, ciphertext, tag. */
-function encrypt(key: KeyObject, purpose: string, secret: Uint8Array): Uint8Array {
+function wrap(key: KeyObject, purpose: string, secret: Uint8Array): Uint8Array {
   const nonce = randomBytes(NONCE_BYTES);
-  const cipher = createCipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES });
-  cipher.setAAD(Buffer.from(purpose));
-  const text = Buffer.concat([cipher.update(secret), cipher.final()]);
-  return Buffer.concat([nonce, text, cipher.getAuthTag()]);
+  return Buffer.concat([nonce, encrypt(key, nonce, Buffer.from(purpose), secret)]);
 }
 
-/** Null where the key, the purpose or the bytes are not those of `encrypt`. */
-function decrypt(key: KeyObject, purpose: string, sealed: Uint8Array): Uint8Array | null {
-  if (sealed.length < NONCE_BYTES + TAG_BYTES) return null;
-  const decipher = createDecipheriv(CIPHER, key, sealed.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES });
-  decipher.setAAD(Buffer.from(purpose));
-  decipher.setAuthTag(sealed.subarray(-TAG_BYTES));
-  try {
-    const text = decipher.update(sealed.subarray(NONCE_BYTES, -TAG_BYTES));
-    return new Uint8Array(Buffer.concat([text, decipher.final()]));
-  } catch {
-    return null;
-  }
+/** Null where the key, the purpose or the bytes are not those of `wrap`. */
+function unwrap(key: KeyObject, purpose: string, wrapped: Uint8Array): Uint8Array | null {
+  const nonce = wrapped.subarray(0, NONCE_BYTES);
+  const secret = decrypt(key, nonce, Buffer.from(purpose), wrapped.subarray(NONCE_BYTES));
+  return secret === null ? null : new Uint8Array(secret);
 }
 
 export class Seal {
@@ -52,25 +42,25 @@ export class Seal {
   static async create(passphrase: Passphrase): Promise<{ readonly seal: Seal; readonly file: SealFile }> {
     const salt = randomBytes(PASSPHRASE_SALT_BYTES);
     const key = randomBytes(CIPHER_KEY_BYTES);
-    const wrapped = encrypt(await deriveKey(passphrase, salt), SEAL_PURPOSE, key);
+    const wrapped = wrap(await deriveKey(passphrase, salt), SEAL_PURPOSE, key);
     return { seal: new Seal(createSecretKey(key)), file: { salt: toHex(salt), wrapped: toHex(wrapped) } };
   }
 
   /** @throws SvcError `key_locked` where the passphrase is wrong, or the file is damaged, which looks the same */
   static async open(file: SealFile, passphrase: Passphrase): Promise<Seal> {
     const salt = fromHex(file.salt) ?? new Uint8Array();
-    const key = decrypt(await deriveKey(passphrase, salt), SEAL_PURPOSE, fromHex(file.wrapped) ?? new Uint8Array());
+    const key = unwrap(await deriveKey(passphrase, salt), SEAL_PURPOSE, fromHex(file.wrapped) ?? new Uint8Array());
     if (key === null) throw new SvcError('key_locked', { message: 'The passphrase does not open the key store.' });
     return new Seal(createSecretKey(key));
   }
 
   /** Encrypts a secret so that it opens under this name only. */
   close(name: string, secret: Uint8Array): Uint8Array {
-    return encrypt(this.#key, SECRET_PURPOSE + name, secret);
+    return wrap(this.#key, SECRET_PURPOSE + name, secret);
   }
 
   /** The secret of a name; null where it was not sealed so. */
   open(name: string, sealed: Uint8Array): Uint8Array | null {
-    return decrypt(this.#key, SECRET_PURPOSE + name, sealed);
+    return unwrap(this.#key, SECRET_PURPOSE + name, sealed);
   }
 }

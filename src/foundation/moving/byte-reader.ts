@@ -7,8 +7,8 @@ const LINE_BREAK = 0x0a;
 
 export class ByteReader {
   readonly #pieces: AsyncIterator<Uint8Array> | Iterator<Uint8Array>;
-  #waiting: Buffer[] = [];
-  #size = 0;
+  /** What has come and was not taken yet. */
+  #here: Buffer = Buffer.alloc(0);
   #ended = false;
 
   constructor(source: ByteSource) {
@@ -17,63 +17,49 @@ export class ByteReader {
 
   /** The next `count` bytes; fewer where the source ends before. */
   async take(count: number): Promise<Buffer> {
-    while (this.#size < count && (await this.#more()));
-    return this.#cut(Math.min(count, this.#size));
+    await this.#fill(count);
+    return this.#cut(count);
   }
 
   /** What has come already, at most `count` bytes but at least one; empty at the end. */
   async some(count: number): Promise<Buffer> {
-    while (this.#size === 0 && (await this.#more()));
-    return this.#cut(Math.min(count, this.#waiting[0]?.length ?? 0));
+    await this.#fill(1);
+    return this.#cut(count);
   }
 
   /** The bytes up to a line break, with it; null where none comes within `max` bytes. */
   async line(max: number): Promise<Buffer | null> {
     for (;;) {
-      const here = this.#join();
-      const end = here.subarray(0, max).indexOf(LINE_BREAK);
+      const end = this.#here.subarray(0, max).indexOf(LINE_BREAK);
       if (end >= 0) return this.#cut(end + 1);
-      if (here.length >= max || !(await this.#more())) return null;
+      if (this.#here.length >= max || this.#ended) return null;
+      await this.#fill(this.#here.length + 1);
     }
   }
 
   /** True where nothing follows. */
   async atEnd(): Promise<boolean> {
-    while (this.#size === 0 && (await this.#more()));
-    return this.#size === 0;
+    await this.#fill(1);
+    return this.#here.length === 0;
   }
 
-  async #more(): Promise<boolean> {
-    if (this.#ended) return false;
-    const { done, value } = await this.#pieces.next();
-    if (done === true) {
-      this.#ended = true;
-      return false;
+  /** Waits until so many bytes are here, or the source has ended. */
+  async #fill(count: number): Promise<void> {
+    const pieces: Uint8Array[] = [this.#here];
+    for (let size = this.#here.length; size < count && !this.#ended; ) {
+      const { done, value } = await this.#pieces.next();
+      if (done === true) this.#ended = true;
+      else {
+        pieces.push(value);
+        size += value.length;
+      }
     }
-    if (value.length > 0) this.#waiting.push(Buffer.from(value.buffer, value.byteOffset, value.byteLength));
-    this.#size += value.length;
-    return true;
-  }
-
-  #join(): Buffer {
-    const [only, ...others] = this.#waiting;
-    const whole = only !== undefined && others.length === 0 ? only : Buffer.concat(this.#waiting);
-    this.#waiting = whole.length === 0 ? [] : [whole];
-    return whole;
+    if (pieces.length > 1) this.#here = Buffer.concat(pieces);
   }
 
   #cut(count: number): Buffer {
-    const first = this.#waiting[0];
-    if (first !== undefined && first.length === count) {
-      this.#waiting.shift();
-      this.#size -= count;
-      return first;
-    }
-    const whole = first !== undefined && first.length > count ? first : this.#join();
-    const head = whole.subarray(0, count);
-    this.#waiting[0] = whole.subarray(count);
-    if (this.#waiting[0].length === 0) this.#waiting.shift();
-    this.#size -= count;
+    const head = this.#here.subarray(0, count);
+    this.#here = this.#here.subarray(count);
     return head;
   }
 }

@@ -74,30 +74,27 @@ export async function* writeArchive(
   for (const source of sources) yield* piecesOf(source);
 }
 
-/** Takes the files of an archive as they come. */
-export interface ArchiveSink {
-  /** A file begins; what it returns takes its bytes and is told of the end. */
-  open(file: ArchivedFile): { write(piece: Uint8Array): void; close(): void };
-}
+/** A file of an archive begins; what it returns takes its bytes and is told of the end. */
+type Open = (file: ArchivedFile) => { write(piece: Uint8Array): void; close(): void };
 
 /**
  * Reads an archive to its end; every file is whole and what the first line says of it.
- * @throws SvcError `bad_file`, and what the sink throws
+ * @throws SvcError `bad_file`, and what `open` and its files throw
  */
-export async function readArchive(source: ByteSource, sink: ArchiveSink): Promise<Manifest> {
+export async function readArchive(source: ByteSource, open: Open): Promise<Manifest> {
   const reader = new ByteReader(source);
   const line = await reader.line(MAX_MANIFEST_BYTES);
   const manifest = line === null ? null : readManifest(line.toString());
   if (manifest === null)
     throw new SvcError('bad_file', { message: 'The file is no backup of svcd, or it is damaged.' });
-  for (const file of manifest.files) await readFile(reader, file, sink);
+  for (const file of manifest.files) await readFile(reader, file, open);
   if (!(await reader.atEnd())) throw damaged('more follows than it says');
   return manifest;
 }
 
-async function readFile(reader: ByteReader, file: ArchivedFile, sink: ArchiveSink): Promise<void> {
+async function readFile(reader: ByteReader, file: ArchivedFile, open: Open): Promise<void> {
   const hash = createHash('sha256');
-  const target = sink.open(file);
+  const target = open(file);
   try {
     for (let left = file.size; left > 0; ) {
       const piece = await reader.some(Math.min(left, PIECE_BYTES));

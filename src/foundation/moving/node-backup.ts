@@ -9,9 +9,9 @@ import { DatabaseSync } from 'node:sqlite';
 import { readConfigFile } from '../config/file.ts';
 import { backupDirectory, sweepBackups } from '../data-dir/leftovers.ts';
 import { CONFIG_FILE, DATABASE_FILE, KEYS_DIRECTORY } from '../data-dir/names.ts';
-import { SvcError } from '../errors.ts';
+import { codeOf, SvcError } from '../errors.ts';
 import { PRIVATE_DIRECTORY_MODE } from '../file-modes.ts';
-import { isKeyFile, NODE_KEY } from '../keys/key-store.ts';
+import { isKeyFile, keyFileName, NODE_KEY } from '../keys/key-store.ts';
 import type { FileSource } from './node-archive.ts';
 
 /** Milliseconds to wait where the daemon writes. */
@@ -74,7 +74,7 @@ function consistent(database: string, directory: string, keyDir: string) {
     const { agents, names } = copyDatabase(database, copy);
     // A key comes before the row that names it, and goes after it.
     const keyFiles = new Map([...before, ...readKeys(keyDir)]);
-    const missing = names.filter((name) => !keyFiles.has(`${name}.key`));
+    const missing = names.filter((name) => !keyFiles.has(keyFileName(name)));
     if (missing.length === 0) return { copy, keyFiles, agents };
     if (attempt === KEY_ATTEMPTS)
       throw new SvcError('key_damaged', {
@@ -93,7 +93,7 @@ function readKeys(directory: string): Map<string, Uint8Array> {
       keys.set(name, readFileSync(join(directory, name)));
     } catch (error) {
       // It went while we looked.
-      if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+      if (codeOf(error) !== 'ENOENT') throw error;
     }
   }
   return keys;

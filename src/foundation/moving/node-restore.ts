@@ -15,11 +15,10 @@ import {
   renameSync,
   rmSync,
   statSync,
-  writeFileSync,
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { syncDirectory } from '../atomic-file.ts';
+import { syncDirectory, writeFileAtomic } from '../atomic-file.ts';
 import { isoTime } from '../clock.ts';
 import { parseConfig } from '../config/file.ts';
 import { setKeys } from '../config/toml-edit.ts';
@@ -33,7 +32,7 @@ import { keyFileName, NODE_KEY } from '../keys/key-store.ts';
 import { MIGRATIONS } from '../store/migrations/index.ts';
 import { Store } from '../store/store.ts';
 import type { ByteSource } from './byte-reader.ts';
-import { type ArchiveSink, type Manifest, readArchive } from './node-archive.ts';
+import { type Manifest, readArchive } from './node-archive.ts';
 
 /** Numbers of events that are passed over: those that were given after the backup are not given again. */
 const EVENTS_SKIPPED = 1_000_000_000;
@@ -89,10 +88,10 @@ async function restoreInto(archive: ByteSource, { dataDir, force, now }: Restore
   const staging = join(dataDir, STAGING);
   mkdirSync(join(staging, KEYS_DIRECTORY), { recursive: true, mode: PRIVATE_DIRECTORY_MODE });
   try {
-    const manifest = await readArchive(archive, new Staging(staging));
+    const manifest = await readArchive(archive, ({ name }) => stagedFile(join(staging, name)));
     verify(staging, manifest);
     const replaced = asideName(now);
-    writeDurably(join(staging, REPLACES_FILE), replaced);
+    writeFileAtomic(join(staging, REPLACES_FILE), replaced);
     for (const part of [join(staging, KEYS_DIRECTORY), staging]) syncDirectory(part);
     // From here on the archive is what counts.
     renameSync(staging, join(dataDir, READY));
@@ -120,36 +119,18 @@ function refuseMounted(dataDir: string, names: readonly string[]): void {
   });
 }
 
-function writeDurably(path: string, content: string): void {
+/** Writes a file of the archive; the archive's reader has checked its name. */
+function stagedFile(path: string) {
   const file = openSync(path, 'wx', PRIVATE_FILE_MODE);
-  try {
-    writeFileSync(file, content);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
-}
-
-/** Writes the files of an archive below a directory; the archive's reader has checked their names. */
-class Staging implements ArchiveSink {
-  readonly #directory: string;
-
-  constructor(directory: string) {
-    this.#directory = directory;
-  }
-
-  open({ name }: { readonly name: string }) {
-    const file = openSync(join(this.#directory, name), 'wx', PRIVATE_FILE_MODE);
-    return {
-      write: (piece: Uint8Array): void => {
-        for (let at = 0; at < piece.length; ) at += writeSync(file, piece, at);
-      },
-      close: (): void => {
-        fsyncSync(file);
-        closeSync(file);
-      },
-    };
-  }
+  return {
+    write: (piece: Uint8Array): void => {
+      for (let at = 0; at < piece.length; ) at += writeSync(file, piece, at);
+    },
+    close: (): void => {
+      fsyncSync(file);
+      closeSync(file);
+    },
+  };
 }
 
 /** Brings what was staged into a state that a daemon can start from. */
@@ -180,8 +161,7 @@ function rewriteConfig(file: string): void {
   const text = readFileSync(file, 'utf8');
   const { key_dir: keyDir = '' } = parseConfig(text, CONFIG_FILE);
   if (keyDir === '') return;
-  rmSync(file);
-  writeDurably(file, setKeys(text, new Map([['key_dir', '']])));
+  writeFileAtomic(file, setKeys(text, new Map([['key_dir', '']])));
 }
 
 /**

@@ -4,11 +4,11 @@
  * one, are its nonce, so none can be moved, left out or cut off; the key is made anew for every file
  * from the password and a salt. Format: docs/moving.md, "Sealed files".
  */
-import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { toHex } from '../bytes.ts';
 import { SvcError } from '../errors.ts';
 import { memberOf, readJson } from '../json.ts';
-import { CIPHER, NONCE_BYTES, TAG_BYTES } from '../keys/cipher.ts';
+import { CIPHER, decrypt, encrypt, NONCE_BYTES, TAG_BYTES } from '../keys/cipher.ts';
 import { deriveKey, PASSPHRASE_SALT_BYTES, type Passphrase } from '../keys/passphrase.ts';
 import type { ScryptCost } from '../keys/scrypt.ts';
 import { ByteReader, type ByteSource } from './byte-reader.ts';
@@ -52,23 +52,6 @@ function nonceOf(index: number, isLast: boolean): Uint8Array {
   return nonce;
 }
 
-function closeChunk(key: KeyObject, line: Uint8Array, nonce: Uint8Array, plain: Uint8Array): Buffer {
-  const cipher = createCipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES }).setAAD(line);
-  return Buffer.concat([cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
-}
-
-/** Null where key, line, nonce or bytes are not those of `closeChunk`. */
-function openChunk(key: KeyObject, line: Uint8Array, nonce: Uint8Array, sealed: Uint8Array): Buffer | null {
-  if (sealed.length < TAG_BYTES) return null;
-  const decipher = createDecipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES }).setAAD(line);
-  decipher.setAuthTag(sealed.subarray(-TAG_BYTES));
-  try {
-    return Buffer.concat([decipher.update(sealed.subarray(0, -TAG_BYTES)), decipher.final()]);
-  } catch {
-    return null;
-  }
-}
-
 /** Seals what comes. @param password not empty */
 export async function* seal(kind: SealedKind, password: Passphrase, plain: ByteSource): AsyncGenerator<Uint8Array> {
   const salt = new Uint8Array(randomBytes(PASSPHRASE_SALT_BYTES));
@@ -80,7 +63,7 @@ export async function* seal(kind: SealedKind, password: Passphrase, plain: ByteS
     if (index > MAX_CHUNKS) throw new SvcError('too_large');
     const chunk = await reader.take(CHUNK_BYTES);
     const isLast = await reader.atEnd();
-    yield closeChunk(key, line, nonceOf(index, isLast), chunk);
+    yield encrypt(key, nonceOf(index, isLast), line, chunk);
     if (isLast) return;
   }
 }
@@ -103,8 +86,8 @@ export async function* unseal(kind: SealedKind, password: Passphrase, sealed: By
   for (let index = 0; index <= MAX_CHUNKS; index++) {
     const chunk = await reader.take(CHUNK_BYTES + TAG_BYTES);
     const isLast = await reader.atEnd();
-    const plain = openChunk(key, line, nonceOf(index, isLast), chunk);
-    if (plain === null && index === 0 && openChunk(key, line, nonceOf(0, !isLast), chunk) === null)
+    const plain = decrypt(key, nonceOf(index, isLast), line, chunk);
+    if (plain === null && index === 0 && decrypt(key, nonceOf(0, !isLast), line, chunk) === null)
       throw new SvcError('wrong_password');
     if (plain === null)
       throw new SvcError('bad_file', { message: 'The file is damaged or cut off: nothing of it was used.' });

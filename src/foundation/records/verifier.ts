@@ -9,23 +9,17 @@ import { badRecordSignature, checkRecord, recordSigningInput, type SignedRecord 
 /** Good records that are remembered; one takes about 150 bytes. */
 const MAX_REMEMBERED = 20_000;
 
-interface RecordVerifierOptions {
-  /** At least 1. */
-  readonly maxEntries?: number;
-}
-
-interface RecordVerifierDependencies {
-  readonly delegations: DelegationVerifier;
-}
-
 export class RecordVerifier {
   readonly #delegations: DelegationVerifier;
   /** Only good signatures are kept: a stranger's bad ones cannot push them out. */
   readonly #good: LruCache<string, true>;
 
-  constructor(options: RecordVerifierOptions, dependencies: RecordVerifierDependencies) {
-    this.#good = new LruCache({ maxEntries: options.maxEntries ?? MAX_REMEMBERED });
-    this.#delegations = dependencies.delegations;
+  constructor(
+    { maxEntries = MAX_REMEMBERED }: { readonly maxEntries?: number },
+    { delegations }: { readonly delegations: DelegationVerifier },
+  ) {
+    this.#good = new LruCache({ maxEntries });
+    this.#delegations = delegations;
   }
 
   /**

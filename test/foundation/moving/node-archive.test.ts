@@ -51,7 +51,7 @@ function archive(manifest: object, content = 'db'): Buffer {
 async function read(bytes: Uint8Array): Promise<Map<string, string>> {
   const sink = new MemorySink();
   try {
-    await readArchive([bytes], sink);
+    await readArchive([bytes], (file) => sink.open(file));
   } finally {
     assert.equal(sink.opened, 0, 'every file is closed');
   }
@@ -79,7 +79,7 @@ test('an archive is a line of JSON and the bytes of the files', async (t) => {
     files,
   });
   const sink = new MemorySink();
-  assert.deepEqual(await readArchive(pieces, sink), { ...facts, files });
+  assert.deepEqual(await readArchive(pieces, (file) => sink.open(file)), { ...facts, files });
   assert.deepEqual(
     [...sink.files],
     [

@@ -186,7 +186,7 @@ test('an archive that is damaged, cut off or hostile changes nothing', async (t)
 });
 
 test('whatever bytes come, an archive is read or refused', async () => {
-  const sink = { open: () => ({ write: () => {}, close: () => {} }) };
+  const open = () => ({ write: () => {}, close: () => {} });
   await fc.assert(
     fc.asyncProperty(
       fc.oneof(
@@ -194,7 +194,7 @@ test('whatever bytes come, an archive is read or refused', async () => {
         fc.json().map((json) => Buffer.from(`{"svcd_backup":1,"files":${json}}\n`)),
       ),
       async (bytes) => {
-        await assert.rejects(readArchive([bytes], sink), failsWith('bad_file'));
+        await assert.rejects(readArchive([bytes], open), failsWith('bad_file'));
       },
     ),
     { seed: 3, numRuns: 500 },

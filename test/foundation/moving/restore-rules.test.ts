@@ -123,17 +123,19 @@ test('everything is on the disk before one rename says that it counts', async (t
   await restore(archive, dataDir);
   const { steps } = recorded;
   const counts = steps.indexOf(`rename restore.new ${READY}`);
-  const before = [
-    'keys/a1.key',
-    'keys/node.key',
-    'config.toml',
-    'svcd.db',
-    'svcd.db',
-    'config.toml',
-    REPLACES_FILE,
-    'keys',
+  const synced = (...names: string[]): string[] => names.map((name) => `sync restore.new/${name}`);
+  const replaced = (name: string): string[] => [
+    ...synced(`${name}.tmp`),
+    `rename restore.new/${name}.tmp restore.new/${name}`,
+    'sync restore.new',
   ];
-  assert.deepEqual(steps.slice(0, counts), [...before.map((name) => `sync restore.new/${name}`), 'sync restore.new']);
+  assert.deepEqual(steps.slice(0, counts), [
+    ...synced('keys/a1.key', 'keys/node.key', 'config.toml', 'svcd.db', 'svcd.db'),
+    ...replaced('config.toml'),
+    ...replaced(REPLACES_FILE),
+    ...synced('keys'),
+    'sync restore.new',
+  ]);
   assert.equal(steps[counts + 1], 'sync .');
   assert.deepEqual(recorded.open(), []);
   assert.equal(readFileSync(join(dataDir, 'config.toml'), 'utf8'), 'key_dir = ""\n');
