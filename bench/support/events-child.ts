@@ -44,6 +44,7 @@ async function main(): Promise<void> {
       operations: [],
       streams: bindStreams(eventStreams, eventStreamHandlers({ streams, requireAgent: () => {} })),
       token: () => '',
+      isServiceConnection: () => false,
       metrics: [],
       clock: systemClock,
       log: silentLog,

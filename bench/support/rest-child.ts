@@ -40,6 +40,7 @@ async function main(): Promise<void> {
       operations: table.map((declaration) => ({ declaration, run: async () => AGENT })),
       streams: [],
       token: () => '',
+      isServiceConnection: () => false,
       metrics: [],
       clock: systemClock,
       log: silentLog,

@@ -116,6 +116,7 @@ export function buildSurfaces(
         ...viaHandlers({ caller: c.adminCaller, nodeAid: node.aid, requireLocal: requireAgent }),
       }),
       token,
+      isServiceConnection: (socket) => c.serviceSockets.isOurs(socket),
       metrics: reports.metrics(),
       clock,
       log: log.child('rest'),

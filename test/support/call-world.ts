@@ -43,6 +43,7 @@ export async function callWorld(t: TestContext, clock: Clock = systemClock): Pro
     links: far.links,
     clock,
     log: silentLog,
+    watch: () => {},
     serviceOf: (aid) => bound.get(aid) ?? null,
     authorize: (request) => world.access(request),
   });

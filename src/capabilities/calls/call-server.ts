@@ -2,7 +2,7 @@
  * The called side: takes link streams, speaks HTTP/1.1 on them, asks access control at every
  * request, and forwards to the bound service of the called agent.
  */
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -17,9 +17,9 @@ import { CallerLimits } from './caller-limits.ts';
 import { daemonErrorAnswer } from './error-answer.ts';
 import { errorCode, feed } from './exchange.ts';
 import { askToSwitch, checkForm, type Forwarding, forward } from './forward.ts';
-import { MAX_HTTP_HEADER_BYTES, withoutOurMarks } from './headers.ts';
+import { MAX_HTTP_HEADER_BYTES, reasonPhrase, withoutOurMarks } from './headers.ts';
 import { lingerThenDestroy, refuseOn, writeHead } from './raw-answer.ts';
-import { type BoundService, Upstreams } from './upstream.ts';
+import { type BoundService, Upstreams, type UpstreamsDependencies } from './upstream.ts';
 
 /** Streams that one node may hold open for calls. */
 const MAX_STREAMS_PER_NODE = 1024;
@@ -32,6 +32,8 @@ export interface CallServerDependencies {
   readonly log: Log;
   /** What is bound to a local agent; null where nothing is. */
   serviceOf(aid: Aid): BoundService | null;
+  /** Sees each connection to a service that is being made. */
+  readonly watch: UpstreamsDependencies['watch'];
   /** @throws SvcError `access_denied`, `rate_limited` */
   authorize(request: AccessRequest): void | Promise<void>;
 }
@@ -49,7 +51,7 @@ export class CallServer implements Component {
   constructor(dependencies: CallServerDependencies) {
     this.#deps = dependencies;
     this.#log = dependencies.log.child('calls');
-    this.#upstreams = new Upstreams(dependencies.clock);
+    this.#upstreams = new Upstreams({ clock: dependencies.clock, watch: dependencies.watch });
     // It would drop what is over its limit of headers without a word; checkForm refuses that.
     this.#server = linkHttpServer({
       maxHeaderBytes: MAX_HTTP_HEADER_BYTES,
@@ -143,7 +145,8 @@ export class CallServer implements Component {
     const { status, headers, body } = daemonErrorAnswer(error);
     // What was not read of the request is not worth reading.
     const last = connection.spoilt || !request.complete;
-    response.writeHead(status, last ? ['Connection', 'close', ...headers] : headers);
+    // A phrase of the service's may have been set by an attempt to pass its answer on.
+    response.writeHead(status, STATUS_CODES[status] ?? '', last ? ['Connection', 'close', ...headers] : headers);
     response.end(body);
   }
 
@@ -177,7 +180,7 @@ export class CallServer implements Component {
       abort.signal.addEventListener('abort', () => stream.destroy(), { once: true });
       const headers = withoutOurMarks(message.rawHeaders);
       if (switched === null) {
-        writeHead(stream, message.statusCode ?? 502, message.statusMessage ?? '', ['Connection', 'close', ...headers]);
+        writeHead(stream, message.statusCode ?? 502, reasonPhrase(message), ['Connection', 'close', ...headers]);
         stream.resume();
         feed(message, stream, () => lingerThenDestroy(stream, this.#deps.clock));
         return;

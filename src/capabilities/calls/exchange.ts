@@ -1,9 +1,10 @@
 /** One request over HTTP/1.1 and the head of its answer: towards a remote daemon, and towards a bound service. */
-import { type ClientRequest, type IncomingMessage, type RequestOptions, request as requestHttp } from 'node:http';
+import { type ClientRequest, type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { Socket } from 'node:net';
 import type { Duplex, Readable, Writable } from 'node:stream';
 import { MAX_HEADERS, MAX_HTTP_HEADER_BYTES, type RawHeaders } from './headers.ts';
+import type { PoolOptions } from './upstream-agents.ts';
 
 /** Interim answers (1xx) that one request may get. */
 const MAX_INTERIM_ANSWERS = 16;
@@ -12,7 +13,7 @@ const MAX_INTERIM_ANSWERS = 16;
 export type Body = Uint8Array | Readable | null;
 
 export interface HttpExchange {
-  readonly options: RequestOptions;
+  readonly options: PoolOptions;
   /** Over TLS. */
   readonly secure?: boolean;
   /** Complete, framing and `Host` included. */

@@ -5,7 +5,15 @@ import { SvcError } from '../../foundation/errors.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import { feed, type HttpAnswer, trailerPairs } from './exchange.ts';
-import { filterHeaders, identityHeaders, MAX_HEADERS, REMADE, withoutForgeries, withoutOurMarks } from './headers.ts';
+import {
+  filterHeaders,
+  identityHeaders,
+  MAX_HEADERS,
+  REMADE,
+  reasonPhrase,
+  withoutForgeries,
+  withoutOurMarks,
+} from './headers.ts';
 import { isBodiless } from './methods.ts';
 import { type BoundService, hostHeaderOf, reasonOf, type Upstreams } from './upstream.ts';
 
@@ -52,7 +60,8 @@ async function ask(forwarding: Forwarding, headers: string[], body: IncomingMess
   const { request, service, upstreams, abort } = forwarding;
   const { method = 'GET', url = '/' } = request;
   try {
-    const sent = { method, path: url, headers, body, trailers: withoutForgeries, signal: abort.signal };
+    const { caller } = forwarding.link;
+    const sent = { caller, method, path: url, headers, body, trailers: withoutForgeries, signal: abort.signal };
     return await upstreams.send(service, sent);
   } catch (error) {
     if (abort.signal.reason instanceof SvcError) throw abort.signal.reason;
@@ -103,7 +112,7 @@ function relay(message: IncomingMessage, response: ServerResponse): Promise<void
       message.destroy();
       return resolve();
     }
-    response.writeHead(message.statusCode ?? 502, message.statusMessage ?? '', withoutOurMarks(message.rawHeaders));
+    response.writeHead(message.statusCode ?? 502, reasonPhrase(message), withoutOurMarks(message.rawHeaders));
     // The head goes out now: the body may take its time.
     response.flushHeaders();
     feed(message, response, () => {

@@ -75,6 +75,14 @@ export function withoutOurMarks(raw: RawHeaders): string[] {
   return filterHeaders(endToEnd(raw), (name) => !canonical(name).startsWith('svc-'));
 }
 
+/**
+ * The reason phrase of an answer as it may be sent on (RFC 9112, section 4): Node's parser takes bytes in it that
+ * its writer refuses. Empty where it holds any such.
+ */
+export function reasonPhrase({ statusMessage = '' }: { readonly statusMessage?: string | undefined }): string {
+  return /^[\t\x20-\x7e\x80-\xff]*$/.test(statusMessage) ? statusMessage : '';
+}
+
 /** What tells a service who calls. */
 export function identityHeaders(caller: Aid, called: Aid): string[] {
   return [

@@ -10,7 +10,7 @@ import { SilenceWatch } from '../../foundation/stall.ts';
 import type { LinkStream, Links } from '../../network/links/types.ts';
 import { errorOfAnswer } from './error-answer.ts';
 import { type Body, ExchangeFailure, exchange, type HttpAnswer } from './exchange.ts';
-import { endToEnd, filterHeaders, type RawHeaders, REMADE } from './headers.ts';
+import { endToEnd, filterHeaders, type RawHeaders, REMADE, reasonPhrase } from './headers.ts';
 import { LinkAgent } from './link-agent.ts';
 import { isBodiless, isIdempotent } from './methods.ts';
 
@@ -259,7 +259,7 @@ function framing({ method, body, bodyLength }: Call): string[] {
 }
 
 function head(message: IncomingMessage) {
-  return { statusText: message.statusMessage ?? '', headers: endToEnd(message.rawHeaders) };
+  return { statusText: reasonPhrase(message), headers: endToEnd(message.rawHeaders) };
 }
 
 function received(message: IncomingMessage): CallAnswer {

@@ -1,18 +1,20 @@
-/** Requests to the bound services of local agents, over pooled connections. */
-import { type ClientRequest, Agent as HttpAgent, type RequestOptions } from 'node:http';
-import { Agent as HttpsAgent } from 'node:https';
+/**
+ * Requests to the bound services of local agents, over pooled connections. A service that misreads where
+ * a request ends takes the rest of it for the next one: so a connection carries the requests of one caller
+ * only, and none after a body that the service may have left unread.
+ */
+import type { ClientRequest } from 'node:http';
 import { isIP, type Socket } from 'node:net';
 import { formatAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import { newId } from '../../foundation/ids.ts';
 import { ExchangeFailure, errorCode, exchange, type HttpAnswer, type HttpExchange } from './exchange.ts';
-import { isIdempotent } from './methods.ts';
+import { isBodiless, isIdempotent } from './methods.ts';
+import { type PoolOptions, UpstreamHttpAgent, UpstreamHttpsAgent } from './upstream-agents.ts';
 
 /** How long a service may take to accept a connection, TLS included, milliseconds. */
 const CONNECT_TIMEOUT_MS = 10_000;
-/** How long a connection waits for its next request: shorter than the 5 s after which many servers hang up. */
-const IDLE_MS = 4_000;
-/** Connections to one service that wait for a request. */
-const MAX_IDLE = 64;
 
 /** Where the service of an agent listens. */
 export interface BoundService {
@@ -27,7 +29,15 @@ export interface BoundService {
 export type UpstreamRequest = Pick<HttpExchange, 'headers' | 'body' | 'trailers' | 'signal'> & {
   readonly method: string;
   readonly path: string;
+  /** Whose request it is. */
+  readonly caller: Aid;
 };
+
+export interface UpstreamsDependencies {
+  readonly clock: Clock;
+  /** Sees each connection that is being made: what it destroys in the moment that it connects is no service. */
+  readonly watch: (socket: Socket) => void;
+}
 
 /** The `Host` of requests to a service; the port is left out where it is the scheme's own. */
 export function hostHeaderOf({ scheme, host, port }: BoundService): string {
@@ -37,11 +47,13 @@ export function hostHeaderOf({ scheme, host, port }: BoundService): string {
 
 export class Upstreams {
   readonly #clock: Clock;
-  readonly #http = new HttpAgent({ keepAlive: true, maxFreeSockets: MAX_IDLE, timeout: IDLE_MS });
-  readonly #https = new HttpsAgent({ keepAlive: true, maxFreeSockets: MAX_IDLE, timeout: IDLE_MS });
+  readonly #http: UpstreamHttpAgent;
+  readonly #https: UpstreamHttpsAgent;
 
-  constructor(clock: Clock) {
+  constructor({ clock, watch }: UpstreamsDependencies) {
     this.#clock = clock;
+    this.#http = new UpstreamHttpAgent(watch);
+    this.#https = new UpstreamHttpsAgent(watch);
   }
 
   /**
@@ -51,22 +63,38 @@ export class Upstreams {
    */
   async send(service: BoundService, request: UpstreamRequest): Promise<HttpAnswer> {
     const secure = service.scheme === 'https';
-    const options: RequestOptions & { rejectUnauthorized?: boolean } = {
+    const options: PoolOptions = {
       agent: secure ? this.#https : this.#http,
       host: service.host,
       port: service.port,
       method: request.method,
       path: request.path,
+      owner: request.caller,
       ...(secure ? { rejectUnauthorized: service.verifyCertificate } : {}),
     };
-    const parts: HttpExchange = { ...request, options, secure, watch: (sent) => this.#limitConnecting(sent, secure) };
+    // A body where none is usual is left unread by many services.
+    const isLast = request.body !== null && (isBodiless(request.method) || request.method === 'DELETE');
+    const parts: HttpExchange = {
+      ...request,
+      headers: isLast ? [...request.headers, 'Connection', 'close'] : request.headers,
+      options,
+      secure,
+      watch: (sent) => {
+        this.#limitConnecting(sent, secure);
+        if (isLast) sent.shouldKeepAlive = false;
+        // Who answers before the body is over may leave the rest of it unread.
+        sent.once('response', () => {
+          if (!sent.writableFinished) sent.shouldKeepAlive = false;
+        });
+      },
+    };
     try {
       return await exchange(parts);
     } catch (error) {
       const dead = error instanceof ExchangeFailure && error.reused && !error.malformed;
       if (!dead || request.body !== null || !isIdempotent(request.method) || request.signal?.aborted === true)
         throw error;
-      return await exchange({ ...parts, options: { ...options, agent: false } });
+      return await exchange({ ...parts, options: { ...options, owner: newId() } });
     }
   }
 

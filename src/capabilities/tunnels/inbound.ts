@@ -1,5 +1,5 @@
 /** The called side of tunnels: connects links to the bound service of the called agent. */
-import { connect, type Socket, type TcpNetConnectOpts } from 'node:net';
+import type { Socket, TcpNetConnectOpts } from 'node:net';
 import type { Clock } from '../../foundation/clock.ts';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
@@ -43,8 +43,8 @@ export interface TunnelInboundDependencies {
   authorize(link: LinkStream): void | Promise<void>;
   /** Connections to services at one time, of all callers together; the process needs descriptors for more than these. */
   maxConnections(): number;
-  /** `connect` of node:net; tests put their own in its place. */
-  readonly connect?: (options: TcpNetConnectOpts) => Socket;
+  /** Connects to a service, and to nothing else: what it destroys in the moment that it connects is none. */
+  readonly connect: (options: TcpNetConnectOpts) => Socket;
 }
 
 export class TunnelInbound {
@@ -178,13 +178,14 @@ export class TunnelInbound {
 
   #connect({ host, port }: Endpoint): Promise<Socket> {
     return new Promise((resolve, reject) => {
-      const socket = (this.#deps.connect ?? connect)({ host, port, allowHalfOpen: true, noDelay: true });
+      const socket = this.#deps.connect({ host, port, allowHalfOpen: true, noDelay: true });
       this.#connections++;
       socket.once('close', () => this.#connections--);
       const timer = this.#deps.clock.after(CONNECT_TIMEOUT_MS, () => socket.destroy(new Error('connect timed out')));
       socket.once('connect', () => {
         timer.cancel();
-        resolve(socket);
+        // Where it was destroyed, its error comes next.
+        if (!socket.destroyed) resolve(socket);
       });
       // Stays on: what fails later is heard by who uses the connection.
       socket.on('error', (error) => {

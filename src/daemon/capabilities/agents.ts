@@ -5,6 +5,7 @@ import { checkTcp } from '../../capabilities/agents/tcp-check.ts';
 import { chooseLocalAid } from '../../capabilities/calls/local-aid.ts';
 import { isLoopbackHost } from '../../foundation/address.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
+import { ServiceSockets } from '../../foundation/service-sockets.ts';
 import { AgentStore } from '../../foundation/store/agents.ts';
 import type { ApiReference } from '../api.ts';
 import type { Foundation } from '../foundation.ts';
@@ -31,12 +32,14 @@ export function buildAgents(
     },
   );
   life.add('answering', registry);
+  const serviceSockets = new ServiceSockets({ api: () => api.address, interfaces });
   const local = {
     has: (aid: Aid) => registry.identity(aid) !== null,
     first: (limit: number) => registry.list(limit).agents.map((agent) => agent.aid),
   };
   return {
     registry,
+    serviceSockets,
     /** An agent here, or the node itself. */
     identity: (aid: Aid) => (aid === node.aid ? node : registry.identity(aid)),
     localAid: (named: Aid | undefined): Aid => chooseLocalAid(local, node.aid, named),

@@ -9,7 +9,7 @@ import type { Agents } from './agents.ts';
 
 export function buildCalls(
   { clock, log }: Foundation,
-  { boundService, onDeleted }: Agents,
+  { boundService, onDeleted, serviceSockets }: Agents,
   { access, keepChecked }: Access,
   links: AgentLinks,
   life: Life,
@@ -18,6 +18,7 @@ export function buildCalls(
     links,
     clock,
     log,
+    watch: (socket) => serviceSockets.watch(socket),
     authorize: (request) => access.authorize(request),
     serviceOf: (aid) => {
       const service = boundService(aid);

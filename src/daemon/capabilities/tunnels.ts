@@ -13,7 +13,7 @@ import type { Agents } from './agents.ts';
 
 export function buildTunnels(
   { clock, log: parent, store, configuration }: Foundation,
-  { boundService, onDeleted }: Agents,
+  { boundService, onDeleted, serviceSockets }: Agents,
   { access, keepChecked }: Access,
   links: AgentLinks,
   life: Life,
@@ -25,6 +25,7 @@ export function buildTunnels(
     clock,
     log,
     serviceOf: boundService,
+    connect: serviceSockets.connect,
     maxConnections: () => maxConnections,
     authorize: (link) => access.authorize(accessRequestOf(link)),
   });

@@ -1,5 +1,5 @@
 /** What every answer of the API has in common: its security headers and the form of its errors. */
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import { SvcError } from '../../foundation/errors.ts';
 import type { ErrorBodyValue } from '../../operations/schemas.ts';
 import { isPeerPath } from './peer-path.ts';
@@ -81,6 +81,7 @@ export function sendError(response: ServerResponse, error: SvcError): void {
   const { status, headers, body } = errorAnswer(error);
   if (hasUnreadBody(response.req)) response.shouldKeepAlive = false;
   setSecurityHeaders(response);
-  response.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) });
+  // A remote one may have been set by an attempt to pass its answer on.
+  response.writeHead(status, STATUS_CODES[status] ?? '', { ...headers, 'content-length': Buffer.byteLength(body) });
   response.end(response.req.method === 'HEAD' ? undefined : body);
 }

@@ -40,7 +40,7 @@ export interface GateDependencies {
 /** How a request was let in. */
 export interface AdmittedRequest {
   readonly origin: CallContext['origin'];
-  /** False: only what the called agent's ACL governs. */
+  /** False: it lacks the token that it needs. */
   readonly authorised: boolean;
   /**
    * For what needs the API token from everybody, where there is one.

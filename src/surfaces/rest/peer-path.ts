@@ -1,4 +1,4 @@
-/** True for the gateway, which the access list of the called agent governs: no token, but remote content. */
+/** True for the gateway, where remote content appears. */
 export function isPeerPath(url: string | undefined): boolean {
   return url !== undefined && /^\/aid(?:[/?]|$)/.test(url);
 }

@@ -1,5 +1,6 @@
 /** The REST surface: the operations table over HTTP, behind the gate. */
 import { type IncomingMessage, type Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
 import { type Address, formatAddress, parseAddress } from '../../foundation/address.ts';
@@ -22,7 +23,6 @@ import { createHttpServer } from './listener.ts';
 import { metricsHandler } from './metrics-page.ts';
 import { openApiDocument } from './openapi.ts';
 import { openApiHandler } from './openapi-page.ts';
-import { isPeerPath } from './peer-path.ts';
 import { ProcessMetrics } from './process-metrics.ts';
 import { RequestStates } from './request-state.ts';
 import { isWrite } from './route-checks.ts';
@@ -46,6 +46,8 @@ export interface RestServerDependencies {
   readonly operations: readonly BoundOperation[];
   /** Routes that are served by hand: event streams, uploads, the gateway, MCP. */
   readonly streams: readonly BoundStream[];
+  /** True for a connection that this daemon made to the service of an agent: whoever speaks there is no program of this machine. */
+  readonly isServiceConnection: (socket: Socket) => boolean;
   /** The API token of this moment; empty for none. */
   readonly token: () => string;
   /** What `/metrics` shows beside the figures of the API and of the process. */
@@ -86,6 +88,7 @@ export class RestServer implements Component {
   readonly #listenOn: Address;
   readonly #clock: Clock;
   readonly #log: Log;
+  readonly #isServiceConnection: RestServerDependencies['isServiceConnection'];
   readonly #gate: RequestGate;
   readonly #states = new RequestStates();
   readonly #connections = new ConnectionLimit();
@@ -100,7 +103,7 @@ export class RestServer implements Component {
 
   /** @throws SvcError `config_invalid` where `apiAddr` is no address */
   constructor(options: RestServerOptions, dependencies: RestServerDependencies) {
-    const { operations, token, clock, log } = dependencies;
+    const { operations, token, clock, log, isServiceConnection } = dependencies;
     const listenOn = parseAddress(options.apiAddr);
     if (listenOn === null) throw new SvcError('config_invalid', { details: { key: 'api_addr' } });
     this.#options = options;
@@ -108,6 +111,7 @@ export class RestServer implements Component {
     this.#clock = clock;
     this.#lingering = new Lingering(clock);
     this.#log = log;
+    this.#isServiceConnection = isServiceConnection;
     this.#gate = new RequestGate(
       { host: listenOn.host, requireLocalToken: options.requireLocalToken },
       { token, clock },
@@ -245,9 +249,11 @@ export class RestServer implements Component {
     if (request.url?.startsWith('/') !== true)
       throw new SvcError('invalid_request', { message: 'The target of a request is a path: this is no proxy.' });
     if (this.#adminStreams.has(request.socket)) return REMOTE_ADMIN;
+    if (this.#isServiceConnection(request.socket))
+      throw new SvcError('access_denied', { message: "The daemon's own API is no service of an agent." });
     const admission = this.#gate.admit(request);
     // Unknown paths too: a stranger does not learn which ones there are.
-    if (!admission.authorised && !isPeerPath(request.url)) throw new SvcError('unauthorized');
+    if (!admission.authorised) throw new SvcError('unauthorized');
     return admission;
   }
 

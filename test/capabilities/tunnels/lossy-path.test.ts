@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import type { Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { after, before, test } from 'node:test';
 import { TunnelInbound } from '../../../src/capabilities/tunnels/inbound.ts';
 import { WideCaller } from '../../../src/capabilities/tunnels/wide/caller.ts';
@@ -58,6 +58,7 @@ before(async () => {
     log: silentLog,
     serviceOf: () => service.address,
     authorize: () => {},
+    connect,
     maxConnections: () => Number.POSITIVE_INFINITY,
   });
   for (const purpose of TUNNEL_PURPOSES) far.links.accept(purpose, (link) => inbound.accept(link));

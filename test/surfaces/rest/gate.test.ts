@@ -108,7 +108,6 @@ test('pages of other sites are refused at every door, pages of this one are not'
 test('with require_local_token every door asks for the token, and takes no wrong one', async (t) => {
   const world = await startWorld(t, { token: TOKEN, requireLocalToken: true });
   for (const [method, path] of DOORS) {
-    if (path.startsWith('/aid/')) continue;
     const answer = await world.request(method, path, { headers: JSON_HEADERS });
     assert.equal(answer.status, 401, `${method} ${path}`);
     assert.equal(answer.headers['www-authenticate'], 'Bearer realm="svcd"');
@@ -118,6 +117,21 @@ test('with require_local_token every door asks for the token, and takes no wrong
     assert.equal((await world.request('GET', '/ping', { headers: { authorization } })).status, 401);
   for (const authorization of [`Bearer ${TOKEN}`, `bearer ${TOKEN}`])
     assert.equal((await world.request('GET', '/ping', { headers: { authorization } })).status, 200);
+});
+
+test('a connection of the daemon to the service of an agent is let in at no door', async (t) => {
+  const ports = new Set<number>();
+  const world = await startWorld(t, { isServiceConnection: ({ remotePort }) => ports.has(remotePort ?? 0) });
+  for (const [method, path] of DOORS) {
+    const answer = await world.request(method, path, { headers: JSON_HEADERS });
+    assert.notEqual(answer.status, 403, `${method} ${path}`);
+  }
+  for (let port = 1; port < 65_536; port++) ports.add(port);
+  for (const [method, path] of DOORS) {
+    const answer = await world.request(method, path, { headers: JSON_HEADERS });
+    assert.equal(answer.status, 403, `${method} ${path}`);
+    if (method !== 'HEAD') assert.equal(code(answer.json), 'access_denied');
+  }
 });
 
 test('the token is refused in the query: it would end up in logs', async (t) => {

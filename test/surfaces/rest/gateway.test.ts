@@ -172,9 +172,18 @@ test('a page of a remote agent reaches neither the API nor the gateway; a person
   assert.equal(await statusOf('GET', `${prefix}/x`, { 'service-worker': 'script' }), 403);
 });
 
-test('neither a token is asked for nor an escaped spelling of the path served', async (t) => {
+test('the token is asked for where the API asks for it: the node itself calls', async (t) => {
   const { api, prefix } = await gatewayWorld(t, mirror, { token: 'the-token', requireLocalToken: true });
-  assert.equal((await api.request('GET', `${prefix}/x`)).status, 200);
+  const headers = { authorization: 'Bearer the-token' };
+  for (const path of [`${prefix}/x`, prefix, `${prefix}/cas/${'a'.repeat(64)}`])
+    assert.equal((await api.request('GET', path)).status, 401, path);
+  assert.equal((await api.request('GET', `${prefix}/x`, { headers })).status, 200);
+  const free = await gatewayWorld(t, mirror, { token: 'the-token' });
+  assert.equal((await free.api.request('GET', `${free.prefix}/x`)).status, 200);
+});
+
+test('an escaped spelling of the path is not served', async (t) => {
+  const { api, prefix } = await gatewayWorld(t, mirror, { token: 'the-token', requireLocalToken: true });
   const escaped = prefix.replace('/aid/', '/%61id/');
   assert.equal((await api.request('GET', `${escaped}/x`)).status, 401);
   const headers = { authorization: 'Bearer the-token' };

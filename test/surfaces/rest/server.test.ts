@@ -13,7 +13,15 @@ import { speak, startWorld } from './support.ts';
 function bare(apiAddr: string): RestServer {
   return new RestServer(
     { apiAddr, requireLocalToken: false, version: '0' },
-    { operations: [], streams: [], token: () => '', metrics: [], clock: systemClock, log: silentLog },
+    {
+      operations: [],
+      streams: [],
+      token: () => '',
+      metrics: [],
+      isServiceConnection: () => false,
+      clock: systemClock,
+      log: silentLog,
+    },
   );
 }
 

@@ -140,6 +140,7 @@ export interface WorldOptions extends Partial<Pick<RestServerOptions, 'apiAddr' 
   readonly operations?: readonly BoundOperation[];
   readonly streams?: readonly BoundStream[];
   readonly metrics?: RestServerDependencies['metrics'];
+  readonly isServiceConnection?: RestServerDependencies['isServiceConnection'];
 }
 
 /** Starts a server on a port of its own; stopped when the test ends. */
@@ -180,6 +181,7 @@ export async function startWorld(
       operations,
       streams: options.streams ?? [],
       token: typeof token === 'string' ? () => token : token,
+      isServiceConnection: options.isServiceConnection ?? (() => false),
       metrics: options.metrics ?? [],
       clock: options.clock ?? systemClock,
       log,

@@ -1,0 +1,56 @@
+/**
+ * The connections of this daemon to bound services. A name may lead to another address than it did
+ * when it was bound, and the daemon's own API may have moved to that address since: what ends there
+ * would arrive as a program of this machine. So each connection is looked at once it stands, before a
+ * byte is written to it; and the API asks here whether a connection to it is one of these.
+ */
+import { connect, type Socket, type TcpNetConnectOpts } from 'node:net';
+import { type Address, formatAddress, mayBeThisMachine } from './address.ts';
+import { canonicalIp } from './ip.ts';
+
+export interface ServiceSocketsDependencies {
+  /** Where the daemon's own API listens; null where it has none. */
+  readonly api: () => Address | null;
+  /** The addresses of this machine's interfaces. */
+  readonly interfaces: () => readonly string[];
+}
+
+/** One end of a connection, however the system spells its address. */
+function endOf(host: string | undefined, port: number | undefined): string {
+  return formatAddress({ host: canonicalIp(host ?? '') ?? '', port: port ?? 0 });
+}
+
+export class ServiceSockets {
+  readonly #deps: ServiceSocketsDependencies;
+  /** Our ends of the connections that stand. */
+  readonly #open = new Set<string>();
+
+  constructor(dependencies: ServiceSocketsDependencies) {
+    this.#deps = dependencies;
+  }
+
+  /** As `connect` of node:net. */
+  readonly connect = (options: TcpNetConnectOpts): Socket => this.watch(connect(options));
+
+  /** Watches a socket that is being connected to a service: it is destroyed where it has come to the API. */
+  watch<S extends Socket>(socket: S): S {
+    socket.prependOnceListener('connect', () => {
+      if (this.#leadsToApi(socket)) return void socket.destroy(new Error("the daemon's own API is no service"));
+      const end = endOf(socket.localAddress, socket.localPort);
+      this.#open.add(end);
+      socket.once('close', () => this.#open.delete(end));
+    });
+    return socket;
+  }
+
+  /** True where a connection that was accepted is one that this daemon made to a service. */
+  isOurs({ remoteAddress, remotePort }: Pick<Socket, 'remoteAddress' | 'remotePort'>): boolean {
+    return this.#open.has(endOf(remoteAddress, remotePort));
+  }
+
+  #leadsToApi({ remoteAddress = '', remotePort }: Socket): boolean {
+    if (remotePort !== this.#deps.api()?.port) return false;
+    const there = canonicalIp(remoteAddress);
+    return mayBeThisMachine(remoteAddress) || this.#deps.interfaces().some((own) => canonicalIp(own) === there);
+  }
+}
