@@ -79,6 +79,9 @@ class FlakyStream extends Duplex {
   #broken = false;
   #stalled = false;
   #bytesLeft: number;
+  #underWay = 0;
+  /** Writers that wait until more is read here. */
+  readonly #waiting: (() => void)[] = [];
 
   constructor(network: FlakyNetwork, between: () => boolean, bytesLeft: number) {
     super({ allowHalfOpen: true });
@@ -91,13 +94,22 @@ class FlakyStream extends Duplex {
     this.#peer = peer;
   }
 
-  override _read(): void {}
+  override _read(): void {
+    for (const goOn of this.#waiting.splice(0)) goOn();
+  }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, callback: (error?: Error | null) => void): void {
     this.#bytesLeft -= chunk.length;
-    this.#later((peer) => peer.push(chunk));
+    const { readableHighWaterMark: room } = this;
+    const isFull = this.#underWay + (this.#peer?.readableLength ?? 0) >= room;
+    this.#underWay += chunk.length;
+    this.#later((peer) => {
+      this.#underWay -= chunk.length;
+      peer.push(chunk);
+    });
     if (this.#bytesLeft < 0) this.cut();
-    callback();
+    if (isFull && this.#peer !== null && !this.#peer.destroyed) this.#peer.#waiting.push(callback);
+    else callback();
   }
 
   override _final(callback: (error?: Error | null) => void): void {

@@ -8,6 +8,7 @@ import { VerifierKeys } from '../../foundation/identity/keys.ts';
 import type { RoomEntryStore } from '../../foundation/store/room-entries.ts';
 import type { RoomStore } from '../../foundation/store/rooms.ts';
 import type { LinkStream } from '../../network/links/types.ts';
+import { drained } from '../../network/links/wire.ts';
 import { decodeEntry, verifyEntry } from './entry.ts';
 import type { OfferResult, Replica } from './replica.ts';
 import { MAX_ROOM_ENTRIES } from './replica.ts';
@@ -104,6 +105,7 @@ export class RoomExchange {
       else if (message.type === 'pull') this.#sendBehind(link, replica, message.after);
       else if (message.type === 'get') this.#sendNamed(link, replica, message.ids);
       else throw broken();
+      await this.within((signal) => drained(link, signal));
     }
   }
 

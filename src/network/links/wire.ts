@@ -1,7 +1,7 @@
 /** Reading and writing the binary formats of streams: lengths are checked before anything is kept. */
-import type { Duplex, Readable } from 'node:stream';
+import type { Duplex, Readable, Writable } from 'node:stream';
 import type { Clock } from '../../foundation/clock.ts';
-import { abortError } from '../../foundation/deadline.ts';
+import { abortable, abortError } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { ProtocolBreach, type ReplyStatus } from './status.ts';
 
@@ -110,6 +110,23 @@ export async function readFrame(stream: Readable, maxBytes: number, signal: Abor
   const length = new BinaryReader(await readExactly(stream, 2, signal)).u16();
   if (length > maxBytes) throw new ProtocolBreach(`A header of ${length} bytes is too long.`);
   return readExactly(stream, length, signal);
+}
+
+/**
+ * Waits until the other side has taken enough of what was written: whoever asks again and again and reads nothing
+ * is answered no further.
+ * @throws SvcError `connect_failed` where the stream closes before, or the signal's reason
+ */
+export async function drained(stream: Writable, signal: AbortSignal): Promise<void> {
+  if (!stream.writableNeedDrain) return;
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const closed = (): void => reject(broken(stream.errored));
+  stream.once('drain', resolve).once('close', closed);
+  try {
+    await abortable(promise, signal);
+  } finally {
+    stream.off('drain', resolve).off('close', closed);
+  }
 }
 
 /** Keeps a stream that its peer resets from ending the process where nobody listens for its error. */

@@ -66,6 +66,26 @@ test('forged, edited and foreign entries are refused, also when a member hands t
   await world.stop();
 });
 
+test('who asks without end and reads nothing is answered no further, and cut off in the end', async (t) => {
+  const world = new RoomWorld();
+  const [ann, ben] = [await world.node(), await world.node()];
+  const groupId = await roomOf(world, [ann, ben]);
+  await world.until('ben is in', () => ann.rooms.head(ann.aid, groupId).members.length === 2);
+  for (let i = 0; i < 100; i++) ann.say(groupId, 'x'.repeat(2000));
+  await world.clock.run(5000);
+  const asked = t.mock.method(ann.entries, 'bytesAfter');
+  const copy = copyOf(ben, groupId);
+  const link = await world.during(ben.links.open(ben.aid, ann.aid, 'room'));
+  const have = { heads: [], maxSeq: 0, epoch: new Uint8Array(0) };
+  send(link, { type: 'hello', groupId: copy.groupId, have });
+  for (let i = 0; i < 500; i++) send(link, { type: 'pull', after: 0 });
+  await world.clock.run(5000);
+  assert.ok(asked.mock.callCount() > 0);
+  assert.ok(asked.mock.callCount() < 20, `${asked.mock.callCount()} answers were made`);
+  await world.until('the link is cut', () => link.destroyed);
+  await world.stop();
+});
+
 test('an entry that comes before its parents waits for them', async () => {
   const world = new RoomWorld();
   const [ann, ben] = [await world.node(), await world.node()];
