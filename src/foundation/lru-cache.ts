@@ -72,6 +72,11 @@ export class LruCache<K, V> {
     this.#entries.clear();
   }
 
+  /** The values that are not too old, the least recent one first. */
+  values(): V[] {
+    return [...this.#entries.keys()].flatMap((key) => this.#live(key) ?? []).map(({ value }) => value);
+  }
+
   /** Entries held, those that expired and were not met since included. */
   get size(): number {
     return this.#entries.size;

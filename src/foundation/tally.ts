@@ -26,4 +26,9 @@ export class Tally<K = string> {
     this.#counts.clear();
     this.#total = 0;
   }
+
+  /** The keys of which there is something, and how much. */
+  [Symbol.iterator](): MapIterator<[K, number]> {
+    return this.#counts.entries();
+  }
 }

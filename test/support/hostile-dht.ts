@@ -20,7 +20,6 @@ export async function hostileNode(
     {
       clock: systemClock,
       health: new PeerHealth({ clock: systemClock }),
-      admits: () => true,
       isOwnHost: () => false,
     },
   );

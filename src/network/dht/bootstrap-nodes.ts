@@ -12,7 +12,7 @@ const MAX_FOUND = 32;
 /** For how long a resolved name is used before it is asked again. */
 const NAME_TTL_MS = 300_000;
 
-export interface BootstrapNodesDependencies {
+interface BootstrapNodesDependencies {
   readonly clock: Clock;
   /** The IPv4 address of a host name; the system's resolver where left out. */
   readonly resolveName?: (name: string) => Promise<string>;
@@ -24,7 +24,7 @@ async function resolveWithSystem(name: string): Promise<string> {
 
 export class BootstrapNodes {
   readonly #bootstrap: readonly Address[];
-  readonly #found = new Map<string, Address>();
+  readonly #found = new LruCache<string, Address>({ maxEntries: MAX_FOUND });
   readonly #names: LruCache<string, string>;
   readonly #resolveName: (name: string) => Promise<string>;
 
@@ -40,7 +40,6 @@ export class BootstrapNodes {
     const key = formatAddress(address);
     if (this.#found.has(key)) return false;
     this.#found.set(key, { host: address.host, port: address.port });
-    for (const oldest of this.#found.keys()) if (this.#found.size > MAX_FOUND) this.#found.delete(oldest);
     return true;
   }
 
@@ -57,11 +56,10 @@ export class BootstrapNodes {
 
   /** All of them that have an address now, the bootstrap list first. */
   addresses(): Address[] {
-    const addresses: Address[] = [];
-    for (const { host, port } of this.#bootstrap) {
+    const listed = this.#bootstrap.flatMap(({ host, port }) => {
       const ip = isIPv4(host) ? host : this.#names.peek(host);
-      if (ip !== undefined) addresses.push({ host: ip, port });
-    }
-    return [...addresses, ...this.#found.values()];
+      return ip === undefined ? [] : [{ host: ip, port }];
+    });
+    return [...listed, ...this.#found.values()];
   }
 }

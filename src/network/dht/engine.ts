@@ -13,8 +13,9 @@ import { SilenceWatch } from '../../foundation/stall.ts';
 import { joinTables, leaveTables, removeNode, silenceMs } from './internals.ts';
 import { closestTo, compareDistance, nodeId, nodeScope } from './node-address.ts';
 import { FAILURES_TO_DROP, type PeerHealth } from './peer-health.ts';
+import { requestLimit } from './request-limit.ts';
 import { RoutingAdmission } from './routing-admission.ts';
-import { tagSockets, type WireHooks } from './wire.ts';
+import { tagSockets } from './wire.ts';
 
 /** How late a stranger may ask to be answered, which we have no use for: milliseconds. */
 const MAX_PING_DELAY_MS = 1;
@@ -28,18 +29,16 @@ const MAX_ATTEMPTS = 4;
 /** Requests in flight at once, so that one busy publisher never waits for its own window. */
 const MAX_WINDOW = 400;
 
-export interface DhtEngineOptions {
+interface DhtEngineOptions {
   /** An IPv4 address to bind; `0.0.0.0` for every interface. */
   readonly host: string;
   readonly port: number;
   readonly tag: Uint8Array;
 }
 
-export interface DhtEngineDependencies {
+interface DhtEngineDependencies {
   readonly clock: Clock;
   readonly health: PeerHealth;
-  /** Whether a request of this address may be looked at. */
-  readonly admits: WireHooks['admits'];
   readonly isOwnHost: (host: string) => boolean;
 }
 
@@ -59,11 +58,11 @@ class EngineEvents {
 }
 
 /** A node with its routing id. */
-export interface Located extends Address {
+interface Located extends Address {
   readonly id: Uint8Array;
 }
 
-export interface SendOptions {
+interface SendOptions {
   /** Send again where no answer comes, up to three times. */
   readonly retry?: boolean;
   /** Ask for an answer at a port that may be closed: from the other socket, and silence is nobody's fault. */
@@ -81,22 +80,14 @@ export class DhtEngine {
   constructor(options: DhtEngineOptions, dependencies: DhtEngineDependencies) {
     this.#options = options;
     this.#deps = dependencies;
-    const { clock, isOwnHost } = dependencies;
-    this.#admission = new RoutingAdmission({ clock, isOwnHost, greet: (stranger) => this.#greet(stranger) });
-  }
-
-  async #greet(stranger: Address): Promise<void> {
-    try {
-      await this.#running.ping(stranger, { retry: false });
-    } catch {
-      // Nobody is there, or not at this address.
-    }
+    const greet = async (stranger: Address) => await this.#running.ping(stranger, { retry: false });
+    this.#admission = new RoutingAdmission({ ...dependencies, greet });
   }
 
   /** @throws SvcError `address_in_use` */
   async start(): Promise<void> {
     const { host, port, tag } = this.#options;
-    const { health, admits } = this.#deps;
+    const { health } = this.#deps;
     const { events } = this;
     const dht = new DHT({
       host,
@@ -110,7 +101,7 @@ export class DhtEngine {
       filterNode: (node) => this.#admission.admits(node) && health.failures(node) < FAILURES_TO_DROP,
     });
     tagSockets(dht.udx, tag, {
-      admits,
+      admits: requestLimit(this.#deps),
       onDatagram: (from, isRequest, socket) => {
         health.heard(from);
         if (!isRequest && this.#isServerSocket(socket)) events.serverAnswer.tell(from);
@@ -224,33 +215,24 @@ export class DhtEngine {
     const dht = this.#dht;
     if (dht === null || dht.destroyed) return null;
     const { clock, health } = this.#deps;
+    const { retry = false, probing = false } = options;
     const started = clock.now();
-    const probing = options.probing === true;
-    const retry = options.retry ?? false;
     let silent = false;
     const silence = new SilenceWatch(clock, (retry ? MAX_ATTEMPTS : 1) * SILENCE_MS, () => {
       silent = true;
     });
     try {
-      const reply = await dht.request(message, to, {
-        retry,
-        ...(probing ? { socket: dht.io.clientSocket } : {}),
-      });
+      const reply = await dht.request(message, to, { retry, ...(probing ? { socket: dht.io.clientSocket } : {}) });
       health.answered(to, clock.now() - started);
       return reply.error === 0 ? reply : null;
     } catch {
-      const isOwnFault = probing || dht.destroyed || !silent;
-      if (!isOwnFault && health.failed(to) >= FAILURES_TO_DROP) this.#drop(to);
+      const isTheirFault = silent && !probing && !dht.destroyed;
+      const node = isTheirFault && health.failed(to) >= FAILURES_TO_DROP ? dht.table.get(nodeId(to)) : null;
+      if (node !== null) removeNode(dht, node);
       return null;
     } finally {
       silence.stop();
     }
-  }
-
-  #drop(peer: Address): void {
-    const dht = this.#running;
-    const node = dht.table.get(nodeId(peer));
-    if (node !== null) removeNode(dht, node);
   }
 
   /** Takes `address` as our own: from now on we answer with a routing id, and others put us in their tables. */
@@ -264,8 +246,7 @@ export class DhtEngine {
 
   /** Leaves the tables of others: we ask, and no longer say that we can be asked. */
   leave(): void {
-    const dht = this.#running;
     this.#own = null;
-    leaveTables(dht);
+    leaveTables(this.#running);
   }
 }

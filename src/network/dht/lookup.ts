@@ -26,7 +26,7 @@ export interface LookupAnswer {
   readonly token: Uint8Array | null;
 }
 
-/** A node on the way to the key. `slow` and `late` ones may still answer, and are not waited for. */
+/** A node on the way to the key. `slow` and `late` ones may still answer, and count no longer. */
 interface Candidate {
   readonly address: Address;
   readonly id: Uint8Array;
@@ -45,7 +45,7 @@ export interface LookupOptions {
   readonly start: readonly Address[];
 }
 
-export interface LookupDependencies {
+interface LookupDependencies {
   readonly clock: Clock;
   readonly health: PeerHealth;
   /** Asks one node; null where it does not answer. */
@@ -54,6 +54,10 @@ export interface LookupDependencies {
   readonly isOwnHost: (host: string) => boolean;
   /** Told of each answer, late ones included. */
   readonly onAnswer: (answer: LookupAnswer) => void;
+}
+
+function counts({ state }: Candidate): boolean {
+  return state === 'new' || state === 'asked' || state === 'answered';
 }
 
 export class Lookup {
@@ -65,17 +69,14 @@ export class Lookup {
   readonly #hosts = new Tally();
   #asked = 0;
   #answered = 0;
-  #finish: () => void = () => {};
-  /** Settles when the closest nodes have answered, or nobody is left to wait for, or it was stopped. */
-  readonly finished: Promise<void>;
   #stopped = false;
+  readonly #end = Promise.withResolvers<void>();
+  /** Settles when the closest nodes have answered, or nobody is left to wait for, or it was stopped. */
+  readonly finished: Promise<void> = this.#end.promise;
 
   constructor(options: LookupOptions, dependencies: LookupDependencies) {
     this.#options = options;
     this.#deps = dependencies;
-    this.finished = new Promise((resolve) => {
-      this.#finish = resolve;
-    });
     for (const address of options.start) this.#add(address);
     this.#step();
   }
@@ -83,14 +84,13 @@ export class Lookup {
   /** Ends the search; answers that are still under way are reported no more. */
   stop(): void {
     this.#stopped = true;
-    this.#finish();
+    this.#end.resolve();
   }
 
   /** The closest nodes that have answered, closest first. */
   closest(max: number): LookupAnswer[] {
-    const answers: LookupAnswer[] = [];
-    for (const { answer } of this.#candidates) if (answer !== null && answers.length < max) answers.push(answer);
-    return answers;
+    const answers = this.#candidates.map(({ answer }) => answer);
+    return answers.filter((answer) => answer !== null).slice(0, max);
   }
 
   /** How many known nodes are closer to the target than `id`, without those that take too long. */
@@ -99,7 +99,7 @@ export class Lookup {
     let rank = 0;
     for (const candidate of this.#candidates) {
       if (compareDistance(target, candidate.id, id) >= 0) break;
-      if (candidate.state === 'new' || candidate.state === 'asked' || candidate.state === 'answered') rank++;
+      if (counts(candidate)) rank++;
     }
     return rank;
   }
@@ -113,25 +113,17 @@ export class Lookup {
     this.#known.add(key);
     const { target } = this.#options;
     const id = nodeId(address);
-    let low = 0;
-    let high = this.#candidates.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      const other = this.#candidates[middle];
-      if (other !== undefined && compareDistance(target, other.id, id) < 0) low = middle + 1;
-      else high = middle;
-    }
-    this.#candidates.splice(low, 0, { address, id, state: 'new', answer: null });
+    const before = this.#candidates.findLastIndex((other) => compareDistance(target, other.id, id) < 0);
+    this.#candidates.splice(before + 1, 0, { address, id, state: 'new', answer: null });
   }
 
   #step(): void {
     if (this.#stopped) return;
     const { width, parallel, enough } = this.#options;
-    let active = 0;
+    let active = this.#candidates.filter(({ state }) => state === 'asked').length;
     let open = 0;
     let waiting = 0;
     let window = 0;
-    for (const candidate of this.#candidates) if (candidate.state === 'asked') active++;
     for (const candidate of this.#candidates) {
       if (window >= width) break;
       if (candidate.state === 'new' && active < parallel && this.#asked < MAX_ASKED) {
@@ -139,11 +131,10 @@ export class Lookup {
         active++;
       }
       if (candidate.state === 'slow') waiting++;
-      if (candidate.state === 'new' && this.#asked < MAX_ASKED) open++;
-      if (candidate.state === 'asked') open++;
-      if (candidate.state === 'new' || candidate.state === 'asked' || candidate.state === 'answered') window++;
+      if (candidate.state === 'asked' || (candidate.state === 'new' && this.#asked < MAX_ASKED)) open++;
+      if (counts(candidate)) window++;
     }
-    if (open === 0 && (waiting === 0 || this.#answered >= enough)) this.#finish();
+    if (open === 0 && (waiting === 0 || this.#answered >= enough)) this.#end.resolve();
   }
 
   #visit(candidate: Candidate): void {

@@ -2,6 +2,7 @@
 import type { Address } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { REPLICAS } from '../../foundation/domain/directory.ts';
+import { wakingClock } from '../../foundation/stall.ts';
 import type { BootstrapNodes } from './bootstrap-nodes.ts';
 import type { DhtEngine } from './engine.ts';
 import { Lookup, type LookupAnswer, type LookupOptions } from './lookup.ts';
@@ -21,7 +22,7 @@ const SURVEY: FindRequest = { types: [], wantsRecords: false };
 
 type OnAnswer = (answer: LookupAnswer) => void;
 
-export interface LookupsDependencies {
+interface LookupsDependencies {
   readonly clock: Clock;
   readonly health: PeerHealth;
   readonly engine: Pick<DhtEngine, 'closest' | 'id' | 'isOwn'>;
@@ -71,7 +72,7 @@ export class Lookups {
     return new Lookup(
       { target: key, width: SEARCH_WIDTH, ...pace, start },
       {
-        clock,
+        clock: wakingClock(clock),
         health,
         ask: (address, id) => client.find(address, id, key, value),
         isOwn: (address) => engine.isOwn(address),

@@ -13,7 +13,8 @@ import type { Log } from '../../foundation/log.ts';
 import { every, type Repeating, UNTIL_HURRIED } from '../../foundation/repeat.ts';
 import type { BootstrapNodes } from './bootstrap-nodes.ts';
 import type { DhtEngine } from './engine.ts';
-import { COMMAND, encodeProbeRequest } from './messages.ts';
+import type { Lookups } from './lookups.ts';
+import { COMMAND, encodeProbeRequest, type ProbeRequest } from './messages.ts';
 import { hostKeyOf, nodeId, nodeScope } from './node-address.ts';
 import type { ObservedAddresses } from './observed-addresses.ts';
 import type { Reachability } from './types.ts';
@@ -31,7 +32,7 @@ const ANNOUNCEMENTS_MS = [50, 500, 5000];
 /** How long to wait after a new peer before probing, so that several come together, ms. */
 const SETTLE_MS = 20;
 
-export interface MembershipOptions {
+interface MembershipOptions {
   /** Distinct peers that must report the same address, where there are so many. */
   readonly minObservedPeers: number;
 }
@@ -47,9 +48,7 @@ export interface MembershipDependencies {
   readonly observed: ObservedAddresses;
   /** True for the IPv4 addresses of this machine. */
   readonly isOwnHost: (host: string) => boolean;
-  readonly lookups: {
-    /** Asks a node for those closest to us; false where it does not answer. */
-    greet(contact: Address): Promise<boolean>;
+  readonly lookups: Pick<Lookups, 'greet'> & {
     /** Searches for the nodes closest to an id, and so makes itself known to them. */
     survey(id: Uint8Array): { readonly finished: Promise<void> };
   };
@@ -79,14 +78,17 @@ export class Membership {
   constructor(options: MembershipOptions, dependencies: MembershipDependencies) {
     this.#options = options;
     this.#deps = dependencies;
-    const { clock, log } = dependencies;
-    const onError = (error: unknown): void => log.warn({ error }, 'entering the network failed');
-    const waiting = { firstMs: UNTIL_HURRIED, periodMs: MAX_RETRY_MS, onError };
+    const { clock } = dependencies;
+    const waiting = { firstMs: UNTIL_HURRIED, periodMs: MAX_RETRY_MS, onError: this.#onError };
     this.#entries = every(clock, waiting, () => this.#enter());
     this.#looks = every(clock, waiting, () => this.#lookAtTable());
     this.#probes = every(clock, waiting, () => this.#probe());
     this.#announcements = every(clock, waiting, () => this.#announce());
   }
+
+  readonly #onError = (error: unknown): void => {
+    if (!this.#stopped) this.#deps.log.warn({ error }, 'entering the network failed');
+  };
 
   /** Begins in the background: a network that is not there now may be there in a minute. */
   start(): void {
@@ -108,18 +110,13 @@ export class Membership {
       await lookups.survey(engine.id).finished;
       this.#searched = true;
       this.#probes.soon(await this.#probe());
-    } else await this.#standAlone();
+    } else if (engine.ownAddress === null && nodeScope(engine.address.host) !== IP_SCOPE.none) {
+      // The first node of a network takes the address that it listens on, if it listens on just one.
+      await engine.join(engine.address);
+    }
     this.#report();
     this.#failedEntries = engine.peerCount === 0 ? this.#failedEntries + 1 : 0;
-    const pause = { firstMs: MIN_RETRY_MS, maxMs: MAX_RETRY_MS };
-    return this.#failedEntries === 0 ? UNTIL_HURRIED : backoff(pause, this.#failedEntries);
-  }
-
-  /** The first node of a network takes the address that it listens on, if it listens on just one. */
-  async #standAlone(): Promise<void> {
-    const { engine } = this.#deps;
-    if (engine.ownAddress === null && nodeScope(engine.address.host) !== IP_SCOPE.none)
-      await engine.join(engine.address);
+    return backoff({ firstMs: MIN_RETRY_MS, maxMs: MAX_RETRY_MS }, this.#failedEntries) || UNTIL_HURRIED;
   }
 
   /** Makes a node known, found on the LAN for example. */
@@ -178,7 +175,7 @@ export class Membership {
     const scope = nodeScope(host);
     if (port !== engine.address.port || scope <= (own === null ? IP_SCOPE.none : nodeScope(own.host))) return;
     if (!this.#counts(host) || !isOwnHost(host)) return;
-    void this.#join({ host, port });
+    this.#join({ host, port }).catch(this.#onError);
   }
 
   /** Where the network spans the world, an address that only the LAN knows makes nobody reachable. */
@@ -245,10 +242,7 @@ export class Membership {
   /** The host under which enough of the asked peers reached our server socket; null where they did not. */
   #askToReachUs(asked: readonly Address[]): Promise<string | null> {
     const { engine } = this.#deps;
-    const message = {
-      command: COMMAND.probe,
-      value: encodeProbeRequest({ port: engine.address.port, otherSocket: false }),
-    };
+    const message = probeOf({ port: engine.address.port, otherSocket: false });
     const votes = new Map<string, Set<string>>();
     const distinct = new Set(asked.map(hostKeyOf)).size;
     return new Promise((resolve) => {
@@ -283,7 +277,7 @@ export class Membership {
       this.#natType = observed.host(observed.reporters) === null ? 0 : 4;
       return;
     }
-    const message = { command: COMMAND.probe, value: encodeProbeRequest({ port: same.port, otherSocket: true }) };
+    const message = probeOf({ port: same.port, otherSocket: true });
     const replies = await Promise.all(asked.map((peer) => engine.request(peer, message, { probing: true })));
     this.#natType = replies.some((reply) => reply !== null) ? 2 : 3;
   }
@@ -315,6 +309,10 @@ export class Membership {
     this.#last = now;
     this.#changes.tell(r);
   }
+}
+
+function probeOf(probe: ProbeRequest): DHT.Outgoing {
+  return { command: COMMAND.probe, value: encodeProbeRequest(probe) };
 }
 
 /** An id in the other half of the network, where a search for one's own leads to nobody. */

@@ -3,7 +3,7 @@
  * it returns null for anything that is not exactly the format, within its limits.
  */
 import type { Address } from '../../foundation/address.ts';
-import { asMap, type CborValue, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';
+import { asMap, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';
 import { MAX_UNIX_S } from '../../foundation/domain/time.ts';
 import { PUBLIC_KEY_BYTES } from '../../foundation/identity/ed25519.ts';
 import {
@@ -101,12 +101,10 @@ export interface ProbeRequest {
   readonly otherSocket: boolean;
 }
 
-function read(
-  bytes: Uint8Array,
-  maxBytes: number,
-  required: readonly string[],
-  optional: readonly string[] = [],
-): Readonly<Record<string, unknown>> | null {
+type Members = Readonly<Record<string, unknown>>;
+
+/** The members of a map that a stranger wrote; null for anything else. As `asMap`. */
+export function readMap(bytes: Uint8Array, maxBytes: number, required: string[], optional?: string[]): Members | null {
   try {
     return asMap(decodeCbor(bytes, maxBytes), required, optional);
   } catch {
@@ -114,20 +112,28 @@ function read(
   }
 }
 
-function isTypeList(types: Uint8Array): boolean {
-  return types.length <= MAX_TYPES && types.every((type) => isRecordType(type));
+/** What every item of a list says; null where there are more than `max`, or one is nothing that `decode` knows. */
+function decodeAll<T>(list: unknown, decode: (item: unknown) => T | null, max = Number.POSITIVE_INFINITY): T[] | null {
+  if (!Array.isArray(list) || list.length > max) return null;
+  const items = list.map(decode).filter((item) => item !== null);
+  return items.length === list.length ? items : null;
+}
+
+/** A list of so many items; empty for anything else. */
+function asTuple(value: unknown, length: number): unknown[] {
+  return Array.isArray(value) && value.length === length ? value : [];
 }
 
 /** Types as bytes; null where one is unknown or there are too many. */
 export function decodeTypes(types: unknown): RecordType[] | null {
-  return isBytes(types) && isTypeList(types) ? [...types] : null;
+  return isBytes(types) && types.length <= MAX_TYPES && types.every((type) => isRecordType(type)) ? [...types] : null;
 }
 
 export function encodeFindRequest(request: FindRequest): Uint8Array {
   const map = {
     i: request.wantsRecords,
     t: Uint8Array.from(request.types),
-    ...(request.part === undefined ? {} : { p: [request.part.index, request.part.of] }),
+    p: request.part && [request.part.index, request.part.of],
   };
   const bare = encodeCbor({ ...map, z: new Uint8Array() });
   const missing = (request.wantsRecords ? PADDED_FIND_BYTES : PADDED_SURVEY_BYTES) - bare.length;
@@ -135,28 +141,21 @@ export function encodeFindRequest(request: FindRequest): Uint8Array {
 }
 
 function decodePart(value: unknown): Part | null {
-  if (!Array.isArray(value) || value.length !== 2) return null;
-  const [index, of]: unknown[] = value;
+  const [index, of] = asTuple(value, 2);
   return isUint(of, MAX_PARTS) && isUint(index, MAX_PARTS) && index < of ? { index, of } : null;
 }
 
 export function decodeFindRequest(bytes: Uint8Array): FindRequest | null {
-  const map = read(bytes, MAX_DATAGRAM_BYTES, ['i', 't', 'z'], ['p']);
-  if (map === null || typeof map['i'] !== 'boolean' || !isBytes(map['z'])) return null;
-  const types = decodeTypes(map['t']);
-  if (types === null) return null;
-  if (map['p'] === undefined) return { types, wantsRecords: map['i'] };
-  const part = decodePart(map['p']);
-  return part === null ? null : { types, wantsRecords: map['i'], part };
-}
-
-function encodeSummary(s: Summary): CborValue {
-  return [s.type, s.issuedAt, s.seq, s.timestamp, s.digest];
+  const { i: wantsRecords, t, z, p } = readMap(bytes, MAX_DATAGRAM_BYTES, ['i', 't', 'z'], ['p']) ?? {};
+  const types = decodeTypes(t);
+  if (types === null || typeof wantsRecords !== 'boolean' || !isBytes(z)) return null;
+  if (p === undefined) return { types, wantsRecords };
+  const part = decodePart(p);
+  return part === null ? null : { types, wantsRecords, part };
 }
 
 function decodeSummary(value: unknown): Summary | null {
-  if (!Array.isArray(value) || value.length !== 5) return null;
-  const [type, issuedAt, seq, timestamp, digest]: unknown[] = value;
+  const [type, issuedAt, seq, timestamp, digest] = asTuple(value, 5);
   if (!isUint(type, 255) || !isRecordType(type) || !isBytes(digest, RECORD_DIGEST_BYTES)) return null;
   if (!isUint(issuedAt) || !isUint(seq) || !isUint(timestamp)) return null;
   return { type, issuedAt, seq, timestamp, digest };
@@ -169,33 +168,26 @@ export function encodeFindReply(reply: FindReply): Uint8Array {
     n: packAddresses(reply.nodes),
     q: reply.quicPort,
     r: reply.records,
-    s: reply.summaries.map(encodeSummary),
+    s: reply.summaries.map((s) => [s.type, s.issuedAt, s.seq, s.timestamp, s.digest]),
     t: reply.time,
     x: reply.digest,
   });
 }
 
-function isRecordBytes(value: unknown): value is Uint8Array {
-  return isBytes(value) && value.length <= MAX_DATAGRAM_RECORD_BYTES;
+function asRecordBytes(value: unknown): Uint8Array | null {
+  return isBytes(value) && value.length <= MAX_DATAGRAM_RECORD_BYTES ? value : null;
 }
 
 export function decodeFindReply(bytes: Uint8Array): FindReply | null {
-  const map = read(bytes, MAX_DATAGRAM_BYTES, ['c', 'k', 'n', 'q', 'r', 's', 't', 'x']);
+  const map = readMap(bytes, MAX_DATAGRAM_BYTES, ['c', 'k', 'n', 'q', 'r', 's', 't', 'x']);
   if (map === null) return null;
-  const { c: count, k: nodeKey, n, q: quicPort, r: records, s, t: time, x: digest } = map;
+  const { c: count, k: nodeKey, q: quicPort, t: time, x: digest } = map;
   if (!isUint(count) || !isBytes(nodeKey, PUBLIC_KEY_BYTES) || !isUint(quicPort, 0xffff)) return null;
-  if (
-    !isUint(time, MAX_UNIX_S) ||
-    !isBytes(n) ||
-    !isBytes(digest, RECORD_DIGEST_BYTES) ||
-    !Array.isArray(records) ||
-    !Array.isArray(s)
-  )
-    return null;
-  if (s.length > MAX_SUMMARIES || !records.every(isRecordBytes)) return null;
-  const nodes = unpackAddresses(n, MAX_NODES_PER_REPLY);
-  const summaries = s.map(decodeSummary).filter((summary) => summary !== null);
-  if (nodes === null || summaries.length !== s.length) return null;
+  if (!isUint(time, MAX_UNIX_S) || !isBytes(digest, RECORD_DIGEST_BYTES)) return null;
+  const nodes = isBytes(map['n']) ? unpackAddresses(map['n'], MAX_NODES_PER_REPLY) : null;
+  const records = decodeAll(map['r'], asRecordBytes);
+  const summaries = decodeAll(map['s'], decodeSummary, MAX_SUMMARIES);
+  if (nodes === null || records === null || summaries === null) return null;
   return { nodeKey, quicPort, nodes, count, digest, records, summaries, time };
 }
 
@@ -216,7 +208,7 @@ export function encodeStoreReply(reply: StoreReply): Uint8Array {
 }
 
 export function decodeStoreReply(bytes: Uint8Array, maxBytes = MAX_DATAGRAM_BYTES): StoreReply | null {
-  const map = read(bytes, maxBytes, ['c'], ['r', 't']);
+  const map = readMap(bytes, maxBytes, ['c'], ['r', 't']);
   if (map === null || !isUint(map['c'], STORE_CODES.length - 1)) return null;
   const code = STORE_CODES[map['c']];
   const { r: record, t: token } = map;
@@ -230,9 +222,8 @@ export function encodeProbeRequest(request: ProbeRequest): Uint8Array {
 }
 
 export function decodeProbeRequest(bytes: Uint8Array): ProbeRequest | null {
-  const map = read(bytes, MAX_DATAGRAM_BYTES, ['o', 'p']);
-  if (map === null || typeof map['o'] !== 'boolean' || !isUint(map['p'], 0xffff) || map['p'] === 0) return null;
-  return { port: map['p'], otherSocket: map['o'] };
+  const { o: otherSocket, p: port } = readMap(bytes, MAX_DATAGRAM_BYTES, ['o', 'p']) ?? {};
+  return typeof otherSocket === 'boolean' && isUint(port, 0xffff) && port > 0 ? { port, otherSocket } : null;
 }
 
 export function encodeRemoveRequest(removals: readonly NoteRemoval[]): Uint8Array {
@@ -240,16 +231,12 @@ export function encodeRemoveRequest(removals: readonly NoteRemoval[]): Uint8Arra
 }
 
 function decodeRemoval(value: unknown): NoteRemoval | null {
-  if (!Array.isArray(value) || value.length !== 2) return null;
-  const [digest, token]: unknown[] = value;
+  const [digest, token] = asTuple(value, 2);
   return isBytes(digest, RECORD_DIGEST_BYTES) && isBytes(token, REMOVAL_TOKEN_BYTES) ? { digest, token } : null;
 }
 
 export function decodeRemoveRequest(bytes: Uint8Array): NoteRemoval[] | null {
-  const list = read(bytes, MAX_DATAGRAM_BYTES, ['r'])?.['r'];
-  if (!Array.isArray(list) || list.length > MAX_REMOVALS) return null;
-  const removals = list.map(decodeRemoval).filter((removal) => removal !== null);
-  return removals.length === list.length ? removals : null;
+  return decodeAll(readMap(bytes, MAX_DATAGRAM_BYTES, ['r'])?.['r'], decodeRemoval, MAX_REMOVALS);
 }
 
 /** @param count how many notes were removed */
@@ -258,6 +245,6 @@ export function encodeRemoveReply(count: number): Uint8Array {
 }
 
 export function decodeRemoveReply(bytes: Uint8Array): number | null {
-  const count = read(bytes, MAX_DATAGRAM_BYTES, ['c'])?.['c'];
+  const count = readMap(bytes, MAX_DATAGRAM_BYTES, ['c'])?.['c'];
   return isUint(count, MAX_REMOVALS) ? count : null;
 }

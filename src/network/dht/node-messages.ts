@@ -1,10 +1,9 @@
 /** What nodes say to each other over QUIC: records that no datagram holds, and whole pages of a key's records. */
-import { asMap, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';
+import { encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';
 import { KEY_BYTES } from '../../foundation/records/keys.ts';
 import { MAX_RECORD_BYTES } from '../../foundation/records/record.ts';
-import type { RecordType } from '../../foundation/records/types.ts';
-import { RECORD_DIGEST_BYTES } from '../../foundation/records/types.ts';
-import { decodeTypes } from './messages.ts';
+import { RECORD_DIGEST_BYTES, type RecordType } from '../../foundation/records/types.ts';
+import { decodeTypes, readMap } from './messages.ts';
 import type { Page } from './record-store.ts';
 import { NETWORK_TAG_BYTES } from './wire.ts';
 
@@ -38,17 +37,8 @@ export function encodeNodeRequest(request: NodeRequest): Uint8Array {
     : encodeCbor({ f: request.from, k, n, t: Uint8Array.from(request.types), x: request.known });
 }
 
-function readMap(bytes: Uint8Array, maxBytes: number): unknown {
-  try {
-    return decodeCbor(bytes, maxBytes);
-  } catch {
-    return null;
-  }
-}
-
 export function decodeNodeRequest(bytes: Uint8Array): NodeRequest | null {
-  const value = readMap(bytes, MAX_NODE_REQUEST_BYTES);
-  const map = asMap(value, ['k', 'n'], ['r', 'f', 't', 'x']);
+  const map = readMap(bytes, MAX_NODE_REQUEST_BYTES, ['k', 'n'], ['r', 'f', 't', 'x']);
   if (map === null || !isBytes(map['k'], KEY_BYTES) || !isBytes(map['n'], NETWORK_TAG_BYTES)) return null;
   const { k: key, n: tag, r: record, f: from, t, x: known } = map;
   const isStore = from === undefined && t === undefined && known === undefined;
@@ -70,7 +60,7 @@ function isRecord(value: unknown): value is Uint8Array {
 }
 
 export function decodePage(bytes: Uint8Array): Page | null {
-  const map = asMap(readMap(bytes, MAX_NODE_REPLY_BYTES), ['m', 'r']);
+  const map = readMap(bytes, MAX_NODE_REPLY_BYTES, ['m', 'r']);
   if (map === null || !isUint(map['m']) || !Array.isArray(map['r']) || !map['r'].every(isRecord)) return null;
   return { records: map['r'], next: map['m'] };
 }

@@ -14,7 +14,7 @@ import {
 } from './messages.ts';
 import type { RecordHost } from './record-host.ts';
 
-export interface NodeServerDependencies {
+interface NodeServerDependencies {
   readonly log: Log;
   readonly host: RecordHost;
   readonly engine: Pick<DhtEngine, 'answerProbe'>;
@@ -27,56 +27,48 @@ export class NodeServer {
     this.#deps = dependencies;
   }
 
-  /** Answers a request that came in a datagram. */
-  onRequest(request: DHT.Request): void {
+  /** Answers a request that came in a datagram; never rejects. */
+  async onRequest(request: DHT.Request): Promise<void> {
     try {
-      this.#answer(request);
+      await this.#answer(request);
     } catch (error) {
       this.#deps.log.warn({ error }, 'a request could not be answered');
     }
   }
 
-  #answer(request: DHT.Request): void {
-    switch (request.command) {
-      case COMMAND.find:
-        return this.#onFind(request);
-      case COMMAND.store:
-        this.#onStore(request).catch((error: unknown) => this.#deps.log.warn({ error }, 'a record was not taken'));
-        return;
-      case COMMAND.remove:
-        return this.#onRemove(request);
-      case COMMAND.probe:
-        return this.#onProbe(request);
-    }
+  async #answer(request: DHT.Request): Promise<void> {
+    const { command, target, value, token } = request;
+    if (value === null) return;
+    if (command === COMMAND.probe) return this.#onProbe(request, value);
+    if (target?.length !== KEY_BYTES) return;
+    if (command === COMMAND.find) return this.#onFind(request, target, value);
+    // Who wants something changed has to show that he is where he says.
+    if (token === null) return;
+    if (command === COMMAND.store) return await this.#onStore(request, target, value);
+    if (command === COMMAND.remove) return this.#onRemove(request, target, value);
   }
 
-  #onFind(request: DHT.Request): void {
-    const { target, value, token } = request;
-    const find = value === null ? null : decodeFindRequest(value);
-    if (target?.length !== KEY_BYTES || value === null || find === null) return;
+  #onProbe(request: DHT.Request, value: Uint8Array): void {
+    const probe = decodeProbeRequest(value);
+    if (probe !== null) this.#deps.engine.answerProbe(request, probe.port, probe.otherSocket);
+  }
+
+  #onFind(request: DHT.Request, key: Uint8Array, value: Uint8Array): void {
+    const find = decodeFindRequest(value);
+    if (find === null) return;
     const bytes = value.length + REQUEST_OVERHEAD_BYTES;
-    request.reply(this.#deps.host.find(target, find, bytes, token !== null), { closerNodes: false });
+    request.reply(this.#deps.host.find(key, find, bytes, request.token !== null), { closerNodes: false });
   }
 
-  async #onStore(request: DHT.Request): Promise<void> {
-    const { target, value, token, from } = request;
-    if (target?.length !== KEY_BYTES || value === null || token === null) return;
+  async #onStore(request: DHT.Request, key: Uint8Array, value: Uint8Array): Promise<void> {
     if (value.length > MAX_DATAGRAM_RECORD_BYTES) return;
-    const reply = await this.#deps.host.store(target, value, from, MAX_DATAGRAM_RECORD_BYTES);
+    const reply = await this.#deps.host.store(key, value, request.from, MAX_DATAGRAM_RECORD_BYTES);
     request.reply(reply, { closerNodes: false, token: false });
   }
 
-  #onRemove(request: DHT.Request): void {
-    const { target, value, token, from } = request;
-    if (target?.length !== KEY_BYTES || value === null || token === null) return;
+  #onRemove(request: DHT.Request, key: Uint8Array, value: Uint8Array): void {
     const removals = decodeRemoveRequest(value);
-    if (removals === null) return;
-    const count = this.#deps.host.removeNotes(target, removals, from);
+    const count = removals === null ? null : this.#deps.host.removeNotes(key, removals, request.from);
     if (count !== null) request.reply(encodeRemoveReply(count), { closerNodes: false, token: false });
-  }
-
-  #onProbe(request: DHT.Request): void {
-    const probe = request.value === null ? null : decodeProbeRequest(request.value);
-    if (probe !== null) this.#deps.engine.answerProbe(request, probe.port, probe.otherSocket);
   }
 }

@@ -1,6 +1,7 @@
 /** Our address as others see it. One reporter could lie: an address counts when enough different ones report it. */
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
 import { hostKeyOf } from './node-address.ts';
 
 /** Reporters whose last word is remembered. */
@@ -9,20 +10,18 @@ const MAX_REPORTERS = 32;
 const REPORT_TTL_MS = 20 * 60_000;
 
 export class ObservedAddresses {
-  readonly #reports = new Map<string, { readonly seen: Address; readonly at: number }>();
-  readonly #clock: Clock;
+  /** What we are seen as, by reporter. */
+  readonly #reports: LruCache<string, Address>;
 
   constructor(dependencies: { readonly clock: Clock }) {
-    this.#clock = dependencies.clock;
+    this.#reports = new LruCache({ maxEntries: MAX_REPORTERS, ttlMs: REPORT_TTL_MS }, dependencies);
   }
 
-  /** Notes what a peer says our address is; true where it said something else, or nothing, before. */
+  /** Notes what a peer says our address is; true where it said something else, or nothing lately, before. */
   add(reporter: Address, seen: Address): boolean {
     const key = hostKeyOf(reporter);
-    const before = this.#reports.get(key)?.seen;
-    this.#reports.delete(key);
-    this.#reports.set(key, { seen, at: this.#clock.now() });
-    for (const oldest of this.#reports.keys()) if (this.#reports.size > MAX_REPORTERS) this.#reports.delete(oldest);
+    const before = this.#reports.peek(key);
+    this.#reports.set(key, seen);
     return before === undefined || formatAddress(before) !== formatAddress(seen);
   }
 
@@ -31,41 +30,23 @@ export class ObservedAddresses {
     this.#reports.clear();
   }
 
-  #seen(): Address[] {
-    const since = this.#clock.now() - REPORT_TTL_MS;
-    return [...this.#reports.values()].filter(({ at }) => at > since).map(({ seen }) => seen);
-  }
-
   get reporters(): number {
-    return this.#seen().length;
+    return this.#reports.values().length;
   }
 
   /** The host that most reporters name, where at least `needed` do. */
   host(needed: number): string | null {
-    return mostCommon(
-      this.#seen().map((seen) => seen.host),
-      needed,
-    );
+    return this.#mostNamed(({ host }) => host, needed)?.host ?? null;
   }
 
   /** The address that most reporters name, port included, where at least `needed` do. */
   address(needed: number): Address | null {
-    const seen = this.#seen();
-    const key = mostCommon(seen.map(formatAddress), needed);
-    return seen.find((address) => formatAddress(address) === key) ?? null;
+    return this.#mostNamed(formatAddress, needed);
   }
-}
 
-function mostCommon(names: readonly string[], needed: number): string | null {
-  const counts = new Map<string, number>();
-  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
-  let best: string | null = null;
-  let most = Math.max(0, needed - 1);
-  for (const [name, count] of counts) {
-    if (count > most) {
-      most = count;
-      best = name;
-    }
+  #mostNamed(name: (seen: Address) => string, needed: number): Address | null {
+    const groups = [...Map.groupBy(this.#reports.values(), name).values()];
+    const [most = []] = groups.sort((a, b) => b.length - a.length);
+    return most.length >= needed ? (most[0] ?? null) : null;
   }
-  return best;
 }

@@ -4,22 +4,17 @@ import type { Clock } from '../../foundation/clock.ts';
 
 const READ_AGAIN_MS = 5000;
 
-export class OwnHosts {
-  readonly #clock: Clock;
-  #hosts: ReadonlySet<string> = new Set();
-  #readAt = Number.NEGATIVE_INFINITY;
-
-  constructor(dependencies: { readonly clock: Clock }) {
-    this.#clock = dependencies.clock;
-  }
-
-  has(host: string): boolean {
-    const now = this.#clock.now();
-    if (Math.abs(now - this.#readAt) > READ_AGAIN_MS) {
-      this.#readAt = now;
+/** Says of a host whether it is an address of this machine. */
+export function ownHosts({ clock }: { readonly clock: Clock }): (host: string) => boolean {
+  let hosts: ReadonlySet<string> = new Set();
+  let readAt = Number.NEGATIVE_INFINITY;
+  return (host) => {
+    const now = clock.now();
+    if (Math.abs(now - readAt) > READ_AGAIN_MS) {
+      readAt = now;
       const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
-      this.#hosts = new Set(all.map(({ address }) => address));
+      hosts = new Set(all.map(({ address }) => address));
     }
-    return this.#hosts.has(host);
-  }
+    return hosts.has(host);
+  };
 }

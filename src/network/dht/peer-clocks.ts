@@ -3,6 +3,7 @@
  * acts on it, since strangers say it; it is there for a person whose records nobody takes.
  */
 import type { Address } from '../../foundation/address.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
 import { hostKeyOf } from './node-address.ts';
 
 /** Nodes whose last word is remembered. */
@@ -25,8 +26,8 @@ interface Word {
 }
 
 export class PeerClocks {
-  /** By node, the one that was heard last at the end. */
-  readonly #words = new Map<string, Word>();
+  /** By node. */
+  readonly #words = new LruCache<string, Word>({ maxEntries: MAX_PEERS });
 
   /**
    * What a node said.
@@ -35,13 +36,7 @@ export class PeerClocks {
    * @param heardAt when its answer came
    */
   heard(from: Address, time: number, askedAt: number, heardAt: number): void {
-    const key = hostKeyOf(from);
-    this.#words.delete(key);
-    this.#words.set(key, { offsetMs: time * 1000 + HALF_SECOND_MS - (askedAt + heardAt) / 2, heardAt });
-    for (const oldest of this.#words.keys()) {
-      if (this.#words.size <= MAX_PEERS) break;
-      this.#words.delete(oldest);
-    }
+    this.#words.set(hostKeyOf(from), { offsetMs: time * 1000 + HALF_SECOND_MS - (askedAt + heardAt) / 2, heardAt });
   }
 
   /**
@@ -49,7 +44,7 @@ export class PeerClocks {
    * @param now Unix milliseconds; what was heard long before or, since our clock was set, after it does not count
    */
   compare(now: number): ClockComparison {
-    const fresh = [...this.#words.values()].filter(({ heardAt }) => Math.abs(now - heardAt) <= REMEMBER_MS);
+    const fresh = this.#words.values().filter(({ heardAt }) => Math.abs(now - heardAt) <= REMEMBER_MS);
     const sorted = fresh.map(({ offsetMs }) => offsetMs).sort((a, b) => a - b);
     const middle = sorted[Math.floor(sorted.length / 2)];
     return { offsetMs: middle === undefined ? null : Math.round(middle), peers: sorted.length };

@@ -17,7 +17,7 @@ export interface StoreVerdict {
   readonly token: Uint8Array | null;
 }
 
-export interface PutOperationOptions {
+interface PutOperationOptions {
   /** How many acknowledgements end the wait; more nodes are given the record in the background. */
   readonly wanted: number;
   /** How many of the closest nodes are given the record. */
@@ -28,7 +28,7 @@ export interface PutOperationOptions {
   readonly patienceMs: number;
 }
 
-export interface PutOperationDependencies {
+interface PutOperationDependencies {
   readonly clock: Clock;
   /** Hands the record to a node; null where it does not answer. */
   readonly store: (at: LookupAnswer) => Promise<StoreVerdict | null>;
@@ -39,8 +39,7 @@ export class PutOperation {
   readonly #deps: PutOperationDependencies;
   readonly #given = new Set<LookupAnswer>();
   readonly #refused: Record<string, number> = {};
-  readonly #done: Promise<void>;
-  #finish: () => void = () => {};
+  readonly #done = Promise.withResolvers<void>();
   /** Keys of the nodes that keep it: one that answers at several addresses counts once. */
   readonly #keepers = new Set<string>();
   #newer: SignedRecord | null = null;
@@ -53,9 +52,6 @@ export class PutOperation {
     this.#options = options;
     this.#deps = dependencies;
     if (options.keptBy !== null) this.#keepers.add(toHex(options.keptBy));
-    this.#done = new Promise((resolve) => {
-      this.#finish = resolve;
-    });
   }
 
   /** Runs along a lookup, whose answers its owner hands on to `advance`. */
@@ -65,7 +61,7 @@ export class PutOperation {
       this.#searched = true;
       this.#settle();
     });
-    await this.#done;
+    await this.#done.promise;
     return { replicas: this.#keepers.size, newer: this.#newer, refused: this.#refused };
   }
 
@@ -80,7 +76,7 @@ export class PutOperation {
 
   /** Ends the wait with what has been acknowledged so far. */
   stop(): void {
-    this.#finish();
+    this.#done.resolve();
   }
 
   #give(answer: LookupAnswer): void {
@@ -114,6 +110,6 @@ export class PutOperation {
   #settle(): void {
     const kept = this.#keepers.size;
     const awaited = kept > 0 ? this.#waiting - this.#overdue : this.#waiting;
-    if (kept >= this.#options.wanted || (this.#searched && awaited === 0)) this.#finish();
+    if (kept >= this.#options.wanted || (this.#searched && awaited === 0)) this.#done.resolve();
   }
 }

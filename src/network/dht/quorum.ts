@@ -5,11 +5,11 @@
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { recordDigest } from '../../foundation/records/digest.ts';
 import { decodeRecord, type SignedRecord } from '../../foundation/records/record.ts';
-import { RECORD, type RecordType } from '../../foundation/records/types.ts';
+import type { RecordType } from '../../foundation/records/types.ts';
 import type { LookupAnswer } from './lookup.ts';
 import type { Summary } from './messages.ts';
 import { hostKeyOf } from './node-address.ts';
-import { isOfMany } from './stored-record.ts';
+import { isOfMany, noteOf } from './stored-record.ts';
 
 /** The vote of our own store. */
 const OWN = '';
@@ -25,20 +25,10 @@ export interface Claim extends Summary {
 }
 
 /** Which record of a key it is a version of: one per type, or per publisher, or per note. */
-export type Slot = string;
+type Slot = string;
 
-export interface QuorumOptions {
-  readonly types: readonly RecordType[];
-}
-
-export interface QuorumDependencies {
-  /** True where the record verifies now and belongs under the key. */
-  readonly isValid: (record: SignedRecord) => boolean;
-}
-
-export function slotOf(record: SignedRecord): Slot {
-  if (!isOfMany(record.type)) return String(record.type);
-  return `${record.type}:${record.aid}:${record.type === RECORD.note ? record.seq : 0}`;
+function slotOf(record: SignedRecord): Slot {
+  return isOfMany(record.type) ? `${record.type}:${record.aid}:${noteOf(record)}` : String(record.type);
 }
 
 function summaryOf({ type, seq, timestamp, delegation, encoded }: SignedRecord): Summary {
@@ -56,14 +46,18 @@ function compareClaims(a: Summary, b: Summary): number {
 
 export class Quorum {
   readonly #types: ReadonlySet<RecordType>;
-  readonly #deps: QuorumDependencies;
+  readonly #isValid: (record: SignedRecord) => boolean;
   readonly #slots = new Map<Slot, Map<string, Claim>>();
   /** Records already judged, by digest; null for an invalid one. */
   readonly #judged = new Map<string, SignedRecord | null>();
 
-  constructor(options: QuorumOptions, dependencies: QuorumDependencies) {
-    this.#types = new Set(options.types);
-    this.#deps = dependencies;
+  /**
+   * @param types of records that are asked for; all where there are none
+   * @param isValid whether a record verifies now and belongs under the key; may throw where not
+   */
+  constructor(types: readonly RecordType[], isValid: (record: SignedRecord) => boolean) {
+    this.#types = new Set(types);
+    this.#isValid = isValid;
   }
 
   /** Takes in what a node has; `null` stands for our own store. */
@@ -72,7 +66,7 @@ export class Quorum {
     const promised = new Set<RecordType>();
     for (const encoded of records) {
       const record = this.#judge(encoded);
-      if (record !== null) this.#vote(slotOf(record), summaryOf(record), holder, record);
+      if (record !== null) this.addVerified(record, holder);
     }
     for (const summary of summaries) {
       if (!this.#wants(summary.type) || isOfMany(summary.type) || promised.has(summary.type)) continue;
@@ -85,8 +79,7 @@ export class Quorum {
   fulfil(encoded: Uint8Array): void {
     const record = this.#judge(encoded);
     if (record === null) return;
-    const name = versionOf(summaryOf(record));
-    const claim = this.#slots.get(slotOf(record))?.get(name);
+    const claim = this.#slots.get(slotOf(record))?.get(versionOf(summaryOf(record)));
     if (claim === undefined) this.addVerified(record, null);
     else claim.record = record;
   }
@@ -114,9 +107,9 @@ export class Quorum {
     let record: SignedRecord | null = null;
     try {
       const decoded = decodeRecord(Uint8Array.from(encoded));
-      if (this.#wants(decoded.type) && this.#deps.isValid(decoded)) record = decoded;
+      if (this.#wants(decoded.type) && this.#isValid(decoded)) record = decoded;
     } catch {
-      record = null;
+      // It is none, or does not verify.
     }
     this.#judged.set(digest, record);
     return record;
@@ -144,19 +137,12 @@ export class Quorum {
 
   /** How many hosts hold the newest claimed version of a record. */
   agreement(slot: Slot): number {
-    let newest: Claim | undefined;
-    for (const claim of this.#slots.get(slot)?.values() ?? [])
-      if (newest === undefined || compareClaims(claim, newest) > 0) newest = claim;
-    return newest?.voters.size ?? 0;
+    return this.versions(slot)[0]?.voters.size ?? 0;
   }
 
   /** The newest verified record of each slot that is in hand. */
   records(): SignedRecord[] {
-    const records: SignedRecord[] = [];
-    for (const slot of this.#slots.keys()) {
-      const record = this.versions(slot).find((claim) => claim.record !== null)?.record;
-      if (record) records.push(record);
-    }
-    return records;
+    const newest = this.slots.map((slot) => this.versions(slot).find(({ record }) => record !== null)?.record ?? null);
+    return newest.filter((record) => record !== null);
   }
 }

@@ -6,6 +6,7 @@ import { expiresAt, type SignedRecord } from '../../foundation/records/record.ts
 import { MAX_DATAGRAM_RECORD_BYTES } from '../../foundation/records/types.ts';
 import type { Lookup, LookupAnswer } from './lookup.ts';
 import type { NodeClient } from './node-client.ts';
+import { STORE_WIDTH } from './placement.ts';
 
 /** Nodes that one read repairs, for how long the same record is not repaired again, and the life it must have left. */
 const MAX_REPAIRS = 3;
@@ -13,19 +14,16 @@ const REPAIR_PAUSE_MS = 60_000;
 const MIN_REPAIR_LIFE_S = 60;
 const MAX_REPAIRS_REMEMBERED = 2000;
 
-export interface ReadRepairDependencies {
+interface ReadRepairDependencies {
   readonly clock: Clock;
   readonly client: Pick<NodeClient, 'store'>;
 }
 
 export class ReadRepair {
-  readonly #width: number;
   readonly #deps: ReadRepairDependencies;
   readonly #repaired: LruCache<string, true>;
 
-  /** @param width how many of the closest nodes should have a record */
-  constructor(width: number, dependencies: ReadRepairDependencies) {
-    this.#width = width;
+  constructor(dependencies: ReadRepairDependencies) {
     this.#deps = dependencies;
     this.#repaired = new LruCache({ maxEntries: MAX_REPAIRS_REMEMBERED, ttlMs: REPAIR_PAUSE_MS }, dependencies);
   }
@@ -36,7 +34,7 @@ export class ReadRepair {
     const life = expiresAt(record) - unixSeconds(this.#deps.clock);
     if (record.encoded.length > MAX_DATAGRAM_RECORD_BYTES || life < MIN_REPAIR_LIFE_S || this.#repaired.has(name))
       return;
-    const lacking = lookup.closest(this.#width).filter((answer) => answer.token !== null && !holders.includes(answer));
+    const lacking = lookup.closest(STORE_WIDTH).filter((answer) => answer.token !== null && !holders.includes(answer));
     if (lacking.length === 0) return;
     this.#repaired.set(name, true);
     for (const answer of lacking.slice(0, MAX_REPAIRS)) void this.#deps.client.store(answer, key, record);

@@ -1,7 +1,6 @@
 /** The record network on dht-rpc: puts the parts of this folder together. */
 import type { Address } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
-import { REPLICAS } from '../../foundation/domain/directory.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
@@ -15,10 +14,9 @@ import { Membership } from './membership.ts';
 import { NodeClient } from './node-client.ts';
 import { NodeServer } from './node-server.ts';
 import { ObservedAddresses } from './observed-addresses.ts';
-import { OwnHosts } from './own-hosts.ts';
+import { ownHosts } from './own-hosts.ts';
 import type { ClockComparison } from './peer-clocks.ts';
 import { PeerHealth } from './peer-health.ts';
-import { LARGE_STORE_WIDTH, STORE_WIDTH } from './placement.ts';
 import { ReadRepair } from './read-repair.ts';
 import { RecordHost } from './record-host.ts';
 import { RecordReader } from './record-reader.ts';
@@ -26,8 +24,6 @@ import { RecordSetFetcher } from './record-set-fetcher.ts';
 import { RecordStore } from './record-store.ts';
 import { RecordWriter } from './record-writer.ts';
 import { Replication } from './replication.ts';
-import { requestLimit } from './request-limit.ts';
-import { SetReconciliation } from './set-reconciliation.ts';
 import type {
   DhtPeer,
   GetOptions,
@@ -57,7 +53,7 @@ export interface RecordDhtOptions {
   readonly minObservedPeers: number;
 }
 
-export interface RecordDhtDependencies {
+interface RecordDhtDependencies {
   readonly clock: Clock;
   readonly log: Log;
   readonly verifier: RecordVerifier;
@@ -78,15 +74,11 @@ function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencie
   const { clock, verifier, nodeRequests, quicPort, random } = dependencies;
   const log = dependencies.log.child('dht');
   const tag = networkTag(options.network);
-  const ownHosts = new OwnHosts({ clock });
-  const isOwnHost = (host: string): boolean => ownHosts.has(host);
+  const isOwnHost = ownHosts({ clock });
   const health = new PeerHealth({ clock });
   const bootstrapNodes = new BootstrapNodes(options.bootstrap, dependencies);
   const store = new RecordStore({ file: options.storeFile, maxBytes: options.maxStoreBytes }, { clock });
-  const engine = new DhtEngine(
-    { ...options.listen, tag },
-    { clock, health, isOwnHost, admits: requestLimit(dependencies) },
-  );
+  const engine = new DhtEngine({ ...options.listen, tag }, { clock, health, isOwnHost });
 
   // What we do for others, and what others do for us.
   const host = new RecordHost({ nodeKey, tag }, { clock, log, verifier, quicPort, store, engine });
@@ -98,14 +90,10 @@ function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencie
   const observed = new ObservedAddresses({ clock });
   const membership = new Membership(options, { clock, log, engine, bootstrapNodes, observed, isOwnHost, lookups });
   const fetcher = new RecordSetFetcher({ clock, verifier, nodeRequests, tag, client });
-  const readRepair = new ReadRepair(STORE_WIDTH, { clock, client });
+  const readRepair = new ReadRepair({ clock, client });
   const reader = new RecordReader({ clock, verifier, fetcher, store, lookups, readRepair });
   const writer = new RecordWriter({ nodeKey }, { clock, verifier, store, engine, lookups, client });
-  const reconciliation = new SetReconciliation({ store, client });
-  const replication = new Replication(
-    { width: STORE_WIDTH, largeWidth: LARGE_STORE_WIDTH, enough: REPLICAS },
-    { clock, log, store, reconciliation, random, engine, lookups, client },
-  );
+  const replication = new Replication({ clock, log, store, random, engine, lookups, client });
   const housekeeping = new Housekeeping({ clock, log, store, nodes: () => engine.nodes().map(({ node }) => node) });
 
   nodeRequests.onRequest((body, from) => host.answerNode(body, from.address));

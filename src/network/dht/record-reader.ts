@@ -1,13 +1,13 @@
 /** Reads: the newest record of a type, or all records of a key, from the nodes that hold them. */
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
-import { abortable, abortError, deadline } from '../../foundation/deadline.ts';
+import { abortable, abortError } from '../../foundation/deadline.ts';
 import { addDigest } from '../../foundation/records/digest.ts';
 import { belongsUnder } from '../../foundation/records/keys.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
-import type { RecordType } from '../../foundation/records/types.ts';
-import { RECORD_DIGEST_BYTES } from '../../foundation/records/types.ts';
+import { RECORD_DIGEST_BYTES, type RecordType } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
+import { patience } from '../../foundation/stall.ts';
 import type { Lookup, LookupAnswer } from './lookup.ts';
 import type { Lookups } from './lookups.ts';
 import type { FindReply } from './messages.ts';
@@ -34,7 +34,7 @@ const MAX_HOLDERS = 3;
 
 const NOTHING: ReadonlySet<string> = new Set();
 
-export interface RecordReaderDependencies {
+interface RecordReaderDependencies {
   readonly clock: Clock;
   readonly store: RecordStore;
   readonly verifier: RecordVerifier;
@@ -53,15 +53,10 @@ export class RecordReader {
   /** The newest valid record of one type; null where nobody has one. @throws SvcError `cancelled` */
   async get(key: Uint8Array, type: RecordType, options: GetOptions): Promise<SignedRecord | null> {
     const { clock, store } = this.#deps;
-    using limit = deadline(clock, options.timeoutMs ?? READ_TIMEOUT_MS, options.signal);
+    using limit = patience(clock, options.timeoutMs ?? READ_TIMEOUT_MS, options.signal);
     const slot = String(type);
-    const quorum = this.#newClaims(key, [type]);
-    const own = store.find(key, { types: [type] }, 1).map((row) => store.encoded(row.id));
-    quorum.add(
-      own.filter((encoded) => encoded !== null),
-      [],
-      null,
-    );
+    const quorum = this.#newQuorum(key, [type]);
+    quorum.add(store.page(key, { types: [type] }, 0, 0).records, [], null);
     const lookup = this.#deps.lookups.forRead(key, { types: [type], wantsRecords: true }, (answer) => {
       quorum.add(answer.reply.records, answer.reply.summaries, answer);
       if (options.thorough !== true && quorum.agreement(slot) >= AGREEMENT) lookup.stop();
@@ -75,11 +70,11 @@ export class RecordReader {
 
   /** The newest of each record under a key. @throws SvcError `cancelled` */
   async list(key: Uint8Array, types: readonly RecordType[], options: ListOptions): Promise<readonly SignedRecord[]> {
-    using limit = deadline(this.#deps.clock, options.timeoutMs ?? READ_TIMEOUT_MS, options.signal);
+    using limit = patience(this.#deps.clock, options.timeoutMs ?? READ_TIMEOUT_MS, options.signal);
     const answers: LookupAnswer[] = [];
-    const quorum = this.#newClaims(key, types);
-    const { known = NOTHING } = options;
-    const wanted = { key, types, answers, quorum, max: options.limit, known };
+    const quorum = this.#newQuorum(key, types);
+    const { known = NOTHING, limit: max } = options;
+    const wanted = { key, types, answers, quorum, max, known };
     const lookup = this.#deps.lookups.forRead(key, { types, wantsRecords: true }, (answer) => {
       if (answer.reply.count === 0) return;
       answers.push(answer);
@@ -100,14 +95,13 @@ export class RecordReader {
       .slice(0, options.limit);
   }
 
-  #newClaims(key: Uint8Array, types: readonly RecordType[]): Quorum {
+  #newQuorum(key: Uint8Array, types: readonly RecordType[]): Quorum {
     const { verifier, clock } = this.#deps;
-    const isValid = (record: SignedRecord): boolean => {
+    return new Quorum(types, (record) => {
       if (!belongsUnder(record, key)) return false;
       verifier.verify(record, unixSeconds(clock));
       return true;
-    };
-    return new Quorum({ types }, { isValid });
+    });
   }
 
   /** Takes in all that our own store holds. */
@@ -138,9 +132,8 @@ export class RecordReader {
     signal: AbortSignal,
   ): Promise<{ readonly record: SignedRecord; readonly claim: Claim } | null> {
     const versions = quorum.versions(slot);
-    const fetches = new Map(
-      [...worthFetching(versions)].map((claim) => [claim, this.#fetch(quorum, claim, key, signal)]),
-    );
+    const worth = [...worthFetching(versions)];
+    const fetches = new Map(worth.map((claim) => [claim, this.#fetch(quorum, claim, key, signal)]));
     for (const claim of versions) {
       await fetches.get(claim);
       if (claim.record !== null) return { record: claim.record, claim };
@@ -151,7 +144,7 @@ export class RecordReader {
   async #fetch(quorum: Quorum, claim: Claim, key: Uint8Array, signal: AbortSignal): Promise<void> {
     for (const holder of claim.holders.slice(0, MAX_HOLDERS)) {
       if (claim.record !== null || signal.aborted) return;
-      using limit = deadline(this.#deps.clock, BODY_TIMEOUT_MS, signal);
+      using limit = patience(this.#deps.clock, BODY_TIMEOUT_MS, signal);
       const page = await this.#deps.fetcher.page(holder, key, [claim.type], 0, limit.signal);
       for (const encoded of page?.records ?? []) quorum.fulfil(encoded);
     }

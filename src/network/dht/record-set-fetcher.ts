@@ -10,6 +10,7 @@ import { belongsUnder } from '../../foundation/records/keys.ts';
 import { decodeRecord, type SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
+import { wakingClock } from '../../foundation/stall.ts';
 import type { NodeRequests } from '../node-requests.ts';
 import type { LookupAnswer } from './lookup.ts';
 import { MAX_PARTS, type Part } from './messages.ts';
@@ -17,7 +18,7 @@ import { hostKeyOf } from './node-address.ts';
 import type { NodeClient } from './node-client.ts';
 import { decodePage, encodeNodeRequest, MAX_KNOWN } from './node-messages.ts';
 import type { Quorum } from './quorum.ts';
-import { type Page } from './record-store.ts';
+import type { Page } from './record-store.ts';
 
 /** Records that are read on this thread while others verify those before them. */
 const BATCH = 32;
@@ -46,12 +47,12 @@ export interface Collection {
   /** The nodes that hold something under the key. */
   readonly answers: readonly LookupAnswer[];
   readonly quorum: Quorum;
-  readonly max?: number | undefined;
+  readonly max: number | undefined;
   /** Digests of records that the reader has, in hex: they are not fetched. */
-  readonly known?: ReadonlySet<string>;
+  readonly known: ReadonlySet<string>;
 }
 
-export interface RecordSetFetcherDependencies {
+interface RecordSetFetcherDependencies {
   readonly clock: Clock;
   readonly verifier: RecordVerifier;
   readonly nodeRequests: NodeRequests;
@@ -73,14 +74,14 @@ export class RecordSetFetcher {
     types: readonly RecordType[],
     start: number,
     signal: AbortSignal,
-    known?: ReadonlySet<string>,
+    known: ReadonlySet<string> = new Set(),
   ): Promise<Page | null> {
     const { nodeRequests, tag } = this.#deps;
     const { nodeKey, quicPort } = from.reply;
     if (quicPort === 0) return null;
     try {
       const address = { host: from.address.host, port: quicPort };
-      const except = known === undefined || known.size === 0 ? {} : { known: packDigests(known) };
+      const except = known.size === 0 ? {} : { known: packDigests(known) };
       const body = encodeNodeRequest({ kind: 'page', tag, key, types, from: start, ...except });
       return decodePage(await nodeRequests.request({ nodeKey, address }, body, { signal, timeoutMs: PAGE_TIMEOUT_MS }));
     } catch {
@@ -95,7 +96,7 @@ export class RecordSetFetcher {
    * all, those of no more hosts have little more time.
    */
   async collect(wanted: Collection, signal: AbortSignal): Promise<void> {
-    const { clock } = this.#deps;
+    const clock = wakingClock(this.#deps.clock);
     const most = Math.max(...wanted.answers.map(({ reply }) => reply.count));
     const groups = groupsOf(wanted.answers).slice(0, MAX_GROUPS).values();
     const stop = new AbortController();
@@ -104,7 +105,7 @@ export class RecordSetFetcher {
     within.addEventListener('abort', () => ended.resolve(), { once: true });
     const started = clock.now();
     const asked = new Set<readonly LookupAnswer[]>();
-    let grace: Timer | null = null;
+    const graces: Timer[] = [];
     let given = 0;
     let lanes = 0;
     const lane = async (): Promise<void> => {
@@ -121,7 +122,7 @@ export class RecordSetFetcher {
         if (count >= most || given >= GROUPS || isFull(wanted)) stop.abort();
         // Else a few who have little to give would cut off the many who have much.
         if ([...asked].some((other) => hostsOf(other) > hostsOf(group))) continue;
-        grace ??= clock.after(Math.max(MIN_GRACE_MS, 2 * (clock.now() - started)), () => stop.abort());
+        graces.push(clock.after(Math.max(MIN_GRACE_MS, 2 * (clock.now() - started)), () => stop.abort()));
       }
       if (--lanes === 0) stop.abort();
     };
@@ -131,7 +132,7 @@ export class RecordSetFetcher {
       await ended.promise;
     } finally {
       stop.abort();
-      (grace as Timer | null)?.cancel();
+      for (const grace of graces) grace.cancel();
     }
   }
 
@@ -156,7 +157,7 @@ export class RecordSetFetcher {
       start = page.next;
     } while (start !== 0 && !isFull(wanted));
     // It may hold any of those that it was told to leave out.
-    const all = valid + (wanted.known?.size ?? 0);
+    const all = valid + wanted.known.size;
     return all > 0 && (isFull(wanted) || all >= from.reply.count);
   }
 
@@ -174,10 +175,9 @@ export class RecordSetFetcher {
         const valid = reply === null ? 0 : await this.take(reply.records, first, wanted);
         if (reply === null || (valid === 0 && reply.count > 0)) missed++;
         if (missed >= MAX_MISSED_PARTS) return;
-        if (reply === null) continue;
-        if (valid >= reply.count || part.of * 2 > MAX_PARTS) continue;
-        if (reply.count > 1)
-          parts.push({ index: part.index, of: part.of * 2 }, { index: part.index + part.of, of: part.of * 2 });
+        const { index, of: whole } = part;
+        if (reply === null || reply.count < 2 || valid >= reply.count || whole * 2 > MAX_PARTS) continue;
+        parts.push({ index, of: whole * 2 }, { index: index + whole, of: whole * 2 });
       }
     };
     await Promise.all(Array.from({ length: PARALLEL_PARTS }, work));
@@ -187,7 +187,7 @@ export class RecordSetFetcher {
   /** Verifies records on other threads and takes in the good ones; returns how many are good or were known. */
   async take(encoded: readonly Uint8Array[], from: LookupAnswer | null, wanted: Collection): Promise<number> {
     const { quorum } = wanted;
-    const unknown = encoded.filter((bytes) => !quorum.knows(bytes) && !isKnown(wanted, bytes));
+    const unknown = encoded.filter((bytes) => !quorum.knows(bytes) && !wanted.known.has(toHex(recordDigest(bytes))));
     const batches: Promise<number>[] = [];
     for (let at = 0; at < unknown.length; at += BATCH) {
       if (at > 0) await setImmediate();
@@ -216,10 +216,6 @@ function read(bytes: Uint8Array): SignedRecord | null {
   }
 }
 
-function isKnown({ known }: Collection, encoded: Uint8Array): boolean {
-  return known !== undefined && known.has(toHex(recordDigest(encoded)));
-}
-
 function packDigests(known: ReadonlySet<string>): Uint8Array {
   return Buffer.from([...known].slice(0, MAX_KNOWN).join(''), 'hex');
 }
@@ -234,11 +230,7 @@ function isFull({ quorum, max }: Collection): boolean {
 
 /** The nodes that say the same, the group with most hosts first, then the one that claims most. */
 function groupsOf(answers: readonly LookupAnswer[]): LookupAnswer[][] {
-  const groups = new Map<string, LookupAnswer[]>();
-  for (const answer of answers) {
-    const name = `${answer.reply.count}.${toHex(answer.reply.digest)}`;
-    groups.set(name, [...(groups.get(name) ?? []), answer]);
-  }
+  const groups = Map.groupBy(answers, ({ reply }) => `${reply.count}.${toHex(reply.digest)}`);
   const claims = (group: readonly LookupAnswer[]): number => group[0]?.reply.count ?? 0;
   return [...groups.values()].sort((a, b) => hostsOf(b) - hostsOf(a) || claims(b) - claims(a));
 }

@@ -18,7 +18,16 @@ import type { Part } from './messages.ts';
 import { RECORD_STORE_MIGRATIONS } from './record-store-schema.ts';
 import { ReplicationQueue } from './replication-queue.ts';
 import { StorageUsage } from './storage-usage.ts';
-import { isOfMany, noteOf, partOf, ROW_OVERHEAD_BYTES, type StoredRecord, toStored } from './stored-record.ts';
+import {
+  isOfMany,
+  partOf,
+  ROW_OVERHEAD_BYTES,
+  STORED_COLUMNS,
+  type StoredRecord,
+  sizeOf,
+  slotOf,
+  toStored,
+} from './stored-record.ts';
 import { Tombstones } from './tombstones.ts';
 import type { NoteRemoval, StoreUsage } from './types.ts';
 
@@ -34,6 +43,8 @@ const MAX_SUMMARIES = 1024;
 const MAX_SUMMARIES_PER_KEY = 8;
 /** Most rows that one record may push out. */
 const MAX_EVICTIONS = 256;
+/** What has to be known of a row that goes. */
+const REMOVABLE = 'id, key, publisher, size';
 
 export interface Page {
   readonly records: readonly Uint8Array[];
@@ -42,7 +53,7 @@ export interface Page {
 }
 
 /** What a node holds under a key: others that say the same hold the same. */
-export interface RecordSummary {
+interface RecordSummary {
   readonly count: number;
   readonly digest: Uint8Array;
 }
@@ -61,7 +72,7 @@ export type Offer =
   | { readonly code: 'newer'; readonly held: SignedRecord | null }
   | { readonly code: 'removed'; readonly token: Uint8Array };
 
-export interface Selection {
+interface Selection {
   /** Empty selects every type. */
   readonly types: readonly RecordType[];
   readonly part?: Part;
@@ -69,7 +80,7 @@ export interface Selection {
   readonly known?: ReadonlySet<string>;
 }
 
-export interface RecordStoreOptions {
+interface RecordStoreOptions {
   /** The database file; `:memory:` keeps nothing over a restart. */
   readonly file: string;
   readonly maxBytes: number;
@@ -79,7 +90,7 @@ export class RecordStore {
   #open: Store | null;
   readonly #clock: Clock;
   readonly #maxBytes: number;
-  readonly #usage: StorageUsage;
+  readonly #usage = new StorageUsage();
   readonly #removed: Tombstones;
   /** What is to be looked after. */
   readonly replicationQueue: ReplicationQueue;
@@ -92,12 +103,10 @@ export class RecordStore {
     this.#store.one('PRAGMA cache_size = -1024');
     this.#clock = dependencies.clock;
     this.#maxBytes = options.maxBytes;
-    this.#usage = new StorageUsage();
     this.#removed = new Tombstones(() => this.#store);
     this.replicationQueue = new ReplicationQueue(() => this.#store);
-    for (const row of this.#store.all(
-      'SELECT publisher, SUM(size) AS bytes, COUNT(*) AS n FROM records GROUP BY publisher',
-    ))
+    const shares = 'SELECT publisher, SUM(size) AS bytes, COUNT(*) AS n FROM records GROUP BY publisher';
+    for (const row of this.#store.all(shares))
       this.#usage.add(textOf(row, 'publisher'), integerOf(row, 'bytes'), integerOf(row, 'n'));
   }
 
@@ -111,14 +120,9 @@ export class RecordStore {
   offer(key: Uint8Array, record: SignedRecord, publisher: string): Offer {
     return this.#store.transaction(() => {
       const held = this.#store.one(
-        'SELECT id, key, publisher, size, encoded FROM records WHERE key = ? AND type = ? AND aid = ? AND note = ?',
-        key,
-        record.type,
-        record.aid,
-        noteOf(record),
+        `SELECT ${REMOVABLE}, encoded FROM records WHERE key = ? AND type = ? AND aid = ? AND note = ?`,
+        ...slotOf(key, record),
       );
-      const size = record.encoded.length + ROW_OVERHEAD_BYTES;
-      let more = size;
       if (held !== undefined) {
         const kept = decodeRecord(blobOf(held, 'encoded'));
         const order = compareFreshness(kept, record);
@@ -127,15 +131,15 @@ export class RecordStore {
           this.replicationQueue.heard([integerOf(held, 'id')], unixSeconds(this.#clock));
           return { code: 'kept' };
         }
-        more -= integerOf(held, 'size');
       }
       if (this.#isReplaced(key, record)) return { code: 'newer', held: null };
       const token = record.type === RECORD.note ? this.#removed.tokenOf(recordDigest(record.encoded)) : null;
       if (token !== null) return { code: 'removed', token };
       if (held === undefined && !this.#makeRoomUnderKey(key, record, publisher)) return { code: 'full' };
+      const more = sizeOf(record) - (held === undefined ? 0 : integerOf(held, 'size'));
       if (!this.#makeRoom(more, publisher, expiresAt(record))) return { code: 'full' };
       if (held !== undefined) this.#remove(held);
-      this.#insert(key, record, publisher, size);
+      this.#insert(key, record, publisher);
       return { code: 'kept' };
     });
   }
@@ -147,25 +151,19 @@ export class RecordStore {
     return orZero(row, 'newest') > delegation.issuedAt;
   }
 
-  #insert(key: Uint8Array, record: SignedRecord, publisher: string, size: number): void {
+  #insert(key: Uint8Array, record: SignedRecord, publisher: string): void {
+    const { delegation, seq, timestamp, encoded } = record;
+    const size = sizeOf(record);
+    const version = [delegation.issuedAt, seq, timestamp, expiresAt(record)];
+    const held = [publisher, size, recordDigest(encoded), encoded, unixSeconds(this.#clock)];
     this.#store.run(
       `INSERT INTO records
          (key, type, aid, note, part, issued_at, seq, timestamp, expires_at, publisher, size, digest, encoded, heard_at)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-      key,
-      record.type,
-      record.aid,
-      noteOf(record),
+      ...slotOf(key, record),
       partOf(record),
-      record.delegation.issuedAt,
-      record.seq,
-      record.timestamp,
-      expiresAt(record),
-      publisher,
-      size,
-      recordDigest(record.encoded),
-      record.encoded,
-      unixSeconds(this.#clock),
+      ...version,
+      ...held,
     );
     this.#usage.add(publisher, size, 1);
     this.#summaries.delete(toHex(key));
@@ -179,34 +177,24 @@ export class RecordStore {
 
   /** Room among the many publishers of one key: who has most of them there gives way to who has fewer. */
   #makeRoomUnderKey(key: Uint8Array, record: SignedRecord, publisher: string): boolean {
-    if (record.type !== RECORD.service && record.type !== RECORD.note) return true;
-    const own = this.#count(key, record.type, publisher);
-    if (record.type === RECORD.note && own >= MAX_NOTES_PER_SENDER) return false;
-    if (this.#count(key, record.type) < MAX_RECORDS_PER_KEY) return true;
-    const largest = this.#store.one(
-      'SELECT publisher, COUNT(*) AS n FROM records WHERE key = ? AND +type = ? GROUP BY publisher ORDER BY n DESC LIMIT 1',
-      key,
-      record.type,
-    );
+    const { type } = record;
+    if (!isOfMany(type)) return true;
+    const under = 'FROM records WHERE key = ? AND +type = ?';
+    const counts = this.#store.one(`SELECT SUM(publisher = ?) AS own, COUNT(*) AS n ${under}`, publisher, key, type);
+    const own = orZero(counts, 'own');
+    if (type === RECORD.note && own >= MAX_NOTES_PER_SENDER) return false;
+    if (orZero(counts, 'n') < MAX_RECORDS_PER_KEY) return true;
+    const most = `SELECT publisher, COUNT(*) AS n ${under} GROUP BY publisher ORDER BY n DESC LIMIT 1`;
+    const largest = this.#store.one(most, key, type);
     if (largest === undefined || integerOf(largest, 'n') <= own + 1) return false;
     const victim = this.#store.one(
-      'SELECT id, key, publisher, size FROM records WHERE key = ? AND type = ? AND publisher = ? ORDER BY expires_at LIMIT 1',
+      `SELECT ${REMOVABLE} FROM records WHERE key = ? AND type = ? AND publisher = ? ORDER BY expires_at LIMIT 1`,
       key,
-      record.type,
+      type,
       textOf(largest, 'publisher'),
     );
     if (victim !== undefined) this.#remove(victim);
     return true;
-  }
-
-  /** Records of a type under a key: all, or those of one publisher. */
-  #count(key: Uint8Array, type: RecordType, publisher?: string): number {
-    const sql = 'SELECT COUNT(*) AS n FROM records WHERE key = ? AND +type = ?';
-    const row =
-      publisher === undefined
-        ? this.#store.one(sql, key, type)
-        : this.#store.one(`${sql} AND publisher = ?`, key, type, publisher);
-    return orZero(row, 'n');
   }
 
   /** Room in all: the largest publisher's soonest to expire go first, the newcomer's own included. */
@@ -215,10 +203,8 @@ export class RecordStore {
     for (let i = 0; this.#usage.bytes + size > this.#maxBytes; i++) {
       if (i >= MAX_EVICTIONS) return false;
       const largest = this.#usage.largest(publisher, size);
-      const victim = this.#store.one(
-        'SELECT id, key, publisher, size, expires_at FROM records WHERE publisher = ? ORDER BY expires_at LIMIT 1',
-        largest,
-      );
+      const soonest = `SELECT ${REMOVABLE}, expires_at FROM records WHERE publisher = ? ORDER BY expires_at LIMIT 1`;
+      const victim = this.#store.one(soonest, largest);
       if (victim === undefined) return false;
       if (largest === publisher && integerOf(victim, 'expires_at') >= expires) return false;
       this.#remove(victim);
@@ -226,28 +212,20 @@ export class RecordStore {
     return true;
   }
 
-  #where(key: Uint8Array, selection: Selection): { readonly sql: string; readonly values: SqlValue[] } {
-    const { types, part } = selection;
-    const values: SqlValue[] = [key, unixSeconds(this.#clock)];
-    let sql = 'key = ? AND expires_at >= ?';
-    if (types.length > 0) {
-      sql += ` AND type IN (${types.map(() => '?').join(', ')})`;
-      values.push(...types);
-    }
-    if (part !== undefined) {
-      sql += ' AND part % ? = ?';
-      values.push(part.of, part.index);
-    }
-    return { sql, values };
+  #where(key: Uint8Array, { types, part }: Selection): { readonly sql: string; readonly values: SqlValue[] } {
+    const ofTypes = types.length === 0 ? '' : ` AND type IN (${types.map(() => '?').join(', ')})`;
+    const ofPart = part === undefined ? '' : ' AND part % ? = ?';
+    return {
+      sql: `key = ? AND expires_at >= ?${ofTypes}${ofPart}`,
+      values: [key, unixSeconds(this.#clock), ...types, ...(part === undefined ? [] : [part.of, part.index])],
+    };
   }
 
   /** What is held under a key and has not expired: `limit` records at most, the same ones first every time. */
   find(key: Uint8Array, selection: Selection, limit: number): StoredRecord[] {
     const { sql, values } = this.#where(key, selection);
-    const columns = 'id, type, issued_at, seq, timestamp, size, digest';
-    return this.#store
-      .all(`SELECT ${columns} FROM records WHERE ${sql} ORDER BY part LIMIT ?`, ...values, limit)
-      .map(toStored);
+    const found = `SELECT ${STORED_COLUMNS} FROM records WHERE ${sql} ORDER BY part LIMIT ?`;
+    return this.#store.all(found, ...values, limit).map(toStored);
   }
 
   /** The encoding of a record that `find` returned. */
@@ -259,12 +237,8 @@ export class RecordStore {
   /** Whole records under a key, of `maxBytes` together but at least one, from the place `from` on. */
   page(key: Uint8Array, selection: Selection, from: number, maxBytes: number): Page {
     const { sql, values } = this.#where(key, selection);
-    const rows = this.#store.all(
-      `SELECT id, part, size, digest FROM records WHERE ${sql} AND part >= ? ORDER BY part LIMIT ?`,
-      ...values,
-      from,
-      PAGE_ROWS,
-    );
+    const onPage = `SELECT id, part, size, digest FROM records WHERE ${sql} AND part >= ? ORDER BY part LIMIT ?`;
+    const rows = this.#store.all(onPage, ...values, from, PAGE_ROWS);
     const records: Uint8Array[] = [];
     let bytes = 0;
     let part = from - 1;
@@ -289,19 +263,14 @@ export class RecordStore {
     const rows = this.#store.all(`SELECT digest, expires_at FROM records WHERE ${sql}`, ...values);
     const digest = new Uint8Array(RECORD_DIGEST_BYTES);
     for (const row of rows) addDigest(digest, blobOf(row, 'digest'));
-    const until = rows.reduce(
-      (soonest, row) => Math.min(soonest, integerOf(row, 'expires_at')),
-      Number.POSITIVE_INFINITY,
-    );
+    const until = Math.min(...rows.map((row) => integerOf(row, 'expires_at')));
     const summary = { count: rows.length, digest, until };
-    if (types !== null) this.#remember(name, types, summary);
+    if (types !== null) {
+      const kept = this.#summaries.get(name);
+      const base = kept === undefined || kept.size >= MAX_SUMMARIES_PER_KEY ? [] : kept;
+      this.#summaries.set(name, new Map(base).set(types, summary));
+    }
     return summary;
-  }
-
-  #remember(name: string, types: string, summary: CachedSummary): void {
-    const kept = this.#summaries.get(name);
-    const base = kept === undefined || kept.size >= MAX_SUMMARIES_PER_KEY ? [] : kept;
-    this.#summaries.set(name, new Map(base).set(types, summary));
   }
 
   /** Drops notes under a mailbox key whose removal tokens are shown; returns how many there were. */
@@ -311,7 +280,7 @@ export class RecordStore {
 
   #removeNote(key: Uint8Array, { digest, token }: NoteRemoval): boolean {
     const row = this.#store.one(
-      'SELECT id, key, publisher, size, expires_at, encoded FROM records WHERE key = ? AND type = ? AND digest = ?',
+      `SELECT ${REMOVABLE}, expires_at, encoded FROM records WHERE key = ? AND type = ? AND digest = ?`,
       key,
       RECORD.note,
       digest,
@@ -326,12 +295,9 @@ export class RecordStore {
 
   /** Removes some of what has expired; true where more may be left. */
   purge(): boolean {
-    this.#removed.purge(unixSeconds(this.#clock));
-    const rows = this.#store.all(
-      'SELECT id, key, publisher, size FROM records WHERE expires_at < ? LIMIT ?',
-      unixSeconds(this.#clock),
-      PURGE_BATCH,
-    );
+    const now = unixSeconds(this.#clock);
+    this.#removed.purge(now);
+    const rows = this.#store.all(`SELECT ${REMOVABLE} FROM records WHERE expires_at < ? LIMIT ?`, now, PURGE_BATCH);
     this.#store.transaction(() => {
       for (const row of rows) this.#remove(row);
     });
@@ -344,9 +310,8 @@ export class RecordStore {
 
   /** The nodes that were known when it was last saved. */
   savedNodes(): Address[] {
-    return this.#store
-      .all('SELECT host, port FROM nodes')
-      .map((row) => ({ host: textOf(row, 'host'), port: integerOf(row, 'port') }));
+    const rows = this.#store.all('SELECT host, port FROM nodes');
+    return rows.map((row) => ({ host: textOf(row, 'host'), port: integerOf(row, 'port') }));
   }
 
   saveNodes(nodes: readonly Address[]): void {

@@ -1,11 +1,12 @@
 /** Writes: a record of our own to the nodes closest to its key, and notes taken back from them. */
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
-import { abortable, deadline } from '../../foundation/deadline.ts';
+import { abortable } from '../../foundation/deadline.ts';
 import { REPLICAS } from '../../foundation/domain/directory.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { belongsUnder } from '../../foundation/records/keys.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
+import { patience, wakingClock } from '../../foundation/stall.ts';
 import type { DhtEngine } from './engine.ts';
 import { type Lookups, SEARCH_WIDTH } from './lookups.ts';
 import { encodeRemoveRequest, MAX_REMOVALS } from './messages.ts';
@@ -22,12 +23,12 @@ const STORE_PATIENCE_MS = 1000;
 /** Whose share of the store our own records take. */
 const OWN_PUBLISHER = 'self';
 
-export interface RecordWriterOptions {
+interface RecordWriterOptions {
   /** This node's public key. */
   readonly nodeKey: Uint8Array;
 }
 
-export interface RecordWriterDependencies {
+interface RecordWriterDependencies {
   readonly clock: Clock;
   readonly verifier: Pick<RecordVerifier, 'verifyAsync'>;
   readonly store: Pick<RecordStore, 'offer' | 'removeNotes'>;
@@ -53,7 +54,7 @@ export class RecordWriter {
     await verifier.verifyAsync(record, unixSeconds(clock));
     const own = this.#keepOwn(key, record);
     if (own?.code === 'newer') return { replicas: 0, newer: own.held, refused: { newer: 1 } };
-    using limit = deadline(clock, PUT_TIMEOUT_MS, signal);
+    using limit = patience(clock, PUT_TIMEOUT_MS, signal);
     const put = new PutOperation(
       {
         wanted: REPLICAS,
@@ -61,7 +62,7 @@ export class RecordWriter {
         keptBy: own?.code === 'kept' ? this.#options.nodeKey : null,
         patienceMs: STORE_PATIENCE_MS,
       },
-      { clock, store: (at) => client.store(at, key, record) },
+      { clock: wakingClock(clock), store: (at) => client.store(at, key, record) },
     );
     const lookup = lookups.forWrite(key, { types: [record.type], wantsRecords: false }, () => put.advance(lookup));
     limit.signal.addEventListener('abort', () => {

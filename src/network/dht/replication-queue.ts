@@ -4,8 +4,8 @@
  */
 
 import { blobOf, integerOf, textOf } from '../../foundation/store/row.ts';
-import type { Row, Store } from '../../foundation/store/store.ts';
-import { type StoredRecord, toStored } from './stored-record.ts';
+import type { Store } from '../../foundation/store/store.ts';
+import { STORED_COLUMNS, type StoredRecord, toStored } from './stored-record.ts';
 
 /** A record that is to be looked after. */
 export interface ReplicationRow extends StoredRecord {
@@ -14,7 +14,7 @@ export interface ReplicationRow extends StoredRecord {
 }
 
 /** A key under which something is due, and whose share of the work that is. */
-export interface DueKey {
+interface DueKey {
   readonly key: Uint8Array;
   readonly publisher: string;
 }
@@ -23,10 +23,6 @@ export interface DueKey {
 const MAX_TRIED = 2000;
 /** As in the index: a shorter life is renewed by its publisher before anybody could do it here. Seconds. */
 const LONG_LIVED = 'expires_at - timestamp > 3600';
-
-function toReplicationRow(row: Row): ReplicationRow {
-  return { ...toStored(row), part: integerOf(row, 'part') };
-}
 
 export class ReplicationQueue {
   readonly #store: () => Store;
@@ -42,27 +38,18 @@ export class ReplicationQueue {
    * @param until records that end by then are left to themselves, Unix seconds
    */
   due(lastPublisher: string, heardBefore: number, until: number): DueKey | null {
-    if (!this.#isAnyDue(heardBefore, until)) return null;
-    let publisher = lastPublisher;
+    const isDue = 'heard_at < ? AND expires_at > ? ORDER BY heard_at LIMIT 1';
+    const any = `SELECT 1 FROM records WHERE ${LONG_LIVED} AND ${isDue}`;
+    if (this.#store().one(any, heardBefore, until) === undefined) return null;
+    const first = `SELECT key FROM records WHERE ${LONG_LIVED} AND publisher = ? AND ${isDue}`;
+    let publisher: string | null = lastPublisher;
     for (let tried = 0; tried < MAX_TRIED; tried++) {
-      const next = this.#publisherAfter(publisher) ?? this.#publisherAfter('');
-      if (next === null) return null;
-      const row = this.#store().one(
-        `SELECT key FROM records WHERE ${LONG_LIVED} AND publisher = ? AND heard_at < ? AND expires_at > ?
-         ORDER BY heard_at LIMIT 1`,
-        next,
-        heardBefore,
-        until,
-      );
-      if (row !== undefined) return { key: blobOf(row, 'key'), publisher: next };
-      publisher = next;
+      publisher = this.#publisherAfter(publisher) ?? this.#publisherAfter('');
+      if (publisher === null) return null;
+      const row = this.#store().one(first, publisher, heardBefore, until);
+      if (row !== undefined) return { key: blobOf(row, 'key'), publisher };
     }
     return null;
-  }
-
-  #isAnyDue(heardBefore: number, until: number): boolean {
-    const sql = `SELECT 1 FROM records WHERE ${LONG_LIVED} AND heard_at < ? AND expires_at > ? ORDER BY heard_at LIMIT 1`;
-    return this.#store().one(sql, heardBefore, until) !== undefined;
   }
 
   #publisherAfter(publisher: string): string | null {
@@ -73,23 +60,17 @@ export class ReplicationQueue {
 
   /** Long-lived records under a key that end after `until`, those that waited longest first. Unix seconds. */
   under(key: Uint8Array, until: number, limit: number): ReplicationRow[] {
-    return this.#store()
-      .all(
-        `SELECT id, type, issued_at, seq, timestamp, digest, size, part FROM records
-         WHERE ${LONG_LIVED} AND key = ? AND expires_at > ? ORDER BY heard_at LIMIT ?`,
-        key,
-        until,
-        limit,
-      )
-      .map(toReplicationRow);
+    const sql = `SELECT ${STORED_COLUMNS}, part FROM records
+      WHERE ${LONG_LIVED} AND key = ? AND expires_at > ? ORDER BY heard_at LIMIT ?`;
+    const rows = this.#store().all(sql, key, until, limit);
+    return rows.map((row) => ({ ...toStored(row), part: integerOf(row, 'part') }));
   }
 
   /** Keys with long-lived records, in their order. @param after empty for the first ones */
   keys(after: Uint8Array, limit: number): Uint8Array[] {
     const sql = `SELECT DISTINCT key FROM records WHERE ${LONG_LIVED} AND key > ? ORDER BY key LIMIT ?`;
-    return this.#store()
-      .all(sql, after, limit)
-      .map((row) => blobOf(row, 'key'));
+    const rows = this.#store().all(sql, after, limit);
+    return rows.map((row) => blobOf(row, 'key'));
   }
 
   /** These have just been seen where they belong. @param at Unix seconds */

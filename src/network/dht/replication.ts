@@ -8,22 +8,23 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { REPLICAS } from '../../foundation/domain/directory.ts';
 import type { Log } from '../../foundation/log.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
-import { decodeNotePayload, removalHash } from '../../foundation/records/notes.ts';
-import { decodeRecord, type SignedRecord } from '../../foundation/records/record.ts';
-import { MAX_DATAGRAM_RECORD_BYTES, RECORD, type RecordType } from '../../foundation/records/types.ts';
+import { decodeRecord } from '../../foundation/records/record.ts';
+import { MAX_DATAGRAM_RECORD_BYTES, type RecordType } from '../../foundation/records/types.ts';
 import { every, type Repeating } from '../../foundation/repeat.ts';
 import type { DhtEngine } from './engine.ts';
 import type { LookupAnswer } from './lookup.ts';
 import type { Lookups } from './lookups.ts';
-import { encodeFindRequest, type FindRequest, MAX_DATAGRAM_BYTES } from './messages.ts';
+import { encodeFindRequest, type FindRequest, MAX_DATAGRAM_BYTES, type StoreCode } from './messages.ts';
 import { compareDistance, hostKeyOf, nodeId } from './node-address.ts';
 import type { NodeClient } from './node-client.ts';
+import { LARGE_STORE_WIDTH, STORE_WIDTH } from './placement.ts';
 import type { StoreVerdict } from './put-operation.ts';
 import type { RecordStore } from './record-store.ts';
 import type { ReplicationRow } from './replication-queue.ts';
-import type { SetReconciliation } from './set-reconciliation.ts';
+import { reconcile } from './set-reconciliation.ts';
 
 /** Seconds for which a record rests that came, or was found where it belongs; then it is looked after … */
 export const REST_S: number = 6 * 3600;
@@ -55,28 +56,21 @@ const MAX_ROWS_FOR_NEWCOMER = 1200;
 /** Keys that are read from the database at once. */
 const KEYS_PER_STEP = 100;
 
-export interface ReplicationOptions {
-  /** How many of the closest nodes should have a record, and one that no datagram holds. */
-  readonly width: number;
-  readonly largeWidth: number;
-  /** With so many others that have it, a node that no longer belongs to the circle rests for longer. */
-  readonly enough: number;
-}
+/** What a node says that has the record now, or knows better. */
+const TAKEN: ReadonlySet<StoreCode> = new Set(['kept', 'newer', 'removed']);
 
-export interface ReplicationDependencies {
+interface ReplicationDependencies {
   readonly clock: Clock;
   readonly log: Log;
   readonly store: RecordStore;
-  readonly reconciliation: SetReconciliation;
   /** A number from 0 to below 1. */
   readonly random: () => number;
   readonly engine: Pick<DhtEngine, 'ownAddress' | 'id' | 'closest'>;
   readonly lookups: Pick<Lookups, 'forWrite'>;
-  readonly client: Pick<NodeClient, 'find' | 'store'>;
+  readonly client: Pick<NodeClient, 'find' | 'ask' | 'store'>;
 }
 
 export class Replication {
-  readonly #options: ReplicationOptions;
   readonly #deps: ReplicationDependencies;
   /** New nodes, by when they are given what belongs to them: Unix milliseconds. */
   readonly #newcomers = new Map<string, { readonly node: Address; readonly at: number }>();
@@ -88,14 +82,11 @@ export class Replication {
   #turns: Repeating | null = null;
   #stopped = false;
 
-  constructor(options: ReplicationOptions, dependencies: ReplicationDependencies) {
-    this.#options = options;
+  constructor(dependencies: ReplicationDependencies) {
     this.#deps = dependencies;
     this.#restS = REST_S * (1 - JITTER * dependencies.random());
-    this.#hosts = new RateLimiter(
-      { perSecond: NEWCOMERS_PER_S, burst: NEWCOMERS_PER_HOST, maxKeys: MAX_HOSTS },
-      dependencies,
-    );
+    const perHost = { perSecond: NEWCOMERS_PER_S, burst: NEWCOMERS_PER_HOST, maxKeys: MAX_HOSTS };
+    this.#hosts = new RateLimiter(perHost, dependencies);
     this.#bytes = new RateLimiter({ perSecond: BYTES_PER_S, burst: BURST_BYTES, maxKeys: 1 }, dependencies);
   }
 
@@ -131,11 +122,8 @@ export class Replication {
     }
     if (this.#bytes.retryAfterMs('') > 0) return true;
     const now = unixSeconds(this.#deps.clock);
-    const due = this.#deps.store.replicationQueue.due(
-      this.#lastPublisher,
-      Math.ceil(now - this.#restS),
-      now + MIN_LIFE_LEFT_S,
-    );
+    const { replicationQueue } = this.#deps.store;
+    const due = replicationQueue.due(this.#lastPublisher, Math.ceil(now - this.#restS), now + MIN_LIFE_LEFT_S);
     if (due === null) return false;
     this.#lastPublisher = due.publisher;
     return await this.#lookAfter(due.key, own, now);
@@ -176,13 +164,12 @@ export class Replication {
 
   /** Which records of a key we give to a new node; null where it or we do not belong to the circle of the key. */
   #share(key: Uint8Array, newcomer: Uint8Array, own: Uint8Array): ((row: ReplicationRow) => boolean) | null {
-    const { width } = this.#options;
-    const others = this.#deps.engine.closest(key, width + 1).map(({ id }) => id);
+    const others = this.#deps.engine.closest(key, STORE_WIDTH + 1).map(({ id }) => id);
     const circle = [...others.filter((id) => !equalBytes(id, newcomer)), own]
       .sort((a, b) => compareDistance(key, a, b))
-      .slice(0, width);
+      .slice(0, STORE_WIDTH);
     const last = circle.at(-1);
-    if (last === undefined || (circle.length === width && compareDistance(key, newcomer, last) > 0)) return null;
+    if (last === undefined || (circle.length === STORE_WIDTH && compareDistance(key, newcomer, last) > 0)) return null;
     const place = circle.indexOf(own);
     if (place < 0) return null;
     return ({ part }) => (place - (part % circle.length) + circle.length) % circle.length < HANDERS;
@@ -191,25 +178,26 @@ export class Replication {
   /** Asks the nodes that should have what we keep under a key, and gives it to those that lack it. */
   async #lookAfter(key: Uint8Array, own: Uint8Array, now: number): Promise<boolean> {
     const { store, lookups, random, engine } = this.#deps;
-    const { width, largeWidth, enough } = this.#options;
     const rows = store.replicationQueue.under(key, now + MIN_LIFE_LEFT_S, MAX_ROWS);
     const lookup = lookups.forWrite(key, wanting(rows));
     await lookup.finished;
     lookup.stop();
-    const near = lookup.closest(width).filter(({ token }) => token !== null);
+    const near = lookup.closest(STORE_WIDTH).filter(({ token }) => token !== null);
     if (near.length === 0) return false;
     const isSmall = ({ bytes }: ReplicationRow): boolean => bytes <= MAX_DATAGRAM_RECORD_BYTES;
+    const isCloser = ({ id }: { readonly id: Uint8Array }): boolean => compareDistance(key, id, own) < 0;
     const whole = await Promise.all(
       near.map(async (answer, i) => {
         // Where this node is the closer one, it stands in the circle before the other.
-        const rank = i + (compareDistance(key, own, answer.id) < 0 ? 1 : 0);
-        if (rank >= width) return false;
-        return this.#give(answer, key, rank < largeWidth ? rows : rows.filter(isSmall));
+        const rank = isCloser(answer) ? i : i + 1;
+        if (rank >= STORE_WIDTH) return false;
+        return this.#give(answer, key, rank < LARGE_STORE_WIDTH ? rows : rows.filter(isSmall));
       }),
     );
     if (this.#stopped) return false;
-    const isOutside = engine.closest(key, width).filter(({ id }) => compareDistance(key, id, own) < 0).length >= width;
-    const rests = isOutside && whole.filter(Boolean).length >= enough;
+    const isOutside = engine.closest(key, STORE_WIDTH).filter(isCloser).length >= STORE_WIDTH;
+    // With so many others that have it, a node that no longer belongs to the circle rests for longer.
+    const rests = isOutside && whole.filter(Boolean).length >= REPLICAS;
     const heard = now - Math.floor(JITTER * REST_S * random()) + (rests ? OUTSIDE_REST_S - REST_S : 0);
     store.replicationQueue.heard(
       rows.map((row) => row.id),
@@ -220,8 +208,8 @@ export class Replication {
 
   /** Gives a node what it lacks of these records; true where it has all of them then. */
   async #give(at: LookupAnswer, key: Uint8Array, rows: readonly ReplicationRow[]): Promise<boolean> {
-    const { store, reconciliation, client } = this.#deps;
-    const held = await reconciliation.of(at, key, rows);
+    const { store, client } = this.#deps;
+    const held = await reconcile(at, key, rows, this.#deps);
     if (held === null) return false;
     for (const row of rows) {
       if (this.#stopped) return false;
@@ -229,34 +217,22 @@ export class Replication {
       const encoded = store.encoded(row.id);
       if (encoded === null) continue;
       if (!this.#bytes.take('', encoded.length + MAX_DATAGRAM_BYTES)) return false;
-      const record = decodeRecord(encoded);
-      const verdict = await client.store(at, key, record);
+      const verdict = await client.store(at, key, decodeRecord(encoded));
       if (verdict === null || this.#stopped) return false;
-      if (!this.#learn(verdict, at, key, row, record)) return false;
+      this.#learn(verdict, at.address, key, row);
+      // Who refuses one for another reason takes no more of them.
+      if (!TAKEN.has(verdict.code)) return false;
     }
     return true;
   }
 
-  /** Takes notice of what a node knows better; false where it takes nothing more. */
-  #learn(
-    verdict: StoreVerdict,
-    at: LookupAnswer,
-    key: Uint8Array,
-    { digest }: ReplicationRow,
-    record: SignedRecord,
-  ): boolean {
+  /** Takes notice of what a node knows better. */
+  #learn({ code, newer, token }: StoreVerdict, from: Address, key: Uint8Array, { digest }: ReplicationRow): void {
     const { store } = this.#deps;
-    const { code, newer, token } = verdict;
-    if (code === 'newer' && newer !== null) store.offer(key, newer, hostKeyOf(at.address));
-    if (code === 'removed' && token !== null && provesRemoval(record, token))
-      store.removeNotes(key, [{ digest, token }]);
-    return code === 'kept' || code === 'newer' || code === 'removed';
+    if (code === 'newer' && newer !== null) store.offer(key, newer, hostKeyOf(from));
+    // The store looks whether the token proves it.
+    if (code === 'removed' && token !== null) store.removeNotes(key, [{ digest, token }]);
   }
-}
-
-function provesRemoval(record: SignedRecord, token: Uint8Array): boolean {
-  const payload = record.type === RECORD.note ? decodeNotePayload(record.payload) : null;
-  return payload !== null && equalBytes(payload.removalHash, removalHash(token));
 }
 
 /** Asks what a node has of the types of these records. */

@@ -16,10 +16,10 @@ const MAX_GREETINGS = 32;
 const GREET_AGAIN_MS = 10_000;
 const MAX_REMEMBERED = 1024;
 
-export interface RoutingAdmissionDependencies {
+interface RoutingAdmissionDependencies {
   readonly clock: Clock;
-  /** Asks an address for an answer; who gives one enters the table. Never rejects. */
-  readonly greet: (stranger: Address) => Promise<void>;
+  /** Asks an address for an answer; who gives one enters the table. */
+  readonly greet: (stranger: Address) => Promise<unknown>;
   readonly isOwnHost: (host: string) => boolean;
 }
 
@@ -75,8 +75,8 @@ export class RoutingAdmission {
     if (this.#greetings >= MAX_GREETINGS || this.#greeted.has(key) || !this.admits(stranger)) return;
     this.#greeted.set(key, true);
     this.#greetings++;
-    void this.#deps.greet(stranger).then(() => {
-      this.#greetings--;
-    });
+    const greeted = () => void this.#greetings--;
+    // Where it fails nobody is there, or not at this address.
+    this.#deps.greet(stranger).then(greeted, greeted);
   }
 }

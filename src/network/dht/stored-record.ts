@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD, type RecordType } from '../../foundation/records/types.ts';
 import { blobOf, integerOf } from '../../foundation/store/row.ts';
-import type { Row } from '../../foundation/store/store.ts';
+import type { Row, SqlValue } from '../../foundation/store/store.ts';
 
 /** What a row costs beside its record, bytes: columns and indexes. */
 export const ROW_OVERHEAD_BYTES = 256;
@@ -29,6 +29,16 @@ export function noteOf(record: SignedRecord): number {
   return record.type === RECORD.note ? record.seq : 0;
 }
 
+/** Which record of a key it is a version of: what the table tells them apart by. */
+export function slotOf(key: Uint8Array, record: SignedRecord): SqlValue[] {
+  return [key, record.type, record.aid, noteOf(record)];
+}
+
+/** What a record costs us, bytes. */
+export function sizeOf({ encoded }: SignedRecord): number {
+  return encoded.length + ROW_OVERHEAD_BYTES;
+}
+
 /** Into which part a record falls when a key's records are asked for in parts: the same on every node. */
 export function partOf(record: SignedRecord): number {
   return createHash('sha256')
@@ -36,6 +46,9 @@ export function partOf(record: SignedRecord): number {
     .digest()
     .readUInt32BE(0);
 }
+
+/** The columns that `toStored` reads. */
+export const STORED_COLUMNS = 'id, type, issued_at, seq, timestamp, size, digest';
 
 export function toStored(row: Row): StoredRecord {
   return {

@@ -16,7 +16,6 @@ async function start(t: TestContext, host = '127.0.0.1', ownHosts: readonly stri
     {
       clock: systemClock,
       health: new PeerHealth({ clock: systemClock }),
-      admits: () => true,
       isOwnHost: (one) => ownHosts.includes(one),
     },
   );

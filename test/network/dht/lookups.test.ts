@@ -43,7 +43,7 @@ function setUp(table: number, bootstrapNodes: readonly Address[] = []) {
     isOwnHost: () => false,
   });
   const hosts = (): Set<string> => new Set(asked.map(({ host }) => host));
-  return { lookups, asked, hosts, nodes, answer: (how: typeof answers) => void (answers = how) };
+  return { lookups, clock, asked, hosts, nodes, answer: (how: typeof answers) => void (answers = how) };
 }
 
 test('a read asks fewer nodes at once than a write', () => {
@@ -58,6 +58,16 @@ test('a read asks fewer nodes at once than a write', () => {
     assert.equal(key, KEY);
     assert.deepEqual(decodeFindRequest(value), request);
   }
+});
+
+test('nobody is taken for slow who was not heard while this node stalled', () => {
+  const { lookups, asked, clock } = setUp(30);
+  lookups.forRead(KEY, { types: [], wantsRecords: true }, () => {});
+  clock.jump(60_000);
+  clock.advance(0);
+  assert.equal(asked.length, 8);
+  clock.advance(150);
+  assert.equal(asked.length, 16, 'others are asked instead of those who are slow');
 });
 
 test('it begins at the nodes of the table that are closest to the key', () => {

@@ -82,6 +82,7 @@ class World {
   readonly peers: Peer[] = [];
   readonly membership: Membership;
   readonly reports: Reachability[] = [];
+  readonly warnings: string[] = [];
   readonly #engine: StubEngine;
   searches = 0;
   greeted = 0;
@@ -97,7 +98,7 @@ class World {
       {
         engine,
         clock: this.clock,
-        log: silentLog,
+        log: { ...silentLog, warn: (_fields, message) => void this.warnings.push(message) },
         bootstrapNodes: new BootstrapNodes(bootstrap, { clock: this.clock }),
         observed: new ObservedAddresses({ clock: this.clock }),
         isOwnHost: (host) => OWN_HOSTS.includes(host),
@@ -278,6 +279,20 @@ test('an attempt that fails in an unforeseen way is not the last one', async () 
   world.broken = false;
   await world.advance(30_000);
   assert.equal(world.own(), PUBLIC);
+});
+
+test('a search that fails once an address was taken is told, and ends nothing', async () => {
+  const world = new World();
+  await world.start();
+  world.broken = true;
+  world.membership.onUnasked(unasked('127.0.0.1'));
+  await world.settle();
+  assert.equal(world.own(), '127.0.0.1');
+  assert.deepEqual(world.warnings, ['entering the network failed']);
+  world.membership.onUnasked(unasked('192.168.1.5'));
+  world.membership.stop();
+  await world.settle();
+  assert.equal(world.warnings.length, 1, 'nothing is told after the end');
 });
 
 test('a node that is found is asked at once', async () => {

@@ -164,6 +164,23 @@ test('nobody is waited for longer than a publication may take, and who gives up 
   await assert.rejects(given, { code: 'cancelled' });
 });
 
+test('a time in which this node stalled is taken from nobody', async () => {
+  const world = new World();
+  world.engine.closer = 30;
+  const verdicts: ((verdict: StoreVerdict | null) => void)[] = [];
+  world.verdict = () => new Promise((resolve) => verdicts.push(resolve));
+  const { key, record } = endpointRecord(world.identity(), world.details);
+  const given = world.writing.put(key, record, undefined);
+  await idle();
+  verdicts.shift()?.(KEPT);
+  await idle();
+  world.clock.jump(60_000);
+  await world.clock.run(0);
+  // The others were not silent in that time: we were deaf.
+  for (const resolve of verdicts) resolve(KEPT);
+  assert.ok((await given).replicas >= REPLICAS);
+});
+
 test('notes are removed here and at the closest nodes, so many with one request', async () => {
   const world = new World();
   const recipient = world.identity();

@@ -14,7 +14,6 @@ import { PeerHealth } from '../../../src/network/dht/peer-health.ts';
 import type { StoreVerdict } from '../../../src/network/dht/put-operation.ts';
 import { RecordStore } from '../../../src/network/dht/record-store.ts';
 import { MIN_LIFE_LEFT_S, REST_S, Replication, SETTLE_MS } from '../../../src/network/dht/replication.ts';
-import { SetReconciliation } from '../../../src/network/dht/set-reconciliation.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { idle } from '../../support/idle.ts';
 import { answerOf, nodeAddress } from '../../support/named-nodes.ts';
@@ -40,25 +39,22 @@ class World {
   constructor(own = nodeAddress(0), nodes = [1, 2, 3].map(nodeAddress)) {
     this.nodes = nodes;
     const located = () => this.nodes.map((node) => ({ ...node, id: nodeId(node) }));
-    this.replication = new Replication(
-      { width: WIDTH, largeWidth: 10, enough: 8 },
-      {
-        clock: this.clock,
-        log: silentLog,
-        store: this.store,
-        reconciliation: new SetReconciliation({ store: this.store, client: { ask: async () => null } }),
-        random: () => 0,
-        engine: { ownAddress: own, id: nodeId(own), closest: (key, max) => closestTo(key, located(), max) },
-        lookups: { forWrite: (target) => this.#search(target) },
-        client: {
-          find: async (to, id) => answerOf(to, id),
-          store: async (at, _key, record) => {
-            this.given.push({ to: at.address.host, record });
-            return this.verdict(record);
-          },
+    this.replication = new Replication({
+      clock: this.clock,
+      log: silentLog,
+      store: this.store,
+      random: () => 0,
+      engine: { ownAddress: own, id: nodeId(own), closest: (key, max) => closestTo(key, located(), max) },
+      lookups: { forWrite: (target) => this.#search(target) },
+      client: {
+        find: async (to, id) => answerOf(to, id),
+        ask: async () => null,
+        store: async (at, _key, record) => {
+          this.given.push({ to: at.address.host, record });
+          return this.verdict(record);
         },
       },
-    );
+    });
     this.replication.start();
   }
 
