@@ -94,6 +94,10 @@ test('behaves like a list that is sorted by use', () => {
         }
         assert.equal(cache.size, model.length);
       }
+      assert.deepEqual(
+        cache.values(),
+        model.map(([, value]) => value),
+      );
     }),
     { seed: 1 },
   );

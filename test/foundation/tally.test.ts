@@ -24,6 +24,13 @@ test('of what is not there nothing can be taken', () => {
   assert.deepEqual([tally.of(1), tally.total], [0, 3]);
   tally.add(1);
   assert.deepEqual([tally.of(1), tally.total], [1, 4]);
+  assert.deepEqual(
+    [...tally],
+    [
+      [2, 3],
+      [1, 1],
+    ],
+  );
 });
 
 test('begins anew', () => {

@@ -100,7 +100,7 @@ function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencie
   client.observed.add((reporter, seen) => membership.onObserved(reporter, seen));
   const { events } = engine;
   events.unasked.add((to) => membership.onUnasked(to));
-  events.request.add((request) => server.onRequest(request));
+  events.request.add((request) => void server.onRequest(request));
   events.serverAnswer.add((from) => membership.onServerAnswer(from));
   events.node.add((node) => replication.onNode(node));
   events.tableChange.add(() => membership.onTableChange());
