@@ -111,7 +111,6 @@ declare module 'dht-rpc' {
     readonly nodes: DHT.NodeSet;
     readonly io: DHT.Io;
     readonly udx: DHT.Udx;
-    readonly bootstrapped: boolean;
     readonly destroyed: boolean;
     ephemeral: boolean;
     firewalled: boolean;

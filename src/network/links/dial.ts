@@ -1,6 +1,6 @@
 /** Reaching a node under several addresses at once, and sharing one attempt among all who wait for it. */
 import { type Address, formatAddress } from '../../foundation/address.ts';
-import type { Clock } from '../../foundation/clock.ts';
+import type { Clock, Timer } from '../../foundation/clock.ts';
 import { abortable, abortError } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { QuicConnection, QuicEndpoint } from '../quic/types.ts';
@@ -44,64 +44,46 @@ export async function dialBy(ways: readonly DialWay[], place: NodePlace, signal:
   throw failure;
 }
 
-/** The way that needs nobody else: to the node's own addresses. */
-export function directly(dependencies: DialDependencies): DialWay {
-  return ({ addresses, nodeKey }, signal) => dialAny(addresses, nodeKey, signal, dependencies);
-}
-
 /**
- * Dials the addresses in their order, each a little after the one before or as soon as that one
- * has failed; the first connection wins and the others are given up (RFC 8305, section 5).
- * @throws SvcError `connect_failed` where none answers, or the signal's reason
+ * The way that needs nobody else: dials the node's own addresses in their order, each a little after
+ * the one before or as soon as that one has failed; the first connection wins and the others are
+ * given up (RFC 8305, section 5).
  */
-function dialAny(
-  addresses: readonly Address[],
-  nodeKey: Uint8Array,
-  signal: AbortSignal,
-  { endpoint, clock }: DialDependencies,
-): Promise<QuicConnection> {
-  const queue = addresses.slice(0, MAX_ADDRESSES);
-  const losers = new AbortController();
-  return new Promise((resolve, reject) => {
+export function directly({ endpoint, clock }: DialDependencies): DialWay {
+  return async ({ addresses, nodeKey }, signal) => {
+    const queue = addresses.slice(0, MAX_ADDRESSES);
+    const outcome = Promise.withResolvers<QuicConnection>();
+    const losers = new AbortController();
     let running = 0;
-    let done = false;
-    let stagger = clock.after(0, () => {});
-    let lastError: unknown = new SvcError('connect_failed', { message: 'The node has no address.' });
-    const finish = (): boolean => {
-      if (done) return false;
-      done = true;
-      stagger.cancel();
-      signal.removeEventListener('abort', abort);
-      losers.abort(new SvcError('cancelled'));
-      return true;
-    };
-    const abort = (): void => {
-      if (finish()) reject(abortError(signal));
-    };
+    let stagger: Timer | undefined;
     const won = (connection: QuicConnection): void => {
-      running--;
-      if (finish()) resolve(connection);
-      else connection.close();
+      if (losers.signal.aborted) return connection.close();
+      losers.abort(new SvcError('cancelled'));
+      outcome.resolve(connection);
     };
     const lost = (error: unknown): void => {
       running--;
-      lastError = error;
-      next();
+      next(error);
     };
-    const next = (): void => {
-      if (done) return;
-      stagger.cancel();
+    const next = (failure: unknown): void => {
+      if (losers.signal.aborted) return;
+      stagger?.cancel();
       const address = queue.shift();
       if (address !== undefined) {
         running++;
-        stagger = clock.after(STAGGER_MS, next);
+        stagger = clock.after(STAGGER_MS, () => next(failure));
         endpoint.dial(address, nodeKey, { signal: losers.signal }).then(won, lost);
-      } else if (running === 0 && finish()) reject(connectFailed(lastError, addresses));
+      } else if (running === 0) outcome.reject(connectFailed(failure, addresses));
     };
-    if (signal.aborted) return abort();
-    signal.addEventListener('abort', abort, { once: true });
-    next();
-  });
+    if (signal.aborted) throw abortError(signal);
+    next(new SvcError('connect_failed', { message: 'The node has no address.' }));
+    try {
+      return await abortable(outcome.promise, signal);
+    } finally {
+      stagger?.cancel();
+      losers.abort(new SvcError('cancelled'));
+    }
+  };
 }
 
 function connectFailed(cause: unknown, addresses: readonly Address[]): SvcError {

@@ -17,7 +17,7 @@ interface Dialling {
   readonly addresses: ReadonlySet<string>;
 }
 
-export interface DialsDependencies {
+interface DialsDependencies {
   readonly clock: Clock;
   /** How a node may be reached, the best first. */
   readonly ways: readonly DialWay[];
@@ -83,7 +83,6 @@ export class Dials {
 
   async #connect(place: NodePlace, isSide: boolean, signal: AbortSignal): Promise<NodeSession> {
     if (this.#stopped) throw new SvcError('cancelled');
-    const connection = await dialBy(this.#deps.ways, place, signal);
-    return await this.#deps.greet(connection, isSide, signal);
+    return await this.#deps.greet(await dialBy(this.#deps.ways, place, signal), isSide, signal);
   }
 }

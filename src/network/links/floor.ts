@@ -4,15 +4,12 @@
  */
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
+import type { LinksDependencies } from './types.ts';
 
 /** Agents remembered; the least recently met one is forgotten first. */
 export const MAX_AGENTS = 65_536;
 
-interface FloorDependencies {
-  /** Keeps what was seen for longer than this process lives. */
-  noteDelegation?(aid: Aid, issuedAt: number): void;
-  /** Unix seconds of the newest delegation kept; 0 where none is known. */
-  newestDelegation?(aid: Aid): number;
+interface FloorDependencies extends Pick<LinksDependencies, 'noteDelegation' | 'newestDelegation'> {
   /**
    * Told of a delegation that is newer than all that are remembered of its agent: also of the first
    * one, as those before it may have been forgotten.

@@ -34,7 +34,7 @@ export interface Greeted {
   readonly isSide: boolean;
 }
 
-export interface GreeterDependencies {
+interface GreeterDependencies {
   readonly clock: Clock;
   readonly gate: Pick<StreamDispatcher, 'admit'>;
   /** Takes the connection into the pool; what it returns is closed where there is no place for it. */

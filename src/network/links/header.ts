@@ -40,9 +40,9 @@ export function encodeHeader(header: LinkHeader): Uint8Array {
   const token = Buffer.from(header.accessToken ?? '', 'utf8');
   if (token.length > MAX_ACCESS_TOKEN_BYTES)
     throw new SvcError('too_large', { message: `An access token has at most ${MAX_ACCESS_TOKEN_BYTES} bytes.` });
+  const flags = (header.proof === null ? 0 : FLAG_PROOF) | (header.wantsProof ? FLAG_WANTS_PROOF : 0);
   return Buffer.concat([
-    Uint8Array.of((header.proof === null ? 0 : FLAG_PROOF) | (header.wantsProof ? FLAG_WANTS_PROOF : 0)),
-    Uint8Array.of(caller.length),
+    Uint8Array.of(flags, caller.length),
     caller,
     Uint8Array.of(called.length),
     called,

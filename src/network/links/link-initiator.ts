@@ -2,6 +2,7 @@
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { abortError } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
 import { patience, SilenceWatch } from '../../foundation/stall.ts';
 import type { QuicStream } from '../quic/types.ts';
 import type { ConnectionPool } from './connection-pool.ts';
@@ -12,9 +13,9 @@ import type { OpenLinks } from './open-links.ts';
 import { decodeProof, MAX_PROOF_BYTES, type ProvenWindow } from './proofs.ts';
 import type { ProvenAgents } from './proven.ts';
 import { Refusal, STATUS } from './status.ts';
-import { asQuicLink, type LinkNames } from './stream.ts';
+import { asQuicLink } from './stream.ts';
 import { KIND } from './stream-dispatcher.ts';
-import type { LinkStream, LocalIdentity } from './types.ts';
+import type { LinkNames, LinkStream, LocalIdentity } from './types.ts';
 import { readExactly, readFrame, u16 } from './wire.ts';
 
 /** Silence of the other node, right after a header, that makes us dial beside the old connection: milliseconds … */
@@ -40,28 +41,37 @@ interface OpeningDependencies {
   readonly clock: Clock;
 }
 
+/** A link that is to be opened. */
+interface Opening {
+  readonly place: NodePlace;
+  readonly caller: LocalIdentity;
+  readonly names: LinkNames;
+  readonly signal: AbortSignal;
+}
+
 export class LinkInitiator {
-  readonly #dependencies: OpeningDependencies;
+  readonly #deps: OpeningDependencies;
 
   constructor(dependencies: OpeningDependencies) {
-    this.#dependencies = dependencies;
+    this.#deps = dependencies;
   }
 
   /**
-   * Opens a link to an agent on the node at `place`. Where the pooled connection turns out to be
+   * Opens a link to an agent on the node at a place. Where the pooled connection turns out to be
    * broken or silent, the link is opened on a new one: nothing but the header has been sent by then.
    * @throws SvcError as `Links.open`; `Refusal` where the other side refuses
    */
-  async open(place: NodePlace, caller: LocalIdentity, names: LinkNames, signal: AbortSignal): Promise<LinkStream> {
-    const { pool } = this.#dependencies;
+  async open(opening: Opening): Promise<LinkStream> {
+    const { pool } = this.#deps;
+    const { place, signal } = opening;
     const pooled = pool.current(place.nodeKey);
     const session = pooled ?? (await pool.connect(place, signal));
     try {
-      return await this.#openBeside(session, place, caller, names, signal);
+      return await this.#openWatched(session, opening);
     } catch (error) {
       const lost = error instanceof SvcError && error.code === 'connect_failed' && !(error instanceof Refusal);
       if (pooled === null || !lost || error instanceof NodeGone || signal.aborted) throw error;
-      return await this.#openOn(await pool.connect(place, signal, pooled), caller, names, signal);
+      return await this.#openOn(await pool.connect(place, signal, pooled), opening);
     }
   }
 
@@ -70,25 +80,14 @@ export class LinkInitiator {
    * @param index which of them, 0 to `MAX_SIDES` − 1
    * @throws SvcError as `open`
    */
-  async openBeside(
-    place: NodePlace,
-    index: number,
-    caller: LocalIdentity,
-    names: LinkNames,
-    signal: AbortSignal,
-  ): Promise<LinkStream> {
-    return await this.#openOn(await this.#dependencies.pool.side(place, index, signal), caller, names, signal);
+  async openBeside(opening: Opening, index: number): Promise<LinkStream> {
+    return await this.#openOn(await this.#deps.pool.side(opening.place, index, opening.signal), opening);
   }
 
   /** Opens on a session, and dials a second one as soon as the first shows no sign of life. */
-  async #openBeside(
-    session: NodeSession,
-    place: NodePlace,
-    caller: LocalIdentity,
-    names: LinkNames,
-    signal: AbortSignal,
-  ): Promise<LinkStream> {
-    const { pool, clock } = this.#dependencies;
+  async #openWatched(session: NodeSession, opening: Opening): Promise<LinkStream> {
+    const { pool, clock } = this.#deps;
+    const { place, signal } = opening;
     const first = new AbortController();
     const giveUp = (): void => first.abort(abortError(signal));
     if (signal.aborted) giveUp();
@@ -102,7 +101,7 @@ export class LinkInitiator {
       const other = await pool.connect(place, limit.signal, session);
       if (answered) throw new SvcError('cancelled');
       first.abort(new SvcError('cancelled'));
-      return await this.#openOn(other, caller, names, signal);
+      return await this.#openOn(other, opening);
     };
     const silence = new SilenceWatch(clock, Math.max(SILENCE_MS, SILENCE_RTTS * session.connection.rtt()), () => {
       if (!isSilent()) return;
@@ -115,7 +114,7 @@ export class LinkInitiator {
       });
     });
     try {
-      return await this.#openOn(session, caller, names, first.signal);
+      return await this.#openOn(session, { ...opening, signal: first.signal });
     } catch (error) {
       if (error instanceof Refusal || error instanceof NodeGone || second === undefined) throw error;
       return await second;
@@ -126,28 +125,18 @@ export class LinkInitiator {
     }
   }
 
-  async #openOn(
-    session: NodeSession,
-    caller: LocalIdentity,
-    names: LinkNames,
-    signal: AbortSignal,
-  ): Promise<LinkStream> {
+  async #openOn(session: NodeSession, opening: Opening): Promise<LinkStream> {
     try {
-      return await this.#request(session, caller, names, signal);
+      return await this.#request(session, opening);
     } catch (error) {
       if (!(error instanceof Refusal) || error.refusal !== STATUS.proofNeeded) throw error;
-      this.#dependencies.proven.forgotten(session, caller);
-      return await this.#request(session, caller, names, signal);
+      this.#deps.proven.forgotten(session, opening.caller);
+      return await this.#request(session, opening);
     }
   }
 
-  async #request(
-    session: NodeSession,
-    caller: LocalIdentity,
-    names: LinkNames,
-    signal: AbortSignal,
-  ): Promise<LinkStream> {
-    const { proven, standing, clock } = this.#dependencies;
+  async #request(session: NodeSession, { caller, names, signal }: Opening): Promise<LinkStream> {
+    const { proven, standing, clock } = this.#deps;
     const known = proven.find('called', session, names.called, unixSeconds(clock));
     const wantsProof = known === null;
     const header = encodeHeader({ ...names, proof: proven.callerProof(session, caller), wantsProof });
@@ -157,7 +146,7 @@ export class LinkInitiator {
       const [status = STATUS.failed] = await readExactly(stream, 1, signal);
       if (status !== STATUS.ok) throw new Refusal(status);
       proven.accepted(session, caller);
-      const window = known ?? (await this.#checkCalled(stream, session, names, signal));
+      const window = known ?? (await this.#checkCalled(stream, session, names.called, signal));
       // A newer delegation was met meanwhile: who answers has to prove himself once more.
       if (!proven.stands(names.called, window, unixSeconds(clock))) throw new Refusal(STATUS.proofNeeded);
       standing.add(names.called, stream, window.issuedAt);
@@ -171,10 +160,10 @@ export class LinkInitiator {
   async #checkCalled(
     stream: QuicStream,
     session: NodeSession,
-    { called }: LinkNames,
+    called: Aid,
     signal: AbortSignal,
   ): Promise<ProvenWindow> {
-    const { proven, clock } = this.#dependencies;
+    const { proven, clock } = this.#deps;
     const proof = decodeProof(await readFrame(stream, MAX_PROOF_BYTES, signal));
     if (proof === null) throw new SvcError('protocol_error', { message: "The called agent's proof is malformed." });
     try {

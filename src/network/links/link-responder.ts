@@ -10,9 +10,9 @@ import type { OpenLinks } from './open-links.ts';
 import { encodeProof, makeProof, type ProvenWindow } from './proofs.ts';
 import type { ProvenAgents } from './proven.ts';
 import { ProtocolBreach, Refusal, STATUS } from './status.ts';
-import { asQuicLink, isPurpose, type LinkNames } from './stream.ts';
+import { asQuicLink, isPurpose } from './stream.ts';
 import { MAX_LIMITED_NODES } from './stream-dispatcher.ts';
-import type { AccessRequest, LinkStream, LinksDependencies, LocalIdentity, Purpose } from './types.ts';
+import type { AccessRequest, LinkNames, LinkStream, LinksDependencies, LocalIdentity, Purpose } from './types.ts';
 import { readFrame, u16 } from './wire.ts';
 
 /** Proofs of one node that are verified a second, and at once: each costs two signature checks. */
@@ -36,10 +36,8 @@ export class LinkResponder {
 
   constructor(dependencies: AnsweringDependencies) {
     this.#dependencies = dependencies;
-    this.#proofs = new RateLimiter(
-      { perSecond: PROOFS_PER_S, burst: PROOFS_BURST, maxKeys: MAX_LIMITED_NODES },
-      { clock: dependencies.clock },
-    );
+    const perNode = { perSecond: PROOFS_PER_S, burst: PROOFS_BURST, maxKeys: MAX_LIMITED_NODES };
+    this.#proofs = new RateLimiter(perNode, dependencies);
   }
 
   /** Names who takes the links of a purpose; once each. As `Links.accept`. */

@@ -19,10 +19,11 @@ import { OpenLinks } from './open-links.ts';
 import { isCurrent } from './proofs.ts';
 import { ProvenAgents } from './proven.ts';
 import { Refusal, STATUS } from './status.ts';
-import { asLink, type LinkNames } from './stream.ts';
+import { asLink } from './stream.ts';
 import { KIND } from './stream-dispatcher.ts';
 import type {
   AgentLocation,
+  LinkNames,
   LinkStream,
   Links,
   LinksDependencies,
@@ -57,31 +58,19 @@ export class AgentLinks implements Links {
     const { pool, clock } = dependencies;
     this.#dependencies = dependencies;
     const standing = new OpenLinks();
-    this.#floor = new DelegationFloor({
-      ...dependencies,
-      raised: (aid, issuedAt) => standing.endOlder(aid, issuedAt),
-    });
+    const raised = (aid: Aid, issuedAt: number): void => standing.endOlder(aid, issuedAt);
+    this.#floor = new DelegationFloor({ ...dependencies, raised });
     const verifier = dependencies.verifier ?? new DelegationVerifier();
     const proven = new ProvenAgents({ floor: this.#floor, verifier });
     this.#opening = new LinkInitiator({ pool, proven, standing, clock });
-    this.#answering = new LinkResponder({
-      ...dependencies,
-      proven,
-      standing,
-      log: dependencies.log.child('links'),
-    });
+    this.#answering = new LinkResponder({ ...dependencies, proven, standing, log: dependencies.log.child('links') });
     pool.handle(KIND.link, (stream, session, signal) => this.#answering.answer(stream, session, signal));
   }
 
   async open(local: Aid, remote: Aid, purpose: Purpose, options: OpenOptions = {}): Promise<LinkStream> {
     const caller = this.#caller(local);
-    const names: LinkNames = {
-      caller: local,
-      called: remote,
-      purpose,
-      accessToken: options.accessToken,
-      nodeKey: null,
-    };
+    const { accessToken } = options;
+    const names: LinkNames = { caller: local, called: remote, purpose, accessToken, nodeKey: null };
     using limit = patience(this.#dependencies.clock, options.timeoutMs ?? OPEN_TIMEOUT_MS, options.signal);
     const here = await this.#isHere(remote, limit.signal);
     return await (here ? this.#openHere(names, limit.signal) : this.#openThere(caller, names, limit.signal));
@@ -164,21 +153,14 @@ export class AgentLinks implements Links {
     signal: AbortSignal,
   ): Promise<LinkStream> {
     if (equalBytes(location.nodeKey, this.#dependencies.pool.nodeKey)) throw new Refusal(STATUS.notHere);
-    const link = await this.#opening.open(location, caller, names, signal);
+    const link = await this.#opening.open({ place: location, caller, names, signal });
     this.#metOn.set(names.called, location.nodeKey);
-    const beside: LinkStream['beside'] = (purpose, index, stop) =>
-      this.#openBeside(location, index, { ...names, purpose }, stop);
+    const beside: LinkStream['beside'] = async (purpose, index, stop) => {
+      using limit = patience(this.#dependencies.clock, OPEN_TIMEOUT_MS, stop);
+      const opening = { place: location, caller: this.#caller(names.caller), names: { ...names, purpose } };
+      return await this.#opening.openBeside({ ...opening, signal: limit.signal }, index);
+    };
     return Object.assign(link, { beside });
-  }
-
-  async #openBeside(
-    location: AgentLocation,
-    index: number,
-    names: LinkNames,
-    signal: AbortSignal,
-  ): Promise<LinkStream> {
-    using limit = patience(this.#dependencies.clock, OPEN_TIMEOUT_MS, signal);
-    return await this.#opening.openBeside(location, index, this.#caller(names.caller), names, limit.signal);
   }
 }
 

@@ -12,20 +12,16 @@ class LocalStream extends Duplex {
   #readEnded = false;
   #finished = false;
 
-  constructor() {
+  /** @param peer the other end, where that was made before */
+  constructor(peer?: LocalStream) {
     super({
       allowHalfOpen: true,
       readableHighWaterMark: STREAM_BUFFER_BYTES,
       writableHighWaterMark: STREAM_BUFFER_BYTES,
     });
-  }
-
-  static pair(): readonly [Duplex, Duplex] {
-    const near = new LocalStream();
-    const far = new LocalStream();
-    near.#peer = far;
-    far.#peer = near;
-    return [near, far];
+    if (peer === undefined) return;
+    this.#peer = peer;
+    peer.#peer = this;
   }
 
   override _read(): void {
@@ -66,5 +62,6 @@ class LocalStream extends Duplex {
 
 /** A pair of connected streams: what is written to one is read from the other. */
 export function localPair(): readonly [Duplex, Duplex] {
-  return LocalStream.pair();
+  const near = new LocalStream();
+  return [near, new LocalStream(near)];
 }

@@ -1,10 +1,9 @@
 /** Requests between nodes beside links: one stream each, on the same pooled connections. */
-import type { Address } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { patience } from '../../foundation/stall.ts';
-import type { NodeRequests } from '../node-requests.ts';
+import type { NodeAt, NodeRequests, RequestOptions } from '../node-requests.ts';
 import type { QuicStream } from '../quic/types.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import { type NodeSession, openStreamWithin } from './node-session.ts';
@@ -55,11 +54,7 @@ export class PooledNodeRequests implements NodeRequests {
     this.#handler = handler;
   }
 
-  async request(
-    node: { readonly nodeKey: Uint8Array; readonly address: Address },
-    body: Uint8Array,
-    options: { readonly timeoutMs?: number; readonly signal?: AbortSignal } = {},
-  ): Promise<Uint8Array> {
+  async request(node: NodeAt, body: Uint8Array, options: RequestOptions = {}): Promise<Uint8Array> {
     checkSize(body);
     using limit = patience(this.#clock, options.timeoutMs ?? REQUEST_TIMEOUT_MS, options.signal);
     const place = { nodeKey: node.nodeKey, addresses: [node.address] };

@@ -32,20 +32,19 @@ interface ProvenAgentsDependencies {
 }
 
 export class ProvenAgents {
-  readonly #floor: DelegationFloor;
-  readonly #verifier: ProvenAgentsDependencies['verifier'];
+  readonly #deps: ProvenAgentsDependencies;
   readonly #ofSession = new WeakMap<NodeSession, Remembered>();
 
   constructor(dependencies: ProvenAgentsDependencies) {
-    this.#floor = dependencies.floor;
-    this.#verifier = dependencies.verifier;
+    this.#deps = dependencies;
   }
 
   /** Verifies a proof and remembers it; returns when it counts. Rejects as `verifyProof`. */
   async verify(role: ProofRole, session: NodeSession, aid: Aid, proof: Proof, now: number): Promise<ProvenWindow> {
-    const context = { here: session.here, there: session.there, oldest: this.#floor.of(aid), now };
-    const window = await verifyProof(role, aid, proof, context, this.#verifier);
-    this.#floor.note(aid, window.issuedAt);
+    const { floor, verifier } = this.#deps;
+    const context = { here: session.here, there: session.there, oldest: floor.of(aid), now };
+    const window = await verifyProof(role, aid, proof, context, verifier);
+    floor.note(aid, window.issuedAt);
     this.#of(session).theirs[role].set(aid, window);
     return window;
   }
@@ -58,7 +57,7 @@ export class ProvenAgents {
 
   /** True where what an agent was proven with still counts. */
   stands(aid: Aid, window: ProvenWindow, now: number): boolean {
-    return isCurrent(window, this.#floor.of(aid), now);
+    return isCurrent(window, this.#deps.floor.of(aid), now);
   }
 
   /** The proof that one of our callers must show; null where the other node has accepted it before. */

@@ -68,18 +68,11 @@ export class StreamDispatcher {
   constructor(dependencies: GateDependencies) {
     this.#clock = dependencies.clock;
     this.#log = dependencies.log;
-    this.#opens = new RateLimiter(
-      { perSecond: STREAMS_PER_S, burst: STREAMS_BURST, maxKeys: MAX_LIMITED_NODES },
-      dependencies,
-    );
-    this.#offences = new RateLimiter(
-      { perSecond: OFFENCES_PER_S, burst: OFFENCES_BURST, maxKeys: MAX_LIMITED_NODES },
-      dependencies,
-    );
-    this.#haste = new RateLimiter(
-      { perSecond: HASTE_PER_S, burst: HASTE_BURST, maxKeys: MAX_LIMITED_NODES },
-      dependencies,
-    );
+    const perNode = (perSecond: number, burst: number): RateLimiter =>
+      new RateLimiter({ perSecond, burst, maxKeys: MAX_LIMITED_NODES }, dependencies);
+    this.#opens = perNode(STREAMS_PER_S, STREAMS_BURST);
+    this.#offences = perNode(OFFENCES_PER_S, OFFENCES_BURST);
+    this.#haste = perNode(HASTE_PER_S, HASTE_BURST);
   }
 
   /** Names who takes the streams of a kind; once each. */

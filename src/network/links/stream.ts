@@ -1,22 +1,11 @@
 /** What a stream becomes once both agents are proven. */
 import type { Duplex } from 'node:stream';
-import type { Aid } from '../../foundation/identity/aid.ts';
 import type { QuicStream } from '../quic/types.ts';
-import { type LinkStream, type PathInfo, PURPOSES, type Purpose } from './types.ts';
+import { type LinkNames, type LinkStream, type PathInfo, PURPOSES, type Purpose } from './types.ts';
 
 /** True for the purposes that this version knows. */
 export function isPurpose(name: string): name is Purpose {
   return PURPOSES.some((purpose) => purpose === name);
-}
-
-/** Who speaks to whom on a stream, and why. */
-export interface LinkNames {
-  readonly caller: Aid;
-  readonly called: Aid;
-  readonly purpose: Purpose;
-  readonly accessToken: string | undefined;
-  /** The key that the other node proved; null on the same daemon. */
-  readonly nodeKey: Uint8Array | null;
 }
 
 /** Gives a stream its names. The stream itself is used on, so a link costs nothing per byte. */

@@ -29,8 +29,8 @@ export interface PathInfo {
   readonly rttMs: number;
 }
 
-/** A stream from `caller` to `called`; both have been proven to the other side before it is handed over. */
-export interface LinkStream extends Duplex {
+/** Who speaks to whom on a stream, and why. */
+export interface LinkNames {
   readonly caller: Aid;
   readonly called: Aid;
   readonly purpose: Purpose;
@@ -38,6 +38,10 @@ export interface LinkStream extends Duplex {
   readonly accessToken: string | undefined;
   /** The key that the other node proved in its handshake; null for an agent on the same daemon. */
   readonly nodeKey: Uint8Array | null;
+}
+
+/** A stream from `caller` to `called`; both have been proven to the other side before it is handed over. */
+export interface LinkStream extends Duplex, LinkNames {
   path(): PathInfo;
   /** Packets sent to the other node over the link's connection, and how many of them were lost; missing on the same daemon. */
   packets?(): { readonly sent: number; readonly lost: number };
@@ -87,13 +91,8 @@ export interface LinksDependencies {
   newestDelegation?(aid: Aid): number;
 }
 
-export interface AccessRequest {
-  readonly caller: Aid;
-  readonly called: Aid;
-  readonly purpose: Purpose;
-  readonly accessToken: string | undefined;
-  /** The key that the caller's node proved; null for an agent on the same daemon. */
-  readonly nodeKey: Uint8Array | null;
+/** What a caller asks to be let in for. */
+export interface AccessRequest extends LinkNames {
   /** IP address of the caller's node; null where it is not known or the caller is on the same daemon. */
   readonly address: string | null;
 }

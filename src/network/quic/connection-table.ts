@@ -5,7 +5,7 @@ import { Tally } from '../../foundation/tally.ts';
 import type { ConnectionLimits } from './limits.ts';
 import type { QuicConnection } from './types.ts';
 
-export type ConnectionRefusal = 'too_many' | 'too_many_from_address';
+type ConnectionRefusal = 'too_many' | 'too_many_from_address';
 
 export class ConnectionTable<C extends QuicConnection> {
   readonly #limits: ConnectionLimits;
@@ -29,12 +29,10 @@ export class ConnectionTable<C extends QuicConnection> {
   admit(connection: C): ConnectionRefusal | null {
     const key = toHex(connection.remoteKey);
     const ofKey = this.#perKey.get(key) ?? new Set<C>();
-    if (ofKey.size >= this.#limits.connectionsPerKey) {
-      const [oldest] = ofKey;
-      if (oldest !== undefined) {
-        this.remove(oldest);
-        oldest.close();
-      }
+    const [oldest] = ofKey;
+    if (oldest !== undefined && ofKey.size >= this.#limits.connectionsPerKey) {
+      this.remove(oldest);
+      oldest.close();
     }
     if (this.#connections.size >= this.#limits.connections) return 'too_many';
     const { host } = connection.remoteAddress;

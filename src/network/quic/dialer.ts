@@ -3,9 +3,10 @@ import { isIP } from 'node:net';
 import type { Address } from '../../foundation/address.ts';
 import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { abortable } from '../../foundation/deadline.ts';
 import { MAX_PORT } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { wakingClock } from '../../foundation/stall.ts';
+import { patience } from '../../foundation/stall.ts';
 import type { EngineClient, EngineConnection, QuicEngine } from './engine.ts';
 import { type Peer, parsePeer } from './peer.ts';
 import type { DialOptions } from './types.ts';
@@ -13,7 +14,7 @@ import type { DialOptions } from './types.ts';
 /** How long a dial takes at most where the caller does not say. */
 export const DIAL_TIMEOUT_MS = 10_000;
 
-export interface Dialled {
+interface Dialled {
   readonly native: EngineConnection;
   readonly peer: Peer;
 }
@@ -32,7 +33,7 @@ export class Dialer {
   ) {
     this.#engine = options.engine;
     this.#config = options.config;
-    this.#clock = wakingClock(dependencies.clock);
+    this.#clock = dependencies.clock;
   }
 
   /** @throws SvcError `connect_failed`, `timeout`, `cancelled` */
@@ -44,49 +45,29 @@ export class Dialer {
     throw new SvcError('connect_failed', { message: 'Another node than the expected one answers at this address.' });
   }
 
-  #connect({ host, port }: Address, options: DialOptions): Promise<EngineConnection> {
-    const signals = [this.#stop.signal, ...(options.signal === undefined ? [] : [options.signal])];
-    return new Promise((resolve, reject) => {
-      const family = isIP(host);
-      if (family === 0 || !Number.isInteger(port) || port < 1 || port > MAX_PORT) {
-        reject(new SvcError('connect_failed', { message: 'This is not an IP address and port.' }));
-        return;
-      }
-      if (signals.some(({ aborted }) => aborted)) {
-        reject(new SvcError('cancelled'));
-        return;
-      }
-      let waiting = true;
-      const cancel = (): void => settle(() => reject(new SvcError('cancelled')));
-      const timer = this.#clock.after(options.timeoutMs ?? DIAL_TIMEOUT_MS, () =>
-        settle(() => reject(new SvcError('timeout', { message: 'The remote node did not answer in time.' }))),
+  async #connect({ host, port }: Address, { timeoutMs, signal }: DialOptions): Promise<EngineConnection> {
+    const family = isIP(host);
+    if (family === 0 || !Number.isInteger(port) || port < 1 || port > MAX_PORT)
+      throw new SvcError('connect_failed', { message: 'This is not an IP address and port.' });
+    if (signal?.aborted === true || this.#stop.signal.aborted) throw new SvcError('cancelled');
+    using limit = patience(this.#clock, timeoutMs ?? DIAL_TIMEOUT_MS, signal);
+    const dialled = this.#clientOf(family === 4 ? 0 : 1).outboundConnection(host, port);
+    try {
+      return await abortable(abortable(dialled, limit.signal), this.#stop.signal);
+    } catch (cause) {
+      // One that comes after all is not wanted any more.
+      dialled.then(
+        (connection) => connection.abort(),
+        () => {},
       );
-      function settle(outcome: () => void): void {
-        waiting = false;
-        timer.cancel();
-        for (const signal of signals) signal.removeEventListener('abort', cancel);
-        outcome();
-      }
-      for (const signal of signals) signal.addEventListener('abort', cancel);
-      this.#outbound(family === 4 ? 0 : 1, host, port).then(
-        (connection) => {
-          if (waiting) settle(() => resolve(connection));
-          else connection.abort();
-        },
-        (cause: unknown) => {
-          if (waiting) settle(() => reject(new SvcError('connect_failed', { cause })));
-        },
-      );
-    });
+      throw cause instanceof SvcError ? cause : new SvcError('connect_failed', { cause });
+    }
   }
 
-  async #outbound(family: 0 | 1, host: string, port: number): Promise<EngineConnection> {
-    let client = this.#clients.get(family);
-    if (client === undefined) {
-      client = new this.#engine.Client(this.#config, family);
-      this.#clients.set(family, client);
-    }
-    return await client.outboundConnection(host, port);
+  #clientOf(family: 0 | 1): EngineClient {
+    const client = this.#clients.get(family) ?? new this.#engine.Client(this.#config, family);
+    this.#clients.set(family, client);
+    return client;
   }
 
   stop(): void {

@@ -13,7 +13,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import { memberOf } from '../../foundation/json.ts';
 
 /** Every field is required by the engine. Times in milliseconds, sizes in bytes. */
-export interface EngineConfig {
+interface EngineConfig {
   readonly privateKeyProto: Uint8Array;
   readonly handshakeTimeout: number;
   readonly shutdownTimeout: number;
@@ -93,28 +93,20 @@ function isEngine(value: unknown): value is QuicEngine {
   return ['QuinnConfig', 'Server', 'Client'].every((name) => typeof memberOf(value, name) === 'function');
 }
 
-/** How `loadEngine` gets a package; tests put their own in its place. */
-export type RequirePackage = (name: string) => unknown;
-
-/**
- * The engine's own threads, where the environment does not say: one processor stays for JavaScript.
- * On two processors that doubles the streams per second and saves a tenth of the CPU time.
- */
-function leaveOneProcessor(): void {
-  process.env['TOKIO_WORKER_THREADS'] ??= String(Math.max(1, availableParallelism() - 1));
-}
-
 /**
  * Loads the engine for this machine.
+ * @param require how it gets a package
  * @throws SvcError `internal`, naming the packages that would be needed
  */
 export function loadEngine(
-  require: RequirePackage = createRequire(import.meta.url),
+  require: (name: string) => unknown = createRequire(import.meta.url),
   platform: string = process.platform,
   arch: string = process.arch,
 ): QuicEngine {
   const packages = enginePackages(platform, arch);
-  leaveOneProcessor();
+  // The engine's own threads, where the environment does not say: one processor stays for JavaScript.
+  // On two processors that doubles the streams per second and saves a tenth of the CPU time.
+  process.env['TOKIO_WORKER_THREADS'] ??= String(Math.max(1, availableParallelism() - 1));
   let cause: unknown;
   for (const name of packages) {
     try {

@@ -17,7 +17,7 @@ import {
   STREAM_WINDOW_BYTES,
 } from './limits.ts';
 import { NativeConnection } from './native-connection.ts';
-import { parsePeer, privateKeyProto } from './peer.ts';
+import { type Peer, parsePeer, privateKeyProto } from './peer.ts';
 import { ReceiveBudget } from './receive-budget.ts';
 import { enlargeReceiveBuffers, udpDescriptors } from './receive-buffer.ts';
 import type { DialOptions, QuicConnection, QuicEndpoint } from './types.ts';
@@ -52,7 +52,7 @@ export interface NativeQuicEndpointOptions {
   readonly idleTimeoutMs?: number;
 }
 
-export interface NativeQuicEndpointDependencies {
+interface NativeQuicEndpointDependencies {
   readonly log: Log;
   readonly clock?: Clock;
   readonly engine?: QuicEngine;
@@ -95,14 +95,10 @@ export class NativeQuicEndpoint implements QuicEndpoint {
     this.#address = { host: host === '' ? '0.0.0.0' : host, port: bound };
     this.#buffers = enlargeReceiveBuffers(udpDescriptors(bound), SOCKET_BUFFER_BYTES);
     this.#dialer = new Dialer({ engine: this.#engine, config }, { clock: this.#clock });
-    this.#acceptors = this.#servers.map(
-      (server) =>
-        new Acceptor(
-          server,
-          { idleTimeoutMs: this.#idleTimeoutMs, onConnection: (connection) => this.#accept(connection) },
-          { clock: this.#clock, log: this.#log },
-        ),
-    );
+    const dependencies = { clock: this.#clock, log: this.#log };
+    const onConnection = (connection: EngineConnection): void => this.#accept(connection);
+    const accepting = { idleTimeoutMs: this.#idleTimeoutMs, onConnection };
+    this.#acceptors = this.#servers.map((server) => new Acceptor(server, accepting, dependencies));
     for (const acceptor of this.#acceptors) acceptor.start();
     this.#heldBack.start();
   }
@@ -159,26 +155,18 @@ export class NativeQuicEndpoint implements QuicEndpoint {
 
   #accept(native: EngineConnection): void {
     const peer = parsePeer(native.remoteMultiaddr());
-    if (peer === null || this.#handler === undefined) {
-      native.abort();
-      return;
-    }
+    if (peer === null || this.#handler === undefined) return native.abort();
     const connection = this.#wrap(native, peer, false);
     const refusal = this.#accepted.admit(connection);
     if (refusal !== null) {
       this.#log.debug({ from: peer.address.host, refusal }, 'QUIC connection refused');
-      connection.close();
-      return;
+      return connection.close();
     }
     void connection.closed.then(() => this.#accepted.remove(connection));
     this.#handler(connection);
   }
 
-  #wrap(
-    native: EngineConnection,
-    peer: NonNullable<ReturnType<typeof parsePeer>>,
-    outbound: boolean,
-  ): NativeConnection {
+  #wrap(native: EngineConnection, peer: Peer, outbound: boolean): NativeConnection {
     return new NativeConnection({ native, peer, outbound }, { clock: this.#clock });
   }
 

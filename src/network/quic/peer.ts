@@ -24,15 +24,13 @@ export function privateKeyProto(key: KeyPair): Uint8Array {
 /** The Ed25519 key in a peer id; null where it holds another kind of key. */
 export function keyOfPeerId(peerId: string): Uint8Array | null {
   if (peerId.length > MAX_PEER_ID_CHARS) return null;
-  let bytes: Uint8Array;
   try {
-    bytes = base58.decode(peerId);
+    const bytes = base58.decode(peerId);
+    if (bytes.length !== PEER_ID_HEADER.length + PUBLIC_KEY_BYTES) return null;
+    return PEER_ID_HEADER.every((byte, index) => bytes[index] === byte) ? bytes.slice(PEER_ID_HEADER.length) : null;
   } catch {
     return null;
   }
-  if (bytes.length !== PEER_ID_HEADER.length + PUBLIC_KEY_BYTES) return null;
-  if (!PEER_ID_HEADER.every((byte, index) => bytes[index] === byte)) return null;
-  return bytes.slice(PEER_ID_HEADER.length);
 }
 
 export interface Peer {

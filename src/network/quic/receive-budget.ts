@@ -31,11 +31,6 @@ interface Held {
   readonly bytes: number;
 }
 
-interface HeldBackDependencies {
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 export class ReceiveBudget {
   readonly #holders: () => Iterable<Holder>;
   readonly #clock: Clock;
@@ -43,7 +38,7 @@ export class ReceiveBudget {
   #looks: Repeating | null = null;
 
   /** @param holders every connection that stands */
-  constructor(holders: () => Iterable<Holder>, dependencies: HeldBackDependencies) {
+  constructor(holders: () => Iterable<Holder>, dependencies: { readonly clock: Clock; readonly log: Log }) {
     this.#holders = holders;
     // In waking time: while we stalled, no reader could take anything.
     this.#clock = wakingClock(dependencies.clock);
@@ -68,15 +63,15 @@ export class ReceiveBudget {
 
   /** Closes those that hold the most until the rest is within a bound; gives the rest. */
   #trim(held: readonly Held[], bound: number): readonly Held[] {
-    const rest = held.toSorted((a, b) => b.bytes - a.bytes);
-    let total = rest.reduce((sum, { bytes }) => sum + bytes, 0);
-    while (total > bound) {
-      const most = rest.shift();
-      if (most === undefined) break;
-      this.#log.warn({ bytes: most.bytes }, 'closed a connection that holds too much for readers that have stopped');
-      most.holder.close();
-      total -= most.bytes;
-    }
-    return rest;
+    let total = held.reduce((sum, { bytes }) => sum + bytes, 0);
+    return held
+      .toSorted((a, b) => b.bytes - a.bytes)
+      .filter(({ holder, bytes }) => {
+        if (total <= bound) return true;
+        this.#log.warn({ bytes }, 'closed a connection that holds too much for readers that have stopped');
+        holder.close();
+        total -= bytes;
+        return false;
+      });
   }
 }

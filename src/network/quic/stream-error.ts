@@ -1,10 +1,9 @@
 /** Why a stream broke: the other side reset it, or the whole connection went away. */
-export type StreamErrorCode = 'stream_reset' | 'connection_lost';
-
-const MESSAGES: Readonly<Record<StreamErrorCode, string>> = {
+const MESSAGES = {
   stream_reset: 'The other side reset the stream.',
   connection_lost: 'The connection under the stream has ended.',
-};
+} as const;
+type StreamErrorCode = keyof typeof MESSAGES;
 
 /** The error that a broken stream is destroyed with. A clean end never carries one. */
 export class StreamError extends Error {

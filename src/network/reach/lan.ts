@@ -30,7 +30,7 @@ const MAX_SENDERS = 256;
 const REPORTS_PER_SECOND = 5;
 const REPORT_BURST = 50;
 
-export interface LanDiscoveryOptions {
+interface LanDiscoveryOptions {
   /** The tag of our network. */
   readonly network: Uint8Array;
   readonly nodeKey: Uint8Array;
@@ -40,7 +40,7 @@ export interface LanDiscoveryOptions {
   readonly mdnsPort?: number;
 }
 
-export interface LanDiscoveryDependencies {
+interface LanDiscoveryDependencies {
   readonly clock: Clock;
   readonly log: Log;
   /** The port at which our DHT listens. */
@@ -65,10 +65,8 @@ export class LanDiscovery implements Component {
     this.#options = options;
     this.#deps = dependencies;
     this.#known = new LruCache({ maxEntries: MAX_KNOWN, ttlMs: REPORT_AGAIN_MS }, dependencies);
-    this.#packets = new RateLimiter(
-      { perSecond: PACKETS_PER_SECOND, burst: PACKET_BURST, maxKeys: MAX_SENDERS },
-      dependencies,
-    );
+    const perSender = { perSecond: PACKETS_PER_SECOND, burst: PACKET_BURST, maxKeys: MAX_SENDERS };
+    this.#packets = new RateLimiter(perSender, dependencies);
     this.#reports = new RateLimiter({ perSecond: REPORTS_PER_SECOND, burst: REPORT_BURST, maxKeys: 1 }, dependencies);
   }
 

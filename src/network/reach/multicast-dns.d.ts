@@ -10,8 +10,6 @@ declare module 'multicast-dns' {
       readonly interface?: string;
       /** The address to bind. */
       readonly bind?: string;
-      readonly reuseAddr?: boolean;
-      readonly loopback?: boolean;
     }
 
     interface Question {
@@ -19,26 +17,22 @@ declare module 'multicast-dns' {
       readonly type: string;
     }
 
-    type Answer =
-      | { readonly name: string; readonly type: 'PTR'; readonly ttl?: number; readonly data: string }
-      | {
-          readonly name: string;
-          readonly type: 'SRV';
-          readonly ttl?: number;
-          readonly data: { readonly port: number; readonly target: string };
-        }
-      | {
-          readonly name: string;
-          readonly type: 'TXT';
-          readonly ttl?: number;
-          readonly data: readonly (string | Buffer)[];
-        };
+    type Answer = { readonly name: string; readonly ttl?: number } & (
+      | { readonly type: 'PTR'; readonly data: string }
+      | { readonly type: 'SRV'; readonly data: { readonly port: number; readonly target: string } }
+      | { readonly type: 'TXT'; readonly data: readonly (string | Buffer)[] }
+    );
 
-    /** A packet as it came: what a stranger wrote, so nothing of it is sure but its outline. */
+    /** What a stranger wrote. */
+    interface Resource extends Question {
+      readonly data: unknown;
+    }
+
+    /** A packet as it came: nothing of it is sure but its outline. */
     interface Packet {
       readonly questions: readonly Question[];
-      readonly answers: readonly { readonly name: string; readonly type: string; readonly data: unknown }[];
-      readonly additionals: readonly { readonly name: string; readonly type: string; readonly data: unknown }[];
+      readonly answers: readonly Resource[];
+      readonly additionals: readonly Resource[];
     }
 
     interface MulticastDns extends EventEmitter {

@@ -19,12 +19,12 @@ export interface NodeAddresses {
   readonly helpers: readonly HelperNode[];
 }
 
-export interface OwnAddressesOptions {
+interface OwnAddressesOptions {
   /** Host name or address to publish while none has been observed; empty for none. */
   readonly fallbackHost: string;
 }
 
-export interface OwnAddressesDependencies {
+interface OwnAddressesDependencies {
   readonly clock: Clock;
   readonly log: Log;
   readonly records: Pick<RecordNetwork, 'reachability' | 'onReachability'>;
