@@ -18,10 +18,6 @@ interface BootstrapNodesDependencies {
   readonly resolveName?: (name: string) => Promise<string>;
 }
 
-async function resolveWithSystem(name: string): Promise<string> {
-  return (await lookup(name, { family: 4 })).address;
-}
-
 export class BootstrapNodes {
   readonly #bootstrap: readonly Address[];
   readonly #found = new LruCache<string, Address>({ maxEntries: MAX_FOUND });
@@ -31,7 +27,7 @@ export class BootstrapNodes {
   constructor(bootstrap: readonly Address[], dependencies: BootstrapNodesDependencies) {
     this.#bootstrap = bootstrap;
     this.#names = new LruCache({ maxEntries: bootstrap.length + 1, ttlMs: NAME_TTL_MS }, dependencies);
-    this.#resolveName = dependencies.resolveName ?? resolveWithSystem;
+    this.#resolveName = dependencies.resolveName ?? (async (name) => (await lookup(name, { family: 4 })).address);
   }
 
   /** Adds a node that was found or remembered; false for an address that cannot be one, or is known. */

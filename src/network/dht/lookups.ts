@@ -14,12 +14,13 @@ import type { PeerHealth } from './peer-health.ts';
 /** How many of the closest nodes a thorough search hears. */
 export const SEARCH_WIDTH = 20;
 /** How a read searches: it ends with the first answers that agree. */
-const READ_PACE = { parallel: 8, enough: 4 };
+const READ_PACE: Pace = { parallel: 8, enough: 4 };
 /** How a write searches: it wants many nodes. */
-const WRITE_PACE = { parallel: 20, enough: REPLICAS };
+const WRITE_PACE: Pace = { parallel: 20, enough: REPLICAS };
 /** Asks only who is near. */
 const SURVEY: FindRequest = { types: [], wantsRecords: false };
 
+type Pace = Pick<LookupOptions, 'parallel' | 'enough'>;
 type OnAnswer = (answer: LookupAnswer) => void;
 
 interface LookupsDependencies {
@@ -59,12 +60,7 @@ export class Lookups {
     return (await client.find(contact, nodeId(contact), engine.id, encodeFindRequest(SURVEY))) !== null;
   }
 
-  #start(
-    key: Uint8Array,
-    request: FindRequest,
-    pace: Pick<LookupOptions, 'parallel' | 'enough'>,
-    onAnswer: OnAnswer,
-  ): Lookup {
+  #start(key: Uint8Array, request: FindRequest, pace: Pace, onAnswer: OnAnswer): Lookup {
     const { clock, health, engine, bootstrapNodes, client, isOwnHost } = this.#deps;
     const value = encodeFindRequest(request);
     const near = engine.closest(key, SEARCH_WIDTH);

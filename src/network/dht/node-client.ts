@@ -26,7 +26,7 @@ import type { StoreVerdict } from './put-operation.ts';
 /** Time to hand over a record that no datagram holds, milliseconds. */
 const LARGE_STORE_TIMEOUT_MS = 5000;
 
-export interface NodeClientDependencies {
+interface NodeClientDependencies {
   readonly clock: Clock;
   readonly engine: Pick<DhtEngine, 'request'>;
   readonly verifier: RecordVerifier;
@@ -50,7 +50,7 @@ export class NodeClient {
     const { clock, engine } = this.#deps;
     const askedAt = clock.now();
     const reply = await engine.request(address, { command: COMMAND.find, target: key, value });
-    if (reply === null || reply.value === null) return null;
+    if (!reply?.value) return null;
     this.observed.tell(address, reply.to);
     const found = decodeFindReply(reply.value);
     if (found === null) return null;
@@ -73,15 +73,19 @@ export class NodeClient {
 
   /** Asks a node to drop notes, with a request that `encodeRemoveRequest` made; how many it had. */
   async removeNotes(at: LookupAnswer, key: Uint8Array, value: Uint8Array): Promise<number> {
-    const message = { command: COMMAND.remove, target: key, value, token: at.token };
-    const reply = await this.#deps.engine.request(at.address, message, { retry: true });
-    return (reply === null || reply.value === null ? null : decodeRemoveReply(reply.value)) ?? 0;
+    const reply = await this.#change(at, COMMAND.remove, key, value);
+    return (reply && decodeRemoveReply(reply)) ?? 0;
   }
 
   async #storeSmall(at: LookupAnswer, key: Uint8Array, record: SignedRecord): Promise<StoreReply | null> {
-    const message = { command: COMMAND.store, target: key, value: record.encoded, token: at.token };
-    const reply = await this.#deps.engine.request(at.address, message, { retry: true });
-    return reply === null || reply.value === null ? null : decodeStoreReply(reply.value);
+    const reply = await this.#change(at, COMMAND.store, key, record.encoded);
+    return reply && decodeStoreReply(reply);
+  }
+
+  /** Asks a node that knows our address to change what it holds; null where it does not answer. */
+  async #change({ address, token }: LookupAnswer, command: number, target: Uint8Array, value: Uint8Array) {
+    const reply = await this.#deps.engine.request(address, { command, target, value, token }, { retry: true });
+    return reply?.value ?? null;
   }
 
   async #storeLarge(at: LookupAnswer, key: Uint8Array, record: SignedRecord): Promise<StoreReply | null> {

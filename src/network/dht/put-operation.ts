@@ -43,9 +43,9 @@ export class PutOperation {
   /** Keys of the nodes that keep it: one that answers at several addresses counts once. */
   readonly #keepers = new Set<string>();
   #newer: SignedRecord | null = null;
-  /** Nodes that were given the record and have not answered; those of them that took too long. */
-  #waiting = 0;
-  #overdue = 0;
+  /** Nodes that were given the record and have not answered, and those that took too long. */
+  readonly #waiting = new Set<LookupAnswer>();
+  readonly #overdue = new Set<LookupAnswer>();
   #searched = false;
 
   constructor(options: PutOperationOptions, dependencies: PutOperationDependencies) {
@@ -81,17 +81,14 @@ export class PutOperation {
 
   #give(answer: LookupAnswer): void {
     this.#given.add(answer);
-    this.#waiting++;
-    let overdue = 0;
+    this.#waiting.add(answer);
     const timer = this.#deps.clock.after(this.#options.patienceMs, () => {
-      overdue = 1;
-      this.#overdue++;
+      this.#overdue.add(answer);
       this.#settle();
     });
     void this.#deps.store(answer).then((verdict) => {
       timer.cancel();
-      this.#waiting--;
-      this.#overdue -= overdue;
+      this.#waiting.delete(answer);
       if (verdict !== null) this.#count(verdict, answer);
       this.#settle();
     });
@@ -109,7 +106,7 @@ export class PutOperation {
 
   #settle(): void {
     const kept = this.#keepers.size;
-    const awaited = kept > 0 ? this.#waiting - this.#overdue : this.#waiting;
+    const awaited = kept > 0 ? this.#waiting.difference(this.#overdue).size : this.#waiting.size;
     if (kept >= this.#options.wanted || (this.#searched && awaited === 0)) this.#done.resolve();
   }
 }

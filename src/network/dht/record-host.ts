@@ -5,8 +5,7 @@
  */
 import type { Address } from '../../foundation/address.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
-import type { Clock } from '../../foundation/clock.ts';
-import { unixSeconds } from '../../foundation/clock.ts';
+import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
@@ -54,24 +53,19 @@ const NOTHING = { count: 0, digest: new Uint8Array(RECORD_DIGEST_BYTES) };
 /** How many closer nodes we may know and still keep a record: those who store it see another table. */
 const MAX_CLOSER_NODES = 20;
 
-export interface RecordHostOptions {
+interface RecordHostOptions {
   readonly nodeKey: Uint8Array;
   readonly tag: Uint8Array;
 }
 
-/** What of the routing table answers depend on. */
-export interface RoutingTable extends Pick<DhtEngine, 'ownAddress' | 'closerThanSelf'> {
-  closest(key: Uint8Array, max: number): readonly Address[];
-}
-
-export interface RecordHostDependencies {
+interface RecordHostDependencies {
   readonly clock: Clock;
   readonly log: Log;
   readonly store: RecordStore;
   readonly verifier: RecordVerifier;
   /** The port at which other nodes reach us over QUIC; 0 while there is none. */
   readonly quicPort: () => number;
-  readonly engine: RoutingTable;
+  readonly engine: Pick<DhtEngine, 'ownAddress' | 'closerThanSelf' | 'closest'>;
 }
 
 export class RecordHost {
@@ -85,14 +79,10 @@ export class RecordHost {
   constructor(options: RecordHostOptions, dependencies: RecordHostDependencies) {
     this.#options = options;
     this.#deps = dependencies;
-    this.#storeRate = new RateLimiter(
-      { perSecond: STORES_PER_SECOND, burst: STORE_BURST, maxKeys: MAX_RATE_KEYS },
-      dependencies,
-    );
-    this.#pageRate = new RateLimiter(
-      { perSecond: PAGES_PER_SECOND, burst: PAGE_BURST, maxKeys: MAX_RATE_KEYS },
-      dependencies,
-    );
+    const perAddress = (perSecond: number, burst: number): RateLimiter =>
+      new RateLimiter({ perSecond, burst, maxKeys: MAX_RATE_KEYS }, dependencies);
+    this.#storeRate = perAddress(STORES_PER_SECOND, STORE_BURST);
+    this.#pageRate = perAddress(PAGES_PER_SECOND, PAGE_BURST);
   }
 
   /**

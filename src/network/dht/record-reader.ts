@@ -145,7 +145,7 @@ export class RecordReader {
     for (const holder of claim.holders.slice(0, MAX_HOLDERS)) {
       if (claim.record !== null || signal.aborted) return;
       using limit = patience(this.#deps.clock, BODY_TIMEOUT_MS, signal);
-      const page = await this.#deps.fetcher.page(holder, key, [claim.type], 0, limit.signal);
+      const page = await this.#deps.fetcher.page(holder, { key, types: [claim.type] }, 0, limit.signal);
       for (const encoded of page?.records ?? []) quorum.fulfil(encoded);
     }
   }

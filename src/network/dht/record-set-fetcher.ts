@@ -41,15 +41,18 @@ const MAX_MISSED_PARTS = 8;
 /** Parts that are under way at once. */
 const PARALLEL_PARTS = 16;
 
-export interface Collection {
+interface Wanted {
   readonly key: Uint8Array;
   readonly types: readonly RecordType[];
+  /** Digests of records that the reader has, in hex: they are not fetched. */
+  readonly known?: ReadonlySet<string>;
+}
+
+export interface Collection extends Required<Wanted> {
   /** The nodes that hold something under the key. */
   readonly answers: readonly LookupAnswer[];
   readonly quorum: Quorum;
   readonly max: number | undefined;
-  /** Digests of records that the reader has, in hex: they are not fetched. */
-  readonly known: ReadonlySet<string>;
 }
 
 interface RecordSetFetcherDependencies {
@@ -68,15 +71,9 @@ export class RecordSetFetcher {
   }
 
   /** One page of a node's records under a key, over QUIC; null where it does not come. */
-  async page(
-    from: LookupAnswer,
-    key: Uint8Array,
-    types: readonly RecordType[],
-    start: number,
-    signal: AbortSignal,
-    known: ReadonlySet<string> = new Set(),
-  ): Promise<Page | null> {
+  async page(from: LookupAnswer, wanted: Wanted, start: number, signal: AbortSignal): Promise<Page | null> {
     const { nodeRequests, tag } = this.#deps;
+    const { key, types, known = new Set() } = wanted;
     const { nodeKey, quicPort } = from.reply;
     if (quicPort === 0) return null;
     try {
@@ -151,7 +148,7 @@ export class RecordSetFetcher {
     let valid = 0;
     let start = 0;
     do {
-      const page = await this.page(from, wanted.key, wanted.types, start, signal, wanted.known);
+      const page = await this.page(from, wanted, start, signal);
       if (page === null || (page.next !== 0 && page.next <= start)) return false;
       valid += await this.take(page.records, from, wanted);
       start = page.next;

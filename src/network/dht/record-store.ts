@@ -4,8 +4,7 @@
  */
 import type { Address } from '../../foundation/address.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
-import type { Clock } from '../../foundation/clock.ts';
-import { unixSeconds } from '../../foundation/clock.ts';
+import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { addDigest, recordDigest } from '../../foundation/records/digest.ts';

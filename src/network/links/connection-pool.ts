@@ -66,12 +66,8 @@ export class ConnectionPool implements Component {
   }
 
   async start(): Promise<void> {
-    this.#sweep = sweepIdle({
-      clock: this.#clock,
-      log: this.#log,
-      sessions: () => this.#sessions(),
-      isCurrent: (session) => this.#table.isCurrent(session),
-    });
+    const isCurrent = (session: NodeSession): boolean => this.#table.isCurrent(session);
+    this.#sweep = sweepIdle(() => this.#sessions(), isCurrent, { clock: this.#clock, log: this.#log });
   }
 
   async stop(): Promise<void> {

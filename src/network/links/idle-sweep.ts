@@ -10,16 +10,15 @@ export const IDLE_MS = 5 * 60_000;
 export const SPARE_IDLE_MS = 5_000;
 const SWEEP_MS = 5_000;
 
-interface IdleSweepDependencies {
-  readonly clock: Clock;
-  readonly log: Log;
-  /** All connections. */
-  readonly sessions: () => Iterable<NodeSession>;
-  readonly isCurrent: (session: NodeSession) => boolean;
-}
-
-/** Begins to look every few seconds. */
-export function sweepIdle({ clock, log, sessions, isCurrent }: IdleSweepDependencies): Repeating {
+/**
+ * Begins to look every few seconds.
+ * @param sessions all connections
+ */
+export function sweepIdle(
+  sessions: () => Iterable<NodeSession>,
+  isCurrent: (session: NodeSession) => boolean,
+  { clock, log }: { readonly clock: Clock; readonly log: Log },
+): Repeating {
   const onError = (error: unknown): void => log.warn({ error }, 'idle connections could not be closed');
   return every(clock, { periodMs: SWEEP_MS, onError }, () => {
     for (const session of [...sessions()])

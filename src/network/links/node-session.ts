@@ -71,23 +71,22 @@ export class NodeSession {
    * @throws SvcError `connect_failed` where the connection has ended
    */
   async openStream(): Promise<QuicStream> {
-    if (this.#closed) throw new SvcError('connect_failed', { message: 'The connection was lost.' });
-    let stream: QuicStream;
+    const message = 'The connection was lost.';
+    if (this.#closed) throw new SvcError('connect_failed', { message });
     // Counted while it opens, so that the connection is not taken for an idle one.
     this.#streams++;
     try {
-      stream = await this.connection.openStream();
+      const stream = await this.connection.openStream();
+      this.adopt(stream);
+      return stream;
     } catch (cause) {
+      throw cause instanceof SvcError ? cause : new SvcError('connect_failed', { message, cause });
+    } finally {
       this.#release();
-      if (cause instanceof SvcError) throw cause;
-      throw new SvcError('connect_failed', { message: 'The connection was lost.', cause });
     }
-    guard(stream);
-    stream.once('close', () => this.#release());
-    return stream;
   }
 
-  /** Counts a stream that the other node opened. */
+  /** Counts a stream, such as one that the other node opened, until it closes. */
   adopt(stream: QuicStream): void {
     this.#streams++;
     guard(stream);

@@ -53,8 +53,7 @@ interface GateDependencies {
 }
 
 export class StreamDispatcher {
-  readonly #clock: Clock;
-  readonly #log: Log;
+  readonly #deps: GateDependencies;
   readonly #handlers = new Map<number, StreamHandler>();
   readonly #opens: RateLimiter;
   readonly #offences: RateLimiter;
@@ -66,8 +65,7 @@ export class StreamDispatcher {
   });
 
   constructor(dependencies: GateDependencies) {
-    this.#clock = dependencies.clock;
-    this.#log = dependencies.log;
+    this.#deps = dependencies;
     const perNode = (perSecond: number, burst: number): RateLimiter =>
       new RateLimiter({ perSecond, burst, maxKeys: MAX_LIMITED_NODES }, dependencies);
     this.#opens = perNode(STREAMS_PER_S, STREAMS_BURST);
@@ -100,23 +98,23 @@ export class StreamDispatcher {
   /** Counts a breach of the protocol; cuts the node off after too many. */
   #offence(session: NodeSession, reason: string): void {
     if (this.#offences.take(session.nodeId)) return;
-    this.#log.warn({ node: session.nodeId, reason }, 'cut off a node that keeps breaking the protocol');
+    this.#deps.log.warn({ node: session.nodeId, reason }, 'cut off a node that keeps breaking the protocol');
     session.close();
   }
 
   #tooFast(stream: QuicStream, session: NodeSession): void {
-    if (this.#haste.take(session.nodeId)) return refuseStream(stream, STATUS.rateLimited, this.#clock);
-    this.#log.warn({ node: session.nodeId }, 'cut off a node that opens streams without end');
+    if (this.#haste.take(session.nodeId)) return refuseStream(stream, STATUS.rateLimited, this.#deps.clock);
+    this.#deps.log.warn({ node: session.nodeId }, 'cut off a node that opens streams without end');
     stream.destroy();
     session.close();
   }
 
   async #serve(stream: QuicStream, session: NodeSession): Promise<void> {
-    using limit = patience(this.#clock, HEADER_TIMEOUT_MS);
+    using limit = patience(this.#deps.clock, HEADER_TIMEOUT_MS);
     try {
       const [kind = 0] = await readExactly(stream, 1, limit.signal);
       const handler = this.#handlers.get(kind);
-      if (handler === undefined) refuseStream(stream, STATUS.unknownPurpose, this.#clock);
+      if (handler === undefined) refuseStream(stream, STATUS.unknownPurpose, this.#deps.clock);
       else await handler(stream, session, limit.signal);
     } catch (error) {
       this.#failed(stream, session, error);
@@ -125,9 +123,9 @@ export class StreamDispatcher {
 
   #failed(stream: QuicStream, session: NodeSession, error: unknown): void {
     if (error instanceof ProtocolBreach) this.#offence(session, error.message);
-    if (!(error instanceof SvcError)) this.#log.error({ node: session.nodeId, error }, 'a stream handler failed');
+    if (!(error instanceof SvcError)) this.#deps.log.error({ node: session.nodeId, error }, 'a stream handler failed');
     const gone = error instanceof SvcError && GONE.has(error.code);
     if (gone) stream.destroy();
-    else refuseStream(stream, statusOf(error), this.#clock);
+    else refuseStream(stream, statusOf(error), this.#deps.clock);
   }
 }

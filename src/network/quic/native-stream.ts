@@ -22,10 +22,6 @@ const READ_GROWTH = 4;
 /** The most that one write hands to the engine; smaller chunks are joined up to it. */
 const WRITE_BYTES = 256 * 1024;
 
-interface PendingChunk {
-  readonly chunk: Buffer;
-}
-
 export class NativeStream extends Duplex implements QuicStream {
   readonly connection: QuicConnection;
   readonly #native: EngineStream;
@@ -93,11 +89,8 @@ export class NativeStream extends Duplex implements QuicStream {
     else if (bytes < this.#readBytes / READ_GROWTH && this.#readBytes > MIN_READ_BYTES) this.#readBytes /= READ_GROWTH;
   }
 
-  override _write(chunk: Buffer, _encoding: BufferEncoding, callback: (error?: Error | null) => void): void {
-    this.#send([chunk]).then(() => callback(), callback);
-  }
-
-  override _writev(chunks: readonly PendingChunk[], callback: (error?: Error | null) => void): void {
+  /** Takes single chunks too. */
+  override _writev(chunks: readonly { readonly chunk: Buffer }[], callback: (error?: Error | null) => void): void {
     this.#send(chunks.map(({ chunk }) => chunk)).then(() => callback(), callback);
   }
 

@@ -74,11 +74,7 @@ export class LanDiscovery implements Component {
   async start(): Promise<void> {
     const { clock, log } = this.#deps;
     const { interface: address, mdnsPort } = this.#options;
-    const mdns = multicastDns({
-      bind: '0.0.0.0',
-      ...(address === undefined ? {} : { interface: address }),
-      ...(mdnsPort === undefined ? {} : { port: mdnsPort }),
-    });
+    const mdns = multicastDns({ bind: '0.0.0.0', interface: address, port: mdnsPort });
     this.#mdns = mdns;
     const onError = (error: unknown): void => log.debug({ error }, 'multicast DNS');
     mdns.on('warning', onError);

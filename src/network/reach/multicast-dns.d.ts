@@ -5,9 +5,9 @@ declare module 'multicast-dns' {
 
   namespace multicastDns {
     interface Options {
-      readonly port?: number;
+      readonly port?: number | undefined;
       /** The address of the interface to use; all of them where left out. */
-      readonly interface?: string;
+      readonly interface?: string | undefined;
       /** The address to bind. */
       readonly bind?: string;
     }
