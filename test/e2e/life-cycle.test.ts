@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { readdirSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { TestDaemon } from '../support/daemon.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
@@ -32,6 +34,17 @@ test('an API port that is taken is fatal and named', async () => {
     return true;
   });
   server.close();
+});
+
+test('nothing in the data directory is for others, whatever the system would give them', async () => {
+  await using daemon = await TestDaemon.start({
+    command: ['sh', '-c', 'umask 0; exec "$0" bin/svcd "$@"', process.execPath],
+  });
+  await daemon.newAgent();
+  const open = readdirSync(daemon.dataDir, { recursive: true, encoding: 'utf8' }).filter(
+    (name) => (statSync(join(daemon.dataDir, name)).mode & 0o077) !== 0,
+  );
+  assert.deepEqual(open, []);
 });
 
 test('SIGTERM ends the daemon cleanly, and it ends by itself', async () => {
