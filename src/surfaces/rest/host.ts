@@ -1,4 +1,5 @@
 /** Who a request came from and whom it was addressed to. */
+import type { IncomingMessage } from 'node:http';
 import { canonicalIp, IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 
 /** True for a peer on this machine; false for an unknown one. */
@@ -13,6 +14,11 @@ export function hostOf(header: string): string | null {
   const [, bracketed, plain] = match;
   if (bracketed !== undefined) return bracketed.includes(':') ? canonicalIp(bracketed) : null;
   return plain?.toLowerCase() ?? null;
+}
+
+/** True where a request says more than once whom it calls, which others on its way may read otherwise (RFC 9112, section 3.2). */
+export function namesManyHosts({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>): boolean {
+  return rawHeaders.filter((name, i) => i % 2 === 0 && name.toLowerCase() === 'host').length > 1;
 }
 
 /** True where an `Origin` header names the very site that the request was sent to. */

@@ -17,6 +17,7 @@ import { hasUnreadBody, sendError, setSecurityHeaders } from './answer.ts';
 import { ConnectionLimit } from './connections.ts';
 import { docsHandlers } from './docs-page.ts';
 import { type AdmittedRequest, RequestGate } from './gate.ts';
+import { namesManyHosts } from './host.ts';
 import { HttpMetrics } from './http-metrics.ts';
 import { Lingering } from './lingering.ts';
 import { createHttpServer } from './listener.ts';
@@ -248,6 +249,8 @@ export class RestServer implements Component {
     // The router would take a whole URL and ignore whose it is.
     if (request.url?.startsWith('/') !== true)
       throw new SvcError('invalid_request', { message: 'The target of a request is a path: this is no proxy.' });
+    if (request.httpVersionMajor !== 1 || namesManyHosts(request))
+      throw new SvcError('invalid_request', { message: 'A request is of HTTP/1.1 and has one Host header.' });
     if (this.#adminStreams.has(request.socket)) return REMOTE_ADMIN;
     if (this.#isServiceConnection(request.socket))
       throw new SvcError('access_denied', { message: "The daemon's own API is no service of an agent." });

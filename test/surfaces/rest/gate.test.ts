@@ -71,6 +71,22 @@ test('the loopback names of this machine are taken, with any port', async (t) =>
     assert.equal((await world.request('GET', '/ping', { headers: { host } })).status, 200, host);
 });
 
+test('a request that names two hosts, or is of HTTP/0.9, is refused', async (t) => {
+  const world = await startWorld(t);
+  for (const request of [
+    'GET /ping HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\nConnection: close\r\n\r\n',
+    'GET /ping HTTP/1.1\r\nHost: localhost\r\nX: y\r\nHOST: evil.example\r\nConnection: close\r\n\r\n',
+    'GET /ping HTTP/1.0\r\nHost: localhost\r\nhost: localhost\r\n\r\n',
+    'GET /ping\r\n\r\n',
+    'GET /ping HTTP/0.9\r\nHost: localhost\r\n\r\n',
+  ])
+    assert.match(
+      await speak(world.host, world.port, request),
+      /^HTTP\/1\.1 400 [\s\S]*"error":"invalid_request"/,
+      request,
+    );
+});
+
 test('a request without Host, as HTTP/1.0 allows, is local', async (t) => {
   const world = await startWorld(t);
   const answer = await speak(world.host, world.port, 'GET /ping HTTP/1.0\r\n\r\n');
