@@ -59,10 +59,16 @@ function canonical(name: string): string {
   return name.replace(/[^a-z0-9]/g, '-');
 }
 
-/** True for the names that only the daemon beside the service may set. */
+/** True for the names that only the daemon beside the service may set, and for `Proxy`: CGI makes `HTTP_PROXY` of it. */
 function isOurs(name: string): boolean {
   const text = canonical(name);
-  return text.startsWith('svc-') || text === 'forwarded' || text.startsWith('x-forwarded-') || text === 'x-real-ip';
+  return (
+    text === 'proxy' ||
+    text.startsWith('svc-') ||
+    text === 'forwarded' ||
+    text.startsWith('x-forwarded-') ||
+    text === 'x-real-ip'
+  );
 }
 
 /** Headers of a caller that may reach a service, in a request and in its trailers. */

@@ -9,48 +9,55 @@ import { mayBeThisMachine } from '../../foundation/address.ts';
 
 /** Credentials for this API, and what tells of this machine and of the page that asks. */
 const NEVER_SENT =
-  /^(?:authorization|cookie2?|forwarded|host|origin|referer|service-worker.*|via|(?:proxy|sec-ch|sec-fetch|svc|x-forwarded)-.*)$/;
+  /^(?:authorization|cookie2?|forwarded|host|origin|referer|proxy|service-worker.*|via|(?:proxy|sec-ch|sec-fetch|svc|x-forwarded)-.*)$/;
 
-/** What rules an origin as a whole, or asks a browser to act beyond the answer at hand. */
-const NEVER_TAKEN = new RegExp(
+/**
+ * Headers of an answer that speak of that answer alone, and those of protocols that only programs speak. No others
+ * are taken: what rules an origin, or asks a browser to act beyond the answer at hand, is not known to the last one.
+ */
+const TAKEN = new RegExp(
   `^(?:${[
-    'accept-ch',
-    'activate-storage-access',
-    'alt-svc',
-    'authentication-info',
-    'clear-site-data',
-    'content-security-policy.*',
-    'critical-ch',
-    'date',
-    'document-policy.*',
-    'feature-policy',
-    'integrity-policy.*',
-    'nel',
-    'observe-browsing-topics',
-    'origin-agent-cluster',
-    'origin-trial',
-    'permissions-policy.*',
-    'public-key-pins.*',
-    'referrer-policy',
-    'refresh',
-    'report-to',
-    'reporting-endpoints',
-    'service-worker-allowed',
-    'set-cookie2?',
-    'set-login',
-    'speculation-rules',
-    'strict-transport-security',
-    'supports-loading-mode',
-    'timing-allow-origin',
-    'use-as-dictionary',
-    'www-authenticate',
-    'x-content-type-options',
-    'x-dns-prefetch-control',
-    'x-frame-options',
-    'x-permitted-cross-domain-policies',
-    '(?:access-control|attribution-reporting|cross-origin|proxy|svc)-.*',
+    'accept-(?:patch|post|ranges)',
+    'age',
+    'allow',
+    'api-.*',
+    'cache-control',
+    'content-(?:digest|disposition|encoding|language|length|md5|range|type)',
+    '(?:correlation|request)-id',
+    'deprecation',
+    'digest',
+    'etag',
+    'expires',
+    'idempotency-.*',
+    'last-modified',
+    'location',
+    'operation-location',
+    'pragma',
+    'preference-applied',
+    'rate-?limit.*',
+    'repr-digest',
+    'retry-after',
+    'sec-websocket-.*',
+    'server',
+    'server-timing',
+    'signature(?:-input)?',
+    'sunset',
+    'trace(?:parent|state)',
+    'trailer',
+    'vary',
+    'warning',
+    // MCP and others that assistants speak; gRPC, WebDAV, tus, registries of containers, OData.
+    '(?:a2a|anthropic|mcp|openai)-.*',
+    '(?:docker|grpc|odata|tus|upload)-.*',
+    'dav',
+    'lock-token',
+    'x-.*',
   ].join('|')})$`,
 );
+
+/** Of `X-…`, which is nobody's to standardise any more, what browsers, or proxies in front of this API, have acted on. */
+const ACTED_ON =
+  /^x-(?:(?:accel-(?!buffering$)|chrome|forwarded-|lighttpd-|reproxy-|sendfile|svc-|webkit-).*|auto-login|content-(?:security-policy.*|type-options)|dns-prefetch-control|download-options|frame-options|permitted-cross-domain-policies|sourcemap|ua-compatible|xss-protection)$/;
 
 const PLAIN_HOST = /^(?:[a-z0-9._-]+|\[[0-9a-f:]+\])$/;
 
@@ -98,7 +105,7 @@ export function rewriteLocation(location: string, { prefix, path, host }: Answer
 export function takenHeaders(raw: RawHeaders, place: AnswerPlace): string[] {
   return [...pairs(raw)].flatMap(([name, value]) => {
     const key = name.toLowerCase();
-    if (NEVER_TAKEN.test(key)) return [];
+    if (!TAKEN.test(key) || ACTED_ON.test(key)) return [];
     if (key !== 'location') return [name, value];
     const location = rewriteLocation(value, place);
     return location === null ? [] : [name, location];

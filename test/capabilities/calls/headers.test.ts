@@ -43,7 +43,15 @@ test('no spelling of our own headers reaches a service from a caller', () => {
       .map((upper) => text.replaceAll(/./g, (c, i: number) => (upper[i] ? c.toUpperCase() : c)));
   const forged = fc
     .tuple(
-      fc.constantFrom('svc caller aid', 'svc local aid', 'svc error', 'forwarded', 'x forwarded for', 'x real ip'),
+      fc.constantFrom(
+        'svc caller aid',
+        'svc local aid',
+        'svc error',
+        'forwarded',
+        'x forwarded for',
+        'x real ip',
+        'proxy',
+      ),
       separator,
     )
     .chain(([words, mark]) => cased(words.replaceAll(' ', mark)));

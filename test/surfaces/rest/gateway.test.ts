@@ -5,6 +5,7 @@ import { request as httpRequest, type IncomingMessage, type ServerResponse } fro
 import { test } from 'node:test';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { testAid } from '../../support/agents.ts';
+import { hostileHeaders } from '../../support/hostile-headers.ts';
 import { standsStill } from '../../support/stands-still.ts';
 import { gatewayWorld } from './gateway-world.ts';
 import { speak } from './support.ts';
@@ -40,6 +41,7 @@ test('a request reaches the service of the agent as it is, but for the credentia
       authorization: 'Bearer the-token-of-this-api',
       cookie: 'panel=secret',
       'proxy-authorization': 'Basic eDp5',
+      proxy: 'http://evil.example:8080',
       'svc-access-token': 'for somebody else',
       'svc-caller-aid': 'aid1forged',
       'x-forwarded-for': '1.2.3.4',
@@ -60,44 +62,59 @@ test('a request reaches the service of the agent as it is, but for the credentia
   assert.equal(seen.headers['svc-local-aid'], calls.remote);
   assert.equal(seen.headers['x-api-key'], 'for-the-service');
   assert.equal(seen.headers['content-type'], 'not a media type');
-  const gone = ['authorization', 'cookie', 'proxy-authorization', 'svc-access-token', 'x-forwarded-for', 'origin'];
+  const gone = [
+    'authorization',
+    'cookie',
+    'proxy',
+    'proxy-authorization',
+    'svc-access-token',
+    'x-forwarded-for',
+    'origin',
+  ];
   for (const name of [...gone, 'referer', 'sec-fetch-site', 'sec-ch-ua', 'x-hop'])
     assert.equal(seen.headers[name], undefined, name);
   assert.ok(!JSON.stringify(seen).includes('secret'));
 });
 
-test('what the service says of a whole origin is not taken; the rest is', async (t) => {
-  const hostile = {
-    'set-cookie': ['a=1', 'b=2'],
-    'content-security-policy': 'script-src *',
-    'service-worker-allowed': '/',
-    'clear-site-data': '"*"',
-    'strict-transport-security': 'max-age=1',
-    'access-control-allow-origin': '*',
-    'cross-origin-resource-policy': 'cross-origin',
-    'x-content-type-options': 'sniff',
-    'www-authenticate': 'Basic realm="svcd"',
-    'alt-svc': 'h2="evil.example:443"',
-    'reporting-endpoints': 'a="https://evil.example"',
-    refresh: '0;url=/status',
-    'svc-forged': 'x',
+test('what a service says of more than its answer is not taken; the rest is', async (t) => {
+  const hostile = hostileHeaders('http://evil.example');
+  const own = {
+    ...{
+      'content-type': 'text/html',
+      'content-language': 'de',
+      'content-disposition': 'inline',
+      etag: '"1"',
+      age: '3',
+    },
+    ...{
+      'mcp-session-id': 's',
+      'grpc-status': '0',
+      'ratelimit-limit': '5',
+      'x-own': 'kept',
+      'x-accel-buffering': 'no',
+    },
   };
   const { api, prefix } = await gatewayWorld(t, (_request, response) => {
-    for (const [name, value] of Object.entries(hostile)) response.setHeader(name, value);
+    for (const [name, value] of Object.entries({ ...hostile, ...own })) response.setHeader(name, value);
     response.setHeader('vary', ['a', 'b']);
-    response.writeHead(200, { 'x-own': 'kept', 'content-type': 'text/html', etag: '"1"' });
     response.end('<script>fetch("/status")</script>');
   });
   const { status, headers, text } = await api.request('GET', `${prefix}/`);
   assert.equal(status, 200);
   assert.match(text, /script/);
-  assert.match(headers['content-security-policy'] as string, SANDBOX);
-  assert.equal(headers['x-content-type-options'], 'nosniff');
-  assert.equal(headers['cross-origin-resource-policy'], 'same-origin');
-  const { 'x-own': own, vary, etag, 'content-type': type } = headers;
-  assert.deepEqual([own, vary, etag, type], ['kept', 'a, b', '"1"', 'text/html']);
-  const ours = new Set(['content-security-policy', 'cross-origin-resource-policy', 'x-content-type-options']);
-  for (const name of Object.keys(hostile)) if (!ours.has(name)) assert.equal(headers[name], undefined, name);
+  const connection = ['connection', 'content-length', 'date', 'keep-alive'];
+  const { 'content-security-policy': policy, ...rest } = Object.fromEntries(
+    Object.entries(headers).filter(([name]) => !connection.includes(name)),
+  );
+  assert.match(String(policy), SANDBOX);
+  assert.deepEqual(rest, {
+    ...own,
+    vary: 'a, b',
+    'cache-control': 'no-store',
+    'cross-origin-resource-policy': 'same-origin',
+    'referrer-policy': 'no-referrer',
+    'x-content-type-options': 'nosniff',
+  });
 });
 
 test('without the slash the path is redirected, whatever the method', async (t) => {
