@@ -11,6 +11,12 @@ import { callRemote, pathBelow, type RemoteCaller } from './remote-call.ts';
 /** Objects of an agent, which are no affair of its service. */
 const OBJECT_PATH = /^\/cas\/[^/?]+(?:\?|$)/;
 
+/**
+ * What a browser may want here: a page in a window of its own, and what the script of a page of ours reads. Never a
+ * script, a style or a part of another page, which would be of the origin of this API. Programs say nothing.
+ */
+const DESTINATIONS: ReadonlySet<unknown> = new Set([undefined, 'document', 'empty', 'websocket']);
+
 export interface GatewayDependencies {
   readonly caller: RemoteCaller;
   /** The node's own identity. */
@@ -21,8 +27,9 @@ export interface GatewayDependencies {
 function check({ request }: StreamExchange, path: string): void {
   // Written otherwise, such as with escapes, it did not pass the gate as remote content.
   if (!isPeerPath(request.url)) throw new SvcError('not_found');
-  // A browser asks so for a script that would see every request of this origin from then on.
-  if (request.headers['service-worker'] !== undefined) throw new SvcError('forbidden_origin');
+  // A browser asks for workers with this header, and they would see every request of this origin from then on.
+  if (request.headers['service-worker'] !== undefined || !DESTINATIONS.has(request.headers['sec-fetch-dest']))
+    throw new SvcError('forbidden_origin');
   if (!OBJECT_PATH.test(path)) return;
   if (request.method === 'GET' || request.method === 'HEAD')
     throw new SvcError('not_found', { message: 'This daemon has no way to objects of other agents.' });

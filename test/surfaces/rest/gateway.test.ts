@@ -185,6 +185,10 @@ test('a page of a remote agent reaches neither the API nor the gateway; a person
   }
   assert.equal(await statusOf('GET', '/ping', link), 403);
   assert.equal(await statusOf('GET', `${prefix}/x`, link), 200);
+  const same = { 'sec-fetch-site': 'same-origin' };
+  for (const dest of ['script', 'style', 'worker', 'serviceworker', 'iframe', 'image', 'manifest', 'xslt'])
+    assert.equal(await statusOf('GET', `${prefix}/x`, { ...same, 'sec-fetch-dest': dest }), 403, dest);
+  assert.equal(await statusOf('GET', `${prefix}/x`, { ...same, 'sec-fetch-dest': 'empty' }), 200);
   // It would see every request of this origin from then on.
   assert.equal(await statusOf('GET', `${prefix}/x`, { 'service-worker': 'script' }), 403);
 });
