@@ -42,7 +42,7 @@ export function syncDirectory(path: string): void {
 /** The error that led here says more than a failure to tidy up would. */
 function removeQuietly(path: string): void {
   try {
-    rmSync(path, { force: true });
+    rmSync(path);
   } catch {
     // Left behind; the next write removes it.
   }

@@ -35,7 +35,6 @@ export function mailboxKey(recipient: Aid): Uint8Array {
  * for that recipient shows when the recipient opens it.
  */
 export function belongsUnder(record: SignedRecord, at: Uint8Array): boolean {
-  if (at.length !== KEY_BYTES) return false;
   if (record.type === RECORD.note)
     return record.payload.length > KEY_BYTES && equalBytes(record.payload.subarray(0, KEY_BYTES), at);
   if (record.type === RECORD.service) {
