@@ -56,6 +56,7 @@ export class TunnelWorld {
       log: silentLog,
       serviceOf: (aid) => (this.bound ? (this.others.get(aid) ?? service).address : null),
       authorize,
+      isNamed: () => false,
       maxConnections: () => this.maxConnections,
       connect: (options) => connect({ ...options, localPort: this.sourcePorts.shift() ?? 0 }),
     });

@@ -4,10 +4,11 @@
  */
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
 import { type AccessRequest, type Purpose, TUNNEL_PURPOSES } from '../../network/links/types.ts';
 import type { AccessLists } from './access-lists.ts';
 import type { DeriveSecret } from './derivations.ts';
-import { decide, opens } from './rules.ts';
+import { decide, isNamed, opens } from './rules.ts';
 import { SecretCheck } from './secret-check.ts';
 
 /** What the access list of a called agent decides about. */
@@ -29,6 +30,11 @@ export class AccessControl {
     this.#lists = lists;
     this.#clock = clock;
     this.#secrets = new SecretCheck(clock, derive);
+  }
+
+  /** True where the owner of an agent has let a caller in by its AID, and not only everybody. */
+  names(called: Aid, caller: Aid): boolean {
+    return isNamed(this.#lists.rules(called), caller, this.#clock.now());
   }
 
   /**

@@ -44,14 +44,19 @@ function isLive(entry: { readonly expiresAt: number | null }, now: number): bool
   return entry.expiresAt === null || now < entry.expiresAt;
 }
 
+/** True where a caller is let in by name. @param now Unix milliseconds */
+export function isNamed(rules: AccessRules, caller: Aid, now: number): boolean {
+  const entry = rules.allow.get(caller);
+  return entry !== undefined && isLive(entry, now);
+}
+
 /**
  * Decides about a proven caller, before any secret is looked at.
  * @param now Unix milliseconds
  */
 export function decide(rules: AccessRules, caller: Aid, now: number): Decision {
   if (rules.deny.has(caller)) return 'deny';
-  const allowed = rules.allow.get(caller);
-  if (allowed !== undefined && isLive(allowed, now)) return 'allow';
+  if (isNamed(rules, caller, now)) return 'allow';
   if (rules.policy === 'public') return 'allow';
   return rules.secrets.some((secret) => isLive(secret, now)) ? 'secret' : 'deny';
 }

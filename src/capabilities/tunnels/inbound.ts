@@ -1,12 +1,11 @@
 /** The called side of tunnels: connects links to the bound service of the called agent. */
 import type { Socket, TcpNetConnectOpts } from 'node:net';
-import type { Clock } from '../../foundation/clock.ts';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
-import { Tally } from '../../foundation/tally.ts';
 import { Refusal, STATUS } from '../../network/links/status.ts';
 import type { AccessRequest, LinkStream } from '../../network/links/types.ts';
+import { InboundPlaces, type InboundPlacesDependencies } from './inbound-places.ts';
 import { statusByte } from './preamble.ts';
 import { type SpliceLink, splice } from './splice.ts';
 import type { TunnelSession } from './types.ts';
@@ -16,8 +15,6 @@ import { WideCalled } from './wide/called.ts';
 const CONNECT_TIMEOUT_MS = 5000;
 /** Attempts to get a source port of this machine that no other connection to a service has. */
 const MAX_PORT_ATTEMPTS = 16;
-/** Connections that one calling agent may hold at once to one called agent. */
-export const MAX_CONNECTIONS_PER_CALLER = 6000;
 
 /** Where a service listens. */
 interface Endpoint {
@@ -31,8 +28,7 @@ interface Joined {
   readonly stream: SpliceLink;
 }
 
-export interface TunnelInboundDependencies {
-  readonly clock: Clock;
+export interface TunnelInboundDependencies extends InboundPlacesDependencies {
   readonly log: Log;
   /** Where the service of a local agent listens; null where none is bound. */
   serviceOf(aid: Aid): Endpoint | null;
@@ -41,8 +37,6 @@ export interface TunnelInboundDependencies {
    * @throws SvcError `access_denied`, `rate_limited`
    */
   authorize(link: LinkStream): void | Promise<void>;
-  /** Connections to services at one time, of all callers together; the process needs descriptors for more than these. */
-  maxConnections(): number;
   /** Connects to a service, and to nothing else: what it destroys in the moment that it connects is none. */
   readonly connect: (options: TcpNetConnectOpts) => Socket;
 }
@@ -52,13 +46,12 @@ export class TunnelInbound {
   readonly #sessions = new Map<number, TunnelSession>();
   readonly #links = new Map<LinkStream, Joined>();
   readonly #wide: WideCalled;
-  readonly #perPair = new Tally();
-  /** Connections to services, those that are being made included. */
-  #connections = 0;
+  readonly #places: InboundPlaces;
 
   constructor(dependencies: TunnelInboundDependencies) {
     this.#deps = dependencies;
     this.#wide = new WideCalled(dependencies);
+    this.#places = new InboundPlaces(dependencies);
   }
 
   /**
@@ -111,17 +104,18 @@ export class TunnelInbound {
   }
 
   async #serve(link: LinkStream, stream: SpliceLink): Promise<void> {
-    const pair = `${link.caller} ${link.called}`;
-    const isFull = this.#connections >= this.#deps.maxConnections();
-    if (isFull || this.#perPair.of(pair) >= MAX_CONNECTIONS_PER_CALLER) return refuse(stream, 'rate_limited');
     const service = this.#deps.serviceOf(link.called);
     if (service === null) return refuse(stream, 'no_inbound');
+    const place = this.#places.take(link, () => stream.destroy());
+    if (place === null) return refuse(stream, 'rate_limited');
     let socket: Socket;
     try {
       socket = await this.#connectApart(link, service);
     } catch {
+      place.leave();
       return refuse(stream, 'inbound_unreachable');
     }
+    socket.once('close', place.leave);
     if (link.purpose === 'tcp-probe' || stream.destroyed) {
       socket.destroy();
       if (!stream.destroyed) stream.end(Uint8Array.of(statusByte(null)));
@@ -135,7 +129,7 @@ export class TunnelInbound {
       return;
     }
     stream.write(Uint8Array.of(statusByte(null)));
-    this.#join(link, { socket, stream }, pair);
+    this.#join(link, { socket, stream }, place.used);
   }
 
   async #refusal(link: LinkStream): Promise<ErrorCode | null> {
@@ -179,8 +173,6 @@ export class TunnelInbound {
   #connect({ host, port }: Endpoint): Promise<Socket> {
     return new Promise((resolve, reject) => {
       const socket = this.#deps.connect({ host, port, allowHalfOpen: true, noDelay: true });
-      this.#connections++;
-      socket.once('close', () => this.#connections--);
       const timer = this.#deps.clock.after(CONNECT_TIMEOUT_MS, () => socket.destroy(new Error('connect timed out')));
       socket.once('connect', () => {
         timer.cancel();
@@ -195,15 +187,13 @@ export class TunnelInbound {
     });
   }
 
-  #join(link: LinkStream, joined: Joined, pair: string): void {
+  #join(link: LinkStream, joined: Joined, used: () => void): void {
     this.#links.set(link, joined);
-    this.#perPair.add(pair);
     splice(joined.socket, joined.stream, {
-      sent: () => {},
-      received: () => {},
+      sent: used,
+      received: used,
       closed: () => {
         this.#links.delete(link);
-        this.#perPair.add(pair, -1);
       },
     });
   }

@@ -7,7 +7,7 @@ import type { Clock, Timer } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { PathInfo } from '../../network/links/types.ts';
-import { MAX_CONNECTIONS_PER_CALLER } from './inbound.ts';
+import { MAX_CONNECTIONS_PER_CALLER } from './inbound-places.ts';
 import { type SpliceObserver, splice } from './splice.ts';
 import type { TunnelInfo, TunnelRequest } from './types.ts';
 import type { WideCaller } from './wide/caller.ts';

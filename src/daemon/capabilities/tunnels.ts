@@ -26,6 +26,7 @@ export function buildTunnels(
     log,
     serviceOf: boundService,
     connect: serviceSockets.connect,
+    isNamed: ({ caller, called }) => access.names(called, caller),
     maxConnections: () => maxConnections,
     authorize: (link) => access.authorize(accessRequestOf(link)),
   });

@@ -35,14 +35,20 @@ export class SharedQuota {
     return this.#ofNode.total;
   }
 
+  /** Whose share is used up where no place is left for a node at a source; null where one is. */
+  lacking(node: string, source: string | null): 'node' | 'source' | 'all' | null {
+    const { perNode, perSource, all } = this.#options;
+    if (this.#ofNode.of(node) >= perNode) return 'node';
+    if (source !== null && this.#ofSource.of(source) >= perSource) return 'source';
+    return this.taken >= all ? 'all' : null;
+  }
+
   /**
    * Takes a place; returns how to give it back, once. Null where none is left for that node or source.
    * @param source as `sourceOfHost` names it; null counts against no source
    */
   take(node: string, source: string | null): (() => void) | null {
-    const { perNode, perSource, all } = this.#options;
-    if (this.#ofNode.of(node) >= perNode || this.taken >= all) return null;
-    if (source !== null && this.#ofSource.of(source) >= perSource) return null;
+    if (this.lacking(node, source) !== null) return null;
     this.#ofNode.add(node);
     if (source !== null) this.#ofSource.add(source);
     return () => {

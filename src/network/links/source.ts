@@ -8,7 +8,7 @@ import type { LinkStream } from './types.ts';
 const LET_GO_MS = 5000;
 
 /** The network that a link comes from, as `sourceOfHost`; null for an agent on the same daemon too. */
-export function sourceOfLink(link: LinkStream): string | null {
+export function sourceOfLink(link: Pick<LinkStream, 'path'>): string | null {
   const host = link.path().remoteAddress?.host;
   return host === undefined ? null : sourceOfHost(host);
 }

@@ -59,6 +59,7 @@ before(async () => {
     serviceOf: () => service.address,
     authorize: () => {},
     connect,
+    isNamed: () => false,
     maxConnections: () => Number.POSITIVE_INFINITY,
   });
   for (const purpose of TUNNEL_PURPOSES) far.links.accept(purpose, (link) => inbound.accept(link));
