@@ -142,6 +142,7 @@ async function measure(path: string): Promise<BenchTable> {
     resolver,
     clock,
     nodeKey: node.publicKey,
+    callerKey: () => new Uint8Array(32),
     acl: () => ({ default: 'public', allow: [], deny: [] }),
     pendingCounters: () => ({}),
     reachable: () => true,

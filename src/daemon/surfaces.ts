@@ -69,6 +69,7 @@ export function buildSurfaces(
         resolver: n.resolver,
         clock,
         nodeKey: node.key.publicKey,
+        callerKey: c.callerKey,
         acl: (aid) => c.accessLists.view(aid),
         pendingCounters,
         reachable,

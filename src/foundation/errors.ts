@@ -40,7 +40,7 @@ export const ERRORS = {
   bad_service_address: entry(
     400,
     2,
-    'A bound service is host:port, http://host:port, https://host:port or https+insecure://host:port, and not the daemon itself.',
+    'A bound service is host:port, tcp://host:port, http://host:port, https://host:port or https+insecure://host:port, and not the daemon itself.',
   ),
   local_aid_required: entry(400, 2, 'Several agents are registered here: say which one acts, with local_aid.'),
   unauthorized: entry(401, 4, 'This request needs the API token: send "Authorization: Bearer <token>".'),
@@ -64,6 +64,16 @@ export const ERRORS = {
   unsupported_media_type: entry(415, 2, 'Send "Content-Type: application/json" with every write.'),
   rate_limited: entry(429, 1, 'Too many requests. Wait for the time in Retry-After, then try again.'),
   no_inbound: entry(503, 1, 'The remote agent has no service bound. Its owner can bind one with "svc inbound bind".'),
+  calls_only: entry(
+    403,
+    4,
+    'The service of the remote agent takes calls, not tunnels: call it with "svc get", or ask its owner to bind it as http+tcp://host:port.',
+  ),
+  tunnels_only: entry(
+    403,
+    4,
+    'The service of the remote agent takes tunnels, not calls: open one with "svc tunnel open", or ask its owner to bind it as host:port.',
+  ),
   inbound_unreachable: entry(502, 1, 'The remote agent is there, but its bound service does not answer.'),
   connect_failed: entry(502, 1, 'The remote node cannot be reached. It may be offline or behind a closed network.'),
   protocol_error: entry(502, 1, 'The other side broke the protocol.'),

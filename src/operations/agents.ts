@@ -30,7 +30,7 @@ const ProofHex = Type.String({ description: 'Delegation proof in hex.' });
 export const ServiceTcp = Type.String({
   maxLength: MAX_SERVICE_ADDRESS_CHARS,
   description:
-    'host:port, http://host:port, https://host:port, or https+insecure://host:port, whose certificate is not verified; empty: none.',
+    'http://host:port or https://host:port takes calls, tcp://host:port tunnels, host:port both, and so do http+tcp:// and https+tcp://. https+insecure:// takes any certificate. Empty: none.',
 });
 const Labels = Type.Array(Type.String(), { maxItems: MAX_LABELS });
 const FreeForm = Type.Object({}, { additionalProperties: true, description: 'Free-form.' });
@@ -151,6 +151,19 @@ export const agentOperations = declare(COMMON, {
     }),
     permission: 'local_only',
     errors: ['bad_aid', 'not_found', 'local_only', 'key_locked'],
+  },
+
+  agentCallerKey: {
+    summary: 'The key by which the bound service of an agent verifies who calls; only for programs on this machine.',
+    route: 'GET /agents/{aid}/caller-key',
+    output: Type.Object({
+      aid: AidText,
+      caller_key_hex: Type.String({
+        description: 'Of the HMAC-SHA-256 in the header Svc-Caller-Proof; see docs/protocol-calls.md.',
+      }),
+    }),
+    permission: 'local_only',
+    errors: ['bad_aid', 'not_found', 'local_only'],
   },
 
   agentPatch: {

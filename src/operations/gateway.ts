@@ -14,7 +14,11 @@ const GATEWAY = {
   query: ANY_QUERY,
   produces: '*/*',
   permission: 'peer',
-  errors: [...REACH_ERRORS.filter((code) => code !== 'relay_required' && code !== 'local_aid_required'), 'not_found'],
+  errors: [
+    ...REACH_ERRORS.filter((code) => code !== 'relay_required' && code !== 'local_aid_required'),
+    'tunnels_only',
+    'not_found',
+  ],
   tag: 'Gateway',
 } as const;
 

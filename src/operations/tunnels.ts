@@ -66,7 +66,7 @@ export const tunnelOperations = declare(COMMON, {
       tunnel: Type.String({ description: `host:port; it waits ${timeText(CLIENT_WAIT_MS)} for its one client.` }),
     }),
     heartbeat: 'local_aid',
-    errors: [...REACH_ERRORS, 'quota_exceeded'],
+    errors: [...REACH_ERRORS, 'calls_only', 'quota_exceeded'],
     tool: {
       name: 'svc_connect',
       description: 'Local address for one TCP connection to an agent.',
@@ -104,7 +104,7 @@ export const tunnelOperations = declare(COMMON, {
     status: 201,
     otherStatuses: [200],
     heartbeat: 'local_aid',
-    errors: [...REACH_ERRORS, 'port_in_use', 'quota_exceeded'],
+    errors: [...REACH_ERRORS, 'calls_only', 'port_in_use', 'quota_exceeded'],
     tool: {
       name: 'svc_tunnel_open',
       description: 'TCP tunnel to an agent.',

@@ -18,6 +18,7 @@ const ROUTES_TO_COME: readonly string[] = [];
 /** Routes of ours that the surface does not name. */
 const ROUTES_OF_OUR_OWN = [
   'GET /sessions/{}',
+  'GET /agents/{}/caller-key',
   'GET /agents/{}/bundle',
   'POST /agents/import',
   'GET /agents/{}/cas',

@@ -13,6 +13,9 @@ import { silentLog } from '../../src/foundation/log.ts';
 import type { AccessRequest } from '../../src/network/links/types.ts';
 import { type LinkNode, LinkWorld, readAll } from './link-world.ts';
 
+/** Of the proofs that services get. */
+export const PROOF_KEY: Uint8Array = new Uint8Array(32).fill(7);
+
 export interface CallWorld {
   readonly clock: Clock;
   readonly links: LinkWorld;
@@ -43,6 +46,7 @@ export async function callWorld(t: TestContext, clock: Clock = systemClock): Pro
     links: far.links,
     clock,
     log: silentLog,
+    callerKey: () => PROOF_KEY,
     watch: () => {},
     serviceOf: (aid) => bound.get(aid) ?? null,
     authorize: (request) => world.access(request),
@@ -90,7 +94,11 @@ export async function webService(
     server.close();
   });
   const { port } = server.address() as AddressInfo;
-  return { bound: { scheme: 'http', host: '127.0.0.1', port, verifyCertificate: true }, server, connections };
+  return {
+    bound: { scheme: 'http', host: '127.0.0.1', port, takesCalls: true, verifyCertificate: true },
+    server,
+    connections,
+  };
 }
 
 export async function textOf(answer: CallAnswer): Promise<string> {

@@ -3,6 +3,7 @@
 import { Compile } from 'typebox/compile';
 import { AgentRegistry } from '../../src/capabilities/agents/registry.ts';
 import type { TcpCheck } from '../../src/capabilities/agents/types.ts';
+import { callerKey } from '../../src/capabilities/calls/caller-proof.ts';
 import { Directory } from '../../src/capabilities/directory/directory.ts';
 import { discover } from '../../src/capabilities/directory/discovery.ts';
 import { Resolver } from '../../src/capabilities/directory/resolver.ts';
@@ -81,6 +82,7 @@ export class HandlerWorld {
           resolver,
           clock,
           nodeKey: this.node.publicKey,
+          callerKey: (aid) => callerKey(this.node.seed, aid),
           acl: () => ({ default: 'public', allow: [], deny: [] }),
           pendingCounters: () => this.pending,
           reachable: () => true,

@@ -29,6 +29,8 @@ export class TunnelWorld {
   silent = false;
   /** How many it took so. */
   unanswered = 0;
+  /** Whether tunnels may lead to it. */
+  takesTunnels = true;
   /** Whether a service is bound to the remote agent. */
   bound = true;
   /** The service of an agent other than the first remote one. */
@@ -54,7 +56,8 @@ export class TunnelWorld {
     this.inbound = new TunnelInbound({
       clock: systemClock,
       log: silentLog,
-      serviceOf: (aid) => (this.bound ? (this.others.get(aid) ?? service).address : null),
+      serviceOf: (aid) =>
+        this.bound ? { ...(this.others.get(aid) ?? service).address, takesTunnels: this.takesTunnels } : null,
       authorize,
       isNamed: () => false,
       maxConnections: () => this.maxConnections,

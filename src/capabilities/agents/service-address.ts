@@ -8,6 +8,10 @@ export type ServiceScheme = 'tcp' | 'http' | 'https';
 
 export interface ServiceAddress extends Address {
   readonly scheme: ServiceScheme;
+  /** HTTP requests come to it, each with who calls. */
+  readonly takesCalls: boolean;
+  /** TCP connections come to it, whose bytes may say anything: a header that names somebody too. */
+  readonly takesTunnels: boolean;
   /** False for `https+insecure`: any certificate is taken. */
   readonly verifyCertificate: boolean;
   /** The canonical text: no blanks, no slash at the end. */
@@ -16,30 +20,39 @@ export interface ServiceAddress extends Address {
 
 function refused(reason: string): SvcError {
   return new SvcError('bad_service_address', {
-    message: `A bound service is host:port, http://host:port, https://host:port or https+insecure://host:port: ${reason}.`,
+    message: `A bound service is host:port, tcp://host:port, http://host:port, https://host:port or https+insecure://host:port, with +tcp in front of :// where tunnels may lead to a web service too: ${reason}.`,
     details: { reason },
   });
 }
 
+const FORM = /^(?:(?:(tcp)|(https?|https\+insecure)(\+tcp)?):\/\/)?(.*)$/is;
+
 /**
- * Reads `host:port`, `http://host:port`, `https://host:port`, or `https+insecure://host:port`, whose
- * certificate is not verified.
+ * Reads where a service is, and which ways lead to it. `http://host:port` and `https://host:port` take calls,
+ * `tcp://host:port` takes tunnels, `host:port` both; so do `http+tcp://`, `https+tcp://`. The certificate of
+ * `https+insecure://` and `https+insecure+tcp://` is not verified. See docs/decisions/0022.
  * @throws SvcError `bad_service_address`
  */
 export function parseServiceAddress(input: string): ServiceAddress {
   const text = input.trim().replace(/\/$/, '');
   if (text.length > MAX_SERVICE_ADDRESS_CHARS) throw refused('the text is too long');
-  const [, scheme, rest = ''] = /^(?:(https?|https\+insecure):\/\/)?(.*)$/is.exec(text) ?? [];
+  const [, tcp, web, both, rest = ''] = FORM.exec(text) ?? [];
   const address = parseAddress(rest);
   if (address === null) throw refused('this is not a host and a port');
   if (address.host === '') throw refused('the host is missing');
   if (address.port === 0) throw refused('the port is 1 to 65535');
-  const lower = scheme?.toLowerCase();
+  const scheme = web?.toLowerCase();
+  const prefix = [tcp, web, both]
+    .filter((part) => part !== undefined)
+    .join('')
+    .toLowerCase();
   return {
     ...address,
-    scheme: lower === undefined ? 'tcp' : lower === 'http' ? 'http' : 'https',
-    verifyCertificate: lower !== 'https+insecure',
-    text: lower === undefined ? rest : `${lower}://${rest}`,
+    scheme: scheme === undefined ? 'tcp' : scheme === 'http' ? 'http' : 'https',
+    takesCalls: tcp === undefined,
+    takesTunnels: web === undefined || both !== undefined,
+    verifyCertificate: scheme !== 'https+insecure',
+    text: prefix === '' ? rest : `${prefix}://${rest}`,
   };
 }
 

@@ -32,6 +32,8 @@ export interface CallServerDependencies {
   readonly log: Log;
   /** What is bound to a local agent; null where nothing is. */
   serviceOf(aid: Aid): BoundService | null;
+  /** The key by which the service of a local agent knows calls. */
+  callerKey(aid: Aid): Uint8Array;
   /** Sees each connection to a service that is being made. */
   readonly watch: UpstreamsDependencies['watch'];
   /** @throws SvcError `access_denied`, `rate_limited` */
@@ -129,12 +131,14 @@ export class CallServer implements Component {
     }
   }
 
-  /** @throws SvcError `no_inbound` */
+  /** @throws SvcError `no_inbound`, `tunnels_only` */
   #forwarding(request: IncomingMessage, link: LinkStream, abort: AbortController): Forwarding {
     const { clock } = this.#deps;
     const service = this.#deps.serviceOf(link.called);
     if (service === null) throw new SvcError('no_inbound');
-    return { request, link, service, upstreams: this.#upstreams, clock, abort };
+    if (!service.takesCalls) throw new SvcError('tunnels_only');
+    const callerKey = this.#deps.callerKey(link.called);
+    return { request, link, service, upstreams: this.#upstreams, clock, callerKey, abort };
   }
 
   #answerError(connection: CallConnection, response: ServerResponse, request: IncomingMessage, cause: unknown): void {

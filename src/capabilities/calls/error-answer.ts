@@ -8,6 +8,7 @@ const TELLABLE: readonly ErrorCode[] = [
   'access_denied',
   'rate_limited',
   'no_inbound',
+  'tunnels_only',
   'inbound_unreachable',
   'timeout',
   'too_large',

@@ -1,9 +1,10 @@
 /** The called side of one request: on to the bound service, and its answer back. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Clock } from '../../foundation/clock.ts';
+import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
 import type { LinkStream } from '../../network/links/types.ts';
+import { callerProof, PROOF_HEADER } from './caller-proof.ts';
 import { feed, type HttpAnswer, trailerPairs } from './exchange.ts';
 import {
   filterHeaders,
@@ -26,6 +27,8 @@ export interface Forwarding {
   readonly service: BoundService;
   readonly upstreams: Upstreams;
   readonly clock: Clock;
+  /** Of the proofs to this service. */
+  readonly callerKey: Uint8Array;
   /** Ends the call; its reason is told to the caller as long as no answer has begun. */
   readonly abort: AbortController;
 }
@@ -51,9 +54,12 @@ export function checkForm(request: IncomingMessage): void {
 }
 
 /** The headers that a service receives, without those that delimit the body. */
-function serviceHeaders({ request, link, service }: Forwarding): string[] {
+function serviceHeaders({ request, link, service, clock, callerKey }: Forwarding): string[] {
   const kept = filterHeaders(withoutForgeries(request.rawHeaders), (name) => !REMADE.has(name));
-  return ['Host', hostHeaderOf(service), ...kept, ...identityHeaders(link.caller, link.called)];
+  const { caller, called } = link;
+  const { method = 'GET', url: target = '/' } = request;
+  const proof = callerProof(callerKey, { caller, called, method, target, at: unixSeconds(clock) });
+  return ['Host', hostHeaderOf(service), ...kept, ...identityHeaders(caller, called), PROOF_HEADER, proof];
 }
 
 async function ask(forwarding: Forwarding, headers: string[], body: IncomingMessage | null): Promise<HttpAnswer> {

@@ -18,6 +18,8 @@ const CONNECT_TIMEOUT_MS = 10_000;
 
 /** Where the service of an agent listens. */
 export interface BoundService {
+  /** False: only tunnels may lead there. */
+  readonly takesCalls: boolean;
   /** `host:port` without a scheme is `http` here. */
   readonly scheme: 'http' | 'https';
   readonly host: string;

@@ -16,10 +16,11 @@ const CONNECT_TIMEOUT_MS = 5000;
 /** Attempts to get a source port of this machine that no other connection to a service has. */
 const MAX_PORT_ATTEMPTS = 16;
 
-/** Where a service listens. */
+/** Where a service listens, and whether tunnels may lead there. */
 interface Endpoint {
   readonly host: string;
   readonly port: number;
+  readonly takesTunnels: boolean;
 }
 
 /** A connection that is joined to the bound service. */
@@ -106,6 +107,7 @@ export class TunnelInbound {
   async #serve(link: LinkStream, stream: SpliceLink): Promise<void> {
     const service = this.#deps.serviceOf(link.called);
     if (service === null) return refuse(stream, 'no_inbound');
+    if (!service.takesTunnels) return refuse(stream, 'calls_only');
     const place = this.#places.take(link, () => stream.destroy());
     if (place === null) return refuse(stream, 'rate_limited');
     let socket: Socket;
@@ -138,7 +140,9 @@ export class TunnelInbound {
     } catch (error) {
       return error instanceof SvcError ? error.code : 'protocol_error';
     }
-    return this.#deps.serviceOf(link.called) === null ? 'no_inbound' : null;
+    const service = this.#deps.serviceOf(link.called);
+    if (service === null) return 'no_inbound';
+    return service.takesTunnels ? null : 'calls_only';
   }
 
   /**

@@ -12,6 +12,7 @@ const STATUS: readonly (ErrorCode | null)[] = [
   'access_denied',
   'rate_limited',
   'protocol_error',
+  'calls_only',
 ];
 
 /** The byte of an outcome: null is success. */

@@ -1,23 +1,36 @@
 /** Calls over HTTP: those that are served here, and those that go out. */
 import { CallServer } from '../../capabilities/calls/call-server.ts';
+import { callerKey } from '../../capabilities/calls/caller-proof.ts';
 import { HttpCaller } from '../../capabilities/calls/http-caller.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
 import type { AgentLinks } from '../../network/links/links.ts';
 import type { Foundation } from '../foundation.ts';
 import type { Life } from '../life.ts';
 import type { Access } from './access.ts';
 import type { Agents } from './agents.ts';
 
+/** Services whose keys are at hand. */
+const MAX_KEYS = 1024;
+
 export function buildCalls(
-  { clock, log }: Foundation,
+  { clock, log, node }: Foundation,
   { boundService, onDeleted, serviceSockets }: Agents,
   { access, keepChecked }: Access,
   links: AgentLinks,
   life: Life,
 ) {
+  const keys = new LruCache<Aid, Uint8Array>({ maxEntries: MAX_KEYS });
+  const keyOf = (aid: Aid): Uint8Array => {
+    const key = keys.get(aid) ?? callerKey(node.key.seed, aid);
+    keys.set(aid, key);
+    return key;
+  };
   const callServer = new CallServer({
     links,
     clock,
     log,
+    callerKey: keyOf,
     watch: (socket) => serviceSockets.watch(socket),
     authorize: (request) => access.authorize(request),
     serviceOf: (aid) => {
@@ -32,5 +45,5 @@ export function buildCalls(
   const adminCaller = new HttpCaller({ links, clock, purpose: 'admin' });
   life.defer(() => caller.stop());
   life.defer(() => adminCaller.stop());
-  return { callServer, caller, adminCaller };
+  return { callServer, caller, adminCaller, callerKey: keyOf };
 }

@@ -23,6 +23,8 @@ export interface AgentHandlerDependencies {
   readonly clock: Clock;
   /** The Ed25519 key of this node. */
   readonly nodeKey: Uint8Array;
+  /** The key of the proofs to the service of an agent. */
+  readonly callerKey: (aid: Aid) => Uint8Array;
   /** Access control of an agent, secrets redacted. */
   readonly acl: (aid: Aid) => Static<typeof AclView>;
   /** What waits for the agents here, by AID: those with something only. */
@@ -77,7 +79,7 @@ function agentView(agent: LocalAgent, summary: PublicationSummary, acl: Static<t
 }
 
 export function agentHandlers(deps: AgentHandlerDependencies): Handlers<typeof agentOperations> {
-  const { agents, directory, resolver, clock, nodeKey, acl, pendingCounters, reachable } = deps;
+  const { agents, directory, resolver, clock, nodeKey, callerKey, acl, pendingCounters, reachable } = deps;
 
   function oneAgent(agent: LocalAgent): OutputOf<typeof agentOperations.agentGet> {
     const waiting = pendingCounters()[agent.aid];
@@ -139,6 +141,11 @@ export function agentHandlers(deps: AgentHandlerDependencies): Handlers<typeof a
         delegation_proof_hex: credentials.delegationProofHex,
         service_tcp: credentials.serviceTcp,
       };
+    },
+    agentCallerKey: ({ aid: text }, context) => {
+      if (context.origin !== 'local') throw new SvcError('local_only');
+      const { aid } = agents.get(parseAid(text));
+      return { aid, caller_key_hex: toHex(callerKey(aid)) };
     },
     agentPatch: async (input, context) => {
       const key = input.operational_private_key_hex;

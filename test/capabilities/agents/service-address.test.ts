@@ -15,15 +15,24 @@ test('reads the forms of a service address', () => {
     ['https://[2001:db8::1]:443', 'https', '2001:db8::1', 443, 'https://[2001:db8::1]:443'],
     ['[::1]:1', 'tcp', '::1', 1, '[::1]:1'],
     ['HTTPS+insecure://localhost:8443', 'https', 'localhost', 8443, 'https+insecure://localhost:8443'],
+    ['TCP://localhost:22', 'tcp', 'localhost', 22, 'tcp://localhost:22'],
+    ['http+TCP://localhost:80', 'http', 'localhost', 80, 'http+tcp://localhost:80'],
+    ['https+tcp://localhost:443', 'https', 'localhost', 443, 'https+tcp://localhost:443'],
+    ['https+insecure+tcp://localhost:443', 'https', 'localhost', 443, 'https+insecure+tcp://localhost:443'],
   ] as const;
-  for (const [input, scheme, host, port, text] of cases)
+  for (const [input, scheme, host, port, text] of cases) {
+    const prefix = text.split('://').slice(0, -1).join('');
     assert.deepEqual(parseServiceAddress(input), {
       scheme,
       host,
       port,
       text,
+      takesCalls: prefix !== 'tcp',
+      takesTunnels: prefix === '' || prefix.endsWith('tcp'),
       verifyCertificate: !text.includes('insecure'),
     });
+    assert.equal(parseServiceAddress(text).text, text);
+  }
 });
 
 test('refuses everything else', () => {
@@ -36,6 +45,10 @@ test('refuses everything else', () => {
     'ftp://host:21',
     'http+insecure://host:80',
     'insecure://host:80',
+    'tcp+http://host:80',
+    'tcp+tcp://host:80',
+    '+tcp://host:80',
+    'http+tcp+tcp://host:80',
     'http://host',
     'http://host:80/path',
     'http://user:pw@host:80',

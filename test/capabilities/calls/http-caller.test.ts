@@ -61,7 +61,13 @@ async function rawService(t: TestContext, handle: (socket: Socket, n: number) =>
   assert.ok(typeof address === 'object' && address !== null);
   return {
     sockets,
-    bound: { scheme: 'http', host: '127.0.0.1', port: address.port, verifyCertificate: true } as const,
+    bound: {
+      scheme: 'http',
+      host: '127.0.0.1',
+      port: address.port,
+      takesCalls: true,
+      verifyCertificate: true,
+    } as const,
   };
 }
 

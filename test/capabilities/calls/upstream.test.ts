@@ -18,12 +18,18 @@ async function listening(t: TestContext, server: Server, scheme: 'http' | 'https
     for (const socket of sockets) socket.destroy();
     server.close();
   });
-  return { scheme, host: '127.0.0.1', port: (server.address() as AddressInfo).port, verifyCertificate: true };
+  return {
+    scheme,
+    host: '127.0.0.1',
+    port: (server.address() as AddressInfo).port,
+    takesCalls: true,
+    verifyCertificate: true,
+  };
 }
 
 test('the Host of a service leaves out the port of its scheme and puts brackets around IPv6', () => {
   const service = (scheme: 'http' | 'https', host: string, port: number) =>
-    hostHeaderOf({ scheme, host, port, verifyCertificate: true });
+    hostHeaderOf({ scheme, host, port, takesCalls: true, verifyCertificate: true });
   assert.equal(service('http', 'localhost', 80), 'localhost');
   assert.equal(service('http', 'localhost', 443), 'localhost:443');
   assert.equal(service('https', 'localhost', 443), 'localhost');

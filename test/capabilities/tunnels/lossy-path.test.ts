@@ -56,7 +56,7 @@ before(async () => {
   inbound = new TunnelInbound({
     clock: systemClock,
     log: silentLog,
-    serviceOf: () => service.address,
+    serviceOf: () => ({ ...service.address, takesTunnels: true }),
     authorize: () => {},
     connect,
     isNamed: () => false,

@@ -44,6 +44,19 @@ test('bytes pass both ways unchanged, and a half-close passes as a half-close', 
   assert.equal(info.bytesDown, 32);
 });
 
+test('no tunnel leads to a service that takes calls only, and one that stands ends with the rule', async () => {
+  await using world = await TunnelWorld.start(echo);
+  const { tunnel } = await world.tunnels.open(world.request());
+  world.takesTunnels = false;
+  await assert.rejects(world.tunnels.open(world.request({ localPort: await quietPort() })), { code: 'calls_only' });
+  await assert.rejects(world.tunnels.connect(world.request()), { code: 'calls_only' });
+  const before = world.service.sockets.size;
+  const client = await dial(tunnel.listen);
+  client.write('GET / HTTP/1.1\r\nSvc-Caller-Aid: aid1forged\r\n\r\n');
+  assert.equal(await endOf(client), 'ECONNRESET');
+  assert.equal(world.service.sockets.size, before);
+});
+
 test('a server that speaks first is heard', async () => {
   await using world = await TunnelWorld.start((socket) => socket.end('220 hello\r\n'));
   const { tunnel } = await world.tunnels.open(world.request());

@@ -107,6 +107,20 @@ describe('the operations on agents', () => {
       await assert.rejects(world.call('agentExport', { params: { aid } }, origin), { code: 'local_only' });
   });
 
+  test("the key by which a service verifies who calls is its agent's own, and leaves only to this machine", async () => {
+    const [one, other] = [await register(), await register()];
+    const keyOf = async (aid: string) => {
+      const answer = await world.call<{ aid: string; caller_key_hex: string }>('agentCallerKey', { params: { aid } });
+      assert.equal(answer.aid, aid);
+      return answer.caller_key_hex;
+    };
+    assert.match(await keyOf(one.aid), /^[0-9a-f]{64}$/);
+    assert.equal(await keyOf(one.aid), await keyOf(one.aid));
+    assert.notEqual(await keyOf(one.aid), await keyOf(other.aid));
+    for (const origin of ['remote', 'remote_admin'] as const)
+      await assert.rejects(world.call('agentCallerKey', { params: { aid: one.aid } }, origin), { code: 'local_only' });
+  });
+
   test('binding from elsewhere needs the key', async () => {
     const { aid, operational_private_key_hex } = await register();
     const body = { service_tcp: 'http://127.0.0.1:8080' };
@@ -186,7 +200,7 @@ describe('the operations on agents', () => {
 
   test("the node's own identity is no agent", async () => {
     const aid = world.nodeAid;
-    for (const name of ['agentGet', 'agentExport', 'agentDelete', 'agentPublish'])
+    for (const name of ['agentGet', 'agentExport', 'agentCallerKey', 'agentDelete', 'agentPublish'])
       await assert.rejects(world.call(name, { params: { aid } }), { code: 'not_found' }, name);
   });
 });

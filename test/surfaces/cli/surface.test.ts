@@ -23,6 +23,7 @@ const COMMANDS_OF_OUR_OWN: readonly string[] = [
   'agents list',
   'agents new-paralism',
   'agents probe',
+  'inbound key',
   'admin status',
   'admin audit',
   'alias add',

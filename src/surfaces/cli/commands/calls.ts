@@ -29,6 +29,12 @@ async function bodyOf(io: CliIo, data: string | undefined): Promise<Buffer | und
   return data === '-' ? readStandardInput(io, MAX_BODY_BYTES) : data === undefined ? undefined : Buffer.from(data);
 }
 
+/** What an address of a bound service lets in: see docs/concepts.md, "Service". */
+function waysTo(service: string): string {
+  if (service.startsWith('tcp:')) return 'Tunnels';
+  return /^https?(?:\+insecure)?:/.test(service) ? 'Calls' : 'Calls and tunnels';
+}
+
 export function callCommands(svc: CommandGroup): void {
   const add = (method: 'get' | 'post', lines: readonly string[], data: { readonly '-d, --data <json>'?: string }) =>
     svc.call(method, `call a remote agent with ${method.toUpperCase()}`, {
@@ -70,23 +76,33 @@ export function callCommands(svc: CommandGroup): void {
     ],
     { '-d, --data <json>': 'the body; "-" reads standard input' },
   );
-  svc
-    .group('inbound', 'the service that answers calls', ['svc inbound bind --addr 127.0.0.1:8080'])
-    .call('bind', 'bind a local service to an agent', {
-      examples: [
-        'svc inbound bind --addr 127.0.0.1:8080',
-        'svc inbound bind --addr https://127.0.0.1:8443 --aid aid1…',
-      ],
-      takes: {
-        '--addr <address>': required(
-          'host:port, http://host:port or https://host:port; https+insecure:// takes any certificate',
-        ),
-        ...ACTING,
-      },
-      operation: 'agentPatch',
-      input: ({ aid, addr: service_tcp }) => ({ aid, service_tcp }),
-      text: (a) =>
-        `Calls to ${a.aid} go to ${a.service_tcp} (${a.service_tcp_ok ? 'it answers' : 'it does not answer yet'}).`,
-      quiet: ({ service_tcp }) => service_tcp,
-    });
+  const inbound = svc.group('inbound', 'the service that answers calls', [
+    'svc inbound bind --addr http://127.0.0.1:8080',
+  ]);
+  inbound.call('bind', 'bind a local service to an agent', {
+    examples: [
+      'svc inbound bind --addr http://127.0.0.1:8080',
+      'svc inbound bind --addr tcp://127.0.0.1:22 --aid aid1…',
+    ],
+    takes: {
+      '--addr <address>': required(
+        'http:// or https://host:port for calls, tcp://host:port for tunnels, host:port or http+tcp:// for both; https+insecure:// takes any certificate',
+      ),
+      ...ACTING,
+    },
+    operation: 'agentPatch',
+    input: ({ aid, addr: service_tcp }) => ({ aid, service_tcp }),
+    text: (a) =>
+      `${waysTo(a.service_tcp)} to ${a.aid} go to ${a.service_tcp} (${a.service_tcp_ok ? 'it answers' : 'it does not answer yet'}).`,
+    quiet: ({ service_tcp }) => service_tcp,
+  });
+  inbound.call('key', 'the key by which the service of an agent verifies who calls', {
+    examples: ['svc inbound key', 'svc inbound key --aid aid1… --quiet'],
+    takes: ACTING,
+    operation: 'agentCallerKey',
+    input: ({ aid }) => ({ aid }),
+    text: ({ aid, caller_key_hex }) =>
+      `${caller_key_hex}\nVerifies the header Svc-Caller-Proof of calls to ${aid}: see docs/protocol-calls.md. Give it to the service only.`,
+    quiet: ({ caller_key_hex }) => caller_key_hex,
+  });
 }
