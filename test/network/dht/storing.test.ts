@@ -46,6 +46,7 @@ async function world(t: TestContext): Promise<World> {
       const found = await survey(key);
       const message = { command: COMMAND.store, target: key, value: encoded, token: found?.token ?? null };
       const reply = await stranger.request(node.dht.address, message);
+      assert.equal(reply?.token, null, 'one token is enough');
       return decodeStoreReply(reply?.value ?? new Uint8Array());
     },
     assertUnanswered: async (message, from = stranger) => {

@@ -132,8 +132,10 @@ test('a request is given up in time, on either side', async () => {
   await unanswered;
   const cancelled = assert.rejects(a.requests.request(placeOf(b), Buffer.from('x'), options), withCode('cancelled'));
   await settle();
+  const standing = a.pool.current(b.key.publicKey);
   stop.abort();
   await cancelled;
+  assert.equal(a.pool.current(b.key.publicKey), standing, 'who hangs up has not been failed by the connection');
   await settle();
   assert.equal(a.pool.stats().streams, 0);
 });

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { availableParallelism } from 'node:os';
 import { test } from 'node:test';
 import { enginePackages, loadEngine } from '../../../src/network/quic/engine.ts';
 
@@ -46,6 +47,20 @@ test('a package that is something else is not taken for the engine', () => {
   for (const wrong of [null, 'text', {}, { ...engine, Client: 'not a class' }]) {
     assert.throws(() => loadEngine(() => wrong, 'freebsd', 'x64'), { code: 'internal' });
   }
+});
+
+test('one processor stays for JavaScript, unless the environment says otherwise', (t) => {
+  const before = process.env['TOKIO_WORKER_THREADS'];
+  t.after(() => {
+    if (before === undefined) delete process.env['TOKIO_WORKER_THREADS'];
+    else process.env['TOKIO_WORKER_THREADS'] = before;
+  });
+  delete process.env['TOKIO_WORKER_THREADS'];
+  loadEngine(() => engine);
+  assert.equal(process.env['TOKIO_WORKER_THREADS'], String(Math.max(1, availableParallelism() - 1)));
+  process.env['TOKIO_WORKER_THREADS'] = '7';
+  loadEngine(() => engine);
+  assert.equal(process.env['TOKIO_WORKER_THREADS'], '7');
 });
 
 test('the engine of this machine is installed', () => {

@@ -1,0 +1,156 @@
+/** Whom a search asks, and when it ends. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Address } from '../../../src/foundation/address.ts';
+import { Lookup, type LookupAnswer } from '../../../src/network/dht/lookup.ts';
+import { closestTo, nodeId } from '../../../src/network/dht/node-address.ts';
+import { PeerHealth } from '../../../src/network/dht/peer-health.ts';
+import { idle } from '../../support/idle.ts';
+import { answerOf, nodeAddress } from '../../support/named-nodes.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const TARGET = new Uint8Array(32).fill(7);
+const OWN_HOST = '198.52.100.9';
+
+type Ask = (to: Address, id: Uint8Array) => Promise<LookupAnswer | null>;
+
+function setUp(
+  start: readonly Address[],
+  options: { ask?: Ask; width?: number; parallel?: number; enough?: number } = {},
+) {
+  const clock = new TestClock();
+  const health = new PeerHealth({ clock });
+  const asked: Address[] = [];
+  const heard: LookupAnswer[] = [];
+  const { ask = async (to, id) => answerOf(to, id), width = 20, parallel = 20, enough = 8 } = options;
+  const lookup = () =>
+    new Lookup(
+      { target: TARGET, width, parallel, enough, start },
+      {
+        clock,
+        health,
+        ask: (to, id) => {
+          asked.push(to);
+          return ask(to, id);
+        },
+        isOwn: ({ port }) => port === 9999,
+        isOwnHost: (host) => host === OWN_HOST,
+        onAnswer: (answer) => heard.push(answer),
+      },
+    );
+  return { clock, health, asked, heard, lookup };
+}
+
+function portsOf(host: string, count: number): Address[] {
+  return Array.from({ length: count }, (_, i) => ({ host, port: i + 1 }));
+}
+
+test('one public host has few places in a search; a machine or network of one’s own as many as it likes', async () => {
+  for (const [host, places] of [
+    [nodeAddress(1).host, 3],
+    ['127.0.0.1', 10],
+    ['192.168.1.5', 10],
+    [OWN_HOST, 10],
+  ] as const) {
+    const { asked, lookup } = setUp(portsOf(host, 10));
+    await lookup().finished;
+    assert.equal(asked.length, places, host);
+  }
+});
+
+test('answers of one host fill no more places either, and name nobody who reaches less far', async () => {
+  const named = [...portsOf(nodeAddress(2).host, 10), { host: '192.168.1.5', port: 1 }, nodeAddress(3)];
+  const { asked, lookup } = setUp([nodeAddress(1)], { ask: async (to, id) => answerOf(to, id, { nodes: named }) });
+  await lookup().finished;
+  assert.deepEqual(
+    asked.map(({ host }) => host).sort(),
+    [1, 2, 2, 2, 3].map((n) => nodeAddress(n).host),
+  );
+});
+
+test('nobody is asked twice, nor this node itself, nor who has failed twice of late', async () => {
+  const { health, asked, lookup } = setUp([
+    nodeAddress(1),
+    nodeAddress(1),
+    { host: nodeAddress(2).host, port: 9999 },
+    nodeAddress(3),
+  ]);
+  for (let i = 0; i < 2; i++) health.failed(nodeAddress(3));
+  await lookup().finished;
+  assert.deepEqual(asked, [nodeAddress(1)]);
+});
+
+test('so many are asked at once, the closest first, and so many in all', async () => {
+  const nodes = Array.from({ length: 100 }, (_, n) => ({ ...nodeAddress(n), id: nodeId(nodeAddress(n)) }));
+  const waiting = setUp(nodes, { ask: () => new Promise(() => {}), parallel: 5 });
+  waiting.lookup();
+  assert.deepEqual(
+    waiting.asked.map(({ host }) => host),
+    closestTo(TARGET, nodes, 5).map(({ host }) => host),
+  );
+  const silent = setUp(nodes, { ask: async () => null });
+  await silent.lookup().finished;
+  assert.equal(silent.asked.length, 80);
+});
+
+test('it ends with the closest that have answered, and ranks by those that still count', async () => {
+  const nodes = Array.from({ length: 30 }, (_, n) => ({ ...nodeAddress(n), id: nodeId(nodeAddress(n)) }));
+  const near = closestTo(TARGET, nodes, 30);
+  const [first, second, third] = near;
+  assert.ok(first && second && third);
+  const ask: Ask = async (to, id) => (to.host === first.host ? null : answerOf(to, id));
+  const { heard, lookup } = setUp(nodes, { ask, width: 10 });
+  const search = lookup();
+  await search.finished;
+  assert.deepEqual(
+    search.closest(2).map(({ address }) => address.host),
+    [second.host, third.host],
+  );
+  assert.equal(search.rank(third.id), 1, 'who failed does not count');
+  assert.ok(heard.length >= 10);
+});
+
+test('who is slow is not waited for once enough have answered, and a little longer before', async () => {
+  const nodes = Array.from({ length: 4 }, (_, n) => nodeAddress(n));
+  const ask: Ask = (to, id) =>
+    to.host === nodeAddress(0).host ? new Promise(() => {}) : Promise.resolve(answerOf(to, id));
+  const ends = async (enough: number): Promise<number> => {
+    const { clock, lookup } = setUp(nodes, { ask, enough });
+    let ended = false;
+    void lookup().finished.then(() => {
+      ended = true;
+    });
+    const started = clock.now();
+    await idle();
+    while (!ended && clock.now() - started < 5000) await clock.run(10);
+    assert.equal(clock.timers, ended && enough > 3 ? 0 : 1);
+    return clock.now() - started;
+  };
+  const soon = await ends(3);
+  const late = await ends(4);
+  assert.ok(soon > 0 && soon <= 500, `${soon} ms`);
+  assert.equal(late, soon + 300);
+});
+
+test('who failed lately is not waited for', async () => {
+  const { health, clock, lookup } = setUp([nodeAddress(1)], { ask: () => new Promise(() => {}), enough: 1 });
+  health.failed(nodeAddress(1));
+  const search = lookup();
+  await clock.run(300);
+  await search.finished;
+});
+
+test('after a stop nothing is asked or told', async () => {
+  const answer = Promise.withResolvers<void>();
+  const ask: Ask = async (to, id) => {
+    await answer.promise;
+    return answerOf(to, id, { nodes: [nodeAddress(7)] });
+  };
+  const { asked, heard, lookup } = setUp([nodeAddress(1)], { ask });
+  const search = lookup();
+  search.stop();
+  await search.finished;
+  answer.resolve();
+  await idle();
+  assert.deepEqual([asked.length, heard.length, search.closest(5).length], [1, 0, 0]);
+});
