@@ -1,22 +1,9 @@
 /** Decides whether an entry may stand where it stands: a function of the entry and its ancestors alone. */
-
 import { MAX_MEMBERS } from '../../foundation/domain/rooms.ts';
 import type { ControlLog, View } from './control.ts';
-import type { Entry } from './entry.ts';
-import { provesSecret } from './entry.ts';
+import { type Entry, provesSecret } from './entry.ts';
 import { shapeProblem } from './kinds.ts';
-
-/** What of a parent matters to its children. */
-export interface ParentFact {
-  readonly depth: number;
-  /** Unix milliseconds. */
-  readonly at: number;
-}
-
-export interface Place {
-  readonly parents: readonly ParentFact[];
-  readonly view: View;
-}
+import type { Place } from './place.ts';
 
 function placeProblem(entry: Entry, { parents }: Place): string | null {
   const depth = parents.reduce((deepest, parent) => Math.max(deepest, parent.depth + 1), 0);

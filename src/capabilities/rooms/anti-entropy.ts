@@ -1,16 +1,19 @@
 /** Keeps replicas in step: new entries go to members at once, and each replica asks others from time to time. */
-import type { Clock, Timer } from '../../foundation/clock.ts';
+import { backoff, type JitteredBackoff } from '../../foundation/backoff.ts';
 import type { RoomState } from '../../foundation/domain/rooms.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { Listeners } from '../../foundation/listeners.ts';
-import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
+import { every, type Repeating } from '../../foundation/repeat.ts';
+import { Semaphore } from '../../foundation/semaphore.ts';
+import { SingleFlight } from '../../foundation/single-flight.ts';
 import type { Entry } from './entry.ts';
 import { fit } from './exchange.ts';
 import type { Replica } from './replica.ts';
 import type { Replicas } from './replicas.ts';
 import type { RoomLinks } from './room-links.ts';
+import type { RoomsDependencies } from './types.ts';
 
 /** Members that the author tells at once; in greater rooms, members that each receiver tells on. */
 const FAN_OUT = 24;
@@ -31,16 +34,13 @@ const ASKED = 2;
 /** Milliseconds for which a member that did not answer is left alone: at first and at most. */
 const BACKOFF_MS = 15_000;
 const MAX_BACKOFF_MS = 600_000;
+const BACKOFF: JitteredBackoff = { firstMs: BACKOFF_MS, maxMs: MAX_BACKOFF_MS, jitter: 0.5 };
 const MAX_REMEMBERED = 16_384;
 /** Milliseconds for which others are told that an agent left. */
 const LEFT_MS: number = 7 * 24 * 3600_000;
 
-interface AntiEntropyDependencies {
+interface AntiEntropyDependencies extends Pick<RoomsDependencies, 'clock' | 'log' | 'random'> {
   readonly links: Pick<RoomLinks, 'sync' | 'push'>;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** A number from 0 to below 1. */
-  random(): number;
   readonly rooms: {
     /** Numbers of the rooms that agents here are in, or have left only since then: Unix milliseconds. */
     rids(leftSince: number): readonly number[];
@@ -50,7 +50,7 @@ interface AntiEntropyDependencies {
 }
 
 interface Queue {
-  entries: Uint8Array[];
+  readonly entries: Uint8Array[];
   overflown: boolean;
 }
 
@@ -59,41 +59,40 @@ export class AntiEntropy {
   readonly synced: Listeners<[Replica]> = new Listeners();
   readonly #deps: AntiEntropyDependencies;
   readonly #queues = new Map<string, Queue>();
-  readonly #dueAt = new Map<number, number>();
   readonly #silent = new LruCache<Aid, { readonly fails: number; readonly until: number }>({
     maxEntries: MAX_REMEMBERED,
   });
+  /** When each replica asks next, Unix milliseconds. */
+  readonly #dueAt = new Map<number, number>();
   /** Comparisons that are under way, by replica and peer. */
-  readonly #syncing = new Map<number, Map<Aid, Promise<void>>>();
-  readonly #line: (() => void)[] = [];
-  #talks = 0;
-  #timer: Timer | null = null;
-  #stopped = false;
+  readonly #syncing = new SingleFlight<void>();
+  readonly #talks = new Semaphore(MAX_TALKS);
+  readonly #stop = new AbortController();
+  #looks: Repeating | null = null;
 
   constructor(dependencies: AntiEntropyDependencies) {
     this.#deps = dependencies;
   }
 
   start(): void {
-    this.#tick();
+    // A disk that fails for a moment.
+    const onError = (error: unknown): void => this.#deps.log.warn({ error }, 'members of rooms were not asked');
+    this.#looks = every(this.#deps.clock, { firstMs: 0, periodMs: TICK_MS, onError }, () => this.#askDue());
   }
 
   stop(): void {
-    this.#stopped = true;
-    this.#timer?.cancel();
-    this.#queues.clear();
-    for (const go of this.#line.splice(0)) go();
+    this.#stop.abort(new SvcError('cancelled'));
+    this.#looks?.stop();
   }
 
   /** Tells members of new entries: the author of them all of a small room, a receiver only some of a great one. */
   tell(replica: Replica, entries: readonly Entry[], from: Aid | null): void {
-    if (this.#stopped) return;
+    if (this.#stop.signal.aborted) return;
     const others = this.#deps.replicas.peers(replica).filter((aid) => aid !== from);
     this.#meetJoiners(replica, entries, others.length);
     if (from !== null && others.length <= FAN_OUT) return;
-    const now = this.#deps.clock.now();
-    const awake = others.filter((aid) => (this.#silent.peek(aid)?.until ?? 0) <= now);
-    for (const peer of this.#some(awake, from === null ? FAN_OUT : FORWARD_TO)) this.#enqueue(replica, peer, entries);
+    const encoded = entries.map((entry) => entry.encoded);
+    for (const peer of this.#some(others, from === null ? FAN_OUT : FORWARD_TO)) this.#push(replica, peer, encoded);
   }
 
   /**
@@ -124,34 +123,11 @@ export class AntiEntropy {
   }
 
   /** Compares a replica with a peer's now, or waits for the comparison under way. @throws SvcError as `RoomLinks.sync` */
-  async syncNow(replica: Replica, peer: Aid): Promise<void> {
-    const running = this.#syncing.get(replica.rid) ?? new Map<Aid, Promise<void>>();
-    const work = running.get(peer) ?? this.#compare(replica, peer);
-    if (running.has(peer)) return work;
-    this.#syncing.set(replica.rid, running.set(peer, work));
-    try {
-      await work;
-    } finally {
-      running.delete(peer);
-      if (running.size === 0) this.#syncing.delete(replica.rid);
-    }
-  }
-
-  async #compare(replica: Replica, peer: Aid): Promise<void> {
-    await this.#inLine(() => this.#deps.links.sync(replica, peer));
-    this.#silent.delete(peer);
-    this.synced.tell(replica);
-  }
-
-  #tick(): void {
-    if (this.#stopped) return;
-    try {
-      this.#askDue();
-    } catch (error) {
-      // A disk that fails for a moment.
-      this.#deps.log.warn({ error }, 'members of rooms were not asked');
-    }
-    this.#timer = this.#deps.clock.after(TICK_MS, () => this.#tick());
+  syncNow(replica: Replica, peer: Aid): Promise<void> {
+    return this.#syncing.run(nameOf(replica, peer), async () => {
+      await this.#talk(peer, () => this.#deps.links.sync(replica, peer));
+      this.synced.tell(replica);
+    });
   }
 
   #askDue(): void {
@@ -172,14 +148,14 @@ export class AntiEntropy {
     const isJoining = this.#deps.rooms.byRid(rid)?.state === 'joining';
     const period = isJoining ? JOINING_PERIOD_MS : PERIOD_MS;
     this.#dueAt.set(rid, now + period * (0.5 + this.#deps.random()));
+    const peers = this.#deps.replicas.peers(replica);
     // A whole room comes from one member, not from several at once.
-    if (isJoining && this.#syncing.has(rid)) return;
-    const awake = this.#deps.replicas.peers(replica).filter((aid) => (this.#silent.peek(aid)?.until ?? 0) <= now);
-    for (const peer of this.#some(awake, ASKED)) void this.#sync(replica, peer);
+    if (isJoining && peers.some((peer) => this.#syncing.has(nameOf(replica, peer)))) return;
+    for (const peer of this.#some(peers, ASKED)) void this.#sync(replica, peer);
   }
 
   async #sync(replica: Replica, peer: Aid): Promise<void> {
-    if (this.#syncing.get(replica.rid)?.has(peer) === true || this.#stopped) return;
+    if (this.#syncing.has(nameOf(replica, peer))) return;
     try {
       await this.syncNow(replica, peer);
     } catch (error) {
@@ -187,24 +163,20 @@ export class AntiEntropy {
     }
   }
 
-  #enqueue(replica: Replica, peer: Aid, entries: readonly Entry[]): void {
-    const name = `${replica.rid} ${peer}`;
-    const queue = this.#queues.get(name);
-    if (queue === undefined) {
-      this.#queues.set(name, { entries: entries.map(({ encoded }) => encoded), overflown: false });
-      void this.#drain(name, replica, peer);
-    } else if (queue.entries.length + entries.length > MAX_QUEUED) queue.overflown = true;
-    else queue.entries.push(...entries.map(({ encoded }) => encoded));
+  /** Hands entries to a peer, behind those that are on their way to it. */
+  #push(replica: Replica, peer: Aid, encoded: readonly Uint8Array[]): void {
+    const queue = this.#queues.get(nameOf(replica, peer));
+    if (queue === undefined) void this.#drain(replica, peer, { entries: [...encoded], overflown: false });
+    else if (queue.entries.length + encoded.length > MAX_QUEUED) queue.overflown = true;
+    else queue.entries.push(...encoded);
   }
 
-  async #drain(name: string, replica: Replica, peer: Aid): Promise<void> {
+  async #drain(replica: Replica, peer: Aid, queue: Queue): Promise<void> {
+    this.#queues.set(nameOf(replica, peer), queue);
     try {
-      for (;;) {
-        const queue = this.#queues.get(name);
-        if (queue === undefined || queue.entries.length === 0) break;
+      while (queue.entries.length > 0) {
         const batch = queue.entries.splice(0, fit(queue.entries));
-        const complete = await this.#inLine(() => this.#deps.links.push(replica, peer, batch));
-        this.#silent.delete(peer);
+        const complete = await this.#talk(peer, () => this.#deps.links.push(replica, peer, batch));
         if (complete && !queue.overflown) continue;
         queue.overflown = false;
         await this.#sync(replica, peer);
@@ -212,36 +184,35 @@ export class AntiEntropy {
     } catch (error) {
       this.#failed(peer, error);
     } finally {
-      this.#queues.delete(name);
+      this.#queues.delete(nameOf(replica, peer));
     }
   }
 
   #failed(peer: Aid, error: unknown): void {
-    if (this.#stopped) return;
-    this.#deps.log.debug({ peer, error }, 'a member of a room was not reached');
+    if (this.#stop.signal.aborted) return;
+    const { clock, log } = this.#deps;
+    log.debug({ peer, error }, 'a member of a room was not reached');
     if (error instanceof SvcError && error.code === 'not_member') return;
     const fails = (this.#silent.peek(peer)?.fails ?? 0) + 1;
-    const pause = Math.min(BACKOFF_MS * 2 ** Math.min(fails - 1, 10), MAX_BACKOFF_MS);
-    this.#silent.set(peer, { fails, until: this.#deps.clock.now() + pause * (0.5 + this.#deps.random()) });
+    this.#silent.set(peer, { fails, until: clock.now() + backoff(BACKOFF, fails, this.#deps.random()) });
   }
 
-  /** Some of these, by chance. */
+  /** Some of these that are not silent, by chance. */
   #some(all: readonly Aid[], count: number): Aid[] {
-    if (all.length <= count) return [...all];
-    const left = [...all];
+    const now = this.#deps.clock.now();
+    const left = all.filter((aid) => (this.#silent.peek(aid)?.until ?? 0) <= now);
+    if (left.length <= count) return left;
     return Array.from({ length: count }, () => left.splice(Math.floor(this.#deps.random() * left.length), 1)).flat();
   }
 
-  /** Runs a talk when there are not too many. */
-  async #inLine<T>(talk: () => Promise<T>): Promise<T> {
-    while (this.#talks >= MAX_TALKS) await new Promise<void>((resolve) => this.#line.push(resolve));
-    if (this.#stopped) throw new SvcError('cancelled');
-    this.#talks++;
-    try {
-      return await talk();
-    } finally {
-      this.#talks--;
-      this.#line.shift()?.();
-    }
+  /** Runs a talk when there are not too many. Who answers is silent no more. */
+  async #talk<T>(peer: Aid, talk: () => Promise<T>): Promise<T> {
+    const said = await this.#talks.run(talk, this.#stop.signal);
+    this.#silent.delete(peer);
+    return said;
   }
+}
+
+function nameOf({ rid }: Replica, peer: Aid): string {
+  return `${rid} ${peer}`;
 }

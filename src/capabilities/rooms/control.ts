@@ -7,7 +7,8 @@ import type { Role } from '../../foundation/domain/rooms.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { Bits, SharedParts } from './bits.ts';
-import { type ControlKind, createFields, isControl, rekeyOf } from './kinds.ts';
+import type { Entry } from './entry.ts';
+import { bodyText, type ControlKind, createFields, isControl, rekeyOf } from './kinds.ts';
 
 /** What of a control entry matters for membership. */
 export interface ControlFact {
@@ -289,17 +290,7 @@ function areConcurrent(a: Node, b: Node): boolean {
 }
 
 /** What an entry says about membership; null where it says nothing. */
-export function controlFact(
-  entry: {
-    readonly kind: string;
-    readonly author: Aid;
-    readonly to?: readonly Aid[];
-    readonly body?: Uint8Array;
-    readonly proof?: Uint8Array;
-    readonly delegation: { readonly issuedAt: number };
-  },
-  roleText: string | null,
-): ControlFact | null {
+export function controlFact(entry: Entry): ControlFact | null {
   const { kind, author } = entry;
   if (!isControl(kind)) return null;
   const isAboutOther = kind === 'invite' || kind === 'remove' || kind === 'role';
@@ -307,7 +298,7 @@ export function controlFact(
     kind,
     author,
     subject: isAboutOther ? (entry.to?.[0] ?? author) : author,
-    admin: kind === 'role' && roleText === 'admin',
+    admin: kind === 'role' && bodyText(entry) === 'admin',
     bySecret: kind === 'join' && entry.proof !== undefined,
     joinKey: kind === 'create' ? createFields(entry).joinKey : kind === 'rekey' ? rekeyOf(entry).publicKey : null,
     issuedAt: entry.delegation.issuedAt,

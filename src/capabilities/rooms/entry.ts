@@ -48,13 +48,13 @@ export interface EntryContent {
   /** Unix milliseconds, never before a parent's. */
   readonly at: number;
   readonly kind: string;
-  readonly body?: Uint8Array;
-  readonly ref?: string;
+  readonly body?: Uint8Array | undefined;
+  readonly ref?: string | undefined;
   /** Lower-case hex of an entry id. */
-  readonly replyTo?: string;
-  readonly to?: readonly Aid[];
+  readonly replyTo?: string | undefined;
+  readonly to?: readonly Aid[] | undefined;
   /** `create`: the nonce and the public join key; `join` by link: the proof of the join secret. */
-  readonly proof?: Uint8Array;
+  readonly proof?: Uint8Array | undefined;
 }
 
 export interface Entry extends EntryContent {
@@ -133,12 +133,8 @@ function signedPart({ at, proof, replyTo, signature, encoded }: Entry): Uint8Arr
   // Each member of a map stands in the order of its key; the first byte counts them.
   const end = encoded.length - (behind.length - 1);
   const start = end - SIGNATURE_MEMBER.length - signature.length;
-  return Buffer.concat([
-    ENTRY_DOMAIN,
-    Uint8Array.of((encoded[0] ?? 0) - 1),
-    encoded.subarray(1, start),
-    encoded.subarray(end),
-  ]);
+  const count = Uint8Array.of((encoded[0] ?? 0) - 1);
+  return Buffer.concat([ENTRY_DOMAIN, count, encoded.subarray(1, start), encoded.subarray(end)]);
 }
 
 /** Signs an entry. @throws SvcError `bad_record` where a field is over its limit */
@@ -156,7 +152,7 @@ function hashList(value: unknown): string[] {
 }
 
 function hashText(value: unknown, what: string): string {
-  if (!isBytes(value) || value.length !== HASH_BYTES) throw badEntry(`malformed ${what}`);
+  if (!isBytes(value, HASH_BYTES)) throw badEntry(`malformed ${what}`);
   return toHex(value);
 }
 
@@ -180,17 +176,17 @@ function isText(value: unknown, max: number): value is string {
   return typeof value === 'string' && value.length <= max;
 }
 
-function optionalFields(map: Readonly<Record<string, unknown>>): Partial<EntryContent> {
+function optionalFields(map: Readonly<Record<string, unknown>>) {
   const { b: body, r: ref, y: replyTo, m: to, x: proof } = map;
   if (body !== undefined && !(isBytes(body) && body.length <= MAX_ENTRY_BODY_BYTES)) throw badEntry('malformed body');
   if (ref !== undefined && !isText(ref, MAX_REF_CHARS)) throw badEntry('malformed reference');
-  if (proof !== undefined && !(isBytes(proof) && proof.length === SIGNATURE_BYTES)) throw badEntry('malformed proof');
+  if (proof !== undefined && !isBytes(proof, SIGNATURE_BYTES)) throw badEntry('malformed proof');
   return {
-    ...(body === undefined ? {} : { body }),
-    ...(ref === undefined ? {} : { ref }),
-    ...(replyTo === undefined ? {} : { replyTo: hashText(replyTo, 'reply') }),
-    ...(to === undefined ? {} : { to: aidList(to) }),
-    ...(proof === undefined ? {} : { proof }),
+    body,
+    ref,
+    replyTo: replyTo === undefined ? undefined : hashText(replyTo, 'reply'),
+    to: to === undefined ? undefined : aidList(to),
+    proof,
   };
 }
 
@@ -212,7 +208,7 @@ export function decodeEntry(bytes: Uint8Array): Entry {
   if (!isUint(at)) throw badEntry('malformed time');
   if (!isText(kind, MAX_KIND_LENGTH) || !KIND.test(kind)) throw badEntry('malformed kind');
   if (!isBytes(proofOfKey)) throw badEntry('malformed delegation');
-  if (!isBytes(signature) || signature.length !== SIGNATURE_BYTES) throw badEntry('malformed signature');
+  if (!isBytes(signature, SIGNATURE_BYTES)) throw badEntry('malformed signature');
   const encoded = Uint8Array.from(bytes);
   return {
     groupId: hashText(map['g'], 'group'),

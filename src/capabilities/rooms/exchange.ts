@@ -1,25 +1,21 @@
 /** Brings two replicas in step over one link: first one side fetches and the other serves, then in turn. */
-import type { Clock } from '../../foundation/clock.ts';
-import { deadline } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
 import { VerifierKeys } from '../../foundation/identity/keys.ts';
-import type { RoomEntryStore } from '../../foundation/store/room-entries.ts';
-import type { RoomStore } from '../../foundation/store/rooms.ts';
+import { patience } from '../../foundation/stall.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import { drained } from '../../network/links/wire.ts';
 import { decodeEntry, verifyEntry } from './entry.ts';
-import type { OfferResult, Replica } from './replica.ts';
-import { MAX_ROOM_ENTRIES } from './replica.ts';
+import { MAX_ROOM_ENTRIES, type OfferResult, type Replica } from './replica.ts';
+import type { RoomsDependencies } from './types.ts';
 import {
   BATCH_BYTES,
-  expect,
   type Have,
   MAX_BATCH_ENTRIES,
   MAX_HEADS,
   MAX_IDS,
   MAX_WANTED,
+  type Message,
   receive,
   send,
 } from './wire.ts';
@@ -32,11 +28,8 @@ const PULL_WITHIN = 128;
 /** Refused entries after which a peer is not asked for more. */
 const MAX_REFUSED = 100;
 
-export interface RoomExchangeDependencies {
-  readonly rooms: RoomStore;
-  readonly entries: RoomEntryStore;
-  readonly delegations: Pick<DelegationVerifier, 'verifyAsync'>;
-  readonly clock: Clock;
+export interface RoomExchangeDependencies
+  extends Pick<RoomsDependencies, 'rooms' | 'entries' | 'delegations' | 'clock'> {
   readonly writer: Pick<RoomWriter, 'admit'>;
 }
 
@@ -60,10 +53,15 @@ export class RoomExchange {
     };
   }
 
+  /** What the other side says next. @throws SvcError `timeout`, and as `receive` */
+  next(link: LinkStream): Promise<Message> {
+    return this.#within((signal) => receive(link, signal));
+  }
+
   /** Runs one step of a talk within its time limit. */
-  async within<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    using limit = deadline(this.#deps.clock, MESSAGE_TIMEOUT_MS, this.#stop);
-    return await work(limit.signal);
+  async #within<T>(step: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    using limit = patience(this.#deps.clock, MESSAGE_TIMEOUT_MS, this.#stop);
+    return await step(limit.signal);
   }
 
   /** Fetches what the other side has and we have not. */
@@ -78,9 +76,7 @@ export class RoomExchange {
     if (after >= theirs.maxSeq) after = 0;
     const whole = replica.maxSeq === 0 || theirs.maxSeq - after <= PULL_WITHIN;
     while (after < theirs.maxSeq) {
-      const step = whole
-        ? await this.#pull(link, replica, peer, after)
-        : await this.#select(link, replica, peer, after);
+      const step = await (whole ? this.#pull(link, replica, peer, after) : this.#select(link, replica, peer, after));
       if (step.upTo <= after) throw broken();
       refused += step.refused;
       if (step.early || refused > MAX_REFUSED) return;
@@ -97,7 +93,7 @@ export class RoomExchange {
   /** Answers the other side until it has what it wants; `mayRead` is asked before each answer. */
   async serve(link: LinkStream, replica: Replica, mayRead: () => boolean): Promise<Have | null> {
     for (;;) {
-      const message = await this.within((signal) => receive(link, signal));
+      const message = await this.next(link);
       if (message.type === 'done') return null;
       if (message.type === 'have') return message.have;
       if (!mayRead()) throw new SvcError('not_member');
@@ -105,7 +101,7 @@ export class RoomExchange {
       else if (message.type === 'pull') this.#sendBehind(link, replica, message.after);
       else if (message.type === 'get') this.#sendNamed(link, replica, message.ids);
       else throw broken();
-      await this.within((signal) => drained(link, signal));
+      await this.#within((signal) => drained(link, signal));
     }
   }
 
@@ -113,44 +109,39 @@ export class RoomExchange {
   async takeIn(replica: Replica, encoded: readonly Uint8Array[], peer: Aid): Promise<OfferResult> {
     const { delegations } = this.#deps;
     let refused = 0;
-    const checked = await Promise.all(
-      encoded.map(async (bytes) => {
-        try {
-          const entry = decodeEntry(bytes);
-          if (replica.has(entry.id)) return null;
-          await verifyEntry(entry, delegations, this.#keys);
-          return entry;
-        } catch (error) {
-          if (!(error instanceof SvcError) || error.status >= 500) throw error;
-          refused++;
-          return null;
-        }
-      }),
-    );
+    const checked = encoded.map(async (bytes) => {
+      try {
+        const entry = decodeEntry(bytes);
+        if (replica.has(entry.id)) return [];
+        await verifyEntry(entry, delegations, this.#keys);
+        return [entry];
+      } catch (error) {
+        if (!(error instanceof SvcError) || error.status >= 500) throw error;
+        refused++;
+        return [];
+      }
+    });
+    const entries = (await Promise.all(checked)).flat();
     this.#stop.throwIfAborted();
-    const admission = this.#deps.writer.admit(
-      replica,
-      checked.filter((entry) => entry !== null),
-      peer,
-    );
+    const admission = this.#deps.writer.admit(replica, entries, peer);
     return { ...admission, refused: admission.refused + refused };
   }
 
   async #pull(link: LinkStream, replica: Replica, peer: Aid, after: number) {
     send(link, { type: 'pull', after });
-    const { upTo, entries } = await this.within((signal) => expect(link, 'entries', signal));
-    const { early, refused } = await this.takeIn(replica, entries, peer);
-    return { upTo, early, refused };
+    const { upTo, entries } = await this.#entries(link);
+    return { upTo, ...(await this.takeIn(replica, entries, peer)) };
   }
 
   async #select(link: LinkStream, replica: Replica, peer: Aid, after: number) {
     send(link, { type: 'list', after });
-    const { upTo, ids } = await this.within((signal) => expect(link, 'ids', signal));
-    let missing = ids.filter((id) => !replica.has(id));
-    const result = { upTo, early: false, refused: 0 };
+    const said = await this.next(link);
+    if (said.type !== 'ids') throw broken();
+    let missing = said.ids.filter((id) => !replica.has(id));
+    const result = { upTo: said.upTo, early: false, refused: 0 };
     while (missing.length > 0) {
       send(link, { type: 'get', ids: missing.slice(0, MAX_WANTED) });
-      const { entries } = await this.within((signal) => expect(link, 'entries', signal));
+      const { entries } = await this.#entries(link);
       if (entries.length === 0) throw broken();
       const step = await this.takeIn(replica, entries, peer);
       result.early ||= step.early;
@@ -159,6 +150,12 @@ export class RoomExchange {
       missing = missing.slice(entries.length);
     }
     return result;
+  }
+
+  async #entries(link: LinkStream) {
+    const said = await this.next(link);
+    if (said.type !== 'entries') throw broken();
+    return said;
   }
 
   #sendIds(link: LinkStream, replica: Replica, after: number): void {
@@ -191,6 +188,6 @@ export function fit(all: readonly Uint8Array[]): number {
   return count;
 }
 
-export function broken(): SvcError {
+function broken(): SvcError {
   return new SvcError('protocol_error');
 }

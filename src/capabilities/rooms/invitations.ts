@@ -1,7 +1,7 @@
 /** Invitations: notes of type 0x10, sent again until they are answered or seven days old. */
+import { type Backoff, backoff } from '../../foundation/backoff.ts';
 import { toHex } from '../../foundation/bytes.ts';
 import { asMap, decodeCbor, encodeCbor, isBytes } from '../../foundation/cbor.ts';
-import type { Clock } from '../../foundation/clock.ts';
 import { NOTE_TYPE } from '../../foundation/domain/notes.ts';
 import {
   HASH_BYTES,
@@ -13,12 +13,11 @@ import {
 } from '../../foundation/domain/rooms.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, aidFromBytes, aidToBytes } from '../../foundation/identity/aid.ts';
-import type { Log } from '../../foundation/log.ts';
 import { every, type Repeating } from '../../foundation/repeat.ts';
-import type { InviteOut, RoomRow, RoomStore } from '../../foundation/store/rooms.ts';
+import type { InviteOut, RoomRow } from '../../foundation/store/rooms.ts';
 import { hashBytes } from './entry.ts';
 import type { Replicas } from './replicas.ts';
-import type { InvitationNote, RoomNotes } from './types.ts';
+import type { InvitationNote, RoomsDependencies } from './types.ts';
 import type { RoomWriter } from './writer.ts';
 
 const VERSION = 1;
@@ -26,19 +25,16 @@ const MAX_INVITATION_BYTES = 1024;
 /** Milliseconds until the next attempt: after a failure at first, at most, and after one that waits in the network. */
 const RETRY_MS = 30_000;
 const MAX_RETRY_MS = 3600_000;
+const RETRY: Backoff = { firstMs: RETRY_MS, maxMs: MAX_RETRY_MS };
 const REPEAT_MS: number = 24 * 3600_000;
 /** Invitations that are sent again in one go. */
 const BATCH = 16;
 /** Milliseconds between two looks at what is to be sent again. */
 const TICK_MS = 15_000;
 
-interface InvitationsDependencies {
-  readonly rooms: RoomStore;
+interface InvitationsDependencies extends Pick<RoomsDependencies, 'rooms' | 'notes' | 'clock' | 'log'> {
   readonly replicas: Replicas;
   readonly writer: Pick<RoomWriter, 'appendAny'>;
-  readonly notes: RoomNotes;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 export class Invitations {
@@ -63,7 +59,7 @@ export class Invitations {
 
   /** As `Rooms.invite`. */
   async invite(aid: Aid, groupId: string, target: Aid): Promise<boolean> {
-    const { replicas, writer } = this.#deps;
+    const { replicas, writer, clock } = this.#deps;
     if (target === aid) throw new SvcError('self');
     const row = replicas.row(aid, groupId);
     const replica = replicas.open(row);
@@ -73,15 +69,7 @@ export class Invitations {
       throw new SvcError('quota_exceeded', { message: `A group takes ${MAX_MEMBERS} members.` });
     if (!replica.control.isInvited(replica.control.everything(), target))
       writer.appendAny(aid, groupId, { kind: 'invite', to: [target] });
-    return this.#send(row, target);
-  }
-
-  /** Sends an invitation, and again until it is answered. True where the recipient has it already. */
-  async #send(room: RoomRow, target: Aid): Promise<boolean> {
-    const now = this.#deps.clock.now();
-    const out = { rid: room.rid, target, nextAt: now + RETRY_MS, until: now + INVITATION_LIFE_MS, attempts: 0 };
-    this.#deps.rooms.putInviteOut(out);
-    return this.#attempt(room, out);
+    return this.#attempt(row, { target, until: clock.now() + INVITATION_LIFE_MS, attempts: 0 });
   }
 
   /** Sends again what is due. */
@@ -95,16 +83,18 @@ export class Invitations {
     }
   }
 
-  async #attempt(room: RoomRow, out: InviteOut): Promise<boolean> {
+  /** True where the recipient has the invitation already. */
+  async #attempt(room: RoomRow, before: Pick<InviteOut, 'target' | 'until' | 'attempts'>): Promise<boolean> {
     const { rooms, notes, clock, log } = this.#deps;
-    const attempts = out.attempts + 1;
-    const pause = Math.min(RETRY_MS * 2 ** Math.min(attempts, 10), MAX_RETRY_MS);
+    const { target, until } = before;
+    const attempts = before.attempts + 1;
+    const out = { rid: room.rid, target, until, attempts };
     // Before the note goes out: nobody is sent a flood of them where the daemon ends in between.
-    rooms.putInviteOut({ ...out, attempts, nextAt: clock.now() + pause });
+    rooms.putInviteOut({ ...out, nextAt: clock.now() + backoff(RETRY, attempts) });
     try {
-      const { delivered } = await notes.send(room.aid, out.target, NOTE_TYPE.invitation, encodeInvitation(room));
+      const { delivered } = await notes.send(room.aid, target, NOTE_TYPE.invitation, encodeInvitation(room));
       if (rooms.byRid(room.rid) !== null)
-        rooms.putInviteOut({ ...out, attempts, nextAt: delivered ? out.until : clock.now() + REPEAT_MS });
+        rooms.putInviteOut({ ...out, nextAt: delivered ? until : clock.now() + REPEAT_MS });
       return delivered;
     } catch (error) {
       log.debug({ aid: room.aid, error }, 'an invitation was not sent; it is tried again');
@@ -121,13 +111,7 @@ export class Invitations {
 }
 
 function encodeInvitation({ groupId, creator, title, secret }: RoomRow): Uint8Array {
-  return encodeCbor({
-    v: VERSION,
-    g: hashBytes(groupId),
-    c: aidToBytes(creator),
-    t: title,
-    s: secret ?? undefined,
-  });
+  return encodeCbor({ v: VERSION, g: hashBytes(groupId), c: aidToBytes(creator), t: title, s: secret ?? undefined });
 }
 
 function decodeInvitation(body: Uint8Array) {
@@ -135,9 +119,9 @@ function decodeInvitation(body: Uint8Array) {
     const map = asMap(decodeCbor(body, MAX_INVITATION_BYTES), ['v', 'g', 'c', 't'], ['s']);
     if (map === null || map['v'] !== VERSION) return null;
     const { g: group, c: creator, t: title, s: secret } = map;
-    if (!isBytes(group) || group.length !== HASH_BYTES || !isBytes(creator)) return null;
+    if (!isBytes(group, HASH_BYTES) || !isBytes(creator)) return null;
     if (typeof title !== 'string' || title.length > MAX_TITLE_CHARS) return null;
-    if (secret !== undefined && !(isBytes(secret) && secret.length === JOIN_SECRET_BYTES)) return null;
+    if (secret !== undefined && !isBytes(secret, JOIN_SECRET_BYTES)) return null;
     return { groupId: toHex(group), creator: aidFromBytes(creator), title, secret: secret ?? null };
   } catch {
     // A stranger wrote it: what is none is only a note.

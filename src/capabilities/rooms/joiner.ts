@@ -1,23 +1,37 @@
 /** How an agent comes into a room: it finds a member that gives it the log, then writes that it joins. */
-import { MAX_HINTS } from '../../foundation/domain/rooms.ts';
+import { MAX_HINTS, MAX_TITLE_CHARS } from '../../foundation/domain/rooms.ts';
+import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import type { Log } from '../../foundation/log.ts';
-import type { RoomRow, RoomStore } from '../../foundation/store/rooms.ts';
+import type { InviteIn, RoomRow } from '../../foundation/store/rooms.ts';
 import type { AntiEntropy } from './anti-entropy.ts';
-import { type JoinRequest, type Way, wayOf } from './joining.ts';
 import type { Replica } from './replica.ts';
 import type { Replicas } from './replicas.ts';
+import { parseRoomLink, type RoomLink } from './room-link.ts';
+import type { RoomsDependencies } from './types.ts';
 import type { RoomWriter } from './writer.ts';
 
 /** Peers that a joiner tries before it says that joining goes on. */
 const MAX_TRIED = 4;
 
-export interface JoinerDependencies {
-  readonly rooms: RoomStore;
+/** How to come to a room: by its link, or by its name. */
+export interface JoinRequest {
+  readonly link?: string | undefined;
+  readonly groupId?: string | undefined;
+  readonly creator?: Aid | undefined;
+  readonly hints: readonly Aid[];
+  readonly title?: string | undefined;
+}
+
+/** Where a room is and what lets in, what it is called, and whom to ask. */
+interface Way extends RoomLink {
+  readonly title: string;
+  readonly hints: readonly Aid[];
+}
+
+interface JoinerDependencies extends Pick<RoomsDependencies, 'rooms' | 'log'> {
   readonly replicas: Replicas;
   readonly writer: Pick<RoomWriter, 'write'>;
   readonly spread: Pick<AntiEntropy, 'soon' | 'syncNow'>;
-  readonly log: Log;
 }
 
 export class Joiner {
@@ -31,12 +45,14 @@ export class Joiner {
   async join(aid: Aid, request: JoinRequest): Promise<{ groupId: string; joined: boolean; title: string }> {
     const { rooms, replicas, spread } = this.#deps;
     replicas.mustBeHere(aid);
-    // A member needs no invitation, and anybody may have written one.
-    const inviteTo = (groupId: string) =>
-      rooms.find(aid, groupId)?.state === 'member' ? null : rooms.inviteIn(aid, groupId);
-    const way = wayOf(aid, request, inviteTo);
-    const { groupId } = way;
+    const link = request.link === undefined ? null : parseRoomLink(request.link);
+    const groupId = link?.groupId ?? request.groupId;
+    if (groupId === undefined || (request.groupId !== undefined && request.groupId !== groupId))
+      throw new SvcError('invalid_request', { message: 'Give a link, or group_id with creator_aid.' });
     const known = rooms.find(aid, groupId);
+    // A member needs no invitation, and anybody may have written one.
+    const invite = known?.state === 'member' ? null : rooms.inviteIn(aid, groupId);
+    const way = wayOf(aid, groupId, request, link, invite);
     if (known === null) replicas.add({ ...way, aid, state: 'joining' });
     else this.#joinAnew(known, way);
     await this.#tryToEnter(replicas.open(replicas.row(aid, groupId)));
@@ -55,7 +71,7 @@ export class Joiner {
     const view = replica.control.everything();
     const proof = replica.control.isInvited(view, replica.aid) ? undefined : replicas.proof(replica);
     try {
-      writer.write(replica, identity, { kind: 'join', ...(proof === undefined ? {} : { proof }) });
+      writer.write(replica, identity, { kind: 'join', proof });
     } catch (error) {
       log.debug({ aid: replica.aid, error }, 'the room does not let this agent in');
     }
@@ -87,4 +103,25 @@ export class Joiner {
       }
     }
   }
+}
+
+/**
+ * What a request to join, its link and an invitation that came before say together.
+ * @throws SvcError `invalid_request` where it is not enough
+ */
+function wayOf(aid: Aid, groupId: string, request: JoinRequest, link: RoomLink | null, invite: InviteIn | null): Way {
+  const creator = link?.creator ?? request.creator ?? invite?.creator;
+  if (creator === undefined)
+    throw new SvcError('invalid_request', {
+      message: 'Without a link and without an invitation, creator_aid is needed.',
+      details: { path: '/creator_aid' },
+    });
+  const hints = [...request.hints, ...(invite === null ? [] : [invite.inviter]), creator];
+  return {
+    groupId,
+    creator,
+    title: (request.title ?? invite?.title ?? '').slice(0, MAX_TITLE_CHARS),
+    secret: link?.secret ?? invite?.secret ?? null,
+    hints: [...new Set(hints)].filter((hint) => hint !== aid).slice(0, MAX_HINTS),
+  };
 }

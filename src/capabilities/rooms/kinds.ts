@@ -5,30 +5,19 @@ import { PUBLIC_KEY_BYTES } from '../../foundation/identity/ed25519.ts';
 import type { KeyPair } from '../../foundation/identity/keys.ts';
 import { type EntryContent, groupIdOf, joinKey } from './entry.ts';
 
-/** Kinds that decide who is a member. */
-export type ControlKind = 'create' | 'invite' | 'join' | 'leave' | 'remove' | 'role' | 'key' | 'rekey';
+const CONTROL_KINDS = ['create', 'invite', 'join', 'leave', 'remove', 'role', 'key', 'rekey'] as const;
 
-const CONTROL_KINDS: readonly string[] = [
-  'create',
-  'invite',
-  'join',
-  'leave',
-  'remove',
-  'role',
-  'key',
-  'rekey',
-] satisfies readonly ControlKind[];
+/** Kinds that decide who is a member. */
+export type ControlKind = (typeof CONTROL_KINDS)[number];
 
 export function isControl(kind: string): kind is ControlKind {
-  return CONTROL_KINDS.includes(kind);
+  return CONTROL_KINDS.some((control) => control === kind);
 }
 
 /** True for kinds that somebody may want to read: they count as unread. */
 export function isContent(kind: string): boolean {
   return !isControl(kind) && kind !== 'retract';
 }
-
-export const ROLE_TEXTS: readonly string[] = ['admin', 'member'];
 
 /** Text of a body; null where it is absent or not UTF-8. */
 export function bodyText(content: Pick<EntryContent, 'body'>): string | null {
@@ -75,7 +64,7 @@ const SHAPES: Readonly<Record<string, (content: EntryContent) => string | null>>
   remove: targetProblem,
   rekey: ({ body }) => (body?.length === JOIN_SECRET_BYTES ? null : 'the join secret is malformed'),
   role: (content) =>
-    ROLE_TEXTS.includes(bodyText(content) ?? '') ? targetProblem(content) : 'a role is "admin" or "member"',
+    ['admin', 'member'].includes(bodyText(content) ?? '') ? targetProblem(content) : 'a role is "admin" or "member"',
   retract: (content) => (isSha256(content.ref ?? '') ? null : 'the reference is not an entry'),
 };
 

@@ -15,22 +15,18 @@ import {
 } from '../../foundation/domain/rooms.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
 import { MAX_MOVED_ROOM_BYTES, type RoomsPart } from '../../foundation/moving/agent-document.ts';
 import { aidAt, badDocument, base64At, checkDistinct, hexBytes } from '../../foundation/moving/document-fields.ts';
 import type { RoomEntryStore } from '../../foundation/store/room-entries.ts';
-import type { InviteIn, RoomRow, RoomStore } from '../../foundation/store/rooms.ts';
+import type { InviteIn, RoomRow } from '../../foundation/store/rooms.ts';
 import { decodeEntry, type Entry, MAX_ENTRY_BYTES, verifyEntry } from './entry.ts';
 import { Replica } from './replica.ts';
+import type { RoomsDependencies } from './types.ts';
 
 /** Entries that are read from the database, or verified, at once. */
 const BATCH = 256;
 
-export interface RoomsMovingDependencies {
-  readonly rooms: RoomStore;
-  readonly entries: RoomEntryStore;
-  readonly delegations: Pick<DelegationVerifier, 'verifyAsync'>;
-}
+type RoomsMovingDependencies = Pick<RoomsDependencies, 'rooms' | 'entries' | 'delegations'>;
 
 type RoomPart = RoomsPart['joined'][number];
 
@@ -52,50 +48,32 @@ export function exportRooms(deps: RoomsMovingDependencies, aid: Aid): { part: Ro
       secret_hex: secret === null ? null : toHex(secret),
       state,
       // Without a replica nobody else is known to ask.
-      hints: replica === null ? othersOf(new Replica(row, deps)).slice(0, MAX_HINTS) : [...hints],
+      hints: replica === null ? new Replica(row, deps).others().slice(0, MAX_HINTS) : [...hints],
       read_seq: readSeq,
       last_at: lastAt,
       invited: rooms.invitesOut(row.rid),
       entries_base64: replica?.encoded ?? [],
     };
   });
-  const invitations = rooms.invitesIn(aid).map(({ groupId, creator, title, secret, inviter, at }) => ({
-    group_id: groupId,
-    creator,
-    title,
-    secret_hex: secret === null ? null : toHex(secret),
-    inviter,
-    at,
-  }));
+  const invitations = rooms.invitesIn(aid).map(({ groupId: group_id, creator, title, secret, inviter, at }) => {
+    return { group_id, creator, title, secret_hex: secret === null ? null : toHex(secret), inviter, at };
+  });
   return { part: { joined, invitations }, leftOut };
 }
 
-function othersOf(replica: Replica): Aid[] {
-  return replica
-    .members()
-    .map(({ aid }) => aid)
-    .filter((aid) => aid !== replica.aid);
-}
-
 /** Null where the entries take more than `max` bytes. */
-function wholeReplica(
-  entries: RoomEntryStore,
-  { rid }: RoomRow,
-  max: number,
-): { encoded: string[]; bytes: number } | null {
+function wholeReplica(entries: RoomEntryStore, { rid }: RoomRow, max: number) {
   const encoded: string[] = [];
   let bytes = 0;
-  let after = 0;
-  for (;;) {
+  for (let after = 0; ; ) {
     const page = entries.bytesAfter(rid, after, BATCH);
     for (const one of page) {
       bytes += one.bytes.length;
       if (bytes > max) return null;
       encoded.push(toBase64(one.bytes));
+      after = one.seq;
     }
-    const last = page.at(-1);
-    if (last === undefined || page.length < BATCH) return { encoded, bytes };
-    after = last.seq;
+    if (page.length < BATCH) return { encoded, bytes };
   }
 }
 
@@ -130,10 +108,7 @@ export async function importRooms(
       one,
       creator: aidAt(`${path}/creator`, one.creator),
       hints: one.hints.map((hint, n) => aidAt(`${path}/hints/${n}`, hint)),
-      invited: one.invited.map(({ target, until }, n) => ({
-        target: aidAt(`${path}/invited/${n}/target`, target),
-        until,
-      })),
+      invited: one.invited.map((out, n) => ({ ...out, target: aidAt(`${path}/invited/${n}/target`, out.target) })),
       entries: await verified(`${path}/entries_base64`, one, deps),
     });
   }

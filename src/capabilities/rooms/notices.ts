@@ -1,10 +1,9 @@
 /** What new entries mean to the agent whose replica they came to; runs in the transaction that keeps them. */
-import type { EventSink } from '../../foundation/events.ts';
-import type { RoomEntryStore } from '../../foundation/store/room-entries.ts';
 import type { RoomStore } from '../../foundation/store/rooms.ts';
 import type { Entry } from './entry.ts';
 import { isContent, isControl } from './kinds.ts';
 import type { Replica } from './replica.ts';
+import type { RoomsDependencies } from './types.ts';
 
 /** Mentions that are told one by one; the counter has them all. */
 const MAX_MENTIONS_TOLD = 20;
@@ -26,23 +25,16 @@ export function settleState(replica: Replica, added: readonly Entry[], rooms: Ro
   }
 }
 
-interface AnnounceDependencies {
-  readonly rooms: RoomStore;
-  readonly entries: RoomEntryStore;
-  readonly events: EventSink;
-}
+type AnnounceDependencies = Pick<RoomsDependencies, 'rooms' | 'entries' | 'events'>;
 
 /** Leaves word of what came and of what the agent wrote itself. */
 export function announce(replica: Replica, added: readonly Entry[], deps: AnnounceDependencies): void {
-  const { rid, aid, groupId } = replica;
+  const { rid, aid, groupId: group_id } = replica;
   const { rooms, entries, events } = deps;
   const row = rooms.byRid(rid);
   if (row === null) return;
-  const group_id = groupId;
-  for (const entry of added) {
-    if (entry.author === aid && row.state !== 'joining')
-      events.emit(aid, 'group.appended', { group_id, entry_id: entry.id });
-  }
+  for (const { author, id } of added)
+    if (author === aid && row.state !== 'joining') events.emit(aid, 'group.appended', { group_id, entry_id: id });
   const foreign = added.filter(({ author, kind }) => author !== aid && isContent(kind));
   if (foreign.length === 0) return;
   events.emit(aid, 'group.unread', { group_id, unread_count: row.unread });

@@ -1,14 +1,15 @@
 /** One agent's copy of a room: takes entries in where they may stand, and writes its own. */
 import type { Role } from '../../foundation/domain/rooms.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import type { EntryFact, RoomEntryStore } from '../../foundation/store/room-entries.ts';
-import type { RoomRow, RoomStore } from '../../foundation/store/rooms.ts';
-import { admissionProblem, type Place } from './admission.ts';
-import { besides } from './besides.ts';
+import type { EntryFact } from '../../foundation/store/room-entries.ts';
+import type { RoomRow } from '../../foundation/store/rooms.ts';
+import { admissionProblem } from './admission.ts';
+import { judgeBesides, refreshTitle } from './consequences.ts';
 import { ControlLog, controlFact, MAX_FRONTIER } from './control.ts';
-import { decodeEntry, type Entry, type EntryContent, MAX_PARENTS } from './entry.ts';
-import { bodyText, isContent } from './kinds.ts';
-import type { EntryDraft } from './types.ts';
+import { decodeEntry, type Entry, type EntryContent } from './entry.ts';
+import { isContent } from './kinds.ts';
+import { endsOf, type Place, placeBehind } from './place.ts';
+import type { EntryDraft, RoomsDependencies } from './types.ts';
 
 /** Entries of one room beyond which nothing is taken in. */
 export const MAX_ROOM_ENTRIES = 220_000;
@@ -21,7 +22,8 @@ const MAX_AHEAD_MS = 600_000;
 
 /** Newest control ancestors above which an entry of our own is to unite them first. */
 const WIDE: number = MAX_FRONTIER / 4;
-const TOO_WIDE = 'it unites too much of the room';
+/** Kinds that may change which title stands. */
+const ABOUT_TITLE: readonly string[] = ['title', 'create', 'remove', 'role'];
 
 /** What became of entries that were offered. */
 export interface OfferResult {
@@ -33,15 +35,17 @@ export interface OfferResult {
   readonly refused: number;
 }
 
-interface ReplicaDependencies {
-  readonly rooms: RoomStore;
-  readonly entries: RoomEntryStore;
+/** What becomes of entries while they are offered. */
+interface Intake {
+  readonly now: number;
+  readonly added: Entry[];
+  /** Ids that need not wait any more. */
+  readonly settled: string[];
+  early: boolean;
+  refused: number;
 }
 
-interface PlaceHere extends Place {
-  /** The newest control entries among the ancestors. */
-  readonly frontier: readonly number[];
-}
+type ReplicaDependencies = Pick<RoomsDependencies, 'rooms' | 'entries'>;
 
 export class Replica {
   readonly rid: number;
@@ -61,10 +65,7 @@ export class Replica {
     this.groupId = row.groupId;
     this.creator = row.creator;
     this.#maxSeq = row.maxSeq;
-    for (const { bytes, frontier } of dependencies.entries.control(row.rid)) {
-      const entry = decodeEntry(bytes);
-      this.#learn(entry, frontier);
-    }
+    for (const { bytes, frontier } of dependencies.entries.control(row.rid)) this.#learn(decodeEntry(bytes), frontier);
   }
 
   get maxSeq(): number {
@@ -84,6 +85,14 @@ export class Replica {
     return this.control.members(this.control.everything());
   }
 
+  /** The members but the agent itself. */
+  others(): Aid[] {
+    return this.members().flatMap(({ aid }) => (aid === this.aid ? [] : [aid]));
+  }
+
+  /** True where the removal at a place counts as of everything known here. */
+  readonly counts = (removal: number): boolean => this.control.removalCounts(this.control.everything(), removal);
+
   /**
    * Takes in entries whose signatures were verified, in one transaction with what `meanwhile` does.
    * @param now Unix milliseconds
@@ -91,53 +100,51 @@ export class Replica {
   admit(entries: readonly Entry[], now: number, meanwhile: (added: readonly Entry[]) => void): OfferResult {
     const controlSize = this.control.size;
     const maxSeq = this.#maxSeq;
-    const taken: string[] = [];
+    const intake: Intake = { now, added: [], settled: [], early: false, refused: 0 };
+    const { added, settled } = intake;
     try {
-      return this.#deps.rooms.transaction(() => {
-        const added: Entry[] = [];
-        const result = { waiting: false, early: false, refused: 0 };
+      this.#deps.rooms.transaction(() => {
         for (let queue = entries; queue.length > 0; ) {
           const before = added.length;
-          for (const entry of queue) this.#offer(entry, now, added, result, taken);
+          for (const entry of queue) this.#offer(entry, intake);
           const here = new Set(added.slice(before).map(({ id }) => id));
           queue = [...this.#waiting.values()].filter(({ missing }) => here.has(missing)).map(({ entry }) => entry);
         }
         if (added.length > 0) meanwhile(added);
-        for (const id of taken) this.#waiting.delete(id);
-        result.waiting = entries.some((entry) => this.#waiting.has(entry.id));
-        return { added, ...result };
       });
     } catch (error) {
       this.control.truncate(controlSize);
       this.#maxSeq = maxSeq;
       throw error;
     }
+    for (const id of settled) this.#waiting.delete(id);
+    const waiting = entries.some(({ id }) => this.#waiting.has(id));
+    return { added, waiting, early: intake.early, refused: intake.refused };
   }
 
   /** What an entry of the agent would be, at the end of what is known here. @param now Unix milliseconds */
   compose(draft: EntryDraft, now: number): EntryContent {
-    const { entries } = this.#deps;
-    const parents = this.#ends(entries.heads(this.rid, MAX_ENDS));
-    const facts = parents.map((id) => this.#fact(id));
+    const ends = this.#ends();
+    const facts = [...ends.values()];
     return {
       ...draft,
       groupId: this.groupId,
       author: this.aid,
-      parents,
-      depth: facts.reduce((deepest, fact) => Math.max(deepest, fact.depth + 1), 0),
-      at: facts.reduce((latest, fact) => Math.max(latest, fact.at), now),
+      parents: [...ends.keys()].sort(),
+      depth: Math.max(0, ...facts.map(({ depth }) => depth + 1)),
+      at: Math.max(now, ...facts.map(({ at }) => at)),
     };
   }
 
   /** Why an entry may not stand where it stands; null where it may. Its parents must be here. */
   problem(entry: Entry): string | null {
-    const place = this.#place(entry.parents.map((id) => this.#fact(id)));
-    return place === null ? TOO_WIDE : admissionProblem(entry, this.control, place);
+    const place = placeBehind([...this.#facts(entry.parents).values()], this.control);
+    return place === null ? 'it unites too much of the room' : admissionProblem(entry, this.control, place);
   }
 
   /** The newest removal of an agent that counts, encoded; null where there is none. */
   removalEntry(aid: Aid): Uint8Array | null {
-    const place = this.control.removalsOf(aid).findLast((n) => this.#counts(n));
+    const place = this.control.removalsOf(aid).findLast(this.counts);
     return place === undefined ? null : this.#deps.entries.controlAt(this.rid, place);
   }
 
@@ -150,158 +157,78 @@ export class Replica {
 
   /** True where a control entry is due that unites what came beside each other. */
   isWide(): boolean {
-    const facts = this.#ends(this.#deps.entries.heads(this.rid, MAX_ENDS)).map((id) => this.#fact(id));
-    return (this.#place(facts)?.frontier.length ?? 0) > WIDE;
+    return (placeBehind([...this.#ends().values()], this.control)?.frontier.length ?? 0) > WIDE;
   }
 
-  /** As many ends as an entry may name and unite: where there are more, those that know its author as a member go first. */
-  #ends(heads: readonly string[]): readonly string[] {
-    const facts = new Map(heads.map((id) => [id, this.#fact(id)]));
-    if (heads.length <= MAX_PARENTS && this.#place([...facts.values()]) !== null) return heads;
-    const knows = (fact: EntryFact): boolean => {
-      const view = this.#place([fact])?.view;
-      return view !== undefined && this.control.role(view, this.aid) !== null;
-    };
-    const knowing = [...facts].filter(([, fact]) => knows(fact));
-    const others = [...facts].filter(([, fact]) => !knows(fact));
-    const ends = new Map<string, EntryFact>();
-    for (const [id, fact] of [...knowing, ...others]) {
-      if (ends.size >= MAX_PARENTS) break;
-      if (this.#place([...ends.values(), fact]) !== null) ends.set(id, fact);
-    }
-    return [...ends.keys()].sort();
+  /** What an entry of the agent may name as its parents. */
+  #ends(): ReadonlyMap<string, EntryFact> {
+    return endsOf(this.#facts(this.#deps.entries.heads(this.rid, MAX_ENDS)), this.aid, this.control);
   }
 
-  #fact(id: string): EntryFact {
-    const fact = this.#deps.entries.fact(this.rid, id);
-    if (fact === null) throw new RangeError('a parent is not here');
-    return fact;
+  #facts(ids: readonly string[]): ReadonlyMap<string, EntryFact> {
+    const facts = ids.flatMap((id) => {
+      const fact = this.#deps.entries.fact(this.rid, id);
+      return fact === null ? [] : [[id, fact] as const];
+    });
+    if (facts.length < ids.length) throw new RangeError('a parent is not here');
+    return new Map(facts);
   }
 
-  /** Where an entry with these parents stands; null where it unites more of the room than one entry may. */
-  #place(parents: readonly EntryFact[]): PlaceHere | null {
-    const frontier = this.control.newest(parents.flatMap(controlOf));
-    return frontier === null ? null : { parents, frontier, view: this.control.view(frontier) };
-  }
-
-  #offer(
-    entry: Entry,
-    now: number,
-    added: Entry[],
-    result: { early: boolean; refused: number },
-    taken: string[],
-  ): void {
+  #offer(entry: Entry, intake: Intake): void {
     const { entries } = this.#deps;
-    if (entry.groupId !== this.groupId || this.#maxSeq >= MAX_ROOM_ENTRIES) return void result.refused++;
-    if (entries.has(this.rid, entry.id)) return void taken.push(entry.id);
-    if (entry.at > now + MAX_AHEAD_MS) {
-      result.early = true;
+    if (entry.groupId !== this.groupId || this.#maxSeq >= MAX_ROOM_ENTRIES) return void intake.refused++;
+    if (entries.has(this.rid, entry.id)) return void intake.settled.push(entry.id);
+    if (entry.at > intake.now + MAX_AHEAD_MS) {
+      intake.early = true;
       return;
     }
     const parents = entry.parents.map((id) => entries.fact(this.rid, id));
-    const known = parents.filter((fact) => fact !== null);
     const missing = entry.parents[parents.indexOf(null)];
     if (missing !== undefined) return this.#wait(entry, missing);
-    taken.push(entry.id);
-    const place = this.#place(known);
+    intake.settled.push(entry.id);
+    const place = placeBehind(
+      parents.filter((fact) => fact !== null),
+      this.control,
+    );
     const wrongCreator = entry.kind === 'create' && entry.author !== this.creator;
     if (place === null || wrongCreator || admissionProblem(entry, this.control, place) !== null)
-      return void result.refused++;
+      return void intake.refused++;
     this.#insert(entry, place);
-    added.push(entry);
+    intake.added.push(entry);
   }
 
   /** Keeps an entry until its parents come; the one that waits longest makes room. */
   #wait(entry: Entry, missing: string): void {
     this.#waiting.set(entry.id, { entry, missing });
     if (this.#waiting.size <= MAX_WAITING) return;
-    for (const oldest of this.#waiting.keys()) {
-      this.#waiting.delete(oldest);
-      break;
-    }
+    const [longest = ''] = this.#waiting.keys();
+    this.#waiting.delete(longest);
   }
 
+  /** Adds a control entry to those that decide who is a member; returns its place, null for others. */
   #learn(entry: Entry, frontier: readonly number[]): number | null {
-    const fact = controlFact(entry, bodyText(entry));
-    if (fact === null) return null;
-    return this.control.add(fact, frontier);
+    const fact = controlFact(entry);
+    return fact === null ? null : this.control.add(fact, frontier);
   }
 
-  #insert(entry: Entry, { frontier, view }: PlaceHere): void {
-    const { entries } = this.#deps;
+  #insert(entry: Entry, { frontier, view }: Place): void {
+    const { rooms, entries } = this.#deps;
     const { rid } = this;
+    const { id, parents, depth, author, kind, at, replyTo = null, to = [], encoded: bytes } = entry;
     const seq = this.#maxSeq + 1;
     const controlNo = this.#learn(entry, frontier);
-    const others = this.control.removalsOf(entry.author).filter((n) => n !== controlNo && !view.seen.has(n));
-    const isForeign = entry.author !== this.aid;
-    entries.add(rid, seq, {
-      id: entry.id,
-      parents: entry.parents,
-      depth: entry.depth,
-      author: entry.author,
-      kind: entry.kind,
-      at: entry.at,
-      replyTo: entry.replyTo ?? null,
-      controlNo,
-      frontier,
-      counts: isForeign && isContent(entry.kind),
-      mention: isForeign && isContent(entry.kind) && entry.to?.includes(this.aid) === true,
-      void: others.some((n) => this.#counts(n)),
-      to: entry.to ?? [],
-      bytes: entry.encoded,
-    });
+    const others = this.control.removalsOf(author).filter((n) => n !== controlNo && !view.seen.has(n));
+    const counts = author !== this.aid && isContent(kind);
+    const mention = counts && to.includes(this.aid);
+    const row = { id, parents, depth, author, kind, at, replyTo, controlNo, frontier, counts, mention, to, bytes };
+    entries.add(rid, seq, { ...row, void: others.some(this.counts) });
     this.#maxSeq = seq;
     for (const n of others) entries.addConflict(rid, n, seq);
-    if (entry.kind === 'retract' && entry.ref !== undefined) {
-      const role = this.control.role(view, entry.author);
+    if (kind === 'retract' && entry.ref !== undefined) {
+      const role = this.control.role(view, author);
       entries.addRetract(rid, entry.ref, seq, role === 'admin' || role === 'creator');
     }
-    const [subject] = entry.to ?? [];
-    if (subject !== undefined && controlNo !== null) this.#afterControl(entry, controlNo, seq, subject);
-    if (entry.kind === 'title' || entry.kind === 'create' || entry.kind === 'remove' || entry.kind === 'role')
-      this.#refreshTitle(entry);
+    if (controlNo !== null) judgeBesides(this, entry, controlNo, seq, entries);
+    if (ABOUT_TITLE.includes(kind)) refreshTitle(rid, rooms, entries);
   }
-
-  #counts(removal: number): boolean {
-    return this.control.removalCounts(this.control.everything(), removal);
-  }
-
-  /** Sets aside what stands beside a removal, and takes back what removals of a fallen admin had set aside. */
-  #afterControl(entry: Entry, controlNo: number, seq: number, subject: Aid): void {
-    const { entries } = this.#deps;
-    if (entry.kind === 'remove') {
-      for (const beside of besides(entries, this.rid, seq, subject)) entries.addConflict(this.rid, controlNo, beside);
-      this.#judge(controlNo);
-    }
-    if (entry.author !== this.creator) return;
-    for (const removal of this.control.removalsBy(subject)) this.#judge(removal);
-  }
-
-  #judge(removal: number): void {
-    const { entries } = this.#deps;
-    for (const { seq, removals } of entries.conflictsOf(this.rid, removal))
-      entries.setVoid(
-        this.rid,
-        seq,
-        removals.some((n) => this.#counts(n)),
-      );
-  }
-
-  #refreshTitle(entry: Entry): void {
-    const { rooms, entries } = this.#deps;
-    const last = entries.lastTitle(this.rid);
-    if (last !== null) rooms.setTitle(this.rid, bodyText(decodeEntry(last)) ?? '');
-    else if (entry.kind === 'create') rooms.setTitle(this.rid, bodyText(entry) ?? '');
-    else this.#titleOfCreation();
-  }
-
-  #titleOfCreation(): void {
-    const [first] = this.#deps.entries.control(this.rid);
-    if (first !== undefined) this.#deps.rooms.setTitle(this.rid, bodyText(decodeEntry(first.bytes)) ?? '');
-  }
-}
-
-/** The newest control entries that an entry's children have among their ancestors by it. */
-function controlOf({ controlNo, frontier }: EntryFact): readonly number[] {
-  return controlNo === null ? frontier : [controlNo];
 }

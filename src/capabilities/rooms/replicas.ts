@@ -1,22 +1,15 @@
 /** The rooms of the agents here: which there are, and the copy of each that is in use. */
 import { randomBytes } from 'node:crypto';
-import type { Clock } from '../../foundation/clock.ts';
 import { EPOCH_BYTES, MAX_PAST_ROOMS, MAX_ROOMS } from '../../foundation/domain/rooms.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import type { RoomEntryStore } from '../../foundation/store/room-entries.ts';
-import type { NewRoom, RoomRow, RoomStore } from '../../foundation/store/rooms.ts';
+import type { NewRoom, RoomRow } from '../../foundation/store/rooms.ts';
+import type { LocalIdentity } from '../../network/links/types.ts';
 import { proveSecret } from './entry.ts';
 import { Replica } from './replica.ts';
-import type { LocalIdentity } from './types.ts';
+import type { RoomsDependencies } from './types.ts';
 
-export interface ReplicasDependencies {
-  readonly rooms: RoomStore;
-  readonly entries: RoomEntryStore;
-  readonly clock: Clock;
-  /** The identity of a registered agent here; null where it is not here. */
-  identity(aid: Aid): LocalIdentity | null;
-}
+type ReplicasDependencies = Pick<RoomsDependencies, 'rooms' | 'entries' | 'clock' | 'identity'>;
 
 export class Replicas {
   readonly #deps: ReplicasDependencies;
@@ -107,9 +100,8 @@ export class Replicas {
 
   /** Whom a copy may ask: members, and for a joiner first whom it was pointed to. */
   peers(replica: Replica): Aid[] {
-    const members = replica.members().map(({ aid }) => aid);
     const row = this.#deps.rooms.byRid(replica.rid);
-    const hints = row?.state === 'joining' ? row.hints : [];
-    return [...new Set([...hints, ...members])].filter((aid) => aid !== replica.aid);
+    const hints = row?.state === 'joining' ? row.hints.filter((aid) => aid !== replica.aid) : [];
+    return [...new Set([...hints, ...replica.others()])];
   }
 }

@@ -1,18 +1,18 @@
 /** Talks about rooms with other nodes: calls them, and answers who may ask. */
-import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { Listeners } from '../../foundation/listeners.ts';
-import type { Log } from '../../foundation/log.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
-import type { LinkStream, Links } from '../../network/links/types.ts';
-import { LINGER_MS } from '../../network/links/wire.ts';
+import { wakingClock } from '../../foundation/stall.ts';
+import { letGo } from '../../network/links/source.ts';
+import type { LinkStream } from '../../network/links/types.ts';
 import { decodeEntry, provesSecret, verifyEntry } from './entry.ts';
 import { RoomExchange, type RoomExchangeDependencies } from './exchange.ts';
 import type { Replica } from './replica.ts';
 import type { Replicas } from './replicas.ts';
 import { TalkSlots } from './talk-slots.ts';
-import { type Message, receive, send } from './wire.ts';
+import type { RoomsDependencies } from './types.ts';
+import { send } from './wire.ts';
 
 /** Milliseconds to reach a member's node. */
 const OPEN_TIMEOUT_MS = 8000;
@@ -25,10 +25,7 @@ const PUSHED_PER_S = 200;
 const PUSHED_BURST = 5000;
 const MAX_REMEMBERED = 8192;
 
-export interface RoomLinksDependencies extends RoomExchangeDependencies {
-  readonly links: Links;
-  readonly clock: Clock;
-  readonly log: Log;
+interface RoomLinksDependencies extends RoomExchangeDependencies, Pick<RoomsDependencies, 'links' | 'log'> {
   readonly replicas: Pick<Replicas, 'served' | 'proof'>;
 }
 
@@ -64,8 +61,8 @@ export class RoomLinks {
     await this.#call(replica, peer, async (link) => {
       const proof = this.#deps.replicas.proof(replica);
       const have = this.#exchange.have(replica);
-      send(link, { type: 'hello', groupId: replica.groupId, have, ...(proof === undefined ? {} : { proof }) });
-      const answer = await this.#next(link);
+      send(link, { type: 'hello', groupId: replica.groupId, have, proof });
+      const answer = await this.#exchange.next(link);
       if (answer.type === 'refuse') return this.#refused(replica, answer.entry);
       if (answer.type !== 'have') throw new SvcError('protocol_error');
       await this.#exchange.fetch(link, replica, peer, answer.have);
@@ -78,38 +75,31 @@ export class RoomLinks {
   async push(replica: Replica, peer: Aid, entries: readonly Uint8Array[]): Promise<boolean> {
     return this.#call(replica, peer, async (link) => {
       send(link, { type: 'push', groupId: replica.groupId, entries });
-      const answer = await this.#next(link);
+      const answer = await this.#exchange.next(link);
       if (answer.type === 'refuse') throw new SvcError('not_member');
       return answer.type === 'taken' && answer.complete;
     });
   }
 
-  #next(link: LinkStream): Promise<Message> {
-    return this.#exchange.within((signal) => receive(link, signal));
-  }
-
   async #call<T>(replica: Replica, peer: Aid, talk: (link: LinkStream) => Promise<T>): Promise<T> {
-    const { links, clock } = this.#deps;
-    const signal = this.#stop.signal;
-    const link = await links.open(replica.aid, peer, 'room', { signal, timeoutMs: OPEN_TIMEOUT_MS });
-    return this.#talk(link, talk, clock);
+    const options = { signal: this.#stop.signal, timeoutMs: OPEN_TIMEOUT_MS };
+    return this.#talk(await this.#deps.links.open(replica.aid, peer, 'room', options), talk);
   }
 
-  async #talk<T>(link: LinkStream, talk: (link: LinkStream) => Promise<T>, clock: Clock): Promise<T> {
+  async #talk<T>(link: LinkStream, talk: (link: LinkStream) => Promise<T>): Promise<T> {
+    const { clock } = this.#deps;
     link.on('error', () => {});
-    const timer = clock.after(TALK_TIMEOUT_MS, () => link.destroy());
+    const limit = wakingClock(clock).after(TALK_TIMEOUT_MS, () => link.destroy());
     try {
       const said = await talk(link);
       link.end();
-      link.resume();
-      const linger = clock.after(LINGER_MS, () => link.destroy());
-      link.once('close', () => linger.cancel());
+      letGo(link, clock);
       return said;
     } catch (error) {
       link.destroy();
       throw error;
     } finally {
-      timer.cancel();
+      limit.cancel();
     }
   }
 
@@ -129,7 +119,7 @@ export class RoomLinks {
     if (!this.#talks.take(pairOf(link))) return void link.destroy();
     this.#slots.knock(link);
     try {
-      await this.#talk(link, (open) => this.#converse(open), this.#deps.clock);
+      await this.#talk(link, (open) => this.#converse(open));
     } catch (error) {
       this.#deps.log.debug({ caller: link.caller, error }, 'a talk about a room failed');
     } finally {
@@ -139,7 +129,7 @@ export class RoomLinks {
 
   async #converse(link: LinkStream): Promise<void> {
     const peer = link.caller;
-    const first = await this.#next(link);
+    const first = await this.#exchange.next(link);
     if (first.type !== 'hello' && first.type !== 'push') throw new SvcError('protocol_error');
     const replica = this.#deps.replicas.served(link.called, first.groupId);
     const proof = first.type === 'hello' ? first.proof : undefined;
@@ -172,8 +162,7 @@ export class RoomLinks {
 
   /** Who was removed is shown the entry that did it; who never was here learns nothing. */
   #refuse(link: LinkStream, replica: Replica | null, peer: Aid): void {
-    const entry = replica?.removalEntry(peer) ?? null;
-    send(link, { type: 'refuse', ...(entry === null ? {} : { entry }) });
+    send(link, { type: 'refuse', entry: replica?.removalEntry(peer) ?? undefined });
   }
 }
 

@@ -1,42 +1,18 @@
 /** Rooms: signed logs that their members share. See docs/rooms.md. */
-import type { Clock } from '../../foundation/clock.ts';
-import type { EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
-import type { Log } from '../../foundation/log.ts';
-import type { RoomEntryStore } from '../../foundation/store/room-entries.ts';
-import type { RoomStore } from '../../foundation/store/rooms.ts';
-import type { Links } from '../../network/links/types.ts';
 import { AntiEntropy } from './anti-entropy.ts';
 import { Invitations } from './invitations.ts';
-import { Joiner } from './joiner.ts';
-import type { JoinRequest } from './joining.ts';
-import { type ReadQuery, RoomReader } from './reader.ts';
+import { Joiner, type JoinRequest } from './joiner.ts';
 import { Replicas } from './replicas.ts';
 import { RoomLinks } from './room-links.ts';
-import type { EntryDraft, LocalIdentity, RoomHead, RoomNotes, RoomObjects, RoomPage, RoomSummary } from './types.ts';
+import type { EntryDraft, ReadQuery, RoomHead, RoomPage, RoomSummary, RoomsDependencies } from './types.ts';
+import { headOf, pageOf, summaryOf } from './views.ts';
 import { RoomWriter, type Written } from './writer.ts';
 
-export interface RoomsDependencies {
-  readonly rooms: RoomStore;
-  readonly entries: RoomEntryStore;
-  readonly links: Links;
-  readonly notes: RoomNotes;
-  readonly objects?: RoomObjects;
-  readonly delegations: Pick<DelegationVerifier, 'verifyAsync'>;
-  readonly events: EventSink;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** The identity of a registered agent here; null where it is not here. */
-  identity(aid: Aid): LocalIdentity | null;
-  /** A number from 0 to below 1. */
-  random(): number;
-}
-
 export class Rooms implements Component {
+  readonly #deps: RoomsDependencies;
   readonly #replicas: Replicas;
-  readonly #reader: RoomReader;
   readonly #writer: RoomWriter;
   readonly #invitations: Invitations;
   readonly #links: RoomLinks;
@@ -54,8 +30,8 @@ export class Rooms implements Component {
     writer.added.add((replica, entries, from) => spread.tell(replica, entries, from));
     links.met.add((peer) => spread.met(peer));
     spread.synced.add((replica) => joiner.synced(replica));
+    this.#deps = dependencies;
     this.#replicas = replicas;
-    this.#reader = new RoomReader(common);
     this.#writer = writer;
     this.#invitations = new Invitations({ ...common, writer });
     this.#links = links;
@@ -81,12 +57,15 @@ export class Rooms implements Component {
 
   /** The rooms that an agent has a copy of, those that it left aside. @throws SvcError `not_found` */
   list(aid: Aid): RoomSummary[] {
-    return this.#reader.list(aid);
+    this.#replicas.mustBeHere(aid);
+    const rows = this.#deps.rooms.list(aid).filter(({ state }) => state !== 'left');
+    return rows.map((row) => summaryOf(row, this.#replicas.open(row)));
   }
 
   /** @throws SvcError `not_found` */
   head(aid: Aid, groupId: string): RoomHead {
-    return this.#reader.head(aid, groupId);
+    const row = this.#replicas.row(aid, groupId);
+    return headOf(row, this.#replicas.open(row));
   }
 
   /**
@@ -122,12 +101,14 @@ export class Rooms implements Component {
 
   /** A page in causal order. @throws SvcError `not_found` */
   read(aid: Aid, groupId: string, query: ReadQuery): RoomPage {
-    return this.#reader.read(aid, groupId, query);
+    return pageOf(this.#replicas.row(aid, groupId), this.#deps.entries, query);
   }
 
   /** Moves the read cursor on; it never goes back. @throws SvcError `not_found` */
   markRead(aid: Aid, groupId: string, seq: number): { readCursor: number; unreadCount: number } {
-    return this.#reader.markRead(aid, groupId, seq);
+    this.#deps.rooms.markRead(this.#replicas.row(aid, groupId).rid, seq);
+    const { readSeq, unread } = this.#replicas.row(aid, groupId);
+    return { readCursor: readSeq, unreadCount: unread };
   }
 
   /** Compares with one member now. @throws SvcError `not_found`, as `RoomLinks.sync` */

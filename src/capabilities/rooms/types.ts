@@ -1,8 +1,14 @@
 /** What rooms need from others, and what others see of them. */
+import type { Clock } from '../../foundation/clock.ts';
 import type { OUTSIDE_STATES, Role } from '../../foundation/domain/rooms.ts';
+import type { EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-
-export type { LocalIdentity } from '../../network/links/types.ts';
+import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
+import type { Log } from '../../foundation/log.ts';
+import type { EntryFilter, RoomEntryStore } from '../../foundation/store/room-entries.ts';
+import type { RoomStore } from '../../foundation/store/rooms.ts';
+import type { Links, LocalIdentity } from '../../network/links/types.ts';
+import type { EntryContent } from './entry.ts';
 
 /** A note, as far as invitations need it. */
 export interface InvitationNote {
@@ -20,6 +26,22 @@ export interface RoomNotes {
 /** Objects, as far as rooms use them: entries of kind `file` name one of the agent's. */
 export interface RoomObjects {
   has(aid: Aid, objectId: string): boolean;
+}
+
+export interface RoomsDependencies {
+  readonly rooms: RoomStore;
+  readonly entries: RoomEntryStore;
+  readonly links: Links;
+  readonly notes: RoomNotes;
+  readonly objects?: RoomObjects;
+  readonly delegations: Pick<DelegationVerifier, 'verifyAsync'>;
+  readonly events: EventSink;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** The identity of a registered agent here; null where it is not here. */
+  identity(aid: Aid): LocalIdentity | null;
+  /** A number from 0 to below 1. */
+  random(): number;
 }
 
 /** Where an agent stands in a room that it has a copy of. */
@@ -45,19 +67,20 @@ export interface RoomHead extends RoomSummary {
   readonly readCursor: number;
 }
 
+/** What an agent adds to a room. */
+export type EntryDraft = Pick<EntryContent, 'kind' | 'body' | 'ref' | 'replyTo' | 'to' | 'proof'>;
+
 /** An entry as it is shown. */
-export interface RoomEntry {
+export interface RoomEntry extends Omit<EntryDraft, 'proof'>, Pick<EntryContent, 'author' | 'at'> {
   readonly seq: number;
   readonly entryId: string;
-  readonly author: Aid;
-  readonly kind: string;
-  /** Unix milliseconds, as the author says. */
-  readonly at: number;
-  readonly body?: Uint8Array;
-  readonly ref?: string;
-  readonly replyTo?: string;
-  readonly to?: readonly Aid[];
   readonly retracted: boolean;
+}
+
+/** What a page is to hold. */
+export interface ReadQuery extends EntryFilter {
+  readonly afterSeq: number;
+  readonly limit: number;
 }
 
 export interface RoomPage {
@@ -67,14 +90,4 @@ export interface RoomPage {
   readonly hasMore: boolean;
   readonly readCursor: number;
   readonly unreadCount: number;
-}
-
-/** What an agent adds to a room. */
-export interface EntryDraft {
-  readonly kind: string;
-  readonly body?: Uint8Array;
-  readonly ref?: string;
-  readonly replyTo?: string;
-  readonly to?: readonly Aid[];
-  readonly proof?: Uint8Array;
 }

@@ -1,10 +1,12 @@
 /** How rooms and entries are shown. */
+import { MAX_ENTRIES_PAGE } from '../../foundation/domain/rooms.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import type { StoredEntry } from '../../foundation/store/room-entries.ts';
+import { MAX_SCANNED, type RoomEntryStore, type StoredEntry } from '../../foundation/store/room-entries.ts';
 import type { RoomRow } from '../../foundation/store/rooms.ts';
 import { decodeEntry } from './entry.ts';
 import type { Replica } from './replica.ts';
-import type { RoomEntry, RoomSummary } from './types.ts';
+import { roomLinkText } from './room-link.ts';
+import type { ReadQuery, RoomEntry, RoomHead, RoomPage, RoomSummary } from './types.ts';
 
 export function summaryOf(row: RoomRow, replica: Replica): RoomSummary {
   return {
@@ -20,17 +22,28 @@ export function summaryOf(row: RoomRow, replica: Replica): RoomSummary {
   };
 }
 
+export function headOf(row: RoomRow, replica: Replica): RoomHead {
+  const { maxSeq, readSeq: readCursor } = row;
+  return { ...summaryOf(row, replica), link: roomLinkText(row), members: replica.members(), maxSeq, readCursor };
+}
+
+/** A page in order of arrival, with how far it was looked for. */
+export function pageOf(row: RoomRow, entries: RoomEntryStore, query: ReadQuery): RoomPage {
+  const { afterSeq, limit, ...filter } = query;
+  const { rid, maxSeq, readSeq: readCursor, unread: unreadCount } = row;
+  const upTo = Math.min(maxSeq, afterSeq + MAX_SCANNED);
+  const count = Math.min(limit, MAX_ENTRIES_PAGE);
+  const found = entries.page(rid, afterSeq, upTo, count, filter);
+  const last = found.at(-1)?.seq ?? upTo;
+  const scannedToSeq = found.length < count ? Math.max(upTo, Math.min(afterSeq, maxSeq)) : last;
+  return { entries: found.map(entryView), scannedToSeq, hasMore: scannedToSeq < maxSeq, readCursor, unreadCount };
+}
+
 /** An entry as it is shown: what was retracted keeps its place and loses its content; a join secret is not shown. */
 export function entryView({ seq, bytes, retracted }: StoredEntry): RoomEntry {
   const { id, author, kind, at, body, ref, replyTo, to } = decodeEntry(bytes);
-  const shown = { seq, entryId: id, author, kind, at, retracted, ...(replyTo === undefined ? {} : { replyTo }) };
-  if (retracted || kind === 'rekey') return shown;
-  return {
-    ...shown,
-    ...(body === undefined ? {} : { body }),
-    ...(ref === undefined ? {} : { ref }),
-    ...(to === undefined ? {} : { to }),
-  };
+  const shown = { seq, entryId: id, author, kind, at, retracted, replyTo };
+  return retracted || kind === 'rekey' ? shown : { ...shown, body, ref, to };
 }
 
 /** The error for an entry of our own that the room does not admit. */

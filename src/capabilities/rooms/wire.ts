@@ -3,6 +3,7 @@ import { toHex } from '../../foundation/bytes.ts';
 import { asMap, type CborValue, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';
 import { EPOCH_BYTES, HASH_BYTES } from '../../foundation/domain/rooms.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { SIGNATURE_BYTES } from '../../foundation/identity/ed25519.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import { BinaryReader, readExactly, u32 } from '../../network/links/wire.ts';
 import { hashBytes, MAX_ENTRY_BYTES } from './entry.ts';
@@ -27,10 +28,10 @@ export interface Have {
 }
 
 export type Message =
-  | { readonly type: 'hello'; readonly groupId: string; readonly have: Have; readonly proof?: Uint8Array }
+  | { readonly type: 'hello'; readonly groupId: string; readonly have: Have; readonly proof?: Uint8Array | undefined }
   | { readonly type: 'push'; readonly groupId: string; readonly entries: readonly Uint8Array[] }
   | { readonly type: 'have'; readonly have: Have }
-  | { readonly type: 'refuse'; readonly entry?: Uint8Array }
+  | { readonly type: 'refuse'; readonly entry?: Uint8Array | undefined }
   | { readonly type: 'taken'; readonly complete: boolean }
   | { readonly type: 'list'; readonly after: number }
   | { readonly type: 'ids'; readonly upTo: number; readonly ids: readonly string[] }
@@ -121,11 +122,7 @@ function entriesField(map: Fields): Uint8Array[] {
 }
 
 function haveField(map: Fields): Have {
-  return {
-    heads: idsField(map, 'h', MAX_HEADS),
-    maxSeq: seqField(map, 'n'),
-    epoch: bytesField(map, 'e', EPOCH_BYTES),
-  };
+  return { heads: idsField(map, 'h', MAX_HEADS), maxSeq: seqField(map, 'n'), epoch: bytesField(map, 'e', EPOCH_BYTES) };
 }
 
 const READERS: { readonly [T in Message['type']]: (map: Fields) => Extract<Message, { type: T }> } = {
@@ -133,13 +130,13 @@ const READERS: { readonly [T in Message['type']]: (map: Fields) => Extract<Messa
     type: 'hello',
     groupId: groupField(map),
     have: haveField(map),
-    ...(map['x'] === undefined ? {} : { proof: bytesField(map, 'x', 64) }),
+    proof: map['x'] === undefined ? undefined : bytesField(map, 'x', SIGNATURE_BYTES),
   }),
   push: (map) => ({ type: 'push', groupId: groupField(map), entries: entriesField(map) }),
   have: (map) => ({ type: 'have', have: haveField(map) }),
   refuse: (map) => ({
     type: 'refuse',
-    ...(map['w'] === undefined ? {} : { entry: bytesField(map, 'w', MAX_ENTRY_BYTES) }),
+    entry: map['w'] === undefined ? undefined : bytesField(map, 'w', MAX_ENTRY_BYTES),
   }),
   taken: (map) => ({ type: 'taken', complete: map['c'] === true }),
   list: (map) => ({ type: 'list', after: seqField(map, 'a') }),
@@ -172,15 +169,4 @@ export async function receive(link: LinkStream, signal: AbortSignal): Promise<Me
   const type = map?.['m'];
   if (map === null || !isType(type)) throw malformed();
   return READERS[type](map);
-}
-
-/** As `receive`, where only one type makes sense. */
-export async function expect<T extends Message['type']>(
-  link: LinkStream,
-  type: T,
-  signal: AbortSignal,
-): Promise<Extract<Message, { type: T }>> {
-  const message = await receive(link, signal);
-  if (message.type !== type) throw malformed();
-  return message as Extract<Message, { type: T }>;
 }

@@ -1,20 +1,17 @@
 /** Takes entries into the rooms of agents here: those that they write themselves, and those of others. */
 import { randomBytes } from 'node:crypto';
-import type { Clock } from '../../foundation/clock.ts';
 import { HASH_BYTES, JOIN_SECRET_BYTES } from '../../foundation/domain/rooms.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import type { EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { Listeners } from '../../foundation/listeners.ts';
-import type { RoomEntryStore } from '../../foundation/store/room-entries.ts';
-import type { RoomStore } from '../../foundation/store/rooms.ts';
+import type { LocalIdentity } from '../../network/links/types.ts';
 import { type Entry, type EntryContent, groupIdOf, joinKey, signEntry } from './entry.ts';
 import { type ControlKind, isControl } from './kinds.ts';
 import { announce, settleState } from './notices.ts';
 import type { OfferResult, Replica } from './replica.ts';
 import type { Replicas } from './replicas.ts';
 import { roomLinkText } from './room-link.ts';
-import type { EntryDraft, LocalIdentity, RoomObjects } from './types.ts';
+import type { EntryDraft, RoomsDependencies } from './types.ts';
 import { entryView, refusal } from './views.ts';
 
 /** Entries of one room beyond which its members add nothing: what is under way may still come in. */
@@ -30,13 +27,8 @@ export interface Written {
   readonly at: number;
 }
 
-export interface RoomWriterDependencies {
-  readonly rooms: RoomStore;
-  readonly entries: RoomEntryStore;
+interface RoomWriterDependencies extends Pick<RoomsDependencies, 'rooms' | 'entries' | 'objects' | 'events' | 'clock'> {
   readonly replicas: Replicas;
-  readonly objects?: RoomObjects;
-  readonly events: EventSink;
-  readonly clock: Clock;
 }
 
 export class RoomWriter {

@@ -1,7 +1,7 @@
 /** The handlers of the operations on groups. */
-import type { ReadQuery } from '../../capabilities/rooms/reader.ts';
+
 import type { Rooms } from '../../capabilities/rooms/rooms.ts';
-import type { RoomEntry, RoomPage, RoomSummary } from '../../capabilities/rooms/types.ts';
+import type { ReadQuery, RoomEntry, RoomPage, RoomSummary } from '../../capabilities/rooms/types.ts';
 import { toBase64 } from '../../foundation/base64.ts';
 import { fromBase64 } from '../../foundation/bytes.ts';
 import { isoTime } from '../../foundation/clock.ts';

@@ -79,10 +79,13 @@ test('who is removed gets nothing more, hears of it, and comes back only by an i
   const { link } = ann.rooms.head(ann.aid, groupId);
   await world.until('all are known', () => ann.rooms.head(ann.aid, groupId).memberCount === 3);
   assert.throws(() => cid.rooms.append(cid.aid, groupId, { kind: 'remove', to: [ben.aid] }), { code: 'access_denied' });
+  // Cid does not hear of it yet.
+  for (const other of [ann, ben]) world.links.part(other.links, cid.links);
   ann.rooms.append(ann.aid, groupId, { kind: 'remove', to: [cid.aid] });
   ann.say(groupId, 'without cid');
   await world.until('the message', () => ben.texts(groupId).includes('without cid'));
   cid.say(groupId, 'still here');
+  world.links.heal();
   await world.until('cid hears of it', () => cid.rooms.head(cid.aid, groupId).role === 'removed');
   assert.deepEqual(ann.texts(groupId), ['without cid']);
   assert.equal((await world.during(cid.rooms.join(cid.aid, { link, hints: [] }))).joined, false);
@@ -184,6 +187,7 @@ test('only the author or an admin retracts; the content goes, the place stays', 
   assert.throws(() => cid.rooms.retract(cid.aid, groupId, entryId), { code: 'access_denied' });
   // Nor does an entry that goes round the check.
   cid.rooms.append(cid.aid, groupId, { kind: 'retract', ref: entryId });
+  await world.until('ann hears who joined', () => ann.rooms.head(ann.aid, groupId).members.length === 3);
   ann.rooms.append(ann.aid, groupId, { kind: 'role', to: [cid.aid], body: Buffer.from('admin') });
   assert.ok(ben.texts(groupId).includes('oops'));
   await world.until('the office', () => cid.rooms.head(cid.aid, groupId).role === 'admin');
