@@ -15,8 +15,8 @@ import type { Reachability } from '../../network/dht/types.ts';
 import type { Links } from '../../network/links/types.ts';
 import { Arrivals } from './arrivals.ts';
 import { Couriers } from './couriers.ts';
-import { type Drafting, draftContent } from './drafts.ts';
-import { ChatExchange, newStream } from './exchange.ts';
+import { draftContent } from './drafts.ts';
+import { applyChange, newStream } from './exchange.ts';
 import { GroupCommit } from './group-commit.ts';
 import { accept, block, type Change, expire, refuse, remove, request } from './relationship.ts';
 import type { ChatObjects, Contact, ConversationPage, LocalIdentity, MessageDraft, SentEntry } from './types.ts';
@@ -67,7 +67,6 @@ export class Chat implements Component {
   readonly #couriers: Couriers;
   readonly #arrivals: Arrivals;
   readonly #commits: GroupCommit;
-  readonly #drafting: Drafting;
   #unsubscribe: () => void = () => {};
   #expiry: Repeating | null = null;
   #ready = false;
@@ -77,10 +76,8 @@ export class Chat implements Component {
     this.#deps = deps;
     this.#arrivals = new Arrivals(deps.clock);
     this.#commits = new GroupCommit((work) => deps.store.transaction(work));
-    this.#drafting = { objects: deps.objects };
     this.#couriers = new Couriers({
       ...deps,
-      exchange: new ChatExchange(deps),
       onSent: (aid, peer, upTo) => this.#arrivals.arrived(aid, peer, upTo),
     });
   }
@@ -151,7 +148,7 @@ export class Chat implements Component {
   async send(aid: Aid, peer: Aid, draft: MessageDraft): Promise<SentEntry> {
     this.#check(aid, peer);
     this.#mustBeFriends(this.#deps.store.pair(aid, peer));
-    const { text, file } = await draftContent(this.#drafting, aid, draft);
+    const { text, file } = await draftContent(this.#deps.objects, aid, draft);
     const id = new Uint8Array(randomBytes(ENTRY_ID_BYTES));
     const content = { id, at: this.#deps.clock.now(), text, file };
     const seq = await this.#commits.run(() => this.#queue(aid, peer, content));
@@ -258,25 +255,19 @@ export class Chat implements Component {
     return changed;
   }
 
-  #apply(pair: PairRow, { next, dropsQueue }: Change): PairRow {
-    const { store, entries } = this.#deps;
-    if (next !== pair) store.relate(pair.id, next);
-    if (dropsQueue) entries.drop(pair.id);
-    const changed = store.byId(pair.id) ?? pair;
-    store.forgetIfEmpty(pair.id);
+  #apply(pair: PairRow, change: Change): PairRow {
+    const changed = applyChange(this.#deps, pair, change);
+    this.#deps.store.forgetIfEmpty(pair.id);
     return changed;
   }
 
   /** What was not delivered before the daemon ended is delivered now, a little spread. */
   #resume(): void {
-    const { store } = this.#deps;
-    let after = 0;
-    for (;;) {
-      const pairs = store.withWork(after, BATCH);
+    for (let after = 0, count = BATCH; count === BATCH; ) {
+      const pairs = this.#deps.store.withWork(after, BATCH);
       for (const { aid, peer } of pairs) this.#couriers.wakeWithin(aid, peer, START_SPREAD_MS);
-      const last = pairs.at(-1);
-      if (last === undefined || pairs.length < BATCH) return;
-      after = last.id;
+      after = pairs.at(-1)?.id ?? after;
+      count = pairs.length;
     }
   }
 

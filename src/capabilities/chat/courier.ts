@@ -1,9 +1,10 @@
 /** Delivers to one peer of one agent: over the link that stands, whoever opened it. */
-import type { Clock } from '../../foundation/clock.ts';
 import type { Control } from '../../foundation/domain/chat.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import type { ChatStore, PairRow } from '../../foundation/store/chat.ts';
-import { type ChatLog, entryBytes } from '../../foundation/store/chat-log.ts';
+import type { PairRow } from '../../foundation/store/chat.ts';
+import { entryBytes } from '../../foundation/store/chat-log.ts';
+import type { ChatExchangeDependencies } from './exchange.ts';
+import { eitherSame } from './relationship.ts';
 import type { ChatSession, SendCursor } from './session.ts';
 import type { Frame } from './wire.ts';
 
@@ -17,18 +18,15 @@ const WINDOW_BYTES: number = 2 * 1024 * 1024;
 const BATCH_ENTRIES = 128;
 const BATCH_BYTES: number = 512 * 1024;
 
-export interface CourierDependencies {
-  readonly store: ChatStore;
-  readonly entries: ChatLog;
-  readonly clock: Clock;
-}
+type CourierDependencies = Pick<ChatExchangeDependencies, 'store' | 'entries'>;
 
 export class Courier {
+  readonly name: string;
   readonly aid: Aid;
   readonly peer: Aid;
   readonly #deps: CourierDependencies;
   /** Oldest first. */
-  readonly #sessions = new Set<ChatSession>();
+  readonly sessions: Set<ChatSession> = new Set();
   /** The newest link: the peer opens another one only where the older has failed it. */
   #current: ChatSession | null = null;
   /** Attempts in a row that came to nothing. */
@@ -38,7 +36,8 @@ export class Courier {
   /** Unix milliseconds before which the peer is left alone; 0 where it need not be. */
   restUntil = 0;
 
-  constructor(aid: Aid, peer: Aid, dependencies: CourierDependencies) {
+  constructor(name: string, aid: Aid, peer: Aid, dependencies: CourierDependencies) {
+    this.name = name;
     this.aid = aid;
     this.peer = peer;
     this.#deps = dependencies;
@@ -48,34 +47,34 @@ export class Courier {
     return this.#current?.closed === false ? this.#current : null;
   }
 
-  get sessions(): ReadonlySet<ChatSession> {
-    return this.#sessions;
+  /** How the two stand; null where they have nothing to do with each other. */
+  get pair(): PairRow | null {
+    return this.#deps.store.pair(this.aid, this.peer);
   }
 
   adopt(session: ChatSession): void {
-    this.#sessions.add(session);
+    this.sessions.add(session);
     this.#current = session;
-    if (this.#sessions.size <= MAX_SESSIONS) return;
-    const [oldest] = this.#sessions;
-    oldest?.cut();
+    const [oldest] = this.sessions;
+    if (this.sessions.size > MAX_SESSIONS) oldest?.cut();
   }
 
   /** A link has ended. */
   release(session: ChatSession): void {
-    this.#sessions.delete(session);
-    if (this.#current === session) this.#current = [...this.#sessions].findLast((other) => !other.closed) ?? null;
+    this.sessions.delete(session);
+    if (this.#current === session) this.#current = [...this.sessions].findLast((other) => !other.closed) ?? null;
   }
 
   /** True where the peer has yet to be told or given something. */
   hasWork(): boolean {
-    const pair = this.#deps.store.pair(this.aid, this.peer);
+    const { pair } = this;
     return pair !== null && (pair.control !== null || pair.queued > 0);
   }
 
   /** Sends what there is to send and what fits; goes on with the peer's answers. */
   pump(): void {
     const session = this.current;
-    const pair = session === null ? null : this.#deps.store.pair(this.aid, this.peer);
+    const pair = session && this.pair;
     if (session === null || pair === null) return;
     this.#tell(session, pair);
     this.#deliver(session, pair);
@@ -85,8 +84,7 @@ export class Courier {
     if (pair.control === null || isToldAlready(session, pair)) return;
     const frame = controlFrame(pair, session.nextNumber());
     if (frame === null) return;
-    const { control, outStream, goneOut, goneIn } = pair;
-    session.told = { n: frame.n, about: { control, outStream, goneOut, goneIn } };
+    session.told = { n: frame.n, about: pair };
     session.awaits();
     session.send(frame);
   }
@@ -118,24 +116,20 @@ function controlFrame(pair: PairRow, n: number): Extract<Frame, { kind: Control 
   return null;
 }
 
-function same(a: Uint8Array | null, b: Uint8Array | null): boolean {
-  return a === null || b === null ? a === b : Buffer.compare(a, b) === 0;
-}
-
 function isToldAlready({ told }: ChatSession, pair: PairRow): boolean {
   if (told === null) return false;
   const { control, outStream, goneOut, goneIn } = told.about;
   return (
     control === pair.control &&
-    same(outStream, pair.outStream) &&
-    same(goneOut, pair.goneOut) &&
-    same(goneIn, pair.goneIn)
+    eitherSame(outStream, pair.outStream) &&
+    eitherSame(goneOut, pair.goneOut) &&
+    eitherSame(goneIn, pair.goneIn)
   );
 }
 
 /** Where this link stands in the stream: at its unacknowledged part where it has not sent of it yet. */
 function cursorOf(session: ChatSession, pair: PairRow, stream: Uint8Array): SendCursor {
-  if (session.cursor === null || !same(session.cursor.stream, stream))
+  if (session.cursor === null || !eitherSame(session.cursor.stream, stream))
     session.cursor = { stream, nextSeq: pair.acked + 1, lastEntry: 0, unacknowledged: [] };
   return session.cursor;
 }

@@ -3,17 +3,15 @@
  * not answer is tried again after a while that grows, and at once when it shows up by itself.
  */
 import { backoff } from '../../foundation/backoff.ts';
-import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import { every, type Repeating } from '../../foundation/repeat.ts';
-import type { ChatStore } from '../../foundation/store/chat.ts';
-import type { ChatLog } from '../../foundation/store/chat-log.ts';
+import { Semaphore } from '../../foundation/semaphore.ts';
 import { sourceOfLink } from '../../network/links/source.ts';
 import type { LinkStream, Links } from '../../network/links/types.ts';
 import { Courier } from './courier.ts';
-import type { ChatExchange } from './exchange.ts';
+import { type ChatExchangeDependencies, takeFrames } from './exchange.ts';
 import { Retries } from './retries.ts';
 import { ChatSession } from './session.ts';
 import type { Frame } from './wire.ts';
@@ -50,12 +48,8 @@ const ANSWER_TIMEOUT_MS = 20_000;
 const MAX_STRANGERS = 512;
 const MAX_STRANGERS_PER_SOURCE = 16;
 
-export interface CouriersDependencies {
+interface CouriersDependencies extends ChatExchangeDependencies {
   readonly links: Links;
-  readonly store: ChatStore;
-  readonly entries: ChatLog;
-  readonly exchange: ChatExchange;
-  readonly clock: Clock;
   readonly log: Log;
   /** A number from 0 to below 1. */
   random(): number;
@@ -72,9 +66,7 @@ export class Couriers {
   readonly #couriers = new Map<string, Courier>();
   readonly #retries: Retries;
   readonly #stop = new AbortController();
-  /** Couriers that wait for their turn to open a link. */
-  readonly #queue = new Set<Courier>();
-  #opening = 0;
+  readonly #opening = new Semaphore(MAX_OPENING);
   readonly #onError = (error: unknown): void => this.#deps.log.error({ error }, 'chat could not go on');
   #sweep: Repeating | null = null;
 
@@ -93,7 +85,7 @@ export class Couriers {
     this.#stop.abort();
     this.#retries.stop();
     this.#sweep?.stop();
-    for (const courier of this.#couriers.values()) for (const session of courier.sessions) session.cut();
+    for (const session of this.#sessions()) session.cut();
   }
 
   /** There is something to deliver: now where a link stands, else as soon as one can be opened. */
@@ -123,7 +115,7 @@ export class Couriers {
   forget(aid: Aid): void {
     for (const courier of this.#couriers.values()) {
       if (courier.aid !== aid) continue;
-      this.#retries.cancel(nameOf(aid, courier.peer));
+      this.#retries.cancel(courier.name);
       for (const session of courier.sessions) session.cut();
     }
   }
@@ -132,14 +124,17 @@ export class Couriers {
     const name = nameOf(aid, peer);
     const known = this.#couriers.get(name);
     if (known !== undefined) return known;
-    const courier = new Courier(aid, peer, this.#deps);
+    const courier = new Courier(name, aid, peer, this.#deps);
     this.#couriers.set(name, courier);
     return courier;
   }
 
+  #sessions(): IteratorObject<ChatSession> {
+    return this.#couriers.values().flatMap(({ sessions }) => sessions);
+  }
+
   #accept(link: LinkStream): void {
-    const { store } = this.#deps;
-    const isFriend = store.pair(link.called, link.caller)?.state === 'friends';
+    const isFriend = this.#deps.store.pair(link.called, link.caller)?.state === 'friends';
     if (this.#stop.signal.aborted || (!isFriend && !this.#mayBeStranger(link))) return void link.destroy();
     const courier = this.#courier(link.called, link.caller);
     // Whoever shows up is there.
@@ -149,17 +144,10 @@ export class Couriers {
   }
 
   #mayBeStranger(link: LinkStream): boolean {
+    const strangers = [...this.#sessions().filter((session) => !session.outbound && !session.isFriend)];
     const source = sourceOfLink(link);
-    let all = 0;
-    let ofSource = 0;
-    for (const courier of this.#couriers.values()) {
-      for (const session of courier.sessions) {
-        if (session.outbound || session.isFriend) continue;
-        all++;
-        if (source !== null && session.source === source) ofSource++;
-      }
-    }
-    return all < MAX_STRANGERS && ofSource < MAX_STRANGERS_PER_SOURCE;
+    const ofSource = strangers.filter((session) => source !== null && session.source === source);
+    return strangers.length < MAX_STRANGERS && ofSource.length < MAX_STRANGERS_PER_SOURCE;
   }
 
   #adopt(courier: Courier, link: LinkStream, outbound: boolean): void {
@@ -169,21 +157,20 @@ export class Couriers {
       onDrain: () => this.#guard(() => this.#pump(courier)),
       onClose: (ended) => this.#guard(() => this.#onClose(courier, ended)),
     });
-    session.isFriend = this.#deps.store.pair(courier.aid, courier.peer)?.state === 'friends';
+    session.isFriend = courier.pair?.state === 'friends';
     courier.adopt(session);
-    this.#retries.cancel(nameOf(courier.aid, courier.peer));
+    this.#retries.cancel(courier.name);
     this.#pump(courier);
   }
 
   #onFrames(courier: Courier, session: ChatSession, frames: readonly Frame[]): void {
-    const { exchange, store } = this.#deps;
-    const { replies, sentUpTo, isBusy } = exchange.take(session, frames);
+    const { replies, sentUpTo, isBusy } = takeFrames(this.#deps, session, frames);
     session.send(...replies);
-    session.isFriend = store.pair(courier.aid, courier.peer)?.state === 'friends';
+    session.isFriend = courier.pair?.state === 'friends';
     if (sentUpTo > 0) this.#deps.onSent(courier.aid, courier.peer, sentUpTo);
     if (!isBusy) return this.#pump(courier);
     courier.restUntil = this.#deps.clock.now() + BUSY_MS;
-    this.#retries.within(nameOf(courier.aid, courier.peer), BUSY_MS);
+    this.#retries.within(courier.name, BUSY_MS);
   }
 
   #pump(courier: Courier): void {
@@ -217,11 +204,10 @@ export class Couriers {
 
   /** Tries a courier's peer again later where there is something to deliver; forgets it otherwise. */
   #rest(courier: Courier, ms: number): void {
-    const name = nameOf(courier.aid, courier.peer);
-    if (courier.hasWork()) this.#retries.within(name, ms);
+    if (courier.hasWork()) this.#retries.within(courier.name, ms);
     else if (courier.sessions.size === 0 && !courier.isOpening) {
-      this.#retries.cancel(name);
-      this.#couriers.delete(name);
+      this.#retries.cancel(courier.name);
+      this.#couriers.delete(courier.name);
     }
   }
 
@@ -241,22 +227,12 @@ export class Couriers {
   #open(courier: Courier): void {
     if (courier.isOpening || this.#stop.signal.aborted) return;
     courier.isOpening = true;
-    this.#queue.add(courier);
-    this.#openNext();
-  }
-
-  #openNext(): void {
-    for (const courier of this.#queue) {
-      if (this.#opening >= MAX_OPENING) return;
-      this.#queue.delete(courier);
-      this.#opening++;
-      void this.#tryOpen(courier).finally(() => {
-        this.#opening--;
+    void this.#opening
+      .run(() => this.#tryOpen(courier))
+      .finally(() => {
         courier.isOpening = false;
-        if (courier.current === null) this.#rest(courier, this.#pause(courier));
-        this.#openNext();
+        if (courier.current === null) this.#guard(() => this.#rest(courier, this.#pause(courier)));
       });
-    }
   }
 
   async #tryOpen(courier: Courier): Promise<void> {
@@ -278,7 +254,7 @@ export class Couriers {
 
   #lookAtAll(): void {
     const now = this.#deps.clock.now();
-    for (const courier of this.#couriers.values()) for (const session of courier.sessions) this.#look(session, now);
+    for (const session of this.#sessions()) this.#look(session, now);
   }
 
   #look(session: ChatSession, now: number): void {

@@ -4,18 +4,11 @@ import { MAX_TEXT_BYTES } from '../../foundation/domain/chat.ts';
 import { isSha256 } from '../../foundation/domain/hashes.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import type { ChatFile } from '../../foundation/store/chat-log.ts';
+import type { ChatContent, ChatFile } from '../../foundation/store/chat-log.ts';
 import type { ChatObjects, MessageDraft } from './types.ts';
 import { isFileName } from './wire.ts';
 
-export interface Drafting {
-  readonly objects: ChatObjects;
-}
-
-interface DraftContent {
-  readonly text: string | null;
-  readonly file: ChatFile | null;
-}
+type DraftContent = Pick<ChatContent, 'text' | 'file'>;
 
 function invalid(message: string, path: string): SvcError {
   return new SvcError('invalid_request', { message, details: { in: 'body', path } });
@@ -26,20 +19,20 @@ function invalid(message: string, path: string): SvcError {
  * @throws SvcError `invalid_request`, `too_large`, `not_found` where the agent has no such object, and
  *   what registering a file throws
  */
-export async function draftContent({ objects }: Drafting, aid: Aid, draft: MessageDraft): Promise<DraftContent> {
-  const { text = null, path, objectId } = draft;
+export async function draftContent(objects: ChatObjects, aid: Aid, draft: MessageDraft): Promise<DraftContent> {
+  const { path, objectId } = draft;
   if (path !== undefined && objectId !== undefined) throw invalid('Give path or object_id, not both.', '/object_id');
-  if (text === null && path === undefined && objectId === undefined)
-    throw invalid('There is nothing to send: give text, path or object_id.', '/text');
-  if (text !== null) checkText(text);
-  if (text === '' && path === undefined && objectId === undefined) throw invalid('The text is empty.', '/text');
-  const shownText = text === '' ? null : text;
-  if (path !== undefined) return { text: shownText, file: named(await objects.put(aid, path), path) };
-  if (objectId === undefined) return { text: shownText, file: null };
+  checkText(draft.text ?? '');
+  const text = draft.text === '' ? null : (draft.text ?? null);
+  if (path !== undefined) return { text, file: named(await objects.put(aid, path), path) };
+  if (objectId === undefined) {
+    if (text === null) throw invalid('There is nothing to send: give text, path or object_id.', '/text');
+    return { text, file: null };
+  }
   if (!isSha256(objectId)) throw invalid('object_id is a SHA-256 in lower-case hex.', '/object_id');
   const known = await objects.has(aid, objectId);
   if (known === null) throw new SvcError('not_found', { message: 'This agent has no such object.' });
-  return { text: shownText, file: named({ objectId, ...known }, objectId) };
+  return { text, file: named({ objectId, ...known }, objectId) };
 }
 
 function checkText(text: string): void {

@@ -59,32 +59,24 @@ export interface Outcome {
   readonly isBusy: boolean;
 }
 
-export class ChatExchange {
-  readonly #deps: ChatExchangeDependencies;
+/** Takes in what has come over a link. @throws SvcError `not_writable`, `store_corrupt`: then nothing has changed */
+export function takeFrames(deps: ChatExchangeDependencies, session: ChatSession, frames: readonly Frame[]): Outcome {
+  return deps.store.transaction(() => {
+    const step = new Step(deps, session);
+    for (const frame of frames) step.take(frame);
+    return step.outcome();
+  }, durabilityOf(frames));
+}
 
-  constructor(dependencies: ChatExchangeDependencies) {
-    this.#deps = dependencies;
-  }
-
-  /** @throws SvcError `not_writable`, `store_corrupt`: then nothing has changed */
-  take(session: ChatSession, frames: readonly Frame[]): Outcome {
-    const { store } = this.#deps;
-    return store.transaction(() => {
-      const step = new Step(this.#deps, session);
-      let messages: MessageFrame[] = [];
-      for (const frame of frames) {
-        if (frame.kind === 'message') {
-          messages.push(frame);
-          continue;
-        }
-        step.messages(messages);
-        messages = [];
-        step.frame(frame);
-      }
-      step.messages(messages);
-      return step.outcome();
-    }, durabilityOf(frames));
-  }
+/** Keeps a change of a pair; returns what stands there then. In a transaction. */
+export function applyChange(
+  { store, entries }: Pick<ChatExchangeDependencies, 'store' | 'entries'>,
+  pair: PairRow,
+  { next, dropsQueue }: Change,
+): PairRow {
+  if (next !== pair) store.relate(pair.id, next);
+  if (dropsQueue) entries.drop(pair.id);
+  return store.byId(pair.id) ?? pair;
 }
 
 /** Where the power takes back a receipt, what it was for is sent again, and the peer knows it by its id. */
@@ -97,6 +89,8 @@ class Step {
   readonly #deps: ChatExchangeDependencies;
   readonly #session: ChatSession;
   readonly #replies: Frame[] = [];
+  /** Entries of one stream that came one behind the other, and are not kept yet. */
+  #run: MessageFrame[] = [];
   #pair: PairRow | null;
   #sentUpTo = 0;
   #isBusy = false;
@@ -108,12 +102,18 @@ class Step {
   }
 
   outcome(): Outcome {
+    this.#endRun();
     return { replies: this.#replies, sentUpTo: this.#sentUpTo, isBusy: this.#isBusy };
   }
 
-  frame(frame: Exclude<Frame, MessageFrame>): void {
+  take(frame: Frame): void {
     const now = this.#deps.clock.now();
+    const [first] = this.#run;
+    const goesOn = frame.kind === 'message' && first !== undefined && equalBytes(first.stream, frame.stream);
+    if (!goesOn) this.#endRun();
     switch (frame.kind) {
+      case 'message':
+        return void this.#run.push(frame);
       case 'request':
         return this.#hear(frame.n, this.#request(frame.stream, frame.note, now));
       case 'accept':
@@ -130,27 +130,12 @@ class Step {
     }
   }
 
-  /** Entries of the peer, one behind the other. */
-  messages(frames: readonly MessageFrame[]): void {
-    let from = 0;
-    while (from < frames.length) {
-      const stream = frames[from]?.stream ?? new Uint8Array();
-      let end = from + 1;
-      while (end < frames.length && equalBytes(frames[end]?.stream ?? new Uint8Array(), stream)) end++;
-      this.#ofStream(stream, frames.slice(from, end));
-      from = end;
-    }
-  }
-
   #hear(n: number, answer: Answer): void {
     this.#replies.push({ kind: 'heard', n, answer });
   }
 
-  #apply(pair: PairRow, { next, dropsQueue }: Change): void {
-    const { store, entries } = this.#deps;
-    if (next !== pair) store.relate(pair.id, next);
-    if (dropsQueue) entries.drop(pair.id);
-    this.#pair = store.byId(pair.id);
+  #apply(pair: PairRow, change: Change): void {
+    this.#pair = applyChange(this.#deps, pair, change);
   }
 
   #answer(otherwise: Answer, decide: (pair: PairRow) => Answered): Answer {
@@ -242,9 +227,12 @@ class Step {
     this.#apply(pair, change);
   }
 
-  #ofStream(stream: Uint8Array, frames: readonly MessageFrame[]): void {
+  #endRun(): void {
+    const frames = this.#run;
+    this.#run = [];
     const last = frames.at(-1);
     if (last === undefined) return;
+    const { stream } = last;
     const receipt = (seq: number, answer: Answer): void => {
       this.#replies.push({ kind: 'receipt', stream, seq, answer });
     };

@@ -1,13 +1,13 @@
 /** Gathers writes that come at the same time into one transaction: one flush of the disk for all. */
 interface Write {
-  run(): void;
-  settle(failure?: unknown): void;
+  /** Returns how to tell what became of it. */
+  run(): () => void;
+  reject(error: unknown): void;
 }
 
 export class GroupCommit {
   readonly #transaction: <T>(work: () => T) => T;
   #waiting: Write[] = [];
-  #scheduled = false;
 
   /** @param transaction runs its work whole or not at all; nested calls as well */
   constructor(transaction: <T>(work: () => T) => T) {
@@ -19,37 +19,26 @@ export class GroupCommit {
    * throws, nothing of it is kept, and the others are.
    */
   run<T>(work: () => T): Promise<T> {
-    return new Promise<T>((resolve, reject) => {
-      let settle: () => void = () => reject(new Error('the write was not run'));
-      this.#waiting.push({
-        run: () => {
-          try {
-            const result = this.#transaction(work);
-            settle = () => resolve(result);
-          } catch (error) {
-            settle = () => reject(error);
-          }
-        },
-        settle: (failure) => (failure === undefined ? settle() : reject(failure)),
-      });
-      if (this.#scheduled) return;
-      this.#scheduled = true;
-      setImmediate(() => this.#flush());
-    });
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    const run = (): (() => void) => {
+      try {
+        const result = this.#transaction(work);
+        return () => resolve(result);
+      } catch (error) {
+        return () => reject(error);
+      }
+    };
+    if (this.#waiting.push({ run, reject }) === 1) setImmediate(() => this.#flush());
+    return promise;
   }
 
   #flush(): void {
     const writes = this.#waiting;
     this.#waiting = [];
-    this.#scheduled = false;
-    let failure: unknown;
     try {
-      this.#transaction(() => {
-        for (const write of writes) write.run();
-      });
+      for (const tell of this.#transaction(() => writes.map((write) => write.run()))) tell();
     } catch (error) {
-      failure = error;
+      for (const write of writes) write.reject(error);
     }
-    for (const write of writes) write.settle(failure);
   }
 }

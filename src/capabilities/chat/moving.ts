@@ -9,20 +9,16 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { type ChatPart, MAX_MOVED_CHAT_BYTES, MAX_MOVED_CHAT_ENTRIES } from '../../foundation/moving/agent-document.ts';
 import { aidAt, badDocument, checkDistinct, hexBytes } from '../../foundation/moving/document-fields.ts';
-import type { ChatStore, PairRow, Relationship } from '../../foundation/store/chat.ts';
-import type { ChatEntry, ChatLog } from '../../foundation/store/chat-log.ts';
+import type { PairRow, Relationship } from '../../foundation/store/chat.ts';
+import type { ChatEntry } from '../../foundation/store/chat-log.ts';
 import { MAX_CONTACTS, MAX_QUEUED } from './chat.ts';
-import { MAX_INVITES } from './exchange.ts';
+import { type ChatExchangeDependencies, MAX_INVITES } from './exchange.ts';
 import { isFileName, isNote } from './wire.ts';
 
 /** Bytes of entries that wait to be sent, of all conversations together. */
 const MAX_WAITING_BYTES: number = 16 * 1024 * 1024;
 
-export interface ChatMovingDependencies {
-  readonly store: ChatStore;
-  readonly entries: ChatLog;
-}
-
+type ChatMovingDependencies = Pick<ChatExchangeDependencies, 'store' | 'entries'>;
 type PairPart = ChatPart[number];
 type EntryPart = PairPart['entries'][number];
 
@@ -106,10 +102,8 @@ function entryPart({ seq, id, incoming, status, at, text, file }: ChatEntry): En
  */
 export function importChat(deps: ChatMovingDependencies, aid: Aid, part: ChatPart): () => void {
   const pairs = part.map((one, i) => readPair(`/chat/${i}`, aid, one));
-  checkDistinct(
-    '/chat',
-    pairs.map(({ peer }) => peer),
-  );
+  const peers = pairs.map(({ peer }) => peer);
+  checkDistinct('/chat', peers);
   const count = (state: PairState): number => part.filter((one) => one.state === state).length;
   if (count('friends') + count('out_pending') > MAX_CONTACTS || count('blocked') > MAX_CONTACTS)
     throw badDocument('/chat', `has more than ${MAX_CONTACTS} contacts`);
@@ -150,14 +144,10 @@ function readPair(path: string, aid: Aid, one: PairPart) {
     goneIn: bytesOrNull(one.gone_in),
   };
   checkStreams(path, relationship);
-  checkDistinct(
-    `${path}/entries`,
-    one.entries.map(({ seq }) => seq),
-  );
-  checkDistinct(
-    `${path}/entries`,
-    one.entries.map(({ id }) => id),
-  );
+  for (const name of ['seq', 'id'] as const) {
+    const names = one.entries.map((entry) => entry[name]);
+    checkDistinct(`${path}/entries`, names);
+  }
   const entries = one.entries.map((entry, i) => readEntry(`${path}/entries/${i}`, entry, one));
   return {
     peer,

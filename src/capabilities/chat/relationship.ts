@@ -247,6 +247,7 @@ function afterHeard({ state, expiresAt }: Relationship, now: number): number | n
   return state === 'none' ? now + LATE_MS : expiresAt;
 }
 
-function eitherSame(a: Uint8Array | null, b: Uint8Array | null): boolean {
+/** True for the same stream, or none on both sides. */
+export function eitherSame(a: Uint8Array | null, b: Uint8Array | null): boolean {
   return (a === null && b === null) || isSame(a, b);
 }
