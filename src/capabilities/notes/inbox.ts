@@ -19,7 +19,7 @@ import { MAX_NOTE_TTL_S } from '../../foundation/records/types.ts';
 import { type NewNote, type NoteStore, noteSize } from '../../foundation/store/notes.ts';
 import { decodeLetter, type Letter, messageId, verifyLetter } from './letter.ts';
 import type { NoteKeys } from './note-keys.ts';
-import type { NoteHandler } from './types.ts';
+import type { Note, NoteHandler } from './types.ts';
 
 /** Bytes that wait in one mailbox. */
 export const MAX_MAILBOX_BYTES: number = 16 * 1024 * 1024;
@@ -81,22 +81,22 @@ export class Inbox {
   async accept(aid: Aid, records: readonly SignedRecord[]): Promise<Receipt[]> {
     const opened = await Promise.all(records.map((record) => this.#open(aid, record)));
     const { store, events } = this.#deps;
-    const arrived: string[] = [];
     return store.transaction(() => {
+      const message_ids: string[] = [];
       const receipts = opened.map((one): Receipt => {
         if ('verdict' in one) return one;
         const verdict = this.#keep(one);
-        if (verdict === 'kept') arrived.push(toHex(one.note.messageId));
+        if (verdict === 'kept') message_ids.push(toHex(one.note.messageId));
         return { verdict, removal: null };
       });
-      if (arrived.length > 0) events.emit(aid, 'mailbox.received', { count: arrived.length, message_ids: arrived });
+      if (message_ids.length > 0) events.emit(aid, 'mailbox.received', { count: message_ids.length, message_ids });
       return receipts;
     });
   }
 
   /** Opens and verifies; a receipt where that decides already. */
   async #open(aid: Aid, record: SignedRecord): Promise<Opened | Receipt> {
-    const { keys, clock, log } = this.#deps;
+    const { keys, store, clock, log } = this.#deps;
     const sealed = decodeNotePayload(record.payload);
     if (sealed === null || !equalBytes(sealed.mailbox, mailboxKey(aid))) return REFUSED;
     const opener = keys.opener(aid, sealed.keyId);
@@ -106,8 +106,9 @@ export class Inbox {
       if (!equalBytes(removalHash(letter.nonce), sealed.removalHash)) return REFUSED;
       const id = messageId(letter);
       const digest = recordDigest(record.encoded);
-      const known = this.#known(aid, id, { digest, token: letter.nonce });
-      if (known !== null) return known;
+      // Where its reader has taken it, the copies of it are of no more use.
+      const removal = { digest, token: letter.nonce };
+      if (store.seen(aid, id)) return { verdict: 'known', removal: store.isKept(aid, id) ? null : removal };
       this.#checkTime(letter);
       await verifyLetter(letter, opener.publicKey, this.#deps.verifier);
       const { sender, msgType, body, sentAt, nonce: token } = letter;
@@ -118,12 +119,6 @@ export class Inbox {
       log.debug({ aid, reason: error.message }, 'refused a note');
       return REFUSED;
     }
-  }
-
-  #known(aid: Aid, id: Uint8Array, removal: NonNullable<Receipt['removal']>): Receipt | null {
-    const { store } = this.#deps;
-    if (!store.seen(aid, id)) return null;
-    return { verdict: 'known', removal: store.isKept(aid, id) ? null : removal };
   }
 
   /** @throws SvcError `bad_record` */
@@ -152,15 +147,18 @@ export class Inbox {
   }
 
   #tell(note: NewNote): void {
-    const handler = this.#handlers.get(note.msgType);
+    const { aid, msgType } = note;
+    const handler = this.#handlers.get(msgType);
     if (handler === undefined) return;
-    const { aid, sender, msgType, body, sentAt } = note;
     try {
-      this.#deps.store.transaction(() =>
-        handler(aid, { messageId: toHex(note.messageId), sender, msgType, body, sentAt }),
-      );
+      this.#deps.store.transaction(() => handler(aid, viewOf(note)));
     } catch (error) {
       this.#deps.log.error({ aid, msgType, error }, 'the handler of a note failed');
     }
   }
+}
+
+/** A note as it is shown. */
+export function viewOf({ messageId: id, sender, msgType, body, sentAt }: Omit<NewNote, 'aid' | 'receivedAt'>): Note {
+  return { messageId: toHex(id), sender, msgType, body, sentAt };
 }

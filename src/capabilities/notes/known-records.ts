@@ -19,8 +19,7 @@ export class KnownRecords {
 
   /** The digests of the records of an agent that have not expired. */
   digests(aid: Aid, now: number): Set<string> {
-    const known = this.#agents.get(aid);
-    if (known === undefined) return new Set();
+    const known = this.#agents.get(aid) ?? new Map<string, Known>();
     for (const [digest, { until }] of known) if (until < now) known.delete(digest);
     if (known.size === 0) this.#agents.delete(aid);
     return new Set(known.keys());
@@ -35,13 +34,10 @@ export class KnownRecords {
 
   /** What had this verdict is worth another look. True where there was any. */
   reconsider(aid: Aid, verdict: Verdict): boolean {
-    let any = false;
-    for (const [digest, known] of this.#agents.get(aid) ?? []) {
-      if (known.verdict !== verdict) continue;
-      this.#agents.get(aid)?.delete(digest);
-      any = true;
-    }
-    return any;
+    const known = this.#agents.get(aid);
+    const found = [...(known ?? [])].filter(([, record]) => record.verdict === verdict);
+    for (const [digest] of found) known?.delete(digest);
+    return found.length > 0;
   }
 
   forget(aid: Aid): void {

@@ -1,5 +1,4 @@
 /** The mailbox of an agent, for its move to another node: its notes, and what opens those to come. */
-
 import { toBase64 } from '../../foundation/base64.ts';
 import { toHex } from '../../foundation/bytes.ts';
 import { MAX_NOTE_BODY_BYTES } from '../../foundation/domain/notes.ts';
@@ -8,12 +7,10 @@ import { MAX_MOVED_SEEN, type NotesPart } from '../../foundation/moving/agent-do
 import { aidAt, base64At, checkDistinct, hexBytes } from '../../foundation/moving/document-fields.ts';
 import type { NewNote, NoteStore } from '../../foundation/store/notes.ts';
 import { SEEN_MS } from './inbox.ts';
-import type { ExportedNoteKey } from './note-keys.ts';
+import type { Notes } from './notes.ts';
 
-export interface NotesMovingDependencies {
+interface NotesMovingDependencies extends Pick<Notes, 'exportSecrets' | 'importSecrets'> {
   readonly store: NoteStore;
-  exportSecrets(aid: Aid): readonly ExportedNoteKey[];
-  importSecrets(aid: Aid, keys: readonly ExportedNoteKey[]): void;
 }
 
 export function exportNotes(deps: NotesMovingDependencies, aid: Aid): NotesPart {
@@ -55,17 +52,13 @@ export function importNotes(deps: NotesMovingDependencies, aid: Aid, part: Notes
       token: hexBytes(one.token_hex),
     };
   });
-  checkDistinct(
-    '/notes/waiting',
-    part.waiting.map((one) => one.message_id),
-  );
+  const ids = part.waiting.map((one) => one.message_id);
+  checkDistinct('/notes/waiting', ids);
   const latest = now + SEEN_MS;
   const seen = new Map(part.seen.map(({ id, until }) => [id, Math.min(until, latest)]));
+  const keys = part.keys.map((key) => ({ privateKeyHex: key.private_key_hex, createdAt: key.created_at }));
   return () => {
-    deps.importSecrets(
-      aid,
-      part.keys.map((key) => ({ privateKeyHex: key.private_key_hex, createdAt: key.created_at })),
-    );
+    deps.importSecrets(aid, keys);
     for (const note of notes) deps.store.add(note, seen.get(toHex(note.messageId)) ?? latest);
     for (const [id, until] of seen) deps.store.markSeen(aid, hexBytes(id), until);
   };

@@ -12,7 +12,7 @@ import { MAX_KEPT_NOTE_KEYS, X25519_PRIVATE_KEY_BYTES } from '../../foundation/d
 import { MAX_UNIX_S } from '../../foundation/domain/time.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import { type Aid, aidToBytes } from '../../foundation/identity/aid.ts';
-import { MAX_SECRET_BYTES } from '../../foundation/keys/key-store.ts';
+import { type KeyStore, MAX_SECRET_BYTES } from '../../foundation/keys/key-store.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { encryptionKeyId } from '../../foundation/records/encryption-keys.ts';
 import { MAX_NOTE_TTL_S, MAX_TTL_S } from '../../foundation/records/types.ts';
@@ -32,11 +32,7 @@ const SECRET_DOMAIN = new TextEncoder().encode('svcd/note-key/v1\0');
 const FORMAT = 1;
 
 /** Where secrets are kept: files that only their owner reads. */
-export interface SecretVault {
-  putSecret(name: string, secret: Uint8Array): void;
-  getSecret(name: string): Uint8Array | null;
-  delete(name: string): void;
-}
+export type SecretVault = Pick<KeyStore, 'putSecret' | 'getSecret' | 'delete'>;
 
 export interface NoteKeysDependencies {
   readonly vault: SecretVault;
@@ -45,19 +41,18 @@ export interface NoteKeysDependencies {
   identity(aid: Aid): LocalIdentity | null;
 }
 
-/** A private key as it is kept and exported. Unix seconds. */
-interface KeptKey {
-  readonly privateKey: Uint8Array;
-  readonly createdAt: number;
-  /** Since when it is no longer the newest; 0 while it is. */
-  readonly retiredAt: number;
-}
-
 /** A key that is published. */
 export interface CurrentKey {
   readonly publicKey: Uint8Array;
   /** Unix seconds. */
   readonly createdAt: number;
+}
+
+/** A private key as it is kept. Unix seconds. */
+interface KeptKey extends Omit<CurrentKey, 'publicKey'> {
+  readonly privateKey: Uint8Array;
+  /** Since when it is no longer the newest; 0 while it is. */
+  readonly retiredAt: number;
 }
 
 /** What an export of an agent carries beside its operational key. */
@@ -87,7 +82,8 @@ export class NoteKeys {
    * @throws SvcError `not_found` where the agent is not here; `key_damaged`, `not_writable`
    */
   current(aid: Aid): CurrentKey {
-    const identity = this.#identity(aid);
+    const identity = this.#deps.identity(aid);
+    if (identity === null) throw noSuchAgent(aid);
     const now = unixSeconds(this.#deps.clock);
     const createdAt = periodStart(aid, now);
     const ring = this.#ring(aid);
@@ -115,10 +111,7 @@ export class NoteKeys {
 
   /** The private keys that an export carries: those that do not follow from the operational key as well. */
   export(aid: Aid): ExportedNoteKey[] {
-    return this.#ring(aid).kept.map((key) => ({
-      privateKeyHex: toHex(key.privateKey),
-      createdAt: key.createdAt,
-    }));
+    return this.#ring(aid).kept.map((key) => ({ privateKeyHex: toHex(key.privateKey), createdAt: key.createdAt }));
   }
 
   /**
@@ -144,12 +137,6 @@ export class NoteKeys {
   forget(aid: Aid): void {
     this.#rings.delete(aid);
     this.#deps.vault.delete(nameOf(aid));
-  }
-
-  #identity(aid: Aid): LocalIdentity {
-    const identity = this.#deps.identity(aid);
-    if (identity === null) throw noSuchAgent(aid);
-    return identity;
   }
 
   #ring(aid: Aid): Ring {

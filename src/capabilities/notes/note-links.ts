@@ -102,17 +102,13 @@ export class NoteLinks {
     try {
       const request = await readRequest(link, limit.signal);
       if (request === null) return void link.destroy();
-      if (request === 'keys') answerKeys(link, this.#keysOf(link.called));
+      if (request === 'keys') answerKeys(link, encodeEncryptionKeysPayload([this.#deps.keys.current(link.called)]));
       else answerNote(link, await this.#take(link, request));
       letGo(link, this.#deps.clock);
     } catch (error) {
       this.#deps.log.debug({ caller: link.caller, error }, 'a link with a note failed');
       link.destroy();
     }
-  }
-
-  #keysOf(aid: Aid): Uint8Array {
-    return encodeEncryptionKeysPayload([this.#deps.keys.current(aid)]);
   }
 
   /** Agents of this daemon are limited where they send. */

@@ -49,12 +49,6 @@ interface NoteSenderDependencies {
   identity(aid: Aid): LocalIdentity | null;
 }
 
-/** A letter and the record that it is sealed in. */
-interface Sealed {
-  readonly id: string;
-  readonly record: SignedRecord;
-}
-
 export interface Posted extends SendResult {
   /** To be called once: whether who asked for it has heard that the note was sent. */
   readonly settle: (heard: boolean) => void;
@@ -126,64 +120,62 @@ export class NoteSender {
     using limit = deadline(this.#deps.clock, SEND_TIMEOUT_MS);
     const { signal } = limit;
     for (let sealing = 1; ; sealing++) {
-      const sealed = await this.#seal(identity, letter, sealing > 1, signal);
-      const { replicas, answer } = await this.#bothWays(letter, sealed.record, signal);
+      const record = await this.#seal(identity, letter, sealing > 1, signal);
+      const { replicas, answer } = await this.#bothWays(letter, record, signal);
       // A copy that its recipient cannot open is of no use, wherever it is kept.
       if (answer === 'unknown_key' && sealing < MAX_SEALINGS) continue;
       const delivered = answer === 'kept' || answer === 'known';
-      if (replicas > 0 || delivered) return { messageId: sealed.id, replicas, delivered };
+      if (replicas > 0 || delivered) return { messageId: toHex(messageId(letter)), replicas, delivered };
       throw undelivered(answer);
     }
   }
 
-  async #seal(identity: LocalIdentity, letter: LetterContent, anew: boolean, signal: AbortSignal): Promise<Sealed> {
+  async #seal(
+    identity: LocalIdentity,
+    letter: LetterContent,
+    anew: boolean,
+    signal: AbortSignal,
+  ): Promise<SignedRecord> {
     const { recipients } = this.#deps;
-    const key = await recipients.find(letter.sender, letter.recipient, { anew, signal });
+    const key = await recipients.find(letter.sender, letter.recipient, anew, signal);
     const payload = await sealLetter(encodeLetter(letter, identity, key), letter.nonce, letter.recipient, key);
     // An identity that is made for this note alone: the record tells nobody who sent it.
     const once = KeyPair.generate();
     const delegation = selfDelegation(once);
     const timestamp = unixSeconds(this.#deps.clock);
     const ttl = MAX_NOTE_TTL_S;
-    const record = signRecord(
-      { aid: delegation.agent, type: RECORD.note, seq: 1, timestamp, ttl, payload, delegation },
-      once,
-    );
-    return { id: toHex(messageId(letter)), record };
+    return signRecord({ aid: delegation.agent, type: RECORD.note, seq: 1, timestamp, ttl, payload, delegation }, once);
   }
 
   /** Hands the note over and stores it, side by side; once one has worked, the other one gets a moment more. */
   async #bothWays(letter: LetterContent, record: SignedRecord, signal: AbortSignal) {
-    let replicas = 0;
-    let answer: NoteAnswer | null = null;
+    const outcome: { replicas: number; answer: NoteAnswer | null } = { replicas: 0, answer: null };
     const { network, links, clock, log } = this.#deps;
     const { sender, recipient } = letter;
     const enough = Promise.withResolvers<void>();
-    let timer: Timer | null = null;
-    const grace = (): void => {
-      timer ??= clock.after(GRACE_MS, () => enough.resolve());
-    };
+    const timers: Timer[] = [];
+    const grace = () => timers.push(clock.after(GRACE_MS, () => enough.resolve()));
     const stored = network.put(mailboxKey(recipient), record, { signal }).then(
-      (result) => {
-        replicas = result.replicas;
+      ({ replicas }) => {
+        outcome.replicas = replicas;
         if (replicas > 0) grace();
       },
       (error: unknown) => log.debug({ aid: sender, error }, 'a note was not stored'),
     );
     const handed = links.offer(sender, recipient, record, signal).then(
-      (said) => {
-        answer = said;
-        if (said === 'kept' || said === 'known') grace();
-        if (said === 'unknown_key') enough.resolve();
+      (answer) => {
+        outcome.answer = answer;
+        if (answer === 'kept' || answer === 'known') grace();
+        if (answer === 'unknown_key') enough.resolve();
       },
       (error: unknown) => log.debug({ aid: sender, error }, 'a note was not handed over'),
     );
     try {
       await abortable(Promise.race([Promise.all([stored, handed]), enough.promise]), signal);
     } finally {
-      cancel(timer);
+      for (const timer of timers) timer.cancel();
     }
-    return outcome(replicas, answer);
+    return outcome;
   }
 }
 
@@ -197,15 +189,6 @@ function undelivered(answer: NoteAnswer | null): SvcError {
       'Neither the recipient nor a node of the network took the note. Send it again later; it will not be shown twice.',
     details: answer === null ? {} : { recipient_says: answer },
   });
-}
-
-function cancel(timer: Timer | null): void {
-  timer?.cancel();
-}
-
-/** Both were set by callbacks, which the type checker does not follow. */
-function outcome(replicas: number, answer: NoteAnswer | null): { replicas: number; answer: NoteAnswer | null } {
-  return { replicas, answer };
 }
 
 function fingerprintOf(recipient: Aid, msgType: number, body: Uint8Array): Uint8Array {

@@ -1,6 +1,5 @@
 /** Notes: sealed messages that wait for their recipient. See docs/notes-and-chat.md. */
 import type { AgentChange } from '../../foundation/agent-change.ts';
-import { toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { MAX_NOTES_PAGE, MAX_NOTES_PAGE_BYTES } from '../../foundation/domain/notes.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
@@ -17,7 +16,7 @@ import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import { every, type Repeating } from '../../foundation/repeat.ts';
 import type { NoteStore, StoredNote } from '../../foundation/store/notes.ts';
 import type { Links } from '../../network/links/types.ts';
-import { Inbox } from './inbox.ts';
+import { Inbox, viewOf } from './inbox.ts';
 import { type AgentsPage, NoteFetcher } from './note-fetcher.ts';
 import { type ExportedNoteKey, NoteKeys, type SecretVault } from './note-keys.ts';
 import { NoteLinks } from './note-links.ts';
@@ -89,11 +88,7 @@ export class Notes implements Component {
     this.#inbox = new Inbox({ ...deps, keys: this.#keys, verifier: deps.delegations });
     const inbox = { accept: (aid: Aid, records: readonly SignedRecord[]) => this.#accept(aid, records) };
     this.#links = new NoteLinks({ ...deps, inbox, keys: this.#keys, verifier: deps.records });
-    const recipients = new RecipientKeys({
-      ...deps,
-      keys: this.#keys,
-      ask: (sender, recipient, signal) => this.#links.askKeys(sender, recipient, signal),
-    });
+    const recipients = new RecipientKeys({ ...deps, keys: this.#keys, links: this.#links });
     this.#noteSender = new NoteSender({ ...deps, links: this.#links, recipients });
     this.#fetcher = new NoteFetcher({ ...deps, inbox });
   }
@@ -230,8 +225,7 @@ export class Notes implements Component {
     const payload = encodeEncryptionKeysPayload([this.#keys.current(aid)]);
     const known = directory.published(aid, RECORD.encryptionKeys);
     const isNew = known === null || Buffer.compare(known.payload, payload) !== 0;
-    const publishedAt = known?.publishedAt ?? Number.NEGATIVE_INFINITY;
-    const isOld = clock.now() - publishedAt >= REPUBLISH_KEYS_MS;
+    const isOld = clock.now() - (known?.publishedAt ?? 0) >= REPUBLISH_KEYS_MS;
     if (isNew || isOld) await directory.publishRecord(aid, RECORD.encryptionKeys, payload, MAX_TTL_S);
   }
 
@@ -264,8 +258,4 @@ export class Notes implements Component {
   #mustBeHere(aid: Aid): void {
     if (this.#deps.identity(aid) === null) throw noSuchAgent(aid);
   }
-}
-
-function viewOf({ messageId, sender, msgType, body, sentAt }: StoredNote): Note {
-  return { messageId: toHex(messageId), sender, msgType, body, sentAt };
 }

@@ -7,6 +7,7 @@ import { decodeEncryptionKeysPayload } from '../../foundation/records/encryption
 import { agentKey } from '../../foundation/records/keys.ts';
 import { RECORD } from '../../foundation/records/types.ts';
 import type { NoteKeys } from './note-keys.ts';
+import type { NoteLinks } from './note-links.ts';
 import type { LocalIdentity, MailNetwork } from './types.ts';
 
 /** Recipients whose keys are in memory. */
@@ -23,14 +24,7 @@ interface RecipientKeysDependencies {
   identity(aid: Aid): LocalIdentity | null;
   /** Unix seconds of the newest delegation that was seen of an agent; 0 where none was. */
   newestDelegation(aid: Aid): number;
-  /** Asks the recipient's own node, over a link that proves it. */
-  ask(sender: Aid, recipient: Aid, signal: AbortSignal): Promise<Uint8Array>;
-}
-
-interface FindOptions {
-  /** The recipient does not know the key that was found before: ask its node. */
-  readonly anew: boolean;
-  readonly signal: AbortSignal;
+  readonly links: Pick<NoteLinks, 'askKeys'>;
 }
 
 export class RecipientKeys {
@@ -44,10 +38,10 @@ export class RecipientKeys {
 
   /**
    * The X25519 key that notes of `sender` for `recipient` are sealed to.
+   * @param anew the recipient does not know the key that was found before: ask its node
    * @throws SvcError `resolve_failed` where the recipient has published none and cannot be asked; `cancelled`
    */
-  async find(sender: Aid, recipient: Aid, options: FindOptions): Promise<Uint8Array> {
-    const { anew, signal } = options;
+  async find(sender: Aid, recipient: Aid, anew: boolean, signal: AbortSignal): Promise<Uint8Array> {
     if (this.#deps.identity(recipient) !== null) return this.#deps.keys.current(recipient).publicKey;
     const cached = anew ? undefined : this.#cache.get(recipient);
     if (cached !== undefined) return cached;
@@ -63,21 +57,19 @@ export class RecipientKeys {
     const found = await network.list(agentKey(recipient), types, { timeoutMs: LOOKUP_TIMEOUT_MS, signal });
     const records = found.filter((record) => record.aid === recipient);
     // A record under a replaced delegation may be the thief's: notes for the owner must not go to him.
-    const newest = Math.max(
-      this.#deps.newestDelegation(recipient),
-      ...records.map((record) => record.delegation.issuedAt),
-    );
-    const record = records.find(
+    const seen = records.map(({ delegation }) => delegation.issuedAt);
+    const newest = Math.max(this.#deps.newestDelegation(recipient), ...seen);
+    const keys = records.find(
       ({ type, delegation }) => type === RECORD.encryptionKeys && delegation.issuedAt >= newest,
     );
-    return record === undefined ? null : firstKey(record.payload);
+    return keys === undefined ? null : firstKey(keys.payload);
   }
 
   /** What was published may not have arrived everywhere yet: the recipient itself knows. */
   async #ask(sender: Aid, recipient: Aid, signal: AbortSignal): Promise<Uint8Array> {
     let cause: unknown;
     try {
-      const key = firstKey(await this.#deps.ask(sender, recipient, signal));
+      const key = firstKey(await this.#deps.links.askKeys(sender, recipient, signal));
       if (key !== null) return key;
     } catch (error) {
       if (signal.aborted) throw error;
