@@ -35,22 +35,19 @@ export interface EventLogDependencies {
 }
 
 export class EventLog implements Component, EventSink {
-  readonly #store: EventStore;
-  readonly #clock: Clock;
-  readonly #log: Log;
+  readonly #deps: EventLogDependencies;
   readonly #appended = new Listeners<[]>();
   #sweep: Repeating | null = null;
 
-  constructor({ store, clock, log }: EventLogDependencies) {
-    this.#store = store;
-    this.#clock = clock;
-    this.#log = log;
+  constructor(dependencies: EventLogDependencies) {
+    this.#deps = dependencies;
   }
 
   async start(): Promise<void> {
-    const onError = (error: unknown): void => this.#log.warn({ error }, 'old events could not be forgotten');
-    this.#sweep = every(this.#clock, { firstMs: SWEEP_PAUSE_MS, periodMs: SWEEP_MS, onError }, () => {
-      const swept = this.#store.forgetBefore(this.#clock.now() - EVENT_AGE_MS, MAX_SWEPT_AT_ONCE);
+    const { store, clock, log } = this.#deps;
+    const onError = (error: unknown): void => log.warn({ error }, 'old events could not be forgotten');
+    this.#sweep = every(clock, { firstMs: SWEEP_PAUSE_MS, periodMs: SWEEP_MS, onError }, () => {
+      const swept = store.forgetBefore(clock.now() - EVENT_AGE_MS, MAX_SWEPT_AT_ONCE);
       return swept === MAX_SWEPT_AT_ONCE ? SWEEP_PAUSE_MS : SWEEP_MS;
     });
   }
@@ -60,7 +57,7 @@ export class EventLog implements Component, EventSink {
   }
 
   emit<T extends EventType>(aid: Aid, type: T, data: EventPayloads[T]): number {
-    const seq = this.#store.append(aid, type, this.#clock.now(), JSON.stringify(data));
+    const seq = this.#deps.store.append(aid, type, this.#deps.clock.now(), JSON.stringify(data));
     this.#appended.tell();
     return seq;
   }
@@ -81,32 +78,32 @@ export class EventLog implements Component, EventSink {
   page(aid: Aid | null, afterSeq: number, limit: number, types?: readonly EventType[]): EventPage {
     const { oldestSeq, lastSeq, prunedSeq } = this.bounds(aid);
     if (this.misses(afterSeq, prunedSeq)) return { events: [], lastSeq, oldestSeq, truncated: true };
-    const events = this.#store.after(afterSeq, limit, { aid: aid ?? undefined, types });
+    const events = this.#deps.store.after(afterSeq, limit, { aid: aid ?? undefined, types });
     const last = events.length < limit ? undefined : events.at(-1);
     return { events, lastSeq: last?.seq ?? Math.max(lastSeq, afterSeq), oldestSeq, truncated: false };
   }
 
   /** True for a cursor from which a stream cannot be taken up without a gap. */
   misses(afterSeq: number, prunedSeq: number): boolean {
-    return (afterSeq !== 0 && afterSeq < prunedSeq) || afterSeq > this.#store.lastSeq();
+    return (afterSeq !== 0 && afterSeq < prunedSeq) || afterSeq > this.#deps.store.lastSeq();
   }
 
   bounds(aid: Aid | null): EventBounds {
-    return this.#store.bounds(aid ?? undefined);
+    return this.#deps.store.bounds(aid ?? undefined);
   }
 
   /** Events behind `seq` without a look at what was forgotten. */
   after(seq: number, limit: number, filter?: EventFilter): readonly StoredEvent[] {
-    return this.#store.after(seq, limit, filter);
+    return this.#deps.store.after(seq, limit, filter);
   }
 
   /** The number of the newest event. */
   lastSeq(): number {
-    return this.#store.lastSeq();
+    return this.#deps.store.lastSeq();
   }
 
   /** Forgets the events of an agent that is gone. */
   forget(aid: Aid): void {
-    this.#store.forget(aid);
+    this.#deps.store.forget(aid);
   }
 }

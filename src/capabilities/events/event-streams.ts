@@ -47,10 +47,7 @@ export interface EventStreamsDependencies {
 }
 
 export class EventStreams implements Component {
-  readonly #log: EventLog;
-  readonly #clock: Clock;
-  readonly #logger: Log;
-  readonly #pending: EventStreamsDependencies['pending'];
+  readonly #deps: EventStreamsDependencies;
   readonly #maxSubscribers: number;
   readonly #subscribers = new Set<Subscriber>();
   readonly #backlog: Backlog;
@@ -61,11 +58,8 @@ export class EventStreams implements Component {
   #forget = (): void => {};
   #stopped = false;
 
-  constructor({ log, clock, logger, pending }: EventStreamsDependencies, maxSubscribers: number = MAX_SUBSCRIBERS) {
-    this.#log = log;
-    this.#clock = clock;
-    this.#logger = logger;
-    this.#pending = pending;
+  constructor(dependencies: EventStreamsDependencies, maxSubscribers: number = MAX_SUBSCRIBERS) {
+    this.#deps = dependencies;
     this.#maxSubscribers = maxSubscribers;
     this.#backlog = {
       read: (wish, seq, until) => this.#readLog(wish, seq, until),
@@ -74,10 +68,11 @@ export class EventStreams implements Component {
   }
 
   async start(): Promise<void> {
-    this.#forget = this.#log.onAppended(() => this.#flushSoon());
-    const onError = (error: unknown): void => this.#logger.error({ error }, 'events could not be sent');
-    this.#heartbeat = every(this.#clock, { periodMs: EVENT_HEARTBEAT_MS, onError }, () => this.#beat());
-    this.#flush = every(this.#clock, { periodMs: UNTIL_HURRIED, onError }, () => this.#send());
+    const { log, clock, logger } = this.#deps;
+    this.#forget = log.onAppended(() => this.#flushSoon());
+    const onError = (error: unknown): void => logger.error({ error }, 'events could not be sent');
+    this.#heartbeat = every(clock, { periodMs: EVENT_HEARTBEAT_MS, onError }, () => this.#beat());
+    this.#flush = every(clock, { periodMs: UNTIL_HURRIED, onError }, () => this.#send());
   }
 
   /** Ends all streams: clients come back when the daemon does. */
@@ -86,7 +81,7 @@ export class EventStreams implements Component {
     this.#forget();
     this.#flush?.stop();
     this.#heartbeat?.stop();
-    for (const subscriber of this.#subscribers) subscriber.end();
+    for (const { outlet } of this.#subscribers) outlet.end();
     this.#subscribers.clear();
   }
 
@@ -120,22 +115,22 @@ export class EventStreams implements Component {
       types: types === undefined ? null : new Set(types),
       key: `${aid ?? ''} ${types === undefined ? '' : [...types].sort().join()}`,
     };
-    const now = this.#clock.now();
-    const bounds = this.#log.bounds(aid);
+    const now = this.#deps.clock.now();
+    const bounds = this.#deps.log.bounds(aid);
     const { prunedSeq } = bounds;
-    const missed = after !== undefined && this.#log.misses(after, prunedSeq);
+    const missed = after !== undefined && this.#deps.log.misses(after, prunedSeq);
     const seq = after === undefined ? recent.position : missed ? 0 : after;
-    const subscriber = new Subscriber({ wish, outlet, seq, knownLoss: prunedSeq });
+    const subscriber = new Subscriber(wish, outlet, seq, prunedSeq);
     this.#subscribers.add(subscriber);
-    const opening = [openingFrame(this.#pending(aid))];
+    const opening = [openingFrame(this.#deps.pending(aid))];
     if (missed) opening.push(truncatedFrame(prunedSeq, bounds, now, aid));
     else if (after === undefined) opening.push(positionFrame(seq));
     subscriber.send(Buffer.concat(opening), now);
     subscriber.pump(recent, this.#backlog, now);
     return {
       drained: () => {
-        subscriber.drained();
-        if (this.#subscribers.has(subscriber)) subscriber.pump(this.#catchUp(), this.#backlog, this.#clock.now());
+        subscriber.fullSince = null;
+        if (this.#subscribers.has(subscriber)) subscriber.pump(this.#catchUp(), this.#backlog, this.#deps.clock.now());
       },
       closed: () => this.#leave(subscriber),
     };
@@ -146,7 +141,7 @@ export class EventStreams implements Component {
     for (const subscriber of this.#subscribers) {
       if (subscriber.wish.aid !== aid) continue;
       this.#leave(subscriber);
-      subscriber.end();
+      subscriber.outlet.end();
     }
   }
 
@@ -158,9 +153,9 @@ export class EventStreams implements Component {
 
   /** The recent events with everything that was committed until now. */
   #catchUp(): RecentEvents {
-    const recent = (this.#recent ??= new RecentEvents(this.#log.lastSeq()));
+    const recent = (this.#recent ??= new RecentEvents(this.#deps.log.lastSeq()));
     for (;;) {
-      const events = this.#log.after(recent.position, MAX_READ_AT_ONCE);
+      const events = this.#deps.log.after(recent.position, MAX_READ_AT_ONCE);
       recent.add(events);
       if (events.length < MAX_READ_AT_ONCE) return recent;
     }
@@ -169,38 +164,38 @@ export class EventStreams implements Component {
   #flushSoon(): void {
     if (this.#subscribers.size === 0) return;
     const pause = this.#subscribers.size * PAUSE_PER_SUBSCRIBER_MS;
-    this.#flush?.soon(Math.min(pause, Math.max(0, this.#flushedAt + pause - this.#clock.now())));
+    this.#flush?.soon(Math.min(pause, Math.max(0, this.#flushedAt + pause - this.#deps.clock.now())));
   }
 
   #send(): void {
-    this.#flushedAt = this.#clock.now();
+    this.#flushedAt = this.#deps.clock.now();
     const recent = this.#catchUp();
     for (const subscriber of this.#subscribers) subscriber.pump(recent, this.#backlog, this.#flushedAt);
   }
 
   #beat(): void {
-    const now = this.#clock.now();
+    const now = this.#deps.clock.now();
     for (const subscriber of this.#subscribers) {
       const { fullSince } = subscriber;
       if (fullSince === null) subscriber.send(HEARTBEAT, now);
       else if (now - fullSince >= MAX_FULL_MS) {
         this.#leave(subscriber);
-        subscriber.destroy();
+        subscriber.outlet.destroy();
       }
     }
   }
 
   #readLog({ aid, types }: Wish, seq: number, until: number): { frames: Buffer; seq: number } {
     const filter = { aid: aid ?? undefined, types: types === null ? undefined : [...types] };
-    const events = this.#log.after(seq, MAX_LOG_PAGE, filter);
+    const events = this.#deps.log.after(seq, MAX_LOG_PAGE, filter);
     const last = events.length < MAX_LOG_PAGE ? undefined : events.at(-1);
     const frames = events.filter((event) => event.seq <= until).map(eventFrame);
     return { frames: Buffer.concat(frames), seq: Math.min(until, last?.seq ?? until) };
   }
 
   #loss({ aid }: Wish, seq: number, known: number): { frame: Buffer; prunedSeq: number } | null {
-    const bounds = this.#log.bounds(aid);
+    const bounds = this.#deps.log.bounds(aid);
     if (bounds.prunedSeq <= Math.max(seq, known)) return null;
-    return { frame: truncatedFrame(seq, bounds, this.#clock.now(), aid), prunedSeq: bounds.prunedSeq };
+    return { frame: truncatedFrame(seq, bounds, this.#deps.clock.now(), aid), prunedSeq: bounds.prunedSeq };
   }
 }

@@ -90,25 +90,13 @@ export class RecentEvents {
   #collect({ aid, types }: Wish, seq: number): Batch {
     const frames: Buffer[] = [];
     let bytes = 0;
-    for (let i = this.#indexBehind(seq); i < this.#events.length; i++) {
-      const event = this.#events[i];
-      if (event === undefined) break;
+    // Who keeps up stands near the end.
+    for (const event of this.#events.slice(this.#events.findLastIndex((one) => one.seq <= seq) + 1)) {
       if ((aid !== null && event.aid !== aid) || types?.has(event.type) === false) continue;
       frames.push(event.frame);
       bytes += event.frame.length;
       if (bytes >= MAX_BATCH_BYTES) return { bytes: Buffer.concat(frames), seq: event.seq };
     }
     return { bytes: Buffer.concat(frames), seq: this.#position };
-  }
-
-  #indexBehind(seq: number): number {
-    let low = 0;
-    let high = this.#events.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if ((this.#events[middle]?.seq ?? 0) > seq) high = middle;
-      else low = middle + 1;
-    }
-    return low;
   }
 }

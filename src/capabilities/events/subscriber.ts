@@ -22,41 +22,30 @@ export interface Backlog {
   loss(wish: Wish, seq: number, known: number): { readonly frame: Buffer; readonly prunedSeq: number } | null;
 }
 
-export interface SubscriberOptions {
-  readonly wish: Wish;
-  readonly outlet: EventOutlet;
-  /** Number of the last event that it has. */
-  readonly seq: number;
-  /** What is known to be gone, and was told. */
-  readonly knownLoss: number;
-}
-
 /**
  * It holds no queue: only a number, so a slow one costs nothing but its socket's buffer. When it
  * drains it goes on from the recent events, or from the log where it has fallen behind those.
  */
 export class Subscriber {
   readonly wish: Wish;
-  readonly #outlet: EventOutlet;
+  readonly outlet: EventOutlet;
+  /** Number of the last event that it has. */
   #seq: number;
+  /** What is known to be gone, and was told. */
   #knownLoss: number;
   /** When it began to be full, Unix milliseconds; null while it takes frames. */
-  #fullSince: number | null = null;
+  fullSince: number | null = null;
 
-  constructor({ wish, outlet, seq, knownLoss }: SubscriberOptions) {
+  constructor(wish: Wish, outlet: EventOutlet, seq: number, knownLoss: number) {
     this.wish = wish;
-    this.#outlet = outlet;
+    this.outlet = outlet;
     this.#seq = seq;
     this.#knownLoss = knownLoss;
   }
 
-  get fullSince(): number | null {
-    return this.#fullSince;
-  }
-
   /** Sends what there is and it takes. */
   pump(recent: RecentEvents, backlog: Backlog, now: number): void {
-    while (this.#fullSince === null && this.#seq < recent.position) {
+    while (this.fullSince === null && this.#seq < recent.position) {
       if (recent.reaches(this.#seq)) {
         const { bytes, seq } = recent.batch(this.wish, this.#seq);
         this.#seq = seq;
@@ -74,25 +63,12 @@ export class Subscriber {
     }
   }
 
-  /** Its outlet takes frames again. */
-  drained(): void {
-    this.#fullSince = null;
-  }
-
   /** Sends frames of its own, such as a heartbeat, where it takes any. */
   send(frames: Buffer, now: number): void {
-    if (this.#fullSince === null) this.#write(frames, now);
-  }
-
-  end(): void {
-    this.#outlet.end();
-  }
-
-  destroy(): void {
-    this.#outlet.destroy();
+    if (this.fullSince === null) this.#write(frames, now);
   }
 
   #write(frames: Buffer, now: number): void {
-    if (frames.length > 0 && !this.#outlet.write(frames)) this.#fullSince ??= now;
+    if (frames.length > 0 && !this.outlet.write(frames)) this.fullSince ??= now;
   }
 }
