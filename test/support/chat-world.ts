@@ -132,9 +132,10 @@ export class ChatNode {
   }
 
   /** Ends this node without a word, and starts another one on what it has left. */
-  async restart(store: Store = this.store): Promise<ChatNode> {
+  async restart(store: Store = this.store, ready = true): Promise<ChatNode> {
     await this.down();
     const next = new ChatNode(this.world, this.name, store);
+    next.ready = ready;
     for (const [aid, identity] of this.#identities) {
       next.#identities.set(aid, identity);
       next.links.agents.add(aid);

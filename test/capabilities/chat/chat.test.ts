@@ -190,3 +190,13 @@ test('links that nobody uses are closed, and opened again when there is somethin
   assert.equal(a.links.opened, opened + 1);
   assert.deepEqual(b.heard(bob, alice), ['good morning']);
 });
+
+test('what waited over a restart goes out, also before the network says that it is ready', async () => {
+  const world = new ChatWorld();
+  const [a, alice, b, bob] = await world.friends();
+  world.links.part(a.links, b.links);
+  await world.during(a.say(alice, bob, 'waits'));
+  await a.restart(a.store, false);
+  world.links.heal();
+  await world.until('the text', () => b.heard(bob, alice).includes('waits'), 30_000);
+});

@@ -199,6 +199,32 @@ test('a client that stays full is cut, others get a comment', async (t) => {
   assert.equal(streams.active, 1);
 });
 
+test('a client that was full at a heartbeat is cut at the one that ends its time', async (t) => {
+  const { streams, clock } = await world(t);
+  const stuck = new Client(streams, { aid: one });
+  stuck.full = true;
+  clock.advance(EVENT_HEARTBEAT_MS);
+  clock.advance(MAX_FULL_MS - EVENT_HEARTBEAT_MS);
+  assert.equal(stuck.end, '');
+  clock.advance(EVENT_HEARTBEAT_MS);
+  assert.equal(stuck.end, 'cut');
+});
+
+test('who has left is given nothing more, and leaves once', async (t) => {
+  const { streams, emit, flush, clock } = await world(t);
+  const [gone, stays] = [new Client(streams, { aid: one }), new Client(streams, { aid: one })];
+  gone.handle.closed();
+  gone.handle.closed();
+  assert.equal(streams.active, 1);
+  const before = gone.text;
+  emit();
+  flush();
+  gone.handle.drained();
+  clock.advance(EVENT_HEARTBEAT_MS);
+  assert.equal(gone.text, before);
+  assert.deepEqual(stays.ids, [1]);
+});
+
 test('there is room for so many subscribers, and room again when one leaves', async (t) => {
   const { streams } = await world(t, { subscribers: 2 });
   const [first] = [new Client(streams, { aid: one }), new Client(streams, { aid: one })];
@@ -212,9 +238,10 @@ test('the streams of an agent end with it, and all with the daemon', async (t) =
   const gone = new Client(streams, { aid: one });
   const stays = new Client(streams, { aid: null });
   streams.endStreamsOf(one);
-  assert.deepEqual([gone.end, stays.end], ['ended', '']);
+  assert.deepEqual([gone.end, stays.end, streams.active], ['ended', '', 1]);
   await streams.stop();
-  assert.equal(stays.end, 'ended');
+  assert.deepEqual([stays.end, streams.active], ['ended', 0]);
+  assert.throws(() => new Client(streams, { aid: one }), withCode('rate_limited'));
 });
 
 test('what happened while nobody listened is not told to the next live subscriber', async (t) => {

@@ -179,8 +179,13 @@ test('a key that was replaced signs nothing new, and what it signed before still
   const [bob, alice] = [world.host(), newIdentity()];
   const before = world.clock.now();
   world.clock.jump(3600_000);
-  world.newest.set(alice.aid, unixSeconds(world.clock) - 600);
+  const newest = unixSeconds(world.clock) - 600;
+  world.newest.set(alice.aid, newest);
   assert.equal(await world.verdict(bob.aid, await world.note(alice, bob.aid)), 'refused');
+  // Clocks may differ by a minute.
+  const [within, beyond] = [{ sentAt: newest * 1000 + 59_000 }, { sentAt: newest * 1000 + 61_000 }];
+  assert.equal(await world.verdict(bob.aid, await world.note(alice, bob.aid, within)), 'kept');
+  assert.equal(await world.verdict(bob.aid, await world.note(alice, bob.aid, beyond)), 'refused');
   assert.equal(await world.verdict(bob.aid, await world.note(alice, bob.aid, { sentAt: before })), 'kept');
 });
 

@@ -322,3 +322,33 @@ test('a stopped node leaves no timer behind', async () => {
   await world.clock.run(30_000);
   assert.equal(world.clock.timers, 0);
 });
+
+test('what waits is counted over a restart as well', async () => {
+  const world = new MailWorld();
+  const [a, b] = [await world.node('a'), await world.node('b')];
+  const [alice, bob] = [await a.host(), await b.host()];
+  await world.during(a.notes.send(alice.aid, bob.aid, 1, new Uint8Array(3)));
+  assert.deepEqual([...b.notes.pending()], [[bob.aid, 1]]);
+  const back = await b.restart();
+  assert.deepEqual([...back.notes.pending()], [[bob.aid, 1]]);
+});
+
+test('the encryption key of an agent goes out again once a day', async () => {
+  const world = new MailWorld();
+  const a = await world.node('a');
+  const put: number[] = [];
+  const alice = newIdentity();
+  const store = a.records.put.bind(a.records);
+  a.records.put = (key, record, options) => {
+    if (record.type === RECORD.encryptionKeys) put.push(world.clock.now());
+    return store(key, record, options);
+  };
+  await a.host(alice);
+  const first = world.clock.now();
+  world.clock.jump(24 * 3600_000 - 1);
+  await a.publish(alice);
+  assert.deepEqual(put, [first]);
+  world.clock.jump(1);
+  await a.publish(alice);
+  assert.deepEqual(put, [first, first + 24 * 3600_000]);
+});

@@ -62,3 +62,22 @@ test('a room whose log had no room in the document is fetched from its members',
   await world.until('the others hear it', () => a.texts(group).includes('back'));
   await world.stop();
 });
+
+test('of a room that the agent has left, its log is what there is to keep', async () => {
+  const world = new RoomWorld();
+  const [a, b] = [await world.node(), await world.node()];
+  const group = await roomOf(world, [a, b]);
+  await world.until('a knows b', () => a.rooms.head(a.aid, group).memberCount === 2);
+  b.rooms.leave(b.aid, group);
+  const { part } = exportRooms(tablesOf(b.store), b.aid);
+  const copies = async (kept: number): Promise<string[]> => {
+    const tables = tablesOf(Store.open(':memory:', MIGRATIONS));
+    const joined = part.joined.map((one) => ({ ...one, entries_base64: one.entries_base64.slice(0, kept) }));
+    (await importRooms(tables, b.aid, { ...part, joined }, world.clock.now()))();
+    return tables.rooms.list(b.aid).map(({ state, maxSeq }) => `${state} ${maxSeq}`);
+  };
+  assert.deepEqual(await copies(99), ['left 3']);
+  assert.deepEqual(await copies(1), ['left 1']);
+  assert.deepEqual(await copies(0), []);
+  await world.stop();
+});

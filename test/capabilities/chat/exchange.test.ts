@@ -1,0 +1,139 @@
+/** What frames of a peer do to a conversation, and what it is told. */
+import assert from 'node:assert/strict';
+import { PassThrough } from 'node:stream';
+import { test } from 'node:test';
+import {
+  MAX_INVITES,
+  MAX_INVITES_PER_SOURCE,
+  MAX_UNREAD,
+  takeFrames,
+} from '../../../src/capabilities/chat/exchange.ts';
+import type { Answer } from '../../../src/capabilities/chat/relationship.ts';
+import { ChatSession } from '../../../src/capabilities/chat/session.ts';
+import type { Frame } from '../../../src/capabilities/chat/wire.ts';
+import type { Aid } from '../../../src/foundation/identity/aid.ts';
+import { AgentStore } from '../../../src/foundation/store/agents.ts';
+import { ChatStore, type Relationship } from '../../../src/foundation/store/chat.ts';
+import { ChatLog } from '../../../src/foundation/store/chat-log.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { Store } from '../../../src/foundation/store/store.ts';
+import { asLink } from '../../../src/network/links/stream.ts';
+import { newIdentity } from '../../support/identities.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const OURS = new Uint8Array(16).fill(1);
+const THEIRS = new Uint8Array(16).fill(2);
+const FRIENDS: Partial<Relationship> = { state: 'friends', outStream: OURS, inStream: THEIRS };
+
+function setUp() {
+  const clock = new TestClock();
+  const db = Store.open(':memory:', MIGRATIONS);
+  const [store, entries] = [new ChatStore(db), new ChatLog(db)];
+  const told: string[] = [];
+  const events = { emit: (_: Aid, type: string) => told.push(type) };
+  const deps = { store, entries, events, clock };
+  const { aid, delegation } = newIdentity();
+  new AgentStore(db).put({ keyName: aid, delegation, serviceTcp: '', registeredAt: 0 });
+  const relate = (peer: Aid, change: Partial<Relationship>): number => {
+    const pair = store.open(aid, peer, 0) ?? assert.fail();
+    store.relate(pair.id, { ...pair, ...change });
+    return pair.id;
+  };
+  const sessionOf = (peer: Aid, host: string | null = null): ChatSession => {
+    const names = { caller: aid, called: peer, purpose: 'chat', accessToken: undefined, nodeKey: null } as const;
+    const remoteAddress = host === null ? null : { host, port: 1 };
+    const link = asLink(new PassThrough(), names, () => ({ kind: 'direct', remoteAddress, rttMs: 1 }));
+    const nothing = (): void => {};
+    const heard = { onFrames: nothing, onFailure: nothing, onDrain: nothing, onClose: nothing };
+    return new ChatSession(link, true, clock, heard);
+  };
+  const take = (session: ChatSession, ...frames: Frame[]) => takeFrames(deps, session, frames);
+  return { aid, store, entries, told, relate, sessionOf, take };
+}
+
+/** Two entries that were sent to a friend, and what it says to them. */
+function receipt(answer: Answer, seq: number) {
+  const { aid, store, entries, relate, sessionOf, take } = setUp();
+  const peer = newIdentity().aid;
+  const id = relate(peer, FRIENDS);
+  for (const n of [1, 2]) entries.queue(id, { id: new Uint8Array(16).fill(n), at: n, text: `${n}`, file: null });
+  const session = sessionOf(peer);
+  session.cursor = {
+    stream: OURS,
+    nextSeq: 3,
+    lastEntry: 2,
+    unacknowledged: [1, 2].map((n) => ({ seq: n, bytes: 1 })),
+  };
+  const { sentUpTo, isBusy } = take(session, { kind: 'receipt', stream: OURS, seq, answer });
+  const { state, acked, queued, control } = store.pair(aid, peer) ?? assert.fail();
+  return { sentUpTo, isBusy, state, acked, queued, control, awaited: session.cursor.unacknowledged.length };
+}
+
+test('a receipt says how much has arrived, and what to do about the rest', () => {
+  const friends = { state: 'friends', isBusy: false, control: null };
+  assert.deepEqual(receipt('ok', 1), { ...friends, sentUpTo: 1, acked: 1, queued: 1, awaited: 1 });
+  assert.deepEqual(receipt('ok', 9), { ...friends, sentUpTo: 2, acked: 2, queued: 0, awaited: 0 });
+  assert.deepEqual(receipt('busy', 0), { ...friends, isBusy: true, sentUpTo: 0, acked: 0, queued: 2, awaited: 2 });
+  const anew = { ...friends, control: 'accept' };
+  assert.deepEqual(receipt('unknown', 1), { ...anew, sentUpTo: 1, acked: 0, queued: 1, awaited: 1 });
+  const over = { ...friends, state: 'none' };
+  assert.deepEqual(receipt('gone', 0), { ...over, sentUpTo: 0, acked: 0, queued: 0, awaited: 2 });
+});
+
+test('so many requests are open, of all and of one network', () => {
+  const { aid, store, told, sessionOf, take } = setUp();
+  const ask = (host: string): Answer | undefined => {
+    const [reply] = take(sessionOf(newIdentity().aid, host), {
+      kind: 'request',
+      n: 1,
+      stream: THEIRS,
+      note: '',
+    }).replies;
+    return reply?.kind === 'heard' ? reply.answer : undefined;
+  };
+  for (let i = 0; i < MAX_INVITES_PER_SOURCE; i++) assert.equal(ask('198.51.100.1'), 'ok');
+  assert.equal(ask('198.51.100.1'), 'busy');
+  for (let i = 1; i < MAX_INVITES / MAX_INVITES_PER_SOURCE; i++)
+    for (let n = 0; n < MAX_INVITES_PER_SOURCE; n++) assert.equal(ask(`198.51.${100 + i}.1`), 'ok');
+  assert.equal(ask('203.0.113.1'), 'busy');
+  assert.equal(store.count(aid, 'in_pending'), MAX_INVITES);
+  assert.equal(told.length, MAX_INVITES);
+});
+
+test('entries are taken in of a friend only, each stream by itself, up to what may be unread', () => {
+  const { aid, store, entries, told, relate, sessionOf, take } = setUp();
+  const message = (seq: number, stream = THEIRS): Frame => {
+    const content = { id: new Uint8Array(16).fill(seq), at: 0, text: `${seq}`, file: null };
+    return { kind: 'message', stream, seq, content };
+  };
+  const answers = (peer: Aid, ...frames: Frame[]) =>
+    take(sessionOf(peer), ...frames).replies.map((reply) =>
+      reply.kind === 'receipt' ? [reply.seq, reply.answer] : [],
+    );
+  const states = { none: [[0, 'gone']], in_pending: [[0, 'gone']], out_pending: [[0, 'busy']], blocked: [[1, 'ok']] };
+  for (const state of ['none', 'in_pending', 'out_pending', 'blocked'] as const) {
+    const peer = newIdentity().aid;
+    relate(peer, { ...FRIENDS, state });
+    assert.deepEqual(answers(peer, message(1)), states[state], state);
+  }
+  const friend = newIdentity().aid;
+  const id = relate(friend, FRIENDS);
+  assert.deepEqual(answers(friend, message(1), message(2), message(3, OURS), message(4, OURS)), [
+    [2, 'ok'],
+    [0, 'unknown'],
+  ]);
+  assert.deepEqual(answers(friend, message(2), message(4)), [[2, 'unknown']], 'a gap');
+  assert.equal(entries.page(id, 0, 10, 1e6).entries.length, 2);
+  assert.deepEqual(told, ['chat.received', 'chat.received', 'chat.unread']);
+  store.transaction(() => {
+    const pair = store.pair(aid, friend) ?? assert.fail();
+    const many = Array.from({ length: MAX_UNREAD - pair.unread - 1 }, (_, i) => {
+      const name = new Uint8Array(16);
+      new DataView(name.buffer).setUint32(0, i + 1);
+      return { id: name, at: 0, text: '', file: null };
+    });
+    entries.receive(pair, many, pair.received, 0);
+  });
+  assert.deepEqual(answers(friend, message(3), message(4)), [[0, 'busy']]);
+  assert.deepEqual(answers(friend, message(3)), [[3, 'ok']]);
+});
