@@ -1,16 +1,9 @@
 /** How access lists are shown. */
+import type { AnswerOf } from './client.ts';
 import { formatTable, relativeTime } from './text.ts';
 
-interface Lists {
-  readonly allow: readonly {
-    readonly id: string;
-    readonly aid?: string;
-    readonly label?: string;
-    readonly created_at: string;
-    readonly expires_at?: string;
-  }[];
-  readonly deny: readonly { readonly id: string; readonly aid: string; readonly created_at: string }[];
-}
+type Lists = Pick<AnswerOf<'aclGet'>, 'allow' | 'deny'>;
+type NewEntry = Pick<AnswerOf<'aclAllow'>, 'id' | 'secret'>;
 
 /** Both lists as a table; empty where nobody is on them. */
 export function accessTable({ allow, deny }: Lists): string {
@@ -26,12 +19,7 @@ export function accessTable({ allow, deny }: Lists): string {
     ]),
     ...deny.map((e) => ['deny', e.id, e.aid, '', relativeTime(e.created_at, now), 'never']),
   ];
-  return rows.length === 0 ? '' : formatTable(['LIST', 'ID', 'WHO', 'LABEL', 'MADE', 'EXPIRES'], rows);
-}
-
-interface NewEntry {
-  readonly id: string;
-  readonly secret?: string;
+  return formatTable(['LIST', 'ID', 'WHO', 'LABEL', 'MADE', 'EXPIRES'], rows, '');
 }
 
 /** One new entry: the secret stands alone in a pipe, where it was generated. */
@@ -39,4 +27,10 @@ export const ENTRY = {
   text: ({ id, secret }: NewEntry): string =>
     secret === undefined ? `Entry ${id}.` : `Entry ${id}. Shown this once:\n${secret}`,
   quiet: ({ id, secret }: NewEntry): string => secret ?? id,
+};
+
+/** One entry that is gone. */
+export const GONE = {
+  text: (): string => 'ok',
+  quiet: (_: unknown, { id }: { readonly id: string }): string => id,
 };

@@ -11,9 +11,9 @@ import { isPublicHost } from './public-host.ts';
 
 /** What a card gives for a service record; what it does not say is absent. */
 export interface CardDraft {
-  readonly name?: string;
-  readonly brief?: string;
-  readonly url?: string;
+  readonly name: string | undefined;
+  readonly brief: string | undefined;
+  readonly url: string | undefined;
   readonly protocols: readonly string[];
   readonly tags: readonly string[];
   /** The document it comes from. */
@@ -21,8 +21,6 @@ export interface CardDraft {
   /** What was left out or cut, and why. */
   readonly remarks: readonly string[];
 }
-
-type Json = Readonly<Record<string, unknown>>;
 
 /** Bytes of tags in a draft: with a brief and a name of full length they still fit into one record. */
 const MAX_TAGS_BYTES = 128;
@@ -41,8 +39,8 @@ function plain(value: unknown): string | undefined {
 }
 
 /** The longest beginning of whole words that fits, with an ellipsis where something was cut. */
-function cut(text: string, maxBytes: number): string {
-  if (Buffer.byteLength(text) <= maxBytes) return text;
+function cut(text: string | undefined, maxBytes: number): string | undefined {
+  if (text === undefined || Buffer.byteLength(text) <= maxBytes) return text;
   let short = '';
   for (const { segment } of new Intl.Segmenter().segment(text)) {
     if (Buffer.byteLength(`${short}${segment}…`) > maxBytes) break;
@@ -81,7 +79,7 @@ function publicUrl(candidates: readonly unknown[]): { url?: string; hidden: bool
 const A2A_MEMBERS = ['skills', 'supportedInterfaces', 'additionalInterfaces', 'preferredTransport'];
 const MCP_MEMBERS = ['serverInfo', 'remotes', 'transport', 'transports', 'tools', 'endpoint'];
 
-function protocolOf(card: Json, url: URL): 'a2a' | 'mcp' {
+function protocolOf(card: object, url: URL): 'a2a' | 'mcp' {
   if (A2A_MEMBERS.some((key) => Object.hasOwn(card, key))) return 'a2a';
   if (MCP_MEMBERS.some((key) => Object.hasOwn(card, key))) return 'mcp';
   return url.pathname.endsWith('/mcp.json') ? 'mcp' : 'a2a';
@@ -106,22 +104,21 @@ export function draftFromCard(card: unknown, from: URL): CardDraft {
   const provider = isObject(card['provider']) ? card['provider']['url'] : undefined;
   const { url, hidden } = publicUrl([card['documentationUrl'], card['url'], card['websiteUrl'], provider]);
   const keptTags = labels(tags, MAX_TAGS_BYTES);
-  const shortBrief = brief === undefined ? undefined : cut(brief, MAX_BRIEF_BYTES);
-  const shortName = name === undefined ? undefined : cut(name, MAX_NAME_BYTES);
+  const shortBrief = cut(brief, MAX_BRIEF_BYTES);
+  const shortName = cut(name, MAX_NAME_BYTES);
   const asked = new Set(tags.flatMap((tag) => plain(tag)?.toLowerCase() ?? [])).size;
+  const leftOut = asked - keptTags.length;
   return {
-    ...(shortName === undefined ? {} : { name: shortName }),
-    ...(shortBrief === undefined ? {} : { brief: shortBrief }),
-    ...(url === undefined ? {} : { url }),
+    name: shortName,
+    brief: shortBrief,
+    url,
     protocols: [protocolOf(card, from)],
     tags: keptTags,
     from: from.href,
     remarks: [
       ...(shortBrief === brief ? [] : [`The description is cut to ${MAX_BRIEF_BYTES} bytes.`]),
       ...(shortName === name ? [] : [`The name is cut to ${MAX_NAME_BYTES} bytes.`]),
-      ...(keptTags.length === asked
-        ? []
-        : [`${asked - keptTags.length} of ${asked} tags are left out: they do not fit.`]),
+      ...(leftOut === 0 ? [] : [`${leftOut} of ${asked} tags are left out: they do not fit.`]),
       ...(hidden ? ['Its address is left out: strangers cannot use it, they call the agent.'] : []),
     ],
   };

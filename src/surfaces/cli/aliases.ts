@@ -5,16 +5,6 @@ import { parseAid } from '../../foundation/identity/aid.ts';
 /** AID to label. */
 type Labels = Readonly<Record<string, string>>;
 
-function isAid(text: string): boolean {
-  try {
-    parseAid(text);
-    return true;
-  } catch (error) {
-    if (error instanceof SvcError) return false;
-    throw error;
-  }
-}
-
 export class Aliases {
   readonly #read: () => Promise<Labels>;
   #labels: Promise<Labels> | undefined;
@@ -29,7 +19,11 @@ export class Aliases {
    * @throws SvcError `bad_aid` where it is neither
    */
   async aid(text: string): Promise<string> {
-    if (isAid(text)) return parseAid(text);
+    try {
+      return parseAid(text);
+    } catch (error) {
+      if (!(error instanceof SvcError)) throw error;
+    }
     this.#labels ??= this.#read();
     const wanted = text.trim().toLowerCase();
     const found = Object.entries(await this.#labels).find(([, label]) => label.toLowerCase() === wanted);

@@ -8,8 +8,12 @@ import { cliClient, type OperationName, type SvcClient } from './client.ts';
 import { addressIn, addressInNamed } from './daemon-address.ts';
 import type { CliIo } from './io.ts';
 import { withProgress } from './progress.ts';
-import { readSecret } from './secret.ts';
+import { ask } from './prompt.ts';
+import { readStandardInput } from './standard-input.ts';
 import { safeText } from './text.ts';
+
+/** Longest secret that is read, bytes. */
+const MAX_SECRET_BYTES = 64 * 1024;
 
 /** Options that every command takes. */
 export interface GlobalOptions {
@@ -50,8 +54,6 @@ export class CliContext {
   readonly #api: string | SvcError;
   readonly #via: Via | undefined;
   readonly #aliases: Aliases;
-  #local: SvcClient | undefined;
-  #client: SvcClient | undefined;
 
   /** @param via the way to the node that the command is meant for; left out: the daemon on this machine */
   constructor(io: CliIo, options: GlobalOptions, defaultDataDir: string, via?: Via) {
@@ -101,8 +103,7 @@ export class CliContext {
    * @throws SvcError as `api` does
    */
   get local(): SvcClient {
-    this.#local ??= createClient(this.#here, operations);
-    return this.#local;
+    return createClient(this.#here, operations);
   }
 
   /**
@@ -110,8 +111,7 @@ export class CliContext {
    * @throws SvcError as `api` does
    */
   get client(): SvcClient {
-    this.#client ??= cliClient(this.connection, this.#aliases);
-    return this.#client;
+    return cliClient(this.connection, this.#aliases);
   }
 
   /** Calls an operation by its name. @throws SvcError as the method of the client does */
@@ -140,9 +140,13 @@ export class CliContext {
     return what === undefined || quiet === true || json === true ? work : withProgress(this.io, what, work);
   }
 
-  /** A secret from a prompt, or from standard input where that is no terminal. */
-  readSecret(prompt: string): Promise<string> {
-    return readSecret(this.io, prompt);
+  /**
+   * A secret: from a prompt that does not show it, or from standard input, without its line break, where that is no terminal.
+   * @throws SvcError `cancelled` where nobody types one, `too_large`
+   */
+  async readSecret(prompt: string): Promise<string> {
+    if (this.io.stdin.isTTY === true) return ask(this.io, prompt, true);
+    return (await readStandardInput(this.io, MAX_SECRET_BYTES)).toString('utf8').replace(/\r?\n$/, '');
   }
 
   /** What must be seen whatever the options are, on stderr. */

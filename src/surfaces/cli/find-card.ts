@@ -1,21 +1,16 @@
 /** Finds the card that a service shows of itself. */
 import { SvcError } from '../../foundation/errors.ts';
 import { type CardDraft, draftFromCard } from './agent-card.ts';
-import { fetchSmallJson, type SmallJson } from './small-json.ts';
+import { fetchSmallJson } from './small-json.ts';
 
 /** Where services show their cards, in the order in which they are looked for. */
-const WELL_KNOWN = ['.well-known/agent-card.json', '.well-known/agent.json', '.well-known/mcp.json'] as const;
+const WELL_KNOWN = ['.well-known/agent-card.json', '.well-known/agent.json', '.well-known/mcp.json'];
 
 /** The documents to look for: the one that is named, or the well-known ones below an address. */
 function places(base: URL): URL[] {
   if (base.pathname.endsWith('.json')) return [base];
-  const here = base.pathname.endsWith('/') ? base.pathname : `${base.pathname}/`;
-  const roots = here === '/' ? [here] : [here, '/'];
-  return roots.flatMap((root) => WELL_KNOWN.map((path) => new URL(root + path, base.origin)));
-}
-
-function isFound(answer: SmallJson): answer is SmallJson & { readonly value: unknown } {
-  return 'value' in answer;
+  const roots = new Set([base.pathname.replace(/\/?$/, '/'), '/']);
+  return [...roots].flatMap((root) => WELL_KNOWN.map((path) => new URL(root + path, base.origin)));
 }
 
 /**
@@ -31,11 +26,9 @@ export async function draftFrom(text: string): Promise<CardDraft> {
     });
   const tried: string[] = [];
   for (const place of places(base)) {
-    const answer = await fetchSmallJson(place);
-    if (isFound(answer)) return draftFromCard(answer.value, answer.url);
-    tried.push(`${answer.url.pathname} (${answer.absent})`);
+    const { url, value, absent } = await fetchSmallJson(place);
+    if (absent === undefined) return draftFromCard(value, url);
+    tried.push(`${url.pathname} (${absent})`);
   }
-  throw new SvcError('not_found', {
-    message: `${base.origin} shows no agent card. Looked at ${tried.join(', ')}.`,
-  });
+  throw new SvcError('not_found', { message: `${base.origin} shows no agent card. Looked at ${tried.join(', ')}.` });
 }

@@ -1,7 +1,8 @@
 /** Keeps a secret, such as a master key, in a file that only its owner reads. */
-import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { SvcError } from '../../foundation/errors.ts';
 import { PRIVATE_FILE_MODE } from '../../foundation/file-modes.ts';
+import { memberOf } from '../../foundation/json.ts';
 
 /**
  * Writes a secret to a new file of mode 0600 and waits until it is on disk. An existing file is
@@ -11,19 +12,13 @@ import { PRIVATE_FILE_MODE } from '../../foundation/file-modes.ts';
  */
 export function saveSecret(file: string, content: string, what: string): void {
   try {
-    const handle = openSync(file, 'wx', PRIVATE_FILE_MODE);
-    try {
-      writeSync(handle, content);
-      fsyncSync(handle);
-    } finally {
-      closeSync(handle);
-    }
+    writeFileSync(file, content, { mode: PRIVATE_FILE_MODE, flag: 'wx', flush: true });
   } catch (error) {
-    const exists = error instanceof Error && 'code' in error && error.code === 'EEXIST';
     throw new SvcError('not_writable', {
-      message: exists
-        ? `${file} exists already and is never overwritten: choose another name for the ${what}.`
-        : `The ${what} cannot be written to ${file}. Nothing was registered.`,
+      message:
+        memberOf(error, 'code') === 'EEXIST'
+          ? `${file} exists already and is never overwritten: choose another name for the ${what}.`
+          : `The ${what} cannot be written to ${file}. Nothing was registered.`,
       cause: error,
     });
   }

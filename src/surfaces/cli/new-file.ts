@@ -5,6 +5,9 @@ import { syncDirectory } from '../../foundation/atomic-file.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { PRIVATE_FILE_MODE } from '../../foundation/file-modes.ts';
 import type { ByteSource } from '../../foundation/moving/byte-reader.ts';
+import { SEALED_PREFIX, type SealedKind, unseal } from '../../foundation/moving/sealed-file.ts';
+import type { CliContext } from './context.ts';
+import { type PasswordOptions, readPassword } from './password.ts';
 
 function reasonOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
@@ -51,7 +54,7 @@ export async function writeNewFile(file: string, content: ByteSource): Promise<n
 }
 
 /** The bytes of a file as they are read. @throws SvcError `not_found` */
-export async function* readFilePieces(file: string): AsyncGenerator<Uint8Array> {
+async function* readFilePieces(file: string): AsyncGenerator<Uint8Array> {
   try {
     yield* createReadStream(file);
   } catch (error) {
@@ -59,12 +62,17 @@ export async function* readFilePieces(file: string): AsyncGenerator<Uint8Array> 
   }
 }
 
-/** The first bytes of a file, as text. @throws SvcError `not_found` */
-export async function beginningOf(file: string, length: number): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  for await (const piece of readFilePieces(file)) {
-    chunks.push(piece);
-    break;
-  }
-  return Buffer.concat(chunks).subarray(0, length).toString('latin1');
+async function isSealed(file: string): Promise<boolean> {
+  for await (const piece of readFilePieces(file))
+    return Buffer.from(piece).toString('latin1').startsWith(SEALED_PREFIX);
+  return false;
+}
+
+/**
+ * What a file holds, as it is read: in clear where it is sealed, once its password is given.
+ * @throws SvcError `not_found`, and what `readPassword` and `unseal` throw
+ */
+export async function openFile(context: CliContext, kind: SealedKind, file: string, options: PasswordOptions) {
+  if (!(await isSealed(file))) return readFilePieces(file);
+  return unseal(kind, await readPassword(context, options), readFilePieces(file));
 }

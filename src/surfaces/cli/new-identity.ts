@@ -57,7 +57,7 @@ export async function newIdentity(
 ): Promise<NewIdentity> {
   const [issuedAt, expiresAt] = [unixSeconds(systemClock), expiryOf(options.expires)];
   const wallet = walletOf(options, kind);
-  const given = wallet === null ? options.masterKey : wallet.key;
+  const given = wallet === null ? options.master_key : wallet.key;
   const ask = `private key of the ${wallet === null ? 'identity' : 'wallet'}: `;
   const text = given === undefined ? undefined : await readKey(context, given, ask);
   const common = { ownMaster: given !== undefined };

@@ -8,7 +8,7 @@ import type { CliContext } from './context.ts';
 export const MIN_PASSWORD_CHARS = 8;
 
 export interface PasswordOptions {
-  readonly passwordFile?: string | undefined;
+  readonly password_file?: string | undefined;
 }
 
 function fromFile(file: string): string {
@@ -25,8 +25,8 @@ function fromFile(file: string): string {
  * The password that opens a file.
  * @throws SvcError `invalid_request` where none is given
  */
-export async function readPassword(context: CliContext, { passwordFile }: PasswordOptions): Promise<Passphrase> {
-  const password = passwordFile === undefined ? await context.readSecret('Password: ') : fromFile(passwordFile);
+export async function readPassword(context: CliContext, { password_file: file }: PasswordOptions): Promise<Passphrase> {
+  const password = file === undefined ? await context.readSecret('Password: ') : fromFile(file);
   if (password === '') throw new SvcError('invalid_request', { message: 'The password is empty.' });
   return { text: password, cost: PASSPHRASE_COST };
 }
@@ -36,7 +36,7 @@ export async function readPassword(context: CliContext, { passwordFile }: Passwo
  * @throws SvcError `invalid_request` where it is too short, or the two are not the same
  */
 export async function newPassword(context: CliContext, options: PasswordOptions): Promise<Passphrase> {
-  const asks = options.passwordFile === undefined && context.io.stdin.isTTY === true;
+  const asks = options.password_file === undefined && context.io.stdin.isTTY === true;
   const text = asks ? await context.readSecret('New password: ') : (await readPassword(context, options)).text;
   if (text.length < MIN_PASSWORD_CHARS)
     throw new SvcError('invalid_request', {

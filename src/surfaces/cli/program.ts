@@ -25,8 +25,8 @@ import { walletCommands } from './commands/wallets.ts';
 import { CliContext, type ContextOf, type GlobalOptions, type Via } from './context.ts';
 import { examples } from './examples.ts';
 import type { CliIo } from './io.ts';
+import { Unsuccessful } from './shown.ts';
 import { safeJson, safeText } from './text.ts';
-import { Unsuccessful } from './unsuccessful.ts';
 import { readVia } from './via.ts';
 
 export interface ProgramOptions {

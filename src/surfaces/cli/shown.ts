@@ -1,7 +1,11 @@
 /** How answers are shown: as JSON, as text for people, or as the one value that a script wants. */
 import type { CliContext } from './context.ts';
 import { safeJson, safeText } from './text.ts';
-import { Unsuccessful } from './unsuccessful.ts';
+
+/** The end of a command that has shown its result, which says that something is wrong: exit code 1. Programs read the result. */
+export class Unsuccessful extends Error {
+  override readonly name = 'Unsuccessful';
+}
 
 /** The forms of an answer `A`; `W` is what was typed. */
 export interface Shown<A, W> {

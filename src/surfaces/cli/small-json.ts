@@ -16,7 +16,11 @@ const MAX_REDIRECTS = 3;
 const NOTHING_THERE: ReadonlySet<number> = new Set([404, 405, 410]);
 
 /** A document, or why there is none; other trouble is thrown. */
-export type SmallJson = { readonly url: URL; readonly value: unknown } | { readonly url: URL; readonly absent: string };
+interface SmallJson {
+  readonly url: URL;
+  readonly value?: unknown;
+  readonly absent?: string;
+}
 
 function failure(url: URL, error: unknown): SvcError {
   if (error instanceof SvcError) return error;

@@ -25,17 +25,17 @@ export interface Taken<T> {
 /** By what is typed, `<aid>`, `[seq]` or `--limit <n>`: what it means, and how it is read where it is no mere text. */
 export type Takes = Readonly<Record<string, string | Taken<unknown>>>;
 
-type Camel<S extends string> = S extends `${infer A}-${infer B}` ? `${A}${Capitalize<Camel<B>>}` : S;
+type Snake<S extends string> = S extends `${infer A}-${infer B}` ? `${A}_${Snake<B>}` : S;
 type FirstWord<S extends string> = S extends `${infer A} ${string}` ? A : S;
 type Single<S extends string> = S extends `${infer A}...` ? A : S;
 
-/** `aid` of `<aid>`, `localPort` of `--local-port <port>`, `relay` of `--no-relay`. */
+/** `aid` of `<aid>`, `local_port` of `--local-port <port>`, `relay` of `--no-relay`: as the API names its members. */
 type NameOf<F> = F extends `<${infer N}>` | `[${infer N}]`
-  ? Camel<Single<N>>
+  ? Snake<Single<N>>
   : F extends `--no-${infer N}`
-    ? Camel<FirstWord<N>>
+    ? Snake<FirstWord<N>>
     : F extends `${string}--${infer N}`
-      ? Camel<FirstWord<N>>
+      ? Snake<FirstWord<N>>
       : never;
 
 /** What comes of one whose text is not read in a way of its own. */
@@ -105,25 +105,28 @@ function takenOf(said: string | Taken<unknown>): Taken<unknown> {
   return typeof said === 'string' ? { about: said } : said;
 }
 
-function argumentOf(flags: string, taken: Taken<unknown>): Argument {
-  const argument = new Argument(flags, taken.about);
-  if (taken.read !== undefined) argument.argParser((text, before) => taken.read?.(text, before));
-  if (taken.choices !== undefined) argument.choices(taken.choices);
-  return taken.otherwise === undefined ? argument : argument.default(taken.otherwise);
-}
-
-function optionOf(flags: string, taken: Taken<unknown>): Option {
-  const option = new Option(flags, taken.about).conflicts(taken.conflicts ?? []).implies(taken.implies ?? {});
-  if (taken.read !== undefined) option.argParser((text, before) => taken.read?.(text, before));
-  return option.makeOptionMandatory(taken.required === true);
-}
-
 /** Adds the arguments and options to a command. */
 export function addTakes(command: Command, takes: Takes): void {
   for (const [flags, said] of Object.entries(takes)) {
-    if (/^[<[]/.test(flags)) command.addArgument(argumentOf(flags, takenOf(said)));
-    else command.addOption(optionOf(flags, takenOf(said)));
+    const { about, read, choices, otherwise, required, conflicts = [], implies = {} } = takenOf(said);
+    const one = /^[<[]/.test(flags) ? new Argument(flags, about) : new Option(flags, about);
+    if (read !== undefined) one.argParser(read);
+    if (choices !== undefined) one.choices(choices);
+    if (otherwise !== undefined) one.default(otherwise);
+    if (one instanceof Argument) command.addArgument(one);
+    else
+      command.addOption(
+        one
+          .makeOptionMandatory(required === true)
+          .conflicts(conflicts)
+          .implies(implies),
+      );
   }
+}
+
+/** `local_port` of `local-port`, and of `localPort`. */
+function snake(name: string): string {
+  return name.replaceAll(/[A-Z]/g, '-$&').replaceAll('-', '_').toLowerCase();
 }
 
 /**
@@ -132,15 +135,15 @@ export function addTakes(command: Command, takes: Takes): void {
  */
 export async function typedFor(command: Command, takes: Takes, context: CliContext) {
   const words: readonly unknown[] = command.processedArgs;
-  const camel = (name: string): string => name.replaceAll(/-(.)/g, (_, letter: string) => letter.toUpperCase());
-  const typed: Record<string, unknown> = command.opts();
-  for (const [i, one] of command.registeredArguments.entries()) typed[camel(one.name())] = words[i];
+  const typed: Record<string, unknown> = {};
+  for (const [i, one] of command.registeredArguments.entries()) typed[snake(one.name())] = words[i];
+  for (const [name, value] of Object.entries<unknown>(command.opts())) typed[snake(name)] = value;
   for (const [flags, said] of Object.entries(takes)) {
     const { variable, acts } = takenOf(said);
     if (variable === undefined && acts === undefined) continue;
-    const name = new Option(flags).attributeName();
+    const name = snake(new Option(flags).attributeName());
     const value = typed[name];
-    if (variable !== undefined) typed[name] = value ?? context.io.env[variable];
+    if (variable !== undefined) typed[name] ??= context.io.env[variable];
     if (acts === true) typed[name] = await context.localAgent(typeof value === 'string' ? value : undefined);
   }
   return typed;

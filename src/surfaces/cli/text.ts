@@ -26,16 +26,13 @@ export function safeJson(value: unknown, indent = 0): string {
   return lines.map(escapeUnsafe).join('\n');
 }
 
-/** Columns of a table, padded; cells are made safe here. */
-export function formatTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
+/** Columns of a table, padded; cells are made safe here. @param none what stands for a table without rows */
+export function formatTable(head: readonly string[], rows: readonly (readonly string[])[], none?: string): string {
+  if (rows.length === 0 && none !== undefined) return none;
   const cells = [head, ...rows.map((row) => row.map(safeLine))];
   const widths = head.map((_, i) => Math.max(...cells.map((row) => row[i]?.length ?? 0)));
-  const line = (row: readonly string[]): string =>
-    row
-      .map((cell, i) => cell.padEnd(widths[i] ?? 0))
-      .join('  ')
-      .trimEnd();
-  return cells.map(line).join('\n');
+  const lines = cells.map((row) => row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join('  '));
+  return lines.map((line) => line.trimEnd()).join('\n');
 }
 
 /** `name: value` lines, values aligned and made safe; undefined ones are left out. */

@@ -44,9 +44,9 @@ export const WALLETS: readonly WalletKind[] = [
 
 /** The wallet that a command is for, or its options name, and how its key is given; null where it is none. */
 export function walletOf(
-  { ethereum, ethKey, paralism, paralismKey }: WalletOptions,
+  { ethereum, eth_key, paralism, paralism_key }: WalletOptions,
   kind?: WalletKind,
 ): { readonly scheme: WalletScheme; readonly key: string | undefined } | null {
-  if (kind?.scheme === 'ethereum' || ethereum === true) return { scheme: 'ethereum', key: ethKey };
-  return kind?.scheme === 'paralism' || paralism === true ? { scheme: 'paralism', key: paralismKey } : null;
+  if (kind?.scheme === 'ethereum' || ethereum === true) return { scheme: 'ethereum', key: eth_key };
+  return kind?.scheme === 'paralism' || paralism === true ? { scheme: 'paralism', key: paralism_key } : null;
 }

@@ -90,8 +90,8 @@ test('what is typed comes by name, read as it is said', async (t) => {
     },
     run: async (_, typed) => {
       // The types of what was typed, as the compiler sees them.
-      const { firstWord, rest, limit, tag, some, accessToken, relay, yes, secret, addr } = typed;
-      const words: [string, string | undefined, string] = [firstWord, accessToken, addr];
+      const { first_word, rest, limit, tag, some, access_token, relay, yes, secret, addr } = typed;
+      const words: [string, string | undefined, string] = [first_word, access_token, addr];
       const lists: (readonly string[] | undefined)[] = [tag, some];
       const others: [number | undefined, boolean, true | undefined, string | true | undefined] = [
         limit,

@@ -56,8 +56,8 @@ test('one that opens a file is asked for once', async () => {
 test('in a pipe it is what comes, and from a file it is the first line', async (t) => {
   assert.deepEqual(await newPassword(piped('correct horse\n'), {}), HORSE);
   await assert.rejects(readPassword(piped(''), {}), failsWith(/empty/));
-  const passwordFile = join(temporaryDirectory(t), 'password');
-  writeFileSync(passwordFile, 'correct horse\r\nmore\n');
-  assert.deepEqual(await newPassword(piped('other'), { passwordFile }), HORSE);
-  await assert.rejects(newPassword(piped(''), { passwordFile: `${passwordFile}2` }), failsWith(/cannot be read/));
+  const password_file = join(temporaryDirectory(t), 'password');
+  writeFileSync(password_file, 'correct horse\r\nmore\n');
+  assert.deepEqual(await newPassword(piped('other'), { password_file }), HORSE);
+  await assert.rejects(newPassword(piped(''), { password_file: `${password_file}2` }), failsWith(/cannot be read/));
 });

@@ -1,5 +1,5 @@
 /** `svc agents acl`: who may call an agent of this daemon. */
-import { accessTable, ENTRY } from '../access-text.ts';
+import { accessTable, ENTRY, GONE } from '../access-text.ts';
 import { ALLOW, allowInput } from '../allow-options.ts';
 import type { CommandGroup } from '../command-group.ts';
 import { choice } from '../takes.ts';
@@ -15,12 +15,7 @@ export function aclCommands(agents: CommandGroup): void {
     operation: 'aclGet',
     input: ({ agent: aid }) => ({ aid }),
     text: (lists) =>
-      [
-        lists.default === 'public' ? 'Everyone who is not denied may call.' : 'Only who is allowed may call.',
-        accessTable(lists),
-      ]
-        .filter((line) => line !== '')
-        .join('\n'),
+      `${lists.default === 'public' ? 'Everyone who is not denied may call.' : 'Only who is allowed may call.'}\n${accessTable(lists)}`.trimEnd(),
     quiet: (lists) => lists.default,
   });
   acl.call('default <agent>', 'say who may call that no entry names: everyone or nobody', {
@@ -59,7 +54,6 @@ export function aclCommands(agents: CommandGroup): void {
     takes: { '<list>': choice('allow', 'deny'), '<id>': 'of the entry, as "show" lists it' },
     run: ({ client }, { agent: aid, list, id }) =>
       list === 'allow' ? client.aclAllowDelete({ aid, id }) : client.aclDenyDelete({ aid, id }),
-    text: () => 'ok',
-    quiet: (_, { id }) => id,
+    ...GONE,
   });
 }

@@ -1,5 +1,5 @@
 /** `svc admin`: who may drive this node from afar, and who did. */
-import { accessTable, ENTRY } from '../access-text.ts';
+import { accessTable, ENTRY, GONE } from '../access-text.ts';
 import { ALLOW, allowInput } from '../allow-options.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
@@ -31,7 +31,6 @@ function stateText(state: State): string {
 const STATE = { text: stateText, quiet: ({ enabled }: State) => (enabled ? 'on' : 'off') };
 
 function auditText({ entries }: Audit): string {
-  if (entries.length === 0) return 'Nothing was asked over remote administration.';
   const row = (e: Audit['entries'][number]): string[] => [
     e.at,
     e.aid,
@@ -40,7 +39,11 @@ function auditText({ entries }: Audit): string {
     [e.path ?? e.refused ?? '', ...e.tools].join(' '),
     e.status === null ? '' : String(e.status),
   ];
-  return formatTable(['AT', 'WHO', 'ADDRESS', 'METHOD', 'PATH', 'STATUS'], entries.map(row));
+  return formatTable(
+    ['AT', 'WHO', 'ADDRESS', 'METHOD', 'PATH', 'STATUS'],
+    entries.map(row),
+    'Nothing was asked over remote administration.',
+  );
 }
 
 async function setPassword(context: CliContext, typed: string | undefined) {
@@ -107,7 +110,6 @@ export function adminCommands(svc: CommandGroup): void {
     takes: { '<list>': choice('allow', 'deny'), '<id>': 'of the entry, as "status" lists it' },
     run: ({ client }, { list, id }) =>
       list === 'allow' ? client.remoteAdminAllowDelete({ id }) : client.remoteAdminDenyDelete({ id }),
-    text: () => 'ok',
-    quiet: (_, { id }) => id,
+    ...GONE,
   });
 }

@@ -59,18 +59,11 @@ async function allAgents(client: SvcClient): Promise<Agent[]> {
 const LIST = {
   run: async ({ client }: CliContext) => ({ agents: await allAgents(client) }),
   text: ({ agents }: { readonly agents: readonly Agent[] }) =>
-    agents.length === 0
-      ? 'No agent is registered here. Make one with "svc register".'
-      : formatTable(
-          ['AID', 'NAME', 'STATUS', 'SERVICE', 'SERVICES'],
-          agents.map((a) => [
-            a.aid,
-            a.name ?? '',
-            a.status,
-            a.service_tcp === '' ? '-' : a.service_tcp,
-            a.services.join(','),
-          ]),
-        ),
+    formatTable(
+      ['AID', 'NAME', 'STATUS', 'SERVICE', 'SERVICES'],
+      agents.map((a) => [a.aid, a.name ?? '', a.status, a.service_tcp || '-', a.services.join(',')]),
+      'No agent is registered here. Make one with "svc register".',
+    ),
   quiet: ({ agents }: { readonly agents: readonly Agent[] }) => agents.map(({ aid }) => aid).join('\n'),
 };
 
@@ -124,7 +117,6 @@ export function agentCommands(svc: CommandGroup): void {
       '--service-tcp <address>': required('host:port, http://host:port, https://host:port, or an empty text to unbind'),
     },
     operation: 'agentPatch',
-    input: ({ aid, serviceTcp: service_tcp }) => ({ aid, service_tcp }),
     text: describe,
     quiet: ({ service_tcp }) => service_tcp,
   });

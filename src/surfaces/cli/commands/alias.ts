@@ -15,8 +15,8 @@ async function change({ client }: CliContext, edit: (aliases: Record<string, str
 
 /** Labels with their AIDs, in the order of the alphabet. */
 function rowsOf(aliases: Labels): [label: string, aid: string][] {
-  const rows = Object.entries(aliases).map(([aid, label]): [string, string] => [label, aid]);
-  return rows.sort(([a], [b]) => a.localeCompare(b));
+  const sorted = Object.entries(aliases).sort(([, a], [, b]) => a.localeCompare(b));
+  return sorted.map(([aid, label]) => [label, aid]);
 }
 
 export function aliasCommands(svc: CommandGroup): void {
@@ -50,9 +50,7 @@ export function aliasCommands(svc: CommandGroup): void {
     operation: 'addressBookGet',
     json: ({ aliases }) => ({ aliases }),
     text: ({ aliases }) =>
-      Object.keys(aliases).length === 0
-        ? 'No names yet. Give one with "svc alias add".'
-        : formatTable(['LABEL', 'AID'], rowsOf(aliases)),
+      formatTable(['LABEL', 'AID'], rowsOf(aliases), 'No names yet. Give one with "svc alias add".'),
     quiet: ({ aliases }) =>
       rowsOf(aliases)
         .map(([label]) => safeLine(label))

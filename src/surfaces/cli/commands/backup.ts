@@ -2,11 +2,11 @@
 import { resolve } from 'node:path';
 import { isoTime, systemClock } from '../../../foundation/clock.ts';
 import { SvcError } from '../../../foundation/errors.ts';
-import { SEALED_PREFIX, seal, unseal } from '../../../foundation/moving/sealed-file.ts';
+import { seal } from '../../../foundation/moving/sealed-file.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
-import { beginningOf, readFilePieces, refuseExisting, writeNewFile } from '../new-file.ts';
-import { newPassword, readPassword } from '../password.ts';
+import { openFile, refuseExisting, writeNewFile } from '../new-file.ts';
+import { newPassword } from '../password.ts';
 import type { Typed } from '../takes.ts';
 import { counted } from '../text.ts';
 
@@ -53,9 +53,9 @@ async function backup(context: CliContext, options: Typed<'<file>', typeof BACKU
   ]);
   const { file } = options;
   refuseExisting(file);
-  const dataDir = await dataDirOf(context, options.dataDir);
+  const dataDir = await dataDirOf(context, options.data_dir);
   const password = options.password ? await newPassword(context, options) : null;
-  const keyDir = options.keyDir === undefined ? undefined : resolve(options.keyDir);
+  const keyDir = options.key_dir === undefined ? undefined : resolve(options.key_dir);
   const snapshot = takeSnapshot({ dataDir, keyDir, pid: process.pid });
   try {
     const { agents } = snapshot;
@@ -73,10 +73,8 @@ async function restore(context: CliContext, options: Typed<'<file>', typeof REST
   refuseRemote(context);
   const { restoreNode } = await import('../../../foundation/moving/node-restore.ts');
   const { file, force } = options;
-  const dataDir = resolve(options.dataDir ?? context.dataDir);
-  const isSealed = (await beginningOf(file, SEALED_PREFIX.length)) === SEALED_PREFIX;
-  const pieces = readFilePieces(file);
-  const archive = isSealed ? unseal('node', await readPassword(context, options), pieces) : pieces;
+  const dataDir = resolve(options.data_dir ?? context.dataDir);
+  const archive = await openFile(context, 'node', file, options);
   const restoring = restoreNode(archive, { dataDir, force: force === true, now: systemClock.now() });
   const { manifest, replaced } = await context.progress('Restoring', restoring);
   return { data_dir: dataDir, agents: manifest.agents, created_at: manifest.createdAt, replaced };

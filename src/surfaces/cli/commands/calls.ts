@@ -49,11 +49,11 @@ export function callCommands(svc: CommandGroup): void {
       },
       operation: 'fetch',
       progress: 'Calling',
-      input: async ({ aid, path, header = [], localAid: local_aid, accessToken: access_token, data: body }, { io }) => {
+      input: async ({ aid, path, header = [], local_aid, access_token, data }, { io }) => {
         if (!path.startsWith('/'))
           throw new SvcError('invalid_request', { message: `A path begins with "/": svc ${method} ${aid} /${path}` });
         const headers = parseHeaders(header);
-        const bytes = await bodyOf(io, body);
+        const bytes = await bodyOf(io, data);
         if (bytes !== undefined) headers['content-type'] ??= ['application/json'];
         const body_base64 = bytes?.toString('base64');
         return { aid, method: method.toUpperCase(), path, headers, body_base64, local_aid, access_token };

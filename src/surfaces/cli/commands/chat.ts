@@ -22,9 +22,8 @@ function contactsText({ friends, in_pending, out_pending, blocked }: AnswerOf<'c
     ...out_pending.map(({ peer, since, note }) => [peer, 'asked', since, '', note]),
     ...blocked.map(({ peer, since }) => [peer, 'blocked', since, '', '']),
   ];
-  return rows.length === 0
-    ? 'No contacts yet. Ask somebody with "svc chat request".'
-    : formatTable(['PEER', 'STATE', 'SINCE', 'UNREAD', 'NOTE'], rows);
+  const none = 'No contacts yet. Ask somebody with "svc chat request".';
+  return formatTable(['PEER', 'STATE', 'SINCE', 'UNREAD', 'NOTE'], rows, none);
 }
 
 function relations(chat: CommandGroup): void {
@@ -49,12 +48,7 @@ function relations(chat: CommandGroup): void {
     ['remove', 'chatRemove', 'end a friendship, or withdraw a request', 'It is over.'],
     ['block', 'chatBlock', 'hear nothing more from a peer', 'The peer is blocked.'],
   ] as const)
-    chat.call(`${name} <peer>`, about, {
-      takes: ACTING,
-      operation,
-      text: () => done,
-      quiet: () => 'ok',
-    });
+    chat.call(`${name} <peer>`, about, { takes: ACTING, operation, text: () => done, quiet: () => 'ok' });
   chat.call('contacts', 'friends, requests and blocked peers', {
     takes: ACTING,
     operation: 'chatContacts',
@@ -66,11 +60,7 @@ function relations(chat: CommandGroup): void {
 function talk(chat: CommandGroup): void {
   chat.call('send <peer> [text]', 'send a text, or a file with or without one', {
     examples: ['svc chat send aid1… "Guten Tag"', 'svc chat send aid1… "The plan" --file plans/may.pdf'],
-    takes: {
-      ...ACTING,
-      '--file <path>': 'a file below files_root',
-      '--object <id>': 'an object of the agent',
-    },
+    takes: { ...ACTING, '--file <path>': 'a file below files_root', '--object <id>': 'an object of the agent' },
     operation: 'chatSend',
     input: ({ file: path, object: object_id, ...rest }) => ({ ...rest, path, object_id }),
     text: ({ seq, status }) =>

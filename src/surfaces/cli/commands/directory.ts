@@ -5,16 +5,16 @@ import type { CommandGroup } from '../command-group.ts';
 import { ACTING, integer, repeated } from '../takes.ts';
 import { formatFields, formatTable, relativeTime } from '../text.ts';
 
-const RECORD_NAMES: ReadonlyMap<number, string> = new Map([
-  [RECORD.endpoints, 'endpoints'],
-  [RECORD.profile, 'profile'],
-  [RECORD.encryptionKeys, 'keys for notes'],
-]);
+const RECORD_NAMES: Readonly<Record<number, string>> = {
+  [RECORD.endpoints]: 'endpoints',
+  [RECORD.profile]: 'profile',
+  [RECORD.encryptionKeys]: 'keys for notes',
+};
 
 /** A record type as it is written in the protocol, with what it holds where that is known. */
 function recordName(type: number): string {
   const number = `0x${type.toString(16).padStart(2, '0')}`;
-  const name = RECORD_NAMES.get(type);
+  const name = RECORD_NAMES[type];
   return name === undefined ? number : `${number} (${name})`;
 }
 
@@ -44,18 +44,17 @@ export function directoryCommands(svc: CommandGroup): void {
     },
     operation: 'discover',
     progress: 'Searching',
-    input: ({ service: services, filterProtocol: protocols = [], filterTag: tags = [], limit }) => ({
+    input: ({ service: services, filter_protocol: protocols = [], filter_tag: tags = [], limit }) => ({
       services,
       filter: { protocols, tags },
       limit,
     }),
     text: ({ entries }) =>
-      entries.length === 0
-        ? 'Nobody offers this now.'
-        : formatTable(
-            ['AID', 'SERVICE', 'NAME', 'BRIEF', 'PROTOCOLS', 'TAGS'],
-            entries.map((e) => [e.aid, e.service, e.name, e.brief, e.protocols.join(','), e.tags.join(',')]),
-          ),
+      formatTable(
+        ['AID', 'SERVICE', 'NAME', 'BRIEF', 'PROTOCOLS', 'TAGS'],
+        entries.map((e) => [e.aid, e.service, e.name, e.brief, e.protocols.join(','), e.tags.join(',')]),
+        'Nobody offers this now.',
+      ),
     quiet: ({ entries }) => entries.map(({ aid }) => aid).join('\n'),
   });
   svc.call('resolve <aid>', 'find where an agent is now', {

@@ -16,13 +16,8 @@ function entryText(entry: Entry): string {
   return `#${entry.seq} ${entry.at} ${entry.author} ${entry.kind} ${entry.entry_id}\n    ${shown.replaceAll('\n', '\n    ')}`;
 }
 
-interface OneGroup {
-  readonly aid: string;
-  readonly group: string;
-}
-
 /** What most of the operations take. */
-function groupOf({ aid, group: group_id }: OneGroup) {
+function groupOf({ aid, group: group_id }: { readonly aid: string; readonly group: string }) {
   return { aid, group_id };
 }
 
@@ -51,7 +46,7 @@ function ways(group: CommandGroup): void {
       '--hint <aid...>': 'other members to ask',
     },
     operation: 'groupJoin',
-    input: ({ aid, linkOrGroup: where, creator, peer, inviter, hint }) => ({
+    input: ({ aid, link_or_group: where, creator, peer, inviter, hint }) => ({
       aid,
       ...(where.includes(':') ? { link: where } : { group_id: where }),
       creator_aid: creator,
@@ -76,20 +71,19 @@ function looks(group: CommandGroup): void {
     takes: ACTING,
     operation: 'groupList',
     text: ({ groups }) =>
-      groups.length === 0
-        ? 'No groups yet. Make one with "svc group create".'
-        : formatTable(
-            ['GROUP', 'TITLE', 'ROLE', 'MEMBERS', 'UNREAD', 'MENTIONS', 'LAST'],
-            groups.map((one) => [
-              one.group_id,
-              one.title,
-              one.role,
-              `${one.member_count}`,
-              `${one.unread_count}`,
-              `${one.mention_count}`,
-              one.last_activity_at,
-            ]),
-          ),
+      formatTable(
+        ['GROUP', 'TITLE', 'ROLE', 'MEMBERS', 'UNREAD', 'MENTIONS', 'LAST'],
+        groups.map((one) => [
+          one.group_id,
+          one.title,
+          one.role,
+          `${one.member_count}`,
+          `${one.unread_count}`,
+          `${one.mention_count}`,
+          one.last_activity_at,
+        ]),
+        'No groups yet. Make one with "svc group create".',
+      ),
     quiet: ({ groups }) => groups.map(({ group_id }) => group_id).join('\n'),
   });
   group.call('link <group>', 'the link of a group: who has it can join', {
@@ -140,11 +134,10 @@ function talk(group: CommandGroup): void {
       '--to <aid...>': 'who is mentioned',
     },
     operation: 'groupAppend',
-    input: ({ group: group_id, text, replyTo: reply_to, ...rest }) => ({
+    input: ({ group: group_id, text, ...rest }) => ({
       ...rest,
       group_id,
       body: text === undefined ? undefined : Buffer.from(text).toString('base64'),
-      reply_to,
     }),
     text: ({ seq, entry_id }) => formatFields({ seq, entry: entry_id }),
     quiet: ({ entry_id }) => entry_id,
@@ -163,13 +156,12 @@ function talk(group: CommandGroup): void {
       '--reply-to <entry>': 'only answers to this entry',
     },
     operation: 'groupRead',
-    input: ({ group, after, since, until, replyTo, ...rest }) => ({
+    input: ({ group: group_id, after: after_seq, since: since_ts, until: until_ts, ...rest }) => ({
       ...rest,
-      group_id: group,
-      after_seq: after,
-      since_ts: since,
-      until_ts: until,
-      reply_to: replyTo,
+      group_id,
+      after_seq,
+      since_ts,
+      until_ts,
     }),
     text: ({ entries }) => (entries.length === 0 ? 'Nothing more.' : entries.map(entryText).join('\n')),
     quiet: ({ scanned_to_seq }) => `${scanned_to_seq}`,

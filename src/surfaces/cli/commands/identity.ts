@@ -12,8 +12,8 @@ export const NO_PUBLISH = {
 } as const;
 
 interface RegisterOptions extends IdentityOptions {
-  readonly serviceTcp: string | undefined;
-  readonly saveMaster: string | undefined;
+  readonly service_tcp: string | undefined;
+  readonly save_master: string | undefined;
   readonly publish: boolean;
 }
 
@@ -48,7 +48,7 @@ export const REGISTERED = {
 
 /** Makes an identity, keeps its master key first of all, then registers and publishes it. */
 async function register(context: CliContext, options: RegisterOptions, kind?: WalletKind) {
-  const { saveMaster: file } = options;
+  const { save_master: file } = options;
   const identity = await newIdentity(context, options, kind);
   const { aid, master_private_key_hex: masterHex, ownMaster } = identity;
   // A key file of an identity that no daemon takes would only be in the way of the next try.
@@ -64,7 +64,7 @@ async function register(context: CliContext, options: RegisterOptions, kind?: Wa
 export async function registerIdentity(
   context: CliContext,
   { operational_private_key_hex, delegation_proof_hex }: Credentials,
-  { serviceTcp: service_tcp, publish }: Pick<RegisterOptions, 'serviceTcp' | 'publish'>,
+  { service_tcp, publish }: Pick<RegisterOptions, 'service_tcp' | 'publish'>,
 ) {
   const { client } = context;
   const { aid } = await client.agentRegister({ operational_private_key_hex, delegation_proof_hex, service_tcp });

@@ -2,12 +2,12 @@
 import { SvcError } from '../../../foundation/errors.ts';
 import { isObject, memberOf, readJson } from '../../../foundation/json.ts';
 import { MAX_AGENT_DOCUMENT_BYTES } from '../../../foundation/moving/agent-document.ts';
-import { SEALED_PREFIX, seal, unseal } from '../../../foundation/moving/sealed-file.ts';
+import { seal } from '../../../foundation/moving/sealed-file.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
-import { beginningOf, readFilePieces, refuseExisting, writeNewFile } from '../new-file.ts';
-import { newPassword, type PasswordOptions, readPassword } from '../password.ts';
+import { openFile, refuseExisting, writeNewFile } from '../new-file.ts';
+import { newPassword, type PasswordOptions } from '../password.ts';
 import type { Typed } from '../takes.ts';
 import { formatFields, safeJson } from '../text.ts';
 
@@ -48,7 +48,7 @@ function exportRemarks(sealed: boolean, left: AgentDocument['left_out']): string
 
 async function exportAgent(context: CliContext, options: Typed<'<aid>', typeof EXPORT>) {
   const { aid, out } = options;
-  const sealed = options.password === true || options.passwordFile !== undefined;
+  const sealed = options.password === true || options.password_file !== undefined;
   if (sealed && out === undefined && context.io.stdout.isTTY === true)
     throw new SvcError('invalid_request', { message: 'A sealed file is no text: say where to write it with -o.' });
   if (out !== undefined) refuseExisting(out);
@@ -65,12 +65,9 @@ async function exportAgent(context: CliContext, options: Typed<'<aid>', typeof E
 }
 
 async function readDocument(context: CliContext, file: string, options: PasswordOptions): Promise<unknown> {
-  const isSealed = (await beginningOf(file, SEALED_PREFIX.length)) === SEALED_PREFIX;
-  const pieces = readFilePieces(file);
-  const content = isSealed ? unseal('agent', await readPassword(context, options), pieces) : pieces;
   const chunks: Uint8Array[] = [];
   let size = 0;
-  for await (const piece of content) {
+  for await (const piece of await openFile(context, 'agent', file, options)) {
     size += piece.length;
     if (size > MAX_FILE_BYTES) throw new SvcError('bad_file', { message: `${file} is too large for an agent.` });
     chunks.push(piece);
@@ -91,7 +88,7 @@ async function importAgent(
   options: Typed<'<file>', typeof IMPORT>,
 ): Promise<Imported | AnswerOf<'agentRegister'>> {
   const { client } = context;
-  const { file, serviceTcp: service } = options;
+  const { file, service_tcp: service } = options;
   const document = await readDocument(context, file, options);
   if (isObject(document) && Object.hasOwn(document, 'svcd_agent')) {
     const bundle = { ...document, ...(service === undefined ? {} : { service_tcp: service }) } as AgentDocument;

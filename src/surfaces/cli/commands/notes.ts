@@ -59,11 +59,11 @@ export function noteCommands(svc: CommandGroup): void {
     operation: 'mailboxSend',
     own: true,
     progress: 'sending',
-    input: ({ local, remote, bodyBase64, text, msgType }) => ({
+    input: ({ local, remote, body_base64, text, msg_type }) => ({
       aid: local,
       recipient: remote,
-      msg_type: msgType ?? (text === undefined ? DEFAULT_TYPE : NOTE_TYPE.text),
-      body_base64: bodyOf(bodyBase64, text),
+      msg_type: msg_type ?? (text === undefined ? DEFAULT_TYPE : NOTE_TYPE.text),
+      body_base64: bodyOf(body_base64, text),
     }),
     text: ({ message_id, delivered, replicas }) =>
       formatFields({

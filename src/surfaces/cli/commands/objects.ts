@@ -120,12 +120,11 @@ function getting(object: CommandGroup): void {
       '--access-token <secret>': accessToken('what the holder asks for'),
     },
     operation: 'objectGet',
-    input: ({ object: object_id, from: hint_aid, share: register, accessToken: access_token, ...rest }) => ({
+    input: ({ object: object_id, from: hint_aid, share: register, ...rest }) => ({
       ...rest,
       object_id,
       hint_aid,
       register,
-      access_token,
     }),
     text: ({ path, size }) => `${path} has its ${size} bytes.`,
     quiet: ({ path }) => path,

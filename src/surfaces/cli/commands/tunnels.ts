@@ -1,6 +1,7 @@
 /** `svc connect`, `svc tunnel`: TCP to remote agents. */
 import { CLIENT_WAIT_MS } from '../../../foundation/domain/tunnels.ts';
 import { timeText } from '../../../foundation/quantities.ts';
+import { GONE } from '../access-text.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import { accessToken, integer, type Typed } from '../takes.ts';
@@ -14,12 +15,11 @@ const REACH = {
   '--no-relay': 'fail rather than go through a relay',
 } as const;
 
-function reach({ aid, localAid, accessToken, relay }: Typed<'<aid>', typeof REACH>) {
-  return { aid, local_aid: localAid, access_token: accessToken, disable_relay: !relay };
+function reach({ relay, ...typed }: Typed<'<aid>', typeof REACH>) {
+  return { ...typed, disable_relay: !relay };
 }
 
 function table(tunnels: readonly Tunnel[]): string {
-  if (tunnels.length === 0) return 'No tunnel is open. Open one with "svc tunnel open <aid>".';
   const row = (t: Tunnel): string[] => [
     t.id,
     t.listen,
@@ -33,6 +33,7 @@ function table(tunnels: readonly Tunnel[]): string {
   return formatTable(
     ['ID', 'LISTEN', 'REMOTE', 'PATH', 'RTT', 'CONNS', 'BYTES UP/DOWN', 'LAST USED'],
     tunnels.map(row),
+    'No tunnel is open. Open one with "svc tunnel open <aid>".',
   );
 }
 
@@ -62,7 +63,7 @@ export function tunnelCommands(svc: CommandGroup): void {
     },
     operation: 'tunnelOpen',
     progress: 'Connecting',
-    input: ({ localPort: local_port, idleTimeout: idle_timeout_sec, ...typed }) => ({
+    input: ({ local_port, idle_timeout: idle_timeout_sec, ...typed }) => ({
       ...reach(typed),
       local_port,
       idle_timeout_sec,
@@ -74,11 +75,7 @@ export function tunnelCommands(svc: CommandGroup): void {
     ['close', 'close a tunnel', 'tunnelClose'],
     ['reset', 'drop the connections of a tunnel and dial anew', 'tunnelReset'],
   ] as const)
-    tunnel.call(`${name} <id>`, about, {
-      operation,
-      text: () => 'ok',
-      quiet: (_, { id }) => id,
-    });
+    tunnel.call(`${name} <id>`, about, { operation, ...GONE });
   tunnel.run('status', 'show tunnels', {
     takes: { '[id]': 'one tunnel; all where it is left out' },
     run: async ({ client }, { id }) =>

@@ -16,16 +16,11 @@ const WHERE = 'Start it with "svcd", or say where it is with --api or SVC_API.';
 /** What the daemon itself answered: it is there, and refuses. */
 function examineRefusal(error: SvcError, { api, connection }: Patient): Finding | null {
   const token = findingsOf('token');
+  const hint = 'Set SVC_TOKEN to the api_token of its config.toml';
   if (error.code === 'unauthorized')
     return connection.token === undefined
-      ? token.fail(
-          `the daemon at ${api} asks for its token, and none was given`,
-          'Set SVC_TOKEN to the api_token of its config.toml.',
-        )
-      : token.fail(
-          `the daemon at ${api} does not accept the token`,
-          'Set SVC_TOKEN to the api_token of its config.toml; somebody may have changed it.',
-        );
+      ? token.fail(`the daemon at ${api} asks for its token, and none was given`, `${hint}.`)
+      : token.fail(`the daemon at ${api} does not accept the token`, `${hint}; somebody may have changed it.`);
   if (error.code === 'daemon_unreachable') return null;
   return daemon.fail(
     `the daemon at ${api} refuses: ${error.message}`,
@@ -34,28 +29,24 @@ function examineRefusal(error: SvcError, { api, connection }: Patient): Finding 
 }
 
 /** @param api where the daemon was asked; empty where it could not be */
-function examineTraces(api: string, dataDir: string): Finding[] {
+function examineTraces(api: string, dataDir: string): Finding {
   const start = 'Start it with "svcd".';
-  if (!existsSync(dataDir)) return [daemon.info(`no svcd has run here yet: there is no ${dataDir}`, start)];
+  if (!existsSync(dataDir)) return daemon.info(`no svcd has run here yet: there is no ${dataDir}`, start);
   const info = readDaemonInfo(dataDir);
-  if (info === null) return [daemon.info(`the last daemon of ${dataDir} has ended in good order`, start)];
-  if (!isAlive(info.pid))
-    return [daemon.info(`the last daemon of ${dataDir} (process ${info.pid}) ended without tidying up`, start)];
-  if (info.api_addr === null)
-    return [daemon.info(`a daemon of ${dataDir} (process ${info.pid}) is starting, or serves no API`)];
-  if (api.endsWith(info.api_addr))
-    return [
-      daemon.fail(
-        `process ${info.pid} should answer at ${info.api_addr}, and does not`,
-        'It may hang: look at its log, and start it anew.',
-      ),
-    ];
-  return [
-    daemon.warn(
-      `a daemon of this user answers elsewhere: at ${info.api_addr}`,
-      `Leave --api and SVC_API out, or say --api http://${info.api_addr}`,
-    ),
-  ];
+  if (info === null) return daemon.info(`the last daemon of ${dataDir} has ended in good order`, start);
+  const { pid, api_addr } = info;
+  if (!isAlive(pid))
+    return daemon.info(`the last daemon of ${dataDir} (process ${pid}) ended without tidying up`, start);
+  if (api_addr === null) return daemon.info(`a daemon of ${dataDir} (process ${pid}) is starting, or serves no API`);
+  if (api.endsWith(api_addr))
+    return daemon.fail(
+      `process ${pid} should answer at ${api_addr}, and does not`,
+      'It may hang: look at its log, and start it anew.',
+    );
+  return daemon.warn(
+    `a daemon of this user answers elsewhere: at ${api_addr}`,
+    `Leave --api and SVC_API out, or say --api http://${api_addr}`,
+  );
 }
 
 function examineConfigFile(dataDir: string): Finding[] {
@@ -80,9 +71,9 @@ export async function examineAbsence(error: SvcError, patient: Patient): Promise
 
 /** What a daemon that is not there left behind. */
 async function examineRemains(api: string, dataDir: string): Promise<Finding[]> {
-  const traces = examineTraces(api, dataDir);
-  if (!existsSync(dataDir)) return traces;
-  return [...traces, ...examineConfigFile(dataDir), ...(await examineFiles(dataDir, ''))];
+  const trace = examineTraces(api, dataDir);
+  if (!existsSync(dataDir)) return [trace];
+  return [trace, ...examineConfigFile(dataDir), ...(await examineFiles(dataDir, ''))];
 }
 
 /** Examines a data directory that no daemon runs on which could be asked. */

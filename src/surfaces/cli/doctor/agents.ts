@@ -1,6 +1,6 @@
 /** Whether each agent can be found, keeps being found, and has a service that answers. */
 import { HEARTBEAT_LIFE_S } from '../../../foundation/domain/agents.ts';
-import type { SvcClient } from '../client.ts';
+import type { AnswerOf, SvcClient } from '../client.ts';
 import { counted, relativeTime } from '../text.ts';
 import { type Finding, findingsOf } from './finding.ts';
 import type { FindingStatus, Patient } from './patient.ts';
@@ -12,23 +12,24 @@ const FEW_REPLICAS = 3;
 /** A delegation that ends sooner than this is worth a word, milliseconds: a week. */
 const DELEGATION_WARN_MS = 7 * 86_400_000;
 
-type Agent = Awaited<ReturnType<SvcClient['agentGet']>>;
-type Probe = Awaited<ReturnType<SvcClient['agentProbe']>>;
+type Agent = AnswerOf<'agentGet'>;
+type Probe = AnswerOf<'agentProbe'>;
 
 const publication = findingsOf('publication');
 
 function examineDelegation(name: string, { delegation }: Agent, now: number): Finding[] {
   const { expires_at } = delegation;
   if (expires_at === null || Date.parse(expires_at) > now + DELEGATION_WARN_MS) return [];
-  const what = `the delegation of ${name} ${Date.parse(expires_at) < now ? 'expired' : 'expires'} ${relativeTime(expires_at, now)}`;
+  const [say, word] = Date.parse(expires_at) < now ? [publication.fail, 'expired'] : [publication.warn, 'expires'];
   const hint = 'Issue a newer delegation with the master key, and register the agent with it.';
-  return [Date.parse(expires_at) < now ? publication.fail(what, hint) : publication.warn(what, hint)];
+  return [say(`the delegation of ${name} ${word} ${relativeTime(expires_at, now)}`, hint)];
 }
 
 /** Whether its record is published, and how fresh it is. */
 function examinePublication(name: string, agent: Agent, probe: Probe, status: FindingStatus, now: number): Finding {
   const { aid, last_publish_at, published, replicas } = agent;
   const publish = `svc agents publish ${aid}`;
+  const again = `Publish it again: ${publish}`;
   if (last_publish_at === null)
     return publication.warn(
       `${name} was never published`,
@@ -42,14 +43,11 @@ function examinePublication(name: string, agent: Agent, probe: Probe, status: Fi
       `${name} also runs elsewhere: the network holds seq ${probe.published_seq}, published here was ${agent.seq}`,
       `Delete it where it should not run. To take it back to this node: ${publish}`,
     );
-  if (!probe.dht_ok)
-    return publication.fail(`${name} was ${age}, and the network does not lead here`, `Publish it again: ${publish}`);
-  if (replicas < FEW_REPLICAS && status.dht_peers >= FEW_REPLICAS)
-    return publication.warn(
-      `${name} was ${age}, and only ${counted(replicas, 'node')} kept it`,
-      `Publish it again: ${publish}`,
-    );
-  return publication.pass(`${name} was ${age}, kept by ${counted(replicas, 'node')}`);
+  if (!probe.dht_ok) return publication.fail(`${name} was ${age}, and the network does not lead here`, again);
+  const keepers = counted(replicas, 'node');
+  return replicas < FEW_REPLICAS && status.dht_peers >= FEW_REPLICAS
+    ? publication.warn(`${name} was ${age}, and only ${keepers} kept it`, again)
+    : publication.pass(`${name} was ${age}, kept by ${keepers}`);
 }
 
 /** Whether it will still be found in an hour. */
@@ -71,10 +69,9 @@ function examineService(name: string, { aid, service_tcp }: Agent, probe: Probe)
   const service = findingsOf('service');
   if (service_tcp === '') return service.info(`${name} has no service bound: it can call, but not be called`);
   if (probe.service_tcp_ok === true) return service.pass(`the service of ${name} answers at ${service_tcp}`);
-  return service.fail(
-    `the service of ${name} does not answer at ${service_tcp}${probe.tcp_error === undefined ? '' : `: ${probe.tcp_error}`}`,
-    `Start it, or bind another one: svc inbound bind --addr host:port --aid ${aid}`,
-  );
+  const why = probe.tcp_error === undefined ? '' : `: ${probe.tcp_error}`;
+  const hint = `Start it, or bind another one: svc inbound bind --addr host:port --aid ${aid}`;
+  return service.fail(`the service of ${name} does not answer at ${service_tcp}${why}`, hint);
 }
 
 async function examineAgent(client: SvcClient, aid: string, status: FindingStatus): Promise<Finding[]> {

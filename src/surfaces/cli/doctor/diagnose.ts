@@ -8,47 +8,36 @@ import { examineFiles } from './files.ts';
 import { type Finding, findingsOf } from './finding.ts';
 import { examineMcp } from './mcp.ts';
 import { examineNetwork } from './network.ts';
-import { type Configuration, type FindingStatus, listMember, type Patient, textMember } from './patient.ts';
+import { type FindingStatus, listMember, type Patient, textMember } from './patient.ts';
 import { isSvcd } from './process.ts';
 import { examineRelease, examineStart } from './release.ts';
 
 function examineVersions({ version }: Patient, status: FindingStatus, host: unknown): Finding[] {
   const versions = findingsOf('version');
+  const hint = 'Restart the daemon so that both are the same.';
   return [
     status.version === version
       ? versions.pass(`svc and svcd are both ${version}`)
-      : versions.warn(
-          `svc is ${version}, the daemon ${status.version}`,
-          'Restart the daemon so that both are the same.',
-        ),
+      : versions.warn(`svc is ${version}, the daemon ${status.version}`, hint),
     versions.info(`svcd runs on Node ${textMember(host, 'node')}, svc on ${process.version}`),
   ];
 }
 
-function examineToken({ connection }: Patient, configuration: Configuration): Finding[] {
+function* examineToken({ connection }: Patient, configuration: unknown): Generator<Finding> {
   const token = findingsOf('token');
-  const asks = textMember(configuration, 'api_token') !== '';
   const address = parseAddress(textMember(configuration, 'api_addr'));
-  const findings: Finding[] = [];
-  if (!asks && connection.token !== undefined)
-    findings.push(token.info('a token was given, and the daemon asks for none', 'Clear SVC_TOKEN.'));
+  if (textMember(configuration, 'api_token') === '' && connection.token !== undefined)
+    yield token.info('a token was given, and the daemon asks for none', 'Clear SVC_TOKEN.');
   if (address !== null && !isLoopbackHost(address.host))
-    findings.push(token.info('the API listens beyond this machine; who has the token may use it'));
-  return findings;
+    yield token.info('the API listens beyond this machine; who has the token may use it');
 }
 
-function examineConfiguration(configuration: Configuration): Finding[] {
+function* examineConfiguration(configuration: unknown): Generator<Finding> {
   const config = findingsOf('config');
-  const waiting = listMember(configuration, 'restart_required');
-  const overridden = Object.keys(Object(memberOf(configuration, 'overridden')));
-  return [
-    ...(waiting.length === 0
-      ? []
-      : [config.warn(`changed and not in force yet: ${waiting.join(', ')}`, 'Restart svcd to apply them.')]),
-    ...(overridden.length === 0
-      ? []
-      : [config.info(`decided by a flag or the environment, not by config.toml: ${overridden.join(', ')}`)]),
-  ];
+  const waiting = listMember(configuration, 'restart_required').join(', ');
+  const overridden = Object.keys(Object(memberOf(configuration, 'overridden'))).join(', ');
+  if (waiting !== '') yield config.warn(`changed and not in force yet: ${waiting}`, 'Restart svcd to apply them.');
+  if (overridden !== '') yield config.info(`decided by a flag or the environment, not by config.toml: ${overridden}`);
 }
 
 /** What a check cannot find out is a finding too, not the end of the examination. */

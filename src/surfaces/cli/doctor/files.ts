@@ -5,6 +5,7 @@ import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CONFIG_FILE, KEYS_DIRECTORY } from '../../../foundation/data-dir/names.ts';
 import { OTHERS_MODE, PRIVATE_FILE_MODE } from '../../../foundation/file-modes.ts';
+import { memberOf } from '../../../foundation/json.ts';
 import { type Finding, findingsOf } from './finding.ts';
 
 /** Less room than this stops the daemon soon, bytes. */
@@ -15,7 +16,7 @@ const DISK_WARN_BYTES = 500 * 2 ** 20;
 const MAX_KEY_FILES = 1000;
 
 function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+  return String(memberOf(error, 'code') ?? 'unknown error');
 }
 
 function examineWriting(dataDir: string): Finding {
@@ -34,15 +35,13 @@ function examineWriting(dataDir: string): Finding {
   }
 }
 
-async function examineDisk(dataDir: string): Promise<Finding[]> {
+async function examineDisk(dataDir: string): Promise<Finding> {
   const disk = findingsOf('disk');
   const { bavail, bsize } = await statfs(dataDir);
   const free = bavail * bsize;
   const what = `${Math.floor(free / 2 ** 20).toLocaleString('en')} MiB are free for ${dataDir}`;
-  if (free < DISK_FAIL_BYTES) return [disk.fail(`only ${what}`, 'Free some room: without it nothing new is kept.')];
-  return free < DISK_WARN_BYTES
-    ? [disk.warn(`only ${what}`, 'Free some room before it is used up.')]
-    : [disk.pass(what)];
+  if (free < DISK_FAIL_BYTES) return disk.fail(`only ${what}`, 'Free some room: without it nothing new is kept.');
+  return free < DISK_WARN_BYTES ? disk.warn(`only ${what}`, 'Free some room before it is used up.') : disk.pass(what);
 }
 
 /** The paths among the given ones that others than their owner can read or change. */
@@ -82,7 +81,7 @@ export async function examineFiles(dataDir: string, keyDir: string): Promise<Fin
   try {
     // Windows has no modes: the directory of a user is closed to others.
     const modes = process.platform === 'win32' || !existsSync(keys) ? [] : [examineModes(dataDir, keys)];
-    return [examineWriting(dataDir), ...(await examineDisk(dataDir)), ...modes];
+    return [examineWriting(dataDir), await examineDisk(dataDir), ...modes];
   } catch (error) {
     return [
       data.info(

@@ -9,38 +9,31 @@ export interface Finding {
   readonly level: Level;
   readonly what: string;
   /** What to do about it. */
-  readonly hint?: string;
+  readonly hint?: string | undefined;
 }
 
-export const CHECKS = [
-  'daemon',
-  'version',
-  'token',
-  'config',
-  'network',
-  'clock',
-  'reachability',
-  'publication',
-  'service',
-  'mcp',
-  'data',
-  'keys',
-  'disk',
-  'start',
-  'update',
-] as const;
-export type Check = (typeof CHECKS)[number];
+export type Check =
+  | 'daemon'
+  | 'version'
+  | 'token'
+  | 'config'
+  | 'network'
+  | 'clock'
+  | 'reachability'
+  | 'publication'
+  | 'service'
+  | 'mcp'
+  | 'data'
+  | 'keys'
+  | 'disk'
+  | 'start'
+  | 'update';
 
 /** The ways to say something of one check. A failure and a warning always come with a hint. */
 export function findingsOf(check: Check) {
   return {
     pass: (what: string): Finding => ({ check, level: 'PASS', what }),
-    info: (what: string, hint?: string): Finding => ({
-      check,
-      level: 'INFO',
-      what,
-      ...(hint === undefined ? {} : { hint }),
-    }),
+    info: (what: string, hint?: string): Finding => ({ check, level: 'INFO', what, hint }),
     warn: (what: string, hint: string): Finding => ({ check, level: 'WARN', what, hint }),
     fail: (what: string, hint: string): Finding => ({ check, level: 'FAIL', what, hint }),
   };

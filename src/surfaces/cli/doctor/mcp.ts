@@ -1,8 +1,7 @@
 /** Whether an assistant can connect: the MCP server answers its first request. */
-
 import { memberOf, readJson } from '../../../foundation/json.ts';
 import { type Finding, findingsOf } from './finding.ts';
-import { type Patient } from './patient.ts';
+import type { Patient } from './patient.ts';
 
 const TIMEOUT_MS = 10_000;
 /** An old revision of the protocol, which every server understands. */
@@ -17,8 +16,7 @@ const HELLO = {
 
 /** The JSON of an answer, or of the first event where the server streams it. */
 function jsonOf(text: string): unknown {
-  const data = /^data: ?(.*)$/m.exec(text)?.[1] ?? text;
-  return readJson(data);
+  return readJson(/^data: ?(.*)$/m.exec(text)?.[1] ?? text);
 }
 
 export async function examineMcp({ connection }: Patient): Promise<Finding> {

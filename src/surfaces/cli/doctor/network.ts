@@ -20,12 +20,11 @@ function examinePeers(status: FindingStatus): Finding {
       'Start svcd with --bootstrap host:port of a node you know, or run a second one on this LAN.',
     );
   if (!ready) return network.warn('the network is still being joined', 'Wait some seconds and try again.');
-  return peers < FEW_PEERS
-    ? network.warn(
-        `only ${peers} ${peers === 1 ? 'node is' : 'nodes are'} known`,
-        'Records are kept by few nodes: give more bootstrap nodes if you can.',
-      )
-    : network.pass(`the network is ready, ${peers} nodes are known`);
+  if (peers >= FEW_PEERS) return network.pass(`the network is ready, ${peers} nodes are known`);
+  return network.warn(
+    `only ${peers} ${peers === 1 ? 'node is' : 'nodes are'} known`,
+    'Records are kept by few nodes: give more bootstrap nodes if you can.',
+  );
 }
 
 /** What others are told of where this node is, where that is no use to them. */

@@ -1,8 +1,7 @@
 /** What an examination looks at. */
-
 import { memberOf } from '../../../foundation/json.ts';
 import type { ClientOptions } from '../../../operations/client.ts';
-import type { SvcClient } from '../client.ts';
+import type { AnswerOf, SvcClient } from '../client.ts';
 
 export interface Patient {
   readonly client: SvcClient;
@@ -18,16 +17,15 @@ export interface Patient {
   readonly version: string;
 }
 
-export type FindingStatus = Awaited<ReturnType<SvcClient['status']>>;
-export type Configuration = Readonly<Record<string, unknown>>;
+export type FindingStatus = AnswerOf<'status'>;
 
-export function textMember(document: unknown, ...path: readonly string[]): string {
-  const value = memberOf(document, ...path);
+export function textMember(document: unknown, name: string): string {
+  const value = memberOf(document, name);
   return typeof value === 'string' ? value : '';
 }
 
 /** The texts in a list. */
-export function listMember(document: unknown, ...path: readonly string[]): readonly string[] {
-  const value = memberOf(document, ...path);
+export function listMember(document: unknown, name: string): readonly string[] {
+  const value = memberOf(document, name);
   return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
 }

@@ -1,5 +1,6 @@
 /** Whether a process of this machine is the daemon that is meant. */
 import { readFileSync } from 'node:fs';
+import { memberOf } from '../../../foundation/json.ts';
 
 /** True where a process of this number runs on this machine. */
 export function isAlive(pid: number): boolean {
@@ -7,7 +8,7 @@ export function isAlive(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+    return memberOf(error, 'code') === 'EPERM';
   }
 }
 

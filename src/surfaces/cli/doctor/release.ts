@@ -1,24 +1,8 @@
 /** Whether the daemon comes back with the machine, and whether it is the newest. */
 import { SvcError } from '../../../foundation/errors.ts';
 import { memberOf } from '../../../foundation/json.ts';
-import type { SvcClient } from '../client.ts';
 import { type Finding, findingsOf } from './finding.ts';
-import { type Patient } from './patient.ts';
-
-type Release = Awaited<ReturnType<SvcClient['updateStatus']>>;
-
-function examineUpdates({ current_version, latest_version, update_available, state, last_error }: Release): Finding[] {
-  const update = findingsOf('update');
-  const why = last_error === undefined ? '' : `: ${last_error}`;
-  if (state === 'rolled_back')
-    return [
-      update.warn(`the last update was taken back${why}`, 'The release before runs; try again with the next one.'),
-    ];
-  if (state === 'failed') return [update.info(`the last look for updates failed${why}`)];
-  return update_available
-    ? [update.info(`svcd ${latest_version} is there, this is ${current_version}`, 'svc update --confirm')]
-    : [];
-}
+import type { Patient } from './patient.ts';
 
 /** @param host what the daemon says of its process */
 export function examineStart(host: unknown): Finding {
@@ -30,13 +14,20 @@ export function examineStart(host: unknown): Finding {
 
 /** Asks nobody but the daemon: what it knows of releases is what it was told last. */
 export async function examineRelease({ client }: Patient): Promise<Finding[]> {
-  let release: Release;
-  try {
-    release = await client.updateStatus();
-  } catch (error) {
+  const release = await client.updateStatus().catch((error: unknown) => {
     // A daemon that is older than this command.
-    if (error instanceof SvcError && error.code === 'not_found') return [];
+    if (error instanceof SvcError && error.code === 'not_found') return null;
     throw error;
-  }
-  return examineUpdates(release);
+  });
+  if (release === null) return [];
+  const { current_version, latest_version, update_available, state, last_error } = release;
+  const update = findingsOf('update');
+  const why = last_error === undefined ? '' : `: ${last_error}`;
+  if (state === 'rolled_back')
+    return [
+      update.warn(`the last update was taken back${why}`, 'The release before runs; try again with the next one.'),
+    ];
+  if (state === 'failed') return [update.info(`the last look for updates failed${why}`)];
+  if (!update_available) return [];
+  return [update.info(`svcd ${latest_version} is there, this is ${current_version}`, 'svc update --confirm')];
 }
