@@ -33,24 +33,18 @@ export class ApiReference {
 
 /** The listener and the streams without end that it serves: those end first, as it waits for what is under way. */
 export class Api implements Component {
-  readonly #streams: Component;
-  readonly #rest: Component;
+  readonly #parts: { readonly streams: Component; readonly rest: Component };
 
-  constructor({ streams, rest }: { readonly streams: Component; readonly rest: Component }) {
-    this.#streams = streams;
-    this.#rest = rest;
+  constructor(parts: { readonly streams: Component; readonly rest: Component }) {
+    this.#parts = parts;
   }
 
   async start(): Promise<void> {
-    await this.#streams.start();
-    await this.#rest.start();
+    await this.#parts.streams.start();
+    await this.#parts.rest.start();
   }
 
   async stop(): Promise<void> {
-    try {
-      await this.#streams.stop();
-    } finally {
-      await this.#rest.stop();
-    }
+    await this.#parts.streams.stop().finally(() => this.#parts.rest.stop());
   }
 }

@@ -11,15 +11,15 @@ import { mcpCommand } from './mcp-command.ts';
 import { type ServiceMachine, serviceCommand } from './service/command.ts';
 import { updateCommand } from './update-command.ts';
 
+type Flag = 'listen_addr' | 'api_addr' | 'fallback_host' | 'bootstrap' | 'open_browser';
+
 export interface DaemonArguments {
   /** Absolute path. */
   readonly dataDir: string;
   /** Absolute path of config.toml; where it is the usual one it need not exist. */
   readonly configFile: string;
   /** Configuration keys that flags set. */
-  readonly flags: Readonly<
-    Partial<Record<'listen_addr' | 'api_addr' | 'fallback_host' | 'bootstrap' | 'open_browser', string>>
-  >;
+  readonly flags: { readonly [K in Flag]?: string | undefined };
   /** Serves MCP on stdin and stdout, with the tools of these profiles. */
   readonly mcpStdio?: { readonly profiles: string | undefined };
   /** Runs the daemon in a process of its own, and newer releases in its place: what a service starts. */
@@ -135,9 +135,8 @@ function launchOf({ dataDir, mcpProfile }: Options): ClientLaunch {
 }
 
 function readProfiles(text: string): string {
-  if (!new RegExp(PROFILES_PATTERN).test(text))
-    throw new InvalidArgumentError(`Choose from ${MCP_PROFILES.join(', ')}.`);
-  return text;
+  if (new RegExp(PROFILES_PATTERN).test(text)) return text;
+  throw new InvalidArgumentError(`Choose from ${MCP_PROFILES.join(', ')}.`);
 }
 
 /**
@@ -156,17 +155,12 @@ function configFileOf(dataDir: string, named: string | undefined): string {
 }
 
 function readOptions(options: Options, defaultDataDir: string): DaemonArguments {
+  const { listen: listen_addr, apiAddr: api_addr, fallbackHost: fallback_host, bootstrap, openBrowser } = options;
   const dataDir = resolve(options.dataDir ?? process.env['SVCD_DATA_DIR'] ?? defaultDataDir);
   return {
     dataDir,
     configFile: configFileOf(dataDir, options.config),
-    flags: {
-      ...(options.listen === undefined ? {} : { listen_addr: options.listen }),
-      ...(options.apiAddr === undefined ? {} : { api_addr: options.apiAddr }),
-      ...(options.fallbackHost === undefined ? {} : { fallback_host: options.fallbackHost }),
-      ...(options.bootstrap === undefined ? {} : { bootstrap: options.bootstrap }),
-      ...(options.openBrowser ? {} : { open_browser: 'false' }),
-    },
+    flags: { listen_addr, api_addr, fallback_host, bootstrap, open_browser: openBrowser ? undefined : 'false' },
     ...(options.mcpStdio === true ? { mcpStdio: { profiles: options.mcpProfile } } : {}),
   };
 }

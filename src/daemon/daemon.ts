@@ -43,40 +43,31 @@ export class Daemon {
   ): Promise<Daemon> {
     const life = new Life();
     try {
-      return await Daemon.#compose(args, environment, supervisor, life);
+      const servesApi = args.mcpStdio === undefined;
+      const api = new ApiReference(servesApi);
+      const foundation = await openFoundation(args, environment, life);
+      const network = await buildNetwork(foundation, life);
+      const capabilities = buildCapabilities(foundation, network, api, life);
+      const updater = buildUpdater(foundation, environment, supervisor, life);
+      const bound = (): Bound => ({
+        api_addr: api.address === null ? '' : formatAddress(api.address),
+        dht_addr: formatAddress(network.records.address),
+        quic_addr: formatAddress(network.endpoint.address),
+      });
+      const { rest, tools } = buildSurfaces(foundation, network, { ...capabilities, updater }, bound);
+      api.attach(rest);
+      if (servesApi) life.add('api', new Api({ streams: capabilities.eventStreams, rest }));
+      await life.begin();
+
+      const { dataDir, log, node } = foundation;
+      const api_addr = connectable(bound().api_addr);
+      if (servesApi) dataDir.announce(api_addr);
+      log.info({ version: VERSION, node_aid: node.aid, ...bound() }, 'svcd is ready');
+      return new Daemon(life, { ...bound(), api_addr }, log, tools);
     } catch (error) {
       await life.end();
       throw error;
     }
-  }
-
-  static async #compose(
-    args: DaemonArguments,
-    environment: NodeJS.ProcessEnv,
-    supervisor: Supervisor | null,
-    life: Life,
-  ): Promise<Daemon> {
-    const servesApi = args.mcpStdio === undefined;
-    const api = new ApiReference(servesApi);
-    const foundation = await openFoundation(args, environment, life);
-    const network = await buildNetwork(foundation, life);
-    const capabilities = buildCapabilities(foundation, network, api, life);
-    const updater = buildUpdater(foundation, environment, supervisor, life);
-    const bound = (): Bound => ({
-      api_addr: api.address === null ? '' : formatAddress(api.address),
-      dht_addr: formatAddress(network.records.address),
-      quic_addr: formatAddress(network.endpoint.address),
-    });
-    const { rest, tools } = buildSurfaces(foundation, network, { ...capabilities, updater }, bound);
-    api.attach(rest);
-    if (servesApi) life.add('api', new Api({ streams: capabilities.eventStreams, rest }));
-    await life.begin();
-
-    const { dataDir, log, node } = foundation;
-    const api_addr = connectable(bound().api_addr);
-    if (servesApi) dataDir.announce(api_addr);
-    log.info({ version: VERSION, node_aid: node.aid, ...bound() }, 'svcd is ready');
-    return new Daemon(life, { ...bound(), api_addr }, log, tools);
   }
 
   /** Where it serves: what clients and other nodes connect to. */

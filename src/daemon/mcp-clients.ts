@@ -23,38 +23,37 @@ interface McpClient {
   file(machine: Machine): string;
 }
 
-function join({ platform }: Machine, ...parts: string[]): string {
-  return platform === 'win32' ? path.win32.join(...parts) : path.posix.join(...parts);
+function rulesOf({ platform }: Machine): typeof path.posix {
+  return platform === 'win32' ? path.win32 : path.posix;
 }
 
-/** Where programs of a desktop keep their settings. */
-function settings(machine: Machine, ...parts: string[]): string {
-  const { platform, home, environment } = machine;
-  if (platform === 'win32')
-    return join(machine, environment['APPDATA'] || join(machine, home, 'AppData', 'Roaming'), ...parts);
-  if (platform === 'darwin') return join(machine, home, 'Library', 'Application Support', ...parts);
-  return join(machine, environment['XDG_CONFIG_HOME'] || join(machine, home, '.config'), ...parts);
+/** A file of the user's home. */
+function home(...parts: string[]): McpClient['file'] {
+  return (machine) => rulesOf(machine).join(machine.home, ...parts);
+}
+
+/** A file where programs of a desktop keep their settings. */
+function settings(...parts: string[]): McpClient['file'] {
+  return (machine) => {
+    const { platform, home, environment } = machine;
+    const { join } = rulesOf(machine);
+    if (platform === 'win32') return join(environment['APPDATA'] || join(home, 'AppData', 'Roaming'), ...parts);
+    if (platform === 'darwin') return join(home, 'Library', 'Application Support', ...parts);
+    return join(environment['XDG_CONFIG_HOME'] || join(home, '.config'), ...parts);
+  };
 }
 
 export const MCP_CLIENTS = {
-  'claude-code': { title: 'Claude Code', servers: 'mcpServers', file: (m) => join(m, m.home, '.claude.json') },
+  'claude-code': { title: 'Claude Code', servers: 'mcpServers', file: home('.claude.json') },
   'claude-desktop': {
     title: 'Claude Desktop',
     servers: 'mcpServers',
-    file: (m) => settings(m, 'Claude', 'claude_desktop_config.json'),
+    file: settings('Claude', 'claude_desktop_config.json'),
   },
-  cursor: { title: 'Cursor', servers: 'mcpServers', file: (m) => join(m, m.home, '.cursor', 'mcp.json') },
-  vscode: { title: 'VS Code', servers: 'servers', file: (m) => settings(m, 'Code', 'User', 'mcp.json') },
-  windsurf: {
-    title: 'Windsurf',
-    servers: 'mcpServers',
-    file: (m) => join(m, m.home, '.codeium', 'windsurf', 'mcp_config.json'),
-  },
-  'gemini-cli': {
-    title: 'Gemini CLI',
-    servers: 'mcpServers',
-    file: (m) => join(m, m.home, '.gemini', 'settings.json'),
-  },
+  cursor: { title: 'Cursor', servers: 'mcpServers', file: home('.cursor', 'mcp.json') },
+  vscode: { title: 'VS Code', servers: 'servers', file: settings('Code', 'User', 'mcp.json') },
+  windsurf: { title: 'Windsurf', servers: 'mcpServers', file: home('.codeium', 'windsurf', 'mcp_config.json') },
+  'gemini-cli': { title: 'Gemini CLI', servers: 'mcpServers', file: home('.gemini', 'settings.json') },
 } as const satisfies Readonly<Record<string, McpClient>>;
 
 export type McpClientName = keyof typeof MCP_CLIENTS;

@@ -4,6 +4,7 @@ import { discover } from '../capabilities/directory/discovery.ts';
 import type { Updater } from '../capabilities/update/updater.ts';
 import type { Aid } from '../foundation/identity/aid.ts';
 import { VERSION } from '../foundation/version.ts';
+import type { Reachability } from '../network/dht/types.ts';
 import { accessHandlers } from '../operations/handlers/access.ts';
 import { addressBookHandlers } from '../operations/handlers/address-book.ts';
 import { agentHandlers } from '../operations/handlers/agents.ts';
@@ -35,22 +36,20 @@ import type { Capabilities } from './capabilities.ts';
 import type { Foundation } from './foundation.ts';
 import { buildMover } from './moving.ts';
 import type { Network } from './network.ts';
-import { reachableFromPeers } from './reachable.ts';
 import { type Bound, StatusReports } from './status.ts';
 
-export interface Surfaces {
-  readonly rest: RestServer;
-  /** The operations as MCP tools. */
-  readonly tools: ToolTable;
+/** Whether other nodes reach this one without its help; undefined where nobody can know, or nobody has said yet. */
+export function reachableFromPeers({ peers, natType, inRoutingTables }: Reachability): boolean | undefined {
+  return peers === 0 || natType === 0 ? undefined : inRoutingTables;
 }
 
-/** @param bound what the daemon listens on, by what for */
+/** The API, and the operations as MCP tools. @param bound what the daemon listens on, by what for */
 export function buildSurfaces(
   f: Foundation,
   n: Network,
   c: Capabilities & { readonly updater: Updater },
   bound: () => Bound,
-): Surfaces {
+) {
   const { clock, config, configuration, log, node } = f;
   const reports = new StatusReports({ ...f, ...n, ...c, dataDir: f.dataDir.path, bound });
   const requireAgent = (aid: Aid): void => void c.registry.get(aid);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { reachableFromPeers } from '../../src/daemon/reachable.ts';
+import { reachableFromPeers } from '../../src/daemon/surfaces.ts';
 
 const FOUND = { ready: true, peers: 3, natType: 1, observed: [], inRoutingTables: true };
 

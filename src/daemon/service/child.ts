@@ -1,7 +1,7 @@
 /** The daemon as the supervisor's child process. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Clock } from '../../foundation/clock.ts';
-import { isReady, isSwitch, MANAGED_VARIABLE, type StopMessage } from './managed.ts';
+import { isReady, isSwitch, MANAGED_VARIABLE, STOP_MESSAGE } from './managed.ts';
 
 /** A daemon that has not ended this long after it was asked to is killed; it gives up by itself before. */
 const STOP_LIMIT_MS = 20_000;
@@ -42,16 +42,13 @@ export class DaemonChild {
       child.once('error', () => end(1));
       child.once('exit', end);
     });
-    this.asked = new Promise((resolve) => {
-      child.on('message', (message: unknown) => {
-        if (isSwitch(message)) resolve(message.version);
-      });
+    const [asked, ready] = [Promise.withResolvers<string>(), Promise.withResolvers<string>()];
+    child.on('message', (message: unknown) => {
+      if (isSwitch(message)) asked.resolve(message.version);
+      if (isReady(message)) ready.resolve(message.api_addr);
     });
-    this.#ready = new Promise((resolve) => {
-      child.on('message', (message: unknown) => {
-        if (isReady(message)) resolve(message.api_addr);
-      });
-    });
+    this.asked = asked.promise;
+    this.#ready = ready.promise;
   }
 
   /** False once it has ended. */
@@ -61,13 +58,9 @@ export class DaemonChild {
 
   /** Where its API answers once it serves; null where it ends before, or takes longer than `limitMs`. */
   ready(limitMs: number): Promise<string | null> {
-    return new Promise((resolve) => {
-      const timer = this.#clock.after(limitMs, () => resolve(null));
-      void Promise.race([this.#ready, this.ended.then(() => null)]).then((address) => {
-        timer.cancel();
-        resolve(address);
-      });
-    });
+    const { promise: late, resolve } = Promise.withResolvers<null>();
+    const timer = this.#clock.after(limitMs, () => resolve(null));
+    return Promise.race([this.#ready, this.ended.then(() => null), late]).finally(() => timer.cancel());
   }
 
   /** True where the API answers: that it asks for a token is an answer. */
@@ -86,7 +79,7 @@ export class DaemonChild {
     const timer = this.#clock.after(STOP_LIMIT_MS, () => this.#process.kill('SIGKILL'));
     if (this.isRunning) {
       // Windows knows no signals: `kill` would be the end without a word.
-      if (process.platform === 'win32') this.#process.send({ type: 'stop' } satisfies StopMessage);
+      if (process.platform === 'win32') this.#process.send(STOP_MESSAGE);
       else this.#process.kill('SIGTERM');
     }
     const code = await this.ended;

@@ -1,6 +1,6 @@
 /** The service on macOS: an agent of launchd, of the user who installs it. */
 import path from 'node:path';
-import { checkedPath, launchWords, SERVICE_NAME, type ServiceLaunch, type ServiceManager, type Step } from './plan.ts';
+import { checkedPath, launchWords, run, SERVICE_NAME, type ServiceLaunch, type ServiceManager, tryTo } from './plan.ts';
 import { xmlText } from './xml.ts';
 
 export interface LaunchdOptions {
@@ -50,17 +50,17 @@ export function launchdService(options: LaunchdOptions): ServiceManager {
   const file = path.posix.join(options.home, 'Library/LaunchAgents', `${SERVICE_NAME}.plist`);
   const domain = `gui/${options.uid}`;
   const service = `${domain}/${SERVICE_NAME}`;
-  const bootout: Step = { kind: 'run', command: ['launchctl', 'bootout', service], mayFail: true };
+  const bootout = tryTo('launchctl', 'bootout', service);
   return {
     install: (launch) => [
       { kind: 'write', file, content: launchdPlist(launch, options) },
       bootout,
-      { kind: 'run', command: ['launchctl', 'bootstrap', domain, file] },
+      run('launchctl', 'bootstrap', domain, file),
     ],
     uninstall: [bootout, { kind: 'remove', file }],
-    start: [{ kind: 'run', command: ['launchctl', 'kickstart', service] }],
+    start: [run('launchctl', 'kickstart', service)],
     // An end that was asked for is a success, which KeepAlive leaves alone.
-    stop: [{ kind: 'run', command: ['launchctl', 'kill', 'SIGTERM', service] }],
-    status: [{ kind: 'run', command: ['launchctl', 'print', service], mayFail: true }],
+    stop: [run('launchctl', 'kill', 'SIGTERM', service)],
+    status: [tryTo('launchctl', 'print', service)],
   };
 }

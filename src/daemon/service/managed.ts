@@ -6,41 +6,27 @@ import { memberOf } from '../../foundation/json.ts';
 /** Set by the supervisor for the daemon that it runs. */
 export const MANAGED_VARIABLE = 'SVCD_MANAGED';
 
-/** What the daemon asks its supervisor for. */
-export interface SwitchMessage {
-  readonly type: 'switch';
-  readonly version: string;
-}
-
 /** What a supervisor tells the daemon where there are no signals (Windows). */
-export interface StopMessage {
-  readonly type: 'stop';
-}
+export const STOP_MESSAGE = { type: 'stop' };
 
-/** What the daemon says once it serves. */
-export interface ReadyMessage {
-  readonly type: 'ready';
-  readonly api_addr: string;
-}
-
-export function isSwitch(message: unknown): message is SwitchMessage {
+/** What the daemon asks its supervisor for. */
+export function isSwitch(message: unknown): message is { readonly version: string } {
   return memberOf(message, 'type') === 'switch' && typeof memberOf(message, 'version') === 'string';
 }
 
-export function isStop(message: unknown): message is StopMessage {
-  return memberOf(message, 'type') === 'stop';
+export function isStop(message: unknown): boolean {
+  return memberOf(message, 'type') === STOP_MESSAGE.type;
 }
 
-export function isReady(message: unknown): message is ReadyMessage {
+/** What the daemon says once it serves. */
+export function isReady(message: unknown): message is { readonly api_addr: string } {
   return memberOf(message, 'type') === 'ready' && typeof memberOf(message, 'api_addr') === 'string';
 }
 
 /** The supervisor that runs this process; null where somebody else started it. */
 export function supervisorOf(self: Pick<NodeJS.Process, 'env' | 'send'>): Supervisor | null {
   if (self.env[MANAGED_VARIABLE] !== '1' || self.send === undefined) return null;
-  return {
-    switchTo: (version) => void self.send?.({ type: 'switch', version } satisfies SwitchMessage),
-  };
+  return { switchTo: (version) => void self.send?.({ type: 'switch', version }) };
 }
 
 /** Calls back when the supervisor asks this process to stop, or is gone. */

@@ -25,6 +25,16 @@ export interface ServiceLaunch {
 
 export const SERVICE_NAME = 'svcd';
 
+/** Runs a program, which has to succeed. */
+export function run(...command: [string, ...string[]]): Step {
+  return { kind: 'run', command };
+}
+
+/** Runs a program, and goes on where it fails. */
+export function tryTo(...command: [string, ...string[]]): Step {
+  return { kind: 'run', command, mayFail: true };
+}
+
 /** The service on one system: a plan for every command. */
 export interface ServiceManager {
   install(launch: ServiceLaunch): readonly Step[];
@@ -83,11 +93,7 @@ export function describe(step: Step): string {
 }
 
 function asText(content: string | Uint8Array): string {
-  return typeof content === 'string'
-    ? content
-    : Buffer.from(content)
-        .toString('utf16le')
-        .replace(/^\uFEFF/, '');
+  return typeof content === 'string' ? content : new TextDecoder('utf-16le').decode(content);
 }
 
 function quoted(word: string): string {

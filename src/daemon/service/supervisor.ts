@@ -93,7 +93,12 @@ export class ServiceSupervisor {
     const child = this.#child;
     if (problem === null && child !== null) {
       const { current } = releases.read();
-      releases.write({ current: next.version, previous: current, trial: null, last: this.#ending(next, 'ok', '') });
+      releases.write({
+        current: next.version,
+        previous: current,
+        trial: null,
+        last: this.#ending(next.version, 'ok', ''),
+      });
       snapshot.drop();
       releases.keepOnly([next.version, current]);
       say(`${next.version} runs`);
@@ -122,13 +127,10 @@ export class ServiceSupervisor {
     if (readDaemonInfo(this.#options.dataDir)?.version !== next.version) return 'It says that it is another version.';
     let unanswered = 0;
     for (let waited = 0; waited < probationMs; waited += probeEveryMs) {
-      await new Promise<void>((resolve) => {
-        const timer = clock.after(probeEveryMs, resolve);
-        void child.ended.then(() => {
-          timer.cancel();
-          resolve();
-        });
-      });
+      const { promise: pause, resolve } = Promise.withResolvers<void>();
+      const timer = clock.after(probeEveryMs, resolve);
+      await Promise.race([pause, child.ended]);
+      timer.cancel();
       if (!child.isRunning) return 'It ended soon after its start.';
       unanswered = (await child.answers(address)) ? 0 : unanswered + 1;
       if (unanswered >= MAX_UNANSWERED) return 'Its API does not answer.';
@@ -144,11 +146,10 @@ export class ServiceSupervisor {
 
   #note(version: string, outcome: 'ok' | 'rolled_back', error: string): void {
     const { releases } = this.#deps;
-    const last = this.#ending({ version }, outcome, error);
-    releases.write({ ...releases.read(), trial: null, last });
+    releases.write({ ...releases.read(), trial: null, last: this.#ending(version, outcome, error) });
   }
 
-  #ending({ version }: { readonly version: string }, outcome: 'ok' | 'rolled_back', error: string) {
+  #ending(version: string, outcome: 'ok' | 'rolled_back', error: string) {
     return { version, outcome, error, at: this.#deps.clock.now() };
   }
 

@@ -1,7 +1,7 @@
 /** The service on Linux: a unit of systemd, of the system or of one user. */
 import path from 'node:path';
 import { SvcError } from '../../foundation/errors.ts';
-import { launchWords, SERVICE_NAME, type ServiceLaunch, type ServiceManager, type Step } from './plan.ts';
+import { launchWords, run, SERVICE_NAME, type ServiceLaunch, type ServiceManager, tryTo } from './plan.ts';
 
 const UNIT = `${SERVICE_NAME}.service`;
 /** Where the system's own service keeps its data unless it was told otherwise. */
@@ -97,25 +97,22 @@ export function systemdUnit(launch: ServiceLaunch, options: SystemdOptions): str
 export function systemdService(options: SystemdOptions): ServiceManager {
   const { user, configHome } = options;
   const file = path.posix.join(user ? path.posix.join(configHome, 'systemd/user') : '/etc/systemd/system', UNIT);
-  const systemctl = (...args: string[]): Step => ({
-    kind: 'run',
-    command: ['systemctl', ...(user ? ['--user'] : []), ...args],
-  });
+  const systemctl = ['systemctl', ...(user ? ['--user'] : [])] as const;
   return {
     install: (launch) => [
       { kind: 'write', file, content: systemdUnit(launch, options) },
-      systemctl('daemon-reload'),
-      systemctl('enable', UNIT),
+      run(...systemctl, 'daemon-reload'),
+      run(...systemctl, 'enable', UNIT),
       // A service that runs already takes the new definition.
-      systemctl('restart', UNIT),
+      run(...systemctl, 'restart', UNIT),
     ],
     uninstall: [
-      { ...systemctl('disable', '--now', UNIT), mayFail: true } as Step,
+      tryTo(...systemctl, 'disable', '--now', UNIT),
       { kind: 'remove', file },
-      systemctl('daemon-reload'),
+      run(...systemctl, 'daemon-reload'),
     ],
-    start: [systemctl('start', UNIT)],
-    stop: [systemctl('stop', UNIT)],
-    status: [{ ...systemctl('status', '--no-pager', UNIT), mayFail: true } as Step],
+    start: [run(...systemctl, 'start', UNIT)],
+    stop: [run(...systemctl, 'stop', UNIT)],
+    status: [tryTo(...systemctl, 'status', '--no-pager', UNIT)],
   };
 }

@@ -4,7 +4,7 @@
  * program, without anybody logged on, and starts it anew after a failure.
  */
 import path from 'node:path';
-import { launchWords, SERVICE_NAME, type ServiceLaunch, type ServiceManager } from './plan.ts';
+import { launchWords, run, SERVICE_NAME, type ServiceLaunch, type ServiceManager, type Step, tryTo } from './plan.ts';
 import { xmlText } from './xml.ts';
 
 /** Well-known security ids: LocalService, the administrators, the system. */
@@ -76,36 +76,23 @@ export function windowsTask(launch: ServiceLaunch, { user, userName }: WindowsOp
 /** The service as the Task Scheduler runs it. */
 export function windowsService(options: WindowsOptions): ServiceManager {
   const file = path.win32.join(options.temporary, `${SERVICE_NAME}-task.xml`);
-  const full = (id: string): string => `*${id}:(OI)(CI)F`;
+  const task = (what: string) => ['schtasks', what, '/TN', SERVICE_NAME] as const;
+  // What everybody may read otherwise: keys are in it.
+  const closed = (dataDir: string): Step[] => {
+    const full = [LOCAL_SERVICE, ADMINISTRATORS, SYSTEM].map((id) => `*${id}:(OI)(CI)F`);
+    return [{ kind: 'directory', directory: dataDir }, run('icacls', dataDir, '/inheritance:r', '/grant:r', ...full)];
+  };
   return {
     install: (launch) => [
       { kind: 'write', file, content: windowsTask(launch, options) },
-      { kind: 'run', command: ['schtasks', '/Create', '/TN', SERVICE_NAME, '/XML', file, '/F'] },
+      run(...task('/Create'), '/XML', file, '/F'),
       { kind: 'remove', file },
-      // What everybody may read otherwise: keys are in it.
-      ...(options.user
-        ? []
-        : ([
-            { kind: 'directory', directory: launch.dataDir },
-            {
-              kind: 'run',
-              command: [
-                'icacls',
-                launch.dataDir,
-                '/inheritance:r',
-                '/grant:r',
-                ...[LOCAL_SERVICE, ADMINISTRATORS, SYSTEM].map(full),
-              ],
-            },
-          ] as const)),
-      { kind: 'run', command: ['schtasks', '/Run', '/TN', SERVICE_NAME] },
+      ...(options.user ? [] : closed(launch.dataDir)),
+      run(...task('/Run')),
     ],
-    uninstall: [
-      { kind: 'run', command: ['schtasks', '/End', '/TN', SERVICE_NAME], mayFail: true },
-      { kind: 'run', command: ['schtasks', '/Delete', '/TN', SERVICE_NAME, '/F'] },
-    ],
-    start: [{ kind: 'run', command: ['schtasks', '/Run', '/TN', SERVICE_NAME] }],
-    stop: [{ kind: 'run', command: ['schtasks', '/End', '/TN', SERVICE_NAME] }],
-    status: [{ kind: 'run', command: ['schtasks', '/Query', '/TN', SERVICE_NAME, '/V', '/FO', 'LIST'], mayFail: true }],
+    uninstall: [tryTo(...task('/End')), run(...task('/Delete'), '/F')],
+    start: [run(...task('/Run'))],
+    stop: [run(...task('/End'))],
+    status: [tryTo(...task('/Query'), '/V', '/FO', 'LIST')],
   };
 }

@@ -6,7 +6,7 @@ import type { CliContext } from './context.ts';
 export interface Taken<T> {
   readonly about: string;
   /** Reads what was typed; `before` is what it was so far, for those that may be repeated. */
-  read?(text: string, before: T): T;
+  read?(this: void, text: string, before: T): T;
   readonly choices?: readonly string[];
   /** What it is where nothing is typed. */
   readonly otherwise?: T;

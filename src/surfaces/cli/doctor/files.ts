@@ -5,8 +5,8 @@ import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CONFIG_FILE, KEYS_DIRECTORY } from '../../../foundation/data-dir/names.ts';
 import { OTHERS_MODE, PRIVATE_FILE_MODE } from '../../../foundation/file-modes.ts';
-import { memberOf } from '../../../foundation/json.ts';
 import { type Finding, findingsOf } from './finding.ts';
+import { textMember } from './patient.ts';
 
 /** Less room than this stops the daemon soon, bytes. */
 const DISK_FAIL_BYTES = 50 * 2 ** 20;
@@ -14,10 +14,6 @@ const DISK_FAIL_BYTES = 50 * 2 ** 20;
 const DISK_WARN_BYTES = 500 * 2 ** 20;
 /** Key files that are looked at. */
 const MAX_KEY_FILES = 1000;
-
-function codeOf(error: unknown): string {
-  return String(memberOf(error, 'code') ?? 'unknown error');
-}
 
 function examineWriting(dataDir: string): Finding {
   const data = findingsOf('data');
@@ -27,7 +23,7 @@ function examineWriting(dataDir: string): Finding {
     return data.pass(`the data directory ${dataDir} can be written`);
   } catch (error) {
     return data.fail(
-      `the data directory ${dataDir} cannot be written (${codeOf(error)})`,
+      `the data directory ${dataDir} cannot be written (${textMember(error, 'code') || 'unknown error'})`,
       'Give its owner the right to write, free room on the disk, or mount it for writing.',
     );
   } finally {
@@ -85,7 +81,7 @@ export async function examineFiles(dataDir: string, keyDir: string): Promise<Fin
   } catch (error) {
     return [
       data.info(
-        `the files of ${dataDir} cannot be looked at (${codeOf(error)})`,
+        `the files of ${dataDir} cannot be looked at (${textMember(error, 'code') || 'unknown error'})`,
         'Run svc doctor as the user that svcd runs as.',
       ),
     ];
