@@ -4,8 +4,10 @@ import { isIP } from 'node:net';
 import { type Address, parseAddress } from '../foundation/address.ts';
 import { SvcError } from '../foundation/errors.ts';
 
-function malformed(key: string): SvcError {
-  return new SvcError('config_invalid', { details: { key } });
+function parsed(key: string, text: string): Address {
+  const address = parseAddress(text);
+  if (address === null) throw new SvcError('config_invalid', { details: { key } });
+  return address;
 }
 
 /** An IPv4 address to bind: every interface for an empty host, the first address of a name. */
@@ -28,26 +30,21 @@ async function ipv4(key: string, host: string): Promise<string> {
 
 /** Where the record network listens (UDP, IPv4). */
 export async function dhtAddress(listenAddr: string): Promise<Address> {
-  const address = parseAddress(listenAddr);
-  if (address === null) throw malformed('listen_addr');
-  return { host: await ipv4('listen_addr', address.host), port: address.port };
+  const { host, port } = parsed('listen_addr', listenAddr);
+  return { host: await ipv4('listen_addr', host), port };
 }
 
 /** Where QUIC listens: as configured, or at the port after the record network's. */
 export async function quicAddress(quicListenAddr: string, dht: Address): Promise<Address> {
-  if (quicListenAddr !== '') {
-    const address = parseAddress(quicListenAddr);
-    if (address === null) throw malformed('quic_listen_addr');
-    return address;
-  }
+  if (quicListenAddr !== '') return parsed('quic_listen_addr', quicListenAddr);
   return { host: dht.host === '0.0.0.0' ? '' : dht.host, port: dht.port === 0 ? 0 : dht.port + 1 };
 }
 
 /** The nodes to start from. */
 export function bootstrapNodes(texts: readonly string[]): Address[] {
   return texts.map((text) => {
-    const address = parseAddress(text);
-    if (address === null || address.host === '' || address.port === 0) throw malformed('bootstrap');
-    return address;
+    const address = parsed('bootstrap', text);
+    if (address.host !== '' && address.port !== 0) return address;
+    throw new SvcError('config_invalid', { details: { key: 'bootstrap' } });
   });
 }

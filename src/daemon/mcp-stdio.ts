@@ -4,19 +4,15 @@ import { systemClock } from '../foundation/clock.ts';
 import { SvcError } from '../foundation/errors.ts';
 import type { Log } from '../foundation/log.ts';
 import { VERSION } from '../foundation/version.ts';
-import type { ToolTable } from '../operations/tool-call.ts';
 import { DaemonLink } from '../surfaces/mcp/daemon-link.ts';
 import { type StdioSession, serveProxy, serveTools } from '../surfaces/mcp/stdio.ts';
 import { claimStdout } from '../surfaces/mcp/stdout.ts';
 import type { DaemonArguments } from './args.ts';
+import type { Daemon } from './daemon.ts';
 import { STOP_TIMEOUT_MS } from './life.ts';
 
 /** A node without an API. */
-export interface StdioNode {
-  readonly tools: ToolTable;
-  readonly log: Log;
-  stop(reason: string): Promise<void>;
-}
+type StdioNode = Pick<Daemon, 'tools' | 'stop'> & { readonly log: Log };
 
 /**
  * How long to wait for another stdio process to leave the data directory: clients start one to see

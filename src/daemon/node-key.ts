@@ -12,16 +12,8 @@ export interface NodeIdentity extends LocalIdentity {
 
 /** @throws SvcError `key_locked`, `key_damaged`, `not_writable` */
 export function loadNodeIdentity(keys: KeyStore): NodeIdentity {
-  let key = keys.get(NODE_KEY);
-  if (key === null) {
-    key = KeyPair.generate();
-    keys.put(NODE_KEY, key);
-  }
-  const pair = key;
-  return {
-    key: pair,
-    aid: nativeAid(pair.publicKey),
-    delegation: selfDelegation(pair),
-    sign: (message) => pair.sign(message),
-  };
+  const kept = keys.get(NODE_KEY);
+  const key = kept ?? KeyPair.generate();
+  if (kept === null) keys.put(NODE_KEY, key);
+  return { key, aid: nativeAid(key.publicKey), delegation: selfDelegation(key), sign: (message) => key.sign(message) };
 }

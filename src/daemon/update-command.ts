@@ -34,9 +34,8 @@ async function throughDaemon(dataDir: string, token: string | undefined, check: 
 
 async function byItself(environment: NodeJS.ProcessEnv): Promise<UpdateView> {
   const disabled = updatesDisabled();
-  const unknown = { current_version: VERSION, latest_version: null, update_available: false, managed: false } as const;
-  const base = { ...unknown, state: 'idle', last_check_at: null } as const;
-  if (disabled !== '') return { ...base, warning: disabled };
+  const base = { current_version: VERSION, managed: false, state: 'idle', last_check_at: null } as const;
+  if (disabled !== '') return { ...base, latest_version: null, update_available: false, warning: disabled };
   const source = releaseSource(environment, systemClock);
   const { version, release } = await source.latest(VERSION, new AbortController().signal);
   return { ...base, latest_version: version, update_available: release !== null };

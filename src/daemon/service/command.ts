@@ -1,5 +1,5 @@
 /** `svcd service …`: svcd as a service of the system or of one user, and what such a service runs. */
-import { realpathSync, statSync } from 'node:fs';
+import { existsSync, realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { Command } from 'commander';
 import { SvcError } from '../../foundation/errors.ts';
@@ -108,16 +108,10 @@ function managerOf(user: boolean, owner: number | null, machine: ServiceMachine)
 /** A path that stays when Node is brought up to date, where the PATH has one: not the folder of one version. */
 function stableNode({ node, platform, environment }: ServiceMachine): string {
   if (platform === 'win32') return node;
-  for (const directory of (environment['PATH'] ?? '').split(':')) {
-    if (!path.posix.isAbsolute(directory) || directory.includes('/node_modules/')) continue;
-    const candidate = path.posix.join(directory, 'node');
-    try {
-      if (realpathSync(candidate) === realpathSync(node)) return candidate;
-    } catch {
-      // Not there.
-    }
-  }
-  return node;
+  const directories = (environment['PATH'] ?? '').split(':');
+  const lasting = directories.filter((one) => path.posix.isAbsolute(one) && !one.includes('/node_modules/'));
+  const candidates = lasting.map((directory) => path.posix.join(directory, 'node')).filter((file) => existsSync(file));
+  return candidates.find((file) => realpathSync(file) === realpathSync(node)) ?? node;
 }
 
 function plan(name: keyof typeof COMMANDS, user: boolean, dependencies: ServiceCommandDependencies): readonly Step[] {

@@ -13,7 +13,7 @@ export function accessTable({ allow, deny }: Lists): string {
       'allow',
       e.id,
       e.aid ?? '(who presents a secret)',
-      e.label ?? '',
+      e.label,
       relativeTime(e.created_at, now),
       e.expires_at === undefined ? 'never' : relativeTime(e.expires_at, now),
     ]),

@@ -8,12 +8,8 @@ const DEFAULT_API = 'http://127.0.0.1:2121';
 
 /** The address that the daemon of a data directory wrote down; where it crashed, that of the dead one. */
 export function addressIn(dataDir: string): string {
-  const address = readDaemonInfo(dataDir)?.api_addr;
-  return address === undefined || address === null ? DEFAULT_API : `http://${address}`;
-}
-
-function absence(message: string): SvcError {
-  return new SvcError('daemon_unreachable', { message });
+  const address = readDaemonInfo(dataDir)?.api_addr ?? null;
+  return address === null ? DEFAULT_API : `http://${address}`;
 }
 
 /**
@@ -24,11 +20,10 @@ function absence(message: string): SvcError {
 export function addressInNamed(dataDir: string): string | SvcError {
   const directory = resolve(dataDir);
   const info = readDaemonInfo(directory);
-  if (info === null || !isAlive(info.pid))
-    return absence(
-      `No daemon runs on ${directory}, which SVCD_DATA_DIR names. Start it with "svcd", or say where it answers with --api.`,
-    );
-  if (info.api_addr === null)
-    return absence(`The daemon of ${directory} (process ${info.pid}) is starting, or serves no API.`);
-  return `http://${info.api_addr}`;
+  const isThere = info !== null && isAlive(info.pid);
+  if (isThere && info.api_addr !== null) return `http://${info.api_addr}`;
+  const message = isThere
+    ? `The daemon of ${directory} (process ${info.pid}) is starting, or serves no API.`
+    : `No daemon runs on ${directory}, which SVCD_DATA_DIR names. Start it with "svcd", or say where it answers with --api.`;
+  return new SvcError('daemon_unreachable', { message });
 }

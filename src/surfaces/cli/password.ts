@@ -12,13 +12,11 @@ export interface PasswordOptions {
 }
 
 function fromFile(file: string): string {
-  let text: string;
   try {
-    text = readFileSync(file, 'utf8');
-  } catch (error) {
-    throw new SvcError('invalid_request', { message: `The password file ${file} cannot be read.`, cause: error });
+    return readFileSync(file, 'utf8').split(/\r?\n/, 1)[0] ?? '';
+  } catch (cause) {
+    throw new SvcError('invalid_request', { message: `The password file ${file} cannot be read.`, cause });
   }
-  return text.split(/\r?\n/, 1)[0] ?? '';
 }
 
 /**

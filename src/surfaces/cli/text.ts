@@ -26,18 +26,21 @@ export function safeJson(value: unknown, indent = 0): string {
   return lines.map(escapeUnsafe).join('\n');
 }
 
+/** What can be shown in one place; nothing is shown of null and undefined. */
+type Cell = string | number | boolean | null | undefined;
+
 /** Columns of a table, padded; cells are made safe here. @param none what stands for a table without rows */
-export function formatTable(head: readonly string[], rows: readonly (readonly string[])[], none?: string): string {
+export function formatTable(head: readonly string[], rows: readonly (readonly Cell[])[], none?: string): string {
   if (rows.length === 0 && none !== undefined) return none;
-  const cells = [head, ...rows.map((row) => row.map(safeLine))];
+  const cells = [head, ...rows.map((row) => row.map((cell) => safeLine(String(cell ?? ''))))];
   const widths = head.map((_, i) => Math.max(...cells.map((row) => row[i]?.length ?? 0)));
   const lines = cells.map((row) => row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join('  '));
   return lines.map((line) => line.trimEnd()).join('\n');
 }
 
 /** `name: value` lines, values aligned and made safe; undefined ones are left out. */
-export function formatFields(fields: Readonly<Record<string, string | number | boolean | null | undefined>>): string {
-  const shown = Object.entries(fields).filter(([, value]) => value !== undefined && value !== null && value !== '');
+export function formatFields(fields: Readonly<Record<string, Cell>>): string {
+  const shown = Object.entries(fields).filter(([, value]) => (value ?? '') !== '');
   const width = Math.max(0, ...shown.map(([name]) => name.length));
   return shown.map(([name, value]) => `${`${name}:`.padEnd(width + 2)}${safeLine(String(value))}`).join('\n');
 }

@@ -43,10 +43,7 @@ export const WALLETS: readonly WalletKind[] = [
 ];
 
 /** The wallet that a command is for, or its options name, and how its key is given; null where it is none. */
-export function walletOf(
-  { ethereum, eth_key, paralism, paralism_key }: WalletOptions,
-  kind?: WalletKind,
-): { readonly scheme: WalletScheme; readonly key: string | undefined } | null {
-  if (kind?.scheme === 'ethereum' || ethereum === true) return { scheme: 'ethereum', key: eth_key };
-  return kind?.scheme === 'paralism' || paralism === true ? { scheme: 'paralism', key: paralism_key } : null;
+export function walletOf({ ethereum, eth_key, paralism, paralism_key }: WalletOptions, kind?: WalletKind) {
+  const scheme = kind?.scheme ?? (ethereum ? 'ethereum' : paralism ? 'paralism' : null);
+  return scheme && { scheme, key: scheme === 'ethereum' ? eth_key : paralism_key };
 }

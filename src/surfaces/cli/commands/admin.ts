@@ -8,7 +8,6 @@ import { choice, integer } from '../takes.ts';
 import { formatTable, relativeTime, safeLine } from '../text.ts';
 
 type State = AnswerOf<'remoteAdminGet'>;
-type Audit = AnswerOf<'remoteAdminAudit'>;
 
 /** Label of the entry that `svc admin password` makes. */
 const PASSWORD = 'password';
@@ -18,32 +17,24 @@ function stateText(state: State): string {
   const { last_access: access, last_refused: refused } = state;
   const lastAccess = access && `${relativeTime(access.at, now)}, ${access.aid}, ${access.method} ${access.path}`;
   const lastRefused = refused && `${relativeTime(refused.at, now)}, ${refused.aid} (${refused.reason})`;
-  return [
+  const lines = [
     `Remote administration is ${state.enabled ? 'on' : 'off'}.`,
     accessTable(state),
-    lastAccess === null ? '' : safeLine(`Last access: ${lastAccess}`),
-    lastRefused === null ? '' : safeLine(`Last refused: ${lastRefused}`),
-  ]
-    .filter((line) => line !== '')
-    .join('\n');
+    lastAccess && safeLine(`Last access: ${lastAccess}`),
+    lastRefused && safeLine(`Last refused: ${lastRefused}`),
+  ];
+  return lines.filter(Boolean).join('\n');
 }
 
 const STATE = { text: stateText, quiet: ({ enabled }: State) => (enabled ? 'on' : 'off') };
 
-function auditText({ entries }: Audit): string {
-  const row = (e: Audit['entries'][number]): string[] => [
-    e.at,
-    e.aid,
-    e.address ?? '',
-    e.method ?? 'refused',
-    [e.path ?? e.refused ?? '', ...e.tools].join(' '),
-    e.status === null ? '' : String(e.status),
-  ];
-  return formatTable(
-    ['AT', 'WHO', 'ADDRESS', 'METHOD', 'PATH', 'STATUS'],
-    entries.map(row),
-    'Nothing was asked over remote administration.',
-  );
+function auditText({ entries }: AnswerOf<'remoteAdminAudit'>): string {
+  const rows = entries.map((e) => {
+    const what = [e.path ?? e.refused ?? '', ...e.tools].join(' ');
+    return [e.at, e.aid, e.address, e.method ?? 'refused', what, e.status];
+  });
+  const none = 'Nothing was asked over remote administration.';
+  return formatTable(['AT', 'WHO', 'ADDRESS', 'METHOD', 'PATH', 'STATUS'], rows, none);
 }
 
 async function setPassword(context: CliContext, typed: string | undefined) {

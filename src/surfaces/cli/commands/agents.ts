@@ -14,32 +14,23 @@ import { PUBLISHED, profileCommands } from './profile.ts';
 type Agent = AnswerOf<'agentGet'>;
 type Probe = AnswerOf<'agentProbe'>;
 
-/** When a record is renewed; what is due is not long ago, but about to come. */
-function renewalText(estimate: string, now: number): string {
-  return Date.parse(estimate) <= now ? 'due now' : relativeTime(estimate, now);
-}
-
 function describe(agent: Agent): string {
+  const now = Date.now();
+  const { service_tcp, last_publish_at: publishedAt, next_republish_estimate: renewal } = agent;
+  const { expires_at } = agent.delegation;
+  const published = publishedAt && `${relativeTime(publishedAt, now)}, seq ${agent.seq}`;
   return formatFields({
     aid: agent.aid,
     name: agent.name,
     status: agent.status,
     service:
-      agent.service_tcp === ''
-        ? 'none bound'
-        : `${agent.service_tcp} (${agent.service_tcp_ok ? 'answers' : 'does not answer'})`,
-    published:
-      agent.last_publish_at === null
-        ? 'not yet'
-        : `${relativeTime(agent.last_publish_at, Date.now())}, seq ${agent.seq}, kept by ${counted(agent.replicas, 'node')}`,
-    'next renewal':
-      agent.next_republish_estimate === null ? undefined : renewalText(agent.next_republish_estimate, Date.now()),
+      service_tcp === '' ? 'none bound' : `${service_tcp} (${agent.service_tcp_ok ? 'answers' : 'does not answer'})`,
+    published: published === null ? 'not yet' : `${published}, kept by ${counted(agent.replicas, 'node')}`,
+    // What is due is not long ago, but about to come.
+    'next renewal': renewal !== null && Date.parse(renewal) <= now ? 'due now' : renewal && relativeTime(renewal, now),
     heartbeat: agent.heartbeat_seconds_ago === null ? 'none' : `${agent.heartbeat_seconds_ago} s ago`,
     services: agent.services.join(', '),
-    'key valid':
-      agent.delegation.expires_at === null
-        ? undefined
-        : `until ${agent.delegation.expires_at} (${relativeTime(agent.delegation.expires_at, Date.now())})`,
+    'key valid': expires_at && `until ${expires_at} (${relativeTime(expires_at, now)})`,
   });
 }
 
@@ -61,7 +52,7 @@ const LIST = {
   text: ({ agents }: { readonly agents: readonly Agent[] }) =>
     formatTable(
       ['AID', 'NAME', 'STATUS', 'SERVICE', 'SERVICES'],
-      agents.map((a) => [a.aid, a.name ?? '', a.status, a.service_tcp || '-', a.services.join(',')]),
+      agents.map((a) => [a.aid, a.name, a.status, a.service_tcp || '-', a.services.join(',')]),
       'No agent is registered here. Make one with "svc register".',
     ),
   quiet: ({ agents }: { readonly agents: readonly Agent[] }) => agents.map(({ aid }) => aid).join('\n'),

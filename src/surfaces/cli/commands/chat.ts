@@ -17,10 +17,10 @@ function entryText({ seq, at, dir, status, text, name, size, url }: Entry): stri
 
 function contactsText({ friends, in_pending, out_pending, blocked }: AnswerOf<'chatContacts'>): string {
   const rows = [
-    ...friends.map(({ peer, since, unread_count }) => [peer, 'friend', since, `${unread_count}`, '']),
+    ...friends.map(({ peer, since, unread_count }) => [peer, 'friend', since, unread_count]),
     ...in_pending.map(({ peer, since, note }) => [peer, 'asks you', since, '', note]),
     ...out_pending.map(({ peer, since, note }) => [peer, 'asked', since, '', note]),
-    ...blocked.map(({ peer, since }) => [peer, 'blocked', since, '', '']),
+    ...blocked.map(({ peer, since }) => [peer, 'blocked', since]),
   ];
   const none = 'No contacts yet. Ask somebody with "svc chat request".';
   return formatTable(['PEER', 'STATE', 'SINCE', 'UNREAD', 'NOTE'], rows, none);

@@ -1,19 +1,14 @@
 /** `svc config`: reads and changes the daemon's configuration. */
 import { SvcError } from '../../../foundation/errors.ts';
-import { memberOf } from '../../../foundation/json.ts';
+import { memberOf, readJson } from '../../../foundation/json.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { formatFields } from '../text.ts';
 
-type Values = Readonly<Record<string, unknown>>;
-
 /** A value as it is typed: JSON where it is JSON (numbers, booleans, lists), text otherwise. */
 function parseValue(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
+  const value = readJson(text);
+  return value === undefined ? text : value;
 }
 
 function showValue(value: unknown): string {
@@ -21,7 +16,7 @@ function showValue(value: unknown): string {
 }
 
 /** One value, or all of them. @throws SvcError `not_found` */
-function chosen(values: Values, key: string | undefined): unknown {
+function chosen(values: Readonly<Record<string, unknown>>, key: string | undefined): unknown {
   if (key === undefined || Object.hasOwn(values, key)) return key === undefined ? values : values[key];
   throw new SvcError('not_found', { message: `There is no configuration key "${key}".` });
 }

@@ -27,19 +27,10 @@ interface EventLine {
 
 /** One line for each event: JSON for machines, a sentence for people. */
 function print({ io, options }: CliContext, event: EventLine): void {
-  const text = (value: unknown): string => (typeof value === 'string' ? value : '');
-  const number = event.seq === null ? '' : `#${event.seq}`;
-  const line =
-    options.json === true
-      ? safeJson(event)
-      : options.quiet === true
-        ? safeLine(event.type)
-        : safeLine(
-            [number, text(event.at), text(event.aid), event.type, JSON.stringify(event.data)]
-              .filter((t) => t !== '')
-              .join('  '),
-          );
-  io.stdout.write(`${line}\n`);
+  const { seq, at, aid, type, data } = event;
+  const all = [seq === null ? '' : `#${seq}`, at, aid, type, JSON.stringify(data)];
+  const shown = options.quiet === true ? [type] : all.filter((one) => typeof one === 'string' && one !== '');
+  io.stdout.write(`${options.json === true ? safeJson(event) : safeLine(shown.join('  '))}\n`);
 }
 
 /** @throws SvcError `invalid_request`: the log would seem empty */

@@ -7,13 +7,10 @@ import { formatFields, formatTable } from '../text.ts';
 type Entry = AnswerOf<'groupRead'>['entries'][number];
 
 function entryText(entry: Entry): string {
+  const { seq, at, author, kind, entry_id, ref, to } = entry;
   const body = entry.retracted === true ? '(retracted)' : Buffer.from(entry.body ?? '', 'base64').toString();
-  const about = [
-    entry.ref === undefined ? '' : `ref ${entry.ref}`,
-    entry.to === undefined ? '' : `to ${entry.to.join(', ')}`,
-  ];
-  const shown = [body, ...about].filter((text) => text !== '').join('  ');
-  return `#${entry.seq} ${entry.at} ${entry.author} ${entry.kind} ${entry.entry_id}\n    ${shown.replaceAll('\n', '\n    ')}`;
+  const shown = [body, ref && `ref ${ref}`, to && `to ${to.join(', ')}`].filter(Boolean).join('  ');
+  return `#${seq} ${at} ${author} ${kind} ${entry_id}\n    ${shown.replaceAll('\n', '\n    ')}`;
 }
 
 /** What most of the operations take. */
@@ -73,14 +70,14 @@ function looks(group: CommandGroup): void {
     text: ({ groups }) =>
       formatTable(
         ['GROUP', 'TITLE', 'ROLE', 'MEMBERS', 'UNREAD', 'MENTIONS', 'LAST'],
-        groups.map((one) => [
-          one.group_id,
-          one.title,
-          one.role,
-          `${one.member_count}`,
-          `${one.unread_count}`,
-          `${one.mention_count}`,
-          one.last_activity_at,
+        groups.map((g) => [
+          g.group_id,
+          g.title,
+          g.role,
+          g.member_count,
+          g.unread_count,
+          g.mention_count,
+          g.last_activity_at,
         ]),
         'No groups yet. Make one with "svc group create".',
       ),

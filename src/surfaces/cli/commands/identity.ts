@@ -104,7 +104,7 @@ export function addRegister(parent: CommandGroup, path: string, kind?: WalletKin
 
 async function makeKeys(context: CliContext, options: IdentityOptions, kind?: WalletKind) {
   const { ownMaster, master_private_key_hex, ...keys } = await newIdentity(context, options, kind);
-  return ownMaster ? keys : { ...keys, master_private_key_hex, warning: MASTER_WARNING };
+  return { ...keys, ...(ownMaster ? {} : { master_private_key_hex, warning: MASTER_WARNING }) };
 }
 
 export function identityCommands(svc: CommandGroup): void {
@@ -119,12 +119,12 @@ export function identityCommands(svc: CommandGroup): void {
       text: (made) =>
         formatFields({
           aid: made.aid,
-          master_private_key_hex: 'warning' in made ? made.master_private_key_hex : undefined,
+          master_private_key_hex: made.master_private_key_hex,
           operational_private_key_hex: made.operational_private_key_hex,
           delegation_proof_hex: made.delegation_proof_hex,
         }),
       quiet: ({ aid }) => aid,
-      remark: (made) => ('warning' in made ? MASTER_WARNING : undefined),
+      remark: ({ warning }) => warning,
     });
   }
 }

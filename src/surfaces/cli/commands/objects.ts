@@ -23,15 +23,11 @@ const NAME = { '--name <name>': 'its name; that of the file where it is left out
  * @throws SvcError `not_found` where it cannot be read, and what the daemon answers
  */
 async function upload(context: CliContext, aid: string, file: string, name: string): Promise<Stored> {
-  const { connection } = context;
-  const base = baseOf(connection);
-  let body: Blob;
-  try {
-    body = await openAsBlob(file);
-  } catch (error) {
-    throw new SvcError('not_found', { message: `${file} cannot be read.`, cause: error });
-  }
-  const { token, headers } = connection;
+  const { token, headers } = context.connection;
+  const base = baseOf(context.connection);
+  const body = await openAsBlob(file).catch((cause: unknown) => {
+    throw new SvcError('not_found', { message: `${file} cannot be read.`, cause });
+  });
   const response = await fetch(`${base}/agents/${aid}/cas?name=${encodeURIComponent(name)}`, {
     method: 'POST',
     headers: {
@@ -51,9 +47,10 @@ async function upload(context: CliContext, aid: string, file: string, name: stri
 
 function listText({ objects: all, usage }: AnswerOf<'objectList'>): string {
   const used = `${usage.count} of ${usage.max_count} objects, ${usage.bytes} of ${usage.max_bytes} bytes.`;
-  if (all.length === 0) return `No objects. ${used}`;
-  const rows = all.map((one) => [one.object_id, `${one.size}`, one.name, relativeTime(one.created_at, Date.now())]);
-  return `${formatTable(['OBJECT', 'SIZE', 'NAME', 'STORED'], rows)}\n${used}`;
+  const rows = all.map((one) => [one.object_id, one.size, one.name, relativeTime(one.created_at, Date.now())]);
+  return all.length === 0
+    ? `No objects. ${used}`
+    : `${formatTable(['OBJECT', 'SIZE', 'NAME', 'STORED'], rows)}\n${used}`;
 }
 
 function storing(object: CommandGroup): void {
@@ -100,12 +97,11 @@ function getting(object: CommandGroup): void {
     text: ({ local, holders }) =>
       [
         local ? 'It is here.' : 'It is not here.',
-        holders.length === 0
-          ? 'Nobody else is known to have it.'
-          : formatTable(
-              ['AID', 'STATUS', 'SIZE', 'NAME'],
-              holders.map((one) => [one.aid, one.status, `${one.size ?? ''}`, one.name ?? '']),
-            ),
+        formatTable(
+          ['AID', 'STATUS', 'SIZE', 'NAME'],
+          holders.map((one) => [one.aid, one.status, one.size, one.name]),
+          'Nobody else is known to have it.',
+        ),
       ].join('\n'),
     quiet: ({ holders }) => holders.flatMap(({ aid, status }) => (status === 'available' ? [aid] : [])).join('\n'),
   });

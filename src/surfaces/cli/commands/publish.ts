@@ -36,16 +36,9 @@ function offerOf({ name, brief, url, protocol, tag }: Publishing, draft: CardDra
   };
 }
 
-function draftText(service: string, aid: string, offer: ReturnType<typeof offerOf>): string {
-  return formatFields({
-    service,
-    agent: aid,
-    name: offer.name,
-    brief: offer.brief,
-    protocols: offer.protocols.join(', '),
-    tags: offer.tags.join(', '),
-    url: offer.url,
-  });
+function draftText(agent: string, service: string, { name, brief, url, ...lists }: ReturnType<typeof offerOf>): string {
+  const [protocols, tags] = [lists.protocols.join(', '), lists.tags.join(', ')];
+  return formatFields({ service, agent, name, brief, protocols, tags, url });
 }
 
 /** Shows a draft; what a card says goes out only where somebody has agreed. */
@@ -61,11 +54,10 @@ async function publish(context: CliContext, options: Publishing) {
   const { service, aid, from, ttl, yes } = options;
   const draft = from === undefined ? undefined : await context.progress('Reading the card', draftFrom(from));
   const offer = offerOf(options, draft);
-  if (draft !== undefined) showDraft(context, draftText(service, aid, offer), draft, yes === true);
-  if (yes !== true && context.interactive) {
-    if (!(await confirmed(context.io, `Publish ${service} of ${aid} for everyone on the network to see?`)))
-      throw new SvcError('cancelled', { message: 'Nothing was published.' });
-  }
+  if (draft !== undefined) showDraft(context, draftText(aid, service, offer), draft, yes === true);
+  const question = `Publish ${service} of ${aid} for everyone on the network to see?`;
+  if (yes !== true && context.interactive && !(await confirmed(context.io, question)))
+    throw new SvcError('cancelled', { message: 'Nothing was published.' });
   const { url, ...rest } = offer;
   const meta = url === undefined ? undefined : { url };
   const work = Promise.all([

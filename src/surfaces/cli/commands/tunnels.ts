@@ -7,8 +7,6 @@ import type { CommandGroup } from '../command-group.ts';
 import { accessToken, integer, type Typed } from '../takes.ts';
 import { formatTable, relativeTime } from '../text.ts';
 
-type Tunnel = AnswerOf<'tunnelGet'>;
-
 const REACH = {
   '--local-aid <aid>': 'the agent that connects; may be left out where there is only one',
   '--access-token <secret>': accessToken('what the remote agent asks for'),
@@ -19,22 +17,13 @@ function reach({ relay, ...typed }: Typed<'<aid>', typeof REACH>) {
   return { ...typed, disable_relay: !relay };
 }
 
-function table(tunnels: readonly Tunnel[]): string {
-  const row = (t: Tunnel): string[] => [
-    t.id,
-    t.listen,
-    t.remote_aid,
-    t.path,
-    `${t.rtt_ms.toFixed(1)} ms`,
-    String(t.active_conns),
-    `${t.bytes_up}/${t.bytes_down}`,
-    relativeTime(t.last_activity_at, Date.now()),
-  ];
-  return formatTable(
-    ['ID', 'LISTEN', 'REMOTE', 'PATH', 'RTT', 'CONNS', 'BYTES UP/DOWN', 'LAST USED'],
-    tunnels.map(row),
-    'No tunnel is open. Open one with "svc tunnel open <aid>".',
-  );
+function table(tunnels: AnswerOf<'tunnelList'>['tunnels']): string {
+  const rows = tunnels.map((t) => {
+    const [rtt, used] = [`${t.rtt_ms.toFixed(1)} ms`, relativeTime(t.last_activity_at, Date.now())];
+    return [t.id, t.listen, t.remote_aid, t.path, rtt, t.active_conns, `${t.bytes_up}/${t.bytes_down}`, used];
+  });
+  const head = ['ID', 'LISTEN', 'REMOTE', 'PATH', 'RTT', 'CONNS', 'BYTES UP/DOWN', 'LAST USED'];
+  return formatTable(head, rows, 'No tunnel is open. Open one with "svc tunnel open <aid>".');
 }
 
 export function tunnelCommands(svc: CommandGroup): void {

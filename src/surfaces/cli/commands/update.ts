@@ -1,6 +1,7 @@
 /** `svc update`: looks for a newer svcd, and has the daemon put it in place. */
 import { type UpdateView, updateAndFollow } from '../../../operations/update-client.ts';
 import type { CommandGroup } from '../command-group.ts';
+import type { Typed } from '../takes.ts';
 import { safeText } from '../text.ts';
 
 /** How it stands, in words. */
@@ -16,13 +17,12 @@ export function updateText(u: UpdateView): string {
   return safeText(lines.filter((line) => line !== '').join('\n'));
 }
 
-function applies({
-  check,
-  confirm,
-}: {
-  readonly check: true | undefined;
-  readonly confirm: true | undefined;
-}): boolean {
+const TAKES = {
+  '--check': 'only look, even with --confirm',
+  '--confirm': 'put the newest release in place; the daemon starts anew',
+} as const;
+
+function applies({ check, confirm }: Typed<'', typeof TAKES>): boolean {
   return confirm === true && check !== true;
 }
 
@@ -32,10 +32,7 @@ export function updateCommands(svc: CommandGroup): void {
       'svc update             # looks, and says what is there',
       'svc update --confirm   # puts it in place, and waits until it runs',
     ],
-    takes: {
-      '--check': 'only look, even with --confirm',
-      '--confirm': 'put the newest release in place; the daemon starts anew',
-    },
+    takes: TAKES,
     run: (context, typed) =>
       applies(typed)
         ? context.progress('Updating', updateAndFollow(context.client))

@@ -8,7 +8,7 @@ import { systemClock, unixSeconds } from '../../../foundation/clock.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { parseAid, schemeOf } from '../../../foundation/identity/aid.ts';
 import { delegates, encodeDelegation } from '../../../foundation/identity/delegation.ts';
-import { badDelegation, type Grant, SCOPE_NETWORK } from '../../../foundation/identity/grant.ts';
+import { badDelegation, SCOPE_NETWORK } from '../../../foundation/identity/grant.ts';
 import { KeyPair, parseSeed } from '../../../foundation/identity/keys.ts';
 import { walletDelegation } from '../../../foundation/identity/wallet.ts';
 import { parseWalletText, walletText } from '../../../foundation/identity/wallet-text.ts';
@@ -19,12 +19,6 @@ import { saveSecret } from '../master-file.ts';
 import { EXPIRES, expiryOf } from '../new-identity.ts';
 import { required } from '../takes.ts';
 import { NO_PUBLISH, REGISTERED, registerIdentity } from './identity.ts';
-
-/** What is kept between the message and the signature: the operational key that the message is about. */
-interface Request {
-  readonly grant: Grant;
-  readonly operational: KeyPair;
-}
 
 const EXAMPLES = [
   'svc wallet message 0x… --save request.json   # prints the text to sign',
@@ -48,8 +42,8 @@ async function makeRequest(context: CliContext, address: string, file: string, e
   return { aid: agent, message: text, request_file: file };
 }
 
-/** @throws SvcError `invalid_request`, `bad_key` */
-function readRequest(file: string): Request {
+/** What is kept between the message and the signature. @throws SvcError `invalid_request`, `bad_key` */
+function readRequest(file: string) {
   const broken = (cause?: unknown): SvcError =>
     new SvcError('invalid_request', { message: `${file} was not written by "svc wallet message".`, cause });
   let parsed: unknown;
