@@ -45,6 +45,10 @@ export class Api implements Component {
   }
 
   async stop(): Promise<void> {
-    await this.#parts.streams.stop().finally(() => this.#parts.rest.stop());
+    try {
+      await this.#parts.streams.stop();
+    } finally {
+      await this.#parts.rest.stop();
+    }
   }
 }

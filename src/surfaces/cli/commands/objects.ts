@@ -25,9 +25,12 @@ const NAME = { '--name <name>': 'its name; that of the file where it is left out
 async function upload(context: CliContext, aid: string, file: string, name: string): Promise<Stored> {
   const { token, headers } = context.connection;
   const base = baseOf(context.connection);
-  const body = await openAsBlob(file).catch((cause: unknown) => {
+  let body: Blob;
+  try {
+    body = await openAsBlob(file);
+  } catch (cause) {
     throw new SvcError('not_found', { message: `${file} cannot be read.`, cause });
-  });
+  }
   const response = await fetch(`${base}/agents/${aid}/cas?name=${encodeURIComponent(name)}`, {
     method: 'POST',
     headers: {
