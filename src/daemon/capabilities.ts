@@ -12,24 +12,23 @@ import { buildObjects } from './capabilities/objects.ts';
 import { buildRooms } from './capabilities/rooms.ts';
 import { buildTunnels } from './capabilities/tunnels.ts';
 import type { Foundation } from './foundation.ts';
-import type { Life } from './life.ts';
 import type { Network } from './network.ts';
 
 export type Capabilities = ReturnType<typeof buildCapabilities>;
 
-/** Nothing of it has started: that is for `life`. What an agent leaves behind is removed in this order. */
-export function buildCapabilities(f: Foundation, n: Network, api: ApiReference, life: Life) {
-  const agents = buildAgents(f, n, api, life);
-  const directory = buildDirectory(f, n, agents, life);
-  const access = buildAccess(f, agents, api, life);
+/** Nothing of it has started: that is for the `life`. What an agent leaves behind is removed in this order. */
+export function buildCapabilities(f: Foundation, n: Network, api: ApiReference) {
+  const agents = buildAgents(f, n, api);
+  const directory = buildDirectory(f, n, agents);
+  const access = buildAccess(f, agents, api);
   const links = buildLinks(f, n, agents, access);
-  const calls = buildCalls(f, agents, access, links, life);
-  const objects = buildObjects(f, agents, access, links, life);
-  const eventLog = buildEventLog(f, life);
+  const calls = buildCalls(f, agents, access, links);
+  const objects = buildObjects(f, agents, access, links);
+  const eventLog = buildEventLog(f);
   const shared = { links, events: eventLog, objects: objects.objects };
-  const messages = buildMessages(f, n, agents, directory, shared, life);
-  const rooms = buildRooms(f, agents, { ...shared, notes: messages.notes }, life);
-  const tunnels = buildTunnels(f, agents, access, links, life);
+  const messages = buildMessages(f, n, agents, directory, shared);
+  const rooms = buildRooms(f, agents, { ...shared, notes: messages.notes });
+  const tunnels = buildTunnels(f, agents, access, links);
   const streams = buildEventStreams(f, agents, eventLog, messages);
   const addressBook = new AddressBook(f.meta);
   return {

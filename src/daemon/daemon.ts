@@ -46,9 +46,9 @@ export class Daemon {
       const servesApi = args.mcpStdio === undefined;
       const api = new ApiReference(servesApi);
       const foundation = await openFoundation(args, environment, life);
-      const network = await buildNetwork(foundation, life);
-      const capabilities = buildCapabilities(foundation, network, api, life);
-      const updater = buildUpdater(foundation, environment, supervisor, life);
+      const network = await buildNetwork(foundation);
+      const capabilities = buildCapabilities(foundation, network, api);
+      const updater = buildUpdater(foundation, environment, supervisor);
       const bound = (): Bound => ({
         api_addr: api.address === null ? '' : formatAddress(api.address),
         dht_addr: formatAddress(network.records.address),

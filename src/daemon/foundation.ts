@@ -63,5 +63,5 @@ export async function openFoundation(args: DaemonArguments, environment: NodeJS.
   const delegations = new DelegationVerifier();
   const verifier = new RecordVerifier({}, { delegations });
   const meta = new MetaStore(store);
-  return { clock, dataDir, configuration, config, log, keys, node, store, meta, seen, delegations, verifier };
+  return { life, clock, dataDir, configuration, config, log, keys, node, store, meta, seen, delegations, verifier };
 }

@@ -11,7 +11,6 @@ import { NativeQuicEndpoint } from '../network/quic/native-endpoint.ts';
 import { LanDiscovery } from '../network/reach/lan.ts';
 import { OwnAddresses } from '../network/reach/own-addresses.ts';
 import type { Foundation } from './foundation.ts';
-import type { Life } from './life.ts';
 import { bootstrapNodes, dhtAddress, quicAddress } from './listening.ts';
 
 /** Bytes that the records of others may take on this disk. */
@@ -20,7 +19,7 @@ const MAX_RECORD_STORE_BYTES = 256 * 1024 * 1024;
 export type Network = Awaited<ReturnType<typeof buildNetwork>>;
 
 /** @throws SvcError `config_invalid`, `store_corrupt` */
-export async function buildNetwork({ clock, log, config, node, dataDir, verifier }: Foundation, life: Life) {
+export async function buildNetwork({ life, clock, log, config, node, dataDir, verifier }: Foundation) {
   const dhtListen = await dhtAddress(config.listen_addr);
   const quicListen = await quicAddress(config.quic_listen_addr, dhtListen);
   const endpoint = new NativeQuicEndpoint({ key: node.key, ...quicListen }, { log: log.child('quic'), clock });

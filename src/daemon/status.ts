@@ -11,7 +11,6 @@ import type { ConfigService } from '../foundation/config/config-service.ts';
 import { RECORD_TTL_S } from '../foundation/domain/directory.ts';
 import { type MetricSource, single } from '../foundation/metrics.ts';
 import { VERSION } from '../foundation/version.ts';
-import type { ClockComparison } from '../network/dht/peer-clocks.ts';
 import type { RecordDht } from '../network/dht/record-dht.ts';
 import type { ConnectionPool } from '../network/links/connection-pool.ts';
 import type { OwnAddresses } from '../network/reach/own-addresses.ts';
@@ -45,11 +44,6 @@ export interface StatusDependencies {
   readonly updater: Pick<Updater, 'status'>;
 }
 
-/** By how many seconds the clocks of other nodes are ahead of ours. */
-function clockView({ offsetMs, peers }: ClockComparison) {
-  return { offset_s: offsetMs === null ? null : offsetMs / 1000, peers };
-}
-
 function timeOrNull(ms: number | null): string | null {
   return ms === null ? null : isoTime(ms);
 }
@@ -64,7 +58,7 @@ export class StatusReports {
   }
 
   status(): OutputOf<typeof nodeOperations.status> {
-    const { node, configuration, directory, records, pool, tunnels, clock, bound } = this.#deps;
+    const { node, configuration, directory, records, pool, tunnels, clock, bound, dataDir, updater } = this.#deps;
     const { auto_publish, files_root } = configuration.current;
     const published = directory.summary(node.aid);
     const reach = records.reachability();
@@ -91,9 +85,9 @@ export class StatusReports {
       tunnels_active: tunnels.active,
       bytes_up: traffic.bytesSent,
       bytes_down: traffic.bytesReceived,
-      data_dir: this.#deps.dataDir,
+      data_dir: dataDir,
       files_root,
-      update_state: this.#deps.updater.status().state,
+      update_state: updater.status().state,
       ...(Object.keys(pending).length === 0 ? {} : { pending }),
     };
   }
@@ -109,6 +103,7 @@ export class StatusReports {
       }),
       routing: () => {
         const { observed, ...reach } = records.reachability();
+        const { offsetMs, peers } = records.clocks();
         return {
           ...reach,
           observed: observed.map(formatAddress),
@@ -116,7 +111,8 @@ export class StatusReports {
             address: formatAddress({ host, port }),
             last_seen: isoTime(lastSeen),
           })),
-          clock: clockView(records.clocks()),
+          // By how many seconds the clocks of other nodes are ahead of ours.
+          clock: { offset_s: offsetMs === null ? null : offsetMs / 1000, peers },
         };
       },
       store: () => ({ ...records.usage() }),

@@ -6,7 +6,6 @@ import { Updater } from '../capabilities/update/updater.ts';
 import { memberOf } from '../foundation/json.ts';
 import { VERSION } from '../foundation/version.ts';
 import type { Foundation } from './foundation.ts';
-import type { Life } from './life.ts';
 import { nodeProgram, npmOf, PACKAGE, releaseSource, updatesDisabled, withoutOwn } from './package.ts';
 
 /** The C library, in npm's words; empty where there is no choice of them. */
@@ -18,10 +17,9 @@ function libcOfThis(): string {
 
 /** @param supervisor who runs this process as the service; null where nobody does */
 export function buildUpdater(
-  { clock, log, dataDir, meta }: Pick<Foundation, 'clock' | 'log' | 'dataDir' | 'meta'>,
+  { life, clock, log, dataDir, meta }: Pick<Foundation, 'life' | 'clock' | 'log' | 'dataDir' | 'meta'>,
   environment: NodeJS.ProcessEnv,
   supervisor: Supervisor | null,
-  life: Life,
 ): Updater {
   const releases = new Releases(dataDir.path);
   const source = releaseSource(environment, clock);

@@ -28,9 +28,9 @@ test('what answers others is there before the network, and what acts by itself b
   const life = new Listing();
   t.after(() => life.end());
   const foundation = await openFoundation(argumentsFor(temporaryDirectory(t)), ENVIRONMENT, life);
-  const network = await buildNetwork(foundation, life);
-  buildCapabilities(foundation, network, new ApiReference(true), life);
-  buildUpdater(foundation, ENVIRONMENT, null, life);
+  const network = await buildNetwork(foundation);
+  buildCapabilities(foundation, network, new ApiReference(true));
+  buildUpdater(foundation, ENVIRONMENT, null);
   assert.deepEqual(parts, {
     answering: ['AgentRegistry', 'CallServer', 'ObjectService', 'ObjectServer', 'EventLog'],
     network: ['NativeQuicEndpoint', 'ConnectionPool', 'RecordDht', 'OwnAddresses'],

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { reachableFromPeers } from '../../src/daemon/surfaces.ts';
 import { VERSION } from '../../src/foundation/version.ts';
 import { operations, streams } from '../../src/operations/index.ts';
 import type { Declaration } from '../../src/operations/operation.ts';
@@ -118,4 +119,13 @@ describe('the surfaces of a real daemon', () => {
     await daemon.call('PATCH', '/config', { api_token: '' });
     assert.equal(errorOf(await put()), before);
   });
+});
+
+const FOUND = { ready: true, peers: 3, natType: 1, observed: [], inRoutingTables: true };
+
+test('a node is reachable from peers only where there are peers to say so', () => {
+  assert.equal(reachableFromPeers(FOUND), true);
+  assert.equal(reachableFromPeers({ ...FOUND, natType: 3, inRoutingTables: false }), false);
+  assert.equal(reachableFromPeers({ ...FOUND, natType: 0, inRoutingTables: false }), undefined);
+  assert.equal(reachableFromPeers({ ...FOUND, peers: 0 }), undefined);
 });

@@ -26,7 +26,7 @@ function setUp(t: TestContext, supervisor: Supervisor | null = null) {
   });
   const log = new Logger({ level: 'error', format: 'json' }, { clock, destination: { write: () => {} } });
   const life = new Life();
-  const updater = buildUpdater({ clock, log, dataDir, meta: new MetaStore(store) }, {}, supervisor, life);
+  const updater = buildUpdater({ life, clock, log, dataDir, meta: new MetaStore(store) }, {}, supervisor);
   return { updater, life, path };
 }
 

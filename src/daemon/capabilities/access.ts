@@ -8,17 +8,11 @@ import { AccessRepository } from '../../foundation/store/access.ts';
 import { AuditStore } from '../../foundation/store/audit.ts';
 import type { ApiReference } from '../api.ts';
 import type { Foundation } from '../foundation.ts';
-import type { Life } from '../life.ts';
 import type { Agents } from './agents.ts';
 
 export type Access = ReturnType<typeof buildAccess>;
 
-export function buildAccess(
-  { clock, log, store, meta }: Foundation,
-  { onDeleted }: Agents,
-  api: ApiReference,
-  life: Life,
-) {
+export function buildAccess({ life, clock, log, store, meta }: Foundation, { onDeleted }: Agents, api: ApiReference) {
   const derive = secretDerivation(SECRET_COST);
   const accessLists = new AccessLists({ repository: new AccessRepository(store), clock, derive });
   life.defer(() => accessLists.stop());

@@ -9,16 +9,14 @@ import { ServiceSockets } from '../../foundation/service-sockets.ts';
 import { AgentStore } from '../../foundation/store/agents.ts';
 import type { ApiReference } from '../api.ts';
 import type { Foundation } from '../foundation.ts';
-import type { Life } from '../life.ts';
 import type { Network } from '../network.ts';
 
 export type Agents = ReturnType<typeof buildAgents>;
 
 export function buildAgents(
-  { clock, log, store, keys, node }: Foundation,
+  { life, clock, log, store, keys, node }: Foundation,
   { interfaces, lookupHost }: Network,
   api: ApiReference,
-  life: Life,
 ) {
   const registry = new AgentRegistry(
     { nodeAid: node.aid },

@@ -6,7 +6,6 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import type { AgentLinks } from '../../network/links/links.ts';
 import type { Foundation } from '../foundation.ts';
-import type { Life } from '../life.ts';
 import type { Access } from './access.ts';
 import type { Agents } from './agents.ts';
 
@@ -14,11 +13,10 @@ import type { Agents } from './agents.ts';
 const MAX_KEYS = 1024;
 
 export function buildCalls(
-  { clock, log, node }: Foundation,
+  { life, clock, log, node }: Foundation,
   { boundService, onDeleted, serviceSockets }: Agents,
   { access, keepChecked }: Access,
   links: AgentLinks,
-  life: Life,
 ) {
   const keys = new LruCache<Aid, Uint8Array>({ maxEntries: MAX_KEYS });
   const keyOf = (aid: Aid): Uint8Array => {

@@ -4,17 +4,15 @@ import { Listeners } from '../../foundation/listeners.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import { PublicationStore } from '../../foundation/store/publications.ts';
 import type { Foundation } from '../foundation.ts';
-import type { Life } from '../life.ts';
 import type { Network } from '../network.ts';
 import type { Agents } from './agents.ts';
 
 export type DirectoryParts = ReturnType<typeof buildDirectory>;
 
 export function buildDirectory(
-  { clock, log, store, node, configuration, seen }: Foundation,
+  { life, clock, log, store, node, configuration, seen }: Foundation,
   { records, resolver, ownAddresses }: Network,
   { registry, identity }: Agents,
-  life: Life,
 ) {
   const publications = new PublicationStore(store);
   const published = new Listeners<[SignedRecord]>();

@@ -4,11 +4,10 @@ import { EventStreams } from '../../capabilities/events/event-streams.ts';
 import { PendingCounters } from '../../capabilities/events/pending-counters.ts';
 import { EventStore } from '../../foundation/store/events.ts';
 import type { Foundation } from '../foundation.ts';
-import type { Life } from '../life.ts';
 import type { Agents } from './agents.ts';
 import type { Messages } from './messages.ts';
 
-export function buildEventLog({ clock, log, store }: Foundation, life: Life): EventLog {
+export function buildEventLog({ life, clock, log, store }: Foundation): EventLog {
   const eventLog = new EventLog({ store: new EventStore(store), clock, log });
   life.add('answering', eventLog);
   return eventLog;

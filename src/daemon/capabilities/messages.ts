@@ -8,24 +8,25 @@ import { ChatLog } from '../../foundation/store/chat-log.ts';
 import { NoteStore } from '../../foundation/store/notes.ts';
 import type { AgentLinks } from '../../network/links/links.ts';
 import type { Foundation } from '../foundation.ts';
-import type { Life } from '../life.ts';
 import type { Network } from '../network.ts';
 import type { Agents } from './agents.ts';
 import type { DirectoryParts } from './directory.ts';
 
+/** What notes, chat and rooms stand on beside the agents. */
+export interface Shared {
+  readonly links: AgentLinks;
+  readonly events: EventLog;
+  readonly objects: ObjectService;
+}
+
 export type Messages = ReturnType<typeof buildMessages>;
 
 export function buildMessages(
-  { clock, log, store, keys, seen, delegations, verifier }: Foundation,
+  { life, clock, log, store, keys, seen, delegations, verifier }: Foundation,
   { records }: Network,
   { registry }: Agents,
   { directory, publications, published }: DirectoryParts,
-  {
-    links,
-    events,
-    objects,
-  }: { readonly links: AgentLinks; readonly events: EventLog; readonly objects: ObjectService },
-  life: Life,
+  { links, events, objects }: Shared,
 ) {
   const common = { links, events, network: records, clock, log, random: Math.random };
   const notes = new Notes({

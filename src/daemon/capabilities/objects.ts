@@ -8,16 +8,14 @@ import { RemoteObjects } from '../../capabilities/objects/remote-objects.ts';
 import { ObjectRepository } from '../../foundation/store/objects.ts';
 import type { AgentLinks } from '../../network/links/links.ts';
 import type { Foundation } from '../foundation.ts';
-import type { Life } from '../life.ts';
 import type { Access } from './access.ts';
 import type { Agents } from './agents.ts';
 
 export function buildObjects(
-  { clock, log, store, config }: Foundation,
+  { life, clock, log, store, config }: Foundation,
   { onDeleted }: Agents,
   { access, keepChecked }: Access,
   links: AgentLinks,
-  life: Life,
 ) {
   const repository = new ObjectRepository(store);
   const objects = new ObjectService({ filesRoot: config.files_root }, { repository, clock, log });

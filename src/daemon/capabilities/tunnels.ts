@@ -7,16 +7,14 @@ import { accessRequestOf } from '../../network/links/access-request.ts';
 import type { AgentLinks } from '../../network/links/links.ts';
 import { TUNNEL_PURPOSES } from '../../network/links/types.ts';
 import type { Foundation } from '../foundation.ts';
-import type { Life } from '../life.ts';
 import type { Access } from './access.ts';
 import type { Agents } from './agents.ts';
 
 export function buildTunnels(
-  { clock, log: parent, store, configuration }: Foundation,
+  { life, clock, log: parent, store, configuration }: Foundation,
   { boundService, onDeleted, serviceSockets }: Agents,
   { access, keepChecked }: Access,
   links: AgentLinks,
-  life: Life,
 ) {
   const log = parent.child('tunnels');
   // The other descriptors are for calls, for the API, and for files.

@@ -36,11 +36,6 @@ export interface ServiceCommandDependencies {
   readonly supervise: () => Promise<void>;
 }
 
-interface ServiceOptions {
-  readonly user?: boolean;
-  readonly dryRun?: boolean;
-}
-
 const BY_HAND = 'Have your service manager run: svcd --data-dir <dir> service run';
 
 const COMMANDS = {
@@ -99,9 +94,7 @@ function managerOf(user: boolean, owner: number | null, machine: ServiceMachine)
     case 'win32':
       return windowsService({ user, userName: userName(), temporary });
     default:
-      throw new SvcError('config_invalid', {
-        message: `svcd knows no service manager on ${platform}. ${BY_HAND}`,
-      });
+      throw new SvcError('config_invalid', { message: `svcd knows no service manager on ${platform}. ${BY_HAND}` });
   }
 }
 
@@ -136,7 +129,7 @@ export function serviceCommand(dependencies: ServiceCommandDependencies): Comman
     if (machine.platform !== 'darwin') command.option('--user', 'a service of this user, not of the system');
     command
       .option('--dry-run', 'only say what would be written and run')
-      .action(({ user = false, dryRun = false }: ServiceOptions) => {
+      .action(({ user = false, dryRun = false }: { user?: boolean; dryRun?: boolean }) => {
         const steps = plan(name, user, dependencies);
         if (dryRun) return print(steps.map(describe).join(''));
         if (machine.platform === 'linux' && !machine.hasSystemd())

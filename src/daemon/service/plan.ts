@@ -59,10 +59,7 @@ export function checkedPath(name: string, value: string, rules: typeof path.posi
   return value;
 }
 
-/**
- * What the system runs: Node, and its arguments.
- * @throws SvcError `config_invalid` as `checkedPath`
- */
+/** What the system runs: Node, and its arguments. @throws SvcError `config_invalid` as `checkedPath` */
 export function launchWords(
   { node, program, dataDir }: ServiceLaunch,
   rules: typeof path.posix,

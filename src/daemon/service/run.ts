@@ -26,13 +26,7 @@ export async function superviseDaemon(dataDir: string, program: string, args: re
   if (lock === null)
     throw new SvcError('already_running', { message: `Another service runs on the data directory ${dataDir}.` });
   const supervisor = new ServiceSupervisor(
-    {
-      dataDir,
-      installed: { version: VERSION, program },
-      node: nodeProgram(),
-      args,
-      environment: process.env,
-    },
+    { dataDir, installed: { version: VERSION, program }, node: nodeProgram(), args, environment: process.env },
     {
       releases,
       snapshot: new DatabaseSnapshot(dataDir, join(releases.directory, '.before')),

@@ -54,10 +54,7 @@ export class ServiceSupervisor {
     this.#deps = dependencies;
   }
 
-  /**
-   * Runs the daemon until it ends.
-   * @returns its exit code: who restarts it is the service manager
-   */
+  /** Runs the daemon until it ends. @returns its exit code: who restarts it is the service manager */
   async run(): Promise<number> {
     const { trial } = this.#deps.releases.read();
     if (trial !== null) this.#goBack(trial.to, 'svcd ended before the release had proved itself.');

@@ -1,7 +1,7 @@
 /** What a backup that was killed has left in a data directory: a copy of the database. */
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { codeOf } from '../errors.ts';
+import { isAlive } from './process.ts';
 
 const NAME = /^backup-(\d+)\.tmp$/;
 
@@ -15,15 +15,5 @@ export function sweepBackups(dataDir: string): void {
   for (const name of readdirSync(dataDir)) {
     const pid = Number(NAME.exec(name)?.[1] ?? 0);
     if (pid > 0 && !isAlive(pid)) rmSync(join(dataDir, name), { recursive: true, force: true });
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    // Another user's.
-    return codeOf(error) === 'EPERM';
   }
 }

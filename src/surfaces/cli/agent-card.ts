@@ -50,30 +50,24 @@ function cut(text: string | undefined, maxBytes: number): string | undefined {
   return `${atWord.length > short.length / 2 ? atWord : short}…`;
 }
 
-/** Lower-case labels, none twice, as many as fit. */
-function labels(values: readonly unknown[], maxBytes: number): string[] {
-  const kept = new Set<string>();
+/** As many of the labels as fit. */
+function fitting(labels: ReadonlySet<string>, maxBytes: number): string[] {
   let size = 0;
-  for (const value of values) {
-    const label = plain(value)?.toLowerCase();
-    const bytes = Buffer.byteLength(label ?? '');
-    if (label === undefined || bytes > MAX_LABEL_BYTES || kept.has(label) || size + bytes > maxBytes) continue;
-    kept.add(label);
-    size += bytes;
-  }
-  return [...kept];
+  return [...labels].filter((label) => {
+    const bytes = Buffer.byteLength(label);
+    const fits = bytes <= MAX_LABEL_BYTES && size + bytes <= maxBytes;
+    if (fits) size += bytes;
+    return fits;
+  });
 }
 
-/** The first address among the candidates that is worth telling strangers. */
-function publicUrl(candidates: readonly unknown[]): { url?: string; hidden: boolean } {
-  let hidden = false;
-  for (const candidate of candidates) {
-    const url = URL.parse(plain(candidate) ?? '');
-    if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '') continue;
-    if (isPublicHost(url) && Buffer.byteLength(url.href) <= MAX_URL_BYTES) return { url: url.href, hidden: false };
-    hidden = true;
-  }
-  return { hidden };
+/** The first address among the candidates that is worth telling strangers; `hidden` where there are others only. */
+function publicUrl(candidates: readonly unknown[]): { readonly url: string | undefined; readonly hidden: boolean } {
+  const urls = candidates
+    .flatMap((candidate) => URL.parse(plain(candidate) ?? '') ?? [])
+    .filter((url) => /^https?:$/.test(url.protocol) && url.username === '' && url.password === '');
+  const url = urls.find((one) => isPublicHost(one) && Buffer.byteLength(one.href) <= MAX_URL_BYTES)?.href;
+  return { url, hidden: url === undefined && urls.length > 0 };
 }
 
 const A2A_MEMBERS = ['skills', 'supportedInterfaces', 'additionalInterfaces', 'preferredTransport'];
@@ -85,10 +79,7 @@ function protocolOf(card: object, url: URL): 'a2a' | 'mcp' {
   return url.pathname.endsWith('/mcp.json') ? 'mcp' : 'a2a';
 }
 
-/**
- * What a card says, in the terms of a service record.
- * @throws SvcError `invalid_request` where it is no card
- */
+/** What a card says, in the terms of a service record. @throws SvcError `invalid_request` where it is no card */
 export function draftFromCard(card: unknown, from: URL): CardDraft {
   if (!isObject(card))
     throw new SvcError('invalid_request', { message: `${from.href} is not an agent card: it is no JSON object.` });
@@ -103,11 +94,11 @@ export function draftFromCard(card: unknown, from: URL): CardDraft {
   const tags = [...list(card['tags']), ...skills.flatMap((skill) => list(skill['tags']))];
   const provider = isObject(card['provider']) ? card['provider']['url'] : undefined;
   const { url, hidden } = publicUrl([card['documentationUrl'], card['url'], card['websiteUrl'], provider]);
-  const keptTags = labels(tags, MAX_TAGS_BYTES);
+  const wanted = new Set(tags.flatMap((tag) => plain(tag)?.toLowerCase() ?? []));
+  const keptTags = fitting(wanted, MAX_TAGS_BYTES);
   const shortBrief = cut(brief, MAX_BRIEF_BYTES);
   const shortName = cut(name, MAX_NAME_BYTES);
-  const asked = new Set(tags.flatMap((tag) => plain(tag)?.toLowerCase() ?? [])).size;
-  const leftOut = asked - keptTags.length;
+  const leftOut = wanted.size - keptTags.length;
   return {
     name: shortName,
     brief: shortBrief,
@@ -118,7 +109,7 @@ export function draftFromCard(card: unknown, from: URL): CardDraft {
     remarks: [
       ...(shortBrief === brief ? [] : [`The description is cut to ${MAX_BRIEF_BYTES} bytes.`]),
       ...(shortName === name ? [] : [`The name is cut to ${MAX_NAME_BYTES} bytes.`]),
-      ...(leftOut === 0 ? [] : [`${leftOut} of ${asked} tags are left out: they do not fit.`]),
+      ...(leftOut === 0 ? [] : [`${leftOut} of ${wanted.size} tags are left out: they do not fit.`]),
       ...(hidden ? ['Its address is left out: strangers cannot use it, they call the agent.'] : []),
     ],
   };

@@ -9,7 +9,7 @@ import type { AnswerOf, OperationName, Operations } from './client.ts';
 import type { CliContext, ContextOf } from './context.ts';
 import { exampleOf, examples } from './examples.ts';
 import { type Shown, show } from './shown.ts';
-import { addTakes, type Takes, type Typed, typedFor } from './takes.ts';
+import { ACTING, addTakes, type Takes, type Typed, typedFor } from './takes.ts';
 
 interface Said<T> {
   /** Command lines; its name with arguments that could stand there where they are left out. */
@@ -43,17 +43,24 @@ interface Working<A, W> {
 type Values = Readonly<Record<string, unknown>>;
 type Work = (context: CliContext, typed: Values) => Promise<unknown>;
 
-/** A command that others stand below: `svc tunnel`, and `svc` itself. */
-export class CommandGroup {
+/** A command that others stand below: `svc tunnel`, and `svc` itself. `G` is what all of those take. */
+export class CommandGroup<G extends Takes = Record<never, never>> {
   readonly #command: Command;
   readonly #contextOf: ContextOf;
   readonly #path: string;
+  readonly #takes: Takes;
 
   /** @param path what is typed to come to it: `svc tunnel` */
-  constructor(command: Command, contextOf: ContextOf, path: string) {
+  constructor(command: Command, contextOf: ContextOf, path: string, takes: Takes = {}) {
     this.#command = command;
     this.#contextOf = contextOf;
     this.#path = path;
+    this.#takes = takes;
+  }
+
+  /** The same group; the commands that are added by it act for a local agent. */
+  acting(): CommandGroup<typeof ACTING> {
+    return new CommandGroup(this.#command, this.#contextOf, this.#path, ACTING);
   }
 
   /** Adds a group of commands. @param itself what it does where none of them follows; left out: it shows its help */
@@ -71,7 +78,7 @@ export class CommandGroup {
   call<const U extends string, const T extends Takes, N extends OperationName>(
     usage: U,
     about: string,
-    said: Said<T> & Calling<N> & Input<Typed<U, T>, CallInput<Operations[N]>> & Shown<AnswerOf<N>, Typed<U, T>>,
+    said: Said<T> & Calling<N> & Input<Typed<U, G & T>, CallInput<Operations[N]>> & Shown<AnswerOf<N>, Typed<U, G & T>>,
   ): void;
   call(
     usage: string,
@@ -92,7 +99,7 @@ export class CommandGroup {
   run<const U extends string, const T extends Takes, A>(
     usage: U,
     about: string,
-    said: Said<T> & Working<A, Typed<U, T>> & Shown<A, Typed<U, T>>,
+    said: Said<T> & Working<A, Typed<U, G & T>> & Shown<A, Typed<U, G & T>>,
   ): void;
   run(usage: string, about: string, said: Said<Takes> & Working<unknown, Values> & Shown<unknown, Values>): void {
     this.#add(usage, about, said, (context, typed) => context.progress(said.progress, said.run(context, typed)));
@@ -100,7 +107,7 @@ export class CommandGroup {
 
   #add(usage: string, about: string, said: Said<Takes> & Shown<unknown, Values>, work: Work): void {
     const command = this.#command.command(usage).description(about);
-    this.#act(command, said.takes ?? {}, said, work);
+    this.#act(command, { ...this.#takes, ...said.takes }, said, work);
     command.addHelpText('after', examples(...(said.examples ?? [exampleOf(command, this.#path)])));
   }
 

@@ -88,20 +88,14 @@ export class CliContext {
     return { baseUrl, ...(token === undefined ? {} : { token }) };
   }
 
-  /**
-   * Where the node answers that the command is meant for, and the token for it.
-   * @throws SvcError as `api` does
-   */
+  /** Where the node answers that the command is meant for, and the token for it. @throws SvcError as `api` does */
   get connection(): ClientOptions {
     const here = this.#here;
     const via = this.#via;
     return via === undefined ? here : { ...here, baseUrl: `${here.baseUrl}/via/${via.aid}`, headers: via.headers };
   }
 
-  /**
-   * The daemon on this machine, whatever node the command is meant for.
-   * @throws SvcError as `api` does
-   */
+  /** The daemon on this machine, whatever node the command is meant for. @throws SvcError as `api` does */
   get local(): SvcClient {
     return createClient(this.#here, operations);
   }
@@ -120,10 +114,7 @@ export class CliContext {
     return method(input);
   }
 
-  /**
-   * The AID that a text is, or stands for in the address book of this machine's user.
-   * @throws SvcError `bad_aid`
-   */
+  /** The AID that a text is, or stands for in the address book of this machine's user. @throws SvcError `bad_aid` */
   aid(text: string): Promise<string> {
     return this.#aliases.aid(text);
   }

@@ -1,8 +1,8 @@
 /** Where the daemon answers that a command is meant for. */
 import { resolve } from 'node:path';
 import { readDaemonInfo } from '../../foundation/data-dir/daemon-info.ts';
+import { isAlive } from '../../foundation/data-dir/process.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { isAlive } from './doctor/process.ts';
 
 const DEFAULT_API = 'http://127.0.0.1:2121';
 

@@ -6,7 +6,7 @@ import { toHex } from '../../foundation/bytes.ts';
 import { systemClock, unixSeconds } from '../../foundation/clock.ts';
 import { encodeDelegation } from '../../foundation/identity/delegation.ts';
 import { parsePrivateKey } from '../../foundation/identity/keys.ts';
-import { makeNativeIdentity } from '../../foundation/identity/native-identity.ts';
+import { makeNativeIdentity, type NativeIdentity } from '../../foundation/identity/native-identity.ts';
 import { makeWalletIdentity } from '../../foundation/identity/wallet-identity.ts';
 import { generateWalletKey, parseWalletKey } from '../../foundation/identity/wallet-keys.ts';
 import { expiry } from './allow-options.ts';
@@ -60,21 +60,20 @@ export async function newIdentity(
   const given = wallet === null ? options.master_key : wallet.key;
   const ask = `private key of the ${wallet === null ? 'identity' : 'wallet'}: `;
   const text = given === undefined ? undefined : await readKey(context, given, ask);
-  const common = { ownMaster: given !== undefined };
+  const hexOf = (
+    { aid, operational, delegation }: Pick<NativeIdentity, 'aid' | 'operational' | 'delegation'>,
+    master: Uint8Array,
+  ): NewIdentity => ({
+    aid,
+    ownMaster: given !== undefined,
+    master_private_key_hex: toHex(master),
+    operational_private_key_hex: toHex(operational.seed),
+    delegation_proof_hex: toHex(encodeDelegation(delegation)),
+  });
   if (wallet === null) {
-    const master = text === undefined ? undefined : parsePrivateKey(text);
-    const { aid, operational, delegation, ...made } = makeNativeIdentity(issuedAt, master, expiresAt);
-    return { aid, ...common, ...hexOf(made.master.seed, operational.seed, encodeDelegation(delegation)) };
+    const made = makeNativeIdentity(issuedAt, text === undefined ? undefined : parsePrivateKey(text), expiresAt);
+    return hexOf(made, made.master.seed);
   }
   const key = text === undefined ? generateWalletKey() : parseWalletKey(text);
-  const { aid, operational, delegation } = makeWalletIdentity(wallet.scheme, issuedAt, key, expiresAt);
-  return { aid, ...common, ...hexOf(key, operational.seed, encodeDelegation(delegation)) };
-}
-
-function hexOf(master: Uint8Array, operational: Uint8Array, proof: Uint8Array) {
-  return {
-    master_private_key_hex: toHex(master),
-    operational_private_key_hex: toHex(operational),
-    delegation_proof_hex: toHex(proof),
-  };
+  return hexOf(makeWalletIdentity(wallet.scheme, issuedAt, key, expiresAt), key);
 }

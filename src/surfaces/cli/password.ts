@@ -19,10 +19,7 @@ function fromFile(file: string): string {
   }
 }
 
-/**
- * The password that opens a file.
- * @throws SvcError `invalid_request` where none is given
- */
+/** The password that opens a file. @throws SvcError `invalid_request` where none is given */
 export async function readPassword(context: CliContext, { password_file: file }: PasswordOptions): Promise<Passphrase> {
   const password = file === undefined ? await context.readSecret('Password: ') : fromFile(file);
   if (password === '') throw new SvcError('invalid_request', { message: 'The password is empty.' });

@@ -130,16 +130,11 @@ function inOptions(message: string): string {
 }
 
 function report(io: CliIo, error: SvcError, json: boolean): void {
-  if (json) {
-    io.stderr.write(
-      `${safeJson({ error: error.code, message: error.message, ...(error.details === undefined ? {} : { details: error.details }) })}\n`,
-    );
-    return;
-  }
-  io.stderr.write(`svc: ${safeText(inOptions(error.message))}\n`);
-  const place = error.details?.['path'];
-  if (typeof place === 'string' && !error.message.includes(place.slice(1)))
-    io.stderr.write(`     at ${safeText(place)}\n`);
+  const { code, message, details } = error;
+  if (json) return void io.stderr.write(`${safeJson({ error: code, message, details })}\n`);
+  io.stderr.write(`svc: ${safeText(inOptions(message))}\n`);
+  const place = details?.['path'];
+  if (typeof place === 'string' && !message.includes(place.slice(1))) io.stderr.write(`     at ${safeText(place)}\n`);
 }
 
 /**

@@ -19,10 +19,10 @@ export interface Shown<A, W> {
   bytes?(answer: A): Uint8Array;
   /** Colours the text for people, once nothing in it can drive a terminal. */
   paint?(text: string, stream: NodeJS.WritableStream): string;
-  /** A remark for people behind the answer. */
-  remark?(answer: A, typed: W): string | undefined;
-  /** Why the command fails all the same. */
-  fails?(answer: A, typed: W): string | undefined;
+  /** A remark for people behind the answer, where there is one. */
+  remark?(answer: A, typed: W): string | false | undefined;
+  /** Why the command fails all the same, where it does. */
+  fails?(answer: A, typed: W): string | false | undefined;
 }
 
 function printed<A, W>({ io, options }: CliContext, answer: A, typed: W, shown: Shown<A, W>): string | Uint8Array {
@@ -41,7 +41,7 @@ function printed<A, W>({ io, options }: CliContext, answer: A, typed: W, shown: 
 export function show<A, W>(context: CliContext, answer: A, typed: W, shown: Shown<A, W>): void {
   context.io.stdout.write(printed(context, answer, typed, shown));
   const remark = shown.remark?.(answer, typed);
-  if (remark !== undefined) context.note(remark);
+  if (typeof remark === 'string') context.note(remark);
   const failure = shown.fails?.(answer, typed);
-  if (failure !== undefined) throw new Unsuccessful(failure);
+  if (typeof failure === 'string') throw new Unsuccessful(failure);
 }

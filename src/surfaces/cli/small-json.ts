@@ -5,6 +5,7 @@
  */
 import { SvcError } from '../../foundation/errors.ts';
 import { memberOf, readJson } from '../../foundation/json.ts';
+import { readAll } from './standard-input.ts';
 
 /** Largest document, bytes after decompression. */
 const MAX_DOCUMENT_BYTES = 256 * 1024;
@@ -48,18 +49,6 @@ function redirected(from: URL, location: string | null): URL {
   return to;
 }
 
-async function readText(response: Response, url: URL): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of response.body ?? []) {
-    size += chunk.length;
-    if (size > MAX_DOCUMENT_BYTES)
-      throw new SvcError('too_large', { message: `${url.href} is over ${MAX_DOCUMENT_BYTES} bytes.` });
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
-}
-
 async function follow(url: URL, signal: AbortSignal, redirects: number): Promise<SmallJson> {
   const response = await fetch(url, { headers: { accept: 'application/json' }, redirect: 'manual', signal });
   const { status, headers } = response;
@@ -74,14 +63,12 @@ async function follow(url: URL, signal: AbortSignal, redirects: number): Promise
     if (NOTHING_THERE.has(status)) return { url, absent: `status ${status}` };
     throw new SvcError('protocol_error', { message: `${url.href} answers with status ${status}.` });
   }
-  const value = readJson(await readText(response, url));
+  const tooLarge = new SvcError('too_large', { message: `${url.href} is over ${MAX_DOCUMENT_BYTES} bytes.` });
+  const value = readJson((await readAll(response.body ?? [], MAX_DOCUMENT_BYTES, tooLarge)).toString('utf8'));
   return value === undefined ? { url, absent: 'no JSON' } : { url, value };
 }
 
-/**
- * The JSON document at a URL.
- * @throws SvcError `connect_failed`, `timeout`, `too_large`, `protocol_error`
- */
+/** The JSON document at a URL. @throws SvcError `connect_failed`, `timeout`, `too_large`, `protocol_error` */
 export async function fetchSmallJson(url: URL, timeoutMs: number = DOCUMENT_TIMEOUT_MS): Promise<SmallJson> {
   try {
     return await follow(url, AbortSignal.timeout(timeoutMs), 0);

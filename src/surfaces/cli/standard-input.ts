@@ -1,16 +1,26 @@
-/** Reads standard input to its end. */
+/** Reads standard input, and what else has an end, but not more of it than is wanted. */
 import { SvcError } from '../../foundation/errors.ts';
 import type { CliIo } from './io.ts';
 
-/** @throws SvcError `too_large` */
-export async function readStandardInput({ stdin }: CliIo, maxBytes: number): Promise<Buffer> {
+/** All bytes of a source. @throws `tooLarge` as soon as they are more, and what the source throws */
+export async function readAll(
+  source: AsyncIterable<unknown> | Iterable<unknown>,
+  maxBytes: number,
+  tooLarge: SvcError,
+): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
-  for await (const chunk of stdin as AsyncIterable<unknown>) {
+  for await (const chunk of source) {
     const bytes = Buffer.from(chunk instanceof Uint8Array ? chunk : String(chunk));
     size += bytes.length;
-    if (size > maxBytes) throw new SvcError('too_large', { message: `Standard input is over ${maxBytes} bytes.` });
+    if (size > maxBytes) throw tooLarge;
     chunks.push(bytes);
   }
   return Buffer.concat(chunks);
+}
+
+/** @throws SvcError `too_large` */
+export async function readStandardInput({ stdin }: CliIo, maxBytes: number): Promise<Buffer> {
+  const message = `Standard input is over ${maxBytes} bytes.`;
+  return readAll(stdin, maxBytes, new SvcError('too_large', { message }));
 }

@@ -29,13 +29,17 @@ type Snake<S extends string> = S extends `${infer A}-${infer B}` ? `${A}_${Snake
 type FirstWord<S extends string> = S extends `${infer A} ${string}` ? A : S;
 type Single<S extends string> = S extends `${infer A}...` ? A : S;
 
+/** What is named by its id, and how the API calls that. */
+const IDS = { entry: 'entry_id', group: 'group_id', object: 'object_id' } as const;
+type IdOf<S> = S extends keyof typeof IDS ? (typeof IDS)[S] : S;
+
 /** `aid` of `<aid>`, `local_port` of `--local-port <port>`, `relay` of `--no-relay`: as the API names its members. */
 type NameOf<F> = F extends `<${infer N}>` | `[${infer N}]`
-  ? Snake<Single<N>>
+  ? IdOf<Snake<Single<N>>>
   : F extends `--no-${infer N}`
     ? Snake<FirstWord<N>>
     : F extends `${string}--${infer N}`
-      ? Snake<FirstWord<N>>
+      ? IdOf<Snake<FirstWord<N>>>
       : never;
 
 /** What comes of one whose text is not read in a way of its own. */
@@ -124,9 +128,10 @@ export function addTakes(command: Command, takes: Takes): void {
   }
 }
 
-/** `local_port` of `local-port`, and of `localPort`. */
-function snake(name: string): string {
-  return name.replaceAll(/[A-Z]/g, '-$&').replaceAll('-', '_').toLowerCase();
+/** `local_port` of `local-port` and of `localPort`, `group_id` of `group`. */
+function memberName(name: string): string {
+  const snake = name.replaceAll(/[A-Z]/g, '-$&').replaceAll('-', '_').toLowerCase();
+  return Object.entries(IDS).find(([short]) => short === snake)?.[1] ?? snake;
 }
 
 /**
@@ -136,12 +141,12 @@ function snake(name: string): string {
 export async function typedFor(command: Command, takes: Takes, context: CliContext) {
   const words: readonly unknown[] = command.processedArgs;
   const typed: Record<string, unknown> = {};
-  for (const [i, one] of command.registeredArguments.entries()) typed[snake(one.name())] = words[i];
-  for (const [name, value] of Object.entries<unknown>(command.opts())) typed[snake(name)] = value;
+  for (const [i, one] of command.registeredArguments.entries()) typed[memberName(one.name())] = words[i];
+  for (const [name, value] of Object.entries<unknown>(command.opts())) typed[memberName(name)] = value;
   for (const [flags, said] of Object.entries(takes)) {
     const { variable, acts } = takenOf(said);
     if (variable === undefined && acts === undefined) continue;
-    const name = snake(new Option(flags).attributeName());
+    const name = memberName(new Option(flags).attributeName());
     const value = typed[name];
     if (variable !== undefined) typed[name] ??= context.io.env[variable];
     if (acts === true) typed[name] = await context.localAgent(typeof value === 'string' ? value : undefined);

@@ -3,7 +3,6 @@
  * could move the cursor or fake output, and the invisible ones that reorder or hide text (Unicode
  * bidi controls, zero-width characters) are written as escapes.
  */
-import { styleText } from 'node:util';
 import { escapeUnsafe, UNSAFE } from '../../foundation/log-text.ts';
 
 function escapeCharacter(character: string): string {
@@ -43,13 +42,6 @@ export function formatFields(fields: Readonly<Record<string, Cell>>): string {
   const shown = Object.entries(fields).filter(([, value]) => (value ?? '') !== '');
   const width = Math.max(0, ...shown.map(([name]) => name.length));
   return shown.map(([name, value]) => `${`${name}:`.padEnd(width + 2)}${safeLine(String(value))}`).join('\n');
-}
-
-type Colour = 'green' | 'red' | 'yellow' | 'cyan' | 'dim' | 'bold';
-
-/** Colours a text where the stream is a terminal that wants colours. */
-export function coloured(colour: Colour, text: string, stream: NodeJS.WritableStream): string {
-  return styleText(colour, text, { stream, validateStream: true });
 }
 
 /** `1 node`, `2 nodes`. */

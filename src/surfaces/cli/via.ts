@@ -12,11 +12,9 @@ async function readPassword(local: CliContext, via: string, ask: boolean): Promi
   const kept = env['SVC_VIA_PASSWORD'] || undefined;
   if (!ask || (stdin.isTTY !== true && kept !== undefined)) return kept;
   const typed = await local.readSecret(`password of ${via}: `);
-  if (typed === '')
-    throw new SvcError('invalid_request', {
-      message: 'The password is empty: type it, pipe it in, or set SVC_VIA_PASSWORD.',
-    });
-  return typed;
+  if (typed !== '') return typed;
+  const message = 'The password is empty: type it, pipe it in, or set SVC_VIA_PASSWORD.';
+  throw new SvcError('invalid_request', { message });
 }
 
 /**

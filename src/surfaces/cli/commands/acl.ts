@@ -14,8 +14,12 @@ export function aclCommands(agents: CommandGroup): void {
   acl.call('show <agent>', 'show the access list; secrets are never shown', {
     operation: 'aclGet',
     input: ({ agent: aid }) => ({ aid }),
-    text: (lists) =>
-      `${lists.default === 'public' ? 'Everyone who is not denied may call.' : 'Only who is allowed may call.'}\n${accessTable(lists)}`.trimEnd(),
+    text: (lists) => {
+      const others =
+        lists.default === 'public' ? 'Everyone who is not denied may call.' : 'Only who is allowed may call.';
+      return `${others}
+${accessTable(lists)}`.trimEnd();
+    },
     quiet: (lists) => lists.default,
   });
   acl.call('default <agent>', 'say who may call that no entry names: everyone or nobody', {

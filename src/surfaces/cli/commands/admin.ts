@@ -63,9 +63,7 @@ export function adminCommands(svc: CommandGroup): void {
       input: () => ({ enabled }),
       ...STATE,
       remark: ({ allow }) =>
-        enabled && allow.length === 0
-          ? 'Nobody is allowed yet: svc admin allow <aid>, or svc admin password.'
-          : undefined,
+        enabled && allow.length === 0 && 'Nobody is allowed yet: svc admin allow <aid>, or svc admin password.',
     });
   admin.call('status', 'show whether it is on, for whom, and the last access', {
     operation: 'remoteAdminGet',

@@ -62,10 +62,8 @@ export function callCommands(svc: CommandGroup): void {
       text: ({ body }) => Buffer.from(body, 'base64').toString('utf8'),
       bytes: ({ body }) => Buffer.from(body, 'base64'),
       remark: ({ truncated }) =>
-        truncated
-          ? `The answer is cut off at ${sizeText(MAX_FETCHED_BYTES)}. Use a tunnel for larger ones.`
-          : undefined,
-      fails: ({ status }) => (status >= 400 ? `The service answered with status ${status}.` : undefined),
+        truncated && `The answer is cut off at ${sizeText(MAX_FETCHED_BYTES)}. Use a tunnel for larger ones.`,
+      fails: ({ status }) => status >= 400 && `The service answered with status ${status}.`,
     });
   add('get', ['svc get aid1… /health', "svc get aid1… '/search?q=may' --header Accept:text/plain"], {});
   add(

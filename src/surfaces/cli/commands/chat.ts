@@ -3,7 +3,7 @@ import { MAX_REQUEST_NOTE_CHARS, REQUEST_LIFE_MS } from '../../../foundation/dom
 import { timeText } from '../../../foundation/quantities.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
-import { ACTING, integer } from '../takes.ts';
+import { type ACTING, integer } from '../takes.ts';
 import { formatTable } from '../text.ts';
 
 type Entry = AnswerOf<'chatRead'>['entries'][number];
@@ -26,10 +26,10 @@ function contactsText({ friends, in_pending, out_pending, blocked }: AnswerOf<'c
   return formatTable(['PEER', 'STATE', 'SINCE', 'UNREAD', 'NOTE'], rows, none);
 }
 
-function relations(chat: CommandGroup): void {
+function relations(chat: CommandGroup<typeof ACTING>): void {
   chat.call('request <peer>', 'ask a peer to chat', {
     examples: ['svc chat request aid1… --note "I maintain the translator"'],
-    takes: { ...ACTING, '--note <text>': `who you are and why, at most ${MAX_REQUEST_NOTE_CHARS} characters` },
+    takes: { '--note <text>': `who you are and why, at most ${MAX_REQUEST_NOTE_CHARS} characters` },
     operation: 'chatRequest',
     text: ({ state }) =>
       state === 'friends'
@@ -38,7 +38,6 @@ function relations(chat: CommandGroup): void {
     quiet: ({ state }) => state,
   });
   chat.call('accept <peer>', 'accept the request of a peer', {
-    takes: ACTING,
     operation: 'chatAccept',
     text: () => 'You are friends now.',
     quiet: ({ state }) => state,
@@ -48,41 +47,36 @@ function relations(chat: CommandGroup): void {
     ['remove', 'chatRemove', 'end a friendship, or withdraw a request', 'It is over.'],
     ['block', 'chatBlock', 'hear nothing more from a peer', 'The peer is blocked.'],
   ] as const)
-    chat.call(`${name} <peer>`, about, { takes: ACTING, operation, text: () => done, quiet: () => 'ok' });
+    chat.call(`${name} <peer>`, about, { operation, text: () => done, quiet: () => 'ok' });
   chat.call('contacts', 'friends, requests and blocked peers', {
-    takes: ACTING,
     operation: 'chatContacts',
     text: contactsText,
     quiet: ({ friends }) => friends.map(({ peer }) => peer).join('\n'),
   });
 }
 
-function talk(chat: CommandGroup): void {
+function talk(chat: CommandGroup<typeof ACTING>): void {
   chat.call('send <peer> [text]', 'send a text, or a file with or without one', {
     examples: ['svc chat send aid1… "Guten Tag"', 'svc chat send aid1… "The plan" --file plans/may.pdf'],
-    takes: { ...ACTING, '--file <path>': 'a file below files_root', '--object <id>': 'an object of the agent' },
+    takes: { '--file <path>': 'a file below files_root', '--object <id>': 'an object of the agent' },
     operation: 'chatSend',
-    input: ({ file: path, object: object_id, ...rest }) => ({ ...rest, path, object_id }),
+    input: ({ file: path, ...rest }) => ({ ...rest, path }),
     text: ({ seq, status }) =>
       status === 'sent' ? `#${seq} has arrived.` : `#${seq} goes out when the peer is there.`,
     quiet: ({ seq }) => `${seq}`,
   });
   chat.call('read <peer>', 'read a conversation, oldest first; nothing is marked as read', {
     examples: ['svc chat read aid1…', 'svc chat read aid1… --after 17 --limit 50'],
-    takes: {
-      ...ACTING,
-      '--after <seq>': integer('begin behind this one'),
-      '--limit <count>': integer('at most 200'),
-    },
+    takes: { '--after <seq>': integer('begin behind this one'), '--limit <count>': integer('at most 200') },
     operation: 'chatRead',
     input: ({ after: after_seq = 0, ...rest }) => ({ ...rest, after_seq }),
     text: ({ entries }) => (entries.length === 0 ? 'Nothing more.' : entries.map(entryText).join('\n')),
     quiet: ({ scanned_to }) => `${scanned_to}`,
-    remark: ({ has_more, scanned_to }) => (has_more ? `More entries follow: --after ${scanned_to}` : undefined),
+    remark: ({ has_more, scanned_to }) => has_more && `More entries follow: --after ${scanned_to}`,
   });
   chat.call('mark-read <peer>', 'mark a conversation as read', {
     examples: ['svc chat mark-read aid1…', 'svc chat mark-read aid1… 17'],
-    takes: { '[seq]': integer('up to this entry; left out: all of it'), ...ACTING },
+    takes: { '[seq]': integer('up to this entry; left out: all of it') },
     operation: 'chatMarkRead',
     input: ({ seq: scanned_to, ...rest }) => ({ ...rest, scanned_to }),
     text: ({ read_cursor, unread_count }) => `Read up to #${read_cursor}; ${unread_count} unread.`,
@@ -91,11 +85,13 @@ function talk(chat: CommandGroup): void {
 }
 
 export function chatCommands(svc: CommandGroup): void {
-  const chat = svc.group('chat', 'conversations with agents that have agreed to it', [
-    'svc chat request aid1…',
-    'svc chat send aid1… "Guten Tag"',
-    'svc chat read aid1…',
-  ]);
+  const chat = svc
+    .group('chat', 'conversations with agents that have agreed to it', [
+      'svc chat request aid1…',
+      'svc chat send aid1… "Guten Tag"',
+      'svc chat read aid1…',
+    ])
+    .acting();
   relations(chat);
   talk(chat);
 }

@@ -18,14 +18,11 @@ function recordName(type: number): string {
   return name === undefined ? number : `${number} (${name})`;
 }
 
-interface OneService {
-  readonly service: string;
-}
-
 /** How it is shown that a service is offered no more. */
 export const UNPUBLISHED = {
-  text: (_: unknown, { service }: OneService) => `${service} is renewed no more; its record expires by itself.`,
-  quiet: (_: unknown, { service }: OneService) => service,
+  text: (_: unknown, { service }: { readonly service: string }) =>
+    `${service} is renewed no more; its record expires by itself.`,
+  quiet: (_: unknown, { service }: { readonly service: string }) => service,
 };
 
 export function directoryCommands(svc: CommandGroup): void {

@@ -1,10 +1,11 @@
 /** `svc doctor`: looks for the causes of trouble. */
 import { resolve } from 'node:path';
+import { styleText } from 'node:util';
 import { hostOfUrl, isLoopbackHost } from '../../../foundation/address.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import type { Finding, Level } from '../doctor/finding.ts';
-import { coloured, safeLine } from '../text.ts';
+import { safeLine } from '../text.ts';
 
 const MARK = { PASS: 'green', FAIL: 'red', WARN: 'yellow', INFO: 'cyan' } as const;
 
@@ -42,10 +43,10 @@ export function doctorCommand(svc: CommandGroup, version: string): void {
     text: ({ findings }) => findings.map(lineOf).join('\n'),
     quiet: ({ ok }) => (ok ? 'ok' : 'failed'),
     paint: (text, stream) =>
-      text.replaceAll(/^(?:PASS|FAIL|WARN|INFO)(?= )/gm, (level) => coloured(MARK[level as Level], level, stream)),
+      text.replaceAll(/^(?:PASS|FAIL|WARN|INFO)(?= )/gm, (level) => styleText(MARK[level as Level], level, { stream })),
     fails: ({ ok, findings }) => {
       const failed = findings.filter(({ level }) => level === 'FAIL');
-      return ok ? undefined : `${failed.length} of ${findings.length} checks failed.`;
+      return !ok && `${failed.length} of ${findings.length} checks failed.`;
     },
   });
 }

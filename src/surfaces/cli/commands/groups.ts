@@ -1,7 +1,7 @@
 /** `svc group`: logs that their members share. */
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
-import { ACTING, integer } from '../takes.ts';
+import { type ACTING, integer } from '../takes.ts';
 import { formatFields, formatTable } from '../text.ts';
 
 type Entry = AnswerOf<'groupRead'>['entries'][number];
@@ -13,30 +13,22 @@ function entryText(entry: Entry): string {
   return `#${seq} ${at} ${author} ${kind} ${entry_id}\n    ${shown.replaceAll('\n', '\n    ')}`;
 }
 
-/** What most of the operations take. */
-function groupOf({ aid, group: group_id }: { readonly aid: string; readonly group: string }) {
-  return { aid, group_id };
-}
-
-function ways(group: CommandGroup): void {
+function ways(group: CommandGroup<typeof ACTING>): void {
   group.call('create [title]', 'make a group and print its link', {
     examples: ['svc group create "Plans for May"'],
-    takes: ACTING,
     operation: 'groupCreate',
     text: ({ group_id, link }) => formatFields({ group: group_id, link }),
     quiet: ({ group_id }) => group_id,
   });
   group.call('invite <group> <agent>', 'invite an agent', {
-    takes: ACTING,
     operation: 'groupInvite',
-    input: (typed) => ({ ...groupOf(typed), target_aid: typed.agent }),
+    input: ({ agent: target_aid, ...rest }) => ({ ...rest, target_aid }),
     text: ({ delivered }) => (delivered ? 'The invitation was delivered.' : 'The invitation is on its way.'),
     quiet: ({ delivered }) => (delivered ? 'delivered' : 'queued'),
   });
   group.call('join <link-or-group>', 'join a group by its link, or by its id after an invitation', {
     examples: ["svc group join 'svc://aid1…/groups/9f2c…#k7…'", 'svc group join 9f2c… --creator aid1…'],
     takes: {
-      ...ACTING,
       '--creator <aid>': 'who made the group, where its id is given',
       '--peer <aid>': 'a member to ask first',
       '--inviter <aid>': 'who sent the invitation',
@@ -55,17 +47,14 @@ function ways(group: CommandGroup): void {
     quiet: ({ group_id }) => group_id,
   });
   group.call('leave <group>', 'leave a group; its creator cannot', {
-    takes: ACTING,
     operation: 'groupLeave',
-    input: groupOf,
     text: () => 'The agent has left the group.',
-    quiet: (_, typed) => typed.group,
+    quiet: (_, { group_id }) => group_id,
   });
 }
 
-function looks(group: CommandGroup): void {
+function looks(group: CommandGroup<typeof ACTING>): void {
   group.call('list', 'the groups of an agent', {
-    takes: ACTING,
     operation: 'groupList',
     text: ({ groups }) =>
       formatTable(
@@ -84,15 +73,11 @@ function looks(group: CommandGroup): void {
     quiet: ({ groups }) => groups.map(({ group_id }) => group_id).join('\n'),
   });
   group.call('link <group>', 'the link of a group: who has it can join', {
-    takes: ACTING,
     operation: 'groupGetLink',
-    input: groupOf,
     text: ({ link }) => link,
   });
   group.call('head <group>', 'title, counters and cursor of a group', {
-    takes: ACTING,
     operation: 'groupHead',
-    input: groupOf,
     text: (head) =>
       formatFields({
         title: head.title,
@@ -108,9 +93,7 @@ function looks(group: CommandGroup): void {
     quiet: ({ unread_count }) => `${unread_count}`,
   });
   group.call('members <group>', 'the members of a group', {
-    takes: ACTING,
     operation: 'groupMembers',
-    input: groupOf,
     text: ({ members }) =>
       formatTable(
         ['AID', 'ROLE'],
@@ -120,20 +103,18 @@ function looks(group: CommandGroup): void {
   });
 }
 
-function talk(group: CommandGroup): void {
+function talk(group: CommandGroup<typeof ACTING>): void {
   group.call('send <group> [text]', 'add an entry to a group', {
     examples: ['svc group send 9f2c… "Who can take May?"', 'svc group send 9f2c… "I can" --reply-to 4be1… --to aid1…'],
     takes: {
-      ...ACTING,
       '--kind <kind>': 'msg, file, title, remove, role, rekey, or a kind of your own',
       '--ref <ref>': 'what it refers to; with file, an object id',
       '--reply-to <entry>': 'the entry that it answers',
       '--to <aid...>': 'who is mentioned',
     },
     operation: 'groupAppend',
-    input: ({ group: group_id, text, ...rest }) => ({
+    input: ({ text, ...rest }) => ({
       ...rest,
-      group_id,
       body: text === undefined ? undefined : Buffer.from(text).toString('base64'),
     }),
     text: ({ seq, entry_id }) => formatFields({ seq, entry: entry_id }),
@@ -142,7 +123,6 @@ function talk(group: CommandGroup): void {
   group.call('read <group>', 'entries of a group, oldest first', {
     examples: ['svc group read 9f2c…', 'svc group read 9f2c… --after 17 --author aid1…'],
     takes: {
-      ...ACTING,
       '--after <seq>': integer('begin behind this one'),
       '--limit <count>': integer('at most 50'),
       '--kind <kind>': 'only this kind',
@@ -153,47 +133,44 @@ function talk(group: CommandGroup): void {
       '--reply-to <entry>': 'only answers to this entry',
     },
     operation: 'groupRead',
-    input: ({ group: group_id, after: after_seq, since: since_ts, until: until_ts, ...rest }) => ({
+    input: ({ after: after_seq, since: since_ts, until: until_ts, ...rest }) => ({
       ...rest,
-      group_id,
       after_seq,
       since_ts,
       until_ts,
     }),
     text: ({ entries }) => (entries.length === 0 ? 'Nothing more.' : entries.map(entryText).join('\n')),
     quiet: ({ scanned_to_seq }) => `${scanned_to_seq}`,
-    remark: ({ has_more, scanned_to_seq }) => (has_more ? `More entries follow: --after ${scanned_to_seq}` : undefined),
+    remark: ({ has_more, scanned_to_seq }) => has_more && `More entries follow: --after ${scanned_to_seq}`,
   });
   group.call('mark-read <group>', 'mark entries as read up to a number', {
     examples: ['svc group mark-read 9f2c… 17'],
-    takes: { '<seq>': integer('the last one that was read'), ...ACTING },
+    takes: { '<seq>': integer('the last one that was read') },
     operation: 'groupMarkRead',
-    input: (typed) => ({ ...groupOf(typed), seq: typed.seq }),
     text: ({ read_cursor, unread_count }) => `Read up to #${read_cursor}; ${unread_count} unread.`,
     quiet: ({ read_cursor }) => `${read_cursor}`,
   });
   group.call('retract <group> <entry>', 'withdraw an entry: for its author and for admins', {
-    takes: ACTING,
     operation: 'groupRetract',
-    input: (typed) => ({ ...groupOf(typed), entry_id: typed.entry }),
     text: () => 'The entry was retracted.',
     quiet: ({ entry_id }) => entry_id,
   });
   group.call('sync <group> <member>', 'compare with one member now', {
-    takes: ACTING,
     operation: 'groupSync',
-    input: (typed) => ({ ...groupOf(typed), peer_aid: typed.member }),
+    input: ({ member: peer_aid, ...rest }) => ({ ...rest, peer_aid }),
     text: ({ added, entry_count }) => `${added} new entries, ${entry_count} in all.`,
     quiet: ({ added }) => `${added}`,
   });
 }
 
 export function groupCommands(svc: CommandGroup): void {
-  const group = svc.group('group', 'groups: logs that their members share', [
-    'svc group create "Plans for May"',
-    'svc group invite 9f2c… aid1…',
-    'svc group send 9f2c… "Who can take May?"',
-  ]);
+  const group = svc
+    .group('group', 'groups: logs that their members share', [
+      'svc group create "Plans for May"',
+      'svc group invite 9f2c… aid1…',
+      'svc group send 9f2c… "Who can take May?"',
+    ])
+    .acting();
   ways(group);
   looks(group);
   talk(group);

@@ -3,6 +3,7 @@ import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { saveMasterKey } from '../master-file.ts';
 import { EXPIRES, type IdentityOptions, MASTER, type NewIdentity, newIdentity } from '../new-identity.ts';
+import type { Typed } from '../takes.ts';
 import { counted, formatFields } from '../text.ts';
 import { WALLET, WALLETS, type WalletKind } from '../wallet-options.ts';
 
@@ -11,11 +12,13 @@ export const NO_PUBLISH = {
   '--no-publish': 'do not wait until it is published; the daemon does that soon unless auto_publish is off',
 } as const;
 
-interface RegisterOptions extends IdentityOptions {
-  readonly service_tcp: string | undefined;
-  readonly save_master: string | undefined;
-  readonly publish: boolean;
-}
+const REGISTER = {
+  '--service-tcp <address>': 'the service that answers its calls: host:port, http://host:port or https://host:port',
+  '--save-master <file>': 'write the master key to a new file of mode 0600 instead of showing it',
+  ...NO_PUBLISH,
+} as const;
+
+type RegisterOptions = IdentityOptions & Typed<'', typeof REGISTER>;
 
 type Credentials = Pick<NewIdentity, 'operational_private_key_hex' | 'delegation_proof_hex'>;
 
@@ -89,16 +92,10 @@ function ofWallet(kind: WalletKind | undefined): string {
 export function addRegister(parent: CommandGroup, path: string, kind?: WalletKind): void {
   parent.run(path.replace(/^.* /, ''), `make an identity${ofWallet(kind)}, register it here and publish it`, {
     examples: [`svc ${path} --service-tcp 127.0.0.1:8080 --save-master master.key`],
-    takes: {
-      '--service-tcp <address>': 'the service that answers its calls: host:port, http://host:port or https://host:port',
-      '--save-master <file>': 'write the master key to a new file of mode 0600 instead of showing it',
-      ...NO_PUBLISH,
-      ...(kind?.takes ?? { ...WALLET, ...MASTER }),
-      ...EXPIRES,
-    },
+    takes: { ...REGISTER, ...(kind?.takes ?? { ...WALLET, ...MASTER }), ...EXPIRES },
     run: (context, typed) => register(context, typed, kind),
     ...REGISTERED,
-    remark: (r) => (r.master_private_key_hex === undefined ? undefined : MASTER_WARNING),
+    remark: (r) => r.master_private_key_hex !== undefined && MASTER_WARNING,
   });
 }
 

@@ -8,6 +8,7 @@ import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { openFile, refuseExisting, writeNewFile } from '../new-file.ts';
 import { newPassword, type PasswordOptions } from '../password.ts';
+import { readAll } from '../standard-input.ts';
 import type { Typed } from '../takes.ts';
 import { formatFields, safeJson } from '../text.ts';
 
@@ -35,15 +36,16 @@ const MAX_FILE_BYTES: number = 2 * MAX_AGENT_DOCUMENT_BYTES;
 
 /** What is to be known of a file that was written. */
 function exportRemarks(sealed: boolean, left: AgentDocument['left_out']): string {
-  return [
-    ...(sealed ? [] : [CLEAR_WARNING]),
-    ...(left.objects === 0 ? [] : [`${left.objects} objects stay here: copy files_root yourself.`]),
-    ...(left.chat_entries === 0 ? [] : [`${left.chat_entries} old chat entries had no room.`]),
-    ...(left.room_copies.length === 0
-      ? []
-      : [`${left.room_copies.length} large rooms are not copied: they are fetched from their members.`]),
+  const { objects, chat_entries: entries, room_copies } = left;
+  const rooms = room_copies.length;
+  const lines = [
+    !sealed && CLEAR_WARNING,
+    objects > 0 && `${objects} objects stay here: copy files_root yourself.`,
+    entries > 0 && `${entries} old chat entries had no room.`,
+    rooms > 0 && `${rooms} large rooms are not copied: they are fetched from their members.`,
     MOVED_HINT,
-  ].join('\n');
+  ];
+  return lines.filter(Boolean).join('\n');
 }
 
 async function exportAgent(context: CliContext, options: Typed<'<aid>', typeof EXPORT>) {
@@ -65,14 +67,9 @@ async function exportAgent(context: CliContext, options: Typed<'<aid>', typeof E
 }
 
 async function readDocument(context: CliContext, file: string, options: PasswordOptions): Promise<unknown> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const piece of await openFile(context, 'agent', file, options)) {
-    size += piece.length;
-    if (size > MAX_FILE_BYTES) throw new SvcError('bad_file', { message: `${file} is too large for an agent.` });
-    chunks.push(piece);
-  }
-  const document = readJson(Buffer.concat(chunks).toString('utf8'));
+  const content = await openFile(context, 'agent', file, options);
+  const tooLarge = new SvcError('bad_file', { message: `${file} is too large for an agent.` });
+  const document = readJson((await readAll(content, MAX_FILE_BYTES, tooLarge)).toString('utf8'));
   if (document === undefined)
     throw new SvcError('bad_file', { message: `${file} is not an exported agent, or it is damaged.` });
   return document;
@@ -138,6 +135,6 @@ export function moveCommands(agents: CommandGroup): void {
     run: importAgent,
     text: (r) => ('rooms' in r ? importedText(r) : `${r.aid} is registered here.`),
     quiet: ({ aid }) => aid,
-    remark: (r) => ('rooms' in r ? importRemarks(r) : undefined),
+    remark: (r) => 'rooms' in r && importRemarks(r),
   });
 }

@@ -13,10 +13,8 @@ function uptime(seconds: number): string {
 /** Null where no daemon answers. */
 async function daemonVersion(context: CliContext): Promise<string | null> {
   if (context.absence !== null) return null;
-  return context.client.status().then(
-    (s) => s.version,
-    () => null,
-  );
+  const status = await context.client.status().catch(() => null);
+  return status?.version ?? null;
 }
 
 export function nodeCommands(svc: CommandGroup, version: string): void {

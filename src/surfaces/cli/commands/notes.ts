@@ -84,7 +84,7 @@ export function noteCommands(svc: CommandGroup): void {
     own: true,
     input: ({ local: aid, ...page }) => ({ aid, ...page }),
     ...NOTES,
-    remark: ({ next_cursor }) => (next_cursor === undefined ? undefined : `More notes follow: --cursor ${next_cursor}`),
+    remark: ({ next_cursor }) => next_cursor !== undefined && `More notes follow: --cursor ${next_cursor}`,
   });
   note.call('poll', 'collect the notes that wait; they are deleted', {
     examples: ['svc note poll aid1… --json'],
@@ -93,6 +93,6 @@ export function noteCommands(svc: CommandGroup): void {
     own: true,
     input: ({ local: aid }) => ({ aid }),
     ...NOTES,
-    remark: ({ has_more }) => (has_more ? 'More notes wait: poll again.' : undefined),
+    remark: ({ has_more }) => has_more && 'More notes wait: poll again.',
   });
 }

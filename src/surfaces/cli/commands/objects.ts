@@ -6,7 +6,7 @@ import { baseOf, errorOf, failureOf } from '../../../operations/client.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
-import { ACTING, accessToken, integer } from '../takes.ts';
+import { type ACTING, accessToken, integer } from '../takes.ts';
 import { formatFields, formatTable, relativeTime } from '../text.ts';
 
 type Stored = AnswerOf<'objectPut'>;
@@ -56,47 +56,40 @@ function listText({ objects: all, usage }: AnswerOf<'objectList'>): string {
     : `${formatTable(['OBJECT', 'SIZE', 'NAME', 'STORED'], rows)}\n${used}`;
 }
 
-function storing(object: CommandGroup): void {
+function storing(object: CommandGroup<typeof ACTING>): void {
   object.run('put <file>', 'store a file as an object of an agent', {
     examples: ['svc object put plan.pdf', 'svc object put plan.pdf --name "Plan for May.pdf"'],
-    takes: { ...ACTING, ...NAME },
+    takes: NAME,
     progress: 'Storing',
     run: (context, { aid, file, name }) => upload(context, aid, file, name ?? basename(file)),
     ...STORED,
   });
   object.call('add <path>', 'make a file below files_root an object where it lies, without a copy', {
     examples: ['svc object add films/holiday.mp4'],
-    takes: { ...ACTING, ...NAME },
+    takes: NAME,
     operation: 'objectPut',
     ...STORED,
   });
   object.call('list', 'list the objects of an agent', {
-    takes: {
-      ...ACTING,
-      '--limit <count>': integer('at most so many'),
-      '--cursor <cursor>': 'next_cursor of the page before',
-    },
+    takes: { '--limit <count>': integer('at most so many'), '--cursor <cursor>': 'next_cursor of the page before' },
     operation: 'objectList',
     text: listText,
     quiet: ({ objects }) => objects.map(({ object_id }) => object_id).join('\n'),
-    remark: ({ next_cursor }) =>
-      next_cursor === undefined ? undefined : `More objects follow: --cursor ${next_cursor}`,
+    remark: ({ next_cursor }) => next_cursor !== undefined && `More objects follow: --cursor ${next_cursor}`,
   });
   object.call('del <object>', 'delete an object; a file that was added where it lies stays', {
-    takes: ACTING,
     operation: 'objectDelete',
-    input: ({ aid, object: object_id }) => ({ aid, object_id }),
     text: () => 'The object is deleted.',
-    quiet: (_, typed) => typed.object,
+    quiet: (_, { object_id }) => object_id,
   });
 }
 
-function getting(object: CommandGroup): void {
+function getting(object: CommandGroup<typeof ACTING>): void {
   object.call('locate <object>', 'say who has an object, without getting it', {
     examples: ['svc object locate 9f2c… --from aid1…'],
-    takes: { ...ACTING, '--from <aid>': 'an agent that may have it' },
+    takes: { '--from <aid>': 'an agent that may have it' },
     operation: 'objectLocate',
-    input: ({ aid, object: object_id, from: hint_aid }) => ({ aid, object_id, hint_aid }),
+    input: ({ from: hint_aid, ...rest }) => ({ ...rest, hint_aid }),
     text: ({ local, holders }) =>
       [
         local ? 'It is here.' : 'It is not here.',
@@ -111,7 +104,6 @@ function getting(object: CommandGroup): void {
   object.call('get <object>', 'get an object to a file below files_root, from whoever has it', {
     examples: ['svc object get 9f2c… --from aid1… --dest plans/may.pdf'],
     takes: {
-      ...ACTING,
       '--from <aid>': 'an agent that may have it',
       '--dest <path>': 'where to; downloads/ and its id where it is left out',
       '--share': 'let others get it here',
@@ -119,22 +111,19 @@ function getting(object: CommandGroup): void {
       '--access-token <secret>': accessToken('what the holder asks for'),
     },
     operation: 'objectGet',
-    input: ({ object: object_id, from: hint_aid, share: register, ...rest }) => ({
-      ...rest,
-      object_id,
-      hint_aid,
-      register,
-    }),
+    input: ({ from: hint_aid, share: register, ...rest }) => ({ ...rest, hint_aid, register }),
     text: ({ path, size }) => `${path} has its ${size} bytes.`,
     quiet: ({ path }) => path,
   });
 }
 
 export function objectCommands(svc: CommandGroup): void {
-  const object = svc.group('object', 'files by their hash: stored here, or got from whoever has them', [
-    'svc object put plan.pdf',
-    'svc object get 9f2c… --from aid1…',
-  ]);
+  const object = svc
+    .group('object', 'files by their hash: stored here, or got from whoever has them', [
+      'svc object put plan.pdf',
+      'svc object get 9f2c… --from aid1…',
+    ])
+    .acting();
   storing(object);
   getting(object);
 }

@@ -80,8 +80,7 @@ export function publishCommand(svc: CommandGroup): void {
     text: ({ answer }) => `${answer.service} is published, kept by ${counted(answer.replicas, 'node')}.`,
     quiet: ({ answer }) => String(answer.seq),
     remark: ({ answer: { aid }, agent: { service_tcp } }) =>
-      service_tcp === ''
-        ? `Nobody can call it yet: bind its service with "svc inbound bind --addr host:port --aid ${aid}".`
-        : undefined,
+      service_tcp === '' &&
+      `Nobody can call it yet: bind its service with "svc inbound bind --addr host:port --aid ${aid}".`,
   });
 }

@@ -53,20 +53,14 @@ async function attempt(check: Finding['check'], work: Promise<readonly Finding[]
 /** Examines a daemon; what cannot be asked because it is not there is a finding, not an error. */
 export async function diagnose(patient: Patient): Promise<readonly Finding[]> {
   const { client, api, here } = patient;
-  let status: FindingStatus;
-  try {
-    status = await client.status();
-  } catch (error) {
-    if (!(error instanceof SvcError)) throw error;
-    return examineAbsence(error, patient);
-  }
-  if (textMember(status, 'node_aid') === '')
-    return [
-      findingsOf('daemon').fail(
-        `what answers at ${api} is not svcd`,
-        'Another program has this port: say where svcd is with --api or SVC_API, or give it another api_addr.',
-      ),
-    ];
+  const status = await client.status().catch((error: unknown) => {
+    if (error instanceof SvcError) return error;
+    throw error;
+  });
+  if (status instanceof SvcError) return examineAbsence(status, patient);
+  const daemon = findingsOf('daemon');
+  const other = 'Another program has this port: say where svcd is with --api or SVC_API, or give it another api_addr.';
+  if (textMember(status, 'node_aid') === '') return [daemon.fail(`what answers at ${api} is not svcd`, other)];
   const [configuration, host] = await Promise.all([client.configGet(), client.debugHost()]);
   const pid = memberOf(host, 'pid');
   const parts = await Promise.all([
@@ -79,7 +73,7 @@ export async function diagnose(patient: Patient): Promise<readonly Finding[]> {
       : [findingsOf('data').info('the daemon runs on another machine: its files were not looked at')],
   ]);
   return [
-    findingsOf('daemon').pass(`the daemon answers at ${api}`),
+    daemon.pass(`the daemon answers at ${api}`),
     ...examineVersions(patient, status, host),
     ...examineToken(patient, configuration),
     ...examineConfiguration(configuration),

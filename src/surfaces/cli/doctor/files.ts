@@ -79,11 +79,7 @@ export async function examineFiles(dataDir: string, keyDir: string): Promise<Fin
     const modes = process.platform === 'win32' || !existsSync(keys) ? [] : [examineModes(dataDir, keys)];
     return [examineWriting(dataDir), await examineDisk(dataDir), ...modes];
   } catch (error) {
-    return [
-      data.info(
-        `the files of ${dataDir} cannot be looked at (${textMember(error, 'code') || 'unknown error'})`,
-        'Run svc doctor as the user that svcd runs as.',
-      ),
-    ];
+    const what = `the files of ${dataDir} cannot be looked at (${textMember(error, 'code') || 'unknown error'})`;
+    return [data.info(what, 'Run svc doctor as the user that svcd runs as.')];
   }
 }

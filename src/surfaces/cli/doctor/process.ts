@@ -1,16 +1,6 @@
 /** Whether a process of this machine is the daemon that is meant. */
 import { readFileSync } from 'node:fs';
-import { memberOf } from '../../../foundation/json.ts';
-
-/** True where a process of this number runs on this machine. */
-export function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return memberOf(error, 'code') === 'EPERM';
-  }
-}
+import { isAlive } from '../../../foundation/data-dir/process.ts';
 
 /**
  * True where the process of this number is a daemon of ours. Behind a forwarded port or in a
