@@ -42,7 +42,7 @@ async function main(): Promise<void> {
     { apiAddr: '127.0.0.1:0', requireLocalToken: false, version: '0' },
     {
       operations: [],
-      streams: bindStreams(eventStreams, eventStreamHandlers({ streams, requireAgent: () => {} })),
+      streams: bindStreams(eventStreams, eventStreamHandlers({ streams, requireAgent: (aid) => aid })),
       token: () => '',
       isServiceConnection: () => false,
       metrics: [],

@@ -52,7 +52,7 @@ export function buildSurfaces(
 ) {
   const { clock, config, configuration, log, node } = f;
   const reports = new StatusReports({ ...f, ...n, ...c, dataDir: f.dataDir.path, bound });
-  const requireAgent = (aid: Aid): void => void c.registry.get(aid);
+  const requireAgent = (aid: Aid): Aid => c.registry.get(aid).aid;
   const pendingCounters = () => c.pending.view();
   const reachable = () => reachableFromPeers(n.records.reachability());
   const heartbeat = (aid: Aid): void => {

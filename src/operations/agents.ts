@@ -9,6 +9,7 @@ import {
   AidText,
   Cursor,
   closed,
+  freeForm,
   NatType,
   NONE,
   nullable,
@@ -33,7 +34,6 @@ export const ServiceTcp = Type.String({
     'http://host:port or https://host:port takes calls, tcp://host:port tunnels, host:port both, and so do http+tcp:// and https+tcp://. https+insecure:// takes any certificate. Empty: none.',
 });
 const Labels = Type.Array(Type.String(), { maxItems: MAX_LABELS });
-const FreeForm = Type.Object({}, { additionalProperties: true, description: 'Free-form.' });
 
 export const Profile = closed({
   name: Type.Optional(Type.String()),
@@ -42,7 +42,7 @@ export const Profile = closed({
   skills: Type.Optional(Type.Array(Type.String(), { maxItems: MAX_SKILLS })),
   modalities: Type.Optional(Labels),
   card_hash: Type.Optional(Type.String({ description: 'Hash of a full card kept elsewhere.' })),
-  meta: Type.Optional(FreeForm),
+  meta: Type.Optional(freeForm('Free-form.')),
 });
 
 /** Access control of an agent as it is shown: secrets never are. */

@@ -3,8 +3,17 @@
  * Needs nothing but `fetch`, so that it works in the command line and in a browser.
  */
 import { type ErrorCode, isErrorCode, SvcError } from '../foundation/errors.ts';
+import type { Aid } from '../foundation/identity/aid.ts';
 import { isObject } from '../foundation/json.ts';
-import { bodyInputKey, type Declaration, type Declarations, type InputOf, isOpen, type OutputOf } from './operation.ts';
+import {
+  bodyInputKey,
+  type Declaration,
+  type Declarations,
+  type InputOf,
+  isOpen,
+  type Loose,
+  type OutputOf,
+} from './operation.ts';
 
 /** How long a call may take when nobody says otherwise: above every time-out of the daemon itself. */
 export const CLIENT_TIMEOUT_MS = 120_000;
@@ -25,11 +34,11 @@ export interface CallOptions {
   readonly timeoutMs?: number;
 }
 
-/** An optional member may be undefined as well: it is not sent then. */
-type Loose<T> = { [K in keyof T]: Partial<Pick<T, K>> extends Pick<T, K> ? T[K] | undefined : T[K] };
+/** An AID may come in any of its spellings. */
+type Spelt<T> = T extends Aid ? string : T extends object ? { [K in keyof T]: Spelt<T[K]> } : T;
 
 /** What a method takes. */
-export type CallInput<D extends Declaration> = Loose<InputOf<D>>;
+export type CallInput<D extends Declaration> = Loose<Spelt<InputOf<D>>>;
 
 /** Without a required member the input may be left out. */
 type ClientMethod<D extends Declaration> =

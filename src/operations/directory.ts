@@ -11,7 +11,7 @@ import {
 } from '../foundation/records/types.ts';
 import { Profile } from './agents.ts';
 import { declare } from './declare.ts';
-import { AidParams, AidText, AnyObject, Base64, closed, NatType, NONE, Timestamp } from './schemas.ts';
+import { AidParams, AidText, AnyObject, Base64, closed, freeForm, NatType, NONE, Timestamp } from './schemas.ts';
 
 /** Entries that `discover` returns, unless `limit` says otherwise. */
 export const DISCOVER_LIMIT_DEFAULT = 100;
@@ -93,7 +93,7 @@ export const directoryOperations = declare(COMMON, {
       protocols: Type.Optional(Labels),
       tags: Type.Optional(Labels),
       brief: Type.Optional(Type.String({ description: `At most ${MAX_BRIEF_BYTES} bytes.` })),
-      meta: Type.Optional(Type.Object({}, { additionalProperties: true, description: 'Free-form, such as a url.' })),
+      meta: Type.Optional(freeForm('Free-form, such as a url.')),
       ttl: Type.Optional(Ttl),
     }),
     output: Published,

@@ -107,10 +107,22 @@ export interface CallContext {
   onTool?(name: string): void;
 }
 
+/** What is only read, and where a member that may be left out may be undefined as well: JSON leaves it out then. */
+export type Loose<T> = T extends string
+  ? T
+  : T extends readonly (infer E)[]
+    ? readonly Loose<E>[]
+    : T extends object
+      ? { readonly [K in keyof T]: Loose<T[K]> | (Partial<Pick<T, K>> extends Pick<T, K> ? undefined : never) }
+      : T;
+
+/** What a handler gives: a surface writes it as JSON. */
+export type ResultOf<D extends Declaration> = Loose<OutputOf<D>>;
+
 export type Handler<D extends Declaration> = (
   input: InputOf<D>,
   context: CallContext,
-) => OutputOf<D> | Promise<OutputOf<D>>;
+) => ResultOf<D> | Promise<ResultOf<D>>;
 
 /** One handler for each declaration of a table. */
 export type Handlers<T extends { readonly [K in keyof T]: Declaration }> = { readonly [K in keyof T]: Handler<T[K]> };

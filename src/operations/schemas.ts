@@ -1,6 +1,7 @@
 /** Schemas that several declarations share. */
 import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox';
 import { MAX_NAT_TYPE, NAT_TYPES } from '../foundation/domain/directory.ts';
+import type { Aid } from '../foundation/identity/aid.ts';
 
 /** Longest id of a thing that this daemon has named, characters. */
 const MAX_ID_CHARS = 64;
@@ -47,10 +48,13 @@ export const NatType = Type.Integer({
   description: `${NAT_TYPES.map((type, i) => `${i} ${type}`).join(', ')}.`,
 });
 
-export const AidText = Type.String({
-  format: AID_FORMAT,
-  description: 'Agent identifier: `aid1…`, an Ethereum `0x…` or a Paralism address.',
-});
+/** In input a surface has brought it into canonical form before it runs an operation. */
+export const AidText = Type.Unsafe<Aid>(
+  Type.String({
+    format: AID_FORMAT,
+    description: 'Agent identifier: `aid1…`, an Ethereum `0x…` or a Paralism address.',
+  }),
+);
 
 /** Path parameters of the operations on one agent. */
 export const AidParams = closed({ aid: AidText });
@@ -63,6 +67,11 @@ export const Ok = Type.Object({ ok: Type.Literal(true) });
 
 /** A document whose members are not fixed: diagnostics. */
 export const AnyObject = Type.Record(Type.String(), Type.Unknown());
+
+/** An object of any members. */
+export function freeForm(description: string) {
+  return Type.Unsafe<Readonly<Record<string, unknown>>>(Type.Object({}, { additionalProperties: true, description }));
+}
 
 /** Waiting things by AID; only counters above zero, left out where nothing waits. */
 export const Pending = Type.Record(

@@ -4,6 +4,7 @@
  */
 import type { TObject, TSchema } from 'typebox';
 import { type ErrorCode, SvcError } from '../foundation/errors.ts';
+import { isObject } from '../foundation/json.ts';
 import { compileInput, type RawInput } from './input.ts';
 import {
   type BoundOperation,
@@ -162,7 +163,7 @@ export class ToolTable {
       throw new SvcError('local_only');
     context.onTool?.(name);
     const output = await operation.run(this.#read(tool, args, places), context);
-    if (typeof output !== 'object' || output === null || Array.isArray(output) || 'pending' in output) return output;
+    if (!isObject(output) || output['pending'] !== undefined) return output;
     const pending = this.#pending();
     return Object.keys(pending).length === 0 ? output : { ...output, pending };
   }

@@ -1,6 +1,7 @@
 /** Operations on agents whose master is a wallet: an Ethereum or a Paralism key. */
 import { Type } from 'typebox';
 import { MAX_UNIX_S } from '../foundation/domain/time.ts';
+import type { Aid } from '../foundation/identity/aid.ts';
 import { agentOperations, PrivateKeyHex, ServiceTcp } from './agents.ts';
 import { declare } from './declare.ts';
 import { AID_FORMAT, AidText, closed } from './schemas.ts';
@@ -8,7 +9,7 @@ import { AID_FORMAT, AidText, closed } from './schemas.ts';
 const COMMON = { tag: 'Wallets' };
 
 const Chain = Type.Union([Type.Literal('ethereum'), Type.Literal('paralism')]);
-const EthereumAddress = Type.String({ format: AID_FORMAT, description: 'Ethereum address, `0x…`.' });
+const EthereumAddress = Type.Unsafe<Aid>(Type.String({ format: AID_FORMAT, description: 'Ethereum address, `0x…`.' }));
 const UnixTime = { minimum: 0, maximum: MAX_UNIX_S } as const;
 const Window = {
   issued_at: Type.Integer({ ...UnixTime, description: 'Unix seconds.' }),

@@ -40,8 +40,9 @@ export async function eventWorld(t: TestContext, apiAddr = '127.0.0.1:0') {
   const log = new EventLog({ store: new EventStore(store, 5), clock: systemClock, log: silentLog });
   const pending: Record<string, { mailbox: number }> = {};
   const streams = new EventStreams({ log, clock: systemClock, logger: silentLog, pending: () => pending });
-  const requireAgent = (aid: Aid): void => {
+  const requireAgent = (aid: Aid): Aid => {
     if (aid === unknown) throw new SvcError('not_found');
+    return aid;
   };
   await streams.start();
   // Before the server: it waits for streams that stay open.

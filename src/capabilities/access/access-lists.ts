@@ -33,13 +33,13 @@ const MAX_EXPIRY_WAIT_MS = 86_400_000;
 
 /** Exactly one of `aid`, `secret` and `generateSecret`. */
 export interface AllowInput {
-  readonly aid?: string;
-  readonly secret?: string;
+  readonly aid?: string | undefined;
+  readonly secret?: string | undefined;
   /** Makes a secret that nobody can guess. */
-  readonly generateSecret?: boolean;
-  readonly label?: string;
+  readonly generateSecret?: boolean | undefined;
+  readonly label?: string | undefined;
   /** Unix milliseconds. */
-  readonly expiresAt?: number;
+  readonly expiresAt?: number | undefined;
 }
 
 export interface AccessListsDependencies {

@@ -1,11 +1,12 @@
 /** The API's form of access lists: a secret itself is in none of them. */
 import { isoTime } from '../../foundation/clock.ts';
 import type { AccessPolicy } from '../../foundation/domain/access.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
 import type { AidEntry, SecretEntry } from '../../foundation/store/access.ts';
 
 export interface AllowEntryView {
   id: string;
-  aid?: string;
+  aid?: Aid;
   secret_set?: true;
   label?: string;
   created_at: string;
@@ -14,7 +15,7 @@ export interface AllowEntryView {
 
 export interface DenyEntryView {
   id: string;
-  aid: string;
+  aid: Aid;
   created_at: string;
 }
 

@@ -1,44 +1,40 @@
 /** The handlers of the operations on access lists. */
-import type { AccessLists } from '../../capabilities/access/access-lists.ts';
-import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
-import type { accessOperations } from '../access.ts';
+import type { Static } from 'typebox';
+import type { AccessLists, AllowInput } from '../../capabilities/access/access-lists.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { AllowBody, accessOperations } from '../access.ts';
 import type { Handlers } from '../operation.ts';
+import { timeOf } from './values.ts';
 
 export interface AccessHandlerDependencies {
   readonly access: AccessLists;
   /** @throws SvcError `not_found` where no such agent is registered here */
-  readonly requireAgent: (aid: Aid) => void;
+  readonly requireAgent: (aid: Aid) => Aid;
 }
 
-const OK = { ok: true as const };
+const OK = { ok: true } as const;
+
+/** What a new allow entry for an AID, or for whoever presents a secret, is made from. */
+export function allowInput(aid: Aid | undefined, entry: Omit<Static<typeof AllowBody>, 'aid'>): AllowInput {
+  const { secret, generate_secret: generateSecret, label, expires_at: end } = entry;
+  return { aid, secret, generateSecret, label, expiresAt: timeOf(end) };
+}
 
 export function accessHandlers({ access, requireAgent }: AccessHandlerDependencies): Handlers<typeof accessOperations> {
-  const agent = (text: string): Aid => {
-    const aid = parseAid(text);
-    requireAgent(aid);
-    return aid;
-  };
   return {
-    aclGet: ({ aid }) => access.view(agent(aid)),
+    aclGet: ({ aid }) => access.view(requireAgent(aid)),
     aclPatch: ({ aid, default: policy }) => {
-      access.setDefault(agent(aid), policy);
+      access.setDefault(requireAgent(aid), policy);
       return OK;
     },
-    aclAllow: (input) =>
-      access.allow(agent(input.aid), {
-        ...(input.body_aid === undefined ? {} : { aid: input.body_aid }),
-        ...(input.secret === undefined ? {} : { secret: input.secret }),
-        ...(input.generate_secret === undefined ? {} : { generateSecret: input.generate_secret }),
-        ...(input.label === undefined ? {} : { label: input.label }),
-        ...(input.expires_at === undefined ? {} : { expiresAt: Date.parse(input.expires_at) }),
-      }),
-    aclDeny: (input) => access.deny(agent(input.aid), input.body_aid),
+    aclAllow: ({ aid, body_aid, ...entry }) => access.allow(requireAgent(aid), allowInput(body_aid, entry)),
+    aclDeny: ({ aid, body_aid }) => access.deny(requireAgent(aid), body_aid),
     aclAllowDelete: ({ aid, id }) => {
-      access.removeAllow(agent(aid), id);
+      access.removeAllow(requireAgent(aid), id);
       return OK;
     },
     aclDenyDelete: ({ aid, id }) => {
-      access.removeDeny(agent(aid), id);
+      access.removeDeny(requireAgent(aid), id);
       return OK;
     },
   };

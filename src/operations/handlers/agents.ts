@@ -9,12 +9,13 @@ import type { PublicationSummary } from '../../capabilities/directory/summary.ts
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { type Clock, isoTime, unixSeconds } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { type Aid, parseAid, schemeOf } from '../../foundation/identity/aid.ts';
+import { type Aid, schemeOf } from '../../foundation/identity/aid.ts';
 import { encodeDelegation } from '../../foundation/identity/delegation.ts';
 import { makeNativeIdentity } from '../../foundation/identity/native-identity.ts';
-import { type AclView, AGENTS_PAGE_DEFAULT, type Agent, type agentOperations, type Profile } from '../agents.ts';
-import type { Handlers, OutputOf } from '../operation.ts';
+import { type AclView, AGENTS_PAGE_DEFAULT, type agentOperations } from '../agents.ts';
+import type { Handlers, ResultOf } from '../operation.ts';
 import type { Pending } from '../schemas.ts';
+import { timeOrNull } from './values.ts';
 
 export interface AgentHandlerDependencies {
   readonly agents: AgentRegistry;
@@ -33,32 +34,17 @@ export interface AgentHandlerDependencies {
   readonly reachable: () => boolean | undefined;
 }
 
-type AgentView = Static<typeof Agent>;
-
-function timeOrNull(ms: number | null): string | null {
-  return ms === null ? null : isoTime(ms);
-}
-
 /** A profile card in the form of the API. */
-export function profileView(card: ProfileCard): Static<typeof Profile> {
-  const { name, brief, protocols, skills, modalities, cardHash, meta } = card;
-  return {
-    ...(name === undefined ? {} : { name }),
-    ...(brief === undefined ? {} : { brief }),
-    ...(protocols === undefined ? {} : { protocols: [...protocols] }),
-    ...(skills === undefined ? {} : { skills: [...skills] }),
-    ...(modalities === undefined ? {} : { modalities: [...modalities] }),
-    ...(cardHash === undefined ? {} : { card_hash: cardHash }),
-    ...(meta === undefined ? {} : { meta }),
-  };
+export function profileView({ cardHash, ...card }: ProfileCard) {
+  return { ...card, card_hash: cardHash };
 }
 
-function agentView(agent: LocalAgent, summary: PublicationSummary, acl: Static<typeof AclView>): AgentView {
+function agentView(agent: LocalAgent, summary: PublicationSummary, acl: Static<typeof AclView>) {
   return {
     aid: agent.aid,
-    ...(summary.name === '' ? {} : { name: summary.name }),
+    name: summary.name || undefined,
     scheme: schemeOf(agent.aid),
-    status: summary.everPublished ? 'registered' : 'pending',
+    status: summary.everPublished ? ('registered' as const) : ('pending' as const),
     service_tcp: agent.serviceTcp,
     service_tcp_ok: agent.serviceOk === true,
     heartbeat_seconds_ago: agent.heartbeatSecondsAgo,
@@ -68,12 +54,12 @@ function agentView(agent: LocalAgent, summary: PublicationSummary, acl: Static<t
     next_republish_estimate: timeOrNull(summary.nextRepublishAt),
     record_expires_at: timeOrNull(summary.recordExpiresAt),
     replicas: summary.replicas,
-    services: [...summary.services],
-    ...(summary.profile === null ? {} : { profile: profileView(summary.profile) }),
+    services: summary.services,
+    profile: summary.profile === null ? undefined : profileView(summary.profile),
     acl,
     delegation: {
       issued_at: isoTime(agent.issuedAt * 1000),
-      expires_at: agent.expiresAt === 0 ? null : isoTime(agent.expiresAt * 1000),
+      expires_at: timeOrNull(agent.expiresAt === 0 ? null : agent.expiresAt * 1000),
     },
   };
 }
@@ -81,12 +67,11 @@ function agentView(agent: LocalAgent, summary: PublicationSummary, acl: Static<t
 export function agentHandlers(deps: AgentHandlerDependencies): Handlers<typeof agentOperations> {
   const { agents, directory, resolver, clock, nodeKey, callerKey, acl, pendingCounters, reachable } = deps;
 
-  function oneAgent(agent: LocalAgent): OutputOf<typeof agentOperations.agentGet> {
-    const waiting = pendingCounters()[agent.aid];
-    return {
-      ...agentView(agent, directory.summary(agent.aid), acl(agent.aid)),
-      ...(waiting === undefined ? {} : { pending: { [agent.aid]: waiting } }),
-    };
+  function oneAgent(agent: LocalAgent): ResultOf<typeof agentOperations.agentGet> {
+    const { aid } = agent;
+    const waiting = pendingCounters()[aid];
+    const view = agentView(agent, directory.summary(aid), acl(aid));
+    return waiting === undefined ? view : { ...view, pending: { [aid]: waiting } };
   }
 
   /** What the network says of an agent; null where it says nothing. */
@@ -127,14 +112,14 @@ export function agentHandlers(deps: AgentHandlerDependencies): Handlers<typeof a
         agents: page.agents.map((agent) =>
           agentView(agent, summaries.get(agent.aid) ?? directory.summary(agent.aid), acl(agent.aid)),
         ),
-        ...(page.nextCursor === null ? {} : { next_cursor: page.nextCursor }),
+        next_cursor: page.nextCursor ?? undefined,
         ...(Object.keys(pending).length === 0 ? {} : { pending }),
       };
     },
-    agentGet: async ({ aid }) => oneAgent(await agents.getFresh(parseAid(aid))),
+    agentGet: async ({ aid }) => oneAgent(await agents.getFresh(aid)),
     agentExport: ({ aid }, context) => {
       if (context.origin !== 'local') throw new SvcError('local_only');
-      const credentials = agents.export(parseAid(aid));
+      const credentials = agents.export(aid);
       return {
         aid: credentials.aid,
         operational_private_key_hex: credentials.operationalPrivateKeyHex,
@@ -142,14 +127,14 @@ export function agentHandlers(deps: AgentHandlerDependencies): Handlers<typeof a
         service_tcp: credentials.serviceTcp,
       };
     },
-    agentCallerKey: ({ aid: text }, context) => {
+    agentCallerKey: ({ aid: named }, context) => {
       if (context.origin !== 'local') throw new SvcError('local_only');
-      const { aid } = agents.get(parseAid(text));
+      const { aid } = agents.get(named);
       return { aid, caller_key_hex: toHex(callerKey(aid)) };
     },
     agentPatch: async (input, context) => {
       const key = input.operational_private_key_hex;
-      const agent = await agents.patch(parseAid(input.aid), {
+      const agent = await agents.patch(input.aid, {
         serviceTcp: input.service_tcp,
         local: context.origin === 'local',
         ...(key === undefined ? {} : { operationalPrivateKeyHex: key }),
@@ -157,27 +142,22 @@ export function agentHandlers(deps: AgentHandlerDependencies): Handlers<typeof a
       return oneAgent(agent);
     },
     agentDelete: ({ aid }) => {
-      agents.delete(parseAid(aid));
+      agents.delete(aid);
       return { ok: true };
     },
-    agentProbe: async ({ aid: text }, context) => {
-      const aid = parseAid(text);
+    agentProbe: async ({ aid }, context) => {
       const [tcp, found] = await Promise.all([agents.checkService(aid), published(aid, context.signal)]);
-      const fromPeers = reachable();
       return {
-        service_tcp_ok: tcp === null ? null : tcp.ok,
-        ...(tcp?.error === undefined ? {} : { tcp_error: tcp.error }),
-        ...(tcp === null || !tcp.ok ? {} : { tcp_ms: tcp.ms }),
+        service_tcp_ok: tcp?.ok ?? null,
+        tcp_error: tcp?.error,
+        tcp_ms: tcp?.ok === true ? tcp.ms : undefined,
         dht_ok: found !== null && equalBytes(found.payload.nodeKey, nodeKey),
-        published_endpoints: [...(found?.payload.endpoints ?? [])],
+        published_endpoints: found?.payload.endpoints ?? [],
         published_nat_type: found?.payload.natType ?? null,
         published_seq: found?.record.seq ?? null,
-        ...(fromPeers === undefined ? {} : { reachable_from_peers: fromPeers }),
+        reachable_from_peers: reachable(),
       };
     },
-    agentHeartbeat: ({ aid }) => ({
-      status: 'ok',
-      at: isoTime(agents.heartbeat(parseAid(aid))),
-    }),
+    agentHeartbeat: ({ aid }) => ({ status: 'ok', at: isoTime(agents.heartbeat(aid)) }),
   };
 }

@@ -1,6 +1,6 @@
 /** The handler of calls. */
 import type { FetchService } from '../../capabilities/calls/fetch-service.ts';
-import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
 import type { callOperations } from '../calls.ts';
 import type { Handlers } from '../operation.ts';
 
@@ -15,8 +15,8 @@ export function callHandlers({ fetch, localAid }: CallHandlerDependencies): Hand
     fetch: (input, { signal }) =>
       fetch.fetch(
         {
-          remote: parseAid(input.aid),
-          local: localAid(input.local_aid === undefined ? undefined : parseAid(input.local_aid)),
+          remote: input.aid,
+          local: localAid(input.local_aid),
           method: input.method,
           path: input.path,
           headers: input.headers,

@@ -5,10 +5,11 @@ import { toHex } from '../../foundation/bytes.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import type { PairState } from '../../foundation/domain/chat.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
 import type { ChatEntry } from '../../foundation/store/chat-log.ts';
 import { CHAT_PAGE_DEFAULT, type chatOperations } from '../chat.ts';
-import type { Handlers, OutputOf } from '../operation.ts';
+import type { Handlers, OutputOf, ResultOf } from '../operation.ts';
+import { timeOrNull } from './values.ts';
 
 export interface ChatHandlerDependencies {
   readonly chat: Pick<
@@ -17,16 +18,7 @@ export interface ChatHandlerDependencies {
   >;
 }
 
-interface Parties {
-  readonly aid: string;
-  readonly peer: string;
-}
-
-const OK = { ok: true as const };
-
-function parties({ aid, peer }: Parties): [Aid, Aid] {
-  return [parseAid(aid), parseAid(peer)];
-}
+const OK = { ok: true } as const;
 
 function stateView(state: PairState): OutputOf<typeof chatOperations.chatRequest> {
   // What was just asked for or accepted never leaves nothing behind.
@@ -34,7 +26,7 @@ function stateView(state: PairState): OutputOf<typeof chatOperations.chatRequest
   return { state };
 }
 
-function entryView(entry: ChatEntry, aid: Aid, peer: Aid): OutputOf<typeof chatOperations.chatRead>['entries'][number] {
+function entryView(entry: ChatEntry, aid: Aid, peer: Aid): ResultOf<typeof chatOperations.chatRead>['entries'][number] {
   const { seq, id, incoming, at, text, file, status } = entry;
   const holder = incoming ? peer : aid;
   return {
@@ -43,7 +35,7 @@ function entryView(entry: ChatEntry, aid: Aid, peer: Aid): OutputOf<typeof chatO
     dir: incoming ? 'in' : 'out',
     at: isoTime(at),
     kind: file === null ? 'text' : 'file',
-    ...(text === null ? {} : { text }),
+    text: text ?? undefined,
     ...(file === null
       ? {}
       : { object_id: file.objectId, name: file.name, size: file.size, url: `svc://${holder}/cas/${file.objectId}` }),
@@ -57,49 +49,43 @@ function waitingView({ peer, since, note }: Contact) {
 
 export function chatHandlers({ chat }: ChatHandlerDependencies): Handlers<typeof chatOperations> {
   return {
-    chatRequest: (input) => stateView(chat.request(...parties(input), input.note ?? '')),
-    chatAccept: (input) => stateView(chat.accept(...parties(input))),
-    chatRefuse: (input) => {
-      chat.refuse(...parties(input));
+    chatRequest: ({ aid, peer, note = '' }) => stateView(chat.request(aid, peer, note)),
+    chatAccept: ({ aid, peer }) => stateView(chat.accept(aid, peer)),
+    chatRefuse: ({ aid, peer }) => {
+      chat.refuse(aid, peer);
       return OK;
     },
-    chatRemove: (input) => {
-      chat.remove(...parties(input));
+    chatRemove: ({ aid, peer }) => {
+      chat.remove(aid, peer);
       return OK;
     },
-    chatBlock: (input) => {
-      chat.block(...parties(input));
+    chatBlock: ({ aid, peer }) => {
+      chat.block(aid, peer);
       return OK;
     },
-    chatSend: async (input, { origin }) => {
-      const { text, path, object_id: objectId } = input;
+    chatSend: async ({ aid, peer, text, path, object_id: objectId }, { origin }) => {
       // Whoever is not on this machine must not make its files readable.
       if (path !== undefined && origin !== 'local')
         throw new SvcError('local_only', { message: 'A file by its path is only for programs on the same machine.' });
-      return chat.send(...parties(input), { text, path, objectId });
+      return chat.send(aid, peer, { text, path, objectId });
     },
-    chatMarkRead: (input) => {
-      const { readCursor, unread } = chat.markRead(...parties(input), input.scanned_to ?? 0);
+    chatMarkRead: ({ aid, peer, scanned_to = 0 }) => {
+      const { readCursor, unread } = chat.markRead(aid, peer, scanned_to);
       return { read_cursor: readCursor, unread_count: unread };
     },
-    chatContacts: ({ aid: text }) => {
-      const aid = parseAid(text);
-      return {
-        friends: chat.contacts(aid, 'friends').map(({ peer, since, unread, lastAt }) => ({
-          peer,
-          since: isoTime(since),
-          unread_count: unread,
-          last_at: lastAt === null ? null : isoTime(lastAt),
-        })),
-        out_pending: chat.contacts(aid, 'out_pending').map(waitingView),
-        in_pending: chat.contacts(aid, 'in_pending').map(waitingView),
-        blocked: chat.contacts(aid, 'blocked').map(({ peer, since }) => ({ peer, since: isoTime(since) })),
-      };
-    },
-    chatRead: (input) => {
-      const [aid, peer] = parties(input);
-      const limit = input.limit ?? CHAT_PAGE_DEFAULT;
-      const page = chat.read(aid, peer, input.after_seq ?? 0, limit);
+    chatContacts: ({ aid }) => ({
+      friends: chat.contacts(aid, 'friends').map(({ peer, since, unread, lastAt }) => ({
+        peer,
+        since: isoTime(since),
+        unread_count: unread,
+        last_at: timeOrNull(lastAt),
+      })),
+      out_pending: chat.contacts(aid, 'out_pending').map(waitingView),
+      in_pending: chat.contacts(aid, 'in_pending').map(waitingView),
+      blocked: chat.contacts(aid, 'blocked').map(({ peer, since }) => ({ peer, since: isoTime(since) })),
+    }),
+    chatRead: ({ aid, peer, after_seq = 0, limit = CHAT_PAGE_DEFAULT }) => {
+      const page = chat.read(aid, peer, after_seq, limit);
       return {
         entries: page.entries.map((entry) => entryView(entry, aid, peer)),
         scanned_to: page.scannedTo,

@@ -6,17 +6,16 @@ import { readProfile } from '../../capabilities/directory/profile-cards.ts';
 import type { PublishResult } from '../../capabilities/directory/publishing.ts';
 import type { Resolver } from '../../capabilities/directory/resolver.ts';
 import { toBase64 } from '../../foundation/base64.ts';
-import { fromBase64 } from '../../foundation/bytes.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import { RECORD_TTL_S } from '../../foundation/domain/directory.ts';
-import { SvcError } from '../../foundation/errors.ts';
-import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
 import { encodeDelegation } from '../../foundation/identity/delegation.ts';
 import { expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD } from '../../foundation/records/types.ts';
 import { DISCOVER_LIMIT_DEFAULT, type directoryOperations } from '../directory.ts';
-import type { Handlers, OutputOf } from '../operation.ts';
+import type { Handlers, ResultOf } from '../operation.ts';
 import { profileView } from './agents.ts';
+import { bytesOf } from './values.ts';
 
 export interface DirectoryHandlerDependencies {
   readonly agents: Pick<AgentRegistry, 'get'>;
@@ -25,10 +24,10 @@ export interface DirectoryHandlerDependencies {
   readonly discover: (search: Search) => Promise<readonly DiscoveryEntry[]>;
 }
 
-type RecordView = OutputOf<typeof directoryOperations.resolveRecords>['records'][number];
+type RecordView = ResultOf<typeof directoryOperations.resolveRecords>['records'][number];
 
-function published({ seq, replicas }: PublishResult): OutputOf<typeof directoryOperations.agentPublish> {
-  return { ok: true, seq, replicas };
+function published({ seq, replicas }: PublishResult) {
+  return { ok: true as const, seq, replicas };
 }
 
 function recordView(record: SignedRecord): RecordView {
@@ -44,74 +43,52 @@ function recordView(record: SignedRecord): RecordView {
     signature_base64: toBase64(record.signature),
     delegation_base64: toBase64(encodeDelegation(record.delegation)),
     record_base64: toBase64(record.encoded),
-    ...(profile === null ? {} : { profile: profileView(profile) }),
+    profile: profile === null ? undefined : profileView(profile),
   };
 }
 
-function entryView({ expiresAt: end, protocols, tags, meta, ...entry }: DiscoveryEntry) {
-  return { ...entry, protocols: [...protocols], tags: [...tags], meta: { ...meta }, expires_at: isoTime(end * 1000) };
-}
-
-function bytesOf(base64: string): Uint8Array {
-  const bytes = fromBase64(base64);
-  if (bytes === null)
-    throw new SvcError('invalid_request', {
-      message: 'payload_base64 is not standard base64.',
-      details: { in: 'body', path: '/payload_base64' },
-    });
-  return bytes;
+function entryView({ expiresAt: end, ...entry }: DiscoveryEntry) {
+  return { ...entry, expires_at: isoTime(end * 1000) };
 }
 
 export function directoryHandlers(deps: DirectoryHandlerDependencies): Handlers<typeof directoryOperations> {
   const { agents, directory, resolver, discover } = deps;
   /** An agent that is registered here; the node itself is none. */
-  const local = (text: string): Aid => agents.get(parseAid(text)).aid;
+  const local = (aid: Aid): Aid => agents.get(aid).aid;
   return {
     agentPublish: async ({ aid }) => published(await directory.publish(local(aid))),
     agentPublishRecord: async (input) => {
       const { rec_type: type, ttl = RECORD_TTL_S } = input;
-      return published(await directory.publishRecord(local(input.aid), type, bytesOf(input.payload_base64), ttl));
+      const payload = bytesOf(input.payload_base64, 'payload_base64');
+      return published(await directory.publishRecord(local(input.aid), type, payload, ttl));
     },
-    profileSet: async ({ aid, card_hash: cardHash, meta, ...card }) => {
-      const named = cardHash === undefined ? {} : { cardHash };
-      const free = meta === undefined ? {} : { meta: { ...meta } };
-      return published(await directory.setProfile(local(aid), { ...card, ...named, ...free }));
-    },
+    profileSet: async ({ aid, card_hash: cardHash, ...card }) =>
+      published(await directory.setProfile(local(aid), cardHash === undefined ? card : { ...card, cardHash })),
     profileDelete: async ({ aid }) => published(await directory.deleteProfile(local(aid))),
-    serviceRegister: async ({ aid, services, ...offer }) => {
-      const { name = '', protocols = [], tags = [], brief = '', meta = null } = offer;
-      const { ttl = RECORD_TTL_S } = offer;
-      const result = await directory.registerServices(local(aid), {
-        services,
-        name,
-        protocols,
-        tags,
-        brief,
-        meta: meta === null ? null : { ...meta },
-        ttl,
-      });
-      return published(result);
+    serviceRegister: async ({ aid, ...offer }) => {
+      const defaults = { name: '', protocols: [], tags: [], brief: '', meta: null, ttl: RECORD_TTL_S };
+      return published(await directory.registerServices(local(aid), { ...defaults, ...offer }));
     },
     serviceUnregister: async ({ aid, service }) => {
       await directory.unregisterService(local(aid), service);
       return { ok: true };
     },
-    discover: async ({ services, filter, limit }, { signal }) => {
+    discover: async ({ services, filter, limit = DISCOVER_LIMIT_DEFAULT }, { signal }) => {
       const entries = await discover({
         services,
         protocols: filter?.protocols ?? [],
         tags: filter?.tags ?? [],
-        limit: limit ?? DISCOVER_LIMIT_DEFAULT,
+        limit,
         signal,
       });
       return { entries: entries.map(entryView) };
     },
     resolve: async ({ aid }, { signal }) => {
-      const { record, payload } = await resolver.resolve(parseAid(aid), { signal });
+      const { record, payload } = await resolver.resolve(aid, { signal });
       return {
         aid: record.aid,
         address: record.aid,
-        endpoints: [...payload.endpoints],
+        endpoints: payload.endpoints,
         nat_type: payload.natType,
         seq: record.seq,
         ttl: record.ttl,
@@ -120,7 +97,7 @@ export function directoryHandlers(deps: DirectoryHandlerDependencies): Handlers<
       };
     },
     resolveRecords: async ({ aid, type = 0 }, { signal }) => {
-      const records = await resolver.records(parseAid(aid), type === 0 ? null : type, signal);
+      const records = await resolver.records(aid, type === 0 ? null : type, signal);
       return { records: records.map(recordView) };
     },
   };

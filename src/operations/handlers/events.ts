@@ -14,17 +14,15 @@ import type { StreamExchange, StreamHandlers } from './exchange.ts';
 export interface EventHandlerDependencies {
   readonly log: EventLog;
   /** @throws SvcError `not_found` where the agent is not registered here */
-  readonly requireAgent: (aid: Aid) => void;
+  readonly requireAgent: (aid: Aid) => Aid;
 }
 
 type EventView = OutputOf<typeof eventOperations.eventsPoll>['events'][number];
 
 export function eventHandlers({ log, requireAgent }: EventHandlerDependencies): Handlers<typeof eventOperations> {
   return {
-    eventsPoll: ({ aid: text, after_seq = 0 }) => {
-      const aid = parseAid(text);
-      requireAgent(aid);
-      const page = log.page(aid, after_seq, EVENTS_PAGE);
+    eventsPoll: ({ aid, after_seq = 0 }) => {
+      const page = log.page(requireAgent(aid), after_seq, EVENTS_PAGE);
       return {
         events: page.events.map(({ seq, type, at, aid: owner, data }) => ({
           seq,
@@ -39,12 +37,6 @@ export function eventHandlers({ log, requireAgent }: EventHandlerDependencies): 
       };
     },
   };
-}
-
-export interface EventStreamDependencies {
-  readonly streams: EventStreams;
-  /** @throws SvcError `not_found` where the agent is not registered here */
-  readonly requireAgent: (aid: Aid) => void;
 }
 
 function invalid(path: string, problem: string): SvcError {
@@ -108,14 +100,14 @@ function outlet(response: ServerResponse) {
   };
 }
 
-export function eventStreamHandlers(dependencies: EventStreamDependencies): StreamHandlers<typeof eventStreams> {
-  const { streams, requireAgent } = dependencies;
+export function eventStreamHandlers({
+  streams,
+  requireAgent,
+}: Pick<EventHandlerDependencies, 'requireAgent'> & { readonly streams: EventStreams }): StreamHandlers<
+  typeof eventStreams
+> {
   return {
-    agentEvents: (exchange) => {
-      const aid = parseAid(String(exchange.input['aid']));
-      requireAgent(aid);
-      open(streams, aid, exchange);
-    },
+    agentEvents: (exchange) => open(streams, requireAgent(parseAid(String(exchange.input['aid']))), exchange),
     nodeEvents: (exchange) => open(streams, null, exchange),
   };
 }

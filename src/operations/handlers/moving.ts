@@ -1,7 +1,6 @@
 /** The handlers of the operations that move agents between nodes. */
 import type { AgentMover } from '../../capabilities/moving/agent-mover.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { parseAid } from '../../foundation/identity/aid.ts';
 import { RECORD } from '../../foundation/records/types.ts';
 import type { movingOperations } from '../moving.ts';
 import type { CallContext, Handlers } from '../operation.ts';
@@ -19,7 +18,7 @@ export function movingHandlers({ mover }: MovingHandlerDependencies): Handlers<t
   return {
     agentBundle: ({ aid }, context) => {
       mustBeLocal(context);
-      return mover.export(parseAid(aid));
+      return mover.export(aid);
     },
     agentImport: async (document, context) => {
       mustBeLocal(context);
@@ -30,7 +29,7 @@ export function movingHandlers({ mover }: MovingHandlerDependencies): Handlers<t
         service_tcp: document.service_tcp,
         services: document.records.kept.filter(({ type }) => type === RECORD.service).length,
         tunnels: document.tunnels.length - portsTaken.length,
-        ports_taken: [...portsTaken],
+        ports_taken: portsTaken,
         notes: document.notes.waiting.length,
         conversations: document.chat.filter(({ state }) => state === 'friends').length,
         rooms: document.rooms.joined.length,

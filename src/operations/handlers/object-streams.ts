@@ -22,7 +22,7 @@ export interface ObjectStreamDependencies {
   /** The node's own identity, which reads for whoever asks this API. */
   readonly nodeAid: Aid;
   /** @throws SvcError `not_found` where the agent is not registered here */
-  readonly requireAgent: (aid: Aid) => void;
+  readonly requireAgent: (aid: Aid) => Aid;
   /** Counts an upload as a sign of life of its agent. */
   readonly heartbeat: (aid: Aid) => void;
 }
@@ -51,8 +51,7 @@ async function upload(exchange: StreamExchange, dependencies: ObjectStreamDepend
   const { request, response, input } = exchange;
   const { objects, clock, requireAgent, heartbeat } = dependencies;
   exchange.context.requireToken();
-  const aid = parseAid(String(input['aid']));
-  requireAgent(aid);
+  const aid = requireAgent(parseAid(String(input['aid'])));
   const { name } = input;
   const length = Number(request.headers['content-length'] ?? 0);
   const stored = await objects.store(aid, bodyOf(request, clock), typeof name === 'string' ? name : undefined, length);

@@ -3,19 +3,19 @@ import type { Holders } from '../../capabilities/objects/holders.ts';
 import type { ObjectGetter } from '../../capabilities/objects/object-getter.ts';
 import type { ObjectService } from '../../capabilities/objects/object-service.ts';
 import type { ObjectInfo } from '../../capabilities/objects/types.ts';
-import { fromBase64 } from '../../foundation/bytes.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
 import { OBJECTS_PAGE_DEFAULT, type objectOperations } from '../objects.ts';
 import type { Handlers } from '../operation.ts';
+import { bytesOf } from './values.ts';
 
 export interface ObjectHandlerDependencies {
   readonly objects: ObjectService;
   readonly holders: Holders;
   readonly getter: ObjectGetter;
   /** @throws SvcError `not_found` where the agent is not registered here */
-  readonly requireAgent: (aid: Aid) => void;
+  readonly requireAgent: (aid: Aid) => Aid;
 }
 
 /** An object in the form of the API. */
@@ -30,27 +30,14 @@ function sourceOf({ path, body_base64: body }: { readonly path?: string; readonl
       message: 'Give exactly one of path and body_base64.',
       details: { path: '/path' },
     });
-  if (path !== undefined) return { path };
-  const bytes = fromBase64(body ?? '');
-  if (bytes === null)
-    throw new SvcError('invalid_request', {
-      message: 'body_base64 is not valid base64.',
-      details: { path: '/body_base64' },
-    });
-  return { bytes };
+  return path === undefined ? { bytes: bytesOf(body ?? '', 'body_base64') } : { path };
 }
 
 export function objectHandlers(dependencies: ObjectHandlerDependencies): Handlers<typeof objectOperations> {
   const { objects, holders, getter, requireAgent } = dependencies;
-  const agent = (text: string): Aid => {
-    const aid = parseAid(text);
-    requireAgent(aid);
-    return aid;
-  };
-  const hint = (text: string | undefined) => (text === undefined ? undefined : parseAid(text));
   return {
     objectList: ({ aid, limit = OBJECTS_PAGE_DEFAULT, cursor }) => {
-      const page = objects.list(agent(aid), limit, cursor);
+      const page = objects.list(requireAgent(aid), limit, cursor);
       const last = page.objects.length < limit ? undefined : page.objects.at(-1)?.objectId;
       const { usage, quota } = page;
       return {
@@ -59,37 +46,37 @@ export function objectHandlers(dependencies: ObjectHandlerDependencies): Handler
           created_at: isoTime(one.createdAt),
           path: one.path,
         })),
-        ...(last === undefined ? {} : { next_cursor: last }),
+        next_cursor: last,
         usage: { count: usage.count, max_count: quota.count, bytes: usage.bytes, max_bytes: quota.bytes },
       };
     },
     objectDelete: ({ aid, object_id }, context) => {
       context.requireToken();
-      objects.delete(agent(aid), object_id);
+      objects.delete(requireAgent(aid), object_id);
       return { ok: true };
     },
     objectPut: async ({ aid, name, ...source }, context) => {
       context.requireToken();
-      return objectView(await objects.put(agent(aid), sourceOf(source), name));
+      return objectView(await objects.put(requireAgent(aid), sourceOf(source), name));
     },
     objectLocate: async ({ aid, object_id, hint_aid }, { signal }) => {
-      const { local, holders: found } = await holders.locate(agent(aid), object_id, hint(hint_aid), signal);
+      const { local, holders: found } = await holders.locate(requireAgent(aid), object_id, hint_aid, signal);
       const known = local ?? found.find((holder) => holder.status === 'available');
       return {
         object_id,
         found: known !== undefined,
         local: local !== null,
-        ...(known?.size === undefined ? {} : { size: known.size }),
-        ...(known?.name === undefined ? {} : { name: known.name }),
-        holders: [...found],
+        size: known?.size,
+        name: known?.name,
+        holders: found,
       };
     },
     objectGet: async (input, { signal }) => {
       const got = await getter.get({
-        aid: agent(input.aid),
+        aid: requireAgent(input.aid),
         objectId: input.object_id,
         dest: input.dest,
-        hint: hint(input.hint_aid),
+        hint: input.hint_aid,
         register: input.register ?? false,
         force: input.force ?? false,
         accessToken: input.access_token,

@@ -1,26 +1,17 @@
 /** The handlers of the operations on remote administration. */
-import type { AccessLists, AllowInput } from '../../capabilities/access/access-lists.ts';
+import type { AccessLists } from '../../capabilities/access/access-lists.ts';
 import type { RemoteAdmin } from '../../capabilities/remote-admin/remote-admin.ts';
 import { isoTime } from '../../foundation/clock.ts';
-import type { Handlers, InputOf, OutputOf } from '../operation.ts';
+import type { Handlers, ResultOf } from '../operation.ts';
 import { AUDIT_PAGE_DEFAULT, type remoteAdminOperations } from '../remote-admin.ts';
+import { allowInput } from './access.ts';
 
 export interface RemoteAdminHandlerDependencies {
   readonly remoteAdmin: RemoteAdmin;
   readonly access: AccessLists;
 }
 
-const OK = { ok: true as const };
-
-function allowInput(input: InputOf<typeof remoteAdminOperations.remoteAdminAllow>): AllowInput {
-  return {
-    ...(input.aid === undefined ? {} : { aid: input.aid }),
-    ...(input.secret === undefined ? {} : { secret: input.secret }),
-    ...(input.generate_secret === undefined ? {} : { generateSecret: input.generate_secret }),
-    ...(input.label === undefined ? {} : { label: input.label }),
-    ...(input.expires_at === undefined ? {} : { expiresAt: Date.parse(input.expires_at) }),
-  };
-}
+const OK = { ok: true } as const;
 
 export function remoteAdminHandlers({
   remoteAdmin,
@@ -28,7 +19,7 @@ export function remoteAdminHandlers({
 }: RemoteAdminHandlerDependencies): Handlers<typeof remoteAdminOperations> {
   const { trail } = remoteAdmin;
 
-  function state(): OutputOf<typeof remoteAdminOperations.remoteAdminGet> {
+  function state(): ResultOf<typeof remoteAdminOperations.remoteAdminGet> {
     const { allow, deny } = access.view('node');
     const request = trail.lastRequest();
     const refusal = trail.lastRefusal();
@@ -36,16 +27,13 @@ export function remoteAdminHandlers({
       enabled: remoteAdmin.enabled,
       allow,
       deny,
-      last_access:
-        request === null
-          ? null
-          : {
-              aid: request.caller,
-              at: isoTime(request.at),
-              method: request.method ?? '',
-              path: request.path ?? '',
-            },
-      last_refused: refusal === null ? null : { aid: refusal.caller, at: isoTime(refusal.at), reason: refusal.reason },
+      last_access: request && {
+        aid: request.caller,
+        at: isoTime(request.at),
+        method: request.method ?? '',
+        path: request.path ?? '',
+      },
+      last_refused: refusal && { aid: refusal.caller, at: isoTime(refusal.at), reason: refusal.reason },
     };
   }
 
@@ -55,7 +43,7 @@ export function remoteAdminHandlers({
       remoteAdmin.setEnabled(enabled);
       return state();
     },
-    remoteAdminAllow: (input) => access.allow('node', allowInput(input)),
+    remoteAdminAllow: (input) => access.allow('node', allowInput(input.aid, input)),
     remoteAdminDeny: ({ aid }) => access.deny('node', aid),
     remoteAdminAllowDelete: ({ id }) => {
       access.removeAllow('node', id);
@@ -77,11 +65,11 @@ export function remoteAdminHandlers({
           address: entry.address,
           method: entry.method,
           path: entry.path,
-          tools: [...entry.tools],
+          tools: entry.tools,
           status: entry.status,
           refused: entry.reason,
         })),
-        ...(last === undefined || page.length < limit ? {} : { next_cursor: String(last.id) }),
+        next_cursor: last === undefined || page.length < limit ? undefined : String(last.id),
       };
     },
   };

@@ -3,13 +3,13 @@
 import type { Rooms } from '../../capabilities/rooms/rooms.ts';
 import type { ReadQuery, RoomEntry, RoomPage, RoomSummary } from '../../capabilities/rooms/types.ts';
 import { toBase64 } from '../../foundation/base64.ts';
-import { fromBase64 } from '../../foundation/bytes.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import { MAX_ENTRIES_PAGE, MAX_ENTRY_BODY_BYTES } from '../../foundation/domain/rooms.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { parseAid } from '../../foundation/identity/aid.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Handlers } from '../operation.ts';
 import type { roomOperations } from '../rooms.ts';
+import { bytesOf, timeOf } from './values.ts';
 
 function summaryView(room: RoomSummary) {
   return {
@@ -32,11 +32,11 @@ function entryView({ seq, entryId, author, kind, at, body, ref, replyTo, to, ret
     author,
     kind,
     at: isoTime(at),
-    ...(body === undefined ? {} : { body: toBase64(body) }),
-    ...(ref === undefined ? {} : { ref }),
-    ...(replyTo === undefined ? {} : { reply_to: replyTo }),
-    ...(to === undefined ? {} : { to: [...to] }),
-    ...(retracted ? { retracted: true as const } : {}),
+    body: body === undefined ? undefined : toBase64(body),
+    ref,
+    reply_to: replyTo,
+    to,
+    retracted: retracted ? (true as const) : undefined,
   };
 }
 
@@ -56,9 +56,7 @@ function writtenView({ seq, entryId, at }: { readonly seq: number; readonly entr
 
 /** @throws SvcError `invalid_request`, `too_large` */
 function bodyBytes(text: string): Uint8Array {
-  const bytes = fromBase64(text);
-  if (bytes === null)
-    throw new SvcError('invalid_request', { message: 'body is not valid base64.', details: { path: '/body' } });
+  const bytes = bytesOf(text, 'body');
   const limit = MAX_ENTRY_BODY_BYTES;
   if (bytes.length <= limit) return bytes;
   throw new SvcError('too_large', {
@@ -67,60 +65,49 @@ function bodyBytes(text: string): Uint8Array {
   });
 }
 
-function timeOf(text: string | undefined): number | undefined {
-  return text === undefined ? undefined : Date.parse(text);
-}
-
-/** The agents that were named, those that were not left out. */
-function named(...texts: readonly (string | undefined)[]) {
-  return texts.flatMap((text) => (text === undefined ? [] : [parseAid(text)]));
-}
-
 export function roomHandlers({ rooms }: { readonly rooms: Rooms }): Handlers<typeof roomOperations> {
-  const read = (aid: string, groupId: string, query: ReadQuery) => pageView(rooms.read(parseAid(aid), groupId, query));
+  const read = (aid: Aid, groupId: string, query: ReadQuery) => pageView(rooms.read(aid, groupId, query));
   return {
-    groupList: ({ aid }) => ({ groups: rooms.list(parseAid(aid)).map(summaryView) }),
+    groupList: ({ aid }) => ({ groups: rooms.list(aid).map(summaryView) }),
     groupHead: ({ aid, group_id }) => {
-      const head = rooms.head(parseAid(aid), group_id);
+      const head = rooms.head(aid, group_id);
       const { link, members, maxSeq, readCursor } = head;
-      return { ...summaryView(head), link, members: [...members], max_seq: maxSeq, read_cursor: readCursor };
+      return { ...summaryView(head), link, members, max_seq: maxSeq, read_cursor: readCursor };
     },
     groupEntries: ({ aid, group_id, after_seq = 0, limit = MAX_ENTRIES_PAGE }) =>
       read(aid, group_id, { afterSeq: after_seq, limit }),
     groupLeave: ({ aid, group_id }) => {
-      rooms.leave(parseAid(aid), group_id);
+      rooms.leave(aid, group_id);
       return { ok: true };
     },
     groupCreate: ({ aid, title }) => {
-      const { groupId, link } = rooms.create(parseAid(aid), title);
+      const { groupId, link } = rooms.create(aid, title);
       return { group_id: groupId, link };
     },
     groupInvite: async ({ aid, group_id, target_aid }) => ({
       ok: true,
-      delivered: await rooms.invite(parseAid(aid), group_id, parseAid(target_aid)),
+      delivered: await rooms.invite(aid, group_id, target_aid),
     }),
     groupJoin: async (input) => {
-      const { groupId, joined, title } = await rooms.join(parseAid(input.aid), {
+      const { groupId, joined, title } = await rooms.join(input.aid, {
         link: input.link,
         groupId: input.group_id,
-        creator: named(input.creator_aid)[0],
-        hints: named(input.peer_aid, input.inviter_aid, ...(input.member_hints ?? [])),
+        creator: input.creator_aid,
+        hints: [input.peer_aid, input.inviter_aid, ...(input.member_hints ?? [])].filter((aid) => aid !== undefined),
         title: input.title,
       });
       return { group_id: groupId, state: joined ? 'joined' : 'joining', title };
     },
-    groupGetLink: ({ aid, group_id }) => ({ link: rooms.head(parseAid(aid), group_id).link }),
-    groupMembers: ({ aid, group_id }) => ({
-      members: [...rooms.head(parseAid(aid), group_id).members],
-    }),
+    groupGetLink: ({ aid, group_id }) => ({ link: rooms.head(aid, group_id).link }),
+    groupMembers: ({ aid, group_id }) => ({ members: rooms.head(aid, group_id).members }),
     groupAppend: ({ aid, group_id, kind = 'msg', body, ref, reply_to, to }) =>
       writtenView(
-        rooms.append(parseAid(aid), group_id, {
+        rooms.append(aid, group_id, {
           kind,
           ...(body === undefined ? {} : { body: bodyBytes(body) }),
           ...(ref === undefined ? {} : { ref }),
           ...(reply_to === undefined ? {} : { replyTo: reply_to }),
-          ...(to === undefined ? {} : { to: [...new Set(to.map(parseAid))] }),
+          ...(to === undefined ? {} : { to: [...new Set(to)] }),
         }),
       ),
     groupRead: ({ aid, group_id, after_seq = 0, limit = MAX_ENTRIES_PAGE, ...filter }) =>
@@ -128,19 +115,19 @@ export function roomHandlers({ rooms }: { readonly rooms: Rooms }): Handlers<typ
         afterSeq: after_seq,
         limit,
         kind: filter.kind,
-        author: named(filter.author)[0],
+        author: filter.author,
         sinceAt: timeOf(filter.since_ts),
         untilAt: timeOf(filter.until_ts),
-        to: named(filter.to)[0],
+        to: filter.to,
         replyTo: filter.reply_to,
       }),
     groupMarkRead: ({ aid, group_id, seq }) => {
-      const { readCursor, unreadCount } = rooms.markRead(parseAid(aid), group_id, seq);
+      const { readCursor, unreadCount } = rooms.markRead(aid, group_id, seq);
       return { read_cursor: readCursor, unread_count: unreadCount };
     },
-    groupRetract: ({ aid, group_id, entry_id }) => writtenView(rooms.retract(parseAid(aid), group_id, entry_id)),
+    groupRetract: ({ aid, group_id, entry_id }) => writtenView(rooms.retract(aid, group_id, entry_id)),
     groupSync: async ({ aid, group_id, peer_aid }) => {
-      const { added, entryCount } = await rooms.sync(parseAid(aid), group_id, parseAid(peer_aid));
+      const { added, entryCount } = await rooms.sync(aid, group_id, peer_aid);
       return { ok: true, added, entry_count: entryCount };
     },
   };

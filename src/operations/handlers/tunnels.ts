@@ -4,8 +4,8 @@ import type { TunnelService } from '../../capabilities/tunnels/tunnel-service.ts
 import type { TunnelInfo } from '../../capabilities/tunnels/types.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
-import type { Handlers, OutputOf } from '../operation.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { Handlers, InputOf } from '../operation.ts';
 import type { tunnelOperations } from '../tunnels.ts';
 
 export interface TunnelHandlerDependencies {
@@ -15,7 +15,7 @@ export interface TunnelHandlerDependencies {
   readonly localAid: (named: Aid | undefined) => Aid;
 }
 
-function view(t: TunnelInfo): OutputOf<typeof tunnelOperations.tunnelGet> {
+function view(t: TunnelInfo) {
   return {
     id: t.id,
     local_aid: t.localAid,
@@ -39,27 +39,16 @@ export function tunnelHandlers({
   inbound,
   localAid,
 }: TunnelHandlerDependencies): Handlers<typeof tunnelOperations> {
-  const parties = (aid: string, local: string | undefined): { localAid: Aid; remoteAid: Aid } => ({
-    localAid: localAid(local === undefined ? undefined : parseAid(local)),
-    remoteAid: parseAid(aid),
+  const requestOf = (input: InputOf<typeof tunnelOperations.connect>) => ({
+    localAid: localAid(input.local_aid),
+    remoteAid: input.aid,
+    accessToken: input.access_token,
+    disableRelay: input.disable_relay ?? false,
   });
   return {
-    connect: async (input) => {
-      const request = {
-        ...parties(input.aid, input.local_aid),
-        accessToken: input.access_token,
-        disableRelay: input.disable_relay ?? false,
-      };
-      return { tunnel: await tunnels.connect(request) };
-    },
-    tunnelOpen: async (input, context) => {
-      const { tunnel, reused } = await tunnels.open({
-        ...parties(input.aid, input.local_aid),
-        accessToken: input.access_token,
-        localPort: input.local_port ?? 0,
-        idleTimeoutSec: input.idle_timeout_sec ?? 0,
-        disableRelay: input.disable_relay ?? false,
-      });
+    connect: async (input) => ({ tunnel: await tunnels.connect(requestOf(input)) }),
+    tunnelOpen: async ({ local_port: localPort = 0, idle_timeout_sec: idleTimeoutSec = 0, ...input }, context) => {
+      const { tunnel, reused } = await tunnels.open({ ...requestOf(input), localPort, idleTimeoutSec });
       if (reused) context.setStatus(200);
       return view(tunnel);
     },

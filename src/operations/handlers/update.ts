@@ -1,31 +1,27 @@
 /** The handlers of the operations on updates. */
 import type { Updater } from '../../capabilities/update/updater.ts';
-import { isoTime } from '../../foundation/clock.ts';
-import type { Handlers, OutputOf } from '../operation.ts';
+import type { Handlers } from '../operation.ts';
 import type { updateOperations } from '../update.ts';
-
-export interface UpdateHandlerDependencies {
-  readonly updater: Updater;
-}
+import { timeOrNull } from './values.ts';
 
 const UNMANAGED =
   'This svcd does not run as the installed service, so it cannot replace itself: nothing is installed. Update it the way it was installed, such as with "npm install -g svcd", and start it again.';
 
-function view(updater: Updater): OutputOf<typeof updateOperations.updateStatus> {
+function view(updater: Updater) {
   const { currentVersion, latestVersion, updateAvailable, state, lastCheckAt, lastError, managed } = updater.status();
   return {
     current_version: currentVersion,
     latest_version: latestVersion,
     update_available: updateAvailable,
     state,
-    last_check_at: lastCheckAt === null ? null : isoTime(lastCheckAt),
-    ...(lastError === '' ? {} : { last_error: lastError }),
+    last_check_at: timeOrNull(lastCheckAt),
+    last_error: lastError || undefined,
     managed,
-    ...(updater.disabled === '' ? {} : { warning: updater.disabled }),
+    warning: updater.disabled || undefined,
   };
 }
 
-export function updateHandlers({ updater }: UpdateHandlerDependencies): Handlers<typeof updateOperations> {
+export function updateHandlers({ updater }: { readonly updater: Updater }): Handlers<typeof updateOperations> {
   return {
     updateStatus: async ({ check }) => {
       if (check === true) await updater.check();

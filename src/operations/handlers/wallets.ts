@@ -3,7 +3,7 @@ import type { AgentRegistry } from '../../capabilities/agents/registry.ts';
 import { fromHex, toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { type Aid, parseAid, schemeOf } from '../../foundation/identity/aid.ts';
+import { type Aid, schemeOf } from '../../foundation/identity/aid.ts';
 import { encodeDelegation } from '../../foundation/identity/delegation.ts';
 import { badDelegation, checkWindow, type Grant, scopeOf } from '../../foundation/identity/grant.ts';
 import { KeyPair, parsePrivateKey, parsePublicKey, parseSeed } from '../../foundation/identity/keys.ts';
@@ -11,7 +11,7 @@ import { issueWalletDelegation, walletDelegation } from '../../foundation/identi
 import { makeWalletIdentity } from '../../foundation/identity/wallet-identity.ts';
 import { parseWalletKey, type WalletScheme } from '../../foundation/identity/wallet-keys.ts';
 import { walletText } from '../../foundation/identity/wallet-text.ts';
-import type { Handlers, OutputOf } from '../operation.ts';
+import type { Handlers } from '../operation.ts';
 import type { walletOperations } from '../wallets.ts';
 
 export interface WalletHandlerDependencies {
@@ -65,8 +65,7 @@ function required<T>(key: T | null): T {
 }
 
 /** @throws SvcError `bad_aid` */
-function ethereumAgent(text: string): Aid {
-  const agent = parseAid(text);
+function ethereumAgent(agent: Aid): Aid {
   if (schemeOf(agent) !== 'ethereum')
     throw new SvcError('bad_aid', {
       message: 'This AID is not an Ethereum address, which is 0x and 40 hex digits.',
@@ -82,15 +81,10 @@ function signatureBytes(hex: string): Uint8Array {
   return bytes;
 }
 
-function proofOf(
-  scheme: WalletScheme,
-  walletKeyHex: string,
-  input: ProofInput,
-): OutputOf<typeof walletOperations.ethereumProof> {
+function proofOf(scheme: WalletScheme, walletKeyHex: string, input: ProofInput) {
   const walletKey = parseWalletKey(walletKeyHex);
   scopeOf(input.scope);
   const key = publicKeyOf(input) ?? KeyPair.generate();
-  const made = key instanceof KeyPair ? key : null;
   const operationalKey = key instanceof KeyPair ? key.publicKey : key;
   const proof = issueWalletDelegation(scheme, walletKey, operationalKey, input.issued_at, input.expires_at);
   return {
@@ -98,7 +92,7 @@ function proofOf(
     delegation_proof_hex: toHex(encodeDelegation(proof)),
     message: proof.text,
     operational_public_key_hex: toHex(operationalKey),
-    ...(made === null ? {} : { operational_private_key_hex: toHex(made.seed) }),
+    operational_private_key_hex: key instanceof KeyPair ? toHex(key.seed) : undefined,
   };
 }
 

@@ -32,6 +32,7 @@ function surface() {
       access: new AccessLists({ repository, clock, derive: cheapDerivation }),
       requireAgent: (aid) => {
         if (aid !== AGENT) throw new SvcError('not_found');
+        return aid;
       },
     }),
   );

@@ -29,7 +29,7 @@ function handlersOf(more: Partial<ObjectStreamDependencies>) {
     remote: { read: () => assert.fail('read') },
     clock: new TestClock(),
     nodeAid: NODE,
-    requireAgent: () => {},
+    requireAgent: (aid) => aid,
     heartbeat: () => {},
     ...more,
   });
@@ -99,7 +99,10 @@ test('an upload is stored for its agent under its name and length, and counts as
         return { objectId: OBJECT_ID, size: 11, name: 'x', url: `svc://${aid}/cas/${OBJECT_ID}` };
       },
     },
-    requireAgent: (aid) => void heard.push('here?', aid),
+    requireAgent: (aid) => {
+      heard.push('here?', aid);
+      return aid;
+    },
     heartbeat: (aid) => void heard.push('alive', aid),
   });
   const { port } = await serve(

@@ -36,8 +36,9 @@ async function world(t: TestContext, token = '', clock: Clock = systemClock) {
   const objects = new ObjectWorld(t);
   const [near, far] = [await objects.node(), await objects.node()];
   const heartbeats: Aid[] = [];
-  const requireAgent = (aid: Aid): void => {
+  const requireAgent = (aid: Aid): Aid => {
     if (aid !== near.aid) throw new SvcError('not_found');
+    return aid;
   };
   const handlers = bind(objectOperations, objectHandlers({ ...near, requireAgent }));
   const tools = new ToolTable({ operations: handlers, pending: () => ({}) });
