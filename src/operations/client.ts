@@ -62,12 +62,6 @@ const CODE_OF_STATUS: Readonly<Record<number, ErrorCode>> = {
   504: 'timeout',
 };
 
-interface WireRequest {
-  readonly url: string;
-  readonly method: string;
-  readonly body: string | undefined;
-}
-
 type Input = Readonly<Record<string, unknown>>;
 
 function pathValue(name: string, value: unknown): string {
@@ -83,7 +77,7 @@ function appendQuery(query: URLSearchParams, key: string, value: unknown): void 
 }
 
 /** Splits flat input into path, query and body as the declaration says. */
-function wireRequest(base: string, declaration: Declaration, input: Input): WireRequest {
+function wireRequest(base: string, declaration: Declaration, input: Input) {
   const { params, query: querySchema, body: bodySchema, method } = declaration;
   if (declaration.path === undefined) throw new Error(`${declaration.name} is not served over REST`);
   const path = declaration.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => pathValue(name, input[name]));
@@ -152,7 +146,17 @@ export function baseOf(options: ClientOptions): string {
   return url.origin + url.pathname.replace(/\/+$/, '');
 }
 
-async function send(base: string, request: WireRequest, client: ClientOptions, options: CallOptions): Promise<unknown> {
+/** The headers of every request of a client. */
+export function headersFor({ headers, token = '' }: ClientOptions, accept: string): Record<string, string> {
+  return { ...headers, accept, ...(token === '' ? {} : { authorization: `Bearer ${token}` }) };
+}
+
+async function send(
+  base: string,
+  request: ReturnType<typeof wireRequest>,
+  client: ClientOptions,
+  options: CallOptions,
+): Promise<unknown> {
   const timeout = AbortSignal.timeout(options.timeoutMs ?? client.timeoutMs ?? CLIENT_TIMEOUT_MS);
   let status: number;
   let text: string;
@@ -160,9 +164,7 @@ async function send(base: string, request: WireRequest, client: ClientOptions, o
     const response = await fetch(request.url, {
       method: request.method,
       headers: {
-        ...client.headers,
-        accept: 'application/json',
-        ...(client.token === undefined || client.token === '' ? {} : { authorization: `Bearer ${client.token}` }),
+        ...headersFor(client, 'application/json'),
         ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
       },
       body: request.body ?? null,

@@ -5,7 +5,7 @@ import { EVENT_HEARTBEAT_MS, EVENT_RETRY_MS } from '../foundation/domain/events.
 import { SvcError } from '../foundation/errors.ts';
 import { parseJson } from '../foundation/json.ts';
 import { SilenceWatch } from '../foundation/stall.ts';
-import { baseOf, type ClientOptions, errorOf, failureOf } from './client.ts';
+import { baseOf, type ClientOptions, errorOf, failureOf, headersFor } from './client.ts';
 
 /** After this long without anything, not even a sign of life, a stream is dead, milliseconds. */
 const SILENCE_MS: number = 3 * EVENT_HEARTBEAT_MS;
@@ -84,9 +84,7 @@ async function* connection(
   try {
     const response = await fetch(urlOf(base, options), {
       headers: {
-        ...client.headers,
-        accept: 'text/event-stream',
-        ...(client.token === undefined || client.token === '' ? {} : { authorization: `Bearer ${client.token}` }),
+        ...headersFor(client, 'text/event-stream'),
         ...(position.id === undefined ? {} : { 'last-event-id': position.id }),
       },
       // The token goes to the daemon that was named and to nobody else.

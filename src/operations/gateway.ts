@@ -4,14 +4,12 @@ import { declareStreams } from './declare.ts';
 import { AidParams, AidText, closed } from './schemas.ts';
 import { REACH_ERRORS } from './tunnels.ts';
 
-/** The query is the remote agent's affair. */
-const ANY_QUERY = Type.Object({});
-
 const GATEWAY = {
   summary: "Calls a remote agent's service as this node, streaming both ways; WebSocket passes through.",
   methods: 'ANY',
   params: closed({ aid: AidText, path: Type.String({ description: 'Handed on as it was written.' }) }),
-  query: ANY_QUERY,
+  // The remote agent's affair.
+  query: Type.Object({}),
   produces: '*/*',
   permission: 'peer',
   errors: [

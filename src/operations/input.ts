@@ -4,9 +4,10 @@ import { Compile } from 'typebox/compile';
 import { MAX_AID_CHARS } from '../foundation/domain/agents.ts';
 import { SvcError } from '../foundation/errors.ts';
 import { type Aid, parseAid } from '../foundation/identity/aid.ts';
+import { isObject, memberOf } from '../foundation/json.ts';
 import { LruCache } from '../foundation/lru-cache.ts';
 import { bodyInputKey } from './operation.ts';
-import { AID_FORMAT } from './schemas.ts';
+import { hasAid, isAid, itemsOf } from './schemas.ts';
 
 /** The parts of a request as they came: path and query values are text, the body is any JSON. */
 export interface RawInput {
@@ -23,38 +24,31 @@ type PartReader = (value: unknown) => Values;
 /** `parseAid`, or something that gives the same faster. */
 export type ParseAid = (text: string) => Aid;
 
+/** What errors call the parts of a request. */
+const PLACE: Readonly<Record<Part, string>> = { params: 'path', query: 'query', body: 'body' };
+
 function invalid(part: Part, path: string, problem: string): SvcError {
   // The value itself is never shown: it may be a secret.
   return new SvcError('invalid_request', {
-    message: `The ${part === 'params' ? 'path' : part} does not fit: ${path === '' ? 'it' : path} ${problem}.`,
-    details: { in: part === 'params' ? 'path' : part, path, problem },
+    message: `The ${PLACE[part]} does not fit: ${path === '' ? 'it' : path} ${problem}.`,
+    details: { in: PLACE[part], path, problem },
   });
-}
-
-function typeOf(schema: TSchema | undefined): unknown {
-  return schema === undefined ? undefined : Reflect.get(schema, 'type');
 }
 
 /** Text of a path or query in the type that its schema asks for; what does not read as such stays text and fails the check. */
 function fromText(schema: TSchema | undefined, value: unknown): unknown {
-  switch (typeOf(schema)) {
+  switch (memberOf(schema, 'type')) {
     case 'integer':
       return typeof value === 'string' && /^-?\d{1,15}$/.test(value) ? Number(value) : value;
     case 'number':
       return typeof value === 'string' && /^-?\d{1,15}(\.\d{1,15})?$/.test(value) ? Number(value) : value;
     case 'boolean':
       return value === 'true' ? true : value === 'false' ? false : value;
-    case 'array': {
-      const items = Reflect.get(schema ?? {}, 'items') as TSchema | undefined;
-      return (Array.isArray(value) ? value : [value]).map((item) => fromText(items, item));
-    }
+    case 'array':
+      return (Array.isArray(value) ? value : [value]).map((item) => fromText(itemsOf(schema), item));
     default:
       return value;
   }
-}
-
-function isAidSchema(schema: TSchema | undefined): boolean {
-  return schema !== undefined && Reflect.get(schema, 'format') === AID_FORMAT;
 }
 
 function canonicalAid(part: Part, path: string, value: unknown, parse: ParseAid): unknown {
@@ -63,8 +57,7 @@ function canonicalAid(part: Part, path: string, value: unknown, parse: ParseAid)
     return parse(value);
   } catch (error) {
     if (!(error instanceof SvcError)) throw error;
-    const where = { in: part === 'params' ? 'path' : part, path };
-    throw new SvcError('bad_aid', { details: { ...error.details, ...where }, cause: error });
+    throw new SvcError('bad_aid', { details: { ...error.details, in: PLACE[part], path }, cause: error });
   }
 }
 
@@ -72,8 +65,8 @@ function canonicalAid(part: Part, path: string, value: unknown, parse: ParseAid)
 function canonicalAids(part: Part, schema: TObject, values: Values, parse: ParseAid): void {
   for (const [key, member] of Object.entries(schema.properties)) {
     const value = values[key];
-    if (isAidSchema(member)) values[key] = canonicalAid(part, `/${key}`, value, parse);
-    else if (Array.isArray(value) && isAidSchema(Reflect.get(member, 'items') as TSchema | undefined))
+    if (isAid(member)) values[key] = canonicalAid(part, `/${key}`, value, parse);
+    else if (Array.isArray(value) && isAid(itemsOf(member)))
       values[key] = value.map((item, i) => canonicalAid(part, `/${key}/${i}`, item, parse));
     if (values[key] === undefined) delete values[key];
   }
@@ -81,13 +74,10 @@ function canonicalAids(part: Part, schema: TObject, values: Values, parse: Parse
 
 function compilePart(part: Part, schema: TObject, parse: ParseAid): PartReader {
   const validator = Compile(schema);
-  const aids = Object.values(schema.properties).some((member) => {
-    return isAidSchema(member) || isAidSchema(Reflect.get(member, 'items') as TSchema | undefined);
-  });
+  const aids = hasAid(schema);
   const keys = Object.entries(schema.properties);
   return (value) => {
-    if (typeof value !== 'object' || value === null || Array.isArray(value))
-      throw invalid(part, '', 'must be a JSON object');
+    if (!isObject(value)) throw invalid(part, '', 'must be a JSON object');
     // Own members only, on an object of our own: whatever its prototype was, it is not carried on.
     const values: Values = { ...value };
     if (part !== 'body') {

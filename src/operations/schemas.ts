@@ -2,6 +2,7 @@
 import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox';
 import { MAX_NAT_TYPE, NAT_TYPES } from '../foundation/domain/directory.ts';
 import type { Aid } from '../foundation/identity/aid.ts';
+import { memberOf } from '../foundation/json.ts';
 
 /** Longest id of a thing that this daemon has named, characters. */
 const MAX_ID_CHARS = 64;
@@ -55,6 +56,21 @@ export const AidText = Type.Unsafe<Aid>(
     description: 'Agent identifier: `aid1…`, an Ethereum `0x…` or a Paralism address.',
   }),
 );
+
+/** True for the schema of an AID. */
+export function isAid(schema: TSchema | undefined): boolean {
+  return memberOf(schema, 'format') === AID_FORMAT;
+}
+
+/** True where a member of an object is an AID, or a list of them. */
+export function hasAid({ properties }: TObject): boolean {
+  return Object.values(properties).some((member) => isAid(member) || isAid(itemsOf(member)));
+}
+
+/** The schema of what a list holds. */
+export function itemsOf(schema: TSchema | undefined): TSchema | undefined {
+  return memberOf(schema, 'items') as TSchema | undefined;
+}
 
 /** Path parameters of the operations on one agent. */
 export const AidParams = closed({ aid: AidText });

@@ -41,10 +41,12 @@ export interface ToolView {
 type Part = keyof RawInput;
 type Arguments = Readonly<Record<string, unknown>>;
 
-/** Where an argument of a tool belongs in the operation's input. */
+/** Where an argument of a tool belongs in the operation's input, and what it may be. */
 interface Place {
   readonly part: Part;
   readonly key: string;
+  readonly schema: TSchema;
+  readonly isRequired: boolean;
 }
 
 interface Tool {
@@ -75,24 +77,20 @@ function placesOf(declaration: Declaration, tool: ToolDeclaration): Map<string, 
   const omitted = new Set(tool.omit);
   const places = new Map<string, Place>();
   for (const part of PARTS) {
-    for (const key of Object.keys(declaration[part].properties)) {
+    const { properties, required }: TObject = declaration[part];
+    const needed = new Set<string>(required);
+    for (const [key, schema] of Object.entries(properties)) {
       const input = part === 'body' ? bodyInputKey(key, declaration.params) : key;
-      if (!omitted.has(input)) places.set(nameOf.get(input) ?? input, { part, key });
+      const place = { part, key, schema, isRequired: needed.has(key) };
+      if (!omitted.has(input)) places.set(nameOf.get(input) ?? input, place);
     }
   }
   return places;
 }
 
-function inputSchema(declaration: Declaration, places: ReadonlyMap<string, Place>): ToolInputSchema {
-  const properties: Record<string, TSchema> = {};
-  const required: string[] = [];
-  for (const [name, { part, key }] of places) {
-    const schema: TObject = declaration[part];
-    const property = schema.properties[key];
-    if (property === undefined) continue;
-    properties[name] = property;
-    if (new Set<string>(schema.required).has(key)) required.push(name);
-  }
+function inputSchema(places: ReadonlyMap<string, Place>): ToolInputSchema {
+  const properties = Object.fromEntries([...places].map(([name, { schema }]) => [name, schema]));
+  const required = [...places].flatMap(([name, { isRequired }]) => (isRequired ? name : []));
   return { type: 'object', properties, ...(required.length > 0 ? { required } : {}), additionalProperties: false };
 }
 
@@ -102,7 +100,7 @@ function toolOf(operation: BoundOperation, tool: ToolDeclaration): Tool {
   const view: ToolView = {
     name: tool.name,
     description: tool.description,
-    inputSchema: inputSchema(declaration, places),
+    inputSchema: inputSchema(places),
     outputSchema: declaration.output,
     readOnly: declaration.permission === 'read',
     destructive: tool.destructive ?? false,
@@ -158,17 +156,17 @@ export class ToolTable {
   async call(name: string, args: Arguments, context: CallContext): Promise<unknown> {
     const tool = this.#tools.get(name);
     if (tool === undefined) throw new SvcError('not_found', { message: 'There is no tool of this name.' });
-    const { operation, places } = tool;
+    const { operation } = tool;
     if (operation.declaration.permission === 'local_only' && context.origin !== 'local')
       throw new SvcError('local_only');
     context.onTool?.(name);
-    const output = await operation.run(this.#read(tool, args, places), context);
+    const output = await operation.run(this.#read(tool, args), context);
     if (!isObject(output) || output['pending'] !== undefined) return output;
     const pending = this.#pending();
     return Object.keys(pending).length === 0 ? output : { ...output, pending };
   }
 
-  #read(tool: Tool, args: Arguments, places: ReadonlyMap<string, Place>): Arguments {
+  #read({ places, read }: Tool, args: Arguments): Arguments {
     const raw: Record<Part, Record<string, unknown>> = { params: {}, query: {}, body: {} };
     for (const [name, value] of Object.entries(args)) {
       const place = places.get(name);
@@ -180,7 +178,7 @@ export class ToolTable {
       raw[place.part][place.key] = value;
     }
     try {
-      return tool.read(raw);
+      return read(raw);
     } catch (error) {
       throw inToolTerms(error, places);
     }

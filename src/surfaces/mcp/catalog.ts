@@ -24,7 +24,6 @@ export class ToolCatalog {
   readonly table: ToolTable;
   readonly #tools: readonly Tool[];
   readonly #views: ReadonlyMap<string, ToolView>;
-  readonly #selections = new Map<string, readonly Tool[]>();
 
   constructor(table: ToolTable) {
     this.table = table;
@@ -32,14 +31,9 @@ export class ToolCatalog {
     this.#views = new Map(table.list().map((view) => [view.name, view]));
   }
 
-  /** The tools of profiles, all where none are named. `profiles` has been checked: there are few of them. */
-  list(profiles: string | undefined): readonly Tool[] {
-    if (profiles === undefined) return this.#tools;
-    const known = this.#selections.get(profiles);
-    if (known !== undefined) return known;
-    const selected = this.#tools.filter(({ name }) => isShown(name, profiles));
-    this.#selections.set(profiles, selected);
-    return selected;
+  /** The tools of profiles, all where none are named. */
+  list(profiles: string | undefined): Tool[] {
+    return this.#tools.filter(({ name }) => isShown(name, profiles));
   }
 
   /** A tool that the profiles show. */

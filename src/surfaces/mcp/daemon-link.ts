@@ -23,10 +23,6 @@ export interface DaemonLinkOptions {
   readonly profiles: string | undefined;
 }
 
-export interface DaemonLinkDependencies {
-  readonly clock: Clock;
-}
-
 /** True where nobody listened: what was to be sent has not been. */
 function isRefused(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED';
@@ -37,7 +33,7 @@ export class DaemonLink {
   readonly #clock: Clock;
   readonly #requests = new DaemonRequests();
 
-  constructor(options: DaemonLinkOptions, { clock }: DaemonLinkDependencies) {
+  constructor(options: DaemonLinkOptions, { clock }: { readonly clock: Clock }) {
     this.#options = options;
     this.#clock = clock;
   }

@@ -7,6 +7,7 @@ import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
 import { SvcError } from '../../foundation/errors.ts';
 import { isObject } from '../../foundation/json.ts';
 import { CLIENT_TIMEOUT_MS, errorOf } from '../../operations/client.ts';
+import { readBytes } from '../rest/json-body.ts';
 
 /** Largest answer: the largest fetched body, as text and as base64, with room to spare. */
 const MAX_ANSWER_BYTES: number = 64 * 1024 * 1024;
@@ -20,18 +21,6 @@ export interface DaemonTarget {
 }
 
 type Values = Readonly<Record<string, unknown>>;
-
-async function textOf(answer: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of answer) {
-    const bytes: Buffer = chunk;
-    length += bytes.length;
-    if (length > MAX_ANSWER_BYTES) throw new SvcError('too_large', { details: { limit_bytes: MAX_ANSWER_BYTES } });
-    chunks.push(bytes);
-  }
-  return Buffer.concat(chunks).toString('utf8');
-}
 
 function parsed(text: string): unknown {
   try {
@@ -77,7 +66,7 @@ export class DaemonRequests {
       outgoing.setTimeout(CLIENT_TIMEOUT_MS, () => outgoing.destroy(new SvcError('timeout')));
       outgoing.end(body);
     });
-    return resultOf(answer.statusCode ?? 0, parsed(await textOf(answer)));
+    return resultOf(answer.statusCode ?? 0, parsed((await readBytes(answer, MAX_ANSWER_BYTES)).toString()));
   }
 
   close(): void {

@@ -1,5 +1,4 @@
 /** MCP over Streamable HTTP: each request is served by a server of its own, so a restart breaks no session. */
-import type { IncomingMessage } from 'node:http';
 import {
   createMcpHandler,
   isLegacyRequest,
@@ -13,7 +12,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { StreamExchange } from '../../operations/handlers/exchange.ts';
 import type { ToolTable } from '../../operations/tool-call.ts';
-import { JSON_BODY_LIMIT_BYTES, parseJsonBody } from '../rest/json-body.ts';
+import { JSON_BODY_LIMIT_BYTES, parseJsonBody, readBytes } from '../rest/json-body.ts';
 import { limitBodyTime } from '../rest/route-checks.ts';
 import { ToolCatalog } from './catalog.ts';
 import { createMcpServer } from './server.ts';
@@ -33,27 +32,9 @@ export interface McpHttpDependencies {
   readonly log: Log;
 }
 
-/** @throws SvcError `too_large` */
-async function readBody(request: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of request) {
-    const bytes: Buffer = chunk;
-    length += bytes.length;
-    if (length > JSON_BODY_LIMIT_BYTES)
-      throw new SvcError('too_large', { details: { limit_bytes: JSON_BODY_LIMIT_BYTES } });
-    chunks.push(bytes);
-  }
-  return Buffer.concat(chunks);
-}
-
 /** What JSON-RPC answers where there is no request to answer. */
 function sendParseError({ response }: StreamExchange, message: string): void {
-  const body = JSON.stringify({
-    jsonrpc: '2.0',
-    id: null,
-    error: { code: ProtocolErrorCode.ParseError, message },
-  });
+  const body = JSON.stringify({ jsonrpc: '2.0', id: null, error: { code: ProtocolErrorCode.ParseError, message } });
   response.writeHead(400, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }).end(body);
 }
 
@@ -110,7 +91,7 @@ export function createHttpHandler(
     limitBodyTime(request, response, clock);
     let body: unknown;
     try {
-      body = parseJsonBody(await readBody(request));
+      body = parseJsonBody(await readBytes(request, JSON_BODY_LIMIT_BYTES));
     } catch (error) {
       if (error instanceof SvcError && error.code === 'invalid_json') return sendParseError(exchange, error.message);
       throw error;

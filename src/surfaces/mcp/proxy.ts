@@ -5,11 +5,7 @@ import type { DaemonLink } from './daemon-link.ts';
 import { failure } from './results.ts';
 import { bareServer, type McpServerOptions } from './server.ts';
 
-export interface ProxyDependencies {
-  readonly link: DaemonLink;
-}
-
-export function createProxyServer({ version }: Pick<McpServerOptions, 'version'>, { link }: ProxyDependencies): Server {
+export function createProxyServer({ version }: Pick<McpServerOptions, 'version'>, link: DaemonLink): Server {
   const server = bareServer(version);
   server.setRequestHandler('tools/list', async (_request, { mcpReq: { signal } }) => {
     try {

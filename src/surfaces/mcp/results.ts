@@ -1,6 +1,6 @@
 /** What a tool call answers: structured content and text, for success and for errors. */
 import type { CallToolResult } from '@modelcontextprotocol/server';
-import { SvcError } from '../../foundation/errors.ts';
+import type { SvcError } from '../../foundation/errors.ts';
 import { isObject } from '../../foundation/json.ts';
 import { escapeUnsafe } from '../../foundation/log-text.ts';
 import type { ToolView } from '../../operations/tool-call.ts';
@@ -27,12 +27,4 @@ export function failure(error: SvcError): CallToolResult {
   // A message can quote an argument, and that may come from elsewhere.
   const text = escapeUnsafe(`${message}${facts}`).replaceAll('\\u000a', '\n');
   return { isError: true, content: [{ type: 'text', text: `Error ${code}: ${text}\nNext: ${nextStep(code)}` }] };
-}
-
-/** The error to show for whatever a call threw; `unexpected` hears of what nobody meant to throw. */
-export function shownError(error: unknown, unexpected: (error: unknown) => void): SvcError {
-  if (error instanceof SvcError && error.code !== 'internal') return error;
-  if (error instanceof Error && error.name === 'AbortError') return new SvcError('cancelled');
-  unexpected(error);
-  return new SvcError('internal');
 }

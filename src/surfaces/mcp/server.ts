@@ -2,9 +2,10 @@
 import { ProtocolError, ProtocolErrorCode, Server, type ServerContext } from '@modelcontextprotocol/server';
 import type { Log } from '../../foundation/log.ts';
 import type { CallContext } from '../../operations/operation.ts';
+import { shownError } from '../rest/answer.ts';
 import type { ToolCatalog } from './catalog.ts';
 import { INSTRUCTIONS } from './instructions.ts';
-import { failure, shownError, success } from './results.ts';
+import { failure, success } from './results.ts';
 
 export interface McpServerOptions {
   /** Version of svcd. */
@@ -41,7 +42,7 @@ export function createMcpServer(options: McpServerOptions, dependencies: McpServ
   const { version, profiles } = options;
   const { catalog, context, log } = dependencies;
   const server = bareServer(version);
-  server.setRequestHandler('tools/list', () => ({ tools: [...catalog.list(profiles)] }));
+  server.setRequestHandler('tools/list', () => ({ tools: catalog.list(profiles) }));
   server.setRequestHandler('tools/call', async ({ params }, { mcpReq }) => {
     const tool = catalog.find(params.name, profiles);
     if (tool === undefined)

@@ -66,6 +66,6 @@ export function serveProxy(
   dependencies: StdioStreams & { readonly link: DaemonLink },
 ): StdioSession {
   const { link } = dependencies;
-  const session = serve(dependencies, () => createProxyServer(options, { link }));
+  const session = serve(dependencies, () => createProxyServer(options, link));
   return { ...session, closed: session.closed.then(() => link.close()) };
 }

@@ -56,6 +56,14 @@ function headersOf(error: SvcError): Record<string, string> {
   }
 }
 
+/** The error to show for whatever a call threw; `unexpected` hears of what nobody meant to throw. */
+export function shownError(error: unknown, unexpected: (error: unknown) => void): SvcError {
+  if (error instanceof SvcError && error.code !== 'internal') return error;
+  if (error instanceof Error && error.name === 'AbortError') return new SvcError('cancelled');
+  unexpected(error);
+  return new SvcError('internal');
+}
+
 /** Status, headers and body of an error. */
 export function errorAnswer(error: SvcError): ErrorAnswer {
   const { code, message, details } = error;

@@ -12,40 +12,29 @@ export const MAX_REMOTE_CONNECTIONS = 256;
 export const MAX_REMOTE_CONNECTIONS_PER_ADDRESS = 32;
 
 export class ConnectionLimit {
-  readonly #ofStranger = new Tally();
-  #local = 0;
+  readonly #local = new Tally();
+  readonly #remote = new Tally();
 
   /** Open connections. */
   get open(): number {
-    return this.#local + this.#ofStranger.total;
+    return this.#local.total + this.#remote.total;
   }
 
   /** Counts a new connection until it closes; cuts it where it is one too many. */
   take(socket: Socket): void {
-    if (isLoopbackPeer(socket.remoteAddress)) this.#takeLocal(socket);
-    else this.#takeRemote(socket, subscriberOf(socket.remoteAddress ?? ''));
-  }
-
-  #takeLocal(socket: Socket): void {
-    if (this.#local >= MAX_LOCAL_CONNECTIONS) {
+    const { remoteAddress = '' } = socket;
+    const tally = isLoopbackPeer(remoteAddress) ? this.#local : this.#remote;
+    const key = subscriberOf(remoteAddress);
+    if (this.#isFull(tally, key)) {
       socket.destroy();
       return;
     }
-    this.#local++;
-    socket.once('close', () => {
-      this.#local--;
-    });
+    tally.add(key);
+    socket.once('close', () => tally.add(key, -1));
   }
 
-  #takeRemote(socket: Socket, key: string): void {
-    if (
-      this.#ofStranger.total >= MAX_REMOTE_CONNECTIONS ||
-      this.#ofStranger.of(key) >= MAX_REMOTE_CONNECTIONS_PER_ADDRESS
-    ) {
-      socket.destroy();
-      return;
-    }
-    this.#ofStranger.add(key);
-    socket.once('close', () => this.#ofStranger.add(key, -1));
+  #isFull(tally: Tally, key: string): boolean {
+    if (tally === this.#local) return tally.total >= MAX_LOCAL_CONNECTIONS;
+    return tally.total >= MAX_REMOTE_CONNECTIONS || tally.of(key) >= MAX_REMOTE_CONNECTIONS_PER_ADDRESS;
   }
 }

@@ -7,21 +7,22 @@ export class RestContext implements CallContext {
   readonly origin: CallContext['origin'];
   /** @throws SvcError `unauthorized`, `rate_limited` where the request does not carry the API token that there is */
   readonly requireToken: () => void;
+  /** Hears of each tool that the request calls. */
+  readonly onTool: (tool: string) => void;
+  /** The status that the handler chose, if it did. */
+  status: number | undefined;
   readonly #response: ServerResponse;
-  readonly #audit: ((tool: string) => void) | undefined;
   #controller: AbortController | undefined;
-  #status: number | undefined;
 
-  /** @param audit hears of each tool that the request calls */
   constructor(
     { origin, requireToken }: Pick<AdmittedRequest, 'origin' | 'requireToken'>,
     response: ServerResponse,
-    audit?: (tool: string) => void,
+    onTool: (tool: string) => void = () => {},
   ) {
     this.origin = origin;
     this.requireToken = requireToken;
     this.#response = response;
-    this.#audit = audit;
+    this.onTool = onTool;
   }
 
   /** Aborts when the connection ends before the answer is written. */
@@ -48,16 +49,7 @@ export class RestContext implements CallContext {
     this.#response.once('finish', () => tell(true)).once('close', () => tell(false));
   }
 
-  onTool(name: string): void {
-    this.#audit?.(name);
-  }
-
-  /** The status that the handler chose, if it did. */
-  get status(): number | undefined {
-    return this.#status;
-  }
-
   setStatus(status: number): void {
-    this.#status = status;
+    this.status = status;
   }
 }

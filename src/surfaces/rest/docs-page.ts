@@ -1,13 +1,14 @@
 /**
- * `GET /docs`: the OpenAPI document in a browser. Only the files of Swagger UI are taken from its
+ * `GET /openapi.json`, and `GET /docs`: the same document in a browser. Only the files of Swagger UI are taken from its
  * package; its Fastify plugin would cost 120 ms at every start and 13 MB.
  */
 import { createReadStream } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { SvcError } from '../../foundation/errors.ts';
-import type { StreamHandlers } from '../../operations/handlers/exchange.ts';
+import type { HttpStreamHandler, StreamHandlers } from '../../operations/handlers/exchange.ts';
 import type { pageStreams } from '../../operations/pages.ts';
+import { JSON_TYPE } from './answer.ts';
 
 /** Swagger UI sets styles from its script and draws small pictures from `data:` URLs; it needs nothing else. */
 const POLICY =
@@ -52,6 +53,15 @@ const FILE_CACHE = 'private, max-age=3600';
 function sendText(response: ServerResponse, type: string, content: string): void {
   response.writeHead(200, { 'content-type': `${type}; charset=utf-8`, 'content-security-policy': POLICY });
   response.end(content);
+}
+
+/** Serves a document that is made at the first request for it. */
+export function openApiHandler(make: () => object): HttpStreamHandler {
+  let text: string | undefined;
+  return ({ response }) => {
+    text ??= JSON.stringify(make());
+    response.writeHead(200, { 'content-type': JSON_TYPE, 'content-length': Buffer.byteLength(text) }).end(text);
+  };
 }
 
 /** The page and what it loads: all from here, nothing from the network. */

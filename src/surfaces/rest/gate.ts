@@ -47,12 +47,11 @@ export interface AdmittedRequest {
    * @throws SvcError `unauthorized`, `rate_limited` where the request does not carry it
    */
   readonly requireToken: () => void;
-  /** For the log; empty where there is none. */
-  readonly address: string;
 }
 
 interface Called {
-  /** Null where the header is malformed. */
+  readonly header: string | undefined;
+  /** Null where the header is malformed; empty where there is none, as HTTP/1.0 allows. */
   readonly host: string | null;
   readonly loopback: boolean;
 }
@@ -66,8 +65,7 @@ export class RequestGate {
   readonly #token: TokenCheck;
   readonly #wrongTokens: RateLimiter;
   readonly #strangers: RateLimiter;
-  #lastHeader: string | undefined;
-  #lastCalled: Called | undefined;
+  #called: Called = { header: undefined, host: '', loopback: true };
 
   constructor(options: GateOptions, { token, clock }: GateDependencies) {
     this.#requireLocalToken = options.requireLocalToken;
@@ -75,15 +73,10 @@ export class RequestGate {
     this.#host = options.host.toLowerCase();
     this.#names = new Set([this.#host, machine, `${machine}.local`]);
     this.#token = new TokenCheck(token);
-    const maxKeys = MAX_ADDRESSES;
-    this.#wrongTokens = new RateLimiter(
-      { perSecond: WRONG_TOKENS_PER_S, burst: WRONG_TOKEN_BURST, maxKeys },
-      { clock },
-    );
-    this.#strangers = new RateLimiter(
-      { perSecond: STRANGER_REQUESTS_PER_S, burst: STRANGER_BURST, maxKeys },
-      { clock },
-    );
+    const limiter = (perSecond: number, burst: number) =>
+      new RateLimiter({ perSecond, burst, maxKeys: MAX_ADDRESSES }, { clock });
+    this.#wrongTokens = limiter(WRONG_TOKENS_PER_S, WRONG_TOKEN_BURST);
+    this.#strangers = limiter(STRANGER_REQUESTS_PER_S, STRANGER_BURST);
   }
 
   /**
@@ -93,7 +86,7 @@ export class RequestGate {
   admit(request: IncomingMessage): AdmittedRequest {
     const address = request.socket.remoteAddress ?? '';
     const onLoopback = isLoopbackPeer(address);
-    const { host, loopback: loopbackHost } = this.#called(request.headers.host);
+    const { host, loopback: loopbackHost } = this.#calledBy(request.headers.host);
     // Before the token is looked at: a rebound web page must not be able to use up the tries of its user.
     if (onLoopback && !loopbackHost && (host === null || host !== this.#host)) throw new SvcError('forbidden_host');
     refuseOtherSites(request);
@@ -101,7 +94,8 @@ export class RequestGate {
     const local = onLoopback && loopbackHost;
     const needed = this.#token.set && (!local || this.#requireLocalToken);
     const right = this.#holdsToken(request, address, needed);
-    if (!local && !right) this.#limit(this.#strangers, subscriberOf(address));
+    if (!local && !right && !this.#strangers.take(subscriberOf(address)))
+      throw limited(this.#strangers, subscriberOf(address));
     // A web page can point a name of its own at us, but not an address; and it does not know the token.
     if (!onLoopback && !right && (host === null || !(canonicalIp(host) !== null || this.#names.has(host))))
       throw new SvcError('forbidden_host', {
@@ -109,24 +103,22 @@ export class RequestGate {
       });
     // A token that nobody needs is not looked at again until something asks for it.
     const requireToken = needed && right ? () => {} : () => this.#requireToken(request, address);
-    return { origin: local ? 'local' : 'remote', authorised: right || !needed, requireToken, address };
+    return { origin: local ? 'local' : 'remote', authorised: right || !needed, requireToken };
   }
 
   /** Whom a `Host` header calls: most requests have the same one as the request before. */
-  #called(header: string | undefined): Called {
-    if (header !== this.#lastHeader || this.#lastCalled === undefined) {
-      // Empty where there is none, as HTTP/1.0 allows.
+  #calledBy(header: string | undefined): Called {
+    if (header !== this.#called.header) {
       const host = header === undefined ? '' : hostOf(header);
-      this.#lastCalled = { host, loopback: host === '' || (host !== null && isLoopbackHost(host)) };
-      this.#lastHeader = header;
+      this.#called = { header, host, loopback: host === '' || (host !== null && isLoopbackHost(host)) };
     }
-    return this.#lastCalled;
+    return this.#called;
   }
 
   /** @throws SvcError `unauthorized`, `rate_limited` where the header is wrong and a token is needed */
   #holdsToken(request: IncomingMessage, address: string, needed: boolean): boolean {
     const { authorization } = request.headers;
-    if (!needed || authorization === undefined) return this.#token.check(authorization) === 'right';
+    if (!needed || authorization === undefined) return this.#token.isRight(authorization);
     this.#checkToken(authorization, address);
     return true;
   }
@@ -145,13 +137,9 @@ export class RequestGate {
     const key = subscriberOf(address);
     // Who has used up the tries is not told whether the next one is right.
     if (this.#wrongTokens.retryAfterMs(key) > 0) throw limited(this.#wrongTokens, key);
-    if (this.#token.check(authorization) === 'right') return;
+    if (this.#token.isRight(authorization)) return;
     this.#wrongTokens.take(key);
     throw new SvcError('unauthorized', { message: 'The API token is wrong.' });
-  }
-
-  #limit(limiter: RateLimiter, key: string): void {
-    if (!limiter.take(key)) throw limited(limiter, key);
   }
 }
 

@@ -1,9 +1,24 @@
-/** Reads JSON bodies. */
+/** Reads bodies. */
 import { SvcError } from '../../foundation/errors.ts';
 import { parseJson } from '../../foundation/json.ts';
 
 /** The largest JSON body. */
 export const JSON_BODY_LIMIT_BYTES = 1024 * 1024;
+
+/**
+ * All bytes of a stream.
+ * @throws SvcError `too_large`
+ */
+export async function readBytes(stream: AsyncIterable<Buffer>, limitBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of stream) {
+    length += chunk.length;
+    if (length > limitBytes) throw new SvcError('too_large', { details: { limit_bytes: limitBytes } });
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 

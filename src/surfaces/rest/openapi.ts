@@ -1,19 +1,18 @@
 /** The OpenAPI 3.1 document of the whole API, from the operations table. */
 import type { TObject, TSchema } from 'typebox';
 import { ERRORS, type ErrorCode } from '../../foundation/errors.ts';
-import { memberOf } from '../../foundation/json.ts';
 import { type Declaration, isOpen } from '../../operations/operation.ts';
-import { AID_FORMAT, ErrorBody } from '../../operations/schemas.ts';
+import { ErrorBody, hasAid } from '../../operations/schemas.ts';
 import type { StreamDeclaration } from '../../operations/stream.ts';
 
-export interface OpenApiInput {
+interface Api {
   readonly version: string;
   readonly operations: readonly Declaration[];
   readonly streams: readonly StreamDeclaration[];
 }
 
 /** A JSON document. */
-export type Document = Readonly<Record<string, unknown>>;
+type Document = Readonly<Record<string, unknown>>;
 
 /** Errors that every operation may give, whatever it does. */
 const ALWAYS: readonly ErrorCode[] = [
@@ -28,12 +27,6 @@ const ALWAYS: readonly ErrorCode[] = [
 const WITH_BODY: readonly ErrorCode[] = ['invalid_json', 'too_large', 'unsupported_media_type'];
 
 const ANY_METHOD = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] as const;
-
-function hasAid(schema: TObject): boolean {
-  return Object.values(schema.properties).some((member) => {
-    return memberOf(member, 'format') === AID_FORMAT || memberOf(member, 'items', 'format') === AID_FORMAT;
-  });
-}
 
 /** Every code that an operation may give: its own and those of its kind. */
 export function errorCodes(declaration: Declaration): readonly ErrorCode[] {
@@ -125,9 +118,9 @@ function requestBody(body: TObject): Document {
   return { requestBody: { required: required > 0, content: { 'application/json': { schema: body } } } };
 }
 
-function success(status: number, type: string, schema?: TSchema): Document {
+function successes(statuses: readonly number[], type: string, schema?: TSchema): Document {
   const content = { [type]: schema === undefined ? {} : { schema } };
-  return { [String(status)]: { description: 'Success.', content } };
+  return Object.fromEntries(statuses.map((status) => [status, { description: 'Success.', content }]));
 }
 
 function description(permission: Declaration['permission'], heartbeat: Declaration['heartbeat']): Document {
@@ -143,7 +136,8 @@ function description(permission: Declaration['permission'], heartbeat: Declarati
 const OPEN_ACCESS = { security: [] };
 
 function operationItem(declaration: Declaration, path: string, spelt: string): Document {
-  const { name, summary, tag, params, query, body, output, method, permission, heartbeat, status } = declaration;
+  const { name, summary, tag, params, query, body, output, method, permission, heartbeat } = declaration;
+  const { status = 200, otherStatuses = [] } = declaration;
   return {
     operationId: name,
     summary,
@@ -153,11 +147,7 @@ function operationItem(declaration: Declaration, path: string, spelt: string): D
     parameters: [...pathParameters(path, spelt, params), ...parameters('query', query)],
     ...(method === 'GET' ? {} : requestBody(body)),
     responses: {
-      ...success(status ?? 200, 'application/json', output),
-      ...(declaration.otherStatuses ?? []).reduce(
-        (all, other) => ({ ...all, ...success(other, 'application/json', output) }),
-        {},
-      ),
+      ...successes([status, ...otherStatuses], 'application/json', output),
       ...errorResponses(errorCodes(declaration)),
     },
   };
@@ -177,12 +167,12 @@ function streamItem(declaration: StreamDeclaration, method: string): Document {
     ...(accepts === undefined || method === 'GET' || method === 'HEAD'
       ? {}
       : { requestBody: { content: { [accepts]: {} } } }),
-    responses: { ...success(declaration.status ?? 200, produces), ...errorResponses([...codes]) },
+    responses: { ...successes([declaration.status ?? 200], produces), ...errorResponses([...codes]) },
   };
 }
 
 /** The document as a value that `JSON.stringify` writes. */
-export function openApiDocument({ version, operations, streams }: OpenApiInput): Document {
+export function openApiDocument({ version, operations, streams }: Api): Document {
   const paths: Record<string, Record<string, unknown>> = {};
   const add = (path: string, method: string, item: Document): void => {
     paths[path] = { ...paths[path], [method.toLowerCase()]: item };

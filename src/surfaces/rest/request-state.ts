@@ -14,22 +14,10 @@ export interface RequestState {
 }
 
 /** The state of the requests under way, forgotten with them. */
-export class RequestStates {
-  readonly #states = new WeakMap<IncomingMessage, RequestState>();
-
-  set(
-    request: IncomingMessage,
-    admission: AdmittedRequest,
-    { upgrade, audit }: Partial<Pick<RequestState, 'upgrade' | 'audit'>> = {},
-  ): RequestState {
-    const state: RequestState = { admission, upgrade, audit, operation: '' };
-    this.#states.set(request, state);
-    return state;
-  }
-
+export class RequestStates extends WeakMap<IncomingMessage, RequestState> {
   /** @throws Error for a request that did not pass the gate: none of those may be served */
-  get(request: IncomingMessage): RequestState {
-    const state = this.#states.get(request);
+  of(request: IncomingMessage): RequestState {
+    const state = this.get(request);
     if (state === undefined) throw new Error('a request went past the gate');
     return state;
   }

@@ -7,7 +7,7 @@ import type { BoundOperation } from '../../operations/operation.ts';
 import { errorAnswer, hasUnreadBody } from './answer.ts';
 import { JSON_BODY_LIMIT_BYTES, parseJsonBody } from './json-body.ts';
 import { addOperation, addStream, type RouteDependencies } from './routes.ts';
-import { Unrouted } from './unrouted.ts';
+import { unrouted } from './unrouted.ts';
 
 /** Longest path parameter, in characters; the head of a request is limited as a whole. */
 const MAX_PARAM_LENGTH = 8 * 1024;
@@ -68,14 +68,14 @@ export function createRouter(tables: RouterTables, dependencies: RouteDependenci
   });
   app.setErrorHandler((error, { raw, routeOptions }, reply) => {
     const known = fromFastify(error, routeOptions.bodyLimit);
-    const { status, headers, body } = errorAnswer(shown(known, states.get(raw).operation));
+    const { status, headers, body } = errorAnswer(shown(known, states.of(raw).operation));
     if (hasUnreadBody(raw)) reply.header('connection', 'close');
     return reply.code(status).headers(headers).send(body);
   });
-  const unrouted = new Unrouted(servedPaths(tables));
+  const errorOf = unrouted(servedPaths(tables));
   app.addHook('onRequest', (request, _reply, done) => {
     // Here and not in a handler: the body of such a request is not even read.
-    if (request.is404) throw unrouted.errorOf(request.method, request.raw.url ?? '');
+    if (request.is404) throw errorOf(request.method, request.raw.url ?? '');
     done();
   });
   for (const operation of tables.operations) addOperation(app, operation, dependencies);

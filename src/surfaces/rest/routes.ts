@@ -54,7 +54,7 @@ export function addOperation(app: FastifyInstance, operation: BoundOperation, de
     ...(declaration.bodyLimit === undefined ? {} : { bodyLimit: declaration.bodyLimit }),
     config: { ignoresBody: declaration.ignoresBody === true },
     onRequest: (request, reply, done) => {
-      const state = states.get(request.raw);
+      const state = states.of(request.raw);
       state.operation = declaration.name;
       checkPermission(declaration.permission, state.admission);
       checkParams(request.params);
@@ -65,7 +65,7 @@ export function addOperation(app: FastifyInstance, operation: BoundOperation, de
       done();
     },
     handler: async ({ params, query, body, raw }, reply) => {
-      const { admission, audit } = states.get(raw);
+      const { admission, audit } = states.of(raw);
       const context = new RestContext(admission, reply.raw, audit);
       const output = await operation.run(read({ params, query, body: write ? body : undefined }), context);
       reply.code(context.status ?? declaration.status ?? 200).type(JSON_TYPE);
@@ -91,7 +91,7 @@ export function addStream(app: FastifyInstance, stream: BoundStream, dependencie
     url: routerPath(declaration.path),
     exposeHeadRoute: false,
     onRequest: ({ raw, params }, _reply, done) => {
-      const state = states.get(raw);
+      const state = states.of(raw);
       state.operation = declaration.name;
       checkPermission(declaration.permission, state.admission);
       checkParams(params);
@@ -106,7 +106,7 @@ export function addStream(app: FastifyInstance, stream: BoundStream, dependencie
         query,
         body: undefined,
       });
-      const { admission, upgrade, audit } = states.get(raw);
+      const { admission, upgrade, audit } = states.of(raw);
       const context = new RestContext(admission, reply.raw, audit);
       const exchange = { request: raw, response: reply.raw, input, context };
       reply.hijack();

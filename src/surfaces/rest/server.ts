@@ -13,9 +13,9 @@ import { type BoundStream, bindStreams, type Upgrade } from '../../operations/ha
 import { rememberingParseAid } from '../../operations/input.ts';
 import type { BoundOperation } from '../../operations/operation.ts';
 import { pageStreams } from '../../operations/pages.ts';
-import { hasUnreadBody, sendError, setSecurityHeaders } from './answer.ts';
+import { hasUnreadBody, sendError, setSecurityHeaders, shownError } from './answer.ts';
 import { ConnectionLimit } from './connections.ts';
-import { docsHandlers } from './docs-page.ts';
+import { docsHandlers, openApiHandler } from './docs-page.ts';
 import { type AdmittedRequest, RequestGate } from './gate.ts';
 import { namesManyHosts } from './host.ts';
 import { HttpMetrics } from './http-metrics.ts';
@@ -23,9 +23,8 @@ import { Lingering } from './lingering.ts';
 import { createHttpServer } from './listener.ts';
 import { metricsHandler } from './metrics-page.ts';
 import { openApiDocument } from './openapi.ts';
-import { openApiHandler } from './openapi-page.ts';
 import { ProcessMetrics } from './process-metrics.ts';
-import { RequestStates } from './request-state.ts';
+import { type RequestState, RequestStates } from './request-state.ts';
 import { isWrite } from './route-checks.ts';
 import { createRouter } from './router.ts';
 
@@ -67,7 +66,7 @@ export type AdminObserver = (
 ) => { readonly tool: (name: string) => void; readonly answered: (status: number | null) => void };
 
 /** Remote administration proves and authorises its caller before a connection is handed over. */
-const REMOTE_ADMIN: AdmittedRequest = { origin: 'remote_admin', authorised: true, requireToken: () => {}, address: '' };
+const REMOTE_ADMIN: AdmittedRequest = { origin: 'remote_admin', authorised: true, requireToken: () => {} };
 
 function bindError(error: unknown, apiAddr: string): SvcError {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
@@ -221,21 +220,21 @@ export class RestServer implements Component {
     if (!this.#lingering.take(request)) return;
     const startedAt = performance.now();
     setSecurityHeaders(response);
-    let state: { readonly operation: string } = { operation: '' };
+    let state: RequestState | undefined;
     let observed: ReturnType<AdminObserver> | undefined;
     response.once('close', () => {
       const seconds = (performance.now() - startedAt) / 1000;
       const switched = response.statusCode === SWITCHED;
       const status = response.headersSent || switched ? response.statusCode : null;
-      this.#httpMetrics.record(state.operation, status ?? 499, seconds);
+      this.#httpMetrics.record(state?.operation ?? '', status ?? 499, seconds);
       observed?.answered(status);
       if (this.#stopping) this.#server.closeIdleConnections();
     });
     try {
       const { method = '', url = '' } = request;
       observed = this.#adminStreams.get(request.socket)?.(method, url.split('?', 1)[0] ?? '');
-      const admission = this.#admit(request);
-      state = this.#states.set(request, admission, { upgrade, audit: (tool) => observed?.tool(tool) });
+      state = { admission: this.#admit(request), upgrade, audit: (tool) => observed?.tool(tool), operation: '' };
+      this.#states.set(request, state);
       // A body where none belongs is not read.
       if (!isWrite(request.method) && hasUnreadBody(request)) response.shouldKeepAlive = false;
       if (request.headers.expect?.toLowerCase() === '100-continue') response.writeContinue();
@@ -261,12 +260,9 @@ export class RestServer implements Component {
   }
 
   #shown(error: unknown, operation: string): SvcError {
-    if (error instanceof SvcError && error.code !== 'internal') {
-      if (error.status >= 500) this.#log.warn({ operation, code: error.code }, error.message);
-      return error;
-    }
-    if (error instanceof Error && error.name === 'AbortError') return new SvcError('cancelled');
-    this.#log.error({ operation, err: error }, 'an operation failed unexpectedly');
-    return new SvcError('internal');
+    const shown = shownError(error, (err) => this.#log.error({ operation, err }, 'an operation failed unexpectedly'));
+    const { code, status, message } = shown;
+    if (status >= 500 && code !== 'internal') this.#log.warn({ operation, code }, message);
+    return shown;
   }
 }

@@ -1,8 +1,6 @@
 /** The management token of a request. */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
-export type TokenState = 'absent' | 'right' | 'wrong';
-
 const COMPARISON_KEY_BYTES = 32;
 
 /** Compares tokens in a time that depends on neither of them. */
@@ -21,13 +19,11 @@ export class TokenCheck {
     return this.#token() !== '';
   }
 
-  /** What an `Authorization` header says. Without a token of ours every header is as good as none. */
-  check(header: string | undefined): TokenState {
+  /** True where an `Authorization` header holds the token; without a token of ours none does. */
+  isRight(header = ''): boolean {
     const token = this.#token();
-    if (token === '' || header === undefined) return 'absent';
     const given = /^Bearer +(\S+) *$/i.exec(header)?.[1];
-    if (given === undefined) return 'wrong';
-    return timingSafeEqual(this.#hash(given), this.#hash(token)) ? 'right' : 'wrong';
+    return token !== '' && given !== undefined && timingSafeEqual(this.#hash(given), this.#hash(token));
   }
 
   #hash(text: string): Buffer {

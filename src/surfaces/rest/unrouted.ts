@@ -7,11 +7,6 @@ export interface ServedPath {
   readonly methods: readonly string[];
 }
 
-interface Pattern {
-  readonly regex: RegExp;
-  readonly methods: Set<string>;
-}
-
 function patternOf(path: string): string {
   const parts = path.split(/(\{\w+\*?\})/);
   const source = parts.map((part) => {
@@ -26,29 +21,21 @@ export function unknownPath(): SvcError {
   return new SvcError('not_found', { message: 'There is no such path. The whole API is at /openapi.json and /docs.' });
 }
 
-/** Tells 404 and 405 apart. A path is matched as it stands: a slash more or less is another path. */
-export class Unrouted {
-  readonly #patterns: readonly Pattern[];
-
-  constructor(served: readonly ServedPath[]) {
-    const patterns = new Map<string, Pattern>();
-    for (const { path, methods } of served) {
-      const source = patternOf(path);
-      const pattern = patterns.get(source) ?? { regex: new RegExp(source), methods: new Set<string>() };
-      for (const method of methods) pattern.methods.add(method);
-      patterns.set(source, pattern);
-    }
-    this.#patterns = [...patterns.values()];
-  }
-
-  /** The error of a request that no route took: `method_not_allowed` with what is allowed, or `not_found`. */
-  errorOf(method: string, url: string): SvcError {
-    const path = url.split('?', 1)[0] ?? '';
-    const allowed = new Set(
-      this.#patterns.filter(({ regex }) => regex.test(path)).flatMap(({ methods }) => [...methods]),
-    );
+/**
+ * Tells 404 and 405 apart: gives the error of a request that no route took, `method_not_allowed` with what is allowed, or
+ * `not_found`. A path is matched as it stands: a slash more or less is another path.
+ */
+export function unrouted(served: readonly ServedPath[]): (method: string, url: string) => SvcError {
+  const byPattern = Map.groupBy(served, ({ path }) => patternOf(path));
+  const patterns = [...byPattern].map(([source, paths]) => ({
+    regex: new RegExp(source),
+    methods: paths.flatMap(({ methods }) => methods),
+  }));
+  return (method, url) => {
+    const [path = ''] = url.split('?', 1);
+    const allowed = new Set(patterns.filter(({ regex }) => regex.test(path)).flatMap(({ methods }) => methods));
     if (allowed.size === 0 || allowed.has(method)) return unknownPath();
     const allow = [...allowed].sort().join(', ');
     return new SvcError('method_not_allowed', { message: `This path takes ${allow}.`, details: { allow } });
-  }
+  };
 }

@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ERRORS, isErrorCode, SvcError } from '../../../src/foundation/errors.ts';
+import { memberOf } from '../../../src/foundation/json.ts';
+import { ToolTable } from '../../../src/operations/tool-call.ts';
+import { INSTRUCTIONS } from '../../../src/surfaces/mcp/instructions.ts';
+import { nextStep } from '../../../src/surfaces/mcp/next-steps.ts';
+import { failure, success } from '../../../src/surfaces/mcp/results.ts';
+import { bindAll } from './world.ts';
+
+const views = new ToolTable({ operations: bindAll(), pending: () => ({}) }).list();
+const names = new Set(views.map(({ name }) => name));
+
+function view(name: string) {
+  const found = views.find((one) => one.name === name);
+  assert.ok(found);
+  return found;
+}
+
+function textsOf({ content }: ReturnType<typeof success>): string[] {
+  return content.map((part) => (part.type === 'text' ? part.text : part.type));
+}
+
+test('what assistants are told to call is there', () => {
+  const told = [INSTRUCTIONS, ...Object.keys(ERRORS).filter(isErrorCode).map(nextStep)].join('\n');
+  const called = new Set(told.match(/\b(?:svc|chat|group)_[a-z_]+/g));
+  assert.deepEqual(
+    [...called].filter((name) => !names.has(name)),
+    [],
+  );
+  assert.ok(called.size >= 15);
+});
+
+test('every error has a next step, also one of which nothing is said', () => {
+  for (const code of Object.keys(ERRORS).filter(isErrorCode)) assert.match(nextStep(code), /^[A-Z].*\.$/s, code);
+  assert.equal(nextStep('cancelled'), 'Tell the user what happened.');
+});
+
+test('a result stands in text and in structured content, and what waits beside foreign text outside of its fence', () => {
+  const plain = { a: 1, pending: { x: { mailbox: 1 } } };
+  const own = success(view('svc_status'), {}, plain);
+  assert.deepEqual([textsOf(own), own.structuredContent], [[JSON.stringify(plain)], plain]);
+  const foreign = success(view('svc_mailbox_list'), {}, { messages: [], pending: plain.pending });
+  const [fenced = '', waiting, ...more] = textsOf(foreign);
+  assert.match(fenced, /<untrusted-[0-9a-f]{16}>\n\{"messages":\[\]\}\n/);
+  assert.deepEqual([waiting, more], [JSON.stringify({ pending: plain.pending }), []]);
+  assert.equal(typeof memberOf(foreign.structuredContent, 'untrusted'), 'string');
+});
+
+test('a failure says code, message, details and next step, and shows what is not seen', () => {
+  const error = new SvcError('rate_limited', { message: 'Slow\u202e\ndown.', details: { wait: '\u0007' } });
+  const { isError, content } = failure(error);
+  assert.equal(isError, true);
+  assert.deepEqual(content, [
+    {
+      type: 'text',
+      text: 'Error rate_limited: Slow\\u202e\ndown.\nDetails: {"wait":"\\u0007"}\nNext: Wait, then call again.',
+    },
+  ]);
+});
