@@ -23,8 +23,7 @@ const ERRORS = ['bad_aid', 'not_found', 'self'] as const;
 const Seq = Type.Integer({ minimum: 0 });
 const Peer = { peer: AidText };
 const PeerBody = closed(Peer);
-const State = oneOf(CONTACT_STATES);
-const Relation = Type.Object({ state: State });
+const Relation = Type.Object({ state: oneOf(CONTACT_STATES) });
 
 const Entry = Type.Object({
   seq: Type.Integer({ minimum: 1, description: 'Place in this log, without holes.' }),

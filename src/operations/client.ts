@@ -72,10 +72,6 @@ function pathValue(name: string, value: unknown): string {
   return encodeURIComponent(text);
 }
 
-function appendQuery(query: URLSearchParams, key: string, value: unknown): void {
-  for (const item of Array.isArray(value) ? value : [value]) query.append(key, String(item));
-}
-
 /** Splits flat input into path, query and body as the declaration says. */
 function wireRequest(base: string, declaration: Declaration, input: Input) {
   const { params, query: querySchema, body: bodySchema, method } = declaration;
@@ -88,7 +84,7 @@ function wireRequest(base: string, declaration: Declaration, input: Input) {
   for (const [given, value] of Object.entries(input)) {
     if (value === undefined || Object.hasOwn(params.properties, given)) continue;
     const key = renamed.get(given) ?? given;
-    if (Object.hasOwn(querySchema.properties, key)) appendQuery(query, key, value);
+    if (Object.hasOwn(querySchema.properties, key)) for (const item of [value].flat()) query.append(key, String(item));
     else if (openBody || Object.hasOwn(bodySchema.properties, key)) body[key] = value;
     else
       throw new SvcError('invalid_request', {

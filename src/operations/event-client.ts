@@ -45,7 +45,7 @@ const NUMBER = /^\d+$/;
 /** @throws SvcError `protocol_error` where an event is too long, `invalid_json` */
 async function* eventsIn(body: AsyncIterable<string>, position: Position, alive: () => void) {
   const received: ReceivedEvent[] = [];
-  const listener = {
+  const parser = createParser({
     maxBufferSize: MAX_FRAME_CHARS,
     // A frame without an event moves the position all the same.
     onId: (id: string) => {
@@ -58,8 +58,7 @@ async function* eventsIn(body: AsyncIterable<string>, position: Position, alive:
       if (type === 'max-buffer-size-exceeded')
         throw new SvcError('protocol_error', { message: 'An event is too long.' });
     },
-  };
-  const parser = createParser(listener);
+  });
   for await (const chunk of body) {
     alive();
     parser.feed(chunk);

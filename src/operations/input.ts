@@ -1,6 +1,7 @@
 /** Turns what a surface received into the flat, checked input of an operation. */
 import type { TObject, TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
+import type { TLocalizedValidationError } from 'typebox/error';
 import { MAX_AID_CHARS } from '../foundation/domain/agents.ts';
 import { SvcError } from '../foundation/errors.ts';
 import { type Aid, parseAid } from '../foundation/identity/aid.ts';
@@ -91,24 +92,16 @@ function compilePart(part: Part, schema: TObject, parse: ParseAid): PartReader {
   };
 }
 
-interface Problem {
-  readonly keyword: string;
-  readonly instancePath: string;
-  readonly message: string;
-  readonly params: object;
-}
-
-function firstProblem(part: Part, problems: readonly Problem[]): SvcError {
+function firstProblem(part: Part, problems: readonly TLocalizedValidationError[]): SvcError {
   // A schema of `false` and the summary of a union say less than what stands beside them.
   const problem = problems.find(({ keyword }) => keyword !== 'boolean' && keyword !== 'anyOf') ?? problems[0];
   if (problem === undefined) return invalid(part, '', 'is not valid');
-  const unknown: unknown = Reflect.get(problem.params, 'additionalProperties');
-  if (problem.keyword === 'additionalProperties' && Array.isArray(unknown))
-    return invalid(part, `${problem.instancePath}/${String(unknown[0])}`, 'is not known here');
-  const missing: unknown = Reflect.get(problem.params, 'requiredProperties');
-  if (problem.keyword === 'required' && Array.isArray(missing))
-    return invalid(part, `${problem.instancePath}/${String(missing[0])}`, 'is missing');
-  return invalid(part, problem.instancePath, problem.message);
+  const { instancePath, keyword, params, message } = problem;
+  if (keyword === 'additionalProperties')
+    return invalid(part, `${instancePath}/${String(params.additionalProperties[0])}`, 'is not known here');
+  if (keyword === 'required')
+    return invalid(part, `${instancePath}/${String(params.requiredProperties[0])}`, 'is missing');
+  return invalid(part, instancePath, message);
 }
 
 /**

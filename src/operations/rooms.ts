@@ -31,8 +31,7 @@ const COMMON = {
 const Seq = Type.Integer({ minimum: 0 });
 const Kind = Type.String({ pattern: KIND_PATTERN });
 
-const Role = oneOf(ROLES);
-const Member = Type.Object({ aid: AidText, role: Role });
+const Member = Type.Object({ aid: AidText, role: oneOf(ROLES) });
 
 const Summary = {
   group_id: GroupId,

@@ -10,7 +10,6 @@ const POLL_MS = 500;
 const FOLLOW_LIMIT_MS = 15 * 60_000;
 
 export type UpdateView = OutputOf<typeof updateOperations.updateStatus>;
-type UpdateClient = Client<typeof updateOperations>;
 
 /** What may come instead of an answer while the daemon is stopped and started again, also by way of another node. */
 const AWAY: ReadonlySet<string> = new Set([
@@ -28,7 +27,7 @@ const AWAY: ReadonlySet<string> = new Set([
  * @returns how it stands then; `managed: false` or a warning says that nothing was tried
  * @throws SvcError `timeout`, and what the daemon says
  */
-export async function updateAndFollow(client: UpdateClient, pollMs = POLL_MS): Promise<UpdateView> {
+export async function updateAndFollow(client: Client<typeof updateOperations>, pollMs = POLL_MS): Promise<UpdateView> {
   const before = await client.updateStatus({ check: true });
   if (!before.managed || !before.update_available || before.warning !== undefined) return before;
   await client.updateApply();

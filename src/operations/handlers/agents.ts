@@ -119,12 +119,12 @@ export function agentHandlers(deps: AgentHandlerDependencies): Handlers<typeof a
     agentGet: async ({ aid }) => oneAgent(await agents.getFresh(aid)),
     agentExport: ({ aid }, context) => {
       if (context.origin !== 'local') throw new SvcError('local_only');
-      const credentials = agents.export(aid);
+      const { operationalPrivateKeyHex, delegationProofHex, serviceTcp } = agents.export(aid);
       return {
-        aid: credentials.aid,
-        operational_private_key_hex: credentials.operationalPrivateKeyHex,
-        delegation_proof_hex: credentials.delegationProofHex,
-        service_tcp: credentials.serviceTcp,
+        aid,
+        operational_private_key_hex: operationalPrivateKeyHex,
+        delegation_proof_hex: delegationProofHex,
+        service_tcp: serviceTcp,
       };
     },
     agentCallerKey: ({ aid: named }, context) => {

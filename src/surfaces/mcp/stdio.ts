@@ -7,7 +7,7 @@ import type { ToolTable } from '../../operations/tool-call.ts';
 import { ToolCatalog } from './catalog.ts';
 import type { DaemonLink } from './daemon-link.ts';
 import { createProxyServer } from './proxy.ts';
-import { type AnsweredHook, createMcpServer, type McpServerOptions } from './server.ts';
+import { createMcpServer, type McpServerOptions } from './server.ts';
 import { StdioTransport } from './stdio-transport.ts';
 
 export interface StdioStreams {
@@ -51,12 +51,9 @@ export function serveTools(
   const { tools, log } = dependencies;
   const catalog = new ToolCatalog(tools);
   return serve(dependencies, (signal, transport) => {
-    const onAnswered: AnsweredHook = (settled, request) => transport.onAnswered(settled, request);
-    return createMcpServer(options, {
-      catalog,
-      log,
-      context: { origin: 'local', requireToken: () => {}, signal, onAnswered },
-    });
+    const onAnswered = transport.onAnswered.bind(transport);
+    const context = { origin: 'local', requireToken: () => {}, signal, onAnswered } as const;
+    return createMcpServer(options, { catalog, log, context });
   });
 }
 

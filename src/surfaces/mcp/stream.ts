@@ -1,5 +1,4 @@
 /** The routes of the MCP server. */
-
 import type { StreamExchange, StreamHandlers } from '../../operations/handlers/exchange.ts';
 import type { mcpStreams } from '../../operations/mcp.ts';
 import type { McpHttpDependencies, McpHttpOptions } from './http.ts';
@@ -10,9 +9,8 @@ export function mcpHandlers(
   dependencies: McpHttpDependencies,
 ): StreamHandlers<typeof mcpStreams> {
   let loading: Promise<(exchange: StreamExchange) => Promise<void>> | undefined;
-  const load = async () => (await import('./http.ts')).createHttpHandler(options, dependencies);
   const handle = async (exchange: StreamExchange): Promise<void> => {
-    loading ??= load();
+    loading ??= import('./http.ts').then(({ createHttpHandler }) => createHttpHandler(options, dependencies));
     await (await loading)(exchange);
   };
   return { mcp: handle, mcpBare: handle };

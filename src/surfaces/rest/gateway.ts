@@ -1,5 +1,4 @@
 /** The gateway: `/aid/{AID}/…` is the service of that agent, called as this node. */
-
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
 import type { gatewayStreams } from '../../operations/gateway.ts';

@@ -7,7 +7,7 @@ const BOUNDS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.
 export class HttpMetrics {
   readonly #openConnections: () => number;
   /** By operation and status; both come from our own tables, so there are few. */
-  readonly #requests = new Map<string, Map<number, number>>();
+  readonly #requests = new Map<string, number>();
   readonly #buckets = BOUNDS_S.map(() => 0);
   #seconds = 0;
   #count = 0;
@@ -18,9 +18,8 @@ export class HttpMetrics {
 
   /** Counts a request; `operation` is empty where no route took it. */
   record(operation: string, status: number, seconds: number): void {
-    const byStatus = this.#requests.get(operation) ?? new Map<number, number>();
-    byStatus.set(status, (byStatus.get(status) ?? 0) + 1);
-    this.#requests.set(operation, byStatus);
+    const labels = `${operation === '' ? 'none' : operation} ${status}`;
+    this.#requests.set(labels, (this.#requests.get(labels) ?? 0) + 1);
     const bucket = BOUNDS_S.findIndex((bound) => seconds <= bound);
     if (bucket >= 0) this.#buckets[bucket] = (this.#buckets[bucket] ?? 0) + 1;
     this.#seconds += seconds;
@@ -28,12 +27,10 @@ export class HttpMetrics {
   }
 
   collect(): readonly Metric[] {
-    const requests = [...this.#requests].flatMap(([operation, byStatus]) =>
-      [...byStatus].map(([status, value]) => ({
-        labels: { operation: operation === '' ? 'none' : operation, status: String(status) },
-        value,
-      })),
-    );
+    const requests = [...this.#requests].map(([labels, value]) => {
+      const [operation = '', status = ''] = labels.split(' ');
+      return { labels: { operation, status }, value };
+    });
     return [
       {
         name: 'svcd_http_requests_total',

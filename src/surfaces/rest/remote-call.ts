@@ -1,12 +1,12 @@
 /** Hands a request of this API on to a remote node and its answer back, each as it streams. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { feed, trailerPairs } from '../../capabilities/calls/exchange.ts';
+import { feed } from '../../capabilities/calls/exchange.ts';
 import type { CallAnswer, HttpCaller, SwitchedCall } from '../../capabilities/calls/http-caller.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { StreamExchange, Upgrade } from '../../operations/handlers/exchange.ts';
 import { hasUnreadBody, setForeignPolicy } from './answer.ts';
-import { type AnswerPlace, sentHeaders, takenHeaders } from './remote-headers.ts';
+import { type AnswerPlace, pairs, sentHeaders, takenHeaders } from './remote-headers.ts';
 
 export type RemoteCaller = Pick<HttpCaller, 'request' | 'upgrade'>;
 
@@ -32,9 +32,7 @@ export function pathBelow(url: string): string {
 function writeHead(response: ServerResponse, answer: CallAnswer | SwitchedCall, place: AnswerPlace): void {
   setForeignPolicy(response);
   const seen = new Set<string>();
-  const headers = takenHeaders(answer.headers, place);
-  for (let i = 0; i + 1 < headers.length; i += 2) {
-    const [name = '', value = ''] = headers.slice(i, i + 2);
+  for (const [name, value] of pairs(takenHeaders(answer.headers, place))) {
     const key = name.toLowerCase();
     // The first one takes the place of ours of that name, further ones come beside it.
     if (seen.has(key)) response.appendHeader(name, value);
@@ -70,8 +68,8 @@ function passOn(response: ServerResponse, answer: CallAnswer, place: AnswerPlace
     // The head goes out now: the body may take its time.
     response.flushHeaders();
     feed(body, response, () => {
-      const trailers = takenHeaders(body.rawTrailers, place);
-      if (trailers.length > 0) response.addTrailers(trailerPairs(trailers));
+      const trailers = [...pairs(takenHeaders(body.rawTrailers, place))];
+      if (trailers.length > 0) response.addTrailers(trailers);
     });
   });
 }
@@ -91,9 +89,8 @@ function join(response: ServerResponse, { socket, head }: Upgrade, answer: Switc
 
 /** The head of a switch, written past the response: nothing of HTTP follows it. */
 function switchHead(answer: SwitchedCall, place: AnswerPlace): string {
-  const headers = takenHeaders(answer.headers, place);
-  const lines = ['HTTP/1.1 101 Switching Protocols', 'Connection: Upgrade', 'Upgrade: websocket'];
-  for (let i = 0; i + 1 < headers.length; i += 2) lines.push(`${headers[i]}: ${headers[i + 1]}`);
+  const headers = [...pairs(takenHeaders(answer.headers, place))].map(([name, value]) => `${name}: ${value}`);
+  const lines = ['HTTP/1.1 101 Switching Protocols', 'Connection: Upgrade', 'Upgrade: websocket', ...headers];
   return `${lines.join('\r\n')}\r\n\r\n`;
 }
 

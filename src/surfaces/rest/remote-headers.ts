@@ -3,7 +3,6 @@
  * the client holds for this API stays here, and what the remote says of itself is not taken as said
  * by this API's own origin. See docs/gateway.md.
  */
-
 import type { RawHeaders } from '../../capabilities/calls/headers.ts';
 import { mayBeThisMachine } from '../../foundation/address.ts';
 
@@ -64,7 +63,8 @@ const PLAIN_HOST = /^(?:[a-z0-9._-]+|\[[0-9a-f:]+\])$/;
 /** Where a relative reference of the remote service starts from: a host that is nobody's. */
 const SERVICE_BASE = 'http://service.invalid';
 
-function* pairs(raw: RawHeaders): Generator<readonly [name: string, value: string]> {
+/** Raw headers, each name with its value. */
+export function* pairs(raw: RawHeaders): Generator<[name: string, value: string]> {
   for (let i = 0; i + 1 < raw.length; i += 2) yield [raw[i] ?? '', raw[i + 1] ?? ''];
 }
 

@@ -9,11 +9,9 @@ import type { AdmittedRequest } from './gate.ts';
 /** A JSON body has to be here this long after its head. */
 export const BODY_TIMEOUT_MS = 30_000;
 
-const BODYLESS: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD']);
-
 /** True where a method carries a body, and with it the duty to name its media type. */
 export function isWrite(method: string | undefined): boolean {
-  return !BODYLESS.has(method);
+  return method !== 'GET' && method !== 'HEAD';
 }
 
 /** @throws SvcError `unauthorized`, `local_only` */

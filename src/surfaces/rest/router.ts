@@ -18,26 +18,23 @@ export interface RouterTables {
 }
 
 /** What Fastify's own errors mean in the terms of the catalogue. */
+const MEANINGS: Readonly<Record<string, (bodyLimit: number) => SvcError>> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: (limit) =>
+    new SvcError('too_large', {
+      message: `A JSON body is at most ${limit} bytes here.`,
+      details: { limit_bytes: limit },
+    }),
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: () => new SvcError('unsupported_media_type'),
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: () =>
+    new SvcError('invalid_request', { message: 'The body is not as long as its Content-Length says.' }),
+  FST_ERR_BAD_URL: () => new SvcError('invalid_request', { message: 'The path is not valid percent-encoding.' }),
+  FST_ERR_MAX_PARAM_LENGTH: () => new SvcError('not_found'),
+  ECONNRESET: () => new SvcError('cancelled'),
+};
+
 function fromFastify(error: unknown, bodyLimit: number = JSON_BODY_LIMIT_BYTES): unknown {
-  switch (error instanceof Error && 'code' in error ? error.code : undefined) {
-    case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return new SvcError('too_large', {
-        message: `A JSON body is at most ${bodyLimit} bytes here.`,
-        details: { limit_bytes: bodyLimit },
-      });
-    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
-      return new SvcError('unsupported_media_type');
-    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
-      return new SvcError('invalid_request', { message: 'The body is not as long as its Content-Length says.' });
-    case 'FST_ERR_BAD_URL':
-      return new SvcError('invalid_request', { message: 'The path is not valid percent-encoding.' });
-    case 'FST_ERR_MAX_PARAM_LENGTH':
-      return new SvcError('not_found');
-    case 'ECONNRESET':
-      return new SvcError('cancelled');
-    default:
-      return error;
-  }
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  return MEANINGS[code]?.(bodyLimit) ?? error;
 }
 
 function servedPaths({ operations, streams }: RouterTables) {
