@@ -84,7 +84,8 @@ function wireRequest(base: string, declaration: Declaration, input: Input) {
   for (const [given, value] of Object.entries(input)) {
     if (value === undefined || Object.hasOwn(params.properties, given)) continue;
     const key = renamed.get(given) ?? given;
-    if (Object.hasOwn(querySchema.properties, key)) for (const item of [value].flat()) query.append(key, String(item));
+    if (Object.hasOwn(querySchema.properties, key))
+      for (const item of Array.isArray(value) ? value : [value]) query.append(key, String(item));
     else if (openBody || Object.hasOwn(bodySchema.properties, key)) body[key] = value;
     else
       throw new SvcError('invalid_request', {

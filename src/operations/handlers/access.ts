@@ -15,7 +15,7 @@ export interface AccessHandlerDependencies {
 const OK = { ok: true } as const;
 
 /** What a new allow entry for an AID, or for whoever presents a secret, is made from. */
-export function allowInput(aid: Aid | undefined, entry: Omit<Static<typeof AllowBody>, 'aid'>): AllowInput {
+export function newAllowEntry(aid: Aid | undefined, entry: Omit<Static<typeof AllowBody>, 'aid'>): AllowInput {
   const { secret, generate_secret: generateSecret, label, expires_at: end } = entry;
   return { aid, secret, generateSecret, label, expiresAt: timeOf(end) };
 }
@@ -27,7 +27,7 @@ export function accessHandlers({ access, requireAgent }: AccessHandlerDependenci
       access.setDefault(requireAgent(aid), policy);
       return OK;
     },
-    aclAllow: ({ aid, body_aid, ...entry }) => access.allow(requireAgent(aid), allowInput(body_aid, entry)),
+    aclAllow: ({ aid, body_aid, ...entry }) => access.allow(requireAgent(aid), newAllowEntry(body_aid, entry)),
     aclDeny: ({ aid, body_aid }) => access.deny(requireAgent(aid), body_aid),
     aclAllowDelete: ({ aid, id }) => {
       access.removeAllow(requireAgent(aid), id);

@@ -4,7 +4,7 @@ import type { RemoteAdmin } from '../../capabilities/remote-admin/remote-admin.t
 import { isoTime } from '../../foundation/clock.ts';
 import type { Handlers, ResultOf } from '../operation.ts';
 import { AUDIT_PAGE_DEFAULT, type remoteAdminOperations } from '../remote-admin.ts';
-import { allowInput } from './access.ts';
+import { newAllowEntry } from './access.ts';
 
 export interface RemoteAdminHandlerDependencies {
   readonly remoteAdmin: RemoteAdmin;
@@ -43,7 +43,7 @@ export function remoteAdminHandlers({
       remoteAdmin.setEnabled(enabled);
       return state();
     },
-    remoteAdminAllow: (input) => access.allow('node', allowInput(input.aid, input)),
+    remoteAdminAllow: (input) => access.allow('node', newAllowEntry(input.aid, input)),
     remoteAdminDeny: ({ aid }) => access.deny('node', aid),
     remoteAdminAllowDelete: ({ id }) => {
       access.removeAllow('node', id);

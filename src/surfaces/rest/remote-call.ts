@@ -1,12 +1,13 @@
 /** Hands a request of this API on to a remote node and its answer back, each as it streams. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { feed } from '../../capabilities/calls/exchange.ts';
+import { feed, trailerPairs } from '../../capabilities/calls/exchange.ts';
+import { pairs } from '../../capabilities/calls/headers.ts';
 import type { CallAnswer, HttpCaller, SwitchedCall } from '../../capabilities/calls/http-caller.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { StreamExchange, Upgrade } from '../../operations/handlers/exchange.ts';
 import { hasUnreadBody, setForeignPolicy } from './answer.ts';
-import { type AnswerPlace, pairs, sentHeaders, takenHeaders } from './remote-headers.ts';
+import { type AnswerPlace, sentHeaders, takenHeaders } from './remote-headers.ts';
 
 export type RemoteCaller = Pick<HttpCaller, 'request' | 'upgrade'>;
 
@@ -68,8 +69,8 @@ function passOn(response: ServerResponse, answer: CallAnswer, place: AnswerPlace
     // The head goes out now: the body may take its time.
     response.flushHeaders();
     feed(body, response, () => {
-      const trailers = [...pairs(takenHeaders(body.rawTrailers, place))];
-      if (trailers.length > 0) response.addTrailers(trailers);
+      const trailers = takenHeaders(body.rawTrailers, place);
+      if (trailers.length > 0) response.addTrailers(trailerPairs(trailers));
     });
   });
 }

@@ -3,7 +3,7 @@
  * the client holds for this API stays here, and what the remote says of itself is not taken as said
  * by this API's own origin. See docs/gateway.md.
  */
-import type { RawHeaders } from '../../capabilities/calls/headers.ts';
+import { filterHeaders, pairs, type RawHeaders } from '../../capabilities/calls/headers.ts';
 import { mayBeThisMachine } from '../../foundation/address.ts';
 
 /** Credentials for this API, and what tells of this machine and of the page that asks. */
@@ -63,14 +63,9 @@ const PLAIN_HOST = /^(?:[a-z0-9._-]+|\[[0-9a-f:]+\])$/;
 /** Where a relative reference of the remote service starts from: a host that is nobody's. */
 const SERVICE_BASE = 'http://service.invalid';
 
-/** Raw headers, each name with its value. */
-export function* pairs(raw: RawHeaders): Generator<[name: string, value: string]> {
-  for (let i = 0; i + 1 < raw.length; i += 2) yield [raw[i] ?? '', raw[i + 1] ?? ''];
-}
-
 /** The headers of a client that a remote node receives; those of the connection go when the call is made. */
 export function sentHeaders(raw: RawHeaders): string[] {
-  return [...pairs(raw)].filter(([name]) => !NEVER_SENT.test(name.toLowerCase())).flat();
+  return filterHeaders(raw, (name) => !NEVER_SENT.test(name));
 }
 
 /** Where an answer was asked for. */
