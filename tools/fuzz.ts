@@ -20,6 +20,11 @@ function worked(): number {
 
 /** Errors that nobody waited for: whoever made them, it was the input of that moment. */
 let escaped: unknown;
+const ESCAPES = ['uncaughtException', 'unhandledRejection'] as const;
+
+function escape(error: unknown): void {
+  escaped ??= error ?? new Error('nothing was thrown');
+}
 
 function show(target: FuzzTarget, { inputs, outcomes, finding, slowest }: FuzzReport, seconds: number): void {
   const rate = Math.round(inputs / seconds).toLocaleString('en-US');
@@ -35,6 +40,7 @@ function show(target: FuzzTarget, { inputs, outcomes, finding, slowest }: FuzzRe
 
 async function fuzz(target: FuzzTarget, seconds: number, seed: number): Promise<boolean> {
   const prepared = await target.prepare();
+  for (const event of ESCAPES) process.on(event, escape);
   const begin = worked();
   const end = performance.now() + 1000 * seconds;
   try {
@@ -50,6 +56,7 @@ async function fuzz(target: FuzzTarget, seconds: number, seed: number): Promise<
     show(target, report, worked() - begin);
     return report.finding === null;
   } finally {
+    for (const event of ESCAPES) process.off(event, escape);
     await prepared.close?.();
   }
 }
@@ -67,10 +74,6 @@ if (unknown.length > 0) throw new Error(`there is no target ${unknown.join(', ')
 const chosen = TARGETS.filter(({ name }) => positionals.length === 0 || positionals.includes(name));
 if (values.list) for (const { name } of chosen) console.log(name);
 else {
-  for (const event of ['uncaughtException', 'unhandledRejection'] as const)
-    process.on(event, (error: unknown) => {
-      escaped ??= error ?? new Error('nothing was thrown');
-    });
   console.log(`${chosen.length} targets, ${values.seconds} s each, --seed ${values.seed}`);
   let broken = 0;
   for (const target of chosen) if (!(await fuzz(target, Number(values.seconds), Number(values.seed)))) broken++;

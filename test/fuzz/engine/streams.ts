@@ -1,9 +1,11 @@
 /** Streams of a stranger's bytes, for protocols that are fed instead of called. */
 import type { Duplex } from 'node:stream';
+import { SvcError } from '../../../src/foundation/errors.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { localPair } from '../../../src/network/links/local.ts';
 import { asLink } from '../../../src/network/links/stream.ts';
-import type { LinkStream, Purpose } from '../../../src/network/links/types.ts';
+import type { LinkStream, Links, Purpose } from '../../../src/network/links/types.ts';
+import { idle } from '../../support/idle.ts';
 import { Random } from '../../support/random.ts';
 
 /** Signals that never come. */
@@ -46,4 +48,40 @@ export function listen(stream: Duplex): () => Buffer {
   const chunks: Buffer[] = [];
   stream.on('data', (chunk: Buffer) => chunks.push(chunk));
   return () => Buffer.concat(chunks);
+}
+
+/** Links on which only strangers call: nobody is reached from here. */
+export class StrangersOnly implements Links {
+  readonly #handlers = new Map<Purpose, (link: LinkStream) => void>();
+
+  accept(purpose: Purpose, handler: (link: LinkStream) => void): void {
+    this.#handlers.set(purpose, handler);
+  }
+
+  async open(): Promise<LinkStream> {
+    throw new SvcError('connect_failed');
+  }
+
+  reset(): void {}
+
+  /** A stranger's end of a new link. */
+  dial(purpose: Purpose, names: Names): Duplex {
+    const [near, link] = linkPair(names, purpose);
+    this.#handlers.get(purpose)?.(link);
+    return near;
+  }
+
+  /**
+   * Calls with an input and lets it do what it does.
+   * @returns what was answered
+   */
+  async call(purpose: Purpose, names: Names, input: Uint8Array): Promise<Buffer> {
+    const near = this.dial(purpose, names);
+    const answer = listen(near);
+    pour(input, near);
+    await idle();
+    near.destroy();
+    await idle();
+    return answer();
+  }
 }

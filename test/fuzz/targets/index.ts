@@ -2,14 +2,19 @@
 import type { FuzzTarget } from '../engine/target.ts';
 import { basicTargets } from './cbor.ts';
 import { chatTargets } from './chat.ts';
+import { chatLinkTargets } from './chat-links.ts';
 import { dhtTargets } from './dht.ts';
 import { identityTargets } from './identities.ts';
 import { linkTargets } from './links.ts';
 import { noteTargets } from './notes.ts';
 import { recordTargets } from './records.ts';
+import { roomLinkTargets } from './room-links.ts';
 import { roomTargets } from './rooms.ts';
 import { textTargets } from './texts.ts';
 import { tunnelTargets } from './tunnels.ts';
+import { apiTargets } from './api.ts';
+import { callTargets } from './calls.ts';
+import { objectTargets } from './objects.ts';
 
 export const TARGETS: readonly FuzzTarget[] = [
   ...basicTargets,
@@ -18,8 +23,13 @@ export const TARGETS: readonly FuzzTarget[] = [
   ...dhtTargets,
   ...linkTargets,
   ...chatTargets,
+  ...chatLinkTargets,
   ...roomTargets,
+  ...roomLinkTargets,
   ...noteTargets,
   ...tunnelTargets,
   ...textTargets,
+  ...apiTargets,
+  ...callTargets,
+  ...objectTargets,
 ];

@@ -1,0 +1,115 @@
+/** Objects: requests of strangers for them, and what holders answer. */
+import { createHash } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { ObjectServer } from '../../../src/capabilities/objects/object-server.ts';
+import { RemoteObjects, relayedHeaders, verified } from '../../../src/capabilities/objects/remote-objects.ts';
+import { systemClock } from '../../../src/foundation/clock.ts';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import { HTTP_WORDS, spoken } from '../engine/http.ts';
+import { person } from '../engine/people.ts';
+import { broken, bytesOf, refusal } from '../engine/properties.ts';
+import { listen, pour, StrangersOnly } from '../engine/streams.ts';
+import type { FuzzTarget } from '../engine/target.ts';
+
+const NAMES = { caller: person(1).aid, called: person(2).aid };
+const CONTENT = Buffer.from('The bytes of an object, some of which are asked for.');
+const ID = createHash('sha256').update(CONTENT).digest('hex');
+
+const requests: FuzzTarget = {
+  name: 'object-requests',
+  inputs: 150,
+  maxBytes: 4096,
+  edit: () => null,
+  words: [...HTTP_WORDS, '/cas/', ID, 'Range: bytes=0-4\r\n', 'If-None-Match: *\r\n', 'If-Range: "x"\r\n', 'bytes=-1', '-'],
+  prepare: async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'svcd-fuzz-'));
+    const file = join(directory, 'object');
+    writeFileSync(file, CONTENT);
+    const links = new StrangersOnly();
+    const failures: unknown[] = [];
+    const keep = (fields: object): void => void failures.push(fields);
+    const server = new ObjectServer({
+      links,
+      clock: systemClock,
+      log: { ...silentLog, error: keep, child: () => ({ ...silentLog, error: keep }) },
+      authorize: () => {},
+      objects: {
+        open: async (_aid, objectId) => {
+          if (objectId !== ID) throw new SvcError('not_found');
+          const handle = await open(file);
+          return { objectId, name: 'object', size: CONTENT.length, handle, isIntact: async () => true };
+        },
+      },
+    });
+    await server.start();
+    return {
+      seeds: bytesOf(
+        `GET /cas/${ID} HTTP/1.1\r\nHost: x\r\n\r\nHEAD /cas/${ID} HTTP/1.1\r\nHost: x\r\n\r\n`,
+        `GET /cas/${ID} HTTP/1.1\r\nHost: x\r\nRange: bytes=4-9\r\nIf-Range: "${ID}"\r\n\r\n`,
+        `GET /cas/${ID} HTTP/1.1\r\nHost: x\r\nIf-None-Match: "${ID}"\r\n\r\n`,
+        `GET /cas/${'0'.repeat(64)} HTTP/1.1\r\nHost: x\r\n\r\n`,
+      ),
+      run: async (input) => {
+        const near = links.dial('object', NAMES);
+        const answer = listen(near);
+        pour(input, near);
+        await spoken(near, () => answer().length);
+        near.destroy();
+        if (failures.length > 0) throw broken('the log has an error', String(failures[0]));
+        return answer().toString('latin1').split('\r\n', 1)[0] ?? '';
+      },
+      close: async () => {
+        await server.stop();
+        rmSync(directory, { recursive: true });
+      },
+    };
+  },
+};
+
+/** Three lines: the status, the headers with blanks between them, the body. */
+const answers: FuzzTarget = {
+  name: 'object-answers',
+  inputs: 2000,
+  edit: () => null,
+  words: ['etag', `"${ID}"`, 'content-length', 'content-range', 'bytes ', '*/', '0-4/10', ' ', '\n', '206', '304', '416', 'x'],
+  prepare: () => ({
+    seeds: bytesOf(
+      `200\netag "${ID}" content-length ${CONTENT.length}\n${CONTENT.toString()}`,
+      `206\netag "${ID}" content-range bytes\u00a00-4/${CONTENT.length} content-length 5\nThe b`,
+      `416\netag "${ID}" content-range bytes\u00a0*/10 content-length 0\n`,
+      `304\netag "${ID}"\n`,
+    ),
+    run: async (input) => {
+      const [status = '', head = '', ...body] = Buffer.from(input).toString('latin1').split('\n');
+      const headers = head.replaceAll('\u00c2\u00a0', '\u00a0').split(' ').map((text) => text.replaceAll('\u00a0', ' '));
+      const bytes = Buffer.from(body.join('\n'), 'latin1');
+      const caller = { request: async () => ({ status: Number(status), headers, body: Readable.from([bytes]) }) };
+      try {
+        const answer = await new RemoteObjects({ caller }).read({
+          local: NAMES.caller,
+          holder: NAMES.called,
+          objectId: ID,
+          method: 'GET',
+          headers: {},
+        });
+        const { start, length, size } = answer;
+        if (![start, length, size].every(Number.isSafeInteger) || start + length > Math.max(size, 0))
+          throw broken('a part beyond the object', start, length, size);
+        relayedHeaders(answer, ID);
+        const pieces: Uint8Array[] = [];
+        for await (const piece of verified(answer.body, ID)) pieces.push(piece);
+        if (!Buffer.concat(pieces).equals(CONTENT)) throw broken('other bytes were taken for the object', input);
+        return `${answer.status} whole`;
+      } catch (error) {
+        return refusal(error, ['protocol_error', 'not_found', 'gone']);
+      }
+    },
+  }),
+};
+
+export const objectTargets: readonly FuzzTarget[] = [requests, answers];
