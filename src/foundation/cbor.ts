@@ -20,6 +20,9 @@ export type CborValue =
 /** How deep arrays and maps may stand in one another. */
 export const MAX_CBOR_DEPTH = 16;
 
+/** Items of one value, those inside of others included: each costs about a microsecond, however few bytes it has. */
+export const MAX_CBOR_ITEMS = 4096;
+
 const DECODE_OPTIONS = {
   allowIndefinite: false,
   allowUndefined: false,
@@ -55,12 +58,14 @@ export function encodeCbor(value: CborValue | { readonly [key: string]: CborValu
 /** First byte of U+FEFF in UTF-8. */
 const BYTE_ORDER_MARK = 0xef;
 
-/** Reads the tokens of one value, with two things that the library leaves out: a depth limit and U+FEFF in texts. */
+/** Reads the tokens of one value, with what the library leaves out: limits of depth and number, and U+FEFF in texts. */
 class StrictTokenizer extends Tokenizer {
   /** How many items each open array and map still waits for, outermost first. */
   readonly #waiting: number[] = [];
+  #items = 0;
 
   override next(): Token {
+    if (++this.#items > MAX_CBOR_ITEMS) throw new RangeError('CBOR has too many items');
     while (this.#waiting.at(-1) === 0) this.#waiting.pop();
     const token = super.next();
     const top = this.#waiting.length - 1;
@@ -78,7 +83,7 @@ class StrictTokenizer extends Tokenizer {
 }
 
 /**
- * Decodes deterministic CBOR of at most `maxBytes`, nested at most `MAX_CBOR_DEPTH` deep.
+ * Decodes deterministic CBOR of at most `maxBytes` and `MAX_CBOR_ITEMS` items, nested at most `MAX_CBOR_DEPTH` deep.
  * @throws RangeError where the bytes are too many, malformed, or not the deterministic encoding
  */
 export function decodeCbor(bytes: Uint8Array, maxBytes: number): unknown {

@@ -9,6 +9,7 @@ import {
   isBytes,
   isUint,
   MAX_CBOR_DEPTH,
+  MAX_CBOR_ITEMS,
 } from '../../src/foundation/cbor.ts';
 import { hex } from '../support/vectors.ts';
 
@@ -137,4 +138,13 @@ test('isUint and isBytes', () => {
   assert.ok(!isUint(6, 5));
   assert.ok(isBytes(new Uint8Array(3)) && isBytes(new Uint8Array(3), 3));
   assert.ok(!isBytes(new Uint8Array(3), 4) && !isBytes([1, 2, 3]) && !isBytes('abc'));
+});
+
+test('a value has only so many items, however few bytes they take', () => {
+  const list = (length: number) => encodeCbor(Array.from({ length }, () => 0));
+  // The list itself is one of them.
+  assert.deepEqual(decodeCbor(list(MAX_CBOR_ITEMS - 1), LIMIT), new Array(MAX_CBOR_ITEMS - 1).fill(0));
+  assert.throws(() => decodeCbor(list(MAX_CBOR_ITEMS), LIMIT), RangeError);
+  const pairs = Object.fromEntries(Array.from({ length: MAX_CBOR_ITEMS / 2 }, (_, i) => [String(i), 0]));
+  assert.throws(() => decodeCbor(encodeCbor([pairs]), LIMIT), RangeError);
 });

@@ -19,6 +19,9 @@ const MAX_READ_BYTES = 256 * 1024;
 /** By how much a read grows that was filled, and shrinks that got less than this part of it. */
 const READ_GROWTH = 4;
 
+/** A chunk that fills less than this part of what was reserved for it gets memory of its own size. */
+const WELL_FILLED = 0.25;
+
 /** The most that one write hands to the engine; smaller chunks are joined up to it. */
 const WRITE_BYTES = 256 * 1024;
 
@@ -78,10 +81,21 @@ export class NativeStream extends Duplex implements QuicStream {
       this.push(null);
       return;
     }
-    this.#fitReadsTo(chunk.length);
+    const { length } = chunk;
+    const bytes = this.#fitted(chunk);
+    this.#fitReadsTo(length);
     // Not reading on while the consumer is behind is what closes the peer's flow-control window.
-    const wantsMore = this.push(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength));
+    const wantsMore = this.push(bytes);
     if (wantsMore && !this.#reading && !this.destroyed) this.#readNative();
+  }
+
+  /** The chunk without what was reserved in vain: a peer that sends byte by byte would make us keep 4 KiB for each. */
+  #fitted(chunk: Uint8Array): Buffer {
+    if (chunk.length >= WELL_FILLED * this.#readBytes)
+      return Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+    const copy = Buffer.from(chunk);
+    freeMemory(chunk);
+    return copy;
   }
 
   #fitReadsTo(bytes: number): void {

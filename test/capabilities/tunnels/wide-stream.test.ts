@@ -300,3 +300,33 @@ test('acknowledgements that nobody reads do not pile up, and the last one still 
   await eventually('the last acknowledgement', () => acknowledged === many);
   stream.destroy();
 });
+
+test('bytes that come in frames of one byte are few pieces for a reader that is behind', async () => {
+  const [lane, far] = localPair();
+  lane.on('error', () => {});
+  const stream = new WideStream(far, { clock: systemClock, widen: () => false, letGo: () => {} });
+  const pieces: Buffer[] = [];
+  stream.on('data', (piece: Buffer) => {
+    pieces.push(piece);
+    stream.pause();
+  });
+  lane.resume();
+  const frames = 1000;
+  const bytes = sample(20 * frames);
+  for (let at = 0; at < bytes.length; at += frames) {
+    lane.write(
+      Buffer.concat(
+        Array.from({ length: frames }, (_, i) => dataFrame(at + i, [bytes.subarray(at + i, at + i + 1)], 1)),
+      ),
+    );
+    await settle(1);
+  }
+  assert.ok(stream.readableLength > bytes.length / 2);
+  while (stream.readableLength > 0) {
+    stream.resume();
+    await settle(1);
+  }
+  assert.deepEqual(Buffer.concat(pieces), bytes);
+  assert.ok(pieces.length <= 40, `${pieces.length} pieces`);
+  stream.destroy();
+});

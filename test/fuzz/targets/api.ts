@@ -6,8 +6,8 @@ import { systemClock } from '../../../src/foundation/clock.ts';
 import { localPair } from '../../../src/network/links/local.ts';
 import { type AdmittedRequest, RequestGate } from '../../../src/surfaces/rest/gate.ts';
 import { hostOf } from '../../../src/surfaces/rest/host.ts';
-import { startWorld } from '../../surfaces/rest/support.ts';
 import { TestClock } from '../../support/test-clock.ts';
+import { startWorld } from '../../surfaces/rest/support.ts';
 import { HTTP_WORDS, spoken } from '../engine/http.ts';
 import { person } from '../engine/people.ts';
 import { broken, bytesOf, refusal } from '../engine/properties.ts';
@@ -18,9 +18,27 @@ const TOKEN = 'secret-token';
 const ADDRESSES = ['127.0.0.1', '::1', '::ffff:127.0.0.1', '192.0.2.7', '2001:db8::7'];
 const WORDS = [
   ...HTTP_WORDS,
-  ...[`Authorization: Bearer ${TOKEN}\r\n`, 'Authorization: bearer x\r\n', 'Origin: http://127.0.0.1:2121\r\n', 'Origin: null\r\n'],
-  ...['Sec-Fetch-Site: same-origin\r\n', 'Sec-Fetch-Site: cross-site\r\n', 'Sec-Fetch-Mode: navigate\r\n', 'Sec-Fetch-User: ?1\r\n'],
-  ...['Sec-Fetch-Dest: document\r\n', 'localhost', '127.0.0.1:2121', '[::1]:2121', '192.0.2.1', 'evil.example', '/aid/x/'],
+  ...[
+    `Authorization: Bearer ${TOKEN}\r\n`,
+    'Authorization: bearer x\r\n',
+    'Origin: http://127.0.0.1:2121\r\n',
+    'Origin: null\r\n',
+  ],
+  ...[
+    'Sec-Fetch-Site: same-origin\r\n',
+    'Sec-Fetch-Site: cross-site\r\n',
+    'Sec-Fetch-Mode: navigate\r\n',
+    'Sec-Fetch-User: ?1\r\n',
+  ],
+  ...[
+    'Sec-Fetch-Dest: document\r\n',
+    'localhost',
+    '127.0.0.1:2121',
+    '[::1]:2121',
+    '192.0.2.1',
+    'evil.example',
+    '/aid/x/',
+  ],
   ...['/secret', '/ping?n=1', '/things/', '{"text":"x"}', '{', '}', '"__proto__":', '%2e%2e', '/openapi.json', '/docs'],
 ];
 

@@ -116,7 +116,8 @@ const CALL_ERRORS: readonly ErrorCode[] = [
   ...(['no_inbound', 'inbound_unreachable', 'timeout', 'too_large'] as const),
 ];
 const PLACE = { prefix: '/aid/aid1x', path: '/', host: '127.0.0.1:2121' };
-const SECRET_HEADERS = /^(?:set-cookie|content-security-policy|access-control-.*|svc-.*|clear-site-data|service-worker-allowed)$/;
+const SECRET_HEADERS =
+  /^(?:set-cookie|content-security-policy|access-control-.*|svc-.*|clear-site-data|service-worker-allowed)$/;
 
 export const HTTP_ANSWERS: readonly Uint8Array[] = bytesOf(
   'HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Type: text/plain\r\n\r\nhello',

@@ -31,7 +31,12 @@ class ChatHost {
 
   constructor() {
     const identity = localIdentity(ALICE);
-    new AgentStore(this.store).put({ keyName: ALICE.aid, delegation: ALICE.delegation, serviceTcp: '', registeredAt: 0 });
+    new AgentStore(this.store).put({
+      keyName: ALICE.aid,
+      delegation: ALICE.delegation,
+      serviceTcp: '',
+      registeredAt: 0,
+    });
     const keep = (fields: object): void => void this.failures.push(fields);
     this.chat = new Chat({
       store: this.pairs,
@@ -109,4 +114,3 @@ const chatLink: FuzzTarget = {
 };
 
 export const chatLinkTargets: readonly FuzzTarget[] = [chatLink];
-

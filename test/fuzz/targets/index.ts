@@ -1,5 +1,7 @@
 /** Every fuzz target. */
 import type { FuzzTarget } from '../engine/target.ts';
+import { apiTargets } from './api.ts';
+import { callTargets } from './calls.ts';
 import { basicTargets } from './cbor.ts';
 import { chatTargets } from './chat.ts';
 import { chatLinkTargets } from './chat-links.ts';
@@ -7,14 +9,12 @@ import { dhtTargets } from './dht.ts';
 import { identityTargets } from './identities.ts';
 import { linkTargets } from './links.ts';
 import { noteTargets } from './notes.ts';
+import { objectTargets } from './objects.ts';
 import { recordTargets } from './records.ts';
 import { roomLinkTargets } from './room-links.ts';
 import { roomTargets } from './rooms.ts';
 import { textTargets } from './texts.ts';
 import { tunnelTargets } from './tunnels.ts';
-import { apiTargets } from './api.ts';
-import { callTargets } from './calls.ts';
-import { objectTargets } from './objects.ts';
 
 export const TARGETS: readonly FuzzTarget[] = [
   ...basicTargets,

@@ -25,7 +25,16 @@ const requests: FuzzTarget = {
   inputs: 150,
   maxBytes: 4096,
   edit: () => null,
-  words: [...HTTP_WORDS, '/cas/', ID, 'Range: bytes=0-4\r\n', 'If-None-Match: *\r\n', 'If-Range: "x"\r\n', 'bytes=-1', '-'],
+  words: [
+    ...HTTP_WORDS,
+    '/cas/',
+    ID,
+    'Range: bytes=0-4\r\n',
+    'If-None-Match: *\r\n',
+    'If-Range: "x"\r\n',
+    'bytes=-1',
+    '-',
+  ],
   prepare: async () => {
     const directory = mkdtempSync(join(tmpdir(), 'svcd-fuzz-'));
     const file = join(directory, 'object');
@@ -76,7 +85,21 @@ const answers: FuzzTarget = {
   name: 'object-answers',
   inputs: 2000,
   edit: () => null,
-  words: ['etag', `"${ID}"`, 'content-length', 'content-range', 'bytes ', '*/', '0-4/10', ' ', '\n', '206', '304', '416', 'x'],
+  words: [
+    'etag',
+    `"${ID}"`,
+    'content-length',
+    'content-range',
+    'bytes ',
+    '*/',
+    '0-4/10',
+    ' ',
+    '\n',
+    '206',
+    '304',
+    '416',
+    'x',
+  ],
   prepare: () => ({
     seeds: bytesOf(
       `200\netag "${ID}" content-length ${CONTENT.length}\n${CONTENT.toString()}`,
@@ -86,7 +109,10 @@ const answers: FuzzTarget = {
     ),
     run: async (input) => {
       const [status = '', head = '', ...body] = Buffer.from(input).toString('latin1').split('\n');
-      const headers = head.replaceAll('\u00c2\u00a0', '\u00a0').split(' ').map((text) => text.replaceAll('\u00a0', ' '));
+      const headers = head
+        .replaceAll('\u00c2\u00a0', '\u00a0')
+        .split(' ')
+        .map((text) => text.replaceAll('\u00a0', ' '));
       const bytes = Buffer.from(body.join('\n'), 'latin1');
       const caller = { request: async () => ({ status: Number(status), headers, body: Readable.from([bytes]) }) };
       try {

@@ -189,3 +189,20 @@ test('a failed write destroys the stream, with no listener needed', async () => 
   await released;
   assert.equal(Reflect.get(stream.errored ?? {}, 'code'), 'stream_reset');
 });
+
+test('a chunk that fills little of what was reserved for it does not keep the rest', async () => {
+  const { native, stream } = open();
+  stream.pause();
+  stream.read(0);
+  await turn();
+  const small = Uint8Array.of(1, 2, 3);
+  native.reads[0]?.resolve(small);
+  await turn();
+  assert.equal(small.length, 0, 'the memory of the engine is free');
+  const large = new Uint8Array(2 * KIB).fill(4);
+  native.reads[1]?.resolve(large);
+  await turn();
+  assert.equal(large.length, 2 * KIB, 'a chunk that is worth its memory is not copied');
+  assert.deepEqual([...stream.read(5)], [1, 2, 3, 4, 4]);
+  stream.destroy();
+});

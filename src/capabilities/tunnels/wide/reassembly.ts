@@ -3,12 +3,15 @@ import { SvcError } from '../../../foundation/errors.ts';
 
 /** Frames that may wait for earlier ones or for the reader. A sender keeps to it as to the window. */
 export const MAX_FRAMES_AHEAD = 4096;
+/** Shorter frames are joined to about this length for the reader, bytes: each piece costs hundreds of bytes beside its own. */
+const JOINED_BYTES = 16 * 1024;
 
 export class Reassembly {
   /** Frames that wait, by the offset of their first byte. */
   readonly #held = new Map<number, Buffer>();
   /** Bytes of the frames that wait. */
   #heldBytes = 0;
+  #framesHanded = 0;
   /** Bytes handed out; those that stand without a gap behind them. */
   #handed = 0;
   #whole = 0;
@@ -18,6 +21,11 @@ export class Reassembly {
   /** Bytes handed out. */
   get handed(): number {
     return this.#handed;
+  }
+
+  /** Frames handed out. */
+  get framesHanded(): number {
+    return this.#framesHanded;
   }
 
   /** True where all bytes and their end have come, handed out or not. */
@@ -65,13 +73,28 @@ export class Reassembly {
     this.#end = offset;
   }
 
-  /** The next bytes in order; null where they have not come. */
+  /** The next bytes in order, of short frames several; null where they have not come. */
   next(): Buffer | null {
+    const first = this.#nextFrame();
+    if (first === null) return null;
+    const pieces = [first];
+    let { length } = first;
+    while (length < JOINED_BYTES) {
+      const piece = this.#nextFrame();
+      if (piece === null) break;
+      pieces.push(piece);
+      length += piece.length;
+    }
+    return pieces.length === 1 ? first : Buffer.concat(pieces, length);
+  }
+
+  #nextFrame(): Buffer | null {
     const payload = this.#held.get(this.#handed);
     if (payload === undefined) return null;
     this.#held.delete(this.#handed);
     this.#heldBytes -= payload.length;
     this.#handed += payload.length;
+    this.#framesHanded++;
     return payload;
   }
 }

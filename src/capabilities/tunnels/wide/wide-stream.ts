@@ -44,7 +44,7 @@ export class WideStream extends Duplex {
   /** Of `#arrived.handed`: at the last growth of the window, and as the other side knows it. */
   #grownAt = 0;
   #reported = 0;
-  #framesSinceReport = 0;
+  #framesReported = 0;
   #wantsData = false;
   #gaveEnd = false;
   /** What the user has written and no lane has taken. */
@@ -280,7 +280,6 @@ export class WideStream extends Duplex {
       const payload = this.#arrived.next();
       if (payload === null) break;
       this.#moved += payload.length;
-      this.#framesSinceReport++;
       this.#wantsData = this.push(payload);
     }
     if (this.#arrived.ended && !this.#gaveEnd) {
@@ -293,7 +292,7 @@ export class WideStream extends Duplex {
 
   /** Opens the window further as the reader goes on. */
   #report(): void {
-    const { handed } = this.#arrived;
+    const { handed, framesHanded } = this.#arrived;
     if (
       handed - this.#grownAt >= this.#window / 2 &&
       this.#window < MAX_WINDOW_BYTES &&
@@ -301,7 +300,8 @@ export class WideStream extends Duplex {
     ) {
       this.#grownAt = handed;
       this.#window *= 2;
-    } else if (handed - this.#reported < this.#window / 2 && this.#framesSinceReport < MAX_FRAMES_AHEAD / 8) return;
+    } else if (handed - this.#reported < this.#window / 2 && framesHanded - this.#framesReported < MAX_FRAMES_AHEAD / 8)
+      return;
     for (const lane of this.#lanes) return this.#acknowledge(lane);
   }
 
@@ -311,7 +311,7 @@ export class WideStream extends Duplex {
     if (lane.ackWaits) return;
     lane.noteAcknowledged();
     this.#reported = this.#arrived.handed;
-    this.#framesSinceReport = 0;
+    this.#framesReported = this.#arrived.framesHanded;
     lane.write(ackFrame(this.#reported, this.#window, lane.received));
   }
 
