@@ -19,6 +19,8 @@ const ANSWER_BYTE = 0x13;
 /** Where its flags are, the one that says that a routing id follows the header, and the id's length. */
 const FLAGS_AT = 1;
 const ID_FLAG = 1;
+/** All flags are below it. The engine reads larger first bytes as the beginning of a longer number, whose flags stand elsewhere. */
+const FLAGS_END = 32;
 const ID_BYTES = 32;
 /** Where the engine's datagrams hold the number that ties an answer to its request, and their least length. */
 const REQUEST_ID_AT = 2;
@@ -71,6 +73,7 @@ class DatagramFilter {
     if (datagram.length > MAX_DATAGRAM_BYTES || datagram.length < NETWORK_TAG_BYTES + HEADER_BYTES) return null;
     if (!equalBytes(datagram.subarray(0, NETWORK_TAG_BYTES), this.tag)) return null;
     const inner = datagram.subarray(NETWORK_TAG_BYTES);
+    if ((inner[FLAGS_AT] ?? FLAGS_END) >= FLAGS_END) return null;
     const isRequest = inner[0] === REQUEST_BYTE;
     if (isRequest ? !this.#hooks.admits(from) : !this.#isAwaited(inner, from)) return null;
     this.#hooks.onDatagram(from, isRequest, socket);

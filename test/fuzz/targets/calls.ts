@@ -97,8 +97,12 @@ const requests: FuzzTarget = {
 };
 
 /** Links on which the called side answers every request with the same bytes. */
-class HostileLinks implements Pick<Links, 'open'> {
+class HostileLinks implements Links {
   answer: Uint8Array = new Uint8Array();
+
+  accept(): void {}
+
+  reset(): void {}
 
   async open(local: typeof NAMES.caller, remote: typeof NAMES.called, purpose: Purpose): Promise<LinkStream> {
     const [far, link] = linkPair({ caller: local, called: remote }, purpose);

@@ -43,7 +43,7 @@ class ChatHost {
       entries: new ChatLog(this.store),
       links: this.links,
       objects: { put: async () => ({ objectId: 'ab'.repeat(32), size: 3, name: 'a' }), has: () => null },
-      events: { emit: () => {} },
+      events: { emit: () => 0 },
       network: { reachability: () => ({ ready: true }), onReachability: () => () => {} },
       clock: this.clock,
       log: { ...silentLog, error: keep, child: () => ({ ...silentLog, error: keep }) },

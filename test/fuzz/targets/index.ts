@@ -5,6 +5,7 @@ import { callTargets } from './calls.ts';
 import { basicTargets } from './cbor.ts';
 import { chatTargets } from './chat.ts';
 import { chatLinkTargets } from './chat-links.ts';
+import { datagramTargets } from './datagrams.ts';
 import { dhtTargets } from './dht.ts';
 import { identityTargets } from './identities.ts';
 import { linkTargets } from './links.ts';
@@ -32,4 +33,5 @@ export const TARGETS: readonly FuzzTarget[] = [
   ...apiTargets,
   ...callTargets,
   ...objectTargets,
+  ...datagramTargets,
 ];

@@ -58,7 +58,7 @@ class RoomHost {
         },
       },
       delegations: new DelegationVerifier(),
-      events: { emit: () => {} },
+      events: { emit: () => 0 },
       clock: this.clock,
       log: { ...silentLog, error: keep, child: () => ({ ...silentLog, error: keep }) },
       identity: (aid) => (aid === CREATOR ? identity : null),
