@@ -105,7 +105,7 @@ const chatLink: FuzzTarget = {
         const peer = PEERS[caller] ?? ALICE;
         host.clock.advance(PAUSE_MS);
         const answer = await host.links.call('chat', { caller: peer.aid, called: ALICE.aid }, input.subarray(1));
-        if (host.failures.length > 0) throw broken('the log has an error', String(JSON.stringify(host.failures)));
+        if (host.failures.length > 0) throw broken('the log has an error', JSON.stringify(host.failures));
         return `${answer.length} ${host.look(caller)}`;
       },
       close: () => host.stop(),

@@ -131,7 +131,7 @@ const datagrams: FuzzTarget = {
         const bytes = answers.reduce((sum, { length }) => sum + length, 0);
         if (bytes > MAX_REFLECTION_FACTOR * input.length) throw broken('an answer is too long', input, bytes);
         if (introduced.length > 0) throw broken('a stranger was believed to be a node', input);
-        if (failures.length > 0) throw broken('the log has a warning', input, String(JSON.stringify(failures)));
+        if (failures.length > 0) throw broken('the log has a warning', input, JSON.stringify(failures));
         return `${answers.length} ${answers.map((answer) => answer[NETWORK_TAG_BYTES + 1]).join()}`;
       },
       close: async () => {

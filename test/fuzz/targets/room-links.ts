@@ -123,7 +123,7 @@ const roomLink: FuzzTarget = {
         const caller = CALLERS[(input[0] ?? 0) % CALLERS.length] ?? CREATOR;
         host.clock.advance(PAUSE_MS);
         const answer = await host.links.call('room', { caller, called: CREATOR }, input.subarray(1));
-        if (host.failures.length > 0) throw broken('the log has an error', String(JSON.stringify(host.failures)));
+        if (host.failures.length > 0) throw broken('the log has an error', JSON.stringify(host.failures));
         return `${answer.length} ${host.look()}`;
       },
       close: () => host.stop(),
