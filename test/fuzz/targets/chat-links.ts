@@ -86,7 +86,7 @@ class ChatHost {
 /** The first byte says who calls. */
 const chatLink: FuzzTarget = {
   name: 'chat-link',
-  inputs: 400,
+  inputs: 300,
   edit: (input, random) => {
     if (random.chance(0.1)) return Uint8Array.of(random.below(PEERS.length), ...input.subarray(1));
     return Uint8Array.of(input[0] ?? 0, ...(editChat(input.subarray(1), random) ?? input.subarray(1)));

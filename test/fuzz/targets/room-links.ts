@@ -102,7 +102,7 @@ class RoomHost {
 /** The first byte says who calls. */
 const roomLink: FuzzTarget = {
   name: 'room-talk',
-  inputs: 300,
+  inputs: 200,
   maxBytes: 16 * 1024,
   edit: (input, random) => {
     if (random.chance(0.1)) return Uint8Array.of(random.below(CALLERS.length), ...input.subarray(1));
@@ -133,7 +133,7 @@ const roomLink: FuzzTarget = {
 
 const invitation: FuzzTarget = {
   name: 'room-invitation',
-  inputs: 2000,
+  inputs: 400,
   prepare: () => {
     const host = new RoomHost();
     return {
