@@ -8,8 +8,11 @@ declare module 'multicast-dns' {
       readonly port?: number | undefined;
       /** The address of the interface to use; all of them where left out. */
       readonly interface?: string | undefined;
-      /** The address to bind. */
-      readonly bind?: string;
+      /** The address to bind; false leaves the socket as it is. */
+      readonly bind?: string | false;
+      /** Where packets come and go; one of its own where left out. */
+      readonly socket?: EventEmitter;
+      readonly multicast?: boolean;
     }
 
     interface Question {

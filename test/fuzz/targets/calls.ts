@@ -68,6 +68,7 @@ const requests: FuzzTarget = {
       log: { ...silentLog, error: keep, child: () => ({ ...silentLog, error: keep }) },
       serviceOf: () => ({ scheme: 'http', host: '127.0.0.1', port, verifyCertificate: true }),
       authorize: () => {},
+      watch: () => {},
     });
     await server.start();
     return {

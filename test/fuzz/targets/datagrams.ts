@@ -1,7 +1,6 @@
 /** Datagrams at the port of a live node of the record network. */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
-import { systemClock } from '../../../src/foundation/clock.ts';
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { RecordVerifier } from '../../../src/foundation/records/verifier.ts';
@@ -20,6 +19,7 @@ import { RecordHost } from '../../../src/network/dht/record-host.ts';
 import { RecordStore } from '../../../src/network/dht/record-store.ts';
 import { NETWORK_TAG_BYTES, networkTag } from '../../../src/network/dht/wire.ts';
 import { rawRequest } from '../../support/hostile-dht.ts';
+import { TestClock } from '../../support/test-clock.ts';
 import { broken } from '../engine/properties.ts';
 import { vectorBytes } from '../engine/seeds.ts';
 import type { FuzzTarget } from '../engine/target.ts';
@@ -29,16 +29,19 @@ const TO = { host: '127.0.0.1', port: 4121 };
 const TARGET = new Uint8Array(32).fill(5);
 /** The first byte of the engine's answers, behind the tag. */
 const ANSWER_BYTE = 0x13;
+/** Milliseconds between two inputs, of the node's time. */
+const PAUSE_MS = 100;
 /** Turns of the event loop that an answer may take; one that is lost is not waited for. */
 const MAX_TURNS = 2000;
 
 /** A node that answers, with nothing in its store. */
 async function liveNode() {
   const failures: unknown[] = [];
-  const common = { clock: systemClock, log: { ...silentLog, warn: (fields: object) => void failures.push(fields) } };
+  const clock = new TestClock();
+  const common = { clock, log: { ...silentLog, warn: (fields: object) => void failures.push(fields) } };
   const engine = new DhtEngine(
     { host: '127.0.0.1', port: 0, tag: TAG },
-    { ...common, health: new PeerHealth(common), admits: () => true, isOwnHost: () => false },
+    { ...common, health: new PeerHealth(common), isOwnHost: () => false },
   );
   const store = new RecordStore({ file: ':memory:', maxBytes: 16 * 1024 * 1024 }, common);
   const verifier = new RecordVerifier({}, { delegations: new DelegationVerifier() });
@@ -53,7 +56,7 @@ async function liveNode() {
     server.onRequest(request);
   });
   await engine.start();
-  return { engine, failures, introduced };
+  return { clock, engine, failures, introduced };
 }
 
 /** Stands in an input for the routing id of whoever sends it, which nobody can choose. */
@@ -110,7 +113,7 @@ const datagrams: FuzzTarget = {
   maxBytes: 1300,
   edit: () => null,
   prepare: async () => {
-    const { engine, failures, introduced } = await liveNode();
+    const { clock, engine, failures, introduced } = await liveNode();
     const stranger = new Stranger();
     await stranger.start();
     const [record = new Uint8Array()] = vectorBytes('record', 'valid.*.record_hex');
@@ -127,6 +130,8 @@ const datagrams: FuzzTarget = {
         introduction(),
       ].map((seed) => new Uint8Array(seed)),
       run: async (input) => {
+        // An address gets only so many answers a second.
+        clock.advance(PAUSE_MS);
         const answers = await stranger.ask(input, engine.address);
         const bytes = answers.reduce((sum, { length }) => sum + length, 0);
         if (bytes > MAX_REFLECTION_FACTOR * input.length) throw broken('an answer is too long', input, bytes);

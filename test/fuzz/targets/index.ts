@@ -1,13 +1,17 @@
 /** Every fuzz target. */
 import type { FuzzTarget } from '../engine/target.ts';
 import { apiTargets } from './api.ts';
+import { archiveTargets } from './archives.ts';
 import { callTargets } from './calls.ts';
 import { basicTargets } from './cbor.ts';
 import { chatTargets } from './chat.ts';
 import { chatLinkTargets } from './chat-links.ts';
 import { datagramTargets } from './datagrams.ts';
 import { dhtTargets } from './dht.ts';
+import { documentTargets } from './documents.ts';
+import { eventTargets } from './events.ts';
 import { identityTargets } from './identities.ts';
+import { linkStreamTargets } from './link-streams.ts';
 import { linkTargets } from './links.ts';
 import { noteTargets } from './notes.ts';
 import { objectTargets } from './objects.ts';
@@ -15,7 +19,10 @@ import { recordTargets } from './records.ts';
 import { roomLinkTargets } from './room-links.ts';
 import { roomTargets } from './rooms.ts';
 import { textTargets } from './texts.ts';
+import { tunnelLinkTargets } from './tunnel-links.ts';
 import { tunnelTargets } from './tunnels.ts';
+import { updateTargets } from './updates.ts';
+import { wideTargets } from './wide.ts';
 
 export const TARGETS: readonly FuzzTarget[] = [
   ...basicTargets,
@@ -34,4 +41,11 @@ export const TARGETS: readonly FuzzTarget[] = [
   ...callTargets,
   ...objectTargets,
   ...datagramTargets,
+  ...archiveTargets,
+  ...linkStreamTargets,
+  ...wideTargets,
+  ...updateTargets,
+  ...documentTargets,
+  ...eventTargets,
+  ...tunnelLinkTargets,
 ];

@@ -1,0 +1,92 @@
+/** Streams that other nodes open on a greeted connection: their kind, their header, their proof. */
+
+import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import { DelegationFloor } from '../../../src/network/links/floor.ts';
+import { encodeHeader } from '../../../src/network/links/header.ts';
+import { LinkResponder } from '../../../src/network/links/link-responder.ts';
+import { localPair } from '../../../src/network/links/local.ts';
+import { OpenLinks } from '../../../src/network/links/open-links.ts';
+import { makeProof } from '../../../src/network/links/proofs.ts';
+import { ProvenAgents } from '../../../src/network/links/proven.ts';
+import { KIND, StreamDispatcher } from '../../../src/network/links/stream-dispatcher.ts';
+import type { LinkStream } from '../../../src/network/links/types.ts';
+import { u16 } from '../../../src/network/links/wire.ts';
+import { localIdentity } from '../../support/identities.ts';
+import { idle } from '../../support/idle.ts';
+import { stubSession } from '../../support/stub-session.ts';
+import { TestClock } from '../../support/test-clock.ts';
+import { person } from '../engine/people.ts';
+import { broken } from '../engine/properties.ts';
+import { listen, pour } from '../engine/streams.ts';
+import type { FuzzTarget } from '../engine/target.ts';
+
+const [ALICE, BOB, CAROL] = [person(1), person(2), person(3)];
+const NODE_KEY = BOB.master.publicKey;
+/** Milliseconds between two streams: what a node may do wrong has come back by then. */
+const PAUSE_MS = 200_000;
+
+function seedsFor(clock: TestClock): Uint8Array[] {
+  const { session } = stubSession(NODE_KEY, false, clock);
+  const prove = (who: typeof BOB) => makeProof('caller', localIdentity(who), session.there, session.here);
+  const common = { called: ALICE.aid, purpose: 'tcp', accessToken: undefined } as const;
+  return [
+    encodeHeader({ ...common, caller: BOB.aid, proof: prove(BOB), wantsProof: true }),
+    encodeHeader({ ...common, caller: BOB.aid, proof: prove(BOB), wantsProof: false, accessToken: 'secret' }),
+    encodeHeader({ ...common, caller: BOB.aid, proof: null, wantsProof: true }),
+    // A proof of another agent.
+    encodeHeader({ ...common, caller: CAROL.aid, proof: prove(BOB), wantsProof: true }),
+  ].map(
+    (header) =>
+      new Uint8Array(Buffer.concat([Uint8Array.of(KIND.link), u16(header.length), header, Buffer.from('bytes')])),
+  );
+}
+
+const streams: FuzzTarget = {
+  name: 'link-streams',
+  inputs: 500,
+  maxBytes: 5000,
+  edit: () => null,
+  prepare: () => {
+    const clock = new TestClock();
+    const errors: unknown[] = [];
+    const log = { ...silentLog, error: (fields: object) => void errors.push(fields) };
+    const identity = localIdentity(ALICE);
+    let opened: LinkStream[] = [];
+    const proven = new ProvenAgents({ floor: new DelegationFloor(), verifier: new DelegationVerifier() });
+    const responder = new LinkResponder({
+      proven,
+      standing: new OpenLinks(),
+      clock,
+      log,
+      identity: (aid) => (aid === ALICE.aid ? identity : null),
+      authorize: () => {},
+    });
+    responder.accept('tcp', (link) => opened.push(link));
+    const gate = new StreamDispatcher({ clock, log });
+    gate.handle(KIND.link, (stream, session, signal) => responder.answer(stream, session, signal));
+    return {
+      seeds: seedsFor(clock),
+      run: async (input) => {
+        clock.advance(PAUSE_MS);
+        opened = [];
+        const { session, isClosed } = stubSession(NODE_KEY, false, clock);
+        const [near, far] = localPair();
+        for (const end of [near, far]) end.on('error', () => {});
+        const answer = listen(near);
+        gate.admit(Object.assign(far, { connection: session.connection }), session);
+        pour(input, near);
+        await idle();
+        const said = answer();
+        for (const link of opened) if (link.caller !== BOB.aid) throw broken('an agent was forged', input);
+        if (errors.length > 0) throw broken('the log has an error', input, JSON.stringify(errors));
+        if (opened.length > 0 && (opened.length > 1 || said[0] !== 0)) throw broken('a link without an answer', input);
+        near.destroy();
+        far.destroy();
+        return `${opened.length} ${said[0]} ${said.length} ${isClosed()}`;
+      },
+    };
+  },
+};
+
+export const linkStreamTargets: readonly FuzzTarget[] = [streams];

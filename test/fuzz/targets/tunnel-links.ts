@@ -1,0 +1,63 @@
+/** Tunnels of strangers to a bound service, plain and wide. */
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { TunnelInbound } from '../../../src/capabilities/tunnels/inbound.ts';
+import { systemClock } from '../../../src/foundation/clock.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import { TUNNEL_PURPOSES } from '../../../src/network/links/types.ts';
+import { spoken } from '../engine/http.ts';
+import { person } from '../engine/people.ts';
+import { broken } from '../engine/properties.ts';
+import { linkPair, listen, pour } from '../engine/streams.ts';
+import type { FuzzTarget } from '../engine/target.ts';
+import { LANE_SEEDS } from './tunnels.ts';
+
+const NAMES = { caller: person(1).aid, called: person(2).aid };
+const TICKET = new Uint8Array(16).fill(7);
+
+/** The first byte says what the link is for. */
+const inbound: FuzzTarget = {
+  name: 'tunnel-links',
+  inputs: 200,
+  edit: () => null,
+  prepare: async () => {
+    const service = createServer((socket) => socket.on('error', () => {}).pipe(socket));
+    service.listen(0, '127.0.0.1');
+    await once(service, 'listening');
+    const address = service.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    let open = true;
+    const tunnels = new TunnelInbound({
+      clock: systemClock,
+      log: silentLog,
+      serviceOf: () => (open ? { host: '127.0.0.1', port } : null),
+      authorize: () => {},
+      maxConnections: () => 100,
+    });
+    return {
+      seeds: TUNNEL_PURPOSES.flatMap((_, i) =>
+        LANE_SEEDS.map((seed) => new Uint8Array(Buffer.concat([Uint8Array.of(i), TICKET, seed]))),
+      ),
+      run: async (input) => {
+        const first = input[0] ?? 0;
+        open = (first & 16) === 0;
+        const [near, link] = linkPair(NAMES, TUNNEL_PURPOSES[(first & 7) % TUNNEL_PURPOSES.length] ?? 'tcp');
+        const answer = listen(near);
+        tunnels.accept(link);
+        pour(input.subarray(1), near);
+        await spoken(near, () => answer().length);
+        const said = answer();
+        if (!open && said.length > 0 && said[0] === 0 && link.purpose !== 'tcp-wide')
+          throw broken('a service that is not there', input);
+        near.destroy();
+        return `${link.purpose} ${said[0]} ${Math.ceil(Math.log2(said.length + 1))}`;
+      },
+      close: () => {
+        tunnels.stop();
+        service.close();
+      },
+    };
+  },
+};
+
+export const tunnelLinkTargets: readonly FuzzTarget[] = [inbound];

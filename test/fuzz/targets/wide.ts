@@ -1,0 +1,57 @@
+/** A wide tunnel connection whose other side sends frames as it likes, on as many lanes as it likes. */
+import type { Duplex } from 'node:stream';
+import { WideStream } from '../../../src/capabilities/tunnels/wide/wide-stream.ts';
+import { localPair } from '../../../src/network/links/local.ts';
+import { TestClock } from '../../support/test-clock.ts';
+import { broken } from '../engine/properties.ts';
+import { cutUp } from '../engine/streams.ts';
+import type { FuzzTarget } from '../engine/target.ts';
+import { LANE_SEEDS } from './tunnels.ts';
+
+/** Turns of the event loop that everything gets to come to rest. */
+const TURNS = 12;
+const MAX_LANES_HERE = 3;
+
+/** The first byte: how many lanes, whether the reader stands still, whether our side writes. */
+const wide: FuzzTarget = {
+  name: 'wide-stream',
+  inputs: 800,
+  edit: () => null,
+  prepare: () => ({
+    seeds: LANE_SEEDS.flatMap((seed) => [0, 1, 2, 4, 6, 8, 13].map((first) => Uint8Array.of(first, ...seed))),
+    run: async (input) => {
+      const clock = new TestClock();
+      const first = input[0] ?? 0;
+      const lanes = Array.from({ length: 1 + (first % MAX_LANES_HERE) }, localPair);
+      for (const end of lanes.flat()) end.on('error', () => {});
+      const far = lanes.map(([, end]) => end);
+      const [main, ...others] = far;
+      if (main === undefined) return '';
+      const stream: WideStream = new WideStream(main, { clock, widen: () => true, letGo: () => {} });
+      for (const lane of others) stream.add(lane);
+      let read = 0;
+      stream.on('data', (chunk: Buffer) => {
+        read += chunk.length;
+        if ((first & 4) !== 0) stream.pause();
+      });
+      if ((first & 8) !== 0) stream.end('what we say');
+      let said = 0;
+      const near: Duplex[] = lanes.map(([end]) => end.on('data', (chunk: Buffer) => (said += chunk.length)));
+      for (const [i, piece] of cutUp(input.subarray(1)).entries()) near[i % near.length]?.write(piece);
+      near.at(-1)?.end();
+      for (let turn = 0; turn < TURNS; turn++) {
+        clock.advance(10);
+        await new Promise((resolve) => {
+          setImmediate(resolve);
+        });
+      }
+      if (read > input.length) throw broken('more was read than came', input);
+      const outcome = `${stream.destroyed} ${Math.ceil(Math.log2(read + 1))} ${Math.ceil(Math.log2(said + 1))} ${stream.lanes}`;
+      stream.destroy();
+      for (const end of lanes.flat()) end.destroy();
+      return outcome;
+    },
+  }),
+};
+
+export const wideTargets: readonly FuzzTarget[] = [wide];
