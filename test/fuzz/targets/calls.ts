@@ -66,9 +66,10 @@ const requests: FuzzTarget = {
       links,
       clock: systemClock,
       log: { ...silentLog, error: keep, child: () => ({ ...silentLog, error: keep }) },
-      serviceOf: () => ({ scheme: 'http', host: '127.0.0.1', port, verifyCertificate: true }),
+      serviceOf: () => ({ scheme: 'http', host: '127.0.0.1', port, verifyCertificate: true, takesCalls: true }),
       authorize: () => {},
       watch: () => {},
+      callerKey: () => new Uint8Array(32).fill(6),
     });
     await server.start();
     return {

@@ -53,7 +53,7 @@ async function liveNode() {
   const introduced: unknown[] = [];
   engine.events.request.add((request) => {
     if (request.from.id !== null) introduced.push(request.from);
-    server.onRequest(request);
+    void server.onRequest(request);
   });
   await engine.start();
   return { clock, engine, failures, introduced };

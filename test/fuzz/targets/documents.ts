@@ -1,5 +1,6 @@
 /** The document that brings an agent along: all of it is taken in, or nothing. */
 import type { ErrorCode } from '../../../src/foundation/errors.ts';
+import type { AgentDocument } from '../../../src/foundation/moving/agent-document.ts';
 import { compileInput } from '../../../src/operations/input.ts';
 import { movingOperations } from '../../../src/operations/moving.ts';
 import { parseJsonBody } from '../../../src/surfaces/rest/json-body.ts';
@@ -13,6 +14,11 @@ const REFUSALS: readonly ErrorCode[] = [
   ...(['invalid_json', 'invalid_request', 'bad_aid', 'bad_file', 'bad_key', 'bad_delegation'] as const),
   ...(['bad_service_address', 'agent_exists', 'too_large', 'quota_exceeded'] as const),
 ];
+
+/** The schema has looked at all of it. */
+function isDocument(value: object): value is AgentDocument {
+  return 'svcd_agent' in value && value.svcd_agent === 1;
+}
 
 async function exported(): Promise<Uint8Array> {
   const node = new MoverNode();
@@ -57,7 +63,9 @@ const document: FuzzTarget = {
       run: async (input) => {
         try {
           const body = parseJsonBody(input);
-          await node.mover.import(read({ params: {}, query: {}, body }));
+          const flat = read({ params: {}, query: {}, body });
+          if (!isDocument(flat)) throw broken('something else than a document passed its schema', input);
+          await node.mover.import(flat);
         } catch (error) {
           if (node.dump() !== before) throw broken('something was kept of a document that was refused', input);
           return refusal(error, REFUSALS);

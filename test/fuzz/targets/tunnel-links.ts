@@ -1,6 +1,6 @@
 /** Tunnels of strangers to a bound service, plain and wide. */
 import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { TunnelInbound } from '../../../src/capabilities/tunnels/inbound.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
@@ -30,9 +30,11 @@ const inbound: FuzzTarget = {
     const tunnels = new TunnelInbound({
       clock: systemClock,
       log: silentLog,
-      serviceOf: () => (open ? { host: '127.0.0.1', port } : null),
+      serviceOf: () => (open ? { host: '127.0.0.1', port, takesTunnels: true } : null),
       authorize: () => {},
       maxConnections: () => 100,
+      connect,
+      isNamed: () => false,
     });
     return {
       seeds: TUNNEL_PURPOSES.flatMap((_, i) =>
