@@ -17,21 +17,17 @@ declare module 'dht-rpc' {
 
     interface Table {
       readonly id: Uint8Array;
-      readonly size: number;
       get(id: Uint8Array): TableNode | null;
     }
 
     /** The nodes of the routing table, by when they were last heard. */
     interface NodeSet {
       readonly length: number;
-      toArray(options?: { readonly limit?: number; readonly reverse?: boolean }): TableNode[];
+      toArray(): TableNode[];
     }
 
     /** Counts which of our addresses the others report. */
     interface NatSampler {
-      readonly host: string | null;
-      /** 0 where the others report different ports. */
-      readonly port: number;
       add(host: string, port: number): number;
       readonly constructor: new () => NatSampler;
     }
@@ -122,7 +118,6 @@ declare module 'dht-rpc' {
     _updateNetworkState(): Promise<boolean>;
     _removeNode(node: DHT.TableNode): void;
     bind(): Promise<void>;
-    refresh(): void;
     destroy(): Promise<void>;
     ping(to: DHT.Address, options?: { readonly retry?: boolean }): Promise<DHT.Reply>;
     request(

@@ -157,19 +157,15 @@ export class Membership {
   onObserved(reporter: Address, { host, port }: Address): void {
     if (nodeScope(host) === IP_SCOPE.none) return;
     if (this.#deps.observed.add(reporter, { host, port })) this.#report();
-    if (this.#deps.engine.ownAddress !== null) this.#widen({ host, port });
+    if (this.#deps.engine.ownAddress !== null) this.onUnasked({ host, port });
   }
 
   /**
    * To be called with the address that a request at the server socket was sent to. While we stand in no table we send
-   * nothing from there, so whoever wrote to it reached us unasked, under an address of this machine.
+   * nothing from there, so whoever wrote to it reached us unasked, under an address of this machine: that one is
+   * taken if it reaches further than the one we have.
    */
-  onUnasked(to: Address): void {
-    this.#widen(to);
-  }
-
-  /** Takes an address of this machine that others use for it, if it reaches further than the one we have. */
-  #widen({ host, port }: Address): void {
+  onUnasked({ host, port }: Address): void {
     const { engine, isOwnHost } = this.#deps;
     const own = engine.ownAddress;
     const scope = nodeScope(host);

@@ -12,9 +12,7 @@ const MAX_RATE_KEYS = 8192;
 
 /** Says of each request whether its sender has a share left. */
 export function requestLimit(dependencies: { readonly clock: Clock }): (from: Address) => boolean {
-  const rate = new RateLimiter(
-    { perSecond: REQUESTS_PER_SECOND, burst: REQUEST_BURST, maxKeys: MAX_RATE_KEYS },
-    dependencies,
-  );
+  const perAddress = { perSecond: REQUESTS_PER_SECOND, burst: REQUEST_BURST, maxKeys: MAX_RATE_KEYS };
+  const rate = new RateLimiter(perAddress, dependencies);
   return (from) => rate.take(hostKeyOf(from));
 }

@@ -3,7 +3,7 @@
  * not hear of it is not taken, and that node is told.
  */
 
-import { blobOf, orZero } from '../../foundation/store/row.ts';
+import { blobOf } from '../../foundation/store/row.ts';
 import type { Store } from '../../foundation/store/store.ts';
 
 /** Removed notes that are remembered; those that would have expired soonest are forgotten first. */
@@ -32,11 +32,7 @@ export class Tombstones {
   purge(now: number): void {
     const store = this.#store();
     store.run('DELETE FROM removed_notes WHERE until < ?', now);
-    const count = orZero(store.one('SELECT count(*) AS n FROM removed_notes'), 'n');
-    if (count <= MAX_REMOVED) return;
-    store.run(
-      'DELETE FROM removed_notes WHERE digest IN (SELECT digest FROM removed_notes ORDER BY until LIMIT ?)',
-      count - MAX_REMOVED,
-    );
+    const above = 'SELECT digest FROM removed_notes ORDER BY until DESC LIMIT -1 OFFSET ?';
+    store.run(`DELETE FROM removed_notes WHERE digest IN (${above})`, MAX_REMOVED);
   }
 }

@@ -1,6 +1,7 @@
 /** What a node says of itself on its LAN, as DNS-SD records (RFC 6763): `<node>._svcd._udp.local`. */
 import type multicastDns from 'multicast-dns';
 import { fromHex, toHex } from '../../foundation/bytes.ts';
+import { isUint } from '../../foundation/cbor.ts';
 import { PUBLIC_KEY_BYTES } from '../../foundation/identity/ed25519.ts';
 import { memberOf } from '../../foundation/json.ts';
 
@@ -50,11 +51,6 @@ function readEntries(data: unknown): ReadonlyMap<string, string> {
   return entries;
 }
 
-function readPort(data: unknown): number {
-  const port = memberOf(data, 'port');
-  return typeof port === 'number' && Number.isInteger(port) ? port : 0;
-}
-
 /** The announcement in a packet; null where there is none. */
 export function decodeAnnouncement(packet: multicastDns.Packet): Announcement | null {
   const records = [...packet.answers, ...packet.additionals].slice(0, MAX_RECORDS);
@@ -62,10 +58,10 @@ export function decodeAnnouncement(packet: multicastDns.Packet): Announcement | 
   const srv = ours.find((record) => record.type === 'SRV');
   const txt = ours.find((record) => record.type === 'TXT' && record.name === srv?.name);
   if (srv === undefined || txt === undefined) return null;
-  const port = readPort(srv.data);
+  const port = memberOf(srv.data, 'port');
   const entries = readEntries(txt.data);
   const network = fromHex(entries.get('net') ?? '');
   const nodeKey = fromHex(entries.get('key') ?? '');
   if (entries.get('v') !== VERSION || network === null || nodeKey?.length !== PUBLIC_KEY_BYTES) return null;
-  return port >= 1 && port <= 0xffff ? { network, nodeKey, port } : null;
+  return isUint(port, 0xffff) && port > 0 ? { network, nodeKey, port } : null;
 }
