@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { NO_CHROMIUM, startChromium } from '../../support/browser/chromium.ts';
+import { RecordedSite } from '../../support/browser/recorded-site.ts';
+import { TappedApi } from '../../support/browser/tapped-api.ts';
+import { TestDaemon } from '../../support/daemon.ts';
+import { LIMIT_MS } from '../../support/eventually.ts';
+
+/** Writes down what the policy of a page stops; it runs before the page does. */
+const WATCH = `globalThis.violations = [];
+addEventListener('securitypolicyviolation', (e) => violations.push(e.violatedDirective + ' ' + e.blockedURI));`;
+
+test('the page of the API works under its policy, asks nobody else, and takes no orders from its address', {
+  skip: NO_CHROMIUM,
+}, async () => {
+  await using daemon = await TestDaemon.start();
+  await using api = await TappedApi.start(daemon.api);
+  await using evil = await RecordedSite.start((_request, response) => {
+    response.setHeader('access-control-allow-origin', '*');
+    response.setHeader('content-type', 'application/json');
+    response.end(
+      JSON.stringify({ url: '/config.json', openapi: '3.1.0', info: { title: 'evil', version: '1' }, paths: {} }),
+    );
+  });
+  await using browser = await startChromium();
+  const context = await browser.newContext();
+  await context.addInitScript(WATCH);
+  const page = await context.newPage();
+  const there = encodeURIComponent(`${evil.at('evil.test')}/openapi.json`);
+  const orders = `url=${there}&configUrl=${there}&urls.primaryName=${there}&oauth2RedirectUrl=${there}&validatorUrl=${there}`;
+  // Swagger UI can be told so what to show; here nobody tells it.
+  assert.equal((await page.goto(`${api.url}/docs?${orders}`))?.status(), 400);
+  const asked: string[] = [];
+  const errors: string[] = [];
+  page.on('request', (request) => asked.push(request.url()));
+  page.on('pageerror', ({ message }) => errors.push(message));
+  page.on('console', (message) => {
+    if (message.type() === 'error') errors.push(message.text());
+  });
+  const answer = await page.goto(`${api.url}/docs`);
+  assert.match(answer?.headers()['content-security-policy'] ?? '', /frame-ancestors 'none'/);
+  const operation = page.locator('.opblock', { has: page.locator('[data-path="/health"]') }).first();
+  await operation.waitFor({ timeout: LIMIT_MS });
+  await operation.locator('.opblock-summary-control').click();
+  await operation.locator('.try-out__btn').click();
+  await operation.locator('.execute').click();
+  const status = operation.locator('.live-responses-table .response-col_status').nth(1);
+  await status.waitFor();
+  assert.equal((await status.innerText()).trim(), '200');
+  await page.evaluate(`location.hash = "#/<img src=x onerror=violations.push('ran')>"`);
+  assert.deepEqual(await page.evaluate('violations'), []);
+  assert.deepEqual(errors, []);
+  assert.deepEqual(evil.asked, []);
+  for (const url of asked) assert.ok(url.startsWith(`${api.url}/`) || url.startsWith('data:'), url);
+  assert.ok(api.asked.some(({ path, status: code }) => path === '/health' && code === 200));
+  // The policy holds: neither a script of the page's own text nor anything of elsewhere.
+  await page.evaluate(`document.body.append(Object.assign(document.createElement('script'), { text: 'violations.push("ran")' }),
+    Object.assign(document.createElement('img'), { src: '${evil.at('evil.test')}/image' }))`);
+  await assert.rejects(page.evaluate(`fetch('${evil.at('evil.test')}/read')`));
+  assert.deepEqual(
+    new Set(((await page.evaluate('violations')) as string[]).map((text) => text.split(' ')[0])),
+    new Set(['script-src-elem', 'img-src', 'connect-src']),
+  );
+  assert.deepEqual(evil.asked, []);
+});
