@@ -54,6 +54,18 @@ test('no datagram takes a node down', async (t) => {
   for (const bytes of fc.sample(datagram, { seed: 4121, numRuns: 2000 })) {
     await new Promise<void>((resolve) => socket.send(bytes, address.port, address.host, () => resolve()));
   }
+  // What has come in is read first, and what comes while there is no room for it is lost.
+  const asker = await rawSocket(t);
+  let answered = false;
+  asker.once('message', () => {
+    answered = true;
+  });
+  const value = encodeFindRequest({ types: [], wantsRecords: false });
+  const question = rawRequest(address, { command: COMMAND.find, target: new Uint8Array(32), value });
+  await eventually('the flood is over', () => {
+    if (!answered) asker.send(question, address.port, address.host);
+    return answered;
+  });
   const { key, record } = endpointRecord();
   assert.equal((await net.at(1).dht.put(key, record)).replicas, 2);
   assert.equal((await net.at(0).dht.get(key, RECORD.endpoints))?.seq, 1);
