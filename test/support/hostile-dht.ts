@@ -21,6 +21,7 @@ export async function hostileNode(
       clock: systemClock,
       health: new PeerHealth({ clock: systemClock }),
       isOwnHost: () => false,
+      sourceTo: () => null,
     },
   );
   engine.events.request.add(onRequest);

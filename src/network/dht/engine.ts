@@ -9,6 +9,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { IP_SCOPE } from '../../foundation/ip.ts';
 import { Listeners } from '../../foundation/listeners.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
 import { joinTables, leaveTables, removeNode, silenceMs } from './internals.ts';
 import { closestTo, compareDistance, nodeId, nodeScope } from './node-address.ts';
@@ -26,6 +27,8 @@ const MAX_PING_DELAY_MS = 1;
 const SILENCE_MS = 750;
 /** How often dht-rpc sends a request at most that may be repeated. */
 const MAX_ATTEMPTS = 4;
+/** Addresses of this machine whose routing ids are at hand. */
+const MAX_OTHER_IDS = 64;
 /** Requests in flight at once, so that one busy publisher never waits for its own window. */
 const MAX_WINDOW = 400;
 
@@ -40,6 +43,8 @@ interface DhtEngineDependencies {
   readonly clock: Clock;
   readonly health: PeerHealth;
   readonly isOwnHost: (host: string) => boolean;
+  /** As `OwnHosts.sourceTo`. */
+  readonly sourceTo: (host: string) => string | null;
 }
 
 /** What the engine tells those who are made after it. */
@@ -69,6 +74,16 @@ interface SendOptions {
   readonly probing?: boolean;
 }
 
+/**
+ * An answer may come from another address of the machine that was asked: surely on this machine, and in one's own
+ * networks, where a machine in several of them answers from the nearest. On the Internet it may not: there a guess
+ * from afar is cheaper than a machine that answers so is common.
+ */
+function mayBeOneMachine(asked: Address, from: Address, isOwnHost: (host: string) => boolean): boolean {
+  const isNear = ({ host }: Address): boolean => nodeScope(host) !== IP_SCOPE.public || isOwnHost(host);
+  return asked.port === from.port && isNear(asked) && isNear(from);
+}
+
 export class DhtEngine {
   readonly events: EngineEvents = new EngineEvents();
   readonly #options: DhtEngineOptions;
@@ -76,6 +91,8 @@ export class DhtEngine {
   readonly #admission: RoutingAdmission;
   #dht: DHT | null = null;
   #own: Address | null = null;
+  /** Routing ids of this machine's addresses, at our port. */
+  readonly #otherIds = new LruCache<string, Uint8Array>({ maxEntries: MAX_OTHER_IDS });
 
   constructor(options: DhtEngineOptions, dependencies: DhtEngineDependencies) {
     this.#options = options;
@@ -98,7 +115,8 @@ export class DhtEngine {
       firewalled: true,
       maxWindow: MAX_WINDOW,
       maxPingDelay: MAX_PING_DELAY_MS,
-      filterNode: (node) => this.#admission.admits(node) && health.failures(node) < FAILURES_TO_DROP,
+      filterNode: (node) =>
+        this.canReach(node) && this.#admission.admits(node) && health.failures(node) < FAILURES_TO_DROP,
     });
     tagSockets(dht.udx, tag, {
       admits: requestLimit(this.#deps),
@@ -108,6 +126,8 @@ export class DhtEngine {
       },
       knows: (from) => this.#admission.has(from),
       onStranger: (from) => this.#admission.onStranger(from),
+      mayBeOneMachine: (asked, from) => mayBeOneMachine(asked, from, this.#deps.isOwnHost),
+      idSeenBy: (host) => this.#idSeenBy(host),
     });
     dht.on('request', (request) => {
       if (this.#isServerSocket(request.socket)) events.unasked.tell(request.to);
@@ -174,6 +194,23 @@ export class DhtEngine {
     if (address.port !== bound.port) return false;
     if (address.host === ownAddress?.host || address.host === bound.host) return true;
     return nodeScope(bound.host) === IP_SCOPE.none && this.#deps.isOwnHost(address.host);
+  }
+
+  /** False for other machines where we listen on loopback only. */
+  canReach({ host }: Address): boolean {
+    if (nodeScope(this.#options.host) !== IP_SCOPE.loopback) return true;
+    return nodeScope(host) === IP_SCOPE.loopback || this.#deps.isOwnHost(host);
+  }
+
+  /** Who sees us under another address than our own checks the routing id against that one. */
+  #idSeenBy(host: string): Uint8Array | null {
+    const { ownAddress, address: bound } = this;
+    if (ownAddress === null || nodeScope(bound.host) !== IP_SCOPE.none) return null;
+    const source = this.#deps.sourceTo(host);
+    if (source === null || source === ownAddress.host) return null;
+    const id = this.#otherIds.get(source) ?? nodeId({ host: source, port: bound.port });
+    this.#otherIds.set(source, id);
+    return id;
   }
 
   #isServerSocket(socket: DHT.Socket): boolean {

@@ -50,7 +50,8 @@ interface LookupDependencies {
   readonly health: PeerHealth;
   /** Asks one node; null where it does not answer. */
   readonly ask: (address: Address, id: Uint8Array) => Promise<LookupAnswer | null>;
-  readonly isOwn: (address: Address) => boolean;
+  /** Whom not to ask: ourselves, and who is out of reach. */
+  readonly skips: (address: Address) => boolean;
   readonly isOwnHost: (host: string) => boolean;
   /** Told of each answer, late ones included. */
   readonly onAnswer: (answer: LookupAnswer) => void;
@@ -106,7 +107,7 @@ export class Lookup {
 
   #add(address: Address): void {
     const key = formatAddress(address);
-    if (this.#known.has(key) || this.#candidates.length >= MAX_CANDIDATES || this.#deps.isOwn(address)) return;
+    if (this.#known.has(key) || this.#candidates.length >= MAX_CANDIDATES || this.#deps.skips(address)) return;
     if (this.#deps.health.failures(address) >= FAILURES_TO_DROP) return;
     if (this.#hosts.of(address.host) >= MAX_NODES_PER_HOST && !mayHoldMany(address.host, this.#deps.isOwnHost)) return;
     this.#hosts.add(address.host);

@@ -26,7 +26,7 @@ type OnAnswer = (answer: LookupAnswer) => void;
 interface LookupsDependencies {
   readonly clock: Clock;
   readonly health: PeerHealth;
-  readonly engine: Pick<DhtEngine, 'closest' | 'id' | 'isOwn'>;
+  readonly engine: Pick<DhtEngine, 'closest' | 'id' | 'isOwn' | 'canReach'>;
   readonly bootstrapNodes: Pick<BootstrapNodes, 'addresses'>;
   readonly client: Pick<NodeClient, 'find'>;
   readonly isOwnHost: (host: string) => boolean;
@@ -71,7 +71,7 @@ export class Lookups {
         clock: wakingClock(clock),
         health,
         ask: (address, id) => client.find(address, id, key, value),
-        isOwn: (address) => engine.isOwn(address),
+        skips: (address) => engine.isOwn(address) || !engine.canReach(address),
         isOwnHost,
         onAnswer,
       },

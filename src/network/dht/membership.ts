@@ -174,6 +174,13 @@ export class Membership {
     this.#join({ host, port }).catch(this.#onError);
   }
 
+  /** True where a host reaches less far than the address of this machine that we have: who sees us there may, too. */
+  #narrows(host: string): boolean {
+    const { engine, isOwnHost } = this.#deps;
+    const own = engine.ownAddress;
+    return own !== null && isOwnHost(own.host) && nodeScope(host) < nodeScope(own.host);
+  }
+
   /** Where the network spans the world, an address that only the LAN knows makes nobody reachable. */
   #counts(host: string): boolean {
     const { engine, bootstrapNodes } = this.#deps;
@@ -226,7 +233,7 @@ export class Membership {
     this.#reachedBy.clear();
     if (this.#stopped) return UNTIL_HURRIED;
     if (host !== null) {
-      await this.#join({ host, port: engine.address.port });
+      if (!this.#narrows(host)) await this.#join({ host, port: engine.address.port });
       return UNTIL_HURRIED;
     }
     if (engine.ownAddress !== null) engine.leave();

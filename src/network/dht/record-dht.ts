@@ -74,11 +74,15 @@ function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencie
   const { clock, verifier, nodeRequests, quicPort, random } = dependencies;
   const log = dependencies.log.child('dht');
   const tag = networkTag(options.network);
-  const isOwnHost = ownHosts({ clock });
+  const own = ownHosts({ clock });
+  const isOwnHost = (host: string): boolean => own.has(host);
   const health = new PeerHealth({ clock });
   const bootstrapNodes = new BootstrapNodes(options.bootstrap, dependencies);
   const store = new RecordStore({ file: options.storeFile, maxBytes: options.maxStoreBytes }, { clock });
-  const engine = new DhtEngine({ ...options.listen, tag }, { clock, health, isOwnHost });
+  const engine = new DhtEngine(
+    { ...options.listen, tag },
+    { clock, health, isOwnHost, sourceTo: (host) => own.sourceTo(host) },
+  );
 
   // What we do for others, and what others do for us.
   const host = new RecordHost({ nodeKey, tag }, { clock, log, verifier, quicPort, store, engine });

@@ -1,8 +1,9 @@
 /**
  * What stands between the DHT engine and its UDP sockets. Every datagram begins with the tag of its
  * network: one of another network is no datagram at all, whatever the engine would make of it. An
- * answer is let in only from the host that was asked, for the engine itself looks at nothing but a
- * number that can be guessed. And no address gets more requests answered per second than its share.
+ * answer is let in only from the machine that was asked, for the engine itself looks at nothing but a
+ * number that can be guessed. No address gets more requests answered per second than its share. And a
+ * machine with several addresses is to each other node the one that it sees, with the routing id of that.
  */
 import { createHash } from 'node:crypto';
 import { EventEmitter } from 'node:events';
@@ -41,12 +42,21 @@ export interface WireHooks {
   onDatagram(from: DHT.Address, isRequest: boolean, socket: DHT.Socket): void;
   /** Whether an address stands in the routing table. */
   knows(from: DHT.Address): boolean;
+  /** True where an answer from one address may be that of a machine which was asked at another. */
+  mayBeOneMachine(asked: DHT.Address, from: DHT.Address): boolean;
+  /** The routing id that a host checks ours against, where it is not that of our own address; else null. */
+  idSeenBy(host: string): Uint8Array | null;
   /** Told of an address that asks, says that it is a node, and is not known. */
   onStranger(from: DHT.Address): void;
 }
 
 function requestId(datagram: Uint8Array): number {
   return (datagram[REQUEST_ID_AT] ?? 0) + 256 * (datagram[REQUEST_ID_AT + 1] ?? 0);
+}
+
+/** True where the sender says which routing id it has. */
+function hasId(datagram: Uint8Array): boolean {
+  return ((datagram[FLAGS_AT] ?? 0) & ID_FLAG) !== 0;
 }
 
 /** The same request of somebody who does not say that he is a node: the engine would believe it at once. */
@@ -60,8 +70,8 @@ function withoutId(request: Uint8Array): Uint8Array {
 class DatagramFilter {
   readonly tag: Uint8Array;
   readonly #hooks: WireHooks;
-  /** By the number of a request, the host that was asked. */
-  readonly #asked = new LruCache<number, string>({ maxEntries: MAX_AWAITED });
+  /** By the number of a request, who was asked. */
+  readonly #asked = new LruCache<number, DHT.Address>({ maxEntries: MAX_AWAITED });
 
   constructor(tag: Uint8Array, hooks: WireHooks) {
     this.tag = tag;
@@ -77,19 +87,22 @@ class DatagramFilter {
     const isRequest = inner[0] === REQUEST_BYTE;
     if (isRequest ? !this.#hooks.admits(from) : !this.#isAwaited(inner, from)) return null;
     this.#hooks.onDatagram(from, isRequest, socket);
-    const introducesItself = isRequest && ((inner[FLAGS_AT] ?? 0) & ID_FLAG) !== 0;
-    if (!introducesItself || this.#hooks.knows(from)) return inner;
+    if (!isRequest || !hasId(inner) || this.#hooks.knows(from)) return inner;
     this.#hooks.onStranger(from);
     return withoutId(inner);
   }
 
   #isAwaited(answer: Uint8Array, from: DHT.Address): boolean {
-    return answer[0] === ANSWER_BYTE && this.#asked.peek(requestId(answer)) === from.host;
+    const asked = answer[0] === ANSWER_BYTE ? this.#asked.peek(requestId(answer)) : undefined;
+    return asked !== undefined && (asked.host === from.host || this.#hooks.mayBeOneMachine(asked, from));
   }
 
-  leave(datagram: Uint8Array, host: string): Uint8Array {
-    if (datagram[0] === REQUEST_BYTE) this.#asked.set(requestId(datagram), host);
-    return Buffer.concat([this.tag, datagram]);
+  leave(datagram: Uint8Array, to: DHT.Address): Uint8Array {
+    if (datagram[0] === REQUEST_BYTE) this.#asked.set(requestId(datagram), to);
+    const tagged = Buffer.concat([this.tag, datagram]);
+    const id = hasId(datagram) ? this.#hooks.idSeenBy(to.host) : null;
+    if (id !== null) tagged.set(id, NETWORK_TAG_BYTES + HEADER_BYTES);
+    return tagged;
   }
 }
 
@@ -125,7 +138,7 @@ class TaggedSocket extends EventEmitter implements DHT.Socket {
   }
 
   trySend(buffer: Uint8Array, port: number, host: string, ttl?: number): void {
-    this.#inner.trySend(this.#gate.leave(buffer, host), port, host, ttl);
+    this.#inner.trySend(this.#gate.leave(buffer, { host, port }), port, host, ttl);
   }
 }
 

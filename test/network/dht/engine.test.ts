@@ -17,6 +17,7 @@ async function start(t: TestContext, host = '127.0.0.1', ownHosts: readonly stri
       clock: systemClock,
       health: new PeerHealth({ clock: systemClock }),
       isOwnHost: (one) => ownHosts.includes(one),
+      sourceTo: () => null,
     },
   );
   const heard: string[] = [];

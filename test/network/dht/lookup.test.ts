@@ -33,7 +33,7 @@ function setUp(
           asked.push(to);
           return ask(to, id);
         },
-        isOwn: ({ port }) => port === 9999,
+        skips: ({ port }) => port === 9999,
         isOwnHost: (host) => host === OWN_HOST,
         onAnswer: (answer) => heard.push(answer),
       },

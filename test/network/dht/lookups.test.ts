@@ -31,6 +31,7 @@ function setUp(table: number, bootstrapNodes: readonly Address[] = []) {
     engine: {
       id: OWN_ID,
       closest: (key, max) => closestTo(key, nodes, max),
+      canReach: () => true,
       isOwn: ({ host }) => host === nodeAddress(300).host,
     },
     bootstrapNodes: { addresses: () => [...bootstrapNodes] },

@@ -71,7 +71,7 @@ class World {
         health: new PeerHealth({ clock: this.clock }),
         // Everybody has a key of his own.
         ask: async (to, id) => answerOf(to, id, { nodeKey: nodeId(to) }),
-        isOwn: () => false,
+        skips: () => false,
         isOwnHost: () => false,
         onAnswer: (answer) => onAnswer?.(answer),
       },

@@ -65,7 +65,7 @@ class World {
       clock: this.clock,
       health: new PeerHealth({ clock: this.clock }),
       ask: async (to, id) => answerOf(to, id),
-      isOwn: () => false,
+      skips: () => false,
       isOwnHost: () => false,
       onAnswer: () => {},
     });

@@ -21,7 +21,7 @@ async function silentPeer(t: TestContext): Promise<{ address: Address; heard(): 
 async function engineWith(t: TestContext, clock: TestClock, health: PeerHealth): Promise<DhtEngine> {
   const engine = new DhtEngine(
     { host: '127.0.0.1', port: 0, tag: networkTag('test') },
-    { clock, health, isOwnHost: () => false },
+    { clock, health, isOwnHost: () => false, sourceTo: () => null },
   );
   await engine.start();
   t.after(() => engine.stop());
