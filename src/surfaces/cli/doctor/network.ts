@@ -39,7 +39,7 @@ function examineEndpoints(endpoints: readonly string[]): Finding | null {
   if (urls.every((url) => isLoopbackHost(hostOfUrl(url))))
     return reachability.warn(
       `this node publishes ${endpoints.join(', ')}: only this machine can use that`,
-      'Let listen_addr name no loopback address, or set fallback_host.',
+      'It also finds nodes of this machine only. Let listen_addr name no loopback address, or set fallback_host.',
     );
   if (urls.some(isPublicHost)) return null;
   return reachability.info(`this node publishes addresses of its own network only: ${endpoints.join(', ')}`);
