@@ -41,7 +41,7 @@ async function liveNode() {
   const common = { clock, log: { ...silentLog, warn: (fields: object) => void failures.push(fields) } };
   const engine = new DhtEngine(
     { host: '127.0.0.1', port: 0, tag: TAG },
-    { ...common, health: new PeerHealth(common), isOwnHost: () => false },
+    { ...common, health: new PeerHealth(common), isOwnHost: () => false, sourceTo: () => null },
   );
   const store = new RecordStore({ file: ':memory:', maxBytes: 16 * 1024 * 1024 }, common);
   const verifier = new RecordVerifier({}, { delegations: new DelegationVerifier() });

@@ -9,6 +9,8 @@ import { networkTag, tagSockets } from '../../../src/network/dht/wire.ts';
 const FROM = { host: '198.51.100.7', port: 4121 };
 const TAG = networkTag('test');
 
+const NEAR = '127.0.0.9';
+
 class FakeSocket extends EventEmitter implements DHT.Socket {
   readonly bound = true;
   bind(): void {}
@@ -16,7 +18,10 @@ class FakeSocket extends EventEmitter implements DHT.Socket {
     return FROM;
   }
   async close(): Promise<void> {}
-  trySend(): void {}
+  readonly sent: Uint8Array[] = [];
+  trySend(datagram: Uint8Array): void {
+    this.sent.push(datagram);
+  }
 }
 
 function wire() {
@@ -28,12 +33,17 @@ function wire() {
     onDatagram: () => {},
     knows: () => false,
     onStranger: (from) => strangers.push(from),
+    mayBeOneMachine: (asked, from) => asked.host === '10.0.0.1' && from.host === FROM.host,
+    idSeenBy: (host) => (host === NEAR ? nodeId({ host: '127.0.0.1', port: 1 }) : null),
   });
   const entered: Uint8Array[] = [];
-  udx.createSocket().on('message', (datagram: Uint8Array) => entered.push(datagram));
+  const socket = udx.createSocket();
+  socket.on('message', (datagram: Uint8Array) => entered.push(datagram));
   return {
     strangers,
     entered,
+    sent: inner.sent,
+    leave: (to: string, ...body: number[]) => socket.trySend(Uint8Array.from(body), 4121, to),
     send: (...body: number[]) => inner.emit('message', Buffer.from([...TAG, ...body]), FROM),
   };
 }
@@ -47,6 +57,36 @@ test('a stranger that says that it is a node is asked for an answer, and the eng
   assert.deepEqual(strangers, [FROM]);
   assert.equal(entered[0]?.[1], 0);
   assert.equal(entered[0]?.length, 2 + REST.length - 32);
+});
+
+test('an answer is let in from who was asked, and from another address of the same machine', () => {
+  for (const [asked, isLetIn] of [
+    [FROM.host, true],
+    ['10.0.0.1', true],
+    ['10.0.0.2', false],
+  ] as const) {
+    const { entered, send, leave } = wire();
+    leave(asked, 0x03, 0, ...REST);
+    send(0x13, 1, ...REST);
+    assert.equal(entered.length, isLetIn ? 1 : 0, asked);
+  }
+});
+
+test('who sees us under another address is told the routing id of that one, in requests and in answers', () => {
+  const { sent, leave } = wire();
+  const [ours, seen] = [nodeId(FROM), nodeId({ host: '127.0.0.1', port: 1 })];
+  for (const kind of [0x03, 0x13]) {
+    for (const [host, id] of [
+      [NEAR, seen],
+      ['198.51.100.9', ours],
+    ] as const) {
+      leave(host, kind, 1, ...REST);
+      const expected = Buffer.from([...TAG, kind, 1, ...REST.slice(0, 8), ...id, 0]);
+      assert.deepEqual(Buffer.from(sent.at(-1) ?? []), expected);
+    }
+    leave(NEAR, kind, 0, ...REST);
+    assert.deepEqual(Buffer.from(sent.at(-1) ?? []), Buffer.from([...TAG, kind, 0, ...REST]), 'there is no id in it');
+  }
 });
 
 test('flags in a longer form, in which the engine would find others than are looked at here, are no datagram', () => {
