@@ -44,7 +44,7 @@ type Values = Readonly<Record<string, unknown>>;
 type Work = (context: CliContext, typed: Values) => Promise<unknown>;
 
 /** A command that others stand below: `svc tunnel`, and `svc` itself. `G` is what all of those take. */
-export class CommandGroup<G extends Takes = Record<never, never>> {
+export class CommandGroup<G = unknown> {
   readonly #command: Command;
   readonly #contextOf: ContextOf;
   readonly #path: string;
