@@ -22,7 +22,7 @@ export class WidePair {
 
   constructor({ lanes = 1, onLane = () => {}, widen = () => true }: PairOptions = {}) {
     const first = this.#pair(onLane);
-    const options = { clock: systemClock, widen, letGo: () => {} };
+    const options = { clock: systemClock, widen };
     this.near = new WideStream(first[0], {
       ...options,
       onWider: () => {

@@ -1,5 +1,6 @@
 /** The called side of tunnels: connects links to the bound service of the called agent. */
 import type { Socket, TcpNetConnectOpts } from 'node:net';
+import type { Address } from '../../foundation/address.ts';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
@@ -17,9 +18,7 @@ const CONNECT_TIMEOUT_MS = 5000;
 const MAX_PORT_ATTEMPTS = 16;
 
 /** Where a service listens, and whether tunnels may lead there. */
-interface Endpoint {
-  readonly host: string;
-  readonly port: number;
+interface Endpoint extends Address {
   readonly takesTunnels: boolean;
 }
 
@@ -149,7 +148,7 @@ export class TunnelInbound {
    * Connects from a port that says who speaks: the system gives one port to connections to several
    * services at a time.
    */
-  async #connectApart(link: LinkStream, service: Endpoint): Promise<Socket> {
+  async #connectApart(link: LinkStream, service: Address): Promise<Socket> {
     const held: Socket[] = [];
     try {
       while (held.length < MAX_PORT_ATTEMPTS) {
@@ -174,7 +173,7 @@ export class TunnelInbound {
     return true;
   }
 
-  #connect({ host, port }: Endpoint): Promise<Socket> {
+  #connect({ host, port }: Address): Promise<Socket> {
     return new Promise((resolve, reject) => {
       const socket = this.#deps.connect({ host, port, allowHalfOpen: true, noDelay: true });
       const timer = this.#deps.clock.after(CONNECT_TIMEOUT_MS, () => socket.destroy(new Error('connect timed out')));

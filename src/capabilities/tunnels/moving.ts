@@ -3,7 +3,6 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import { newId } from '../../foundation/ids.ts';
 import type { TunnelsPart } from '../../foundation/moving/agent-document.ts';
 import { aidAt, checkDistinct } from '../../foundation/moving/document-fields.ts';
-import type { SavedTunnel } from '../../foundation/store/tunnels.ts';
 import type { TunnelMemory } from './tunnel-service.ts';
 
 export function exportTunnels(memory: TunnelMemory, aid: Aid): TunnelsPart {
@@ -25,24 +24,20 @@ export function exportTunnels(memory: TunnelMemory, aid: Aid): TunnelsPart {
  * @throws SvcError `bad_file`
  */
 export function importTunnels(memory: TunnelMemory, aid: Aid, part: TunnelsPart): () => number[] {
-  const tunnels = part.map((one, i): SavedTunnel => {
-    return {
-      id: newId(),
-      localAid: aid,
-      remoteAid: aidAt(`/tunnels/${i}/remote_aid`, one.remote_aid),
-      accessToken: one.access_token,
-      localPort: one.local_port,
-      idleTimeoutSec: one.idle_timeout_sec,
-      disableRelay: one.disable_relay,
-    };
-  });
-  checkDistinct(
-    '/tunnels',
-    tunnels.map(({ localPort }) => localPort),
-  );
+  const tunnels = part.map((one, i) => ({
+    id: newId(),
+    localAid: aid,
+    remoteAid: aidAt(`/tunnels/${i}/remote_aid`, one.remote_aid),
+    accessToken: one.access_token,
+    localPort: one.local_port,
+    idleTimeoutSec: one.idle_timeout_sec,
+    disableRelay: one.disable_relay,
+  }));
+  const ports = tunnels.map(({ localPort }) => localPort);
+  checkDistinct('/tunnels', ports);
   return () => {
     const taken = new Set(memory.list().map(({ localPort }) => localPort));
     for (const tunnel of tunnels) if (!taken.has(tunnel.localPort)) memory.save(tunnel);
-    return tunnels.map(({ localPort }) => localPort).filter((port) => taken.has(port));
+    return ports.filter((port) => taken.has(port));
   };
 }

@@ -8,15 +8,15 @@ import type { ErrorCode } from '../../foundation/errors.ts';
 import { outcomeOf } from './preamble.ts';
 
 /** What a joined pair tells while it lives. */
-export interface SpliceObserver {
+interface SpliceObserver {
   /** Bytes from the TCP connection into the link. */
-  sent(bytes: number): void;
+  sent?(bytes: number): void;
   /** Bytes from the link into the TCP connection. */
-  received(bytes: number): void;
+  received?(bytes: number): void;
   /** The called side could not connect; both are reset. Only where a status is awaited. */
   refused?(code: ErrorCode): void;
   /** Both are gone; called once. */
-  closed(): void;
+  closed?(): void;
 }
 
 /** The link's side of a joined pair. */
@@ -50,17 +50,17 @@ export function splice(socket: Socket, link: SpliceLink, observer: SpliceObserve
     if (!error) link.release?.(chunk);
   };
   const closed = (): void => {
-    if (--open === 0) observer.closed();
+    if (--open === 0) observer.closed?.();
   };
   socket.setNoDelay(true);
   socket.on('data', (chunk: Buffer) => {
-    observer.sent(chunk.length);
+    observer.sent?.(chunk.length);
     if (!link.write(chunk, (error) => done(error, chunk))) socket.pause();
   });
   link.on('data', (chunk: Buffer) => {
     const bytes = waiting ? takeStatus(chunk) : chunk;
     if (bytes === null || bytes.length === 0) return;
-    observer.received(bytes.length);
+    observer.received?.(bytes.length);
     if (!socket.write(bytes, (error) => done(error, chunk))) link.pause();
   });
   link.on('drain', () => socket.resume());

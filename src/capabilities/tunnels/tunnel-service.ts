@@ -1,16 +1,15 @@
 /** Tunnels to remote agents: opened, reused, listed, reset, closed, and restored after a restart. */
 import type { Clock } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
-import { DEFAULT_IDLE_TIMEOUT_S, MAX_TUNNELS } from '../../foundation/domain/tunnels.ts';
+import { CLIENT_WAIT_MS, DEFAULT_IDLE_TIMEOUT_S, MAX_TUNNELS } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { newId } from '../../foundation/ids.ts';
 import type { Log } from '../../foundation/log.ts';
 import { SingleFlight } from '../../foundation/single-flight.ts';
 import { patience } from '../../foundation/stall.ts';
-import type { SavedTunnel } from '../../foundation/store/tunnels.ts';
+import type { SavedTunnel, TunnelStore } from '../../foundation/store/tunnels.ts';
 import type { LinkStream, Links, PathInfo } from '../../network/links/types.ts';
-import { OneShot } from './one-shot.ts';
 import { readStatus } from './preamble.ts';
 import { Tunnel } from './tunnel.ts';
 import type { TunnelInfo, TunnelRequest } from './types.ts';
@@ -20,11 +19,7 @@ import { WideCaller } from './wide/caller.ts';
 export const PROBE_TIMEOUT_MS = 30_000;
 
 /** Where tunnels with a port of their own are remembered. */
-export interface TunnelMemory {
-  save(tunnel: SavedTunnel): void;
-  delete(id: string): void;
-  list(): SavedTunnel[];
-}
+export type TunnelMemory = Pick<TunnelStore, 'save' | 'delete' | 'list'>;
 
 export interface TunnelServiceDependencies {
   readonly clock: Clock;
@@ -38,7 +33,8 @@ export interface TunnelServiceDependencies {
 export class TunnelService {
   readonly #deps: TunnelServiceDependencies & { readonly connections: WideCaller };
   readonly #tunnels = new Map<string, Tunnel>();
-  readonly #oneShots = new Set<OneShot>();
+  /** Tunnels for one TCP connection: each waits for its client, then lives as long as that connection. */
+  readonly #oneShots = new Set<Tunnel>();
   /** Opens under way, by what they would open: a second one waits for the first. */
   readonly #opening = new SingleFlight<Tunnel>();
   #stopping = false;
@@ -90,19 +86,13 @@ export class TunnelService {
    */
   async connect(request: Omit<TunnelRequest, 'localPort' | 'idleTimeoutSec'>): Promise<string> {
     this.#checkQuota();
-    const whole = { ...request, localPort: 0, idleTimeoutSec: -1 };
+    const whole = { ...request, localPort: 0, idleTimeoutSec: CLIENT_WAIT_MS / 1000 };
     const path = await this.#probe(whole);
-    const oneShot = new OneShot(
-      new Tunnel('', whole, path, this.#deps, () => this.#oneShots.delete(oneShot)),
-      this.#deps.clock,
-    );
+    const oneShot = new Tunnel('', whole, path, this.#deps, () => this.#oneShots.delete(oneShot));
+    oneShot.serveOnlyOne();
+    await oneShot.listen();
     this.#oneShots.add(oneShot);
-    try {
-      return await oneShot.listen();
-    } catch (error) {
-      this.#oneShots.delete(oneShot);
-      throw error;
-    }
+    return oneShot.info().listen;
   }
 
   list(): TunnelInfo[] {
@@ -215,7 +205,7 @@ export class TunnelService {
     const link: LinkStream = await this.#deps.links.open(localAid, remoteAid, 'tcp-probe', {
       timeoutMs: PROBE_TIMEOUT_MS,
       signal: limit.signal,
-      ...(accessToken === undefined ? {} : { accessToken }),
+      accessToken,
     });
     link.on('error', () => {});
     try {

@@ -8,7 +8,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { PathInfo } from '../../network/links/types.ts';
 import { MAX_CONNECTIONS_PER_CALLER } from './inbound-places.ts';
-import { type SpliceObserver, splice } from './splice.ts';
+import { splice } from './splice.ts';
 import type { TunnelInfo, TunnelRequest } from './types.ts';
 import type { WideCaller } from './wide/caller.ts';
 
@@ -43,7 +43,7 @@ export class Tunnel {
   #bytesDown = 0;
   #idleTimer: Timer | null = null;
   #closed = false;
-  #onlyClient: (() => void) | null = null;
+  #isOneShot = false;
 
   constructor(
     id: string,
@@ -120,9 +120,10 @@ export class Tunnel {
     };
   }
 
-  /** Takes one client, says so, and ends with it. */
-  serveOnly(onClient: () => void): void {
-    this.#onlyClient = onClient;
+  /** Takes one client, and ends with it. */
+  serveOnlyOne(): void {
+    this.#isOneShot = true;
+    this.#server.maxConnections = 1;
   }
 
   /** Drops the clients; new ones are served as before. */
@@ -148,10 +149,6 @@ export class Tunnel {
     this.#idleTimer?.cancel();
     this.#touch();
     this.#clients.set(socket, null);
-    if (this.#onlyClient !== null) {
-      this.#onlyClient();
-      this.#server.maxConnections = 1;
-    }
     socket.on('error', () => {});
     socket.on('close', () => this.#clientGone(socket));
     this.#serve(socket).catch((error: unknown) => {
@@ -165,30 +162,25 @@ export class Tunnel {
     const abort = new AbortController();
     const onGone = (): void => abort.abort();
     socket.once('close', onGone);
-    const options = {
-      timeoutMs: LINK_TIMEOUT_MS,
-      signal: abort.signal,
-      ...(accessToken === undefined ? {} : { accessToken }),
-    };
+    const options = { timeoutMs: LINK_TIMEOUT_MS, signal: abort.signal, accessToken };
     const { link, stream } = await this.#deps.connections.open(localAid, remoteAid, this.#path.rttMs, options);
     if (socket.destroyed) return void stream.destroy();
     this.#path = link.path();
     this.#clients.set(socket, stream);
     stream.on('error', () => {});
     socket.off('close', onGone);
-    const observer: SpliceObserver = {
-      sent: (bytes) => {
+    const observer = {
+      sent: (bytes: number) => {
         this.#bytesUp += bytes;
         this.#touch();
       },
-      received: (bytes) => {
+      received: (bytes: number) => {
         this.#bytesDown += bytes;
         this.#touch();
       },
-      refused: (code) => this.#failed(code),
-      closed: () => {},
+      refused: (code: string) => this.#failed(code),
     };
-    return splice(socket, stream, observer, true);
+    splice(socket, stream, observer, true);
   }
 
   #failed(code: string): void {
@@ -203,7 +195,7 @@ export class Tunnel {
     this.#clients.delete(socket);
     this.#touch();
     if (this.#clients.size > 0) return;
-    if (this.#onlyClient !== null) void this.close();
+    if (this.#isOneShot) void this.close();
     else this.#armIdleTimer();
   }
 

@@ -1,17 +1,10 @@
 /** What the tunnel capability is asked for and tells. */
 import type { PathKind } from '../../foundation/domain/tunnels.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
+import type { SavedTunnel } from '../../foundation/store/tunnels.ts';
 
-export interface TunnelRequest {
-  readonly localAid: Aid;
-  readonly remoteAid: Aid;
-  readonly accessToken: string | undefined;
-  /** 0 lets the system choose. */
-  readonly localPort: number;
-  /** Seconds without a connection until it closes; −1 never, 0 the default. */
-  readonly idleTimeoutSec: number;
-  readonly disableRelay: boolean;
-}
+/** A `localPort` of 0 lets the system choose. `idleTimeoutSec` is the time without a connection until it closes: −1 never, 0 the default. */
+export type TunnelRequest = Omit<SavedTunnel, 'id'>;
 
 export interface TunnelInfo {
   readonly id: string;

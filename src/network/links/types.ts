@@ -98,7 +98,7 @@ export interface AccessRequest extends LinkNames {
 }
 
 export interface OpenOptions {
-  readonly accessToken?: string;
+  readonly accessToken?: string | undefined;
   readonly signal?: AbortSignal;
   /** Give up after this many milliseconds, all attempts together. */
   readonly timeoutMs?: number;

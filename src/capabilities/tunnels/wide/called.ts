@@ -2,10 +2,9 @@
 import type { Clock } from '../../../foundation/clock.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { patience } from '../../../foundation/stall.ts';
-import { letGo } from '../../../network/links/source.ts';
 import type { LinkStream } from '../../../network/links/types.ts';
 import { countsOf, LossWatch } from './loss-watch.ts';
-import { readTicket } from './ticket.ts';
+import { peerOf, readTicket } from './ticket.ts';
 import { FIRST_WINDOW_BYTES, WideStream } from './wide-stream.ts';
 import { WindowBudget, WindowShare } from './window-budget.ts';
 
@@ -13,10 +12,6 @@ import { WindowBudget, WindowShare } from './window-budget.ts';
 const TICKET_TIMEOUT_MS = 10_000;
 /** What a new connection may keep, of both directions, bytes. */
 const NEW_BYTES = 2 * FIRST_WINDOW_BYTES;
-
-function peerOf(nodeKey: Uint8Array | null): string {
-  return Buffer.from(nodeKey ?? []).toString('hex');
-}
 
 export class WideCalled {
   readonly #clock: Clock;
@@ -39,13 +34,13 @@ export class WideCalled {
   async accept(link: LinkStream): Promise<WideStream> {
     const share = new WindowShare(this.#budget, peerOf(link.nodeKey));
     if (!share.begin(NEW_BYTES)) throw new SvcError('rate_limited');
-    const ticket = await this.#ticket(link).catch((error: unknown) => {
+    let ticket: string;
+    try {
+      ticket = await this.#ticket(link);
+      if (this.#streams.has(ticket)) throw new SvcError('protocol_error');
+    } catch (error) {
       share.giveAll();
       throw error;
-    });
-    if (this.#streams.has(ticket)) {
-      share.giveAll();
-      throw new SvcError('protocol_error');
     }
     const watch = new LossWatch(() => countsOf(link), { clock: this.#clock });
     let asked = false;
@@ -57,7 +52,6 @@ export class WideCalled {
         asked = true;
         stream.askWider();
       },
-      letGo: (lane) => letGo(lane, this.#clock),
     });
     this.#streams.set(ticket, stream);
     stream.once('close', () => {

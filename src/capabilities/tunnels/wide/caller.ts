@@ -2,7 +2,6 @@
 import type { Clock } from '../../../foundation/clock.ts';
 import type { Aid } from '../../../foundation/identity/aid.ts';
 import { LruCache } from '../../../foundation/lru-cache.ts';
-import { letGo } from '../../../network/links/source.ts';
 import { Refusal, STATUS } from '../../../network/links/status.ts';
 import type { LinkStream, Links, OpenOptions } from '../../../network/links/types.ts';
 import type { SpliceLink } from '../splice.ts';
@@ -86,7 +85,6 @@ export class WideCaller {
       widen: (bytes) => share.grow(bytes),
       onProgress: () => widening.progress(stream.moved, stream.waits),
       onWider: () => widening.ask(),
-      letGo: (lane) => letGo(lane, this.#deps.clock),
     });
     return stream.once('close', () => gone.abort());
   }

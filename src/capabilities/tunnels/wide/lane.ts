@@ -1,6 +1,6 @@
 /** One stream of a wide tunnel connection: what is under way on it, and what has come over it. */
 import type { SpliceLink } from '../splice.ts';
-import { FrameParser } from './frames.ts';
+import { ackFrame, FrameParser } from './frames.ts';
 
 /** Payload that comes over a lane before it is acknowledged, bytes; well below what a lane may have under way. */
 const ACK_BYTES = 32 * 1024;
@@ -19,12 +19,8 @@ const LONG_TIMES = 5;
 const LONG_MS = 100;
 
 /** A data or end frame on its way; kept until the other side has it, as the lane may be lost. */
-export interface SentFrame {
-  readonly bytes: Buffer;
-}
-
 interface Underway {
-  readonly frame: SentFrame;
+  readonly frame: Buffer;
   /** Milliseconds. */
   readonly at: number;
 }
@@ -34,6 +30,8 @@ export class Lane {
   readonly parser = new FrameParser();
   /** The other side has ended its half. */
   isEnded = false;
+  /** The stream wants no more for now. */
+  isStalled = false;
   /** An acknowledgement waits until the stream has room for it. */
   ackWaits = false;
   /** Sent and not yet acknowledged, in order. */
@@ -48,13 +46,11 @@ export class Lane {
   #received = 0;
   #unackedFrames = 0;
   #unackedBytes = 0;
-  /** The stream wants no more for now. */
-  #full = false;
 
   constructor(stream: SpliceLink, onDrain: () => void) {
     this.stream = stream;
     stream.on('drain', () => {
-      this.#full = false;
+      this.isStalled = false;
       onDrain();
     });
   }
@@ -67,18 +63,8 @@ export class Lane {
     return this.#underway.length === 0;
   }
 
-  /** True while the stream wants no more. */
-  get isStalled(): boolean {
-    return this.#full;
-  }
-
   get isFull(): boolean {
-    return this.#full || this.#underwayBytes >= this.#limit;
-  }
-
-  /** Data and end frames that have come. */
-  get received(): number {
-    return this.#received;
+    return this.isStalled || this.#underwayBytes >= this.#limit;
   }
 
   /** True where the other side waits for an acknowledgement. */
@@ -87,15 +73,15 @@ export class Lane {
   }
 
   /** @param now milliseconds */
-  send(frame: SentFrame, now: number): void {
+  send(frame: Buffer, now: number): void {
     this.#underway.push({ frame, at: now });
-    this.#underwayBytes += frame.bytes.length;
-    this.write(frame.bytes);
+    this.#underwayBytes += frame.length;
+    this.write(frame);
   }
 
   /** Sends a frame that is not acknowledged. */
   write(bytes: Buffer): void {
-    this.#full = !this.stream.write(bytes);
+    this.isStalled = !this.stream.write(bytes);
   }
 
   /** The other side has so many frames of this lane now; gives how many bytes that frees, null where it cannot be. */
@@ -104,7 +90,7 @@ export class Lane {
     if (count < 0 || count > this.#underway.length) return null;
     this.#acked = frames;
     const done = this.#underway.splice(0, count);
-    const freed = done.reduce((sum, { frame }) => sum + frame.bytes.length, 0);
+    const freed = done.reduce((sum, { frame }) => sum + frame.length, 0);
     this.#underwayBytes -= freed;
     const newest = done.at(-1);
     if (newest !== undefined) this.#adapt(now - newest.at, freed);
@@ -127,13 +113,14 @@ export class Lane {
     return this.#unackedFrames >= ACK_FRAMES || this.#unackedBytes >= ACK_BYTES;
   }
 
-  noteAcknowledged(): void {
-    this.#unackedFrames = 0;
-    this.#unackedBytes = 0;
+  /** Acknowledges what has come, and says what the reader has taken and how much may come beyond that. */
+  sendAck(consumed: number, window: number): void {
+    this.#unackedFrames = this.#unackedBytes = 0;
+    this.write(ackFrame(consumed, window, this.#received));
   }
 
   /** Takes what was under way off a lane that is lost. */
-  abandon(): readonly SentFrame[] {
+  abandon(): readonly Buffer[] {
     return this.#underway.splice(0).map(({ frame }) => frame);
   }
 }

@@ -1,5 +1,6 @@
 /** What the lanes of one wide connection have in common: the caller draws it and sends it first on each of them. */
 import { randomBytes } from 'node:crypto';
+import { toHex } from '../../../foundation/bytes.ts';
 import type { LinkStream } from '../../../network/links/types.ts';
 import { readExactly } from '../../../network/links/wire.ts';
 
@@ -9,6 +10,11 @@ export function drawTicket(): Uint8Array {
   return randomBytes(TICKET_BYTES);
 }
 
+/** The name of the node that calls; empty on this very daemon. */
+export function peerOf(nodeKey: Uint8Array | null): string {
+  return toHex(nodeKey ?? new Uint8Array());
+}
+
 /**
  * The name of the connection that a link belongs to: nobody but its own caller, from the same node,
  * can name it.
@@ -16,6 +22,5 @@ export function drawTicket(): Uint8Array {
  */
 export async function readTicket(link: LinkStream, signal: AbortSignal): Promise<string> {
   const ticket = await readExactly(link, TICKET_BYTES, signal);
-  const node = Buffer.from(link.nodeKey ?? []).toString('hex');
-  return `${node} ${link.caller} ${link.called} ${Buffer.from(ticket).toString('hex')}`;
+  return `${peerOf(link.nodeKey)} ${link.caller} ${link.called} ${toHex(ticket)}`;
 }

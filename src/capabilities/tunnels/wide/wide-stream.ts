@@ -6,11 +6,12 @@
 import { Duplex } from 'node:stream';
 import { freeMemory } from '../../../foundation/bytes.ts';
 import type { Clock } from '../../../foundation/clock.ts';
+import { letGo } from '../../../network/links/source.ts';
 import { STREAM_BUFFER_BYTES } from '../../../network/quic/limits.ts';
 import { StreamError } from '../../../network/quic/stream-error.ts';
 import type { SpliceLink } from '../splice.ts';
-import { ackFrame, dataFrame, endFrame, type LaneFrame, MAX_PAYLOAD_BYTES, widerFrame } from './frames.ts';
-import { Lane, type SentFrame } from './lane.ts';
+import { dataFrame, endFrame, type LaneFrame, MAX_PAYLOAD_BYTES, widerFrame } from './frames.ts';
+import { Lane } from './lane.ts';
 import { MAX_FRAMES_AHEAD, Reassembly } from './reassembly.ts';
 
 /** Most lanes of one connection. */
@@ -32,8 +33,6 @@ interface WideStreamOptions {
   readonly onProgress?: () => void;
   /** The other side loses packets on its lanes. */
   readonly onWider?: () => void;
-  /** Takes a lane that is done with; it has ended or will be ended by the other side. */
-  readonly letGo: (lane: SpliceLink) => void;
 }
 
 export class WideStream extends Duplex {
@@ -51,7 +50,7 @@ export class WideStream extends Duplex {
   #pending: Buffer[] = [];
   #written: Callback | null = null;
   /** Frames of lost lanes. */
-  readonly #again: SentFrame[] = [];
+  readonly #again: Buffer[] = [];
   #sent = 0;
   /** How far ahead of the other side's reader we may be, and the offset that this leads to. */
   #sendWindow = FIRST_WINDOW_BYTES;
@@ -75,10 +74,6 @@ export class WideStream extends Duplex {
     this.add(first);
   }
 
-  get lanes(): number {
-    return this.#lanes.size;
-  }
-
   /** Bytes that have reached the other side or the reader here. */
   get moved(): number {
     return this.#moved;
@@ -87,11 +82,6 @@ export class WideStream extends Duplex {
   /** True where the user has written more than the lanes take for now. */
   get waits(): boolean {
     return this.#pending.length > 0;
-  }
-
-  /** Bytes that the other side may send ahead of the reader. */
-  get window(): number {
-    return this.#window;
   }
 
   /** Uses another stream to the same connection on the other side. */
@@ -128,15 +118,10 @@ export class WideStream extends Duplex {
     this.#deliver();
   }
 
-  override _write(chunk: Buffer, _encoding: BufferEncoding, callback: Callback): void {
-    this.#take([chunk], callback);
-  }
-
   override _writev(chunks: readonly { readonly chunk: Buffer }[], callback: Callback): void {
-    this.#take(
-      chunks.map(({ chunk }) => chunk),
-      callback,
-    );
+    this.#pending.push(...chunks.map(({ chunk }) => chunk).filter(({ length }) => length > 0));
+    this.#written = callback;
+    this.#pump();
   }
 
   override _final(callback: Callback): void {
@@ -157,12 +142,6 @@ export class WideStream extends Duplex {
   #drained(lane: Lane): void {
     if (this.destroyed || this.#settled) return;
     if (lane.ackWaits) this.#acknowledge(lane);
-    this.#pump();
-  }
-
-  #take(chunks: readonly Buffer[], callback: Callback): void {
-    this.#pending.push(...chunks.filter(({ length }) => length > 0));
-    this.#written = callback;
     this.#pump();
   }
 
@@ -190,11 +169,11 @@ export class WideStream extends Duplex {
     return best;
   }
 
-  #nextFrame(): SentFrame | null {
+  #nextFrame(): Buffer | null {
     if (this.#pending.length === 0) {
       if (this.#ending === null || this.#endSent) return null;
       this.#endSent = true;
-      return { bytes: endFrame(this.#sent) };
+      return endFrame(this.#sent);
     }
     const most = this.#lanes.size > 1 ? SHARED_PAYLOAD_BYTES : MAX_PAYLOAD_BYTES;
     const room = Math.min(most, this.#limit - this.#sent);
@@ -208,10 +187,10 @@ export class WideStream extends Duplex {
       if (piece.length === first.length) this.#pending.shift();
       else this.#pending[0] = first.subarray(piece.length);
     }
-    const bytes = dataFrame(this.#sent, pieces, length);
+    const frame = dataFrame(this.#sent, pieces, length);
     this.#sent += length;
     this.#ahead.push(this.#sent);
-    return { bytes };
+    return frame;
   }
 
   #received(lane: Lane, chunk: Buffer): void {
@@ -226,7 +205,7 @@ export class WideStream extends Duplex {
       return;
     }
     this.#deliver();
-    this.#settle();
+    if (!this.#settled && !this.destroyed && this.#allSaid && this.#allAcknowledged()) this.#letGo();
   }
 
   #handle(frame: LaneFrame, lane: Lane): void {
@@ -246,7 +225,10 @@ export class WideStream extends Duplex {
     const freed = lane.acknowledge(frames, this.#options.clock.now());
     if (freed === null || consumed > this.#sent)
       return void this.destroy(new StreamError('stream_reset', new Error('an acknowledgement of what was not sent')));
-    this.#openSendWindow(Math.min(window, MAX_WINDOW_BYTES));
+    const wanted = Math.min(window, MAX_WINDOW_BYTES);
+    const more = wanted - this.#sendWindow;
+    // What is under way is kept until it is acknowledged, so the other side's word is not enough.
+    if (more > 0 && this.#options.widen(more)) this.#sendWindow = wanted;
     this.#limit = Math.max(this.#limit, consumed + Math.min(window, this.#sendWindow));
     const taken = this.#ahead.findIndex((end) => end > consumed);
     this.#ahead.splice(0, taken < 0 ? this.#ahead.length : taken);
@@ -262,16 +244,8 @@ export class WideStream extends Duplex {
     ended?.();
   }
 
-  /** What is under way is kept until it is acknowledged, so the other side's word is not enough. */
-  #openSendWindow(window: number): void {
-    const more = window - this.#sendWindow;
-    if (more > 0 && this.#options.widen(more)) this.#sendWindow = window;
-  }
-
   #allAcknowledged(): boolean {
-    if (this.#again.length > 0) return false;
-    for (const lane of this.#lanes) if (!lane.isIdle) return false;
-    return true;
+    return this.#again.length === 0 && this.#lanes.values().every((lane) => lane.isIdle);
   }
 
   /** Gives the reader what stands in order. */
@@ -309,16 +283,9 @@ export class WideStream extends Duplex {
   #acknowledge(lane: Lane): void {
     lane.ackWaits = lane.isStalled;
     if (lane.ackWaits) return;
-    lane.noteAcknowledged();
     this.#reported = this.#arrived.handed;
     this.#framesReported = this.#arrived.framesHanded;
-    lane.write(ackFrame(this.#reported, this.#window, lane.received));
-  }
-
-  /** Ends the lanes once nothing more will be said on them; the reader may still be behind. */
-  #settle(): void {
-    if (this.#settled || this.destroyed || !this.#allSaid || !this.#allAcknowledged()) return;
-    this.#letGo();
+    lane.sendAck(this.#reported, this.#window);
   }
 
   /** True where both ends have been said, and we have all of the other side's bytes. */
@@ -326,11 +293,12 @@ export class WideStream extends Duplex {
     return this.#endSent && this.#arrived.whole;
   }
 
+  /** Ends the lanes, as nothing more will be said on them; the reader may still be behind. */
   #letGo(): void {
     this.#settled = true;
     for (const { stream } of this.#lanes) {
       stream.end();
-      this.#options.letGo(stream);
+      letGo(stream, this.#options.clock);
     }
     this.#lanes.clear();
   }
@@ -338,8 +306,7 @@ export class WideStream extends Duplex {
   /** The other side ends its lanes where all has been said; one that does so before has broken off. */
   #ended(lane: Lane): void {
     lane.isEnded = true;
-    for (const each of this.#lanes) if (!each.isEnded) return;
-    if (this.#settled) return;
+    if (this.#settled || !this.#lanes.values().every(({ isEnded }) => isEnded)) return;
     if (!this.#allSaid) return void this.destroy(new StreamError('stream_reset'));
     // It has all of ours; its last acknowledgement went down with a lane.
     this.#letGo();

@@ -12,26 +12,17 @@ export class WindowBudget {
   readonly #taken = new Tally();
 
   /**
-   * Takes bytes for a connection with a peer; false where there is no room.
+   * Whether there are so many bytes for a connection with a peer.
    * @param part of the budget that may be used up, 0 to 1
    */
-  take(peer: string, bytes: number, part = 1): boolean {
-    if (!this.hasRoom(peer, bytes, part)) return false;
-    this.#taken.add(peer, bytes);
-    return true;
-  }
-
-  /** Whether `take` would take them. */
   hasRoom(peer: string, bytes: number, part = 1): boolean {
-    const { total } = this.#taken;
-    return (
-      this.#taken.of(peer) + bytes <= part * MAX_WINDOWS_PER_PEER_BYTES && total + bytes <= part * MAX_WINDOWS_BYTES
-    );
+    const ofPeer = this.#taken.of(peer) + bytes;
+    return ofPeer <= part * MAX_WINDOWS_PER_PEER_BYTES && this.#taken.total + bytes <= part * MAX_WINDOWS_BYTES;
   }
 
-  /** Gives bytes back. */
-  give(peer: string, bytes: number): void {
-    this.#taken.add(peer, -bytes);
+  /** Takes bytes or, below 0, gives them back. */
+  take(peer: string, bytes: number): void {
+    this.#taken.add(peer, bytes);
   }
 }
 
@@ -46,25 +37,25 @@ export class WindowShare {
     this.#peer = peer;
   }
 
-  /** Takes what a new connection needs; false where there is no room. */
-  begin(bytes: number): boolean {
-    return this.#take(bytes, 1);
-  }
-
-  /** Takes more; false where there is no room. */
-  grow(bytes: number): boolean {
-    return this.#take(bytes, GROWTH);
-  }
-
-  #take(bytes: number, part: number): boolean {
-    if (!this.#budget.take(this.#peer, bytes, part)) return false;
+  /**
+   * Takes what a new connection needs; false where there is no room.
+   * @param part of the budget that may be used up, 0 to 1
+   */
+  begin(bytes: number, part = 1): boolean {
+    if (!this.#budget.hasRoom(this.#peer, bytes, part)) return false;
+    this.#budget.take(this.#peer, bytes);
     this.#taken += bytes;
     return true;
   }
 
+  /** Takes more; false where there is no room. */
+  grow(bytes: number): boolean {
+    return this.begin(bytes, GROWTH);
+  }
+
   /** Gives all of it back. */
   giveAll(): void {
-    this.#budget.give(this.#peer, this.#taken);
+    this.#budget.take(this.#peer, -this.#taken);
     this.#taken = 0;
   }
 }
