@@ -1,5 +1,5 @@
 /** Every operation of the table over REST, and what is served by hand. */
-import { FetchService } from '../capabilities/calls/fetch-service.ts';
+import { fetchWhole } from '../capabilities/calls/fetch-service.ts';
 import { discover } from '../capabilities/directory/discovery.ts';
 import type { Updater } from '../capabilities/update/updater.ts';
 import type { Aid } from '../foundation/identity/aid.ts';
@@ -81,7 +81,10 @@ export function buildSurfaces(
         resolver: n.resolver,
         discover: (search) => discover(n.records, search),
       }),
-      ...callHandlers({ fetch: new FetchService({ caller: c.caller, clock }), localAid: c.localAid }),
+      ...callHandlers({
+        fetch: (request, signal) => fetchWhole({ caller: c.caller, clock }, request, signal),
+        localAid: c.localAid,
+      }),
       ...accessHandlers({ access: c.accessLists, requireAgent }),
       ...tunnelHandlers({ tunnels: c.tunnels, inbound: c.tunnelInbound, localAid: c.localAid }),
       ...updateHandlers({ updater: c.updater }),

@@ -152,8 +152,8 @@ export class SvcError extends Error {
 }
 
 /** The code of a system's error, such as `ENOENT`. */
-export function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+export function codeOf(error: unknown, otherwise = 'unknown error'): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : otherwise;
 }
 
 /** Says that an agent is not one of this daemon. */

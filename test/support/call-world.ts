@@ -4,7 +4,9 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { TestContext } from 'node:test';
 import { CallServer } from '../../src/capabilities/calls/call-server.ts';
-import { FetchService } from '../../src/capabilities/calls/fetch-service.ts';
+import type { FetchRequest } from '../../src/capabilities/calls/fetch-request.ts';
+import { type FetchResult, fetchWhole } from '../../src/capabilities/calls/fetch-service.ts';
+import { pairs } from '../../src/capabilities/calls/headers.ts';
 import { type Call, type CallAnswer, HttpCaller } from '../../src/capabilities/calls/http-caller.ts';
 import type { BoundService } from '../../src/capabilities/calls/upstream.ts';
 import { type Clock, systemClock } from '../../src/foundation/clock.ts';
@@ -25,7 +27,7 @@ export interface CallWorld {
   readonly remote: Aid;
   readonly caller: HttpCaller;
   readonly server: CallServer;
-  readonly fetch: FetchService;
+  readonly fetch: (request: FetchRequest, signal: AbortSignal) => Promise<FetchResult>;
   /** What is bound to which agent. */
   readonly bound: Map<Aid, BoundService>;
   /** Asked at each opening of a link and at each request. */
@@ -61,7 +63,7 @@ export async function callWorld(t: TestContext, clock: Clock = systemClock): Pro
     remote,
     caller,
     server,
-    fetch: new FetchService({ caller, clock }),
+    fetch: (request, signal) => fetchWhole({ caller, clock }, request, signal),
     bound,
     access: () => {},
     call: (call = {}) => caller.request(local, remote, { method: 'GET', path: '/', headers: [], body: null, ...call }),
@@ -103,6 +105,11 @@ export async function webService(
 
 export async function textOf(answer: CallAnswer): Promise<string> {
   return (await readAll(answer.body)).toString();
+}
+
+/** All values of a header, in order; the name in lower case. */
+export function valuesOf(raw: readonly string[], name: string): string[] {
+  return [...pairs(raw)].filter(([key]) => key.toLowerCase() === name).map(([, value]) => value);
 }
 
 /** The first value of a header; undefined where it is not there. */

@@ -5,17 +5,17 @@
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../../foundation/clock.ts';
-import { SvcError } from '../../foundation/errors.ts';
+import { codeOf, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
-import { accessRequestOf } from '../../network/links/access-request.ts';
+import { accessRequestOf, askAgain } from '../../network/links/access-request.ts';
 import { linkHttpServer, StreamsPerNode } from '../../network/links/http-server.ts';
 import type { AccessRequest, LinkStream, Links } from '../../network/links/types.ts';
 import { CallConnection } from './call-connection.ts';
 import { CallerLimits } from './caller-limits.ts';
 import { daemonErrorAnswer } from './error-answer.ts';
-import { errorCode, feed } from './exchange.ts';
+import { feed } from './exchange.ts';
 import { askToSwitch, checkForm, type Forwarding, forward } from './forward.ts';
 import { MAX_HTTP_HEADER_BYTES, reasonPhrase, withoutOurMarks } from './headers.ts';
 import { lingerThenDestroy, refuseOn, writeHead } from './raw-answer.ts';
@@ -37,7 +37,7 @@ export interface CallServerDependencies {
   /** Sees each connection to a service that is being made. */
   readonly watch: UpstreamsDependencies['watch'];
   /** @throws SvcError `access_denied`, `rate_limited` */
-  authorize(request: AccessRequest): void | Promise<void>;
+  readonly authorize: (request: AccessRequest) => void | Promise<void>;
 }
 
 export class CallServer implements Component {
@@ -82,16 +82,8 @@ export class CallServer implements Component {
 
   /** Asks access control again about all who are connected to an agent, and cuts off whom it now refuses. */
   async recheck(called: Aid): Promise<void> {
-    const connections = [...this.#connections.values()].filter(({ link }) => link.called === called);
-    await Promise.all(
-      connections.map(async (connection) => {
-        try {
-          await this.#deps.authorize(accessRequestOf(connection.link));
-        } catch (error) {
-          connection.cut(known(error));
-        }
-      }),
-    );
+    const connections = this.#connections.values().filter(({ link }) => link.called === called);
+    await askAgain(connections, this.#deps.authorize, (connection, error) => connection.cut(known(error)));
   }
 
   /** Cuts off all who are connected to an agent that is no longer here. */
@@ -204,7 +196,7 @@ export class CallServer implements Component {
 
   #malformed(error: Error, stream: Duplex): void {
     const idle = this.#connections.get(stream)?.busy === false;
-    if (!idle || !stream.writable || !errorCode(error).startsWith('HPE_')) return void stream.destroy();
+    if (!idle || !stream.writable || !codeOf(error).startsWith('HPE_')) return void stream.destroy();
     refuseOn(stream, new SvcError('protocol_error'), this.#deps.clock);
   }
 }

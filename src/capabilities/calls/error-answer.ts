@@ -16,14 +16,8 @@ const TELLABLE: readonly ErrorCode[] = [
 /** Longest wait that is believed, seconds. */
 const MAX_RETRY_AFTER_S = 86_400;
 
-export interface DaemonErrorAnswer {
-  readonly status: number;
-  readonly headers: string[];
-  readonly body: string;
-}
-
 /** The answer that tells a caller's daemon about an error. */
-export function daemonErrorAnswer(error: SvcError): DaemonErrorAnswer {
+export function daemonErrorAnswer(error: SvcError) {
   const body = JSON.stringify({ error: error.code, message: error.message });
   const retryAfter = error.details?.['retry_after_s'];
   return {

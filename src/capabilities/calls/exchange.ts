@@ -3,7 +3,8 @@ import { type ClientRequest, type IncomingMessage, request as requestHttp } from
 import { request as requestHttps } from 'node:https';
 import { Socket } from 'node:net';
 import type { Duplex, Readable, Writable } from 'node:stream';
-import { MAX_HEADERS, MAX_HTTP_HEADER_BYTES, type RawHeaders } from './headers.ts';
+import { codeOf } from '../../foundation/errors.ts';
+import { MAX_HEADERS, MAX_HTTP_HEADER_BYTES, pairs, type RawHeaders } from './headers.ts';
 import type { PoolOptions } from './upstream-agents.ts';
 
 /** Interim answers (1xx) that one request may get. */
@@ -45,16 +46,11 @@ export class ExchangeFailure extends Error {
   /** What went wrong was the answer, not the connection. */
   get malformed(): boolean {
     const { cause } = this;
-    return cause instanceof MalformedAnswer || errorCode(cause).startsWith('HPE_');
+    return cause instanceof MalformedAnswer || codeOf(cause).startsWith('HPE_');
   }
 }
 
 class MalformedAnswer extends Error {}
-
-/** `code` of a system error; empty where it has none. */
-export function errorCode(error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
-}
 
 /**
  * Sends what `source` gives into `sink` and ends it, trailers included, at the pace of the slower.
@@ -91,14 +87,9 @@ function sendBody(request: ClientRequest, { body, trailers }: HttpExchange): voi
     feed(body, request, () => {
       const raw = 'rawTrailers' in body ? body.rawTrailers : null;
       const kept = Array.isArray(raw) ? trailers?.(raw) : undefined;
-      if (kept !== undefined && kept.length > 0) request.addTrailers(trailerPairs(kept));
+      if (kept !== undefined && kept.length > 0) request.addTrailers([...pairs(kept)]);
     });
   }
-}
-
-/** Trailers in the form that node:http takes. */
-export function trailerPairs(raw: RawHeaders): [string, string][] {
-  return Array.from({ length: raw.length / 2 }, (_, i) => [raw[2 * i] ?? '', raw[2 * i + 1] ?? '']);
 }
 
 /**
@@ -115,7 +106,7 @@ export function exchange(parts: HttpExchange): Promise<HttpAnswer> {
         headers: parts.headers,
         insecureHTTPParser: false,
         maxHeaderSize: MAX_HTTP_HEADER_BYTES,
-        ...(parts.signal === undefined ? {} : { signal: parts.signal }),
+        signal: parts.signal,
       });
     } catch (error) {
       reject(new ExchangeFailure(error, false));
@@ -130,7 +121,10 @@ export function exchange(parts: HttpExchange): Promise<HttpAnswer> {
     };
     let interim = 0;
     request.on('information', () => {
-      if (++interim > MAX_INTERIM_ANSWERS) request.destroy(new MalformedAnswer('interim answers without end'));
+      if (++interim <= MAX_INTERIM_ANSWERS) return;
+      // At once: the answer itself may stand right behind them.
+      fail(new MalformedAnswer('interim answers without end'));
+      request.destroy();
     });
     request.once('response', (message) => answer(message, null));
     request.once('upgrade', (message, socket, head) => answer(message, { socket, head }));

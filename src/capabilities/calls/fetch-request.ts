@@ -6,7 +6,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { MAX_HEADERS } from './headers.ts';
 import type { Call } from './http-caller.ts';
-import { isCallable } from './methods.ts';
+import { CALLABLE } from './methods.ts';
 
 /** Headers of a request together, characters: what the called side takes, with room for its own. */
 const MAX_HEADER_CHARS = 16 * 1024;
@@ -59,7 +59,7 @@ function headerList(headers: HeaderMap): string[] {
  */
 export function callOf(request: FetchRequest): Call {
   const method = (request.method ?? 'GET').toUpperCase();
-  if (!isCallable(method)) throw invalid('/method', 'This is not an HTTP method that can be called.');
+  if (!CALLABLE.has(method)) throw invalid('/method', 'This is not an HTTP method that can be called.');
   if (request.path.length > MAX_CALL_PATH_CHARS || !/^\/[!-~]*$/.test(request.path))
     throw invalid(
       '/path',

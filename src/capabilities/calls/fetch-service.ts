@@ -18,38 +18,29 @@ export interface FetchResult {
   truncated: boolean;
 }
 
-export interface FetchServiceDependencies {
+interface FetchDependencies {
   readonly caller: HttpCaller;
   readonly clock: Clock;
 }
 
-export class FetchService {
-  readonly #caller: HttpCaller;
-  readonly #clock: Clock;
-
-  constructor({ caller, clock }: FetchServiceDependencies) {
-    this.#caller = caller;
-    this.#clock = clock;
-  }
-
-  /**
-   * Calls a remote agent and collects its answer. Redirects are not followed.
-   * @throws SvcError `invalid_request`, `too_large`, `timeout`, `cancelled` and what `HttpCaller.request` gives
-   */
-  async fetch(request: FetchRequest, signal: AbortSignal): Promise<FetchResult> {
-    const call = callOf(request);
-    const timeoutMs = Math.min(request.timeoutMs ?? DEFAULT_CALL_TIMEOUT_MS, MAX_CALL_TIMEOUT_MS);
-    using limit = deadline(this.#clock, timeoutMs, signal);
-    const answer = await this.#caller.request(request.local, request.remote, { ...call, signal: limit.signal });
-    const { bytes, truncated } = await collect(answer, limit.signal);
-    return { status: answer.status, headers: headerMap(answer.headers), body: toBase64(bytes), truncated };
-  }
+/**
+ * Calls a remote agent and collects its answer. Redirects are not followed.
+ * @throws SvcError `invalid_request`, `too_large`, `timeout`, `cancelled` and what `HttpCaller.request` gives
+ */
+export async function fetchWhole(
+  { caller, clock }: FetchDependencies,
+  request: FetchRequest,
+  signal: AbortSignal,
+): Promise<FetchResult> {
+  const call = callOf(request);
+  const timeoutMs = Math.min(request.timeoutMs ?? DEFAULT_CALL_TIMEOUT_MS, MAX_CALL_TIMEOUT_MS);
+  using limit = deadline(clock, timeoutMs, signal);
+  const answer = await caller.request(request.local, request.remote, { ...call, signal: limit.signal });
+  const { bytes, truncated } = await collect(answer, limit.signal);
+  return { status: answer.status, headers: headerMap(answer.headers), body: toBase64(bytes), truncated };
 }
 
-async function collect(
-  { body }: CallAnswer,
-  signal: AbortSignal,
-): Promise<{ readonly bytes: Uint8Array; readonly truncated: boolean }> {
+async function collect({ body }: CallAnswer, signal: AbortSignal) {
   const chunks: Uint8Array[] = [];
   let length = 0;
   try {
@@ -69,10 +60,6 @@ async function collect(
 
 /** Headers by lower-case name, each with all of its values. */
 function headerMap(raw: RawHeaders): Record<string, string[]> {
-  const map = new Map<string, string[]>();
-  for (const [name, value] of pairs(raw)) {
-    const key = name.toLowerCase();
-    map.set(key, [...(map.get(key) ?? []), value]);
-  }
-  return Object.fromEntries(map);
+  const groups = Map.groupBy(pairs(raw), ([name]) => name.toLowerCase());
+  return Object.fromEntries(groups.entries().map(([name, all]) => [name, all.map(([, value]) => value)]));
 }

@@ -5,17 +5,18 @@ import { SvcError } from '../../foundation/errors.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import { callerProof, PROOF_HEADER } from './caller-proof.ts';
-import { feed, type HttpAnswer, trailerPairs } from './exchange.ts';
+import { feed, type HttpAnswer } from './exchange.ts';
 import {
   filterHeaders,
   identityHeaders,
   MAX_HEADERS,
+  pairs,
   REMADE,
   reasonPhrase,
   withoutForgeries,
   withoutOurMarks,
 } from './headers.ts';
-import { isBodiless } from './methods.ts';
+import { BODILESS } from './methods.ts';
 import { type BoundService, hostHeaderOf, reasonOf, type Upstreams } from './upstream.ts';
 
 /** A call on which no byte moved for this long, in either direction, is ended: milliseconds. */
@@ -91,7 +92,7 @@ export async function forward(forwarding: Forwarding, response: ServerResponse):
   const headers = serviceHeaders(forwarding);
   if (encoding !== undefined) headers.push('Transfer-Encoding', 'chunked');
   else if (length !== undefined) headers.push('Content-Length', length);
-  else if (!isBodiless(request.method ?? '')) headers.push('Content-Length', '0');
+  else if (!BODILESS.has(request.method ?? '')) headers.push('Content-Length', '0');
   const stall = new SilenceWatch(clock, CALL_STALL_MS, () => abort.abort(new SvcError('timeout')));
   try {
     if (!empty) request.on('data', stall.heard);
@@ -123,7 +124,7 @@ function relay(message: IncomingMessage, response: ServerResponse): Promise<void
     response.flushHeaders();
     feed(message, response, () => {
       const trailers = withoutOurMarks(message.rawTrailers);
-      if (trailers.length > 0) response.addTrailers(trailerPairs(trailers));
+      if (trailers.length > 0) response.addTrailers([...pairs(trailers)]);
     });
   });
 }

@@ -30,13 +30,8 @@ export const REMADE: ReadonlySet<string> = new Set(['host', 'content-length', 'e
 const PROTECTED: ReadonlySet<string> = new Set(['content-length', 'host']);
 
 /** Names and values one by one. */
-export function* pairs(raw: RawHeaders): Generator<readonly [name: string, value: string]> {
+export function* pairs(raw: RawHeaders): Generator<[name: string, value: string]> {
   for (let i = 0; i + 1 < raw.length; i += 2) yield [raw[i] ?? '', raw[i + 1] ?? ''];
-}
-
-/** All values of a header, in order. */
-export function valuesOf(raw: RawHeaders, name: string): string[] {
-  return [...pairs(raw)].filter(([key]) => key.toLowerCase() === name).map(([, value]) => value);
 }
 
 /** The headers that are kept; the names in `keep` are in lower case. */
@@ -48,9 +43,8 @@ export function filterHeaders(raw: RawHeaders, keep: (name: string) => boolean):
 
 /** Headers without those that speak of the connection, listed in `Connection` or known as such. */
 export function endToEnd(raw: RawHeaders): string[] {
-  const named = new Set(
-    valuesOf(raw, 'connection').flatMap((value) => value.split(',').map((name) => name.trim().toLowerCase())),
-  );
+  const connection = [...pairs(raw)].filter(([name]) => name.toLowerCase() === 'connection');
+  const named = new Set(connection.flatMap(([, value]) => value.split(',').map((name) => name.trim().toLowerCase())));
   return filterHeaders(raw, (name) => !HOP_BY_HOP.has(name) && (PROTECTED.has(name) || !named.has(name)));
 }
 

@@ -12,7 +12,7 @@ import { errorOfAnswer } from './error-answer.ts';
 import { type Body, ExchangeFailure, exchange, type HttpAnswer } from './exchange.ts';
 import { endToEnd, filterHeaders, type RawHeaders, REMADE, reasonPhrase } from './headers.ts';
 import { LinkAgent } from './link-agent.ts';
-import { isBodiless, isIdempotent } from './methods.ts';
+import { BODILESS, IDEMPOTENT } from './methods.ts';
 
 /** Calls at once from one local agent to one remote agent; more wait for their turn. */
 export const MAX_CALLS_PER_TARGET = 64;
@@ -40,7 +40,7 @@ export interface Call {
   readonly bodyLength?: number;
   readonly accessToken?: string | undefined;
   /** Gives the call up, also while its answer is being read. An SvcError as its reason is thrown as it is. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** The answer of the remote agent's service: its head, and its body as a stream that must be read or destroyed. */
@@ -179,7 +179,7 @@ export class HttpCaller {
       // Where the node was found gone, there is nobody to repeat it to.
       const gone = error instanceof ExchangeFailure && error.cause instanceof SvcError;
       const dead = error instanceof ExchangeFailure && error.reused && !error.malformed && !gone;
-      const repeatable = isIdempotent(call.method) && (call.body === null || call.body instanceof Uint8Array);
+      const repeatable = IDEMPOTENT.has(call.method) && (call.body === null || call.body instanceof Uint8Array);
       if (!dead || !repeatable || call.signal?.aborted === true) throw error;
       agent.dropIdle();
       return await exchange(parts);
@@ -224,7 +224,7 @@ export class HttpCaller {
   }
 
   async #open(local: Aid, remote: Aid, accessToken: string | undefined): Promise<LinkStream> {
-    const options = { timeoutMs: OPEN_TIMEOUT_MS, ...(accessToken === undefined ? {} : { accessToken }) };
+    const options = { timeoutMs: OPEN_TIMEOUT_MS, accessToken };
     try {
       return await this.#deps.links.open(local, remote, this.#deps.purpose ?? 'http', options);
     } catch (error) {
@@ -255,7 +255,7 @@ function freeChunks(request: ClientRequest): void {
 function framing({ method, body, bodyLength }: Call): string[] {
   const length = body instanceof Uint8Array ? body.length : body === null ? 0 : bodyLength;
   if (length === undefined) return ['Transfer-Encoding', 'chunked'];
-  return length > 0 || !isBodiless(method) ? ['Content-Length', `${length}`] : [];
+  return length > 0 || !BODILESS.has(method) ? ['Content-Length', `${length}`] : [];
 }
 
 function head(message: IncomingMessage) {

@@ -7,10 +7,11 @@ import type { ClientRequest } from 'node:http';
 import { isIP, type Socket } from 'node:net';
 import { formatAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { codeOf } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { newId } from '../../foundation/ids.ts';
-import { ExchangeFailure, errorCode, exchange, type HttpAnswer, type HttpExchange } from './exchange.ts';
-import { isBodiless, isIdempotent } from './methods.ts';
+import { ExchangeFailure, exchange, type HttpAnswer, type HttpExchange } from './exchange.ts';
+import { BODILESS, IDEMPOTENT } from './methods.ts';
 import { type PoolOptions, UpstreamHttpAgent, UpstreamHttpsAgent } from './upstream-agents.ts';
 
 /** How long a service may take to accept a connection, TLS included, milliseconds. */
@@ -75,7 +76,7 @@ export class Upstreams {
       ...(secure ? { rejectUnauthorized: service.verifyCertificate } : {}),
     };
     // A body where none is usual is left unread by many services.
-    const isLast = request.body !== null && (isBodiless(request.method) || request.method === 'DELETE');
+    const isLast = request.body !== null && (BODILESS.has(request.method) || request.method === 'DELETE');
     const parts: HttpExchange = {
       ...request,
       headers: isLast ? [...request.headers, 'Connection', 'close'] : request.headers,
@@ -94,7 +95,7 @@ export class Upstreams {
       return await exchange(parts);
     } catch (error) {
       const dead = error instanceof ExchangeFailure && error.reused && !error.malformed;
-      if (!dead || request.body !== null || !isIdempotent(request.method) || request.signal?.aborted === true)
+      if (!dead || request.body !== null || !IDEMPOTENT.has(request.method) || request.signal?.aborted === true)
         throw error;
       return await exchange({ ...parts, options: { ...options, owner: newId() } });
     }
@@ -120,7 +121,7 @@ export class Upstreams {
 
 /** Why a service could not be reached, in a few words that give away nothing about its machine. */
 export function reasonOf(error: unknown): string {
-  const code = errorCode(error instanceof ExchangeFailure ? error.cause : error);
+  const code = codeOf(error instanceof ExchangeFailure ? error.cause : error);
   if (code === 'ECONNREFUSED') return 'it refuses connections';
   if (code === 'ETIMEDOUT') return 'it does not accept connections in time';
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'its host name does not resolve';

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { syncDirectory } from '../../foundation/atomic-file.ts';
 import { codeOf } from '../../foundation/errors.ts';
 import { PRIVATE_DIRECTORY_MODE, PRIVATE_FILE_MODE } from '../../foundation/file-modes.ts';
-import { writeError } from './file-errors.ts';
+import { onDisk, writeError } from './file-errors.ts';
 import { FileSink } from './file-sink.ts';
 import type { FilesRoot } from './files-root.ts';
 import { fingerprintOf } from './fingerprint.ts';
@@ -19,15 +19,6 @@ export interface Incoming {
   readonly objectId: string;
   readonly size: number;
   readonly file: string;
-}
-
-/** Settles as work on the disk does; its failure in the terms of the catalogue. */
-async function onDisk<T>(work: Promise<T>): Promise<T> {
-  try {
-    return await work;
-  } catch (error) {
-    throw writeError(error);
-  }
 }
 
 export class BlobStore {
@@ -47,7 +38,10 @@ export class BlobStore {
    * @param admit told of each chunk before it is written; what it throws ends the matter
    * @throws SvcError `not_writable`, what `admit` and the source throw; nothing is left behind
    */
-  async receive(source: AsyncIterable<Uint8Array>, admit: (bytes: number) => void): Promise<Incoming> {
+  async receive(
+    source: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+    admit: (bytes: number) => void,
+  ): Promise<Incoming> {
     const file = join(this.#root.incoming, randomUUID());
     const sink = new FileSink(await onDisk(open(file, 'wx', PRIVATE_FILE_MODE)));
     try {

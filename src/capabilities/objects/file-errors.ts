@@ -17,6 +17,13 @@ export function writeError(error: unknown): SvcError {
   });
 }
 
+/** Settles as work on the disk does; its failure in the terms of the catalogue. */
+export function onDisk<T>(work: Promise<T>): Promise<T> {
+  return work.catch((error: unknown) => {
+    throw writeError(error);
+  });
+}
+
 /** What a failed look at a file that somebody named is to him. */
 export function lookupError(error: unknown, path: string): SvcError {
   if (error instanceof SvcError) return error;

@@ -1,7 +1,7 @@
 /** Writes a file piece by piece while the next pieces come, and hashes what it writes. */
 import { createHash, type Hash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
-import { writeError } from './file-errors.ts';
+import { onDisk } from './file-errors.ts';
 
 /** Pieces are written together once they are this many bytes: a write each would cost more than its bytes. */
 const BATCH_BYTES = 1024 * 1024;
@@ -64,7 +64,7 @@ export class FileSink {
    */
   async flush(): Promise<void> {
     await this.#turnOver();
-    await this.#settle(this.#writing);
+    await onDisk(this.#writing);
   }
 
   /**
@@ -73,8 +73,8 @@ export class FileSink {
    */
   async sync(): Promise<void> {
     await this.flush();
-    await this.#settle(this.#syncing);
-    await this.#settle(this.#handle.sync());
+    await onDisk(this.#syncing);
+    await onDisk(this.#handle.sync());
   }
 
   /** Throws away what is in the file and what is on its way there. */
@@ -82,7 +82,7 @@ export class FileSink {
     this.#batch = [];
     this.#batched = 0;
     await this.#writing.catch(() => {});
-    await this.#settle(this.#handle.truncate(0));
+    await onDisk(this.#handle.truncate(0));
     this.#hash = createHash('sha256');
     this.#length = 0;
     this.#writing = Promise.resolve();
@@ -96,7 +96,7 @@ export class FileSink {
 
   /** Sends the batch on its way once the one before has arrived: at most two are in memory. */
   async #turnOver(): Promise<void> {
-    await this.#settle(this.#writing);
+    await onDisk(this.#writing);
     if (this.#batched === 0) return;
     this.#writing = this.#write(this.#batch, this.#length - this.#batched);
     // Whoever comes next hears of its failure.
@@ -135,14 +135,6 @@ export class FileSink {
       rest = rest.subarray(more);
     }
     for (const { chunk, release } of batch) if (chunk instanceof Buffer) release?.(chunk);
-  }
-
-  async #settle(work: Promise<void>): Promise<void> {
-    try {
-      await work;
-    } catch (error) {
-      throw writeError(error);
-    }
   }
 }
 

@@ -14,13 +14,17 @@ import { lookupError, writeError } from './file-errors.ts';
 const OWN_DIRECTORY = '.svcd';
 
 /** Not on every system: neither following a link at the end of a path nor waiting for the other end of a pipe. */
-const CAREFUL = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
+export const READ_CAREFULLY: number = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
 /** A regular file below the folder, open for reading. */
 export interface InsideFile {
   readonly handle: FileHandle;
   /** Its real place, relative to the folder. */
   readonly path: string;
+}
+
+function badPath(path: string, message: string): SvcError {
+  return new SvcError('invalid_request', { message, details: { path } });
 }
 
 export class FilesRoot {
@@ -69,14 +73,13 @@ export class FilesRoot {
     try {
       const real = await realpath(resolve(this.path, path));
       this.#checkInside(real, path);
-      handle = await open(real, constants.O_RDONLY | CAREFUL);
+      handle = await open(real, READ_CAREFULLY);
       const opened = await handle.stat({ bigint: true });
-      if (!opened.isFile())
-        throw new SvcError('invalid_request', { message: 'Only a regular file can be an object.', details: { path } });
+      if (!opened.isFile()) throw badPath(path, 'Only a regular file can be an object.');
       // A directory on the way may have become a link in between: what was opened must be what is there.
       const there = await stat(real, { bigint: true });
       if ((await realpath(real)) !== real || there.ino !== opened.ino || there.dev !== opened.dev)
-        throw new SvcError('invalid_request', { message: 'The path changed while it was opened.', details: { path } });
+        throw badPath(path, 'The path changed while it was opened.');
       return { handle, path: relative(this.path, real) };
     } catch (error) {
       await handle?.close();
@@ -93,7 +96,7 @@ export class FilesRoot {
     const wanted = resolve(this.path, path);
     const name = basename(wanted);
     if (name === '' || wanted.includes('\0') || wanted === this.path || path.endsWith('/') || path.endsWith(sep))
-      throw new SvcError('invalid_request', { message: 'The destination must name a file.', details: { path } });
+      throw badPath(path, 'The destination must name a file.');
     const directory = dirname(wanted);
     this.#checkInside(join(await this.#nearest(directory), name), path);
     try {
@@ -117,10 +120,7 @@ export class FilesRoot {
     } catch (error) {
       throw writeError(error);
     }
-    throw new SvcError('invalid_request', {
-      message: 'The folder of the destination changed during the download.',
-      details: { path: real },
-    });
+    throw badPath(real, 'The folder of the destination changed during the download.');
   }
 
   /** The real path of the nearest folder above that is there: nothing may be made before it is known to be inside. */
@@ -136,15 +136,8 @@ export class FilesRoot {
   #checkInside(real: string, shown: string): void {
     const inside = real.startsWith(this.path.endsWith(sep) ? this.path : this.path + sep);
     const own = join(this.path, OWN_DIRECTORY);
-    if (!inside)
-      throw new SvcError('invalid_request', {
-        message: 'The path leads out of files_root.',
-        details: { path: shown },
-      });
+    if (!inside) throw badPath(shown, 'The path leads out of files_root.');
     if (real === own || real.startsWith(own + sep))
-      throw new SvcError('invalid_request', {
-        message: `The folder ${OWN_DIRECTORY} in files_root belongs to the daemon.`,
-        details: { path: shown },
-      });
+      throw badPath(shown, `The folder ${OWN_DIRECTORY} in files_root belongs to the daemon.`);
   }
 }

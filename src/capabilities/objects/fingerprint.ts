@@ -19,17 +19,15 @@ export function isRacy({ mtimeNs, ctimeNs }: BigIntStats, hashedAt: number): boo
   return hashedAt - changed < RACY_MS;
 }
 
-/** Feeds a file, or its first `length` bytes, to a hash. Returns how many bytes there were. */
-export async function hashInto(hash: Hash, handle: FileHandle, length = Number.POSITIVE_INFINITY): Promise<number> {
+/** Feeds a file to a hash. Returns how many bytes there were. */
+export async function hashInto(hash: Hash, handle: FileHandle): Promise<number> {
   const buffer = Buffer.allocUnsafe(READ_BYTES);
-  let position = 0;
-  while (position < length) {
-    const { bytesRead } = await handle.read(buffer, 0, Math.min(buffer.length, length - position), position);
-    if (bytesRead === 0) break;
+  for (let position = 0; ; ) {
+    const { bytesRead } = await handle.read(buffer, 0, buffer.length, position);
+    if (bytesRead === 0) return position;
     hash.update(buffer.subarray(0, bytesRead));
     position += bytesRead;
   }
-  return position;
 }
 
 export interface HashedFile {

@@ -1,13 +1,12 @@
 /** `group_object_get`: brings an object to a file below files_root. */
-import { createHash } from 'node:crypto';
-import { constants } from 'node:fs';
-import { type FileHandle, open, statfs } from 'node:fs/promises';
+import { open, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../foundation/clock.ts';
 import { codeOf, type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { KeyedMutex } from '../../foundation/keyed-mutex.ts';
-import { hashInto, READ_BYTES } from './fingerprint.ts';
+import { READ_CAREFULLY } from './files-root.ts';
+import { type HashedFile, hashFile, READ_BYTES } from './fingerprint.ts';
 import type { Holders } from './holders.ts';
 import type { ObjectService } from './object-service.ts';
 import { PartFile, taken } from './part-file.ts';
@@ -102,12 +101,8 @@ export class ObjectGetter {
       const own = force ? null : await this.#copyOwn(aid, objectId, part);
       const candidates = holders.candidates(aid, objectId, hint);
       const admit = (bytes: number): Promise<void> => checkRoom(root.parts, bytes);
-      const transfer = new Transfer(
-        { remote, clock, admit },
-        { local: aid, objectId, holders: candidates, accessToken, signal },
-        part,
-      );
-      const brought = own ?? (await transfer.run(failures));
+      const wanted = { local: aid, objectId, holders: candidates, accessToken, signal };
+      const brought = own ?? (await new Transfer({ remote, clock, admit }, wanted, part).run(failures));
       for (const [holder, { code }] of failures)
         if (code === 'not_found' || code === 'gone') holders.learn(objectId, holder, false);
       if (brought === null) throw failureOf(failures);
@@ -123,20 +118,16 @@ export class ObjectGetter {
   async #copyOwn(aid: Aid, objectId: string, part: PartFile): Promise<Brought | null> {
     const object = await this.#openOwn(aid, objectId);
     if (object === null) return null;
-    try {
-      await part.reset();
-      for (;;) {
-        const buffer = Buffer.allocUnsafe(READ_BYTES);
-        const { bytesRead } = await object.handle.read(buffer, 0, buffer.length, part.length);
-        if (bytesRead === 0) break;
-        await part.append(buffer.subarray(0, bytesRead));
-      }
-      if (part.is(objectId)) return { from: aid, name: object.name };
-      await part.reset();
-      return null;
-    } finally {
-      await object.handle.close();
+    await using handle = object.handle;
+    await part.reset();
+    for (;;) {
+      const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(READ_BYTES), 0, READ_BYTES, part.length);
+      if (bytesRead === 0) break;
+      await part.append(buffer.subarray(0, bytesRead));
     }
+    if (part.is(objectId)) return { from: aid, name: object.name };
+    await part.reset();
+    return null;
   }
 
   async #openOwn(aid: Aid, objectId: string): Promise<OpenedObject | null> {
@@ -159,23 +150,16 @@ async function checkRoom(directory: string, bytes: number): Promise<void> {
   });
 }
 
-/** Id and size of the file that has a name; null where none has. */
-async function hashOf(file: string): Promise<{ readonly objectId: string; readonly size: number } | null> {
-  let handle: FileHandle;
-  try {
-    handle = await open(file, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0));
-  } catch (error) {
+/** What the file that has a name holds; null where none has. */
+async function hashOf(file: string): Promise<HashedFile | null> {
+  await using handle = await open(file, READ_CAREFULLY).catch((error: unknown) => {
     if (codeOf(error) === 'ENOENT') return null;
     throw taken(file);
-  }
-  try {
-    if (!(await handle.stat()).isFile()) throw taken(file);
-    const hash = createHash('sha256');
-    const size = await hashInto(hash, handle);
-    return { objectId: hash.digest('hex'), size };
-  } finally {
-    await handle.close();
-  }
+  });
+  if (handle === null) return null;
+  const hashed = (await handle.stat()).isFile() ? await hashFile(handle) : null;
+  if (hashed === null) throw taken(file);
+  return hashed;
 }
 
 /** What the failures of all holders come to. */

@@ -1,5 +1,4 @@
 /** Names of files as they are shown to others, and taken from others. */
-import { basename } from 'node:path';
 import { MAX_FILE_NAME_BYTES } from '../../foundation/domain/objects.ts';
 import { UNSAFE } from '../../foundation/log-text.ts';
 
@@ -11,11 +10,6 @@ export function safeName(name: string | undefined, fallback: string): string {
   while (Buffer.byteLength(cut) > MAX_FILE_NAME_BYTES) cut = cut.slice(0, -1);
   // Half of a pair of code units may be left over.
   return cut.replace(/[\uD800-\uDBFF]$/, '');
-}
-
-/** The name of a file by its path. */
-export function nameOfPath(path: string, fallback: string): string {
-  return safeName(basename(path), fallback);
 }
 
 /** Offers the bytes for saving, never for showing (RFC 6266). */

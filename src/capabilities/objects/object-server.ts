@@ -7,7 +7,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
-import { accessRequestOf } from '../../network/links/access-request.ts';
+import { accessRequestOf, askAgain } from '../../network/links/access-request.ts';
 import { ERROR_HEADER, linkHttpServer, NEXT_REQUEST_MS, StreamsPerNode } from '../../network/links/http-server.ts';
 import type { AccessRequest, LinkStream, Links } from '../../network/links/types.ts';
 import { answerObject } from './object-answer.ts';
@@ -73,16 +73,8 @@ export class ObjectServer implements Component {
 
   /** Asks access control again about all who read objects of an agent, and cuts off whom it now refuses. */
   async recheck(called: Aid): Promise<void> {
-    const links = [...this.#connections.values()].map(({ link }) => link).filter((link) => link.called === called);
-    await Promise.all(
-      links.map(async (link) => {
-        try {
-          await this.#deps.authorize(accessRequestOf(link));
-        } catch {
-          link.destroy();
-        }
-      }),
-    );
+    const connections = this.#connections.values().filter(({ link }) => link.called === called);
+    await askAgain(connections, this.#deps.authorize, ({ link }) => link.destroy());
   }
 
   #accept(link: LinkStream): void {

@@ -4,11 +4,11 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
-import type { ObjectRepository, ObjectRow, ObjectUsage } from '../../foundation/store/objects.ts';
+import type { ObjectRepository, ObjectRow } from '../../foundation/store/objects.ts';
 import { BlobStore, type Incoming } from './blob-store.ts';
 import { FilesRoot } from './files-root.ts';
 import { hashFile } from './fingerprint.ts';
-import { nameOfPath, safeName } from './object-name.ts';
+import { safeName } from './object-name.ts';
 import { type ObjectQuota, QuotaLedger } from './quota.ts';
 import { type OpenedObject, RegisteredFiles } from './registered-files.ts';
 import { type ObjectInfo, type ObjectSource, objectUrl } from './types.ts';
@@ -110,24 +110,20 @@ export class ObjectService implements Component {
     expected = 0,
   ): Promise<ObjectInfo> {
     const { blobs } = this.files();
-    const room = this.#quota.reserve(aid);
+    using room = this.#quota.reserve(aid);
+    let ahead = expected;
+    room.add(expected);
+    const incoming = await blobs.receive(source, (bytes) => {
+      const covered = Math.min(ahead, bytes);
+      ahead -= covered;
+      room.add(bytes - covered);
+    });
     try {
-      let ahead = expected;
-      room.add(expected);
-      const incoming = await blobs.receive(each(source), (bytes) => {
-        const covered = Math.min(ahead, bytes);
-        ahead -= covered;
-        room.add(bytes - covered);
-      });
-      try {
-        if (this.#repository.get(aid, incoming.objectId) === null) room.confirm();
-        return this.#keep(aid, incoming, blobs, name);
-      } catch (error) {
-        await blobs.discard(incoming);
-        throw error;
-      }
-    } finally {
-      room.release();
+      if (this.#repository.get(aid, incoming.objectId) === null) room.confirm();
+      return this.#keep(aid, incoming, blobs, name);
+    } catch (error) {
+      await blobs.discard(incoming);
+      throw error;
     }
   }
 
@@ -148,29 +144,23 @@ export class ObjectService implements Component {
    */
   async register(aid: Aid, path: string, name?: string): Promise<ObjectInfo> {
     const { root } = this.files();
-    const room = this.#quota.reserve(aid);
-    try {
-      const file = await root.open(path);
-      try {
-        const hashedAt = this.#clock.now();
-        const hashed = await hashFile(file.handle);
-        if (hashed === null)
-          throw new SvcError('wrong_state', { message: 'The file changed while it was read.', details: { path } });
-        const { objectId, size, fingerprint } = hashed;
-        const known = this.#repository.get(aid, objectId);
-        const shown = name === undefined ? nameOfPath(file.path, objectId) : safeName(name, objectId);
-        // Stored bytes are surer than a file that anybody may change.
-        if (known !== null && known.path === null) return infoOf(known);
-        const createdAt = known?.createdAt ?? hashedAt;
-        const row: ObjectRow = { aid, objectId, size, name: shown, createdAt, path: file.path, fingerprint, hashedAt };
-        this.#repository.put(row);
-        return infoOf(row);
-      } finally {
-        await file.handle.close();
-      }
-    } finally {
-      room.release();
-    }
+    using room = this.#quota.reserve(aid);
+    const file = await root.open(path);
+    await using handle = file.handle;
+    const hashedAt = this.#clock.now();
+    const hashed = await hashFile(handle);
+    if (hashed === null)
+      throw new SvcError('wrong_state', { message: 'The file changed while it was read.', details: { path } });
+    const { objectId, size, fingerprint } = hashed;
+    const known = this.#repository.get(aid, objectId);
+    // Stored bytes are surer than a file that anybody may change.
+    if (known !== null && known.path === null) return infoOf(known);
+    const shown = safeName(name ?? file.path, objectId);
+    const createdAt = known?.createdAt ?? hashedAt;
+    const row: ObjectRow = { aid, objectId, size, name: shown, createdAt, path: file.path, fingerprint, hashedAt };
+    if (known === null) room.confirm();
+    this.#repository.put(row);
+    return infoOf(row);
   }
 
   /** An object of an agent here; null where it has none such. */
@@ -189,8 +179,7 @@ export class ObjectService implements Component {
     const objects: ListedObject[] = this.#repository
       .list(aid, limit, after)
       .map((row) => ({ ...infoOf(row), createdAt: row.createdAt, path: row.path }));
-    const usage: ObjectUsage = this.#repository.usage(aid);
-    return { objects, usage, quota: this.#quota.quota };
+    return { objects, usage: this.#repository.usage(aid), quota: this.#quota.quota };
   }
 
   /**
@@ -198,8 +187,7 @@ export class ObjectService implements Component {
    * @throws SvcError `not_found`
    */
   delete(aid: Aid, objectId: string): void {
-    if (!this.#repository.delete(aid, objectId))
-      throw new SvcError('not_found', { message: 'This agent has no such object.', details: { object_id: objectId } });
+    if (!this.#repository.delete(aid, objectId)) throw noSuchObject(objectId);
     if (this.#repository.isStored(objectId)) return;
     if (this.#options.filesRoot === '') return;
     try {
@@ -230,16 +218,15 @@ export class ObjectService implements Component {
    */
   async open(aid: Aid, objectId: string): Promise<OpenedObject> {
     const row = this.#options.filesRoot === '' ? null : this.#repository.get(aid, objectId);
-    if (row === null)
-      throw new SvcError('not_found', { message: 'This agent has no such object.', details: { object_id: objectId } });
+    if (row === null) throw noSuchObject(objectId);
     return await this.files().registered.open(row);
   }
 }
 
-function infoOf({ aid, objectId, size, name }: Pick<ObjectRow, 'aid' | 'objectId' | 'size' | 'name'>): ObjectInfo {
-  return { objectId, size, name, url: objectUrl(aid, objectId) };
+function noSuchObject(objectId: string): SvcError {
+  return new SvcError('not_found', { message: 'This agent has no such object.', details: { object_id: objectId } });
 }
 
-async function* each(source: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  yield* source;
+function infoOf({ aid, objectId, size, name }: Pick<ObjectRow, 'aid' | 'objectId' | 'size' | 'name'>): ObjectInfo {
+  return { objectId, size, name, url: objectUrl(aid, objectId) };
 }

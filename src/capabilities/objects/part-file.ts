@@ -1,5 +1,5 @@
 /** A download on its way: it grows under a name of its own, and gets its true one only when it is whole. */
-import { createHash } from 'node:crypto';
+import { createHash, type Hash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, link, lstat, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -7,19 +7,18 @@ import { syncDirectory } from '../../foundation/atomic-file.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
 import { PRIVATE_FILE_MODE } from '../../foundation/file-modes.ts';
 import { writeError } from './file-errors.ts';
-import { FileSink, type ReleaseChunk } from './file-sink.ts';
+import { FileSink } from './file-sink.ts';
 import { hashInto } from './fingerprint.ts';
 
 /** File systems without hard links say so in these ways. */
 const NO_LINKS: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
 
-export class PartFile {
+export class PartFile extends FileSink {
   readonly #file: string;
-  readonly #sink: FileSink;
 
-  private constructor(file: string, sink: FileSink) {
+  private constructor(file: string, handle: FileHandle, hash: Hash, length: number) {
+    super(handle, hash, length);
     this.#file = file;
-    this.#sink = sink;
   }
 
   /**
@@ -37,34 +36,16 @@ export class PartFile {
         handle = await openPart(file);
       }
       const hash = createHash('sha256');
-      return new PartFile(file, new FileSink(handle, hash, await hashInto(hash, handle)));
+      return new PartFile(file, handle, hash, await hashInto(hash, handle));
     } catch (error) {
       await handle?.close();
       throw writeError(error);
     }
   }
 
-  /** Bytes that are here. */
-  get length(): number {
-    return this.#sink.length;
-  }
-
   /** True where what is here is the object. */
   is(objectId: string): boolean {
-    return this.#sink.digest() === objectId;
-  }
-
-  /**
-   * Takes a piece, as `FileSink.append`.
-   * @throws SvcError `not_writable`
-   */
-  append(chunk: Uint8Array, release?: ReleaseChunk): Promise<void> {
-    return this.#sink.append(chunk, release);
-  }
-
-  /** Throws away what is here. */
-  reset(): Promise<void> {
-    return this.#sink.reset();
+    return this.digest() === objectId;
   }
 
   /**
@@ -74,7 +55,7 @@ export class PartFile {
    */
   async moveTo(target: string, force: boolean, check: () => Promise<void>): Promise<void> {
     try {
-      await this.#sink.sync();
+      await this.sync();
       await check();
       if (force) await rename(this.#file, target);
       else await moveToFreeName(this.#file, target);
@@ -86,9 +67,9 @@ export class PartFile {
   }
 
   /** Closes the file with all that was taken in it, so that a later download can take it up. */
-  async close(): Promise<void> {
-    await this.#sink.flush().catch(() => {});
-    await this.#sink.close();
+  override async close(): Promise<void> {
+    await this.flush().catch(() => {});
+    await super.close();
   }
 }
 

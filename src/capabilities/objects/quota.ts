@@ -8,10 +8,7 @@ export const MAX_OBJECT_BYTES_PER_AGENT = 20 * 1024 ** 3;
 /** Objects of one agent, those registered in place too. */
 export const MAX_OBJECTS_PER_AGENT = 10_000;
 
-export interface ObjectQuota {
-  readonly bytes: number;
-  readonly count: number;
-}
+export type ObjectQuota = ObjectUsage;
 
 /** Room taken for an object on its way. */
 export interface Reservation {
@@ -22,7 +19,7 @@ export interface Reservation {
    * @throws SvcError `quota_exceeded`
    */
   readonly confirm: () => void;
-  readonly release: () => void;
+  [Symbol.dispose](): void;
 }
 
 export class QuotaLedger {
@@ -32,7 +29,7 @@ export class QuotaLedger {
 
   constructor(usage: (aid: Aid) => ObjectUsage, quota: Partial<ObjectQuota> = {}) {
     this.#usage = usage;
-    this.quota = { bytes: quota.bytes ?? MAX_OBJECT_BYTES_PER_AGENT, count: quota.count ?? MAX_OBJECTS_PER_AGENT };
+    this.quota = { bytes: MAX_OBJECT_BYTES_PER_AGENT, count: MAX_OBJECTS_PER_AGENT, ...quota };
   }
 
   /**
@@ -56,7 +53,7 @@ export class QuotaLedger {
         const now = this.#usage(aid);
         this.#check(now.count + 1, now.bytes + own);
       },
-      release: () => {
+      [Symbol.dispose]: () => {
         reserved.bytes -= own;
         reserved.count--;
         own = 0;

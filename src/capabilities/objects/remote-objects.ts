@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import { tagOf } from './object-answer.ts';
-import { disposition, nameInDisposition, safeName } from './object-name.ts';
+import { type ObjectHead, tagOf } from './object-answer.ts';
+import { nameInDisposition, safeName } from './object-name.ts';
 import { parseContentRange } from './range.ts';
 import type { ObjectCaller } from './types.ts';
 
@@ -23,18 +23,10 @@ export interface ReadRequest {
   /** By lower-case name. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly accessToken?: string | undefined;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
-export interface RemoteObject {
-  readonly status: 200 | 206 | 304 | 416;
-  /** Length of the whole, bytes; 0 where the holder had no reason to say it. */
-  readonly size: number;
-  /** Where the part begins. */
-  readonly start: number;
-  /** Bytes that follow. */
-  readonly length: number;
-  readonly name: string;
+export interface RemoteObject extends ObjectHead {
   /** Must be read or destroyed. Its length is the holder's to keep, its bytes are not proven. */
   readonly body: Readable;
   /** Frees a chunk of the body at once. Nobody may look at it again. */
@@ -100,8 +92,7 @@ export class RemoteObjects {
       const value = headers[name];
       return typeof value === 'string' ? [name, value] : [];
     });
-    const path = `/cas/${objectId}`;
-    const call = { method, path, headers: asked, body: null, accessToken, ...(signal === undefined ? {} : { signal }) };
+    const call = { method, path: `/cas/${objectId}`, headers: asked, body: null, accessToken, signal };
     const answer = await this.#caller.request(local, holder, call);
     try {
       const given = headerMap(answer.headers);
@@ -113,20 +104,6 @@ export class RemoteObjects {
       throw error;
     }
   }
-}
-
-/** Headers for who asked through us: made anew, so that a holder has no word in them but the name. */
-export function relayedHeaders({ status, size, start, length, name }: RemoteObject, objectId: string) {
-  const fixed = {
-    etag: tagOf(objectId),
-    'accept-ranges': 'bytes',
-    'content-type': 'application/octet-stream',
-    'x-content-type-options': 'nosniff',
-  };
-  if (status === 304) return fixed;
-  if (status === 416) return { ...fixed, 'content-range': `bytes */${size}`, 'content-length': 0 };
-  const part = status === 206 ? { 'content-range': `bytes ${start}-${start + length - 1}/${size}` } : {};
-  return { ...fixed, 'content-disposition': disposition(name), 'content-length': length, ...part };
 }
 
 /**

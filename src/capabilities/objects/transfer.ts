@@ -139,8 +139,11 @@ export class Transfer {
     const { status, size, start, body } = answer;
     try {
       if (status === 200 && this.#part.length > 0) await this.#reset();
-      else if (status === 416 && this.#part.length !== size) await this.#restart();
-      else if (status === 304 || (status === 206 && start !== this.#part.length))
+      else if (status === 416 && this.#part.length !== size) {
+        // What is here is longer than the object: it is not its beginning.
+        await this.#reset();
+        throw new MixedBytes();
+      } else if (status === 304 || (status === 206 && start !== this.#part.length))
         throw new SvcError('protocol_error', { message: 'The holder sent another part than it was asked for.' });
       if (this.#last !== null && this.#last !== holder) this.#mixed = true;
       this.#last = holder;
@@ -155,12 +158,6 @@ export class Transfer {
     throw mixed
       ? new MixedBytes()
       : new SvcError('protocol_error', { message: 'The holder sent other bytes than the object has.' });
-  }
-
-  /** What is here is longer than the object: it is not its beginning. */
-  async #restart(): Promise<never> {
-    await this.#reset();
-    throw new MixedBytes();
   }
 
   async #copy({ body, size, release }: RemoteObject): Promise<void> {

@@ -26,7 +26,7 @@ export interface ObjectCaller {
       readonly headers: readonly string[];
       readonly body: null;
       readonly accessToken?: string | undefined;
-      readonly signal?: AbortSignal;
+      readonly signal?: AbortSignal | undefined;
     },
   ): Promise<{
     readonly status: number;

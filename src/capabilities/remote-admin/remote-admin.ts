@@ -8,7 +8,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import { memberOf } from '../../foundation/json.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { AuditCaller } from '../../foundation/store/audit.ts';
-import { accessRequestOf } from '../../network/links/access-request.ts';
+import { accessRequestOf, askAgain } from '../../network/links/access-request.ts';
 import type { AccessRequest, LinkStream } from '../../network/links/types.ts';
 import { AdminSession, type RequestObserver } from './admin-session.ts';
 import { type AuditMemory, AuditTrail } from './audit-trail.ts';
@@ -104,15 +104,8 @@ export class RemoteAdmin {
 
   /** Asks again about every open connection, after a change of the node's access list; cuts whom it no longer lets in. */
   async recheck(): Promise<void> {
-    await Promise.all(
-      [...this.#sessions].map(async (session) => {
-        try {
-          await this.#check(accessRequestOf(session.link));
-        } catch {
-          session.cut();
-        }
-      }),
-    );
+    const check = (request: AccessRequest) => this.#check(request);
+    await askAgain(this.#sessions, check, (session) => session.cut());
   }
 
   /** Ends every connection. */

@@ -1,11 +1,12 @@
 /** The handler of calls. */
-import type { FetchService } from '../../capabilities/calls/fetch-service.ts';
+import type { FetchRequest } from '../../capabilities/calls/fetch-request.ts';
+import type { FetchResult } from '../../capabilities/calls/fetch-service.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { callOperations } from '../calls.ts';
 import type { Handlers } from '../operation.ts';
 
 export interface CallHandlerDependencies {
-  readonly fetch: FetchService;
+  readonly fetch: (request: FetchRequest, signal: AbortSignal) => Promise<FetchResult>;
   /** The local agent that acts: the named one, or the only one; see docs/concepts.md. */
   readonly localAid: (named: Aid | undefined) => Aid;
 }
@@ -13,7 +14,7 @@ export interface CallHandlerDependencies {
 export function callHandlers({ fetch, localAid }: CallHandlerDependencies): Handlers<typeof callOperations> {
   return {
     fetch: (input, { signal }) =>
-      fetch.fetch(
+      fetch(
         {
           remote: input.aid,
           local: localAid(input.local_aid),

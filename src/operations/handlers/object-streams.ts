@@ -2,8 +2,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { headersOf } from '../../capabilities/objects/object-answer.ts';
 import type { ObjectService } from '../../capabilities/objects/object-service.ts';
-import { type RemoteObjects, relayedHeaders, verified } from '../../capabilities/objects/remote-objects.ts';
+import { type RemoteObjects, verified } from '../../capabilities/objects/remote-objects.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
@@ -78,7 +79,7 @@ async function read(exchange: StreamExchange, { remote, nodeAid }: ObjectStreamD
   const object = await remote.read({ ...asked, signal: context.signal });
   const { status, body } = object;
   response.once('close', () => body.destroy());
-  response.writeHead(status, relayedHeaders(object, objectId));
+  response.writeHead(status, headersOf(object, objectId));
   if (method === 'HEAD' || status === 304 || status === 416) {
     body.resume();
     response.end();

@@ -1,6 +1,6 @@
 /** Hands a request of this API on to a remote node and its answer back, each as it streams. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { feed, trailerPairs } from '../../capabilities/calls/exchange.ts';
+import { feed } from '../../capabilities/calls/exchange.ts';
 import { pairs } from '../../capabilities/calls/headers.ts';
 import type { CallAnswer, HttpCaller, SwitchedCall } from '../../capabilities/calls/http-caller.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -70,7 +70,7 @@ function passOn(response: ServerResponse, answer: CallAnswer, place: AnswerPlace
     response.flushHeaders();
     feed(body, response, () => {
       const trailers = takenHeaders(body.rawTrailers, place);
-      if (trailers.length > 0) response.addTrailers(trailerPairs(trailers));
+      if (trailers.length > 0) response.addTrailers([...pairs(trailers)]);
     });
   });
 }

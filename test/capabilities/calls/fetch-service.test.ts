@@ -14,7 +14,7 @@ async function fetching(t: TestContext, listener: RequestListener, clock?: TestC
   const service = await webService(t, listener);
   world.bound.set(world.remote, service.bound);
   const fetch = (more: Partial<FetchRequest> = {}, signal = new AbortController().signal) =>
-    world.fetch.fetch({ local: world.local, remote: world.remote, path: '/', ...more }, signal);
+    world.fetch({ local: world.local, remote: world.remote, path: '/', ...more }, signal);
   return { world, fetch };
 }
 

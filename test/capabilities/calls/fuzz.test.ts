@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import { valuesOf } from '../../../src/capabilities/calls/headers.ts';
-import { callWorld, textOf, webService } from '../../support/call-world.ts';
+import { callWorld, textOf, valuesOf, webService } from '../../support/call-world.ts';
 
 /** Pieces that parsers stumble over. */
 const PIECES = [

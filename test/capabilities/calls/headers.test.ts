@@ -5,11 +5,11 @@ import {
   endToEnd,
   identityHeaders,
   pairs,
-  valuesOf,
   withoutForgeries,
   withoutOurMarks,
 } from '../../../src/capabilities/calls/headers.ts';
 import { testAid } from '../../support/agents.ts';
+import { valuesOf } from '../../support/call-world.ts';
 
 const names = (raw: readonly string[]) => [...pairs(raw)].map(([name]) => name);
 
