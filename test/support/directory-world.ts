@@ -1,7 +1,6 @@
 /** A directory over a database, a network in memory and a clock of its own. */
 
 import { Directory } from '../../src/capabilities/directory/directory.ts';
-import type { SigningIdentity } from '../../src/capabilities/directory/types.ts';
 import type { Aid } from '../../src/foundation/identity/aid.ts';
 import { selfDelegation } from '../../src/foundation/identity/delegation.ts';
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
@@ -11,6 +10,7 @@ import { AgentStore } from '../../src/foundation/store/agents.ts';
 import { MIGRATIONS } from '../../src/foundation/store/migrations/index.ts';
 import { PublicationStore } from '../../src/foundation/store/publications.ts';
 import { Store } from '../../src/foundation/store/store.ts';
+import type { LocalIdentity } from '../../src/network/links/types.ts';
 import type { NodeAddresses } from '../../src/network/reach/own-addresses.ts';
 import { newIdentity, type TestIdentity } from './identities.ts';
 import { ScriptedRecords } from './scripted-records.ts';
@@ -42,7 +42,7 @@ export class DirectoryWorld {
   readonly noted: [Aid, number][] = [];
   autoPublish: boolean;
   addresses: NodeAddresses = { endpoints: ['quic://192.0.2.1:4122'], natType: 1, helpers: [] };
-  readonly #identities = new Map<Aid, SigningIdentity>();
+  readonly #identities = new Map<Aid, LocalIdentity>();
   #addressHandler: () => void = () => {};
 
   constructor(options: WorldOptions = {}) {

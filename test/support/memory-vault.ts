@@ -18,7 +18,7 @@ export class MemoryVault implements KeyVault {
     this.seeds.delete(name);
   }
 
-  list(): readonly string[] {
+  list(): string[] {
     return [...this.seeds.keys()];
   }
 }

@@ -136,13 +136,10 @@ export class AccessLists {
   }
 
   /** @throws SvcError `not_found` */
-  removeAllow(subject: Subject, id: string): void {
-    this.#remove(subject, 'allow', id);
-  }
-
-  /** @throws SvcError `not_found` */
-  removeDeny(subject: Subject, id: string): void {
-    this.#remove(subject, 'deny', id);
+  remove(subject: Subject, list: AccessListName, id: string): void {
+    if (!this.#repository.remove(subject, list, id))
+      throw new SvcError('not_found', { message: `There is no ${list} entry "${id}".` });
+    this.#changed(subject);
   }
 
   /** Forgets a subject that is no longer here. */
@@ -188,12 +185,6 @@ export class AccessLists {
     const kept = this.#repository.put(subject, list, entry);
     this.#changed(subject);
     return kept;
-  }
-
-  #remove(subject: Subject, list: AccessListName, id: string): void {
-    if (!this.#repository.remove(subject, list, id))
-      throw new SvcError('not_found', { message: `There is no ${list} entry "${id}".` });
-    this.#changed(subject);
   }
 
   #changed(subject: Subject): void {

@@ -73,9 +73,7 @@ export function opens(rules: AccessRules, derived: Uint8Array, now: number): boo
 
 /** When the next entry runs out, Unix milliseconds; null where none does. */
 export function nextExpiry(rules: AccessRules, now: number): number | null {
-  let next: number | null = null;
-  for (const { expiresAt } of [...rules.allow.values(), ...rules.secrets]) {
-    if (expiresAt !== null && expiresAt > now && (next === null || expiresAt < next)) next = expiresAt;
-  }
-  return next;
+  const times = [...rules.allow.values(), ...rules.secrets].map(({ expiresAt }) => expiresAt ?? 0);
+  const next = Math.min(...times.filter((time) => time > now));
+  return Number.isFinite(next) ? next : null;
 }

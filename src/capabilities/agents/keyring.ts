@@ -1,11 +1,12 @@
 /** The operational keys of local agents: loaded when they are first needed, a bounded number in memory. */
 import { createHash } from 'node:crypto';
 import { type Aid, aidToBytes } from '../../foundation/identity/aid.ts';
-import { type Delegation, decodeDelegation } from '../../foundation/identity/delegation.ts';
+import { decodeDelegation } from '../../foundation/identity/delegation.ts';
 import type { KeyPair } from '../../foundation/identity/keys.ts';
 import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import type { AgentStore } from '../../foundation/store/agents.ts';
+import type { LocalIdentity } from '../../network/links/types.ts';
 import type { KeyVault } from './types.ts';
 
 /** Identities kept in memory. */
@@ -14,13 +15,6 @@ const MAX_CACHED = 2000;
 const NAME_PREFIX = 'agent-';
 /** Names of foreign keys that the log shows. */
 const MAX_LISTED = 10;
-
-/** An agent that can act: what it signs with and what proves it. */
-export interface HeldIdentity {
-  readonly aid: Aid;
-  readonly delegation: Delegation;
-  sign(message: Uint8Array): Uint8Array;
-}
 
 /** The name of an agent's key: one per agent and key, so that a rotation never overwrites. */
 export function keyName(aid: Aid, operationalKey: Uint8Array): string {
@@ -36,14 +30,14 @@ interface KeyringDependencies {
 
 export class Keyring {
   readonly #deps: KeyringDependencies;
-  readonly #cache = new LruCache<Aid, HeldIdentity>({ maxEntries: MAX_CACHED });
+  readonly #cache = new LruCache<Aid, LocalIdentity>({ maxEntries: MAX_CACHED });
 
   constructor(dependencies: KeyringDependencies) {
     this.#deps = dependencies;
   }
 
   /** Who an agent is; null where it is not here, or its key file is gone. */
-  identity(aid: Aid): HeldIdentity | null {
+  identity(aid: Aid): LocalIdentity | null {
     const cached = this.#cache.get(aid);
     if (cached !== undefined) return cached;
     const row = this.#deps.agents.get(aid);
@@ -53,11 +47,8 @@ export class Keyring {
       this.#deps.log.error({ aid, key: row.keyName }, 'the key of this agent is missing: register it again');
       return null;
     }
-    const identity: HeldIdentity = {
-      aid,
-      delegation: decodeDelegation(row.delegation),
-      sign: (message) => pair.sign(message),
-    };
+    const delegation = decodeDelegation(row.delegation);
+    const identity = { aid, delegation, sign: (message: Uint8Array) => pair.sign(message) };
     this.#cache.set(aid, identity);
     return identity;
   }

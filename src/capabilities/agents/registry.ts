@@ -1,4 +1,5 @@
 /** The registry of local agents: who they are, what they are bound to, and whether they are alive. */
+import type { Address } from '../../foundation/address.ts';
 import type { AgentChange } from '../../foundation/agent-change.ts';
 import { toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
@@ -11,9 +12,10 @@ import type { Component } from '../../foundation/lifecycle.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { AgentRow, AgentStore } from '../../foundation/store/agents.ts';
+import type { LocalIdentity } from '../../network/links/types.ts';
 import { type Credentials, readCredentials } from './credentials.ts';
 import { Heartbeats } from './heartbeats.ts';
-import { type HeldIdentity, Keyring, keyName } from './keyring.ts';
+import { Keyring, keyName } from './keyring.ts';
 import { type OwnApi, parseServiceAddress, refuseOwnApi } from './service-address.ts';
 import { ServiceMonitor } from './service-monitor.ts';
 import type { KeyVault, LocalAgent, TcpCheck } from './types.ts';
@@ -30,7 +32,7 @@ export interface RegistryDependencies {
   readonly log: Log;
   readonly own: OwnApi;
   /** Connects to a bound service and hangs up; never rejects. */
-  checkTcp(address: { readonly host: string; readonly port: number }, timeoutMs: number): Promise<TcpCheck>;
+  checkTcp(address: Address, timeoutMs: number): Promise<TcpCheck>;
 }
 
 export interface RegisterRequest {
@@ -48,19 +50,6 @@ export interface PatchRequest {
   readonly local: boolean;
 }
 
-export interface ExportedCredentials {
-  readonly aid: Aid;
-  readonly operationalPrivateKeyHex: string;
-  readonly delegationProofHex: string;
-  readonly serviceTcp: string;
-}
-
-export interface AgentPage {
-  readonly agents: readonly LocalAgent[];
-  /** Where the next page begins; null where this is the last. */
-  readonly nextCursor: string | null;
-}
-
 export class AgentRegistry implements Component {
   readonly #options: RegistryOptions;
   readonly #deps: RegistryDependencies;
@@ -70,17 +59,11 @@ export class AgentRegistry implements Component {
   readonly #changes = new Listeners<[AgentChange]>();
 
   constructor(options: RegistryOptions, dependencies: RegistryDependencies) {
-    const { agents, clock } = dependencies;
     this.#options = options;
     this.#deps = { ...dependencies, log: dependencies.log.child('agents') };
     this.#keyring = new Keyring(this.#deps);
     this.#heartbeats = new Heartbeats(this.#deps);
-    this.#monitor = new ServiceMonitor({
-      clock,
-      log: this.#deps.log,
-      services: () => agents.boundServices(),
-      check: (address, timeoutMs) => dependencies.checkTcp(address, timeoutMs),
-    });
+    this.#monitor = new ServiceMonitor({ ...this.#deps, services: () => dependencies.agents.boundServices() });
   }
 
   async start(): Promise<void> {
@@ -99,7 +82,7 @@ export class AgentRegistry implements Component {
   }
 
   /** Who an agent is, with what it signs; null where it is not here. */
-  identity(aid: Aid): HeldIdentity | null {
+  identity(aid: Aid): LocalIdentity | null {
     return this.#keyring.identity(aid);
   }
 
@@ -135,19 +118,13 @@ export class AgentRegistry implements Component {
     const name = keyName(aid, pair.publicKey);
     if (!sameKey || this.#keyring.pair(name) === null) this.#keyring.put(name, pair);
     if (newer) {
-      agents.put({
-        keyName: name,
-        delegation,
-        serviceTcp: service ?? known?.serviceTcp ?? '',
-        registeredAt: clock.now(),
-      });
+      const serviceTcp = service ?? known?.serviceTcp ?? '';
+      agents.put({ keyName: name, delegation, serviceTcp, registeredAt: clock.now() });
       if (known !== null && !sameKey) this.#keyring.discard(known.keyName);
-    } else if (service !== undefined) {
-      agents.setService(aid, service);
-    }
+    } else if (service !== undefined) agents.setService(aid, service);
     this.#keyring.changed(aid);
     this.#heartbeats.record(aid);
-    this.#tell(aid, known !== null && newer ? 'rotated' : 'registered');
+    this.#changes.tell({ aid, kind: known !== null && newer ? 'rotated' : 'registered' });
     return aid;
   }
 
@@ -181,7 +158,7 @@ export class AgentRegistry implements Component {
     }
     this.#keyring.changed(aid);
     this.#heartbeats.record(aid);
-    this.#tell(aid, 'registered');
+    this.#changes.tell({ aid, kind: 'registered' });
     return aid;
   }
 
@@ -199,9 +176,10 @@ export class AgentRegistry implements Component {
 
   /**
    * Agents in the order of their registration.
+   * @returns `nextCursor` is where the next page begins; null where this is the last
    * @throws SvcError `invalid_request` where the cursor is none of ours
    */
-  list(limit: number, cursor?: string): AgentPage {
+  list(limit: number, cursor?: string) {
     if (cursor !== undefined && !/^\d{1,15}$/.test(cursor))
       throw new SvcError('invalid_request', {
         message: 'The cursor is not one of ours.',
@@ -233,7 +211,7 @@ export class AgentRegistry implements Component {
     this.#row(aid);
     this.#deps.agents.setService(aid, service);
     this.#heartbeats.record(aid);
-    this.#tell(aid, 'bound');
+    this.#changes.tell({ aid, kind: 'bound' });
     return this.getFresh(aid);
   }
 
@@ -247,7 +225,7 @@ export class AgentRegistry implements Component {
     this.#keyring.discard(row.keyName);
     this.#keyring.changed(aid);
     this.#heartbeats.forget(aid);
-    this.#tell(aid, 'deleted');
+    this.#changes.tell({ aid, kind: 'deleted' });
   }
 
   /**
@@ -258,7 +236,7 @@ export class AgentRegistry implements Component {
   heartbeat(aid: Aid): number {
     this.#row(aid);
     this.#heartbeats.record(aid);
-    this.#tell(aid, 'alive');
+    this.#changes.tell({ aid, kind: 'alive' });
     return this.#deps.clock.now();
   }
 
@@ -288,7 +266,7 @@ export class AgentRegistry implements Component {
    * The operational credentials in clear: for programs on this machine only, which the caller sees to.
    * @throws SvcError `not_found`, `key_locked`
    */
-  export(aid: Aid): ExportedCredentials {
+  export(aid: Aid) {
     const row = this.#row(aid);
     const pair = this.#keyring.pair(row.keyName);
     const identity = this.#keyring.identity(aid);
@@ -334,9 +312,5 @@ export class AgentRegistry implements Component {
       issuedAt: row.issuedAt,
       expiresAt: row.expiresAt,
     };
-  }
-
-  #tell(aid: Aid, kind: AgentChange['kind']): void {
-    this.#changes.tell({ aid, kind });
   }
 }

@@ -4,10 +4,8 @@ import { MAX_SERVICE_ADDRESS_CHARS } from '../../foundation/domain/agents.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { canonicalIp } from '../../foundation/ip.ts';
 
-export type ServiceScheme = 'tcp' | 'http' | 'https';
-
 export interface ServiceAddress extends Address {
-  readonly scheme: ServiceScheme;
+  readonly scheme: 'tcp' | 'http' | 'https';
   /** HTTP requests come to it, each with who calls. */
   readonly takesCalls: boolean;
   /** TCP connections come to it, whose bytes may say anything: a header that names somebody too. */

@@ -2,6 +2,7 @@
  * Knows whether the bound services answer, without anyone waiting for it: one round after another
  * over the distinct addresses, a few connections at a time.
  */
+import type { Address } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import type { Log } from '../../foundation/log.ts';
 import { every, type Repeating } from '../../foundation/repeat.ts';
@@ -23,17 +24,13 @@ interface MonitorDependencies {
   readonly log: Log;
   /** The services to look at in the next round. */
   services(): readonly string[];
-  check(address: { readonly host: string; readonly port: number }, timeoutMs: number): Promise<TcpCheck>;
-}
-
-interface Known {
-  readonly check: TcpCheck;
-  readonly at: number;
+  /** Connects to a bound service and hangs up; never rejects. */
+  checkTcp(address: Address, timeoutMs: number): Promise<TcpCheck>;
 }
 
 export class ServiceMonitor {
   readonly #deps: MonitorDependencies;
-  readonly #known = new Map<string, Known>();
+  readonly #known = new Map<string, { readonly check: TcpCheck; readonly at: number }>();
   readonly #checks = new SingleFlight<TcpCheck>();
   #rounds: Repeating | null = null;
 
@@ -68,7 +65,7 @@ export class ServiceMonitor {
   /** Looks now. Those who ask for the same service at once share one connection. */
   async check(service: string): Promise<TcpCheck> {
     return this.#checks.run(service, async () => {
-      const check = await this.#deps.check(parseServiceAddress(service), TCP_CHECK_TIMEOUT_MS);
+      const check = await this.#deps.checkTcp(parseServiceAddress(service), TCP_CHECK_TIMEOUT_MS);
       this.#known.set(service, { check, at: this.#deps.clock.now() });
       return check;
     });

@@ -1,11 +1,8 @@
 /** Does something listen there? */
 import { connect } from 'node:net';
 import type { Address } from '../../foundation/address.ts';
+import { codeOf } from '../../foundation/errors.ts';
 import type { TcpCheck } from './types.ts';
-
-function reasonOf(error: Error): string {
-  return 'code' in error && typeof error.code === 'string' ? error.code : 'unreachable';
-}
 
 /**
  * Connects and hangs up at once, without a byte. Never rejects.
@@ -23,6 +20,6 @@ export async function checkTcp(address: Address, timeoutMs: number): Promise<Tcp
       resolve(error === undefined ? { ok: true, ms } : { ok: false, ms, error });
     };
     socket.once('connect', () => finish());
-    socket.on('error', (error) => finish(reasonOf(error)));
+    socket.on('error', (error) => finish(codeOf(error) || 'unreachable'));
   });
 }

@@ -1,15 +1,9 @@
 /** What the registry of local agents needs from others. */
 import type { Aid } from '../../foundation/identity/aid.ts';
-import type { KeyPair } from '../../foundation/identity/keys.ts';
+import type { KeyStore } from '../../foundation/keys/key-store.ts';
 
 /** Where operational keys are kept: files that only their owner reads. */
-export interface KeyVault {
-  put(name: string, pair: KeyPair): void;
-  /** The key of that name; null where there is none. */
-  get(name: string): KeyPair | null;
-  delete(name: string): void;
-  list(): readonly string[];
-}
+export type KeyVault = Pick<KeyStore, 'put' | 'get' | 'delete' | 'list'>;
 
 /** What the service of an agent answered to a TCP connection. */
 export interface TcpCheck {

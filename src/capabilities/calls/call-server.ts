@@ -170,7 +170,7 @@ export class CallServer implements Component {
       if (request.headers.upgrade?.toLowerCase() !== 'websocket') throw new SvcError('protocol_error');
       await this.#deps.authorize(accessRequestOf(link));
       if (stream.destroyed) return;
-      stream.once('close', this.#limits.enterSwitched(link));
+      stream.once('close', this.#limits.enter(link, true));
       const { message, switched } = await askToSwitch(this.#forwarding(request, link, abort));
       if (stream.destroyed) return void (switched?.socket ?? message).destroy();
       abort.signal.addEventListener('abort', () => stream.destroy(), { once: true });

@@ -20,29 +20,16 @@ const BUSY_RETRY_S = 1;
 
 export class CallerLimits {
   readonly #ofPair = new Tally();
-  readonly #places = new SharedQuota({
-    perNode: MAX_CALLS_PER_NODE,
-    perSource: MAX_CALLS_PER_SOURCE,
-    all: MAX_CALLS,
-  });
+  readonly #places = new SharedQuota({ perNode: MAX_CALLS_PER_NODE, perSource: MAX_CALLS_PER_SOURCE, all: MAX_CALLS });
 
   /**
    * Counts a request in; returns how to count it out.
+   * @param isSwitched it is a connection that is to switch to WebSocket
    * @throws SvcError `rate_limited`
    */
-  enter(link: LinkStream): () => void {
-    return this.#enter(link, `${link.caller} ${link.called}`, MAX_CALLS_PER_CALLER);
-  }
-
-  /**
-   * Counts in a connection that is to switch to WebSocket; returns how to count it out.
-   * @throws SvcError `rate_limited`
-   */
-  enterSwitched(link: LinkStream): () => void {
-    return this.#enter(link, `switched ${link.caller} ${link.called}`, MAX_SWITCHED_PER_CALLER);
-  }
-
-  #enter(link: LinkStream, pair: string, limit: number): () => void {
+  enter(link: LinkStream, isSwitched = false): () => void {
+    const pair = `${isSwitched ? 'switched ' : ''}${link.caller} ${link.called}`;
+    const limit = isSwitched ? MAX_SWITCHED_PER_CALLER : MAX_CALLS_PER_CALLER;
     const node = link.nodeKey === null ? 'here' : Buffer.from(link.nodeKey).toString('hex');
     const leave = this.#ofPair.of(pair) < limit ? this.#places.take(node, sourceOfLink(link)) : null;
     if (leave === null)

@@ -20,19 +20,10 @@ const MAX_RETRY_AFTER_S = 86_400;
 export function daemonErrorAnswer(error: SvcError) {
   const body = JSON.stringify({ error: error.code, message: error.message });
   const retryAfter = error.details?.['retry_after_s'];
-  return {
-    status: error.status,
-    headers: [
-      'Svc-Error',
-      error.code,
-      'Content-Type',
-      'application/json',
-      'Content-Length',
-      String(Buffer.byteLength(body)),
-      ...(typeof retryAfter === 'number' ? ['Retry-After', String(retryAfter)] : []),
-    ],
-    body,
-  };
+  const length = String(Buffer.byteLength(body));
+  const headers = ['Svc-Error', error.code, 'Content-Type', 'application/json', 'Content-Length', length];
+  if (typeof retryAfter === 'number') headers.push('Retry-After', `${retryAfter}`);
+  return { status: error.status, headers, body };
 }
 
 /** The error that an answer stands for; null where the service itself answered. Only its code is taken over. */

@@ -85,13 +85,7 @@ export function reasonPhrase({ statusMessage = '' }: { readonly statusMessage?: 
 
 /** What tells a service who calls. */
 export function identityHeaders(caller: Aid, called: Aid): string[] {
-  return [
-    'Svc-Caller-Aid',
-    caller,
-    'Svc-Local-Aid',
-    called,
-    'Forwarded',
-    // A node that is not an address starts with "_" (RFC 7239, section 6.3).
-    `by=_${called};for=_${caller};proto=http`,
-  ];
+  // A node that is not an address starts with "_" (RFC 7239, section 6.3).
+  const forwarded = `by=_${called};for=_${caller};proto=http`;
+  return ['Svc-Caller-Aid', caller, 'Svc-Local-Aid', called, 'Forwarded', forwarded];
 }

@@ -129,13 +129,8 @@ export class HttpCaller {
         free();
         this.#prune(target);
       };
-      const headers = [
-        'Host',
-        remote,
-        ...filterHeaders(endToEnd(call.headers), (name) => !REMADE.has(name)),
-        ...connectionHeaders,
-      ];
-      const answer = await this.#send(target, call, headers);
+      const kept = filterHeaders(endToEnd(call.headers), (name) => !REMADE.has(name));
+      const answer = await this.#send(target, call, ['Host', remote, ...kept, ...connectionHeaders]);
       const { message, switched } = answer;
       if (switched === null) {
         message.once('close', leave);

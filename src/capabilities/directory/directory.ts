@@ -2,14 +2,13 @@
 import type { AgentChange } from '../../foundation/agent-change.ts';
 import type { Timer } from '../../foundation/clock.ts';
 import { MAX_SERVICES, RECORD_TTL_S } from '../../foundation/domain/directory.ts';
-import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
+import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
-import type { SignedRecord } from '../../foundation/records/record.ts';
 import { isCustomType, MAX_CUSTOM_PAYLOAD_BYTES, RECORD, type RecordType } from '../../foundation/records/types.ts';
-import { every, type Repeating, UNTIL_HURRIED } from '../../foundation/repeat.ts';
+import { every, UNTIL_HURRIED } from '../../foundation/repeat.ts';
 import type { Publication } from '../../foundation/store/publications.ts';
-import { EMPTY_CARD, type ProfileCard, profilePublication } from './profile-cards.ts';
+import { type ProfileCard, profilePublication } from './profile-cards.ts';
 import { ENDPOINTS, Publishing, type PublishResult } from './publishing.ts';
 import { RecordPublisher } from './record-publisher.ts';
 import { Renewal } from './renewal.ts';
@@ -26,26 +25,19 @@ const ADDRESS_QUIET_MS = 1000;
 /** Milliseconds between looks at the clock and at how many nodes there are to keep our records. */
 const LOOK_MS = 60_000;
 
-interface Events {
-  /** Told of each record of ours that at least one node keeps. */
-  onPublished(record: SignedRecord): void;
-}
-
 export class Directory implements Component {
   readonly #options: DirectoryOptions;
   readonly #deps: DirectoryDependencies;
   readonly #publishing: Publishing;
   readonly #renewal: Renewal;
-  readonly #unsubscribe: (() => void)[] = [];
+  /** Ends what repeats, and what tells us something. */
+  readonly #stops: (() => void)[] = [];
   #grace: Timer | null = null;
-  #touch: Repeating | null = null;
-  #look: Repeating | null = null;
-  #network: Repeating | null = null;
   #peers = 0;
   #lastLook = 0;
   #ready = false;
 
-  constructor(options: DirectoryOptions, dependencies: DirectoryDependencies & Events) {
+  constructor(options: DirectoryOptions, dependencies: DirectoryDependencies) {
     const deps = { ...dependencies, log: dependencies.log.child('directory') };
     this.#options = options;
     this.#deps = deps;
@@ -60,20 +52,20 @@ export class Directory implements Component {
     this.#lastLook = clock.now();
     this.applyAutoPublish();
     const onError = (error: unknown): void => log.warn({ error }, 'publications could not be marked for renewal');
-    this.#look = every(clock, { periodMs: LOOK_MS, onError }, () => this.#lookAround());
-    this.#touch = every(clock, { firstMs: UNTIL_HURRIED, periodMs: LOOK_MS, onError }, () => this.#touchEndpoints());
-    this.#network = every(clock, { firstMs: 0, periodMs: UNTIL_HURRIED, onError }, () => this.#lookAtNetwork());
-    this.#unsubscribe.push(
-      network.onReachability(() => this.#network?.soon()),
-      this.#deps.onAddresses(() => this.#touch?.plan(ADDRESS_QUIET_MS)),
+    const look = every(clock, { periodMs: LOOK_MS, onError }, () => this.#lookAround());
+    const touch = every(clock, { firstMs: UNTIL_HURRIED, periodMs: LOOK_MS, onError }, () => this.#touchEndpoints());
+    const reach = every(clock, { firstMs: 0, periodMs: UNTIL_HURRIED, onError }, () => this.#lookAtNetwork());
+    this.#stops.push(
+      network.onReachability(() => reach.soon()),
+      this.#deps.onAddresses(() => touch.plan(ADDRESS_QUIET_MS)),
+      ...[look, touch, reach].map((repeating) => () => repeating.stop()),
     );
     this.#grace = clock.after(START_GRACE_MS, () => this.#begin());
   }
 
   async stop(): Promise<void> {
-    for (const unsubscribe of this.#unsubscribe.splice(0)) unsubscribe();
+    for (const stop of this.#stops) stop();
     this.#grace?.cancel();
-    for (const repeating of [this.#touch, this.#look, this.#network]) repeating?.stop();
     await Promise.all([this.#publishing.stop(), this.#renewal.stop()]);
   }
 
@@ -95,7 +87,7 @@ export class Directory implements Component {
   /** Takes notice of what happened to an agent. */
   async agentChanged({ aid, kind }: AgentChange): Promise<void> {
     if (kind === 'deleted') return this.#publishing.forget(aid);
-    if (kind !== 'alive') await this.#publishing.inTurn(aid, () => this.#written(aid, kind));
+    if (kind !== 'alive') await this.#publishing.turns.run(aid, () => this.#written(aid, kind));
     else if (this.#publishing.isLapsed(aid)) await this.#publishing.revive(aid);
     else return;
     this.#renewal.wake();
@@ -149,12 +141,12 @@ export class Directory implements Component {
    */
   async deleteProfile(aid: Aid): Promise<PublishResult> {
     const { publications, log } = this.#deps;
-    this.#mustBeHere(aid);
-    const removed = await this.#publishing.inTurn(aid, () => publications.remove(aid, RECORD.profile, ''));
+    this.#publishing.identity(aid);
+    const removed = await this.#publishing.turns.run(aid, () => publications.remove(aid, RECORD.profile, ''));
     if (!removed) return { seq: publications.publisher(aid)?.seq ?? 0, replicas: 0 };
     this.#customTypesChanged(aid);
     try {
-      return await this.#publishing.publishOnce(aid, profilePublication(EMPTY_CARD));
+      return await this.#publishing.publishOnce(aid, profilePublication({}));
     } catch (error) {
       log.warn({ aid, error }, 'the removed profile card stays on the network until it expires');
       return { seq: publications.publisher(aid)?.seq ?? 0, replicas: 0 };
@@ -166,7 +158,7 @@ export class Directory implements Component {
    * @throws SvcError `bad_service_name`, `too_large`, `invalid_request`, `quota_exceeded`, and as `publish`
    */
   async registerServices(aid: Aid, offer: ServiceOffer): Promise<PublishResult> {
-    const identity = this.#mustBeHere(aid);
+    const identity = this.#publishing.identity(aid);
     const wanted = servicePublications(offer, identity.delegation);
     const known = this.#deps.publications.publications(aid).filter((row) => row.type === RECORD.service);
     const names = new Set([...known, ...wanted].map((one) => one.name));
@@ -181,9 +173,9 @@ export class Directory implements Component {
    */
   async unregisterService(aid: Aid, service: string): Promise<void> {
     checkServiceName(service);
-    this.#mustBeHere(aid);
+    this.#publishing.identity(aid);
     const { publications } = this.#deps;
-    const removed = await this.#publishing.inTurn(aid, () => publications.remove(aid, RECORD.service, service));
+    const removed = await this.#publishing.turns.run(aid, () => publications.remove(aid, RECORD.service, service));
     if (!removed)
       throw new SvcError('not_found', { message: `This agent does not offer "${service}".`, details: { service } });
   }
@@ -203,8 +195,9 @@ export class Directory implements Component {
   }
 
   async #write(aid: Aid, wanted: readonly Publication[]): Promise<PublishResult> {
-    this.#mustBeHere(aid);
-    const newType = wanted.some((one) => isCustomType(one.type)) && this.#isNewType(aid, wanted);
+    this.#publishing.identity(aid);
+    const known = new Set(this.#deps.publications.publications(aid).map((row) => row.type));
+    const newType = wanted.some(({ type }) => isCustomType(type) && !known.has(type));
     try {
       return await this.#publishing.publish(aid, wanted);
     } finally {
@@ -217,17 +210,6 @@ export class Directory implements Component {
   #customTypesChanged(aid: Aid): void {
     this.#deps.publications.touchEndpoints(this.#deps.clock.now(), aid);
     this.#renewal.wake();
-  }
-
-  #isNewType(aid: Aid, wanted: readonly Publication[]): boolean {
-    const known = new Set(this.#deps.publications.publications(aid).map((row) => row.type));
-    return wanted.some((one) => !known.has(one.type));
-  }
-
-  #mustBeHere(aid: Aid) {
-    const identity = this.#deps.identity(aid);
-    if (identity === null) throw noSuchAgent(aid);
-    return identity;
   }
 
   #begin(): void {

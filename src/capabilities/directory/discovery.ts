@@ -1,5 +1,4 @@
 /** Finds agents by what they offer. */
-
 import { abortable } from '../../foundation/deadline.ts';
 import { MAX_NAMES_PER_CALL, MAX_PROVIDERS } from '../../foundation/domain/directory.ts';
 import { SvcError } from '../../foundation/errors.ts';

@@ -30,9 +30,6 @@ export function profilePublication(card: ProfileCard): Publication {
   return { type: RECORD.profile, name: '', payload, ttl: RECORD_TTL_S };
 }
 
-/** The card that says nothing: it takes the place of one that was removed. */
-export const EMPTY_CARD: ProfileCard = {};
-
 /** The card that a payload holds; null where it holds something else, or says nothing. */
 export function readProfile(payload: Uint8Array): ProfileCard | null {
   const card = decodeProfilePayload(payload);

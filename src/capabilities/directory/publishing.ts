@@ -6,12 +6,12 @@ import { RECORD_TTL_S, REPLICAS } from '../../foundation/domain/directory.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { KeyedMutex } from '../../foundation/keyed-mutex.ts';
-import type { SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD } from '../../foundation/records/types.ts';
 import type { Publication, PublicationRow, PublisherRow } from '../../foundation/store/publications.ts';
+import type { LocalIdentity } from '../../network/links/types.ts';
 import type { RecordPublisher, Sent } from './record-publisher.ts';
 import { goesOut, renewalTime, retryDelay } from './schedule.ts';
-import type { DirectoryDependencies, DirectoryOptions, SigningIdentity } from './types.ts';
+import type { DirectoryDependencies, DirectoryOptions } from './types.ts';
 
 /** Milliseconds after which a publication that somebody asked for is tried again, should we crash meanwhile. */
 const SAFETY_MS = 30_000;
@@ -35,14 +35,13 @@ export const ENDPOINTS: Publication = {
 
 interface PublishingDependencies extends DirectoryDependencies {
   readonly recordPublisher: RecordPublisher;
-  /** Told of each record that at least one node keeps. */
-  onPublished(record: SignedRecord): void;
 }
 
 export class Publishing {
   readonly #options: DirectoryOptions;
   readonly #deps: PublishingDependencies;
-  readonly #turns = new KeyedMutex<Aid>();
+  /** Whatever happens to the publications of an identity happens in its turn. */
+  readonly turns = new KeyedMutex<Aid>();
   /** Agents that are not renewed because they are not alive: the ones whose heartbeats count. */
   readonly #lapsed = new Set<Aid>();
 
@@ -61,7 +60,7 @@ export class Publishing {
   /** Gives up what is under way. */
   async stop(): Promise<void> {
     this.#deps.recordPublisher.stop();
-    await this.#turns.idle();
+    await this.turns.idle();
   }
 
   isLapsed(aid: Aid): boolean {
@@ -71,7 +70,7 @@ export class Publishing {
   /** Lets an agent go on that shows life again. */
   async revive(aid: Aid): Promise<void> {
     const { publications, clock } = this.#deps;
-    await this.#turns.run(aid, () => publications.revive(aid, clock.now()));
+    await this.turns.run(aid, () => publications.revive(aid, clock.now()));
     this.#lapsed.delete(aid);
   }
 
@@ -81,19 +80,14 @@ export class Publishing {
     this.#deps.recordPublisher.forget(aid);
   }
 
-  /** Runs `work` when nothing else happens to an identity's publications. */
-  async inTurn<T>(aid: Aid, work: () => T | Promise<T>): Promise<T> {
-    return this.#turns.run(aid, work);
-  }
-
   /**
    * Keeps these publications and brings them out now, ahead of what the network holds. They stay on
    * the renewal list also where this fails with `not_acknowledged`.
    * @throws SvcError `not_found`, `not_acknowledged`, `stale_sequence`, `bad_delegation`, `timeout`
    */
   async publish(aid: Aid, wanted: readonly Publication[]): Promise<PublishResult> {
-    return this.#turns.run(aid, async () => {
-      const identity = this.#identity(aid);
+    return this.turns.run(aid, async () => {
+      const identity = this.identity(aid);
       const { publications, clock } = this.#deps;
       publications.transaction(() => {
         publications.claim(aid, clock.now() + SAFETY_MS);
@@ -105,7 +99,8 @@ export class Publishing {
         return acknowledged(await this.#send(identity, rows, all, true));
       } catch (error) {
         const publisher = publications.publisher(aid);
-        if (publisher !== null && !isUnacknowledged(error)) this.#settleFailure(publisher, error);
+        const isUnacknowledged = error instanceof SvcError && error.code === 'not_acknowledged';
+        if (publisher !== null && !isUnacknowledged) this.#settleFailure(publisher, error);
         throw error;
       }
     });
@@ -116,8 +111,8 @@ export class Publishing {
    * @throws as `publish`
    */
   async publishOnce(aid: Aid, one: Publication): Promise<PublishResult> {
-    return this.#turns.run(aid, async () => {
-      const identity = this.#identity(aid);
+    return this.turns.run(aid, async () => {
+      const identity = this.identity(aid);
       this.#deps.publications.claim(aid, this.#deps.clock.now() + SAFETY_MS);
       const all = this.#deps.publications.publications(aid);
       const row: PublicationRow = { ...one, aid, seq: 0, publishedAt: null, replicas: 0, dirty: 0 };
@@ -127,7 +122,7 @@ export class Publishing {
 
   /** Brings out what is due of an identity, if it is alive. Never rejects: what fails is tried again later. */
   async renew(aid: Aid): Promise<void> {
-    await this.#turns.run(aid, async () => {
+    await this.turns.run(aid, async () => {
       const publisher = this.#deps.publications.publisher(aid);
       if (publisher === null) return;
       try {
@@ -157,7 +152,7 @@ export class Publishing {
 
   /** Sends, keeps what was acknowledged, and decides when the identity's next turn is. */
   async #send(
-    identity: SigningIdentity,
+    identity: LocalIdentity,
     rows: readonly PublicationRow[],
     all: readonly PublicationRow[],
     mayJump: boolean,
@@ -170,13 +165,9 @@ export class Publishing {
     publications.transaction(() => {
       publications.acknowledge(
         identity.aid,
-        kept.map(({ row, record, replicas }) => ({
-          type: row.type,
-          name: row.name,
-          seq: record.seq,
+        kept.map(({ row: { type, name, dirty }, record: { seq }, replicas }) => ({
+          ...{ type, name, seq, dirty, replicas },
           publishedAt: now,
-          replicas,
-          dirty: row.dirty,
           settled: ready && replicas >= Math.min(REPLICAS, peers),
         })),
       );
@@ -219,15 +210,12 @@ export class Publishing {
     publications.schedule(aid, { claim, state: 'active', dueAt, failures: failures + 1 });
   }
 
-  #identity(aid: Aid): SigningIdentity {
+  /** Who an agent here, or the node, is. @throws SvcError `not_found` */
+  identity(aid: Aid): LocalIdentity {
     const identity = this.#deps.identity(aid);
     if (identity === null) throw noSuchAgent(aid);
     return identity;
   }
-}
-
-function isUnacknowledged(error: unknown): boolean {
-  return error instanceof SvcError && error.code === 'not_acknowledged';
 }
 
 /** @throws SvcError `not_acknowledged` where one of the records is kept by nobody */

@@ -13,8 +13,9 @@ import {
 import { payloadBudget, type SignedRecord, signRecord } from '../../foundation/records/record.ts';
 import { isCustomType, RECORD } from '../../foundation/records/types.ts';
 import type { PublicationRow } from '../../foundation/store/publications.ts';
+import type { LocalIdentity } from '../../network/links/types.ts';
 import { checkRoomAbove, standing, supersededError } from './sequence.ts';
-import type { DirectoryDependencies, DirectoryOptions, SigningIdentity } from './types.ts';
+import type { DirectoryDependencies, DirectoryOptions } from './types.ts';
 
 /** Milliseconds for all records of one publication together. */
 const SEND_TIMEOUT_MS = 15_000;
@@ -33,7 +34,7 @@ export interface Sent {
 }
 
 interface Attempt {
-  readonly identity: SigningIdentity;
+  readonly identity: LocalIdentity;
   readonly all: readonly PublicationRow[];
   readonly mayJump: boolean;
   /** What the network held was not known before. */
@@ -48,19 +49,14 @@ interface Round {
   readonly highest: number;
 }
 
-type RecordPublisherDependencies = Pick<
-  DirectoryDependencies,
-  'network' | 'publications' | 'clock' | 'log' | 'addresses' | 'serviceOf' | 'noteDelegation'
->;
-
 export class RecordPublisher {
   readonly #options: DirectoryOptions;
-  readonly #deps: RecordPublisherDependencies;
+  readonly #deps: DirectoryDependencies;
   /** Agents of which we know what a working network held, since this process started. */
   readonly #learned = new Set<Aid>();
   readonly #stopped = new AbortController();
 
-  constructor(options: DirectoryOptions, dependencies: RecordPublisherDependencies) {
+  constructor(options: DirectoryOptions, dependencies: DirectoryDependencies) {
     this.#options = options;
     this.#deps = dependencies;
   }
@@ -82,7 +78,7 @@ export class RecordPublisher {
    *   `bad_delegation` where ours is not in force; `timeout`; `not_found` where the agent is gone
    */
   async send(
-    identity: SigningIdentity,
+    identity: LocalIdentity,
     rows: readonly PublicationRow[],
     all: readonly PublicationRow[],
     mayJump: boolean,
@@ -179,14 +175,14 @@ export class RecordPublisher {
     }
   }
 
-  #sign(identity: SigningIdentity, row: PublicationRow, all: readonly PublicationRow[], seq: number): SignedRecord {
+  #sign(identity: LocalIdentity, row: PublicationRow, all: readonly PublicationRow[], seq: number): SignedRecord {
     const { aid, delegation } = identity;
     const payload = row.type === RECORD.endpoints ? this.#endpoints(identity, all) : row.payload;
     const timestamp = unixSeconds(this.#deps.clock);
     return signRecord({ aid, type: row.type, seq, timestamp, ttl: row.ttl, payload, delegation }, identity);
   }
 
-  #endpoints({ aid, delegation }: SigningIdentity, all: readonly PublicationRow[]): Uint8Array {
+  #endpoints({ aid, delegation }: LocalIdentity, all: readonly PublicationRow[]): Uint8Array {
     const { endpoints, natType, helpers } = this.#deps.addresses();
     const customTypes = all.map((row) => row.type).filter(isCustomType);
     const { nodeKey } = this.#options;

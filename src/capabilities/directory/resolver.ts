@@ -76,9 +76,9 @@ export class Resolver {
    * Where an agent is.
    * @throws SvcError `resolve_failed`, `cancelled`
    */
-  async resolve(aid: Aid, options: ResolveOptions = {}): Promise<Resolved> {
-    const cached = options.fresh === true ? undefined : this.#cached(aid);
-    const resolved = cached === undefined ? await this.#lookup(aid, options) : cached.resolved;
+  async resolve(aid: Aid, { fresh = false, signal }: ResolveOptions = {}): Promise<Resolved> {
+    const cached = fresh ? undefined : this.#cached(aid);
+    const resolved = cached === undefined ? await abortable(this.#shared(aid, fresh), signal) : cached.resolved;
     if (resolved === null) throw new SvcError('resolve_failed', { details: { aid } });
     return resolved;
   }
@@ -131,10 +131,6 @@ export class Resolver {
     this.#shared(aid, false).catch((error: unknown) =>
       this.#deps.log.debug({ aid, error }, 'a cached agent could not be looked up again'),
     );
-  }
-
-  async #lookup(aid: Aid, { fresh = false, signal }: ResolveOptions): Promise<Resolved | null> {
-    return abortable(this.#shared(aid, fresh), signal);
   }
 
   /** One look-up for all who ask at once. */

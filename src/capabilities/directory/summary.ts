@@ -24,12 +24,8 @@ export interface PublicationSummary {
 }
 
 function nameOf(profile: ProfileCard | null, services: readonly PublicationRow[]): string {
-  if (profile?.name !== undefined) return profile.name;
-  for (const row of services) {
-    const name = decodeServicePayload(row.payload)?.name ?? '';
-    if (name !== '') return name;
-  }
-  return '';
+  const names = services.values().map(({ payload }) => decodeServicePayload(payload)?.name ?? '');
+  return profile?.name ?? names.find((name) => name !== '') ?? '';
 }
 
 /** Sums up what is kept of one identity. `now` in Unix milliseconds. */

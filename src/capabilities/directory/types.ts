@@ -1,22 +1,15 @@
 /** What the directory needs from others. */
-
 import type { Clock } from '../../foundation/clock.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import type { Delegation } from '../../foundation/identity/delegation.ts';
 import type { Log } from '../../foundation/log.ts';
+import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { PublicationStore } from '../../foundation/store/publications.ts';
 import type { RecordNetwork } from '../../network/dht/types.ts';
+import type { LocalIdentity } from '../../network/links/types.ts';
 import type { NodeAddresses } from '../../network/reach/own-addresses.ts';
 
 /** The part of the record network that the directory uses. */
 export type Records = Pick<RecordNetwork, 'put' | 'get' | 'list' | 'reachability' | 'onReachability'>;
-
-/** An identity that signs: an agent's or the node's. */
-export interface SigningIdentity {
-  readonly aid: Aid;
-  readonly delegation: Delegation;
-  sign(message: Uint8Array): Uint8Array;
-}
 
 export interface DirectoryOptions {
   readonly nodeAid: Aid;
@@ -30,7 +23,7 @@ export interface DirectoryDependencies {
   readonly clock: Clock;
   readonly log: Log;
   /** The identity of an agent here or of the node; null where it is not here. */
-  identity(aid: Aid): SigningIdentity | null;
+  identity(aid: Aid): LocalIdentity | null;
   /** True while the records of an agent are worth renewing; never asked about the node. */
   isAlive(aid: Aid): Promise<boolean>;
   /** The bound service of an agent, which endpoint records say and whose coming back makes it alive; empty: none. */
@@ -42,6 +35,8 @@ export interface DirectoryDependencies {
   autoPublish(): boolean;
   /** Told of a delegation on the network that is newer than the one here. Unix seconds. */
   noteDelegation?(aid: Aid, issuedAt: number): void;
+  /** Told of each record of ours that at least one node keeps. */
+  onPublished(record: SignedRecord): void;
   /** A number from 0 to below 1: spreads renewals. */
   random(): number;
 }

@@ -63,13 +63,6 @@ interface MoverDependencies {
   arrived(aid: Aid): Promise<readonly number[]>;
 }
 
-/** An agent that came here. */
-export interface MovedAgent {
-  readonly aid: Aid;
-  /** Ports of its tunnels that another program, or another tunnel, has here. */
-  readonly portsTaken: readonly number[];
-}
-
 export class AgentMover {
   readonly #deps: MoverDependencies;
 
@@ -109,16 +102,23 @@ export class AgentMover {
         objects: this.#deps.countObjects(aid),
       },
     };
-    checkSize(document);
+    // What no node would take in must not be taken for a way out.
+    const size = Buffer.byteLength(JSON.stringify(document));
+    if (size > MAX_AGENT_DOCUMENT_BYTES)
+      throw new SvcError('too_large', {
+        message: `The document would have ${size} bytes, and ${MAX_AGENT_DOCUMENT_BYTES} can be imported. Poll the notes that wait, or move the whole node with "svc backup".`,
+        details: { size, limit: MAX_AGENT_DOCUMENT_BYTES },
+      });
     return document;
   }
 
   /**
    * Takes an agent in, all of it or nothing. What it published goes out from here, behind the
    * numbers that it has used; where it still runs elsewhere, it is renewed there no more.
+   * @returns its AID, and the ports of its tunnels that another program, or another tunnel, has here
    * @throws SvcError `bad_file`, `bad_key`, `bad_delegation`, `bad_service_address`, `agent_exists`
    */
-  async import(document: AgentDocument): Promise<MovedAgent> {
+  async import(document: AgentDocument) {
     const { registry, parts } = this.#deps;
     const aid = aidAt('/aid', document.aid);
     const { access, tunnels, notes, chat, rooms, records, label } = document;
@@ -150,14 +150,4 @@ export class AgentMover {
     });
     return { aid, portsTaken: [...refused, ...(await this.#deps.arrived(aid))].sort((a, b) => a - b) };
   }
-}
-
-/** What no node would take in must not be taken for a way out. @throws SvcError `too_large` */
-function checkSize(document: AgentDocument): void {
-  const size = Buffer.byteLength(JSON.stringify(document));
-  if (size <= MAX_AGENT_DOCUMENT_BYTES) return;
-  throw new SvcError('too_large', {
-    message: `The document would have ${size} bytes, and ${MAX_AGENT_DOCUMENT_BYTES} can be imported. Poll the notes that wait, or move the whole node with "svc backup".`,
-    details: { size, limit: MAX_AGENT_DOCUMENT_BYTES },
-  });
 }

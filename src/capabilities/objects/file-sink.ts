@@ -98,17 +98,14 @@ export class FileSink {
   async #turnOver(): Promise<void> {
     await onDisk(this.#writing);
     if (this.#batched === 0) return;
-    this.#writing = this.#write(this.#batch, this.#length - this.#batched);
+    this.#writing = this.#write(this.#batch, this.#batched, this.#length - this.#batched);
     // Whoever comes next hears of its failure.
     this.#writing.catch(() => {});
     this.#unsynced += this.#batched;
     this.#batch = [];
     this.#batched = 0;
-    if (this.#unsynced >= SYNC_BYTES && !this.#busy) this.#beginSync();
-  }
-
-  /** Lets the disk begin; what comes in goes on meanwhile. */
-  #beginSync(): void {
+    if (this.#unsynced < SYNC_BYTES || this.#busy) return;
+    // The disk begins; what comes in goes on meanwhile.
     this.#unsynced = 0;
     this.#busy = true;
     this.#syncing = this.#handle.datasync().finally(() => {
@@ -118,26 +115,15 @@ export class FileSink {
     this.#syncing.catch(() => {});
   }
 
-  async #write(batch: readonly Piece[], position: number): Promise<void> {
+  async #write(batch: readonly Piece[], size: number, position: number): Promise<void> {
     const chunks = batch.map(({ chunk }) => chunk);
     const { bytesWritten } = await this.#handle.writev(chunks, position);
     // Seldom: a disk that takes less than it is given.
-    for (
-      let rest = Buffer.concat(bytesWritten < sizeOf(chunks) ? chunks : []).subarray(bytesWritten);
-      rest.length > 0;
-    ) {
-      const { bytesWritten: more } = await this.#handle.write(
-        rest,
-        0,
-        rest.length,
-        position + sizeOf(chunks) - rest.length,
-      );
-      rest = rest.subarray(more);
+    let rest = Buffer.concat(bytesWritten < size ? chunks : []).subarray(bytesWritten);
+    while (rest.length > 0) {
+      const written = await this.#handle.write(rest, 0, rest.length, position + size - rest.length);
+      rest = rest.subarray(written.bytesWritten);
     }
     for (const { chunk, release } of batch) if (chunk instanceof Buffer) release?.(chunk);
   }
-}
-
-function sizeOf(chunks: readonly Uint8Array[]): number {
-  return chunks.reduce((size, chunk) => size + chunk.length, 0);
 }

@@ -16,13 +16,6 @@ const OWN_DIRECTORY = '.svcd';
 /** Not on every system: neither following a link at the end of a path nor waiting for the other end of a pipe. */
 export const READ_CAREFULLY: number = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
-/** A regular file below the folder, open for reading. */
-export interface InsideFile {
-  readonly handle: FileHandle;
-  /** Its real place, relative to the folder. */
-  readonly path: string;
-}
-
 function badPath(path: string, message: string): SvcError {
   return new SvcError('invalid_request', { message, details: { path } });
 }
@@ -66,9 +59,10 @@ export class FilesRoot {
 
   /**
    * Opens a file that somebody named, absolute or relative to the folder.
+   * @returns it, open for reading, and its real place relative to the folder
    * @throws SvcError `not_found`, `invalid_request` where it is outside, ours, or no regular file
    */
-  async open(path: string): Promise<InsideFile> {
+  async open(path: string) {
     let handle: FileHandle | undefined;
     try {
       const real = await realpath(resolve(this.path, path));

@@ -19,12 +19,6 @@ export interface HolderView {
   readonly name?: string;
 }
 
-export interface ObjectLocation {
-  /** What the asking agent has itself. */
-  readonly local: ObjectInfo | null;
-  readonly holders: readonly HolderView[];
-}
-
 export interface HolderDependencies {
   readonly repository: ObjectRepository;
   readonly remote: RemoteObjects;
@@ -63,8 +57,11 @@ export class Holders {
     else repository.forgetHolder(objectId, holder);
   }
 
-  /** Asks all of them at once, without taking a byte of the object. */
-  async locate(aid: Aid, objectId: string, hint: Aid | undefined, signal: AbortSignal): Promise<ObjectLocation> {
+  /**
+   * Asks all of them at once, without taking a byte of the object.
+   * @returns what the asking agent has itself, and what they say
+   */
+  async locate(aid: Aid, objectId: string, hint: Aid | undefined, signal: AbortSignal) {
     const asked = this.candidates(aid, objectId, hint).map((holder) => this.#ask(aid, holder, objectId, signal));
     return { local: this.#deps.objects.stat(aid, objectId), holders: await Promise.all(asked) };
   }

@@ -10,7 +10,6 @@ import { type HashedFile, hashFile, READ_BYTES } from './fingerprint.ts';
 import type { Holders } from './holders.ts';
 import type { ObjectService } from './object-service.ts';
 import { PartFile, taken } from './part-file.ts';
-import type { OpenedObject } from './registered-files.ts';
 import type { RemoteObjects } from './remote-objects.ts';
 import { type Brought, type Failures, Transfer } from './transfer.ts';
 
@@ -37,16 +36,6 @@ export interface GetRequest {
   readonly signal: AbortSignal;
 }
 
-export interface Got {
-  readonly objectId: string;
-  readonly size: number;
-  /** Absolute path of the file. */
-  readonly path: string;
-  /** Who brought it; null where the file was there already. */
-  readonly from: Aid | null;
-  readonly registered: boolean;
-}
-
 export interface ObjectGetterDependencies {
   readonly objects: ObjectService;
   readonly holders: Holders;
@@ -68,16 +57,17 @@ export class ObjectGetter {
 
   /**
    * Gets an object. A download that fails or is cancelled is taken up by the next one.
+   * @returns the absolute `path` of the file, and `from` whom it is: null where it was there already
    * @throws SvcError `files_root_required`, `not_found` where nobody is known to have it, `wrong_state` where its name is
    *   taken, `rate_limited`, `not_writable`, and why the holders failed
    */
-  async get(request: GetRequest): Promise<Got> {
+  async get(request: GetRequest) {
     if (!this.#turns.has(request.objectId) && this.#turns.size >= MAX_DOWNLOADS)
       throw new SvcError('rate_limited', { message: `At most ${MAX_DOWNLOADS} objects are got at once.` });
     return this.#turns.run(request.objectId, () => this.#get(request));
   }
 
-  async #get(request: GetRequest): Promise<Got> {
+  async #get(request: GetRequest) {
     const { objects } = this.#deps;
     const { objectId, force, register, aid } = request;
     if (request.signal.aborted) throw new SvcError('cancelled');
@@ -116,7 +106,7 @@ export class ObjectGetter {
 
   /** Copies what the agent has itself; null where it has none, or no longer. */
   async #copyOwn(aid: Aid, objectId: string, part: PartFile): Promise<Brought | null> {
-    const object = await this.#openOwn(aid, objectId);
+    const object = await this.#deps.objects.open(aid, objectId).catch(nullWhereAbsent);
     if (object === null) return null;
     await using handle = object.handle;
     await part.reset();
@@ -129,15 +119,12 @@ export class ObjectGetter {
     await part.reset();
     return null;
   }
+}
 
-  async #openOwn(aid: Aid, objectId: string): Promise<OpenedObject | null> {
-    try {
-      return await this.#deps.objects.open(aid, objectId);
-    } catch (error) {
-      if (error instanceof SvcError && (error.code === 'not_found' || error.code === 'gone')) return null;
-      throw error;
-    }
-  }
+/** Null where an object could not be opened because it is not here, or no longer. */
+function nullWhereAbsent(error: unknown): null {
+  if (error instanceof SvcError && (error.code === 'not_found' || error.code === 'gone')) return null;
+  throw error;
 }
 
 /** @throws SvcError `not_writable` where the disk has no room for so many bytes */

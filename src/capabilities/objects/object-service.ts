@@ -25,14 +25,6 @@ export interface ObjectServiceDependencies {
   readonly log: Log;
 }
 
-/** An object in the list of its agent. */
-export interface ListedObject extends ObjectInfo {
-  /** Milliseconds since the Unix epoch. */
-  readonly createdAt: number;
-  /** Below files_root, of a file registered in place; null where the bytes are stored. */
-  readonly path: string | null;
-}
-
 /** What needs the folder. */
 export interface ObjectFiles {
   readonly root: FilesRoot;
@@ -176,9 +168,8 @@ export class ObjectService implements Component {
 
   /** Objects of an agent by id, what they take, and how much they may. */
   list(aid: Aid, limit: number, after?: string) {
-    const objects: ListedObject[] = this.#repository
-      .list(aid, limit, after)
-      .map((row) => ({ ...infoOf(row), createdAt: row.createdAt, path: row.path }));
+    const rows = this.#repository.list(aid, limit, after);
+    const objects = rows.map((row) => ({ ...infoOf(row), createdAt: row.createdAt, path: row.path }));
     return { objects, usage: this.#repository.usage(aid), quota: this.#quota.quota };
   }
 

@@ -6,7 +6,7 @@
 import type { Clock } from '../../foundation/clock.ts';
 import type { Log } from '../../foundation/log.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
-import type { AuditCaller, AuditEntry } from '../../foundation/store/audit.ts';
+import type { AuditCaller, AuditStore } from '../../foundation/store/audit.ts';
 
 /** Longest path that is written down, characters. */
 const MAX_PATH_CHARS = 256;
@@ -32,14 +32,7 @@ export interface ObservedRequest {
 export type RefusalReason = 'disabled' | 'access_denied' | 'rate_limited';
 
 /** Where entries are kept. */
-export interface AuditMemory {
-  add(entry: Omit<AuditEntry, 'id'>): number;
-  addTool(id: number, name: string): void;
-  setStatus(id: number, status: number): void;
-  lastRequest(): AuditEntry | null;
-  lastRefusal(): AuditEntry | null;
-  page(limit: number, before?: number): AuditEntry[];
-}
+export type AuditMemory = Pick<AuditStore, keyof AuditStore>;
 
 export interface AuditTrailDependencies {
   readonly memory: AuditMemory;
@@ -55,7 +48,8 @@ export interface LastRefusal {
 }
 
 export class AuditTrail {
-  readonly #memory: AuditMemory;
+  /** What was written down. */
+  readonly memory: AuditMemory;
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #perNode: RateLimiter;
@@ -64,7 +58,7 @@ export class AuditTrail {
   #lastRefusal: LastRefusal | null = null;
 
   constructor({ memory, clock, log }: AuditTrailDependencies) {
-    this.#memory = memory;
+    this.memory = memory;
     this.#clock = clock;
     this.#log = log;
     this.#perNode = new RateLimiter(
@@ -79,22 +73,15 @@ export class AuditTrail {
    * @throws SvcError `not_writable`, `store_corrupt`: what cannot be written down must not run
    */
   request(caller: AuditCaller, method: string, path: string): ObservedRequest {
-    const read = READS.has(method);
-    const entry = {
-      ...caller,
-      at: this.#clock.now(),
-      kind: read ? ('read' as const) : ('write' as const),
-      method,
-      path: path.slice(0, MAX_PATH_CHARS),
-      tools: [],
-      reason: null,
-    };
-    const id = this.#memory.add({ ...entry, status: null });
-    this.#log.info({ caller: caller.caller, method, path: entry.path }, 'a remote administrator asks');
+    const kind = READS.has(method) ? 'read' : 'write';
+    const shown = path.slice(0, MAX_PATH_CHARS);
+    const nothing = { tools: [], status: null, reason: null };
+    const id = this.memory.add({ ...caller, ...nothing, kind, at: this.#clock.now(), method, path: shown });
+    this.#log.info({ caller: caller.caller, method, path: shown }, 'a remote administrator asks');
     return {
-      tool: (name) => this.#memory.addTool(id, name),
+      tool: (name) => this.memory.addTool(id, name),
       answered: (status) => {
-        if (status !== null) this.#attempt(() => this.#memory.setStatus(id, status));
+        if (status !== null) this.#attempt(() => this.memory.setStatus(id, status));
       },
     };
   }
@@ -106,17 +93,12 @@ export class AuditTrail {
     if (!this.#perNode.take(caller.nodeKey ?? '') || !this.#all.take('')) return;
     this.#log.warn({ ...caller, reason }, 'remote administration was refused');
     const nothing = { method: null, path: null, tools: [], status: null };
-    this.#attempt(() => void this.#memory.add({ ...caller, ...nothing, kind: 'refused', at, reason }));
-  }
-
-  /** The newest request that was let in; null where there was none. */
-  lastRequest(): AuditEntry | null {
-    return this.#memory.lastRequest();
+    this.#attempt(() => void this.memory.add({ ...caller, ...nothing, kind: 'refused', at, reason }));
   }
 
   lastRefusal(): LastRefusal | null {
     if (this.#lastRefusal !== null) return this.#lastRefusal;
-    const stored = this.#memory.lastRefusal();
+    const stored = this.memory.lastRefusal();
     return stored === null ? null : { caller: stored.caller, at: stored.at, reason: stored.reason ?? '' };
   }
 
@@ -127,10 +109,5 @@ export class AuditTrail {
     } catch (error) {
       this.#log.error({ err: error }, 'the audit trail cannot be written');
     }
-  }
-
-  /** Entries from the newest on, those behind the entry `before` where it is given. */
-  page(limit: number, before?: number): AuditEntry[] {
-    return this.#memory.page(limit, before);
   }
 }

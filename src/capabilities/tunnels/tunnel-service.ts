@@ -165,7 +165,7 @@ export class TunnelService {
     if (accessToken === undefined || accessToken === tunnel.request.accessToken) return true;
     await this.#probe(request);
     if (this.#tunnels.get(tunnel.id) !== tunnel) return false;
-    tunnel.present(accessToken);
+    tunnel.request = { ...tunnel.request, accessToken };
     if (tunnel.request.localPort !== 0) this.#deps.memory.save({ ...tunnel.request, id: tunnel.id });
     return true;
   }

@@ -4,7 +4,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { formatAddress } from '../../foundation/address.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
-import { SvcError } from '../../foundation/errors.ts';
+import { codeOf, SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { PathInfo } from '../../network/links/types.ts';
 import { MAX_CONNECTIONS_PER_CALLER } from './inbound-places.ts';
@@ -24,19 +24,20 @@ export interface TunnelDependencies {
 
 /** Why a port cannot be listened on. */
 function portTrouble(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : 'for an unknown reason';
+  const code = codeOf(error) || 'for an unknown reason';
   if (code === 'EADDRINUSE') return 'is in use by another program';
   return code === 'EACCES' ? 'is closed to svcd by the system' : `cannot be used (${code})`;
 }
 
 export class Tunnel {
   readonly id: string;
+  /** Connections from now on are made as it says. */
+  request: TunnelRequest;
   readonly #deps: TunnelDependencies;
   readonly #onClosed: () => void;
   readonly #server: Server;
   readonly #clients = new Map<Socket, Duplex | null>();
   readonly #openedAt: number;
-  #request: TunnelRequest;
   #path: PathInfo;
   #lastActivityAt: number;
   #bytesUp = 0;
@@ -53,7 +54,7 @@ export class Tunnel {
     onClosed: () => void,
   ) {
     this.id = id;
-    this.#request = request;
+    this.request = request;
     this.#path = path;
     this.#deps = dependencies;
     this.#onClosed = onClosed;
@@ -85,15 +86,6 @@ export class Tunnel {
       this.#deps.log.warn({ tunnel: this.id, error: error.message }, 'tunnel listener failed'),
     );
     this.#armIdleTimer();
-  }
-
-  get request(): TunnelRequest {
-    return this.#request;
-  }
-
-  /** Connections from now on present this token. */
-  present(accessToken: string): void {
-    this.#request = { ...this.#request, accessToken };
   }
 
   get port(): number {

@@ -1,6 +1,6 @@
 /** Fetches from a registry: bounded in time and size, and never led elsewhere. */
 import { hostOfUrl, isLoopbackHost } from '../../foundation/address.ts';
-import { SvcError } from '../../foundation/errors.ts';
+import { codeOf, SvcError } from '../../foundation/errors.ts';
 
 export interface FetchLimits {
   readonly maxBytes: number;
@@ -17,8 +17,7 @@ export function isSafeUrl(url: URL): boolean {
 /** What the network says of a failure, in short. */
 function reason(error: unknown): string {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  const code: unknown = cause instanceof Error && 'code' in cause ? cause.code : undefined;
-  return typeof code === 'string' ? code : cause instanceof Error ? cause.message : 'unknown';
+  return codeOf(cause) || (cause instanceof Error ? cause.message : 'unknown');
 }
 
 function failure(url: URL, error: unknown, signal: AbortSignal): SvcError {
@@ -57,15 +56,10 @@ export async function fetchBounded(url: URL, { maxBytes, timeoutMs, signal }: Fe
       redirect: 'error',
       signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
     });
-    if (response.status === 404) {
-      await response.body?.cancel();
-      return null;
-    }
-    if (response.status !== 200 || response.body === null) {
-      await response.body?.cancel();
-      throw new SvcError('protocol_error', { message: `The registry at ${url.host} answered ${response.status}.` });
-    }
-    return await readBody(url, response.body, maxBytes);
+    if (response.status === 200 && response.body !== null) return await readBody(url, response.body, maxBytes);
+    await response.body?.cancel();
+    if (response.status === 404) return null;
+    throw new SvcError('protocol_error', { message: `The registry at ${url.host} answered ${response.status}.` });
   } catch (error) {
     throw failure(url, error, signal);
   }

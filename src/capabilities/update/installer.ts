@@ -3,7 +3,7 @@ import { closeSync, fsyncSync, openSync, readdirSync, renameSync, writeFileSync 
 import { join } from 'node:path';
 import semver from 'semver';
 import { syncDirectory } from '../../foundation/atomic-file.ts';
-import { SvcError } from '../../foundation/errors.ts';
+import { codeOf, SvcError } from '../../foundation/errors.ts';
 import { type Npm, runProgram } from './npm.ts';
 import type { ReleaseSource } from './release-source.ts';
 import type { Releases } from './releases.ts';
@@ -52,11 +52,9 @@ export class Installer {
     try {
       await this.#stage(release, tarball, signal);
     } catch (error) {
-      if (error instanceof SvcError || !(error instanceof Error && 'code' in error)) throw error;
-      throw new SvcError('not_writable', {
-        message: `The release cannot be written (${String(error.code)}).`,
-        cause: error,
-      });
+      const code = codeOf(error);
+      if (error instanceof SvcError || code === '') throw error;
+      throw new SvcError('not_writable', { message: `The release cannot be written (${code}).`, cause: error });
     } finally {
       releases.unstage();
     }
@@ -101,6 +99,6 @@ function renameQuietly(from: string, to: string): void {
   try {
     renameSync(from, to);
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+    if (codeOf(error) !== 'ENOENT') throw error;
   }
 }

@@ -71,22 +71,15 @@ export class Npm {
   }
 }
 
-export interface RunOptions {
-  readonly signal: AbortSignal;
-  /** Where it runs. */
-  readonly directory: string;
-  readonly environment: Readonly<Record<string, string | undefined>>;
-}
-
 /**
- * Runs a program to its end.
+ * Runs a program to its end, in a directory.
  * @returns what it wrote to standard output
  * @throws SvcError `protocol_error` where it fails, `timeout`, `cancelled`
  */
 export function runProgram(
   program: string,
   args: readonly string[],
-  { signal, directory, environment }: RunOptions,
+  { signal, directory, environment }: Pick<NpmOptions, 'directory' | 'environment'> & { readonly signal: AbortSignal },
 ): Promise<string> {
   const ended = AbortSignal.any([signal, AbortSignal.timeout(NPM_TIMEOUT_MS)]);
   return new Promise((resolve, reject) => {

@@ -7,6 +7,7 @@ import { readJson } from '../../foundation/json.ts';
 import { fetchBounded, isSafeUrl } from './http.ts';
 import { RegistryKeys, Signatures, signatureProblem } from './signature.ts';
 import type { Release } from './types.ts';
+import { untrusted } from './unpack.ts';
 
 /** Largest packument: what the registry says of all versions. */
 const MAX_PACKUMENT_BYTES = 16 * 1024 * 1024;
@@ -60,10 +61,6 @@ function parse<T extends TSchema>(schema: T, what: string, content: Buffer): Sta
   const value = readJson(content.toString('utf8'));
   if (!Compile(schema).Check(value)) throw malformed(what);
   return value;
-}
-
-function untrusted(problem: string): SvcError {
-  return new SvcError('protocol_error', { message: `The release is not to be trusted: ${problem}.` });
 }
 
 export class ReleaseSource {

@@ -40,7 +40,8 @@ export interface Platform {
   readonly libc: string;
 }
 
-function broken(problem: string): SvcError {
+/** Why a release is refused. */
+export function untrusted(problem: string): SvcError {
   return new SvcError('protocol_error', { message: `The release is not to be trusted: ${problem}.` });
 }
 
@@ -49,7 +50,7 @@ export function checkIntegrity(content: Buffer, integrity: string): void {
   const wanted = Buffer.from(integrity.replace(/^sha512-/, ''), 'base64');
   const given = createHash('sha512').update(content).digest();
   if (wanted.length !== given.length || !timingSafeEqual(wanted, given))
-    throw broken('its tarball is not the one that was signed');
+    throw untrusted('its tarball is not the one that was signed');
 }
 
 /** Unpacks a gzipped tarball into a new directory: plain files and folders, nothing outside of it. */
@@ -79,7 +80,7 @@ function readJson(file: string, what: string): unknown {
   try {
     return JSON.parse(readFileSync(file, 'utf8'));
   } catch {
-    throw broken(`it has no ${what}`);
+    throw untrusted(`it has no ${what}`);
   }
 }
 
@@ -87,7 +88,7 @@ function readJson(file: string, what: string): unknown {
 export function checkManifest(directory: string, name: string, version: string): void {
   const manifest = readJson(join(directory, 'package.json'), 'manifest');
   if (!Compile(Manifest).Check(manifest) || manifest.name !== name || manifest.version !== version)
-    throw broken('its manifest names something else');
+    throw untrusted('its manifest names something else');
 }
 
 function fits(allowed: readonly string[] | undefined, own: string): boolean {
@@ -107,10 +108,10 @@ function isInstalledOn({ os, cpu, libc }: Platform, entry: Entry): boolean {
 export function readLock(directory: string, platform: Platform): string {
   const file = join(directory, LOCK_IN_PACKAGE);
   const lock = readJson(file, 'lock');
-  if (!Compile(Lock).Check(lock)) throw broken('its lock makes no sense');
+  if (!Compile(Lock).Check(lock)) throw untrusted('its lock makes no sense');
   for (const [path, entry] of Object.entries(lock.packages)) {
     if (path !== '' && isInstalledOn(platform, entry) && entry.integrity?.startsWith('sha512-') !== true)
-      throw broken(`its lock does not name the bytes of ${path.replace(/^node_modules\//, '')}`);
+      throw untrusted(`its lock does not name the bytes of ${path.replace(/^node_modules\//, '')}`);
   }
   return readFileSync(file, 'utf8');
 }

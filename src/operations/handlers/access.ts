@@ -30,11 +30,11 @@ export function accessHandlers({ access, requireAgent }: AccessHandlerDependenci
     aclAllow: ({ aid, body_aid, ...entry }) => access.allow(requireAgent(aid), newAllowEntry(body_aid, entry)),
     aclDeny: ({ aid, body_aid }) => access.deny(requireAgent(aid), body_aid),
     aclAllowDelete: ({ aid, id }) => {
-      access.removeAllow(requireAgent(aid), id);
+      access.remove(requireAgent(aid), 'allow', id);
       return OK;
     },
     aclDenyDelete: ({ aid, id }) => {
-      access.removeDeny(requireAgent(aid), id);
+      access.remove(requireAgent(aid), 'deny', id);
       return OK;
     },
   };

@@ -21,7 +21,7 @@ export function remoteAdminHandlers({
 
   function state(): ResultOf<typeof remoteAdminOperations.remoteAdminGet> {
     const { allow, deny } = access.view('node');
-    const request = trail.lastRequest();
+    const request = trail.memory.lastRequest();
     const refusal = trail.lastRefusal();
     return {
       enabled: remoteAdmin.enabled,
@@ -46,15 +46,15 @@ export function remoteAdminHandlers({
     remoteAdminAllow: (input) => access.allow('node', newAllowEntry(input.aid, input)),
     remoteAdminDeny: ({ aid }) => access.deny('node', aid),
     remoteAdminAllowDelete: ({ id }) => {
-      access.removeAllow('node', id);
+      access.remove('node', 'allow', id);
       return OK;
     },
     remoteAdminDenyDelete: ({ id }) => {
-      access.removeDeny('node', id);
+      access.remove('node', 'deny', id);
       return OK;
     },
     remoteAdminAudit: ({ limit = AUDIT_PAGE_DEFAULT, cursor }) => {
-      const page = trail.page(limit, cursor === undefined ? undefined : Number(cursor));
+      const page = trail.memory.page(limit, cursor === undefined ? undefined : Number(cursor));
       const last = page.at(-1);
       return {
         entries: page.map((entry) => ({

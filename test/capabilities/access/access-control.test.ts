@@ -66,10 +66,10 @@ test('deny wins over allow, allow over the default, changes hold at once', async
   assert.equal(await ask(), 'access_denied');
   lists.setDefault(AGENT, 'public');
   assert.equal(await ask(), 'access_denied');
-  lists.removeDeny(AGENT, denied.id);
+  lists.remove(AGENT, 'deny', denied.id);
   lists.setDefault(AGENT, 'deny');
   assert.equal(await ask(), 'ok');
-  lists.removeAllow(AGENT, allowed.id);
+  lists.remove(AGENT, 'allow', allowed.id);
   assert.equal(await ask(), 'access_denied');
 });
 
@@ -99,7 +99,7 @@ test('a secret lets in who presents it, and nobody after it was removed', async 
   assert.equal(await ask({ accessToken: SECRET }), 'ok');
   lists.deny(AGENT, NEIGHBOUR);
   assert.equal(await ask({ accessToken: SECRET, caller: NEIGHBOUR }), 'access_denied');
-  lists.removeAllow(AGENT, entry.id);
+  lists.remove(AGENT, 'allow', entry.id);
   assert.equal(await ask({ accessToken: SECRET }), 'access_denied');
 });
 
@@ -230,8 +230,8 @@ test('what cannot be meant is refused', async () => {
   for (const input of cases) await assert.rejects(lists.allow(AGENT, input), { code: 'invalid_request' });
   await assert.rejects(lists.allow(AGENT, { aid: 'aid1nonsense' }), { code: 'bad_aid' });
   assert.throws(() => lists.deny(AGENT, 'aid1nonsense'), { code: 'bad_aid' });
-  assert.throws(() => lists.removeAllow(AGENT, 'none'), { code: 'not_found' });
-  assert.throws(() => lists.removeDeny(AGENT, 'none'), { code: 'not_found' });
+  assert.throws(() => lists.remove(AGENT, 'allow', 'none'), { code: 'not_found' });
+  assert.throws(() => lists.remove(AGENT, 'deny', 'none'), { code: 'not_found' });
 });
 
 test('an AID in another spelling is the same AID, and the same entry', async () => {

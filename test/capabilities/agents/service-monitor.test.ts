@@ -15,7 +15,7 @@ function world(services: string[]) {
     clock,
     log: silentLog,
     services: () => services,
-    check: async ({ port }) => {
+    checkTcp: async ({ port }) => {
       seen.push(port);
       open += 1;
       most = Math.max(most, open);

@@ -39,7 +39,7 @@ test('calls under real access control: closed, opened by secret and by AID, clos
   await lists.allow(world.remote, { aid: world.local });
   const byAid = await world.call({ path: '/stream' });
   await once(byAid.body, 'data');
-  lists.removeAllow(world.remote, id);
+  lists.remove(world.remote, 'allow', id);
   assert.equal(world.server.active, 2, 'allowed by AID, whatever became of the secret');
   const broken = [bySecret, byAid].map((answer) => assert.rejects(textOf(answer)));
   lists.deny(world.remote, world.local);

@@ -39,7 +39,7 @@ test('all nodes on one address together have a share of the calls, and the other
   const nodes = MAX_CALLS_PER_SOURCE / MAX_CALLS_PER_NODE;
   for (let node = 1; node <= nodes; node++) leave.push(...fill(limits, '192.0.2.1', node));
   assert.throws(() => limits.enter(linkFrom('192.0.2.1', 99, 2)), withCode('rate_limited'));
-  assert.throws(() => limits.enterSwitched(linkFrom('192.0.2.1', 99, 2)), withCode('rate_limited'));
+  assert.throws(() => limits.enter(linkFrom('192.0.2.1', 99, 2), true), withCode('rate_limited'));
   limits.enter(linkFrom('192.0.2.2', 99, 2))();
   limits.enter(linkFrom('127.0.0.1', 99, 2))();
   for (const end of leave) end();

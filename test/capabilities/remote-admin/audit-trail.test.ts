@@ -25,7 +25,7 @@ test('a request stands there before it is answered, then with its status', () =>
   assert.equal(memory.page(1)[0]?.status, 201);
   trail.request(caller(1), 'GET', '/status').answered(null);
   assert.deepEqual([memory.page(1)[0]?.kind, memory.page(1)[0]?.status], ['read', null]);
-  assert.equal(trail.lastRequest()?.at, clock.now());
+  assert.equal(trail.memory.lastRequest()?.at, clock.now());
 });
 
 test('the tools of a request stand beside its path before they run, and one that cannot be noted does not run', () => {

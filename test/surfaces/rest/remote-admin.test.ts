@@ -75,7 +75,7 @@ test('a password opens, is never handed on, and stops opening when it is taken b
   assert.equal((await ask('open sesame')).status, 200);
   assert.equal(world.far.authorized.at(-1)?.accessToken, 'open sesame');
   assert.ok(!JSON.stringify(world.audit.page(100)).includes('sesame'));
-  world.lists.removeAllow('node', entry.id);
+  world.lists.remove('node', 'allow', entry.id);
   await eventually('the connection is cut', () => world.remoteAdmin.sessions === 0);
   assert.deepEqual(outcome(await ask('open sesame')), [403, 'access_denied']);
 });

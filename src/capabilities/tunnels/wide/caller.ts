@@ -4,7 +4,6 @@ import type { Aid } from '../../../foundation/identity/aid.ts';
 import { LruCache } from '../../../foundation/lru-cache.ts';
 import { Refusal, STATUS } from '../../../network/links/status.ts';
 import type { LinkStream, Links, OpenOptions } from '../../../network/links/types.ts';
-import type { SpliceLink } from '../splice.ts';
 import { countsOf } from './loss-watch.ts';
 import { drawTicket } from './ticket.ts';
 import { FIRST_WINDOW_BYTES, WideStream } from './wide-stream.ts';
@@ -18,12 +17,6 @@ const ASK_AGAIN_MS = 10 * 60_000;
 const MAX_NARROW = 1024;
 /** Wide connections at one time, for all of which a called node has room; more are plain ones. */
 const MAX_WIDE = 64;
-
-/** A connection to the other side: what names it, and what its bytes go through. */
-export interface TunnelConnection {
-  readonly link: LinkStream;
-  readonly stream: SpliceLink;
-}
 
 interface WideCallerDependencies {
   readonly clock: Clock;
@@ -45,9 +38,10 @@ export class WideCaller {
   /**
    * Opens a connection to the service of an agent, a wide one where the path is long.
    * @param rttMs of the path to the agent, as last seen
+   * @returns the link that names it, and the stream that its bytes go through
    * @throws SvcError as `Links.open`
    */
-  async open(local: Aid, remote: Aid, rttMs: number, options: OpenOptions): Promise<TunnelConnection> {
+  async open(local: Aid, remote: Aid, rttMs: number, options: OpenOptions) {
     const share = new WindowShare(this.#budget, remote);
     const mayBeWide = rttMs >= LONG_PATH_MS && this.#open < MAX_WIDE && this.#narrow.get(remote) === undefined;
     if (mayBeWide && share.begin(2 * FIRST_WINDOW_BYTES)) {

@@ -1,5 +1,6 @@
 /** Tells when the packet loss of a path holds a connection back, so that more lanes would help. */
 import type { Clock } from '../../../foundation/clock.ts';
+import type { LinkStream } from '../../../network/links/types.ts';
 
 /** What is known of a path; packets since its connection stands. */
 export interface PathCounts {
@@ -55,9 +56,6 @@ export class LossWatch {
 }
 
 /** What a link tells of its path. */
-export function countsOf(link: {
-  packets?(): { readonly sent: number; readonly lost: number };
-  path(): { readonly rttMs: number };
-}): PathCounts {
+export function countsOf(link: Pick<LinkStream, 'packets' | 'path'>): PathCounts {
   return { ...(link.packets?.() ?? { sent: 0, lost: 0 }), rttMs: link.path().rttMs };
 }
