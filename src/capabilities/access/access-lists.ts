@@ -161,7 +161,6 @@ export class AccessLists {
   /** Releases the timers. */
   stop(): void {
     for (const timer of this.#expiries.values()) timer.cancel();
-    this.#expiries.clear();
   }
 
   #newEntry(): { readonly id: string; readonly createdAt: number } {

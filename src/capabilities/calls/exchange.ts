@@ -94,24 +94,18 @@ function sendBody(request: ClientRequest, { body, trailers }: HttpExchange): voi
 
 /**
  * Sends a request; its body may still be going out when the answer begins.
- * @throws ExchangeFailure
+ * @throws ExchangeFailure, or the error of node:http for a request that cannot be sent
  */
 export function exchange(parts: HttpExchange): Promise<HttpAnswer> {
   return new Promise((resolve, reject) => {
     const send = parts.secure === true ? requestHttps : requestHttp;
-    let request: ClientRequest;
-    try {
-      request = send({
-        ...parts.options,
-        headers: parts.headers,
-        insecureHTTPParser: false,
-        maxHeaderSize: MAX_HTTP_HEADER_BYTES,
-        signal: parts.signal,
-      });
-    } catch (error) {
-      reject(new ExchangeFailure(error, false));
-      return;
-    }
+    const request = send({
+      ...parts.options,
+      headers: parts.headers,
+      insecureHTTPParser: false,
+      maxHeaderSize: MAX_HTTP_HEADER_BYTES,
+      signal: parts.signal,
+    });
     request.maxHeadersCount = 0;
     const fail = (error: unknown): void => reject(new ExchangeFailure(error, request.reusedSocket));
     const answer = (message: IncomingMessage, switched: HttpAnswer['switched']): void => {

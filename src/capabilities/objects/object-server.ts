@@ -128,8 +128,7 @@ export class ObjectServer implements Component {
       // A body, or what came behind a broken request, is not looked at.
       ...(request.complete ? {} : { connection: 'close' }),
     };
-    const body = request.method === 'HEAD' ? undefined : '';
-    response.writeHead(error.status, headers).end(body);
+    response.writeHead(error.status, headers).end();
   }
 }
 

@@ -78,6 +78,11 @@ test('nothing but reading an object is answered', async (t) => {
   ])
     assert.equal((await ask({}, path)).status, 404, path);
   assert.equal((await ask({}, undefined, 'DELETE')).status, 405);
+  const refused = await ask({}, '/', 'HEAD');
+  assert.deepEqual(
+    [headerOf(refused.headers, 'content-length'), headerOf(refused.headers, 'retry-after')],
+    ['0', undefined],
+  );
   writeFileSync(join(far.filesRoot, 'a'), 'version 1');
   const { objectId } = await far.objects.put(far.aid, { path: 'a' });
   writeFileSync(join(far.filesRoot, 'a'), 'version 2');

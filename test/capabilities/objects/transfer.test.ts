@@ -16,6 +16,7 @@ import { createServer, type RequestListener } from 'node:http';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { MIN_FREE_BYTES } from '../../../src/capabilities/objects/object-getter.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { withCode } from '../../support/link-world.ts';
@@ -257,6 +258,13 @@ test('an object that does not fit on the disk is refused before its first byte',
     syncBuiltinESMExports();
   });
   await assert.rejects(get(near, { hint: huge }), withCode('not_writable'));
+  // Room for the object alone is not enough: something stays free for others.
+  const whole = await holder(world, t, serving(BYTES));
+  let free = MIN_FREE_BYTES + BYTES.length - 1;
+  statfs.mock.mockImplementation(async () => ({ bavail: free, bsize: 1 }));
+  await assert.rejects(get(near, { hint: whole }), withCode('not_writable'));
+  free++;
+  assert.equal((await get(near, { hint: whole })).size, BYTES.length);
 });
 
 test('access is the holder to give; a refusal is told', async (t) => {

@@ -1,0 +1,33 @@
+/** How the called daemon says that it answers itself, and what the caller's daemon makes of that. */
+import assert from 'node:assert/strict';
+import { IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
+import { test } from 'node:test';
+import { daemonErrorAnswer, errorOfAnswer } from '../../../src/capabilities/calls/error-answer.ts';
+import { SvcError } from '../../../src/foundation/errors.ts';
+
+function answer(headers: Record<string, string>): SvcError | null {
+  const message = new IncomingMessage(new Socket());
+  Object.assign(message.headers, headers);
+  return errorOfAnswer(message);
+}
+
+test('an error goes out with its status, its code and its length, and a wait only where there is one', () => {
+  const { status, headers, body } = daemonErrorAnswer(new SvcError('access_denied', { message: 'Nö.' }));
+  assert.equal(status, 403);
+  assert.deepEqual(JSON.parse(body), { error: 'access_denied', message: 'Nö.' });
+  const fixed = ['Svc-Error', 'access_denied', 'Content-Type', 'application/json', 'Content-Length'];
+  assert.deepEqual(headers, [...fixed, String(Buffer.byteLength(body))]);
+  const limited = daemonErrorAnswer(new SvcError('rate_limited', { details: { retry_after_s: 7 } }));
+  assert.deepEqual(limited.headers.slice(-2), ['Retry-After', '7']);
+});
+
+test('only what a called daemon may say is taken over, and a wait that makes sense', () => {
+  assert.equal(answer({ 'retry-after': '7' }), null);
+  assert.equal(answer({ 'svc-error': 'internal' })?.code, 'protocol_error');
+  assert.equal(answer({ 'svc-error': 'no_inbound' })?.code, 'no_inbound');
+  const wait = (text: string) => answer({ 'svc-error': 'rate_limited', 'retry-after': text })?.details;
+  assert.deepEqual(wait('1.5'), { retry_after_s: 2 });
+  assert.deepEqual(wait('86400'), { retry_after_s: 86_400 });
+  for (const text of ['0', '-1', '86401', 'soon']) assert.equal(wait(text), undefined, text);
+});

@@ -1,0 +1,16 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { UpdateMemory } from '../../../src/capabilities/update/update-memory.ts';
+
+test('what is kept is changed piece by piece, and what makes no sense is as nothing', () => {
+  const rows = new Map<string, unknown>();
+  const memory = new UpdateMemory({ get: (key) => rows.get(key), set: (key, value) => void rows.set(key, value) });
+  const nothing = { checkedAt: null, latest: null, checkError: '', begun: null, failed: null };
+  assert.deepEqual(memory.get(), nothing);
+  memory.set({ checkedAt: 5, latest: '1.2.3' });
+  memory.set({ checkError: 'why' });
+  assert.deepEqual(memory.get(), { ...nothing, checkedAt: 5, latest: '1.2.3', checkError: 'why' });
+  const [key] = rows.keys();
+  rows.set(key ?? '', { checkedAt: 'yesterday' });
+  assert.deepEqual(memory.get(), nothing);
+});
