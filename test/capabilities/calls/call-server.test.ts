@@ -17,6 +17,7 @@ import type { LinkStream } from '../../../src/network/links/types.ts';
 import { LINGER_MS } from '../../../src/network/links/wire.ts';
 import { type CallWorld, callWorld, headerOf, PROOF_KEY, textOf, webService } from '../../support/call-world.ts';
 import { eventually } from '../../support/eventually.ts';
+import { settle } from '../../support/link-world.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 /** A bound service that answers with the path it was asked, and keeps count. */
@@ -28,7 +29,7 @@ async function bound(t: TestContext, clock?: TestClock) {
     request.resume().once('end', () => response.end(request.url));
   });
   world.bound.set(world.remote, service.bound);
-  return { world, asked };
+  return { world, asked, service };
 }
 
 /** A link on which the test writes what it likes. */
@@ -429,11 +430,14 @@ test('a refused upload is not read', async (t) => {
 
 test('a stopped server lets go of everything', async (t) => {
   const clock = new TestClock();
-  const { world } = await bound(t, clock);
+  const { world, service } = await bound(t, clock);
   await textOf(await world.call());
   const link = await rawLink(world);
+  assert.equal(service.connections.size, 1);
   world.caller.stop();
   await world.server.stop();
+  await settle(200);
+  assert.equal(service.connections.size, 0);
   await closed(link);
   await Promise.all([world.near.stop(), world.far.stop()]);
   await eventually('the last timer to go', () => clock.timers === 0);

@@ -110,6 +110,21 @@ test('while this process stalled, a used stream was not silent', async (t) => {
   assert.equal(await textOf(await slow), 'slow');
 });
 
+test('a fresh stream is not doubted, however long its answer takes', async (t) => {
+  const clock = new TestClock();
+  const world = await callWorld(t, clock);
+  const waiting: ServerResponse[] = [];
+  const service = await webService(t, (_request, response) => void waiting.push(response));
+  world.bound.set(world.remote, service.bound);
+  const slow = world.call();
+  await eventually('the slow call', () => waiting.length === 1);
+  clock.advance(10 * USED_SILENCE_MS);
+  await settle();
+  assert.equal(world.far.authorized.length, 1);
+  waiting[0]?.end('slow');
+  assert.equal(await textOf(await slow), 'slow');
+});
+
 test('a used stream without an answer is given up where nobody is there any more, and kept where somebody is', async (t) => {
   const clock = new TestClock();
   const world = await callWorld(t, clock);

@@ -8,6 +8,7 @@ import { PROGRESS_MS } from '../../../src/capabilities/objects/transfer.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { NEXT_REQUEST_MS } from '../../../src/network/links/http-server.ts';
 import { headerOf, textOf } from '../../support/call-world.ts';
+import { eventually } from '../../support/eventually.ts';
 import { readAll, settle, withCode } from '../../support/link-world.ts';
 import { ObjectWorld, sha256, someBytes } from '../../support/object-world.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -138,6 +139,22 @@ test('a link on which nothing is asked is closed', async (t) => {
   clock.advance(NEXT_REQUEST_MS);
   await settle();
   assert.ok(link.closed || link.readableEnded || link.destroyed);
+
+  const asked = await near.node.links.open(near.aid, far.aid, 'object');
+  asked.on('error', () => {});
+  let text = '';
+  asked.setEncoding('utf8').on('data', (chunk: string) => {
+    text += chunk;
+  });
+  clock.advance(NEXT_REQUEST_MS - 1);
+  asked.write(`GET /cas/${ID} HTTP/1.1\r\nHost: a\r\n\r\n`);
+  await eventually('the answer', () => text.endsWith(TEXT));
+  clock.advance(NEXT_REQUEST_MS - 1);
+  await settle();
+  assert.ok(!asked.destroyed);
+  clock.advance(1);
+  await settle();
+  assert.ok(asked.closed || asked.readableEnded || asked.destroyed);
 });
 
 test('what is no HTTP ends the link and nothing else', async (t) => {

@@ -16,9 +16,10 @@ import { createServer, type RequestListener } from 'node:http';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { MIN_FREE_BYTES } from '../../../src/capabilities/objects/object-getter.ts';
+import { MAX_DOWNLOADS, MIN_FREE_BYTES } from '../../../src/capabilities/objects/object-getter.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
+import { eventually } from '../../support/eventually.ts';
 import { withCode } from '../../support/link-world.ts';
 import { type ObjectNode, ObjectWorld, sha256, someBytes } from '../../support/object-world.ts';
 
@@ -310,4 +311,22 @@ test('two who want the same object at once both get it', async (t) => {
   await far.objects.put(far.aid, { bytes: BYTES });
   const both = await Promise.all([get(near, { hint: far.aid, dest: 'a' }), get(near, { hint: far.aid, dest: 'b' })]);
   for (const { path } of both) assert.ok(readFileSync(path).equals(BYTES));
+});
+
+test('so many objects are got at once, and who wants one of these waits for it', async (t) => {
+  const world = new ObjectWorld(t);
+  const near = await world.node();
+  let asked = 0;
+  const silent = await holder(world, t, () => void asked++);
+  const gone = new AbortController();
+  const all = Array.from({ length: MAX_DOWNLOADS }, (_, i) =>
+    get(near, { hint: silent, objectId: sha256(`${i}`), signal: gone.signal }),
+  );
+  const again = get(near, { hint: silent, objectId: sha256('0'), signal: gone.signal });
+  const ended = Promise.allSettled([...all, again]);
+  await assert.rejects(get(near, { hint: silent }), withCode('rate_limited'));
+  await eventually('all of them are asked for', () => asked === MAX_DOWNLOADS);
+  gone.abort();
+  for (const one of await ended) assert.ok(one.status === 'rejected' && withCode('cancelled')(one.reason));
+  await assert.rejects(get(near, { signal: gone.signal }), withCode('cancelled'));
 });

@@ -235,6 +235,7 @@ test('connections to two services never have one port, so each service learns wh
   rival.write('x');
   await once(rival, 'data');
   assert.equal(world.sourcePorts.length, 0);
+  await eventually('the connection that was not used is gone', () => other.sockets.size === 1);
   assert.equal(world.inbound.session(port)?.localAid, world.remote);
   const [from] = [...other.sockets].map(({ remotePort }) => remotePort ?? 0).filter((one) => one !== port);
   assert.equal(world.inbound.session(from ?? 0)?.callerAid, caller);

@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  type ProfileCard,
+  profilePublication,
+  readProfile,
+} from '../../../src/capabilities/directory/profile-cards.ts';
+import { RECORD } from '../../../src/foundation/records/types.ts';
+
+const CARD: ProfileCard = {
+  name: 'Ada',
+  brief: 'Counts.',
+  protocols: ['http'],
+  skills: ['sums'],
+  modalities: ['text'],
+  cardHash: 'ab'.repeat(32),
+  meta: { x: 1 },
+};
+
+test('a card is read as it was written, each of its members by itself too', () => {
+  const { type, name, payload } = profilePublication(CARD);
+  assert.deepEqual([type, name], [RECORD.profile, '']);
+  assert.deepEqual(readProfile(payload), CARD);
+  for (const [member, value] of Object.entries(CARD)) {
+    const one: ProfileCard = { [member]: value };
+    assert.deepEqual(readProfile(profilePublication(one).payload), one, member);
+  }
+});
+
+test('a card that says nothing, or is none, is null', () => {
+  assert.equal(readProfile(profilePublication({}).payload), null);
+  assert.equal(readProfile(profilePublication({ meta: {}, skills: [] }).payload), null);
+  assert.equal(readProfile(new Uint8Array([1, 2, 3])), null);
+});
+
+test('a card that no record holds is refused with its size', () => {
+  const meta = { text: 'x'.repeat(10_000) };
+  assert.throws(() => profilePublication({ meta }), { code: 'too_large' });
+});
