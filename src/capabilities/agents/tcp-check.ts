@@ -20,6 +20,6 @@ export async function checkTcp(address: Address, timeoutMs: number): Promise<Tcp
       resolve(error === undefined ? { ok: true, ms } : { ok: false, ms, error });
     };
     socket.once('connect', () => finish());
-    socket.on('error', (error) => finish(codeOf(error) || 'unreachable'));
+    socket.on('error', (error) => finish(codeOf(error, 'unreachable')));
   });
 }

@@ -24,7 +24,7 @@ export interface TunnelDependencies {
 
 /** Why a port cannot be listened on. */
 function portTrouble(error: unknown): string {
-  const code = codeOf(error) || 'for an unknown reason';
+  const code = codeOf(error, 'for an unknown reason');
   if (code === 'EADDRINUSE') return 'is in use by another program';
   return code === 'EACCES' ? 'is closed to svcd by the system' : `cannot be used (${code})`;
 }

@@ -17,7 +17,7 @@ export function isSafeUrl(url: URL): boolean {
 /** What the network says of a failure, in short. */
 function reason(error: unknown): string {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  return codeOf(cause) || (cause instanceof Error ? cause.message : 'unknown');
+  return codeOf(cause, cause instanceof Error ? cause.message : 'unknown');
 }
 
 function failure(url: URL, error: unknown, signal: AbortSignal): SvcError {

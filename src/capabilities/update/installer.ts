@@ -52,7 +52,7 @@ export class Installer {
     try {
       await this.#stage(release, tarball, signal);
     } catch (error) {
-      const code = codeOf(error);
+      const code = codeOf(error, '');
       if (error instanceof SvcError || code === '') throw error;
       throw new SvcError('not_writable', { message: `The release cannot be written (${code}).`, cause: error });
     } finally {
