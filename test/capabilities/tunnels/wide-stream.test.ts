@@ -311,7 +311,7 @@ test('acknowledgements that nobody reads do not pile up, and the last one still 
 test('bytes that come in frames of one byte are few pieces for a reader that is behind', async () => {
   const [lane, far] = localPair();
   lane.on('error', () => {});
-  const stream = new WideStream(far, { clock: systemClock, widen: () => false, letGo: () => {} });
+  const stream = new WideStream(far, { clock: systemClock, widen: () => false });
   const pieces: Buffer[] = [];
   stream.on('data', (piece: Buffer) => {
     pieces.push(piece);

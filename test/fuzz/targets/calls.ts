@@ -2,13 +2,14 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { CallServer } from '../../../src/capabilities/calls/call-server.ts';
-import { pairs, valuesOf } from '../../../src/capabilities/calls/headers.ts';
+import { pairs } from '../../../src/capabilities/calls/headers.ts';
 import { HttpCaller } from '../../../src/capabilities/calls/http-caller.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import type { ErrorCode } from '../../../src/foundation/errors.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import type { LinkStream, Links, Purpose } from '../../../src/network/links/types.ts';
 import { takenHeaders } from '../../../src/surfaces/rest/remote-headers.ts';
+import { valuesOf } from '../../support/call-world.ts';
 import { HTTP_WORDS, spoken } from '../engine/http.ts';
 import { person } from '../engine/people.ts';
 import { broken, bytesOf, refusal } from '../engine/properties.ts';

@@ -5,8 +5,9 @@ import { open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
+import { headersOf } from '../../../src/capabilities/objects/object-answer.ts';
 import { ObjectServer } from '../../../src/capabilities/objects/object-server.ts';
-import { RemoteObjects, relayedHeaders, verified } from '../../../src/capabilities/objects/remote-objects.ts';
+import { RemoteObjects, verified } from '../../../src/capabilities/objects/remote-objects.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
@@ -126,7 +127,7 @@ const answers: FuzzTarget = {
         const { start, length, size } = answer;
         if (![start, length, size].every(Number.isSafeInteger) || start + length > Math.max(size, 0))
           throw broken('a part beyond the object', start, length, size);
-        relayedHeaders(answer, ID);
+        headersOf(answer, ID);
         const pieces: Uint8Array[] = [];
         for await (const piece of verified(answer.body, ID)) pieces.push(piece);
         if (!Buffer.concat(pieces).equals(CONTENT)) throw broken('other bytes were taken for the object', input);
