@@ -37,9 +37,9 @@ export interface InboundPlacesDependencies {
 /** A connection that is held. */
 export interface InboundPlace {
   /** A byte has passed. */
-  used(): void;
+  readonly used: () => void;
   /** Gives the place back; again: nothing. */
-  leave(): void;
+  readonly leave: () => void;
 }
 
 interface Held {

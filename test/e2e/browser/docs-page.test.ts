@@ -58,7 +58,7 @@ test('the page of the API works under its policy, asks nobody else, and takes no
     Object.assign(document.createElement('img'), { src: '${evil.at('evil.test')}/image' }))`);
   await assert.rejects(page.evaluate(`fetch('${evil.at('evil.test')}/read')`));
   assert.deepEqual(
-    new Set(((await page.evaluate('violations')) as string[]).map((text) => text.split(' ')[0])),
+    new Set((await page.evaluate<string[]>('violations')).map((text) => text.split(' ')[0])),
     new Set(['script-src-elem', 'img-src', 'connect-src']),
   );
   assert.deepEqual(evil.asked, []);

@@ -116,14 +116,14 @@ test('who is slow is not waited for once enough have answered, and a little long
     to.host === nodeAddress(0).host ? new Promise(() => {}) : Promise.resolve(answerOf(to, id));
   const ends = async (enough: number): Promise<number> => {
     const { clock, lookup } = setUp(nodes, { ask, enough });
-    let ended = false;
+    const state = { ended: false };
     void lookup().finished.then(() => {
-      ended = true;
+      state.ended = true;
     });
     const started = clock.now();
     await idle();
-    while (!ended && clock.now() - started < 5000) await clock.run(10);
-    assert.equal(clock.timers, ended && enough > 3 ? 0 : 1);
+    while (!state.ended && clock.now() - started < 5000) await clock.run(10);
+    assert.equal(clock.timers, state.ended && enough > 3 ? 0 : 1);
     return clock.now() - started;
   };
   const soon = await ends(3);

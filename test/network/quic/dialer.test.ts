@@ -35,7 +35,7 @@ function setUp() {
     stats = () => ({ acceptedHandshakes: 0 });
     abort = async (): Promise<void> => {};
   }
-  const engine: QuicEngine = { Client, Server, QuinnConfig: class {} };
+  const engine: QuicEngine = { Client, Server, QuinnConfig: Server };
   const connection: EngineConnection = {
     inboundStream: () => new Promise(() => {}),
     outboundStream: () => new Promise(() => {}),
