@@ -23,7 +23,9 @@ export interface ProvenCall {
 
 /** The key of the proofs to one agent's service: HKDF-SHA-256 (RFC 5869) of the node's own key. */
 export function callerKey(nodeSeed: Uint8Array, called: Aid): Uint8Array {
-  return new Uint8Array(hkdfSync('sha256', nodeSeed, new Uint8Array(0), `svcd caller proof 1 ${called}`, CALLER_KEY_BYTES));
+  return new Uint8Array(
+    hkdfSync('sha256', nodeSeed, new Uint8Array(0), `svcd caller proof 1 ${called}`, CALLER_KEY_BYTES),
+  );
 }
 
 /** Value of the header: `t=<Unix seconds>,v1=<HMAC-SHA-256 in hex>`. See docs/protocol-calls.md, "What the service sees". */
