@@ -52,6 +52,14 @@ export class RateLimiter {
     return true;
   }
 
+  /**
+   * Spends `cost` tokens of the key's bucket though it may hold fewer, for what is known only when it is done: who
+   * owes has to wait until that much has flowed back.
+   */
+  spend(key: string, cost: number): void {
+    this.#fullAt.set(key, Math.max(this.#fullAt.get(key) ?? 0, this.#now()) + cost * this.#msPerToken);
+  }
+
   /** Whole milliseconds until `take(key, cost)` succeeds if nobody else spends; 0 now, Infinity never. */
   retryAfterMs(key: string, cost = 1): number {
     const needMs = cost * this.#msPerToken;

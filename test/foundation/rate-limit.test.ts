@@ -31,6 +31,18 @@ test('keys do not share a bucket', () => {
   assert.equal(limiter.take('b'), true);
 });
 
+test('what is spent on credit has to flow back before anything is given', () => {
+  const clock = new TestClock();
+  const limiter = new RateLimiter({ perSecond: 1, burst: 2, maxKeys: 10 }, { clock });
+  limiter.spend('a', 5);
+  assert.equal(limiter.take('a'), false);
+  assert.equal(limiter.retryAfterMs('a'), 4000);
+  clock.advance(4000);
+  assert.equal(limiter.take('a'), true);
+  assert.equal(limiter.take('a'), false);
+  assert.equal(limiter.take('b', 2), true);
+});
+
 test('a refused take spends nothing', () => {
   const limiter = new RateLimiter({ perSecond: 1, burst: 5, maxKeys: 10 }, { clock: new TestClock() });
   assert.equal(limiter.take('a', 4), true);

@@ -126,7 +126,8 @@ function asTuple(value: unknown, length: number): unknown[] {
 
 /** Types as bytes; null where one is unknown or there are too many. */
 export function decodeTypes(types: unknown): RecordType[] | null {
-  return isBytes(types) && types.length <= MAX_TYPES && types.every((type) => isRecordType(type)) ? [...types] : null;
+  if (!isBytes(types) || types.length > MAX_TYPES || !types.every((type) => isRecordType(type))) return null;
+  return [...new Set(types)];
 }
 
 export function encodeFindRequest(request: FindRequest): Uint8Array {

@@ -56,8 +56,9 @@ export class NodeServer {
   #onFind(request: DHT.Request, key: Uint8Array, value: Uint8Array): void {
     const find = decodeFindRequest(value);
     if (find === null) return;
-    const bytes = value.length + REQUEST_OVERHEAD_BYTES;
-    request.reply(this.#deps.host.find(key, find, bytes, request.token !== null), { closerNodes: false });
+    const asking = { from: request.from, bytes: value.length + REQUEST_OVERHEAD_BYTES, proven: request.token !== null };
+    const answer = this.#deps.host.find(key, find, asking);
+    if (answer !== null) request.reply(answer, { closerNodes: false });
   }
 
   async #onStore(request: DHT.Request, key: Uint8Array, value: Uint8Array): Promise<void> {

@@ -3,6 +3,7 @@
  * comes in is a stranger's: it is verified before it is kept, and nothing large leaves to an address
  * that has not proven itself.
  */
+import { setImmediate as turn } from 'node:timers/promises';
 import type { Address } from '../../foundation/address.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
@@ -13,6 +14,7 @@ import { belongsUnder } from '../../foundation/records/keys.ts';
 import { decodeRecord, MAX_RECORD_BYTES } from '../../foundation/records/record.ts';
 import { RECORD_DIGEST_BYTES } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
+import { Semaphore } from '../../foundation/semaphore.ts';
 import type { DhtEngine } from './engine.ts';
 import {
   DATAGRAM_OVERHEAD_BYTES,
@@ -42,6 +44,14 @@ const STORE_BURST = 1500;
 /** Pages that one address may fetch per second, and at once. */
 const PAGES_PER_SECOND = 20;
 const PAGE_BURST = 200;
+/** Rows that one address may have read from the database per second, and at once: those in memory cost nothing. */
+const ROWS_PER_SECOND = 10_000;
+const ROW_BURST = 20_000;
+/** The same of all addresses together: they are easily forged. */
+const ALL_ROWS_PER_SECOND = 40_000;
+const ALL_ROWS_BURST = 80_000;
+/** What a look into the database costs beside the rows that it finds, in rows. */
+const LOOK_ROWS = 10;
 /** Addresses whose rates are remembered. */
 const MAX_RATE_KEYS = 4096;
 /** Records that are verified at once; more are refused, so that a flood costs no memory. */
@@ -52,6 +62,13 @@ const MAX_INLINE = 4;
 const NOTHING = { count: 0, digest: new Uint8Array(RECORD_DIGEST_BYTES) };
 /** How many closer nodes we may know and still keep a record: those who store it see another table. */
 const MAX_CLOSER_NODES = 20;
+
+/** Who asks, with how large a request, and whether his address is proven. */
+export interface Asking {
+  readonly from: Address;
+  readonly bytes: number;
+  readonly proven: boolean;
+}
 
 interface RecordHostOptions {
   readonly nodeKey: Uint8Array;
@@ -73,6 +90,10 @@ export class RecordHost {
   readonly #deps: RecordHostDependencies;
   readonly #storeRate: RateLimiter;
   readonly #pageRate: RateLimiter;
+  readonly #rowRate: RateLimiter;
+  readonly #allRowRate: RateLimiter;
+  /** Pages that are put together: one at a time, with a turn of the event loop for others between them. */
+  readonly #pages = new Semaphore(1);
   /** Records that other threads look at right now. */
   #verifying = 0;
 
@@ -83,14 +104,17 @@ export class RecordHost {
       new RateLimiter({ perSecond, burst, maxKeys: MAX_RATE_KEYS }, dependencies);
     this.#storeRate = perAddress(STORES_PER_SECOND, STORE_BURST);
     this.#pageRate = perAddress(PAGES_PER_SECOND, PAGE_BURST);
+    this.#rowRate = perAddress(ROWS_PER_SECOND, ROW_BURST);
+    this.#allRowRate = perAddress(ALL_ROWS_PER_SECOND, ALL_ROWS_BURST);
   }
 
   /**
    * The answer to a FIND of `requestBytes`: what is held under the key as far as there is room, and
-   * with what room is left, who is closer.
+   * with what room is left, who is closer. Null for who has had too much read.
    */
-  find(key: Uint8Array, request: FindRequest, requestBytes: number, proven: boolean): Uint8Array {
+  find(key: Uint8Array, request: FindRequest, { from, bytes: requestBytes, proven }: Asking): Uint8Array | null {
     const { store, engine, quicPort } = this.#deps;
+    if (request.wantsRecords && !this.#mayRead(key, from)) return null;
     const largest = proven ? MAX_DATAGRAM_BYTES : Math.min(MAX_DATAGRAM_BYTES, requestBytes * MAX_REFLECTION_FACTOR);
     let room = replyRoom(largest - DATAGRAM_OVERHEAD_BYTES);
     const { count, digest } = request.wantsRecords ? store.summarize(key, request) : NOTHING;
@@ -113,6 +137,18 @@ export class RecordHost {
     const { nodeKey } = this.#options;
     const time = unixSeconds(this.#deps.clock);
     return encodeFindReply({ nodeKey, quicPort: quicPort(), nodes, count, digest, records, summaries, time });
+  }
+
+  /** Whether what is asked of a key is in memory, or may be read into it for this address. */
+  #mayRead(key: Uint8Array, from: Address): boolean {
+    const { store } = this.#deps;
+    if (store.isAtHand(key)) return true;
+    const reader = hostKeyOf(from);
+    if (!this.#rowRate.take(reader, LOOK_ROWS) || !this.#allRowRate.take('', LOOK_ROWS)) return false;
+    const rows = store.readAhead(key);
+    this.#rowRate.spend(reader, rows);
+    this.#allRowRate.spend('', rows);
+    return true;
   }
 
   /** Takes a record from an address that has proven itself. */
@@ -150,7 +186,11 @@ export class RecordHost {
     if (request.kind === 'store') return await this.store(request.key, request.record, from, MAX_RECORD_BYTES);
     if (!this.#pageRate.take(hostKeyOf(from))) return nothing;
     const selection = { types: request.types, known: knownDigests(request.known) };
-    return encodePage(this.#deps.store.page(request.key, selection, request.from, PAGE_BYTES));
+    return await this.#pages.run(async () => {
+      await turn();
+      if (!this.#mayRead(request.key, from)) return nothing;
+      return encodePage(this.#deps.store.page(request.key, selection, request.from, PAGE_BYTES));
+    });
   }
 
   /** Drops the notes whose tokens are shown; how many there were, or null for who asks too often. */

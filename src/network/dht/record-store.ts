@@ -6,27 +6,17 @@ import type { Address } from '../../foundation/address.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { LruCache } from '../../foundation/lru-cache.ts';
-import { addDigest, recordDigest } from '../../foundation/records/digest.ts';
+import { recordDigest } from '../../foundation/records/digest.ts';
 import { decodeNotePayload, removalHash } from '../../foundation/records/notes.ts';
 import { compareFreshness, decodeRecord, expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
-import { MAX_RECORDS_PER_KEY, RECORD, RECORD_DIGEST_BYTES, type RecordType } from '../../foundation/records/types.ts';
+import { MAX_RECORDS_PER_KEY, RECORD } from '../../foundation/records/types.ts';
 import { blobOf, integerOf, orZero, textOf } from '../../foundation/store/row.ts';
-import { type Row, type SqlValue, Store } from '../../foundation/store/store.ts';
-import type { Part } from './messages.ts';
+import { type Row, Store } from '../../foundation/store/store.ts';
+import { KeyRows, type RecordSummary, type Selection } from './key-rows.ts';
 import { RECORD_STORE_MIGRATIONS } from './record-store-schema.ts';
 import { ReplicationQueue } from './replication-queue.ts';
 import { StorageUsage } from './storage-usage.ts';
-import {
-  isOfMany,
-  partOf,
-  ROW_OVERHEAD_BYTES,
-  STORED_COLUMNS,
-  type StoredRecord,
-  sizeOf,
-  slotOf,
-  toStored,
-} from './stored-record.ts';
+import { isOfMany, partOf, type StoredRecord, sizeOf, slotOf } from './stored-record.ts';
 import { Tombstones } from './tombstones.ts';
 import type { NoteRemoval, StoreUsage } from './types.ts';
 
@@ -36,10 +26,6 @@ export const MAX_NOTES_PER_SENDER = 100;
 const PURGE_BATCH = 500;
 /** Most records in one page. */
 const PAGE_ROWS = 256;
-/** Keys whose summaries are remembered. */
-const MAX_SUMMARIES = 1024;
-/** Summaries of one key: strangers choose the types that they ask for. */
-const MAX_SUMMARIES_PER_KEY = 8;
 /** Most rows that one record may push out. */
 const MAX_EVICTIONS = 256;
 /** What has to be known of a row that goes. */
@@ -51,17 +37,6 @@ export interface Page {
   readonly next: number;
 }
 
-/** What a node holds under a key: others that say the same hold the same. */
-interface RecordSummary {
-  readonly count: number;
-  readonly digest: Uint8Array;
-}
-
-interface CachedSummary extends RecordSummary {
-  /** Unix seconds at which the first of the records expires. */
-  readonly until: number;
-}
-
 /**
  * What became of an offered record. `newer` holds what is kept instead, where it is of the same type;
  * `removed`, the token that a note was removed with.
@@ -71,11 +46,8 @@ export type Offer =
   | { readonly code: 'newer'; readonly held: SignedRecord | null }
   | { readonly code: 'removed'; readonly token: Uint8Array };
 
-interface Selection {
-  /** Empty selects every type. */
-  readonly types: readonly RecordType[];
-  readonly part?: Part;
-  /** Digests of records that a page leaves out, in hex. */
+interface PageSelection extends Selection {
+  /** Digests of records that the page leaves out, in hex. */
   readonly known?: ReadonlySet<string>;
 }
 
@@ -93,8 +65,7 @@ export class RecordStore {
   readonly #removed: Tombstones;
   /** What is to be looked after. */
   readonly replicationQueue: ReplicationQueue;
-  /** By key and types, until something changes under the key. */
-  readonly #summaries = new LruCache<string, ReadonlyMap<string, CachedSummary>>({ maxEntries: MAX_SUMMARIES });
+  readonly #rows = new KeyRows(() => this.#store);
 
   /** @throws SvcError `store_corrupt` */
   constructor(options: RecordStoreOptions, dependencies: { readonly clock: Clock }) {
@@ -165,13 +136,13 @@ export class RecordStore {
       ...held,
     );
     this.#usage.add(publisher, size, 1);
-    this.#summaries.delete(toHex(key));
+    this.#rows.forget(key);
   }
 
   #remove(row: Row): void {
     if (this.#store.run('DELETE FROM records WHERE id = ?', integerOf(row, 'id')) === 0) return;
     this.#usage.add(textOf(row, 'publisher'), -integerOf(row, 'size'), -1);
-    this.#summaries.delete(toHex(blobOf(row, 'key')));
+    this.#rows.forget(blobOf(row, 'key'));
   }
 
   /** Room among the many publishers of one key: who has most of them there gives way to who has fewer. */
@@ -211,20 +182,19 @@ export class RecordStore {
     return true;
   }
 
-  #where(key: Uint8Array, { types, part }: Selection): { readonly sql: string; readonly values: SqlValue[] } {
-    const ofTypes = types.length === 0 ? '' : ` AND type IN (${types.map(() => '?').join(', ')})`;
-    const ofPart = part === undefined ? '' : ' AND part % ? = ?';
-    return {
-      sql: `key = ? AND expires_at >= ?${ofTypes}${ofPart}`,
-      values: [key, unixSeconds(this.#clock), ...types, ...(part === undefined ? [] : [part.of, part.index])],
-    };
+  /** True where what is asked of a key costs no look into the database. */
+  isAtHand(key: Uint8Array): boolean {
+    return this.#rows.has(key);
+  }
+
+  /** Reads what answers about a key need; how many rows that were. */
+  readAhead(key: Uint8Array): number {
+    return this.#rows.read(key);
   }
 
   /** What is held under a key and has not expired: `limit` records at most, the same ones first every time. */
   find(key: Uint8Array, selection: Selection, limit: number): StoredRecord[] {
-    const { sql, values } = this.#where(key, selection);
-    const found = `SELECT ${STORED_COLUMNS} FROM records WHERE ${sql} ORDER BY part LIMIT ?`;
-    return this.#store.all(found, ...values, limit).map(toStored);
+    return this.#rows.select(key, selection, unixSeconds(this.#clock)).take(limit).toArray();
   }
 
   /** The encoding of a record that `find` returned. */
@@ -234,42 +204,28 @@ export class RecordStore {
   }
 
   /** Whole records under a key, of `maxBytes` together but at least one, from the place `from` on. */
-  page(key: Uint8Array, selection: Selection, from: number, maxBytes: number): Page {
-    const { sql, values } = this.#where(key, selection);
-    const onPage = `SELECT id, part, size, digest FROM records WHERE ${sql} AND part >= ? ORDER BY part LIMIT ?`;
-    const rows = this.#store.all(onPage, ...values, from, PAGE_ROWS);
+  page(key: Uint8Array, { known, ...selection }: PageSelection, from: number, maxBytes: number): Page {
     const records: Uint8Array[] = [];
     let bytes = 0;
     let part = from - 1;
-    for (const row of rows) {
-      const wanted = selection.known?.has(toHex(blobOf(row, 'digest'))) !== true;
-      if (wanted) bytes += integerOf(row, 'size') - ROW_OVERHEAD_BYTES;
-      if (bytes > maxBytes && integerOf(row, 'part') > part && records.length > 0) return { records, next: part + 1 };
-      part = integerOf(row, 'part');
-      const encoded = wanted ? this.encoded(integerOf(row, 'id')) : null;
+    let seen = 0;
+    for (const row of this.#rows.select(key, selection, unixSeconds(this.#clock))) {
+      if (row.part < from) continue;
+      if (seen >= PAGE_ROWS && row.part > part) return { records, next: part + 1 };
+      const wanted = known?.has(toHex(row.digest)) !== true;
+      if (wanted) bytes += row.bytes;
+      if (bytes > maxBytes && row.part > part && records.length > 0) return { records, next: part + 1 };
+      part = row.part;
+      seen++;
+      const encoded = wanted ? this.encoded(row.id) : null;
       if (encoded !== null) records.push(encoded);
     }
-    return { records, next: rows.length === PAGE_ROWS ? part + 1 : 0 };
+    return { records, next: 0 };
   }
 
   /** How many records there are under a key, and the XOR of their digests. */
   summarize(key: Uint8Array, selection: Selection): RecordSummary {
-    const name = toHex(key);
-    const types = selection.part === undefined ? selection.types.join() : null;
-    const known = types === null ? undefined : this.#summaries.get(name)?.get(types);
-    if (known !== undefined && unixSeconds(this.#clock) <= known.until) return known;
-    const { sql, values } = this.#where(key, selection);
-    const rows = this.#store.all(`SELECT digest, expires_at FROM records WHERE ${sql}`, ...values);
-    const digest = new Uint8Array(RECORD_DIGEST_BYTES);
-    for (const row of rows) addDigest(digest, blobOf(row, 'digest'));
-    const until = Math.min(...rows.map((row) => integerOf(row, 'expires_at')));
-    const summary = { count: rows.length, digest, until };
-    if (types !== null) {
-      const kept = this.#summaries.get(name);
-      const base = kept === undefined || kept.size >= MAX_SUMMARIES_PER_KEY ? [] : kept;
-      this.#summaries.set(name, new Map(base).set(types, summary));
-    }
-    return summary;
+    return this.#rows.summarize(key, selection, unixSeconds(this.#clock));
   }
 
   /** Drops notes under a mailbox key whose removal tokens are shown; returns how many there were. */

@@ -7,9 +7,10 @@ import { silentLog } from '../../../src/foundation/log.ts';
 import { serviceKey } from '../../../src/foundation/records/keys.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
 import { RecordVerifier } from '../../../src/foundation/records/verifier.ts';
-import { decodeStoreReply } from '../../../src/network/dht/messages.ts';
+import { Store } from '../../../src/foundation/store/store.ts';
+import { decodeFindReply, decodeStoreReply, type FindRequest } from '../../../src/network/dht/messages.ts';
 import { decodePage, encodeNodeRequest } from '../../../src/network/dht/node-messages.ts';
-import { RecordHost } from '../../../src/network/dht/record-host.ts';
+import { type Asking, RecordHost } from '../../../src/network/dht/record-host.ts';
 import { RecordStore } from '../../../src/network/dht/record-store.ts';
 import { networkTag } from '../../../src/network/dht/wire.ts';
 import { newIdentity } from '../../support/identities.ts';
@@ -40,6 +41,12 @@ class World {
 
   get now(): number {
     return unixSeconds(this.clock);
+  }
+
+  find(key: Uint8Array, request: FindRequest, asking: Asking): Uint8Array {
+    const answer = this.host.find(key, request, asking);
+    assert.ok(answer !== null);
+    return answer;
   }
 
   async offer(key: Uint8Array, encoded: Uint8Array, from: Address): Promise<string | undefined> {
@@ -105,13 +112,85 @@ test('an answer never outgrows what its asker may get, whatever is held', () => 
     world.store.offer(key, serviceRecord('lang.translate', newIdentity(), { timestamp: world.now }).record, 'a');
   for (const wantsRecords of [true, false])
     for (const requestBytes of [30, 60, 100, 200, 411, 1200]) {
-      const reply = world.host.find(key, { types: [], wantsRecords }, requestBytes, false);
+      const reply = world.find(
+        key,
+        { types: [], wantsRecords },
+        { from: address(1), bytes: requestBytes, proven: false },
+      );
       // A count, a digest and the node's key are always told: an answer shorter than that is none.
       assert.ok(
         reply.length <= Math.max(90, Math.min(1232, 3 * requestBytes) - 120),
         `${reply.length} to ${requestBytes}`,
       );
     }
-  const proven = world.host.find(key, { types: [], wantsRecords: true }, 30, true);
+  const proven = world.find(key, { types: [], wantsRecords: true }, { from: address(1), bytes: 30, proven: true });
   assert.ok(proven.length > 500);
+});
+
+/** A key with so many records, of which this node has read nothing yet. */
+function fill(world: World, name: string, count: number): Uint8Array {
+  const key = serviceKey(name);
+  for (let i = 0; i < count; i++)
+    world.store.offer(key, serviceRecord(name, newIdentity(), { timestamp: world.now }).record, `${i}`);
+  return key;
+}
+
+test('a key is read from the database once, whatever parts and types are asked for', (t) => {
+  const world = new World();
+  const key = fill(world, 'lang.translate', 50);
+  const read = t.mock.method(Store.prototype, 'all');
+  for (let i = 0; i < 200; i++) {
+    const types = i % 2 === 0 ? [RECORD.service, 1 + (i % 15)] : [1 + (i % 15), RECORD.service];
+    const part = { index: i % 40, of: 40 };
+    world.find(key, { types, wantsRecords: true, part }, { from: address(1), bytes: 400, proven: true });
+  }
+  assert.equal(read.mock.callCount(), 1);
+  const whole = { types: [RECORD.service], wantsRecords: true };
+  const asking = { from: address(1), bytes: 400, proven: true };
+  assert.equal(decodeFindReply(world.find(key, whole, asking))?.count, 50);
+  fill(world, 'lang.translate', 1);
+  assert.equal(decodeFindReply(world.find(key, whole, asking))?.count, 51);
+});
+
+test('who has more read from the database than his share gets no answer until that much has flowed back', () => {
+  const world = new World();
+  const request = { types: [], wantsRecords: true };
+  const ask = (n: number, key: Uint8Array) =>
+    world.host.find(key, request, { from: address(n), bytes: 400, proven: true });
+  const key = (i: number): Uint8Array => new Uint8Array(32).fill(i >> 8).fill(i & 255, 16);
+  let answered = 0;
+  while (ask(1, key(answered)) !== null) answered++;
+  assert.equal(answered, 2000);
+  assert.ok(ask(1, key(0)) !== null, 'what is in memory costs nothing');
+  assert.ok(
+    world.host.find(key(9999), { types: [], wantsRecords: false }, { from: address(1), bytes: 90, proven: true }),
+  );
+  assert.ok(ask(2, key(answered)) !== null, 'another address has a share of its own');
+  world.clock.advance(1);
+  assert.ok(ask(1, key(answered + 1)) !== null);
+  assert.equal(ask(1, key(answered + 2)), null);
+});
+
+test('the rows that were found are charged, to all addresses together too', () => {
+  const world = new World();
+  const key = fill(world, 'lang.translate', 500);
+  const owner = newIdentity();
+  let seq = 0;
+  let reads = 0;
+  const readBy = (n: number): boolean => {
+    // Whatever changes under a key has it read anew.
+    const { record } = serviceRecord('lang.translate', owner, { timestamp: world.now, seq: ++seq });
+    assert.equal(world.store.offer(key, record, 'owner').code, 'kept');
+    const asking = { from: address(n), bytes: 400, proven: true };
+    const isAnswered = world.host.find(key, { types: [], wantsRecords: true }, asking) !== null;
+    if (isAnswered) reads++;
+    return isAnswered;
+  };
+  const counts = Array.from({ length: 5 }, (_, n) => {
+    reads = 0;
+    while (readBy(n)) assert.ok(reads < 1000);
+    return reads;
+  });
+  // 511 each: 20,000 for one address, 80,000 for all.
+  assert.deepEqual(counts, [40, 40, 40, 37, 0]);
 });

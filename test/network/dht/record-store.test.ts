@@ -168,22 +168,6 @@ test('nodes that hold the same agree on the digest, in whatever order it came', 
   assert.notDeepEqual(a.summarize(key, ALL), b.summarize(key, ALL));
 });
 
-test('who asks for ever other types does not fill the memory: of each key few summaries are kept', (t) => {
-  const clock = new TestClock();
-  const file = join(temporaryDirectory(t), 'records.db');
-  const store = new RecordStore({ file, maxBytes: MIB }, { clock });
-  t.after(() => store.close());
-  const { key, record } = endpointRecord(newIdentity(), { timestamp: unixSeconds(clock) });
-  store.offer(key, record, 'a');
-  assert.equal(store.summarize(key, ALL).count, 1);
-  const behind = Store.open(file, RECORD_STORE_MIGRATIONS);
-  behind.run('DELETE FROM records');
-  behind.close();
-  assert.equal(store.summarize(key, ALL).count, 1, 'it is remembered');
-  for (let i = 0; i < 100; i++) store.summarize(key, { types: [RECORD.service, 1 + (i % 15), 1 + Math.floor(i / 15)] });
-  assert.equal(store.summarize(key, ALL).count, 0, 'it was forgotten');
-});
-
 test('once an agent has a newer delegation, nothing new under the older one is taken beside it', () => {
   const clock = new TestClock();
   const store = memory(clock);
