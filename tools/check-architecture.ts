@@ -124,6 +124,19 @@ export function cycles(graph: ModuleGraph): readonly string[] {
   return found;
 }
 
+/** `void` before what a function gives: nothing but calls that give no promise may stand there. */
+const GIVEN_UP = /(?:=>|return) void (?!0\b)([^;,\n]*\S)/g;
+const SYNCHRONOUS = /(?:\.(?:destroy|end|write|delete|push|add|send\?\.)\(|\+\+|--|\(\w+ = )/;
+
+/** Promises that are left alone without `detach`; those that stand by themselves the linter finds. */
+export function unowned(graph: ModuleGraph): readonly string[] {
+  return [...graph].flatMap(([file, { text }]) =>
+    [...text.matchAll(GIVEN_UP)]
+      .filter(([, given = '']) => !/^[)|=}{[]/.test(given) && !SYNCHRONOUS.test(given))
+      .map(([all]) => `nobody owns its failure: ${file}: ${all}: use detach()`),
+  );
+}
+
 if (import.meta.main) {
   const manifest: { dependencies: Record<string, string>; optionalDependencies: Record<string, string> } = JSON.parse(
     readFileSync('package.json', 'utf8'),
@@ -134,6 +147,7 @@ if (import.meta.main) {
   const violations = [
     ...layerViolations(graph, production),
     ...cycles(graph),
+    ...unowned(graph),
     ...browserViolations(graph, [...declarations, ...SHARED_FORMATS], BROWSER_PACKAGES),
   ];
   for (const violation of violations) console.error(violation);

@@ -1,6 +1,8 @@
 /** `svcd --mcp-stdio`: beside a running daemon a proxy to it, otherwise the node itself, without API and panel. */
+
 import { setTimeout as delay } from 'node:timers/promises';
 import { systemClock } from '../foundation/clock.ts';
+import { detach } from '../foundation/detached.ts';
 import { SvcError } from '../foundation/errors.ts';
 import type { Log } from '../foundation/log.ts';
 import { VERSION } from '../foundation/version.ts';
@@ -54,7 +56,7 @@ export async function runMcpStdio(
   } else {
     session = serveTools({ version: VERSION, profiles }, { ...streams, tools: node.tools, log: node.log });
   }
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => void session.close());
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => detach(session.close()));
   await session.closed;
   setTimeout(() => process.exit(1), STOP_TIMEOUT_MS).unref();
   await node?.stop('the MCP client went away');

@@ -6,7 +6,7 @@
 import type { Static, TObject, TSchema } from 'typebox';
 import type { ErrorCode } from '../foundation/errors.ts';
 
-/** `peer`: remote content, governed by the called agent's ACL instead of the management token. */
+/** `peer`: remote content, governed by the called agent's access list too. */
 export type Permission = 'read' | 'write' | 'local_only' | 'peer';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';

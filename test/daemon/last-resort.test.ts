@@ -6,6 +6,7 @@ import { test } from 'node:test';
 function fate(failure: string): { readonly status: number | null; readonly stdout: string; readonly stderr: string } {
   const script = `
     import { SvcError } from './src/foundation/errors.ts';
+    import { detach } from './src/foundation/detached.ts';
     import { surviveKnownFailures } from './src/daemon/last-resort.ts';
     surviveKnownFailures(process, { error: (_fields, message) => console.log(message) });
     setImmediate(() => console.log('goes on'));
@@ -17,6 +18,7 @@ test('a failure of the catalogue that nobody waits for is logged, and the proces
   for (const failure of [
     "queueMicrotask(() => { throw new SvcError('not_writable'); });",
     "void Promise.reject(new SvcError('not_writable'));",
+    "detach(Promise.reject(new TypeError('a bug')));",
   ]) {
     const { status, stdout, stderr } = fate(failure);
     assert.equal(status, 0, stderr);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { browserViolations } from '../../tools/browser-closure.ts';
-import { cycles, layerViolations } from '../../tools/check-architecture.ts';
+import { cycles, layerViolations, unowned } from '../../tools/check-architecture.ts';
 import { moduleGraph } from '../../tools/module-graph.ts';
 
 const ROOT = 'src/operations/a.ts';
@@ -68,4 +68,21 @@ test('an import against the layers, one that leads nowhere, and a cycle are foun
     'does not resolve in production: src/network/y.ts → src/network/gone.ts',
   ]);
   assert.deepEqual(cycles(graph), ['cycle: src/foundation/x.ts → src/network/y.ts → src/foundation/x.ts']);
+});
+
+test('a promise that a function gives up is found, a call that gives none is not', () => {
+  const found = (text: string) => unowned(moduleGraph({ 'src/a.ts': text }));
+  for (const text of [
+    'server.on("x", (request) => void this.#serve(request));\n',
+    'if (x) return void this.close();\n',
+    'const f = () => void work().finally(leave);\n',
+  ])
+    assert.equal(found(text).length, 1, text);
+  for (const text of [
+    'type F = (a: string) => void;\nconst g: () => void = h;\n',
+    'if (x) return void stream.destroy();\nreturn () => void all.delete(one);\n',
+    'const f = () => void count++;\nconst g = () => detach(this.close());\n',
+    'function f(a: F): () => void {\n}\n',
+  ])
+    assert.deepEqual(found(text), [], text);
 });

@@ -2,9 +2,11 @@
  * The called side: takes link streams, speaks HTTP/1.1 on them, asks access control at every
  * request, and forwards to the bound service of the called agent.
  */
+
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
@@ -58,9 +60,9 @@ export class CallServer implements Component {
     this.#server = linkHttpServer({
       maxHeaderBytes: MAX_HTTP_HEADER_BYTES,
       maxHeaderCount: 0,
-      serve: (request, response) => void this.#serve(request, response),
+      serve: (request, response) => detach(this.#serve(request, response)),
     });
-    this.#server.on('upgrade', (request, stream, head) => void this.#switch(request, stream, head));
+    this.#server.on('upgrade', (request, stream, head) => detach(this.#switch(request, stream, head)));
     this.#server.on('clientError', (error, stream) => this.#malformed(error, stream));
   }
 

@@ -2,7 +2,9 @@
  * The couriers of all pairs that have something to deliver or a link that stands. A peer that does
  * not answer is tried again after a while that grows, and at once when it shows up by itself.
  */
+
 import { backoff } from '../../foundation/backoff.ts';
+import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
@@ -227,12 +229,14 @@ export class Couriers {
   #open(courier: Courier): void {
     if (courier.isOpening || this.#stop.signal.aborted) return;
     courier.isOpening = true;
-    void this.#opening
-      .run(() => this.#tryOpen(courier))
-      .finally(() => {
-        courier.isOpening = false;
-        if (courier.current === null) this.#guard(() => this.#rest(courier, this.#pause(courier)));
-      });
+    detach(
+      this.#opening
+        .run(() => this.#tryOpen(courier))
+        .finally(() => {
+          courier.isOpening = false;
+          if (courier.current === null) this.#guard(() => this.#rest(courier, this.#pause(courier)));
+        }),
+    );
   }
 
   async #tryOpen(courier: Courier): Promise<void> {

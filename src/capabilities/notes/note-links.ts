@@ -1,5 +1,7 @@
 /** Notes from node to node: hands them over when the recipient is there, and takes them in. */
+
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
@@ -52,7 +54,7 @@ export class NoteLinks {
     const common = { maxKeys: MAX_REMEMBERED };
     this.#callers = new RateLimiter({ perSecond: CALLER_PER_S, burst: CALLER_BURST, ...common }, dependencies);
     this.#sources = new RateLimiter({ perSecond: SOURCE_PER_S, burst: SOURCE_BURST, ...common }, dependencies);
-    dependencies.links.accept('note', (link) => void this.#serve(link));
+    dependencies.links.accept('note', (link) => detach(this.#serve(link)));
   }
 
   /** Gives up what is under way. */

@@ -1,7 +1,9 @@
 /** The holder's side: takes links of purpose `object`, and answers `GET` and `HEAD /cas/<object_id>` on them. */
+
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock, Timer } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
@@ -55,7 +57,7 @@ export class ObjectServer implements Component {
     this.#server = linkHttpServer({
       maxHeaderBytes: MAX_HEADER_BYTES,
       maxHeaderCount: MAX_HEADER_COUNT,
-      serve: (request, response) => void this.#serve(request, response),
+      serve: (request, response) => detach(this.#serve(request, response)),
     });
     this.#server.on('upgrade', (_request, stream) => stream.destroy());
     this.#server.on('clientError', (_error, stream) => stream.destroy());

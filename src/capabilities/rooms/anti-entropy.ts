@@ -1,5 +1,7 @@
 /** Keeps replicas in step: new entries go to members at once, and each replica asks others from time to time. */
+
 import { backoff, type JitteredBackoff } from '../../foundation/backoff.ts';
+import { detach } from '../../foundation/detached.ts';
 import type { RoomState } from '../../foundation/domain/rooms.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
@@ -104,7 +106,7 @@ export class AntiEntropy {
     const recent = this.#deps.clock.now() - RECENT_MS;
     for (const { kind, author, at } of entries) {
       if (kind !== 'join' || author === replica.aid || at < recent) continue;
-      if (others <= FAN_OUT || this.#deps.random() * others < FAN_OUT) void this.#sync(replica, author);
+      if (others <= FAN_OUT || this.#deps.random() * others < FAN_OUT) detach(this.#sync(replica, author));
     }
   }
 
@@ -113,7 +115,7 @@ export class AntiEntropy {
     if (!this.#silent.delete(peer)) return;
     for (const rid of this.#dueAt.keys()) {
       const replica = this.#deps.replicas.byRid(rid);
-      if (replica !== null && replica.role(peer) !== null) void this.#sync(replica, peer);
+      if (replica !== null && replica.role(peer) !== null) detach(this.#sync(replica, peer));
     }
   }
 
@@ -151,7 +153,7 @@ export class AntiEntropy {
     const peers = this.#deps.replicas.peers(replica);
     // A whole room comes from one member, not from several at once.
     if (isJoining && peers.some((peer) => this.#syncing.has(nameOf(replica, peer)))) return;
-    for (const peer of this.#some(peers, ASKED)) void this.#sync(replica, peer);
+    for (const peer of this.#some(peers, ASKED)) detach(this.#sync(replica, peer));
   }
 
   async #sync(replica: Replica, peer: Aid): Promise<void> {
@@ -166,7 +168,7 @@ export class AntiEntropy {
   /** Hands entries to a peer, behind those that are on their way to it. */
   #push(replica: Replica, peer: Aid, encoded: readonly Uint8Array[]): void {
     const queue = this.#queues.get(nameOf(replica, peer));
-    if (queue === undefined) void this.#drain(replica, peer, { entries: [...encoded], overflown: false });
+    if (queue === undefined) detach(this.#drain(replica, peer, { entries: [...encoded], overflown: false }));
     else if (queue.entries.length + encoded.length > MAX_QUEUED) queue.overflown = true;
     else queue.entries.push(...encoded);
   }

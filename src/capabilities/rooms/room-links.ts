@@ -1,4 +1,5 @@
 /** Talks about rooms with other nodes: calls them, and answers who may ask. */
+import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { Listeners } from '../../foundation/listeners.ts';
@@ -46,7 +47,7 @@ export class RoomLinks {
     const common = { maxKeys: MAX_REMEMBERED };
     this.#talks = new RateLimiter({ perSecond: TALKS_PER_S, burst: TALK_BURST, ...common }, dependencies);
     this.#pushed = new RateLimiter({ perSecond: PUSHED_PER_S, burst: PUSHED_BURST, ...common }, dependencies);
-    dependencies.links.accept('room', (link) => void this.#answer(link));
+    dependencies.links.accept('room', (link) => detach(this.#answer(link)));
   }
 
   stop(): void {

@@ -1,9 +1,11 @@
 /** One tunnel: a listener on 127.0.0.1 whose connections go through links to one remote agent. */
+
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { formatAddress } from '../../foundation/address.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { PathInfo } from '../../network/links/types.ts';
@@ -187,7 +189,7 @@ export class Tunnel {
     this.#clients.delete(socket);
     this.#touch();
     if (this.#clients.size > 0) return;
-    if (this.#isOneShot) void this.close();
+    if (this.#isOneShot) detach(this.close());
     else this.#armIdleTimer();
   }
 
@@ -196,7 +198,7 @@ export class Tunnel {
     const { idleTimeoutSec } = this.request;
     if (this.#closed || idleTimeoutSec === -1) return;
     this.#idleTimer = this.#deps.clock.after(idleTimeoutSec * 1000, () => {
-      if (this.#clients.size === 0) void this.close();
+      if (this.#clients.size === 0) detach(this.close());
     });
   }
 }

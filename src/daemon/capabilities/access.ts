@@ -1,8 +1,10 @@
 /** Who may reach the agents of this daemon, and who may administer it from elsewhere. */
+
 import { AccessControl } from '../../capabilities/access/access-control.ts';
 import { AccessLists } from '../../capabilities/access/access-lists.ts';
 import { SECRET_COST, secretDerivation } from '../../capabilities/access/derivations.ts';
 import { RemoteAdmin } from '../../capabilities/remote-admin/remote-admin.ts';
+import { detach } from '../../foundation/detached.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { AccessRepository } from '../../foundation/store/access.ts';
 import { AuditStore } from '../../foundation/store/audit.ts';
@@ -29,7 +31,7 @@ export function buildAccess({ life, clock, log, store, meta }: Foundation, { onD
   life.defer(() => remoteAdmin.stop());
   life.defer(
     accessLists.onChange((subject) => {
-      if (subject === 'node') void remoteAdmin.recheck();
+      if (subject === 'node') detach(remoteAdmin.recheck());
     }),
   );
   return {
@@ -40,7 +42,7 @@ export function buildAccess({ life, clock, log, store, meta }: Foundation, { onD
     keepChecked: (server: { recheck(called: Aid): Promise<void> }): void =>
       life.defer(
         accessLists.onChange((subject) => {
-          if (subject !== 'node') void server.recheck(subject);
+          if (subject !== 'node') detach(server.recheck(subject));
         }),
       ),
   };

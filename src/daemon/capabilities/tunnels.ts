@@ -1,7 +1,9 @@
 /** Tunnels: TCP connections to the services of agents, here and elsewhere. */
+
 import { TunnelInbound } from '../../capabilities/tunnels/inbound.ts';
 import { TunnelService } from '../../capabilities/tunnels/tunnel-service.ts';
 import { descriptorLimit } from '../../foundation/descriptors.ts';
+import { detach } from '../../foundation/detached.ts';
 import { TunnelStore } from '../../foundation/store/tunnels.ts';
 import { accessRequestOf } from '../../network/links/access-request.ts';
 import type { AgentLinks } from '../../network/links/links.ts';
@@ -47,7 +49,7 @@ export function buildTunnels(
   life.add('acting', tunnels);
   onDeleted((aid) => {
     tunnelInbound.drop(aid);
-    void tunnels.forget(aid);
+    detach(tunnels.forget(aid));
   });
   return { tunnelInbound, tunnels };
 }

@@ -4,10 +4,12 @@
  * before comes back. What is written down comes before what is done, so that an end at any moment,
  * by a power cut too, leaves something that starts.
  */
+
 import { isUpdate } from '../../capabilities/update/release-source.ts';
 import type { Releases } from '../../capabilities/update/releases.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { readDaemonInfo } from '../../foundation/data-dir/daemon-info.ts';
+import { detach } from '../../foundation/detached.ts';
 import { type ChildOptions, DaemonChild } from './child.ts';
 import type { DatabaseSnapshot } from './snapshot.ts';
 
@@ -79,7 +81,7 @@ export class ServiceSupervisor {
   /** Stops the daemon, and with it `run`. */
   stop(): void {
     this.#stopping = true;
-    void this.#child?.stop();
+    detach(this.#child?.stop());
   }
 
   /** Runs a release on probation. Null where svcd was told to stop meanwhile. */
@@ -167,7 +169,7 @@ export class ServiceSupervisor {
     const { node, args, environment } = this.#options;
     const child = new DaemonChild({ node, program, args, environment }, this.#deps.clock);
     this.#child = child;
-    if (this.#stopping) void child.stop();
+    if (this.#stopping) detach(child.stop());
     return child;
   }
 }

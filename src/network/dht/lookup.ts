@@ -2,8 +2,10 @@
  * The iterative search for the nodes closest to a key. Several nodes are asked at once, each answer
  * names closer ones, and nobody is waited for who takes much longer than the others.
  */
+
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
 import { Tally } from '../../foundation/tally.ts';
 import type { FindReply } from './messages.ts';
 import { compareDistance, nodeId, nodeScope } from './node-address.ts';
@@ -156,18 +158,20 @@ export class Lookup {
         setAside();
         this.#step();
       });
-    void ask(candidate.address, candidate.id).then((answer) => {
-      timer.cancel();
-      candidate.state = answer === null ? 'failed' : 'answered';
-      if (this.#stopped) return;
-      if (answer !== null) {
-        candidate.answer = answer;
-        this.#answered++;
-        const scope = nodeScope(candidate.address.host);
-        for (const node of answer.reply.nodes) if (nodeScope(node.host) >= scope) this.#add(node);
-        onAnswer(answer);
-      }
-      this.#step();
-    });
+    detach(
+      ask(candidate.address, candidate.id).then((answer) => {
+        timer.cancel();
+        candidate.state = answer === null ? 'failed' : 'answered';
+        if (this.#stopped) return;
+        if (answer !== null) {
+          candidate.answer = answer;
+          this.#answered++;
+          const scope = nodeScope(candidate.address.host);
+          for (const node of answer.reply.nodes) if (nodeScope(node.host) >= scope) this.#add(node);
+          onAnswer(answer);
+        }
+        this.#step();
+      }),
+    );
   }
 }

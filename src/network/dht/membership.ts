@@ -3,10 +3,12 @@
  * it at its server socket, from which it has sent nothing: who can be reached by strangers joins the
  * routing tables at once, who cannot stays out and tries again.
  */
+
 import type DHT from 'dht-rpc';
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import { backoff } from '../../foundation/backoff.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
 import { IP_SCOPE } from '../../foundation/ip.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
@@ -260,7 +262,7 @@ export class Membership {
         if (--pending === 0) resolve(null);
       };
       for (const peer of asked)
-        void engine.request(peer, message, { probing: true }).then((reply) => count(peer, reply));
+        detach(engine.request(peer, message, { probing: true }).then((reply) => count(peer, reply)));
     });
   }
 
@@ -326,7 +328,7 @@ function oppositeOf(id: Uint8Array): Uint8Array {
 /** True as soon as one of them is, false when none was. */
 function anyOf(answers: readonly Promise<boolean>[]): Promise<boolean> {
   return new Promise((resolve) => {
-    for (const answer of answers) void answer.then((yes) => (yes ? resolve(true) : undefined));
-    void Promise.all(answers).then(() => resolve(false));
+    for (const answer of answers) detach(answer.then((yes) => (yes ? resolve(true) : undefined)));
+    detach(Promise.all(answers).then(() => resolve(false)));
   });
 }

@@ -2,8 +2,10 @@
  * One record on its way to the nodes closest to its key. Nodes are given it as soon as they answer
  * and stand close enough, while others are still searched for; it is done when enough have kept it.
  */
+
 import { toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
 import { compareFreshness, type SignedRecord } from '../../foundation/records/record.ts';
 import type { Lookup, LookupAnswer } from './lookup.ts';
 import type { StoreCode } from './messages.ts';
@@ -56,11 +58,13 @@ export class PutOperation {
 
   /** Runs along a lookup, whose answers its owner hands on to `advance`. */
   async run(lookup: Lookup): Promise<PutResult> {
-    void lookup.finished.then(() => {
-      this.advance(lookup);
-      this.#searched = true;
-      this.#settle();
-    });
+    detach(
+      lookup.finished.then(() => {
+        this.advance(lookup);
+        this.#searched = true;
+        this.#settle();
+      }),
+    );
     await this.#done.promise;
     return { replicas: this.#keepers.size, newer: this.#newer, refused: this.#refused };
   }
@@ -86,12 +90,14 @@ export class PutOperation {
       this.#overdue.add(answer);
       this.#settle();
     });
-    void this.#deps.store(answer).then((verdict) => {
-      timer.cancel();
-      this.#waiting.delete(answer);
-      if (verdict !== null) this.#count(verdict, answer);
-      this.#settle();
-    });
+    detach(
+      this.#deps.store(answer).then((verdict) => {
+        timer.cancel();
+        this.#waiting.delete(answer);
+        if (verdict !== null) this.#count(verdict, answer);
+        this.#settle();
+      }),
+    );
   }
 
   #count(verdict: StoreVerdict, { reply }: LookupAnswer): void {

@@ -1,6 +1,8 @@
 /** Read repair: gives what was read to nodes near its key that lack it or hold an older one. */
+
 import { toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
 import { MAX_DATAGRAM_RECORD_BYTES } from '../../foundation/records/types.ts';
@@ -37,6 +39,6 @@ export class ReadRepair {
     const lacking = lookup.closest(STORE_WIDTH).filter((answer) => answer.token !== null && !holders.includes(answer));
     if (lacking.length === 0) return;
     this.#repaired.set(name, true);
-    for (const answer of lacking.slice(0, MAX_REPAIRS)) void this.#deps.client.store(answer, key, record);
+    for (const answer of lacking.slice(0, MAX_REPAIRS)) detach(this.#deps.client.store(answer, key, record));
   }
 }

@@ -1,6 +1,8 @@
 /** The record network on dht-rpc: puts the parts of this folder together. */
+
 import type { Address } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
@@ -104,7 +106,7 @@ function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencie
   client.observed.add((reporter, seen) => membership.onObserved(reporter, seen));
   const { events } = engine;
   events.unasked.add((to) => membership.onUnasked(to));
-  events.request.add((request) => void server.onRequest(request));
+  events.request.add((request) => detach(server.onRequest(request)));
   events.serverAnswer.add((from) => membership.onServerAnswer(from));
   events.node.add((node) => replication.onNode(node));
   events.tableChange.add(() => membership.onTableChange());

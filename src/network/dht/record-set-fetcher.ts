@@ -2,9 +2,11 @@
  * Gathers the many records of one key: whole pages over QUIC from a node or two that have them, or,
  * where that path is closed, part by part in datagrams from all of them side by side.
  */
+
 import { setImmediate } from 'node:timers/promises';
 import { toHex } from '../../foundation/bytes.ts';
 import { type Clock, type Timer, unixSeconds } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
 import { recordDigest } from '../../foundation/records/digest.ts';
 import { belongsUnder } from '../../foundation/records/keys.ts';
 import { decodeRecord, type SignedRecord } from '../../foundation/records/record.ts';
@@ -109,7 +111,7 @@ export class RecordSetFetcher {
       lanes++;
       for (const group of groups) {
         if (within.aborted) break;
-        const impatience = clock.after(NEXT_GROUP_MS, () => void lane().catch(ended.reject));
+        const impatience = clock.after(NEXT_GROUP_MS, () => detach(lane().catch(ended.reject)));
         asked.add(group);
         const count = await this.#drainGroup(group, wanted, within);
         asked.delete(group);

@@ -3,9 +3,11 @@
  * a hello, replaced when it breaks, closed when nobody has used it for a while. Beside it there may
  * be some for bulk.
  */
+
 import { formatAddress } from '../../foundation/address.ts';
 import { toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { Repeating } from '../../foundation/repeat.ts';
@@ -155,10 +157,12 @@ export class ConnectionPool implements Component {
   }
 
   #addSide(session: NodeSession): void {
-    void session.connection.closed.then(() => {
-      this.#traffic.ended(session);
-      this.#sides.forget(session);
-    });
+    detach(
+      session.connection.closed.then(() => {
+        this.#traffic.ended(session);
+        this.#sides.forget(session);
+      }),
+    );
     if (!session.connection.outbound && !this.#sides.accept(session)) session.close();
   }
 
@@ -167,10 +171,12 @@ export class ConnectionPool implements Component {
     this.#table.add(session);
     this.#dials.settle(session);
     this.#log.debug({ node, outbound: connection.outbound, address: connection.remoteAddress }, 'connected');
-    void connection.closed.then(() => {
-      this.#traffic.ended(session);
-      this.#table.remove(session);
-      this.#log.debug({ node }, 'disconnected');
-    });
+    detach(
+      connection.closed.then(() => {
+        this.#traffic.ended(session);
+        this.#table.remove(session);
+        this.#log.debug({ node }, 'disconnected');
+      }),
+    );
   }
 }

@@ -1,6 +1,8 @@
 /** The hello on each new connection, whoever dialled it; afterwards its streams go through the gate. */
+
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
 import { patience } from '../../foundation/stall.ts';
 import type { QuicConnection, QuicStream } from '../quic/types.ts';
 import {
@@ -98,7 +100,7 @@ export class Greeter {
       this.#ungreeted.delete(connection);
       limit[Symbol.dispose]();
     };
-    void connection.closed.then(greeted);
+    detach(connection.closed.then(greeted));
     // Until its hello is answered the other node has nothing else to say.
     let deliver = (first: QuicStream): void => {
       deliver = () => connection.close();

@@ -1,7 +1,9 @@
 /** One connection to another node after its hello: what stands on it, and what binds proofs to it. */
+
 import { toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
+import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { ConnectionStats, QuicConnection, QuicStream } from '../quic/types.ts';
 import type { Hello } from './hello.ts';
@@ -42,9 +44,11 @@ export class NodeSession {
     this.instance = toHex(theirs.instance);
     this.openedAt = dependencies.clock.now();
     this.#idleSince = this.openedAt;
-    void connection.closed.then(() => {
-      this.#closed = true;
-    });
+    detach(
+      connection.closed.then(() => {
+        this.#closed = true;
+      }),
+    );
   }
 
   /** Streams of either side that are open. */

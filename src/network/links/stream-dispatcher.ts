@@ -2,7 +2,9 @@
  * The door for streams that other nodes open: reads what kind each is and hands it on, with limits
  * on how many may wait, how fast they may come, and how long a header may take.
  */
+
 import type { Clock } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
@@ -90,7 +92,7 @@ export class StreamDispatcher {
     const node = session.nodeId;
     const leave = this.#waiting.take(node, sourceOfHost(session.connection.remoteAddress.host));
     if (leave === null) return this.#tooFast(stream, session);
-    if (this.#opens.take(node)) return void this.#serve(stream, session).finally(leave);
+    if (this.#opens.take(node)) return detach(this.#serve(stream, session).finally(leave));
     leave();
     this.#tooFast(stream, session);
   }

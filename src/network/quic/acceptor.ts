@@ -3,7 +3,9 @@
  * handshake from its first packet on, and a packet from nowhere holds it until the idle time-out;
  * so there are always more calls waiting than handshakes can be unfinished.
  */
+
 import type { Clock } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
 import type { Log } from '../../foundation/log.ts';
 import { every, type Repeating } from '../../foundation/repeat.ts';
 import type { EngineConnection, EngineServer } from './engine.ts';
@@ -73,7 +75,7 @@ export class Acceptor {
   #fill(): void {
     // Twice as many, as a flood goes on until the next look.
     const target = Math.min(2 * this.#unfinishedAtMost(), MAX_UNFINISHED_HANDSHAKES) + SPARE_ACCEPTS;
-    while (this.#waiting < target) void this.#accept();
+    while (this.#waiting < target) detach(this.#accept());
   }
 
   /**

@@ -1,6 +1,8 @@
 /** A connection of the engine, after its handshake. */
+
 import type { Address } from '../../foundation/address.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { wakingClock } from '../../foundation/stall.ts';
 import type { EngineConnection, EngineStream } from './engine.ts';
@@ -98,7 +100,7 @@ export class NativeConnection implements QuicConnection {
     if (this.#accepting) throw new Error('onStream is called once');
     this.#accepting = true;
     // Until now the streams have waited in the engine, within the stream limit and the windows.
-    for (let i = 0; i < PARALLEL_ACCEPTS; i++) void this.#acceptStreams(handler);
+    for (let i = 0; i < PARALLEL_ACCEPTS; i++) detach(this.#acceptStreams(handler));
   }
 
   async #acceptStreams(handler: (stream: QuicStream) => void): Promise<void> {

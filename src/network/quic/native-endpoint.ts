@@ -1,7 +1,9 @@
 /** The QUIC endpoint of the node: listens, dials, and keeps what strangers take within limits. */
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import { type Clock, systemClock } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { KeyPair } from '../../foundation/identity/keys.ts';
 import type { Log } from '../../foundation/log.ts';
@@ -162,7 +164,7 @@ export class NativeQuicEndpoint implements QuicEndpoint {
       this.#log.debug({ from: peer.address.host, refusal }, 'QUIC connection refused');
       return connection.close();
     }
-    void connection.closed.then(() => this.#accepted.remove(connection));
+    detach(connection.closed.then(() => this.#accepted.remove(connection)));
     this.#handler(connection);
   }
 
@@ -176,7 +178,7 @@ export class NativeQuicEndpoint implements QuicEndpoint {
     const { native, peer } = await this.#dialer.dial(address, expectedKey, options);
     const connection = this.#wrap(native, peer, true);
     this.#dialled.add(connection);
-    void connection.closed.then(() => this.#dialled.delete(connection));
+    detach(connection.closed.then(() => this.#dialled.delete(connection)));
     return connection;
   }
 

@@ -1,6 +1,7 @@
 /** From Node's HTTP to the web's, which the SDK of MCP speaks, and back. */
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
+import { detach } from '../../foundation/detached.ts';
 import type { StreamExchange } from '../../operations/handlers/exchange.ts';
 import type { CallContext } from '../../operations/operation.ts';
 
@@ -33,7 +34,7 @@ export async function sendWebResponse(
   response.writeHead(answer.status, headers);
   const { signal } = context;
   const reader = answer.body.getReader();
-  const cancel = (): void => void reader.cancel().catch(() => {});
+  const cancel = (): void => detach(reader.cancel().catch(() => {}));
   if (signal.aborted) cancel();
   signal.addEventListener('abort', cancel, { once: true });
   try {

@@ -126,14 +126,12 @@ function successes(statuses: readonly number[], type: string, schema?: TSchema):
 function description(permission: Declaration['permission'], heartbeat: Declaration['heartbeat']): Document {
   const notes = [
     ...(permission === 'local_only' ? ['Only for programs on the same machine.'] : []),
-    ...(permission === 'peer' ? ["Governed by the called agent's access list; takes no API token."] : []),
+    ...(permission === 'peer' ? ["Governed by the called agent's access list."] : []),
     ...(heartbeat === true ? ['Counts as a heartbeat of the agent.'] : []),
     ...(heartbeat === 'local_aid' ? ['Counts as a heartbeat of the local agent.'] : []),
   ];
   return notes.length === 0 ? {} : { description: notes.join(' ') };
 }
-
-const OPEN_ACCESS = { security: [] };
 
 function operationItem(declaration: Declaration, path: string, spelt: string): Document {
   const { name, summary, tag, params, query, body, output, method, permission, heartbeat } = declaration;
@@ -143,7 +141,6 @@ function operationItem(declaration: Declaration, path: string, spelt: string): D
     summary,
     ...description(permission, heartbeat),
     tags: [tag],
-    ...(permission === 'peer' ? OPEN_ACCESS : {}),
     parameters: [...pathParameters(path, spelt, params), ...parameters('query', query)],
     ...(method === 'GET' ? {} : requestBody(body)),
     responses: {
@@ -162,7 +159,6 @@ function streamItem(declaration: StreamDeclaration, method: string): Document {
     summary,
     ...description(permission, false),
     tags: [tag],
-    ...(permission === 'peer' ? OPEN_ACCESS : {}),
     parameters: [...parameters('path', params), ...parameters('query', query)],
     ...(accepts === undefined || method === 'GET' || method === 'HEAD'
       ? {}

@@ -93,9 +93,11 @@ test('every door rule holds for streams too', async (t) => {
   assert.equal((await world.request('GET', `/aid/${aid}/x`, { headers: origin })).status, 403);
 });
 
-test('peer content needs no token, and its prefix opens nothing else', async (t) => {
+test('peer content needs the token as all does, and its prefix opens nothing', async (t) => {
   const world = await startWorld(t, { streams: [gateway], token: TOKEN, requireLocalToken: true });
-  const answer = await world.request('PROPFIND', `/aid/${aid}/a/b%2Fc/?q=1&r`);
+  assert.equal((await world.request('PROPFIND', `/aid/${aid}/a/b%2Fc/?q=1&r`)).status, 401);
+  const headers = { authorization: `Bearer ${TOKEN}` };
+  const answer = await world.request('PROPFIND', `/aid/${aid}/a/b%2Fc/?q=1&r`, { headers });
   assert.equal(answer.status, 200);
   const expected = { method: 'PROPFIND', url: `/aid/${aid}/a/b%2Fc/?q=1&r`, peer: aid, path: 'a/b/c/', q: '1', r: '' };
   assert.deepEqual(answer.json, { ...expected, origin: 'local' });

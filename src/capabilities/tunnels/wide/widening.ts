@@ -3,7 +3,9 @@
  * few, and all of them only where the few have made it faster. A path that is simply full gains
  * nothing from more lanes, and its other users would lose.
  */
+
 import type { Clock } from '../../../foundation/clock.ts';
+import { detach } from '../../../foundation/detached.ts';
 import { LossWatch, type PathCounts } from './loss-watch.ts';
 import { MAX_LANES } from './wide-stream.ts';
 
@@ -68,9 +70,9 @@ export class Widening {
     const speed = (moved - before) / Math.max(1, passed);
     if (this.#lanes === 1) {
       this.#speedBefore = speed;
-      void this.#open(FEW_LANES);
+      detach(this.#open(FEW_LANES));
     } else if (passed >= TRIAL_MS && moved - before >= TRIAL_BYTES) {
-      if (speed >= WORTHWHILE * this.#speedBefore) void this.#open(MAX_LANES);
+      if (speed >= WORTHWHILE * this.#speedBefore) detach(this.#open(MAX_LANES));
       // The few may still gain speed, or the path become free.
       else this.#from = { at: this.#clock.now(), moved };
     }
