@@ -2,11 +2,13 @@
  * The record network without a network: nodes that share one store. It verifies and orders records
  * as the real one does; `test/network/dht/compliance.ts` holds both to that.
  */
+
 import type { Address } from '../../src/foundation/address.ts';
 import { toHex } from '../../src/foundation/bytes.ts';
 import { type Clock, systemClock, unixSeconds } from '../../src/foundation/clock.ts';
 import { SvcError } from '../../src/foundation/errors.ts';
 import { DelegationVerifier } from '../../src/foundation/identity/delegation-verifier.ts';
+import { silentLog } from '../../src/foundation/log.ts';
 import { recordDigest } from '../../src/foundation/records/digest.ts';
 import { belongsUnder } from '../../src/foundation/records/keys.ts';
 import { decodeRecord, type SignedRecord } from '../../src/foundation/records/record.ts';
@@ -37,7 +39,7 @@ export class MemoryRecordHub {
 
   constructor(clock: Clock = systemClock) {
     this.clock = clock;
-    this.store = new RecordStore({ file: ':memory:', maxBytes: STORE_BYTES }, { clock });
+    this.store = new RecordStore({ file: ':memory:', maxBytes: STORE_BYTES }, { clock, log: silentLog });
   }
 
   nextPort(): number {

@@ -80,7 +80,7 @@ function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencie
   const isOwnHost = (host: string): boolean => own.has(host);
   const health = new PeerHealth({ clock });
   const bootstrapNodes = new BootstrapNodes(options.bootstrap, dependencies);
-  const store = new RecordStore({ file: options.storeFile, maxBytes: options.maxStoreBytes }, { clock });
+  const store = new RecordStore({ file: options.storeFile, maxBytes: options.maxStoreBytes }, { clock, log });
   const engine = new DhtEngine(
     { ...options.listen, tag },
     { clock, health, isOwnHost, sourceTo: (host) => own.sourceTo(host) },

@@ -110,7 +110,8 @@ export class RecordHost {
 
   /**
    * The answer to a FIND of `requestBytes`: what is held under the key as far as there is room, and
-   * with what room is left, who is closer. Null for who has had too much read.
+   * with what room is left, who is closer. Null for who has had too much read, and where the shortest answer is longer
+   * than an address that has not proven itself may get.
    */
   find(key: Uint8Array, request: FindRequest, { from, bytes: requestBytes, proven }: Asking): Uint8Array | null {
     const { store, engine, quicPort } = this.#deps;
@@ -136,7 +137,9 @@ export class RecordHost {
     const nodes = engine.closest(key, Math.max(0, Math.min(MAX_NODES_PER_REPLY, Math.floor(room / NODE_BYTES))));
     const { nodeKey } = this.#options;
     const time = unixSeconds(this.#deps.clock);
-    return encodeFindReply({ nodeKey, quicPort: quicPort(), nodes, count, digest, records, summaries, time });
+    const reply = encodeFindReply({ nodeKey, quicPort: quicPort(), nodes, count, digest, records, summaries, time });
+    // What is always told is too much for the smallest requests; no node of ours sends such.
+    return reply.length + DATAGRAM_OVERHEAD_BYTES <= largest ? reply : null;
   }
 
   /** Whether what is asked of a key is in memory, or may be read into it for this address. */

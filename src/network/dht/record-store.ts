@@ -6,14 +6,15 @@ import type { Address } from '../../foundation/address.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import type { Log } from '../../foundation/log.ts';
 import { recordDigest } from '../../foundation/records/digest.ts';
 import { decodeNotePayload, removalHash } from '../../foundation/records/notes.ts';
 import { compareFreshness, decodeRecord, expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
 import { MAX_RECORDS_PER_KEY, RECORD } from '../../foundation/records/types.ts';
 import { blobOf, integerOf, orZero, textOf } from '../../foundation/store/row.ts';
-import { type Row, Store } from '../../foundation/store/store.ts';
+import type { Row, Store } from '../../foundation/store/store.ts';
 import { KeyRows, type RecordSummary, type Selection } from './key-rows.ts';
-import { RECORD_STORE_MIGRATIONS } from './record-store-schema.ts';
+import { openRecords } from './record-store-file.ts';
 import { ReplicationQueue } from './replication-queue.ts';
 import { StorageUsage } from './storage-usage.ts';
 import { isOfMany, partOf, type StoredRecord, sizeOf, slotOf } from './stored-record.ts';
@@ -67,17 +68,20 @@ export class RecordStore {
   readonly replicationQueue: ReplicationQueue;
   readonly #rows = new KeyRows(() => this.#store);
 
-  /** @throws SvcError `store_corrupt` */
-  constructor(options: RecordStoreOptions, dependencies: { readonly clock: Clock }) {
-    this.#open = Store.open(options.file, RECORD_STORE_MIGRATIONS, 'normal');
-    this.#store.one('PRAGMA cache_size = -1024');
-    this.#clock = dependencies.clock;
+  /** @throws SvcError as `openRecords` */
+  constructor(options: RecordStoreOptions, { clock, log }: { readonly clock: Clock; readonly log: Log }) {
+    const { store, shares } = openRecords(options.file, (aside) =>
+      log.warn(
+        { aside },
+        'the records kept for others were damaged: they were set aside, and others are collected anew',
+      ),
+    );
+    this.#open = store;
+    this.#clock = clock;
     this.#maxBytes = options.maxBytes;
     this.#removed = new Tombstones(() => this.#store);
     this.replicationQueue = new ReplicationQueue(() => this.#store);
-    const shares = 'SELECT publisher, SUM(size) AS bytes, COUNT(*) AS n FROM records GROUP BY publisher';
-    for (const row of this.#store.all(shares))
-      this.#usage.add(textOf(row, 'publisher'), integerOf(row, 'bytes'), integerOf(row, 'n'));
+    for (const row of shares) this.#usage.add(textOf(row, 'publisher'), integerOf(row, 'bytes'), integerOf(row, 'n'));
   }
 
   /** @throws SvcError `cancelled` once it is closed: work that was under way then ends here */

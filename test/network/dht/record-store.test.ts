@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { unixSeconds } from '../../../src/foundation/clock.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
 import { recordDigest } from '../../../src/foundation/records/digest.ts';
 import { agentKey, mailboxKey, serviceKey } from '../../../src/foundation/records/keys.ts';
 import { MAX_RECORDS_PER_KEY, RECORD } from '../../../src/foundation/records/types.ts';
@@ -17,19 +19,19 @@ const MIB = 1024 * 1024;
 const ALL = { types: [] };
 
 function memory(clock: TestClock, maxBytes = MIB): RecordStore {
-  return new RecordStore({ file: ':memory:', maxBytes }, { clock });
+  return new RecordStore({ file: ':memory:', maxBytes }, { clock, log: silentLog });
 }
 
 test('keeps what it took over a restart', (t) => {
   const clock = new TestClock();
   const file = join(temporaryDirectory(t), 'records.db');
   const { key, record } = endpointRecord(newIdentity(), { timestamp: unixSeconds(clock) });
-  const first = new RecordStore({ file, maxBytes: MIB }, { clock });
+  const first = new RecordStore({ file, maxBytes: MIB }, { clock, log: silentLog });
   assert.deepEqual(first.offer(key, record, 'a'), { code: 'kept' });
   first.saveNodes([{ host: '192.0.2.1', port: 4121 }]);
   const usage = first.usage();
   first.close();
-  const second = new RecordStore({ file, maxBytes: MIB }, { clock });
+  const second = new RecordStore({ file, maxBytes: MIB }, { clock, log: silentLog });
   t.after(() => second.close());
   assert.deepEqual(second.usage(), usage);
   assert.deepEqual(second.savedNodes(), [{ host: '192.0.2.1', port: 4121 }]);
@@ -201,7 +203,7 @@ test('a store from before records were handed on is brought up to date, and what
     record.encoded,
   );
   before.close();
-  const store = new RecordStore({ file, maxBytes: MIB }, { clock });
+  const store = new RecordStore({ file, maxBytes: MIB }, { clock, log: silentLog });
   t.after(() => store.close());
   assert.equal(store.find(key, ALL, 10).length, 1);
   const now = unixSeconds(clock);
@@ -211,4 +213,34 @@ test('a store from before records were handed on is brought up to date, and what
     now,
   );
   assert.equal(store.replicationQueue.due('', now, now), null);
+});
+
+test('damaged records are set aside, and others are collected anew', (t) => {
+  const clock = new TestClock();
+  const file = join(temporaryDirectory(t), 'records.db');
+  const warned: string[] = [];
+  const log = { ...silentLog, warn: (_fields: object, message: string) => void warned.push(message) };
+  const { key, record } = endpointRecord(newIdentity(), { timestamp: unixSeconds(clock) });
+  for (const damage of [
+    () => writeFileSync(file, 'this is no database, and longer than the head of one would be'.repeat(20)),
+    () => {
+      const pages = readFileSync(file);
+      writeFileSync(file, pages.fill(0xff, 4096));
+    },
+  ]) {
+    const before = new RecordStore({ file, maxBytes: MIB }, { clock, log });
+    assert.equal(before.offer(key, record, 'a').code, 'kept');
+    before.close();
+    damage();
+    const again = new RecordStore({ file, maxBytes: MIB }, { clock, log });
+    assert.equal(again.usage().records, 0);
+    assert.equal(again.offer(key, record, 'a').code, 'kept');
+    again.close();
+    assert.ok(existsSync(`${file}.damaged`));
+  }
+  assert.equal(warned.length, 2);
+  const newer = Store.open(file, RECORD_STORE_MIGRATIONS);
+  newer.run('PRAGMA user_version = 99');
+  newer.close();
+  assert.throws(() => new RecordStore({ file, maxBytes: MIB }, { clock, log }), { code: 'store_corrupt' });
 });

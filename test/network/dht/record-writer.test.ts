@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { unixSeconds } from '../../../src/foundation/clock.ts';
 import { REPLICAS } from '../../../src/foundation/domain/directory.ts';
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
 import { recordDigest } from '../../../src/foundation/records/digest.ts';
 import { mailboxKey } from '../../../src/foundation/records/keys.ts';
 import { RecordVerifier } from '../../../src/foundation/records/verifier.ts';
@@ -25,7 +26,10 @@ const KEPT: StoreVerdict = { code: 'kept', newer: null, token: null };
 /** One node among thirty others that are only names. */
 class World {
   readonly clock = new TestClock();
-  readonly store = new RecordStore({ file: ':memory:', maxBytes: 64 * 1024 * 1024 }, { clock: this.clock });
+  readonly store = new RecordStore(
+    { file: ':memory:', maxBytes: 64 * 1024 * 1024 },
+    { clock: this.clock, log: silentLog },
+  );
   readonly engine = { ownAddress: nodeAddress(0), closer: 0, peerCount: 30, closerThanSelf: () => this.engine.closer };
   readonly others = Array.from({ length: 30 }, (_, n) => nodeAddress(n + 1));
   /** Whose requests came in, in that order. */

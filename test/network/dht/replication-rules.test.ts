@@ -27,7 +27,10 @@ const KEPT: StoreVerdict = { code: 'kept', newer: null, token: null };
 /** One node among others that are only names: what it gives them is written down. */
 class World {
   readonly clock = new TestClock();
-  readonly store = new RecordStore({ file: ':memory:', maxBytes: 64 * 1024 * 1024 }, { clock: this.clock });
+  readonly store = new RecordStore(
+    { file: ':memory:', maxBytes: 64 * 1024 * 1024 },
+    { clock: this.clock, log: silentLog },
+  );
   readonly given: { readonly to: string; readonly record: SignedRecord }[] = [];
   readonly replication: Replication;
   /** The others of the table. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { toHex } from '../../../src/foundation/bytes.ts';
 import { unixSeconds } from '../../../src/foundation/clock.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
 import { mailboxKey } from '../../../src/foundation/records/keys.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
 import type { FindReply, FindRequest } from '../../../src/network/dht/messages.ts';
@@ -17,7 +18,7 @@ import { TestClock } from '../../support/test-clock.ts';
 function setUp(count: number) {
   const clock = new TestClock();
   const timestamp = unixSeconds(clock);
-  const store = new RecordStore({ file: ':memory:', maxBytes: 1 << 24 }, { clock });
+  const store = new RecordStore({ file: ':memory:', maxBytes: 1 << 24 }, { clock, log: silentLog });
   const recipient = newIdentity(timestamp);
   const key = mailboxKey(recipient.aid);
   for (let n = 0; n < count; n++) {
