@@ -126,8 +126,7 @@ function asTuple(value: unknown, length: number): unknown[] {
 
 /** Types as bytes; null where one is unknown or there are too many. */
 export function decodeTypes(types: unknown): RecordType[] | null {
-  if (!isBytes(types) || types.length > MAX_TYPES || !types.every((type) => isRecordType(type))) return null;
-  return [...new Set(types)];
+  return isBytes(types) && types.length <= MAX_TYPES && types.every((type) => isRecordType(type)) ? [...types] : null;
 }
 
 export function encodeFindRequest(request: FindRequest): Uint8Array {
