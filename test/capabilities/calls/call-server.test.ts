@@ -1,21 +1,15 @@
 import assert from 'node:assert/strict';
-import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
-import type { IncomingHttpHeaders } from 'node:http';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
-import { PassThrough } from 'node:stream';
 import { type TestContext, test } from 'node:test';
 import { FIRST_HEAD_MS } from '../../../src/capabilities/calls/call-connection.ts';
 import { MAX_CALLS_PER_CALLER } from '../../../src/capabilities/calls/caller-limits.ts';
-import { callerProof } from '../../../src/capabilities/calls/caller-proof.ts';
 import { CALL_STALL_MS } from '../../../src/capabilities/calls/forward.ts';
 import { HttpCaller } from '../../../src/capabilities/calls/http-caller.ts';
-import { unixSeconds } from '../../../src/foundation/clock.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { MAX_UNANSWERED_PER_LINK, NEXT_REQUEST_MS } from '../../../src/network/links/http-server.ts';
 import type { LinkStream } from '../../../src/network/links/types.ts';
 import { LINGER_MS } from '../../../src/network/links/wire.ts';
-import { type CallWorld, callWorld, headerOf, PROOF_KEY, textOf, webService } from '../../support/call-world.ts';
+import { type CallWorld, callWorld, headerOf, textOf, webService } from '../../support/call-world.ts';
 import { eventually } from '../../support/eventually.ts';
 import { settle } from '../../support/link-world.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -75,29 +69,6 @@ test('nothing bound, nothing that answers, and another daemon say so by name', a
   await assert.rejects(world.call({ method: 'POST', body: Buffer.from('x') }), { code: 'no_inbound' });
 });
 
-/** A service that speaks for itself: it gets what came on a connection so far, and the socket to answer on. */
-async function rawService(t: TestContext, answer: (text: string, socket: Socket) => void) {
-  const connections: { text: string }[] = [];
-  const server = createServer((socket) => {
-    const connection = { text: '' };
-    connections.push(connection);
-    socket
-      .on('error', () => {})
-      .on('data', (data: Buffer) => {
-        connection.text += data.toString('latin1');
-        answer(connection.text, socket);
-      });
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.after(() => server.close());
-  const { port } = server.address() as AddressInfo;
-  return {
-    connections,
-    bound: { scheme: 'http', host: '127.0.0.1', port, takesCalls: true, verifyCertificate: true } as const,
-  };
-}
-
 test('a service that takes tunnels only gets no call', async (t) => {
   const { world, asked } = await bound(t);
   const service = world.bound.get(world.remote);
@@ -105,98 +76,6 @@ test('a service that takes tunnels only gets no call', async (t) => {
   world.bound.set(world.remote, { ...service, takesCalls: false });
   await assert.rejects(world.call(), { code: 'tunnels_only' });
   assert.deepEqual(asked, []);
-});
-
-test('a call carries a proof of who calls what, which no caller can write', async (t) => {
-  const clock = new TestClock();
-  const world = await callWorld(t, clock);
-  const seen: IncomingHttpHeaders[] = [];
-  const service = await webService(t, (request, response) => {
-    seen.push(request.headers);
-    response.end();
-  });
-  world.bound.set(world.remote, service.bound);
-  const forged = callerProof(new Uint8Array(32), {
-    caller: world.remote,
-    called: world.remote,
-    method: 'GET',
-    target: '/a?b',
-    at: unixSeconds(clock),
-  });
-  for (const name of ['Svc-Caller-Proof', 'svc_caller_proof'])
-    await textOf(await world.call({ method: 'POST', path: '/a?b', headers: [name, forged] }));
-  for (const headers of seen) {
-    const text = ['v1', unixSeconds(clock), world.local, world.remote, 'POST', '/a?b'].join('\n');
-    const mac = createHmac('sha256', PROOF_KEY).update(text).digest('hex');
-    assert.equal(headers['svc-caller-proof'], `t=${unixSeconds(clock)},v1=${mac}`);
-    assert.equal(headers['svc_caller_proof'], undefined);
-  }
-  assert.equal(seen.length, 2);
-});
-
-test('a status text that cannot be sent on is left out, and ends nothing', async (t) => {
-  const world = await callWorld(t);
-  const service = await rawService(t, (_text, socket) =>
-    socket.end('HTTP/1.1 200 O\x01K\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi', 'latin1'),
-  );
-  world.bound.set(world.remote, service.bound);
-  const answer = await world.call();
-  assert.deepEqual([answer.status, answer.statusText, await textOf(answer)], [200, '', 'hi']);
-  const plain = await world.caller.upgrade(world.local, world.remote, { method: 'GET', path: '/', headers: [] });
-  assert.deepEqual([plain.status, plain.statusText], [200, 'OK']);
-});
-
-test('after a body that a service may leave unread its connection carries nothing more', async (t) => {
-  const world = await callWorld(t);
-  // Reads heads only, as many servers do with GET: what follows one is the next request to it.
-  const service = await rawService(t, (text, socket) => {
-    const heads = text.split('\r\n\r\n').slice(0, -1);
-    if (heads.length === 0) return;
-    const closes = /^connection: close$/im.test(heads[0] ?? '');
-    socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
-    if (closes) socket.end();
-  });
-  world.bound.set(world.remote, service.bound);
-  for (const method of ['GET', 'HEAD', 'OPTIONS', 'DELETE']) {
-    await textOf(await world.call({ method, path: '/with', body: Buffer.from('body') }));
-    await textOf(await world.call({ path: '/after' }));
-  }
-  const last = service.connections.map(({ text }) => text.slice(text.lastIndexOf(' /')));
-  assert.equal(last.filter((text) => /^ \/with .*^connection: close\r\n\r\nbody$/ims.test(text)).length, 4);
-  for (const { text } of service.connections) assert.doesNotMatch(text, /\/with.*\/after/s);
-});
-
-test('a service that answers before it has read the body gets no further request on that connection', async (t) => {
-  const world = await callWorld(t);
-  const service = await rawService(t, (text, socket) => {
-    if (text.includes('\r\n\r\n')) socket.write('HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n');
-  });
-  world.bound.set(world.remote, service.bound);
-  const body = new PassThrough();
-  body.write('first');
-  const answer = await world.call({ method: 'POST', path: '/early', body });
-  assert.equal(answer.status, 413);
-  await textOf(answer);
-  body.end('second');
-  await textOf(await world.call({ path: '/after' }));
-  assert.ok(service.connections.every(({ text }) => !(text.includes('/early') && text.includes('/after'))));
-});
-
-test('callers share no connection to a service', async (t) => {
-  const world = await callWorld(t);
-  const ports: (number | undefined)[] = [];
-  const service = await webService(t, (request, response) => {
-    ports.push(request.socket.remotePort);
-    response.end();
-  });
-  world.bound.set(world.remote, service.bound);
-  const other = world.near.host();
-  const request = { method: 'GET', path: '/', headers: [], body: null };
-  for (const caller of [world.local, other.aid, world.local, other.aid])
-    await textOf(await world.caller.request(caller, world.remote, request));
-  assert.equal(ports[0], ports[2]);
-  assert.equal(ports[1], ports[3]);
-  assert.notEqual(ports[0], ports[1]);
 });
 
 test('an answer of the service is told apart from one of its daemon, whatever the service claims', async (t) => {
