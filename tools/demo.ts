@@ -98,7 +98,7 @@ async function demo(): Promise<void> {
 
   step('Alice and Bob make an identity each. No account, no server: a key is the identity.');
   const aliceAid = await newAgent(alice);
-  const bobAid = await newAgent(bob, bound);
+  const bobAid = await newAgent(bob, `http://${bound}`);
 
   step('Bob publishes where he is, and that he offers "demo.greet".');
   const { seq, replicas } = await bob.client.agentPublish({ aid: bobAid });
@@ -139,7 +139,8 @@ async function demo(): Promise<void> {
   const third = await alice.client.fetch({ aid: bobAid, path: '/hello' });
   say(`after that: status ${third.status}`);
 
-  step('Alice opens a TCP tunnel to Bob: any program can use it.');
+  step('Bob lets tunnels in too, and Alice opens one: any program can use it, and its bytes prove nothing.');
+  await bob.client.agentPatch({ aid: bobAid, service_tcp: `http+tcp://${bound}` });
   const tunnel = await alice.client.tunnelOpen({ aid: bobAid });
   const answer = await fetch(`http://${tunnel.listen}/through-the-tunnel`);
   say(`http://${tunnel.listen}/through-the-tunnel answers: ${await answer.text()}`);
