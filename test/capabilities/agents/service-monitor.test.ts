@@ -68,6 +68,13 @@ test('those who ask at once share a connection, and a fresh answer is used again
   assert.equal(seen.length, 2);
 });
 
+test('a fresh answer may also be that a service does not answer', async () => {
+  const { seen, monitor } = world([]);
+  const service = '127.0.0.1:9001';
+  assert.deepEqual([await monitor.state(service), await monitor.state(service)], [false, false]);
+  assert.equal(seen.length, 1);
+});
+
 test('a stop in the middle of a round ends it', async () => {
   const services = Array.from({ length: 100 }, (_, i) => `127.0.0.1:${9000 + i}`);
   const { clock, seen, monitor } = world(services);

@@ -3,10 +3,12 @@ import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { type TestContext, test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
 import { pairs } from '../../../src/capabilities/calls/headers.ts';
-import { HttpCaller } from '../../../src/capabilities/calls/http-caller.ts';
+import { HttpCaller, MAX_CALLS_PER_TARGET } from '../../../src/capabilities/calls/http-caller.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
+import type { LinkStream } from '../../../src/network/links/types.ts';
 import { callWorld, headerOf, textOf, webService } from '../../support/call-world.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -327,4 +329,26 @@ test('a node that does not answer cannot be reached, which is not the time-out o
   const caller = new HttpCaller({ links: { open, accept: () => {}, reset: () => {} }, clock: world.clock });
   const request = { method: 'GET', path: '/', headers: [], body: null };
   await assert.rejects(caller.request(world.local, world.remote, request), { code: 'connect_failed' });
+});
+
+test('a call that fails lets one other in, while those under way still count', async (t) => {
+  const opens: PromiseWithResolvers<LinkStream>[] = [];
+  const open = (): Promise<LinkStream> => {
+    const opening = Promise.withResolvers<LinkStream>();
+    opens.push(opening);
+    return opening.promise;
+  };
+  const caller = new HttpCaller({ links: { open, accept: () => {}, reset: () => {} }, clock: new TestClock() });
+  t.after(() => caller.stop());
+  const [local, remote] = [newIdentity().aid, newIdentity().aid];
+  const call = () => caller.request(local, remote, { method: 'GET', path: '/', headers: [], body: null });
+  const [first] = Array.from({ length: MAX_CALLS_PER_TARGET }, call);
+  await turn();
+  assert.equal(opens.length, MAX_CALLS_PER_TARGET);
+  opens[0]?.reject(new SvcError('connect_failed'));
+  await assert.rejects(async () => first, { code: 'connect_failed' });
+  void call();
+  void call();
+  await turn();
+  assert.equal(opens.length, MAX_CALLS_PER_TARGET + 1);
 });

@@ -51,8 +51,8 @@ function setUp() {
   return { aid, store, entries, told, relate, sessionOf, take };
 }
 
-/** Two entries that were sent to a friend, and what it says to them. */
-function receipt(answer: Answer, seq: number) {
+/** Two entries that were sent to a friend, and what it says to them, `arrived` of them said to be there already. */
+function receipt(answer: Answer, seq: number, arrived = 0) {
   const { aid, store, entries, relate, sessionOf, take } = setUp();
   const peer = newIdentity().aid;
   const id = relate(peer, FRIENDS);
@@ -64,6 +64,7 @@ function receipt(answer: Answer, seq: number) {
     lastEntry: 2,
     unacknowledged: [1, 2].map((n) => ({ seq: n, bytes: 1 })),
   };
+  if (arrived > 0) take(session, { kind: 'receipt', stream: OURS, seq: arrived, answer: 'ok' });
   const { sentUpTo, isBusy } = take(session, { kind: 'receipt', stream: OURS, seq, answer });
   const { state, acked, queued, control } = store.pair(aid, peer) ?? assert.fail();
   return { sentUpTo, isBusy, state, acked, queued, control, awaited: session.cursor.unacknowledged.length };
@@ -76,6 +77,8 @@ test('a receipt says how much has arrived, and what to do about the rest', () =>
   assert.deepEqual(receipt('busy', 0), { ...friends, isBusy: true, sentUpTo: 0, acked: 0, queued: 2, awaited: 2 });
   const anew = { ...friends, control: 'accept' };
   assert.deepEqual(receipt('unknown', 1), { ...anew, sentUpTo: 1, acked: 0, queued: 1, awaited: 1 });
+  // What had arrived and is lost again waits once more.
+  assert.deepEqual(receipt('unknown', 1, 2), { ...anew, sentUpTo: 0, acked: 0, queued: 1, awaited: 0 });
   const over = { ...friends, state: 'none' };
   assert.deepEqual(receipt('gone', 0), { ...over, sentUpTo: 0, acked: 0, queued: 0, awaited: 2 });
 });

@@ -220,6 +220,13 @@ describe('the resolver', () => {
     assert.deepEqual(await types(RECORD.endpoints), [RECORD.endpoints]);
   });
 
+  test('an agent without any record is not on the network; of one type there may be none', async () => {
+    const { aid } = newIdentity();
+    const { resolver } = world();
+    await assert.rejects(resolver.records(aid, null), { code: 'resolve_failed', details: { aid } });
+    assert.deepEqual(await resolver.records(aid, RECORD.profile), []);
+  });
+
   test('a newer delegation that was seen before keeps older records out of an answer without it', async () => {
     const { network, resolver, publish, clock } = world();
     const stolen = newIdentity();

@@ -11,6 +11,7 @@ import { MAX_MAILBOX_NOTES } from '../../../src/foundation/domain/notes.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
+import { recordDigest } from '../../../src/foundation/records/digest.ts';
 import { mailboxKey } from '../../../src/foundation/records/keys.ts';
 import { decodeNotePayload, encodeNotePayload } from '../../../src/foundation/records/notes.ts';
 import type { SignedRecord } from '../../../src/foundation/records/record.ts';
@@ -187,6 +188,21 @@ test('a key that was replaced signs nothing new, and what it signed before still
   assert.equal(await world.verdict(bob.aid, await world.note(alice, bob.aid, within)), 'kept');
   assert.equal(await world.verdict(bob.aid, await world.note(alice, bob.aid, beyond)), 'refused');
   assert.equal(await world.verdict(bob.aid, await world.note(alice, bob.aid, { sentAt: before })), 'kept');
+});
+
+test('a note that comes again may be removed where it was found once its reader has taken it, not before', async () => {
+  const world = new World();
+  const [bob, alice] = [world.host(), newIdentity()];
+  const letter = world.content(alice.aid, bob.aid);
+  const record = world.record(await world.seal(alice, letter));
+  const again = () => world.inbox.accept(bob.aid, [record]);
+  assert.deepEqual(await again(), [{ verdict: 'kept', removal: null }]);
+  assert.deepEqual(await again(), [{ verdict: 'known', removal: null }]);
+  const { notes } = world.store.take(bob.aid, 1, 1e9, 1);
+  assert.deepEqual(await again(), [{ verdict: 'known', removal: null }]);
+  world.store.discard(notes.map(({ id }) => id));
+  const removal = { digest: recordDigest(record.encoded), token: letter.nonce };
+  assert.deepEqual(await again(), [{ verdict: 'known', removal }]);
 });
 
 test('a mailbox holds so much of one sender and so much of all; what is taken makes room', async () => {

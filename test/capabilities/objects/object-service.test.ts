@@ -105,6 +105,18 @@ test('the quota holds for bytes and for objects, also for several uploads at onc
   await objects.put(two, { bytes: someBytes(900) });
 });
 
+test('what another upload stored meanwhile counts, though both fitted when they began', async (t) => {
+  const { objects, filesRoot } = await objectService(t, { quota: { bytes: 1_000 } });
+  async function* slow(): AsyncGenerator<Uint8Array> {
+    yield someBytes(300, 1);
+    await objects.put(one, { bytes: someBytes(600, 2) });
+    yield someBytes(300, 3);
+  }
+  await assert.rejects(objects.store(one, slow()), { code: 'quota_exceeded', details: { max_bytes: 1_000 } });
+  assert.deepEqual(objects.list(one, 10).usage, { bytes: 600, count: 1 });
+  assert.equal(filesIn(filesRoot).length, 1);
+});
+
 test('a folder that cannot be written says so', async (t) => {
   const { objects, filesRoot } = await objectService(t);
   rmSync(join(filesRoot, '.svcd', 'incoming'), { recursive: true });

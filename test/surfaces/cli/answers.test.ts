@@ -106,6 +106,13 @@ test('the configuration is shown with the keys that are empty', async (t) => {
   assert.equal((await answered(t, answers, 'config', 'get', 'network', '--quiet')).stdout, '');
 });
 
+test('a file to store that cannot be read is said to be just that', async (t) => {
+  const file = '/nonexistent/plan.pdf';
+  const { code, stderr } = await answered(t, {}, 'object', 'put', file, '--aid', aid, '--json');
+  assert.equal(code, 5);
+  assert.deepEqual(JSON.parse(stderr), { error: 'not_found', message: `${file} cannot be read.` });
+});
+
 test('a server that is not svcd is said to be another one', async (t) => {
   const { code, stderr } = await answered(t, { 'GET /status': [404, { hello: 'world' }] }, 'status');
   assert.equal(code, 3);
