@@ -57,7 +57,10 @@ test('an answer is told where it comes in at the server socket', async (t) => {
   assert.ok(!heard.includes(`answer of ${other.address.port}`), 'who stands in no table asks from the other socket');
   await engine.join(engine.address);
   await engine.request(other.address, { command: COMMAND });
-  assert.ok(heard.includes(`answer of ${other.address.port}`));
+  engine.leave();
+  const later = await hostileNode(t, (request) => request.reply(null, { closerNodes: false }));
+  await engine.request(later.address, { command: COMMAND });
+  assert.ok(!heard.includes(`answer of ${later.address.port}`), 'nor does who has left them');
 });
 
 test('a node knows the addresses that lead to itself', async (t) => {

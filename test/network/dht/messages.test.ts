@@ -150,6 +150,10 @@ test('what is over a limit is no message', () => {
     decodeNodeRequest(encodeNodeRequest({ ...store, key: new Uint8Array(31), record: new Uint8Array(9) })),
     null,
   );
+  const page = { ...store, kind: 'page', types: [], from: 0 } as const;
+  assert.ok(decodeNodeRequest(encodeNodeRequest({ ...page, known: new Uint8Array(4000 * 8) })));
+  assert.ok(decodeNodeRequest(encodeNodeRequest({ ...page, known: new Uint8Array(4001 * 8) })) === null);
+  assert.equal(decodeNodeRequest(encodeNodeRequest({ ...page, known: new Uint8Array(9) })), null);
 });
 
 test('a request that wants records is as long as a third of the longest answer', () => {

@@ -126,6 +126,24 @@ test('an answer never outgrows what its asker may get, whatever is held', () => 
   assert.ok(proven.length > 500);
 });
 
+test('a record goes with the answer as soon as there is room for it, to the byte', () => {
+  const world = new World();
+  // What stands around it: the datagram, the answer without records, and the length of the record.
+  const around = 120 + 97 + 3;
+  const published = [500, 501, 502].map((bytes) =>
+    endpointRecord(newIdentity(), { timestamp: world.now, payload: new Uint8Array(bytes) }),
+  );
+  const fitting = published.find(({ record }) => (record.encoded.length + around) % 3 === 0);
+  assert.ok(fitting);
+  world.store.offer(fitting.key, fitting.record, 'a');
+  const least = (fitting.record.encoded.length + around) / 3;
+  const records = (bytes: number): number | undefined => {
+    const asking = { from: address(1), bytes, proven: false };
+    return decodeFindReply(world.find(fitting.key, { types: [], wantsRecords: true }, asking))?.records.length;
+  };
+  assert.deepEqual([least - 1, least].map(records), [0, 1]);
+});
+
 /** A key with so many records, of which this node has read nothing yet. */
 function fill(world: World, name: string, count: number): Uint8Array {
   const key = serviceKey(name);

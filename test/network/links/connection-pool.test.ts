@@ -129,6 +129,22 @@ test('who knows another address tries it after the shared dial has failed', asyn
   assert.deepEqual((await right).connection.remoteAddress, b.endpoint.address);
 });
 
+test('who gives up while he shares a dial tries no other address after it', async (t) => {
+  await using world = new LinkWorld(new TestClock());
+  const [a, b] = [await world.node(), await world.node()];
+  const dial = t.mock.method(a.endpoint, 'dial');
+  const giveUp = new AbortController();
+  const silent = { host: '127.0.0.1', port: 1 };
+  const waiting = [silent, b.endpoint.address].map((address) =>
+    assert.rejects(a.pool.connect({ ...placeOf(b), addresses: [address] }, giveUp.signal), withCode('cancelled')),
+  );
+  await settle();
+  giveUp.abort();
+  await Promise.all(waiting);
+  await settle();
+  assert.equal(dial.mock.callCount(), 1);
+});
+
 test('two nodes that dial each other at once agree on one connection, and break no stream', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
