@@ -6,6 +6,7 @@ import {
   MAX_INVITES,
   MAX_INVITES_PER_SOURCE,
   MAX_UNREAD,
+  MAX_UNREAD_BYTES,
   takeFrames,
 } from '../../../src/capabilities/chat/exchange.ts';
 import type { Answer } from '../../../src/capabilities/chat/relationship.ts';
@@ -48,7 +49,7 @@ function setUp() {
     return new ChatSession(link, true, clock, heard);
   };
   const take = (session: ChatSession, ...frames: Frame[]) => takeFrames(deps, session, frames);
-  return { aid, store, entries, told, relate, sessionOf, take };
+  return { aid, db, store, entries, told, relate, sessionOf, take };
 }
 
 /** Two entries that were sent to a friend, and what it says to them, `arrived` of them said to be there already. */
@@ -83,6 +84,23 @@ test('a receipt says how much has arrived, and what to do about the rest', () =>
   assert.deepEqual(receipt('gone', 0), { ...over, sentUpTo: 0, acked: 0, queued: 0, awaited: 2 });
 });
 
+/** What becomes of our request, told as number 1, where the peer says it has heard number `n`. */
+function heard(n: number, answer: Answer) {
+  const { aid, store, relate, sessionOf, take } = setUp();
+  const peer = newIdentity().aid;
+  relate(peer, { state: 'out_pending', outStream: OURS, control: 'request' });
+  const session = sessionOf(peer);
+  session.told = { n: 1, about: store.pair(aid, peer) ?? assert.fail() };
+  const { isBusy } = take(session, { kind: 'heard', n, answer });
+  return { isBusy, control: store.pair(aid, peer)?.control, awaited: session.told !== null };
+}
+
+test('what the peer has heard is told no more, unless it is busy: then it is left alone and told later', () => {
+  assert.deepEqual(heard(1, 'ok'), { isBusy: false, control: null, awaited: false });
+  assert.deepEqual(heard(1, 'busy'), { isBusy: true, control: 'request', awaited: false });
+  assert.deepEqual(heard(2, 'ok'), { isBusy: false, control: 'request', awaited: true });
+});
+
 test('so many requests are open, of all and of one network', () => {
   const { aid, store, told, sessionOf, take } = setUp();
   const ask = (host: string): Answer | undefined => {
@@ -104,7 +122,7 @@ test('so many requests are open, of all and of one network', () => {
 });
 
 test('entries are taken in of a friend only, each stream by itself, up to what may be unread', () => {
-  const { aid, store, entries, told, relate, sessionOf, take } = setUp();
+  const { aid, db, store, entries, told, relate, sessionOf, take } = setUp();
   const message = (seq: number, stream = THEIRS): Frame => {
     const content = { id: new Uint8Array(16).fill(seq), at: 0, text: `${seq}`, file: null };
     return { kind: 'message', stream, seq, content };
@@ -138,5 +156,9 @@ test('entries are taken in of a friend only, each stream by itself, up to what m
     entries.receive(pair, many, pair.received, 0);
   });
   assert.deepEqual(answers(friend, message(3), message(4)), [[0, 'busy']]);
+  const unreadBytes = (bytes: number) => db.run`UPDATE chat_pairs SET unread_bytes = ${bytes} WHERE id = ${id}`;
+  unreadBytes(MAX_UNREAD_BYTES + 1);
+  assert.deepEqual(answers(friend, message(3)), [[0, 'busy']]);
+  unreadBytes(MAX_UNREAD_BYTES);
   assert.deepEqual(answers(friend, message(3)), [[3, 'ok']]);
 });

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
-import { Inbox, MAX_SENDER_NOTES } from '../../../src/capabilities/notes/inbox.ts';
+import { Inbox, MAX_MAILBOX_BYTES, MAX_SENDER_BYTES, MAX_SENDER_NOTES } from '../../../src/capabilities/notes/inbox.ts';
 import { encodeLetter, type LetterContent } from '../../../src/capabilities/notes/letter.ts';
 import { NoteKeys } from '../../../src/capabilities/notes/note-keys.ts';
 import { sealLetter } from '../../../src/capabilities/notes/sealing.ts';
@@ -18,7 +18,7 @@ import type { SignedRecord } from '../../../src/foundation/records/record.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
 import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
-import { NoteStore } from '../../../src/foundation/store/notes.ts';
+import { NoteStore, noteSize } from '../../../src/foundation/store/notes.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { delegateAnew, newIdentity, type TestIdentity } from '../../support/identities.ts';
 import { MemorySecrets } from '../../support/mail-world.ts';
@@ -226,6 +226,27 @@ test('a mailbox holds so much of one sender and so much of all; what is taken ma
   assert.equal(count(await from(newIdentity(), 11)), 10);
   world.store.discard(notes.map((note) => note.id));
   assert.equal(world.store.load(bob.aid).count, MAX_MAILBOX_NOTES);
+});
+
+test('a mailbox holds so many bytes of one sender and so many of all, to the byte', async () => {
+  const world = new World();
+  const [bob, alice] = [world.host(), newIdentity()];
+  const empty = noteSize(new Uint8Array());
+  /** Leaves room for `room` bytes below `limit` where `taken` are taken. */
+  const fill = (sender: Aid, limit: number, taken: number, room: number): void => {
+    const id = new Uint8Array(randomBytes(32));
+    const body = new Uint8Array(limit - taken - room - empty);
+    const note = { messageId: id, sender, msgType: 1, body, sentAt: 0, receivedAt: 0, digest: id, token: id };
+    world.store.add({ aid: bob.aid, ...note }, 1);
+  };
+  const offer = async (sender: TestIdentity, bytes: number) =>
+    world.verdict(bob.aid, await world.note(sender, bob.aid, { body: new Uint8Array(bytes) }));
+  fill(alice.aid, MAX_SENDER_BYTES, 0, empty + 10);
+  assert.equal(await offer(alice, 11), 'full');
+  assert.equal(await offer(alice, 10), 'kept');
+  fill(newIdentity().aid, MAX_MAILBOX_BYTES, world.store.load(bob.aid).bytes, empty + 10);
+  assert.equal(await offer(newIdentity(), 11), 'full');
+  assert.equal(await offer(newIdentity(), 10), 'kept');
 });
 
 test('a note for an agent that was deleted meanwhile is not kept', async () => {
