@@ -17,7 +17,7 @@ import { MIN_LIFE_LEFT_S, REST_S, Replication, SETTLE_MS } from '../../../src/ne
 import { newIdentity } from '../../support/identities.ts';
 import { idle } from '../../support/idle.ts';
 import { answerOf, nodeAddress } from '../../support/named-nodes.ts';
-import { endpointRecord, type Published, removableNote } from '../../support/records.ts';
+import { endpointRecord, largeRecord, type Published, removableNote } from '../../support/records.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 const WIDTH = 16;
@@ -36,6 +36,8 @@ class World {
   /** The others of the table. */
   nodes: Address[];
   searches = 0;
+  /** Told of each search as it begins. */
+  onSearch = (): void => {};
   /** What the others answer to a record. */
   verdict: (record: SignedRecord) => StoreVerdict | null = () => KEPT;
 
@@ -63,6 +65,7 @@ class World {
 
   #search(target: Uint8Array): Lookup {
     this.searches++;
+    this.onSearch();
     const options = { target, width: 20, parallel: 20, enough: 8, start: this.nodes };
     return new Lookup(options, {
       clock: this.clock,
@@ -76,6 +79,11 @@ class World {
 
   get now(): number {
     return unixSeconds(this.clock);
+  }
+
+  /** What is held of a key, in hex. */
+  held({ key }: Published): string[] {
+    return this.store.page(key, { types: [] }, 0, 1 << 20).records.map(toHex);
   }
 
   note(token: Uint8Array = new Uint8Array(randomBytes(16)), ttl = 7 * DAY_S): Published {
@@ -218,4 +226,81 @@ test('who does not answer, or takes nothing more, is not given the rest', async 
   world.verdict = () => ({ code: 'full', newer: null, token: null });
   await world.pass((REST_S + 200) * 1000);
   assert.equal(world.given.length, 2);
+});
+
+test('what is due is looked after one key a second, however many there are', async () => {
+  const world = new World();
+  for (let i = 0; i < 30; i++) world.keep(world.note());
+  await world.pass((REST_S + 120) * 1000);
+  assert.equal(world.searches, 30);
+});
+
+test('a newer version that another node shows is kept instead', async () => {
+  const world = new World(nodeAddress(0), [nodeAddress(1)]);
+  const owner = newIdentity(world.now);
+  const [older, newer] = [1, 2].map((seq) => largeRecord(owner, { seq, timestamp: world.now, ttl: 7 * DAY_S }));
+  assert.ok(older && newer);
+  world.keep(older);
+  world.verdict = () => ({ code: 'newer', newer: null, token: null });
+  await world.pass((REST_S + 200) * 1000);
+  assert.deepEqual(world.held(older), [toHex(older.record.encoded)]);
+  world.verdict = () => ({ code: 'newer', newer: newer.record, token: null });
+  await world.pass((REST_S + 200) * 1000);
+  assert.deepEqual(world.held(older), [toHex(newer.record.encoded)]);
+});
+
+/** This node among 16 others, as the closest to a key or as the furthest. */
+function among({ key }: Published, place: 'closest' | 'furthest'): World {
+  const nodes = Array.from({ length: WIDTH + 1 }, (_, i) => ({ ...nodeAddress(i), id: nodeId(nodeAddress(i)) }));
+  const sorted = closestTo(key, nodes, nodes.length);
+  const own = sorted.at(place === 'closest' ? 0 : -1);
+  assert.ok(own);
+  return new World(
+    own,
+    sorted.filter((node) => node !== own),
+  );
+}
+
+test('a record is given to the circle of its key, in which the giver has a place, a large one to fewer', async () => {
+  const { now } = new World();
+  const settings = { timestamp: now, ttl: 7 * DAY_S };
+  const note = removableNote(newIdentity(now), new Uint8Array(16), settings);
+  for (const [published, others] of [
+    [note, 15],
+    [largeRecord(newIdentity(now), settings), 9],
+  ] as const) {
+    const world = among(published, 'closest');
+    world.keep(published);
+    await world.pass((REST_S + 200) * 1000);
+    const circle = world.nodes.slice(0, others).map(({ host }) => host);
+    assert.deepEqual(new Set(world.given.map(({ to }) => to)), new Set(circle));
+    assert.equal(world.given.length, others);
+  }
+});
+
+test('who keeps a record beside those that should, and all of them have it, rests a day', async () => {
+  const note = new World().note();
+  const searchesOf = async (place: 'closest' | 'furthest', verdict = KEPT): Promise<number[]> => {
+    const world = among(note, place);
+    world.verdict = () => verdict;
+    world.keep(note);
+    const searches: number[] = [];
+    for (const hours of [7, 16, 8]) {
+      await world.pass(hours * 3600_000);
+      searches.push(world.searches);
+    }
+    return searches;
+  };
+  assert.deepEqual(await searchesOf('closest'), [1, 3, 5]);
+  assert.deepEqual(await searchesOf('furthest'), [1, 1, 2]);
+  assert.deepEqual(await searchesOf('furthest', { code: 'full', newer: null, token: null }), [1, 3, 5]);
+});
+
+test('who stops while he searches gives nothing any more', async () => {
+  const world = new World();
+  world.keep(world.note());
+  world.onSearch = () => world.replication.stop();
+  await world.pass((REST_S + 200) * 1000);
+  assert.equal(world.searches, 1);
+  assert.deepEqual(world.given, []);
 });

@@ -344,6 +344,7 @@ test('a node that answers without the called agent is found out', async () => {
     return Buffer.concat([ok, u16(encoded.length), encoded]);
   }
   let streams = 0;
+  const reasons: string[] = [];
   for (const answer of answers) {
     const reply = async (session: RawSession, stream: QuicStream): Promise<void> => {
       streams++;
@@ -354,8 +355,12 @@ test('a node that answers without the called agent is found out', async () => {
     const serve = (session: RawSession): void => session.onStream((stream) => void reply(session, stream));
     raw.onSession(serve);
     for (const session of raw.accepted) serve(session);
-    await assert.rejects(a.links.open(caller.aid, victim.aid, 'tcp'), withCode('protocol_error'));
+    await assert.rejects(a.links.open(caller.aid, victim.aid, 'tcp'), (error) => {
+      reasons.push(String(error));
+      return withCode('protocol_error')(error);
+    });
   }
+  assert.match(reasons[1] ?? '', /malformed/);
   assert.equal(streams, answers.length + 1, 'a proof is shown again once, not for ever');
   await settle();
   assert.equal(a.pool.stats().streams, 0);

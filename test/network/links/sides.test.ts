@@ -1,10 +1,13 @@
 /** Connections for bulk beside the one that two nodes use. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { LINK_VERSION, networkId } from '../../../src/network/links/hello.ts';
 import { SPARE_IDLE_MS } from '../../../src/network/links/idle-sweep.ts';
 import { MAX_SIDES } from '../../../src/network/links/sides.ts';
+import { STATUS } from '../../../src/network/links/status.ts';
 import { eventually } from '../../support/eventually.ts';
 import { LinkWorld, readAll, settle } from '../../support/link-world.ts';
+import { RawPeer, statusOn } from '../../support/raw-peer.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 const never = new AbortController().signal;
@@ -60,6 +63,23 @@ test('one that carries nothing is closed soon, and a restart of the other node c
   const reborn = await world.node({ key: b.key });
   await a.pool.side({ nodeKey: b.key.publicKey, addresses: [reborn.endpoint.address] }, 0, never);
   assert.equal(a.pool.stats().connections, 1);
+});
+
+test('the first byte says that a connection is one for bulk', async () => {
+  await using world = new LinkWorld();
+  const [a, raw] = [await world.node(), await RawPeer.in(world)];
+  for (const [kind, current] of [
+    [0x04, []],
+    [0x01, [true]],
+  ] as const) {
+    const stream = await (await raw.dial(a)).openStream();
+    stream.end(Buffer.concat([Uint8Array.of(kind, LINK_VERSION), networkId(''), new Uint8Array(48)]));
+    assert.equal(await statusOn(stream), STATUS.ok);
+    assert.deepEqual(
+      a.pool.connections().flatMap((one) => (one.current ? [true] : [])),
+      current,
+    );
+  }
 });
 
 test('a node that dials too many of them keeps those that stand', async () => {
