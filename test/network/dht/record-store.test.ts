@@ -104,6 +104,25 @@ test('a replacement that finds no room leaves what was there', () => {
   assert.equal(store.usage().records, 1);
 });
 
+test('where there is less room than before, one record pushes out only so many', (t) => {
+  const clock = new TestClock();
+  const file = join(temporaryDirectory(t), 'records.db');
+  const timestamp = unixSeconds(clock);
+  const before = new RecordStore({ file, maxBytes: MIB }, { clock, log: silentLog });
+  for (let i = 0; i < 300; i++) {
+    const { key, record } = endpointRecord(newIdentity(), { timestamp });
+    assert.equal(before.offer(key, record, 'a').code, 'kept');
+  }
+  before.close();
+  const store = new RecordStore({ file, maxBytes: 5000 }, { clock, log: silentLog });
+  t.after(() => store.close());
+  const { key, record } = endpointRecord(newIdentity(), { timestamp });
+  assert.equal(store.offer(key, record, 'b').code, 'full');
+  assert.equal(store.usage().records, 300 - 256);
+  assert.equal(store.offer(key, record, 'b').code, 'kept');
+  assert.ok(store.usage().bytes <= 5000);
+});
+
 test('a thousand records per service, shared between those who publish them', () => {
   const clock = new TestClock();
   const store = memory(clock, 64 * MIB);

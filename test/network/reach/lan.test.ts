@@ -106,6 +106,30 @@ test('answers at most once a second, and loses no question', async (t) => {
   await eventually('one answer for all', () => answers >= 1);
 });
 
+test('questions for other services are left to others', async (t) => {
+  const lan = { t, mdnsPort: await quietPort() };
+  const clock = new TestClock();
+  const a = await start(lan, 1001, '', clock);
+  const asker = multicastDns({ bind: '0.0.0.0', interface: '127.0.0.1', port: lan.mdnsPort });
+  t.after(() => new Promise<void>((resolve) => asker.destroy(resolve)));
+  await once(asker, 'ready');
+  // Its own questions, now and after a second, reach it too; the third comes three seconds later.
+  for (const ms of [0, 1000]) {
+    clock.advance(ms);
+    await eventually('the answer waits', () => clock.timers === 2);
+  }
+  clock.advance(1000);
+  assert.equal(clock.timers, 1);
+  asker.query([
+    { name: '_ipp._tcp.local', type: 'PTR' },
+    { name: '_svcd._udp.local', type: 'TXT' },
+  ]);
+  // What is sent after them is heard after them.
+  asker.respond(encodeAnnouncement({ network: networkTag(''), nodeKey: testKeys(2).publicKey, port: 2000 }));
+  await eventually('the announcement is heard', () => a.found.length > 0);
+  assert.equal(clock.timers, 1, 'nothing is to be answered');
+});
+
 test('announcements that are none are ignored', () => {
   const good = encodeAnnouncement({ network: networkTag('x'), nodeKey: testKeys(1).publicKey, port: 4121 });
   const packet = (change: (record: PacketRecord) => PacketRecord | null): multicastDns.Packet => ({
