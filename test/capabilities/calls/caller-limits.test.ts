@@ -3,6 +3,7 @@ import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import {
   CallerLimits,
+  MAX_CALLS,
   MAX_CALLS_PER_CALLER,
   MAX_CALLS_PER_NODE,
   MAX_CALLS_PER_SOURCE,
@@ -28,9 +29,9 @@ function linkFrom(host: string, node: number, caller: number): LinkStream {
 
 /** Takes all that one node may have; returns how to give it back. */
 function fill(limits: CallerLimits, host: string, node: number): (() => void)[] {
-  return Array.from({ length: MAX_CALLS_PER_NODE }, (_, i) =>
-    limits.enter(linkFrom(host, node, 10 * node + Math.floor(i / MAX_CALLS_PER_CALLER))),
-  );
+  const callers = MAX_CALLS_PER_NODE / MAX_CALLS_PER_CALLER;
+  const links = Array.from({ length: callers }, (_, i) => linkFrom(host, node, 10 * node + i));
+  return links.flatMap((link) => Array.from({ length: MAX_CALLS_PER_CALLER }, () => limits.enter(link)));
 }
 
 test('all nodes on one address together have a share of the calls, and the others have theirs', () => {
@@ -47,9 +48,24 @@ test('all nodes on one address together have a share of the calls, and the other
   limits.enter(linkFrom('192.0.2.1', 99, 2));
 });
 
-test('nodes on this machine share no source', () => {
+test('nodes on this machine share no source, and all nodes together have so many calls', () => {
   const limits = new CallerLimits();
-  const nodes = MAX_CALLS_PER_SOURCE / MAX_CALLS_PER_NODE + 1;
+  const nodes = MAX_CALLS / MAX_CALLS_PER_NODE;
   for (let node = 1; node <= nodes; node++) fill(limits, '127.0.0.1', node);
-  assert.equal(limits.active, nodes * MAX_CALLS_PER_NODE);
+  assert.equal(limits.active, MAX_CALLS);
+  assert.throws(() => limits.enter(linkFrom('192.0.2.1', 99, 2)), withCode('rate_limited'));
+});
+
+test('one caller has so many calls to one agent, and as many that are to switch, counted apart', () => {
+  const limits = new CallerLimits();
+  const link = linkFrom('192.0.2.1', 1, 2);
+  for (const isSwitched of [false, true]) {
+    const leaves = Array.from({ length: MAX_CALLS_PER_CALLER }, () => limits.enter(link, isSwitched));
+    const refused = { code: 'rate_limited', details: { retry_after_s: 1 } };
+    assert.throws(() => limits.enter(link, isSwitched), refused);
+    leaves[0]?.();
+    limits.enter(link, isSwitched);
+    assert.throws(() => limits.enter(link, isSwitched), refused);
+  }
+  limits.enter(linkFrom('192.0.2.1', 1, 3))();
 });

@@ -66,6 +66,21 @@ test('forged, edited and foreign entries are refused, also when a member hands t
   await world.stop();
 });
 
+test('an entry from the future is taken in only once its time is ten minutes away', async () => {
+  const world = new RoomWorld();
+  const [ann, ben] = [await world.node(), await world.node()];
+  const groupId = await roomOf(world, [ann, ben]);
+  await world.until('ben is in', () => ann.rooms.head(ann.aid, groupId).members.length === 2);
+  const content = { kind: 'msg', body: Buffer.from('later') } as const;
+  const early = signEntry(copyOf(ben, groupId).compose(content, world.clock.now() + 605_000), ben.identity);
+  await push(world, ben, ann, groupId, [early.encoded]);
+  assert.deepEqual(ann.texts(groupId), []);
+  await world.clock.run(6_000);
+  await push(world, ben, ann, groupId, [early.encoded]);
+  assert.deepEqual(ann.texts(groupId), ['later']);
+  await world.stop();
+});
+
 test('who asks without end and reads nothing is answered no further, and cut off in the end', async (t) => {
   const world = new RoomWorld();
   const [ann, ben] = [await world.node(), await world.node()];
