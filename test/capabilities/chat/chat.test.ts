@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SvcError } from '../../../src/foundation/errors.ts';
+import type { Aid } from '../../../src/foundation/identity/aid.ts';
+import { testAid } from '../../support/agents.ts';
 import { ChatWorld } from '../../support/chat-world.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { withCode } from '../../support/link-world.ts';
@@ -199,4 +201,32 @@ test('what waited over a restart goes out, also before the network says that it 
   await a.restart(a.store, false);
   world.links.heal();
   await world.until('the text', () => b.heard(bob, alice).includes('waits'), 30_000);
+});
+
+test('who is back greets its latest friends, so many of them and those of a week', async (t) => {
+  const world = new ChatWorld();
+  const a = await world.node('a');
+  const alice = a.host().aid;
+  const peers = Array.from({ length: 201 }, (_, i) => testAid(i + 1));
+  const befriend = (peer: Aid, age: number): void => {
+    const since = world.clock.now() - age;
+    const pair = a.pairs.open(alice, peer, since) ?? assert.fail();
+    a.pairs.relate(pair.id, { ...pair, state: 'friends', since, outStream: new Uint8Array(16) });
+  };
+  peers.forEach((peer, i) => befriend(peer, i * 60_000));
+  const open = t.mock.method(a.links, 'open');
+  /** How many of the friends, the latest first, are greeted because of this. */
+  const greeted = async (greet: () => void): Promise<number> => {
+    a.setReady(false);
+    await world.clock.run(HOUR_MS);
+    open.mock.resetCalls();
+    greet();
+    await world.clock.run(HOUR_MS);
+    const asked = new Set(open.mock.calls.map(({ arguments: [, peer] }) => peer));
+    return peers.findIndex((peer) => !asked.has(peer));
+  };
+  assert.equal(await greeted(() => a.setReady(true)), 200);
+  assert.equal(await greeted(() => a.chat.agentChanged({ aid: alice, kind: 'registered' })), 200);
+  peers.slice(150).forEach((peer, i) => befriend(peer, 7 * 24 * HOUR_MS + (i + 1) * 60_000));
+  assert.equal(await greeted(() => a.setReady(true)), 150);
 });
