@@ -157,6 +157,19 @@ test('a link on which nothing is asked is closed', async (t) => {
   assert.ok(asked.closed || asked.readableEnded || asked.destroyed);
 });
 
+test('one node holds 128 links for objects, and one more is closed at once', async (t) => {
+  const { near, far } = await pair(t, new TestClock());
+  const open = async () => {
+    const link = await near.node.links.open(near.aid, far.aid, 'object');
+    return link.on('error', () => {}).resume();
+  };
+  const links = [];
+  for (let i = 0; i < 128; i++) links.push(await open());
+  const another = await open();
+  await eventually('it is closed', () => another.destroyed);
+  assert.ok(links.every(({ destroyed }) => !destroyed));
+});
+
 test('what is no HTTP ends the link and nothing else', async (t) => {
   const { near, far, ask } = await pair(t);
   for (const noise of ['\0\0\0\0\r\n\r\n', `GET /cas/${ID} HTTP/1.1\r\nHost: a\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`]) {
