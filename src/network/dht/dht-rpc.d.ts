@@ -18,6 +18,8 @@ declare module 'dht-rpc' {
     interface Table {
       readonly id: Uint8Array;
       get(id: Uint8Array): TableNode | null;
+      /** The closest nodes to a target, so many at most; 20 where left out. */
+      closest(target: Uint8Array, count?: number): TableNode[];
     }
 
     /** The nodes of the routing table, by when they were last heard. */

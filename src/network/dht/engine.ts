@@ -11,7 +11,7 @@ import { IP_SCOPE } from '../../foundation/ip.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
-import { joinTables, leaveTables, removeNode, silenceMs } from './internals.ts';
+import { joinTables, leaveTables, removeNode, shortenAnswers, silenceMs } from './internals.ts';
 import { closestTo, compareDistance, nodeId, nodeScope } from './node-address.ts';
 import { FAILURES_TO_DROP, type PeerHealth } from './peer-health.ts';
 import { requestLimit } from './request-limit.ts';
@@ -118,6 +118,7 @@ export class DhtEngine {
       filterNode: (node) =>
         this.canReach(node) && this.#admission.admits(node) && health.failures(node) < FAILURES_TO_DROP,
     });
+    shortenAnswers(dht);
     tagSockets(dht.udx, tag, {
       admits: requestLimit(this.#deps),
       onDatagram: (from, isRequest, socket) => {
