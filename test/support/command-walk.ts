@@ -7,7 +7,7 @@ import { Type } from 'typebox';
 import { operations as d } from '../../src/operations/index.ts';
 import { NodeStatus } from '../../src/operations/node.ts';
 import { AidText } from '../../src/operations/schemas.ts';
-import { ADDRESS, AIDS, ANY, ID, Ok, ONE_AID, SEQ, SOME, type Step, type WalkWorld } from './command-step.ts';
+import { ADDRESS, AIDS, ANY, HEX, ID, Ok, ONE_AID, SEQ, SOME, type Step, type WalkWorld } from './command-step.ts';
 import { groupCommands, messageCommands, objectCommands } from './command-walk-messages.ts';
 
 const Registered = Type.Object({
@@ -90,8 +90,13 @@ async function agentCommands(step: Step, world: WalkWorld, aid: string): Promise
   });
   await step(here, ['inbound', 'bind', '--addr', service, '--aid', aid], {
     schema: agent,
-    text: /^Calls to aid1\w+ go to/,
+    text: /^Calls and tunnels to aid1\w+ go to/,
     quiet: ADDRESS,
+  });
+  await step(here, ['inbound', 'key', '--aid', aid], {
+    schema: d.agentCallerKey.output,
+    text: /^[0-9a-f]{64}\nVerifies the header Svc-Caller-Proof of calls to aid1/,
+    quiet: HEX,
   });
   await step(here, ['agents', 'publish', aid], {
     schema: d.agentPublish.output,
