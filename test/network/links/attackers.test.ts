@@ -3,8 +3,7 @@ import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { nativeAid } from '../../../src/foundation/identity/aid.ts';
 import { HELLO_TIMEOUT_MS } from '../../../src/network/links/greeter.ts';
-import type { LinkHeader } from '../../../src/network/links/header.ts';
-import { decodeHeader, MAX_LINK_HEADER_BYTES } from '../../../src/network/links/header.ts';
+import { decodeHeader, type LinkHeader, MAX_LINK_HEADER_BYTES } from '../../../src/network/links/header.ts';
 import { LINK_VERSION, networkId } from '../../../src/network/links/hello.ts';
 import { PROOFS_BURST } from '../../../src/network/links/link-responder.ts';
 import { MAX_NODE_MESSAGE_BYTES } from '../../../src/network/links/node-requests.ts';
@@ -39,9 +38,7 @@ function header(caller: TestIdentity, called: TestIdentity, proof: Proof | null,
 /** Reads the header of a link that another node opens. */
 async function takeHeader(stream: QuicStream): Promise<LinkHeader> {
   assert.deepEqual(await readExactly(stream, 1, never), Buffer.of(KIND.link));
-  const decoded = decodeHeader(await readFrame(stream, MAX_LINK_HEADER_BYTES, never));
-  assert.ok(decoded);
-  return decoded;
+  return decodeHeader(await readFrame(stream, MAX_LINK_HEADER_BYTES, never)) ?? assert.fail('a malformed header');
 }
 
 test('a connection that does not begin with a hello is closed', async () => {
