@@ -15,6 +15,9 @@ export interface ServiceSocketsDependencies {
   readonly interfaces: () => readonly string[];
 }
 
+type Ends = Partial<Record<'localAddress' | 'remoteAddress', string | undefined>> &
+  Partial<Record<'localPort' | 'remotePort', number | undefined>>;
+
 /** One end of a connection, however the system spells its address. */
 function endOf(host: string | undefined, port: number | undefined): string {
   return formatAddress({ host: canonicalIp(host ?? '') ?? '', port: port ?? 0 });
@@ -22,7 +25,7 @@ function endOf(host: string | undefined, port: number | undefined): string {
 
 export class ServiceSockets {
   readonly #deps: ServiceSocketsDependencies;
-  /** Our ends of the connections that stand. */
+  /** Both ends of the connections that stand, ours first: one port of ours may be that of others to other places. */
   readonly #open = new Set<string>();
 
   constructor(dependencies: ServiceSocketsDependencies) {
@@ -36,16 +39,18 @@ export class ServiceSockets {
   watch<S extends Socket>(socket: S): S {
     socket.prependOnceListener('connect', () => {
       if (this.#leadsToApi(socket)) return void socket.destroy(new Error("the daemon's own API is no service"));
-      const end = endOf(socket.localAddress, socket.localPort);
-      this.#open.add(end);
-      socket.once('close', () => this.#open.delete(end));
+      const { localAddress, localPort, remoteAddress, remotePort } = socket;
+      const ends = `${endOf(localAddress, localPort)} ${endOf(remoteAddress, remotePort)}`;
+      this.#open.add(ends);
+      socket.once('close', () => this.#open.delete(ends));
     });
     return socket;
   }
 
   /** True where a connection that was accepted is one that this daemon made to a service. */
-  isOurs({ remoteAddress, remotePort }: Pick<Socket, 'remoteAddress' | 'remotePort'>): boolean {
-    return this.#open.has(endOf(remoteAddress, remotePort));
+  isOurs({ localAddress, localPort, remoteAddress, remotePort }: Ends): boolean {
+    if (this.#open.size === 0) return false;
+    return this.#open.has(`${endOf(remoteAddress, remotePort)} ${endOf(localAddress, localPort)}`);
   }
 
   #leadsToApi({ remoteAddress = '', remotePort }: Socket): boolean {

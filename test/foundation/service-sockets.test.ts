@@ -83,12 +83,15 @@ test('connections to services stand, and are known as ours at the other end whil
   const [oursThere, otherThere] = [seen(ours), seen(other)];
   assert.ok(oursThere !== undefined && otherThere !== undefined);
   assert.deepEqual([sockets.isOurs(oursThere), sockets.isOurs(otherThere)], [true, false]);
-  const { remoteAddress, remotePort } = oursThere;
-  assert.equal(sockets.isOurs({ remoteAddress: `::ffff:${remoteAddress}`, remotePort }), true);
+  const { localAddress, localPort, remoteAddress, remotePort } = oursThere;
+  const ends = { localAddress, localPort, remoteAddress, remotePort };
+  assert.equal(sockets.isOurs({ ...ends, remoteAddress: `::ffff:${remoteAddress}` }), true);
+  // The system gives one port to connections to several places: another program may have it towards another one.
+  assert.equal(sockets.isOurs({ ...ends, localPort: (localPort ?? 0) - 1 }), false);
   ours.destroy();
   other.destroy();
   await once(ours, 'close');
-  assert.equal(sockets.isOurs({ remoteAddress, remotePort }), false);
+  assert.equal(sockets.isOurs(ends), false);
 });
 
 test('without an API every address is a service', async (t) => {
