@@ -163,4 +163,7 @@ async function run(hours: number, rounds: number): Promise<boolean> {
 }
 
 const { values } = parseArgs({ options: { hours: { type: 'string' }, rounds: { type: 'string' } } });
-process.exit((await run(Number(values.hours ?? 24), Number(values.rounds ?? 60))) ? 0 : 1);
+const [hours, rounds] = [Number(values.hours ?? 24), Number(values.rounds ?? 60)];
+for (const [name, value] of Object.entries({ hours, rounds }))
+  if (!Number.isInteger(value) || value < 1) throw new Error(`--${name}: a whole number from 1 is needed`);
+process.exit((await run(hours, rounds)) ? 0 : 1);

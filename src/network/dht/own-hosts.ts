@@ -2,10 +2,13 @@
 import { networkInterfaces } from 'node:os';
 import type { Clock } from '../../foundation/clock.ts';
 import { IP_SCOPE, inIpv4Network } from '../../foundation/ip.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
 import { nodeScope } from './node-address.ts';
 
 const READ_AGAIN_MS = 5000;
 const LOOPBACK = '127.0.0.1';
+/** Hosts of which it is known from where we write to them. */
+const MAX_SOURCES = 1024;
 
 export interface OwnHosts {
   /** Whether a host is an address of this machine. */
@@ -17,27 +20,39 @@ export interface OwnHosts {
   sourceTo(host: string): string | null;
 }
 
+function sourceAmong(networks: ReadonlyMap<string, string | null>, host: string): string | null {
+  if (nodeScope(host) === IP_SCOPE.loopback) return LOOPBACK;
+  if (networks.has(host)) return host;
+  for (const [address, network] of networks)
+    if (network !== null && nodeScope(address) !== IP_SCOPE.none && inIpv4Network(host, network)) return address;
+  return null;
+}
+
 export function ownHosts({ clock }: { readonly clock: Clock }): OwnHosts {
   /** With the network of its interface, by address. */
   let networks: ReadonlyMap<string, string | null> = new Map();
   let readAt = Number.NEGATIVE_INFINITY;
+  /** What was found out since: it is asked of every datagram. */
+  const sources = new LruCache<string, string | null>({ maxEntries: MAX_SOURCES });
   const current = (): typeof networks => {
     const now = clock.now();
     if (Math.abs(now - readAt) > READ_AGAIN_MS) {
       readAt = now;
       const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
       networks = new Map(all.map(({ address, cidr }) => [address, cidr]));
+      sources.clear();
     }
     return networks;
   };
   return {
     has: (host) => current().has(host),
     sourceTo: (host) => {
-      if (nodeScope(host) === IP_SCOPE.loopback) return LOOPBACK;
-      if (current().has(host)) return host;
-      for (const [address, network] of current())
-        if (network !== null && nodeScope(address) !== IP_SCOPE.none && inIpv4Network(host, network)) return address;
-      return null;
+      const own = current();
+      const known = sources.get(host);
+      if (known !== undefined) return known;
+      const source = sourceAmong(own, host);
+      sources.set(host, source);
+      return source;
     },
   };
 }
