@@ -1,14 +1,12 @@
 /** Requests between nodes without a network: what `links/` does over QUIC, in one process. */
 import { toHex } from '../../src/foundation/bytes.ts';
 import { SvcError } from '../../src/foundation/errors.ts';
-import type { NodeRequests } from '../../src/network/node-requests.ts';
-
-type Handler = Parameters<NodeRequests['onRequest']>[0];
+import type { NodeRequestHandler, NodeRequests } from '../../src/network/node-requests.ts';
 
 interface Node {
   readonly nodeKey: Uint8Array;
   readonly port: number;
-  handler: Handler | null;
+  handler: NodeRequestHandler | null;
   /** Requests that it answered. */
   answered: number;
 }
@@ -22,7 +20,7 @@ export class NodeRequestHub {
     const node: Node = { nodeKey, port, handler: null, answered: 0 };
     this.#nodes.set(toHex(nodeKey), node);
     return {
-      request: async (to, body) => {
+      request: async (_kind, to, body) => {
         const other = this.#nodes.get(toHex(to.nodeKey));
         await Promise.resolve();
         if (other === undefined || other.handler === null || other.port !== to.address.port)
@@ -30,7 +28,7 @@ export class NodeRequestHub {
         other.answered++;
         return await other.handler(body, { nodeKey, address: { host: '127.0.0.1', port } });
       },
-      onRequest: (handler) => {
+      onRequest: (_kind, handler) => {
         node.handler = handler;
       },
     };

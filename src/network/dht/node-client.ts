@@ -95,7 +95,9 @@ export class NodeClient {
     try {
       const address = { host: at.address.host, port: quicPort };
       const body = encodeNodeRequest({ kind: 'store', tag, key, record: record.encoded });
-      const reply = await nodeRequests.request({ nodeKey, address }, body, { timeoutMs: LARGE_STORE_TIMEOUT_MS });
+      const reply = await nodeRequests.request('record', { nodeKey, address }, body, {
+        timeoutMs: LARGE_STORE_TIMEOUT_MS,
+      });
       return decodeStoreReply(reply, MAX_RECORD_BYTES + 256);
     } catch {
       return null;

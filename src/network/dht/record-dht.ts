@@ -102,7 +102,7 @@ function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencie
   const replication = new Replication({ clock, log, store, random, engine, lookups, client });
   const housekeeping = new Housekeeping({ clock, log, store, nodes: () => engine.nodes().map(({ node }) => node) });
 
-  nodeRequests.onRequest((body, from) => host.answerNode(body, from.address));
+  nodeRequests.onRequest('record', (body, from) => host.answerNode(body, from.address));
   client.observed.add((reporter, seen) => membership.onObserved(reporter, seen));
   const { events } = engine;
   events.unasked.add((to) => membership.onUnasked(to));

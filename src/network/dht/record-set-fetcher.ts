@@ -82,7 +82,9 @@ export class RecordSetFetcher {
       const address = { host: from.address.host, port: quicPort };
       const except = known.size === 0 ? {} : { known: packDigests(known) };
       const body = encodeNodeRequest({ kind: 'page', tag, key, types, from: start, ...except });
-      return decodePage(await nodeRequests.request({ nodeKey, address }, body, { signal, timeoutMs: PAGE_TIMEOUT_MS }));
+      return decodePage(
+        await nodeRequests.request('record', { nodeKey, address }, body, { signal, timeoutMs: PAGE_TIMEOUT_MS }),
+      );
     } catch {
       return null;
     }

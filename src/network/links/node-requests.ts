@@ -3,29 +3,65 @@ import type { Clock } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { patience } from '../../foundation/stall.ts';
-import type { NodeAt, NodeRequests, RequestOptions } from '../node-requests.ts';
+import {
+  NODE_REQUEST_KINDS,
+  type NodeAt,
+  type NodeRequestHandler,
+  type NodeRequestKind,
+  type NodeRequests,
+  type RequestOptions,
+} from '../node-requests.ts';
 import type { QuicStream } from '../quic/types.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import { type NodeSession, openStreamWithin } from './node-session.ts';
 import { SharedQuota, sourceOfHost } from './shared-quota.ts';
 import { ProtocolBreach, Refusal, STATUS } from './status.ts';
-import { KIND } from './stream-dispatcher.ts';
+import { KIND, type Kind } from './stream-dispatcher.ts';
 import { BinaryReader, LENGTH_BYTES, readExactly, u32 } from './wire.ts';
 
-/** Largest request and largest answer, bytes. */
-export const MAX_NODE_MESSAGE_BYTES = 256 * 1024;
+/** Largest request about records and largest answer to one, bytes. */
+const MAX_RECORD_MESSAGE_BYTES: number = 256 * 1024;
+/** The same of requests for help on the way to a third node, bytes: addresses, keys and a signature. */
+const MAX_SIGNAL_MESSAGE_BYTES: number = 4 * 1024;
+/** Largest request and largest answer of each kind, bytes. */
+export const MAX_NODE_MESSAGE_BYTES: Readonly<Record<NodeRequestKind, number>> = {
+  record: MAX_RECORD_MESSAGE_BYTES,
+  signal: MAX_SIGNAL_MESSAGE_BYTES,
+};
 /** Time for a request and its answer, where the asker names none: milliseconds. */
 export const REQUEST_TIMEOUT_MS = 10_000;
 /** Time to answer a request and to have the answer read, milliseconds. */
 export const ANSWER_TIMEOUT_MS = 10_000;
-/** Requests of one node that are worked on at a time. */
+/** Requests of one kind and one node that are worked on at a time. */
 export const MAX_REQUESTS_PER_NODE = 16;
-/** Requests of all nodes that are worked on at a time. */
+/** Requests of one kind and all nodes that are worked on at a time. */
 export const MAX_REQUESTS = 128;
-/** Requests of all nodes on one IPv4 address or IPv6 /64 that are worked on at a time. */
+/** Requests of one kind and all nodes on one IPv4 address or IPv6 /64 that are worked on at a time. */
 export const MAX_REQUESTS_PER_SOURCE = 32;
 
-type RequestHandler = Parameters<NodeRequests['onRequest']>[0];
+/** The kind of stream that brings the requests of a kind. */
+const STREAM_KIND: Readonly<Record<NodeRequestKind, Kind>> = { record: KIND.nodeRequest, signal: KIND.signal };
+
+/** Who answers one kind, and the answers that are being worked on. */
+class Desk {
+  readonly active = new SharedQuota({
+    perNode: MAX_REQUESTS_PER_NODE,
+    perSource: MAX_REQUESTS_PER_SOURCE,
+    all: MAX_REQUESTS,
+  });
+  readonly maxBytes: number;
+  handler: NodeRequestHandler | null = null;
+
+  constructor(kind: NodeRequestKind) {
+    this.maxBytes = MAX_NODE_MESSAGE_BYTES[kind];
+  }
+
+  /** @throws SvcError `too_large` */
+  checkSize(message: Uint8Array): void {
+    if (message.length > this.maxBytes)
+      throw new SvcError('too_large', { details: { limit: this.maxBytes, size: message.length } });
+  }
+}
 
 interface NodeRequestsDependencies {
   readonly pool: ConnectionPool;
@@ -35,27 +71,32 @@ interface NodeRequestsDependencies {
 export class PooledNodeRequests implements NodeRequests {
   readonly #pool: ConnectionPool;
   readonly #clock: Clock;
-  readonly #active = new SharedQuota({
-    perNode: MAX_REQUESTS_PER_NODE,
-    perSource: MAX_REQUESTS_PER_SOURCE,
-    all: MAX_REQUESTS,
-  });
-  #handler: RequestHandler | null = null;
+  readonly #desks: Readonly<Record<NodeRequestKind, Desk>> = { record: new Desk('record'), signal: new Desk('signal') };
 
-  /** Takes the pool's streams of kind "node request". */
+  /** Takes the pool's streams that bring requests. */
   constructor(dependencies: NodeRequestsDependencies) {
     this.#pool = dependencies.pool;
     this.#clock = dependencies.clock;
-    this.#pool.handle(KIND.nodeRequest, (stream, session, signal) => this.#answer(stream, session, signal));
+    for (const kind of NODE_REQUEST_KINDS)
+      this.#pool.handle(STREAM_KIND[kind], (stream, session, signal) =>
+        this.#answer(this.#desks[kind], stream, session, signal),
+      );
   }
 
-  onRequest(handler: RequestHandler): void {
-    if (this.#handler !== null) throw new Error('node requests are already answered');
-    this.#handler = handler;
+  onRequest(kind: NodeRequestKind, handler: NodeRequestHandler): void {
+    const desk = this.#desks[kind];
+    if (desk.handler !== null) throw new Error(`node requests of kind ${kind} are already answered`);
+    desk.handler = handler;
   }
 
-  async request(node: NodeAt, body: Uint8Array, options: RequestOptions = {}): Promise<Uint8Array> {
-    checkSize(body);
+  async request(
+    kind: NodeRequestKind,
+    node: NodeAt,
+    body: Uint8Array,
+    options: RequestOptions = {},
+  ): Promise<Uint8Array> {
+    const { maxBytes } = this.#desks[kind];
+    this.#desks[kind].checkSize(body);
     using limit = patience(this.#clock, options.timeoutMs ?? REQUEST_TIMEOUT_MS, options.signal);
     const place = { nodeKey: node.nodeKey, addresses: [node.address] };
     const pooled = this.#pool.current(node.nodeKey);
@@ -68,10 +109,10 @@ export class PooledNodeRequests implements NodeRequests {
     const { connection } = stream;
     const received = connection.stats().bytesReceived;
     try {
-      stream.end(Buffer.concat([Uint8Array.of(KIND.nodeRequest), u32(body.length), body]));
+      stream.end(Buffer.concat([Uint8Array.of(STREAM_KIND[kind]), u32(body.length), body]));
       const [status = STATUS.failed] = await readExactly(stream, 1, limit.signal);
       if (status !== STATUS.ok) throw new Refusal(status);
-      return await readMessage(stream, limit.signal);
+      return await readMessage(stream, maxBytes, limit.signal);
     } catch (error) {
       // Not a packet since: the next request should not wait on this connection again.
       const late = error instanceof SvcError && error.code === 'timeout';
@@ -82,16 +123,17 @@ export class PooledNodeRequests implements NodeRequests {
     }
   }
 
-  async #answer(stream: QuicStream, session: NodeSession, signal: AbortSignal): Promise<void> {
-    if (this.#handler === null) throw new Refusal(STATUS.unknownPurpose);
+  async #answer(desk: Desk, stream: QuicStream, session: NodeSession, signal: AbortSignal): Promise<void> {
+    const { handler } = desk;
+    if (handler === null) throw new Refusal(STATUS.unknownPurpose);
     const from = { nodeKey: session.there.nodeKey, address: session.connection.remoteAddress };
-    const leave = this.#active.take(session.nodeId, sourceOfHost(from.address.host));
+    const leave = desk.active.take(session.nodeId, sourceOfHost(from.address.host));
     if (leave === null) throw new SvcError('rate_limited');
     try {
-      const body = await readMessage(stream, signal);
+      const body = await readMessage(stream, desk.maxBytes, signal);
       using limit = patience(this.#clock, ANSWER_TIMEOUT_MS);
-      const answer = await abortable(this.#handler(body, from), limit.signal);
-      checkSize(answer);
+      const answer = await abortable(handler(body, from), limit.signal);
+      desk.checkSize(answer);
       await send(stream, Buffer.concat([Uint8Array.of(STATUS.ok), u32(answer.length), answer]), limit.signal);
     } finally {
       leave();
@@ -99,15 +141,10 @@ export class PooledNodeRequests implements NodeRequests {
   }
 }
 
-function checkSize(message: Uint8Array): void {
-  if (message.length > MAX_NODE_MESSAGE_BYTES)
-    throw new SvcError('too_large', { details: { limit: MAX_NODE_MESSAGE_BYTES, size: message.length } });
-}
-
 /** Reads a message: its length in four bytes, then as many bytes. What has not come takes no memory. */
-async function readMessage(stream: QuicStream, signal: AbortSignal): Promise<Uint8Array> {
+async function readMessage(stream: QuicStream, maxBytes: number, signal: AbortSignal): Promise<Uint8Array> {
   const length = new BinaryReader(await readExactly(stream, LENGTH_BYTES, signal)).u32();
-  if (length > MAX_NODE_MESSAGE_BYTES) throw new ProtocolBreach(`A node message of ${length} bytes is too long.`);
+  if (length > maxBytes) throw new ProtocolBreach(`A node message of ${length} bytes is too long.`);
   return await readExactly(stream, length, signal);
 }
 

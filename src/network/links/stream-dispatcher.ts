@@ -15,8 +15,8 @@ import { SharedQuota, sourceOfHost } from './shared-quota.ts';
 import { ProtocolBreach, STATUS, statusOf } from './status.ts';
 import { readExactly, refuseStream } from './wire.ts';
 
-/** What the first byte of a stream says; a hello is 1 and only ever the first stream. */
-export const KIND = { link: 0x02, nodeRequest: 0x03 } as const;
+/** What the first byte of a stream says; a hello is 1 or 4, and only ever the first stream. */
+export const KIND = { link: 0x02, nodeRequest: 0x03, signal: 0x05 } as const;
 export type Kind = (typeof KIND)[keyof typeof KIND];
 
 /** Time for the header of a stream to be whole, milliseconds. */

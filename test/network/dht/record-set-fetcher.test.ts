@@ -37,7 +37,7 @@ class World {
     this.fetcher = new RecordSetFetcher({
       clock: this.clock,
       verifier: new RecordVerifier({}, { delegations: new DelegationVerifier() }),
-      nodeRequests: { request: ({ address }, body) => this.pages(body, address.host), onRequest: () => {} },
+      nodeRequests: { request: (_kind, { address }, body) => this.pages(body, address.host), onRequest: () => {} },
       tag: new Uint8Array(8),
       client: { ask: async () => this.parts() },
     });

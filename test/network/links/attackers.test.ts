@@ -92,9 +92,9 @@ test('streams of unknown kinds and broken headers are refused; a node that goes 
     Buffer.concat([Uint8Array.of(KIND.link), u16(MAX_LINK_HEADER_BYTES + 1)]),
     Buffer.concat([Uint8Array.of(KIND.link), u16(3), Uint8Array.of(255, 255, 255)]),
     Buffer.concat([Uint8Array.of(KIND.link), u16(0)]),
-    Buffer.concat([Uint8Array.of(KIND.nodeRequest), u32(MAX_NODE_MESSAGE_BYTES + 1)]),
+    Buffer.concat([Uint8Array.of(KIND.nodeRequest), u32(MAX_NODE_MESSAGE_BYTES.record + 1)]),
   ];
-  a.requests.onRequest(async (body) => body);
+  a.requests.onRequest('record', async (body) => body);
   for (const bytes of broken) assert.equal(await statusOn(await session.send(bytes)), STATUS.malformed);
   for (let i = broken.length; i <= OFFENCES_BURST; i++) (await session.send(Uint8Array.of(KIND.link, 0, 0))).resume();
   await session.connection.closed;
@@ -106,9 +106,9 @@ test('whatever bytes a stream begins with, it is refused and the others go on', 
   const [a, raw] = [await world.node(), await RawPeer.in(world)];
   const called = a.host();
   const inbox = a.inbox();
-  a.requests.onRequest(async (body) => body);
+  a.requests.onRequest('record', async (body) => body);
   const agent = newIdentity();
-  const kinds = fc.constantFrom(0, 1, KIND.link, KIND.nodeRequest, 200);
+  const kinds = fc.constantFrom(0, 1, KIND.link, KIND.nodeRequest, KIND.signal, 200);
   const noise = fc.uint8Array({ maxLength: 80 });
   // A length that fits, so that the header itself is looked at.
   const framed = noise.map((bytes) => Buffer.concat([u16(bytes.length), bytes]));
@@ -136,7 +136,7 @@ test('half a header is reset in time and gives its place back', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, raw] = [await world.node(), await RawPeer.in(world)];
-  a.requests.onRequest(async (body) => body);
+  a.requests.onRequest('record', async (body) => body);
   const session = await raw.connect(a);
   const halves = [
     await session.send(Uint8Array.of(KIND.link)),
@@ -189,7 +189,7 @@ test('many nodes on one address leave places for those on others', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const a = await world.node();
-  a.requests.onRequest(async (body) => body);
+  a.requests.onRequest('record', async (body) => body);
   const held = async (host: string): Promise<void> => {
     const session = await (await RawPeer.in(world, host)).connect(a);
     for (let i = 0; i < MAX_WAITING_PER_NODE; i++) (await session.send(Uint8Array.of(KIND.link))).on('error', () => {});

@@ -248,7 +248,7 @@ test('a connection without streams is closed after a while, one with a stream is
 test('a stream that overtakes the answer to our hello waits for it', async () => {
   await using world = new LinkWorld();
   const a = await world.node();
-  a.requests.onRequest(async () => Buffer.from('served'));
+  a.requests.onRequest('record', async () => Buffer.from('served'));
   const hasty = world.network.endpoint({ publicKey: new Uint8Array(32).fill(9) });
   const answered = new Promise<Buffer>((resolve) => {
     hasty.onConnection((connection) => {

@@ -18,12 +18,15 @@ test('a node answers another, which it knows by its proven key', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   const asked: Uint8Array[] = [];
-  b.requests.onRequest(async (body, from) => {
+  b.requests.onRequest('record', async (body, from) => {
     asked.push(from.nodeKey);
     return Buffer.concat([Buffer.from('re: '), body]);
   });
-  assert.equal(Buffer.from(await a.requests.request(placeOf(b), Buffer.from('hello'))).toString(), 're: hello');
-  assert.equal(Buffer.from(await a.requests.request(placeOf(b), new Uint8Array(0))).toString(), 're: ');
+  assert.equal(
+    Buffer.from(await a.requests.request('record', placeOf(b), Buffer.from('hello'))).toString(),
+    're: hello',
+  );
+  assert.equal(Buffer.from(await a.requests.request('record', placeOf(b), new Uint8Array(0))).toString(), 're: ');
   assert.deepEqual(asked, [a.key.publicKey, a.key.publicKey]);
   assert.equal(a.pool.stats().connections, 1);
 });
@@ -31,69 +34,75 @@ test('a node answers another, which it knows by its proven key', async () => {
 test('messages of the largest size pass and larger ones are refused before they are sent', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
-  b.requests.onRequest(async (body) => body);
-  const largest = Buffer.alloc(MAX_NODE_MESSAGE_BYTES, 7);
-  assert.deepEqual(Buffer.from(await a.requests.request(placeOf(b), largest)), largest);
-  await assert.rejects(a.requests.request(placeOf(b), Buffer.alloc(MAX_NODE_MESSAGE_BYTES + 1)), withCode('too_large'));
+  b.requests.onRequest('record', async (body) => body);
+  const largest = Buffer.alloc(MAX_NODE_MESSAGE_BYTES.record, 7);
+  assert.deepEqual(Buffer.from(await a.requests.request('record', placeOf(b), largest)), largest);
+  await assert.rejects(
+    a.requests.request('record', placeOf(b), Buffer.alloc(MAX_NODE_MESSAGE_BYTES.record + 1)),
+    withCode('too_large'),
+  );
 });
 
 test('a refusal of the handler comes as its code, a fault of it as a protocol error', async () => {
   await using world = new LinkWorld();
   const [a, b, c] = [await world.node(), await world.node(), await world.node()];
   let fault: Error = new SvcError('rate_limited');
-  b.requests.onRequest(async () => {
+  b.requests.onRequest('record', async () => {
     throw fault;
   });
-  await assert.rejects(a.requests.request(placeOf(b), Buffer.from('x')), withCode('rate_limited'));
+  await assert.rejects(a.requests.request('record', placeOf(b), Buffer.from('x')), withCode('rate_limited'));
   fault = new TypeError('a fault');
-  await assert.rejects(a.requests.request(placeOf(b), Buffer.from('x')), withCode('protocol_error'));
-  await assert.rejects(a.requests.request(placeOf(c), Buffer.from('x')), withCode('protocol_error'));
-  assert.throws(() => b.requests.onRequest(async () => new Uint8Array(0)));
+  await assert.rejects(a.requests.request('record', placeOf(b), Buffer.from('x')), withCode('protocol_error'));
+  await assert.rejects(a.requests.request('record', placeOf(c), Buffer.from('x')), withCode('protocol_error'));
+  assert.throws(() => b.requests.onRequest('record', async () => new Uint8Array(0)));
 });
 
 test('an answer that is too large is not sent', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
-  b.requests.onRequest(async () => Buffer.alloc(MAX_NODE_MESSAGE_BYTES + 1));
-  await assert.rejects(a.requests.request(placeOf(b), Buffer.from('x')), withCode('too_large'));
+  b.requests.onRequest('record', async () => Buffer.alloc(MAX_NODE_MESSAGE_BYTES.record + 1));
+  await assert.rejects(a.requests.request('record', placeOf(b), Buffer.from('x')), withCode('too_large'));
 });
 
 test('one node has only so many requests worked on at a time', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
   const go = Promise.withResolvers<void>();
-  b.requests.onRequest(async (body) => {
+  b.requests.onRequest('record', async (body) => {
     await go.promise;
     return body;
   });
-  const running = Array.from({ length: MAX_REQUESTS_PER_NODE }, () => a.requests.request(placeOf(b), Buffer.from('x')));
+  const running = Array.from({ length: MAX_REQUESTS_PER_NODE }, () =>
+    a.requests.request('record', placeOf(b), Buffer.from('x')),
+  );
   await settle();
-  await assert.rejects(a.requests.request(placeOf(b), Buffer.from('x')), withCode('rate_limited'));
+  await assert.rejects(a.requests.request('record', placeOf(b), Buffer.from('x')), withCode('rate_limited'));
   go.resolve();
   await Promise.all(running);
-  await a.requests.request(placeOf(b), Buffer.from('x'));
+  await a.requests.request('record', placeOf(b), Buffer.from('x'));
 });
 
 test('all nodes on one address together have only so many requests worked on at a time', async () => {
   await using world = new LinkWorld();
   const b = await world.node();
   const go = Promise.withResolvers<void>();
-  b.requests.onRequest(async (body) => {
+  b.requests.onRequest('record', async (body) => {
     if (body.length > 0) await go.promise;
     return body;
   });
   const running: Promise<Uint8Array>[] = [];
   for (let i = 0; i < MAX_REQUESTS_PER_SOURCE; i += MAX_REQUESTS_PER_NODE) {
     const a = await world.node({ host: '192.0.2.1' });
-    for (let n = 0; n < MAX_REQUESTS_PER_NODE; n++) running.push(a.requests.request(placeOf(b), Buffer.from('x')));
+    for (let n = 0; n < MAX_REQUESTS_PER_NODE; n++)
+      running.push(a.requests.request('record', placeOf(b), Buffer.from('x')));
   }
   await settle();
   const [neighbour, other] = [await world.node({ host: '192.0.2.1' }), await world.node({ host: '192.0.2.2' })];
-  await assert.rejects(neighbour.requests.request(placeOf(b), new Uint8Array(0)), withCode('rate_limited'));
-  await other.requests.request(placeOf(b), new Uint8Array(0));
+  await assert.rejects(neighbour.requests.request('record', placeOf(b), new Uint8Array(0)), withCode('rate_limited'));
+  await other.requests.request('record', placeOf(b), new Uint8Array(0));
   go.resolve();
   await Promise.all(running);
-  await neighbour.requests.request(placeOf(b), new Uint8Array(0));
+  await neighbour.requests.request('record', placeOf(b), new Uint8Array(0));
 });
 
 test('a stall of this process is not the silence of who is asked', async () => {
@@ -101,8 +110,8 @@ test('a stall of this process is not the silence of who is asked', async () => {
   await using world = new LinkWorld(clock);
   const [a, b] = [await world.node(), await world.node()];
   const answer = Promise.withResolvers<Uint8Array>();
-  b.requests.onRequest(() => answer.promise);
-  const asked = a.requests.request(placeOf(b), Buffer.from('x'), { timeoutMs: 500 });
+  b.requests.onRequest('record', () => answer.promise);
+  const asked = a.requests.request('record', placeOf(b), Buffer.from('x'), { timeoutMs: 500 });
   await settle();
   clock.advance(499);
   clock.jump(60_000);
@@ -116,9 +125,9 @@ test('a request is given up in time, on either side', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, b] = [await world.node(), await world.node()];
-  b.requests.onRequest(() => new Promise(() => {}));
+  b.requests.onRequest('record', () => new Promise(() => {}));
   const late = assert.rejects(
-    a.requests.request(placeOf(b), Buffer.from('x'), { timeoutMs: 500 }),
+    a.requests.request('record', placeOf(b), Buffer.from('x'), { timeoutMs: 500 }),
     withCode('timeout'),
   );
   await settle();
@@ -126,11 +135,14 @@ test('a request is given up in time, on either side', async () => {
   await late;
   const stop = new AbortController();
   const options = { timeoutMs: 10 * ANSWER_TIMEOUT_MS, signal: stop.signal };
-  const unanswered = assert.rejects(a.requests.request(placeOf(b), Buffer.from('x'), options), SvcError);
+  const unanswered = assert.rejects(a.requests.request('record', placeOf(b), Buffer.from('x'), options), SvcError);
   await settle();
   clock.advance(ANSWER_TIMEOUT_MS);
   await unanswered;
-  const cancelled = assert.rejects(a.requests.request(placeOf(b), Buffer.from('x'), options), withCode('cancelled'));
+  const cancelled = assert.rejects(
+    a.requests.request('record', placeOf(b), Buffer.from('x'), options),
+    withCode('cancelled'),
+  );
   await settle();
   const standing = a.pool.current(b.key.publicKey);
   stop.abort();
@@ -145,9 +157,9 @@ test('after a request into silence the next one does not wait on the same connec
   await using world = new LinkWorld(clock);
   const [a, b] = [await world.node(), await world.node()];
   let mute = true;
-  b.requests.onRequest((body) => (mute ? new Promise(() => {}) : Promise.resolve(body)));
+  b.requests.onRequest('record', (body) => (mute ? new Promise(() => {}) : Promise.resolve(body)));
   const late = assert.rejects(
-    a.requests.request(placeOf(b), Buffer.from('x'), { timeoutMs: 500 }),
+    a.requests.request('record', placeOf(b), Buffer.from('x'), { timeoutMs: 500 }),
     withCode('timeout'),
   );
   await settle();
@@ -155,18 +167,38 @@ test('after a request into silence the next one does not wait on the same connec
   clock.advance(500);
   await late;
   mute = false;
-  await a.requests.request(placeOf(b), Buffer.from('x'));
+  await a.requests.request('record', placeOf(b), Buffer.from('x'));
   assert.notEqual(a.pool.current(b.key.publicKey), silent);
 });
 
 test('a request goes out on a new connection where the pooled one has broken', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
-  b.requests.onRequest(async (body) => body);
-  await a.requests.request(placeOf(b), Buffer.from('x'));
+  b.requests.onRequest('record', async (body) => body);
+  await a.requests.request('record', placeOf(b), Buffer.from('x'));
   b.pool.current(a.key.publicKey)?.connection.close();
   await settle();
-  await a.requests.request(placeOf(b), Buffer.from('x'));
+  await a.requests.request('record', placeOf(b), Buffer.from('x'));
   const nowhere = { ...placeOf(b), nodeKey: a.key.publicKey };
-  await assert.rejects(a.requests.request(nowhere, Buffer.from('x')), withCode('connect_failed'));
+  await assert.rejects(a.requests.request('record', nowhere, Buffer.from('x')), withCode('connect_failed'));
+});
+
+test('each kind has its own handler, its own places and its own largest message', async () => {
+  await using world = new LinkWorld();
+  const [a, b] = [await world.node(), await world.node()];
+  const answer = Promise.withResolvers<Uint8Array>();
+  b.requests.onRequest('record', () => answer.promise);
+  await assert.rejects(a.requests.request('signal', placeOf(b), Buffer.from('x')), withCode('protocol_error'));
+  b.requests.onRequest('signal', async (body) => Buffer.concat([Buffer.from('signal '), body]));
+  const records = Array.from({ length: MAX_REQUESTS_PER_NODE }, () =>
+    a.requests.request('record', placeOf(b), Buffer.from('x')),
+  );
+  await settle();
+  await assert.rejects(a.requests.request('record', placeOf(b), Buffer.from('x')), withCode('rate_limited'));
+  const said = await a.requests.request('signal', placeOf(b), Buffer.from('x'));
+  assert.equal(Buffer.from(said).toString(), 'signal x');
+  const tooLong = Buffer.alloc(MAX_NODE_MESSAGE_BYTES.signal + 1);
+  await assert.rejects(a.requests.request('signal', placeOf(b), tooLong), withCode('too_large'));
+  answer.resolve(Buffer.from('record'));
+  for (const one of await Promise.all(records)) assert.equal(Buffer.from(one).toString(), 'record');
 });
