@@ -118,9 +118,13 @@ export class StatusReports {
       store: () => ({ ...records.usage() }),
       stats: () => ({
         links: { ...pool.stats() },
-        connections: pool
-          .connections()
-          .map((c) => ({ ...c, address: formatAddress(c.address), openedAt: isoTime(c.openedAt) })),
+        connections: pool.connections().map(({ path: { kind, remote, source }, openedAt, ...rest }) => ({
+          ...rest,
+          path: kind,
+          address: formatAddress(remote),
+          source,
+          openedAt: isoTime(openedAt),
+        })),
         tunnels: tunnels.active,
       }),
       host: () => ({ ...hostReport({ ...bound() }), service: supervisorOf(process) !== null }),

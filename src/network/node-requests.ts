@@ -1,4 +1,5 @@
 import type { Address } from '../foundation/address.ts';
+import type { Path } from './path.ts';
 
 /** A node, and where it is. */
 export interface NodeAt {
@@ -14,7 +15,13 @@ export const NODE_REQUEST_KINDS = ['record', 'signal'] as const;
 export type NodeRequestKind = (typeof NODE_REQUEST_KINDS)[number];
 
 /** Answers the requests of one kind; what it throws is told to the asker by its status. */
-export type NodeRequestHandler = (body: Uint8Array, from: NodeAt) => Promise<Uint8Array>;
+export type NodeRequestHandler = (body: Uint8Array, from: AskingNode) => Promise<Uint8Array>;
+
+/** A node that asks, and how it reaches us. */
+export interface AskingNode {
+  readonly nodeKey: Uint8Array;
+  readonly path: Path;
+}
 
 export interface RequestOptions {
   /** Give up after this many milliseconds, though we could hear the other node. */

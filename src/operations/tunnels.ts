@@ -4,9 +4,9 @@ import { MAX_ACCESS_TOKEN_CHARS } from '../foundation/domain/access.ts';
 import {
   CLIENT_WAIT_MS,
   DEFAULT_IDLE_TIMEOUT_S,
+  LINK_PATH_KINDS,
   MAX_IDLE_TIMEOUT_S,
   MAX_PORT,
-  PATH_KINDS,
 } from '../foundation/domain/tunnels.ts';
 import { timeText } from '../foundation/quantities.ts';
 import { declare } from './declare.ts';
@@ -43,7 +43,7 @@ export const TunnelView = Type.Object({
   remote_aid: AidText,
   listen: Type.String({ description: 'host:port that clients connect to.' }),
   is_relayed: Type.Boolean(),
-  path: oneOf(PATH_KINDS),
+  path: oneOf(LINK_PATH_KINDS),
   remote_addr: Type.String(),
   rtt_ms: Type.Number({ minimum: 0 }),
   opened_at: Timestamp,

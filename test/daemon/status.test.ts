@@ -8,6 +8,7 @@ import { ConfigService } from '../../src/foundation/config/config-service.ts';
 import { RECORD_TTL_S } from '../../src/foundation/domain/directory.ts';
 import { selfDelegation } from '../../src/foundation/identity/delegation.ts';
 import { VERSION } from '../../src/foundation/version.ts';
+import { plainPath } from '../../src/network/path.ts';
 import { nodeOperations } from '../../src/operations/node.ts';
 import { testAid, testKeys } from '../support/agents.ts';
 import { TestClock } from '../support/test-clock.ts';
@@ -71,7 +72,7 @@ function setUp(more: Partial<StatusDependencies> = {}) {
       connections: () => [
         {
           node: PEER,
-          address: { host: '192.0.2.1', port: 4122 },
+          path: plainPath('direct', { host: '192.0.2.1', port: 4122 }),
           outbound: true,
           current: true,
           streams: 2,
@@ -172,6 +173,8 @@ test('the diagnostics show keys that are public, addresses as text, and times as
     connections: [
       {
         node: PEER,
+        path: 'direct',
+        source: '192.0.2.1',
         address: '192.0.2.1:4122',
         outbound: true,
         current: true,

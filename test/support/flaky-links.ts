@@ -200,7 +200,7 @@ export class FlakyNode implements Links {
     far.join(near);
     const nodeKey = other === this ? null : new Uint8Array(32);
     const names: LinkNames = { caller: local, called: remote, purpose, accessToken: undefined, nodeKey };
-    const path = () => ({ kind: 'direct', remoteAddress: null, rttMs: 1 }) as const;
+    const path = () => ({ kind: 'direct', remote: null, source: null, rttMs: 1 }) as const;
     this.opened++;
     clock.after(0, () => handler(asLink(far, names, path)));
     return asLink(near, names, path);

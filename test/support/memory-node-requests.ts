@@ -2,6 +2,7 @@
 import { toHex } from '../../src/foundation/bytes.ts';
 import { SvcError } from '../../src/foundation/errors.ts';
 import type { NodeRequestHandler, NodeRequests } from '../../src/network/node-requests.ts';
+import { plainPath } from '../../src/network/path.ts';
 
 interface Node {
   readonly nodeKey: Uint8Array;
@@ -26,7 +27,7 @@ export class NodeRequestHub {
         if (other === undefined || other.handler === null || other.port !== to.address.port)
           throw new SvcError('connect_failed');
         other.answered++;
-        return await other.handler(body, { nodeKey, address: { host: '127.0.0.1', port } });
+        return await other.handler(body, { nodeKey, path: plainPath('lan', { host: '127.0.0.1', port }) });
       },
       onRequest: (_kind, handler) => {
         node.handler = handler;

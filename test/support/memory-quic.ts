@@ -5,6 +5,7 @@ import { equalBytes } from '../../src/foundation/bytes.ts';
 import { type Clock, systemClock } from '../../src/foundation/clock.ts';
 import { SvcError } from '../../src/foundation/errors.ts';
 import { wakingClock } from '../../src/foundation/stall.ts';
+import { kindByScope, type Path, plainPath, type Way, wayPath } from '../../src/network/path.ts';
 import { ConnectionTable } from '../../src/network/quic/connection-table.ts';
 import {
   type ConnectionLimits,
@@ -119,9 +120,12 @@ export class MemoryQuicEndpoint implements QuicEndpoint {
     this.#handler = handler;
   }
 
-  /** A connection to `caller`, or null where this endpoint takes none. */
-  accept(caller: MemoryConnection, from: { key: Uint8Array; address: Address }): MemoryConnection | null {
-    const connection = this.#connection(from.key, from.address, false);
+  /** A connection to `caller`, or null where this endpoint takes none. What its way is, both sides know here. */
+  accept(
+    caller: MemoryConnection,
+    from: { key: Uint8Array; address: Address; way: Way | undefined },
+  ): MemoryConnection | null {
+    const connection = this.#connection(from.key, from.address, false, from.way);
     connection.join(caller);
     if (this.#handler === undefined || this.#accepted.admit(connection) !== null) return null;
     void connection.closed.then(() => this.#accepted.remove(connection));
@@ -134,9 +138,10 @@ export class MemoryQuicEndpoint implements QuicEndpoint {
     return this.#options.publicKey;
   }
 
-  #connection(key: Uint8Array, address: Address, outbound: boolean): MemoryConnection {
+  #connection(key: Uint8Array, address: Address, outbound: boolean, way?: Way): MemoryConnection {
+    const path = way === undefined ? plainPath(kindByScope(address), address) : wayPath(way, { address, key });
     const streams = this.#options.streamsPerConnection ?? MAX_STREAMS_PER_CONNECTION;
-    return new MemoryConnection(key, address, outbound, this.#clock, streams);
+    return new MemoryConnection(key, path, outbound, this.#clock, streams);
   }
 
   async dial(address: Address, expectedKey: Uint8Array, options: DialOptions = {}): Promise<QuicConnection> {
@@ -147,8 +152,8 @@ export class MemoryQuicEndpoint implements QuicEndpoint {
     // A dial takes a turn of the event loop, as on the wire.
     await new Promise((resolve) => setImmediate(resolve));
     if (options.signal?.aborted || !this.#running) throw new SvcError('cancelled');
-    const connection = this.#connection(target.publicKey, address, true);
-    const accepted = target.accept(connection, { key: this.publicKey, address: this.#address });
+    const connection = this.#connection(target.publicKey, address, true, options.way);
+    const accepted = target.accept(connection, { key: this.publicKey, address: this.#address, way: options.way });
     if (accepted !== null) connection.join(accepted);
     this.#dialled.add(connection);
     void connection.closed.then(() => this.#dialled.delete(connection));
@@ -190,15 +195,15 @@ class MemoryConnection implements QuicConnection {
   readonly #waiting: (() => void)[] = [];
   bytesSent = 0;
   readonly remoteKey: Uint8Array;
-  readonly remoteAddress: Address;
+  readonly path: Path;
   readonly outbound: boolean;
   readonly #clock: Clock;
   /** Streams that the peer may have open. */
   readonly #maxStreams: number;
 
-  constructor(remoteKey: Uint8Array, remoteAddress: Address, outbound: boolean, clock: Clock, maxStreams: number) {
+  constructor(remoteKey: Uint8Array, path: Path, outbound: boolean, clock: Clock, maxStreams: number) {
     this.remoteKey = remoteKey;
-    this.remoteAddress = remoteAddress;
+    this.path = path;
     this.outbound = outbound;
     this.#clock = clock;
     this.#maxStreams = maxStreams;

@@ -1,6 +1,7 @@
 /** A greeted connection without a network beneath it. */
 import type { Clock } from '../../src/foundation/clock.ts';
 import { NodeSession } from '../../src/network/links/node-session.ts';
+import { type Path, plainPath } from '../../src/network/path.ts';
 import type { QuicConnection } from '../../src/network/quic/types.ts';
 
 export interface StubSession {
@@ -14,13 +15,14 @@ export function stubSession(
   remoteKey: Uint8Array,
   outbound: boolean,
   clock: Clock,
+  path: Path = plainPath('direct', { host: '198.51.100.1', port: 4122 }),
   figures = { bytesSent: 0, bytesReceived: 0, packetsSent: 0, packetsLost: 0 },
 ): StubSession {
   let closed = false;
   const ended = Promise.withResolvers<void>();
   const connection: QuicConnection = {
     remoteKey,
-    remoteAddress: { host: '198.51.100.1', port: 4122 },
+    path,
     outbound,
     rtt: () => 7,
     stats: () => figures,

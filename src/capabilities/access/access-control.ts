@@ -52,7 +52,7 @@ export class AccessControl {
     const guesser = {
       caller: request.caller,
       node: request.nodeKey === null ? null : Buffer.from(request.nodeKey).toString('hex'),
-      address: request.address,
+      source: request.source,
     };
     const opensNow = (hash: Uint8Array) => opens(this.#lists.rules(subject), hash, this.#clock.now());
     if (!(await this.#secrets.check(subject, rules.salt, request.accessToken, guesser, opensNow)))

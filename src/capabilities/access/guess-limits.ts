@@ -1,6 +1,6 @@
 /**
  * Locks out who guesses secrets, not the neighbours. Wrong guesses are counted for the proven
- * caller, for its node and for its network address, each in a table of its own: AIDs and node keys
+ * caller, for its node and for the source of its connection, each in a table of its own: AIDs and node keys
  * are free to make, addresses less so. The wider a count reaches, the more it takes to lock and the
  * shorter the lock.
  */
@@ -13,14 +13,14 @@ import { LruCache } from '../../foundation/lru-cache.ts';
 const CALLER_GUESSES = 5;
 /** Wrong guesses of all AIDs of one node until it is locked out. */
 const NODE_GUESSES = 20;
-/** Wrong guesses from one address until it has to wait. */
-const ADDRESS_GUESSES = 60;
+/** Wrong guesses from one source until it has to wait. */
+const SOURCE_GUESSES = 60;
 /** The first lock of an AID or a node; it doubles with each further wrong guess. */
 const LOCK_MS = 30_000;
 /** The longest lock of an AID or a node. */
 const MAX_LOCK_MS = 3_600_000;
-/** The lock of an address, which never grows: others may stand behind the same address. */
-const ADDRESS_LOCK_MS = 5_000;
+/** The lock of a source, which never grows: others may stand behind the same address. */
+const SOURCE_LOCK_MS = 5_000;
 /** Guesses are forgotten after this time without another one. */
 const FORGET_MS = 2 * 3_600_000;
 /** Guessers that are remembered, for each kind of count. */
@@ -29,7 +29,7 @@ const MAX_GUESSERS = 10_000;
 const MAX_TRUSTED = 10_000;
 
 const GROWING_LOCK: Backoff = { firstMs: LOCK_MS, maxMs: MAX_LOCK_MS };
-const STEADY_LOCK: Backoff = { firstMs: ADDRESS_LOCK_MS, maxMs: ADDRESS_LOCK_MS };
+const STEADY_LOCK: Backoff = { firstMs: SOURCE_LOCK_MS, maxMs: SOURCE_LOCK_MS };
 
 interface LockOptions {
   /** Wrong guesses until the first lock. */
@@ -77,11 +77,11 @@ class LockTable {
   }
 }
 
-/** Who presents a secret: the proven caller, its node's key in hex, its IP address; null where not known. */
+/** Who presents a secret: the proven caller, its node's key in hex, and whom its connection counts for (see `Path`); null on this daemon. */
 export interface Guesser {
   readonly caller: string;
   readonly node: string | null;
-  readonly address: string | null;
+  readonly source: string | null;
 }
 
 /** Bits of the IPv6 network that one household or server gets. */
@@ -91,7 +91,7 @@ export class GuessLimits {
   readonly #clock: Clock;
   readonly #callers = new LockTable({ guesses: CALLER_GUESSES, lock: GROWING_LOCK });
   readonly #nodes = new LockTable({ guesses: NODE_GUESSES, lock: GROWING_LOCK });
-  readonly #addresses = new LockTable({ guesses: ADDRESS_GUESSES, lock: STEADY_LOCK });
+  readonly #sources = new LockTable({ guesses: SOURCE_GUESSES, lock: STEADY_LOCK });
   readonly #trusted = new LruCache<string, true>({ maxEntries: MAX_TRUSTED });
 
   constructor(clock: Clock) {
@@ -104,8 +104,8 @@ export class GuessLimits {
     const keys: [LockTable, string][] = [[this.#callers, caller]];
     if (this.#trusted.get(caller) === true) return keys;
     if (guesser.node !== null) keys.push([this.#nodes, `${subject} ${guesser.node}`]);
-    if (guesser.address !== null)
-      keys.push([this.#addresses, `${subject} ${subscriberOf(guesser.address, HOUSEHOLD_BITS)}`]);
+    if (guesser.source !== null)
+      keys.push([this.#sources, `${subject} ${subscriberOf(guesser.source, HOUSEHOLD_BITS)}`]);
     return keys;
   }
 

@@ -63,7 +63,7 @@ export class SecretCheck {
     const refund = this.#limits.charge(subject, guesser);
     let hash: Uint8Array;
     try {
-      hash = await this.#queue.run(guesser.address ?? guesser.node ?? guesser.caller, secret, salt);
+      hash = await this.#queue.run(guesser.source ?? guesser.node ?? guesser.caller, secret, salt);
     } catch (error) {
       refund();
       throw error;

@@ -34,8 +34,8 @@ export interface RemoteAdminDependencies {
   serve(stream: Duplex, observer: RequestObserver): void;
 }
 
-function callerOf({ caller, nodeKey, address }: AccessRequest): AuditCaller {
-  return { caller, address, nodeKey: nodeKey === null ? null : Buffer.from(nodeKey).toString('hex') };
+function callerOf({ caller, nodeKey, source }: AccessRequest): AuditCaller {
+  return { caller, address: source, nodeKey: nodeKey === null ? null : Buffer.from(nodeKey).toString('hex') };
 }
 
 export class RemoteAdmin {

@@ -1,7 +1,7 @@
 /** Tunnels to remote agents: opened, reused, listed, reset, closed, and restored after a restart. */
 import type { Clock } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
-import { CLIENT_WAIT_MS, DEFAULT_IDLE_TIMEOUT_S, MAX_TUNNELS } from '../../foundation/domain/tunnels.ts';
+import { CLIENT_WAIT_MS, DEFAULT_IDLE_TIMEOUT_S, isRelayed, MAX_TUNNELS } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { newId } from '../../foundation/ids.ts';
@@ -9,7 +9,7 @@ import type { Log } from '../../foundation/log.ts';
 import { SingleFlight } from '../../foundation/single-flight.ts';
 import { patience } from '../../foundation/stall.ts';
 import type { SavedTunnel, TunnelStore } from '../../foundation/store/tunnels.ts';
-import type { LinkStream, Links, PathInfo } from '../../network/links/types.ts';
+import type { LinkPath, LinkStream, Links } from '../../network/links/types.ts';
 import { readStatus } from './preamble.ts';
 import { Tunnel } from './tunnel.ts';
 import type { TunnelInfo, TunnelRequest } from './types.ts';
@@ -130,7 +130,7 @@ export class TunnelService {
   }
 
   async #restore(all: readonly SavedTunnel[]): Promise<number[]> {
-    const path: PathInfo = { kind: 'direct', remoteAddress: null, rttMs: 0 };
+    const path: LinkPath = { kind: 'direct', remote: null, source: null, rttMs: 0 };
     const taken: number[] = [];
     for (const saved of all) {
       try {
@@ -186,7 +186,7 @@ export class TunnelService {
     return tunnel;
   }
 
-  async #listen(id: string, request: TunnelRequest, path: PathInfo): Promise<Tunnel> {
+  async #listen(id: string, request: TunnelRequest, path: LinkPath): Promise<Tunnel> {
     const tunnel = new Tunnel(id, request, path, this.#deps, () => this.#closed(tunnel));
     await tunnel.listen();
     this.#tunnels.set(id, tunnel);
@@ -199,7 +199,7 @@ export class TunnelService {
   }
 
   /** Asks the remote agent whether a connection would be served, before a port is promised. */
-  async #probe(request: TunnelRequest): Promise<PathInfo> {
+  async #probe(request: TunnelRequest): Promise<LinkPath> {
     const { localAid, remoteAid, accessToken } = request;
     using limit = patience(this.#deps.clock, PROBE_TIMEOUT_MS);
     const link: LinkStream = await this.#deps.links.open(localAid, remoteAid, 'tcp-probe', {
@@ -210,7 +210,7 @@ export class TunnelService {
     link.on('error', () => {});
     try {
       const path = link.path();
-      if (path.kind === 'relay' && (request.disableRelay || this.#deps.relayDisabled()))
+      if (isRelayed(path.kind) && (request.disableRelay || this.#deps.relayDisabled()))
         throw new SvcError('relay_required');
       await abortable(readStatus(link), limit.signal);
       return path;

@@ -8,7 +8,7 @@ import type { Clock, Timer } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
-import type { PathInfo } from '../../network/links/types.ts';
+import type { LinkPath } from '../../network/links/types.ts';
 import { MAX_CONNECTIONS_PER_CALLER } from './inbound-places.ts';
 import { splice } from './splice.ts';
 import type { TunnelInfo, TunnelRequest } from './types.ts';
@@ -40,7 +40,7 @@ export class Tunnel {
   readonly #server: Server;
   readonly #clients = new Map<Socket, Duplex | null>();
   readonly #openedAt: number;
-  #path: PathInfo;
+  #path: LinkPath;
   #lastActivityAt: number;
   #bytesUp = 0;
   #bytesDown = 0;
@@ -51,7 +51,7 @@ export class Tunnel {
   constructor(
     id: string,
     request: TunnelRequest,
-    path: PathInfo,
+    path: LinkPath,
     dependencies: TunnelDependencies,
     onClosed: () => void,
   ) {
@@ -96,14 +96,14 @@ export class Tunnel {
   }
 
   info(): TunnelInfo {
-    const { remoteAddress } = this.#path;
+    const { remote } = this.#path;
     return {
       id: this.id,
       localAid: this.request.localAid,
       remoteAid: this.request.remoteAid,
       listen: `${HOST}:${this.port}`,
       path: this.#path.kind,
-      remoteAddr: remoteAddress === null ? '' : formatAddress(remoteAddress),
+      remoteAddr: remote === null ? '' : formatAddress(remote),
       rttMs: this.#path.rttMs,
       openedAt: this.#openedAt,
       lastActivityAt: this.#lastActivityAt,

@@ -1,5 +1,5 @@
 /** What the tunnel capability is asked for and tells. */
-import type { PathKind } from '../../foundation/domain/tunnels.ts';
+import type { LinkPathKind } from '../../foundation/domain/tunnels.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { SavedTunnel } from '../../foundation/store/tunnels.ts';
 
@@ -12,7 +12,7 @@ export interface TunnelInfo {
   readonly remoteAid: Aid;
   /** `host:port` that clients connect to. */
   readonly listen: string;
-  readonly path: PathKind;
+  readonly path: LinkPathKind;
   readonly remoteAddr: string;
   readonly rttMs: number;
   readonly openedAt: number;

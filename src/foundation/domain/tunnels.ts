@@ -1,8 +1,20 @@
 /** Tunnels: TCP connections to remote agents. */
 
-/** How a connection reaches the other node. */
-export const PATH_KINDS = ['direct', 'punched', 'turn', 'relay', 'local'] as const;
+/**
+ * How a connection reaches the other node: at a public address, on this machine or in its network, at a port that a
+ * router was asked to map, through a hole that both sides punched, by a helper that relays, by a TURN server.
+ */
+export const PATH_KINDS = ['direct', 'lan', 'mapped', 'punched', 'relay', 'turn'] as const;
 export type PathKind = (typeof PATH_KINDS)[number];
+
+/** How a link reaches the other agent: as its connection, or within the same daemon. */
+export const LINK_PATH_KINDS = [...PATH_KINDS, 'local'] as const;
+export type LinkPathKind = (typeof LINK_PATH_KINDS)[number];
+
+/** True where a third node carries every packet, so that the address at the end of the path is not that of the other node. */
+export function isRelayed(kind: LinkPathKind): boolean {
+  return kind === 'relay' || kind === 'turn';
+}
 
 /** Most tunnels of one daemon. */
 export const MAX_TUNNELS = 256;

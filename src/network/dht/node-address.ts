@@ -3,6 +3,7 @@ import { isIPv4 } from 'node:net';
 import peer from 'dht-rpc/lib/peer.js';
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import { IP_SCOPE, type IpScope, ipScope, ipv4Scope, ipv4Text, subscriberOf } from '../../foundation/ip.ts';
+import type { Path } from '../path.ts';
 
 /** Bytes of a packed address. */
 export const PACKED_ADDRESS_BYTES = 6;
@@ -15,6 +16,11 @@ export function nodeScope(host: string): IpScope {
 /** Who a peer is to our quotas and votes: its IP address; on one machine, each port is a node. */
 export function hostKeyOf(address: Address): string {
   return nodeScope(address.host) === IP_SCOPE.loopback ? formatAddress(address) : subscriberOf(address.host);
+}
+
+/** The same of a node that asks over a connection. */
+export function sourceKeyOf({ source, remote }: Path): string {
+  return ipScope(source) === IP_SCOPE.loopback ? formatAddress(remote) : subscriberOf(source);
 }
 
 /** The routing id of a node: nobody can choose his own. */

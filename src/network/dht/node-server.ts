@@ -12,6 +12,7 @@ import {
   encodeRemoveReply,
   REQUEST_OVERHEAD_BYTES,
 } from './messages.ts';
+import { hostKeyOf } from './node-address.ts';
 import type { RecordHost } from './record-host.ts';
 
 interface NodeServerDependencies {
@@ -56,20 +57,24 @@ export class NodeServer {
   #onFind(request: DHT.Request, key: Uint8Array, value: Uint8Array): void {
     const find = decodeFindRequest(value);
     if (find === null) return;
-    const asking = { from: request.from, bytes: value.length + REQUEST_OVERHEAD_BYTES, proven: request.token !== null };
+    const asking = {
+      from: hostKeyOf(request.from),
+      bytes: value.length + REQUEST_OVERHEAD_BYTES,
+      proven: request.token !== null,
+    };
     const answer = this.#deps.host.find(key, find, asking);
     if (answer !== null) request.reply(answer, { closerNodes: false });
   }
 
   async #onStore(request: DHT.Request, key: Uint8Array, value: Uint8Array): Promise<void> {
     if (value.length > MAX_DATAGRAM_RECORD_BYTES) return;
-    const reply = await this.#deps.host.store(key, value, request.from, MAX_DATAGRAM_RECORD_BYTES);
+    const reply = await this.#deps.host.store(key, value, hostKeyOf(request.from), MAX_DATAGRAM_RECORD_BYTES);
     request.reply(reply, { closerNodes: false, token: false });
   }
 
   #onRemove(request: DHT.Request, key: Uint8Array, value: Uint8Array): void {
     const removals = decodeRemoveRequest(value);
-    const count = removals === null ? null : this.#deps.host.removeNotes(key, removals, request.from);
+    const count = removals === null ? null : this.#deps.host.removeNotes(key, removals, hostKeyOf(request.from));
     if (count !== null) request.reply(encodeRemoveReply(count), { closerNodes: false, token: false });
   }
 }

@@ -13,6 +13,7 @@ import { DhtEngine } from './engine.ts';
 import { Housekeeping } from './housekeeping.ts';
 import { Lookups } from './lookups.ts';
 import { Membership } from './membership.ts';
+import { sourceKeyOf } from './node-address.ts';
 import { NodeClient } from './node-client.ts';
 import { NodeServer } from './node-server.ts';
 import { ObservedAddresses } from './observed-addresses.ts';
@@ -102,7 +103,7 @@ function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencie
   const replication = new Replication({ clock, log, store, random, engine, lookups, client });
   const housekeeping = new Housekeeping({ clock, log, store, nodes: () => engine.nodes().map(({ node }) => node) });
 
-  nodeRequests.onRequest('record', (body, from) => host.answerNode(body, from.address));
+  nodeRequests.onRequest('record', (body, { path }) => host.answerNode(body, sourceKeyOf(path)));
   client.observed.add((reporter, seen) => membership.onObserved(reporter, seen));
   const { events } = engine;
   events.unasked.add((to) => membership.onUnasked(to));

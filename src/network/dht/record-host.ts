@@ -4,7 +4,6 @@
  * that has not proven itself.
  */
 import { setImmediate as turn } from 'node:timers/promises';
-import type { Address } from '../../foundation/address.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -32,7 +31,6 @@ import {
   SUMMARY_BYTES,
   type Summary,
 } from './messages.ts';
-import { hostKeyOf } from './node-address.ts';
 import { decodeNodeRequest, encodePage, PAGE_BYTES } from './node-messages.ts';
 import type { Offer, RecordStore } from './record-store.ts';
 import type { StoredRecord } from './stored-record.ts';
@@ -65,7 +63,8 @@ const MAX_CLOSER_NODES = 20;
 
 /** Who asks, with how large a request, and whether his address is proven. */
 export interface Asking {
-  readonly from: Address;
+  /** As `hostKeyOf` or `sourceKeyOf`. */
+  readonly from: string;
   readonly bytes: number;
   readonly proven: boolean;
 }
@@ -142,11 +141,10 @@ export class RecordHost {
     return reply.length + DATAGRAM_OVERHEAD_BYTES <= largest ? reply : null;
   }
 
-  /** Whether what is asked of a key is in memory, or may be read into it for this address. */
-  #mayRead(key: Uint8Array, from: Address): boolean {
+  /** Whether what is asked of a key is in memory, or may be read into it for this reader. */
+  #mayRead(key: Uint8Array, reader: string): boolean {
     const { store } = this.#deps;
     if (store.isAtHand(key)) return true;
-    const reader = hostKeyOf(from);
     if (!this.#rowRate.take(reader, LOOK_ROWS) || !this.#allRowRate.take('', LOOK_ROWS)) return false;
     const rows = store.readAhead(key);
     this.#rowRate.spend(reader, rows);
@@ -154,16 +152,18 @@ export class RecordHost {
     return true;
   }
 
-  /** Takes a record from an address that has proven itself. */
-  async store(key: Uint8Array, encoded: Uint8Array, from: Address, maxRecordBytes: number): Promise<Uint8Array> {
-    const reply = await this.#offer(key, encoded, from);
+  /**
+   * Takes a record from an address that has proven itself.
+   * @param publisher whose share it uses up, as `hostKeyOf` or `sourceKeyOf`
+   */
+  async store(key: Uint8Array, encoded: Uint8Array, publisher: string, maxRecordBytes: number): Promise<Uint8Array> {
+    const reply = await this.#offer(key, encoded, publisher);
     const fits = (reply.record?.length ?? 0) <= maxRecordBytes;
     return encodeStoreReply(fits ? reply : { code: reply.code });
   }
 
-  async #offer(key: Uint8Array, encoded: Uint8Array, from: Address): Promise<StoreReply> {
+  async #offer(key: Uint8Array, encoded: Uint8Array, publisher: string): Promise<StoreReply> {
     const { clock, log, store, verifier, engine } = this.#deps;
-    const publisher = hostKeyOf(from);
     if (this.#verifying >= MAX_VERIFYING || !this.#storeRate.take(publisher)) return { code: 'limited' };
     if (engine.ownAddress !== null && engine.closerThanSelf(key) >= MAX_CLOSER_NODES) return { code: 'misplaced' };
     this.#verifying++;
@@ -182,12 +182,12 @@ export class RecordHost {
   }
 
   /** Answers a request that came over QUIC; an empty answer for one that is not understood, or of another network. */
-  async answerNode(body: Uint8Array, from: Address): Promise<Uint8Array> {
+  async answerNode(body: Uint8Array, from: string): Promise<Uint8Array> {
     const nothing = new Uint8Array();
     const request = decodeNodeRequest(body);
     if (request === null || !equalBytes(request.tag, this.#options.tag)) return nothing;
     if (request.kind === 'store') return await this.store(request.key, request.record, from, MAX_RECORD_BYTES);
-    if (!this.#pageRate.take(hostKeyOf(from))) return nothing;
+    if (!this.#pageRate.take(from)) return nothing;
     const selection = { types: request.types, known: knownDigests(request.known) };
     return await this.#pages.run(async () => {
       await turn();
@@ -197,9 +197,9 @@ export class RecordHost {
   }
 
   /** Drops the notes whose tokens are shown; how many there were, or null for who asks too often. */
-  removeNotes(key: Uint8Array, removals: readonly NoteRemoval[], from: Address): number | null {
+  removeNotes(key: Uint8Array, removals: readonly NoteRemoval[], from: string): number | null {
     const { store } = this.#deps;
-    return this.#storeRate.take(hostKeyOf(from), removals.length) ? store.removeNotes(key, removals) : null;
+    return this.#storeRate.take(from, removals.length) ? store.removeNotes(key, removals) : null;
   }
 }
 

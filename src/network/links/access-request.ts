@@ -3,7 +3,7 @@ import type { AccessRequest, LinkStream } from './types.ts';
 /** What to ask access control about a link that is already open: at each request on it, and after a change of the rules. */
 export function accessRequestOf(link: LinkStream): AccessRequest {
   const { caller, called, purpose, accessToken, nodeKey } = link;
-  return { caller, called, purpose, accessToken, nodeKey, address: link.path().remoteAddress?.host ?? null };
+  return { caller, called, purpose, accessToken, nodeKey, source: link.path().source };
 }
 
 /** Asks access control again about all of these, after a change of the rules; tells of each whom it now refuses, and why. */

@@ -170,7 +170,7 @@ export class ConnectionPool implements Component {
     const { nodeId: node, connection } = session;
     this.#table.add(session);
     this.#dials.settle(session);
-    this.#log.debug({ node, outbound: connection.outbound, address: connection.remoteAddress }, 'connected');
+    this.#log.debug({ node, outbound: connection.outbound, path: connection.path }, 'connected');
     detach(
       connection.closed.then(() => {
         this.#traffic.ended(session);

@@ -53,8 +53,8 @@ export class LinkResponder {
     const window = await this.#checkCaller(header, session);
     const { caller, called, purpose, accessToken } = header;
     const { nodeKey } = session.there;
-    const { host } = session.connection.remoteAddress;
-    const { names, identity } = await this.permit(purpose, { caller, called, accessToken, nodeKey }, host);
+    const { source } = session.connection.path;
+    const { names, identity } = await this.permit(purpose, { caller, called, accessToken, nodeKey }, source);
     if (stream.destroyed) return;
     // Permission may have waited long: a newer delegation met meanwhile has ended what stood, not what asked.
     if (!this.#dependencies.proven.stands(caller, window, unixSeconds(this.#dependencies.clock)))
@@ -67,21 +67,21 @@ export class LinkResponder {
 
   /**
    * Asks whether a proven caller may open a link to an agent here.
-   * @param address IP address of the caller's node; null on the same daemon
+   * @param source whom the connection of the caller's node counts for; null on the same daemon
    * @throws SvcError `access_denied`, `rate_limited`, `no_inbound` from the permission; `Refusal` otherwise
    */
   async permit(
     purpose: string,
     request: Omit<LinkNames, 'purpose'>,
-    address: string | null,
+    source: string | null,
   ): Promise<{ readonly names: LinkNames; readonly identity: LocalIdentity }> {
     const identity = this.#dependencies.identity(request.called);
     if (identity === null) throw new Refusal(STATUS.notHere);
     const taker = isPurpose(purpose) ? this.#takers.get(purpose) : undefined;
     if (!isPurpose(purpose) || taker === undefined) throw new Refusal(STATUS.unknownPurpose);
     const names = { ...request, purpose };
-    await this.#dependencies.authorize({ ...names, address });
-    taker.check?.({ ...names, address });
+    await this.#dependencies.authorize({ ...names, source });
+    taker.check?.({ ...names, source });
     return { names, identity };
   }
 

@@ -120,7 +120,7 @@ export class AgentLinks implements Links {
   async #openHere(names: LinkNames, signal: AbortSignal): Promise<LinkStream> {
     await abortable(this.#answering.permit(names.purpose, names, null), signal);
     const [near, far] = localPair();
-    const path = () => ({ kind: 'local', remoteAddress: null, rttMs: 0 }) as const;
+    const path = () => ({ kind: 'local', remote: null, source: null, rttMs: 0 }) as const;
     guard(near);
     guard(far);
     this.#answering.deliver(asLink(far, names, path));

@@ -14,7 +14,7 @@ import {
 import type { QuicStream } from '../quic/types.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import { type NodeSession, openStreamWithin } from './node-session.ts';
-import { SharedQuota, sourceOfHost } from './shared-quota.ts';
+import { SharedQuota, shareOf } from './shared-quota.ts';
 import { ProtocolBreach, Refusal, STATUS } from './status.ts';
 import { KIND, type Kind } from './stream-dispatcher.ts';
 import { BinaryReader, LENGTH_BYTES, readExactly, u32 } from './wire.ts';
@@ -126,8 +126,8 @@ export class PooledNodeRequests implements NodeRequests {
   async #answer(desk: Desk, stream: QuicStream, session: NodeSession, signal: AbortSignal): Promise<void> {
     const { handler } = desk;
     if (handler === null) throw new Refusal(STATUS.unknownPurpose);
-    const from = { nodeKey: session.there.nodeKey, address: session.connection.remoteAddress };
-    const leave = desk.active.take(session.nodeId, sourceOfHost(from.address.host));
+    const from = { nodeKey: session.there.nodeKey, path: session.connection.path };
+    const leave = desk.active.take(session.nodeId, shareOf(from.path.source));
     if (leave === null) throw new SvcError('rate_limited');
     try {
       const body = await readMessage(stream, desk.maxBytes, signal);

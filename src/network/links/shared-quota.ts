@@ -13,12 +13,11 @@ interface SharedQuotaOptions {
 }
 
 /**
- * The network that an address belongs to, which costs more to change than an AID or a node key: an
- * IPv4 address or an IPv6 /64. Null on this machine, where all programs are one person's, and where
- * relayed paths end.
+ * Whose share a source (see `Path`) uses up: what costs more to change than an AID or a node key, an IPv4 address or
+ * an IPv6 /64, where one is known. Null on this machine, where all programs are one person's.
  */
-export function sourceOfHost(host: string): string | null {
-  return ipScope(host) === IP_SCOPE.loopback ? null : subscriberOf(host);
+export function shareOf(source: string): string | null {
+  return ipScope(source) === IP_SCOPE.loopback ? null : subscriberOf(source);
 }
 
 export class SharedQuota {
@@ -45,7 +44,7 @@ export class SharedQuota {
 
   /**
    * Takes a place; returns how to give it back, once. Null where none is left for that node or source.
-   * @param source as `sourceOfHost` names it; null counts against no source
+   * @param source as `shareOf` names it; null counts against no source
    */
   take(node: string, source: string | null): (() => void) | null {
     if (this.lacking(node, source) !== null) return null;

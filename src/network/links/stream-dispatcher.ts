@@ -11,7 +11,7 @@ import { RateLimiter } from '../../foundation/rate-limit.ts';
 import { patience } from '../../foundation/stall.ts';
 import type { QuicStream } from '../quic/types.ts';
 import type { NodeSession } from './node-session.ts';
-import { SharedQuota, sourceOfHost } from './shared-quota.ts';
+import { SharedQuota, shareOf } from './shared-quota.ts';
 import { ProtocolBreach, STATUS, statusOf } from './status.ts';
 import { readExactly, refuseStream } from './wire.ts';
 
@@ -90,7 +90,7 @@ export class StreamDispatcher {
   admit(stream: QuicStream, session: NodeSession): void {
     session.adopt(stream);
     const node = session.nodeId;
-    const leave = this.#waiting.take(node, sourceOfHost(session.connection.remoteAddress.host));
+    const leave = this.#waiting.take(node, shareOf(session.connection.path.source));
     if (leave === null) return this.#tooFast(stream, session);
     if (this.#opens.take(node)) return detach(this.#serve(stream, session).finally(leave));
     leave();

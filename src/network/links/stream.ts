@@ -1,7 +1,7 @@
 /** What a stream becomes once both agents are proven. */
 import type { Duplex } from 'node:stream';
 import type { QuicStream } from '../quic/types.ts';
-import { type LinkNames, type LinkStream, type PathInfo, PURPOSES, type Purpose } from './types.ts';
+import { type LinkNames, type LinkPath, type LinkStream, PURPOSES, type Purpose } from './types.ts';
 
 /** True for the purposes that this version knows. */
 export function isPurpose(name: string): name is Purpose {
@@ -9,7 +9,7 @@ export function isPurpose(name: string): name is Purpose {
 }
 
 /** Gives a stream its names. The stream itself is used on, so a link costs nothing per byte. */
-export function asLink(stream: Duplex, names: LinkNames, path: () => PathInfo): LinkStream {
+export function asLink(stream: Duplex, names: LinkNames, path: () => LinkPath): LinkStream {
   const { caller, called, purpose, accessToken, nodeKey } = names;
   return Object.assign(stream, { caller, called, purpose, accessToken, nodeKey, path });
 }
@@ -21,6 +21,6 @@ export function asQuicLink(stream: QuicStream, names: LinkNames): LinkStream {
     const { packetsSent, packetsLost } = connection.stats();
     return { sent: packetsSent, lost: packetsLost };
   };
-  const path = () => ({ kind: 'direct', remoteAddress: connection.remoteAddress, rttMs: connection.rtt() }) as const;
+  const path = () => ({ ...connection.path, rttMs: connection.rtt() });
   return Object.assign(asLink(stream, names, path), { packets });
 }

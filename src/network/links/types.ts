@@ -1,7 +1,7 @@
 /** Authenticated byte streams between two AIDs, over one pooled QUIC connection per pair of nodes. */
 import type { Duplex } from 'node:stream';
 import type { Address } from '../../foundation/address.ts';
-import type { PathKind } from '../../foundation/domain/tunnels.ts';
+import type { LinkPathKind } from '../../foundation/domain/tunnels.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Delegation } from '../../foundation/identity/delegation.ts';
 
@@ -22,9 +22,11 @@ export type Purpose = (typeof PURPOSES)[number];
 /** Those that bring TCP connections. */
 export const TUNNEL_PURPOSES = ['tcp', 'tcp-probe', 'tcp-wide', 'tcp-lane'] as const satisfies readonly Purpose[];
 
-export interface PathInfo {
-  readonly kind: PathKind;
-  readonly remoteAddress: Address | null;
+/** How a link reaches the other agent: the `Path` of its connection, or none on the same daemon. */
+export interface LinkPath {
+  readonly kind: LinkPathKind;
+  readonly remote: Address | null;
+  readonly source: string | null;
   /** Milliseconds; 0 for an agent on the same daemon. */
   readonly rttMs: number;
 }
@@ -42,7 +44,7 @@ export interface LinkNames {
 
 /** A stream from `caller` to `called`; both have been proven to the other side before it is handed over. */
 export interface LinkStream extends Duplex, LinkNames {
-  path(): PathInfo;
+  path(): LinkPath;
   /** Packets sent to the other node over the link's connection, and how many of them were lost; missing on the same daemon. */
   packets?(): { readonly sent: number; readonly lost: number };
   /**
@@ -93,8 +95,8 @@ export interface LinksDependencies {
 
 /** What a caller asks to be let in for. */
 export interface AccessRequest extends LinkNames {
-  /** IP address of the caller's node; null where it is not known or the caller is on the same daemon. */
-  readonly address: string | null;
+  /** Whom the connection of the caller's node counts for, as `Path`; null where the caller is on the same daemon. */
+  readonly source: string | null;
 }
 
 export interface OpenOptions {

@@ -1,6 +1,6 @@
 /** What the pool of connections tells people. */
-import type { Address } from '../../foundation/address.ts';
 import { type Aid, nativeAid } from '../../foundation/identity/aid.ts';
+import type { Path } from '../path.ts';
 import type { ConnectionStats } from '../quic/types.ts';
 import type { NodeSession } from './node-session.ts';
 
@@ -15,7 +15,7 @@ export interface LinkStats {
 /** One connection, for people who look for a fault. */
 export interface ConnectionView extends ConnectionStats {
   readonly node: Aid;
-  readonly address: Address;
+  readonly path: Path;
   readonly outbound: boolean;
   /** New streams of ours go here. */
   readonly current: boolean;
@@ -30,7 +30,7 @@ export function connectionView(session: NodeSession, current: boolean): Connecti
   const { connection, there, streams, openedAt } = session;
   return {
     node: nativeAid(there.nodeKey),
-    address: connection.remoteAddress,
+    path: connection.path,
     outbound: connection.outbound,
     current,
     streams,

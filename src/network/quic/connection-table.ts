@@ -5,7 +5,7 @@ import { Tally } from '../../foundation/tally.ts';
 import type { ConnectionLimits } from './limits.ts';
 import type { QuicConnection } from './types.ts';
 
-type ConnectionRefusal = 'too_many' | 'too_many_from_address';
+type ConnectionRefusal = 'too_many' | 'too_many_from_source';
 
 export class ConnectionTable<C extends QuicConnection> {
   readonly #limits: ConnectionLimits;
@@ -35,10 +35,9 @@ export class ConnectionTable<C extends QuicConnection> {
       oldest.close();
     }
     if (this.#connections.size >= this.#limits.connections) return 'too_many';
-    const { host } = connection.remoteAddress;
-    const source = subscriberOf(host);
-    const counted = this.#limits.countLoopback || ipScope(host) !== IP_SCOPE.loopback;
-    if (counted && this.#perSource.of(source) >= this.#limits.connectionsPerAddress) return 'too_many_from_address';
+    const source = subscriberOf(connection.path.source);
+    const counted = this.#limits.countLoopback || ipScope(connection.path.source) !== IP_SCOPE.loopback;
+    if (counted && this.#perSource.of(source) >= this.#limits.connectionsPerSource) return 'too_many_from_source';
     this.#connections.add(connection);
     this.#perSource.add(source);
     ofKey.add(connection);
@@ -48,7 +47,7 @@ export class ConnectionTable<C extends QuicConnection> {
 
   remove(connection: C): void {
     if (!this.#connections.delete(connection)) return;
-    this.#perSource.add(subscriberOf(connection.remoteAddress.host), -1);
+    this.#perSource.add(subscriberOf(connection.path.source), -1);
     const key = toHex(connection.remoteKey);
     const ofKey = this.#perKey.get(key);
     ofKey?.delete(connection);

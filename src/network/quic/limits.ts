@@ -3,8 +3,8 @@
 /** Accepted connections at one time. */
 export const MAX_CONNECTIONS = 1024;
 
-/** Accepted connections from one IP address: room for two nodes that use all of theirs. */
-export const MAX_CONNECTIONS_PER_ADDRESS = 48;
+/** Accepted connections from one source (see `Path`): room for two nodes that use all of theirs. */
+export const MAX_CONNECTIONS_PER_SOURCE = 48;
 
 /**
  * Accepted connections of one node key, those for bulk included; the oldest gives way, as it is
@@ -32,15 +32,15 @@ export const STREAM_BUFFER_BYTES: number = 256 * 1024;
 
 export interface ConnectionLimits {
   readonly connections: number;
-  readonly connectionsPerAddress: number;
+  readonly connectionsPerSource: number;
   readonly connectionsPerKey: number;
-  /** Counts 127.0.0.0/8 and ::1 too; otherwise not, as relayed paths end in a local socket. */
+  /** Counts 127.0.0.0/8 and ::1 too; otherwise not, as all programs of this machine are one person's. */
   readonly countLoopback: boolean;
 }
 
 export const DEFAULT_CONNECTION_LIMITS: ConnectionLimits = {
   connections: MAX_CONNECTIONS,
-  connectionsPerAddress: MAX_CONNECTIONS_PER_ADDRESS,
+  connectionsPerSource: MAX_CONNECTIONS_PER_SOURCE,
   connectionsPerKey: MAX_CONNECTIONS_PER_KEY,
   countLoopback: false,
 };

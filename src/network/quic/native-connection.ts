@@ -1,14 +1,12 @@
 /** A connection of the engine, after its handshake. */
-
-import type { Address } from '../../foundation/address.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { wakingClock } from '../../foundation/stall.ts';
+import type { Path } from '../path.ts';
 import type { EngineConnection, EngineStream } from './engine.ts';
 import { CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES } from './limits.ts';
 import { NativeStream } from './native-stream.ts';
-import type { Peer } from './peer.ts';
 import { StreamError } from './stream-error.ts';
 import type { ConnectionStats, QuicConnection, QuicStream } from './types.ts';
 
@@ -29,13 +27,15 @@ const PARALLEL_ACCEPTS = 4;
 
 interface NativeConnectionOptions {
   readonly native: EngineConnection;
-  readonly peer: Peer;
+  /** The key that the other node proved. */
+  readonly remoteKey: Uint8Array;
+  readonly path: Path;
   readonly outbound: boolean;
 }
 
 export class NativeConnection implements QuicConnection {
   readonly remoteKey: Uint8Array;
-  readonly remoteAddress: Address;
+  readonly path: Path;
   readonly outbound: boolean;
   readonly closed: Promise<void>;
   readonly #native: EngineConnection;
@@ -51,8 +51,8 @@ export class NativeConnection implements QuicConnection {
   constructor(options: NativeConnectionOptions, dependencies: { readonly clock: Clock }) {
     this.#native = options.native;
     this.#clock = dependencies.clock;
-    this.remoteKey = options.peer.key;
-    this.remoteAddress = options.peer.address;
+    this.remoteKey = options.remoteKey;
+    this.path = options.path;
     this.outbound = options.outbound;
     const end = (): void => this.#end();
     this.closed = this.#native.closed().then(end, end);

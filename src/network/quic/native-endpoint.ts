@@ -4,9 +4,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import { type Clock, systemClock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
+import type { PathKind } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { KeyPair } from '../../foundation/identity/keys.ts';
 import type { Log } from '../../foundation/log.ts';
+import { kindByScope, type Path, plainPath, type Way, wayPath } from '../path.ts';
 import { Acceptor } from './acceptor.ts';
 import { ConnectionTable } from './connection-table.ts';
 import { Dialer } from './dialer.ts';
@@ -58,6 +60,15 @@ interface NativeQuicEndpointDependencies {
   readonly log: Log;
   readonly clock?: Clock;
   readonly engine?: QuicEngine;
+  /** What a path between our socket and an address is; by the address alone where left out. */
+  readonly kindOf?: (remote: Address, outbound: boolean) => PathKind;
+}
+
+/** A connection of the engine that did not come over the sockets of the endpoint. */
+interface Adoption {
+  /** True where we dialled. */
+  readonly outbound: boolean;
+  readonly way: Way;
 }
 
 export class NativeQuicEndpoint implements QuicEndpoint {
@@ -65,6 +76,7 @@ export class NativeQuicEndpoint implements QuicEndpoint {
   readonly #log: Log;
   readonly #clock: Clock;
   readonly #engine: QuicEngine;
+  readonly #kindOf: (remote: Address, outbound: boolean) => PathKind;
   readonly #idleTimeoutMs: number;
   readonly #accepted: ConnectionTable<NativeConnection>;
   readonly #dialled = new Set<NativeConnection>();
@@ -83,6 +95,7 @@ export class NativeQuicEndpoint implements QuicEndpoint {
     this.#log = dependencies.log;
     this.#clock = dependencies.clock ?? systemClock;
     this.#engine = dependencies.engine ?? loadEngine();
+    this.#kindOf = dependencies.kindOf ?? kindByScope;
     this.#idleTimeoutMs = options.idleTimeoutMs ?? IDLE_TIMEOUT_MS;
     this.#accepted = new ConnectionTable({ ...DEFAULT_CONNECTION_LIMITS, ...options.limits });
     this.#heldBack = new ReceiveBudget(() => this.#connections(), { log: this.#log, clock: this.#clock });
@@ -157,28 +170,57 @@ export class NativeQuicEndpoint implements QuicEndpoint {
 
   #accept(native: EngineConnection): void {
     const peer = parsePeer(native.remoteMultiaddr());
-    if (peer === null || this.#handler === undefined) return native.abort();
-    const connection = this.#wrap(native, peer, false);
-    const refusal = this.#accepted.admit(connection);
+    if (peer === null) return native.abort();
+    const path = plainPath(this.#kindOf(peer.address, false), peer.address);
+    this.#take(this.#wrap(native, peer, path, false));
+  }
+
+  /** Hands on a connection that another node dialled, where the limits let it in. */
+  #take(connection: NativeConnection): void {
+    const refusal = this.#handler === undefined ? 'not_taken' : this.#accepted.admit(connection);
     if (refusal !== null) {
-      this.#log.debug({ from: peer.address.host, refusal }, 'QUIC connection refused');
+      this.#log.debug({ source: connection.path.source, refusal }, 'QUIC connection refused');
       return connection.close();
     }
     detach(connection.closed.then(() => this.#accepted.remove(connection)));
-    this.#handler(connection);
+    this.#handler?.(connection);
   }
 
-  #wrap(native: EngineConnection, peer: Peer, outbound: boolean): NativeConnection {
-    return new NativeConnection({ native, peer, outbound }, { clock: this.#clock });
+  #wrap(native: EngineConnection, { key }: Peer, path: Path, outbound: boolean): NativeConnection {
+    return new NativeConnection({ native, remoteKey: key, path, outbound }, { clock: this.#clock });
+  }
+
+  /** Keeps a connection that we dialled, until it ends. */
+  #keep(connection: NativeConnection): void {
+    this.#dialled.add(connection);
+    detach(connection.closed.then(() => this.#dialled.delete(connection)));
+  }
+
+  /**
+   * Takes in a connection of the engine that came over a socket of another part of this process. One that the other
+   * node dialled falls under the limits and goes where those of the endpoint go; it may be closed when this returns.
+   * @throws SvcError `connect_failed` where the other side has proven no key that we know, or the endpoint is stopped
+   */
+  adopt(native: EngineConnection, { outbound, way }: Adoption): QuicConnection {
+    const peer = parsePeer(native.remoteMultiaddr());
+    if (peer === null || this.#dialer === undefined) {
+      native.abort();
+      throw new SvcError('connect_failed');
+    }
+    const connection = this.#wrap(native, peer, wayPath(way, peer), outbound);
+    if (outbound) this.#keep(connection);
+    else this.#take(connection);
+    return connection;
   }
 
   async dial(address: Address, expectedKey: Uint8Array, options: DialOptions = {}): Promise<QuicConnection> {
     if (this.#dialer === undefined)
       throw new SvcError('connect_failed', { message: 'The QUIC endpoint is not running.' });
     const { native, peer } = await this.#dialer.dial(address, expectedKey, options);
-    const connection = this.#wrap(native, peer, true);
-    this.#dialled.add(connection);
-    detach(connection.closed.then(() => this.#dialled.delete(connection)));
+    const { way } = options;
+    const path = way === undefined ? plainPath(this.#kindOf(peer.address, true), peer.address) : wayPath(way, peer);
+    const connection = this.#wrap(native, peer, path, true);
+    this.#keep(connection);
     return connection;
   }
 

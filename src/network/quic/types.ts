@@ -5,6 +5,7 @@
  */
 import type { Duplex } from 'node:stream';
 import type { Address } from '../../foundation/address.ts';
+import type { Path, Way } from '../path.ts';
 
 /**
  * A two-way byte stream with back-pressure. `end()` finishes our half (the other side reads a clean
@@ -36,7 +37,8 @@ export interface ConnectionStats {
 export interface QuicConnection {
   /** The Ed25519 public key that the other node proved in the handshake. */
   readonly remoteKey: Uint8Array;
-  readonly remoteAddress: Address;
+  /** How it gets there, and whom limits hold it against. */
+  readonly path: Path;
   /** True where we dialled. */
   readonly outbound: boolean;
   /** Smoothed round-trip time, milliseconds. */
@@ -59,6 +61,8 @@ export interface DialOptions {
   /** Give up after this many milliseconds. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
+  /** What the path is, where the address belongs to something between us and the node. */
+  readonly way?: Way;
 }
 
 export interface QuicEndpoint {

@@ -3,6 +3,7 @@ import type { TunnelInbound } from '../../capabilities/tunnels/inbound.ts';
 import type { TunnelService } from '../../capabilities/tunnels/tunnel-service.ts';
 import type { TunnelInfo } from '../../capabilities/tunnels/types.ts';
 import { isoTime } from '../../foundation/clock.ts';
+import { isRelayed } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Handlers, InputOf } from '../operation.ts';
@@ -21,7 +22,7 @@ function view(t: TunnelInfo) {
     local_aid: t.localAid,
     remote_aid: t.remoteAid,
     listen: t.listen,
-    is_relayed: t.path === 'relay' || t.path === 'turn',
+    is_relayed: isRelayed(t.path),
     path: t.path,
     remote_addr: t.remoteAddr,
     rtt_ms: t.rttMs,

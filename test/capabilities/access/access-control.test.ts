@@ -34,7 +34,7 @@ function world() {
     purpose: 'http',
     accessToken: undefined,
     nodeKey: new Uint8Array(32).fill(9),
-    address: '192.0.2.1',
+    source: '192.0.2.1',
     ...more,
   });
   /** `ok`, or the code of the refusal. */
@@ -160,7 +160,7 @@ test('a lock says how long to wait', async () => {
       purpose: 'http',
       accessToken: `guess ${n}`,
       nodeKey: null,
-      address: null,
+      source: null,
     });
   for (let i = 0; i < 5; i++) await assert.rejects(guess(i), { code: 'access_denied' });
   clock.advance(500);
@@ -305,7 +305,7 @@ test('what denies while a secret is being derived still counts', async () => {
     purpose: 'http',
     accessToken: SECRET,
     nodeKey: null,
-    address: null,
+    source: null,
   });
   await new Promise((resolve) => setImmediate(resolve));
   lists.deny(AGENT, CALLER);

@@ -3,10 +3,10 @@ import { test } from 'node:test';
 import { type Guesser, GuessLimits } from '../../../src/capabilities/access/guess-limits.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
-const guesser = (caller: string, node: string | null = null, address: string | null = null): Guesser => ({
+const guesser = (caller: string, node: string | null = null, source: string | null = null): Guesser => ({
   caller,
   node,
-  address,
+  source,
 });
 
 /** Guesses wrongly as long as it is let; returns how often that was. */

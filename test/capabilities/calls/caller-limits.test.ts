@@ -10,6 +10,7 @@ import {
 } from '../../../src/capabilities/calls/caller-limits.ts';
 import { asLink } from '../../../src/network/links/stream.ts';
 import type { LinkStream } from '../../../src/network/links/types.ts';
+import { plainPath } from '../../../src/network/path.ts';
 import { testAid } from '../../support/agents.ts';
 import { withCode } from '../../support/link-world.ts';
 
@@ -23,8 +24,7 @@ function linkFrom(host: string, node: number, caller: number): LinkStream {
     accessToken: undefined,
     nodeKey,
   } as const;
-  const remoteAddress = { host, port: 1 };
-  return asLink(new PassThrough(), names, () => ({ kind: 'direct', remoteAddress, rttMs: 0 }));
+  return asLink(new PassThrough(), names, () => ({ ...plainPath('direct', { host, port: 1 }), rttMs: 0 }));
 }
 
 /** Takes all that one node may have; returns how to give it back. */

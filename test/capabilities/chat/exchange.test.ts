@@ -42,8 +42,8 @@ function setUp() {
   };
   const sessionOf = (peer: Aid, host: string | null = null): ChatSession => {
     const names = { caller: aid, called: peer, purpose: 'chat', accessToken: undefined, nodeKey: null } as const;
-    const remoteAddress = host === null ? null : { host, port: 1 };
-    const link = asLink(new PassThrough(), names, () => ({ kind: 'direct', remoteAddress, rttMs: 1 }));
+    const remote = host === null ? null : { host, port: 1 };
+    const link = asLink(new PassThrough(), names, () => ({ kind: 'direct', remote, source: host, rttMs: 1 }));
     const nothing = (): void => {};
     const heard = { onFrames: nothing, onFailure: nothing, onDrain: nothing, onClose: nothing };
     return new ChatSession(link, true, clock, heard);

@@ -18,7 +18,7 @@ test('a peer that asks and does not read is cut off once 4 MiB wait for it', () 
     accessToken: undefined,
     nodeKey: null,
   } as const;
-  const link = asLink(deaf, names, () => ({ kind: 'direct', remoteAddress: null, rttMs: 1 }));
+  const link = asLink(deaf, names, () => ({ kind: 'direct', remote: null, source: null, rttMs: 1 }));
   const nothing = (): void => {};
   const heard = { onFrames: nothing, onFailure: nothing, onDrain: nothing, onClose: nothing };
   const session = new ChatSession(link, false, new TestClock(), heard);

@@ -20,7 +20,7 @@ function sessionWorld(record: RequestObserver = () => ({ tool: () => {}, answere
     accessToken: undefined,
     nodeKey: null,
   } as const;
-  const link = asLink(far, names, () => ({ kind: 'local', remoteAddress: null, rttMs: 0 }));
+  const link = asLink(far, names, () => ({ kind: 'local', remote: null, source: null, rttMs: 0 }));
   const served: { stream: Duplex; observer: RequestObserver }[] = [];
   const serve = (stream: Duplex, observer: RequestObserver): void => void served.push({ stream, observer });
   const session = new AdminSession(link, { clock, record, serve });

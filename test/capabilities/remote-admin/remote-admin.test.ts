@@ -42,7 +42,7 @@ function world(store = Store.open(':memory:', MIGRATIONS)) {
     const [near, far] = localPair();
     near.on('error', () => {});
     const names = { caller, called: NODE, purpose: 'admin', accessToken: undefined, nodeKey: null } as const;
-    return asLink(far, names, () => ({ kind: 'local', remoteAddress: null, rttMs: 0 }));
+    return asLink(far, names, () => ({ kind: 'local', remote: null, source: null, rttMs: 0 }));
   };
   const open = (caller?: Aid): LinkStream => {
     const one = link(caller);
@@ -55,7 +55,7 @@ function world(store = Store.open(':memory:', MIGRATIONS)) {
     purpose: 'admin',
     accessToken: undefined,
     nodeKey: new Uint8Array([1, 2]),
-    address: '192.0.2.1',
+    source: '192.0.2.1',
   };
   return {
     store,

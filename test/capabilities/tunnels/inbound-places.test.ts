@@ -7,6 +7,7 @@ import {
   STRANGER_STILL_MS,
 } from '../../../src/capabilities/tunnels/inbound-places.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
+import { plainPath } from '../../../src/network/path.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
@@ -44,7 +45,7 @@ class World {
       caller: aid,
       called: CALLED,
       nodeKey: node === null ? null : Uint8Array.of(node),
-      path: () => ({ kind: 'direct', remoteAddress: { host, port: 1 }, rttMs: 0 }) as const,
+      path: () => ({ ...plainPath('direct', { host, port: 1 }), rttMs: 0 }),
     };
     return this.places.take(link, () => this.cut.push(who));
   }

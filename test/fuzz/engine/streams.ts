@@ -5,6 +5,7 @@ import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { localPair } from '../../../src/network/links/local.ts';
 import { asLink } from '../../../src/network/links/stream.ts';
 import type { LinkStream, Links, Purpose } from '../../../src/network/links/types.ts';
+import { plainPath } from '../../../src/network/path.ts';
 import { idle } from '../../support/idle.ts';
 import { Random } from '../../support/random.ts';
 
@@ -33,7 +34,7 @@ export function linkPair(names: Names, purpose: Purpose, nodeKey = new Uint8Arra
   const [near, far] = localPair();
   near.on('error', () => {});
   far.on('error', () => {});
-  const path = () => ({ kind: 'direct', remoteAddress: { host: '198.51.100.7', port: 4122 }, rttMs: 1 }) as const;
+  const path = () => ({ ...plainPath('direct', { host: '198.51.100.7', port: 4122 }), rttMs: 1 });
   return [near, asLink(far, { ...names, purpose, accessToken: undefined, nodeKey }, path)];
 }
 

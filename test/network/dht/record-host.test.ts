@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Address } from '../../../src/foundation/address.ts';
 import { unixSeconds } from '../../../src/foundation/clock.ts';
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
@@ -9,6 +8,7 @@ import { RECORD } from '../../../src/foundation/records/types.ts';
 import { RecordVerifier } from '../../../src/foundation/records/verifier.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { decodeFindReply, decodeStoreReply, type FindRequest } from '../../../src/network/dht/messages.ts';
+import { hostKeyOf } from '../../../src/network/dht/node-address.ts';
 import { decodePage, encodeNodeRequest } from '../../../src/network/dht/node-messages.ts';
 import { type Asking, RecordHost } from '../../../src/network/dht/record-host.ts';
 import { RecordStore } from '../../../src/network/dht/record-store.ts';
@@ -37,7 +37,7 @@ class World {
         store: this.store,
         verifier: new RecordVerifier({}, { delegations: new DelegationVerifier() }),
         quicPort: () => 0,
-        engine: { ownAddress: address(250), closest: () => [], closerThanSelf: () => this.closer },
+        engine: { ownAddress: { host: source(250), port: 4121 }, closest: () => [], closerThanSelf: () => this.closer },
       },
     );
   }
@@ -52,52 +52,53 @@ class World {
     return answer;
   }
 
-  async offer(key: Uint8Array, encoded: Uint8Array, from: Address): Promise<string | undefined> {
+  async offer(key: Uint8Array, encoded: Uint8Array, from: string): Promise<string | undefined> {
     return decodeStoreReply(await this.host.store(key, encoded, from, 1000))?.code;
   }
 }
 
-function address(n: number): Address {
-  return { host: `198.52.100.${n}`, port: 4121 };
+function source(n: number): string {
+  return `198.52.100.${n}`;
 }
 
 test('one address hands over so many records, and then as many as flow back', async () => {
   const world = new World();
   const junk = new Uint8Array(10);
   const key = new Uint8Array(32);
-  for (let i = 0; i < 1500; i++) assert.equal(await world.offer(key, junk, { host: '198.52.100.1', port: i }), 'bad');
-  assert.equal(await world.offer(key, junk, address(1)), 'limited');
-  assert.equal(await world.offer(key, junk, address(2)), 'bad');
+  const fromPort = (port: number): string => hostKeyOf({ host: '198.52.100.1', port });
+  for (let i = 0; i < 1500; i++) assert.equal(await world.offer(key, junk, fromPort(i)), 'bad');
+  assert.equal(await world.offer(key, junk, source(1)), 'limited');
+  assert.equal(await world.offer(key, junk, source(2)), 'bad');
   world.clock.advance(20);
-  assert.equal(await world.offer(key, junk, address(1)), 'bad');
-  assert.equal(await world.offer(key, junk, address(1)), 'limited');
+  assert.equal(await world.offer(key, junk, source(1)), 'bad');
+  assert.equal(await world.offer(key, junk, source(1)), 'limited');
 });
 
 test('a flood of records from everywhere is verified only so fast', async () => {
   const world = new World();
   const { key, record } = endpointRecord(newIdentity(), { timestamp: world.now });
   const codes = await Promise.all(
-    Array.from({ length: 300 }, (_, i) => world.offer(key, record.encoded, address(i % 256))),
+    Array.from({ length: 300 }, (_, i) => world.offer(key, record.encoded, source(i % 256))),
   );
   assert.equal(codes.filter((code) => code === 'kept').length, 256);
   assert.equal(codes.filter((code) => code === 'limited').length, 44);
-  assert.equal(await world.offer(key, record.encoded, address(1)), 'kept');
+  assert.equal(await world.offer(key, record.encoded, source(1)), 'kept');
 });
 
 test('a record is refused by a node that knows many closer ones', async () => {
   const world = new World();
   const { key, record } = endpointRecord(newIdentity(), { timestamp: world.now });
   world.closer = 20;
-  assert.equal(await world.offer(key, record.encoded, address(1)), 'misplaced');
+  assert.equal(await world.offer(key, record.encoded, source(1)), 'misplaced');
   world.closer = 19;
-  assert.equal(await world.offer(key, record.encoded, address(1)), 'kept');
+  assert.equal(await world.offer(key, record.encoded, source(1)), 'kept');
 });
 
 test('over QUIC it takes large records and gives pages, to its own network only and not too often', async () => {
   const world = new World();
   const { key, record } = largeRecord(newIdentity(), { timestamp: world.now });
   const store = { kind: 'store', tag: TAG, key, record: record.encoded } as const;
-  const answer = async (body: Uint8Array, n = 1) => await world.host.answerNode(body, address(n));
+  const answer = async (body: Uint8Array, n = 1) => await world.host.answerNode(body, source(n));
   assert.equal((await answer(encodeNodeRequest({ ...store, tag: networkTag('other') }))).length, 0);
   assert.equal((await answer(new Uint8Array(50))).length, 0);
   assert.equal(world.store.usage().records, 0);
@@ -115,14 +116,14 @@ test('an answer never outgrows what its asker may get, whatever is held', () => 
     world.store.offer(key, serviceRecord('lang.translate', newIdentity(), { timestamp: world.now }).record, 'a');
   for (const wantsRecords of [true, false])
     for (const requestBytes of [30, 60, 70, 100, 200, 411, 1200]) {
-      const asking = { from: address(1), bytes: requestBytes, proven: false };
+      const asking = { from: source(1), bytes: requestBytes, proven: false };
       const reply = world.host.find(key, { types: [], wantsRecords }, asking);
       // A count, a digest and the node's key are always told: where that is too much, nothing is.
       assert.equal(reply === null, requestBytes <= 60, `${requestBytes}`);
       const length = reply === null ? 0 : reply.length + 120;
       assert.ok(length <= Math.min(1232, 3 * requestBytes), `${length} to ${requestBytes}`);
     }
-  const proven = world.find(key, { types: [], wantsRecords: true }, { from: address(1), bytes: 30, proven: true });
+  const proven = world.find(key, { types: [], wantsRecords: true }, { from: source(1), bytes: 30, proven: true });
   assert.ok(proven.length > 500);
 });
 
@@ -138,7 +139,7 @@ test('a record goes with the answer as soon as there is room for it, to the byte
   world.store.offer(fitting.key, fitting.record, 'a');
   const least = (fitting.record.encoded.length + around) / 3;
   const records = (bytes: number): number | undefined => {
-    const asking = { from: address(1), bytes, proven: false };
+    const asking = { from: source(1), bytes, proven: false };
     return decodeFindReply(world.find(fitting.key, { types: [], wantsRecords: true }, asking))?.records.length;
   };
   assert.deepEqual([least - 1, least].map(records), [0, 1]);
@@ -159,11 +160,11 @@ test('a key is read from the database once, whatever parts and types are asked f
   for (let i = 0; i < 200; i++) {
     const types = i % 2 === 0 ? [RECORD.service, 1 + (i % 15)] : [1 + (i % 15), RECORD.service];
     const part = { index: i % 40, of: 40 };
-    world.find(key, { types, wantsRecords: true, part }, { from: address(1), bytes: 400, proven: true });
+    world.find(key, { types, wantsRecords: true, part }, { from: source(1), bytes: 400, proven: true });
   }
   assert.equal(read.mock.callCount(), 1);
   const whole = { types: [RECORD.service], wantsRecords: true };
-  const asking = { from: address(1), bytes: 400, proven: true };
+  const asking = { from: source(1), bytes: 400, proven: true };
   assert.equal(decodeFindReply(world.find(key, whole, asking))?.count, 50);
   fill(world, 'lang.translate', 1);
   assert.equal(decodeFindReply(world.find(key, whole, asking))?.count, 51);
@@ -173,14 +174,14 @@ test('who has more read from the database than his share gets no answer until th
   const world = new World();
   const request = { types: [], wantsRecords: true };
   const ask = (n: number, key: Uint8Array) =>
-    world.host.find(key, request, { from: address(n), bytes: 400, proven: true });
+    world.host.find(key, request, { from: source(n), bytes: 400, proven: true });
   const key = (i: number): Uint8Array => new Uint8Array(32).fill(i >> 8).fill(i & 255, 16);
   let answered = 0;
   while (ask(1, key(answered)) !== null) answered++;
   assert.equal(answered, 2000);
   assert.ok(ask(1, key(0)) !== null, 'what is in memory costs nothing');
   assert.ok(
-    world.host.find(key(9999), { types: [], wantsRecords: false }, { from: address(1), bytes: 90, proven: true }),
+    world.host.find(key(9999), { types: [], wantsRecords: false }, { from: source(1), bytes: 90, proven: true }),
   );
   assert.ok(ask(2, key(answered)) !== null, 'another address has a share of its own');
   world.clock.advance(1);
@@ -198,7 +199,7 @@ test('the rows that were found are charged, to all addresses together too', () =
     // Whatever changes under a key has it read anew.
     const { record } = serviceRecord('lang.translate', owner, { timestamp: world.now, seq: ++seq });
     assert.equal(world.store.offer(key, record, 'owner').code, 'kept');
-    const asking = { from: address(n), bytes: 400, proven: true };
+    const asking = { from: source(n), bytes: 400, proven: true };
     const isAnswered = world.host.find(key, { types: [], wantsRecords: true }, asking) !== null;
     if (isAnswered) reads++;
     return isAnswered;

@@ -94,7 +94,7 @@ test('of several addresses those that answer count, with little delay', async ()
   await settle();
   clock.advance(STAGGER_MS);
   const session = await connecting;
-  assert.deepEqual(session.connection.remoteAddress, b.endpoint.address);
+  assert.deepEqual(session.connection.path.remote, b.endpoint.address);
   await settle();
   assert.equal(c.pool.stats().connections, 0);
 });
@@ -126,7 +126,7 @@ test('who knows another address tries it after the shared dial has failed', asyn
   await settle();
   clock.advance(NODE_DIAL_TIMEOUT_MS);
   await wrong;
-  assert.deepEqual((await right).connection.remoteAddress, b.endpoint.address);
+  assert.deepEqual((await right).connection.path.remote, b.endpoint.address);
 });
 
 test('who gives up while he shares a dial tries no other address after it', async (t) => {
@@ -327,7 +327,7 @@ test('totals outlive their connections, and each connection can be looked at', a
   const [view] = a.pool.connections();
   assert.ok(view);
   assert.equal(view.node, nativeAid(b.key.publicKey));
-  assert.deepEqual(view.address, b.endpoint.address);
+  assert.deepEqual(view.path.remote, b.endpoint.address);
   assert.ok(view.outbound && view.current);
   session.close();
   await settle();

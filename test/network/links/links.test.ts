@@ -19,11 +19,11 @@ test('a link carries bytes both ways and knows both agents on either side', asyn
     assert.equal(link.called, called.aid);
     assert.equal(link.purpose, 'http');
     assert.equal(link.accessToken, 'sesame');
-    assert.equal(link.path().kind, 'direct');
+    assert.equal(link.path().kind, 'lan');
   }
   assert.deepEqual(near.nodeKey, b.key.publicKey);
   assert.deepEqual(far.nodeKey, a.key.publicKey);
-  assert.deepEqual(near.path().remoteAddress, b.endpoint.address);
+  assert.deepEqual(near.path().remote, b.endpoint.address);
   far.pipe(far);
   near.end('hello');
   assert.equal((await readAll(near)).toString(), 'hello');
@@ -265,7 +265,7 @@ test('agents of one daemon talk through memory, with the same permission and the
     assert.equal(link.caller, caller.aid);
     assert.equal(link.called, called.aid);
     assert.equal(link.nodeKey, null);
-    assert.deepEqual(link.path(), { kind: 'local', remoteAddress: null, rttMs: 0 });
+    assert.deepEqual(link.path(), { kind: 'local', remote: null, source: null, rttMs: 0 });
   }
   const request = { caller: caller.aid, called: called.aid, purpose: 'tcp', accessToken: 'sesame' };
   assert.deepEqual(a.authorized, [{ ...request, nodeKey: null, address: null }]);

@@ -29,7 +29,7 @@ test('bytes go both ways, and each half ends by itself', async () => {
   const link = await here.links.open(here.aid, there.location.aid, 'tcp');
   link.end('hello over the wire');
   assert.equal((await readAll(link)).toString(), 'hello over the wire');
-  assert.equal(link.path().kind, 'direct');
+  assert.equal(link.path().kind, 'lan');
   assert.ok(link.path().rttMs >= 0);
   assert.deepEqual(link.nodeKey, theirKey.publicKey);
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { SharedQuota, sourceOfHost } from '../../../src/network/links/shared-quota.ts';
+import { SharedQuota, shareOf } from '../../../src/network/links/shared-quota.ts';
 
 test('a node, a source and all together have only so many places, and get them back', () => {
   const places = new SharedQuota({ perNode: 2, perSource: 3, all: 5 });
@@ -24,11 +24,12 @@ test('what counts against no source is held back only with all the others', () =
 });
 
 test('this machine is no source; an address is one, and so is an IPv6 /64', () => {
-  assert.equal(sourceOfHost('127.0.0.1'), null);
-  assert.equal(sourceOfHost('127.255.0.9'), null);
-  assert.equal(sourceOfHost('::1'), null);
-  assert.equal(sourceOfHost('::ffff:127.0.0.1'), null);
-  assert.equal(sourceOfHost('::127.0.0.1'), '0:0:0:0::/64');
-  assert.equal(sourceOfHost('192.0.2.1'), '192.0.2.1');
-  assert.equal(sourceOfHost('2001:db8:1:2::1'), sourceOfHost('2001:db8:1:2:3::1'));
+  assert.equal(shareOf('127.0.0.1'), null);
+  assert.equal(shareOf('127.255.0.9'), null);
+  assert.equal(shareOf('::1'), null);
+  assert.equal(shareOf('::ffff:127.0.0.1'), null);
+  assert.equal(shareOf('::127.0.0.1'), '0:0:0:0::/64');
+  assert.equal(shareOf('192.0.2.1'), '192.0.2.1');
+  assert.equal(shareOf('node 05ff'), 'node 05ff', 'who is known by his key alone');
+  assert.equal(shareOf('2001:db8:1:2::1'), shareOf('2001:db8:1:2:3::1'));
 });

@@ -24,8 +24,8 @@ export function quicCompliance(name: string, harness: Harness): void {
       const { client, server } = await connect(a, b);
       assert.deepEqual(Buffer.from(client.remoteKey), Buffer.from(b.key.publicKey));
       assert.deepEqual(Buffer.from(server.remoteKey), Buffer.from(a.key.publicKey));
-      assert.deepEqual(client.remoteAddress, b.endpoint.address);
-      assert.equal(server.remoteAddress.host, '127.0.0.1');
+      assert.deepEqual(client.path.remote, b.endpoint.address);
+      assert.equal(server.path.remote.host, '127.0.0.1');
       assert.equal(client.outbound, true);
       assert.equal(server.outbound, false);
       assert.ok(client.rtt() >= 0);
@@ -273,7 +273,7 @@ export function quicCompliance(name: string, harness: Harness): void {
     });
 
     test('connections over the number for one address are refused', async (t) => {
-      const server = await startNode(t, harness, { limits: { connectionsPerAddress: 1, countLoopback: true } });
+      const server = await startNode(t, harness, { limits: { connectionsPerSource: 1, countLoopback: true } });
       const [a, b] = await Promise.all([startNode(t, harness), startNode(t, harness)]);
       await connect(a, server);
       const refused = await b.endpoint.dial(server.endpoint.address, server.key.publicKey);

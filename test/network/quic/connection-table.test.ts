@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { plainPath, wayPath } from '../../../src/network/path.ts';
 import { ConnectionTable } from '../../../src/network/quic/connection-table.ts';
 import { DEFAULT_CONNECTION_LIMITS } from '../../../src/network/quic/limits.ts';
 import type { QuicConnection } from '../../../src/network/quic/types.ts';
@@ -12,7 +13,7 @@ function connection(keyByte: number, host: string): Fake {
   return {
     wasClosed: false,
     remoteKey: new Uint8Array(32).fill(keyByte),
-    remoteAddress: { host, port: 1 },
+    path: plainPath('direct', { host, port: 1 }),
     outbound: false,
     rtt: () => 0,
     stats: () => ({ bytesSent: 0, bytesReceived: 0, packetsSent: 0, packetsLost: 0 }),
@@ -25,22 +26,22 @@ function connection(keyByte: number, host: string): Fake {
   };
 }
 
-const limits = { ...DEFAULT_CONNECTION_LIMITS, connections: 5, connectionsPerAddress: 2, connectionsPerKey: 2 };
+const limits = { ...DEFAULT_CONNECTION_LIMITS, connections: 5, connectionsPerSource: 2, connectionsPerKey: 2 };
 
 test('an address has a limit, and gets its place back', () => {
   const table = new ConnectionTable<Fake>(limits);
   const first = connection(1, '192.0.2.1');
   assert.equal(table.admit(first), null);
   assert.equal(table.admit(connection(2, '192.0.2.1')), null);
-  assert.equal(table.admit(connection(3, '192.0.2.1')), 'too_many_from_address');
+  assert.equal(table.admit(connection(3, '192.0.2.1')), 'too_many_from_source');
   assert.equal(table.admit(connection(3, '192.0.2.2')), null);
   table.remove(first);
   table.remove(first);
   assert.equal(table.admit(connection(3, '192.0.2.1')), null);
-  assert.equal(table.admit(connection(4, '192.0.2.1')), 'too_many_from_address');
+  assert.equal(table.admit(connection(4, '192.0.2.1')), 'too_many_from_source');
 });
 
-test('the loopback address counts only where asked for, as relayed paths end there', () => {
+test('the loopback address counts only where asked for, as all programs there are of one person', () => {
   const open = new ConnectionTable<Fake>(limits);
   for (const host of ['127.0.0.1', '127.0.0.1', '127.0.0.1', '::1']) {
     assert.equal(open.admit(connection(open.size + 1, host)), null);
@@ -48,7 +49,19 @@ test('the loopback address counts only where asked for, as relayed paths end the
   const strict = new ConnectionTable<Fake>({ ...limits, countLoopback: true });
   strict.admit(connection(1, '127.0.0.1'));
   strict.admit(connection(2, '127.0.0.1'));
-  assert.equal(strict.admit(connection(3, '127.0.0.1')), 'too_many_from_address');
+  assert.equal(strict.admit(connection(3, '127.0.0.1')), 'too_many_from_source');
+});
+
+test('a relayed path has a share, though its socket shows the loopback address', () => {
+  const relayed = (keyByte: number): Fake => {
+    const key = new Uint8Array(32).fill(keyByte);
+    const path = wayPath({ kind: 'relay', source: '192.0.2.7' }, { address: { host: '127.0.0.1', port: 1 }, key });
+    return { ...connection(keyByte, '127.0.0.1'), path };
+  };
+  const table = new ConnectionTable<Fake>(limits);
+  const answers = [1, 2, 3].map((n) => table.admit(relayed(n)));
+  assert.deepEqual(answers, [null, null, 'too_many_from_source']);
+  assert.equal(table.admit(connection(4, '127.0.0.1')), null);
 });
 
 test('all together have a limit', () => {
@@ -84,7 +97,7 @@ test('an IPv6 network of one subscriber, and both spellings of an IPv4 address, 
   ]) {
     const table = new ConnectionTable<Fake>(limits);
     const answers = hosts.map((host, i) => table.admit(connection(i, host)));
-    assert.deepEqual(answers, [null, null, 'too_many_from_address']);
+    assert.deepEqual(answers, [null, null, 'too_many_from_source']);
     assert.equal(table.admit(connection(9, '2001:db8:1:3::1')), null);
   }
 });

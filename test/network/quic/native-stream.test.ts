@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
+import { plainPath } from '../../../src/network/path.ts';
 import type { EngineStream } from '../../../src/network/quic/engine.ts';
 import { NativeStream } from '../../../src/network/quic/native-stream.ts';
 import type { QuicConnection } from '../../../src/network/quic/types.ts';
@@ -41,7 +42,7 @@ class FakeStream implements EngineStream {
 
 const connection: QuicConnection = {
   remoteKey: new Uint8Array(32),
-  remoteAddress: { host: '127.0.0.1', port: 1 },
+  path: plainPath('lan', { host: '127.0.0.1', port: 1 }),
   outbound: true,
   rtt: () => 0,
   stats: () => ({ bytesSent: 0, bytesReceived: 0, packetsSent: 0, packetsLost: 0 }),

@@ -293,8 +293,8 @@ test('an empty host listens on IPv6, beside IPv4 on the same port, where the mac
       caller.endpoint.dial({ host, port }, everywhere.key.publicKey),
       everywhere.accepted(),
     ]);
-    assert.equal(client.remoteAddress.host, host);
-    assert.equal(server.remoteAddress.host, host);
+    assert.equal(client.path.remote.host, host);
+    assert.equal(server.path.remote.host, host);
   }
 });
 

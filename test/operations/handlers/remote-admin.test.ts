@@ -38,7 +38,7 @@ function setUp() {
     purpose: 'admin',
     accessToken: undefined,
     nodeKey: null,
-    address: null,
+    source: null,
   };
   const run = operationRunner(remoteAdminOperations, remoteAdminHandlers({ remoteAdmin, access }));
   return { run, access, remoteAdmin, request, now: () => isoTime(clock.now()), clock };
