@@ -102,7 +102,7 @@ export class MemoryRecordNetwork implements RecordNetwork {
     if (this.unreachable) return [];
     const { store, clock } = this.#hub;
     const rows = store.find(key, { types }, MAX_RECORDS_PER_KEY);
-    const records = rows.map((row) => store.encoded(row.id)).filter((encoded) => encoded !== null);
+    const records = rows.map((row) => store.encoded(row)).filter((encoded) => encoded !== null);
     const decoded = records.map((encoded) => decodeRecord(encoded));
     const errors = await this.#verifier.verifyAll(decoded, unixSeconds(clock));
     return decoded

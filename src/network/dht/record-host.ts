@@ -93,6 +93,8 @@ export class RecordHost {
   readonly #allRowRate: RateLimiter;
   /** Pages that are put together: one at a time, with a turn of the event loop for others between them. */
   readonly #pages = new Semaphore(1);
+  /** The same for records that are put into the database. */
+  readonly #offers = new Semaphore(1);
   /** Records that other threads look at right now. */
   #verifying = 0;
 
@@ -124,7 +126,7 @@ export class RecordHost {
     const left: StoredRecord[] = [];
     for (const row of found) {
       const bytes = row.bytes + RECORD_FRAME_BYTES;
-      const encoded = bytes <= room ? store.encoded(row.id) : null;
+      const encoded = bytes <= room ? store.encoded(row) : null;
       if (encoded === null) left.push(row);
       else {
         records.push(encoded);
@@ -171,7 +173,10 @@ export class RecordHost {
       const record = decodeRecord(Uint8Array.from(encoded));
       if (!belongsUnder(record, key)) return { code: 'misplaced' };
       await verifier.verifyAsync(record, unixSeconds(clock));
-      return replyTo(store.offer(key, record, publisher));
+      return await this.#offers.run(async () => {
+        await turn();
+        return replyTo(store.offer(key, record, publisher));
+      });
     } catch (error) {
       if (!(error instanceof SvcError)) throw error;
       log.debug({ from: publisher, reason: error.message }, 'refused a record that does not verify');

@@ -13,9 +13,11 @@ import { compareFreshness, decodeRecord, expiresAt, type SignedRecord } from '..
 import { MAX_RECORDS_PER_KEY, RECORD } from '../../foundation/records/types.ts';
 import { blobOf, integerOf, orZero, textOf } from '../../foundation/store/row.ts';
 import type { Row, Store } from '../../foundation/store/store.ts';
-import { KeyRows, type RecordSummary, type Selection } from './key-rows.ts';
+import { KeyRows } from './key-rows.ts';
+import { KeyShares, largestShare } from './key-shares.ts';
 import { openRecords } from './record-store-file.ts';
 import { ReplicationQueue } from './replication-queue.ts';
+import { isKept, type KeyRow, type RecordSummary, type Selection } from './row-table.ts';
 import { StorageUsage } from './storage-usage.ts';
 import { isOfMany, partOf, type StoredRecord, sizeOf, slotOf } from './stored-record.ts';
 import { Tombstones } from './tombstones.ts';
@@ -30,7 +32,7 @@ const PAGE_ROWS = 256;
 /** Most rows that one record may push out. */
 const MAX_EVICTIONS = 256;
 /** What has to be known of a row that goes. */
-const REMOVABLE = 'id, key, publisher, size';
+const REMOVABLE = 'id, key, type, publisher, size';
 
 export interface Page {
   readonly records: readonly Uint8Array[];
@@ -67,6 +69,7 @@ export class RecordStore {
   /** What is to be looked after. */
   readonly replicationQueue: ReplicationQueue;
   readonly #rows = new KeyRows(() => this.#store);
+  readonly #shares = new KeyShares(() => this.#store);
 
   /** @throws SvcError as `openRecords` */
   constructor(options: RecordStoreOptions, { clock, log }: { readonly clock: Clock; readonly log: Log }) {
@@ -90,9 +93,19 @@ export class RecordStore {
     throw new SvcError('cancelled', { message: 'The record store is closed.' });
   }
 
+  /** Changes all that `work` changes, or nothing. */
+  #change<T>(work: () => T): T {
+    try {
+      return this.#store.transaction(work);
+    } catch (error) {
+      this.#shares.clear();
+      throw error;
+    }
+  }
+
   /** Keeps a verified record that belongs under `key`, unless a newer one is held or there is no fair room. */
   offer(key: Uint8Array, record: SignedRecord, publisher: string): Offer {
-    return this.#store.transaction(() => {
+    return this.#change(() => {
       const held = this.#store.one(
         `SELECT ${REMOVABLE}, encoded FROM records WHERE key = ? AND type = ? AND aid = ? AND note = ?`,
         ...slotOf(key, record),
@@ -141,31 +154,32 @@ export class RecordStore {
     );
     this.#usage.add(publisher, size, 1);
     this.#rows.forget(key);
+    this.#shares.add(key, record.type, publisher, 1);
   }
 
   #remove(row: Row): void {
     if (this.#store.run('DELETE FROM records WHERE id = ?', integerOf(row, 'id')) === 0) return;
-    this.#usage.add(textOf(row, 'publisher'), -integerOf(row, 'size'), -1);
-    this.#rows.forget(blobOf(row, 'key'));
+    const [key, publisher] = [blobOf(row, 'key'), textOf(row, 'publisher')];
+    this.#usage.add(publisher, -integerOf(row, 'size'), -1);
+    this.#rows.forget(key);
+    this.#shares.add(key, integerOf(row, 'type'), publisher, -1);
   }
 
   /** Room among the many publishers of one key: who has most of them there gives way to who has fewer. */
   #makeRoomUnderKey(key: Uint8Array, record: SignedRecord, publisher: string): boolean {
     const { type } = record;
     if (!isOfMany(type)) return true;
-    const under = 'FROM records WHERE key = ? AND +type = ?';
-    const counts = this.#store.one(`SELECT SUM(publisher = ?) AS own, COUNT(*) AS n ${under}`, publisher, key, type);
-    const own = orZero(counts, 'own');
+    const shares = this.#shares.of(key, type);
+    const own = shares.of(publisher);
     if (type === RECORD.note && own >= MAX_NOTES_PER_SENDER) return false;
-    if (orZero(counts, 'n') < MAX_RECORDS_PER_KEY) return true;
-    const most = `SELECT publisher, COUNT(*) AS n ${under} GROUP BY publisher ORDER BY n DESC LIMIT 1`;
-    const largest = this.#store.one(most, key, type);
-    if (largest === undefined || integerOf(largest, 'n') <= own + 1) return false;
+    if (shares.total < MAX_RECORDS_PER_KEY) return true;
+    const largest = largestShare(shares);
+    if (largest === null || largest.count <= own + 1) return false;
     const victim = this.#store.one(
       `SELECT ${REMOVABLE} FROM records WHERE key = ? AND type = ? AND publisher = ? ORDER BY expires_at LIMIT 1`,
       key,
       type,
-      textOf(largest, 'publisher'),
+      largest.publisher,
     );
     if (victim !== undefined) this.#remove(victim);
     return true;
@@ -197,14 +211,18 @@ export class RecordStore {
   }
 
   /** What is held under a key and has not expired: `limit` records at most, the same ones first every time. */
-  find(key: Uint8Array, selection: Selection, limit: number): StoredRecord[] {
+  find(key: Uint8Array, selection: Selection, limit: number): KeyRow[] {
     return this.#rows.select(key, selection, unixSeconds(this.#clock)).take(limit).toArray();
   }
 
-  /** The encoding of a record that `find` returned. */
-  encoded(id: number): Uint8Array | null {
-    const row = this.#store.one('SELECT encoded FROM records WHERE id = ?', id);
-    return row === undefined ? null : blobOf(row, 'encoded');
+  /** The encoding of a record that `find` returned; a short one is read once for as long as its row is in memory. */
+  encoded(found: StoredRecord & Pick<KeyRow, 'encoded'>): Uint8Array | null {
+    if (found.encoded !== undefined) return found.encoded;
+    const row = this.#store.one('SELECT encoded FROM records WHERE id = ?', found.id);
+    if (row === undefined) return null;
+    const encoded = blobOf(row, 'encoded');
+    if (isKept(found)) found.encoded = encoded;
+    return encoded;
   }
 
   /** Whole records under a key, of `maxBytes` together but at least one, from the place `from` on. */
@@ -221,7 +239,7 @@ export class RecordStore {
       if (bytes > maxBytes && row.part > part && records.length > 0) return { records, next: part + 1 };
       part = row.part;
       seen++;
-      const encoded = wanted ? this.encoded(row.id) : null;
+      const encoded = wanted ? this.encoded(row) : null;
       if (encoded !== null) records.push(encoded);
     }
     return { records, next: 0 };
@@ -234,7 +252,7 @@ export class RecordStore {
 
   /** Drops notes under a mailbox key whose removal tokens are shown; returns how many there were. */
   removeNotes(key: Uint8Array, removals: readonly NoteRemoval[]): number {
-    return this.#store.transaction(() => removals.filter((removal) => this.#removeNote(key, removal)).length);
+    return this.#change(() => removals.filter((removal) => this.#removeNote(key, removal)).length);
   }
 
   #removeNote(key: Uint8Array, { digest, token }: NoteRemoval): boolean {
@@ -257,7 +275,7 @@ export class RecordStore {
     const now = unixSeconds(this.#clock);
     this.#removed.purge(now);
     const rows = this.#store.all(`SELECT ${REMOVABLE} FROM records WHERE expires_at < ? LIMIT ?`, now, PURGE_BATCH);
-    this.#store.transaction(() => {
+    this.#change(() => {
       for (const row of rows) this.#remove(row);
     });
     return rows.length === PURGE_BATCH;

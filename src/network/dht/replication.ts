@@ -214,7 +214,7 @@ export class Replication {
     for (const row of rows) {
       if (this.#stopped) return false;
       if (held.has(toHex(row.digest))) continue;
-      const encoded = store.encoded(row.id);
+      const encoded = store.encoded(row);
       if (encoded === null) continue;
       if (!this.#bytes.take('', encoded.length + MAX_DATAGRAM_BYTES)) return false;
       const verdict = await client.store(at, key, decodeRecord(encoded));

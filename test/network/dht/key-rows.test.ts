@@ -58,18 +58,27 @@ test('remembers until it is told of a change, and that there is nothing', (t) =>
   assert.equal(rows.summarize(KEY, { types: [] }, NOW).count, 1);
 });
 
-test('keeps the keys that were asked for last, of so many rows', (t) => {
+test('keeps the keys that were asked for last, of so many bytes', (t) => {
   const { store, rows, insert } = world(t);
-  const keys = Array.from({ length: 33 }, (_, i) => new Uint8Array(32).fill(i));
+  // With 444 bytes a row, 34 of these keys have room.
+  const keys = Array.from({ length: 36 }, (_, i) => new Uint8Array(32).fill(i));
   store.transaction(() => {
     for (const key of keys) for (let part = 0; part < 1100; part++) insert(key, RECORD.service, part);
   });
-  for (const key of keys.slice(0, 29)) rows.read(key);
-  assert.ok(keys.slice(0, 29).every((key) => rows.has(key)));
+  for (const key of keys.slice(0, 34)) rows.read(key);
+  assert.ok(keys.slice(0, 34).every((key) => rows.has(key)));
   rows.read(keys[0] ?? KEY);
-  rows.read(keys[29] ?? KEY);
+  rows.read(keys[34] ?? KEY);
   assert.deepEqual(
     keys.map((key) => rows.has(key)).flatMap((has, i) => (has ? [] : [i])),
-    [1, 30, 31, 32],
+    [1, 35],
   );
+});
+
+test('keys of nothing take room too', (t) => {
+  const { rows } = world(t);
+  const key = (i: number): Uint8Array => new Uint8Array(new Uint32Array(8).fill(i).buffer);
+  for (let i = 0; i < 42_000; i++) rows.read(key(i));
+  assert.equal(rows.has(key(0)), false);
+  assert.equal(rows.has(key(41_999)), true);
 });

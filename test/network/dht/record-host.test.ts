@@ -170,6 +170,37 @@ test('a key is read from the database once, whatever parts and types are asked f
   assert.equal(decodeFindReply(world.find(key, whole, asking))?.count, 51);
 });
 
+test('what fits into datagrams is read from the database once, however often it is asked for', (t) => {
+  const world = new World();
+  const key = fill(world, 'lang.translate', 2);
+  const read = t.mock.method(Store.prototype, 'one');
+  const request = { types: [], wantsRecords: true };
+  const asking = { from: source(1), bytes: 1200, proven: true };
+  for (let i = 0; i < 50; i++) assert.equal(decodeFindReply(world.find(key, request, asking))?.records.length, 2);
+  assert.equal(read.mock.callCount(), 2);
+});
+
+test('records that come at once are put into the database one by one, and others have their turns between', async (t) => {
+  const world = new World();
+  const offer = t.mock.method(world.store, 'offer');
+  const key = serviceKey('lang.translate');
+  const records = Array.from({ length: 100 }, () =>
+    serviceRecord('lang.translate', newIdentity(), { timestamp: world.now }),
+  );
+  let most = 0;
+  let before = 0;
+  const look = (): void => {
+    const count = offer.mock.callCount();
+    most = Math.max(most, count - before);
+    before = count;
+    if (count < records.length) setImmediate(look);
+  };
+  look();
+  const codes = await Promise.all(records.map(({ record }) => world.offer(key, record.encoded, source(1))));
+  assert.ok(codes.every((code) => code === 'kept'));
+  assert.equal(most, 1);
+});
+
 test('who has more read from the database than his share gets no answer until that much has flowed back', () => {
   const world = new World();
   const request = { types: [], wantsRecords: true };

@@ -36,7 +36,8 @@ test('keeps what it took over a restart', (t) => {
   assert.deepEqual(second.usage(), usage);
   assert.deepEqual(second.savedNodes(), [{ host: '192.0.2.1', port: 4121 }]);
   const [row] = second.find(key, ALL, 10);
-  assert.deepEqual(Buffer.from(second.encoded(row?.id ?? 0) ?? []), Buffer.from(record.encoded));
+  assert.ok(row);
+  assert.deepEqual(Buffer.from(second.encoded(row) ?? []), Buffer.from(record.encoded));
 });
 
 test('does not show what has expired, and removes it piece by piece', () => {
@@ -134,6 +135,26 @@ test('a thousand records per service, shared between those who publish them', ()
   assert.equal(offer('hog'), 'full');
   assert.equal(offer('other'), 'kept');
   assert.equal(store.summarize(key, ALL).count, MAX_RECORDS_PER_KEY);
+});
+
+test('whose share of a key is how large is counted once, and anew after a change that failed', (t) => {
+  const clock = new TestClock();
+  const store = memory(clock, 64 * MIB);
+  const timestamp = unixSeconds(clock);
+  const key = serviceKey('lang.translate');
+  const offer = (publisher: string) =>
+    store.offer(key, serviceRecord('lang.translate', newIdentity(), { timestamp }).record, publisher).code;
+  for (let i = 0; i < MAX_RECORDS_PER_KEY; i++) assert.equal(offer(i % 4 === 0 ? 'small' : 'large'), 'kept');
+  const counted = t.mock.method(Store.prototype, 'all');
+  for (let i = 0; i < 50; i++) assert.equal(offer('other'), 'kept');
+  assert.equal(counted.mock.callCount(), 0);
+  const failing = t.mock.method(Store.prototype, 'run', () => assert.fail('the disk is full'));
+  assert.throws(() => offer('other'), /the disk is full/);
+  failing.mock.restore();
+  // 250 of `small`, 50 of `other`: `large` gives way until it has no more than who comes.
+  for (let i = 0; i < 325; i++) assert.equal(offer('other'), 'kept');
+  assert.equal(offer('other'), 'full');
+  assert.equal(counted.mock.callCount(), 1);
 });
 
 test('a hundred notes per sending node and recipient', () => {
