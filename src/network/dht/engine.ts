@@ -12,8 +12,9 @@ import { Listeners } from '../../foundation/listeners.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
 import { joinTables, leaveTables, removeNode, shortenAnswers, silenceMs } from './internals.ts';
-import { closestTo, compareDistance, nodeId, nodeScope } from './node-address.ts';
+import { closestTo, compareDistance, hostKeyOf, nodeId, nodeScope } from './node-address.ts';
 import { FAILURES_TO_DROP, type PeerHealth } from './peer-health.ts';
+import { RequestBacklog } from './request-backlog.ts';
 import { requestLimit } from './request-limit.ts';
 import { RoutingAdmission } from './routing-admission.ts';
 import { tagSockets } from './wire.ts';
@@ -119,8 +120,10 @@ export class DhtEngine {
         this.canReach(node) && this.#admission.admits(node) && health.failures(node) < FAILURES_TO_DROP,
     });
     shortenAnswers(dht);
+    const backlog = new RequestBacklog(this.#deps);
     tagSockets(dht.udx, tag, {
       admits: requestLimit(this.#deps),
+      queue: (from, answer) => backlog.add(hostKeyOf(from), answer),
       onDatagram: (from, isRequest, socket) => {
         health.heard(from);
         if (!isRequest && this.#isServerSocket(socket)) events.serverAnswer.tell(from);

@@ -38,6 +38,8 @@ export function networkTag(network: string): Uint8Array {
 export interface WireHooks {
   /** Whether a request of this address may be looked at. */
   admits(from: DHT.Address): boolean;
+  /** Has a request answered, when its turn comes. */
+  queue(from: DHT.Address, answer: () => void): void;
   /** Told of each datagram that is let in. */
   onDatagram(from: DHT.Address, isRequest: boolean, socket: DHT.Socket): void;
   /** Whether an address stands in the routing table. */
@@ -92,6 +94,10 @@ class DatagramFilter {
     return withoutId(inner);
   }
 
+  queue(from: DHT.Address, answer: () => void): void {
+    this.#hooks.queue(from, answer);
+  }
+
   #isAwaited(answer: Uint8Array, from: DHT.Address): boolean {
     const asked = answer[0] === ANSWER_BYTE ? this.#asked.peek(requestId(answer)) : undefined;
     return asked !== undefined && (asked.host === from.host || this.#hooks.mayBeOneMachine(asked, from));
@@ -110,6 +116,7 @@ class DatagramFilter {
 class TaggedSocket extends EventEmitter implements DHT.Socket {
   readonly #inner: DHT.Socket;
   readonly #gate: DatagramFilter;
+  #closed = false;
 
   constructor(inner: DHT.Socket, gate: DatagramFilter) {
     super();
@@ -117,8 +124,14 @@ class TaggedSocket extends EventEmitter implements DHT.Socket {
     this.#gate = gate;
     inner.on('message', (datagram: Uint8Array, from: DHT.Address) => {
       const entered = gate.enter(datagram, from, this);
-      if (entered !== null) this.emit('message', entered, from);
+      if (entered === null) return;
+      if (entered[0] === REQUEST_BYTE) gate.queue(from, () => this.#hand(entered, from));
+      else this.#hand(entered, from);
     });
+  }
+
+  #hand(datagram: Uint8Array, from: DHT.Address): void {
+    if (!this.#closed) this.emit('message', datagram, from);
   }
 
   get bound(): boolean {
@@ -134,6 +147,7 @@ class TaggedSocket extends EventEmitter implements DHT.Socket {
   }
 
   close(): Promise<void> {
+    this.#closed = true;
     return this.#inner.close();
   }
 

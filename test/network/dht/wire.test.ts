@@ -30,6 +30,7 @@ function wire() {
   const strangers: DHT.Address[] = [];
   tagSockets(udx, TAG, {
     admits: () => true,
+    queue: (_from, answer) => answer(),
     onDatagram: () => {},
     knows: () => false,
     onStranger: (from) => strangers.push(from),
