@@ -4,6 +4,8 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { ErrorBodyValue } from '../../operations/schemas.ts';
 import { isPeerPath } from './peer-path.ts';
 
+/** Status of an answer after which the connection speaks another protocol. */
+export const SWITCHED = 101;
 export const JSON_TYPE = 'application/json; charset=utf-8';
 
 /**

@@ -13,7 +13,7 @@ import { type BoundStream, bindStreams, type Upgrade } from '../../operations/ha
 import { rememberingParseAid } from '../../operations/input.ts';
 import type { BoundOperation } from '../../operations/operation.ts';
 import { pageStreams } from '../../operations/pages.ts';
-import { hasUnreadBody, sendError, setSecurityHeaders, shownError } from './answer.ts';
+import { hasUnreadBody, SWITCHED, sendError, setSecurityHeaders, shownError } from './answer.ts';
 import { ConnectionLimit } from './connections.ts';
 import { docsHandlers, openApiHandler } from './docs-page.ts';
 import { type AdmittedRequest, RequestGate } from './gate.ts';
@@ -28,10 +28,10 @@ import { type RequestState, RequestStates } from './request-state.ts';
 import { isWrite } from './route-checks.ts';
 import { createRouter } from './router.ts';
 
+/** Connections that the system holds until they are taken: bursts of programs on this machine come at once. */
+const BACKLOG = 4096;
 /** How long requests under way may take to end when the server stops. */
 const STOP_GRACE_MS = 1_000;
-/** Status of an answer after which the connection speaks another protocol. */
-const SWITCHED = 101;
 
 export interface RestServerOptions {
   /** `host:port`; an empty host is every interface, port 0 lets the system choose. */
@@ -168,8 +168,8 @@ export class RestServer implements Component {
         this.#server.on('error', (error) => this.#log.error({ err: error }, 'the API listener failed'));
         resolve();
       };
-      if (host === '') this.#server.listen(port, listening);
-      else this.#server.listen(port, host === 'localhost' ? '127.0.0.1' : host, listening);
+      const named = host === '' ? {} : { host: host === 'localhost' ? '127.0.0.1' : host };
+      this.#server.listen({ port, ...named, backlog: BACKLOG }, listening);
     });
     await this.#processMetrics.start();
     this.#log.info({ address: formatAddress(this.address) }, 'the API is listening');
@@ -218,6 +218,7 @@ export class RestServer implements Component {
 
   #handle(request: IncomingMessage, response: ServerResponse, upgrade?: Upgrade): void {
     if (!this.#lingering.take(request)) return;
+    this.#connections.asked(request, response);
     const startedAt = performance.now();
     setSecurityHeaders(response);
     let state: RequestState | undefined;

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Server } from 'node:http';
+import { IncomingMessage, type Server, ServerResponse } from 'node:http';
 import { type AddressInfo, connect, Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import {
@@ -92,11 +92,21 @@ async function close(socket: Socket): Promise<void> {
   await closed;
 }
 
+/** A request on a connection, with a body that has not come in whole where it says how long that is. */
+function ask(limit: ConnectionLimit, socket: Socket, bodyBytes = 0): [IncomingMessage, ServerResponse] {
+  const request = new IncomingMessage(socket);
+  if (bodyBytes > 0) request.headers['content-length'] = String(bodyBytes);
+  const response = new ServerResponse(request);
+  limit.asked(request, response);
+  return [request, response];
+}
+
 test('one stranger gets few connections, all strangers together leave room for this machine', async () => {
   const limit = new ConnectionLimit();
   const take = (address: string): Socket => {
     const socket = socketFrom(address);
     limit.take(socket);
+    ask(limit, socket);
     return socket;
   };
   const first = Array.from({ length: MAX_REMOTE_CONNECTIONS_PER_ADDRESS }, () => take('198.51.100.1'));
@@ -115,8 +125,86 @@ test('one stranger gets few connections, all strangers together leave room for t
 
 test('programs on this machine have a limit of their own', () => {
   const limit = new ConnectionLimit();
-  for (let i = 0; i < MAX_LOCAL_CONNECTIONS; i++) limit.take(socketFrom('127.0.0.1'));
-  const oneMore = socketFrom('127.0.0.1');
-  limit.take(oneMore);
-  assert.ok(oneMore.destroyed);
+  const take = (): Socket => {
+    const socket = socketFrom('127.0.0.1');
+    limit.take(socket);
+    ask(limit, socket);
+    return socket;
+  };
+  for (let i = 0; i < MAX_LOCAL_CONNECTIONS; i++) take();
+  assert.ok(take().destroyed);
+});
+
+test('an IPv6 network of one subscriber is one stranger', () => {
+  const limit = new ConnectionLimit();
+  const take = (address: string): Socket => {
+    const socket = socketFrom(address);
+    limit.take(socket);
+    ask(limit, socket);
+    return socket;
+  };
+  for (let i = 0; i < MAX_REMOTE_CONNECTIONS_PER_ADDRESS; i++) assert.ok(!take(`2001:db8::${i}`).destroyed);
+  assert.ok(take('2001:db8::ffff:1').destroyed);
+  assert.ok(!take('2001:db8:0:1::1').destroyed);
+});
+
+test('who says nothing gives way to who comes, then who sends slowly, and never who is served', () => {
+  const limit = new ConnectionLimit();
+  const take = (): Socket => {
+    const socket = socketFrom('127.0.0.1');
+    limit.take(socket);
+    return socket;
+  };
+  const [served, sent, sending, answered, silent] = [take(), take(), take(), take(), take()];
+  ask(limit, served);
+  ask(limit, sent, 10)[0].emit('end');
+  ask(limit, sending, 10);
+  const [, response] = ask(limit, answered);
+  const rest = Array.from({ length: MAX_LOCAL_CONNECTIONS - 5 }, take);
+  for (const socket of rest) ask(limit, socket);
+  // Behind the one that was silent all the time.
+  response.emit('close');
+  const gone = (): boolean[] => [silent, answered, sending, sent, served].map((socket) => socket.destroyed);
+  const come = (): void => void ask(limit, take());
+  come();
+  assert.deepEqual(gone(), [true, false, false, false, false]);
+  come();
+  assert.deepEqual(gone(), [true, true, false, false, false]);
+  come();
+  assert.deepEqual(gone(), [true, true, true, false, false]);
+  assert.ok(take().destroyed);
+  assert.deepEqual(gone(), [true, true, true, false, false]);
+  assert.ok(rest.every((socket) => !socket.destroyed));
+  assert.equal(limit.open, MAX_LOCAL_CONNECTIONS);
+});
+
+test('among strangers each gives way to his own, and the longest silent to the others', () => {
+  const limit = new ConnectionLimit();
+  const take = (address: string): Socket => {
+    const socket = socketFrom(address);
+    limit.take(socket);
+    return socket;
+  };
+  const local = take('127.0.0.1');
+  const other = take('203.0.113.1');
+  const own = Array.from({ length: MAX_REMOTE_CONNECTIONS_PER_ADDRESS }, () => take('198.51.100.1'));
+  take('198.51.100.1');
+  assert.deepEqual([other.destroyed, own[0]?.destroyed, own[1]?.destroyed], [false, true, false]);
+  for (let i = 0; !other.destroyed; i++) {
+    assert.ok(i < MAX_REMOTE_CONNECTIONS);
+    take(`192.0.2.${i}`);
+  }
+  assert.equal(own[1]?.destroyed, false);
+  assert.equal(local.destroyed, false);
+});
+
+test('what has become a WebSocket is served until it closes', () => {
+  const limit = new ConnectionLimit();
+  const socket = socketFrom('127.0.0.1');
+  limit.take(socket);
+  const [, response] = ask(limit, socket);
+  response.statusCode = 101;
+  response.emit('close');
+  for (let i = 0; i <= MAX_LOCAL_CONNECTIONS; i++) limit.take(socketFrom('127.0.0.1'));
+  assert.equal(socket.destroyed, false);
 });

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
-import { connect } from 'node:net';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { test } from 'node:test';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
+import { MAX_LOCAL_CONNECTIONS } from '../../../src/surfaces/rest/connections.ts';
 import { RestServer } from '../../../src/surfaces/rest/server.ts';
 import { eventually } from '../../support/eventually.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -88,6 +90,31 @@ test('a JSON body that never ends is cut after its time', async (t) => {
   clock.advance(30_000);
   assert.equal(await answer, '');
   await eventually('the timer gone', () => clock.timers === 0);
+});
+
+test('whoever holds all connections and says nothing, or says it slowly, keeps nobody out and cuts off nobody', async (t) => {
+  const world = await startWorld(t);
+  let ended = false;
+  const waiting = world.request('GET', '/wait').finally(() => {
+    ended = true;
+  });
+  waiting.catch(() => {});
+  await eventually('the request that waits', () => world.waiting.length === 1);
+  const held = new Set<Socket>();
+  t.after(() => {
+    for (const socket of held) socket.destroy();
+  });
+  const body =
+    'DELETE /things/x HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\n{';
+  const beginnings = ['', 'GET /ping HTTP/1.1\r\nX: ', body];
+  for (let i = 0; i < MAX_LOCAL_CONNECTIONS; i++) {
+    const socket = connect(world.port, world.host).on('error', () => {});
+    held.add(socket.resume());
+    await once(socket, 'connect');
+    socket.write(beginnings[i % beginnings.length] ?? '');
+  }
+  for (let i = 0; i < 20; i++) assert.equal((await world.request('GET', '/ping')).status, 200);
+  assert.equal(ended, false);
 });
 
 test('a body that nobody asked for ends its connection', async (t) => {
