@@ -36,19 +36,27 @@ export interface RawRequest {
   readonly internal?: boolean;
   readonly target?: Uint8Array;
   readonly value?: Uint8Array;
+  /** What proves the sender's address, from an answer. */
+  readonly token?: Uint8Array;
 }
 
 /** A request as it stands in a datagram; `from` is what the sender says is the receiver. */
 export function rawRequest(to: Address, request: RawRequest, network = 'test'): Buffer {
-  const { target, value } = request;
-  const flags = (request.internal === true ? 4 : 0) + (target === undefined ? 0 : 8) + (value === undefined ? 0 : 16);
+  const { target, value, token } = request;
+  const flags =
+    (token === undefined ? 0 : 2) +
+    (request.internal === true ? 4 : 0) +
+    (target === undefined ? 0 : 8) +
+    (value === undefined ? 0 : 16);
   const [a = 0, b = 0, c = 0, d = 0] = to.host.split('.').map(Number);
-  const head = Buffer.from([0x03, flags, 7, 7, a, b, c, d, to.port & 0xff, to.port >> 8, request.command]);
+  const head = Buffer.from([0x03, flags, 7, 7, a, b, c, d, to.port & 0xff, to.port >> 8]);
   const length =
     value === undefined ? [] : value.length < 0xfd ? [value.length] : [0xfd, value.length & 0xff, value.length >> 8];
   return Buffer.concat([
     networkTag(network),
     head,
+    token ?? new Uint8Array(),
+    Buffer.from([request.command]),
     target ?? new Uint8Array(),
     Buffer.from(length),
     value ?? new Uint8Array(),
