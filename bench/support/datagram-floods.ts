@@ -1,0 +1,203 @@
+/** Floods of the record network: one socket, one address, what anybody can send there. */
+import { randomBytes, randomInt } from 'node:crypto';
+import { createSocket, type Socket } from 'node:dgram';
+import { once } from 'node:events';
+import { serviceKey } from '../../src/foundation/records/keys.ts';
+import {
+  RECORD,
+  RECORD_DIGEST_BYTES,
+  REMOVAL_TOKEN_BYTES,
+  type RecordType,
+} from '../../src/foundation/records/types.ts';
+import {
+  COMMAND,
+  encodeFindRequest,
+  encodeProbeRequest,
+  encodeRemoveRequest,
+  MAX_PARTS,
+  MAX_REMOVALS,
+} from '../../src/network/dht/messages.ts';
+import { NETWORK_TAG_BYTES } from '../../src/network/dht/wire.ts';
+import { rawRequest } from '../../test/support/hostile-dht.ts';
+import { endpointRecord, type Published, serviceRecord } from '../../test/support/records.ts';
+import { type Flood, paced, type Target } from './flood.ts';
+
+const PER_SECOND = 5000;
+/** Different records that one flood stores, again and again. */
+const RECORDS = 2000;
+/** Numbers of dht-rpc's own requests. */
+const PING = 0;
+const FIND_NODE = 2;
+/** Where an answer of dht-rpc has its token: behind the tag, a header, and the node's id if it has one. */
+const FLAGS_AT = NETWORK_TAG_BYTES + 1;
+const HEADER_END = NETWORK_TAG_BYTES + 10;
+const WORD_BYTES = 32;
+/** The name and the length of a node's key in the CBOR of an answer. */
+const NODE_KEY_MARK = Buffer.from([0x61, 0x6b, 0x58, 0x20]);
+
+/** The token in an answer; null where there is none. */
+export function tokenIn(answer: Uint8Array): Uint8Array | null {
+  const flags = answer[FLAGS_AT] ?? 0;
+  if ((flags & 2) === 0) return null;
+  const at = HEADER_END + (flags & 1 ? WORD_BYTES : 0);
+  return answer.slice(at, at + WORD_BYTES);
+}
+
+/** Asks who is near a key until a token comes. */
+async function askToken(socket: Socket, { dht }: Target): Promise<Uint8Array> {
+  const value = encodeFindRequest({ types: [], wantsRecords: false });
+  for (;;) {
+    socket.send(
+      rawRequest(dht, { command: COMMAND.find, target: randomBytes(WORD_BYTES), value }, ''),
+      dht.port,
+      dht.host,
+    );
+    const [answer] = (await once(socket, 'message')) as [Buffer];
+    const token = tokenIn(answer);
+    if (token !== null) return token;
+  }
+}
+
+interface Moment {
+  readonly target: Target;
+  readonly key: Uint8Array;
+  readonly index: number;
+  readonly token: Uint8Array;
+}
+
+/** What one datagram is. */
+type Datagram = (moment: Moment) => Uint8Array;
+
+const TYPES = Object.values(RECORD);
+
+/** The same few types, spelled anew each time. */
+function someTypes(): RecordType[] {
+  return Array.from({ length: randomInt(12) }, () => TYPES[randomInt(TYPES.length)] ?? RECORD.service);
+}
+
+function find(target: Target, key: Uint8Array, types: readonly RecordType[], index = -1): Uint8Array {
+  const part = index < 0 ? {} : { part: { index: index % MAX_PARTS, of: MAX_PARTS } };
+  const value = encodeFindRequest({ types, wantsRecords: true, ...part });
+  return rawRequest(target.dht, { command: COMMAND.find, target: key, value }, '');
+}
+
+function store({ target, token }: Moment, { key, record }: Published, value = record.encoded): Uint8Array {
+  return rawRequest(target.dht, { command: COMMAND.store, target: key, value, token }, '');
+}
+
+/** The record with its signature broken. */
+function forged(encoded: Uint8Array): Uint8Array {
+  const copy = Uint8Array.from(encoded);
+  copy[copy.length - 5] = (copy[copy.length - 5] ?? 0) ^ 1;
+  return copy;
+}
+
+function makeDatagrams(records: readonly Published[]): Readonly<Record<string, Datagram>> {
+  const [any] = records;
+  if (any === undefined) throw new RangeError('no records');
+  const at = (index: number): Published => records[index % records.length] ?? any;
+  return {
+    'pings and who is near': ({ target: { dht }, index }) =>
+      rawRequest(dht, { command: index % 2 ? PING : FIND_NODE, internal: true, target: randomBytes(WORD_BYTES) }, ''),
+    'FIND, 1,000 records, parts': ({ target, key, index }) => find(target, key, [], index),
+    'FIND, 1,000 records, types spelled anew': ({ target, key }) => find(target, key, someTypes()),
+    'FIND, keys of nothing': ({ target }) => find(target, randomBytes(WORD_BYTES), []),
+    'STORE, valid': (moment) => store(moment, at(moment.index)),
+    'STORE, forged': (moment) => store(moment, at(moment.index), forged(at(moment.index).record.encoded)),
+    'STORE, noise': (moment) => store(moment, at(moment.index), randomBytes(500)),
+    'REMOVE of 32 notes': ({ target: { dht }, key, token }) => {
+      const removals = Array.from({ length: MAX_REMOVALS }, () => ({
+        digest: randomBytes(RECORD_DIGEST_BYTES),
+        token: randomBytes(REMOVAL_TOKEN_BYTES),
+      }));
+      return rawRequest(dht, { command: COMMAND.remove, target: key, value: encodeRemoveRequest(removals), token }, '');
+    },
+    probes: ({ target: { dht }, index }) =>
+      rawRequest(
+        dht,
+        { command: COMMAND.probe, value: encodeProbeRequest({ port: 9, otherSocket: index % 2 > 0 }) },
+        '',
+      ),
+    'noise to the record network': ({ target: { dht }, index }) =>
+      index % 2
+        ? randomBytes(randomInt(1, 1200))
+        : Buffer.concat([rawRequest(dht, { command: randomInt(256) }, ''), randomBytes(randomInt(900))]),
+  };
+}
+
+async function open(): Promise<Socket> {
+  const socket = createSocket('udp4');
+  socket.bind(0, '127.0.0.1');
+  await once(socket, 'listening');
+  return socket;
+}
+
+/** Pours datagrams, one kind after the other, from so many sockets. */
+function flood(kind: string | null, sockets = 1): Flood {
+  return async (target) => {
+    const key = serviceKey(target.service);
+    const records = Array.from({ length: RECORDS }, (_, i) =>
+      i % 2 ? endpointRecord() : serviceRecord(target.service),
+    );
+    const datagrams = makeDatagrams(records);
+    const kinds = kind === null ? Object.values(datagrams) : [datagrams[kind] ?? (() => Buffer.alloc(0))];
+    const sources = await Promise.all(Array.from({ length: sockets }, open));
+    const tokens = await Promise.all(sources.map((socket) => askToken(socket, target)));
+    const refresh = encodeFindRequest({ types: [], wantsRecords: false });
+    sources.forEach((socket, i) => {
+      socket.on('message', (answer: Buffer) => {
+        tokens[i] = tokenIn(answer) ?? tokens[i] ?? answer;
+      });
+    });
+    return (until, sent) =>
+      paced(PER_SECOND, until, (index) => {
+        const [socket, token] = [sources[index % sockets], tokens[index % sockets]];
+        const make = kinds[Math.floor(index / sockets) % kinds.length];
+        if (socket === undefined || token === undefined || make === undefined) return;
+        // Now and then a request whose answer brings a new token.
+        const datagram =
+          Math.floor(index / sockets) % 50 === 0
+            ? rawRequest(target.dht, { command: COMMAND.find, target: key, value: refresh }, '')
+            : make({ target, key, index, token });
+        socket.send(datagram, target.dht.port, target.dht.host);
+        sent(1);
+      });
+  };
+}
+
+const KINDS = Object.keys(makeDatagrams([endpointRecord()]));
+
+export const datagramFloods: Readonly<Record<string, Flood>> = {
+  ...Object.fromEntries(KINDS.map((kind) => [kind, flood(kind)])),
+  'all of these, mixed': flood(null),
+  'all of these, from 20 sources': flood(null, 20),
+};
+
+/** Fills the service with records of so many publishers, as any node would. */
+export async function fill(target: Target, publishers: number): Promise<void> {
+  const socket = await open();
+  const token = await askToken(socket, target);
+  const moment = { target, key: serviceKey(target.service), index: 0, token };
+  for (let i = 0; i < publishers; i++) {
+    const stored = once(socket, 'message');
+    socket.send(store(moment, serviceRecord(target.service)), target.dht.port, target.dht.host);
+    await stored;
+  }
+  socket.close();
+}
+
+/** The key of a node, as it tells everybody. */
+export async function nodeKeyOf(dht: Target['dht']): Promise<Uint8Array> {
+  const socket = await open();
+  const value = encodeFindRequest({ types: [], wantsRecords: false });
+  const answer = once(socket, 'message');
+  socket.send(
+    rawRequest(dht, { command: COMMAND.find, target: randomBytes(WORD_BYTES), value }, ''),
+    dht.port,
+    dht.host,
+  );
+  const [datagram] = (await answer) as [Buffer];
+  socket.close();
+  const at = datagram.indexOf(NODE_KEY_MARK);
+  return datagram.subarray(at + NODE_KEY_MARK.length, at + NODE_KEY_MARK.length + WORD_BYTES);
+}

@@ -1,0 +1,35 @@
+/** What a flood is, and what it is poured over. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Address } from '../../src/foundation/address.ts';
+
+/** The attacked daemon, as strangers know it. */
+export interface Target {
+  readonly dht: Address;
+  readonly quic: Address;
+  readonly api: Address;
+  /** The key of its node, in hex. */
+  readonly nodeKey: string;
+  /** An agent of its own that lets nobody in without a secret. */
+  readonly guarded: string;
+  /** A service name under which it holds 1,000 records. */
+  readonly service: string;
+}
+
+/** Pours until the signal; counts what it has sent. */
+export type Pour = (until: AbortSignal, sent: (count: number) => void) => Promise<void>;
+
+/** Makes ready what costs time, so that it does not slow the flood. */
+export type Flood = (target: Target) => Promise<Pour>;
+
+/** Milliseconds between two looks at how many are due. */
+const TICK_MS = 2;
+
+/** Sends so many a second, evenly. */
+export async function paced(perSecond: number, until: AbortSignal, send: (index: number) => void): Promise<void> {
+  const started = performance.now();
+  for (let sent = 0; !until.aborted; ) {
+    const due = ((performance.now() - started) / 1000) * perSecond;
+    while (sent < due) send(sent++);
+    await delay(TICK_MS);
+  }
+}

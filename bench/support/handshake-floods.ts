@@ -1,0 +1,42 @@
+/** Floods of the QUIC port by who never finishes a handshake: one socket, one address. */
+import { randomBytes, randomInt } from 'node:crypto';
+import { createSocket } from 'node:dgram';
+import { type Flood, paced } from './flood.ts';
+import { InitialForge } from './quic-initial.ts';
+
+const PER_SECOND = 5000;
+/** As many as the longest flood takes: each is a connection of its own. */
+const INITIALS = 75_000;
+const LONG_HEADER = 0xc0;
+const SHORT_HEADER = 0x40;
+
+function pouring(next: (index: number) => Uint8Array): Flood {
+  return async ({ quic }) => {
+    const socket = createSocket('udp4');
+    return (until, sent) =>
+      paced(PER_SECOND, until, (index) => {
+        socket.send(next(index), quic.port, quic.host);
+        sent(1);
+      });
+  };
+}
+
+const handshakes: Flood = async (target) => {
+  const forge = await InitialForge.create();
+  const ready = Array.from({ length: INITIALS }, () => forge.next());
+  return await pouring((index) => ready[index % INITIALS] ?? forge.next())(target);
+};
+
+/** A packet of QUIC by its first bytes, and noise. */
+function noise(index: number): Uint8Array {
+  const packet = randomBytes(randomInt(20, 1250));
+  packet[0] = index % 2 ? LONG_HEADER | randomInt(64) : SHORT_HEADER | randomInt(64);
+  // Half of the long ones of the version that is spoken, the others of one to negotiate.
+  if (index % 4 === 1) packet.writeUInt32BE(1, 1);
+  return packet;
+}
+
+export const handshakeFloods: Readonly<Record<string, Flood>> = {
+  'QUIC, half handshakes': handshakes,
+  'QUIC, noise': pouring(noise),
+};

@@ -1,0 +1,80 @@
+/** What honest users and programs get meanwhile: how often they ask, and how often they are served. */
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { Agent, request } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Address } from '../../src/foundation/address.ts';
+import { serviceKey } from '../../src/foundation/records/keys.ts';
+import { COMMAND, encodeFindRequest } from '../../src/network/dht/messages.ts';
+import { rawRequest } from '../../test/support/hostile-dht.ts';
+
+/** Who waits longer was not served, milliseconds. */
+const PATIENCE_MS = 5000;
+/** The other address of this machine, from which the honest ask. */
+export const HONEST_HOST = '127.0.0.2';
+
+/** Does one thing; true where it was served. */
+export type Attempt = (signal: AbortSignal) => Promise<boolean>;
+
+export class Served {
+  asked = 0;
+  served = 0;
+  /** Milliseconds each. */
+  readonly times: number[] = [];
+
+  get share(): number {
+    return this.asked === 0 ? 0 : this.served / this.asked;
+  }
+}
+
+/** Asks every `everyMs`, however long an answer takes, until the signal; ends with the last answer. */
+export async function keepAsking(attempt: Attempt, everyMs: number, until: AbortSignal): Promise<Served> {
+  const result = new Served();
+  const started = performance.now();
+  const running: Promise<void>[] = [];
+  const one = async (due: number): Promise<void> => {
+    result.asked++;
+    const served = await attempt(AbortSignal.timeout(PATIENCE_MS)).catch(() => false);
+    result.times.push(performance.now() - due);
+    if (served) result.served++;
+  };
+  for (let i = 0; !until.aborted; i++) {
+    const due = started + i * everyMs;
+    while (performance.now() < due) await delay(due - performance.now());
+    running.push(one(due));
+  }
+  await Promise.all(running);
+  return result;
+}
+
+/** GET with status 200, on a standing connection or on one of its own. */
+export function httpGet(url: URL, agent: Agent | false): Attempt {
+  return (signal) =>
+    new Promise((resolve, reject) => {
+      const asking = request(url, { agent, signal }, (answer) => {
+        answer
+          .resume()
+          .once('end', () => resolve(answer.statusCode === 200))
+          .once('error', reject);
+      });
+      asking.once('error', reject).end();
+    });
+}
+
+/** Asks the record network of a daemon for a service, from the honest address. */
+export async function recordQuestion(dht: Address, service: string): Promise<{ ask: Attempt; close: () => void }> {
+  const socket = createSocket('udp4');
+  socket.bind(0, HONEST_HOST);
+  await once(socket, 'listening');
+  const value = encodeFindRequest({ types: [], wantsRecords: true });
+  const question = rawRequest(dht, { command: COMMAND.find, target: serviceKey(service), value }, '');
+  return {
+    async ask(signal) {
+      const answer = once(socket, 'message', { signal });
+      socket.send(question, dht.port, dht.host);
+      await answer;
+      return true;
+    },
+    close: () => socket.close(),
+  };
+}

@@ -1,0 +1,110 @@
+/** Floods over QUIC by one peer, with one node key at a time. */
+import { randomBytes, randomInt } from 'node:crypto';
+import { fromHex } from '../../src/foundation/bytes.ts';
+import { detach } from '../../src/foundation/detached.ts';
+import { parseAid } from '../../src/foundation/identity/aid.ts';
+import { KeyPair } from '../../src/foundation/identity/keys.ts';
+import { silentLog } from '../../src/foundation/log.ts';
+import { serviceKey } from '../../src/foundation/records/keys.ts';
+import { encodeNodeRequest } from '../../src/network/dht/node-messages.ts';
+import { networkTag } from '../../src/network/dht/wire.ts';
+import { HELLO_NONCE_BYTES, INSTANCE_BYTES, networkId } from '../../src/network/links/hello.ts';
+import { makeProof } from '../../src/network/links/proofs.ts';
+import { KIND } from '../../src/network/links/stream-dispatcher.ts';
+import { guard, u32 } from '../../src/network/links/wire.ts';
+import { NativeQuicEndpoint } from '../../src/network/quic/native-endpoint.ts';
+import { localIdentity, newIdentity } from '../../test/support/identities.ts';
+import { linkBytes, RawSession } from '../../test/support/raw-peer.ts';
+import type { Flood, Target } from './flood.ts';
+
+/** Streams that a flood has open at a time: as many as a page is made for, and as many as may wait. */
+const FEW = 16;
+const MANY = 256;
+
+/** Connects and says hello, with a key that nobody has seen. */
+async function connect({ quic, nodeKey }: Target): Promise<{ session: RawSession; stop: () => Promise<void> }> {
+  const key = KeyPair.generate();
+  const endpoint = new NativeQuicEndpoint({ key, host: '127.0.0.1', port: 0 }, { log: silentLog });
+  await endpoint.start();
+  try {
+    const connection = await endpoint.dial(quic, fromHex(nodeKey) ?? new Uint8Array());
+    const hello = { nonce: randomBytes(HELLO_NONCE_BYTES), instance: randomBytes(INSTANCE_BYTES) };
+    const session = new RawSession(connection, hello, key.publicKey);
+    await session.greet(networkId(''));
+    return { session, stop: () => endpoint.stop() };
+  } catch (error) {
+    await endpoint.stop();
+    throw error;
+  }
+}
+
+/** What the next stream carries. */
+type Next = (session: RawSession, index: number) => Uint8Array;
+
+/** Opens streams, so many at a time; another connection where one is cut off. */
+function flood(parallel: number, prepare: (target: Target) => Next): Flood {
+  return async (target) => {
+    const next = prepare(target);
+    return async (until, sent) => {
+      while (!until.aborted) {
+        const { session, stop } = await connect(target);
+        let index = 0;
+        const cutOff = new AbortController();
+        detach(session.connection.closed.then(() => cutOff.abort()));
+        const one = async (): Promise<void> => {
+          while (!cutOff.signal.aborted && !until.aborted) {
+            const stream = await session.send(next(session, index++));
+            guard(stream);
+            sent(1);
+            await new Promise<void>((resolve) => stream.resume().once('end', resolve).once('close', resolve));
+            stream.destroy();
+          }
+        };
+        await Promise.allSettled(Array.from({ length: parallel }, one));
+        await stop();
+      }
+    };
+  };
+}
+
+function nodeRequest(body: Uint8Array): Uint8Array {
+  return Buffer.concat([Uint8Array.of(KIND.nodeRequest), u32(body.length), body]);
+}
+
+function page({ service }: Target): Next {
+  const tag = networkTag('');
+  const body = encodeNodeRequest({ kind: 'page', tag, key: serviceKey(service), types: [], from: 0 });
+  return () => nodeRequest(body);
+}
+
+/** Each from an agent that was made for it, with a secret that is wrong. */
+function guess({ guarded }: Target): Next {
+  const called = parseAid(guarded);
+  return (session, index) => {
+    const agent = newIdentity();
+    const proof = makeProof('caller', localIdentity(agent), session.here, session.there);
+    const accessToken = `a guess ${index}`;
+    return linkBytes({ caller: agent.aid, called, purpose: 'http', accessToken, proof, wantsProof: false });
+  };
+}
+
+/** Connects, says hello, hangs up, and comes back as somebody else. */
+const churn: Flood = async (target) => async (until, sent) => {
+  const one = async (): Promise<void> => {
+    while (!until.aborted) {
+      const { stop } = await connect(target).catch(() => ({ stop: async () => {} }));
+      sent(1);
+      await stop();
+    }
+  };
+  await Promise.all(Array.from({ length: FEW }, one));
+};
+
+export const peerFloods: Readonly<Record<string, Flood>> = {
+  'over QUIC, pages': flood(FEW, page),
+  'over QUIC, pages in bursts': flood(MANY, page),
+  'over QUIC, node requests of noise': flood(MANY, () => () => nodeRequest(randomBytes(randomInt(2000)))),
+  'over QUIC, streams of noise': flood(MANY, () => () => randomBytes(randomInt(1, 100))),
+  'over QUIC, guesses of a secret': flood(MANY, guess),
+  'over QUIC, connections come and go': churn,
+};
