@@ -3,9 +3,9 @@ import type { Address } from '../../src/foundation/address.ts';
 import type { LookupAnswer } from '../../src/network/dht/lookup.ts';
 import type { FindReply } from '../../src/network/dht/messages.ts';
 
-/** Every number another public host. */
+/** Every number another public host, in another block up to 1,024. */
 export function nodeAddress(n: number): Address {
-  return { host: `198.51.${n >> 8}.${n & 255}`, port: 4121 };
+  return { host: `${45 + ((n >> 8) & 3)}.${n & 255}.${n >> 10}.1`, port: 4121 };
 }
 
 /** A node that says it has nothing, unless told otherwise. */

@@ -15,7 +15,17 @@ declare module 'dht-rpc' {
       readonly seen: number;
     }
 
+    /** The nodes whose ids have so many leading bits in common with ours; `full` is told of who finds no room in it. */
+    interface TableRow extends EventEmitter {
+      readonly nodes: readonly TableNode[];
+      on(event: 'full', handler: (newcomer: TableNode) => void): this;
+    }
+
     interface Table {
+      /** Most nodes of a row. */
+      k: number;
+      readonly rows: readonly (TableRow | undefined)[];
+      on(event: 'row', handler: (row: TableRow) => void): this;
       readonly id: Uint8Array;
       get(id: Uint8Array): TableNode | null;
       /** The closest nodes to a target, so many at most; 20 where left out. */
@@ -118,7 +128,9 @@ declare module 'dht-rpc' {
     readonly _tick: number;
     /** Takes the address that `_nat` holds as our own and joins the routing tables with it. */
     _updateNetworkState(): Promise<boolean>;
+    _addNode(node: DHT.TableNode): void;
     _removeNode(node: DHT.TableNode): void;
+    addNode(node: DHT.Address): void;
     bind(): Promise<void>;
     destroy(): Promise<void>;
     ping(to: DHT.Address, options?: { readonly retry?: boolean }): Promise<DHT.Reply>;
@@ -137,8 +149,8 @@ declare module 'dht-rpc' {
 
 declare module 'dht-rpc/lib/peer.js' {
   const peer: {
-    /** The routing id of an IPv4 address and port: BLAKE2b-256 of its six bytes. */
-    id(host: string, port: number): Uint8Array;
+    /** The routing id of an IPv4 address and port: BLAKE2b-256 of its six bytes. Called here by all of the engine. */
+    id: (host: string, port: number) => Uint8Array;
   };
   export default peer;
 }

@@ -11,12 +11,14 @@ import { IP_SCOPE } from '../../foundation/ip.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
-import { joinTables, leaveTables, removeNode, shortenAnswers, silenceMs } from './internals.ts';
-import { closestTo, compareDistance, hostKeyOf, nodeId, nodeScope } from './node-address.ts';
+import { joinTables, leaveTables, removeNode, silenceMs, tendTable } from './internals.ts';
+import { apartFirst, blockOf, leavingFor } from './network-blocks.ts';
+import { closestTo, compareDistance, hostKeyOf, nodeScope } from './node-address.ts';
 import { FAILURES_TO_DROP, type PeerHealth } from './peer-health.ts';
 import { RequestBacklog } from './request-backlog.ts';
 import { requestLimit } from './request-limit.ts';
 import { RoutingAdmission } from './routing-admission.ts';
+import { nodeId } from './routing-id.ts';
 import { tagSockets } from './wire.ts';
 
 /** How late a stranger may ask to be answered, which we have no use for: milliseconds. */
@@ -119,7 +121,7 @@ export class DhtEngine {
       filterNode: (node) =>
         this.canReach(node) && this.#admission.admits(node) && health.failures(node) < FAILURES_TO_DROP,
     });
-    shortenAnswers(dht);
+    this.#tendTable(dht);
     const backlog = new RequestBacklog(this.#deps);
     tagSockets(dht.udx, tag, {
       admits: requestLimit(this.#deps),
@@ -217,6 +219,10 @@ export class DhtEngine {
     return id;
   }
 
+  #tendTable(dht: DHT): void {
+    tendTable(dht, (row, newcomer) => leavingFor(newcomer, row, this.#deps.isOwnHost));
+  }
+
   #isServerSocket(socket: DHT.Socket): boolean {
     return socket === this.#dht?.io.serverSocket;
   }
@@ -237,15 +243,17 @@ export class DhtEngine {
     return dht.nodes.toArray().map((node) => ({ node, lastSeen: now - silenceMs(dht, node) }));
   }
 
-  /** The nodes of the routing table that are closest to a target, closest first. */
+  /** The nodes of the routing table that are closest to a target, one of each block, closest first; then the others. */
   closest(target: Uint8Array, max: number): Located[] {
-    return closestTo(target, this.#running.nodes.toArray(), max);
+    const nodes = this.#running.nodes.toArray();
+    return apartFirst(closestTo(target, nodes, nodes.length), this.#deps.isOwnHost).slice(0, max);
   }
 
-  /** How many nodes of the table are closer to a target than this one. */
+  /** How many nodes of the table are closer to a target than this one; those of one block count once. */
   closerThanSelf(target: Uint8Array): number {
     const { id } = this;
-    return this.#running.nodes.toArray().filter((node) => compareDistance(target, node.id, id) < 0).length;
+    const closer = this.#running.nodes.toArray().filter((node) => compareDistance(target, node.id, id) < 0);
+    return new Set(closer.map((node) => blockOf(node, this.#deps.isOwnHost) ?? formatAddress(node))).size;
   }
 
   /**
@@ -282,6 +290,7 @@ export class DhtEngine {
     if (this.#own !== null && formatAddress(this.#own) === formatAddress(address)) return;
     this.#own = address;
     await joinTables(dht, address);
+    this.#tendTable(dht);
     this.#admission.reset(dht.nodes.toArray());
   }
 

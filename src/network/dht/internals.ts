@@ -14,13 +14,37 @@ export function removeNode(dht: DHT, node: DHT.TableNode): void {
   dht._removeNode(node);
 }
 
+/** Who is to leave a full row so that another node has room; null where all stay. */
+type Choice = (row: readonly DHT.TableNode[], newcomer: DHT.TableNode) => DHT.TableNode | null;
+
 /** Nodes in an answer to the engine's own question for those near a target: with more it would be over three times as long. */
 const MAX_NAMED = 17;
+/** Nodes in a row of the table: more than the blocks that one attacker is likely to have. */
+const ROW_NODES = 40;
 
-/** Has the engine name no more nodes than that. The table is another one after each change of our address. */
-export function shortenAnswers({ table }: DHT): void {
+const tended = new WeakSet<DHT.Table>();
+
+/**
+ * Has the engine name no more nodes than that, and a full row make room for who comes. To be called at the start and
+ * after each change of our address: the table is another one then.
+ */
+export function tendTable(dht: DHT, toLeave: Choice): void {
+  const { table } = dht;
+  if (tended.has(table)) return;
+  tended.add(table);
+  table.k = ROW_NODES;
   const closest = table.closest.bind(table);
   table.closest = (target, count = MAX_NAMED) => closest(target, count);
+  const watch = (row: DHT.TableRow): void => {
+    row.on('full', (newcomer) => {
+      const leaving = toLeave(row.nodes, newcomer);
+      if (leaving === null) return;
+      removeNode(dht, leaving);
+      dht._addNode(newcomer);
+    });
+  };
+  for (const row of table.rows) if (row !== undefined) watch(row);
+  table.on('row', watch);
 }
 
 /** Makes `address` the node's own: it answers with the routing id that follows, from its server socket. */
@@ -33,7 +57,6 @@ export async function joinTables(dht: DHT, address: DHT.Address): Promise<void> 
   dht.ephemeral = true;
   dht.io.ephemeral = true;
   await dht._updateNetworkState();
-  shortenAnswers(dht);
 }
 
 /** Makes the node answer without a routing id, and ask from its client socket. */

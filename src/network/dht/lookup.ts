@@ -1,6 +1,9 @@
 /**
- * The iterative search for the nodes closest to a key. Several nodes are asked at once, each answer
- * names closer ones, and nobody is waited for who takes much longer than the others.
+ * The iterative search for the nodes closest to a key. Several nodes are asked at once, each answer names closer ones,
+ * and nobody is waited for who takes much longer than the others. Of each block of public addresses one node counts
+ * (`network-blocks.ts`), so that whoever has many addresses in a few blocks neither leads the search astray nor takes
+ * all places; where the nodes stand much denser than the others around them, the search goes on beyond them. And names
+ * cost nothing: who names nodes that do not answer is soon believed no more.
  */
 
 import { type Address, formatAddress } from '../../foundation/address.ts';
@@ -8,16 +11,30 @@ import type { Clock, Timer } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { Tally } from '../../foundation/tally.ts';
 import type { FindReply } from './messages.ts';
-import { compareDistance, nodeId, nodeScope } from './node-address.ts';
+import { blockOf } from './network-blocks.ts';
+import { compareDistance, distancePrefix, nodeScope } from './node-address.ts';
 import { FAILURES_TO_DROP, type PeerHealth } from './peer-health.ts';
+import { STORE_WIDTH } from './placement.ts';
 import { MAX_NODES_PER_HOST, mayHoldMany } from './routing-admission.ts';
+import { nodeId } from './routing-id.ts';
 
 /** Most nodes that one lookup asks, whatever the answers claim. */
-const MAX_ASKED = 80;
-/** Most nodes that one lookup remembers. */
-const MAX_CANDIDATES = 240;
+const MAX_ASKED = 160;
+/** Most nodes that one lookup remembers, and of those that one block has named and that were not asked. */
+const MAX_CANDIDATES = 800;
+const MAX_NEW_OF_NAMER = 40;
+/** Nodes of one block that are asked or have answered, while there are others to ask. */
+const MAX_ASKED_OF_BLOCK = 4;
+/** Nodes named by one block that were asked and have not answered, while there are others to ask. */
+const MAX_UNANSWERED_OF_NAMER = 6;
 /** How much longer slow nodes get while there are not enough answers, ms. */
 const PATIENCE_MS = 300;
+/** Nodes that are looked at to see whether those closest to the key stand too dense, and what they are measured by. */
+const DENSITY_WINDOW = 24;
+/** So many times as far as the last of the closest must the last of that window be: 1.5 times is what chance makes. */
+const DENSE = 1.8;
+/** How many times as many nodes count as the closest where they stand too dense. */
+export const BEYOND = 3;
 
 /** What a node said. */
 export interface LookupAnswer {
@@ -32,6 +49,12 @@ export interface LookupAnswer {
 interface Candidate {
   readonly address: Address;
   readonly id: Uint8Array;
+  /** Where it counts for one with others; null where it counts alone. */
+  readonly block: string | null;
+  /** The blocks that have named it; none for what we knew ourselves. */
+  readonly namers: Set<string>;
+  /** The one of them on whose word it was asked. */
+  believed: string | null;
   state: 'new' | 'asked' | 'slow' | 'late' | 'answered' | 'failed';
   answer: LookupAnswer | null;
 }
@@ -68,10 +91,14 @@ export class Lookup {
   readonly #deps: LookupDependencies;
   /** By distance, closest first. */
   readonly #candidates: Candidate[] = [];
-  readonly #known = new Set<string>();
+  readonly #known = new Map<string, Candidate>();
   readonly #hosts = new Tally();
+  /** As the candidates stand: those that were asked and are not late, by block; those that have not answered, by who named them. */
+  readonly #askedOfBlock = new Tally();
+  readonly #unansweredOfNamer = new Tally();
   #asked = 0;
   #answered = 0;
+  #isDense = false;
   #stopped = false;
   readonly #end = Promise.withResolvers<void>();
   /** Settles when the closest nodes have answered, or nobody is left to wait for, or it was stopped. */
@@ -80,7 +107,7 @@ export class Lookup {
   constructor(options: LookupOptions, dependencies: LookupDependencies) {
     this.#options = options;
     this.#deps = dependencies;
-    for (const address of options.start) this.#add(address);
+    for (const address of options.start) this.#add(address, null);
     this.#step();
   }
 
@@ -90,60 +117,156 @@ export class Lookup {
     this.#end.resolve();
   }
 
-  /** The closest nodes that have answered, closest first. */
+  /**
+   * Whether the closest nodes that are known so far stand so dense that somebody may have put himself in front of those
+   * who belong there. While few are known it may seem so.
+   */
+  get looksDense(): boolean {
+    return this.#isDense || this.#standsDense(this.#byBlock()[0]);
+  }
+
+  /** How many nodes count as the `width` closest: more where too many stand in front of those who belong there. */
+  beyond(width: number): number {
+    return this.#isDense ? width * BEYOND : width;
+  }
+
+  /** The closest nodes that have answered, one of each block, closest first; then others of these blocks. */
   closest(max: number): LookupAnswer[] {
-    const answers = this.#candidates.map(({ answer }) => answer);
+    const [apart, crowd] = this.#byBlock();
+    const answers = [...apart, ...crowd].map(({ answer }) => answer);
     return answers.filter((answer) => answer !== null).slice(0, max);
   }
 
-  /** How many known nodes are closer to the target than `id`, without those that take too long. */
-  rank(id: Uint8Array): number {
-    const { target } = this.#options;
-    let rank = 0;
-    for (const candidate of this.#candidates) {
-      if (compareDistance(target, candidate.id, id) >= 0) break;
-      if (counts(candidate)) rank++;
-    }
-    return rank;
+  /** Those of them that stand among the first `beyond(width)` known ones, without those that take too long. */
+  within(width: number): LookupAnswer[] {
+    const [apart, crowd] = this.#byBlock();
+    const first = [...apart, ...crowd].filter(counts).slice(0, this.beyond(width));
+    return first.map(({ answer }) => answer).filter((answer) => answer !== null);
   }
 
-  #add(address: Address): void {
+  /** Those who stand for their blocks, and the others; both closest first. Who counts no longer stands for nobody. */
+  #byBlock(): [apart: Candidate[], crowd: Candidate[]] {
+    this.#count();
+    const taken = new Set<string>();
+    const apart: Candidate[] = [];
+    const crowd: Candidate[] = [];
+    for (const candidate of this.#candidates) {
+      const { block, state } = candidate;
+      if (block === null) apart.push(candidate);
+      else if (taken.has(block) || (state === 'new' && !this.#mayAsk(candidate))) crowd.push(candidate);
+      else {
+        apart.push(candidate);
+        if (counts(candidate)) taken.add(block);
+      }
+    }
+    return [apart, crowd];
+  }
+
+  #count(): void {
+    this.#askedOfBlock.clear();
+    this.#unansweredOfNamer.clear();
+    for (const { block, believed, state } of this.#candidates) {
+      if (block !== null && (state === 'asked' || state === 'answered')) this.#askedOfBlock.add(block);
+      if (believed !== null && state !== 'answered') this.#unansweredOfNamer.add(believed);
+    }
+  }
+
+  /** Whether a node is asked before those who are asked when nobody else is left. */
+  #mayAsk({ block, namers }: Candidate): boolean {
+    if (block !== null && this.#askedOfBlock.of(block) >= MAX_ASKED_OF_BLOCK) return false;
+    return namers.size === 0 || this.#believed(namers) !== null;
+  }
+
+  /** Of those who named a node, one whose names have answered well enough. */
+  #believed(namers: ReadonlySet<string>): string | null {
+    return namers.values().find((namer) => this.#unansweredOfNamer.of(namer) < MAX_UNANSWERED_OF_NAMER) ?? null;
+  }
+
+  /** @param namer the block that names it; null for what we know ourselves */
+  #add(address: Address, namer: string | null): void {
+    const { isOwnHost, skips, health } = this.#deps;
     const key = formatAddress(address);
-    if (this.#known.has(key) || this.#candidates.length >= MAX_CANDIDATES || this.#deps.skips(address)) return;
-    if (this.#deps.health.failures(address) >= FAILURES_TO_DROP) return;
-    if (this.#hosts.of(address.host) >= MAX_NODES_PER_HOST && !mayHoldMany(address.host, this.#deps.isOwnHost)) return;
-    this.#hosts.add(address.host);
-    this.#known.add(key);
-    const { target } = this.#options;
+    const known = this.#known.get(key);
+    if (known !== undefined && namer !== null && known.namers.size > 0) known.namers.add(namer);
+    if (known !== undefined || skips(address) || health.failures(address) >= FAILURES_TO_DROP) return;
+    if (this.#hosts.of(address.host) >= MAX_NODES_PER_HOST && !mayHoldMany(address.host, isOwnHost)) return;
     const id = nodeId(address);
+    if (!this.#makeRoom(namer, id)) return;
+    this.#hosts.add(address.host);
+    const { target } = this.#options;
     const before = this.#candidates.findLastIndex((other) => compareDistance(target, other.id, id) < 0);
-    this.#candidates.splice(before + 1, 0, { address, id, state: 'new', answer: null });
+    const namers = new Set(namer === null ? [] : [namer]);
+    const block = blockOf(address, isOwnHost);
+    const candidate: Candidate = { address, id, block, namers, believed: null, state: 'new', answer: null };
+    this.#candidates.splice(before + 1, 0, candidate);
+    this.#known.set(key, candidate);
+  }
+
+  /** Where one has named too many, forgets the farthest of them that was not asked; false where there is no room. */
+  #makeRoom(namer: string | null, id: Uint8Array): boolean {
+    if (this.#candidates.length >= MAX_CANDIDATES) return false;
+    if (namer === null) return true;
+    const isItsOwn = ({ state, namers }: Candidate): boolean =>
+      state === 'new' && namers.size === 1 && namers.has(namer);
+    if (this.#candidates.filter(isItsOwn).length < MAX_NEW_OF_NAMER) return true;
+    const last = this.#candidates.findLastIndex(isItsOwn);
+    const farthest = this.#candidates[last];
+    if (farthest === undefined || compareDistance(this.#options.target, farthest.id, id) < 0) return false;
+    this.#candidates.splice(last, 1);
+    this.#known.delete(formatAddress(farthest.address));
+    this.#hosts.add(farthest.address.host, -1);
+    return true;
   }
 
   #step(): void {
     if (this.#stopped) return;
-    const { width, parallel, enough } = this.#options;
+    const { parallel, enough } = this.#options;
+    const width = this.beyond(this.#options.width);
     let active = this.#candidates.filter(({ state }) => state === 'asked').length;
     let open = 0;
     let waiting = 0;
     let window = 0;
-    for (const candidate of this.#candidates) {
-      if (window >= width) break;
-      if (candidate.state === 'new' && active < parallel && this.#asked < MAX_ASKED) {
-        this.#visit(candidate);
-        active++;
+    const [apart, crowd] = this.#byBlock();
+    const look = (candidates: readonly Candidate[]): void => {
+      for (const candidate of candidates) {
+        if (window >= width) break;
+        if (candidate.state === 'new' && candidates === apart && !this.#mayAsk(candidate)) continue;
+        if (candidate.state === 'new' && active < parallel && this.#asked < MAX_ASKED) {
+          this.#visit(candidate);
+          active++;
+        }
+        if (candidate.state === 'slow') waiting++;
+        if (candidate.state === 'asked' || (candidate.state === 'new' && this.#asked < MAX_ASKED)) open++;
+        if (counts(candidate)) window++;
       }
-      if (candidate.state === 'slow') waiting++;
-      if (candidate.state === 'asked' || (candidate.state === 'new' && this.#asked < MAX_ASKED)) open++;
-      if (counts(candidate)) window++;
-    }
-    if (open === 0 && (waiting === 0 || this.#answered >= enough)) this.#end.resolve();
+    };
+    look(apart);
+    // Others of the same blocks are asked where there are not enough blocks.
+    if (open === 0) look(crowd);
+    if (open > 0 || (waiting > 0 && this.#answered < enough)) return;
+    if (!this.#isDense && this.#standsDense(apart)) {
+      this.#isDense = true;
+      this.#step();
+    } else this.#end.resolve();
+  }
+
+  #standsDense(apart: readonly Candidate[]): boolean {
+    const near = apart.filter(counts).slice(0, DENSITY_WINDOW);
+    const [edge, last] = [near[STORE_WIDTH - 1], near.at(-1)];
+    // On one machine and in one's own network nobody pays for places.
+    if (edge === undefined || last === undefined || near.some(({ block }) => block === null)) return false;
+    const { target } = this.#options;
+    return distancePrefix(target, last.id) > DENSE * distancePrefix(target, edge.id);
   }
 
   #visit(candidate: Candidate): void {
     const { clock, health, ask, onAnswer } = this.#deps;
+    const { block, namers } = candidate;
     this.#asked++;
     candidate.state = 'asked';
+    candidate.believed = this.#believed(namers);
+    if (candidate.believed !== null) this.#unansweredOfNamer.add(candidate.believed);
+    if (block !== null) this.#askedOfBlock.add(block);
     let timer: Timer;
     const setAside = (): void => {
       candidate.state = 'slow';
@@ -167,7 +290,8 @@ export class Lookup {
           candidate.answer = answer;
           this.#answered++;
           const scope = nodeScope(candidate.address.host);
-          for (const node of answer.reply.nodes) if (nodeScope(node.host) >= scope) this.#add(node);
+          const teller = block ?? formatAddress(candidate.address);
+          for (const node of answer.reply.nodes) if (nodeScope(node.host) >= scope) this.#add(node, teller);
           onAnswer(answer);
         }
         this.#step();

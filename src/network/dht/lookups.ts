@@ -7,16 +7,16 @@ import type { BootstrapNodes } from './bootstrap-nodes.ts';
 import type { DhtEngine } from './engine.ts';
 import { Lookup, type LookupAnswer, type LookupOptions } from './lookup.ts';
 import { encodeFindRequest, type FindRequest } from './messages.ts';
-import { nodeId } from './node-address.ts';
 import type { NodeClient } from './node-client.ts';
 import type { PeerHealth } from './peer-health.ts';
+import { nodeId } from './routing-id.ts';
 
 /** How many of the closest nodes a thorough search hears. */
-export const SEARCH_WIDTH = 20;
+export const SEARCH_WIDTH = 24;
 /** How a read searches: it ends with the first answers that agree. */
 const READ_PACE: Pace = { parallel: 8, enough: 4 };
 /** How a write searches: it wants many nodes. */
-const WRITE_PACE: Pace = { parallel: 20, enough: REPLICAS };
+const WRITE_PACE: Pace = { parallel: SEARCH_WIDTH, enough: REPLICAS };
 /** Asks only who is near. */
 const SURVEY: FindRequest = { types: [], wantsRecords: false };
 
@@ -63,8 +63,8 @@ export class Lookups {
   #start(key: Uint8Array, request: FindRequest, pace: Pace, onAnswer: OnAnswer): Lookup {
     const { clock, health, engine, bootstrapNodes, client, isOwnHost } = this.#deps;
     const value = encodeFindRequest(request);
-    const near = engine.closest(key, SEARCH_WIDTH);
-    const start = near.length < SEARCH_WIDTH ? [...near, ...bootstrapNodes.addresses()] : near;
+    // Twice as many as have to answer, and those that its owner has named: a table may be full of nodes in league, or dead.
+    const start = [...engine.closest(key, 2 * SEARCH_WIDTH), ...bootstrapNodes.addresses()];
     return new Lookup(
       { target: key, width: SEARCH_WIDTH, ...pace, start },
       {

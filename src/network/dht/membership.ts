@@ -17,8 +17,10 @@ import type { BootstrapNodes } from './bootstrap-nodes.ts';
 import type { DhtEngine } from './engine.ts';
 import type { Lookups } from './lookups.ts';
 import { COMMAND, encodeProbeRequest, type ProbeRequest } from './messages.ts';
-import { hostKeyOf, nodeId, nodeScope } from './node-address.ts';
+import { apartFirst, voterOf } from './network-blocks.ts';
+import { nodeScope } from './node-address.ts';
 import type { ObservedAddresses } from './observed-addresses.ts';
+import { nodeId } from './routing-id.ts';
 import type { Reachability } from './types.ts';
 
 /** Peers that are asked to reach us. */
@@ -223,7 +225,15 @@ export class Membership {
     const { engine, bootstrapNodes } = this.#deps;
     if (this.#probing || this.#stopped) return UNTIL_HURRIED;
     const peers = engine.nodes().map(({ node }): Address => node);
-    const known = new Map([...peers, ...bootstrapNodes.addresses()].map((peer) => [formatAddress(peer), peer]));
+    const others = apartFirst(peers, this.#deps.isOwnHost);
+    // Others each time: those that were asked may be in league.
+    const turn = (this.#failedProbes * PROBE_PEERS) % Math.max(1, others.length);
+    const order = [
+      ...bootstrapNodes.addresses().slice(0, PROBE_PEERS / 2),
+      ...others.slice(turn),
+      ...others.slice(0, turn),
+    ];
+    const known = new Map(order.map((peer) => [formatAddress(peer), peer]));
     const asked = [...known.values()].slice(0, PROBE_PEERS);
     if (asked.length === 0) {
       this.#failedProbes = 0;
@@ -249,17 +259,23 @@ export class Membership {
     const { engine } = this.#deps;
     const message = probeOf({ port: engine.address.port, otherSocket: false });
     const votes = new Map<string, Set<string>>();
-    const distinct = new Set(asked.map(hostKeyOf)).size;
+    const distinct = new Set(asked.map(voterOf)).size;
+    const best = (): string | null => {
+      const [first = null] = [...votes].sort(([, a], [, b]) => b.size - a.size);
+      return first !== null && first[1].size >= this.#needed(first[0], distinct) ? first[0] : null;
+    };
     return new Promise((resolve) => {
       let pending = asked.length;
       const count = (peer: Address, reply: DHT.Reply | null): void => {
         const host = reply?.to.host;
         if (host !== undefined && this.#counts(host) && this.#reachedBy.has(formatAddress(peer))) {
           const voters = votes.get(host) ?? new Set();
-          votes.set(host, voters.add(hostKeyOf(peer)));
-          if (voters.size >= this.#needed(host, distinct)) resolve(host);
+          votes.set(host, voters.add(voterOf(peer)));
+          // A few who agree on another address must not be believed because they were the first.
+          const sure = voters.size > distinct / 2 || nodeScope(host) !== IP_SCOPE.public ? best() : null;
+          if (sure !== null) resolve(sure);
         }
-        if (--pending === 0) resolve(null);
+        if (--pending === 0) resolve(best());
       };
       for (const peer of asked)
         detach(engine.request(peer, message, { probing: true }).then((reply) => count(peer, reply)));

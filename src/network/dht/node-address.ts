@@ -1,6 +1,5 @@
-/** Addresses of DHT nodes: IPv4 and a port, six bytes on the wire, and the routing id that follows from them. */
+/** Addresses of DHT nodes: IPv4 and a port, six bytes on the wire, and how far their ids are from a target. */
 import { isIPv4 } from 'node:net';
-import peer from 'dht-rpc/lib/peer.js';
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import { IP_SCOPE, type IpScope, ipScope, ipv4Scope, ipv4Text, subscriberOf } from '../../foundation/ip.ts';
 import type { Path } from '../path.ts';
@@ -21,11 +20,6 @@ export function hostKeyOf(address: Address): string {
 /** The same of a node that asks over a connection. */
 export function sourceKeyOf({ source, remote }: Path): string {
   return ipScope(source) === IP_SCOPE.loopback ? formatAddress(remote) : subscriberOf(source);
-}
-
-/** The routing id of a node: nobody can choose his own. */
-export function nodeId(address: Address): Uint8Array {
-  return peer.id(address.host, address.port);
 }
 
 /** The bytes of addresses, one after the other. */
@@ -68,7 +62,8 @@ export function compareDistance(target: Uint8Array, a: Uint8Array, b: Uint8Array
 /** Bytes of a distance that a number holds exactly. */
 const DISTANCE_PREFIX_BYTES = 6;
 
-function distancePrefix(target: Uint8Array, id: Uint8Array): number {
+/** How far an id is from a target, by XOR, in units that leave the last bytes out: to compare how dense nodes stand. */
+export function distancePrefix(target: Uint8Array, id: Uint8Array): number {
   let distance = 0;
   for (let i = 0; i < DISTANCE_PREFIX_BYTES; i++) distance = distance * 256 + ((target[i] ?? 0) ^ (id[i] ?? 0));
   return distance;

@@ -7,7 +7,7 @@ import { toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { compareFreshness, type SignedRecord } from '../../foundation/records/record.ts';
-import type { Lookup, LookupAnswer } from './lookup.ts';
+import { BEYOND, type Lookup, type LookupAnswer } from './lookup.ts';
 import type { StoreCode } from './messages.ts';
 import type { PutResult } from './types.ts';
 
@@ -49,6 +49,7 @@ export class PutOperation {
   readonly #waiting = new Set<LookupAnswer>();
   readonly #overdue = new Set<LookupAnswer>();
   #searched = false;
+  #lookup: Lookup | null = null;
 
   constructor(options: PutOperationOptions, dependencies: PutOperationDependencies) {
     this.#options = options;
@@ -58,6 +59,7 @@ export class PutOperation {
 
   /** Runs along a lookup, whose answers its owner hands on to `advance`. */
   async run(lookup: Lookup): Promise<PutResult> {
+    this.#lookup = lookup;
     detach(
       lookup.finished.then(() => {
         this.advance(lookup);
@@ -72,9 +74,9 @@ export class PutOperation {
   /** Gives the record to every node that has answered and now stands among the closest. */
   advance(lookup: Lookup): void {
     const { width } = this.#options;
-    for (const answer of lookup.closest(2 * width)) {
-      if (this.#given.size >= 2 * width) return;
-      if (answer.token !== null && !this.#given.has(answer) && lookup.rank(answer.id) < width) this.#give(answer);
+    for (const answer of lookup.within(width)) {
+      if (this.#given.size >= 2 * lookup.beyond(width)) return;
+      if (answer.token !== null && !this.#given.has(answer)) this.#give(answer);
     }
   }
 
@@ -112,7 +114,9 @@ export class PutOperation {
 
   #settle(): void {
     const kept = this.#keepers.size;
+    // Where the closest may be in league, enough means so many that others are among them.
+    const wanted = this.#options.wanted * (this.#lookup?.looksDense === true ? BEYOND : 1);
     const awaited = kept > 0 ? this.#waiting.difference(this.#overdue).size : this.#waiting.size;
-    if (kept >= this.#options.wanted || (this.#searched && awaited === 0)) this.#done.resolve();
+    if (kept >= wanted || (this.#searched && awaited === 0)) this.#done.resolve();
   }
 }

@@ -8,7 +8,7 @@ import { decodeRecord, type SignedRecord } from '../../foundation/records/record
 import type { RecordType } from '../../foundation/records/types.ts';
 import type { LookupAnswer } from './lookup.ts';
 import type { Summary } from './messages.ts';
-import { hostKeyOf } from './node-address.ts';
+import { voterOf } from './network-blocks.ts';
 import { isOfMany, noteOf } from './stored-record.ts';
 
 /** The vote of our own store. */
@@ -18,7 +18,7 @@ const OWN = '';
 export interface Claim extends Summary {
   /** The nodes that hold it; our own store is none of them. */
   readonly holders: LookupAnswer[];
-  /** The hosts that hold it: many nodes of one host have one vote. */
+  /** Whose word it is that it is there: many nodes of one host or block have one vote. */
   readonly voters: Set<string>;
   /** The record itself once it was seen and verified. */
   record: SignedRecord | null;
@@ -122,7 +122,7 @@ export class Quorum {
     let claim = versions.get(name);
     if (claim === undefined) versions.set(name, (claim = { ...summary, holders: [], voters: new Set(), record: null }));
     claim.record ??= record;
-    claim.voters.add(holder === null ? OWN : hostKeyOf(holder.address));
+    claim.voters.add(holder === null ? OWN : voterOf(holder.address));
     if (holder !== null) claim.holders.push(holder);
   }
 

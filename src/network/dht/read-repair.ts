@@ -36,7 +36,9 @@ export class ReadRepair {
     const life = expiresAt(record) - unixSeconds(this.#deps.clock);
     if (record.encoded.length > MAX_DATAGRAM_RECORD_BYTES || life < MIN_REPAIR_LIFE_S || this.#repaired.has(name))
       return;
-    const lacking = lookup.closest(STORE_WIDTH).filter((answer) => answer.token !== null && !holders.includes(answer));
+    const lacking = lookup
+      .closest(lookup.beyond(STORE_WIDTH))
+      .filter((answer) => answer.token !== null && !holders.includes(answer));
     if (lacking.length === 0) return;
     this.#repaired.set(name, true);
     for (const answer of lacking.slice(0, MAX_REPAIRS)) detach(this.#deps.client.store(answer, key, record));

@@ -58,8 +58,8 @@ const MAX_VERIFYING = 256;
 const MAX_INLINE = 4;
 /** What is told to who asks only who is near. */
 const NOTHING = { count: 0, digest: new Uint8Array(RECORD_DIGEST_BYTES) };
-/** How many closer nodes we may know and still keep a record: those who store it see another table. */
-const MAX_CLOSER_NODES = 20;
+/** How many closer nodes we may know and still keep a record: those who store it see another table, and may go beyond the closest. */
+const MAX_CLOSER_NODES = 60;
 
 /** Who asks, with how large a request, and whether his address is proven. */
 export interface Asking {

@@ -11,7 +11,6 @@ import { patience } from '../../foundation/stall.ts';
 import type { Lookup, LookupAnswer } from './lookup.ts';
 import type { Lookups } from './lookups.ts';
 import type { FindReply } from './messages.ts';
-import { hostKeyOf } from './node-address.ts';
 import { PAGE_BYTES } from './node-messages.ts';
 import { type Claim, Quorum } from './quorum.ts';
 import type { ReadRepair } from './read-repair.ts';
@@ -26,8 +25,6 @@ const READ_TIMEOUT_MS = 5000;
 const BODY_TIMEOUT_MS = 2000;
 /** Nodes that must hold the same newest record for a read to end. */
 const AGREEMENT = 3;
-/** Nodes that must hold the same set of records for a list to end. */
-const SET_AGREEMENT = 4;
 /** Versions of one record that are fetched side by side, newest and most held, and nodes that each is asked of. */
 const MAX_VERSIONS = 3;
 const MAX_HOLDERS = 3;
@@ -59,7 +56,7 @@ export class RecordReader {
     quorum.add(store.page(key, { types: [type] }, 0, 0).records, [], null);
     const lookup = this.#deps.lookups.forRead(key, { types: [type], wantsRecords: true }, (answer) => {
       quorum.add(answer.reply.records, answer.reply.summaries, answer);
-      if (options.thorough !== true && quorum.agreement(slot) >= AGREEMENT) lookup.stop();
+      if (options.thorough !== true && quorum.agreement(slot) >= AGREEMENT && !lookup.looksDense) lookup.stop();
     });
     await this.#finish(lookup, limit.signal, options.signal);
     const newest = await this.#redeem(quorum, slot, key, limit.signal);
@@ -68,7 +65,11 @@ export class RecordReader {
     return newest.record;
   }
 
-  /** The newest of each record under a key. @throws SvcError `cancelled` */
+  /**
+   * The newest of each record under a key. All of the closest nodes are heard: anybody may put records of his own there,
+   * so that a few who agree on theirs would hide those of others.
+   * @throws SvcError `cancelled`
+   */
   async list(key: Uint8Array, types: readonly RecordType[], options: ListOptions): Promise<readonly SignedRecord[]> {
     using limit = patience(this.#deps.clock, options.timeoutMs ?? READ_TIMEOUT_MS, options.signal);
     const answers: LookupAnswer[] = [];
@@ -79,7 +80,6 @@ export class RecordReader {
       if (answer.reply.count === 0) return;
       answers.push(answer);
       quorum.add([], answer.reply.summaries, answer);
-      if (options.thorough !== true && largestGroup(answers) >= SET_AGREEMENT) lookup.stop();
     });
     await this.#finish(lookup, limit.signal, options.signal);
     lookup.stop();
@@ -169,14 +169,4 @@ function sumOf(known: ReadonlySet<string>): Uint8Array {
   const sum = new Uint8Array(RECORD_DIGEST_BYTES);
   for (const digest of known) addDigest(sum, Buffer.from(digest, 'hex'));
   return sum;
-}
-
-/** How many different hosts agree with the last answer on what there is under the key. */
-function largestGroup(answers: readonly LookupAnswer[]): number {
-  const last = answers.at(-1);
-  if (last === undefined) return 0;
-  const same = answers.filter(
-    ({ reply }) => reply.count === last.reply.count && equalBytes(reply.digest, last.reply.digest),
-  );
-  return new Set(same.map(({ address }) => hostKeyOf(address))).size;
 }

@@ -16,7 +16,7 @@ import { wakingClock } from '../../foundation/stall.ts';
 import type { NodeRequests } from '../node-requests.ts';
 import type { LookupAnswer } from './lookup.ts';
 import { MAX_PARTS, type Part } from './messages.ts';
-import { hostKeyOf } from './node-address.ts';
+import { voterOf } from './network-blocks.ts';
 import type { NodeClient } from './node-client.ts';
 import { decodePage, encodeNodeRequest, MAX_KNOWN } from './node-messages.ts';
 import type { Quorum } from './quorum.ts';
@@ -32,6 +32,8 @@ const MAX_COLLECTED = 2000;
 const GROUPS = 3;
 const MAX_GROUPS = 6;
 const MAX_OF_GROUP = 2;
+/** Voters that a group has whose records are fetched though another one claims more. */
+const HEARD_VOTERS = 3;
 /** Milliseconds after which the next group is asked beside one that has not given all. */
 const NEXT_GROUP_MS = 500;
 /** Milliseconds that the others have at least once one group has given all; twice as long as that took, if it is more. */
@@ -92,14 +94,16 @@ export class RecordSetFetcher {
 
   /**
    * Gathers from one node of each group that says the same, the group with most hosts first, until
-   * nobody claims more than what has come, or three have given all they claim to have. Nobody is
-   * waited for alone: the next group is asked beside one that takes long, and where one has given
+   * nobody claims more than what has come and all groups of several voters are heard, or three have given all they claim to
+   * have. Nobody is waited for alone: the next group is asked beside one that takes long, and where one has given
    * all, those of no more hosts have little more time.
    */
   async collect(wanted: Collection, signal: AbortSignal): Promise<void> {
     const clock = wakingClock(this.#deps.clock);
     const most = Math.max(...wanted.answers.map(({ reply }) => reply.count));
-    const groups = groupsOf(wanted.answers).slice(0, MAX_GROUPS).values();
+    const ranked = groupsOf(wanted.answers).slice(0, MAX_GROUPS);
+    const heard = ranked.filter((group) => hostsOf(group) >= HEARD_VOTERS).length;
+    const groups = ranked.values();
     const stop = new AbortController();
     const within = AbortSignal.any([signal, stop.signal]);
     const ended = Promise.withResolvers<void>();
@@ -120,7 +124,7 @@ export class RecordSetFetcher {
         impatience.cancel();
         if (count === null) continue;
         given++;
-        if (count >= most || given >= GROUPS || isFull(wanted)) stop.abort();
+        if ((count >= most && given >= heard) || given >= GROUPS || isFull(wanted)) stop.abort();
         // Else a few who have little to give would cut off the many who have much.
         if ([...asked].some((other) => hostsOf(other) > hostsOf(group))) continue;
         graces.push(clock.after(Math.max(MIN_GRACE_MS, 2 * (clock.now() - started)), () => stop.abort()));
@@ -237,5 +241,5 @@ function groupsOf(answers: readonly LookupAnswer[]): LookupAnswer[][] {
 }
 
 function hostsOf(group: readonly LookupAnswer[]): number {
-  return new Set(group.map(({ address }) => hostKeyOf(address))).size;
+  return new Set(group.map(({ address }) => voterOf(address))).size;
 }

@@ -87,7 +87,7 @@ export class RecordWriter {
     await lookup.finished;
     for (let at = 0; at < removals.length; at += MAX_REMOVALS) {
       const value = encodeRemoveRequest(removals.slice(at, at + MAX_REMOVALS));
-      const near = lookup.closest(SEARCH_WIDTH).filter(({ token }) => token !== null);
+      const near = lookup.closest(lookup.beyond(SEARCH_WIDTH)).filter(({ token }) => token !== null);
       const counts = await Promise.all(near.map((answer) => client.removeNotes(answer, key, value)));
       removed += counts.reduce((sum, count) => sum + count, 0);
     }

@@ -18,12 +18,13 @@ import type { DhtEngine } from './engine.ts';
 import type { LookupAnswer } from './lookup.ts';
 import type { Lookups } from './lookups.ts';
 import { encodeFindRequest, type FindRequest, MAX_DATAGRAM_BYTES, type StoreCode } from './messages.ts';
-import { compareDistance, hostKeyOf, nodeId } from './node-address.ts';
+import { compareDistance, hostKeyOf } from './node-address.ts';
 import type { NodeClient } from './node-client.ts';
 import { LARGE_STORE_WIDTH, STORE_WIDTH } from './placement.ts';
 import type { StoreVerdict } from './put-operation.ts';
 import type { RecordStore } from './record-store.ts';
 import type { ReplicationRow } from './replication-queue.ts';
+import { nodeId } from './routing-id.ts';
 import { reconcile } from './set-reconciliation.ts';
 
 /** Seconds for which a record rests that came, or was found where it belongs; then it is looked after … */
@@ -182,7 +183,7 @@ export class Replication {
     const lookup = lookups.forWrite(key, wanting(rows));
     await lookup.finished;
     lookup.stop();
-    const near = lookup.closest(STORE_WIDTH).filter(({ token }) => token !== null);
+    const near = lookup.closest(lookup.beyond(STORE_WIDTH)).filter(({ token }) => token !== null);
     if (near.length === 0) return false;
     const isSmall = ({ bytes }: ReplicationRow): boolean => bytes <= MAX_DATAGRAM_RECORD_BYTES;
     const isCloser = ({ id }: { readonly id: Uint8Array }): boolean => compareDistance(key, id, own) < 0;
@@ -190,8 +191,8 @@ export class Replication {
       near.map(async (answer, i) => {
         // Where this node is the closer one, it stands in the circle before the other.
         const rank = isCloser(answer) ? i : i + 1;
-        if (rank >= STORE_WIDTH) return false;
-        return this.#give(answer, key, rank < LARGE_STORE_WIDTH ? rows : rows.filter(isSmall));
+        if (rank >= lookup.beyond(STORE_WIDTH)) return false;
+        return this.#give(answer, key, rank < lookup.beyond(LARGE_STORE_WIDTH) ? rows : rows.filter(isSmall));
       }),
     );
     if (this.#stopped) return false;

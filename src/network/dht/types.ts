@@ -20,7 +20,7 @@ export interface GetOptions {
   readonly thorough?: boolean;
 }
 
-export interface ListOptions extends GetOptions {
+export interface ListOptions extends Omit<GetOptions, 'thorough'> {
   /** At most this many records. */
   readonly limit?: number;
   /** Digests (`recordDigest`, in hex) of records that the reader has: they are neither fetched nor returned. */

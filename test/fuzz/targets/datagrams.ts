@@ -12,11 +12,11 @@ import {
   encodeRemoveRequest,
   MAX_REFLECTION_FACTOR,
 } from '../../../src/network/dht/messages.ts';
-import { nodeId } from '../../../src/network/dht/node-address.ts';
 import { NodeServer } from '../../../src/network/dht/node-server.ts';
 import { PeerHealth } from '../../../src/network/dht/peer-health.ts';
 import { RecordHost } from '../../../src/network/dht/record-host.ts';
 import { RecordStore } from '../../../src/network/dht/record-store.ts';
+import { nodeId } from '../../../src/network/dht/routing-id.ts';
 import { NETWORK_TAG_BYTES, networkTag } from '../../../src/network/dht/wire.ts';
 import { rawRequest } from '../../support/hostile-dht.ts';
 import { TestClock } from '../../support/test-clock.ts';

@@ -3,8 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Address } from '../../../src/foundation/address.ts';
 import { Lookup, type LookupAnswer } from '../../../src/network/dht/lookup.ts';
-import { closestTo, nodeId } from '../../../src/network/dht/node-address.ts';
+import { closestTo, compareDistance } from '../../../src/network/dht/node-address.ts';
 import { PeerHealth } from '../../../src/network/dht/peer-health.ts';
+import { nodeId } from '../../../src/network/dht/routing-id.ts';
 import { idle } from '../../support/idle.ts';
 import { answerOf, nodeAddress } from '../../support/named-nodes.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -81,7 +82,7 @@ test('nobody is asked twice, nor this node itself, nor who has failed twice of l
 });
 
 test('so many are asked at once, the closest first, and so many in all', async () => {
-  const nodes = Array.from({ length: 100 }, (_, n) => ({ ...nodeAddress(n), id: nodeId(nodeAddress(n)) }));
+  const nodes = Array.from({ length: 300 }, (_, n) => ({ ...nodeAddress(n), id: nodeId(nodeAddress(n)) }));
   const waiting = setUp(nodes, { ask: () => new Promise(() => {}), parallel: 5 });
   waiting.lookup();
   assert.deepEqual(
@@ -90,7 +91,7 @@ test('so many are asked at once, the closest first, and so many in all', async (
   );
   const silent = setUp(nodes, { ask: async () => null });
   await silent.lookup().finished;
-  assert.equal(silent.asked.length, 80);
+  assert.equal(silent.asked.length, 160);
 });
 
 test('it ends with the closest that have answered, and ranks by those that still count', async () => {
@@ -106,7 +107,11 @@ test('it ends with the closest that have answered, and ranks by those that still
     search.closest(2).map(({ address }) => address.host),
     [second.host, third.host],
   );
-  assert.equal(search.rank(third.id), 1, 'who failed does not count');
+  assert.deepEqual(
+    search.within(2).map(({ address }) => address.host),
+    [second.host, third.host],
+    'who failed does not count',
+  );
   assert.ok(heard.length >= 10);
 });
 
@@ -153,4 +158,98 @@ test('after a stop nothing is asked or told', async () => {
   answer.resolve();
   await idle();
   assert.deepEqual([asked.length, heard.length, search.closest(5).length], [1, 0, 0]);
+});
+
+/** Nodes of other blocks than those of `nodeAddress`, each nearer to the target than the one before it. */
+function nearer(blocks: number, perBlock: number): Address[] {
+  const ids = Array.from({ length: blocks * 256 }, (_, n) => {
+    const address = { host: `60.${n % blocks}.${(n / blocks) & 255}.1`, port: 4121 };
+    return { ...address, id: nodeId(address) };
+  });
+  return Array.from({ length: blocks }, (_, block) => {
+    const ofBlock = ids.filter(({ host }) => host.startsWith(`60.${block}.`));
+    return closestTo(TARGET, ofBlock, perBlock).map(({ host, port }) => ({ host, port }));
+  }).flat();
+}
+
+test('a block with many addresses near the key has one place, and is asked a few times', async () => {
+  const honest = Array.from({ length: 40 }, (_, n) => nodeAddress(n));
+  const crowd = nearer(1, 50);
+  const ask: Ask = async (to, id) => answerOf(to, id, { nodes: to.host.startsWith('60.') ? crowd : honest });
+  const { asked, lookup } = setUp([...crowd.slice(0, 10), ...honest.slice(0, 10)], { ask });
+  const search = lookup();
+  await search.finished;
+  const blocks = search.closest(search.beyond(16)).map(({ address }) => address.host.split('.').slice(0, 2).join('.'));
+  assert.equal(blocks.filter((block) => block === '60.0').length, 1);
+  assert.equal(new Set(blocks).size, blocks.length);
+  assert.ok(asked.filter(({ host }) => host.startsWith('60.')).length <= 4);
+});
+
+test('where many blocks stand in front of the others, more nodes count as the closest', async () => {
+  const honest = Array.from({ length: 60 }, (_, n) => nodeAddress(n));
+  const crowd = nearer(16, 4);
+  const ask: Ask = async (to, id) => answerOf(to, id, { nodes: to.host.startsWith('60.') ? crowd : honest });
+  const attacked = setUp([...crowd, ...honest.slice(0, 4)], { ask, width: 24 }).lookup();
+  await attacked.finished;
+  assert.equal(attacked.beyond(16), 48);
+  const near = attacked.closest(attacked.beyond(16)).map(({ address }) => address.host);
+  assert.ok(near.filter((host) => !host.startsWith('60.')).length >= 24);
+  const calm = setUp(honest, { ask, width: 24 }).lookup();
+  await calm.finished;
+  assert.equal(calm.beyond(16), 16);
+});
+
+test('where all nodes are of one block, they are found as before', async () => {
+  const nodes = Array.from({ length: 30 }, (_, n) => ({ host: `61.7.${n}.1`, port: 4121 }));
+  const located = nodes.map((node) => ({ ...node, id: nodeId(node) }));
+  const { lookup } = setUp(nodes.slice(0, 3), { ask: async (to, id) => answerOf(to, id, { nodes }), width: 10 });
+  const search = lookup();
+  await search.finished;
+  assert.deepEqual(
+    new Set(search.closest(10).map(({ address }) => address.host)),
+    new Set(closestTo(TARGET, located, 10).map(({ host }) => host)),
+  );
+});
+
+/** Addresses at which nobody is, each nearer to the target than any node of the test. */
+function phantoms(count: number): Address[] {
+  return Array.from({ length: count * 20 }, (_, n) => {
+    const address = { host: `${45 + ((n >> 8) & 3)}.${n & 255}.77.${1 + (n >> 10)}`, port: 4121 };
+    return { ...address, id: nodeId(address) };
+  })
+    .sort((a, b) => compareDistance(TARGET, a.id, b.id))
+    .slice(0, count)
+    .map(({ host, port }) => ({ host, port }));
+}
+
+test('who names nodes that are not there is soon believed no more, and those who are there are found', async () => {
+  const honest = Array.from({ length: 60 }, (_, n) => nodeAddress(n));
+  const named = phantoms(200);
+  const nobody = new Set(named.map(({ host }) => host));
+  const liar = { host: '60.1.0.1', port: 4121 };
+  const ask: Ask = async (to, id) => {
+    if (nobody.has(to.host)) return null;
+    return answerOf(to, id, { nodes: to.host === liar.host ? named : honest });
+  };
+  const { asked, lookup } = setUp([liar, ...honest.slice(0, 5)], { ask, width: 24 });
+  const search = lookup();
+  await search.finished;
+  const located = honest.map((node) => ({ ...node, id: nodeId(node) }));
+  const found = new Set(search.closest(24).map(({ address }) => address.host));
+  for (const { host } of closestTo(TARGET, located, 20)) assert.ok(found.has(host), host);
+  assert.equal(asked.filter(({ host }) => nobody.has(host)).length, 6);
+});
+
+test('where a third of what is named is gone, everybody else is still found', async () => {
+  const nodes = Array.from({ length: 90 }, (_, n) => nodeAddress(n));
+  const gone = new Set(nodes.filter((_, n) => n % 3 === 0).map(({ host }) => host));
+  const ask: Ask = async (to, id) => (gone.has(to.host) ? null : answerOf(to, id, { nodes }));
+  const { lookup } = setUp(nodes.slice(0, 20), { ask, width: 24 });
+  const search = lookup();
+  await search.finished;
+  const alive = nodes.filter(({ host }) => !gone.has(host)).map((node) => ({ ...node, id: nodeId(node) }));
+  assert.deepEqual(
+    search.closest(20).map(({ address }) => address.host),
+    closestTo(TARGET, alive, 20).map(({ host }) => host),
+  );
 });

@@ -5,8 +5,9 @@ import { RECORD } from '../../../src/foundation/records/types.ts';
 import type { LookupAnswer } from '../../../src/network/dht/lookup.ts';
 import { Lookups, SEARCH_WIDTH } from '../../../src/network/dht/lookups.ts';
 import { decodeFindRequest } from '../../../src/network/dht/messages.ts';
-import { closestTo, nodeId } from '../../../src/network/dht/node-address.ts';
+import { closestTo } from '../../../src/network/dht/node-address.ts';
 import { PeerHealth } from '../../../src/network/dht/peer-health.ts';
+import { nodeId } from '../../../src/network/dht/routing-id.ts';
 import { answerOf, nodeAddress } from '../../support/named-nodes.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
@@ -54,7 +55,7 @@ test('a read asks fewer nodes at once than a write', () => {
   assert.equal(read.asked.length, 8);
   const write = setUp(30);
   write.lookups.forWrite(KEY, request);
-  assert.equal(write.asked.length, 20);
+  assert.equal(write.asked.length, SEARCH_WIDTH);
   for (const { key, value } of [...read.asked, ...write.asked]) {
     assert.equal(key, KEY);
     assert.deepEqual(decodeFindRequest(value), request);
@@ -71,10 +72,20 @@ test('nobody is taken for slow who was not heard while this node stalled', () =>
   assert.equal(asked.length, 16, 'others are asked instead of those who are slow');
 });
 
-test('it begins at the nodes of the table that are closest to the key', () => {
-  const { lookups, hosts, nodes } = setUp(60, [nodeAddress(200)]);
+test('it begins at the nodes of the table and the contacts that are closest to the key', () => {
+  const contacts = [nodeAddress(200), nodeAddress(201)];
+  const { lookups, hosts, nodes } = setUp(60, contacts);
   lookups.survey(KEY);
-  assert.deepEqual(hosts(), new Set(closestTo(KEY, nodes, SEARCH_WIDTH).map(({ host }) => host)));
+  const known = [...nodes, ...contacts.map((contact) => ({ ...contact, id: nodeId(contact) }))];
+  assert.deepEqual(hosts(), new Set(closestTo(KEY, known, SEARCH_WIDTH).map(({ host }) => host)));
+});
+
+test('where nobody of those answers, others of the table are asked', async () => {
+  const { lookups, hosts, nodes, answer } = setUp(60);
+  const silent = new Set(closestTo(KEY, nodes, SEARCH_WIDTH).map(({ host }) => host));
+  answer(async (address, id) => (silent.has(address.host) ? null : answerOf(address, id)));
+  await lookups.survey(KEY).finished;
+  assert.equal(hosts().size, 2 * SEARCH_WIDTH);
 });
 
 test('contacts are asked where the table holds too few nodes, and never this node itself', () => {

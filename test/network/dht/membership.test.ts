@@ -8,8 +8,8 @@ import { silentLog } from '../../../src/foundation/log.ts';
 import { BootstrapNodes } from '../../../src/network/dht/bootstrap-nodes.ts';
 import { Membership, type MembershipDependencies } from '../../../src/network/dht/membership.ts';
 import { decodeProbeRequest } from '../../../src/network/dht/messages.ts';
-import { nodeId } from '../../../src/network/dht/node-address.ts';
 import { ObservedAddresses } from '../../../src/network/dht/observed-addresses.ts';
+import { nodeId } from '../../../src/network/dht/routing-id.ts';
 import type { Reachability } from '../../../src/network/dht/types.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
@@ -147,7 +147,7 @@ class World {
 
 function publicPeers(count: number, details: Partial<Peer> = {}): Peer[] {
   const sees = { host: PUBLIC, port: 50_000 };
-  return Array.from({ length: count }, (_, i) => ({ host: `198.52.100.${i + 1}`, port: 4121, sees, ...details }));
+  return Array.from({ length: count }, (_, i) => ({ host: `198.${52 + i}.100.1`, port: 4121, sees, ...details }));
 }
 
 function unasked(host: string, port = LISTEN.port): Address {
@@ -186,6 +186,15 @@ test('an address counts when enough distinct peers report it, fewer where there 
   for (const peer of liar.peers.slice(0, 1)) peer.sees = { host: '8.8.8.8', port: 1 };
   await liar.start();
   assert.equal(liar.own(), PUBLIC);
+  const crowd = publicPeers(5, { reaches: true });
+  const lies = { reaches: true, sees: { host: '8.8.8.8', port: 1 } };
+  const oneBlock = Array.from({ length: 3 }, (_, i) => ({ host: `198.40.0.${i + 1}`, port: 4121, ...lies }));
+  const outvoted = new World([...oneBlock, ...crowd]);
+  await outvoted.start();
+  assert.equal(outvoted.own(), PUBLIC, 'many addresses of one block have one voice');
+  const minority = new World([...publicPeers(3, lies), ...publicPeers(8, { reaches: true }).slice(3)]);
+  await minority.start();
+  assert.equal(minority.own(), PUBLIC, 'three who were the first to agree');
   const alone = new World(publicPeers(1, { reaches: true }));
   await alone.start();
   assert.equal(alone.own(), PUBLIC);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
 import { test } from 'node:test';
 import type DHT from 'dht-rpc';
-import { nodeId } from '../../../src/network/dht/node-address.ts';
+import { nodeId } from '../../../src/network/dht/routing-id.ts';
 import { networkTag, tagSockets } from '../../../src/network/dht/wire.ts';
 
 const FROM = { host: '198.51.100.7', port: 4121 };

@@ -1,0 +1,34 @@
+/**
+ * The routing id of a node, which says where it stands in the network: nobody can choose his own. It follows from the
+ * address, and of a public one only eight different places do, whatever the port: else one address would take any
+ * place that it likes, for ports cost nothing. See docs/decisions/0023-places-cost-addresses.md.
+ */
+import peer from 'dht-rpc/lib/peer.js';
+import type { Address } from '../../foundation/address.ts';
+import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
+
+/** Places that the ports of one public address lead to; a power of two. */
+export const PLACES_PER_ADDRESS = 8;
+/** Leading bytes of an id that the place decides: two nodes that have them in common are nowhere told apart. */
+const PLACE_BYTES = 20;
+
+/** BLAKE2b-256 of an address's six bytes. */
+const hashOf = peer.id;
+
+function routingId(host: string, port: number): Uint8Array {
+  const own = hashOf(host, port);
+  // In one's own network addresses are as cheap as ports, and many nodes on one machine are no attack.
+  if (ipScope(host) !== IP_SCOPE.public) return own;
+  // No node listens at ports so low: what they hash to names the places.
+  const place = hashOf(host, (own.at(-1) ?? 0) % PLACES_PER_ADDRESS);
+  own.set(place.subarray(0, PLACE_BYTES));
+  return own;
+}
+
+// The engine computes ids in many places, always by this member.
+peer.id = routingId;
+
+/** The routing id of a node. */
+export function nodeId({ host, port }: Address): Uint8Array {
+  return routingId(host, port);
+}
