@@ -2,7 +2,7 @@
  * `npm run fuzz -- [options] [target …]`: feeds made-up inputs to every decoder and protocol that a
  * stranger reaches, or to the named ones, and says how many and what broke. See CONTRIBUTING.md.
  *
- * `--seconds 60` for each target; `--seed 1` which inputs; `--list` only names the targets. What broke
+ * `--seconds 60` for each target, or `--inputs 1000000` however long they take; `--seed 1` which inputs; `--list` only names the targets. What broke
  * a target is kept in `test/fuzz/corpus/`, and the tests feed it again.
  */
 import { relative } from 'node:path';
@@ -38,13 +38,21 @@ function show(target: FuzzTarget, { inputs, outcomes, finding, slowest }: FuzzRe
   console.log(`  kept as ${relative(process.cwd(), keep(target.name, finding.input))}`);
 }
 
-async function fuzz(target: FuzzTarget, seconds: number, seed: number): Promise<boolean> {
+/** How long to go on with a target: so many seconds, or so many inputs where they are given. */
+interface Length {
+  readonly seconds: number;
+  readonly inputs: number | null;
+}
+
+async function fuzz(target: FuzzTarget, length: Length, seed: number): Promise<boolean> {
   const prepared = await target.prepare();
   for (const event of ESCAPES) process.on(event, escape);
   const begin = worked();
-  const end = performance.now() + 1000 * seconds;
+  const end = performance.now() + 1000 * length.seconds;
   try {
-    const isEnough = (inputs: number) => escaped !== undefined || (inputs % 64 === 0 && performance.now() >= end);
+    const isOver = (inputs: number) =>
+      length.inputs === null ? inputs % 64 === 0 && performance.now() >= end : inputs >= length.inputs;
+    const isEnough = (inputs: number) => escaped !== undefined || isOver(inputs);
     const run = async (input: Uint8Array) => {
       const said = await prepared.run(input);
       if (escaped === undefined) return said;
@@ -65,6 +73,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     seconds: { type: 'string', default: '60' },
+    inputs: { type: 'string' },
     seed: { type: 'string', default: String(Math.floor(Math.random() * 1_000_000)) },
     list: { type: 'boolean', default: false },
   },
@@ -74,9 +83,12 @@ if (unknown.length > 0) throw new Error(`there is no target ${unknown.join(', ')
 const chosen = TARGETS.filter(({ name }) => positionals.length === 0 || positionals.includes(name));
 if (values.list) for (const { name } of chosen) console.log(name);
 else {
-  console.log(`${chosen.length} targets, ${values.seconds} s each, --seed ${values.seed}`);
+  const inputs = values.inputs === undefined ? null : Number(values.inputs);
+  const length = { seconds: Number(values.seconds), inputs };
+  const each = inputs === null ? `${values.seconds} s` : `${values.inputs} inputs`;
+  console.log(`${chosen.length} targets, ${each} each, --seed ${values.seed}`);
   let broken = 0;
-  for (const target of chosen) if (!(await fuzz(target, Number(values.seconds), Number(values.seed)))) broken++;
+  for (const target of chosen) if (!(await fuzz(target, length, Number(values.seed)))) broken++;
   console.log(broken === 0 ? 'no findings' : `${broken} targets with findings`);
   process.exit(broken === 0 ? 0 : 1);
 }
