@@ -80,6 +80,9 @@ export class Daemon {
     try {
       await this.#life.end();
       this.log.info({}, 'stopped');
+    } catch (error) {
+      this.log.error({ error }, 'stopped, but not cleanly');
+      throw error;
     } finally {
       this.log.flush();
     }

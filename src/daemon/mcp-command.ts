@@ -3,6 +3,7 @@ import { constants, copyFileSync, existsSync, mkdirSync, readFileSync, realpathS
 import { dirname } from 'node:path';
 import { Argument, Command } from 'commander';
 import { writeFileAtomic } from '../foundation/atomic-file.ts';
+import { PRIVATE_DIRECTORY_MODE } from '../foundation/file-modes.ts';
 import { examples } from '../surfaces/cli/examples.ts';
 import { type ClientLaunch, isMcpClient, type Machine, MCP_CLIENTS, withSvcd } from './mcp-clients.ts';
 
@@ -40,7 +41,7 @@ function add(client: string, dryRun: boolean, { machine, launch, print }: McpCom
   const changed = withSvcd(client, text, launch());
   if (changed === text) return print(`${file} has it already.\n`);
   if (dryRun) return print(`Would write ${file}:\n${withSvcd(client, '', launch())}(and keep what else is in it)\n`);
-  mkdirSync(dirname(file), { recursive: true });
+  mkdirSync(dirname(file), { recursive: true, mode: PRIVATE_DIRECTORY_MODE });
   const backup = text === '' ? '' : `; the file before is ${keepBeside(file)}`;
   writeFileAtomic(file, changed);
   print(`Added svcd to ${file}${backup}.\nRestart ${MCP_CLIENTS[client].title} to use it.\n`);

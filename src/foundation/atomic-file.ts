@@ -1,6 +1,7 @@
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { codeOf, SvcError } from './errors.ts';
+import { diskTrouble } from './disk-trouble.ts';
+import { SvcError } from './errors.ts';
 import { PRIVATE_FILE_MODE } from './file-modes.ts';
 
 /**
@@ -24,7 +25,7 @@ export function writeFileAtomic(path: string, content: string | Uint8Array): voi
     syncDirectory(dirname(path));
   } catch (error) {
     removeQuietly(temporary);
-    throw new SvcError('not_writable', { message: `${path} cannot be written (${codeOf(error)}).`, cause: error });
+    throw new SvcError('not_writable', { message: `${path} cannot be written${diskTrouble(error)}`, cause: error });
   }
 }
 

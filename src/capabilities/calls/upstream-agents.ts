@@ -1,6 +1,5 @@
 /** The pools of connections to bound services: connections of different owners are never one. */
-import { Agent as HttpAgent, type RequestOptions } from 'node:http';
-import { Agent as HttpsAgent } from 'node:https';
+import type { Agent, RequestOptions } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
@@ -11,7 +10,7 @@ const MAX_IDLE = 64;
 /** Owners whose connections wait for a request. */
 const MAX_IDLE_OWNERS = 256;
 
-const POOL = { keepAlive: true, maxFreeSockets: MAX_IDLE, timeout: IDLE_MS } as const;
+export const POOL = { keepAlive: true, maxFreeSockets: MAX_IDLE, timeout: IDLE_MS } as const;
 
 export interface PoolOptions extends RequestOptions {
   /** Who shares connections with nobody else. */
@@ -21,56 +20,19 @@ export interface PoolOptions extends RequestOptions {
 
 /** Sees each connection that is being made. */
 export type Watch = (socket: Socket) => void;
-type Create = HttpAgent['createConnection'];
 
-function watched(watch: Watch, made: ReturnType<Create>): ReturnType<Create> {
-  if (made instanceof Socket) watch(made);
-  return made;
-}
-
-function hasRoom({ freeSockets }: HttpAgent): boolean {
-  return Object.keys(freeSockets).length < MAX_IDLE_OWNERS;
-}
-
-export class UpstreamHttpAgent extends HttpAgent {
-  readonly #watch: Watch;
-
-  constructor(watch: Watch) {
-    super(POOL);
-    this.#watch = watch;
-  }
-
-  override getName(options: PoolOptions = {}): string {
-    return `${super.getName(options)} ${options.owner}`;
-  }
-
-  override createConnection(...args: Parameters<Create>): ReturnType<Create> {
-    return watched(this.#watch, super.createConnection(...args));
-  }
-
-  override keepSocketAlive(socket: Duplex): boolean {
-    return hasRoom(this) && Boolean(super.keepSocketAlive(socket));
-  }
-}
-
-/** As `UpstreamHttpAgent`, over TLS. */
-export class UpstreamHttpsAgent extends HttpsAgent {
-  readonly #watch: Watch;
-
-  constructor(watch: Watch) {
-    super(POOL);
-    this.#watch = watch;
-  }
-
-  override getName(options: PoolOptions = {}): string {
-    return `${super.getName(options)} ${options.owner}`;
-  }
-
-  override createConnection(...args: Parameters<Create>): ReturnType<Create> {
-    return watched(this.#watch, super.createConnection(...args));
-  }
-
-  override keepSocketAlive(socket: Duplex): boolean {
-    return hasRoom(this) && Boolean(super.keepSocketAlive(socket));
-  }
+/** Has an agent made with `POOL`, of `node:http` or `node:https`, keep the connections of owners apart, and shows each new one. */
+export function upstreamAgent<A extends Agent>(agent: A, watch: Watch): A {
+  const name = agent.getName.bind(agent);
+  const create = agent.createConnection.bind(agent);
+  const keep = agent.keepSocketAlive.bind(agent);
+  agent.getName = (options: PoolOptions = {}) => `${name(options)} ${options.owner}`;
+  agent.createConnection = (...args: Parameters<typeof create>) => {
+    const made = create(...args);
+    if (made instanceof Socket) watch(made);
+    return made;
+  };
+  agent.keepSocketAlive = (socket: Duplex) =>
+    Object.keys(agent.freeSockets).length < MAX_IDLE_OWNERS && Boolean(keep(socket));
+  return agent;
 }

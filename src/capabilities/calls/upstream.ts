@@ -3,7 +3,8 @@
  * a request ends takes the rest of it for the next one: so a connection carries the requests of one caller
  * only, and none after a body that the service may have left unread.
  */
-import type { ClientRequest } from 'node:http';
+import { Agent, type ClientRequest } from 'node:http';
+import { Agent as SecureAgent } from 'node:https';
 import { isIP, type Socket } from 'node:net';
 import { formatAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
@@ -12,7 +13,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import { newId } from '../../foundation/ids.ts';
 import { ExchangeFailure, exchange, type HttpAnswer, type HttpExchange } from './exchange.ts';
 import { BODILESS, IDEMPOTENT } from './methods.ts';
-import { type PoolOptions, UpstreamHttpAgent, UpstreamHttpsAgent } from './upstream-agents.ts';
+import { POOL, type PoolOptions, upstreamAgent } from './upstream-agents.ts';
 
 /** How long a service may take to accept a connection, TLS included, milliseconds. */
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -48,15 +49,20 @@ export function hostHeaderOf({ scheme, host, port }: BoundService): string {
   return formatAddress({ host, port });
 }
 
+/** Headers with which a connection carries nothing further. */
+function closing(headers: readonly string[]): string[] {
+  return [...headers, 'Connection', 'close'];
+}
+
 export class Upstreams {
   readonly #clock: Clock;
-  readonly #http: UpstreamHttpAgent;
-  readonly #https: UpstreamHttpsAgent;
+  readonly #http: Agent;
+  readonly #https: SecureAgent;
 
   constructor({ clock, watch }: UpstreamsDependencies) {
     this.#clock = clock;
-    this.#http = new UpstreamHttpAgent(watch);
-    this.#https = new UpstreamHttpsAgent(watch);
+    this.#http = upstreamAgent(new Agent(POOL), watch);
+    this.#https = upstreamAgent(new SecureAgent(POOL), watch);
   }
 
   /**
@@ -79,7 +85,7 @@ export class Upstreams {
     const isLast = request.body !== null && (BODILESS.has(request.method) || request.method === 'DELETE');
     const parts: HttpExchange = {
       ...request,
-      headers: isLast ? [...request.headers, 'Connection', 'close'] : request.headers,
+      headers: isLast ? closing(request.headers) : request.headers,
       options,
       secure,
       watch: (sent) => {
@@ -97,7 +103,9 @@ export class Upstreams {
       const dead = error instanceof ExchangeFailure && error.reused && !error.malformed;
       if (!dead || request.body !== null || !IDEMPOTENT.has(request.method) || request.signal?.aborted === true)
         throw error;
-      return await exchange({ ...parts, options: { ...options, owner: newId() } });
+      // On a connection of its own, which nobody would use again. One to be switched says itself what becomes of it.
+      const headers = request.headers.includes('Connection') ? request.headers : closing(request.headers);
+      return await exchange({ ...parts, headers, options: { ...options, owner: newId() } });
     }
   }
 

@@ -1,18 +1,13 @@
 /** Faults of the file system in the terms of the catalogue. */
+import { diskTrouble } from '../../foundation/disk-trouble.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
 
 /** What a failed write is to its caller. */
 export function writeError(error: unknown): SvcError {
   if (error instanceof SvcError) return error;
-  const code = codeOf(error);
-  if (code === 'ENOSPC' || code === 'EDQUOT')
-    return new SvcError('not_writable', {
-      message: 'The disk of files_root is full.',
-      details: { code },
-      cause: error,
-    });
   return new SvcError('not_writable', {
-    message: `The folder files_root cannot be written (${code}).`,
+    message: `The folder files_root cannot be written${diskTrouble(error)}`,
+    details: { code: codeOf(error) },
     cause: error,
   });
 }

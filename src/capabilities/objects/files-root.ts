@@ -44,7 +44,7 @@ export class FilesRoot {
    */
   static open(configured: string): FilesRoot {
     try {
-      mkdirSync(configured, { recursive: true });
+      mkdirSync(configured, { recursive: true, mode: PRIVATE_DIRECTORY_MODE });
       const root = new FilesRoot(realpathSync(configured));
       for (const directory of [root.objects, root.incoming, root.parts]) {
         mkdirSync(directory, { recursive: true, mode: PRIVATE_DIRECTORY_MODE });
@@ -94,7 +94,7 @@ export class FilesRoot {
     const directory = dirname(wanted);
     this.#checkInside(join(await this.#nearest(directory), name), path);
     try {
-      await mkdir(directory, { recursive: true });
+      await mkdir(directory, { recursive: true, mode: PRIVATE_DIRECTORY_MODE });
       const real = join(await realpath(directory), name);
       this.#checkInside(real, path);
       return real;

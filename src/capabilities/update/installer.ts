@@ -3,6 +3,7 @@ import { closeSync, fsyncSync, openSync, readdirSync, renameSync, writeFileSync 
 import { join } from 'node:path';
 import semver from 'semver';
 import { syncDirectory } from '../../foundation/atomic-file.ts';
+import { diskTrouble } from '../../foundation/disk-trouble.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
 import { type Npm, runProgram } from './npm.ts';
 import type { ReleaseSource } from './release-source.ts';
@@ -54,7 +55,10 @@ export class Installer {
     } catch (error) {
       const code = codeOf(error, '');
       if (error instanceof SvcError || code === '') throw error;
-      throw new SvcError('not_writable', { message: `The release cannot be written (${code}).`, cause: error });
+      throw new SvcError('not_writable', {
+        message: `The release cannot be written${diskTrouble(error)}`,
+        cause: error,
+      });
     } finally {
       releases.unstage();
     }

@@ -112,7 +112,7 @@ function fileStep(step: Exclude<Step, { kind: 'run' }>): void {
   const file = step.kind === 'directory' ? step.directory : step.file;
   try {
     if (step.kind === 'remove') rmSync(file, { force: true });
-    else mkdirSync(step.kind === 'directory' ? file : path.dirname(file), { recursive: true });
+    else mkdirSync(step.kind === 'directory' ? file : path.dirname(file), { recursive: true, mode: 0o755 });
     if (step.kind === 'write') writeFileSync(file, step.content, { mode: 0o644 });
   } catch (error) {
     const reason = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';

@@ -3,6 +3,7 @@ import { chmodSync, mkdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeFileAtomic } from '../atomic-file.ts';
 import { type Clock, isoTime } from '../clock.ts';
+import { diskTrouble } from '../disk-trouble.ts';
 import { codeOf, SvcError } from '../errors.ts';
 import { OTHERS_MODE, PRIVATE_DIRECTORY_MODE } from '../file-modes.ts';
 import { type DaemonInfo, daemonInfoFile, readDaemonInfo } from './daemon-info.ts';
@@ -86,7 +87,7 @@ function makePrivate(path: string): void {
     const message =
       code === 'EEXIST' || code === 'ENOTDIR'
         ? `The data directory ${path} is not a directory: it, or what it should be in, is a file. Give another --data-dir.`
-        : `The data directory ${path} cannot be used (${code}).`;
+        : `The data directory ${path} cannot be used${diskTrouble(error)}`;
     throw new SvcError('not_writable', { message, cause: error });
   }
 }

@@ -39,7 +39,7 @@ export function takeLock(directory: string): Lock | null {
     db?.close();
     if (error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY) return null;
     throw new SvcError('not_writable', {
-      message: `The lock ${file} cannot be used. The data directory must be on a local disk; a damaged lock file may be deleted while no svcd runs.`,
+      message: `The lock ${file} cannot be used: check its permissions and the free space on the disk. The data directory must be on a local disk; a damaged lock file may be deleted while no svcd runs.`,
       cause: error,
     });
   }

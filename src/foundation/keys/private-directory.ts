@@ -15,6 +15,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { syncDirectory, writeFileAtomic } from '../atomic-file.ts';
+import { diskTrouble } from '../disk-trouble.ts';
 import { codeOf, SvcError } from '../errors.ts';
 import { OTHERS_MODE, PRIVATE_DIRECTORY_MODE, PRIVATE_FILE_MODE } from '../file-modes.ts';
 import type { Log } from '../log.ts';
@@ -41,10 +42,13 @@ export class PrivateDirectory {
       mkdirSync(path, { recursive: true, mode: PRIVATE_DIRECTORY_MODE });
       found = statSync(path);
     } catch (error) {
-      throw new SvcError('not_writable', { message: `The directory ${path} cannot be made or read.`, cause: error });
+      throw new SvcError('not_writable', {
+        message: `The directory ${path} cannot be made or read${diskTrouble(error)}`,
+        cause: error,
+      });
     }
     if (isOpenToOthers(path, found)) {
-      chmodSync(path, PRIVATE_DIRECTORY_MODE);
+      tryTo(() => chmodSync(path, PRIVATE_DIRECTORY_MODE));
       if (isOpenToOthers(path, statSync(path))) throw exposed(path);
       log.warn({ path }, 'others could read this directory of keys: its mode is 0700 now');
     }
@@ -76,7 +80,7 @@ export class PrivateDirectory {
       const found = fstatSync(handle);
       if (!found.isFile() || found.size > MAX_FILE_BYTES) throw damaged(path, 'is no key file');
       if (isOpenToOthers(path, found)) {
-        fchmodSync(handle, PRIVATE_FILE_MODE);
+        tryTo(() => fchmodSync(handle, PRIVATE_FILE_MODE));
         if (isOpenToOthers(path, fstatSync(handle))) throw exposed(path);
         this.#log.warn({ path }, 'others could read this key file: its mode is 0600 now');
       }
@@ -98,8 +102,17 @@ export class PrivateDirectory {
       rmSync(path, { force: true });
       syncDirectory(this.#path);
     } catch (error) {
-      throw new SvcError('not_writable', { message: `${path} cannot be deleted (${codeOf(error)}).`, cause: error });
+      throw new SvcError('not_writable', { message: `${path} cannot be deleted${diskTrouble(error)}`, cause: error });
     }
+  }
+}
+
+/** Whether it worked is looked at afterwards. */
+function tryTo(change: () => void): void {
+  try {
+    change();
+  } catch {
+    // A disk that is mounted read-only, for example.
   }
 }
 

@@ -25,6 +25,7 @@ import { setKeys } from '../config/toml-edit.ts';
 import { takeLock } from '../data-dir/lock.ts';
 import { CONFIG_FILE, DATABASE_FILE, KEYS_DIRECTORY } from '../data-dir/names.ts';
 import { finishRestore, READY, REPLACED, REPLACES_FILE, STAGING } from '../data-dir/restoring.ts';
+import { diskTrouble } from '../disk-trouble.ts';
 import { EPOCH_BYTES } from '../domain/rooms.ts';
 import { SvcError } from '../errors.ts';
 import { PRIVATE_DIRECTORY_MODE, PRIVATE_FILE_MODE } from '../file-modes.ts';
@@ -59,7 +60,11 @@ export interface Restored {
 export async function restoreNode(archive: ByteSource, options: RestoreOptions): Promise<Restored> {
   const { dataDir } = options;
   const isNew = !existsSync(dataDir);
-  mkdirSync(dataDir, { recursive: true, mode: PRIVATE_DIRECTORY_MODE });
+  try {
+    mkdirSync(dataDir, { recursive: true, mode: PRIVATE_DIRECTORY_MODE });
+  } catch (error) {
+    throw unwritable(dataDir, error);
+  }
   const lock = takeLock(dataDir);
   if (lock === null)
     throw new SvcError('already_running', {
@@ -71,10 +76,24 @@ export async function restoreNode(archive: ByteSource, options: RestoreOptions):
     const restored = await restoreInto(archive, options);
     done = true;
     return restored;
+  } catch (error) {
+    if (error instanceof SvcError || !isOfTheSystem(error)) throw error;
+    throw unwritable(dataDir, error);
   } finally {
     lock.release();
     if (isNew && !done && !existsSync(join(dataDir, READY))) rmSync(dataDir, { recursive: true, force: true });
   }
+}
+
+function isOfTheSystem(error: unknown): boolean {
+  return error instanceof Error && 'syscall' in error;
+}
+
+function unwritable(dataDir: string, error: unknown): SvcError {
+  return new SvcError('not_writable', {
+    message: `The node cannot be written to ${dataDir}${diskTrouble(error)} Nothing was changed.`,
+    cause: error,
+  });
 }
 
 /** The lock is held, and nothing of an earlier restore is left. */

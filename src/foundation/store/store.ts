@@ -160,7 +160,9 @@ function known(error: unknown, file?: string): SvcError | undefined {
   if (error instanceof SvcError) return error;
   const code = error instanceof Error && 'errcode' in error ? Number(error.errcode) & 0xff : 0;
   const name = file === undefined ? 'The database' : `The database ${file}`;
-  if (DISK_CODES.has(code)) {
+  // Not of SQLite: the system refuses what we do with the file ourselves.
+  const refused = error instanceof Error && 'syscall' in error;
+  if (refused || DISK_CODES.has(code)) {
     const message = `${name} cannot be written: check its permissions and the free space on the disk.`;
     return new SvcError('not_writable', { message, cause: error });
   }

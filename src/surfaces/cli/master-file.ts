@@ -1,8 +1,10 @@
 /** Keeps a secret, such as a master key, in a file that only its owner reads. */
-import { writeFileSync } from 'node:fs';
-import { SvcError } from '../../foundation/errors.ts';
+import { closeSync, fsyncSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { syncDirectory } from '../../foundation/atomic-file.ts';
+import { diskTrouble } from '../../foundation/disk-trouble.ts';
+import { codeOf, SvcError } from '../../foundation/errors.ts';
 import { PRIVATE_FILE_MODE } from '../../foundation/file-modes.ts';
-import { memberOf } from '../../foundation/json.ts';
 
 /**
  * Writes a secret to a new file of mode 0600 and waits until it is on disk. An existing file is
@@ -11,14 +13,25 @@ import { memberOf } from '../../foundation/json.ts';
  * @throws SvcError `not_writable`
  */
 export function saveSecret(file: string, content: string, what: string): void {
+  let isOurs = false;
   try {
-    writeFileSync(file, content, { mode: PRIVATE_FILE_MODE, flag: 'wx', flush: true });
+    const handle = openSync(file, 'wx', PRIVATE_FILE_MODE);
+    isOurs = true;
+    try {
+      writeFileSync(handle, content);
+      fsyncSync(handle);
+    } finally {
+      closeSync(handle);
+    }
+    syncDirectory(dirname(file));
   } catch (error) {
+    // Half a secret under this name would only be in the way of the next try.
+    if (isOurs) rmSync(file, { force: true });
     throw new SvcError('not_writable', {
       message:
-        memberOf(error, 'code') === 'EEXIST'
+        codeOf(error) === 'EEXIST'
           ? `${file} exists already and is never overwritten: choose another name for the ${what}.`
-          : `The ${what} cannot be written to ${file}. Nothing was registered.`,
+          : `The ${what} cannot be written to ${file}${diskTrouble(error)} Nothing was registered.`,
       cause: error,
     });
   }

@@ -2,16 +2,13 @@
 import { closeSync, createReadStream, existsSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { syncDirectory } from '../../foundation/atomic-file.ts';
-import { SvcError } from '../../foundation/errors.ts';
+import { diskTrouble } from '../../foundation/disk-trouble.ts';
+import { codeOf, SvcError } from '../../foundation/errors.ts';
 import { PRIVATE_FILE_MODE } from '../../foundation/file-modes.ts';
 import type { ByteSource } from '../../foundation/moving/byte-reader.ts';
 import { SEALED_PREFIX, type SealedKind, unseal } from '../../foundation/moving/sealed-file.ts';
 import type { CliContext } from './context.ts';
 import { type PasswordOptions, readPassword } from './password.ts';
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
-}
 
 /** To be asked before a password is: nobody types one for nothing. @throws SvcError `not_writable` */
 export function refuseExisting(file: string): void {
@@ -49,7 +46,7 @@ export async function writeNewFile(file: string, content: ByteSource): Promise<n
   } catch (error) {
     rmSync(part, { force: true });
     if (error instanceof SvcError) throw error;
-    throw new SvcError('not_writable', { message: `${file} cannot be written${reasonOf(error)}.`, cause: error });
+    throw new SvcError('not_writable', { message: `${file} cannot be written${diskTrouble(error)}`, cause: error });
   }
 }
 
@@ -58,7 +55,7 @@ async function* readFilePieces(file: string): AsyncGenerator<Uint8Array> {
   try {
     yield* createReadStream(file);
   } catch (error) {
-    throw new SvcError('not_found', { message: `${file} cannot be read${reasonOf(error)}.`, cause: error });
+    throw new SvcError('not_found', { message: `${file} cannot be read (${codeOf(error)}).`, cause: error });
   }
 }
 

@@ -78,6 +78,14 @@ export interface AnswerPlace {
   readonly host: string | undefined;
 }
 
+/** A host without the brackets of IPv6 and the dots behind a name. A pattern would try each of ten thousand dots anew. */
+function bareHost(host: string): string {
+  if (host.startsWith('[')) return host.slice(1, -1);
+  let end = host.length;
+  while (host.charAt(end - 1) === '.') end--;
+  return host.slice(0, end);
+}
+
 /**
  * A `Location` as the client has to see it. Whatever leads into the remote service leads below its
  * prefix, and nothing leads to another path of this API: a client that follows redirects never ends
@@ -88,7 +96,7 @@ export function rewriteLocation(location: string, { prefix, path, host }: Answer
   const target = URL.parse(location, SERVICE_BASE + path);
   if (target === null || (target.protocol !== 'http:' && target.protocol !== 'https:')) return null;
   const own = URL.parse(`${target.protocol}//${host ?? ''}`);
-  const name = target.hostname.replace(/^\[|\]$|\.+$/g, '');
+  const name = bareHost(target.hostname);
   const within = target.origin === SERVICE_BASE || target.host === own?.host || mayBeThisMachine(name);
   if (within) return `${prefix}${target.pathname}${target.search}${target.hash}`;
   // What parsers could read in two ways leads nowhere.

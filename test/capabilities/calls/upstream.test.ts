@@ -72,6 +72,20 @@ test('requests share connections to a service', async (t) => {
   assert.equal(connections, 1);
 });
 
+test('a request that is sent once more leaves no connection waiting for another', async (t) => {
+  const world = await callWorld(t);
+  const said: (string | undefined)[] = [];
+  const service = await webService(t, (request, response) => {
+    said.push(request.headers.connection);
+    // The second one comes on the connection of the first, which is dead by then.
+    if (said.length === 2) request.socket.destroy();
+    else response.end('ok');
+  });
+  world.bound.set(world.remote, service.bound);
+  for (let i = 0; i < 2; i++) assert.equal(await textOf(await world.call()), 'ok');
+  assert.deepEqual(said, ['keep-alive', 'keep-alive', 'close']);
+});
+
 test('a service bound anew is called at once', async (t) => {
   const world = await callWorld(t);
   for (const name of ['first', 'second']) {

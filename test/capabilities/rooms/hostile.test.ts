@@ -326,6 +326,32 @@ test('a member that withholds what it has announced is left alone, and another o
   await world.stop();
 });
 
+test('a member that hands over nothing but garbage is asked for no more once a hundred entries were refused', async () => {
+  const world = new RoomWorld();
+  const [ann, ben] = [await world.node(), await world.node()];
+  const groupId = await roomOf(world, [ann, ben]);
+  await world.until('ben is in', () => ann.rooms.head(ann.aid, groupId).members.length === 2);
+  const asked: number[] = [];
+  ben.links.accept('room', (link) => {
+    link.on('error', () => {});
+    const talk = asked.push(0) - 1;
+    void (async () => {
+      for (;;) {
+        const message = await receive(link, never);
+        const have = { heads: ['11'.repeat(32)], maxSeq: 128, epoch: new Uint8Array(16) };
+        if (message.type === 'hello') send(link, { type: 'have', have });
+        else if (message.type === 'pull') {
+          asked[talk] = (asked[talk] ?? 0) + 1;
+          send(link, { type: 'entries', upTo: message.after + 1, entries: [Buffer.from('garbage')] });
+        } else send(link, { type: 'done' });
+      }
+    })().catch(() => link.destroy());
+  });
+  await world.during(ann.rooms.sync(ann.aid, groupId, ben.aid));
+  assert.equal(asked[0], 101);
+  await world.stop();
+});
+
 test('strangers who have the link and only call are not remembered', async () => {
   const world = new RoomWorld();
   const nodes = [await world.node(), await world.node()] as const;

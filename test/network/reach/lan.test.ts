@@ -86,6 +86,37 @@ test('a stranger who floods the LAN is heard only so often', async (t) => {
   });
 });
 
+test('256 nodes are remembered as reported, and the one before them is reported anew', async (t) => {
+  const lan = { t, mdnsPort: await quietPort() };
+  const clock = new TestClock();
+  const a = await start(lan, 1001, '', clock);
+  const others = multicastDns({ bind: '0.0.0.0', interface: '127.0.0.1', port: lan.mdnsPort });
+  t.after(() => new Promise<void>((resolve) => others.destroy(resolve)));
+  await once(others, 'ready');
+  /** Fewer than are read at once, and then the time in which as many more are, with some for our own questions. */
+  const announce = async (ports: readonly number[]): Promise<void> => {
+    for (const port of ports) {
+      const heard = once(others, 'response');
+      others.respond(encodeAnnouncement({ network: networkTag(''), nodeKey: testKeys(2).publicKey, port }));
+      await heard;
+    }
+    await eventually(`${ports.at(-1)} is heard`, () => a.found.at(-1)?.port === ports.at(-1));
+    clock.advance(ports.length * 225);
+  };
+  const ports = Array.from({ length: 257 }, (_, i) => i + 1);
+  for (let i = 0; i < ports.length; i += 12) await announce(ports.slice(i, i + 12));
+  assert.deepEqual(
+    a.found.map(({ port }) => port),
+    ports,
+  );
+  // Both of them within the minute of their reports.
+  await announce([257, 1]);
+  assert.deepEqual(
+    a.found.slice(257).map(({ port }) => port),
+    [1],
+  );
+});
+
 test('answers at most once a second, and loses no question', async (t) => {
   const lan = { t, mdnsPort: await quietPort() };
   const clock = new TestClock();
