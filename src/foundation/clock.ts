@@ -10,13 +10,21 @@ export interface Timer {
   cancel(): void;
 }
 
+/** Longest wait that one timer takes, milliseconds: Node ends a longer one at once. A longer wait is made of several. */
+const MAX_TIMER_MS: number = 2 ** 31 - 1;
+
 /** The machine's own clock. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   after(ms, task) {
-    const handle: ReturnType<typeof setTimeout> | number = setTimeout(task, ms);
-    // A browser numbers its timers, and needs no leave to close a page.
-    if (typeof handle === 'object') handle.unref();
+    let handle: ReturnType<typeof setTimeout> | number;
+    const wait = (left: number): void => {
+      const rest = left - MAX_TIMER_MS;
+      handle = rest > 0 ? setTimeout(wait, MAX_TIMER_MS, rest) : setTimeout(task, left);
+      // A browser numbers its timers, and needs no leave to close a page.
+      if (typeof handle === 'object') handle.unref();
+    };
+    wait(ms);
     return { cancel: () => clearTimeout(handle) };
   },
 };

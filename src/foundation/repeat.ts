@@ -3,8 +3,6 @@ import type { Clock, Timer } from './clock.ts';
 
 /** The wait of a task that has nothing to do until it is hurried. */
 export const UNTIL_HURRIED: number = Number.POSITIVE_INFINITY;
-/** Longest wait that one timer of Node takes, milliseconds; a longer wait is made of several. */
-const MAX_TIMER_MS: number = 2 ** 31 - 1;
 
 export interface RepeatOptions {
   /** Milliseconds from the end of a run to the next one, where the run did not say or has failed. */
@@ -86,14 +84,7 @@ class Repetition implements Repeating {
     this.#timer?.cancel();
     this.#dueAt = this.#clock.now() + Math.max(0, ms);
     this.#isDueNow = ms <= 0;
-    this.#timer = ms === UNTIL_HURRIED ? null : this.#sleep(Math.max(0, ms));
-  }
-
-  #sleep(ms: number): Timer {
-    return this.#clock.after(Math.min(ms, MAX_TIMER_MS), () => {
-      if (ms > MAX_TIMER_MS) this.#timer = this.#sleep(ms - MAX_TIMER_MS);
-      else this.#run();
-    });
+    this.#timer = ms === UNTIL_HURRIED ? null : this.#clock.after(Math.max(0, ms), () => this.#run());
   }
 
   #run(): void {

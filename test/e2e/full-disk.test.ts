@@ -7,19 +7,19 @@ import { run } from '../support/programs.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 /** Runs a program of `test/support` in a mount namespace, with the path of a disk of 16 MiB. */
-async function onSmallDisk(t: TestContext, steps: string): Promise<void> {
+async function onSmallDisk(t: TestContext, program: URL): Promise<void> {
   const disk = join(temporaryDirectory(t), 'disk');
   mkdirSync(disk);
   const mount = `mount -t tmpfs -o size=16m,mode=0700 none "${disk}"`;
   const allowed = await run('unshare', ['-Urm', 'sh', '-c', mount]);
   if (allowed.code !== 0) return t.skip('needs mount namespaces (unshare)');
-  const program = fileURLToPath(new URL(`../support/${steps}`, import.meta.url));
-  const command = `${mount} && exec "${process.execPath}" "${program}" "${disk}"`;
+  const command = `${mount} && exec "${process.execPath}" "${fileURLToPath(program)}" "${disk}"`;
   const { code, stderr } = await run('unshare', ['-Urm', 'sh', '-c', command]);
   assert.equal(code, 0, stderr);
 }
 
-test('a full disk ends nothing, loses nothing and leaves nothing half done', (t) => onSmallDisk(t, 'full-disk.ts'));
+test('a full disk ends nothing, loses nothing and leaves nothing half done', (t) =>
+  onSmallDisk(t, new URL('../support/full-disk.ts', import.meta.url)));
 
 test('what cannot be written is named at the start, and not taken for damaged', (t) =>
-  onSmallDisk(t, 'read-only-disk.ts'));
+  onSmallDisk(t, new URL('../support/read-only-disk.ts', import.meta.url)));

@@ -126,22 +126,6 @@ test('after a machine slept, a hurry does not wait for what is left on the timer
   assert.deepEqual(time.set, []);
 });
 
-test('a wait beyond what a timer of Node takes is made of several', () => {
-  const time = new TestClock();
-  const { clock, set } = counting(time);
-  let runs = 0;
-  const periodMs = 2 ** 32;
-  const repeating = every(clock, { periodMs, ...SILENT }, () => void runs++);
-  time.advance(periodMs - 1);
-  assert.equal(runs, 0);
-  time.advance(1);
-  assert.equal(runs, 1);
-  assert.deepEqual(set.slice(0, 3), [2 ** 31 - 1, 2 ** 31 - 1, 2]);
-  time.advance(2 ** 31);
-  repeating.stop();
-  assert.equal(time.timers, 0);
-});
-
 test('a stopped task runs no more, and cannot be hurried', () => {
   const { clock, runs, repeating } = noting({ periodMs: 100 });
   clock.advance(100);

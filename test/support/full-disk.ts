@@ -94,7 +94,7 @@ const writing: readonly (readonly [string, () => Promise<Pick<ApiAnswer, 'status
 /** A list entry for the friend would end the calls and chats that follow. */
 const lasting = writing.filter(([what]) => what !== 'a list entry');
 const files = (): string[] => readdirSync(dataDir, { recursive: true }).map(String).sort();
-const before = { files: files(), agent: (await home.call('GET', at)) as { acl: unknown; profile: unknown } };
+const before = { files: files(), agent: await home.call<{ acl: unknown; profile: unknown }>('GET', at) };
 
 fill();
 for (const [what, write, status] of writing) refused(what, await write(), status);
@@ -130,7 +130,7 @@ assert.equal(served.status, 200);
 assert.deepEqual(files(), before.files);
 assert.deepEqual(readdirSync(disk).sort(), ['data', 'files', 'filler']);
 assert.deepEqual(readdirSync(elsewhere), []);
-const after = (await home.call('GET', at)) as { acl: unknown; profile: unknown };
+const after = await home.call<{ acl: unknown; profile: unknown }>('GET', at);
 assert.deepEqual([after.acl, after.profile], [before.agent.acl, before.agent.profile]);
 assert.equal(await home.kill('SIGTERM'), 1);
 assert.match(home.output, /stopped, but not cleanly .*not_writable/);

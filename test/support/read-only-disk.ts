@@ -3,18 +3,13 @@
  * ends, and takes none of them for damaged. Fails with what did not hold.
  */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { TestDaemon } from './daemon.ts';
+import { runOk } from './programs.ts';
 
 const [disk = ''] = process.argv.slice(2);
 const dataDir = join(disk, 'data');
-
-function mount(...args: readonly string[]): void {
-  const { status, stderr } = spawnSync('mount', args, { encoding: 'utf8' });
-  assert.equal(status, 0, stderr);
-}
 
 const names = (): string[] => readdirSync(dataDir, { recursive: true }).map(String).sort();
 
@@ -24,22 +19,22 @@ await first.kill('SIGTERM');
 const before = names();
 for (const name of ['svcd.db', 'records.db', 'lock.db']) {
   const file = join(dataDir, name);
-  mount('--bind', file, file);
-  mount('-o', 'remount,bind,ro', file);
+  await runOk('mount', ['--bind', file, file]);
+  await runOk('mount', ['-o', 'remount,bind,ro', file]);
   const said = new RegExp(
     `ended with 1:\\n(?:.*INFO.*\\n)*svcd: The (?:database|lock) ${file} cannot be .*: check its permissions`,
   );
   await assert.rejects(TestDaemon.start({ dataDir }), said);
-  assert.equal(spawnSync('umount', [file]).status, 0);
+  await runOk('umount', [file]);
   assert.deepEqual(names(), before);
 }
-mount('-o', 'remount,ro', disk);
+await runOk('mount', ['-o', 'remount,ro', disk]);
 await assert.rejects(TestDaemon.start({ dataDir }), /ended with 1:\nsvcd: .*check its permissions/);
 await assert.rejects(
   TestDaemon.start({ dataDir: join(disk, 'new') }),
   /ended with 1:\nsvcd: The data directory .* cannot be/,
 );
-mount('-o', 'remount,rw', disk);
+await runOk('mount', ['-o', 'remount,rw', disk]);
 assert.deepEqual(names(), before);
 await using again = await TestDaemon.start({ dataDir });
 await again.call('GET', `/agents/${aid}`);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import { create } from 'tar';
 import { Installer } from '../../../src/capabilities/update/installer.ts';
 import { Releases } from '../../../src/capabilities/update/releases.ts';
@@ -120,6 +121,10 @@ test('links in a tarball lead nowhere, and what is no tarball is refused', async
   await install(pack(files(), (root) => symlinkSync('/etc', join(root, 'etc'))));
   assert.equal(existsSync(join(releases.directory, VERSION, 'etc')), false);
   await assert.rejects(install(Buffer.from('nonsense')), { message: /cannot be unpacked/ });
+  // A tarball of a quarter of a megabyte that would be more than 256 MiB.
+  const member = gzipSync(Buffer.alloc(16 * 1024 * 1024));
+  const bomb = Buffer.concat(Array.from({ length: 17 }, () => member));
+  await assert.rejects(install(bomb), { message: /cannot be unpacked/ });
 });
 
 test('what is no version never becomes a path', (t) => {
