@@ -19,11 +19,15 @@ const MAX_RECORD_STORE_BYTES = 256 * 1024 * 1024;
 export type Network = Awaited<ReturnType<typeof buildNetwork>>;
 
 /** @throws SvcError `config_invalid`, `store_corrupt` */
-export async function buildNetwork({ life, clock, log, config, node, dataDir, verifier }: Foundation) {
+export async function buildNetwork({ life, clock, log, config, configuration, node, dataDir, verifier }: Foundation) {
   const dhtListen = await dhtAddress(config.listen_addr);
   const quicListen = await quicAddress(config.quic_listen_addr, dhtListen);
   const endpoint = new NativeQuicEndpoint({ key: node.key, ...quicListen }, { log: log.child('quic'), clock });
-  const pool = new ConnectionPool({ nodeKey: node.key.publicKey, network: config.network }, { endpoint, clock, log });
+  const relayDisabled = (): boolean => configuration.current.disable_relay;
+  const pool = new ConnectionPool(
+    { nodeKey: node.key.publicKey, network: config.network },
+    { endpoint, clock, log, relayDisabled },
+  );
   const nodeRequests = new PooledNodeRequests({ pool, clock });
   const records = new RecordDht(
     {

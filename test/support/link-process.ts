@@ -11,6 +11,7 @@ import { selfDelegation } from '../../src/foundation/identity/delegation.ts';
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
 import { silentLog } from '../../src/foundation/log.ts';
 import { ConnectionPool } from '../../src/network/links/connection-pool.ts';
+import { UNHELPED } from '../../src/network/links/dial.ts';
 import { AgentLinks } from '../../src/network/links/links.ts';
 import type { AgentLocation, LinkStream } from '../../src/network/links/types.ts';
 import { NativeQuicEndpoint } from '../../src/network/quic/native-endpoint.ts';
@@ -101,7 +102,7 @@ export async function forkNode(key: KeyPair, port = 0): Promise<LinkProcess> {
   if (typeof listening !== 'number') throw new Error('the other process did not say its port');
   const aid = nativeAid(key.publicKey);
   const addresses = [{ host: LOOPBACK, port: listening }];
-  return { child, location: { aid, nodeKey: key.publicKey, addresses, delegationIssuedAt: 0 } };
+  return { child, location: { aid, nodeKey: key.publicKey, addresses, ...UNHELPED, delegationIssuedAt: 0 } };
 }
 
 if (process.argv[1] === import.meta.filename && process.send !== undefined) {

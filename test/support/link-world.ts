@@ -7,6 +7,7 @@ import type { Aid } from '../../src/foundation/identity/aid.ts';
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
 import { silentLog } from '../../src/foundation/log.ts';
 import { ConnectionPool } from '../../src/network/links/connection-pool.ts';
+import { UNHELPED } from '../../src/network/links/dial.ts';
 import { AgentLinks } from '../../src/network/links/links.ts';
 import { PooledNodeRequests } from '../../src/network/links/node-requests.ts';
 import type {
@@ -23,6 +24,7 @@ import { type MemoryEndpointOptions, MemoryQuicNetwork } from './memory-quic.ts'
 interface NodeOptions extends Omit<MemoryEndpointOptions, 'publicKey'> {
   readonly key?: KeyPair;
   readonly network?: string;
+  readonly relayDisabled?: () => boolean;
 }
 
 export class LinkWorld {
@@ -41,9 +43,14 @@ export class LinkWorld {
     this.network = new MemoryQuicNetwork(clock);
   }
 
-  async node({ key = KeyPair.generate(), network = '', ...options }: NodeOptions = {}): Promise<LinkNode> {
+  async node({
+    key = KeyPair.generate(),
+    network = '',
+    relayDisabled,
+    ...options
+  }: NodeOptions = {}): Promise<LinkNode> {
     const endpoint = this.network.endpoint({ ...options, publicKey: key.publicKey });
-    const node = new LinkNode(this, key, endpoint, network);
+    const node = new LinkNode(this, key, endpoint, network, relayDisabled);
     this.#nodes.push(node);
     await endpoint.start();
     await node.pool.start();
@@ -91,12 +98,12 @@ export class LinkNode {
   readonly #world: LinkWorld;
   #stopped = false;
 
-  constructor(world: LinkWorld, key: KeyPair, endpoint: QuicEndpoint, network: string) {
+  constructor(world: LinkWorld, key: KeyPair, endpoint: QuicEndpoint, network: string, relayDisabled = () => false) {
     this.#world = world;
     this.key = key;
     this.endpoint = endpoint;
     const common = { clock: world.clock, log: silentLog };
-    this.pool = new ConnectionPool({ nodeKey: key.publicKey, network }, { endpoint, ...common });
+    this.pool = new ConnectionPool({ nodeKey: key.publicKey, network }, { endpoint, relayDisabled, ...common });
     this.links = new AgentLinks({
       pool: this.pool,
       ...common,
@@ -121,7 +128,7 @@ export class LinkNode {
   }
 
   location({ aid, delegation }: TestIdentity, addresses: readonly Address[] = [this.endpoint.address]): AgentLocation {
-    return { aid, nodeKey: this.key.publicKey, addresses, delegationIssuedAt: delegation.issuedAt };
+    return { aid, nodeKey: this.key.publicKey, addresses, ...UNHELPED, delegationIssuedAt: delegation.issuedAt };
   }
 
   /** Collects the links of a purpose. */

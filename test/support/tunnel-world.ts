@@ -97,7 +97,6 @@ export class TunnelWorld {
       log: silentLog,
       links: this.near.links,
       memory,
-      relayDisabled: () => false,
     });
   }
 

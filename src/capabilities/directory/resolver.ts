@@ -90,6 +90,12 @@ export class Resolver {
       aid,
       nodeKey: payload.nodeKey,
       addresses: await this.#addresses(payload),
+      helpers: payload.helpers.flatMap(({ nodeKey, address }) => {
+        const at = parseAddress(address);
+        // A name would cost a look-up, and helpers are found by their addresses.
+        return at === null || isIP(at.host) === 0 ? [] : [{ nodeKey, address: at }];
+      }),
+      natType: payload.natType,
       delegationIssuedAt: this.#newestDelegation.get(aid) ?? record.delegation.issuedAt,
     };
   }

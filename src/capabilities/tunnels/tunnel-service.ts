@@ -1,7 +1,7 @@
 /** Tunnels to remote agents: opened, reused, listed, reset, closed, and restored after a restart. */
 import type { Clock } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
-import { CLIENT_WAIT_MS, DEFAULT_IDLE_TIMEOUT_S, isRelayed, MAX_TUNNELS } from '../../foundation/domain/tunnels.ts';
+import { CLIENT_WAIT_MS, DEFAULT_IDLE_TIMEOUT_S, MAX_TUNNELS } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { newId } from '../../foundation/ids.ts';
@@ -9,7 +9,7 @@ import type { Log } from '../../foundation/log.ts';
 import { SingleFlight } from '../../foundation/single-flight.ts';
 import { patience } from '../../foundation/stall.ts';
 import type { SavedTunnel, TunnelStore } from '../../foundation/store/tunnels.ts';
-import type { LinkPath, LinkStream, Links } from '../../network/links/types.ts';
+import type { LinkPath, LinkPaths, LinkStream, Links } from '../../network/links/types.ts';
 import { readStatus } from './preamble.ts';
 import { Tunnel } from './tunnel.ts';
 import type { TunnelInfo, TunnelRequest } from './types.ts';
@@ -24,10 +24,8 @@ export type TunnelMemory = Pick<TunnelStore, 'save' | 'delete' | 'list'>;
 export interface TunnelServiceDependencies {
   readonly clock: Clock;
   readonly log: Log;
-  readonly links: Links;
+  readonly links: Links & LinkPaths;
   readonly memory: TunnelMemory;
-  /** The configuration's `disable_relay`. */
-  relayDisabled(): boolean;
 }
 
 export class TunnelService {
@@ -61,7 +59,7 @@ export class TunnelService {
 
   /**
    * Opens a tunnel, or finds the one that stands for the same agents and port. That one presents a new
-   * access token from then on, where the remote agent takes it.
+   * access token from then on, where the remote agent takes it, and uses no relay any more where that is asked.
    * @returns the tunnel and whether it stood already
    * @throws SvcError `port_in_use`, `relay_required`, `quota_exceeded`, and what reaching the agent may give
    */
@@ -159,13 +157,17 @@ export class TunnelService {
     );
   }
 
-  /** Gives a standing tunnel the access token of a request; false where it has closed meanwhile. */
+  /**
+   * Gives a standing tunnel the access token of a request, and keeps it off relays where the request says so; false
+   * where it has closed meanwhile.
+   */
   async #present(tunnel: Tunnel, request: TunnelRequest): Promise<boolean> {
-    const { accessToken } = request;
-    if (accessToken === undefined || accessToken === tunnel.request.accessToken) return true;
-    await this.#probe(request);
+    const { accessToken = tunnel.request.accessToken } = request;
+    const disableRelay = request.disableRelay || tunnel.request.disableRelay;
+    if (accessToken === tunnel.request.accessToken && disableRelay === tunnel.request.disableRelay) return true;
+    await this.#probe({ ...request, accessToken, disableRelay });
     if (this.#tunnels.get(tunnel.id) !== tunnel) return false;
-    tunnel.request = { ...tunnel.request, accessToken };
+    tunnel.request = { ...tunnel.request, accessToken, disableRelay };
     if (tunnel.request.localPort !== 0) this.#deps.memory.save({ ...tunnel.request, id: tunnel.id });
     return true;
   }
@@ -200,20 +202,18 @@ export class TunnelService {
 
   /** Asks the remote agent whether a connection would be served, before a port is promised. */
   async #probe(request: TunnelRequest): Promise<LinkPath> {
-    const { localAid, remoteAid, accessToken } = request;
+    const { localAid, remoteAid, accessToken, disableRelay } = request;
     using limit = patience(this.#deps.clock, PROBE_TIMEOUT_MS);
     const link: LinkStream = await this.#deps.links.open(localAid, remoteAid, 'tcp-probe', {
       timeoutMs: PROBE_TIMEOUT_MS,
       signal: limit.signal,
       accessToken,
+      disableRelay,
     });
     link.on('error', () => {});
     try {
-      const path = link.path();
-      if (isRelayed(path.kind) && (request.disableRelay || this.#deps.relayDisabled()))
-        throw new SvcError('relay_required');
       await abortable(readStatus(link), limit.signal);
-      return path;
+      return link.path();
     } finally {
       link.destroy();
     }

@@ -8,7 +8,7 @@ import type { Clock, Timer } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
-import type { LinkPath } from '../../network/links/types.ts';
+import type { LinkPath, LinkPaths, LinkStream } from '../../network/links/types.ts';
 import { MAX_CONNECTIONS_PER_CALLER } from './inbound-places.ts';
 import { splice } from './splice.ts';
 import type { TunnelInfo, TunnelRequest } from './types.ts';
@@ -22,6 +22,7 @@ export interface TunnelDependencies {
   readonly clock: Clock;
   readonly log: Log;
   readonly connections: WideCaller;
+  readonly links: LinkPaths;
 }
 
 /** Why a port cannot be listened on. */
@@ -40,7 +41,10 @@ export class Tunnel {
   readonly #server: Server;
   readonly #clients = new Map<Socket, Duplex | null>();
   readonly #openedAt: number;
+  /** The last path that was seen. */
   #path: LinkPath;
+  /** The link that was opened last, while it stands. */
+  #newest: LinkStream | null = null;
   #lastActivityAt: number;
   #bytesUp = 0;
   #bytesDown = 0;
@@ -95,16 +99,23 @@ export class Tunnel {
     return typeof address === 'object' && address !== null ? address.port : this.request.localPort;
   }
 
+  /** The path of the newest connection; without any, that which the next one would take. */
+  #currentPath(): LinkPath {
+    const { remoteAid, disableRelay } = this.request;
+    this.#path = this.#newest?.path() ?? this.#deps.links.path(remoteAid, disableRelay) ?? this.#path;
+    return this.#path;
+  }
+
   info(): TunnelInfo {
-    const { remote } = this.#path;
+    const { kind, remote, rttMs } = this.#currentPath();
     return {
       id: this.id,
       localAid: this.request.localAid,
       remoteAid: this.request.remoteAid,
       listen: `${HOST}:${this.port}`,
-      path: this.#path.kind,
+      path: kind,
       remoteAddr: remote === null ? '' : formatAddress(remote),
-      rttMs: this.#path.rttMs,
+      rttMs,
       openedAt: this.#openedAt,
       lastActivityAt: this.#lastActivityAt,
       activeConns: this.#clients.size,
@@ -152,14 +163,18 @@ export class Tunnel {
   }
 
   async #serve(socket: Socket): Promise<void> {
-    const { localAid, remoteAid, accessToken } = this.request;
+    const { localAid, remoteAid, accessToken, disableRelay } = this.request;
     const abort = new AbortController();
     const onGone = (): void => abort.abort();
     socket.once('close', onGone);
-    const options = { timeoutMs: LINK_TIMEOUT_MS, signal: abort.signal, accessToken };
+    const options = { timeoutMs: LINK_TIMEOUT_MS, signal: abort.signal, accessToken, disableRelay };
     const { link, stream } = await this.#deps.connections.open(localAid, remoteAid, this.#path.rttMs, options);
     if (socket.destroyed) return void stream.destroy();
     this.#path = link.path();
+    this.#newest = link;
+    link.once('close', () => {
+      if (this.#newest === link) this.#newest = null;
+    });
     this.#clients.set(socket, stream);
     stream.on('error', () => {});
     socket.off('close', onGone);

@@ -13,7 +13,7 @@ import type { Access } from './access.ts';
 import type { Agents } from './agents.ts';
 
 export function buildTunnels(
-  { life, clock, log: parent, store, configuration }: Foundation,
+  { life, clock, log: parent, store }: Foundation,
   { boundService, onDeleted, serviceSockets }: Agents,
   { access, keepChecked }: Access,
   links: AgentLinks,
@@ -44,7 +44,6 @@ export function buildTunnels(
     log,
     links,
     memory: new TunnelStore(store),
-    relayDisabled: () => configuration.current.disable_relay,
   });
   life.add('acting', tunnels);
   onDeleted((aid) => {

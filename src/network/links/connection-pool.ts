@@ -4,19 +4,23 @@
  * be some for bulk.
  */
 
-import { formatAddress } from '../../foundation/address.ts';
 import { toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
+import { isRelayed } from '../../foundation/domain/tunnels.ts';
+import { SvcError } from '../../foundation/errors.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { Repeating } from '../../foundation/repeat.ts';
-import type { QuicEndpoint } from '../quic/types.ts';
-import { directly, type NodePlace } from './dial.ts';
-import { Dials } from './dials.ts';
-import { type Greeted, Greeter } from './greeter.ts';
+import { patience } from '../../foundation/stall.ts';
+import { Tally } from '../../foundation/tally.ts';
+import type { QuicConnection, QuicEndpoint } from '../quic/types.ts';
+import { type Dialler, directly, type NodePlace } from './dial.ts';
+import { Dials, knownOf } from './dials.ts';
+import { type Greeted, Greeter, HELLO_TIMEOUT_MS } from './greeter.ts';
 import { sweepIdle } from './idle-sweep.ts';
 import { NodeSession } from './node-session.ts';
+import { type PathChange, PathChanges } from './path-changes.ts';
 import { SessionTable } from './session-table.ts';
 import { SideSessions } from './sides.ts';
 import { type Kind, StreamDispatcher, type StreamHandler } from './stream-dispatcher.ts';
@@ -33,6 +37,15 @@ interface NodePoolDependencies {
   readonly endpoint: Pick<QuicEndpoint, 'dial' | 'onConnection'>;
   readonly clock: Clock;
   readonly log: Log;
+  /** The configuration's `disable_relay`; false where left out. */
+  relayDisabled?(): boolean;
+}
+
+export interface ConnectOptions {
+  /** False where no third node may carry the packets. */
+  readonly relays?: boolean;
+  /** A connection that seems dead: it is not returned, and gets no new streams once another stands. */
+  readonly insteadOf?: NodeSession;
 }
 
 export class ConnectionPool implements Component {
@@ -47,11 +60,17 @@ export class ConnectionPool implements Component {
   readonly #traffic = new Traffic();
   readonly #greeter: Greeter;
   readonly #dials: Dials;
+  readonly #diallers: Dialler[] = [];
+  readonly #paths = new PathChanges();
+  /** Nodes whose connections are kept, by the hex of their keys. */
+  readonly #kept = new Tally();
+  readonly #relayDisabled: () => boolean;
   #sweep: Repeating | null = null;
   #stopped = false;
 
   /** Takes the endpoint's connections, so it is made before the endpoint starts. */
-  constructor({ nodeKey, network }: NodePoolOptions, { endpoint, clock, log }: NodePoolDependencies) {
+  constructor({ nodeKey, network }: NodePoolOptions, dependencies: NodePoolDependencies) {
+    const { endpoint, clock, log } = dependencies;
     this.nodeKey = nodeKey;
     this.#clock = clock;
     this.#log = log.child('links');
@@ -59,17 +78,25 @@ export class ConnectionPool implements Component {
     this.#table = new SessionTable(nodeKey);
     const greeter = new Greeter(network, { clock, gate: this.gate, take: (greeted) => this.#take(greeted) });
     this.#greeter = greeter;
+    this.#relayDisabled = () => dependencies.relayDisabled?.() === true;
+    this.#diallers.push(directly({ endpoint, clock }));
     this.#dials = new Dials({
       clock,
-      ways: [directly({ endpoint, clock })],
+      diallers: () => this.#diallers,
       greet: (connection, isSide, signal) => greeter.greet(connection, isSide, signal),
     });
-    endpoint.onConnection((connection) => greeter.receive(connection));
+    endpoint.onConnection((connection) => {
+      if (this.#relayDisabled() && isRelayed(connection.path.kind)) connection.close();
+      else greeter.receive(connection);
+    });
   }
 
   async start(): Promise<void> {
-    const isCurrent = (session: NodeSession): boolean => this.#table.isCurrent(session);
-    this.#sweep = sweepIdle(() => this.#sessions(), isCurrent, { clock: this.#clock, log: this.#log });
+    const standing = (session: NodeSession) => {
+      if (!this.#table.isCurrent(session)) return 'spare';
+      return this.#kept.of(session.nodeId) > 0 ? 'kept' : 'current';
+    };
+    this.#sweep = sweepIdle(() => this.#sessions(), standing, { clock: this.#clock, log: this.#log });
   }
 
   async stop(): Promise<void> {
@@ -86,25 +113,30 @@ export class ConnectionPool implements Component {
     this.gate.handle(kind, handler);
   }
 
+  /** Adds a way to reach nodes; it is tried from the next attempt on. */
+  addDialler(dialler: Dialler): void {
+    this.#diallers.push(dialler);
+  }
+
   /**
    * A connection to a node: the one that stands, or a new one.
-   * @param insteadOf a connection that seems dead: it is not returned, and gets no new streams once another stands
-   * @throws SvcError `connect_failed`, `protocol_error`, or the signal's reason
+   * @throws SvcError `connect_failed`, `protocol_error`, or the signal's reason; `relay_required` where only a way that
+   *   is not allowed is left
    */
-  async connect(place: NodePlace, signal: AbortSignal, insteadOf?: NodeSession): Promise<NodeSession> {
+  async connect(place: NodePlace, signal: AbortSignal, options: ConnectOptions = {}): Promise<NodeSession> {
+    const { insteadOf } = options;
+    const relays = this.#mayRelay(options.relays);
     for (;;) {
-      const current = this.current(place.nodeKey);
+      const current = this.current(place.nodeKey, relays);
       if (current !== null && current !== insteadOf) return current;
-      const { attempt, addresses } = this.#dials.to(place);
+      const detour = insteadOf !== undefined && relays ? this.#table.detourOf(insteadOf) : null;
+      if (detour !== null) return this.#use(detour, insteadOf);
+      const { attempt, known } = this.#dials.to(place, relays);
       try {
-        const session = await attempt.join(signal);
-        insteadOf?.drain();
-        this.#table.prefer(session);
-        return session;
+        return this.#use(await attempt.join(signal), insteadOf);
       } catch (error) {
-        // Another caller's attempt may not have known all of our addresses.
-        const tried = place.addresses.every((address) => addresses.has(formatAddress(address)));
-        if (tried || signal.aborted || this.#stopped) throw error;
+        // Another caller's attempt may not have known all that we know.
+        if (knownOf(place).every((one) => known.has(one)) || signal.aborted || this.#stopped) throw error;
       }
     }
   }
@@ -114,13 +146,57 @@ export class ConnectionPool implements Component {
    * @param index which of them, 0 to `MAX_SIDES` − 1
    * @throws SvcError as `connect`
    */
-  side(place: NodePlace, index: number, signal: AbortSignal): Promise<NodeSession> {
-    return this.#sides.connect(toHex(place.nodeKey), index, signal, () => this.#dials.attempt(place, true));
+  async side(
+    place: NodePlace,
+    index: number,
+    signal: AbortSignal,
+    options: Pick<ConnectOptions, 'relays'> = {},
+  ): Promise<NodeSession> {
+    const relays = this.#mayRelay(options.relays);
+    const isFit = ({ connection }: NodeSession): boolean => relays || !isRelayed(connection.path.kind);
+    const dial = () => this.#dials.attempt(place, { isSide: true, relays });
+    for (;;) {
+      const session = await this.#sides.connect(toHex(place.nodeKey), index, signal, dial);
+      if (isFit(session)) return session;
+      // One that was dialled for who may use a relay is of no use here, and will be of none later.
+      session.drain();
+    }
   }
 
-  /** The connection to a node that stands now, if any. */
-  current(nodeKey: Uint8Array): NodeSession | null {
-    return this.#table.current(toHex(nodeKey));
+  /**
+   * The connection to a node that stands now, if any.
+   * @param relays false where a relayed one is of no use
+   */
+  current(nodeKey: Uint8Array, relays?: boolean): NodeSession | null {
+    return this.#table.current(toHex(nodeKey), this.#mayRelay(relays));
+  }
+
+  /**
+   * Takes a connection that we dialled beside the one in use, because it came a better way: new streams go there, and
+   * those that stand go on. Where the one in use is the better one, the new one is closed.
+   * @returns the connection that new streams use from now on
+   * @throws SvcError `connect_failed`, `protocol_error`, or the signal's reason; the connection is closed then
+   */
+  async upgrade(connection: QuicConnection, signal?: AbortSignal): Promise<NodeSession> {
+    const standing = this.current(connection.remoteKey);
+    const isWorse = standing !== null && isRelayed(connection.path.kind) && !isRelayed(standing.connection.path.kind);
+    if (this.#stopped || isWorse) connection.close();
+    if (this.#stopped) throw new SvcError('cancelled');
+    if (isWorse) return standing;
+    using limit = patience(this.#clock, HELLO_TIMEOUT_MS, signal);
+    const session = await this.#greeter.greet(connection, false, limit.signal);
+    return this.current(connection.remoteKey) ?? session;
+  }
+
+  /** Keeps the connection to a node open though no streams use it. Returns how to end that. */
+  keep(nodeKey: Uint8Array): () => void {
+    const node = toHex(nodeKey);
+    let kept = true;
+    this.#kept.add(node);
+    return () => {
+      if (kept) this.#kept.add(node, -1);
+      kept = false;
+    };
   }
 
   /** Uses the connections to a node for no new streams; those that stand go on. */
@@ -128,6 +204,12 @@ export class ConnectionPool implements Component {
     const node = toHex(nodeKey);
     for (const session of this.#sides.of(node)) session.drain();
     this.#table.drain(node);
+    this.#notePath(nodeKey);
+  }
+
+  /** Calls back when new streams to a node begin to take another path, or none is left. Returns how to stop. */
+  onPathChange(handler: (change: PathChange) => void): () => void {
+    return this.#paths.heard.add(handler);
   }
 
   stats(): LinkStats {
@@ -142,6 +224,22 @@ export class ConnectionPool implements Component {
   *#sessions(): Generator<NodeSession> {
     yield* this.#table;
     yield* this.#sides;
+  }
+
+  #mayRelay(wanted: boolean = true): boolean {
+    return wanted && !this.#relayDisabled();
+  }
+
+  /** Prefers a session, where the current one is of no use any more. */
+  #use(session: NodeSession, insteadOf: NodeSession | undefined): NodeSession {
+    insteadOf?.drain();
+    this.#table.prefer(session);
+    this.#notePath(session.there.nodeKey);
+    return session;
+  }
+
+  #notePath(nodeKey: Uint8Array): void {
+    this.#paths.note(nodeKey, this.#table.current(toHex(nodeKey))?.connection.path ?? null);
   }
 
   /** Takes in a greeted connection. */
@@ -170,11 +268,13 @@ export class ConnectionPool implements Component {
     const { nodeId: node, connection } = session;
     this.#table.add(session);
     this.#dials.settle(session);
+    this.#notePath(connection.remoteKey);
     this.#log.debug({ node, outbound: connection.outbound, path: connection.path }, 'connected');
     detach(
       connection.closed.then(() => {
         this.#traffic.ended(session);
         this.#table.remove(session);
+        this.#notePath(connection.remoteKey);
         this.#log.debug({ node }, 'disconnected');
       }),
     );

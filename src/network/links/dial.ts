@@ -1,128 +1,125 @@
-/** Reaching a node under several addresses at once, and sharing one attempt among all who wait for it. */
+/** Reaching a node in one of several ways. */
 import { type Address, formatAddress } from '../../foundation/address.ts';
-import type { Clock, Timer } from '../../foundation/clock.ts';
-import { abortable, abortError } from '../../foundation/deadline.ts';
+import { equalBytes } from '../../foundation/bytes.ts';
+import type { Clock } from '../../foundation/clock.ts';
+import { abortable } from '../../foundation/deadline.ts';
+import type { PathKind } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { patience } from '../../foundation/stall.ts';
+import type { NodeAt } from '../node-requests.ts';
 import type { QuicConnection, QuicEndpoint } from '../quic/types.ts';
+import { race } from './race.ts';
 
 /** Head start of each address over the next one, milliseconds. */
 export const STAGGER_MS = 150;
 /** Addresses of one node that are tried: what an endpoint record holds at most. */
 export const MAX_ADDRESSES = 8;
+/** Time to reach a node at its addresses, milliseconds. */
+export const NODE_DIAL_TIMEOUT_MS = 4_000;
 
-/** Where a node may be reached. */
+/** An address at which a node may be dialled. */
+export interface DialAddress extends Address {
+  /** A port of the node's router, which leads to the node. */
+  readonly isMapped?: boolean;
+}
+
+/** What is known of where a node is. */
 export interface NodePlace {
   readonly nodeKey: Uint8Array;
-  readonly addresses: readonly Address[];
+  readonly addresses: readonly DialAddress[];
+  /** Nodes that it is connected to, and that may bring us together. */
+  readonly helpers: readonly NodeAt[];
+  /** 0 unknown, 1 public or full cone, 2 restricted, 3 port-restricted, 4 symmetric. */
+  readonly natType: number;
+}
+
+/** What is said of a node of which nothing but its addresses is known. */
+export const UNHELPED: Pick<NodePlace, 'helpers' | 'natType'> = { helpers: [], natType: 0 };
+
+/** One way to reach nodes. */
+export interface Dialler {
+  /** What its paths are; the way that needs nobody else is called direct, whatever its addresses are. */
+  readonly kind: PathKind;
+  /** It begins so long after the attempt did, or as soon as all before it have failed: milliseconds. */
+  readonly delayMs: number;
+  /** How long it may take from then on, milliseconds. */
+  readonly timeoutMs: number;
+  /** False where nothing is known that it could begin with. */
+  mayLead(place: NodePlace): boolean;
+  /**
+   * Connects to the node. It need not look at the key that the other side proved: that is done for all ways alike.
+   * When the signal aborts it lets go of all that it holds; a connection that comes after all is closed.
+   * @throws SvcError `connect_failed` where it does not lead there, or the signal's reason
+   */
+  dial(place: NodePlace, signal: AbortSignal): Promise<QuicConnection>;
+}
+
+/** Refuses a connection that is not to the node. */
+function checked(connection: QuicConnection, { nodeKey }: NodePlace): QuicConnection {
+  if (equalBytes(connection.remoteKey, nodeKey)) return connection;
+  connection.close();
+  throw new SvcError('connect_failed', { message: 'Another node than the expected one answers.' });
 }
 
 /**
- * One way to reach a node: at its addresses, or by another's help.
- * @throws SvcError `connect_failed` where it does not lead there, or the signal's reason
+ * Tries ways to a node, each after its delay or as soon as all before it have failed. The first connection with the
+ * node counts; the others are given up.
+ * @throws SvcError as the last that failed
  */
-export type DialWay = (place: NodePlace, signal: AbortSignal) => Promise<QuicConnection>;
+export async function dialBy(
+  diallers: readonly Dialler[],
+  place: NodePlace,
+  { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
+): Promise<QuicConnection> {
+  if (diallers.length === 0) throw new SvcError('connect_failed', { message: 'There is no way to the node.' });
+  const runners = diallers
+    .toSorted((a, b) => a.delayMs - b.delayMs)
+    .map((dialler) => ({
+      afterMs: dialler.delayMs,
+      run: async (given: AbortSignal) => {
+        using limit = patience(clock, dialler.timeoutMs, given);
+        const dialling = dialler.dial(place, limit.signal);
+        // One that comes too late is not wanted any more.
+        dialling.then(
+          (connection) => (limit.signal.aborted ? connection.close() : undefined),
+          () => {},
+        );
+        return checked(await abortable(dialling, limit.signal), place);
+      },
+    }));
+  return await race(runners, { hurry: 'when all have failed', drop: (late) => late.close() }, { clock, signal });
+}
 
-interface DialDependencies {
+interface DirectDependencies {
   readonly endpoint: Pick<QuicEndpoint, 'dial'>;
   readonly clock: Clock;
 }
 
 /**
- * Tries ways to a node in their order, each where those before it do not lead there.
- * @throws SvcError as the last of them
- */
-export async function dialBy(ways: readonly DialWay[], place: NodePlace, signal: AbortSignal): Promise<QuicConnection> {
-  let failure: unknown = new SvcError('connect_failed', { message: 'There is no way to the node.' });
-  for (const way of ways) {
-    try {
-      return await way(place, signal);
-    } catch (error) {
-      if (signal.aborted) throw error;
-      failure = error;
-    }
-  }
-  throw failure;
-}
-
-/**
  * The way that needs nobody else: dials the node's own addresses in their order, each a little after
- * the one before or as soon as that one has failed; the first connection wins and the others are
- * given up (RFC 8305, section 5).
+ * the one before or as soon as one has failed (RFC 8305, section 5).
  */
-export function directly({ endpoint, clock }: DialDependencies): DialWay {
-  return async ({ addresses, nodeKey }, signal) => {
-    const queue = addresses.slice(0, MAX_ADDRESSES);
-    const outcome = Promise.withResolvers<QuicConnection>();
-    const losers = new AbortController();
-    let running = 0;
-    let stagger: Timer | undefined;
-    const won = (connection: QuicConnection): void => {
-      if (losers.signal.aborted) return connection.close();
-      losers.abort(new SvcError('cancelled'));
-      outcome.resolve(connection);
-    };
-    const lost = (error: unknown): void => {
-      running--;
-      next(error);
-    };
-    const next = (failure: unknown): void => {
-      if (losers.signal.aborted) return;
-      stagger?.cancel();
-      const address = queue.shift();
-      if (address !== undefined) {
-        running++;
-        stagger = clock.after(STAGGER_MS, () => next(failure));
-        endpoint.dial(address, nodeKey, { signal: losers.signal }).then(won, lost);
-      } else if (running === 0) outcome.reject(connectFailed(failure, addresses));
-    };
-    if (signal.aborted) throw abortError(signal);
-    next(new SvcError('connect_failed', { message: 'The node has no address.' }));
-    try {
-      return await abortable(outcome.promise, signal);
-    } finally {
-      stagger?.cancel();
-      losers.abort(new SvcError('cancelled'));
-    }
+export function directly({ endpoint, clock }: DirectDependencies): Dialler {
+  return {
+    kind: 'direct',
+    delayMs: 0,
+    timeoutMs: NODE_DIAL_TIMEOUT_MS,
+    mayLead: () => true,
+    dial: async ({ addresses, nodeKey }, signal) => {
+      if (addresses.length === 0) throw new SvcError('connect_failed', { message: 'The node has no address.' });
+      const runners = addresses.slice(0, MAX_ADDRESSES).map(({ host, port, isMapped }, i) => ({
+        afterMs: i * STAGGER_MS,
+        run: (given: AbortSignal) => {
+          const options = isMapped === true ? { signal: given, way: { kind: 'mapped' } as const } : { signal: given };
+          return endpoint.dial({ host, port }, nodeKey, options);
+        },
+      }));
+      try {
+        return await race(runners, { hurry: 'when one has failed', drop: (late) => late.close() }, { clock, signal });
+      } catch (cause) {
+        if (signal.aborted) throw cause;
+        throw new SvcError('connect_failed', { cause, details: { addresses: addresses.map(formatAddress) } });
+      }
+    },
   };
-}
-
-function connectFailed(cause: unknown, addresses: readonly Address[]): SvcError {
-  const details = { addresses: addresses.map(formatAddress) };
-  return new SvcError('connect_failed', { cause, details });
-}
-
-/** One piece of work that several wait for; it is given up when the last of them stops waiting. */
-export class SharedAttempt<T> {
-  readonly #result = Promise.withResolvers<T>();
-  readonly #controller = new AbortController();
-  #waiters = 0;
-  #settled = false;
-
-  constructor(work: (signal: AbortSignal) => Promise<T>) {
-    // Whoever waits sees the failure; with nobody left it is of no interest.
-    this.#result.promise.catch(() => {});
-    work(this.#controller.signal).then(this.#result.resolve, this.#result.reject);
-  }
-
-  /** Waits for the result, as long as the signal allows. */
-  async join(signal: AbortSignal): Promise<T> {
-    this.#waiters++;
-    try {
-      return await abortable(this.#result.promise, signal);
-    } finally {
-      this.#waiters--;
-      if (this.#waiters === 0 && !this.#settled) this.#controller.abort(new SvcError('cancelled'));
-    }
-  }
-
-  /** Gives the waiters a result that came another way; the work itself goes on, though nobody waits for it. */
-  settle(result: T): void {
-    this.#settled = true;
-    this.#result.resolve(result);
-  }
-
-  /** Gives up at once. */
-  cancel(): void {
-    this.#controller.abort(new SvcError('cancelled'));
-  }
 }

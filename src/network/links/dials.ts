@@ -2,33 +2,48 @@
 import { formatAddress } from '../../foundation/address.ts';
 import { toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { isRelayed } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { patience } from '../../foundation/stall.ts';
 import type { QuicConnection } from '../quic/types.ts';
-import { type DialWay, dialBy, type NodePlace, SharedAttempt } from './dial.ts';
+import { SharedAttempt } from './attempt.ts';
+import { type Dialler, dialBy, type NodePlace } from './dial.ts';
 import type { NodeSession } from './node-session.ts';
 
-/** All ways to a node together have this long to lead there, milliseconds. */
-export const NODE_DIAL_TIMEOUT_MS = 4_000;
-
-/** An attempt, and the addresses that it knows. */
+/** An attempt, and what it knows of the node. */
 interface Dialling {
   readonly attempt: SharedAttempt<NodeSession>;
-  readonly addresses: ReadonlySet<string>;
+  /** As `knownOf` names them. */
+  readonly known: ReadonlySet<string>;
+  readonly relays: boolean;
+}
+
+interface AttemptOptions {
+  /** For bulk, beside the connection that is used for all else. */
+  readonly isSide: boolean;
+  /** False where no third node may carry the packets. */
+  readonly relays: boolean;
+  /** Called when it is over. */
+  readonly ended?: () => void;
 }
 
 interface DialsDependencies {
   readonly clock: Clock;
-  /** How a node may be reached, the best first. */
-  readonly ways: readonly DialWay[];
+  /** How nodes may be reached. */
+  readonly diallers: () => readonly Dialler[];
   /** Says hello on a connection that was dialled. */
   readonly greet: (connection: QuicConnection, isSide: boolean, signal: AbortSignal) => Promise<NodeSession>;
 }
 
+/** Names for all that a dial of a place can begin with: two places with the same ones lead to the same. */
+export function knownOf({ addresses, helpers }: NodePlace): string[] {
+  return [...addresses.map(formatAddress), ...helpers.map((helper) => `by ${toHex(helper.nodeKey)}`)];
+}
+
 export class Dials {
   readonly #deps: DialsDependencies;
-  /** By the hex of the node's key. */
-  readonly #running = new Map<string, Dialling>();
+  /** By the hex of the node's key; those that may use a relay apart from those that may not. */
+  readonly #running = { any: new Map<string, Dialling>(), unrelayed: new Map<string, Dialling>() };
   #stopped = false;
 
   constructor(dependencies: DialsDependencies) {
@@ -38,38 +53,39 @@ export class Dials {
   /** Gives up what runs, and begins nothing more. */
   stop(): void {
     this.#stopped = true;
-    for (const { attempt } of this.#running.values()) attempt.cancel();
+    for (const running of Object.values(this.#running)) for (const { attempt } of running.values()) attempt.cancel();
   }
 
   /** The attempt to reach a node that runs, or a new one. */
-  to(place: NodePlace): Dialling {
+  to(place: NodePlace, relays: boolean): Dialling {
     const node = toHex(place.nodeKey);
-    const running = this.#running.get(node);
-    if (running !== undefined) return running;
-    const attempt = this.attempt(place, false, () => {
-      if (this.#running.get(node)?.attempt === attempt) this.#running.delete(node);
-    });
-    const dialling = { attempt, addresses: new Set(place.addresses.map(formatAddress)) };
-    this.#running.set(node, dialling);
+    const running = relays ? this.#running.any : this.#running.unrelayed;
+    const known = running.get(node);
+    if (known !== undefined) return known;
+    const ended = (): void => {
+      if (running.get(node) === dialling) running.delete(node);
+    };
+    const attempt = this.attempt(place, { isSide: false, relays, ended });
+    const dialling = { attempt, known: new Set(knownOf(place)), relays };
+    running.set(node, dialling);
     return dialling;
   }
 
-  /** Gives those who wait for a node a connection that came another way; who comes later dials anew. */
+  /** Gives those who wait for a node, and may use its path, a connection that came another way; who comes later dials anew. */
   settle(session: NodeSession): void {
-    this.#running.get(session.nodeId)?.attempt.settle(session);
-    this.#running.delete(session.nodeId);
+    const { any, unrelayed } = this.#running;
+    const served = isRelayed(session.connection.path.kind) ? [any] : [any, unrelayed];
+    for (const running of served) {
+      running.get(session.nodeId)?.attempt.settle(session);
+      running.delete(session.nodeId);
+    }
   }
 
-  /**
-   * A new attempt, which nobody else joins by itself.
-   * @param isSide for bulk, beside the connection that is used for all else
-   * @param ended called when it is over
-   */
-  attempt(place: NodePlace, isSide: boolean, ended: () => void = () => {}): SharedAttempt<NodeSession> {
+  /** A new attempt, which nobody else joins by itself. */
+  attempt(place: NodePlace, { isSide, relays, ended = () => {} }: AttemptOptions): SharedAttempt<NodeSession> {
     return new SharedAttempt(async (cancelled) => {
       try {
-        using limit = patience(this.#deps.clock, NODE_DIAL_TIMEOUT_MS, cancelled);
-        return await this.#connect(place, isSide, limit.signal);
+        return await this.#connect(place, isSide, relays, cancelled);
       } catch (error) {
         // A node that does not answer in time cannot be reached; how long the caller waits is his own affair.
         if (error instanceof SvcError && error.code === 'timeout')
@@ -81,8 +97,20 @@ export class Dials {
     });
   }
 
-  async #connect(place: NodePlace, isSide: boolean, signal: AbortSignal): Promise<NodeSession> {
+  async #connect(place: NodePlace, isSide: boolean, relays: boolean, cancelled: AbortSignal): Promise<NodeSession> {
     if (this.#stopped) throw new SvcError('cancelled');
-    return await this.#deps.greet(await dialBy(this.#deps.ways, place, signal), isSide, signal);
+    const leading = this.#deps.diallers().filter((dialler) => dialler.mayLead(place));
+    const allowed = relays ? leading : leading.filter(({ kind }) => !isRelayed(kind));
+    const { clock } = this.#deps;
+    const limitMs = Math.max(0, ...allowed.map(({ delayMs, timeoutMs }) => delayMs + timeoutMs));
+    using limit = patience(clock, limitMs, cancelled);
+    let connection: QuicConnection;
+    try {
+      connection = await dialBy(allowed, place, { clock, signal: limit.signal });
+    } catch (cause) {
+      if (cancelled.aborted || allowed.length === leading.length) throw cause;
+      throw new SvcError('relay_required', { cause });
+    }
+    return await this.#deps.greet(connection, isSide, limit.signal);
   }
 }

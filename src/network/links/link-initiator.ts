@@ -42,10 +42,12 @@ interface OpeningDependencies {
 }
 
 /** A link that is to be opened. */
-interface Opening {
+export interface Opening {
   readonly place: NodePlace;
   readonly caller: LocalIdentity;
   readonly names: LinkNames;
+  /** False where no third node may carry the packets. */
+  readonly relays: boolean;
   readonly signal: AbortSignal;
 }
 
@@ -63,15 +65,15 @@ export class LinkInitiator {
    */
   async open(opening: Opening): Promise<LinkStream> {
     const { pool } = this.#deps;
-    const { place, signal } = opening;
-    const pooled = pool.current(place.nodeKey);
-    const session = pooled ?? (await pool.connect(place, signal));
+    const { place, relays, signal } = opening;
+    const pooled = pool.current(place.nodeKey, relays);
+    const session = pooled ?? (await pool.connect(place, signal, { relays }));
     try {
       return await this.#openWatched(session, opening);
     } catch (error) {
       const lost = error instanceof SvcError && error.code === 'connect_failed' && !(error instanceof Refusal);
       if (pooled === null || !lost || error instanceof NodeGone || signal.aborted) throw error;
-      return await this.#openOn(await pool.connect(place, signal, pooled), opening);
+      return await this.#openOn(await pool.connect(place, signal, { relays, insteadOf: pooled }), opening);
     }
   }
 
@@ -81,13 +83,14 @@ export class LinkInitiator {
    * @throws SvcError as `open`
    */
   async openBeside(opening: Opening, index: number): Promise<LinkStream> {
-    return await this.#openOn(await this.#deps.pool.side(opening.place, index, opening.signal), opening);
+    const { place, relays, signal } = opening;
+    return await this.#openOn(await this.#deps.pool.side(place, index, signal, { relays }), opening);
   }
 
   /** Opens on a session, and dials a second one as soon as the first shows no sign of life. */
   async #openWatched(session: NodeSession, opening: Opening): Promise<LinkStream> {
     const { pool, clock } = this.#deps;
-    const { place, signal } = opening;
+    const { place, relays, signal } = opening;
     const first = new AbortController();
     const giveUp = (): void => first.abort(abortError(signal));
     if (signal.aborted) giveUp();
@@ -98,7 +101,7 @@ export class LinkInitiator {
     const isSilent = (): boolean => session.stats().bytesReceived === received;
     const dialBeside = async (): Promise<LinkStream> => {
       using limit = patience(clock, Math.max(BESIDE_MS, BESIDE_RTTS * session.connection.rtt()), signal);
-      const other = await pool.connect(place, limit.signal, session);
+      const other = await pool.connect(place, limit.signal, { relays, insteadOf: session });
       if (answered) throw new SvcError('cancelled');
       first.abort(new SvcError('cancelled'));
       return await this.#openOn(other, opening);

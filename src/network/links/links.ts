@@ -1,5 +1,4 @@
 /** Links between agents: on this daemon through memory, elsewhere over the pooled connection of the node. */
-import { formatAddress } from '../../foundation/address.ts';
 import { equalBytes } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
@@ -11,25 +10,29 @@ import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { patience } from '../../foundation/stall.ts';
 import type { ConnectionPool } from './connection-pool.ts';
+import { knownOf } from './dials.ts';
 import { DelegationFloor } from './floor.ts';
-import { LinkInitiator } from './link-initiator.ts';
+import { LinkInitiator, type Opening } from './link-initiator.ts';
 import { type LinkCheck, type LinkHandler, LinkResponder } from './link-responder.ts';
 import { localPair } from './local.ts';
 import { OpenLinks } from './open-links.ts';
 import { isCurrent } from './proofs.ts';
 import { ProvenAgents } from './proven.ts';
 import { Refusal, STATUS } from './status.ts';
-import { asLink } from './stream.ts';
+import { asLink, pathOf } from './stream.ts';
 import { KIND } from './stream-dispatcher.ts';
-import type {
-  AgentLocation,
-  LinkNames,
-  LinkStream,
-  Links,
-  LinksDependencies,
-  LocalIdentity,
-  OpenOptions,
-  Purpose,
+import {
+  type AgentLocation,
+  type LinkNames,
+  type LinkPath,
+  type LinkPaths,
+  type LinkStream,
+  type Links,
+  type LinksDependencies,
+  type LocalIdentity,
+  type OpenOptions,
+  type Purpose,
+  TUNNEL_PURPOSES,
 } from './types.ts';
 import { guard } from './wire.ts';
 
@@ -46,7 +49,7 @@ interface AgentLinksDependencies extends LinksDependencies {
   readonly log: Log;
 }
 
-export class AgentLinks implements Links {
+export class AgentLinks implements Links, LinkPaths {
   readonly #dependencies: AgentLinksDependencies;
   readonly #floor: DelegationFloor;
   readonly #opening: LinkInitiator;
@@ -72,8 +75,16 @@ export class AgentLinks implements Links {
     const { accessToken } = options;
     const names: LinkNames = { caller: local, called: remote, purpose, accessToken, nodeKey: null };
     using limit = patience(this.#dependencies.clock, options.timeoutMs ?? OPEN_TIMEOUT_MS, options.signal);
+    const opening = { caller, names, relays: options.disableRelay !== true, signal: limit.signal };
     const here = await this.#isHere(remote, limit.signal);
-    return await (here ? this.#openHere(names, limit.signal) : this.#openThere(caller, names, limit.signal));
+    if (here) return await this.#openHere(names, limit.signal);
+    try {
+      return await this.#openThere(opening);
+    } catch (error) {
+      if (isTunnel(purpose) || !(error instanceof SvcError) || error.code !== 'relay_required') throw error;
+      // Who asks for something else than a tunnel has not asked for a path: to him the node cannot be reached.
+      throw new SvcError('connect_failed', { message: error.message, cause: error });
+    }
   }
 
   /**
@@ -96,6 +107,12 @@ export class AgentLinks implements Links {
 
   accept(purpose: Purpose, handler: LinkHandler, check?: LinkCheck): void {
     this.#answering.accept(purpose, handler, check);
+  }
+
+  path(remote: Aid, disableRelay: boolean): LinkPath | null {
+    const nodeKey = this.#metOn.get(remote);
+    const session = nodeKey === undefined ? null : this.#dependencies.pool.current(nodeKey, !disableRelay);
+    return session === null ? null : pathOf(session.connection);
   }
 
   reset(remote: Aid): void {
@@ -127,15 +144,16 @@ export class AgentLinks implements Links {
     return asLink(near, names, path);
   }
 
-  async #openThere(caller: LocalIdentity, names: LinkNames, signal: AbortSignal): Promise<LinkStream> {
+  async #openThere(opening: Omit<Opening, 'place'>): Promise<LinkStream> {
+    const { names, signal } = opening;
     const cached = await this.#locate(names.called, false, signal);
     try {
-      return await this.#openAt(cached, caller, names, signal);
+      return await this.#openAt(cached, opening);
     } catch (error) {
       if (!isStale(error) || signal.aborted) throw error;
       const fresh = await this.#locate(names.called, true, signal);
       if (leadsTo(fresh, cached, error)) throw error;
-      return await this.#openAt(fresh, caller, names, signal);
+      return await this.#openAt(fresh, opening);
     }
   }
 
@@ -146,34 +164,35 @@ export class AgentLinks implements Links {
     return location;
   }
 
-  async #openAt(
-    location: AgentLocation,
-    caller: LocalIdentity,
-    names: LinkNames,
-    signal: AbortSignal,
-  ): Promise<LinkStream> {
+  async #openAt(location: AgentLocation, opening: Omit<Opening, 'place'>): Promise<LinkStream> {
+    const { names, relays } = opening;
     if (equalBytes(location.nodeKey, this.#dependencies.pool.nodeKey)) throw new Refusal(STATUS.notHere);
-    const link = await this.#opening.open({ place: location, caller, names, signal });
+    const link = await this.#opening.open({ ...opening, place: location });
     this.#metOn.set(names.called, location.nodeKey);
     const beside: LinkStream['beside'] = async (purpose, index, stop) => {
       using limit = patience(this.#dependencies.clock, OPEN_TIMEOUT_MS, stop);
-      const opening = { place: location, caller: this.#caller(names.caller), names: { ...names, purpose } };
-      return await this.#opening.openBeside({ ...opening, signal: limit.signal }, index);
+      const caller = this.#caller(names.caller);
+      const lane = { place: location, caller, names: { ...names, purpose }, relays, signal: limit.signal };
+      return await this.#opening.openBeside(lane, index);
     };
     return Object.assign(link, { beside });
   }
 }
 
+function isTunnel(purpose: Purpose): boolean {
+  return TUNNEL_PURPOSES.some((one) => one === purpose);
+}
+
 /** True where asking the network again for the place may help. */
 function isStale(error: unknown): error is SvcError {
   if (error instanceof Refusal) return error.refusal === STATUS.notHere;
-  return error instanceof SvcError && error.code === 'connect_failed';
+  return error instanceof SvcError && (error.code === 'connect_failed' || error.code === 'relay_required');
 }
 
 /** True where the fresh place is no other than the one that has just failed. */
 function leadsTo(fresh: AgentLocation, failed: AgentLocation, error: SvcError): boolean {
   if (!equalBytes(fresh.nodeKey, failed.nodeKey)) return false;
   if (error instanceof Refusal) return true;
-  const known = new Set(failed.addresses.map(formatAddress));
-  return fresh.addresses.every((address) => known.has(formatAddress(address)));
+  const known = new Set(knownOf(failed));
+  return knownOf(fresh).every((one) => known.has(one));
 }

@@ -13,6 +13,7 @@ import {
 } from '../node-requests.ts';
 import type { QuicStream } from '../quic/types.ts';
 import type { ConnectionPool } from './connection-pool.ts';
+import { UNHELPED } from './dial.ts';
 import { type NodeSession, openStreamWithin } from './node-session.ts';
 import { SharedQuota, shareOf } from './shared-quota.ts';
 import { ProtocolBreach, Refusal, STATUS } from './status.ts';
@@ -98,13 +99,13 @@ export class PooledNodeRequests implements NodeRequests {
     const { maxBytes } = this.#desks[kind];
     this.#desks[kind].checkSize(body);
     using limit = patience(this.#clock, options.timeoutMs ?? REQUEST_TIMEOUT_MS, options.signal);
-    const place = { nodeKey: node.nodeKey, addresses: [node.address] };
+    const place = { nodeKey: node.nodeKey, addresses: [node.address], ...UNHELPED };
     const pooled = this.#pool.current(node.nodeKey);
     const session = pooled ?? (await this.#pool.connect(place, limit.signal));
     const stream = await openStreamWithin(session, limit.signal).catch(async (error: unknown) => {
       // Nothing was sent yet, so a broken pooled connection may be replaced in silence.
       if (pooled === null || limit.signal.aborted) throw error;
-      return await openStreamWithin(await this.#pool.connect(place, limit.signal, pooled), limit.signal);
+      return await openStreamWithin(await this.#pool.connect(place, limit.signal, { insteadOf: pooled }), limit.signal);
     });
     const { connection } = stream;
     const received = connection.stats().bytesReceived;

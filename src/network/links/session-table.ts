@@ -1,4 +1,5 @@
 /** The connections between two nodes that stand, whoever dialled them, and which one of them counts. */
+import { isRelayed } from '../../foundation/domain/tunnels.ts';
 import type { NodeSession } from './node-session.ts';
 
 /** Connections that both nodes dialled within this time of each other were dialled at once, milliseconds. */
@@ -17,6 +18,10 @@ function isUsable(session: NodeSession | null | undefined): session is NodeSessi
   return session !== null && session !== undefined && !session.closed && !session.draining;
 }
 
+function isRelay({ connection }: NodeSession): boolean {
+  return isRelayed(connection.path.kind);
+}
+
 export class SessionTable {
   readonly #localKey: Uint8Array;
   /** By the hex of the node's key. */
@@ -27,10 +32,21 @@ export class SessionTable {
     this.#localKey = localKey;
   }
 
-  /** The connection to a node that new streams of ours use; null where none stands. */
-  current(node: string): NodeSession | null {
-    const session = this.#peers.get(node)?.current;
-    return isUsable(session) ? session : null;
+  /**
+   * The connection to a node that new streams of ours use; null where none stands.
+   * @param relays false where a relayed one is of no use
+   */
+  current(node: string, relays: boolean = true): NodeSession | null {
+    const peer = this.#peers.get(node);
+    if (isUsable(peer?.current) && (relays || !isRelay(peer.current))) return peer.current;
+    return relays ? null : (this.of(node).findLast((other) => isUsable(other) && !isRelay(other)) ?? null);
+  }
+
+  /** One that came by a relay after another connection to the same node, which seems dead; null where none did. */
+  detourOf(session: NodeSession): NodeSession | null {
+    const isDetour = (other: NodeSession): boolean =>
+      isUsable(other) && isRelay(other) && other.openedAt > session.openedAt && other !== session;
+    return this.of(session.nodeId).findLast(isDetour) ?? null;
   }
 
   isCurrent(session: NodeSession): boolean {
@@ -63,7 +79,10 @@ export class SessionTable {
     const peer = this.#peers.get(session.nodeId);
     if (peer === undefined) return;
     peer.sessions.delete(session);
-    if (peer.current === session) peer.current = [...peer.sessions].findLast(isUsable) ?? null;
+    if (peer.current === session) {
+      const left = [...peer.sessions].filter(isUsable);
+      peer.current = left.findLast((other) => !isRelay(other)) ?? left.at(-1) ?? null;
+    }
     if (peer.sessions.size === 0) this.#peers.delete(session.nodeId);
   }
 
@@ -85,11 +104,12 @@ export class SessionTable {
   }
 
   /**
-   * Whether a connection stays the current one beside a newer one. The newer one counts, since a
-   * node dials anew only where the older one has failed it; but where both nodes dialled at once,
+   * Whether a connection stays the current one beside a newer one. One without a relay counts more than one with;
+   * of two others the newer one counts, since a node dials anew only where the older one has failed it; but where both nodes dialled at once,
    * both must choose the same: the one that the node with the smaller key dialled.
    */
   #wins(current: NodeSession, newer: NodeSession): boolean {
+    if (isRelay(current) !== isRelay(newer)) return isRelay(newer);
     if (current.connection.outbound === newer.connection.outbound) return false;
     if (newer.openedAt - current.openedAt > SIMULTANEOUS_MS) return false;
     const weAreSmaller = Buffer.compare(this.#localKey, current.there.nodeKey) < 0;

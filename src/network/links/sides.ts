@@ -2,7 +2,7 @@
  * Connections that carry bulk beside the one that two nodes use for all else: dialled by number when
  * a lane is wanted on one, shared by all who want that number, closed soon after their last stream.
  */
-import type { SharedAttempt } from './dial.ts';
+import type { SharedAttempt } from './attempt.ts';
 import type { NodeSession } from './node-session.ts';
 
 /** Most of them that one node dials to another. */

@@ -1,6 +1,6 @@
 /** What a stream becomes once both agents are proven. */
 import type { Duplex } from 'node:stream';
-import type { QuicStream } from '../quic/types.ts';
+import type { QuicConnection, QuicStream } from '../quic/types.ts';
 import { type LinkNames, type LinkPath, type LinkStream, PURPOSES, type Purpose } from './types.ts';
 
 /** True for the purposes that this version knows. */
@@ -14,6 +14,11 @@ export function asLink(stream: Duplex, names: LinkNames, path: () => LinkPath): 
   return Object.assign(stream, { caller, called, purpose, accessToken, nodeKey, path });
 }
 
+/** How a connection reaches the other node, now. */
+export function pathOf(connection: QuicConnection): LinkPath {
+  return { ...connection.path, rttMs: connection.rtt() };
+}
+
 /** Gives a stream to or from another node its names. */
 export function asQuicLink(stream: QuicStream, names: LinkNames): LinkStream {
   const { connection } = stream;
@@ -21,6 +26,8 @@ export function asQuicLink(stream: QuicStream, names: LinkNames): LinkStream {
     const { packetsSent, packetsLost } = connection.stats();
     return { sent: packetsSent, lost: packetsLost };
   };
-  const path = () => ({ ...connection.path, rttMs: connection.rtt() });
-  return Object.assign(asLink(stream, names, path), { packets });
+  return Object.assign(
+    asLink(stream, names, () => pathOf(connection)),
+    { packets },
+  );
 }

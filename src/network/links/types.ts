@@ -4,6 +4,7 @@ import type { Address } from '../../foundation/address.ts';
 import type { LinkPathKind } from '../../foundation/domain/tunnels.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Delegation } from '../../foundation/identity/delegation.ts';
+import type { NodePlace } from './dial.ts';
 
 /** What a link is for: the called side dispatches on it. At most 16 characters. */
 export const PURPOSES = [
@@ -66,10 +67,8 @@ export interface LocalIdentity {
 }
 
 /** Where an agent is hosted, from a verified endpoint record. */
-export interface AgentLocation {
+export interface AgentLocation extends NodePlace {
   readonly aid: Aid;
-  readonly nodeKey: Uint8Array;
-  readonly addresses: readonly Address[];
   /** `issuedAt` of the newest delegation seen for it: an older one is refused. */
   readonly delegationIssuedAt: number;
 }
@@ -104,12 +103,15 @@ export interface OpenOptions {
   readonly signal?: AbortSignal;
   /** Give up after this many milliseconds, all attempts together. */
   readonly timeoutMs?: number;
+  /** True where no third node may carry the packets of this link, nor of those beside it. */
+  readonly disableRelay?: boolean;
 }
 
 export interface Links {
   /**
    * Opens a stream to an agent, on this daemon or elsewhere.
-   * @throws SvcError `resolve_failed`, `connect_failed`, `access_denied`, `no_inbound`, `timeout`, `cancelled`, `protocol_error`
+   * @throws SvcError `resolve_failed`, `connect_failed`, `access_denied`, `no_inbound`, `timeout`, `cancelled`, `protocol_error`;
+   *   `relay_required`, of a tunnel's links only, where no way is left that is allowed
    */
   open(local: Aid, remote: Aid, purpose: Purpose, options?: OpenOptions): Promise<LinkStream>;
   /**
@@ -119,4 +121,13 @@ export interface Links {
   accept(purpose: Purpose, handler: (stream: LinkStream) => void, check?: (request: AccessRequest) => void): void;
   /** Drops the pooled connection that leads to an agent, so that the next `open` dials anew. */
   reset(remote: Aid): void;
+}
+
+/** How agents are reached at the moment. */
+export interface LinkPaths {
+  /**
+   * The path that a link to an agent would take now: that of the connection to the node which it was last met on; null
+   * where none stands that a link may use.
+   */
+  path(remote: Aid, disableRelay: boolean): LinkPath | null;
 }

@@ -103,7 +103,7 @@ test('access is asked at every request, with who calls and from where', async (t
       purpose: 'http',
       accessToken: 'secret',
       nodeKey: world.near.key.publicKey,
-      address: '127.0.0.1',
+      source: '127.0.0.1',
     },
   ]);
   world.access = refuse;

@@ -10,6 +10,7 @@ import { FEW_LANES } from '../../../src/capabilities/tunnels/wide/widening.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
+import { UNHELPED } from '../../../src/network/links/dial.ts';
 import { type AgentLocation, TUNNEL_PURPOSES } from '../../../src/network/links/types.ts';
 import { eventually } from '../../support/eventually.ts';
 import { NativeNode } from '../../support/link-process.ts';
@@ -64,7 +65,13 @@ before(async () => {
   });
   for (const purpose of TUNNEL_PURPOSES) far.links.accept(purpose, (link) => inbound.accept(link));
   path = await LossyPath.open({ target: far.endpoint.address, oneWayMs: RTT_MS / 2, loss: 0.02 });
-  location = { aid: far.aid, nodeKey: far.key.publicKey, addresses: [path.address], delegationIssuedAt: 0 };
+  location = {
+    aid: far.aid,
+    nodeKey: far.key.publicKey,
+    addresses: [path.address],
+    ...UNHELPED,
+    delegationIssuedAt: 0,
+  };
   near.directory.set(far.aid, location);
 });
 

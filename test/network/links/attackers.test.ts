@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { nativeAid } from '../../../src/foundation/identity/aid.ts';
+import { UNHELPED } from '../../../src/network/links/dial.ts';
 import { HELLO_TIMEOUT_MS } from '../../../src/network/links/greeter.ts';
 import { decodeHeader, type LinkHeader, MAX_LINK_HEADER_BYTES } from '../../../src/network/links/header.ts';
 import { LINK_VERSION, networkId } from '../../../src/network/links/hello.ts';
@@ -245,6 +246,7 @@ test('a proof is worth nothing on another connection, nor handed back on its own
     aid: bait.aid,
     nodeKey: raw.key.publicKey,
     addresses: [raw.endpoint.address],
+    ...UNHELPED,
     delegationIssuedAt: 0,
   });
   const inboxes = [a.inbox(), b.inbox()];
@@ -320,6 +322,7 @@ test('a node that answers without the called agent is found out', async () => {
     aid: victim.aid,
     nodeKey: raw.key.publicKey,
     addresses: [raw.endpoint.address],
+    ...UNHELPED,
     delegationIssuedAt: 0,
   });
   const ok = Uint8Array.of(STATUS.ok);
@@ -368,7 +371,7 @@ test('an agent that forgot us is shown the proof again', async () => {
   const [a, raw] = [await world.node(), await RawPeer.in(world)];
   const caller = a.host();
   const called = newIdentity();
-  const location = { aid: called.aid, nodeKey: raw.key.publicKey, addresses: [raw.endpoint.address] };
+  const location = { aid: called.aid, nodeKey: raw.key.publicKey, addresses: [raw.endpoint.address], ...UNHELPED };
   world.directory.set(called.aid, { ...location, delegationIssuedAt: 0 });
   const shown: boolean[] = [];
   const reply = async (session: RawSession, stream: QuicStream): Promise<void> => {

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { toHex } from '../../../src/foundation/bytes.ts';
 import { nativeAid } from '../../../src/foundation/identity/aid.ts';
-import { type NodePlace, STAGGER_MS } from '../../../src/network/links/dial.ts';
-import { NODE_DIAL_TIMEOUT_MS } from '../../../src/network/links/dials.ts';
+import { NODE_DIAL_TIMEOUT_MS, type NodePlace, STAGGER_MS, UNHELPED } from '../../../src/network/links/dial.ts';
 import { HELLO_TIMEOUT_MS, MAX_UNGREETED } from '../../../src/network/links/greeter.ts';
 import { IDLE_MS, SPARE_IDLE_MS } from '../../../src/network/links/idle-sweep.ts';
 import { MAX_PER_NODE, SIMULTANEOUS_MS } from '../../../src/network/links/session-table.ts';
@@ -16,7 +15,7 @@ import { TestClock } from '../../support/test-clock.ts';
 const never = new AbortController().signal;
 
 function placeOf(node: LinkNode): NodePlace {
-  return { nodeKey: node.key.publicKey, addresses: [node.endpoint.address] };
+  return { nodeKey: node.key.publicKey, addresses: [node.endpoint.address], ...UNHELPED };
 }
 
 /** Two nodes, the one with the smaller key first. */
@@ -88,7 +87,7 @@ test('of several addresses those that answer count, with little delay', async ()
   const silent = { host: '127.0.0.1', port: 1 };
   const connecting = a.pool.connect(
     // The second address is another node's: it answers with the wrong key.
-    { nodeKey: b.key.publicKey, addresses: [silent, c.endpoint.address, b.endpoint.address] },
+    { nodeKey: b.key.publicKey, addresses: [silent, c.endpoint.address, b.endpoint.address], ...UNHELPED },
     never,
   );
   await settle();
@@ -179,7 +178,10 @@ test('later, a new connection of the other node replaces ours: it would not dial
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, raw] = [await world.node(), await RawPeer.in(world)];
-  const ours = await a.pool.connect({ nodeKey: raw.key.publicKey, addresses: [raw.endpoint.address] }, never);
+  const ours = await a.pool.connect(
+    { nodeKey: raw.key.publicKey, addresses: [raw.endpoint.address], ...UNHELPED },
+    never,
+  );
   clock.advance(SIMULTANEOUS_MS + 1);
   await raw.connect(a);
   await settle();
@@ -264,7 +266,7 @@ test('a stream that overtakes the answer to our hello waits for it', async () =>
     });
   });
   await hasty.start();
-  await a.pool.connect({ nodeKey: hasty.publicKey, addresses: [hasty.address] }, never);
+  await a.pool.connect({ nodeKey: hasty.publicKey, addresses: [hasty.address], ...UNHELPED }, never);
   assert.deepEqual(await answered, Buffer.concat([Uint8Array.of(STATUS.ok, 0, 0, 0, 6), Buffer.from('served')]));
 });
 
@@ -286,7 +288,7 @@ test('a node that accepts and then says nothing cannot be reached', async () => 
   const mute = world.network.endpoint({ publicKey: new Uint8Array(32).fill(9) });
   mute.onConnection(() => {});
   await mute.start();
-  const connecting = a.pool.connect({ nodeKey: mute.publicKey, addresses: [mute.address] }, never);
+  const connecting = a.pool.connect({ nodeKey: mute.publicKey, addresses: [mute.address], ...UNHELPED }, never);
   const outcome = assert.rejects(connecting, withCode('connect_failed'));
   await settle();
   clock.advance(NODE_DIAL_TIMEOUT_MS);

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { PathKind } from '../../../src/foundation/domain/tunnels.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
-import { type DialWay, dialBy } from '../../../src/network/links/dial.ts';
-import { Dials, NODE_DIAL_TIMEOUT_MS } from '../../../src/network/links/dials.ts';
+import { type Dialler, dialBy, NODE_DIAL_TIMEOUT_MS, UNHELPED } from '../../../src/network/links/dial.ts';
+import { Dials } from '../../../src/network/links/dials.ts';
+import { plainPath } from '../../../src/network/path.ts';
 import type { QuicConnection } from '../../../src/network/quic/types.ts';
 import { settle, withCode } from '../../support/link-world.ts';
 import { stubSession } from '../../support/stub-session.ts';
@@ -10,55 +12,140 @@ import { TestClock } from '../../support/test-clock.ts';
 
 const never = new AbortController().signal;
 const KEY = new Uint8Array(32).fill(5);
-const PLACE = { nodeKey: KEY, addresses: [{ host: '198.51.100.1', port: 4122 }] };
+const PLACE = { nodeKey: KEY, addresses: [{ host: '198.51.100.1', port: 4122 }], ...UNHELPED };
 
-function connection(): QuicConnection {
-  return stubSession(KEY, true, new TestClock()).session.connection;
+function stub(key = KEY, kind: PathKind = 'direct') {
+  return stubSession(key, true, new TestClock(), plainPath(kind, { host: '198.51.100.1', port: 4122 }));
 }
 
-test('ways are tried in their order, each where those before it do not lead there', async () => {
-  const found = connection();
-  const tried: string[] = [];
-  const way =
-    (name: string, leads: boolean): DialWay =>
-    async (place) => {
+function connection(): QuicConnection {
+  return stub().session.connection;
+}
+
+/** A way that is scripted by its name. */
+function dialler(kind: PathKind, delayMs: number, dial: Dialler['dial'], leads = true): Dialler {
+  return { kind, delayMs, timeoutMs: 1000, mayLead: () => leads, dial };
+}
+
+/** Ways that begin when they are due, and end when the test says so. */
+function racers(...starts: readonly (readonly [PathKind, number])[]) {
+  const clock = new TestClock();
+  const begun: string[] = [];
+  const given: AbortSignal[] = [];
+  const results = starts.map(() => Promise.withResolvers<QuicConnection>());
+  const diallers = starts.map(([kind, delayMs], i) =>
+    dialler(kind, delayMs, (place, signal) => {
       assert.equal(place, PLACE);
-      tried.push(name);
-      if (!leads) throw new SvcError('connect_failed', { message: name });
-      return found;
-    };
-  assert.equal(await dialBy([way('a', false), way('b', true), way('c', true)], PLACE, never), found);
-  assert.deepEqual(tried.splice(0), ['a', 'b']);
-  await assert.rejects(dialBy([way('a', false), way('b', false)], PLACE, never), { message: 'b' });
-  await assert.rejects(dialBy([], PLACE, never), withCode('connect_failed'));
+      begun.push(kind);
+      given.push(signal);
+      return results[i]?.promise ?? Promise.reject(new Error('no result'));
+    }),
+  );
+  const caller = new AbortController();
+  const outcome = dialBy(diallers, PLACE, { clock, signal: caller.signal });
+  outcome.catch(() => {});
+  const fail = async (i: number, message = 'no'): Promise<void> => {
+    results[i]?.reject(new SvcError('connect_failed', { message }));
+    await settle();
+  };
+  return { clock, begun, given, results, outcome, fail, caller };
+}
+
+test('ways begin after their delays, in that order, and the first connection counts', async () => {
+  const { clock, begun, given, results, outcome } = racers(['relay', 700], ['direct', 0], ['punched', 300]);
+  assert.deepEqual(begun, ['direct']);
+  clock.advance(299);
+  assert.equal(begun.length, 1);
+  clock.advance(1);
+  clock.advance(399);
+  assert.deepEqual(begun, ['direct', 'punched']);
+  clock.advance(1);
+  assert.deepEqual(begun, ['direct', 'punched', 'relay']);
+  const [relayed, direct, punched] = [stub(), stub(), stub()];
+  results[2]?.resolve(punched.session.connection);
+  assert.equal(await outcome, punched.session.connection);
+  assert.ok(given[0]?.aborted === true && given[2]?.aborted === true, 'the others are given up');
+  results[0]?.resolve(relayed.session.connection);
+  results[1]?.resolve(direct.session.connection);
+  await settle();
+  assert.deepEqual(
+    [relayed, direct, punched].map(({ isClosed }) => isClosed()),
+    [true, true, false],
+  );
+  assert.equal(clock.timers, 0);
 });
 
-test('who gives up is not led another way', async () => {
-  const caller = new AbortController();
-  let tried = 0;
-  const way: DialWay = async () => {
-    tried++;
-    caller.abort();
-    throw new SvcError('cancelled');
-  };
-  await assert.rejects(dialBy([way, way], PLACE, caller.signal), withCode('cancelled'));
-  assert.equal(tried, 1);
+test('a way begins before its time where all before it have failed, and not sooner', async () => {
+  const { clock, begun, outcome, fail } = racers(['direct', 0], ['punched', 300], ['relay', 5000], ['turn', 9000]);
+  clock.advance(300);
+  await fail(1);
+  assert.deepEqual(begun, ['direct', 'punched'], 'the first still runs');
+  await fail(0);
+  assert.deepEqual(begun, ['direct', 'punched', 'relay']);
+  await fail(2);
+  assert.equal(begun.length, 4);
+  await fail(3, 'the last');
+  await assert.rejects(outcome, { code: 'connect_failed', message: 'the last' });
+  assert.equal(clock.timers, 0);
+  await assert.rejects(dialBy([], PLACE, { clock, signal: never }), withCode('connect_failed'));
+});
+
+test('a way that takes longer than it may has failed, and what comes of it later is closed', async () => {
+  const { clock, begun, results, outcome, given } = racers(['direct', 0], ['relay', 5000]);
+  clock.advance(1000);
+  await settle();
+  assert.deepEqual(begun, ['direct', 'relay']);
+  const [late, relayed] = [stub(), stub()];
+  assert.equal(given[0]?.aborted, true);
+  results[0]?.resolve(late.session.connection);
+  await settle();
+  assert.equal(late.isClosed(), true);
+  results[1]?.resolve(relayed.session.connection);
+  assert.equal(await outcome, relayed.session.connection);
+});
+
+test('a way that leads to another node than the wanted one has failed', async () => {
+  const { results, outcome, begun } = racers(['direct', 0], ['relay', 5000]);
+  const [other, right] = [stub(new Uint8Array(32).fill(6)), stub()];
+  results[0]?.resolve(other.session.connection);
+  await settle();
+  assert.equal(other.isClosed(), true);
+  assert.deepEqual(begun, ['direct', 'relay']);
+  results[1]?.resolve(right.session.connection);
+  assert.equal(await outcome, right.session.connection);
+});
+
+test('who gives up is led no other way, and nothing is left of those that were tried', async () => {
+  const { clock, begun, given, results, outcome, caller } = racers(['direct', 0], ['relay', 5000]);
+  caller.abort();
+  await assert.rejects(outcome, withCode('cancelled'));
+  assert.deepEqual([begun.length, given[0]?.aborted, clock.timers], [1, true, 0]);
+  const late = stub();
+  results[0]?.resolve(late.session.connection);
+  await settle();
+  assert.equal(late.isClosed(), true);
+  await assert.rejects(dialBy([dialler('direct', 0, () => assert.fail())], PLACE, { clock, signal: caller.signal }));
 });
 
 /** Dials that lead nowhere until the test lets them. */
-function setUp() {
+function setUp(...others: readonly Dialler[]) {
   const clock = new TestClock();
   const arrivals: ((connection: QuicConnection) => void)[] = [];
   const greeted: boolean[] = [];
   const session = stubSession(KEY, true, clock).session;
   const dials = new Dials({
     clock,
-    ways: [
-      (_place, signal) =>
-        new Promise((resolve, reject) => {
-          arrivals.push(resolve);
-          signal.addEventListener('abort', () => reject(signal.reason));
+    diallers: () => [
+      {
+        ...dialler('direct', 0, (_place, signal) => {
+          return new Promise((resolve, reject) => {
+            arrivals.push(resolve);
+            signal.addEventListener('abort', () => reject(signal.reason));
+          });
         }),
+        timeoutMs: NODE_DIAL_TIMEOUT_MS,
+      },
+      ...others,
     ],
     greet: async (_connection, isSide) => {
       greeted.push(isSide);
@@ -70,50 +157,80 @@ function setUp() {
 
 test('an attempt is shared while it runs; one for bulk is not', async () => {
   const { arrivals, greeted, session, dials } = setUp();
-  const first = dials.to(PLACE);
-  assert.equal(dials.to({ ...PLACE, addresses: [] }), first);
-  assert.deepEqual([...first.addresses], ['198.51.100.1:4122']);
-  const side = dials.attempt(PLACE, true).join(never);
+  const first = dials.to(PLACE, true);
+  assert.equal(dials.to({ ...PLACE, addresses: [] }, true), first);
+  assert.deepEqual([...first.known], ['198.51.100.1:4122']);
+  const side = dials.attempt(PLACE, { isSide: true, relays: true }).join(never);
   const joined = first.attempt.join(never);
   for (const arrive of arrivals) arrive(connection());
   assert.equal(await joined, session);
   assert.equal(await side, session);
   assert.deepEqual(new Set(greeted), new Set([false, true]));
   assert.equal(greeted.length, 2);
-  assert.notEqual(dials.to(PLACE), first);
+  assert.notEqual(dials.to(PLACE, true), first);
 });
 
 test('a connection that came another way serves who waits, and who comes later dials anew', async () => {
   const { clock, dials } = setUp();
-  const first = dials.to(PLACE);
+  const first = dials.to(PLACE, true);
   const joined = first.attempt.join(never);
   const other = stubSession(KEY, false, clock).session;
   dials.settle(other);
   assert.equal(await joined, other);
   clock.advance(1000);
-  const second = dials.to(PLACE);
+  const second = dials.to(PLACE, true);
   assert.notEqual(second, first);
   clock.advance(NODE_DIAL_TIMEOUT_MS - 1000);
   await settle();
-  assert.equal(dials.to(PLACE), second, 'the end of the first one leaves the second alone');
+  assert.equal(dials.to(PLACE, true), second, 'the end of the first one leaves the second alone');
 });
 
 test('a node that does not answer in time cannot be reached, and the next one dials anew', async () => {
   const { clock, arrivals, dials } = setUp();
-  const outcome = assert.rejects(dials.to(PLACE).attempt.join(never), withCode('connect_failed'));
+  const outcome = assert.rejects(dials.to(PLACE, true).attempt.join(never), withCode('connect_failed'));
   clock.advance(NODE_DIAL_TIMEOUT_MS);
   await outcome;
-  void dials.to(PLACE);
+  void dials.to(PLACE, true);
   assert.equal(arrivals.length, 2);
 });
 
 test('after stop nothing runs and nothing begins', async () => {
   const { clock, arrivals, dials } = setUp();
-  const outcome = assert.rejects(dials.to(PLACE).attempt.join(never), withCode('cancelled'));
+  const outcome = assert.rejects(dials.to(PLACE, true).attempt.join(never), withCode('cancelled'));
   dials.stop();
   await outcome;
-  await assert.rejects(dials.to(PLACE).attempt.join(never), withCode('cancelled'));
-  await assert.rejects(dials.attempt(PLACE, true).join(never), withCode('cancelled'));
+  await assert.rejects(dials.to(PLACE, true).attempt.join(never), withCode('cancelled'));
+  await assert.rejects(dials.attempt(PLACE, { isSide: true, relays: true }).join(never), withCode('cancelled'));
   assert.equal(arrivals.length, 1);
   assert.equal(clock.timers, 0);
+});
+
+test('who may use no relay has an attempt of his own, and what comes by a relay does not serve him', async () => {
+  const relayed = stub(KEY, 'relay');
+  const { clock, arrivals, dials, session } = setUp(dialler('relay', 100, async () => relayed.session.connection));
+  const any = dials.to(PLACE, true);
+  const unrelayed = dials.to(PLACE, false);
+  assert.notEqual(any, unrelayed);
+  const [joined, waiting] = [any.attempt.join(never), unrelayed.attempt.join(never)];
+  dials.settle(stubSession(KEY, false, clock, relayed.session.connection.path).session);
+  assert.equal((await joined).connection.path.kind, 'relay');
+  clock.advance(NODE_DIAL_TIMEOUT_MS - 1);
+  assert.equal(dials.to(PLACE, false), unrelayed, 'still under way');
+  arrivals[1]?.(connection());
+  assert.equal(await waiting, session);
+});
+
+test('where only a relay is left and none may be used, a relay is required', async () => {
+  const relay = (leads: boolean): Dialler => dialler('relay', 0, () => assert.fail('not to be used'), leads);
+  for (const [others, code] of [
+    [[relay(true)], 'relay_required'],
+    [[relay(false)], 'connect_failed'],
+    [[], 'connect_failed'],
+  ] as const) {
+    const { clock, dials } = setUp(...others);
+    const outcome = assert.rejects(dials.to(PLACE, false).attempt.join(never), withCode(code));
+    clock.advance(NODE_DIAL_TIMEOUT_MS);
+    await outcome;
+    assert.equal(clock.timers, 0);
+  }
 });

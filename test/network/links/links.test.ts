@@ -34,7 +34,7 @@ test('a link carries bytes both ways and knows both agents on either side', asyn
       purpose: 'http',
       accessToken: 'sesame',
       nodeKey: a.key.publicKey,
-      address: '127.0.0.1',
+      source: '127.0.0.1',
     },
   ]);
 });
@@ -268,7 +268,7 @@ test('agents of one daemon talk through memory, with the same permission and the
     assert.deepEqual(link.path(), { kind: 'local', remote: null, source: null, rttMs: 0 });
   }
   const request = { caller: caller.aid, called: called.aid, purpose: 'tcp', accessToken: 'sesame' };
-  assert.deepEqual(a.authorized, [{ ...request, nodeKey: null, address: null }]);
+  assert.deepEqual(a.authorized, [{ ...request, nodeKey: null, source: null }]);
   far.pipe(far);
   near.end('hello');
   assert.equal((await readAll(near)).toString(), 'hello');

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { UNHELPED } from '../../../src/network/links/dial.ts';
 import { LinkWorld } from '../../support/link-world.ts';
 
 test('a stream that breaks while nobody listens harms nothing', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
-  const place = { nodeKey: b.key.publicKey, addresses: [b.endpoint.address] };
+  const place = { nodeKey: b.key.publicKey, addresses: [b.endpoint.address], ...UNHELPED };
   const session = await a.pool.connect(place, new AbortController().signal);
   const stream = await session.connection.openStream();
   // What the network of the tests listens for.

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { nativeAid } from '../../../src/foundation/identity/aid.ts';
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
+import { UNHELPED } from '../../../src/network/links/dial.ts';
 import { DelegationFloor } from '../../../src/network/links/floor.ts';
 import { ProvenAgents } from '../../../src/network/links/proven.ts';
 import type { LocalIdentity } from '../../../src/network/links/types.ts';
@@ -12,7 +13,7 @@ import { LinkWorld } from '../../support/link-world.ts';
 test('of the callers that a node has accepted, so many need no new proof', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
-  const place = { nodeKey: b.key.publicKey, addresses: [b.endpoint.address] };
+  const place = { nodeKey: b.key.publicKey, addresses: [b.endpoint.address], ...UNHELPED };
   const session = await a.pool.connect(place, new AbortController().signal);
   const proven = new ProvenAgents({ floor: new DelegationFloor(), verifier: new DelegationVerifier() });
   const anyone = localIdentity(newIdentity());

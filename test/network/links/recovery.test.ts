@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SvcError } from '../../../src/foundation/errors.ts';
-import { NODE_DIAL_TIMEOUT_MS } from '../../../src/network/links/dials.ts';
+import { NODE_DIAL_TIMEOUT_MS } from '../../../src/network/links/dial.ts';
 import { BESIDE_MS, SILENCE_MS } from '../../../src/network/links/link-initiator.ts';
 import { OPEN_TIMEOUT_MS } from '../../../src/network/links/links.ts';
 import { delegateAnew, newIdentity } from '../../support/identities.ts';

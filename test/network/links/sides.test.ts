@@ -1,6 +1,7 @@
 /** Connections for bulk beside the one that two nodes use. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { UNHELPED } from '../../../src/network/links/dial.ts';
 import { LINK_VERSION, networkId } from '../../../src/network/links/hello.ts';
 import { SPARE_IDLE_MS } from '../../../src/network/links/idle-sweep.ts';
 import { MAX_SIDES } from '../../../src/network/links/sides.ts';
@@ -50,7 +51,7 @@ test('one that carries nothing is closed soon, and a restart of the other node c
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, b] = [await world.node(), await world.node()];
-  const place = { nodeKey: b.key.publicKey, addresses: [b.endpoint.address] };
+  const place = { nodeKey: b.key.publicKey, addresses: [b.endpoint.address], ...UNHELPED };
   await a.pool.connect(place, never);
   await Promise.all([0, 1, 1].map((index) => a.pool.side(place, index, never)));
   assert.equal(a.pool.stats().connections, 3);
@@ -61,7 +62,7 @@ test('one that carries nothing is closed soon, and a restart of the other node c
   await b.stop();
   await eventually('the end', () => a.pool.stats().connections === 0);
   const reborn = await world.node({ key: b.key });
-  await a.pool.side({ nodeKey: b.key.publicKey, addresses: [reborn.endpoint.address] }, 0, never);
+  await a.pool.side({ nodeKey: b.key.publicKey, addresses: [reborn.endpoint.address], ...UNHELPED }, 0, never);
   assert.equal(a.pool.stats().connections, 1);
 });
 
@@ -87,7 +88,7 @@ test('a node that dials too many of them keeps those that stand', async () => {
   const limits = { connectionsPerKey: 100 };
   const key = (await world.node()).key;
   const [one, two] = [await world.node({ key, limits }), await world.node({ limits })];
-  const place = { nodeKey: two.key.publicKey, addresses: [two.endpoint.address] };
+  const place = { nodeKey: two.key.publicKey, addresses: [two.endpoint.address], ...UNHELPED };
   await Promise.all(Array.from({ length: MAX_SIDES }, (_, i) => one.pool.side(place, i, never)));
   // A twin of the node, which has the same key and its own idea of what stands.
   one.pool.reset(two.key.publicKey);
