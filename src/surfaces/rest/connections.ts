@@ -1,7 +1,7 @@
 /**
- * How many connections the API holds. Where there is no place left, one on which nothing is asked gives way to the
- * newcomer, and then one whose request has not come in whole: who holds connections and says nothing, or says it slowly,
- * keeps nobody out. Those that are served stay.
+ * How many connections the API holds. Where there is no place left, the one gives way to the newcomer on which for the
+ * longest time nothing was asked, or not in whole: who holds connections and says nothing, or says it slowly, keeps
+ * nobody out. Those that are served stay.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -17,6 +17,9 @@ export const MAX_REMOTE_CONNECTIONS = 256;
 /** Connections from one address elsewhere. */
 export const MAX_REMOTE_CONNECTIONS_PER_ADDRESS = 32;
 
+/** Requests of one connection that are not answered: clients wait for each answer, and those who do not take the event loop. */
+export const MAX_PIPELINED = 16;
+
 interface Held {
   readonly socket: Socket;
   readonly source: string;
@@ -29,9 +32,8 @@ export class ConnectionLimit {
   readonly #local = new Tally();
   readonly #remote = new Tally();
   readonly #held = new Map<Socket, Held>();
-  /** On which nothing is asked, and whose request has not come in whole; since the longest time first. */
-  readonly #silent = new Set<Held>();
-  readonly #sending = new Set<Held>();
+  /** On which nothing is asked, or not in whole; since the longest time first. */
+  readonly #waiting = new Set<Held>();
 
   /** Open connections. */
   get open(): number {
@@ -49,35 +51,36 @@ export class ConnectionLimit {
     }
     tally.add(held.source);
     this.#held.set(socket, held);
-    this.#silent.add(held);
+    this.#waiting.add(held);
     socket.once('close', () => this.#leave(held));
   }
 
-  /** Takes note of a request on a connection until it is answered. */
-  asked(request: IncomingMessage, response: ServerResponse): void {
+  /** Takes note of a request on a connection until it is answered; false for one too many, which is not to be answered. */
+  asked(request: IncomingMessage, response: ServerResponse): boolean {
     const held = this.#held.get(request.socket);
-    if (held === undefined) return;
+    if (held === undefined) return true;
+    if (held.asked >= MAX_PIPELINED) return false;
     held.asked++;
-    this.#silent.delete(held);
+    this.#waiting.delete(held);
     if (hasUnreadBody(request)) {
-      this.#sending.add(held);
-      request.once('end', () => this.#sending.delete(held));
+      this.#waiting.add(held);
+      request.once('end', () => this.#waiting.delete(held));
     }
     response.once('close', () => {
       // What speaks another protocol now is asked and answered without us.
       if (response.statusCode === SWITCHED) return;
       held.asked--;
       if (held.asked > 0 || !this.#held.has(held.socket)) return;
-      this.#sending.delete(held);
-      this.#silent.add(held);
+      this.#waiting.delete(held);
+      this.#waiting.add(held);
     });
+    return true;
   }
 
   #leave(held: Held): void {
     if (!this.#held.delete(held.socket)) return;
     held.tally.add(held.source, -1);
-    this.#silent.delete(held);
-    this.#sending.delete(held);
+    this.#waiting.delete(held);
   }
 
   #makeRoom({ tally, source }: Held): boolean {
@@ -89,13 +92,12 @@ export class ConnectionLimit {
   }
 
   #giveWay(may: (held: Held) => boolean): boolean {
-    for (const group of [this.#silent, this.#sending])
-      for (const held of group)
-        if (may(held)) {
-          this.#leave(held);
-          held.socket.destroy();
-          return true;
-        }
+    for (const held of this.#waiting)
+      if (may(held)) {
+        this.#leave(held);
+        held.socket.destroy();
+        return true;
+      }
     return false;
   }
 }

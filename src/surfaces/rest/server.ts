@@ -217,8 +217,8 @@ export class RestServer implements Component {
   }
 
   #handle(request: IncomingMessage, response: ServerResponse, upgrade?: Upgrade): void {
-    if (!this.#lingering.take(request)) return;
-    this.#connections.asked(request, response);
+    if (request.socket.destroyed || !this.#lingering.take(request)) return;
+    if (!this.#connections.asked(request, response)) return void request.socket.destroy();
     const startedAt = performance.now();
     setSecurityHeaders(response);
     let state: RequestState | undefined;

@@ -5,6 +5,7 @@ import { type TestContext, test } from 'node:test';
 import {
   ConnectionLimit,
   MAX_LOCAL_CONNECTIONS,
+  MAX_PIPELINED,
   MAX_REMOTE_CONNECTIONS,
   MAX_REMOTE_CONNECTIONS_PER_ADDRESS,
 } from '../../../src/surfaces/rest/connections.ts';
@@ -97,7 +98,7 @@ function ask(limit: ConnectionLimit, socket: Socket, bodyBytes = 0): [IncomingMe
   const request = new IncomingMessage(socket);
   if (bodyBytes > 0) request.headers['content-length'] = String(bodyBytes);
   const response = new ServerResponse(request);
-  limit.asked(request, response);
+  assert.ok(limit.asked(request, response));
   return [request, response];
 }
 
@@ -148,23 +149,22 @@ test('an IPv6 network of one subscriber is one stranger', () => {
   assert.ok(!take('2001:db8:0:1::1').destroyed);
 });
 
-test('who says nothing gives way to who comes, then who sends slowly, and never who is served', () => {
+test('who asks nothing, or not in whole, for the longest time gives way to who comes, and never who is served', () => {
   const limit = new ConnectionLimit();
   const take = (): Socket => {
     const socket = socketFrom('127.0.0.1');
     limit.take(socket);
     return socket;
   };
-  const [served, sent, sending, answered, silent] = [take(), take(), take(), take(), take()];
+  const [served, sent, silent, sending, answered] = [take(), take(), take(), take(), take()];
   ask(limit, served);
   ask(limit, sent, 10)[0].emit('end');
   ask(limit, sending, 10);
   const [, response] = ask(limit, answered);
   const rest = Array.from({ length: MAX_LOCAL_CONNECTIONS - 5 }, take);
   for (const socket of rest) ask(limit, socket);
-  // Behind the one that was silent all the time.
   response.emit('close');
-  const gone = (): boolean[] => [silent, answered, sending, sent, served].map((socket) => socket.destroyed);
+  const gone = (): boolean[] => [silent, sending, answered, sent, served].map((socket) => socket.destroyed);
   const come = (): void => void ask(limit, take());
   come();
   assert.deepEqual(gone(), [true, false, false, false, false]);
@@ -207,4 +207,15 @@ test('what has become a WebSocket is served until it closes', () => {
   response.emit('close');
   for (let i = 0; i <= MAX_LOCAL_CONNECTIONS; i++) limit.take(socketFrom('127.0.0.1'));
   assert.equal(socket.destroyed, false);
+});
+
+test('a connection has so many requests unanswered', () => {
+  const limit = new ConnectionLimit();
+  const socket = socketFrom('127.0.0.1');
+  limit.take(socket);
+  const asked = Array.from({ length: MAX_PIPELINED }, () => ask(limit, socket));
+  const late = new IncomingMessage(socket);
+  assert.equal(limit.asked(late, new ServerResponse(late)), false);
+  asked[0]?.[1].emit('close');
+  ask(limit, socket);
 });

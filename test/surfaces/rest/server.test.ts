@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
-import { MAX_LOCAL_CONNECTIONS } from '../../../src/surfaces/rest/connections.ts';
+import { MAX_LOCAL_CONNECTIONS, MAX_PIPELINED } from '../../../src/surfaces/rest/connections.ts';
 import { RestServer } from '../../../src/surfaces/rest/server.ts';
 import { eventually } from '../../support/eventually.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -115,6 +115,13 @@ test('whoever holds all connections and says nothing, or says it slowly, keeps n
   }
   for (let i = 0; i < 20; i++) assert.equal((await world.request('GET', '/ping')).status, 200);
   assert.equal(ended, false);
+});
+
+test('who asks on and on without waiting for answers is cut off, and what he asked behind that is not looked at', async (t) => {
+  const world = await startWorld(t);
+  const asked = 'GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(1000);
+  await speak(world.host, world.port, asked).catch(() => '');
+  assert.equal(world.waiting.length, MAX_PIPELINED);
 });
 
 test('a body that nobody asked for ends its connection', async (t) => {
