@@ -1,8 +1,8 @@
 /** Floods of the QUIC port by who never finishes a handshake: one socket, one address. */
 import { randomBytes, randomInt } from 'node:crypto';
 import { createSocket } from 'node:dgram';
+import { InitialForge } from '../../test/support/quic-initial.ts';
 import { type Flood, paced } from './flood.ts';
-import { InitialForge } from './quic-initial.ts';
 
 const PER_SECOND = 5000;
 /** As many as the longest flood takes: each is a connection of its own. */

@@ -47,7 +47,9 @@ function flood(parallel: number, prepare: (target: Target) => Next): Flood {
     const next = prepare(target);
     return async (until, sent) => {
       while (!until.aborted) {
-        const { session, stop } = await connect(target);
+        const connected = await connect(target).catch(() => null);
+        if (connected === null) continue;
+        const { session, stop } = connected;
         let index = 0;
         const cutOff = new AbortController();
         detach(session.connection.closed.then(() => cutOff.abort()));

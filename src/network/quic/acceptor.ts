@@ -14,10 +14,19 @@ import type { EngineConnection, EngineServer } from './engine.ts';
 export const SPARE_ACCEPTS = 64;
 
 /**
- * Unfinished handshakes at one time, about 45 KB each in the engine. With more of them new ones
- * wait until the oldest time out.
+ * Unfinished handshakes at one time, about 370 KB each in the engine: most of it is set aside for the streams that may
+ * come. With more of them new ones wait until the oldest time out.
  */
-export const MAX_UNFINISHED_HANDSHAKES = 4096;
+export const MAX_UNFINISHED_HANDSHAKES = 512;
+
+/** So many unfinished handshakes are a flood, which is to be stopped before it is let in. */
+export const FLOOD_HANDSHAKES = 64;
+
+/** By how many a flood that goes on is let in further, each time that calls are adapted: 8 a second. */
+const FLOOD_GROWTH = 0.8;
+
+/** Calls that are added during a flood in place of those that failed, each time: each handshake takes a millisecond. */
+const FLOOD_CALLS = 20;
 
 /** How often the number of waiting calls is adapted. */
 const ADAPT_INTERVAL_MS = 100;
@@ -35,6 +44,8 @@ interface AcceptorOptions {
   /** When the engine gives up an unfinished handshake, milliseconds. */
   readonly idleTimeoutMs: number;
   readonly onConnection: (connection: EngineConnection) => void;
+  /** Told again and again for as long as there is a flood. */
+  readonly onFlood: () => void;
 }
 
 export class Acceptor {
@@ -45,6 +56,8 @@ export class Acceptor {
   #samples: Sample[] = [];
   #succeeded = 0;
   #waiting = 0;
+  /** How many unfinished handshakes there may be now. */
+  #allowed = FLOOD_HANDSHAKES;
   #stopped = false;
   #adapting: Repeating | null = null;
 
@@ -62,8 +75,8 @@ export class Acceptor {
   start(): void {
     const onError = (error: unknown): void =>
       this.#log.warn({ error }, 'the number of waiting handshakes is not adapted');
-    this.#fill();
-    this.#adapting = every(this.#clock, { periodMs: ADAPT_INTERVAL_MS, onError }, () => this.#fill());
+    this.#adapt();
+    this.#adapting = every(this.#clock, { periodMs: ADAPT_INTERVAL_MS, onError }, () => this.#adapt());
   }
 
   /** Stops taking handshakes; the calls that wait end when the server is aborted. */
@@ -72,9 +85,17 @@ export class Acceptor {
     this.#adapting?.stop();
   }
 
-  #fill(): void {
-    // Twice as many, as a flood goes on until the next look.
-    const target = Math.min(2 * this.#unfinishedAtMost(), MAX_UNFINISHED_HANDSHAKES) + SPARE_ACCEPTS;
+  #adapt(): void {
+    const unfinished = this.#unfinishedAtMost();
+    const isFlood = unfinished >= FLOOD_HANDSHAKES;
+    this.#allowed = isFlood ? Math.min(this.#allowed + FLOOD_GROWTH, MAX_UNFINISHED_HANDSHAKES) : FLOOD_HANDSHAKES;
+    // Twice as many, as more come until the next look.
+    const target = Math.min(2 * unfinished, Math.floor(this.#allowed)) + SPARE_ACCEPTS;
+    this.#fill(isFlood ? Math.min(target, this.#waiting + FLOOD_CALLS) : target);
+    if (isFlood) this.#options.onFlood();
+  }
+
+  #fill(target: number): void {
     while (this.#waiting < target) detach(this.#accept());
   }
 
@@ -99,13 +120,13 @@ export class Acceptor {
     try {
       const connection = await this.#server.inboundConnection();
       this.#succeeded++;
-      if (this.#stopped) connection.abort();
-      else this.#options.onConnection(connection);
+      this.#waiting--;
+      if (this.#stopped) return connection.abort();
+      this.#fill(this.#waiting + 1);
+      this.#options.onConnection(connection);
     } catch {
       // A handshake that failed, or the server has been aborted: the other side's business either way.
-    } finally {
       this.#waiting--;
-      if (!this.#stopped) this.#fill();
     }
   }
 }

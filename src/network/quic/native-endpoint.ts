@@ -13,6 +13,7 @@ import { Acceptor } from './acceptor.ts';
 import { ConnectionTable } from './connection-table.ts';
 import { Dialer } from './dialer.ts';
 import { type EngineConnection, type EngineServer, loadEngine, type QuicEngine } from './engine.ts';
+import { InitialGuard } from './initial-guard.ts';
 import {
   CONNECTION_WINDOW_BYTES,
   type ConnectionLimits,
@@ -85,6 +86,7 @@ export class NativeQuicEndpoint implements QuicEndpoint {
   /** Settles when the listening sockets have their buffers. */
   #buffers: Promise<void> = Promise.resolve();
   #acceptors: readonly Acceptor[] = [];
+  #guard: InitialGuard | undefined;
   #dialer: Dialer | undefined;
   #address: Address | undefined;
   #handler: ((connection: QuicConnection) => void) | undefined;
@@ -112,7 +114,9 @@ export class NativeQuicEndpoint implements QuicEndpoint {
     this.#dialer = new Dialer({ engine: this.#engine, config }, { clock: this.#clock });
     const dependencies = { clock: this.#clock, log: this.#log };
     const onConnection = (connection: EngineConnection): void => this.#accept(connection);
-    const accepting = { idleTimeoutMs: this.#idleTimeoutMs, onConnection };
+    const guard = new InitialGuard({ descriptors: () => udpDescriptors(bound), ...dependencies });
+    this.#guard = guard;
+    const accepting = { idleTimeoutMs: this.#idleTimeoutMs, onConnection, onFlood: () => detach(guard.alarm()) };
     this.#acceptors = this.#servers.map((server) => new Acceptor(server, accepting, dependencies));
     for (const acceptor of this.#acceptors) acceptor.start();
     this.#heldBack.start();
@@ -237,6 +241,7 @@ export class NativeQuicEndpoint implements QuicEndpoint {
     this.#dialer?.stop();
     this.#dialer = undefined;
     await this.#buffers;
+    await this.#guard?.stop();
     await Promise.all(this.#servers.map((server) => server.abort()));
   }
 

@@ -12,11 +12,13 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 /** The first descriptor that a child gets beyond the standard ones. */
 const FIRST_INHERITED = 3;
 
+/** What `setsockopt` takes and gives, in JavaScript for `node:ffi`. */
+export const SETSOCKOPT_TYPES = "{ arguments: ['i32', 'i32', 'i32', 'buffer', 'u32'], return: 'i32' }";
+
 /** `SOL_SOCKET` and `SO_RCVBUF` of Linux, on the platforms that the engine is built for. */
 const SET_RECEIVE_BUFFER = `
 const [count, bytes] = process.argv.slice(1).map(Number);
-const types = { arguments: ['i32', 'i32', 'i32', 'buffer', 'u32'], return: 'i32' };
-const { functions } = require('node:ffi').dlopen(null, { setsockopt: types });
+const { functions } = require('node:ffi').dlopen(null, { setsockopt: ${SETSOCKOPT_TYPES} });
 const value = Buffer.from(Int32Array.of(bytes).buffer);
 for (let fd = ${FIRST_INHERITED}; fd < ${FIRST_INHERITED} + count; fd++) functions.setsockopt(fd, 1, 8, value, 4);
 `;

@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { silentLog } from '../../../src/foundation/log.ts';
-import { Acceptor, MAX_UNFINISHED_HANDSHAKES, SPARE_ACCEPTS } from '../../../src/network/quic/acceptor.ts';
+import {
+  Acceptor,
+  FLOOD_HANDSHAKES,
+  MAX_UNFINISHED_HANDSHAKES,
+  SPARE_ACCEPTS,
+} from '../../../src/network/quic/acceptor.ts';
 import type { EngineConnection, EngineConnectionStats, EngineServer } from '../../../src/network/quic/engine.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
@@ -53,57 +58,101 @@ class FakeConnection implements EngineConnection {
   }
 }
 
-function setUp(): { server: FakeServer; clock: TestClock; acceptor: Acceptor; accepted: EngineConnection[] } {
+interface World {
+  readonly server: FakeServer;
+  readonly clock: TestClock;
+  readonly acceptor: Acceptor;
+  readonly accepted: EngineConnection[];
+  /** How often a flood was told of. */
+  readonly floods: () => number;
+}
+
+function setUp(): World {
   const server = new FakeServer();
   const clock = new TestClock();
   const accepted: EngineConnection[] = [];
-  const options = { idleTimeoutMs: IDLE_TIMEOUT_MS, onConnection: (c: EngineConnection) => void accepted.push(c) };
+  let floods = 0;
+  const options = {
+    idleTimeoutMs: IDLE_TIMEOUT_MS,
+    onConnection: (c: EngineConnection) => void accepted.push(c),
+    onFlood: () => void floods++,
+  };
   const acceptor = new Acceptor(server, options, { clock, log: silentLog });
   acceptor.start();
-  return { server, clock, acceptor, accepted };
+  return { server, clock, acceptor, accepted, floods: () => floods };
 }
 
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 test('calls wait from the start, and one that ends is replaced', async () => {
-  const { server, accepted } = setUp();
+  const { server, clock, accepted } = setUp();
   assert.equal(server.waiting.length, SPARE_ACCEPTS);
   server.begin(2);
   server.waiting[0]?.resolve(new FakeConnection());
   server.waiting[1]?.reject(new Error('bad certificate'));
   await settled();
   assert.equal(accepted.length, 1);
+  clock.advance(100);
   assert.ok(server.waiting.length - 2 >= SPARE_ACCEPTS);
 });
 
-test('unfinished handshakes never use up the calls that wait', () => {
-  const { server, clock } = setUp();
+test('a few unfinished handshakes never use up the calls that wait, and are no flood', () => {
+  const { server, clock, floods } = setUp();
   let unfinished = 0;
-  for (const burst of [30, 60, 120, 240, 480]) {
-    server.begin(burst);
-    unfinished += burst;
+  for (const more of [3, 6, 12, 24]) {
+    server.begin(more);
+    unfinished += more;
     clock.advance(100);
     assert.ok(server.waiting.length >= unfinished + SPARE_ACCEPTS);
   }
+  assert.equal(floods(), 0);
 });
 
-test('the number of calls is bounded', () => {
-  const { server, clock } = setUp();
+test('a flood is told of, is let in slowly, and so far', () => {
+  const { server, clock, floods } = setUp();
+  server.begin(FLOOD_HANDSHAKES);
+  clock.advance(100);
+  assert.equal(floods(), 1);
   server.begin(100_000);
   clock.advance(1_000);
+  assert.equal(floods(), 11);
+  const soon = server.waiting.length;
+  assert.ok(soon < FLOOD_HANDSHAKES + SPARE_ACCEPTS + 10, `${soon} after a second`);
+  for (let s = 0; s < 60; s++) {
+    server.begin(100_000);
+    clock.advance(1_000);
+  }
   assert.equal(server.waiting.length, MAX_UNFINISHED_HANDSHAKES + SPARE_ACCEPTS);
 });
 
-test('handshakes that the engine has given up are not held against new ones', async () => {
+test('handshakes that failed in a flood are replaced slowly: each costs work', async () => {
   const { server, clock } = setUp();
-  server.begin(500);
+  server.begin(1000);
   clock.advance(100);
-  const during = server.waiting.length;
-  assert.ok(during > 500);
-  clock.advance(IDLE_TIMEOUT_MS + 2_000);
-  for (const call of server.waiting.splice(0, 500)) call.reject(new Error('timed out'));
+  const before = server.waiting.length;
+  for (const call of server.waiting.splice(0, 60)) call.reject(new Error('timed out'));
   await settled();
-  assert.equal(server.waiting.length, during - 500);
+  assert.equal(server.waiting.length, before - 60);
+  clock.advance(100);
+  assert.equal(server.waiting.length, before - 40);
+  // One that succeeded is replaced at once.
+  server.waiting.shift()?.resolve(new FakeConnection());
+  await settled();
+  assert.equal(server.waiting.length, before - 40);
+});
+
+test('handshakes that the engine has given up are not held against new ones', async () => {
+  const { server, clock, floods } = setUp();
+  server.begin(500);
+  clock.advance(10_000);
+  assert.ok(server.waiting.length > SPARE_ACCEPTS + FLOOD_HANDSHAKES);
+  clock.advance(IDLE_TIMEOUT_MS + 2_000);
+  const told = floods();
+  for (const call of server.waiting.splice(0)) call.reject(new Error('timed out'));
+  await settled();
+  clock.advance(100);
+  assert.equal(server.waiting.length, SPARE_ACCEPTS);
+  assert.equal(floods(), told);
 });
 
 test('successful connections do not raise the number of calls', async () => {
