@@ -74,6 +74,12 @@ test('an error of the called daemon is told in our words, with a wait that makes
   }
 });
 
+test('a status text of a remote node that cannot be sent on is left out', async (t) => {
+  const { call } = await hostile(t, answering('HTTP/1.1 200 O\x01K\r\nContent-Length: 2\r\n\r\nhi'));
+  const answer = await call();
+  assert.deepEqual([answer.status, answer.statusText, await textOf(answer)], [200, '', 'hi']);
+});
+
 /** Answers the first request of each stream and resets it at the second; `fresh` streams answer always. */
 function dyingStreams(fresh: (n: number) => boolean) {
   const asked: string[] = [];

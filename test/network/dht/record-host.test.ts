@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { unixSeconds } from '../../../src/foundation/clock.ts';
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
@@ -107,6 +108,20 @@ test('over QUIC it takes large records and gives pages, to its own network only 
   for (let i = 0; i < 200; i++) assert.equal(decodePage(await answer(page))?.records.length, 1);
   assert.equal((await answer(page)).length, 0);
   assert.equal(decodePage(await answer(page, 2))?.records.length, 1);
+});
+
+test('pages are put together one at a time, and between them it is the turn of others', async (t) => {
+  const world = new World();
+  const { key, record } = endpointRecord(newIdentity(), { timestamp: world.now });
+  assert.equal(await world.offer(key, record.encoded, source(1)), 'kept');
+  const made = t.mock.method(world.store, 'page').mock;
+  const page = encodeNodeRequest({ kind: 'page', tag: TAG, key, types: [], from: 0 });
+  const answers = Array.from({ length: 5 }, (_, i) => world.host.answerNode(page, source(i)));
+  for (let before = 0; before < answers.length; before = made.callCount()) {
+    await nextTurn();
+    assert.ok(made.callCount() <= before + 1, `${made.callCount() - before} pages in one turn`);
+  }
+  for (const answer of await Promise.all(answers)) assert.equal(decodePage(answer)?.records.length, 1);
 });
 
 test('an answer never outgrows what its asker may get, whatever is held', () => {
