@@ -9,6 +9,8 @@ import type { PoolOptions } from './upstream-agents.ts';
 
 /** Interim answers (1xx) that one request may get. */
 const MAX_INTERIM_ANSWERS = 16;
+/** Statuses below it end no request. */
+const MIN_FINAL_STATUS = 200;
 
 /** Bytes in memory, a stream that its owner keeps alive, or nothing. */
 export type Body = Uint8Array | Readable | null;
@@ -92,6 +94,13 @@ function sendBody(request: ClientRequest, { body, trailers }: HttpExchange): voi
   }
 }
 
+/** Why the head of an answer is none that could be handed on; null where it is. */
+function problemOf({ rawHeaders, statusCode = 0 }: IncomingMessage, switches: boolean): string | null {
+  if (rawHeaders.length / 2 > MAX_HEADERS) return 'the answer has too many headers';
+  // 101 without the headers of a switch comes as an answer, and so does 099: whoever is told would wait for another one.
+  return switches || statusCode >= MIN_FINAL_STATUS ? null : 'the answer has no final status';
+}
+
 /**
  * Sends a request; its body may still be going out when the answer begins.
  * @throws ExchangeFailure, or the error of node:http for a request that cannot be sent
@@ -109,9 +118,10 @@ export function exchange(parts: HttpExchange): Promise<HttpAnswer> {
     request.maxHeadersCount = 0;
     const fail = (error: unknown): void => reject(new ExchangeFailure(error, request.reusedSocket));
     const answer = (message: IncomingMessage, switched: HttpAnswer['switched']): void => {
-      if (message.rawHeaders.length / 2 <= MAX_HEADERS) return resolve({ message, switched });
+      const problem = problemOf(message, switched !== null);
+      if (problem === null) return resolve({ message, switched });
       (switched?.socket ?? message).destroy();
-      fail(new MalformedAnswer('the answer has too many headers'));
+      fail(new MalformedAnswer(problem));
     };
     let interim = 0;
     request.on('information', () => {

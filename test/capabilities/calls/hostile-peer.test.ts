@@ -48,6 +48,8 @@ const BROKEN: Readonly<Record<string, string>> = {
   'too many headers': `HTTP/1.1 200 OK\r\n${'X: 1\r\n'.repeat(200)}\r\n`,
   'interim answers without end': 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(50),
   'a switch that nobody asked for': 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n',
+  'the status of a switch without one': 'HTTP/1.1 101 X\r\nContent-Length: 0\r\n\r\n',
+  'no status': 'HTTP/1.1 099 X\r\nContent-Length: 0\r\n\r\n',
   'an unknown error': 'HTTP/1.1 500 X\r\nSvc-Error: store_corrupt\r\nContent-Length: 0\r\n\r\n',
   'an error that only we may have': 'HTTP/1.1 500 X\r\nSvc-Error: unauthorized\r\nContent-Length: 0\r\n\r\n',
 };

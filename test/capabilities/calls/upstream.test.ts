@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { createServer as createHttpServer, type ServerResponse } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { type BoundService, hostHeaderOf } from '../../../src/capabilities/calls/upstream.ts';
+import { type BoundService, hostHeaderOf, Upstreams } from '../../../src/capabilities/calls/upstream.ts';
+import { systemClock } from '../../../src/foundation/clock.ts';
 import { callWorld, textOf, webService } from '../../support/call-world.ts';
 import { eventually } from '../../support/eventually.ts';
+import { newIdentity } from '../../support/identities.ts';
 import { SELF_SIGNED } from '../../support/self-signed.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
@@ -99,6 +102,8 @@ test('broken HTTP of a service is its fault, and told as such', async (t) => {
   const world = await callWorld(t);
   const answers = [
     'nonsense\r\n\r\n',
+    'HTTP/1.1 101 OK\r\nContent-Length: 0\r\n\r\n',
+    'HTTP/1.1 099 OK\r\nContent-Length: 0\r\n\r\n',
     'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
     'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok!',
     `HTTP/1.1 200 OK\r\n${'X: 1\r\n'.repeat(200)}\r\n`,
@@ -111,6 +116,37 @@ test('broken HTTP of a service is its fault, and told as such', async (t) => {
   for (const answer of answers)
     await assert.rejects(world.call(), { code: 'inbound_unreachable' }, JSON.stringify(answer.slice(0, 60)));
   await eventually('the places to be free', () => world.server.active === 0);
+});
+
+test('each connection is seen as it is made, and none that is ended then carries a request', async (t) => {
+  const { aid: caller } = newIdentity();
+  const request = { caller, method: 'GET', path: '/', headers: ['Host', 'x'], body: null };
+  const plain = createHttpServer();
+  const secure = createHttpsServer(SELF_SIGNED);
+  for (const [server, scheme] of [
+    [plain, 'http'],
+    [secure, 'https'],
+  ] as const) {
+    let asked = 0;
+    server.on('request', (_request, response: ServerResponse) => {
+      asked++;
+      response.end();
+    });
+    const service = { ...(await listening(t, server, scheme)), verifyCertificate: false };
+    let ends = false;
+    const upstreams = new Upstreams({
+      clock: systemClock,
+      watch: (socket) => {
+        if (ends) socket.prependOnceListener('connect', () => socket.destroy(new Error('it led elsewhere')));
+      },
+    });
+    t.after(() => upstreams.stop());
+    const first = await upstreams.send(service, request);
+    first.message.resume();
+    ends = true;
+    await assert.rejects(upstreams.send(service, { ...request, caller: newIdentity().aid }), /no answer/);
+    assert.equal(asked, 1, scheme);
+  }
 });
 
 test('an answer that is delimited by its end arrives whole', async (t) => {
