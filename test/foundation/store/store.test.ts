@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import fs, { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
@@ -116,6 +117,20 @@ test('says so where the file cannot be used', (t) => {
     fails('not_writable', /cannot be written/),
   );
   assert.throws(() => Store.open(directory, [ROWS]), fails('not_writable', /cannot be written/));
+});
+
+test('a file of a disk that is mounted read-only is not taken for damaged', (t) => {
+  const file = join(temporaryDirectory(t), 'a.db');
+  Store.open(file, [ROWS]).close();
+  t.mock.method(fs, 'chmodSync', () => {
+    throw Object.assign(new Error('no'), { code: 'EROFS', syscall: 'chmod' });
+  });
+  syncBuiltinESMExports();
+  t.after(() => {
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+  });
+  assert.throws(() => Store.open(file, [ROWS]), fails('not_writable', /check its permissions/));
 });
 
 test('a full disk rolls back, and the store goes on', () => {
