@@ -50,14 +50,14 @@ test('a result stands in text and in structured content, and what waits beside f
 test('a text that begins like a mark of ours and goes on with blanks takes no time', () => {
   const began = performance.now();
   for (const slash of ['', '/']) {
-    const blanks = `<${' '.repeat(40_000)}`;
+    const blanks = `<${' '.repeat(24_000)}`;
     const text = `${blanks}${slash}${blanks.slice(1)}`;
     const [fenced = ''] = textsOf(success(view('svc_mailbox_list'), {}, { messages: [`${text}untrusted`, text] }));
     assert.ok(fenced.includes(`"\\u003c${text.slice(1)}untrusted"`));
     assert.ok(fenced.includes(`"${text}"`));
   }
-  // Half a minute where blanks can be read in two ways.
-  assert.ok(performance.now() - began < 10_000);
+  // Ten seconds where blanks can be read in two ways.
+  assert.ok(performance.now() - began < 5000);
 });
 
 test('a failure says code, message, details and next step, and shows what is not seen', () => {

@@ -74,11 +74,11 @@ test('an absolute URL of the API by another name than its address is within the 
 test('a host of dots takes no time', () => {
   const place = { prefix: PREFIX, path: '/', host: HOST };
   const began = performance.now();
-  for (let i = 0; i < 100; i++)
+  for (let i = 0; i < 40; i++)
     assert.equal(rewriteLocation(`http://${'.'.repeat(15_000)}a/`, place), `http://${'.'.repeat(15_000)}a/`);
   assert.equal(rewriteLocation('http://localhost.../x', place), `${PREFIX}/x`);
-  // A second for each where every dot is tried anew.
-  assert.ok(performance.now() - began < 10_000);
+  // Half a second for each where every dot is tried anew.
+  assert.ok(performance.now() - began < 5000);
 });
 
 test('whatever may be this machine is the machine of the service', () => {
