@@ -50,6 +50,8 @@ declare module 'dht-rpc' {
       address(): Address | null;
       close(): Promise<void>;
       trySend(buffer: Uint8Array, port: number, host: string, ttl?: number): void;
+      /** As `trySend`; settles when the datagram has left (true) or will not. */
+      send(buffer: Uint8Array, port: number, host: string, ttl?: number): Promise<boolean>;
     }
 
     interface Io {
@@ -133,7 +135,12 @@ declare module 'dht-rpc' {
     addNode(node: DHT.Address): void;
     bind(): Promise<void>;
     destroy(): Promise<void>;
-    ping(to: DHT.Address, options?: { readonly retry?: boolean }): Promise<DHT.Reply>;
+    ping(
+      to: DHT.Address,
+      options?: { readonly retry?: boolean; readonly socket?: DHT.Socket | null },
+    ): Promise<DHT.Reply>;
+    /** Reads a datagram that came to one of the sockets that were made with `createSocket`. */
+    onmessage(socket: DHT.Socket, datagram: Uint8Array, from: DHT.Address): void;
     request(
       message: DHT.Outgoing,
       to: DHT.Address,

@@ -14,12 +14,13 @@ import { SilenceWatch } from '../../foundation/stall.ts';
 import { joinTables, leaveTables, removeNode, silenceMs, tendTable } from './internals.ts';
 import { apartFirst, blockOf, leavingFor } from './network-blocks.ts';
 import { closestTo, compareDistance, hostKeyOf, nodeScope } from './node-address.ts';
+import { OpenPort } from './open-port.ts';
 import { FAILURES_TO_DROP, type PeerHealth } from './peer-health.ts';
 import { RequestBacklog } from './request-backlog.ts';
 import { requestLimit } from './request-limit.ts';
 import { RoutingAdmission } from './routing-admission.ts';
 import { nodeId } from './routing-id.ts';
-import { tagSockets } from './wire.ts';
+import { type SocketPair, tagSockets } from './wire.ts';
 
 /** How late a stranger may ask to be answered, which we have no use for: milliseconds. */
 const MAX_PING_DELAY_MS = 1;
@@ -93,6 +94,7 @@ export class DhtEngine {
   readonly #deps: DhtEngineDependencies;
   readonly #admission: RoutingAdmission;
   #dht: DHT | null = null;
+  #createSockets: (() => SocketPair) | null = null;
   #own: Address | null = null;
   /** Routing ids of this machine's addresses, at our port. */
   readonly #otherIds = new LruCache<string, Uint8Array>({ maxEntries: MAX_OTHER_IDS });
@@ -123,7 +125,7 @@ export class DhtEngine {
     });
     this.#tendTable(dht);
     const backlog = new RequestBacklog(this.#deps);
-    tagSockets(dht.udx, tag, {
+    this.#createSockets = tagSockets(dht.udx, tag, {
       admits: requestLimit(this.#deps),
       queue: (from, answer) => backlog.add(hostKeyOf(from), answer),
       onDatagram: (from, isRequest, socket) => {
@@ -282,6 +284,21 @@ export class DhtEngine {
     } finally {
       silence.stop();
     }
+  }
+
+  /** Opens one more UDP port, on every interface, at which nothing is answered. */
+  openPort(family: 4 | 6): OpenPort {
+    return new OpenPort(this.#running, this.#sockets(), family);
+  }
+
+  /** A UDP socket without the network's tag, for what has nothing to do with the DHT; not yet bound. */
+  plainSocket(): DHT.Socket {
+    return this.#sockets().plain;
+  }
+
+  #sockets(): SocketPair {
+    if (this.#createSockets === null) throw new SvcError('internal', { message: 'The DHT is not started.' });
+    return this.#createSockets();
   }
 
   /** Takes `address` as our own: from now on we answer with a routing id, and others put us in their tables. */

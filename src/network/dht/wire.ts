@@ -16,7 +16,7 @@ import { MAX_DATAGRAM_BYTES } from './messages.ts';
 export const NETWORK_TAG_BYTES = 8;
 /** The engine's first byte: version 3, and whether it is a request or an answer. */
 const REQUEST_BYTE = 0x03;
-const ANSWER_BYTE = 0x13;
+export const ANSWER_BYTE = 0x13;
 /** Where its flags are, the one that says that a routing id follows the header, and the id's length. */
 const FLAGS_AT = 1;
 const ID_FLAG = 1;
@@ -154,11 +154,29 @@ class TaggedSocket extends EventEmitter implements DHT.Socket {
   trySend(buffer: Uint8Array, port: number, host: string, ttl?: number): void {
     this.#inner.trySend(this.#gate.leave(buffer, { host, port }), port, host, ttl);
   }
+
+  send(buffer: Uint8Array, port: number, host: string, ttl?: number): Promise<boolean> {
+    return this.#inner.send(this.#gate.leave(buffer, { host, port }), port, host, ttl);
+  }
 }
 
-/** Makes the engine open tagged sockets; call it before the engine binds. */
-export function tagSockets(udx: DHT.Udx, tag: Uint8Array, hooks: WireHooks): void {
+/** A UDP socket as it is, and the engine's view of it. */
+export interface SocketPair {
+  readonly plain: DHT.Socket;
+  readonly tagged: DHT.Socket;
+}
+
+/**
+ * Makes the engine open tagged sockets; call it before the engine binds.
+ * @returns what makes further ones, which the engine does not read by itself
+ */
+export function tagSockets(udx: DHT.Udx, tag: Uint8Array, hooks: WireHooks): () => SocketPair {
   const createSocket = udx.createSocket.bind(udx);
   const gate = new DatagramFilter(tag, hooks);
-  udx.createSocket = () => new TaggedSocket(createSocket(), gate);
+  const createPair = (): SocketPair => {
+    const plain = createSocket();
+    return { plain, tagged: new TaggedSocket(plain, gate) };
+  };
+  udx.createSocket = () => createPair().tagged;
+  return createPair;
 }

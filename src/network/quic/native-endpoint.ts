@@ -40,7 +40,7 @@ const SHUTDOWN_TIMEOUT_MS = 500;
 const SHUTDOWN_POLL_MS = 10;
 
 /** What we ask of the operating system for a socket's buffers; it may give less. */
-const SOCKET_BUFFER_BYTES = 4 * 1024 * 1024;
+export const SOCKET_BUFFER_BYTES: number = 4 * 1024 * 1024;
 
 /** The engine wants both numbers and uses neither: its datagrams have at most 1,200 bytes. */
 const MTU_BYTES = 1_200;
@@ -55,6 +55,12 @@ export interface NativeQuicEndpointOptions {
   readonly limits?: Partial<ConnectionLimits>;
   readonly streamsPerConnection?: number;
   readonly idleTimeoutMs?: number;
+}
+
+/** The engine, and its configuration with the node's key. */
+export interface EndpointParts {
+  readonly engine: QuicEngine;
+  readonly config: object;
 }
 
 interface NativeQuicEndpointDependencies {
@@ -88,6 +94,7 @@ export class NativeQuicEndpoint implements QuicEndpoint {
   #acceptors: readonly Acceptor[] = [];
   #guard: InitialGuard | undefined;
   #dialer: Dialer | undefined;
+  #parts: EndpointParts | undefined;
   #address: Address | undefined;
   #handler: ((connection: QuicConnection) => void) | undefined;
 
@@ -106,6 +113,7 @@ export class NativeQuicEndpoint implements QuicEndpoint {
   /** @throws SvcError `address_in_use`, `config_invalid` where the address is not one of this machine */
   async start(): Promise<void> {
     const config = this.#config();
+    this.#parts = { engine: this.#engine, config };
     const { host, port } = this.#options;
     this.#servers = host === '' ? this.#listenEverywhere(config, port) : [this.#listen(config, host, port)];
     const bound = this.#servers[0]?.port() ?? port;
@@ -161,6 +169,12 @@ export class NativeQuicEndpoint implements QuicEndpoint {
       this.#log.info({ error: String(error) }, 'no QUIC over IPv6');
       return [v4];
     }
+  }
+
+  /** What sockets beside those of the endpoint are made of; only after `start`. */
+  get parts(): EndpointParts {
+    if (this.#parts === undefined) throw new Error('the QUIC endpoint has not been started');
+    return this.#parts;
   }
 
   get address(): Address {

@@ -22,6 +22,10 @@ class FakeSocket extends EventEmitter implements DHT.Socket {
   trySend(datagram: Uint8Array): void {
     this.sent.push(datagram);
   }
+  async send(datagram: Uint8Array): Promise<boolean> {
+    this.sent.push(datagram);
+    return true;
+  }
 }
 
 function wire() {
