@@ -18,6 +18,7 @@ import { objectTargets } from './objects.ts';
 import { recordTargets } from './records.ts';
 import { roomLinkTargets } from './room-links.ts';
 import { roomTargets } from './rooms.ts';
+import { signalTargets } from './signals.ts';
 import { textTargets } from './texts.ts';
 import { tunnelLinkTargets } from './tunnel-links.ts';
 import { tunnelTargets } from './tunnels.ts';
@@ -48,4 +49,5 @@ export const TARGETS: readonly FuzzTarget[] = [
   ...documentTargets,
   ...eventTargets,
   ...tunnelLinkTargets,
+  ...signalTargets,
 ];

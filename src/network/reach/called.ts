@@ -1,0 +1,155 @@
+/** What a node does when a helper of its own introduces another one that wants to reach it. */
+import type { Address } from '../../foundation/address.ts';
+import { detach } from '../../foundation/detached.ts';
+import type { PathKind } from '../../foundation/domain/tunnels.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
+import type { Log } from '../../foundation/log.ts';
+import type { EngineConnection } from '../quic/engine.ts';
+import type { ClientPool } from './client-pool.ts';
+import type { SeenNode } from './helper.ts';
+import type { LentPort } from './lent-port.ts';
+import { keepsPort } from './nat.ts';
+import { randomTargets } from './opening.ts';
+import type { PortLender } from './port-lender.ts';
+import type { PunchGuard } from './punch-guard.ts';
+import { type CalledOutcome, type Introduction, type IntroductionAnswer } from './signals.ts';
+
+/** A connection that came by an introduction. */
+export interface Introduced {
+  readonly native: EngineConnection;
+  /** True where we dialled, so that we say hello. */
+  readonly outbound: boolean;
+  readonly kind: PathKind;
+  /** The other node's IP address as a helper sees it. */
+  readonly source: string;
+}
+
+interface CalledDependencies {
+  readonly log: Log;
+  readonly lender: Pick<PortLender, 'mapping' | 'lend' | 'lendAtRelay'>;
+  readonly pool: Pick<ClientPool, 'waitMs' | 'prepare' | 'dial'>;
+  readonly guard: PunchGuard;
+  /** A number from 0 to below 1. */
+  readonly random: () => number;
+  /** Our IPv6 address as helpers see it; null for none. */
+  readonly ownIpv6: () => string | null;
+  /** Whether a node is one of the helpers that we have chosen: nobody else introduces anybody. */
+  readonly isHelper: (nodeKey: Uint8Array) => boolean;
+  /** Whether a node may call this one. */
+  readonly mayCall: (nodeKey: Uint8Array) => boolean;
+  /** Takes the connection, whoever dialled it. */
+  readonly take: (connection: Introduced) => void;
+  /** Dials one address from the socket that all ordinary dials use. */
+  readonly dial: (address: Address, nodeKey: Uint8Array, source: string) => Promise<void>;
+}
+
+/** The IP version of a way, decided by how the helper sees the caller. */
+function isIpv6({ host }: Address): boolean {
+  return host.includes(':');
+}
+
+export class Called {
+  readonly #deps: CalledDependencies;
+
+  constructor(dependencies: CalledDependencies) {
+    this.#deps = dependencies;
+  }
+
+  /** Answers an introduction; never rejects. */
+  async answer(introduction: Introduction, helper: SeenNode): Promise<IntroductionAnswer> {
+    const { isHelper, mayCall, guard, log } = this.#deps;
+    const { caller, seenAt } = introduction;
+    if (!isHelper(helper.nodeKey) || !mayCall(caller)) return this.#say('refused');
+    guard.witness(caller, seenAt.host, helper.address);
+    try {
+      return await this.#meet(introduction, helper.address);
+    } catch (error) {
+      log.debug({ error }, 'an introduction led to nothing');
+      return this.#say('relay');
+    }
+  }
+
+  #say(outcome: CalledOutcome, listensAt: Address | null = null, isSprayed = false): IntroductionAnswer {
+    return { outcome, mapping: this.#deps.lender.mapping, listensAt, isSprayed };
+  }
+
+  async #meet(introduction: Introduction, helper: Address): Promise<IntroductionAnswer> {
+    switch (introduction.means) {
+      case 'witness':
+        return this.#say('noted');
+      case 'punch':
+        return await this.#listen(introduction, helper);
+      case 'listening':
+        return this.#dial(introduction, helper);
+      case 'relay':
+        return await this.#joinRelay(introduction, helper);
+    }
+  }
+
+  async #listen({ caller, mapping, seenAt, isFar }: Introduction, helper: Address): Promise<IntroductionAnswer> {
+    const { lender, guard, ownIpv6, random } = this.#deps;
+    const overIpv6 = isIpv6(seenAt);
+    if (!overIpv6 && !keepsPort(lender.mapping)) {
+      if (!keepsPort(mapping)) return this.#say('relay');
+      this.#deps.pool.prepare();
+      return this.#say('listen');
+    }
+    if (!guard.mayPunch(caller, seenAt, helper)) return this.#say('refused');
+    const isSprayed = !overIpv6 && !keepsPort(mapping);
+    if (isSprayed && !guard.maySpray(caller, seenAt.host)) return this.#say('relay');
+    const own = overIpv6 ? ownIpv6() : null;
+    if (overIpv6 && own === null) return this.#say('relay');
+    const targets = isSprayed ? randomTargets(seenAt.host, random) : [seenAt];
+    const { address, port } = await lender.lend({ expectedKey: caller, targets, isFar, ownIpv6: own });
+    this.#await(port, 'punched', seenAt.host);
+    return this.#say('ready', address, isSprayed);
+  }
+
+  /** The caller listens: where the helper sees it, as nobody may have us dial others. */
+  #dial({ caller, seenAt, listensAt }: Introduction, helper: Address): IntroductionAnswer {
+    const { guard, lender } = this.#deps;
+    if (listensAt === null || listensAt.host !== seenAt.host) return this.#say('refused');
+    if (!guard.mayPunch(caller, listensAt, helper)) return this.#say('refused');
+    if (keepsPort(lender.mapping)) {
+      detach(this.#attempt(() => this.#deps.dial(listensAt, caller, seenAt.host)));
+      return this.#say('dialling');
+    }
+    if (this.#deps.pool.waitMs > 0 || !guard.maySpray(caller, seenAt.host)) return this.#say('relay');
+    detach(
+      this.#attempt(async () => {
+        const native = await this.#deps.pool.dial(listensAt, caller);
+        this.#deps.take({ native, outbound: true, kind: 'punched', source: seenAt.host });
+      }),
+    );
+    return this.#say('dialling');
+  }
+
+  async #joinRelay({ caller, seenAt, relay }: Introduction, helper: Address): Promise<IntroductionAnswer> {
+    if (relay === null) throw new SvcError('protocol_error');
+    const address = { host: helper.host, port: relay.port };
+    // To our own helper, but at a port that others caused it to name.
+    if (ipScope(address.host) === IP_SCOPE.none || !this.#deps.guard.mayPunch(caller, address, helper))
+      return this.#say('refused');
+    const port = await this.#deps.lender.lendAtRelay(address, relay.token, caller);
+    this.#await(port, 'relay', seenAt.host);
+    return this.#say('ready');
+  }
+
+  #await(port: LentPort, kind: PathKind, source: string): void {
+    detach(
+      this.#attempt(async () => {
+        this.#deps.take({ native: await port.connection(), outbound: false, kind, source });
+      }),
+    );
+  }
+
+  /** What comes to nothing is the caller's to try again. */
+  async #attempt(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      this.#deps.log.debug({ error }, 'an introduced node did not come');
+    }
+  }
+}

@@ -1,0 +1,162 @@
+/** Reaches a node that nobody can dial, through helpers that it keeps connections to. */
+import { randomBytes } from 'node:crypto';
+import type { Address } from '../../foundation/address.ts';
+import type { PathKind } from '../../foundation/domain/tunnels.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { EngineConnection } from '../quic/engine.ts';
+import type { QuicConnection } from '../quic/types.ts';
+import type { Introduced } from './called.ts';
+import { BIRTHDAY_TIMEOUT_MS, type ClientPool } from './client-pool.ts';
+import type { SeenNode } from './helper.ts';
+import { keepsPort } from './nat.ts';
+import { randomTargets } from './opening.ts';
+import type { PortLender } from './port-lender.ts';
+import type { PunchGuard } from './punch-guard.ts';
+import { ATTEMPT_BYTES, decodeHelperReply, encodeHelperRequest, type HelperReply, type Means } from './signals.ts';
+
+/** How long a punched address is dialled, milliseconds; after the first try another port is opened with more hops. */
+export const PUNCH_DIAL_MS = 1_500;
+/** How long a relayed session is dialled, milliseconds. */
+export const RELAY_DIAL_MS = 5_000;
+
+interface CallerDependencies {
+  readonly lender: Pick<PortLender, 'mapping' | 'lend'>;
+  readonly pool: Pick<ClientPool, 'prepare' | 'dial'>;
+  readonly guard: PunchGuard;
+  /** A number from 0 to below 1. */
+  readonly random: () => number;
+  /** Sends a request to a helper, over the connection that stands or a new one from the socket that all dials use. */
+  readonly request: (helper: SeenNode, body: Uint8Array, signal: AbortSignal | undefined) => Promise<Uint8Array>;
+  /** Dials an address from that same socket. */
+  readonly dial: (address: Address, nodeKey: Uint8Array, how: DialledHow) => Promise<QuicConnection>;
+  /** Takes a connection of the engine that came over another socket. */
+  readonly adopt: (connection: Introduced) => QuicConnection;
+}
+
+export interface DialledHow {
+  readonly kind: PathKind;
+  /** The other node's IP address as a helper sees it. */
+  readonly source: string;
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal;
+}
+
+/** What is said of one node over one helper. */
+interface Talk {
+  readonly nodeKey: Uint8Array;
+  readonly attempt: Uint8Array;
+  readonly signal: AbortSignal | undefined;
+}
+
+type CalledReply = HelperReply & { readonly called: NonNullable<HelperReply['called']> };
+
+export class Caller {
+  readonly #deps: CallerDependencies;
+
+  constructor(dependencies: CallerDependencies) {
+    this.#deps = dependencies;
+  }
+
+  /**
+   * Punches a way to a node; never a relayed one.
+   * @param helpers of that node: the first introduces, the others are witnesses where random ports are needed
+   * @throws SvcError `connect_failed` where nothing but a relay is left or the node is not there, `rate_limited`,
+   *   `timeout`, `cancelled`
+   */
+  async punch(nodeKey: Uint8Array, helpers: readonly SeenNode[], signal?: AbortSignal): Promise<QuicConnection> {
+    const [helper, ...others] = helpers;
+    if (helper === undefined) throw new SvcError('connect_failed');
+    const talk = { nodeKey, attempt: new Uint8Array(randomBytes(ATTEMPT_BYTES)), signal };
+    // Both sides learn from them where the other is seen. One that fails says nothing, and nothing is opened on that.
+    const witnesses = others.map((other) => this.#ask(talk, other, 'witness').catch(() => null));
+    if (!keepsPort(this.#deps.lender.mapping)) {
+      this.#deps.pool.prepare();
+      await Promise.all(witnesses);
+    }
+    const first = await this.#ask(talk, helper, 'punch');
+    const { outcome } = first.called;
+    if (outcome === 'ready') return await this.#dialPunched(talk, helper, first);
+    if (outcome !== 'listen') throw new SvcError('connect_failed');
+    await Promise.all(witnesses);
+    return await this.#listen(talk, helper, first);
+  }
+
+  /**
+   * Reaches a node by a relayed session at one of its helpers, which carries sealed packets.
+   * @throws SvcError `connect_failed`, `rate_limited`, `timeout`, `cancelled`
+   */
+  async relay(nodeKey: Uint8Array, helper: SeenNode, signal?: AbortSignal): Promise<QuicConnection> {
+    const talk = { nodeKey, attempt: new Uint8Array(randomBytes(ATTEMPT_BYTES)), signal };
+    const { called, relayPort } = await this.#ask(talk, helper, 'relay');
+    if (called.outcome !== 'ready' || relayPort === null) throw new SvcError('connect_failed');
+    const address = { host: helper.address.host, port: relayPort };
+    return await this.#dial(talk, address, 'relay', called.seenAt, RELAY_DIAL_MS);
+  }
+
+  async #ask(
+    { nodeKey, attempt, signal }: Talk,
+    helper: SeenNode,
+    means: Means,
+    more: { readonly listensAt?: Address; readonly isFar?: boolean } = {},
+  ): Promise<CalledReply> {
+    const { listensAt = null, isFar = false } = more;
+    const { mapping } = this.#deps.lender;
+    const request = encodeHelperRequest({ kind: 'introduce', to: nodeKey, attempt, means, mapping, listensAt, isFar });
+    const reply = decodeHelperReply(await this.#deps.request(helper, request, signal));
+    if (reply === null) throw new SvcError('protocol_error');
+    const { called } = reply;
+    if (called === null || called.outcome === 'refused') throw new SvcError('connect_failed');
+    this.#deps.guard.witness(nodeKey, called.seenAt.host, helper.address);
+    return { ...reply, called };
+  }
+
+  #dial({ nodeKey, signal }: Talk, address: Address, kind: PathKind, seenAt: Address, timeoutMs: number) {
+    const how = { kind, source: seenAt.host, timeoutMs, ...(signal === undefined ? {} : { signal }) };
+    return this.#deps.dial(address, nodeKey, how);
+  }
+
+  async #dialPunched(talk: Talk, helper: SeenNode, first: CalledReply): Promise<QuicConnection> {
+    const { listensAt, isSprayed, seenAt } = first.called;
+    if (listensAt === null) throw new SvcError('protocol_error');
+    if (isSprayed) return await this.#dialFromAll(talk, listensAt, seenAt);
+    try {
+      return await this.#dial(talk, listensAt, 'punched', seenAt, PUNCH_DIAL_MS);
+    } catch (error) {
+      if (talk.signal?.aborted === true) throw error;
+    }
+    // The packets may not have left the other side's networks.
+    const again = await this.#ask(talk, helper, 'punch', { isFar: true });
+    if (again.called.outcome !== 'ready' || again.called.listensAt === null) throw new SvcError('connect_failed');
+    return await this.#dial(talk, again.called.listensAt, 'punched', again.called.seenAt, PUNCH_DIAL_MS);
+  }
+
+  async #dialFromAll({ nodeKey, signal }: Talk, listensAt: Address, seenAt: Address): Promise<QuicConnection> {
+    // Hundreds of handshakes go nowhere but to where helpers see the node.
+    if (listensAt.host !== seenAt.host || !this.#deps.guard.maySpray(nodeKey, seenAt.host))
+      throw new SvcError('connect_failed');
+    const native = await this.#deps.pool.dial(listensAt, nodeKey, signal);
+    return this.#adopt(native, true, seenAt);
+  }
+
+  #adopt(native: EngineConnection, outbound: boolean, seenAt: Address): QuicConnection {
+    return this.#deps.adopt({ native, outbound, kind: 'punched', source: seenAt.host });
+  }
+
+  /** The other side's outer port changes: it dials from all its sockets, and we open random ports of its host. */
+  async #listen(talk: Talk, helper: SeenNode, { called: { seenAt } }: CalledReply): Promise<QuicConnection> {
+    const { lender, guard, random } = this.#deps;
+    const { nodeKey, signal } = talk;
+    if (!guard.mayPunch(nodeKey, seenAt, helper.address) || !guard.maySpray(nodeKey, seenAt.host))
+      throw new SvcError('connect_failed');
+    const targets = randomTargets(seenAt.host, random);
+    const { address, port } = await lender.lend({ expectedKey: nodeKey, targets, isFar: false, ownIpv6: null });
+    try {
+      const { called } = await this.#ask(talk, helper, 'listening', { listensAt: address });
+      if (called.outcome !== 'dialling') throw new SvcError('connect_failed');
+    } catch (error) {
+      await port.close();
+      throw error;
+    }
+    return this.#adopt(await port.connection(BIRTHDAY_TIMEOUT_MS, signal), false, seenAt);
+  }
+}

@@ -1,0 +1,123 @@
+/**
+ * What a node does as a helper of others: tells them what it sees of them, introduces them to each other, relays. Who
+ * is seen where is always its own word, never what a node says of itself.
+ */
+import type { Address } from '../../foundation/address.ts';
+import { toHex } from '../../foundation/bytes.ts';
+import type { Clock } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import { subscriberOf } from '../../foundation/ip.ts';
+import type { RateLimiter } from '../../foundation/rate-limit.ts';
+import { perMinute } from './per-minute.ts';
+import type { Relay, RelayOffer } from './relay.ts';
+import {
+  decodeHelperRequest,
+  decodeIntroductionAnswer,
+  encodeHelperReply,
+  encodeIntroduction,
+  type HelperReply,
+  type HelperRequest,
+  type IntroductionAnswer,
+} from './signals.ts';
+
+/** Introductions that one node asks for in a minute, and at once. */
+export const INTRODUCTIONS_PER_NODE = 30;
+/** The same of all nodes of one source. */
+export const INTRODUCTIONS_PER_SOURCE = 120;
+/** The same to one node, whoever asks. */
+export const INTRODUCTIONS_TO_NODE = 60;
+
+/** A node, and where the packets of its QUIC connection come from: never an address of something between. */
+export interface SeenNode {
+  readonly nodeKey: Uint8Array;
+  readonly address: Address;
+}
+
+interface HelperDependencies {
+  readonly clock: Clock;
+  /** Null where this node does not relay. */
+  readonly relay: Relay | null;
+  /** Where a connection to a node comes from that stands already and leads straight to it; null where none does. */
+  readonly seen: (nodeKey: Uint8Array) => Address | null;
+  /** Sends a request over that connection. */
+  readonly request: (nodeKey: Uint8Array, body: Uint8Array) => Promise<Uint8Array>;
+}
+
+type Introduce = Extract<HelperRequest, { readonly kind: 'introduce' }>;
+
+function familyOf({ host }: Address): 4 | 6 {
+  return host.includes(':') ? 6 : 4;
+}
+
+export class Helper {
+  readonly #deps: HelperDependencies;
+  readonly #ofNode: RateLimiter;
+  readonly #ofSource: RateLimiter;
+  readonly #toNode: RateLimiter;
+
+  constructor(dependencies: HelperDependencies) {
+    this.#deps = dependencies;
+    this.#ofNode = perMinute(INTRODUCTIONS_PER_NODE, dependencies);
+    this.#ofSource = perMinute(INTRODUCTIONS_PER_SOURCE, dependencies);
+    this.#toNode = perMinute(INTRODUCTIONS_TO_NODE, dependencies);
+  }
+
+  /**
+   * Answers a request of a node.
+   * @throws SvcError `protocol_error` for what is no request, `rate_limited`
+   */
+  async answer(body: Uint8Array, from: SeenNode): Promise<Uint8Array> {
+    const request = decodeHelperRequest(body);
+    if (request === null) throw new SvcError('protocol_error');
+    return encodeHelperReply(
+      request.kind === 'hello' ? this.#reply(from, null, null) : await this.#introduce(request, from),
+    );
+  }
+
+  #reply({ address }: SeenNode, called: HelperReply['called'], relayPort: number | null): HelperReply {
+    return { seenAt: address, relays: this.#deps.relay !== null, called, relayPort };
+  }
+
+  async #introduce(request: Introduce, from: SeenNode): Promise<HelperReply> {
+    const calledAt = this.#deps.seen(request.to);
+    if (calledAt === null) return this.#reply(from, null, null);
+    const isAllowed =
+      this.#ofNode.take(toHex(from.nodeKey)) &&
+      this.#ofSource.take(subscriberOf(from.address.host)) &&
+      this.#toNode.take(toHex(request.to));
+    if (!isAllowed) throw new SvcError('rate_limited');
+    const offer = request.means === 'relay' ? this.#openRelay(from.address, calledAt) : null;
+    try {
+      const answer = await this.#ask(request, from, offer);
+      if (answer.outcome !== 'ready') offer?.cancel();
+      return this.#reply(from, { ...answer, seenAt: calledAt }, offer?.callerPort ?? null);
+    } catch (error) {
+      offer?.cancel();
+      throw error;
+    }
+  }
+
+  #openRelay(caller: Address, called: Address): RelayOffer {
+    const families = { caller: familyOf(caller), called: familyOf(called) };
+    const offer = this.#deps.relay?.open(caller.host, families) ?? null;
+    if (offer === null) throw new SvcError('rate_limited');
+    return offer;
+  }
+
+  async #ask(request: Introduce, from: SeenNode, offer: RelayOffer | null): Promise<IntroductionAnswer> {
+    const { to, attempt, means, mapping, listensAt, isFar } = request;
+    const introduction = encodeIntroduction({
+      caller: from.nodeKey,
+      attempt,
+      means,
+      mapping,
+      seenAt: from.address,
+      listensAt,
+      isFar,
+      relay: offer === null ? null : { port: offer.calledPort, token: offer.token },
+    });
+    const answer = decodeIntroductionAnswer(await this.#deps.request(to, introduction));
+    if (answer === null) throw new SvcError('protocol_error');
+    return answer;
+  }
+}

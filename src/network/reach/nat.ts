@@ -1,0 +1,35 @@
+/** What stands between a port of ours and the Internet, from what others see of it. */
+import { type Address, formatAddress } from '../../foundation/address.ts';
+
+/**
+ * What is known of the translation of a port. `open`: none, though a firewall may be there. `cone`: one outer port
+ * whomever we write to. `symmetric`: another one for each. `unknown`: fewer than two others have said anything.
+ */
+export const NAT_MAPPINGS = ['unknown', 'open', 'cone', 'symmetric'] as const;
+export type NatMapping = (typeof NAT_MAPPINGS)[number];
+
+export interface SeenPort {
+  readonly mapping: NatMapping;
+  /** Where others see it; null where nobody said, or each sees it elsewhere. */
+  readonly address: Address | null;
+}
+
+/**
+ * What several hosts that see one port make of it. One of them alone cannot tell a cone from a symmetric translation.
+ * @param seen what each of them said, at most one word of each host; null for silence
+ * @param isOwn true for an address that the port has without any translation
+ */
+export function mappingOf(seen: readonly (Address | null)[], isOwn: (address: Address) => boolean): SeenPort {
+  const words = seen.filter((address) => address !== null);
+  const [first = null] = words;
+  if (first === null) return { mapping: 'unknown', address: null };
+  if (words.some((address) => formatAddress(address) !== formatAddress(first)))
+    return { mapping: 'symmetric', address: null };
+  if (words.length < 2) return { mapping: 'unknown', address: first };
+  return { mapping: isOwn(first) ? 'open' : 'cone', address: first };
+}
+
+/** True where others reach a port of ours at the address that third ones see. */
+export function keepsPort(mapping: NatMapping): boolean {
+  return mapping !== 'symmetric';
+}

@@ -1,0 +1,184 @@
+/** The relay of a helper: its sessions, what each source may take, and their end. */
+import { randomBytes } from 'node:crypto';
+import { toHex } from '../../foundation/bytes.ts';
+import type { Clock } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
+import { subscriberOf } from '../../foundation/ip.ts';
+import type { Log } from '../../foundation/log.ts';
+import { every, type Repeating } from '../../foundation/repeat.ts';
+import { DEFAULT_RELAY_LIMITS, RelayBudget, type RelayLimits } from './relay-budget.ts';
+import { RELAY_TOKEN_BYTES, type RelayCounters, RelaySession, type RelaySocket } from './relay-session.ts';
+
+/** How often budgets are filled up, milliseconds. */
+const REFILL_MS = 20;
+/** How often sessions are looked at, milliseconds. */
+const LOOK_MS = 1_000;
+/** Nothing handed over for so long ends a session, milliseconds: both ends show every few seconds that they live. */
+export const RELAY_IDLE_MS = 30_000;
+/** Both ends have to come within this time, milliseconds. */
+export const RELAY_JOIN_MS = 15_000;
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+interface Kept {
+  readonly session: RelaySession;
+  readonly source: string;
+  /** When something was last handed over; when it was made where nothing was. */
+  usedAt: number;
+}
+
+interface SourceUse {
+  readonly budget: RelayBudget;
+  sessions: number;
+}
+
+/** A session for two nodes. */
+export interface RelayOffer {
+  /** The port that the caller dials. */
+  readonly callerPort: number;
+  /** The port that the called node writes its token to. */
+  readonly calledPort: number;
+  readonly token: Uint8Array;
+  /** Gives it back where the called node does not take part. */
+  readonly cancel: () => void;
+}
+
+export interface RelayUse {
+  readonly sessions: number;
+  readonly datagrams: number;
+  readonly bytes: number;
+  readonly dropped: number;
+}
+
+interface RelayDependencies {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly createSocket: () => RelaySocket;
+}
+
+export class Relay {
+  readonly #limits: RelayLimits;
+  readonly #deps: RelayDependencies;
+  readonly #all: RelayBudget;
+  readonly #sources = new Map<string, SourceUse>();
+  readonly #sessions = new Set<Kept>();
+  readonly #counters: RelayCounters = { datagrams: 0, bytes: 0, dropped: 0 };
+  #repeating: readonly Repeating[] = [];
+  #refilledAt = 0;
+  #day: number;
+
+  constructor(limits: Partial<RelayLimits>, dependencies: RelayDependencies) {
+    this.#limits = { ...DEFAULT_RELAY_LIMITS, ...limits };
+    this.#deps = dependencies;
+    this.#all = new RelayBudget(this.#limits.bytesPerSecond, this.#limits.bytesPerDay);
+    this.#day = this.#today();
+  }
+
+  /** What it does now, and has done since it was made. */
+  get use(): RelayUse {
+    return { sessions: this.#sessions.size, ...this.#counters };
+  }
+
+  /**
+   * Opens a session; null where the limits leave no room.
+   * @param callerHost where the caller is seen: it is charged, and its handshake has to come from there
+   */
+  open(callerHost: string, families: { readonly caller: 4 | 6; readonly called: 4 | 6 }): RelayOffer | null {
+    this.#renewDaily();
+    const source = subscriberOf(callerHost);
+    const use = this.#sources.get(source) ?? { budget: this.#sourceBudget(), sessions: 0 };
+    const { sessions, sessionsPerSource } = this.#limits;
+    if (this.#sessions.size >= sessions || use.sessions >= sessionsPerSource) return null;
+    if (this.#all.isUsedUp || use.budget.isUsedUp) return null;
+    const token = new Uint8Array(randomBytes(RELAY_TOKEN_BYTES));
+    const budgets = [use.budget, this.#all];
+    const session = new RelaySession({ callerHost, token }, this.#deps.createSocket, budgets, this.#counters, families);
+    const kept = { session, source, usedAt: this.#deps.clock.now() };
+    use.sessions++;
+    this.#sources.set(source, use);
+    this.#sessions.add(kept);
+    this.#start();
+    this.#deps.log.debug({ session: toHex(token.subarray(0, 4)), source }, 'a relayed session begins');
+    const { caller, called } = session.ports;
+    return { callerPort: caller, calledPort: called, token, cancel: () => this.#end(kept) };
+  }
+
+  async stop(): Promise<void> {
+    const sessions = [...this.#sessions].map(({ session }) => session);
+    for (const kept of this.#sessions) this.#forget(kept);
+    this.#rest();
+    await Promise.all(sessions.map((session) => session.close()));
+  }
+
+  #sourceBudget(): RelayBudget {
+    return new RelayBudget(this.#limits.bytesPerSecondPerSource, this.#limits.bytesPerDayPerSource);
+  }
+
+  /** Timers run only while there is something to relay. */
+  #start(): void {
+    if (this.#repeating.length > 0) return;
+    const { clock, log } = this.#deps;
+    const onError = (error: unknown): void => log.warn({ error }, 'the relay could not be looked at');
+    this.#refilledAt = clock.now();
+    this.#repeating = [
+      every(clock, { periodMs: REFILL_MS, onError }, () => this.#refill()),
+      every(clock, { periodMs: LOOK_MS, onError }, () => this.#look()),
+    ];
+  }
+
+  #rest(): void {
+    for (const repeating of this.#repeating) repeating.stop();
+    this.#repeating = [];
+  }
+
+  #refill(): void {
+    const now = this.#deps.clock.now();
+    const ms = Math.max(0, now - this.#refilledAt);
+    this.#refilledAt = now;
+    this.#all.refill(ms);
+    for (const { budget } of this.#sources.values()) budget.refill(ms);
+  }
+
+  #look(): void {
+    const now = this.#deps.clock.now();
+    this.#renewDaily();
+    for (const kept of this.#sessions) {
+      if (kept.session.takeUse()) kept.usedAt = now;
+      const patience = kept.session.isWhole ? RELAY_IDLE_MS : RELAY_JOIN_MS;
+      if (now - kept.usedAt > patience || this.#isUsedUp(kept)) this.#end(kept);
+    }
+  }
+
+  #today(): number {
+    return Math.floor(this.#deps.clock.now() / DAY_MS);
+  }
+
+  #renewDaily(): void {
+    const today = this.#today();
+    if (today === this.#day) return;
+    this.#day = today;
+    this.#all.renew();
+    for (const [source, { budget, sessions }] of this.#sources)
+      if (sessions === 0) this.#sources.delete(source);
+      else budget.renew();
+  }
+
+  #isUsedUp({ source }: Kept): boolean {
+    return this.#all.isUsedUp || this.#sources.get(source)?.budget.isUsedUp === true;
+  }
+
+  #end(kept: Kept): void {
+    if (!this.#forget(kept)) return;
+    detach(kept.session.close());
+    if (this.#sessions.size === 0) this.#rest();
+  }
+
+  /** Its source is remembered until the next day where it has used anything. */
+  #forget(kept: Kept): boolean {
+    if (!this.#sessions.delete(kept)) return false;
+    const use = this.#sources.get(kept.source);
+    if (use === undefined) return true;
+    use.sessions--;
+    if (use.sessions === 0 && use.budget.isWhole) this.#sources.delete(kept.source);
+    return true;
+  }
+}

@@ -1,0 +1,107 @@
+/** What nodes and their helpers say to each other. */
+import {
+  ATTEMPT_BYTES,
+  decodeHelperReply,
+  decodeHelperRequest,
+  decodeIntroduction,
+  decodeIntroductionAnswer,
+  encodeHelperReply,
+  encodeHelperRequest,
+  encodeIntroduction,
+  encodeIntroductionAnswer,
+} from '../../../src/network/reach/signals.ts';
+import { decoder } from '../engine/properties.ts';
+import type { FuzzTarget } from '../engine/target.ts';
+
+const INPUTS = 5000;
+const KEY = new Uint8Array(32).fill(5);
+const ATTEMPT = new Uint8Array(ATTEMPT_BYTES).fill(6);
+const TOKEN = new Uint8Array(16).fill(7);
+const SEEN = { host: '192.0.2.1', port: 4122 };
+const SEEN_V6 = { host: '2001:db8::1', port: 4122 };
+
+const request = decoder({
+  name: 'helper-request',
+  inputs: INPUTS,
+  seeds: () => [
+    encodeHelperRequest({ kind: 'hello' }),
+    encodeHelperRequest({
+      kind: 'introduce',
+      to: KEY,
+      attempt: ATTEMPT,
+      means: 'punch',
+      mapping: 'symmetric',
+      listensAt: null,
+      isFar: true,
+    }),
+    encodeHelperRequest({
+      kind: 'introduce',
+      to: KEY,
+      attempt: ATTEMPT,
+      means: 'listening',
+      mapping: 'cone',
+      listensAt: SEEN,
+      isFar: false,
+    }),
+  ],
+  decode: decodeHelperRequest,
+  encode: encodeHelperRequest,
+  canonical: true,
+});
+
+const introduction = decoder({
+  name: 'introduction',
+  inputs: INPUTS,
+  seeds: () => [
+    encodeIntroduction({
+      caller: KEY,
+      attempt: ATTEMPT,
+      means: 'relay',
+      mapping: 'unknown',
+      seenAt: SEEN_V6,
+      listensAt: null,
+      isFar: false,
+      relay: { port: 40_000, token: TOKEN },
+    }),
+    encodeIntroduction({
+      caller: KEY,
+      attempt: ATTEMPT,
+      means: 'listening',
+      mapping: 'open',
+      seenAt: SEEN,
+      listensAt: SEEN,
+      isFar: true,
+      relay: null,
+    }),
+  ],
+  decode: decodeIntroduction,
+  encode: encodeIntroduction,
+  canonical: true,
+});
+
+const answer = decoder({
+  name: 'introduction-answer',
+  inputs: INPUTS,
+  seeds: () => [
+    encodeIntroductionAnswer({ outcome: 'ready', mapping: 'cone', listensAt: SEEN, isSprayed: true }),
+    encodeIntroductionAnswer({ outcome: 'noted', mapping: 'unknown', listensAt: null, isSprayed: false }),
+  ],
+  decode: decodeIntroductionAnswer,
+  encode: encodeIntroductionAnswer,
+  canonical: true,
+});
+
+const called = { outcome: 'ready', mapping: 'cone', listensAt: SEEN, isSprayed: true, seenAt: SEEN_V6 } as const;
+const reply = decoder({
+  name: 'helper-reply',
+  inputs: INPUTS,
+  seeds: () => [
+    encodeHelperReply({ seenAt: SEEN, relays: true, called: null, relayPort: null }),
+    encodeHelperReply({ seenAt: SEEN, relays: false, called, relayPort: 40_000 }),
+  ],
+  decode: decodeHelperReply,
+  encode: encodeHelperReply,
+  canonical: true,
+});
+
+export const signalTargets: readonly FuzzTarget[] = [request, introduction, answer, reply];

@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Address } from '../../../src/foundation/address.ts';
+import { toHex } from '../../../src/foundation/bytes.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import {
+  Helper,
+  INTRODUCTIONS_PER_NODE,
+  INTRODUCTIONS_PER_SOURCE,
+  INTRODUCTIONS_TO_NODE,
+} from '../../../src/network/reach/helper.ts';
+import { Relay } from '../../../src/network/reach/relay.ts';
+import {
+  ATTEMPT_BYTES,
+  decodeHelperReply,
+  decodeIntroduction,
+  encodeHelperRequest,
+  encodeIntroductionAnswer,
+  type HelperReply,
+  type Introduction,
+  type IntroductionAnswer,
+  type Means,
+} from '../../../src/network/reach/signals.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const node = (n: number): Uint8Array => new Uint8Array(32).fill(n);
+const CALLER = { nodeKey: node(1), address: { host: '203.0.113.7', port: 5000 } };
+const CALLED_AT = { host: '198.51.100.7', port: 6000 };
+const READY: IntroductionAnswer = { outcome: 'ready', mapping: 'cone', listensAt: CALLED_AT, isSprayed: false };
+
+function world({
+  relays = true,
+  answer = READY,
+}: {
+  readonly relays?: boolean;
+  readonly answer?: IntroductionAnswer;
+} = {}) {
+  const clock = new TestClock();
+  let lastPort = 30_000;
+  const createSocket = () => {
+    const port = ++lastPort;
+    const address = (): Address => ({ host: '0.0.0.0', port });
+    return { on: () => {}, bind: () => {}, address, trySend: () => {}, close: async () => {} };
+  };
+  const relay = relays ? new Relay({}, { clock, log: silentLog, createSocket }) : null;
+  const told: Introduction[] = [];
+  const connected = new Map([2, 3, 4, 5].map((n) => [toHex(node(n)), CALLED_AT]));
+  const helper = new Helper({
+    clock,
+    relay,
+    seen: (nodeKey) => connected.get(toHex(nodeKey)) ?? null,
+    request: async (_nodeKey, body) => {
+      const introduction = decodeIntroduction(body);
+      assert.ok(introduction);
+      told.push(introduction);
+      return encodeIntroductionAnswer(answer);
+    },
+  });
+  const introduce = async (
+    to: Uint8Array,
+    { means = 'punch', from = CALLER }: { readonly means?: Means; readonly from?: typeof CALLER } = {},
+  ): Promise<HelperReply> => {
+    const attempt = new Uint8Array(ATTEMPT_BYTES);
+    const listensAt = means === 'listening' ? { host: '192.0.2.99', port: 7000 } : null;
+    const asked = { kind: 'introduce', to, attempt, means, mapping: 'cone', listensAt, isFar: false } as const;
+    const reply = decodeHelperReply(await helper.answer(encodeHelperRequest(asked), from));
+    assert.ok(reply);
+    return reply;
+  };
+  return { helper, relay, told, introduce };
+}
+
+test('a node hears where it is seen, and whether the helper relays', async () => {
+  const hello = encodeHelperRequest({ kind: 'hello' });
+  for (const relays of [true, false]) {
+    const reply = decodeHelperReply(await world({ relays }).helper.answer(hello, CALLER));
+    assert.deepEqual(reply, { seenAt: CALLER.address, relays, called: null, relayPort: null });
+  }
+});
+
+test('where a caller is seen is the word of the helper, whatever he says of himself', async () => {
+  const { introduce, told } = world();
+  const { called } = await introduce(node(2), { means: 'listening' });
+  assert.deepEqual(called, { ...READY, seenAt: CALLED_AT });
+  assert.deepEqual(told[0]?.seenAt, CALLER.address);
+  assert.deepEqual(told[0]?.caller, CALLER.nodeKey);
+  assert.deepEqual(told[0]?.listensAt, { host: '192.0.2.99', port: 7000 });
+});
+
+test('a node without a connection to this helper is not looked for', async () => {
+  const { introduce, told } = world();
+  assert.equal((await introduce(node(9))).called, null);
+  assert.equal(told.length, 0);
+});
+
+test('a relayed session is opened for both, and closed again where the called node does not take part', async () => {
+  const { introduce, told, relay } = world();
+  const { relayPort } = await introduce(node(2), { means: 'relay' });
+  assert.ok(relayPort !== null && told[0]?.relay !== null && told[0]?.relay.port !== relayPort);
+  assert.equal(relay?.use.sessions, 1);
+  const refusing = world({ answer: { ...READY, outcome: 'refused', listensAt: null } });
+  await refusing.introduce(node(2), { means: 'relay' });
+  assert.equal(refusing.relay?.use.sessions, 0);
+  await assert.rejects(world({ relays: false }).introduce(node(2), { means: 'relay' }), { code: 'rate_limited' });
+});
+
+/** How many of so many introductions are made. */
+async function made(times: number, introduce: (i: number) => Promise<unknown>): Promise<number> {
+  const outcomes = await Promise.allSettled(Array.from({ length: times }, (_, i) => introduce(i)));
+  return outcomes.filter(({ status }) => status === 'fulfilled').length;
+}
+
+test('introductions are bounded by caller, by source and by called node', async () => {
+  const ofNode = world();
+  assert.equal(await made(100, () => ofNode.introduce(node(2))), INTRODUCTIONS_PER_NODE);
+  const ofSource = world();
+  const fromOne = (i: number) =>
+    ofSource.introduce(node(2 + (i % 4)), {
+      from: { nodeKey: node(20 + i), address: { ...CALLER.address, port: 1 + i } },
+    });
+  assert.equal(await made(200, fromOne), INTRODUCTIONS_PER_SOURCE);
+  const toNode = world();
+  const fromMany = (i: number) =>
+    toNode.introduce(node(2), { from: { nodeKey: node(20 + i), address: { host: `192.0.2.${i}`, port: 5000 } } });
+  assert.equal(await made(200, fromMany), INTRODUCTIONS_TO_NODE);
+});
+
+test('what is no request is refused', async () => {
+  await assert.rejects(world().helper.answer(Uint8Array.of(1, 2, 3), CALLER), { code: 'protocol_error' });
+});

@@ -1,0 +1,23 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { mappingOf } from '../../../src/network/reach/nat.ts';
+
+const OUTER = { host: '198.51.100.1', port: 4000 };
+const isOwn = ({ host }: { readonly host: string }): boolean => host === '192.0.2.1';
+
+test('two hosts that see one port alike see a cone, or a port that nothing translates', () => {
+  assert.deepEqual(mappingOf([OUTER, { ...OUTER }], isOwn), { mapping: 'cone', address: OUTER });
+  const own = { host: '192.0.2.1', port: 4000 };
+  assert.deepEqual(mappingOf([own, { ...own }, null], isOwn), { mapping: 'open', address: own });
+});
+
+test('hosts that see another port or another address each see a symmetric translation', () => {
+  const symmetric = { mapping: 'symmetric', address: null };
+  assert.deepEqual(mappingOf([OUTER, { ...OUTER, port: 4001 }], isOwn), symmetric);
+  assert.deepEqual(mappingOf([OUTER, null, { ...OUTER, host: '198.51.100.2' }], isOwn), symmetric);
+});
+
+test('one host alone cannot tell, and silence says nothing', () => {
+  assert.deepEqual(mappingOf([null, OUTER], isOwn), { mapping: 'unknown', address: OUTER });
+  assert.deepEqual(mappingOf([null, null], isOwn), { mapping: 'unknown', address: null });
+});

@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  FIRST_MAPPED_PORT,
+  MAX_PUNCHES,
+  MAX_SPRAYS,
+  MIN_WITNESSES,
+  PUNCHES_PER_HOST,
+  PUNCHES_PER_PEER,
+  PunchGuard,
+  SPRAYS_PER_HOST,
+  SPRAYS_PER_PEER,
+  WITNESS_TTL_MS,
+} from '../../../src/network/reach/punch-guard.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const HELPER = { host: '203.0.113.10', port: 4000 };
+const OTHER_HELPER = { host: '198.51.100.10', port: 4000 };
+const target = (n: number, port = 5000) => ({ host: `192.0.${n >> 8}.${n & 255}`, port });
+const peer = (n: number): Uint8Array => new Uint8Array(32).fill(n);
+
+function guarded() {
+  const clock = new TestClock();
+  return { clock, guard: new PunchGuard({ clock }) };
+}
+
+/** How often something is allowed, of so many times. */
+function allowed(times: number, ask: (i: number) => boolean): number {
+  return Array.from({ length: times }, (_, i) => ask(i)).filter((is) => is).length;
+}
+
+test('a peer has few packets sent, however many hosts it names, and more a minute later', () => {
+  const { guard, clock } = guarded();
+  assert.equal(
+    allowed(50, (i) => guard.mayPunch(peer(1), target(i), HELPER)),
+    PUNCHES_PER_PEER,
+  );
+  assert.equal(guard.mayPunch(peer(2), target(1), HELPER), true);
+  clock.advance(60_000);
+  assert.equal(
+    allowed(50, (i) => guard.mayPunch(peer(1), target(i), HELPER)),
+    PUNCHES_PER_PEER,
+  );
+});
+
+test('a host is sent few packets, however many peers name it', () => {
+  const { guard } = guarded();
+  assert.equal(
+    allowed(100, (i) => guard.mayPunch(peer(i), target(7, 5000 + i), HELPER)),
+    PUNCHES_PER_HOST,
+  );
+});
+
+test('all peers and hosts together have their bound', () => {
+  const { guard } = guarded();
+  assert.equal(
+    allowed(250, (i) => guard.mayPunch(peer(i), target(i), HELPER)),
+    MAX_PUNCHES,
+  );
+});
+
+test('nothing is sent to the ports of services, nor into our networks on the word of the Internet', () => {
+  const { guard } = guarded();
+  assert.equal(guard.mayPunch(peer(1), target(1, FIRST_MAPPED_PORT - 1), HELPER), false);
+  for (const host of ['192.168.1.1', '10.0.0.1', '127.0.0.1', 'fe80::1', '224.0.0.1'])
+    assert.equal(guard.mayPunch(peer(1), { host, port: 5000 }, HELPER), false, host);
+  assert.equal(guard.mayPunch(peer(1), { host: '192.168.1.1', port: 5000 }, { host: '192.168.1.2', port: 1 }), true);
+});
+
+test('random ports are written to only where helpers on different networks see the peer, and for a while', () => {
+  const { guard, clock } = guarded();
+  const { host } = target(1);
+  guard.witness(peer(1), host, HELPER);
+  guard.witness(peer(1), host, HELPER);
+  assert.equal(guard.witnesses(peer(1), host), 1);
+  assert.equal(guard.maySpray(peer(1), host), false, 'one word, twice');
+  guard.witness(peer(1), target(2).host, OTHER_HELPER);
+  assert.equal(guard.maySpray(peer(1), host), false, 'another helper sees it elsewhere');
+  guard.witness(peer(1), host, OTHER_HELPER);
+  assert.equal(guard.witnesses(peer(1), host), MIN_WITNESSES);
+  assert.equal(guard.maySpray(peer(1), host), true);
+  assert.equal(guard.maySpray(peer(2), host), false, 'that was another peer');
+  clock.advance(WITNESS_TTL_MS);
+  assert.equal(guard.maySpray(peer(1), host), false, 'too long ago');
+});
+
+test('random ports are bounded by peer, by host and in all', () => {
+  const witnessed = (guard: PunchGuard, n: number, host: string): boolean => {
+    guard.witness(peer(n), host, HELPER);
+    guard.witness(peer(n), host, OTHER_HELPER);
+    return guard.maySpray(peer(n), host);
+  };
+  const first = guarded().guard;
+  assert.equal(
+    allowed(20, (i) => witnessed(first, 1, target(i).host)),
+    SPRAYS_PER_PEER,
+  );
+  const second = guarded().guard;
+  assert.equal(
+    allowed(20, (i) => witnessed(second, i, target(1).host)),
+    SPRAYS_PER_HOST,
+  );
+  const third = guarded().guard;
+  assert.equal(
+    allowed(20, (i) => witnessed(third, i, target(i).host)),
+    MAX_SPRAYS,
+  );
+});
