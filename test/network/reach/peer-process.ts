@@ -1,0 +1,281 @@
+/**
+ * A node in a process of its own, on one of the machines of a lab: what reach stands on, and reach. Driven over IPC.
+ * Connections that were punched or relayed echo; all others go to the pool.
+ */
+import { once } from 'node:events';
+import { networkInterfaces } from 'node:os';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Address } from '../../../src/foundation/address.ts';
+import { toHex } from '../../../src/foundation/bytes.ts';
+import { systemClock as clock } from '../../../src/foundation/clock.ts';
+import { KeyPair } from '../../../src/foundation/identity/keys.ts';
+import { silentLog as log } from '../../../src/foundation/log.ts';
+import { DhtEngine } from '../../../src/network/dht/engine.ts';
+import { PeerHealth } from '../../../src/network/dht/peer-health.ts';
+import { networkTag } from '../../../src/network/dht/wire.ts';
+import { ConnectionPool } from '../../../src/network/links/connection-pool.ts';
+import { PooledNodeRequests } from '../../../src/network/links/node-requests.ts';
+import { NativeQuicEndpoint } from '../../../src/network/quic/native-endpoint.ts';
+import type { QuicConnection, QuicStream } from '../../../src/network/quic/types.ts';
+import { Called, type Introduced } from '../../../src/network/reach/called.ts';
+import { Caller } from '../../../src/network/reach/caller.ts';
+import { BIRTHDAY_SPACING_MS, ClientPool } from '../../../src/network/reach/client-pool.ts';
+import { Helper, type SeenNode } from '../../../src/network/reach/helper.ts';
+import { PortLender } from '../../../src/network/reach/port-lender.ts';
+import { PunchGuard } from '../../../src/network/reach/punch-guard.ts';
+import { Relay } from '../../../src/network/reach/relay.ts';
+import {
+  ATTEMPT_BYTES,
+  decodeHelperReply,
+  decodeIntroduction,
+  decodeIntroductionAnswer,
+  encodeHelperRequest,
+  encodeIntroduction,
+  encodeIntroductionAnswer,
+} from '../../../src/network/reach/signals.ts';
+
+/** A node as the test names it. */
+export interface PeerAddress {
+  readonly key: string;
+  readonly quic: Address;
+  readonly dht: Address;
+}
+
+export type PeerCommand =
+  /** Connects to its helpers, and looks what stands before it. */
+  | { readonly do: 'join'; readonly helpers: readonly PeerAddress[] }
+  /** Reaches another node in so many tries, and sends so many bytes there and back. */
+  | {
+      readonly do: 'call';
+      readonly key: string;
+      readonly by: 'punch' | 'relay';
+      readonly tries: number;
+      readonly bytes: number;
+    }
+  /** As a helper that lies: tells a node so many times of callers that it sees at a host. */
+  | { readonly do: 'lie'; readonly to: string; readonly host: string; readonly times: number }
+  /** What it has relayed. */
+  | { readonly do: 'use' };
+
+export interface PeerReply {
+  readonly key?: string;
+  readonly quicPort?: number;
+  readonly dhtPort?: number;
+  readonly mapping?: string;
+  readonly seenAt?: Address;
+  /** Until the connection stood, milliseconds. */
+  readonly ms?: number;
+  readonly outbound?: boolean;
+  readonly kind?: string;
+  readonly echoed?: number;
+  readonly relayed?: number;
+  readonly outcomes?: readonly string[];
+  readonly error?: string;
+}
+
+/** Whether ports are opened at all: the control shows that nothing gets through without. */
+const [, , host = '0.0.0.0', opens = 'yes'] = process.argv;
+const FIRST_BYTE = Buffer.from('!');
+const key = KeyPair.generate();
+const endpoint = new NativeQuicEndpoint({ key, host, port: 0 }, { log, clock });
+const own = new Set(
+  Object.values(networkInterfaces()).flatMap((addresses) => (addresses ?? []).map(({ address }) => address)),
+);
+const isOwnHost = (address: string): boolean => own.has(address);
+const engine = new DhtEngine(
+  { host: host.includes(':') ? '0.0.0.0' : host, port: 0, tag: networkTag('lab') },
+  { clock, health: new PeerHealth({ clock }), isOwnHost, sourceTo: () => null },
+);
+
+let takePooled: (connection: QuicConnection) => void = () => {};
+const pool = new ConnectionPool(
+  { nodeKey: key.publicKey, network: 'lab' },
+  {
+    endpoint: { dial: (...args) => endpoint.dial(...args), onConnection: (handler) => (takePooled = handler) },
+    clock,
+    log,
+  },
+);
+const requests = new PooledNodeRequests({ pool, clock });
+
+function echo(connection: QuicConnection): void {
+  connection.onStream((stream) => void stream.on('error', () => {}).pipe(stream));
+}
+
+endpoint.onConnection((connection) => {
+  const { kind } = connection.path;
+  if (kind === 'punched' || kind === 'relay') echo(connection);
+  else takePooled(connection);
+});
+
+function adopt({ native, outbound, kind, source }: Introduced): QuicConnection {
+  const connection = endpoint.adopt(native, { outbound, way: { kind, source } });
+  if (outbound) echo(connection);
+  return connection;
+}
+
+async function firstStream(connection: QuicConnection): Promise<QuicStream> {
+  const stream = await connection.openStream();
+  stream.on('error', () => {});
+  stream.write(FIRST_BYTE);
+  await once(stream, 'data');
+  return stream;
+}
+
+let helpers: readonly SeenNode[] = [];
+let observers: readonly Address[] = [];
+let ownIpv6: string | null = null;
+const lender = new PortLender({
+  clock,
+  parts: () => endpoint.parts,
+  openPort: (family) => {
+    const port = engine.openPort(family);
+    if (opens === 'yes') return port;
+    return {
+      port: port.port,
+      seenBy: (node) => port.seenBy(node),
+      send: async () => {},
+      received: (...args) => port.received(...args),
+      close: () => port.close(),
+    };
+  },
+  observers: () => observers,
+  isOwnHost,
+});
+const clients = new ClientPool(() => endpoint.parts, { clock });
+const guard = new PunchGuard({ clock });
+const common = { lender, pool: clients, guard, random: Math.random };
+const called = new Called({
+  ...common,
+  log,
+  ownIpv6: () => ownIpv6,
+  isHelper: (nodeKey) => helpers.some((helper) => toHex(helper.nodeKey) === toHex(nodeKey)),
+  mayCall: () => true,
+  take: (introduced) => {
+    const connection = adopt(introduced);
+    if (introduced.outbound) firstStream(connection).catch(() => {});
+  },
+  dial: async (address, nodeKey, source) => {
+    const connection = await endpoint.dial(address, nodeKey, { way: { kind: 'punched', source } });
+    echo(connection);
+    await firstStream(connection);
+  },
+});
+const caller = new Caller({
+  ...common,
+  request: (helper, body, signal) => requests.request('signal', helper, body, signal === undefined ? {} : { signal }),
+  dial: async (address, nodeKey, { kind, source, timeoutMs }) =>
+    await endpoint.dial(address, nodeKey, { timeoutMs, way: { kind, source } }),
+  adopt,
+});
+const relay = new Relay({}, { clock, log, createSocket: () => engine.plainSocket() });
+const helper = new Helper({
+  clock,
+  relay,
+  seen: (nodeKey) => pool.current(nodeKey)?.connection.path.remote ?? null,
+  request: (nodeKey, body) => {
+    const at = pool.current(nodeKey)?.connection.path.remote ?? { host: '', port: 0 };
+    return requests.request('signal', { nodeKey, address: at }, body);
+  },
+});
+requests.onRequest('record', () => Promise.reject(new Error('no records here')));
+requests.onRequest('signal', async (body, { nodeKey, path }) => {
+  const from = { nodeKey, address: path.remote };
+  const introduction = decodeIntroduction(body);
+  if (introduction === null) return await helper.answer(body, from);
+  return encodeIntroductionAnswer(await called.answer(introduction, from));
+});
+
+async function join(nodes: readonly PeerAddress[]): Promise<PeerReply> {
+  helpers = nodes.map((node) => ({ nodeKey: new Uint8Array(Buffer.from(node.key, 'hex')), address: node.quic }));
+  observers = nodes.map(({ dht }) => dht);
+  const seen = await Promise.all(
+    helpers.map(async (node) =>
+      decodeHelperReply(await requests.request('signal', node, encodeHelperRequest({ kind: 'hello' }))),
+    ),
+  );
+  const seenAt = seen[0]?.seenAt;
+  if (seenAt === undefined) throw new Error('no helper answers');
+  if (seenAt.host.includes(':')) {
+    ownIpv6 = seenAt.host;
+    return { seenAt };
+  }
+  return { seenAt, mapping: await lender.look() };
+}
+
+async function punch(nodeKey: Uint8Array, tries: number): Promise<QuicConnection> {
+  for (let round = 1; ; round++) {
+    try {
+      return await caller.punch(nodeKey, helpers);
+    } catch (error) {
+      if (round >= tries) throw error;
+      await delay(BIRTHDAY_SPACING_MS);
+    }
+  }
+}
+
+async function call({ key: hex, by, tries, bytes }: Extract<PeerCommand, { do: 'call' }>): Promise<PeerReply> {
+  const nodeKey = new Uint8Array(Buffer.from(hex, 'hex'));
+  const [first] = helpers;
+  if (first === undefined) throw new Error('no helpers');
+  const began = performance.now();
+  const connection = await (by === 'punch' ? punch(nodeKey, tries) : caller.relay(nodeKey, first));
+  const stream = await firstStream(connection);
+  const ms = performance.now() - began;
+  let echoed = 0;
+  stream.on('data', (chunk: Buffer) => {
+    echoed += chunk.length;
+  });
+  stream.end(Buffer.alloc(bytes, 7));
+  await once(stream, 'end');
+  connection.close();
+  return { ms, echoed, outbound: connection.outbound, kind: connection.path.kind };
+}
+
+async function lie({ to, host: victim, times }: Extract<PeerCommand, { do: 'lie' }>): Promise<PeerReply> {
+  const nodeKey = new Uint8Array(Buffer.from(to, 'hex'));
+  const address = pool.current(nodeKey)?.connection.path.remote;
+  if (address === undefined) throw new Error('that node is not connected');
+  const outcomes = new Set<string>();
+  for (let i = 0; i < times; i++) {
+    const mapping = i % 2 === 0 ? 'cone' : 'symmetric';
+    const introduction = encodeIntroduction({
+      caller: KeyPair.generate().publicKey,
+      attempt: new Uint8Array(ATTEMPT_BYTES),
+      means: 'punch',
+      mapping,
+      seenAt: { host: victim, port: 2000 + i },
+      listensAt: null,
+      isFar: false,
+      relay: null,
+    });
+    const answer = decodeIntroductionAnswer(await requests.request('signal', { nodeKey, address }, introduction));
+    outcomes.add(answer?.outcome ?? 'none');
+  }
+  return { outcomes: [...outcomes].sort() };
+}
+
+async function obey(command: PeerCommand): Promise<PeerReply> {
+  switch (command.do) {
+    case 'join':
+      return await join(command.helpers);
+    case 'call':
+      return await call(command);
+    case 'lie':
+      return await lie(command);
+    case 'use':
+      return { relayed: relay.use.bytes };
+  }
+}
+
+process.on('message', (command: PeerCommand) => {
+  obey(command).then(
+    (reply) => process.send?.(reply),
+    (error: unknown) => process.send?.({ error: error instanceof Error ? (error.stack ?? error.message) : 'unknown' }),
+  );
+});
+process.once('disconnect', () => process.exit(0));
+await engine.start();
+await endpoint.start();
+await pool.start();
+process.send?.({ key: toHex(key.publicKey), quicPort: endpoint.address.port, dhtPort: engine.address.port });

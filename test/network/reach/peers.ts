@@ -1,0 +1,69 @@
+/** Nodes of a lab as its test sees them. */
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import type { Machine } from '../../support/lab/namespaces.ts';
+import type { PeerAddress, PeerCommand, PeerReply } from './peer-process.ts';
+
+const PEER = fileURLToPath(new URL('peer-process.ts', import.meta.url));
+
+export class Peer {
+  readonly key: string;
+  readonly #child: ChildProcess;
+  readonly #ports: { readonly quic: number; readonly dht: number };
+
+  private constructor(child: ChildProcess, { key = '', quicPort = 0, dhtPort = 0 }: PeerReply) {
+    this.#child = child;
+    this.key = key;
+    this.#ports = { quic: quicPort, dht: dhtPort };
+  }
+
+  /** @param options `host` to listen on; `opens`: false leaves out every packet that opens a filter */
+  static async start(
+    machine: Machine,
+    { host = '0.0.0.0', opens = true }: { readonly host?: string; readonly opens?: boolean } = {},
+  ): Promise<Peer> {
+    const child = machine.fork(PEER, [host, opens ? 'yes' : 'no']);
+    const [ready]: PeerReply[] = await once(child, 'message');
+    if (ready === undefined) throw new Error('the node did not start');
+    return new Peer(child, ready);
+  }
+
+  /** As others find it at a host. */
+  at(host: string): PeerAddress {
+    return { key: this.key, quic: { host, port: this.#ports.quic }, dht: { host, port: this.#ports.dht } };
+  }
+
+  async #do(command: PeerCommand): Promise<PeerReply> {
+    this.#child.send(command);
+    const [reply]: PeerReply[] = await once(this.#child, 'message');
+    return reply ?? { error: 'no answer' };
+  }
+
+  /** @throws Error what the node failed with */
+  async join(helpers: readonly PeerAddress[]): Promise<PeerReply> {
+    const reply = await this.#do({ do: 'join', helpers });
+    if (reply.error !== undefined) throw new Error(reply.error);
+    return reply;
+  }
+
+  /** @param options `tries`: after one that failed there is another one, once that is allowed; once where left out */
+  async call(
+    other: Peer,
+    by: 'punch' | 'relay',
+    { tries = 1, bytes = 0 }: { readonly tries?: number; readonly bytes?: number } = {},
+  ): Promise<PeerReply> {
+    return await this.#do({ do: 'call', key: other.key, by, tries, bytes });
+  }
+
+  /** Tells a node of callers at a host, as a helper that lies; what that node answered. */
+  async lie(to: Peer, host: string, times: number): Promise<readonly string[]> {
+    const { outcomes, error } = await this.#do({ do: 'lie', to: to.key, host, times });
+    if (outcomes === undefined) throw new Error(error);
+    return outcomes;
+  }
+
+  async relayed(): Promise<number> {
+    return (await this.#do({ do: 'use' })).relayed ?? 0;
+  }
+}

@@ -1,0 +1,141 @@
+/**
+ * A small Internet of namespaces: a bridge that all public addresses are on, public machines, and machines behind
+ * routers of every kind. Needs `unshare` and `nsenter` (util-linux), `ip` (iproute2) and `nft` (nftables).
+ */
+import type { TestContext } from 'node:test';
+import { Machine } from './namespaces.ts';
+import { IPV6_FIREWALL, type NatKind, natRules } from './nat.ts';
+
+/** Public networks: for documentation, so that nobody has them. The carrier's one lies behind one more translation. */
+const PUBLIC = '203.0.113';
+const PUBLIC_V6 = '2001:db8:0:1';
+
+/** What an unasked packet counts as, and who sent it. */
+export interface Arrivals {
+  readonly packets: number;
+  readonly bytes: number;
+}
+
+export class Internet implements AsyncDisposable {
+  readonly #backbone: Machine;
+  readonly #machines: Machine[];
+  /** Numbers given to routers and machines, for addresses and names of interfaces. */
+  #last = 0;
+
+  private constructor(backbone: Machine) {
+    this.#backbone = backbone;
+    this.#machines = [backbone];
+  }
+
+  /** Null, and the test counts as skipped, where the machine lacks a program or does not allow namespaces. */
+  static async start(t: TestContext): Promise<Internet | null> {
+    let backbone: Machine | null = null;
+    try {
+      backbone = await Machine.start('backbone', null);
+      await backbone.nft('table ip probe {\n}\n');
+      await backbone.ip(['link set lo up', 'link add br0 type bridge', 'link set br0 up']);
+    } catch {
+      await backbone?.stop();
+      t.skip('needs network namespaces (unshare, nsenter), iproute2 and nftables');
+      return null;
+    }
+    const internet = new Internet(backbone);
+    t.after(() => internet[Symbol.asyncDispose]());
+    // What nobody has ends here, as at an exchange of the Internet.
+    await backbone.ip([`addr add ${PUBLIC}.254/24 dev br0`, `addr add ${PUBLIC_V6}::fe/64 dev br0 nodad`]);
+    await backbone.set('net/ipv6/conf/all/forwarding', 1);
+    return internet;
+  }
+
+  async #machine(name: string): Promise<Machine> {
+    const machine = await Machine.start(name, this.#backbone);
+    this.#machines.push(machine);
+    await machine.ip(['link set lo up']);
+    return machine;
+  }
+
+  /** Joins two machines by a cable; the names are those of its ends. */
+  async #cable(a: Machine, endA: string, b: Machine, endB: string): Promise<void> {
+    await this.#backbone.ip([`link add ${endA} netns ${a.pid} type veth peer name ${endB} netns ${b.pid}`]);
+    await Promise.all([a.ip([`link set ${endA} up`]), b.ip([`link set ${endB} up`])]);
+  }
+
+  /** Connects a machine's `wan0` to the bridge, with public IPv4 addresses. */
+  async #connect(machine: Machine, hosts: readonly string[]): Promise<void> {
+    const port = `br-${++this.#last}`;
+    await this.#cable(machine, 'wan0', this.#backbone, port);
+    await this.#backbone.ip([`link set ${port} master br0`]);
+    if (hosts.length > 0)
+      await machine.ip([...hosts.map((host) => `addr add ${host}/24 dev wan0`), `route add default via ${PUBLIC}.254`]);
+  }
+
+  /** A machine without anything before it. @param numbers last bytes of its addresses, IPv4 and IPv6 */
+  async publicMachine(name: string, numbers: readonly number[]): Promise<Machine> {
+    const machine = await this.#machine(name);
+    await this.#connect(
+      machine,
+      numbers.map((number) => `${PUBLIC}.${number}`),
+    );
+    await machine.ip([
+      ...numbers.map((number) => `addr add ${PUBLIC_V6}::${number}/64 dev wan0 nodad`),
+      `route add ::/0 via ${PUBLIC_V6}::fe`,
+    ]);
+    return machine;
+  }
+
+  /** A machine behind a router, or behind several: the first is its own, the last one has the public address. */
+  async behind(name: string, kinds: readonly NatKind[]): Promise<Machine> {
+    const host = await this.#machine(name);
+    let inner = host;
+    for (const [depth, kind] of kinds.entries()) {
+      const net = `10.${++this.#last}.${depth}`;
+      const router = await this.#machine(`${name}-router-${depth}`);
+      await this.#cable(inner, 'wan0', router, 'lan0');
+      await router.ip([`addr add ${net}.1/24 dev lan0`]);
+      await inner.ip([`addr add ${net}.2/24 dev wan0`, `route add default via ${net}.1`]);
+      await router.set('net/ipv4/ip_forward', 1);
+      await router.nft(natRules(kind, `${net}.2`));
+      inner = router;
+    }
+    await this.#connect(inner, [`${PUBLIC}.${100 + this.#last}`]);
+    return host;
+  }
+
+  /** A machine with a public IPv6 address only, behind a router that lets nobody in. */
+  async behindIpv6Firewall(name: string): Promise<Machine> {
+    const host = await this.#machine(name);
+    const router = await this.#machine(`${name}-router`);
+    const number = 100 + ++this.#last;
+    const net = `2001:db8:${number}:1`;
+    await this.#cable(host, 'wan0', router, 'lan0');
+    await this.#connect(router, []);
+    await router.ip([
+      `addr add ${net}::1/64 dev lan0 nodad`,
+      `addr add ${PUBLIC_V6}::${number}/64 dev wan0 nodad`,
+      `route add ::/0 via ${PUBLIC_V6}::fe`,
+    ]);
+    await router.set('net/ipv6/conf/all/forwarding', 1);
+    await router.nft(IPV6_FIREWALL);
+    await host.ip([`addr add ${net}::2/64 dev wan0 nodad`, `route add ::/0 via ${net}::1`]);
+    await this.#backbone.ip([`route add ${net}::/64 via ${PUBLIC_V6}::${number}`]);
+    return host;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#machines.splice(0).map((machine) => machine.stop()));
+  }
+}
+
+/** Counts every UDP packet that comes to a public machine, whether or not anybody listens there. */
+export async function countArrivals(machine: Machine): Promise<() => Promise<Arrivals>> {
+  await machine.nft(`table inet arrivals {
+    counter arrived { }
+    chain before { type filter hook prerouting priority -400; iifname "wan0" meta l4proto udp counter name "arrived"
+    }
+  }`);
+  return async () => {
+    const text = await machine.run('nft', ['list', 'counter', 'inet', 'arrivals', 'arrived']);
+    const [, packets, bytes] = /packets (\d+) bytes (\d+)/.exec(text) ?? [];
+    return { packets: Number(packets), bytes: Number(bytes) };
+  };
+}

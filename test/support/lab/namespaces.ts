@@ -1,0 +1,108 @@
+/**
+ * Machines of a network that exists only while a test runs: network namespaces inside a user namespace, so that no
+ * right of the machine is needed. Each is kept by a process that reads its input, and ends with it.
+ */
+import { type ChildProcess, type ChildProcessByStdio, fork, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import type { Readable, Writable } from 'node:stream';
+import { runOk } from '../programs.ts';
+
+/** Where Debian keeps `ip` and `nft`; the paths of ordinary users lack it. */
+const SYSTEM_PROGRAMS = '/usr/sbin:/sbin';
+
+type Keeper = ChildProcessByStdio<Writable, Readable, null>;
+
+function withSystemPrograms(): NodeJS.ProcessEnv {
+  return { ...process.env, PATH: `${process.env['PATH'] ?? ''}:${SYSTEM_PROGRAMS}` };
+}
+
+/** Arguments of `nsenter` that lead into the namespaces of a process. */
+function into(pid: number, kinds: readonly string[]): string[] {
+  return ['-t', String(pid), '--preserve-credentials', ...kinds];
+}
+
+/** Starts a process that keeps namespaces open until its input ends; fails where the system allows none. */
+async function keep(program: string, args: readonly string[]): Promise<Keeper> {
+  const child = spawn(program, [...args, 'cat'], { stdio: ['pipe', 'pipe', 'ignore'], env: withSystemPrograms() });
+  child.stdin.on('error', () => {});
+  child.stdin.write('\n');
+  const stands = await Promise.race([
+    once(child.stdout, 'data').then(() => true),
+    once(child, 'exit').then(() => false),
+    once(child, 'error').then(() => false),
+  ]);
+  if (!stands) throw new Error(`${program} ${args.join(' ')} failed`);
+  return child;
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, 'exit');
+  child.kill('SIGKILL');
+  await exited;
+}
+
+/** One machine. */
+export class Machine {
+  readonly name: string;
+  readonly #keeper: Keeper;
+  readonly #children: ChildProcess[] = [];
+
+  private constructor(name: string, keeper: Keeper) {
+    this.name = name;
+    this.#keeper = keeper;
+  }
+
+  /** @param world the machine whose user namespace it belongs to; null for the first one, which makes it */
+  static async start(name: string, world: Machine | null): Promise<Machine> {
+    const keeper = await (world === null
+      ? keep('unshare', ['-rn'])
+      : keep('nsenter', [...into(world.pid, ['-U']), 'unshare', '-n']));
+    return new Machine(name, keeper);
+  }
+
+  get pid(): number {
+    const { pid } = this.#keeper;
+    if (pid === undefined) throw new Error(`${this.name} has not been started`);
+    return pid;
+  }
+
+  /** Runs a program here to its end, and returns what it says; it must succeed. */
+  async run(program: string, args: readonly string[], input = ''): Promise<string> {
+    return await runOk('nsenter', [...into(this.pid, ['-U', '-n']), program, ...args], {
+      input,
+      env: withSystemPrograms(),
+    });
+  }
+
+  /** Changes interfaces, addresses and routes, one command of `ip` a line. */
+  async ip(lines: readonly string[]): Promise<void> {
+    await this.run('ip', ['-batch', '-'], `${lines.join('\n')}\n`);
+  }
+
+  /** Takes rules of nftables. */
+  async nft(rules: string): Promise<void> {
+    await this.run('nft', ['-f', '-'], rules);
+  }
+
+  /** Sets values under `/proc/sys`. */
+  async set(name: string, value: number): Promise<void> {
+    await this.run('tee', [`/proc/sys/${name}`], String(value));
+  }
+
+  /** Starts a module of ours here, with a channel for messages; it ends with the machine. */
+  fork(module: string, args: readonly string[] = []): ChildProcess {
+    const child = fork(module, args, {
+      execPath: 'nsenter',
+      execArgv: [...into(this.pid, ['-U', '-n']), process.execPath],
+      env: withSystemPrograms(),
+    });
+    this.#children.push(child);
+    return child;
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#children.map(end));
+    await end(this.#keeper);
+  }
+}
