@@ -87,6 +87,11 @@ export interface Guesser {
 /** Bits of the IPv6 network that one household or server gets. */
 const HOUSEHOLD_BITS = 56;
 
+/** Whom the guesses from a source are held against: an IPv4 address or the IPv6 network of one household. */
+export function householdOf(source: string): string {
+  return subscriberOf(source, HOUSEHOLD_BITS);
+}
+
 export class GuessLimits {
   readonly #clock: Clock;
   readonly #callers = new LockTable({ guesses: CALLER_GUESSES, lock: GROWING_LOCK });
@@ -104,8 +109,7 @@ export class GuessLimits {
     const keys: [LockTable, string][] = [[this.#callers, caller]];
     if (this.#trusted.get(caller) === true) return keys;
     if (guesser.node !== null) keys.push([this.#nodes, `${subject} ${guesser.node}`]);
-    if (guesser.source !== null)
-      keys.push([this.#sources, `${subject} ${subscriberOf(guesser.source, HOUSEHOLD_BITS)}`]);
+    if (guesser.source !== null) keys.push([this.#sources, `${subject} ${householdOf(guesser.source)}`]);
     return keys;
   }
 

@@ -9,7 +9,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { SingleFlight } from '../../foundation/single-flight.ts';
 import { DerivationQueue, type DeriveSecret } from './derivations.ts';
-import { type Guesser, GuessLimits } from './guess-limits.ts';
+import { type Guesser, GuessLimits, householdOf } from './guess-limits.ts';
 
 /** Remembered hashes of right secrets, and as many of wrong ones. */
 const MAX_REMEMBERED = 4096;
@@ -62,8 +62,9 @@ export class SecretCheck {
   ): Promise<Uint8Array> {
     const refund = this.#limits.charge(subject, guesser);
     let hash: Uint8Array;
+    const { source, node, caller } = guesser;
     try {
-      hash = await this.#queue.run(guesser.source ?? guesser.node ?? guesser.caller, secret, salt);
+      hash = await this.#queue.run(source === null ? (node ?? caller) : householdOf(source), secret, salt);
     } catch (error) {
       refund();
       throw error;

@@ -11,7 +11,7 @@ import { every, type Repeating } from '../../foundation/repeat.ts';
 import type { EngineConnection, EngineServer } from './engine.ts';
 
 /** Calls that always wait, whatever the unfinished handshakes hold. */
-export const SPARE_ACCEPTS = 64;
+export const SPARE_ACCEPTS = 48;
 
 /**
  * Unfinished handshakes at one time, about 370 KB each in the engine: most of it is set aside for the streams that may
@@ -19,8 +19,8 @@ export const SPARE_ACCEPTS = 64;
  */
 export const MAX_UNFINISHED_HANDSHAKES = 512;
 
-/** So many unfinished handshakes are a flood, which is to be stopped before it is let in. */
-export const FLOOD_HANDSHAKES = 64;
+/** So many unfinished handshakes, and more than succeed, are a flood, which is to be stopped before it is let in. */
+export const FLOOD_HANDSHAKES = 48;
 
 /** By how many a flood that goes on is let in further, each time that calls are adapted: 8 a second. */
 const FLOOD_GROWTH = 0.8;
@@ -38,6 +38,7 @@ interface Sample {
   readonly at: number;
   /** Handshakes that the engine has begun and that did not succeed, so far. */
   readonly begun: number;
+  readonly succeeded: number;
 }
 
 interface AcceptorOptions {
@@ -86,8 +87,8 @@ export class Acceptor {
   }
 
   #adapt(): void {
-    const unfinished = this.#unfinishedAtMost();
-    const isFlood = unfinished >= FLOOD_HANDSHAKES;
+    const { unfinished, succeeded } = this.#lately();
+    const isFlood = unfinished >= FLOOD_HANDSHAKES && unfinished > succeeded;
     this.#allowed = isFlood ? Math.min(this.#allowed + FLOOD_GROWTH, MAX_UNFINISHED_HANDSHAKES) : FLOOD_HANDSHAKES;
     // Twice as many, as more come until the next look.
     const target = Math.min(2 * unfinished, Math.floor(this.#allowed)) + SPARE_ACCEPTS;
@@ -100,19 +101,24 @@ export class Acceptor {
   }
 
   /**
-   * An upper bound of the handshakes under way: those begun since the time-out and not succeeded.
-   * Failed ones count until they expire, as the engine does not say which kind a failure was.
+   * How many handshakes succeeded within the time-out, and an upper bound of those under way: those begun within it and
+   * not succeeded. Failed ones count until they expire, as the engine does not say which kind a failure was.
    */
-  #unfinishedAtMost(): number {
+  #lately(): { readonly unfinished: number; readonly succeeded: number } {
     const now = this.#clock.now();
     const begun = this.#server.stats().acceptedHandshakes - this.#succeeded;
     const horizon = now - this.#options.idleTimeoutMs - EXPIRY_SLACK_MS;
     const last = this.#samples.at(-1);
-    if (last === undefined || last.at <= now - ADAPT_INTERVAL_MS) this.#samples.push({ at: now, begun });
+    if (last === undefined || last.at <= now - ADAPT_INTERVAL_MS)
+      this.#samples.push({ at: now, begun, succeeded: this.#succeeded });
     const firstKept = this.#samples.findIndex(({ at }) => at > horizon);
     // The newest sample from before the horizon is the baseline.
     if (firstKept > 1) this.#samples = this.#samples.slice(firstKept - 1);
-    return Math.max(0, begun - (firstKept > 0 ? (this.#samples[0]?.begun ?? 0) : 0));
+    const baseline = firstKept > 0 ? this.#samples[0] : undefined;
+    return {
+      unfinished: Math.max(0, begun - (baseline?.begun ?? 0)),
+      succeeded: this.#succeeded - (baseline?.succeeded ?? 0),
+    };
   }
 
   async #accept(): Promise<void> {
