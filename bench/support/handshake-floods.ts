@@ -1,18 +1,22 @@
 /** Floods of the QUIC port by who never finishes a handshake: one socket, one address. */
 import { randomBytes, randomInt } from 'node:crypto';
 import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
 import { InitialForge } from '../../test/support/quic-initial.ts';
 import { type Flood, paced } from './flood.ts';
 
 const PER_SECOND = 5000;
 /** As many as the longest flood takes: each is a connection of its own. */
 const INITIALS = 75_000;
+/** Not the address from which others flood: it is refused for a while. */
+const FLOODER = '127.0.0.3';
 const LONG_HEADER = 0xc0;
 const SHORT_HEADER = 0x40;
 
 function pouring(next: (index: number) => Uint8Array): Flood {
   return async ({ quic }) => {
-    const socket = createSocket('udp4');
+    const socket = createSocket('udp4').bind(0, FLOODER);
+    await once(socket, 'listening');
     return (until, sent) =>
       paced(PER_SECOND, until, (index) => {
         socket.send(next(index), quic.port, quic.host);

@@ -12,6 +12,8 @@ import { isLoopbackPeer } from './host.ts';
 
 /** Connections from this machine. */
 export const MAX_LOCAL_CONNECTIONS = 2048;
+/** Connections from this machine on which nothing is asked, or not in whole: some 50 KB each. */
+export const MAX_LOCAL_WAITING = 512;
 /** Connections from elsewhere, all together. */
 export const MAX_REMOTE_CONNECTIONS = 256;
 /** Connections from one address elsewhere. */
@@ -20,20 +22,34 @@ export const MAX_REMOTE_CONNECTIONS_PER_ADDRESS = 32;
 /** Requests of one connection that are not answered: clients wait for each answer, and those who do not take the event loop. */
 export const MAX_PIPELINED = 16;
 
+/** The connections from this machine, or those from elsewhere. */
+class Side {
+  readonly most: number;
+  readonly mostOfSource: number;
+  readonly mostWaiting: number;
+  readonly open = new Tally();
+  /** On which nothing is asked, or not in whole; since the longest time first. */
+  readonly waiting = new Set<Held>();
+
+  constructor(most: number, mostOfSource: number, mostWaiting: number) {
+    this.most = most;
+    this.mostOfSource = mostOfSource;
+    this.mostWaiting = mostWaiting;
+  }
+}
+
 interface Held {
   readonly socket: Socket;
   readonly source: string;
-  readonly tally: Tally;
+  readonly side: Side;
   /** Requests that have been asked and not been answered. */
   asked: number;
 }
 
 export class ConnectionLimit {
-  readonly #local = new Tally();
-  readonly #remote = new Tally();
+  readonly #local = new Side(MAX_LOCAL_CONNECTIONS, MAX_LOCAL_CONNECTIONS, MAX_LOCAL_WAITING);
+  readonly #remote = new Side(MAX_REMOTE_CONNECTIONS, MAX_REMOTE_CONNECTIONS_PER_ADDRESS, MAX_REMOTE_CONNECTIONS);
   readonly #held = new Map<Socket, Held>();
-  /** On which nothing is asked, or not in whole; since the longest time first. */
-  readonly #waiting = new Set<Held>();
 
   /** Open connections. */
   get open(): number {
@@ -43,15 +59,15 @@ export class ConnectionLimit {
   /** Counts a new connection until it closes; cuts it where it is one too many and none gives way. */
   take(socket: Socket): void {
     const { remoteAddress = '' } = socket;
-    const tally = isLoopbackPeer(remoteAddress) ? this.#local : this.#remote;
-    const held = { socket, source: subscriberOf(remoteAddress), tally, asked: 0 };
+    const side = isLoopbackPeer(remoteAddress) ? this.#local : this.#remote;
+    const held = { socket, source: subscriberOf(remoteAddress), side, asked: 0 };
     if (!this.#makeRoom(held)) {
       socket.destroy();
       return;
     }
-    tally.add(held.source);
+    side.open.add(held.source);
     this.#held.set(socket, held);
-    this.#waiting.add(held);
+    side.waiting.add(held);
     socket.once('close', () => this.#leave(held));
   }
 
@@ -61,38 +77,36 @@ export class ConnectionLimit {
     if (held === undefined) return true;
     if (held.asked >= MAX_PIPELINED) return false;
     held.asked++;
-    this.#waiting.delete(held);
+    held.side.waiting.delete(held);
     if (hasUnreadBody(request)) {
-      this.#waiting.add(held);
-      request.once('end', () => this.#waiting.delete(held));
+      held.side.waiting.add(held);
+      request.once('end', () => held.side.waiting.delete(held));
     }
     response.once('close', () => {
       // What speaks another protocol now is asked and answered without us.
       if (response.statusCode === SWITCHED) return;
       held.asked--;
       if (held.asked > 0 || !this.#held.has(held.socket)) return;
-      this.#waiting.delete(held);
-      this.#waiting.add(held);
+      held.side.waiting.delete(held);
+      held.side.waiting.add(held);
     });
     return true;
   }
 
   #leave(held: Held): void {
     if (!this.#held.delete(held.socket)) return;
-    held.tally.add(held.source, -1);
-    this.#waiting.delete(held);
+    held.side.open.add(held.source, -1);
+    held.side.waiting.delete(held);
   }
 
-  #makeRoom({ tally, source }: Held): boolean {
-    const isRemote = tally === this.#remote;
-    if (isRemote && tally.of(source) >= MAX_REMOTE_CONNECTIONS_PER_ADDRESS)
-      return this.#giveWay((held) => held.tally === tally && held.source === source);
-    if (tally.total < (isRemote ? MAX_REMOTE_CONNECTIONS : MAX_LOCAL_CONNECTIONS)) return true;
-    return this.#giveWay((held) => held.tally === tally);
+  #makeRoom({ side, source }: Held): boolean {
+    if (side.open.of(source) >= side.mostOfSource) return this.#giveWay(side, (held) => held.source === source);
+    if (side.open.total < side.most && side.waiting.size < side.mostWaiting) return true;
+    return this.#giveWay(side, () => true);
   }
 
-  #giveWay(may: (held: Held) => boolean): boolean {
-    for (const held of this.#waiting)
+  #giveWay(side: Side, may: (held: Held) => boolean): boolean {
+    for (const held of side.waiting)
       if (may(held)) {
         this.#leave(held);
         held.socket.destroy();

@@ -5,6 +5,7 @@ import { type TestContext, test } from 'node:test';
 import {
   ConnectionLimit,
   MAX_LOCAL_CONNECTIONS,
+  MAX_LOCAL_WAITING,
   MAX_PIPELINED,
   MAX_REMOTE_CONNECTIONS,
   MAX_REMOTE_CONNECTIONS_PER_ADDRESS,
@@ -161,8 +162,11 @@ test('who asks nothing, or not in whole, for the longest time gives way to who c
   ask(limit, sent, 10)[0].emit('end');
   ask(limit, sending, 10);
   const [, response] = ask(limit, answered);
-  const rest = Array.from({ length: MAX_LOCAL_CONNECTIONS - 5 }, take);
-  for (const socket of rest) ask(limit, socket);
+  const rest = Array.from({ length: MAX_LOCAL_CONNECTIONS - 5 }, () => {
+    const socket = take();
+    ask(limit, socket);
+    return socket;
+  });
   response.emit('close');
   const gone = (): boolean[] => [silent, sending, answered, sent, served].map((socket) => socket.destroyed);
   const come = (): void => void ask(limit, take());
@@ -176,6 +180,19 @@ test('who asks nothing, or not in whole, for the longest time gives way to who c
   assert.deepEqual(gone(), [true, true, true, false, false]);
   assert.ok(rest.every((socket) => !socket.destroyed));
   assert.equal(limit.open, MAX_LOCAL_CONNECTIONS);
+});
+
+test('programs on this machine hold so many connections on which nothing is asked', () => {
+  const limit = new ConnectionLimit();
+  const sockets = Array.from({ length: MAX_LOCAL_WAITING + 1 }, () => {
+    const socket = socketFrom('127.0.0.1');
+    limit.take(socket);
+    return socket;
+  });
+  assert.deepEqual(
+    sockets.flatMap((socket, i) => (socket.destroyed ? [i] : [])),
+    [0],
+  );
 });
 
 test('among strangers each gives way to his own, and the longest silent to the others', () => {
