@@ -185,6 +185,18 @@ test('wrong tokens run out: then even the right one has to wait, and only for th
   assert.equal(verdict(gate, '198.51.100.7', right), 'remote');
 });
 
+test('the addresses of one IPv6 network have their tries, and what strangers may ask, together', () => {
+  const gate = new RequestGate({ host: '', requireLocalToken: true }, { token: () => TOKEN, clock: new TestClock() });
+  const host = '192.0.2.1:2121';
+  const wrong = { host, authorization: 'Bearer guess' };
+  for (let i = 0; i < 10; i++) assert.equal(verdict(gate, `2001:db8:1:2::${i}`, wrong), 'unauthorized');
+  assert.equal(verdict(gate, '2001:db8:1:2::a', wrong), 'rate_limited');
+  assert.equal(verdict(gate, '2001:db8:1:3::1', wrong), 'unauthorized');
+  for (let i = 0; i < 200; i++) verdict(gate, `2001:db8:1:4:${i}::1`, { host });
+  assert.equal(verdict(gate, '2001:db8:1:4:ffff::1', { host }), 'rate_limited');
+  assert.notEqual(verdict(gate, '2001:db8:1:5::1', { host }), 'rate_limited');
+});
+
 test('a rate-limited answer says when to come back', async (t) => {
   const world = await startWorld(t, { token: TOKEN, requireLocalToken: true });
   const headers = { authorization: 'Bearer guess' };
