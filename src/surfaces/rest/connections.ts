@@ -1,6 +1,6 @@
 /**
  * How many connections the API holds. Where there is no place left, the one gives way to the newcomer on which for the
- * longest time nothing was asked, or not in whole: who holds connections and says nothing, or says it slowly, keeps
+ * longest time nothing was asked, or not in whole, one that was never served first: who holds connections and says nothing, or says it slowly, keeps
  * nobody out. Those that are served stay.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -44,6 +44,8 @@ interface Held {
   readonly side: Side;
   /** Requests that have been asked and not been answered. */
   asked: number;
+  /** One was answered: a program that keeps its connection, and not one who only holds it. */
+  served: boolean;
 }
 
 export class ConnectionLimit {
@@ -60,7 +62,7 @@ export class ConnectionLimit {
   take(socket: Socket): void {
     const { remoteAddress = '' } = socket;
     const side = isLoopbackPeer(remoteAddress) ? this.#local : this.#remote;
-    const held = { socket, source: subscriberOf(remoteAddress), side, asked: 0 };
+    const held = { socket, source: subscriberOf(remoteAddress), side, asked: 0, served: false };
     if (!this.#makeRoom(held)) {
       socket.destroy();
       return;
@@ -86,6 +88,7 @@ export class ConnectionLimit {
       // What speaks another protocol now is asked and answered without us.
       if (response.statusCode === SWITCHED) return;
       held.asked--;
+      held.served = true;
       if (held.asked > 0 || !this.#held.has(held.socket)) return;
       held.side.waiting.delete(held);
       held.side.waiting.add(held);
@@ -106,12 +109,13 @@ export class ConnectionLimit {
   }
 
   #giveWay(side: Side, may: (held: Held) => boolean): boolean {
-    for (const held of side.waiting)
-      if (may(held)) {
-        this.#leave(held);
-        held.socket.destroy();
-        return true;
-      }
+    for (const served of [false, true])
+      for (const held of side.waiting)
+        if (held.served === served && may(held)) {
+          this.#leave(held);
+          held.socket.destroy();
+          return true;
+        }
     return false;
   }
 }

@@ -195,6 +195,19 @@ test('programs on this machine hold so many connections on which nothing is aske
   );
 });
 
+test('who was served before keeps his connection longer than who never was', () => {
+  const limit = new ConnectionLimit();
+  const take = (): Socket => {
+    const socket = socketFrom('127.0.0.1');
+    limit.take(socket);
+    return socket;
+  };
+  const kept = take();
+  ask(limit, kept)[1].emit('close');
+  for (let i = 0; i < 3 * MAX_LOCAL_WAITING; i++) take();
+  assert.equal(kept.destroyed, false);
+});
+
 test('among strangers each gives way to his own, and the longest silent to the others', () => {
   const limit = new ConnectionLimit();
   const take = (address: string): Socket => {
