@@ -23,8 +23,9 @@ import type { GetOptions, ListOptions } from './types.ts';
 const READ_TIMEOUT_MS = 5000;
 /** Time to fetch one record that no datagram holds, milliseconds. */
 const BODY_TIMEOUT_MS = 2000;
-/** Nodes that must hold the same newest record for a read to end. */
+/** Voters that must hold the same newest record for a read to end, and of the closest nodes that must have answered. */
 const AGREEMENT = 3;
+const CLOSEST_HEARD = 12;
 /** Versions of one record that are fetched side by side, newest and most held, and nodes that each is asked of. */
 const MAX_VERSIONS = 3;
 const MAX_HOLDERS = 3;
@@ -56,7 +57,9 @@ export class RecordReader {
     quorum.add(store.page(key, { types: [type] }, 0, 0).records, [], null);
     const lookup = this.#deps.lookups.forRead(key, { types: [type], wantsRecords: true }, (answer) => {
       quorum.add(answer.reply.records, answer.reply.summaries, answer);
-      if (options.thorough !== true && quorum.agreement(slot) >= AGREEMENT && !lookup.looksDense) lookup.stop();
+      if (options.thorough === true || quorum.agreement(slot) < AGREEMENT) return;
+      // A few who agree on an older version must not be believed because they were the first.
+      if (lookup.within(CLOSEST_HEARD).length === CLOSEST_HEARD && !lookup.looksDense) lookup.stop();
     });
     await this.#finish(lookup, limit.signal, options.signal);
     const newest = await this.#redeem(quorum, slot, key, limit.signal);
