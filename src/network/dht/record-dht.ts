@@ -1,5 +1,6 @@
 /** The record network on dht-rpc: puts the parts of this folder together. */
 
+import type DHT from 'dht-rpc';
 import type { Address } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
@@ -17,6 +18,7 @@ import { sourceKeyOf } from './node-address.ts';
 import { NodeClient } from './node-client.ts';
 import { NodeServer } from './node-server.ts';
 import { ObservedAddresses } from './observed-addresses.ts';
+import type { OpenPort } from './open-port.ts';
 import { ownHosts } from './own-hosts.ts';
 import type { ClockComparison } from './peer-clocks.ts';
 import { PeerHealth } from './peer-health.ts';
@@ -182,6 +184,16 @@ export class RecordDht implements RecordNetwork {
   clocks(): ClockComparison {
     const { client, clock } = this.#parts;
     return client.clocks.compare(clock.now());
+  }
+
+  /** Opens one more UDP port, on every interface, that other nodes can be asked about. */
+  openPort(family: 4 | 6): OpenPort {
+    return this.#parts.engine.openPort(family);
+  }
+
+  /** A UDP socket that has nothing to do with the network of records; not yet bound. */
+  plainSocket(): DHT.Socket {
+    return this.#parts.engine.plainSocket();
   }
 
   usage(): StoreUsage {

@@ -11,6 +11,7 @@ import { Peer } from './peers.ts';
 const MIB = 1024 * 1024;
 /** Last bytes of public addresses. */
 const HELPERS = [10, 11];
+const OPEN = 40;
 const VICTIM = 50;
 const LIAR = 60;
 
@@ -76,7 +77,9 @@ test('nodes behind routers reach each other directly, and by a relay where both 
     place('sym2', ['symmetric']),
   ]);
 
-  await t.test('each finds out what is before it', () => {
+  await t.test('each finds out what is before it', async () => {
+    const open = await Peer.start(await internet.publicMachine('open', [OPEN]));
+    assert.equal((await open.join(helpers.known)).mapping, 'open');
     const found = [cone, otherCone, full, double, symmetric, otherSymmetric].map(({ reply }) => reply.mapping);
     assert.deepEqual(found, ['cone', 'cone', 'cone', 'cone', 'symmetric', 'symmetric']);
   });
