@@ -115,6 +115,7 @@ test('nobody else gets in: no other token, no other host than the caller was see
   assert.deepEqual([caller.sent, called.sent], [[], []]);
   called.receive(offer.token, CALLED);
   caller.receive(initial(), CALLER);
+  assert.equal(called.sent.length, 2, 'the echo of the token, and the handshake of the caller himself');
   const [before, dropped] = [called.sent.length, relay.use.dropped];
   caller.receive(initial(), { ...CALLER, port: 5001 });
   called.receive(offer.token, { ...CALLED, port: 6001 });
