@@ -115,7 +115,7 @@ async function measure(path: string): Promise<BenchTable> {
       identity: (aid) => agents.identity(aid),
       isAlive: async (aid) => agents.isAlive(aid),
       serviceOf: () => '',
-      addresses: () => ({ endpoints: ['quic://192.0.2.1:4122'], natType: 1, helpers: [] }),
+      addresses: () => ({ endpoints: ['quic://192.0.2.1:4122'], mapped: [], natType: 1, helpers: [] }),
       onAddresses: () => () => {},
       autoPublish: () => true,
       random: Math.random,

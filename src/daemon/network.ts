@@ -10,6 +10,7 @@ import { PooledNodeRequests } from '../network/links/node-requests.ts';
 import { NativeQuicEndpoint } from '../network/quic/native-endpoint.ts';
 import { LanDiscovery } from '../network/reach/lan.ts';
 import { OwnAddresses } from '../network/reach/own-addresses.ts';
+import { kindOfPath } from '../network/reach/path-kind.ts';
 import type { Foundation } from './foundation.ts';
 import { bootstrapNodes, dhtAddress, quicAddress } from './listening.ts';
 
@@ -22,7 +23,15 @@ export type Network = Awaited<ReturnType<typeof buildNetwork>>;
 export async function buildNetwork({ life, clock, log, config, configuration, node, dataDir, verifier }: Foundation) {
   const dhtListen = await dhtAddress(config.listen_addr);
   const quicListen = await quicAddress(config.quic_listen_addr, dhtListen);
-  const endpoint = new NativeQuicEndpoint({ key: node.key, ...quicListen }, { log: log.child('quic'), clock });
+  const interfaceAddresses = () => Object.values(networkInterfaces()).flatMap((all) => all ?? []);
+  const endpoint = new NativeQuicEndpoint(
+    { key: node.key, ...quicListen },
+    {
+      log: log.child('quic'),
+      clock,
+      kindOf: (remote, outbound) => kindOfPath(remote, outbound, interfaceAddresses(), ownAddresses.known()),
+    },
+  );
   const relayDisabled = (): boolean => configuration.current.disable_relay;
   const pool = new ConnectionPool(
     { nodeKey: node.key.publicKey, network: config.network },
@@ -41,9 +50,8 @@ export async function buildNetwork({ life, clock, log, config, configuration, no
     },
     { clock, log, verifier, nodeRequests, quicPort: () => endpoint.address.port, random: Math.random },
   );
-  const interfaces = (): string[] =>
-    Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map((one) => one.address));
-  const ownAddresses = new OwnAddresses(
+  const interfaces = (): string[] => interfaceAddresses().map((one) => one.address);
+  const ownAddresses: OwnAddresses = new OwnAddresses(
     { fallbackHost: config.fallback_host },
     { clock, log, records, quic: () => endpoint.address, interfaces },
   );

@@ -9,10 +9,12 @@ import { formatAddress } from '../foundation/address.ts';
 import { type Clock, isoTime } from '../foundation/clock.ts';
 import type { ConfigService } from '../foundation/config/config-service.ts';
 import { RECORD_TTL_S } from '../foundation/domain/directory.ts';
+import { isRelayed, PATH_KINDS } from '../foundation/domain/tunnels.ts';
 import { type MetricSource, single } from '../foundation/metrics.ts';
 import { VERSION } from '../foundation/version.ts';
 import type { RecordDht } from '../network/dht/record-dht.ts';
 import type { ConnectionPool } from '../network/links/connection-pool.ts';
+import type { ConnectionView } from '../network/links/views.ts';
 import type { OwnAddresses } from '../network/reach/own-addresses.ts';
 import { hostReport } from '../operations/handlers/host-report.ts';
 import type { NodeHandlerDependencies } from '../operations/handlers/node.ts';
@@ -38,7 +40,7 @@ export interface StatusDependencies {
   readonly records: Pick<RecordDht, 'reachability' | 'peers' | 'clocks' | 'usage'>;
   readonly pool: Pick<ConnectionPool, 'stats' | 'connections'>;
   readonly tunnels: Pick<TunnelService, 'active'>;
-  readonly ownAddresses: Pick<OwnAddresses, 'current'>;
+  readonly ownAddresses: Pick<OwnAddresses, 'current' | 'known'>;
   readonly bound: () => Bound;
   readonly pending: Pick<PendingCounters, 'view'>;
   readonly updater: Pick<Updater, 'status'>;
@@ -46,6 +48,12 @@ export interface StatusDependencies {
 
 function timeOrNull(ms: number | null): string | null {
   return ms === null ? null : isoTime(ms);
+}
+
+/** The relays that carry connections now, each once: `host:port`. */
+function relaysInUse(connections: readonly ConnectionView[]): string[] {
+  const relayed = connections.filter(({ path }) => isRelayed(path.kind));
+  return [...new Set(relayed.map(({ path }) => formatAddress(path.remote)))];
 }
 
 export class StatusReports {
@@ -81,7 +89,7 @@ export class StatusReports {
       nat_type_label: natLabel(reach.natType),
       observed_addrs: reach.observed.map(formatAddress),
       listen_addrs: Object.values(bound()),
-      relays: [],
+      relays: relaysInUse(pool.connections()),
       tunnels_active: tunnels.active,
       bytes_up: traffic.bytesSent,
       bytes_down: traffic.bytesReceived,
@@ -100,6 +108,11 @@ export class StatusReports {
         node_key: Buffer.from(node.key.publicKey).toString('hex'),
         agents: registry.count(),
         endpoints: ownAddresses.current().endpoints,
+        addresses: ownAddresses.known().map(({ address, source, verifiedBy }) => ({
+          address: formatAddress(address),
+          source,
+          verified_by: verifiedBy,
+        })),
       }),
       routing: () => {
         const { observed, ...reach } = records.reachability();
@@ -136,6 +149,7 @@ export class StatusReports {
     return [
       () => {
         const links = pool.stats();
+        const connections = pool.connections();
         const reach = records.reachability();
         const usage = records.usage();
         return [
@@ -145,6 +159,15 @@ export class StatusReports {
           single('svcd_store_records', 'gauge', 'Records kept for the network.', usage.records),
           single('svcd_store_bytes', 'gauge', 'Bytes of records kept for the network.', usage.bytes),
           single('svcd_quic_connections', 'gauge', 'Connections to other nodes.', links.connections),
+          {
+            name: 'svcd_quic_paths',
+            type: 'gauge',
+            help: 'Connections to other nodes, by how they reach them.',
+            samples: PATH_KINDS.map((kind) => ({
+              value: connections.filter(({ path }) => path.kind === kind).length,
+              labels: { path: kind },
+            })),
+          },
           single('svcd_link_streams', 'gauge', 'Streams on them.', links.streams),
           single('svcd_quic_sent_bytes_total', 'counter', 'Bytes sent to other nodes.', links.bytesSent),
           single('svcd_quic_received_bytes_total', 'counter', 'Bytes received from other nodes.', links.bytesReceived),

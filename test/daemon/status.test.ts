@@ -86,7 +86,10 @@ function setUp(more: Partial<StatusDependencies> = {}) {
       ],
     },
     tunnels: { active: 4 },
-    ownAddresses: { current: () => ({ endpoints: ['quic://192.0.2.9:4122'], natType: 2, helpers: [] }) },
+    ownAddresses: {
+      current: () => ({ endpoints: ['quic://192.0.2.9:4122'], mapped: [], natType: 2, helpers: [] }),
+      known: () => [{ address: { host: '192.0.2.9', port: 4122 }, source: 'observed', verifiedBy: 'peers' }],
+    },
     bound: () => BOUND,
     pending: { view: () => ({}) },
     updater: {
@@ -157,6 +160,7 @@ test('the diagnostics show keys that are public, addresses as text, and times as
     node_key: Buffer.from(testKeys(1).publicKey).toString('hex'),
     agents: 3,
     endpoints: ['quic://192.0.2.9:4122'],
+    addresses: [{ address: '192.0.2.9:4122', source: 'observed', verified_by: 'peers' }],
   });
   assert.deepEqual(await routing(), {
     ready: true,
@@ -245,6 +249,7 @@ test('the metrics are those of this moment, under their names', () => {
     svcd_store_records: 11,
     svcd_store_bytes: 12,
     svcd_quic_connections: 1,
+    svcd_quic_paths: 1,
     svcd_link_streams: 2,
     svcd_quic_sent_bytes_total: 30,
     svcd_quic_received_bytes_total: 40,

@@ -41,7 +41,7 @@ export class DirectoryWorld {
   /** What `noteDelegation` was told. */
   readonly noted: [Aid, number][] = [];
   autoPublish: boolean;
-  addresses: NodeAddresses = { endpoints: ['quic://192.0.2.1:4122'], natType: 1, helpers: [] };
+  addresses: NodeAddresses = { endpoints: ['quic://192.0.2.1:4122'], mapped: [], natType: 1, helpers: [] };
   readonly #identities = new Map<Aid, LocalIdentity>();
   #addressHandler: () => void = () => {};
 

@@ -38,7 +38,7 @@ export class HandlerWorld {
   readonly operations: ReadonlyMap<string, BoundOperation>;
   tcp: TcpCheck = { ok: true, ms: 1.5 };
   pending: Record<string, { mailbox?: number }> = {};
-  addresses: NodeAddresses = { endpoints: ['quic://192.0.2.1:4122'], natType: 1, helpers: [] };
+  addresses: NodeAddresses = { endpoints: ['quic://192.0.2.1:4122'], mapped: [], natType: 1, helpers: [] };
 
   constructor() {
     const { clock, network, store } = this;

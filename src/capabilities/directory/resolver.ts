@@ -1,6 +1,6 @@
 /** Finds where agents are. Answers are kept for a moment, looked up once however many ask. */
 import { isIP } from 'node:net';
-import { type Address, parseAddress } from '../../foundation/address.ts';
+import { parseAddress } from '../../foundation/address.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -12,6 +12,7 @@ import { decodeEndpointsPayload, ENDPOINT_SCHEME, type EndpointsPayload } from '
 import { compareFreshness, expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD, type RecordType } from '../../foundation/records/types.ts';
 import { SingleFlight } from '../../foundation/single-flight.ts';
+import type { DialAddress } from '../../network/links/dial.ts';
 import type { AgentLocation } from '../../network/links/types.ts';
 import type { Records } from './types.ts';
 
@@ -174,16 +175,20 @@ export class Resolver {
     return kept;
   }
 
-  async #addresses({ endpoints }: EndpointsPayload): Promise<readonly Address[]> {
-    const parsed = endpoints.flatMap((text) => parseAddress(text.slice(ENDPOINT_SCHEME.length)) ?? []);
+  async #addresses({ endpoints, mapped = [] }: EndpointsPayload): Promise<readonly DialAddress[]> {
+    const parsed = endpoints.flatMap((text): DialAddress[] => {
+      const address = parseAddress(text.slice(ENDPOINT_SCHEME.length));
+      if (address === null) return [];
+      return [mapped.includes(text) ? { ...address, isMapped: true } : address];
+    });
     let names = 0;
     const found = await Promise.all(
-      parsed.map(async (address): Promise<readonly Address[]> => {
+      parsed.map(async (address): Promise<readonly DialAddress[]> => {
         if (isIP(address.host) !== 0) return [address];
         names += 1;
         if (names > MAX_NAMES) return [];
         const hosts = await this.#deps.lookupHost(address.host).catch(() => []);
-        return hosts.slice(0, MAX_NAMES).map((host) => ({ host, port: address.port }));
+        return hosts.slice(0, MAX_NAMES).map((host) => ({ ...address, host }));
       }),
     );
     return found.flat();

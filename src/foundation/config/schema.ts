@@ -48,7 +48,9 @@ export const ConfigSchema = Type.Object(
     network: text('Name of a private network: nodes of another name are not talked to. Empty: the public one.'),
     mdns: flag('Find other nodes of this LAN by multicast DNS.', true),
     disable_upnp: flag('Do not ask the router for a port mapping (UPnP, NAT-PMP, PCP).', false),
-    fallback_host: text('Public host name or IP address to publish while none has been observed.'),
+    fallback_host: text(
+      'Public host name or IP address to publish while nobody has reached this node from outside at another.',
+    ),
     min_observed_peers: Type.Integer({
       description: 'How many distinct peers must report the same address of ours before it is believed.',
       default: 3,

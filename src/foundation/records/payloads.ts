@@ -39,6 +39,8 @@ export interface HelperNode {
 export interface EndpointsPayload {
   /** `quic://host:port`, best first; at most 8. */
   readonly endpoints: readonly string[];
+  /** Those of them that are ports which the node's router maps to it; absent where none is. */
+  readonly mapped?: readonly string[];
   /** 0 unknown, 1 public or full cone, 2 restricted, 3 port-restricted, 4 symmetric. */
   readonly natType: number;
   /** The Ed25519 key of the node that hosts the agent. */
@@ -101,8 +103,10 @@ function checkEndpoints(p: EndpointsPayload): void {
 export function encodeEndpointsPayload(p: EndpointsPayload): Uint8Array {
   checkEndpoints(p);
   const helpers: CborValue[] = p.helpers.map((h) => [h.nodeKey, h.address]);
+  const mapped = p.endpoints.reduce((bits, e, i) => (p.mapped?.includes(e) === true ? bits + 2 ** i : bits), 0);
   return encodeCbor({
     e: orNothing(p.endpoints),
+    m: mapped === 0 ? undefined : mapped,
     n: p.natType,
     k: p.nodeKey,
     h: orNothing(helpers),
@@ -135,7 +139,11 @@ export function decodeEndpointsPayload(bytes: Uint8Array): EndpointsPayload | nu
   const service = readText(map?.['s']);
   if (service === null) return null;
   const bound = service === '' ? {} : { service };
-  return checked({ endpoints, natType, nodeKey, helpers: read, customTypes, ...bound }, checkEndpoints);
+  const bits = map?.['m'] ?? 0;
+  if (!isUint(bits, 2 ** MAX_ENDPOINTS - 1)) return null;
+  const mapped = endpoints.filter((_, i) => Math.floor(bits / 2 ** i) % 2 === 1);
+  const behind = mapped.length === 0 ? {} : { mapped };
+  return checked({ endpoints, natType, nodeKey, helpers: read, customTypes, ...bound, ...behind }, checkEndpoints);
 }
 
 /**

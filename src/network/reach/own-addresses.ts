@@ -1,13 +1,13 @@
 /** Where this node can be reached: what it publishes in endpoint records. */
-import { type Address, formatAddress, isEveryInterface } from '../../foundation/address.ts';
+import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
-import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
 import { ENDPOINT_SCHEME, type HelperNode, MAX_ENDPOINTS } from '../../foundation/records/payloads.ts';
 import { every, type Repeating } from '../../foundation/repeat.ts';
 import type { RecordNetwork } from '../dht/types.ts';
+import { knownAddresses, type OwnAddress, toldAddresses } from './own-address.ts';
 
 /** How often the interfaces of this machine are looked at for a change of network, milliseconds. */
 export const INTERFACE_LOOK_MS = 5000;
@@ -15,12 +15,18 @@ export const INTERFACE_LOOK_MS = 5000;
 export interface NodeAddresses {
   /** `quic://host:port`, best first. */
   readonly endpoints: readonly string[];
+  /** Those of them that are ports of our router. */
+  readonly mapped: readonly string[];
   readonly natType: number;
   readonly helpers: readonly HelperNode[];
 }
 
+function endpointOf(address: Address): string {
+  return `${ENDPOINT_SCHEME}${formatAddress(address)}`;
+}
+
 interface OwnAddressesOptions {
-  /** Host name or address to publish while none has been observed; empty for none. */
+  /** Host name or address to publish while none has been seen from outside; empty for none. */
   readonly fallbackHost: string;
 }
 
@@ -40,6 +46,9 @@ export class OwnAddresses implements Component {
   readonly #changes = new Listeners<[]>();
   #unsubscribe: () => void = () => {};
   #looks: Repeating | null = null;
+  /** By the part that found them. */
+  readonly #found = new Map<string, readonly OwnAddress[]>();
+  #helpers: readonly HelperNode[] = [];
   #last = '';
 
   constructor(options: OwnAddressesOptions, dependencies: OwnAddressesDependencies) {
@@ -48,7 +57,7 @@ export class OwnAddresses implements Component {
   }
 
   async start(): Promise<void> {
-    this.#last = JSON.stringify(this.#facts());
+    this.#last = JSON.stringify(this.current());
     this.#unsubscribe = this.#deps.records.onReachability(() => this.#compare());
     const onError = (error: unknown): void => this.#deps.log.warn({ error }, 'own addresses could not be looked at');
     this.#looks = every(this.#deps.clock, { periodMs: INTERFACE_LOOK_MS, onError }, () => this.#compare());
@@ -61,7 +70,37 @@ export class OwnAddresses implements Component {
 
   /** The addresses of this moment. */
   current(): NodeAddresses {
-    return { ...this.#facts(), helpers: [] };
+    const told = toldAddresses(this.known()).slice(0, MAX_ENDPOINTS);
+    const endpoints = told.map(({ address }) => endpointOf(address));
+    const mapped = told.filter(({ source }) => source === 'mapped').map(({ address }) => endpointOf(address));
+    return { endpoints, mapped, natType: this.#deps.records.reachability().natType, helpers: this.#helpers };
+  }
+
+  /** Everything that is known of where this node may be reached, the best first. */
+  known(): readonly OwnAddress[] {
+    const { records, quic, interfaces } = this.#deps;
+    return knownAddresses({
+      ...this.#options,
+      quic: quic(),
+      interfaces: interfaces(),
+      reachability: records.reachability(),
+      found: [...this.#found.values()].flat(),
+    });
+  }
+
+  /**
+   * Takes what a part has found out, in place of what it said before.
+   * @param by names the part
+   */
+  found(by: string, addresses: readonly OwnAddress[]): void {
+    this.#found.set(by, addresses);
+    this.#compare();
+  }
+
+  /** Takes the helpers that this node is connected to, the best first; at most 4 of them are told to others. */
+  helpedBy(helpers: readonly HelperNode[]): void {
+    this.#helpers = helpers;
+    this.#compare();
   }
 
   /** Calls back when `current` gives something else. Returns how to stop. */
@@ -69,28 +108,8 @@ export class OwnAddresses implements Component {
     return this.#changes.add(handler);
   }
 
-  #facts(): { readonly endpoints: readonly string[]; readonly natType: number } {
-    const { natType, observed } = this.#deps.records.reachability();
-    const { host, port } = this.#deps.quic();
-    const hosts = isEveryInterface(host) ? this.#hostsOfAllInterfaces(observed.map((o) => o.host)) : [host];
-    const endpoints = [...new Set(hosts)]
-      .slice(0, MAX_ENDPOINTS)
-      .map((h) => `${ENDPOINT_SCHEME}${formatAddress({ host: h, port })}`);
-    return { endpoints, natType };
-  }
-
-  /** What others see of us first, then the addresses for neighbours; loopback where there is nothing else. */
-  #hostsOfAllInterfaces(observed: readonly string[]): readonly string[] {
-    const own = this.#deps.interfaces().filter((h) => ipScope(h) > IP_SCOPE.link);
-    const { fallbackHost } = this.#options;
-    const seen = observed.filter((h) => own.length === 0 || ipScope(h) !== IP_SCOPE.loopback);
-    const stated = seen.length === 0 && fallbackHost !== '' ? [fallbackHost] : seen;
-    const hosts = [...stated, ...own];
-    return hosts.length === 0 ? ['127.0.0.1'] : hosts;
-  }
-
   #compare(): void {
-    const now = JSON.stringify(this.#facts());
+    const now = JSON.stringify(this.current());
     if (now === this.#last) return;
     this.#last = now;
     this.#changes.tell();

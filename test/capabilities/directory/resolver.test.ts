@@ -4,7 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { Resolver } from '../../../src/capabilities/directory/resolver.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { agentKey } from '../../../src/foundation/records/keys.ts';
-import { encodeEndpointsPayload } from '../../../src/foundation/records/payloads.ts';
+import { type EndpointsPayload, encodeEndpointsPayload } from '../../../src/foundation/records/payloads.ts';
 import type { SignedRecord } from '../../../src/foundation/records/record.ts';
 import { RECORD, type RecordType } from '../../../src/foundation/records/types.ts';
 import { delegateAnew, newIdentity, type TestIdentity } from '../../support/identities.ts';
@@ -33,8 +33,10 @@ function world() {
     seq: number,
     endpoints: readonly string[] = ['quic://192.0.2.1:4122'],
     ttl = 3600,
+    more: Partial<EndpointsPayload> = {},
   ): Promise<SignedRecord> => {
-    const payload = encodeEndpointsPayload({ endpoints, natType: 1, nodeKey: NODE_KEY, helpers: [], customTypes: [] });
+    const plain = { endpoints, natType: 1, nodeKey: NODE_KEY, helpers: [], customTypes: [] };
+    const payload = encodeEndpointsPayload({ ...plain, ...more });
     const record = testRecord(owner, RECORD.endpoints, { seq, payload, ttl, timestamp: clock.now() / 1000 });
     await network.put(agentKey(owner.aid), record);
     return record;
@@ -179,6 +181,30 @@ describe('the resolver', () => {
       { host: '192.0.2.1', port: 5 },
     ]);
     assert.deepEqual(lookups, ['gone.example', 'here.example']);
+  });
+
+  test('who helps the node, its kind of NAT and the ports of its router go to who dials', async () => {
+    const { resolver, publish, lookups } = world();
+    const owner = newIdentity();
+    const helperKey = new Uint8Array(32).fill(9);
+    await publish(owner, 1, ['quic://198.51.100.9:40000', 'quic://here.example:3', 'quic://10.0.0.7:4122'], 3600, {
+      mapped: ['quic://198.51.100.9:40000', 'quic://here.example:3'],
+      natType: 4,
+      helpers: [
+        { nodeKey: helperKey, address: '203.0.113.1:4122' },
+        { nodeKey: helperKey, address: 'helper.example:4122' },
+      ],
+    });
+    const { addresses, helpers, natType } = await resolver.locate(owner.aid);
+    assert.deepEqual(addresses, [
+      { host: '198.51.100.9', port: 40_000, isMapped: true },
+      { host: '192.0.2.77', port: 3, isMapped: true },
+      { host: '2001:db8::77', port: 3, isMapped: true },
+      { host: '10.0.0.7', port: 4122 },
+    ]);
+    assert.deepEqual(helpers, [{ nodeKey: helperKey, address: { host: '203.0.113.1', port: 4122 } }]);
+    assert.equal(natType, 4);
+    assert.deepEqual(lookups, ['here.example'], 'none for a helper');
   });
 
   test('a record that is no endpoint record leads nowhere', async () => {

@@ -208,6 +208,19 @@ test('endpoints must be dialable', () => {
   assert.throws(() => encodeEndpointsPayload({ ...ENDPOINTS, endpoints: nine }), failsWith('too_large'));
 });
 
+test('which endpoints are ports of a router goes along, by their places', () => {
+  const endpoints = ['quic://a:1', 'quic://b:2', 'quic://c:3'];
+  const said: EndpointsPayload = { ...ENDPOINTS, endpoints, mapped: ['quic://c:3', 'quic://a:1', 'quic://gone:4'] };
+  assert.deepEqual(decodeEndpointsPayload(encodeEndpointsPayload(said))?.mapped, ['quic://a:1', 'quic://c:3']);
+  const encoded = encodeCbor({ e: endpoints, m: 5, n: 0, k: KEY });
+  assert.deepEqual(decodeEndpointsPayload(encoded)?.mapped, ['quic://a:1', 'quic://c:3']);
+  const none = encodeEndpointsPayload({ ...ENDPOINTS, mapped: [] });
+  assert.deepEqual(none, encodeEndpointsPayload(ENDPOINTS), 'nothing is said where there is none');
+  assert.equal(decodeEndpointsPayload(none)?.mapped, undefined);
+  for (const m of [-1, 256, 0.5, 'x'])
+    assert.equal(decodeEndpointsPayload(encodeCbor({ e: endpoints, m, n: 0, k: KEY })), null, String(m));
+});
+
 test('the worst endpoints and helpers are left out until the rest fits', () => {
   const many: EndpointsPayload = {
     ...ENDPOINTS,

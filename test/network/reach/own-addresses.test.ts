@@ -20,7 +20,7 @@ interface Place {
 /** A node at a place that the test can change. */
 function nodeAt({ host = '', fallbackHost = '', interfaces = [], observed = [] }: Place) {
   const clock = new TestClock();
-  const place = { interfaces, observed, natType: 1 };
+  const place = { interfaces, observed, natType: 1, inRoutingTables: true };
   const listeners = new Set<(reachability: Reachability) => void>();
   const reachability = (): Reachability => ({
     ready: true,
@@ -28,7 +28,7 @@ function nodeAt({ host = '', fallbackHost = '', interfaces = [], observed = [] }
     natType: place.natType,
     // The port of the record network, which is not the one to publish.
     observed: place.observed.map((one): Address => ({ host: one, port: 4121 })),
-    inRoutingTables: true,
+    inRoutingTables: place.inRoutingTables,
   });
   const records = {
     reachability,
@@ -121,7 +121,68 @@ test('the configured host stands in while nobody has seen us, and only then', ()
 test('the NAT type goes along', () => {
   const { addresses, place } = nodeAt({ host: '127.0.0.1' });
   place.natType = 4;
-  assert.deepEqual(addresses.current(), { endpoints: ['quic://127.0.0.1:4122'], natType: 4, helpers: [] });
+  assert.deepEqual(addresses.current(), {
+    endpoints: ['quic://127.0.0.1:4122'],
+    mapped: [],
+    natType: 4,
+    helpers: [],
+  });
+});
+
+test('where strangers do not reach the node, what others see of it is known and not told', () => {
+  const { addresses, place } = nodeAt({ interfaces: ['192.168.1.7'], observed: ['203.0.113.9'] });
+  place.inRoutingTables = false;
+  assert.deepEqual(addresses.current().endpoints, ['quic://192.168.1.7:4122']);
+  const at = (host: string) => ({ host, port: PORT });
+  assert.deepEqual(addresses.known(), [
+    { address: at('203.0.113.9'), source: 'observed', verifiedBy: null },
+    { address: at('192.168.1.7'), source: 'lan', verifiedBy: null },
+  ]);
+  place.inRoutingTables = true;
+  assert.deepEqual(addresses.known()[0], { address: at('203.0.113.9'), source: 'observed', verifiedBy: 'peers' });
+  const { addresses: behind, place: there } = nodeAt({ fallbackHost: 'node.example', observed: ['203.0.113.9'] });
+  there.inRoutingTables = false;
+  assert.deepEqual(behind.current().endpoints, ['quic://node.example:4122']);
+});
+
+test('an address says where it is known from, and who has reached it', () => {
+  const interfaces = ['127.0.0.1', '203.0.113.9', '192.168.1.7'];
+  const { addresses } = nodeAt({ interfaces, observed: ['203.0.113.9'] });
+  assert.deepEqual(
+    addresses.known().map(({ address, source, verifiedBy }) => [address.host, source, verifiedBy]),
+    [
+      ['203.0.113.9', 'interface', 'peers'],
+      ['203.0.113.9', 'interface', null],
+      ['192.168.1.7', 'lan', null],
+    ],
+  );
+  const single = nodeAt({ host: '192.168.1.7' }).addresses;
+  assert.deepEqual(single.known(), [
+    { address: { host: '192.168.1.7', port: PORT }, source: 'configured', verifiedBy: null },
+  ]);
+});
+
+test('what other parts find out is told once somebody has reached it, and until they say otherwise', async () => {
+  const { addresses, changes } = nodeAt({ interfaces: ['192.168.1.7'], fallbackHost: 'node.example' });
+  await addresses.start();
+  const mapping = { address: { host: '203.0.113.9', port: 40_000 }, source: 'mapped' } as const;
+  addresses.found('mapper', [{ ...mapping, verifiedBy: null }]);
+  assert.deepEqual(addresses.current().endpoints, ['quic://node.example:4122', 'quic://192.168.1.7:4122']);
+  assert.equal(changes(), 0);
+  addresses.found('mapper', [{ ...mapping, verifiedBy: 'helper' }]);
+  const { endpoints, mapped } = addresses.current();
+  assert.deepEqual(endpoints, ['quic://203.0.113.9:40000', 'quic://192.168.1.7:4122']);
+  assert.deepEqual(mapped, ['quic://203.0.113.9:40000']);
+  assert.equal(changes(), 1);
+  const helper = { nodeKey: new Uint8Array(32), address: '203.0.113.1:4122' };
+  addresses.helpedBy([helper]);
+  assert.deepEqual(addresses.current().helpers, [helper]);
+  addresses.helpedBy([helper]);
+  assert.equal(changes(), 2);
+  addresses.found('mapper', []);
+  assert.deepEqual(addresses.current().mapped, []);
+  assert.equal(changes(), 3);
+  await addresses.stop();
 });
 
 test('a change that others see is told at once, and once', async () => {

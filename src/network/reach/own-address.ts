@@ -1,0 +1,68 @@
+/** What this node knows of where it may be reached, and what of it is worth telling others. Pure. */
+import { type Address, formatAddress, isEveryInterface } from '../../foundation/address.ts';
+import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
+import type { Reachability } from '../dht/types.ts';
+
+/** Where an address is known from: said by the owner, mapped by a router, seen by others, had by an interface. */
+export type AddressSource = 'configured' | 'mapped' | 'observed' | 'interface' | 'lan';
+
+export interface OwnAddress {
+  /** The host may be a name where it is configured. */
+  readonly address: Address;
+  readonly source: AddressSource;
+  /** Who reached us there from outside, unasked: nodes of the record network, a helper; null where nobody has yet. */
+  readonly verifiedBy: 'peers' | 'helper' | null;
+}
+
+export interface OwnFacts {
+  /** Where the QUIC endpoint listens. */
+  readonly quic: Address;
+  /** Host name or address to publish while none has been seen from outside; empty for none. */
+  readonly fallbackHost: string;
+  /** The addresses of this machine's interfaces, loopback included. */
+  readonly interfaces: readonly string[];
+  readonly reachability: Pick<Reachability, 'observed' | 'inRoutingTables'>;
+  /** What other parts have found out: mapped ports, and what helpers have reached. */
+  readonly found: readonly OwnAddress[];
+}
+
+function sourceOfOwn(host: string): AddressSource {
+  return ipScope(host) === IP_SCOPE.public ? 'interface' : 'lan';
+}
+
+/**
+ * All addresses that are known, the best first. An address that others see is that of our record network: at the same
+ * host our QUIC port is reached too where strangers reach the node as it is, and otherwise nobody knows.
+ */
+export function knownAddresses({ quic, fallbackHost, interfaces, reachability, found }: OwnFacts): OwnAddress[] {
+  const at = (host: string): Address => ({ host, port: quic.port });
+  if (!isEveryInterface(quic.host)) return [{ address: quic, source: 'configured', verifiedBy: null }, ...found];
+  const own = interfaces.filter((host) => ipScope(host) > IP_SCOPE.link);
+  const observed = reachability.observed
+    .filter(({ host }) => own.length === 0 || ipScope(host) !== IP_SCOPE.loopback)
+    .map(({ host }): OwnAddress => {
+      const source = own.includes(host) ? sourceOfOwn(host) : 'observed';
+      return { address: at(host), source, verifiedBy: reachability.inRoutingTables ? 'peers' : null };
+    });
+  const known = [...observed, ...found];
+  const isSeen = known.some(isTold);
+  const stated: OwnAddress[] =
+    isSeen || fallbackHost === '' ? [] : [{ address: at(fallbackHost), source: 'configured', verifiedBy: null }];
+  const near = own.map((host): OwnAddress => ({ address: at(host), source: sourceOfOwn(host), verifiedBy: null }));
+  const all = [...known, ...stated, ...near];
+  return all.some(isTold) ? all : [...all, { address: at('127.0.0.1'), source: 'lan', verifiedBy: null }];
+}
+
+/** Whether an address is told to others: what a router or a NAT shows is so only once somebody has reached us there. */
+export function isTold({ source, verifiedBy }: OwnAddress): boolean {
+  return verifiedBy !== null || (source !== 'observed' && source !== 'mapped');
+}
+
+/** Addresses to tell others, each once, the best first. */
+export function toldAddresses(known: readonly OwnAddress[]): OwnAddress[] {
+  const seen = new Set<string>();
+  return known.filter(isTold).filter(({ address }) => {
+    const name = formatAddress(address);
+    return !seen.has(name) && seen.add(name);
+  });
+}

@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict';
+import { connect, type Socket } from 'node:net';
+import { test } from 'node:test';
+import { eventually } from '../../support/eventually.ts';
+import { TunnelWorld } from '../../support/tunnel-world.ts';
+
+/** Two nodes of which the second is reached by a relay alone, until the test says otherwise. */
+async function relayedWorld(): Promise<TunnelWorld> {
+  const world = await TunnelWorld.start((socket) => socket.pipe(socket));
+  const { near, far } = world;
+  near.pool.addDialler({
+    kind: 'relay',
+    delayMs: 0,
+    timeoutMs: 2000,
+    mayLead: () => true,
+    dial: (place, signal) =>
+      near.endpoint.dial(far.endpoint.address, place.nodeKey, { signal, way: { kind: 'relay' } }),
+  });
+  place(world, false);
+  return world;
+}
+
+/** Says whether the remote node has an address that can be dialled. */
+function place({ world, far, remote }: TunnelWorld, isPublic: boolean): void {
+  const known = world.directory.get(remote);
+  assert.ok(known);
+  world.directory.set(remote, { ...known, addresses: isPublic ? [far.endpoint.address] : [] });
+}
+
+/** One client of a tunnel; what became of its first byte. */
+async function use(listen: string): Promise<'served' | 'cut'> {
+  const [host = '', port] = listen.split(':');
+  const socket: Socket = connect(Number(port), host);
+  socket.on('error', () => {});
+  socket.write('x');
+  const outcome = await new Promise<'served' | 'cut'>((resolve) => {
+    socket.once('data', () => resolve('served'));
+    socket.once('close', () => resolve('cut'));
+  });
+  socket.destroy();
+  return outcome;
+}
+
+test('a tunnel may use a relay, says so, and says so no more when a better path stands', async () => {
+  await using world = await relayedWorld();
+  const { near, far } = world;
+  const { tunnel } = await world.tunnels.open(world.request());
+  assert.equal(tunnel.path, 'relay');
+  assert.equal(await use(tunnel.listen), 'served');
+  await near.pool.upgrade(
+    await near.endpoint.dial(far.endpoint.address, far.key.publicKey, { way: { kind: 'punched' } }),
+  );
+  await eventually('its client is gone', () => (world.tunnels.get(tunnel.id).activeConns === 0 ? true : undefined));
+  assert.equal(world.tunnels.get(tunnel.id).path, 'punched', 'where its next connection would go');
+  assert.equal(await use(tunnel.listen), 'served');
+  assert.equal(world.tunnels.get(tunnel.id).path, 'punched');
+});
+
+test('without a relay a tunnel is refused where only a relay leads, though one stands', async () => {
+  await using world = await relayedWorld();
+  await world.tunnels.open(world.request());
+  const refused = { code: 'relay_required', status: 412 };
+  await assert.rejects(world.tunnels.open(world.request({ localPort: 0, disableRelay: true })), refused);
+  await assert.rejects(world.tunnels.connect({ ...world.request(), disableRelay: true }), refused);
+  place(world, true);
+  const { tunnel } = await world.tunnels.open(world.request({ disableRelay: true }));
+  assert.equal(tunnel.path, 'lan');
+});
+
+test('every later connection of such a tunnel stays off relays', async () => {
+  await using world = await relayedWorld();
+  place(world, true);
+  const { tunnel } = await world.tunnels.open(world.request({ disableRelay: true }));
+  assert.equal(await use(tunnel.listen), 'served');
+  place(world, false);
+  world.near.pool.reset(world.far.key.publicKey);
+  assert.equal(await use(tunnel.listen), 'cut');
+  const other = await world.near.links.open(world.local, world.remote, 'tcp');
+  assert.equal(other.path().kind, 'relay', 'another link may');
+  assert.equal(await use(tunnel.listen), 'cut');
+  other.destroy();
+});
+
+test('a tunnel that stands keeps off relays from the request on that says so, and is never loosened', async () => {
+  await using world = await relayedWorld();
+  const first = await world.tunnels.open(world.request());
+  await assert.rejects(world.tunnels.open(world.request({ disableRelay: true })), { code: 'relay_required' });
+  assert.equal(await use(first.tunnel.listen), 'served', 'a refused request changes nothing');
+  place(world, true);
+  const again = await world.tunnels.open(world.request({ disableRelay: true }));
+  assert.deepEqual([again.reused, again.tunnel.id], [true, first.tunnel.id]);
+  await world.tunnels.open(world.request());
+  place(world, false);
+  world.near.pool.reset(world.far.key.publicKey);
+  assert.equal(await use(first.tunnel.listen), 'cut');
+});
+
+test('who asks for something else than a tunnel hears that the node cannot be reached', async () => {
+  await using world = await relayedWorld();
+  const opening = world.near.links.open(world.local, world.remote, 'http', { disableRelay: true });
+  await assert.rejects(opening, { code: 'connect_failed' });
+});
