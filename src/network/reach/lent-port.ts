@@ -46,6 +46,8 @@ export class LentPort {
     } catch (cause) {
       throw new SvcError('connect_failed', { message: 'The port that was opened has been taken meanwhile.', cause });
     }
+    // Whether anybody waits for it or not.
+    this.#found.promise.catch(() => {});
     for (let i = 0; i < PARALLEL_HANDSHAKES; i++) detach(this.#accept());
   }
 
@@ -68,10 +70,17 @@ export class LentPort {
     }
   }
 
-  /** Gives the port up, unless a connection came. */
+  /** Settles when a connection came or the port was given up. */
+  get settled(): Promise<void> {
+    const settle = (): void => {};
+    return this.#found.promise.then(settle, settle);
+  }
+
+  /** Gives the port up, unless a connection came; who waits for one hears `cancelled`. */
   async close(): Promise<void> {
     if (this.#isDecided) return;
     this.#isDecided = true;
+    this.#found.reject(new SvcError('cancelled'));
     for (const candidate of this.#candidates) candidate.abort();
     await this.#server.abort();
   }

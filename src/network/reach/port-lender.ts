@@ -1,6 +1,7 @@
 /** Opens a port, learns how it is seen, opens the way for those who will come, and lends it to the QUIC engine. */
 import type { Address } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { patience } from '../../foundation/stall.ts';
 import type { EndpointParts } from '../quic/native-endpoint.ts';
@@ -70,6 +71,7 @@ async function firstOf<T>(answers: readonly Promise<T | null>[], enough: number,
 
 export class PortLender {
   readonly #deps: PortLenderDependencies;
+  readonly #lent = new Set<LentPort>();
   #mapping: NatMapping = 'unknown';
 
   constructor(dependencies: PortLenderDependencies) {
@@ -136,8 +138,16 @@ export class PortLender {
     return this.#listen(family, port, expectedKey);
   }
 
+  /** Gives up the ports to which nobody has come. */
+  async stop(): Promise<void> {
+    await Promise.all([...this.#lent].map((port) => port.close()));
+  }
+
   #listen(family: 4 | 6, port: number, expectedKey: Uint8Array): LentPort {
-    return new LentPort({ family, port, expectedKey }, this.#deps.parts(), this.#deps.clock);
+    const lent = new LentPort({ family, port, expectedKey }, this.#deps.parts(), this.#deps.clock);
+    this.#lent.add(lent);
+    detach(lent.settled.then(() => this.#lent.delete(lent)));
+    return lent;
   }
 
   async #observe(opened: OpenedPort): Promise<SeenPort> {
