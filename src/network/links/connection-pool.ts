@@ -6,6 +6,7 @@
 
 import { toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { abortable } from '../../foundation/deadline.ts';
 import { detach } from '../../foundation/detached.ts';
 import { isRelayed } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -65,6 +66,8 @@ export class ConnectionPool implements Component {
   /** Nodes whose connections are kept, by the hex of their keys. */
   readonly #kept = new Tally();
   readonly #relayDisabled: () => boolean;
+  /** Those who wait for the hello of a connection that the other node dialled. */
+  readonly #awaited = new WeakMap<QuicConnection, (session: NodeSession) => void>();
   #sweep: Repeating | null = null;
   #stopped = false;
 
@@ -83,12 +86,10 @@ export class ConnectionPool implements Component {
     this.#dials = new Dials({
       clock,
       diallers: () => this.#diallers,
-      greet: (connection, isSide, signal) => greeter.greet(connection, isSide, signal),
+      greet: (connection, isSide, signal) =>
+        connection.outbound ? greeter.greet(connection, isSide, signal) : this.#greeted(connection, signal),
     });
-    endpoint.onConnection((connection) => {
-      if (this.#relayDisabled() && isRelayed(connection.path.kind)) connection.close();
-      else greeter.receive(connection);
-    });
+    endpoint.onConnection((connection) => this.receive(connection));
   }
 
   async start(): Promise<void> {
@@ -111,6 +112,12 @@ export class ConnectionPool implements Component {
   /** Names who takes the streams of a kind that other nodes open; once each. */
   handle(kind: Kind, handler: StreamHandler): void {
     this.gate.handle(kind, handler);
+  }
+
+  /** Waits for the hello of a connection that another node dialled. */
+  receive(connection: QuicConnection): void {
+    if (this.#relayDisabled() && isRelayed(connection.path.kind)) connection.close();
+    else this.#greeter.receive(connection);
   }
 
   /** Adds a way to reach nodes; it is tried from the next attempt on. */
@@ -226,6 +233,21 @@ export class ConnectionPool implements Component {
     yield* this.#sides;
   }
 
+  /** The session of a connection that the other node dialled because we asked it to: it says hello. */
+  async #greeted(connection: QuicConnection, signal: AbortSignal): Promise<NodeSession> {
+    const known = this.#table.of(toHex(connection.remoteKey)).find((session) => session.connection === connection);
+    if (known !== undefined) return known;
+    const greeting = Promise.withResolvers<NodeSession>();
+    this.#awaited.set(connection, greeting.resolve);
+    detach(connection.closed.then(() => greeting.reject(new SvcError('connect_failed'))));
+    try {
+      return await abortable(greeting.promise, signal);
+    } catch (error) {
+      connection.close();
+      throw error;
+    }
+  }
+
   #mayRelay(wanted: boolean = true): boolean {
     return wanted && !this.#relayDisabled();
   }
@@ -251,6 +273,7 @@ export class ConnectionPool implements Component {
     for (const other of known) if (other.instance !== session.instance) other.close();
     if (isSide) this.#addSide(session);
     else this.#add(session);
+    this.#awaited.get(connection)?.(session);
     return session;
   }
 

@@ -48,7 +48,8 @@ export interface Dialler {
   mayLead(place: NodePlace): boolean;
   /**
    * Connects to the node. It need not look at the key that the other side proved: that is done for all ways alike.
-   * When the signal aborts it lets go of all that it holds; a connection that comes after all is closed.
+   * A connection that the other node dialled to us, because it was asked to, is returned after it was handed to the
+   * endpoint: there the other node says hello, on all others we do. When the signal aborts it lets go of all that it holds; a connection that comes after all is closed.
    * @throws SvcError `connect_failed` where it does not lead there, or the signal's reason
    */
   dial(place: NodePlace, signal: AbortSignal): Promise<QuicConnection>;

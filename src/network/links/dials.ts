@@ -111,6 +111,11 @@ export class Dials {
       if (cancelled.aborted || allowed.length === leading.length) throw cause;
       throw new SvcError('relay_required', { cause });
     }
+    if (!relays && isRelayed(connection.path.kind)) {
+      // What a way of another kind fell back to.
+      connection.close();
+      throw new SvcError('relay_required');
+    }
     return await this.#deps.greet(connection, isSide, limit.signal);
   }
 }

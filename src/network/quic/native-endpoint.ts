@@ -73,7 +73,7 @@ interface NativeQuicEndpointDependencies {
 
 /** A connection of the engine that did not come over the sockets of the endpoint. */
 interface Adoption {
-  /** True where we asked for the connection and say hello on it, whichever side's packet began the handshake. */
+  /** True where we dialled, and so say hello. */
   readonly outbound: boolean;
   readonly way: Way;
 }
@@ -216,7 +216,7 @@ export class NativeQuicEndpoint implements QuicEndpoint {
 
   /**
    * Takes in a connection of the engine that came over a socket of another part of this process. One that the other
-   * node asked for falls under the limits and goes where those of the endpoint go; it may be closed when this returns.
+   * node dialled falls under the limits and goes where those of the endpoint go; it may be closed when this returns.
    * @throws SvcError `connect_failed` where the other side has proven no key that we know, or the endpoint is stopped
    */
   adopt(native: EngineConnection, { outbound, way }: Adoption): QuicConnection {

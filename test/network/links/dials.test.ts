@@ -234,3 +234,12 @@ test('where only a relay is left and none may be used, a relay is required', asy
     assert.equal(clock.timers, 0);
   }
 });
+
+test('a way of another kind that falls back to a relay does not bring one to who may use none', async () => {
+  const fallen = stub(KEY, 'turn');
+  const { clock, dials } = setUp(dialler('punched', 100, async () => fallen.session.connection));
+  const outcome = assert.rejects(dials.to(PLACE, false).attempt.join(never), withCode('relay_required'));
+  clock.advance(100);
+  await outcome;
+  assert.equal(fallen.isClosed(), true);
+});

@@ -2,8 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PathKind } from '../../../src/foundation/domain/tunnels.ts';
 import { type Dialler, type NodePlace, UNHELPED } from '../../../src/network/links/dial.ts';
+import { HELLO_TIMEOUT_MS } from '../../../src/network/links/greeter.ts';
 import { IDLE_MS, SPARE_IDLE_MS } from '../../../src/network/links/idle-sweep.ts';
 import type { PathChange } from '../../../src/network/links/path-changes.ts';
+import type { QuicConnection } from '../../../src/network/quic/types.ts';
 import { type LinkNode, LinkWorld, settle, withCode } from '../../support/link-world.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
@@ -147,6 +149,39 @@ test('instead of a dead connection one is used that came by a relay since', asyn
   const detour = await a.pool.connect(placeOf(b), never, { insteadOf: dead });
   assert.equal(detour.connection.path.kind, 'relay');
   assert.equal(a.pool.current(b.key.publicKey), detour);
+});
+
+test('a way may have the other node dial us: then it says hello, and who waited is served', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const [a, b] = [await world.node(), await world.node()];
+  const arrivals: QuicConnection[] = [];
+  const take = a.endpoint.onConnection.bind(a.endpoint);
+  take((connection) => void arrivals.push(connection));
+  let greets = true;
+  a.pool.addDialler({
+    ...wayTo(a, b, 'punched'),
+    dial: async () => {
+      const dialled = await dialOf(b, a, 'punched');
+      await settle();
+      const inbound = arrivals.pop();
+      assert.ok(inbound && !inbound.outbound);
+      a.pool.receive(inbound);
+      if (greets) void b.pool.upgrade(dialled);
+      return inbound;
+    },
+  });
+  const session = await a.pool.connect(nowhere(b), never);
+  assert.deepEqual([session.connection.outbound, session.connection.path.kind], [false, 'punched']);
+  assert.equal(a.pool.current(b.key.publicKey), session);
+  session.close();
+  await settle();
+  greets = false;
+  const mute = assert.rejects(a.pool.connect(nowhere(b), never), withCode('connect_failed'));
+  await settle(60);
+  clock.advance(HELLO_TIMEOUT_MS);
+  await mute;
+  assert.equal(a.pool.stats().connections, 0);
 });
 
 test('a connection that somebody keeps stays open without streams, until he lets it go', async () => {
