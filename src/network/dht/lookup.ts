@@ -220,8 +220,10 @@ export class Lookup {
 
   #step(): void {
     if (this.#stopped) return;
-    const { parallel, enough } = this.#options;
+    const { parallel } = this.#options;
     const width = this.beyond(this.#options.width);
+    // Where the closest may be in league, those whom they have put behind are waited for, too.
+    const enough = this.#isDense ? width : this.#options.enough;
     let active = this.#candidates.filter(({ state }) => state === 'asked').length;
     let open = 0;
     let waiting = 0;
