@@ -49,7 +49,7 @@ export const USUAL_ATTACK: AttackOptions = {
   misplaces: false,
   begins: 'joined',
   manners: [{}],
-  reads: 100,
+  reads: 60,
 };
 
 export interface AttackFigures {

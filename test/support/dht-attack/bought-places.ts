@@ -92,7 +92,7 @@ async function write({ key, record }: Published, by: HonestNode = strangerTo(key
 
 async function found(reader: HonestNode, { key, record }: Published): Promise<boolean> {
   let records: readonly (SignedRecord | null)[];
-  if (record.type === RECORD.endpoints) records = [await reader.dht.get(key, record.type)];
+  if (record.type === RECORD.endpoints) records = [await reader.dht.get(key, record.type, { thorough: true })];
   else records = await reader.dht.list(key, [record.type]);
   return records.some((one) => one !== null && equalBytes(one.encoded, record.encoded));
 }
