@@ -20,7 +20,8 @@ test('4,096 addresses in 16 networks do not buy the places of a mailbox, a servi
   const allowed = await run('unshare', ['-rn', 'sh', '-c', PUBLIC_MACHINE]);
   if (allowed.code !== 0) return t.skip('needs network namespaces (unshare) and iproute2');
   const { taken, behindOne, reads } = await attack({
-    manners: [{}, { lie: 'stale', names: 'phantoms' }, { lie: 'other' }],
+    reads: 40,
+    manners: [{}, { lie: 'stale', names: 'phantoms' }],
   });
   // They stand there: what holds is not that they were kept away.
   assert.deepEqual(taken, [16, 16, 16]);
