@@ -57,21 +57,34 @@ function targetProblem(content: EntryContent): string | null {
   return content.to?.length === 1 ? null : 'exactly one agent must be named';
 }
 
-const SHAPES: Readonly<Record<string, (content: EntryContent) => string | null>> = {
-  create: createProblem,
-  title: titleProblem,
-  invite: targetProblem,
-  remove: targetProblem,
-  rekey: ({ body }) => (body?.length === JOIN_SECRET_BYTES ? null : 'the join secret is malformed'),
-  role: (content) =>
-    ['admin', 'member'].includes(bodyText(content) ?? '') ? targetProblem(content) : 'a role is "admin" or "member"',
-  retract: (content) => (isSha256(content.ref ?? '') ? null : 'the reference is not an entry'),
-};
+function rekeyProblem({ body }: EntryContent): string | null {
+  return body?.length === JOIN_SECRET_BYTES ? null : 'the join secret is malformed';
+}
+
+function roleProblem(content: EntryContent): string | null {
+  const isRole = ['admin', 'member'].includes(bodyText(content) ?? '');
+  return isRole ? targetProblem(content) : 'a role is "admin" or "member"';
+}
+
+function retractProblem(content: EntryContent): string | null {
+  return isSha256(content.ref ?? '') ? null : 'the reference is not an entry';
+}
+
+/** A map, for kinds are words of strangers: `constructor` and `__proto__` are none that we know. */
+const SHAPES: ReadonlyMap<string, (content: EntryContent) => string | null> = new Map([
+  ['create', createProblem],
+  ['title', titleProblem],
+  ['invite', targetProblem],
+  ['remove', targetProblem],
+  ['rekey', rekeyProblem],
+  ['role', roleProblem],
+  ['retract', retractProblem],
+]);
 
 /** What is wrong with an entry, whoever wrote it and wherever it stands; null where nothing is. */
 export function shapeProblem(content: EntryContent): string | null {
   if (content.kind !== 'create' && content.parents.length === 0) return 'it has no parents';
   if (content.proof !== undefined && content.kind !== 'create' && content.kind !== 'join')
     return 'it carries a proof without a use';
-  return SHAPES[content.kind]?.(content) ?? null;
+  return SHAPES.get(content.kind)?.(content) ?? null;
 }

@@ -23,7 +23,8 @@ export function namesManyHosts({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders
 
 /** True where an `Origin` header names the very site that the request was sent to. */
 export function isSameSite(origin: string, hostHeader: string | undefined): boolean {
-  if (hostHeader === undefined) return false;
+  // No browser writes a blank there, and `URL` would pass over it.
+  if (hostHeader === undefined || /\s/.test(origin)) return false;
   const from = URL.parse(origin);
   if (from === null || (from.protocol !== 'http:' && from.protocol !== 'https:')) return false;
   // Read with the same scheme, so that a default port that one of them leaves out makes no difference.

@@ -28,7 +28,11 @@ class Service {
     this.#server = createServer({ maxHeaderSize: 64 * 1024 }, (request, response) => {
       this.heard++;
       const callers = valuesOf(request.rawHeaders, 'svc-caller-aid');
-      if (callers.length !== 1 || callers[0] !== NAMES.caller || /evil/.test(request.rawHeaders.join()))
+      if (
+        callers.length !== 1 ||
+        callers[0] !== NAMES.caller ||
+        /evil/.test(valuesOf(request.rawHeaders, 'forwarded').join())
+      )
         this.forged = request.rawHeaders;
       request.resume().once('end', () => {
         if (/svc/i.test(request.rawTrailers.join())) this.forged = request.rawTrailers;

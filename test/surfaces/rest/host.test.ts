@@ -58,6 +58,7 @@ test('loopback peers are told apart from all others', () => {
 test('an origin is the same site only with the same host and port', () => {
   assert.ok(isSameSite('http://127.0.0.1:2121', '127.0.0.1:2121'));
   assert.ok(isSameSite('http://LocalHost:2121', 'localhost:2121'));
+  assert.ok(!isSameSite('ht\ttp://localhost:2121', 'localhost:2121'), 'a blank that no browser writes');
   assert.ok(isSameSite('https://panel.example', 'panel.example:443'));
   for (const origin of [
     'null',
