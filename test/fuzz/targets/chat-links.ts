@@ -88,8 +88,8 @@ const chatLink: FuzzTarget = {
   name: 'chat-link',
   inputs: 300,
   edit: (input, random) => {
-    if (random.chance(0.1)) return Uint8Array.of(random.below(PEERS.length), ...input.subarray(1));
-    return Uint8Array.of(input[0] ?? 0, ...(editChat(input.subarray(1), random) ?? input.subarray(1)));
+    if (random.chance(0.1)) return Buffer.concat([Uint8Array.of(random.below(PEERS.length)), input.subarray(1)]);
+    return Buffer.concat([Uint8Array.of(input[0] ?? 0), editChat(input.subarray(1), random) ?? input.subarray(1)]);
   },
   prepare: async () => {
     let host = await ChatHost.start();

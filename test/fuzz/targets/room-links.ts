@@ -105,8 +105,8 @@ const roomLink: FuzzTarget = {
   inputs: 200,
   maxBytes: 16 * 1024,
   edit: (input, random) => {
-    if (random.chance(0.1)) return Uint8Array.of(random.below(CALLERS.length), ...input.subarray(1));
-    return Uint8Array.of(input[0] ?? 0, ...(editRoom(input.subarray(1), random) ?? input.subarray(1)));
+    if (random.chance(0.1)) return Buffer.concat([Uint8Array.of(random.below(CALLERS.length)), input.subarray(1)]);
+    return Buffer.concat([Uint8Array.of(input[0] ?? 0), editRoom(input.subarray(1), random) ?? input.subarray(1)]);
   },
   prepare: () => {
     let host = new RoomHost();
