@@ -248,7 +248,7 @@ export class DhtEngine {
   /** The nodes of the routing table that are closest to a target, one of each block, closest first; then the others. */
   closest(target: Uint8Array, max: number): Located[] {
     const nodes = this.#running.nodes.toArray();
-    return apartFirst(closestTo(target, nodes, nodes.length), this.#deps.isOwnHost).slice(0, max);
+    return apartFirst(closestTo(target, nodes, nodes.length), this.#deps.isOwnHost, max);
   }
 
   /** How many nodes of the table are closer to a target than this one; those of one block count once. */

@@ -21,12 +21,17 @@ export function voterOf(address: Address): string {
   return nodeScope(address.host) === IP_SCOPE.public ? blockOfHost(address.host) : hostKeyOf(address);
 }
 
-/** Those who come first of their block in the order given, then the others. */
-export function apartFirst<T extends Address>(nodes: readonly T[], isOwnHost: (host: string) => boolean): T[] {
+/** Those who come first of their block in the order given, then the others; `max` of them. Looks at no more than it needs: it runs for every answer. */
+export function apartFirst<T extends Address>(
+  nodes: readonly T[],
+  isOwnHost: (host: string) => boolean,
+  max: number = nodes.length,
+): T[] {
   const taken = new Set<string>();
   const apart: T[] = [];
   const crowd: T[] = [];
   for (const node of nodes) {
+    if (apart.length >= max) break;
     const block = blockOf(node, isOwnHost);
     if (block !== null && taken.has(block)) crowd.push(node);
     else {
@@ -34,7 +39,7 @@ export function apartFirst<T extends Address>(nodes: readonly T[], isOwnHost: (h
       apart.push(node);
     }
   }
-  return [...apart, ...crowd];
+  return [...apart, ...crowd].slice(0, max);
 }
 
 /** Who leaves a full row of the table for a node: one of several of a block, where none of the node's own block is there. */

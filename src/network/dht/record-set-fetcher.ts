@@ -93,16 +93,16 @@ export class RecordSetFetcher {
   }
 
   /**
-   * Gathers from one node of each group that says the same, the group with most hosts first, until
+   * Gathers from one node of each group that says the same, the group with most voters first, until
    * nobody claims more than what has come and all groups of several voters are heard, or three have given all they claim to
    * have. Nobody is waited for alone: the next group is asked beside one that takes long, and where one has given
-   * all, those of no more hosts have little more time.
+   * all, those of no more voters have little more time.
    */
   async collect(wanted: Collection, signal: AbortSignal): Promise<void> {
     const clock = wakingClock(this.#deps.clock);
     const most = Math.max(...wanted.answers.map(({ reply }) => reply.count));
     const ranked = groupsOf(wanted.answers).slice(0, MAX_GROUPS);
-    const heard = ranked.filter((group) => hostsOf(group) >= HEARD_VOTERS).length;
+    const heard = ranked.filter((group) => votersOf(group) >= HEARD_VOTERS).length;
     const groups = ranked.values();
     const stop = new AbortController();
     const within = AbortSignal.any([signal, stop.signal]);
@@ -126,7 +126,7 @@ export class RecordSetFetcher {
         given++;
         if ((count >= most && given >= heard) || given >= GROUPS || isFull(wanted)) stop.abort();
         // Else a few who have little to give would cut off the many who have much.
-        if ([...asked].some((other) => hostsOf(other) > hostsOf(group))) continue;
+        if ([...asked].some((other) => votersOf(other) > votersOf(group))) continue;
         graces.push(clock.after(Math.max(MIN_GRACE_MS, 2 * (clock.now() - started)), () => stop.abort()));
       }
       if (--lanes === 0) stop.abort();
@@ -233,13 +233,13 @@ function isFull({ quorum, max }: Collection): boolean {
   return quorum.slots.length >= Math.min(MAX_COLLECTED, max ?? MAX_COLLECTED);
 }
 
-/** The nodes that say the same, the group with most hosts first, then the one that claims most. */
+/** The nodes that say the same, the group with most voters first, then the one that claims most. */
 function groupsOf(answers: readonly LookupAnswer[]): LookupAnswer[][] {
   const groups = Map.groupBy(answers, ({ reply }) => `${reply.count}.${toHex(reply.digest)}`);
   const claims = (group: readonly LookupAnswer[]): number => group[0]?.reply.count ?? 0;
-  return [...groups.values()].sort((a, b) => hostsOf(b) - hostsOf(a) || claims(b) - claims(a));
+  return [...groups.values()].sort((a, b) => votersOf(b) - votersOf(a) || claims(b) - claims(a));
 }
 
-function hostsOf(group: readonly LookupAnswer[]): number {
+function votersOf(group: readonly LookupAnswer[]): number {
   return new Set(group.map(({ address }) => voterOf(address))).size;
 }

@@ -20,6 +20,8 @@ test('a block is a /16 of public addresses; an own host, and who is near, stands
 test('one of each block comes first, in the order in which they stood, then the others in theirs', () => {
   const nodes = ['45.1.0.1', '45.1.0.2', '192.168.1.1', '45.2.0.1', '192.168.1.2', '45.2.0.2'].map((host) => at(host));
   const hosts = apartFirst(nodes, () => false).map(({ host }) => host);
+  const first = (max: number) => apartFirst(nodes, () => false, max).map(({ host }) => host);
+  for (const max of [0, 1, 3, 5]) assert.deepEqual(first(max), hosts.slice(0, max));
   assert.deepEqual(hosts, ['45.1.0.1', '192.168.1.1', '45.2.0.1', '192.168.1.2', '45.1.0.2', '45.2.0.2']);
 });
 
