@@ -25,8 +25,6 @@ import { LinkWorld, readAll, settle, withCode } from '../../support/link-world.t
 import { linkBytes, RawPeer, type RawSession, statusOn } from '../../support/raw-peer.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
-const never = new AbortController().signal;
-
 function proofOf(role: ProofRole, { aid, delegation, operational }: TestIdentity, session: RawSession): Proof {
   const identity = { aid, delegation, sign: (message: Uint8Array) => operational.sign(message) };
   return makeProof(role, identity, session.here, session.there);
@@ -38,8 +36,9 @@ function header(caller: TestIdentity, called: TestIdentity, proof: Proof | null,
 
 /** Reads the header of a link that another node opens. */
 async function takeHeader(stream: QuicStream): Promise<LinkHeader> {
-  assert.deepEqual(await readExactly(stream, 1, never), Buffer.of(KIND.link));
-  return decodeHeader(await readFrame(stream, MAX_LINK_HEADER_BYTES, never)) ?? assert.fail('a malformed header');
+  const { signal } = new AbortController();
+  assert.deepEqual(await readExactly(stream, 1, signal), Buffer.of(KIND.link));
+  return decodeHeader(await readFrame(stream, MAX_LINK_HEADER_BYTES, signal)) ?? assert.fail('a malformed header');
 }
 
 test('a connection that does not begin with a hello is closed', async () => {
@@ -51,8 +50,7 @@ test('a connection that does not begin with a hello is closed', async () => {
     await connection.closed;
   }
   const hasty = await raw.dial(a);
-  (await hasty.openStream()).write(Uint8Array.of(1));
-  (await hasty.openStream()).write(Uint8Array.of(KIND.link));
+  for (const first of [1, KIND.link]) (await hasty.openStream()).write(Uint8Array.of(first));
   await hasty.closed;
   assert.equal(a.pool.stats().connections, 0);
 });
