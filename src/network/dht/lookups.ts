@@ -3,6 +3,7 @@ import type { Address } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { REPLICAS } from '../../foundation/domain/directory.ts';
 import { wakingClock } from '../../foundation/stall.ts';
+import type { NodeAt } from '../node-requests.ts';
 import type { BootstrapNodes } from './bootstrap-nodes.ts';
 import type { DhtEngine } from './engine.ts';
 import { Lookup, type LookupAnswer, type LookupOptions } from './lookup.ts';
@@ -56,8 +57,19 @@ export class Lookups {
 
   /** Asks one node for those closest to us; false where it does not answer. */
   async greet(contact: Address): Promise<boolean> {
+    return (await this.#meet(contact)) !== null;
+  }
+
+  /** Asks a node for its key, and where it is reached over QUIC; null where it does not answer or has no such port. */
+  async identify(node: Address): Promise<NodeAt | null> {
+    const { nodeKey, quicPort = 0 } = (await this.#meet(node))?.reply ?? {};
+    if (nodeKey === undefined || quicPort === 0) return null;
+    return { nodeKey, address: { host: node.host, port: quicPort } };
+  }
+
+  async #meet(node: Address): Promise<LookupAnswer | null> {
     const { client, engine } = this.#deps;
-    return (await client.find(contact, nodeId(contact), engine.id, encodeFindRequest(SURVEY))) !== null;
+    return await client.find(node, nodeId(node), engine.id, encodeFindRequest(SURVEY));
   }
 
   #start(key: Uint8Array, request: FindRequest, pace: Pace, onAnswer: OnAnswer): Lookup {

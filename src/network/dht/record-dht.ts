@@ -8,7 +8,7 @@ import type { Log } from '../../foundation/log.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
-import type { NodeRequests } from '../node-requests.ts';
+import type { NodeAt, NodeRequests } from '../node-requests.ts';
 import { BootstrapNodes } from './bootstrap-nodes.ts';
 import { DhtEngine } from './engine.ts';
 import { Housekeeping } from './housekeeping.ts';
@@ -114,7 +114,19 @@ function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencie
   events.node.add((node) => replication.onNode(node));
   events.tableChange.add(() => membership.onTableChange());
   events.networkChange.add(() => membership.onNetworkChange());
-  return { clock, bootstrapNodes, store, engine, client, membership, reader, writer, replication, housekeeping };
+  return {
+    clock,
+    bootstrapNodes,
+    store,
+    engine,
+    client,
+    lookups,
+    membership,
+    reader,
+    writer,
+    replication,
+    housekeeping,
+  };
 }
 
 export class RecordDht implements RecordNetwork {
@@ -178,6 +190,11 @@ export class RecordDht implements RecordNetwork {
 
   peers(): readonly DhtPeer[] {
     return this.#parts.engine.nodes().map(({ node: { host, port }, lastSeen }) => ({ host, port, lastSeen }));
+  }
+
+  /** Asks a node for its key, and where it is reached over QUIC; null where it does not answer or has no such port. */
+  async identify(node: Address): Promise<NodeAt | null> {
+    return await this.#parts.lookups.identify(node);
   }
 
   /** How our clock compares with those of the nodes that answered lately. */
