@@ -33,3 +33,17 @@ export function mappingOf(seen: readonly (Address | null)[], isOwn: (address: Ad
 export function keepsPort(mapping: NatMapping): boolean {
   return mapping !== 'symmetric';
 }
+
+/** NAT types of endpoint records. */
+const NAT_TYPE = { reachable: 1, portRestricted: 3, symmetric: 4 } as const;
+
+/**
+ * The NAT type that an endpoint record names, from what the record network has found out and what was seen of a port of
+ * ours. Both look by themselves, at other times: that of the port, which is looked at again and again, goes first.
+ * @param natType 0 unknown, 1 public or full cone, 2 restricted, 3 port-restricted, 4 symmetric
+ */
+export function natTypeOf(mapping: NatMapping, natType: number): number {
+  if (natType === NAT_TYPE.reachable || mapping === 'unknown') return natType;
+  if (mapping === 'symmetric') return NAT_TYPE.symmetric;
+  return natType === 0 || natType === NAT_TYPE.symmetric ? NAT_TYPE.portRestricted : natType;
+}

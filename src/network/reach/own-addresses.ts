@@ -7,6 +7,7 @@ import type { Log } from '../../foundation/log.ts';
 import { ENDPOINT_SCHEME, type HelperNode, MAX_ENDPOINTS } from '../../foundation/records/payloads.ts';
 import { every, type Repeating } from '../../foundation/repeat.ts';
 import type { RecordNetwork } from '../dht/types.ts';
+import { type NatMapping, natTypeOf } from './nat.ts';
 import { knownAddresses, type OwnAddress, toldAddresses } from './own-address.ts';
 
 /** How often the interfaces of this machine are looked at for a change of network, milliseconds. */
@@ -49,6 +50,7 @@ export class OwnAddresses implements Component {
   /** By the part that found them. */
   readonly #found = new Map<string, readonly OwnAddress[]>();
   #helpers: readonly HelperNode[] = [];
+  #mapping: NatMapping = 'unknown';
   #last = '';
 
   constructor(options: OwnAddressesOptions, dependencies: OwnAddressesDependencies) {
@@ -73,7 +75,8 @@ export class OwnAddresses implements Component {
     const told = toldAddresses(this.known()).slice(0, MAX_ENDPOINTS);
     const endpoints = told.map(({ address }) => endpointOf(address));
     const mapped = told.filter(({ source }) => source === 'mapped').map(({ address }) => endpointOf(address));
-    return { endpoints, mapped, natType: this.#deps.records.reachability().natType, helpers: this.#helpers };
+    const natType = natTypeOf(this.#mapping, this.#deps.records.reachability().natType);
+    return { endpoints, mapped, natType, helpers: this.#helpers };
   }
 
   /** Everything that is known of where this node may be reached, the best first. */
@@ -100,6 +103,12 @@ export class OwnAddresses implements Component {
   /** Takes the helpers that this node is connected to, the best first; at most 4 of them are told to others. */
   helpedBy(helpers: readonly HelperNode[]): void {
     this.#helpers = helpers;
+    this.#compare();
+  }
+
+  /** Takes what was found to stand before a port of ours. */
+  seenBehind(mapping: NatMapping): void {
+    this.#mapping = mapping;
     this.#compare();
   }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { mappingOf } from '../../../src/network/reach/nat.ts';
+import { mappingOf, natTypeOf } from '../../../src/network/reach/nat.ts';
 
 const OUTER = { host: '198.51.100.1', port: 4000 };
 const isOwn = ({ host }: { readonly host: string }): boolean => host === '192.0.2.1';
@@ -20,4 +20,19 @@ test('hosts that see another port or another address each see a symmetric transl
 test('one host alone cannot tell, and silence says nothing', () => {
   assert.deepEqual(mappingOf([null, OUTER], isOwn), { mapping: 'unknown', address: OUTER });
   assert.deepEqual(mappingOf([null, null], isOwn), { mapping: 'unknown', address: null });
+});
+
+test('the NAT type is that of the port where it was looked at, and what the record network says where it was not', () => {
+  assert.deepEqual(
+    [0, 1, 2, 3, 4].map((natType) => natTypeOf('unknown', natType)),
+    [0, 1, 2, 3, 4],
+  );
+  assert.deepEqual(
+    [0, 1, 2, 3, 4].map((natType) => natTypeOf('cone', natType)),
+    [3, 1, 2, 3, 3],
+  );
+  assert.deepEqual(
+    [0, 1, 2, 3, 4].map((natType) => natTypeOf('symmetric', natType)),
+    [4, 1, 4, 4, 4],
+  );
 });
