@@ -30,6 +30,13 @@ interface End {
   readonly key: Uint8Array;
 }
 
+const STRAIGHT: ReadonlySet<PathKind> = new Set<PathKind>(['direct', 'lan', 'mapped']);
+
+/** True where the address at the other end is that of the socket by which the other node makes ordinary connections. */
+export function isStraight({ kind }: Path): boolean {
+  return STRAIGHT.has(kind);
+}
+
 /** The path of a connection between our socket and that of the other node. */
 export function plainPath(kind: PathKind, remote: Address): Path {
   return { kind, remote, source: remote.host };

@@ -38,6 +38,8 @@ interface CalledDependencies {
   readonly isHelper: (nodeKey: Uint8Array) => boolean;
   /** Whether a node may call this one. */
   readonly mayCall: (nodeKey: Uint8Array) => boolean;
+  /** False where no third node may carry our packets. */
+  readonly mayRelay: () => boolean;
   /** Takes the connection, whoever dialled it. */
   readonly take: (connection: Introduced) => void;
   /** Dials one address from the socket that all ordinary dials use. */
@@ -58,9 +60,10 @@ export class Called {
 
   /** Answers an introduction; never rejects. */
   async answer(introduction: Introduction, helper: SeenNode): Promise<IntroductionAnswer> {
-    const { isHelper, mayCall, guard, log } = this.#deps;
+    const { isHelper, mayCall, mayRelay, guard, log } = this.#deps;
     const { caller, seenAt } = introduction;
     if (!isHelper(helper.nodeKey) || !mayCall(caller)) return this.#say('refused');
+    if (introduction.means === 'relay' && !mayRelay()) return this.#say('refused');
     guard.witness(caller, seenAt.host, helper.address);
     try {
       return await this.#meet(introduction, helper.address);

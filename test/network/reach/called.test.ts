@@ -20,11 +20,12 @@ interface WorldOptions {
   readonly mapping?: NatMapping;
   readonly waitMs?: number;
   readonly mayCall?: boolean;
+  readonly mayRelay?: boolean;
   readonly ownIpv6?: string | null;
 }
 
 /** Nothing but what was asked of the parts: what they do is tested in the lab. */
-function world({ mapping = 'cone', waitMs = 0, mayCall = true, ownIpv6 = null }: WorldOptions = {}) {
+function world({ mapping = 'cone', waitMs = 0, mayCall = true, mayRelay = true, ownIpv6 = null }: WorldOptions = {}) {
   const targets: (readonly Address[])[] = [];
   const dialled: Address[] = [];
   const burst: Address[] = [];
@@ -52,6 +53,7 @@ function world({ mapping = 'cone', waitMs = 0, mayCall = true, ownIpv6 = null }:
     ownIpv6: () => ownIpv6,
     isHelper: (nodeKey) => [HELPER, OTHER_HELPER].some((helper) => helper.nodeKey === nodeKey),
     mayCall: () => mayCall,
+    mayRelay: () => mayRelay,
     take: () => {},
     dial: async (address) => void dialled.push(address),
   });
@@ -133,4 +135,9 @@ test('what fails on the way becomes a word for the caller', async () => {
   const { hear } = world();
   assert.equal(await hear(), 'relay');
   assert.equal(await hear({ means: 'relay', relay: { port: OURS.port, token: new Uint8Array(16) } }), 'relay');
+});
+
+test('a node that may not be relayed to is not, and no relay is asked to', async () => {
+  const { hear } = world({ mayRelay: false });
+  assert.equal(await hear({ means: 'relay', relay: { port: OURS.port, token: new Uint8Array(16) } }), 'refused');
 });

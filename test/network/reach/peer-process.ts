@@ -151,6 +151,7 @@ const called = new Called({
   ownIpv6: () => ownIpv6,
   isHelper: (nodeKey) => helpers.some((helper) => toHex(helper.nodeKey) === toHex(nodeKey)),
   mayCall: () => true,
+  mayRelay: () => true,
   take: (introduced) => {
     const connection = adopt(introduced);
     if (introduced.outbound) firstStream(connection).catch(() => {});

@@ -1,0 +1,219 @@
+/**
+ * The helpers of a node that strangers cannot reach: a few nodes of the record network that it stays connected to, by
+ * which others call it. Near ones, of different networks, so that no one of them and no one outage is all that it has.
+ */
+import { type Address, formatAddress } from '../../foundation/address.ts';
+import { backoff } from '../../foundation/backoff.ts';
+import { equalBytes, toHex } from '../../foundation/bytes.ts';
+import type { Clock } from '../../foundation/clock.ts';
+import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
+import type { Component } from '../../foundation/lifecycle.ts';
+import type { Log } from '../../foundation/log.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
+import { every, type Repeating, UNTIL_HURRIED } from '../../foundation/repeat.ts';
+import { apartFirst } from '../dht/network-blocks.ts';
+import type { NodeAt } from '../node-requests.ts';
+
+/** Helpers that a node wants to have. */
+export const WANTED_HELPERS = 3;
+/** Nodes that are asked where they are before some of them are chosen. */
+export const ASKED_NODES = 8;
+/** How often helpers are told that we are there, milliseconds: well below the time after which idle connections end. */
+export const HELPER_HELLO_MS: number = 2 * 60_000;
+/** Time to find out whether strangers reach us, before helpers are looked for, milliseconds. */
+const SETTLE_MS = 1_000;
+/** From the first to the longest pause between searches for helpers that are missing, milliseconds. */
+const MIN_SEARCH_MS = 2_000;
+const MAX_SEARCH_MS = 5 * 60_000;
+/** How long a node is left alone that would not help or was lost, the first time and at most, milliseconds. */
+const MIN_AVOIDED_MS = 2_000;
+const MAX_AVOIDED_MS = 10 * 60_000;
+/** Each further failure makes that so many times longer. */
+const AVOIDED_FACTOR = 4;
+/** Nodes whose failures are remembered, and for how long, milliseconds. */
+const MAX_AVOIDED = 256;
+const FAILURES_TTL_MS = 30 * 60_000;
+
+/** A node at its address in the record network. */
+interface KnownNode extends Address {
+  readonly at: NodeAt;
+  /** How long it took to answer, milliseconds. */
+  readonly answeredMs: number;
+}
+
+interface Failing {
+  readonly failures: number;
+  readonly until: number;
+}
+
+interface ChosenHelpersDependencies {
+  readonly clock: Clock;
+  readonly log: Log;
+  /** A number from 0 to below 1. */
+  readonly random: () => number;
+  /** This node's public key. */
+  readonly nodeKey: Uint8Array;
+  /** False where strangers reach this node, and while nothing is known of the network. */
+  readonly isNeeded: () => boolean;
+  /** The nodes of the routing table. */
+  readonly nodes: () => readonly Address[];
+  readonly isOwnHost: (host: string) => boolean;
+  /** Asks a node of the table who it is; null where it does not answer. */
+  readonly identify: (node: Address) => Promise<NodeAt | null>;
+  /** Says hello to a node, over a connection that stays; rejects where it does not help. */
+  readonly hello: (node: NodeAt) => Promise<unknown>;
+  /** Told of the helpers when they are others than before, the best first. */
+  readonly changed: (helpers: readonly NodeAt[]) => void;
+}
+
+/** Those that reach as far as any does: one of our own networks does not see us as strangers do. */
+function widest(nodes: readonly Address[]): Address[] {
+  const isPublic = ({ host }: Address): boolean => ipScope(host) === IP_SCOPE.public;
+  return nodes.some(isPublic) ? nodes.filter(isPublic) : [...nodes];
+}
+
+export class ChosenHelpers implements Component {
+  readonly #deps: ChosenHelpersDependencies;
+  /** By their addresses in the record network. */
+  readonly #failing: LruCache<string, Failing>;
+  #looks: Repeating | null = null;
+  #helpers: readonly KnownNode[] = [];
+  #fruitless = 0;
+  #wasNeeded = false;
+  #stopped = false;
+
+  constructor(dependencies: ChosenHelpersDependencies) {
+    this.#deps = dependencies;
+    this.#failing = new LruCache({ maxEntries: MAX_AVOIDED, ttlMs: FAILURES_TTL_MS }, dependencies);
+  }
+
+  async start(): Promise<void> {
+    const onError = (error: unknown): void => this.#deps.log.warn({ error }, 'helpers could not be looked for');
+    const options = { firstMs: SETTLE_MS, periodMs: HELPER_HELLO_MS, onError };
+    this.#looks = every(this.#deps.clock, options, () => this.#look());
+  }
+
+  /** A hello under way ends with the connections, which need not wait for it. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#looks?.stop();
+  }
+
+  /** The helpers that we have, the best first. */
+  get current(): readonly NodeAt[] {
+    return this.#helpers.map(({ at }) => at);
+  }
+
+  /** Where they are in the record network. */
+  get addresses(): readonly Address[] {
+    return this.#helpers.map(({ host, port }) => ({ host, port }));
+  }
+
+  has(nodeKey: Uint8Array): boolean {
+    return this.#helpers.some(({ at }) => equalBytes(at.nodeKey, nodeKey));
+  }
+
+  /** To be called when what is known of the network has changed. */
+  onNetwork(): void {
+    const isNeeded = this.#deps.isNeeded();
+    if (isNeeded && !this.#wasNeeded) this.#looks?.soon(SETTLE_MS);
+    else this.#looks?.soon();
+    this.#wasNeeded = isNeeded;
+  }
+
+  /** To be called when no connection to a node stands any more. */
+  onLost(nodeKey: Uint8Array): void {
+    if (this.has(nodeKey)) this.#looks?.soon();
+  }
+
+  async #look(): Promise<number> {
+    if (!this.#deps.isNeeded()) {
+      this.#take([]);
+      return UNTIL_HURRIED;
+    }
+    this.#take(await this.#helping(this.#helpers));
+    if (this.#helpers.length < WANTED_HELPERS && !this.#stopped) await this.#choose();
+    this.#fruitless = this.#helpers.length === 0 ? this.#fruitless + 1 : 0;
+    const again = backoff({ firstMs: MIN_SEARCH_MS, maxMs: MAX_SEARCH_MS }, this.#fruitless);
+    return again > 0 ? again : HELPER_HELLO_MS;
+  }
+
+  /** Looks for as many helpers as are missing. */
+  async #choose(): Promise<void> {
+    const candidates = await this.#candidates();
+    while (candidates.length > 0 && this.#helpers.length < WANTED_HELPERS && !this.#stopped) {
+      const asked = candidates.splice(0, WANTED_HELPERS - this.#helpers.length);
+      this.#take([...this.#helpers, ...(await this.#helping(asked))]);
+    }
+  }
+
+  /** Nodes that may help: those of networks that we have no helper in, and of them the near ones, come first. */
+  async #candidates(): Promise<KnownNode[]> {
+    const { nodes, isOwnHost, nodeKey } = this.#deps;
+    const others = widest(nodes()).filter((node) => !this.#isAvoided(node) && !this.#isChosen(node));
+    const asked = apartFirst(this.#shuffled(others), isOwnHost).slice(0, ASKED_NODES);
+    const answers = await Promise.all(asked.map((node) => this.#identified(node)));
+    const near = answers.filter((answer) => answer !== null).sort((a, b) => a.answeredMs - b.answeredMs);
+    const chosen = new Set<Address>(this.#helpers);
+    const keys = new Set([nodeKey, ...this.current.map((helper) => helper.nodeKey)].map(toHex));
+    return apartFirst([...this.#helpers, ...near], isOwnHost).filter((node) => {
+      const key = toHex(node.at.nodeKey);
+      // One machine may stand in the table under several addresses.
+      const isNew = !chosen.has(node) && !keys.has(key);
+      keys.add(key);
+      return isNew;
+    });
+  }
+
+  async #identified({ host, port }: Address): Promise<KnownNode | null> {
+    const { clock, identify } = this.#deps;
+    const askedAt = clock.now();
+    const at = await identify({ host, port });
+    return at === null ? null : { host, port, at, answeredMs: clock.now() - askedAt };
+  }
+
+  /** Says hello to nodes; those that help, in the same order. */
+  async #helping(nodes: readonly KnownNode[]): Promise<KnownNode[]> {
+    const words = await Promise.all(
+      nodes.map(async (node) => {
+        try {
+          await this.#deps.hello(node.at);
+          return node;
+        } catch (error) {
+          this.#avoid(node);
+          this.#deps.log.debug({ node: formatAddress(node), error }, 'a node does not help');
+          return null;
+        }
+      }),
+    );
+    return words.filter((node) => node !== null);
+  }
+
+  #avoid(node: Address): void {
+    const key = formatAddress(node);
+    const failures = (this.#failing.peek(key)?.failures ?? 0) + 1;
+    const pause = { firstMs: MIN_AVOIDED_MS, maxMs: MAX_AVOIDED_MS, factor: AVOIDED_FACTOR };
+    this.#failing.set(key, { failures, until: this.#deps.clock.now() + backoff(pause, failures) });
+  }
+
+  #isAvoided(node: Address): boolean {
+    return (this.#failing.peek(formatAddress(node))?.until ?? 0) > this.#deps.clock.now();
+  }
+
+  #isChosen(node: Address): boolean {
+    return this.#helpers.some((helper) => formatAddress(helper) === formatAddress(node));
+  }
+
+  #shuffled(nodes: readonly Address[]): Address[] {
+    const drawn = nodes.map((node) => ({ node, lot: this.#deps.random() }));
+    return drawn.sort((a, b) => a.lot - b.lot).map(({ node }) => node);
+  }
+
+  #take(helpers: readonly KnownNode[]): void {
+    const [before, now] = [this.#helpers, helpers].map((all) => all.map(formatAddress).join());
+    if (this.#stopped || before === now) return;
+    this.#helpers = helpers;
+    this.#deps.log.info({ helpers: helpers.map(formatAddress) }, 'helpers of this node');
+    this.#deps.changed(this.current);
+  }
+}

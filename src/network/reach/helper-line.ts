@@ -1,0 +1,55 @@
+/** Requests to helpers, over connections that let them see where this node can be reached. */
+
+import type { Clock } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import { patience } from '../../foundation/stall.ts';
+import type { ConnectionPool } from '../links/connection-pool.ts';
+import { NODE_DIAL_TIMEOUT_MS } from '../links/dial.ts';
+import type { NodeAt, NodeRequests } from '../node-requests.ts';
+import { isStraight } from '../path.ts';
+import type { QuicEndpoint } from '../quic/types.ts';
+import { decodeHelperReply, encodeHelperRequest, type HelperReply } from './signals.ts';
+
+/** Time for a request to a helper, which may have to ask another node, milliseconds. */
+export const HELPER_REQUEST_MS = 5_000;
+
+interface HelperLineDependencies {
+  readonly clock: Clock;
+  readonly endpoint: Pick<QuicEndpoint, 'dial'>;
+  readonly pool: Pick<ConnectionPool, 'current' | 'upgrade'>;
+  readonly nodeRequests: Pick<NodeRequests, 'request'>;
+}
+
+export class HelperLine {
+  readonly #deps: HelperLineDependencies;
+
+  constructor(dependencies: HelperLineDependencies) {
+    this.#deps = dependencies;
+  }
+
+  /**
+   * Sends a request to a helper. What it sees of us is the socket that all ordinary dials come from, as others will see
+   * it: a connection that the helper itself has dialled shows it another one, so we dial one beside that.
+   * @throws SvcError as `NodeRequests.request`
+   */
+  async request(helper: NodeAt, body: Uint8Array, signal?: AbortSignal): Promise<Uint8Array> {
+    const { clock, endpoint, pool, nodeRequests } = this.#deps;
+    using limit = patience(clock, HELPER_REQUEST_MS, signal);
+    const current = pool.current(helper.nodeKey)?.connection ?? null;
+    if (current !== null && !(current.outbound && isStraight(current.path))) {
+      const options = { timeoutMs: NODE_DIAL_TIMEOUT_MS, signal: limit.signal };
+      await pool.upgrade(await endpoint.dial(helper.address, helper.nodeKey, options), limit.signal);
+    }
+    return await nodeRequests.request('signal', helper, body, { signal: limit.signal });
+  }
+
+  /**
+   * Tells a helper that we are there.
+   * @throws SvcError as `request`; `protocol_error` for an answer that is none
+   */
+  async hello(helper: NodeAt): Promise<HelperReply> {
+    const reply = decodeHelperReply(await this.request(helper, encodeHelperRequest({ kind: 'hello' })));
+    if (reply === null) throw new SvcError('protocol_error');
+    return reply;
+  }
+}

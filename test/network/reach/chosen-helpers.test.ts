@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Address } from '../../../src/foundation/address.ts';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import { ChosenHelpers, HELPER_HELLO_MS, WANTED_HELPERS } from '../../../src/network/reach/chosen-helpers.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+/** Longer than any pause of one that looks for helpers. */
+const LONG_MS = 10 * 60_000;
+
+const peer = (host: string): Address => ({ host, port: 4121 });
+/** The key of the node at a host. */
+const keyOf = (host: string): Uint8Array => new Uint8Array(Buffer.from(host.padEnd(32)));
+
+interface WorldOptions {
+  readonly peers: readonly string[];
+  /** By host: milliseconds until it says who it is. */
+  readonly answersAfter?: Readonly<Record<string, number>>;
+  /** The keys of hosts, where they are not their own. */
+  readonly keys?: Readonly<Record<string, Uint8Array>>;
+}
+
+function world(t: { after(end: () => Promise<void>): void }, { peers, answersAfter = {}, keys = {} }: WorldOptions) {
+  const clock = new TestClock();
+  const state = { isNeeded: true, silent: new Set<string>(), hellos: [] as string[] };
+  const told: string[][] = [];
+  const helpers = new ChosenHelpers({
+    clock,
+    log: silentLog,
+    random: () => 0,
+    nodeKey: keyOf('own'),
+    isNeeded: () => state.isNeeded,
+    nodes: () => peers.map(peer),
+    isOwnHost: () => false,
+    identify: async ({ host }) => {
+      const ms = answersAfter[host] ?? 0;
+      if (ms > 0) await new Promise<void>((resolve) => clock.after(ms, resolve));
+      return { nodeKey: keys[host] ?? keyOf(host), address: { host, port: 4122 } };
+    },
+    hello: async ({ address: { host } }) => {
+      state.hellos.push(host);
+      if (state.silent.has(host)) throw new SvcError('connect_failed');
+    },
+    changed: (chosen) => void told.push(chosen.map(({ address: { host } }) => host)),
+  });
+  const begin = async (): Promise<void> => {
+    await helpers.start();
+    await clock.run(LONG_MS / 10);
+  };
+  t.after(() => helpers.stop());
+  return { clock, state, told, helpers, begin, hosts: () => helpers.current.map(({ address }) => address.host) };
+}
+
+test('a node that strangers reach has no helpers, and gives up those it had', async (t) => {
+  const { state, begin, hosts, helpers, clock, told } = world(t, { peers: ['198.51.100.1'] });
+  state.isNeeded = false;
+  await begin();
+  assert.deepEqual(hosts(), []);
+  state.isNeeded = true;
+  helpers.onNetwork();
+  await clock.run(LONG_MS);
+  assert.deepEqual(hosts(), ['198.51.100.1']);
+  state.isNeeded = false;
+  helpers.onNetwork();
+  await clock.run(LONG_MS);
+  assert.deepEqual(hosts(), []);
+  assert.deepEqual(told, [['198.51.100.1'], []]);
+});
+
+test('the nearest become helpers, of each network one where there are others', async (t) => {
+  const peers = ['198.51.100.1', '198.51.100.2', '203.0.113.3', '192.0.2.4', '100.200.1.5'];
+  const answersAfter = { '198.51.100.1': 30, '198.51.100.2': 5, '203.0.113.3': 40, '192.0.2.4': 10, '100.200.1.5': 20 };
+  const { begin, hosts } = world(t, { peers, answersAfter });
+  await begin();
+  assert.deepEqual(hosts(), ['198.51.100.2', '192.0.2.4', '100.200.1.5']);
+});
+
+test('nodes of our own networks help only where there are no others', async (t) => {
+  const mixed = world(t, { peers: ['192.168.1.2', '198.51.100.1'] });
+  await mixed.begin();
+  assert.deepEqual(mixed.hosts(), ['198.51.100.1']);
+  const lan = world(t, { peers: ['192.168.1.2'] });
+  await lan.begin();
+  assert.deepEqual(lan.hosts(), ['192.168.1.2']);
+});
+
+test('neither this node nor one node twice', async (t) => {
+  const keys = { '203.0.113.2': keyOf('own'), '192.0.2.3': keyOf('198.51.100.1') };
+  const { begin, hosts } = world(t, { peers: ['198.51.100.1', '203.0.113.2', '192.0.2.3'], keys });
+  await begin();
+  assert.deepEqual(hosts(), ['198.51.100.1']);
+});
+
+test('one that does not help is left alone, and another is asked', async (t) => {
+  const peers = ['198.51.100.1', '203.0.113.2', '192.0.2.3', '100.200.1.4'];
+  const { begin, hosts, state } = world(t, { peers });
+  state.silent.add('198.51.100.1');
+  await begin();
+  assert.equal(hosts().length, WANTED_HELPERS);
+  assert.ok(!hosts().includes('198.51.100.1'));
+});
+
+test('a helper that is lost is replaced, and one that comes back is taken again', async (t) => {
+  const peers = ['198.51.100.1', '203.0.113.2', '192.0.2.3', '100.200.1.4'];
+  const { begin, hosts, state, helpers, clock } = world(t, { peers });
+  await begin();
+  const [first = '', second, third] = hosts();
+  state.silent.add(first);
+  helpers.onLost(keyOf(first));
+  await clock.run(0);
+  assert.deepEqual(hosts().slice(0, 2), [second, third]);
+  assert.equal(hosts().length, WANTED_HELPERS);
+  assert.ok(!hosts().includes(first));
+});
+
+test('helpers hear of us again and again, and others do not', async (t) => {
+  const { begin, hosts, state, clock } = world(t, {
+    peers: ['198.51.100.1', '203.0.113.2', '192.0.2.3', '100.200.1.4'],
+  });
+  await begin();
+  state.hellos.length = 0;
+  await clock.run(HELPER_HELLO_MS);
+  assert.deepEqual(state.hellos.sort(), [...hosts()].sort());
+});
+
+test('while nobody helps there is another search soon, and then ever more seldom', async (t) => {
+  const { begin, state, clock, hosts } = world(t, { peers: ['198.51.100.1'] });
+  state.silent.add('198.51.100.1');
+  await begin();
+  const soon = state.hellos.length;
+  await clock.run(LONG_MS / 10);
+  assert.ok(soon > state.hellos.length - soon && soon > 1, `${soon} of ${state.hellos.length}`);
+  state.silent.clear();
+  await clock.run(2 * LONG_MS);
+  assert.deepEqual(hosts(), ['198.51.100.1']);
+});
+
+test('one that never helps is asked ever more seldom, though helpers are missing', async (t) => {
+  const { begin, state, clock } = world(t, { peers: ['198.51.100.1', '203.0.113.2'] });
+  state.silent.add('198.51.100.1');
+  await begin();
+  await clock.run(6 * LONG_MS);
+  const asked = (host: string): number => state.hellos.filter((one) => one === host).length;
+  assert.ok(asked('198.51.100.1') < asked('203.0.113.2') / 2, `${state.hellos.length} hellos`);
+});
