@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import type { NodePlace } from '../../../src/network/links/dial.ts';
+import type { NodeSession } from '../../../src/network/links/node-session.ts';
+import { plainPath } from '../../../src/network/path.ts';
+import type { QuicConnection } from '../../../src/network/quic/types.ts';
+import { BIRTHDAY_ROUNDS, BIRTHDAY_SPACING_MS } from '../../../src/network/reach/client-pool.ts';
+import { Punches } from '../../../src/network/reach/punches.ts';
+import { OTHER_HELPERS_MS } from '../../../src/network/reach/reachable-helpers.ts';
+import { relayed } from '../../../src/network/reach/relayed.ts';
+import { stubSession } from '../../support/stub-session.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const key = (byte: number): Uint8Array => new Uint8Array(32).fill(byte);
+const [OWN, CALLED, NEAR, FAR, DEAD] = [key(1), key(2), key(3), key(4), key(5)];
+const AT = { host: '198.51.100.1', port: 4122 };
+const RELAYED = plainPath('relay', AT);
+const PUNCHED = plainPath('punched', AT);
+
+function place(...keys: readonly Uint8Array[]): NodePlace {
+  return { nodeKey: CALLED, addresses: [], natType: 0, helpers: keys.map((nodeKey) => ({ nodeKey, address: AT })) };
+}
+
+function world() {
+  const clock = new TestClock();
+  const state: { current: NodeSession | null } = { current: null };
+  const asked: Uint8Array[][] = [];
+  const upgraded: QuicConnection[] = [];
+  let punching = Promise.withResolvers<QuicConnection>();
+  const punches = new Punches({
+    clock,
+    log: silentLog,
+    pool: {
+      nodeKey: OWN,
+      current: () => state.current,
+      connect: ({ nodeKey }) => {
+        if (nodeKey === DEAD) return Promise.reject(new SvcError('connect_failed'));
+        const { session } = stubSession(nodeKey, true, clock);
+        if (nodeKey === NEAR) return Promise.resolve(session);
+        return new Promise((resolve) => clock.after(2 * OTHER_HELPERS_MS, () => resolve(session)));
+      },
+      upgrade: async (connection) => {
+        upgraded.push(connection);
+        return stubSession(CALLED, true, clock).session;
+      },
+    },
+    caller: {
+      punch: (_key, helpers) => {
+        asked.push(helpers.map(({ nodeKey }) => nodeKey));
+        return punching.promise;
+      },
+    },
+  });
+  const stub = (path = PUNCHED, outbound = true) => stubSession(CALLED, outbound, clock, path);
+  const nextPunch = () => {
+    punching = Promise.withResolvers<QuicConnection>();
+    punching.promise.catch(() => {});
+    return punching;
+  };
+  return { clock, state, asked, upgraded, punches, stub, punching: () => punching, nextPunch };
+}
+
+test('only a node with helpers that are neither it nor this one can be punched to', () => {
+  const { punches } = world();
+  assert.equal(punches.mayLead(place()), false);
+  assert.equal(punches.mayLead(place(OWN, CALLED)), false);
+  assert.equal(punches.mayLead(place(OWN, NEAR)), true);
+});
+
+test('the helpers that are reached bring two nodes together, and slow and dead ones hold up nobody for long', async () => {
+  const { clock, punches, asked, punching, stub } = world();
+  const dialling = punches.dial(place(DEAD, FAR, NEAR), new AbortController().signal);
+  await clock.run(OTHER_HELPERS_MS);
+  assert.deepEqual(asked, [[NEAR]]);
+  const { connection } = stub().session;
+  punching().resolve(connection);
+  assert.equal(await dialling, connection);
+});
+
+test('a punched way that comes after a relay takes the new streams', async () => {
+  const { clock, punches, punching, upgraded, state, stub } = world();
+  const won = new AbortController();
+  const dialling = punches.dial(place(NEAR), won.signal);
+  await clock.run(OTHER_HELPERS_MS);
+  won.abort();
+  await assert.rejects(dialling, { code: 'cancelled' });
+  state.current = stub(RELAYED).session;
+  const { connection } = stub().session;
+  punching().resolve(connection);
+  await turn();
+  assert.deepEqual(upgraded, [connection]);
+});
+
+test('a punched way that comes after a direct one is closed', async () => {
+  const { clock, punches, punching, upgraded, state, stub } = world();
+  const won = new AbortController();
+  const dialling = punches.dial(place(NEAR), won.signal);
+  await clock.run(OTHER_HELPERS_MS);
+  won.abort();
+  await assert.rejects(dialling, { code: 'cancelled' });
+  state.current = stub(plainPath('direct', AT)).session;
+  const { session, isClosed } = stub();
+  punching().resolve(session.connection);
+  await turn();
+  assert.deepEqual([upgraded, isClosed()], [[], true]);
+});
+
+test('while a relay carries, a way is punched a few times more, and then no more', async () => {
+  const { clock, punches, asked, nextPunch, state, stub } = world();
+  state.current = stub(RELAYED).session;
+  nextPunch().reject(new SvcError('connect_failed'));
+  punches.improve(place(NEAR));
+  punches.improve(place(NEAR));
+  await clock.run(10 * BIRTHDAY_SPACING_MS);
+  assert.equal(asked.length, BIRTHDAY_ROUNDS - 1);
+  assert.equal(clock.timers, 0);
+});
+
+test('no way is punched to a node that is reached without a relay by then, or by nobody', async () => {
+  const { clock, punches, asked, state, stub } = world();
+  state.current = stub(RELAYED).session;
+  punches.improve(place(NEAR));
+  state.current = stub().session;
+  await clock.run(10 * BIRTHDAY_SPACING_MS);
+  punches.improve(place(NEAR));
+  state.current = null;
+  await clock.run(10 * BIRTHDAY_SPACING_MS);
+  assert.equal(asked.length, 0);
+});
+
+test('nothing goes on after a stop', async () => {
+  const { clock, punches, state, stub } = world();
+  state.current = stub(RELAYED).session;
+  punches.improve(place(NEAR));
+  punches.stop();
+  punches.improve(place(NEAR));
+  assert.equal(clock.timers, 0);
+});
+
+test('a relay is asked for at one helper after the other, and what it leads to is to be improved', async () => {
+  const { stub } = world();
+  const { connection } = stub(RELAYED).session;
+  const asked: Uint8Array[] = [];
+  const reached: NodePlace[] = [];
+  const dialler = relayed({
+    nodeKey: OWN,
+    caller: {
+      relay: (_key, { nodeKey }) => {
+        asked.push(nodeKey);
+        return nodeKey === NEAR ? Promise.resolve(connection) : Promise.reject(new SvcError('rate_limited'));
+      },
+    },
+    reached: (there) => void reached.push(there),
+  });
+  const { signal } = new AbortController();
+  const there = place(FAR, OWN, NEAR);
+  assert.equal(await dialler.dial(there, signal), connection);
+  assert.deepEqual([asked, reached], [[FAR, NEAR], [there]]);
+  await assert.rejects(dialler.dial(place(FAR), signal), { code: 'rate_limited' });
+  assert.equal(dialler.mayLead(place(OWN)), false);
+});
