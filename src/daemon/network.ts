@@ -13,6 +13,7 @@ import { OwnAddresses } from '../network/reach/own-addresses.ts';
 import { kindOfPath } from '../network/reach/path-kind.ts';
 import type { Foundation } from './foundation.ts';
 import { bootstrapNodes, dhtAddress, quicAddress } from './listening.ts';
+import { buildReach } from './reach.ts';
 
 /** Bytes that the records of others may take on this disk. */
 const MAX_RECORD_STORE_BYTES = 256 * 1024 * 1024;
@@ -20,7 +21,8 @@ const MAX_RECORD_STORE_BYTES = 256 * 1024 * 1024;
 export type Network = Awaited<ReturnType<typeof buildNetwork>>;
 
 /** @throws SvcError `config_invalid`, `store_corrupt` */
-export async function buildNetwork({ life, clock, log, config, configuration, node, dataDir, verifier }: Foundation) {
+export async function buildNetwork(foundation: Foundation) {
+  const { life, clock, log, config, configuration, node, dataDir, verifier } = foundation;
   const dhtListen = await dhtAddress(config.listen_addr);
   const quicListen = await quicAddress(config.quic_listen_addr, dhtListen);
   const interfaceAddresses = () => Object.values(networkInterfaces()).flatMap((all) => all ?? []);
@@ -67,5 +69,6 @@ export async function buildNetwork({ life, clock, log, config, configuration, no
     { clock, log, dhtPort: () => records.address.port, onFound: (found) => records.addNode(found) },
   );
   for (const part of [endpoint, pool, records, ownAddresses, ...(config.mdns ? [lan] : [])]) life.add('network', part);
-  return { endpoint, pool, records, ownAddresses, resolver, interfaces, lookupHost };
+  const reach = buildReach(foundation, { endpoint, pool, nodeRequests, records, ownAddresses });
+  return { endpoint, pool, records, ownAddresses, resolver, interfaces, lookupHost, reach };
 }

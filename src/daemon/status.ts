@@ -20,6 +20,7 @@ import { hostReport } from '../operations/handlers/host-report.ts';
 import type { NodeHandlerDependencies } from '../operations/handlers/node.ts';
 import { natLabel, type nodeOperations } from '../operations/node.ts';
 import type { OutputOf } from '../operations/operation.ts';
+import type { Network } from './network.ts';
 import type { NodeIdentity } from './node-key.ts';
 import { supervisorOf } from './service/managed.ts';
 
@@ -41,6 +42,7 @@ export interface StatusDependencies {
   readonly pool: Pick<ConnectionPool, 'stats' | 'connections'>;
   readonly tunnels: Pick<TunnelService, 'active'>;
   readonly ownAddresses: Pick<OwnAddresses, 'current' | 'known'>;
+  readonly reach: Pick<Network['reach'], 'relay'>;
   readonly bound: () => Bound;
   readonly pending: Pick<PendingCounters, 'view'>;
   readonly updater: Pick<Updater, 'status'>;
@@ -70,6 +72,9 @@ export class StatusReports {
     const { auto_publish, files_root } = configuration.current;
     const published = directory.summary(node.aid);
     const reach = records.reachability();
+    const own = this.#deps.ownAddresses.current();
+    const { limits, use, helps } = this.#deps.reach.relay;
+    const { sessions, bytes, dropped } = use();
     const traffic = pool.stats();
     const pending = this.#deps.pending.view();
     return {
@@ -85,11 +90,13 @@ export class StatusReports {
       endpoint_ttl_s: RECORD_TTL_S,
       dht_peers: reach.peers,
       network_ready: reach.ready,
-      nat_type: reach.natType,
-      nat_type_label: natLabel(reach.natType),
+      nat_type: own.natType,
+      nat_type_label: natLabel(own.natType),
       observed_addrs: reach.observed.map(formatAddress),
       listen_addrs: Object.values(bound()),
       relays: relaysInUse(pool.connections()),
+      helpers: own.helpers.map(({ address }) => address),
+      relayed: { helps: helps(), sessions, max_sessions: limits.sessions, bytes, dropped },
       tunnels_active: tunnels.active,
       bytes_up: traffic.bytesSent,
       bytes_down: traffic.bytesReceived,
@@ -145,9 +152,11 @@ export class StatusReports {
   }
 
   metrics(): readonly MetricSource[] {
-    const { registry, records, pool, tunnels } = this.#deps;
+    const { registry, records, pool, tunnels, ownAddresses } = this.#deps;
+    const { relay } = this.#deps.reach;
     return [
       () => {
+        const relayed = relay.use();
         const links = pool.stats();
         const connections = pool.connections();
         const reach = records.reachability();
@@ -168,6 +177,20 @@ export class StatusReports {
               labels: { path: kind },
             })),
           },
+          single(
+            'svcd_helpers',
+            'gauge',
+            'Nodes that help others to reach this one.',
+            ownAddresses.current().helpers.length,
+          ),
+          single('svcd_relayed_sessions', 'gauge', 'Pairs of other nodes that are relayed for.', relayed.sessions),
+          single('svcd_relayed_bytes_total', 'counter', 'Bytes relayed for others.', relayed.bytes),
+          single(
+            'svcd_relay_dropped_total',
+            'counter',
+            'Datagrams of others that the limits let fall.',
+            relayed.dropped,
+          ),
           single('svcd_link_streams', 'gauge', 'Streams on them.', links.streams),
           single('svcd_quic_sent_bytes_total', 'counter', 'Bytes sent to other nodes.', links.bytesSent),
           single('svcd_quic_received_bytes_total', 'counter', 'Bytes received from other nodes.', links.bytesReceived),

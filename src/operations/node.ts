@@ -29,6 +29,20 @@ export const NodeStatus = Type.Object({
   observed_addrs: Type.Array(Type.String()),
   listen_addrs: Type.Array(Type.String()),
   relays: Type.Array(Type.String()),
+  helpers: Type.Array(Type.String(), {
+    description:
+      'Nodes, `host:port`, that this one is connected to so that others reach it; none where they reach it anyway.',
+  }),
+  relayed: Type.Object(
+    {
+      helps: Type.Boolean({ description: 'Whether this node helps others to reach each other.' }),
+      sessions: Type.Integer({ minimum: 0 }),
+      max_sessions: Type.Integer({ minimum: 0 }),
+      bytes: Type.Integer({ minimum: 0, description: 'Since the start.' }),
+      dropped: Type.Integer({ minimum: 0, description: 'Datagrams over the limits, since the start.' }),
+    },
+    { description: 'What this node relays for others.' },
+  ),
   tunnels_active: Type.Integer({ minimum: 0 }),
   bytes_up: Type.Integer({ minimum: 0 }),
   bytes_down: Type.Integer({ minimum: 0 }),

@@ -33,7 +33,10 @@ test('what answers others is there before the network, and what acts by itself b
   buildUpdater(foundation, ENVIRONMENT, null);
   assert.deepEqual(parts, {
     answering: ['AgentRegistry', 'CallServer', 'ObjectService', 'ObjectServer', 'EventLog'],
-    network: ['NativeQuicEndpoint', 'ConnectionPool', 'RecordDht', 'OwnAddresses'],
+    network: [
+      ...['NativeQuicEndpoint', 'ConnectionPool', 'RecordDht', 'OwnAddresses'],
+      ...['Released', 'NatLooks', 'ChosenHelpers'],
+    ],
     acting: ['Directory', 'Notes', 'Chat', 'Rooms', 'TunnelService', 'Updater'],
     api: [],
   });

@@ -9,6 +9,7 @@ import { RECORD_TTL_S } from '../../src/foundation/domain/directory.ts';
 import { selfDelegation } from '../../src/foundation/identity/delegation.ts';
 import { VERSION } from '../../src/foundation/version.ts';
 import { plainPath } from '../../src/network/path.ts';
+import { relayLimits } from '../../src/network/reach/relay-budget.ts';
 import { nodeOperations } from '../../src/operations/node.ts';
 import { testAid, testKeys } from '../support/agents.ts';
 import { TestClock } from '../support/test-clock.ts';
@@ -16,6 +17,8 @@ import { TestClock } from '../support/test-clock.ts';
 const [NODE, PEER, AGENT] = [testAid(1), testAid(2), testAid(3)];
 const PUBLISHED_AT = Date.UTC(2026, 1, 3);
 const BOUND = { api_addr: '127.0.0.1:2121', dht_addr: '0.0.0.0:4121', quic_addr: '0.0.0.0:4122' };
+const HELPER = { nodeKey: testKeys(4).publicKey, address: '198.51.100.7:4122' };
+const RELAYED = { sessions: 2, datagrams: 3, bytes: 2400, dropped: 1 };
 
 /** What is known of the publications of an agent without any. */
 const NEVER: PublicationSummary = {
@@ -87,9 +90,10 @@ function setUp(more: Partial<StatusDependencies> = {}) {
     },
     tunnels: { active: 4 },
     ownAddresses: {
-      current: () => ({ endpoints: ['quic://192.0.2.9:4122'], mapped: [], natType: 2, helpers: [] }),
+      current: () => ({ endpoints: ['quic://192.0.2.9:4122'], mapped: [], natType: 2, helpers: [HELPER] }),
       known: () => [{ address: { host: '192.0.2.9', port: 4122 }, source: 'observed', verifiedBy: 'peers' }],
     },
+    reach: { relay: { limits: relayLimits(configuration.current), use: () => RELAYED, helps: () => true } },
     bound: () => BOUND,
     pending: { view: () => ({}) },
     updater: {
@@ -131,6 +135,8 @@ test('the status is what the parts of the node say, in the form that is promised
     observed_addrs: ['[2001:db8::9]:4121'],
     listen_addrs: ['127.0.0.1:2121', '0.0.0.0:4121', '0.0.0.0:4122'],
     relays: [],
+    helpers: ['198.51.100.7:4122'],
+    relayed: { helps: true, sessions: 2, max_sessions: 64, bytes: 2400, dropped: 1 },
     tunnels_active: 4,
     bytes_up: 30,
     bytes_down: 40,
@@ -250,6 +256,10 @@ test('the metrics are those of this moment, under their names', () => {
     svcd_store_bytes: 12,
     svcd_quic_connections: 1,
     svcd_quic_paths: 1,
+    svcd_helpers: 1,
+    svcd_relayed_sessions: 2,
+    svcd_relayed_bytes_total: 2400,
+    svcd_relay_dropped_total: 1,
     svcd_link_streams: 2,
     svcd_quic_sent_bytes_total: 30,
     svcd_quic_received_bytes_total: 40,

@@ -13,6 +13,15 @@ const MAX_TURN_SERVER_COUNT = 16;
 /** Highest `min_observed_peers`. */
 const MAX_OBSERVED_PEERS = 100;
 
+/** Highest `relay_sessions`: each takes two ports. */
+const MAX_RELAY_SESSIONS = 1024;
+/** Highest number of bytes that are relayed. */
+const MAX_RELAY_BYTES: number = 1024 ** 5;
+
+function relayBytes(description: string, value: number) {
+  return Type.Integer({ description, default: value, minimum: 0, maximum: MAX_RELAY_BYTES });
+}
+
 function text(description: string, value = '', maxLength = MAX_TEXT_LENGTH) {
   return Type.String({ description, default: value, maxLength });
 }
@@ -81,6 +90,18 @@ export const ConfigSchema = Type.Object(
       maxItems: MAX_TURN_SERVER_COUNT,
     }),
     disable_relay: flag('Never use a relay: what only a relay could reach is refused.', false),
+    help_others: flag(
+      'Where strangers reach this node, help others that they do not reach: introduce them to each other, and relay.',
+      true,
+    ),
+    relay_sessions: Type.Integer({
+      description: 'Pairs of other nodes that are relayed for at one time. 0: none.',
+      default: 64,
+      minimum: 0,
+      maximum: MAX_RELAY_SESSIONS,
+    }),
+    relay_bytes_per_second: relayBytes('Bytes a second that are relayed for others.', 16 * 1024 ** 2),
+    relay_bytes_per_day: relayBytes('Bytes a day (UTC) that are relayed for others.', 64 * 1024 ** 3),
     files_root: text('Absolute path of the folder that objects live in. Empty: objects are off.'),
     open_browser: flag('Open the panel in a browser when the daemon starts on a desktop.', true),
   },

@@ -41,6 +41,32 @@ export const DEFAULT_RELAY_LIMITS: RelayLimits = {
   bytesPerDayPerSource: RELAY_BYTES_PER_DAY_PER_SOURCE,
 };
 
+/** What of all is left for one source: a part of it, so that one never has everything. */
+const SOURCES_FOR_SESSIONS: number = MAX_RELAYED / MAX_RELAYED_PER_SOURCE;
+const SOURCES_FOR_RATE: number = RELAY_BYTES_PER_S / RELAY_BYTES_PER_S_PER_SOURCE;
+const SOURCES_FOR_DAY: number = RELAY_BYTES_PER_DAY / RELAY_BYTES_PER_DAY_PER_SOURCE;
+
+/** What the owner of a node gives away to others. */
+interface RelaySettings {
+  readonly help_others: boolean;
+  readonly relay_sessions: number;
+  readonly relay_bytes_per_second: number;
+  readonly relay_bytes_per_day: number;
+}
+
+/** The limits that settings stand for: those of one source are the same part of the whole as by default. */
+export function relayLimits(settings: RelaySettings): RelayLimits {
+  const { help_others, relay_sessions, relay_bytes_per_second, relay_bytes_per_day } = settings;
+  return {
+    sessions: help_others ? relay_sessions : 0,
+    sessionsPerSource: Math.ceil(relay_sessions / SOURCES_FOR_SESSIONS),
+    bytesPerSecond: relay_bytes_per_second,
+    bytesPerSecondPerSource: relay_bytes_per_second / SOURCES_FOR_RATE,
+    bytesPerDay: relay_bytes_per_day,
+    bytesPerDayPerSource: relay_bytes_per_day / SOURCES_FOR_DAY,
+  };
+}
+
 /** What is given back to a budget at a time is at most that of so many milliseconds: a pause is no credit for a burst. */
 const MAX_CREDIT_MS = 250;
 

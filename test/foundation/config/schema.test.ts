@@ -24,9 +24,13 @@ test('live keys can be patched, and the keys that widen access cannot', () => {
   for (const key of LIVE_KEYS) assert.ok(PATCHABLE_KEYS.has(key), key);
   assert.deepEqual(CONFIG_KEYS.filter((key) => !PATCHABLE_KEYS.has(key)).sort(), [
     'files_root',
+    'help_others',
     'mdns',
     'network',
     'open_browser',
+    'relay_bytes_per_day',
+    'relay_bytes_per_second',
+    'relay_sessions',
     'require_local_token',
   ]);
 });

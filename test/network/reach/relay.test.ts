@@ -3,7 +3,14 @@ import { test } from 'node:test';
 import type { Address } from '../../../src/foundation/address.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { RELAY_IDLE_MS, RELAY_JOIN_MS, Relay, type RelayOffer } from '../../../src/network/reach/relay.ts';
-import type { RelayLimits } from '../../../src/network/reach/relay-budget.ts';
+import {
+  DEFAULT_RELAY_LIMITS,
+  MAX_RELAYED,
+  RELAY_BYTES_PER_DAY,
+  RELAY_BYTES_PER_S,
+  type RelayLimits,
+  relayLimits,
+} from '../../../src/network/reach/relay-budget.ts';
 import { RELAY_TOKEN_BYTES } from '../../../src/network/reach/relay-session.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
@@ -221,4 +228,17 @@ test('a stop closes every port and leaves no timer', async () => {
   await relay.stop();
   assert.ok(sockets.every(({ isOpen }) => !isOpen));
   assert.equal(clock.timers, 0);
+});
+
+test('of what an owner gives, one source has its part, and who does not help relays nothing', () => {
+  const settings = {
+    help_others: true,
+    relay_sessions: MAX_RELAYED,
+    relay_bytes_per_second: RELAY_BYTES_PER_S,
+    relay_bytes_per_day: RELAY_BYTES_PER_DAY,
+  };
+  assert.deepEqual(relayLimits(settings), DEFAULT_RELAY_LIMITS);
+  const few = relayLimits({ ...settings, relay_sessions: 3, relay_bytes_per_second: 1000 });
+  assert.deepEqual([few.sessions, few.sessionsPerSource, few.bytesPerSecondPerSource], [3, 1, 500]);
+  assert.equal(relayLimits({ ...settings, help_others: false }).sessions, 0);
 });

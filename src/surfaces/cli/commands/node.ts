@@ -28,11 +28,15 @@ export function nodeCommands(svc: CommandGroup, version: string): void {
         up: uptime(s.uptime_s),
         network: s.network_ready ? `ready, ${counted(s.dht_peers, 'peer')}` : 'not ready: no other node is known yet',
         reachability: s.nat_type_label,
+        helpers: s.helpers.join(', '),
         'listens on': s.listen_addrs.join(', '),
         'seen as': s.observed_addrs.join(', '),
         published: s.node_last_publish_at === null ? 'not yet' : relativeTime(s.node_last_publish_at, Date.now()),
         traffic: `${s.bytes_up} bytes up, ${s.bytes_down} bytes down`,
         tunnels: s.tunnels_active,
+        'relayed for others': s.relayed.helps
+          ? `${counted(s.relayed.sessions, 'session')}, ${s.relayed.bytes} bytes`
+          : '',
         data: s.data_dir,
       }),
     quiet: (s) => s.node_aid,

@@ -1,0 +1,177 @@
+/** How this node reaches those that nobody can dial, is reached itself, and helps others to. */
+
+import { formatAddress } from '../foundation/address.ts';
+import { detach } from '../foundation/detached.ts';
+import { SvcError } from '../foundation/errors.ts';
+import type { Component } from '../foundation/lifecycle.ts';
+import { ownHosts } from '../network/dht/own-hosts.ts';
+import type { RecordDht } from '../network/dht/record-dht.ts';
+import type { ConnectionPool } from '../network/links/connection-pool.ts';
+import type { NodeRequests } from '../network/node-requests.ts';
+import { isStraight } from '../network/path.ts';
+import type { NativeQuicEndpoint } from '../network/quic/native-endpoint.ts';
+import type { QuicConnection } from '../network/quic/types.ts';
+import { Called, type Introduced } from '../network/reach/called.ts';
+import { Caller, PUNCH_DIAL_MS } from '../network/reach/caller.ts';
+import { ChosenHelpers } from '../network/reach/chosen-helpers.ts';
+import { ClientPool } from '../network/reach/client-pool.ts';
+import { Helper } from '../network/reach/helper.ts';
+import { HelperLine } from '../network/reach/helper-line.ts';
+import { NatLooks } from '../network/reach/nat-looks.ts';
+import { observersAmong } from '../network/reach/observers.ts';
+import type { OwnAddresses } from '../network/reach/own-addresses.ts';
+import { OBSERVERS, PortLender } from '../network/reach/port-lender.ts';
+import { PunchGuard } from '../network/reach/punch-guard.ts';
+import { Punches } from '../network/reach/punches.ts';
+import { Relay, type RelayUse } from '../network/reach/relay.ts';
+import { relayLimits } from '../network/reach/relay-budget.ts';
+import { relayed } from '../network/reach/relayed.ts';
+import { signalAnswers } from '../network/reach/signal-answers.ts';
+import type { Foundation } from './foundation.ts';
+
+/** What a node has relayed that does not relay. */
+const NO_USE: RelayUse = { sessions: 0, datagrams: 0, bytes: 0, dropped: 0 };
+
+interface ReachParts {
+  readonly endpoint: NativeQuicEndpoint;
+  readonly pool: ConnectionPool;
+  readonly nodeRequests: NodeRequests;
+  readonly records: RecordDht;
+  readonly ownAddresses: OwnAddresses;
+}
+
+/** What has something to release only. */
+class Released implements Component {
+  readonly #ends: readonly (() => unknown)[];
+
+  constructor(ends: readonly (() => unknown)[]) {
+    this.#ends = ends;
+  }
+
+  async start(): Promise<void> {}
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#ends.map((end) => end()));
+  }
+}
+
+/** Made after the parts that it stands on, so that it stops before them. */
+export function buildReach({ life, clock, log: rootLog, config, configuration, node }: Foundation, parts: ReachParts) {
+  const { endpoint, pool, nodeRequests, records, ownAddresses } = parts;
+  const log = rootLog.child('reach');
+  const random = Math.random;
+  const own = ownHosts({ clock });
+  const isOwnHost = (host: string): boolean => own.has(host);
+  const isUnreached = (): boolean => {
+    const { ready, inRoutingTables } = records.reachability();
+    return ready && !inRoutingTables;
+  };
+
+  const line = new HelperLine({ clock, endpoint, pool, nodeRequests });
+  const helpers = new ChosenHelpers({
+    clock,
+    log,
+    random,
+    nodeKey: node.key.publicKey,
+    isNeeded: isUnreached,
+    nodes: () => records.peers(),
+    isOwnHost,
+    identify: (peer) => records.identify(peer),
+    hello: (helper) => line.hello(helper),
+    changed: (chosen) => {
+      ownAddresses.helpedBy(chosen.map(({ nodeKey, address }) => ({ nodeKey, address: formatAddress(address) })));
+      looks.onNetwork();
+    },
+  });
+  const lender = new PortLender({
+    clock,
+    parts: () => endpoint.parts,
+    openPort: (family) => records.openPort(family),
+    observers: () => {
+      // What our own helpers say is harder to lie about, so they come first; still each host is asked once.
+      const chosen = helpers.addresses.map((address) => ({ ...address, lastSeen: Number.MAX_SAFE_INTEGER }));
+      return observersAmong([...chosen, ...records.peers()], OBSERVERS);
+    },
+    isOwnHost,
+  });
+  const looks = new NatLooks({
+    clock,
+    log,
+    isNeeded: isUnreached,
+    look: () => lender.look(),
+    found: (mapping) => ownAddresses.seenBehind(mapping),
+  });
+
+  const adopt = ({ native, outbound, kind, source }: Introduced): QuicConnection =>
+    endpoint.adopt(native, { outbound, way: { kind, source } });
+  const greeted = async (connection: QuicConnection): Promise<void> => {
+    await pool.upgrade(connection);
+  };
+  const clients = new ClientPool(() => endpoint.parts, { clock });
+  const common = { lender, pool: clients, guard: new PunchGuard({ clock }), random };
+  const called = new Called({
+    ...common,
+    log,
+    // Helpers are met over IPv4, as the record network is, so none has seen an IPv6 address of ours.
+    ownIpv6: () => null,
+    isHelper: (nodeKey) => helpers.has(nodeKey),
+    mayCall: () => true,
+    mayRelay: () => !configuration.current.disable_relay,
+    take: (introduced) => {
+      const connection = adopt(introduced);
+      if (!introduced.outbound) return;
+      detach(greeted(connection).catch((error: unknown) => log.debug({ error }, 'an introduced node did not greet')));
+    },
+    dial: async (address, nodeKey, source) => {
+      const way = { kind: 'punched', source } as const;
+      await greeted(await endpoint.dial(address, nodeKey, { timeoutMs: PUNCH_DIAL_MS, way }));
+    },
+  });
+  const caller = new Caller({
+    ...common,
+    request: (helper, body, signal) => line.request(helper, body, signal),
+    dial: (address, nodeKey, { kind, source, ...options }) =>
+      endpoint.dial(address, nodeKey, { ...options, way: { kind, source } }),
+    adopt,
+  });
+  const punches = new Punches({ clock, log, pool, caller });
+  pool.addDialler(punches);
+  pool.addDialler(relayed({ nodeKey: node.key.publicKey, caller, reached: (place) => punches.improve(place) }));
+
+  const limits = relayLimits(config);
+  const relay =
+    limits.sessions === 0 ? null : new Relay(limits, { clock, log, createSocket: () => records.plainSocket() });
+  const seen = (nodeKey: Uint8Array) => {
+    const path = pool.current(nodeKey)?.connection.path;
+    return path !== undefined && isStraight(path) ? path.remote : null;
+  };
+  const helper = new Helper({
+    clock,
+    relay,
+    seen,
+    request: async (nodeKey, body) => {
+      const address = seen(nodeKey);
+      if (address === null) throw new SvcError('connect_failed');
+      return await nodeRequests.request('signal', { nodeKey, address }, body);
+    },
+  });
+  const helps = (): boolean => config.help_others && records.reachability().inRoutingTables;
+  nodeRequests.onRequest('signal', signalAnswers({ helper, called, helps }));
+
+  const onNetwork = (): void => {
+    helpers.onNetwork();
+    looks.onNetwork();
+  };
+  let endpoints = '';
+  const onAddresses = (): void => {
+    const now = ownAddresses.current().endpoints.join();
+    if (now !== endpoints) onNetwork();
+    endpoints = now;
+  };
+  life.defer(records.onReachability(onNetwork));
+  life.defer(ownAddresses.onChange(onAddresses));
+  life.defer(pool.onPathChange(({ nodeKey, path }) => (path === null ? helpers.onLost(nodeKey) : undefined)));
+  const ends = [() => lender.stop(), () => clients.stop(), () => relay?.stop(), () => punches.stop()];
+  for (const part of [new Released(ends), looks, helpers]) life.add('network', part);
+  return { helpers, relay: { limits, use: () => relay?.use ?? NO_USE, helps } };
+}

@@ -1,0 +1,62 @@
+/** Runs a real `svcd` on the machine of a lab that it was started on, and asks its API: nobody else reaches it there. */
+import { once } from 'node:events';
+import { detach } from '../../../src/foundation/detached.ts';
+import { TestDaemon } from '../daemon.ts';
+import { dial, TcpServer } from '../tcp.ts';
+
+export type LabCommand =
+  | { readonly do: 'start'; readonly bootstrap: readonly string[]; readonly config: string }
+  /** A new agent, with a service that sends back what it gets. */
+  | { readonly do: 'serve' }
+  | { readonly do: 'ask'; readonly method: string; readonly path: string; readonly body?: unknown }
+  /** Connects to an address of this machine, and says what comes back. */
+  | { readonly do: 'echo'; readonly address: string; readonly text: string };
+
+export interface LabReply {
+  readonly status?: number;
+  readonly body?: unknown;
+  readonly text?: string;
+  readonly error?: string;
+}
+
+let daemon: TestDaemon | null = null;
+
+async function echo(address: string, text: string): Promise<string> {
+  const socket = await dial(address);
+  socket.setEncoding('utf8').end(text);
+  let back = '';
+  socket.on('data', (chunk: string) => {
+    back += chunk;
+  });
+  await once(socket, 'end');
+  return back;
+}
+
+async function obey(command: LabCommand): Promise<LabReply> {
+  if (command.do === 'echo') return { text: await echo(command.address, command.text) };
+  if (command.do === 'start') {
+    const { bootstrap, config } = command;
+    daemon = await TestDaemon.start({ bootstrap, config, args: ['--listen', '0.0.0.0:4121'] });
+    return {};
+  }
+  if (daemon === null) throw new Error('the daemon is not started');
+  if (command.do === 'ask') return await daemon.request(command.method, command.path, command.body);
+  const service = await TcpServer.start((socket) => void socket.pipe(socket));
+  const aid = await daemon.newAgent(`127.0.0.1:${service.port}`);
+  return { text: aid };
+}
+
+process.on('message', (command: LabCommand) => {
+  obey(command).then(
+    (reply) => process.send?.(reply),
+    (error: unknown) => process.send?.({ error: error instanceof Error ? (error.stack ?? error.message) : 'unknown' }),
+  );
+});
+
+async function leave(): Promise<never> {
+  await daemon?.kill();
+  await daemon?.stop();
+  process.exit(0);
+}
+
+process.once('disconnect', () => detach(leave()));

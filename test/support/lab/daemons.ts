@@ -1,0 +1,82 @@
+/** Real daemons on the machines of a lab, as a test sees them. */
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { eventually } from '../eventually.ts';
+import type { LabCommand, LabReply } from './daemon-process.ts';
+import type { Machine } from './namespaces.ts';
+
+const PROCESS = fileURLToPath(new URL('daemon-process.ts', import.meta.url));
+
+/** The part of `GET /status` that these tests look at. */
+export interface LabStatus {
+  readonly network_ready: boolean;
+  readonly nat_type: number;
+  readonly helpers: readonly string[];
+  readonly relayed: { readonly bytes: number };
+}
+
+export class LabDaemon implements AsyncDisposable {
+  readonly #child: ChildProcess;
+
+  private constructor(child: ChildProcess) {
+    this.#child = child;
+  }
+
+  /** @param config lines of its configuration file */
+  static async start(machine: Machine, bootstrap: readonly string[], config = ''): Promise<LabDaemon> {
+    const daemon = new LabDaemon(machine.fork(PROCESS));
+    await daemon.#do({ do: 'start', bootstrap, config });
+    return daemon;
+  }
+
+  async #do(command: LabCommand): Promise<LabReply> {
+    this.#child.send(command);
+    const [reply = { error: 'no answer' }]: LabReply[] = await once(this.#child, 'message');
+    if (reply.error !== undefined) throw new Error(reply.error);
+    return reply;
+  }
+
+  /** Asks the API. */
+  async ask(
+    method: string,
+    path: string,
+    body?: unknown,
+  ): Promise<{ readonly status: number; readonly body: unknown }> {
+    const { status = 0, body: answer } = await this.#do({ do: 'ask', method, path, body });
+    return { status, body: answer };
+  }
+
+  /** A request that must succeed: its body, whose shape the caller names. */
+  async call<T>(method: string, path: string, body?: unknown): Promise<T> {
+    const answer = await this.ask(method, path, body);
+    if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
+    return answer.body as T;
+  }
+
+  /** Waits for a state of the node. */
+  async until(what: string, holds: (status: LabStatus) => boolean): Promise<LabStatus> {
+    return await eventually(what, async () => {
+      const status = await this.call<LabStatus>('GET', '/status');
+      return holds(status) && status;
+    });
+  }
+
+  /** A new agent with a service that sends back what it gets, published; its AID. */
+  async serve(): Promise<string> {
+    const { text = '' } = await this.#do({ do: 'serve' });
+    await this.call('POST', `/agents/${text}/publish`);
+    return text;
+  }
+
+  async echo(address: string, text: string): Promise<string | undefined> {
+    return (await this.#do({ do: 'echo', address, text })).text;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#child.exitCode !== null || !this.#child.connected) return;
+    const exited = once(this.#child, 'exit');
+    this.#child.disconnect();
+    await exited;
+  }
+}
