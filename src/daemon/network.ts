@@ -7,6 +7,9 @@ import { RecordDht } from '../network/dht/record-dht.ts';
 import { networkTag } from '../network/dht/wire.ts';
 import { ConnectionPool } from '../network/links/connection-pool.ts';
 import { PooledNodeRequests } from '../network/links/node-requests.ts';
+import { findGateway } from '../network/port-mapping/default-gateway.ts';
+import { grantorsAt } from '../network/port-mapping/grantors.ts';
+import { PortMapper } from '../network/port-mapping/port-mapper.ts';
 import { NativeQuicEndpoint } from '../network/quic/native-endpoint.ts';
 import { LanDiscovery } from '../network/reach/lan.ts';
 import { OwnAddresses } from '../network/reach/own-addresses.ts';
@@ -68,7 +71,22 @@ export async function buildNetwork(foundation: Foundation) {
     },
     { clock, log, dhtPort: () => records.address.port, onFound: (found) => records.addNode(found) },
   );
-  for (const part of [endpoint, pool, records, ownAddresses, ...(config.mdns ? [lan] : [])]) life.add('network', part);
+  const portMapper = new PortMapper({
+    clock,
+    log: log.child('mapping'),
+    ports: () => [endpoint.address.port, records.address.port],
+    findGateway,
+    grantors: (gateway) => grantorsAt(gateway, { clock, random: Math.random, interfaces: interfaceAddresses }),
+    onMapped: (ports) => {
+      const ofQuic = ports.filter(({ internalPort }) => internalPort === endpoint.address.port);
+      const found = ofQuic.map(({ external }) => ({ address: external, source: 'mapped', verifiedBy: null }) as const);
+      ownAddresses.found('router', found);
+    },
+  });
+  const isOnlyHere = isLoopbackHost(dhtListen.host) || isLoopbackHost(quicListen.host);
+  const asksRouter = !config.disable_upnp && !isOnlyHere;
+  const optional = [...(asksRouter ? [portMapper] : []), ...(config.mdns ? [lan] : [])];
+  for (const part of [endpoint, pool, records, ownAddresses, ...optional]) life.add('network', part);
   const reach = buildReach(foundation, { endpoint, pool, nodeRequests, records, ownAddresses });
-  return { endpoint, pool, records, ownAddresses, resolver, interfaces, lookupHost, reach };
+  return { endpoint, pool, records, ownAddresses, portMapper, resolver, interfaces, lookupHost, reach };
 }

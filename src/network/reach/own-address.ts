@@ -31,10 +31,26 @@ function sourceOfOwn(host: string): AddressSource {
 }
 
 /**
+ * What was found out. Strangers who come unasked to the host of our router come by the ports that it maps: all of them
+ * are mapped, or none.
+ */
+function foundOut({ found, reachability }: OwnFacts): OwnAddress[] {
+  const isReached = (host: string): boolean =>
+    reachability.inRoutingTables && reachability.observed.some((one) => one.host === host);
+  return found.map((one) =>
+    one.source === 'mapped' && one.verifiedBy === null && isReached(one.address.host)
+      ? { ...one, verifiedBy: 'peers' }
+      : one,
+  );
+}
+
+/**
  * All addresses that are known, the best first. An address that others see is that of our record network: at the same
  * host our QUIC port is reached too where strangers reach the node as it is, and otherwise nobody knows.
  */
-export function knownAddresses({ quic, fallbackHost, interfaces, reachability, found }: OwnFacts): OwnAddress[] {
+export function knownAddresses(facts: OwnFacts): OwnAddress[] {
+  const { quic, fallbackHost, interfaces, reachability } = facts;
+  const found = foundOut(facts);
   const at = (host: string): Address => ({ host, port: quic.port });
   if (!isEveryInterface(quic.host)) return [{ address: quic, source: 'configured', verifiedBy: null }, ...found];
   const own = interfaces.filter((host) => ipScope(host) > IP_SCOPE.link);
@@ -44,7 +60,11 @@ export function knownAddresses({ quic, fallbackHost, interfaces, reachability, f
       const source = own.includes(host) ? sourceOfOwn(host) : 'observed';
       return { address: at(host), source, verifiedBy: reachability.inRoutingTables ? 'peers' : null };
     });
-  const known = [...observed, ...found];
+  // Where the router says which of its ports is ours, it is not another one.
+  const isMapped = (host: string): boolean =>
+    found.some(({ source, address }) => source === 'mapped' && address.host === host);
+  const seen = observed.filter(({ source, address }) => source !== 'observed' || !isMapped(address.host));
+  const known = [...seen, ...found];
   const isSeen = known.some(isTold);
   const stated: OwnAddress[] =
     isSeen || fallbackHost === '' ? [] : [{ address: at(fallbackHost), source: 'configured', verifiedBy: null }];

@@ -101,6 +101,12 @@ export class Machine {
     return child;
   }
 
+  /** Starts a program here that ends with the machine. */
+  spawn(program: string, args: readonly string[]): void {
+    const inside = [...into(this.pid, ['-U', '-n']), program, ...args];
+    this.#children.push(spawn('nsenter', inside, { stdio: 'ignore', env: withSystemPrograms() }));
+  }
+
   async stop(): Promise<void> {
     await Promise.all(this.#children.map(end));
     await end(this.#keeper);
