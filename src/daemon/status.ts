@@ -15,6 +15,7 @@ import { VERSION } from '../foundation/version.ts';
 import type { RecordDht } from '../network/dht/record-dht.ts';
 import type { ConnectionPool } from '../network/links/connection-pool.ts';
 import type { ConnectionView } from '../network/links/views.ts';
+import type { PortMapper } from '../network/port-mapping/port-mapper.ts';
 import type { OwnAddresses } from '../network/reach/own-addresses.ts';
 import { hostReport } from '../operations/handlers/host-report.ts';
 import type { NodeHandlerDependencies } from '../operations/handlers/node.ts';
@@ -43,6 +44,7 @@ export interface StatusDependencies {
   readonly tunnels: Pick<TunnelService, 'active'>;
   readonly ownAddresses: Pick<OwnAddresses, 'current' | 'known'>;
   readonly reach: Pick<Network['reach'], 'relay'>;
+  readonly portMapper: Pick<PortMapper, 'view'>;
   readonly bound: () => Bound;
   readonly pending: Pick<PendingCounters, 'view'>;
   readonly updater: Pick<Updater, 'status'>;
@@ -75,6 +77,7 @@ export class StatusReports {
     const own = this.#deps.ownAddresses.current();
     const { limits, use, helps } = this.#deps.reach.relay;
     const { sessions, bytes, dropped } = use();
+    const mapping = this.#deps.portMapper.view();
     const traffic = pool.stats();
     const pending = this.#deps.pending.view();
     return {
@@ -94,6 +97,8 @@ export class StatusReports {
       nat_type_label: natLabel(own.natType),
       observed_addrs: reach.observed.map(formatAddress),
       listen_addrs: Object.values(bound()),
+      port_mapping: mapping.state,
+      mapped_addrs: mapping.ports.map(({ external }) => formatAddress(external)),
       relays: relaysInUse(pool.connections()),
       helpers: own.helpers.map(({ address }) => address),
       relayed: { helps: helps(), sessions, max_sessions: limits.sessions, bytes, dropped },

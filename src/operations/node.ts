@@ -1,8 +1,8 @@
 /** Operations on the node itself: health, status, configuration, diagnostics. */
 import { Type } from 'typebox';
-import { NAT_TYPES } from '../foundation/domain/directory.ts';
+import { NAT_TYPES, PORT_MAPPING_STATES } from '../foundation/domain/directory.ts';
 import { declare } from './declare.ts';
-import { AidText, AnyObject, NatType, nullable, Pending, Timestamp } from './schemas.ts';
+import { AidText, AnyObject, NatType, nullable, oneOf, Pending, Timestamp } from './schemas.ts';
 
 /** What a `nat_type` means. */
 export function natLabel(natType: number): string {
@@ -28,6 +28,8 @@ export const NodeStatus = Type.Object({
   nat_type_label: Type.String(),
   observed_addrs: Type.Array(Type.String()),
   listen_addrs: Type.Array(Type.String()),
+  port_mapping: oneOf(PORT_MAPPING_STATES, { description: 'Whether the router leads ports to this node.' }),
+  mapped_addrs: Type.Array(Type.String(), { description: 'Ports of the router that lead here.' }),
   relays: Type.Array(Type.String()),
   helpers: Type.Array(Type.String(), {
     description:

@@ -94,6 +94,19 @@ function setUp(more: Partial<StatusDependencies> = {}) {
       known: () => [{ address: { host: '192.0.2.9', port: 4122 }, source: 'observed', verifiedBy: 'peers' }],
     },
     reach: { relay: { limits: relayLimits(configuration.current), use: () => RELAYED, helps: () => true } },
+    portMapper: {
+      view: () => ({
+        state: 'mapped',
+        ports: [
+          {
+            protocol: 'upnp',
+            internalPort: 4122,
+            external: { host: '198.51.100.7', port: 4122 },
+            expiresAt: 0,
+          },
+        ],
+      }),
+    },
     bound: () => BOUND,
     pending: { view: () => ({}) },
     updater: {
@@ -134,6 +147,8 @@ test('the status is what the parts of the node say, in the form that is promised
     nat_type_label: reports.status().nat_type_label,
     observed_addrs: ['[2001:db8::9]:4121'],
     listen_addrs: ['127.0.0.1:2121', '0.0.0.0:4121', '0.0.0.0:4122'],
+    port_mapping: 'mapped',
+    mapped_addrs: ['198.51.100.7:4122'],
     relays: [],
     helpers: ['198.51.100.7:4122'],
     relayed: { helps: true, sessions: 2, max_sessions: 64, bytes: 2400, dropped: 1 },

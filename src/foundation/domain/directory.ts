@@ -18,3 +18,11 @@ export const REPLICAS = 8;
 export const NAT_TYPES = ['unknown', 'public or full cone', 'restricted', 'port-restricted', 'symmetric'] as const;
 /** The last of them. */
 export const MAX_NAT_TYPE: number = NAT_TYPES.length - 1;
+
+/**
+ * What is known of ports of the router: `off` nobody is asked, as nothing is to be translated or the owner said no;
+ * `searching` the first time; `none` no router grants any; `double_nat` granted by a router that has no address of the
+ * Internet itself.
+ */
+export const PORT_MAPPING_STATES = ['off', 'searching', 'none', 'mapped', 'double_nat'] as const;
+export type PortMappingState = (typeof PORT_MAPPING_STATES)[number];

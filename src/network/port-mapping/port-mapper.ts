@@ -3,6 +3,7 @@ import { type Address, formatAddress } from '../../foundation/address.ts';
 import { type Backoff, backoff } from '../../foundation/backoff.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { deadline } from '../../foundation/deadline.ts';
+import type { PortMappingState } from '../../foundation/domain/directory.ts';
 import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
@@ -23,13 +24,6 @@ export const GATEWAY_LOOK_MS = 5000;
 /** When a router that grants nothing is asked again. */
 const RETRY: Backoff = { firstMs: 60_000, maxMs: 30 * 60_000 };
 
-/**
- * What is known: `off` nobody is asked, as nothing is to be translated or the owner said no; `searching` the first time;
- * `none` no router grants any; `double_nat` mapped by a router that has no address of the Internet itself.
- */
-export const MAPPING_STATES = ['off', 'searching', 'none', 'mapped', 'double_nat'] as const;
-export type MappingState = (typeof MAPPING_STATES)[number];
-
 /** A port of the router that leads to one of ours. */
 export interface MappedPort {
   readonly protocol: MappingProtocol;
@@ -40,7 +34,7 @@ export interface MappedPort {
 }
 
 export interface PortMapperView {
-  readonly state: MappingState;
+  readonly state: PortMappingState;
   readonly ports: readonly MappedPort[];
 }
 
@@ -72,7 +66,7 @@ export class PortMapper implements Component {
   #gateway: Gateway | null = null;
   #grantor: PortGrantor | null = null;
   #ports: readonly MappedPort[] = [];
-  #state: MappingState = 'off';
+  #state: PortMappingState = 'off';
   #failures = 0;
   #told = '';
   #passes: Repeating | null = null;
@@ -199,7 +193,7 @@ export class PortMapper implements Component {
     }
   }
 
-  #concluded(state: MappingState, nextMs: number): number {
+  #concluded(state: PortMappingState, nextMs: number): number {
     const { log, onMapped } = this.#deps;
     this.#state = state;
     const told = JSON.stringify([state, this.#ports.map(({ external, internalPort }) => [internalPort, external])]);

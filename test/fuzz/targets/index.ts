@@ -15,6 +15,7 @@ import { linkStreamTargets } from './link-streams.ts';
 import { linkTargets } from './links.ts';
 import { noteTargets } from './notes.ts';
 import { objectTargets } from './objects.ts';
+import { portMappingTargets } from './port-mapping.ts';
 import { recordTargets } from './records.ts';
 import { roomLinkTargets } from './room-links.ts';
 import { roomTargets } from './rooms.ts';
@@ -50,4 +51,5 @@ export const TARGETS: readonly FuzzTarget[] = [
   ...eventTargets,
   ...tunnelLinkTargets,
   ...signalTargets,
+  ...portMappingTargets,
 ];

@@ -232,3 +232,17 @@ test('who no longer listens is told nothing, and after the stop nobody is', asyn
   await node.clock.run(10 * INTERFACE_LOOK_MS);
   assert.equal(told, 1);
 });
+
+test('a port of the router is told once strangers come unasked to its host, instead of our own port there', () => {
+  const { place, addresses } = nodeAt({ interfaces: ['192.168.1.7'], observed: ['203.0.113.9'] });
+  const address = { host: '203.0.113.9', port: 40_000 };
+  place.inRoutingTables = false;
+  addresses.found('router', [{ address, source: 'mapped', verifiedBy: null }]);
+  assert.deepEqual(addresses.current().endpoints, ['quic://192.168.1.7:4122']);
+  place.inRoutingTables = true;
+  const { endpoints, mapped } = addresses.current();
+  assert.deepEqual(endpoints, ['quic://203.0.113.9:40000', 'quic://192.168.1.7:4122']);
+  assert.deepEqual(mapped, ['quic://203.0.113.9:40000']);
+  addresses.found('router', [{ address: { ...address, host: '203.0.113.10' }, source: 'mapped', verifiedBy: null }]);
+  assert.deepEqual(addresses.current().mapped, [], 'what others see is another host');
+});

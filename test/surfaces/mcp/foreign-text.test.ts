@@ -73,7 +73,7 @@ const OURS: Readonly<Record<string, readonly string[]>> = {
     PENDING,
     ...['version', 'nat_type_label', 'data_dir', 'files_root', 'update_state'],
     // Addresses and ports, as numbers.
-    ...['observed_addrs[]', 'listen_addrs[]', 'relays[]', 'helpers[]'],
+    ...['observed_addrs[]', 'listen_addrs[]', 'mapped_addrs[]', 'relays[]', 'helpers[]'],
   ],
   svc_identity_generate: IDENTITY,
   svc_agents_generate_ethereum: IDENTITY,

@@ -1,4 +1,5 @@
 /** `svc status`, `svc version`: the daemon itself. */
+import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { counted, formatFields, relativeTime } from '../text.ts';
@@ -17,6 +18,11 @@ async function daemonVersion(context: CliContext): Promise<string | null> {
   return status?.version ?? null;
 }
 
+function mappedText({ port_mapping, mapped_addrs }: AnswerOf<'status'>): string {
+  const ports = mapped_addrs.join(', ');
+  return port_mapping === 'double_nat' ? `${ports}, behind another router` : ports;
+}
+
 export function nodeCommands(svc: CommandGroup, version: string): void {
   svc.call('status', 'show the state of the node: identity, network, traffic', {
     examples: ['svc status', 'svc status --json | jq .dht_peers'],
@@ -31,6 +37,7 @@ export function nodeCommands(svc: CommandGroup, version: string): void {
         helpers: s.helpers.join(', '),
         'listens on': s.listen_addrs.join(', '),
         'seen as': s.observed_addrs.join(', '),
+        ...(s.mapped_addrs.length === 0 ? {} : { 'ports of the router': mappedText(s) }),
         published: s.node_last_publish_at === null ? 'not yet' : relativeTime(s.node_last_publish_at, Date.now()),
         traffic: `${s.bytes_up} bytes up, ${s.bytes_down} bytes down`,
         tunnels: s.tunnels_active,

@@ -45,13 +45,18 @@ function examineEndpoints(endpoints: readonly string[]): Finding | null {
   return reachability.info(`this node publishes addresses of its own network only: ${endpoints.join(', ')}`);
 }
 
-function examineNat({ dht_peers, nat_type, nat_type_label, helpers }: FindingStatus): Finding {
+function examineNat({ dht_peers, nat_type, nat_type_label, port_mapping, helpers }: FindingStatus): Finding {
   const reachability = findingsOf('reachability');
   if (helpers.length > 0)
     return reachability.pass(`others reach this node with the help of ${helpers.join(', ')} (${nat_type_label})`);
   if (nat_type === 0 || dht_peers === 0)
     return reachability.info('it is not known yet whether strangers can reach this node');
   if (nat_type === 1) return reachability.pass('strangers can reach this node');
+  if (port_mapping === 'double_nat')
+    return reachability.warn(
+      'the router leads ports to this node, and is behind another router itself',
+      'Have the outer router lead the UDP ports of listen_addr and quic_listen_addr to the inner one, or make one of them a bridge.',
+    );
   return reachability.warn(
     `this node is behind a NAT (${nat_type_label}), and no other node helps it`,
     'Name nodes that strangers reach in bootstrap; or open the UDP ports of listen_addr and quic_listen_addr in your router, or set fallback_host to the address that leads here.',
