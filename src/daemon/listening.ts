@@ -1,7 +1,7 @@
 /** The addresses that the configuration asks the daemon to listen on. */
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
-import { type Address, parseAddress } from '../foundation/address.ts';
+import { type Address, isLoopbackHost, parseAddress } from '../foundation/address.ts';
 import { SvcError } from '../foundation/errors.ts';
 
 function parsed(key: string, text: string): Address {
@@ -38,6 +38,11 @@ export async function dhtAddress(listenAddr: string): Promise<Address> {
 export async function quicAddress(quicListenAddr: string, dht: Address): Promise<Address> {
   if (quicListenAddr !== '') return parsed('quic_listen_addr', quicListenAddr);
   return { host: dht.host === '0.0.0.0' ? '' : dht.host, port: dht.port === 0 ? 0 : dht.port + 1 };
+}
+
+/** Whether the router is asked to lead ports here: not where the owner forbids it, nor for what only this machine reaches. */
+export function asksRouter(config: { readonly disable_upnp: boolean }, listens: readonly Address[]): boolean {
+  return !config.disable_upnp && !listens.some(({ host }) => isLoopbackHost(host));
 }
 
 /** The nodes to start from. */

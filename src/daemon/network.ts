@@ -15,7 +15,7 @@ import { LanDiscovery } from '../network/reach/lan.ts';
 import { OwnAddresses } from '../network/reach/own-addresses.ts';
 import { kindOfPath } from '../network/reach/path-kind.ts';
 import type { Foundation } from './foundation.ts';
-import { bootstrapNodes, dhtAddress, quicAddress } from './listening.ts';
+import { asksRouter, bootstrapNodes, dhtAddress, quicAddress } from './listening.ts';
 import { buildReach } from './reach.ts';
 
 /** Bytes that the records of others may take on this disk. */
@@ -83,9 +83,8 @@ export async function buildNetwork(foundation: Foundation) {
       ownAddresses.found('router', found);
     },
   });
-  const isOnlyHere = isLoopbackHost(dhtListen.host) || isLoopbackHost(quicListen.host);
-  const asksRouter = !config.disable_upnp && !isOnlyHere;
-  const optional = [...(asksRouter ? [portMapper] : []), ...(config.mdns ? [lan] : [])];
+  const mapping = asksRouter(config, [dhtListen, quicListen]) ? [portMapper] : [];
+  const optional = [...mapping, ...(config.mdns ? [lan] : [])];
   for (const part of [endpoint, pool, records, ownAddresses, ...optional]) life.add('network', part);
   const reach = buildReach(foundation, { endpoint, pool, nodeRequests, records, ownAddresses });
   return { endpoint, pool, records, ownAddresses, portMapper, resolver, interfaces, lookupHost, reach };

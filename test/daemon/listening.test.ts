@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { bootstrapNodes, dhtAddress, quicAddress } from '../../src/daemon/listening.ts';
+import { asksRouter, bootstrapNodes, dhtAddress, quicAddress } from '../../src/daemon/listening.ts';
 
 test('the record network listens where it is told, on every interface where no host is named', async () => {
   assert.deepEqual(await dhtAddress(':4121'), { host: '0.0.0.0', port: 4121 });
@@ -53,4 +53,14 @@ test('nodes to start from have a host and a port, all of them', () => {
       { code: 'config_invalid', details: { key: 'bootstrap' } },
       text,
     );
+});
+
+test('the router is asked for ports where others are to come from outside, unless the owner forbids it', () => {
+  const every = { host: '', port: 4122 };
+  const inside = { host: '127.0.0.1', port: 4121 };
+  const home = { host: '192.168.1.7', port: 4121 };
+  assert.equal(asksRouter({ disable_upnp: false }, [home, every]), true);
+  assert.equal(asksRouter({ disable_upnp: true }, [home, every]), false);
+  assert.equal(asksRouter({ disable_upnp: false }, [inside, every]), false);
+  assert.equal(asksRouter({ disable_upnp: false }, [home, inside]), false);
 });

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../foundation/clock.ts';
 import { IP_SCOPE, inIpv4Network, ipScope } from '../../foundation/ip.ts';
-import { GATEWAY_PORT } from './ask.ts';
+import { GATEWAY_PORT } from './ask-gateway.ts';
 import { NatPmpGrantor } from './nat-pmp.ts';
 import { PcpGrantor } from './pcp.ts';
 import type { Gateway, PortGrantor } from './types.ts';

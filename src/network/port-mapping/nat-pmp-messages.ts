@@ -4,7 +4,7 @@ import { ipv4Text } from '../../foundation/ip.ts';
 const VERSION = 0;
 const OPCODE_ADDRESS = 0;
 const OPCODE_MAP_UDP = 1;
-const RESPONSE = 128;
+const REPLY_OPCODES = 128;
 const ADDRESS_REPLY_BYTES = 12;
 const MAP_REPLY_BYTES = 16;
 
@@ -39,7 +39,7 @@ export function encodeNatPmpMap(internalPort: number, suggestedPort: number, lif
 
 /** Null unless it is the answer of that form and length. */
 function replyView(bytes: Uint8Array, opcode: number, length: number): DataView | null {
-  if (bytes[0] !== VERSION || bytes[1] !== RESPONSE + opcode) return null;
+  if (bytes[0] !== VERSION || bytes[1] !== REPLY_OPCODES + opcode) return null;
   if (bytes.length !== length) return null;
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

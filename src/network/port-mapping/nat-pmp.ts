@@ -2,7 +2,7 @@
 import type { Address } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { ask } from './ask.ts';
+import { askGateway } from './ask-gateway.ts';
 import {
   decodeNatPmpAddress,
   decodeNatPmpMap,
@@ -59,7 +59,7 @@ export class NatPmpGrantor implements PortGrantor {
   }
 
   #ask<T>(datagram: Uint8Array, read: (bytes: Uint8Array) => T | undefined, signal: AbortSignal): Promise<T> {
-    return ask(this.#clock, this.#router, { datagram, waitsMs: NAT_PMP_WAITS_MS, read }, signal);
+    return askGateway(this.#clock, this.#router, { datagram, waitsMs: NAT_PMP_WAITS_MS, read }, signal);
   }
 }
 

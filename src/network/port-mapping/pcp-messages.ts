@@ -3,7 +3,7 @@ import { canonicalIp, ipv4Text } from '../../foundation/ip.ts';
 
 const VERSION = 2;
 const OPCODE_MAP = 1;
-const RESPONSE = 0x80;
+const REPLY_BIT = 0x80;
 const PROTOCOL_UDP = 17;
 /** Common header, then the part of MAP, bytes (RFC 6887, 7.1 and 11.1). */
 const HEADER_BYTES = 24;
@@ -68,13 +68,13 @@ export function encodePcpMap({ nonce, ownHost, internalPort, suggestedPort, life
 
 /** True where the router speaks no version of PCP: another version answers, NAT-PMP's for one (RFC 6887, 9). */
 export function isOtherVersion(bytes: Uint8Array): boolean {
-  return bytes.length >= 4 && bytes[0] !== VERSION && ((bytes[1] ?? 0) & RESPONSE) !== 0;
+  return bytes.length >= 4 && bytes[0] !== VERSION && ((bytes[1] ?? 0) & REPLY_BIT) !== 0;
 }
 
 /** What a router answers to a MAP request; null for anything else. Options behind it are left unread. */
 export function decodePcpMapReply(bytes: Uint8Array): PcpMapReply | null {
   if (bytes.length < HEADER_BYTES + MAP_BYTES || bytes.length > MAX_PCP_BYTES || bytes.length % 4 !== 0) return null;
-  if (bytes[0] !== VERSION || bytes[1] !== (RESPONSE | OPCODE_MAP) || bytes[HEADER_BYTES + 12] !== PROTOCOL_UDP)
+  if (bytes[0] !== VERSION || bytes[1] !== (REPLY_BIT | OPCODE_MAP) || bytes[HEADER_BYTES + 12] !== PROTOCOL_UDP)
     return null;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const externalHost = hostAt(view, HEADER_BYTES + 20);

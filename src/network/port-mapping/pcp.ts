@@ -3,7 +3,7 @@ import type { Address } from '../../foundation/address.ts';
 import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { ask } from './ask.ts';
+import { askGateway } from './ask-gateway.ts';
 import { decodePcpMapReply, encodePcpMap, isOtherVersion, PCP_NONCE_BYTES } from './pcp-messages.ts';
 import type { GrantedPort, PortGrantor } from './types.ts';
 
@@ -46,7 +46,7 @@ export class PcpGrantor implements PortGrantor {
       if (lifetimeS > 0 && (reply.lifetimeS === 0 || reply.externalPort === 0)) throw refused('nothing was granted');
       return { external: { host: reply.externalHost, port: reply.externalPort }, lifetimeS: reply.lifetimeS };
     };
-    return await ask(this.#deps.clock, this.#router, { datagram, waitsMs: PCP_WAITS_MS, read }, signal);
+    return await askGateway(this.#deps.clock, this.#router, { datagram, waitsMs: PCP_WAITS_MS, read }, signal);
   }
 
   async release(internalPort: number, externalPort: number, signal: AbortSignal): Promise<void> {

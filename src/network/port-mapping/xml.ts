@@ -29,7 +29,7 @@ export function elementsOf(xml: string, name: string, max: number): string[] {
 }
 
 /** The text of the first element of that name, without blanks around it; null without one, and where it has others in it. */
-export function textOf(xml: string, name: string): string | null {
+export function elementText(xml: string, name: string): string | null {
   const [inner] = elementsOf(xml, name, 1);
   if (inner === undefined || inner.includes('<')) return null;
   return inner.replaceAll(/&(?:lt|gt|quot|apos|amp);/g, (entity) => ENTITIES[entity] ?? entity).trim();

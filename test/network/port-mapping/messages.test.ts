@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fromHex, toHex } from '../../../src/foundation/bytes.ts';
+import { toHex } from '../../../src/foundation/bytes.ts';
 import { defaultGatewayIn } from '../../../src/network/port-mapping/default-gateway.ts';
 import {
   decodeNatPmpAddress,
@@ -17,20 +17,24 @@ import {
   soapRequest,
   wanServiceIn,
 } from '../../../src/network/port-mapping/upnp-messages.ts';
-import { elementsOf, textOf } from '../../../src/network/port-mapping/xml.ts';
+import { elementsOf, elementText } from '../../../src/network/port-mapping/xml.ts';
 
 const NONCE = '0102030405060708090a0b0c';
 const FROM = '00000000000000000000ffff';
 
+function bytesOf(hex: string): Uint8Array {
+  return Uint8Array.from(Buffer.from(hex, 'hex'));
+}
+
 function pcpReply(change: (bytes: Uint8Array) => void = () => {}): Uint8Array {
-  const bytes = fromHex(`0281000000000258${'00'.repeat(16)}${NONCE}1100000010191019${FROM}cb007207`);
+  const bytes = bytesOf(`0281000000000258${'00'.repeat(16)}${NONCE}1100000010191019${FROM}cb007207`);
   change(bytes);
   return bytes;
 }
 
 test('a PCP request is that of RFC 6887, figures 2 and 9', () => {
   const request = encodePcpMap({
-    nonce: fromHex(NONCE),
+    nonce: bytesOf(NONCE),
     ownHost: '10.9.0.2',
     internalPort: 4121,
     suggestedPort: 4122,
@@ -44,7 +48,7 @@ test('a PCP answer is read, and anything else is none', () => {
   assert.deepEqual(decodePcpMapReply(pcpReply()), {
     result: 0,
     lifetimeS: 600,
-    nonce: fromHex(NONCE),
+    nonce: bytesOf(NONCE),
     internalPort: 4121,
     externalPort: 4121,
     externalHost: '203.0.114.7',
@@ -65,12 +69,12 @@ test('a PCP answer is read, and anything else is none', () => {
 test('NAT-PMP messages are those of RFC 6886, 3.2 and 3.3', () => {
   assert.equal(toHex(encodeNatPmpAddress()), '0000');
   assert.equal(toHex(encodeNatPmpMap(4121, 4122, 600)), '000100001019101a00000258');
-  assert.deepEqual(decodeNatPmpAddress(fromHex('0080000000000001cb007207')), {
+  assert.deepEqual(decodeNatPmpAddress(bytesOf('0080000000000001cb007207')), {
     result: 0,
     externalHost: '203.0.114.7',
   });
   const reply = { result: 2, internalPort: 4121, externalPort: 4122, lifetimeS: 600 };
-  assert.deepEqual(decodeNatPmpMap(fromHex('00810002000000011019101a00000258')), reply);
+  assert.deepEqual(decodeNatPmpMap(bytesOf('00810002000000011019101a00000258')), reply);
   for (const wrong of [
     '',
     '0080',
@@ -78,7 +82,7 @@ test('NAT-PMP messages are those of RFC 6886, 3.2 and 3.3', () => {
     '0081000000000001cb007207',
     '0080000000000001cb00720700',
   ])
-    assert.equal(decodeNatPmpAddress(fromHex(wrong)), null, wrong);
+    assert.equal(decodeNatPmpAddress(bytesOf(wrong)), null, wrong);
 });
 
 function answer(...headers: string[]): Uint8Array {
@@ -139,8 +143,8 @@ test('answers of SOAP are read by the local names of their elements', () => {
 test('elements are found whatever is in them, as many as are wanted', () => {
   assert.deepEqual(elementsOf('<a>1</a><b/><p:a x="2"><a>2</a></p:a><a/><a />', 'a', 9), ['1', '<a>2</a>']);
   assert.deepEqual(elementsOf('<a>1</a><a>2</a>', 'a', 1), ['1']);
-  assert.equal(textOf('<a>x&amp;lt;</a>', 'a'), 'x&lt;');
-  assert.equal(textOf('<a><b>x</b></a>', 'a'), null);
+  assert.equal(elementText('<a>x&amp;lt;</a>', 'a'), 'x&lt;');
+  assert.equal(elementText('<a><b>x</b></a>', 'a'), null);
 });
 
 test('the router is that of the default route with the least metric', () => {

@@ -22,7 +22,7 @@ export interface Question<T> {
  * Asks. Only datagrams from the address that was asked are read.
  * @throws SvcError `connect_failed` for silence and where nothing listens there, `cancelled`; what `read` throws
  */
-export function ask<T>(clock: Clock, router: Address, question: Question<T>, signal: AbortSignal): Promise<T> {
+export function askGateway<T>(clock: Clock, router: Address, question: Question<T>, signal: AbortSignal): Promise<T> {
   const { promise, resolve, reject } = Promise.withResolvers<T>();
   const socket = createSocket(router.host.includes(':') ? 'udp6' : 'udp4');
   const [...waits] = question.waitsMs;
