@@ -10,6 +10,9 @@ import { PcpGrantor } from '../../../src/network/port-mapping/pcp.ts';
 import { UpnpGrantor } from '../../../src/network/port-mapping/upnp.ts';
 
 const HOST = '127.0.0.1';
+const CHUNK = 'x'.repeat(65_536);
+/** What may wait in the sockets of both ends, bytes. */
+const MOST_IN_BUFFERS = 32 * 1024 * 1024;
 const { signal } = new AbortController();
 const clock = systemClock;
 
@@ -204,14 +207,17 @@ test('UPnP: redirects are not followed, endless answers not read, and strangers 
   const never: Script = (_action, _body, response) => response.end();
   const elsewhere = await upnpRouter(t, 1, never, (response) => response.writeHead(302, { Location: '/x' }).end());
   assert.equal(await find(elsewhere.ssdp), null);
+  let written = 0;
   const endless = await upnpRouter(t, 1, never, (response) => {
     const more = (): void => {
-      while (!response.destroyed && response.write('x'.repeat(65_536)));
+      do written += CHUNK.length;
+      while (!response.destroyed && response.write(CHUNK));
     };
     response.on('drain', more);
     more();
   });
   assert.equal(await find(endless.ssdp), null);
+  assert.ok(written < MOST_IN_BUFFERS, `${written} bytes were written`);
   const control = `<service><serviceType>${WAN}:1</serviceType><controlURL>http://127.0.0.2/</controlURL></service>`;
   const pointing = await upnpRouter(t, 1, never, (response) => response.end(control));
   assert.equal(await find(pointing.ssdp), null);
