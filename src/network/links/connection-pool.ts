@@ -22,9 +22,10 @@ import { type Greeted, Greeter, HELLO_TIMEOUT_MS } from './greeter.ts';
 import { sweepIdle } from './idle-sweep.ts';
 import { NodeSession } from './node-session.ts';
 import { type PathChange, PathChanges } from './path-changes.ts';
+import { type Probed, probe, probeAnswers } from './probe.ts';
 import { SessionTable } from './session-table.ts';
 import { SideSessions } from './sides.ts';
-import { type Kind, StreamDispatcher, type StreamHandler } from './stream-dispatcher.ts';
+import { KIND, type Kind, StreamDispatcher, type StreamHandler } from './stream-dispatcher.ts';
 import { type ConnectionView, connectionView, type LinkStats, Traffic } from './views.ts';
 
 interface NodePoolOptions {
@@ -82,6 +83,7 @@ export class ConnectionPool implements Component {
     const greeter = new Greeter(network, { clock, gate: this.gate, take: (greeted) => this.#take(greeted) });
     this.#greeter = greeter;
     this.#relayDisabled = () => dependencies.relayDisabled?.() === true;
+    this.handle(KIND.probe, probeAnswers({ clock }));
     this.#diallers.push(directly({ endpoint, clock }));
     this.#dials = new Dials({
       clock,
@@ -176,6 +178,16 @@ export class ConnectionPool implements Component {
    */
   current(nodeKey: Uint8Array, relays?: boolean): NodeSession | null {
     return this.#table.current(toHex(nodeKey), this.#mayRelay(relays));
+  }
+
+  /**
+   * Asks a node over the connection that stands whether it is there.
+   * @throws SvcError as `probe`; `connect_failed` where none stands
+   */
+  async probe(nodeKey: Uint8Array, signal?: AbortSignal): Promise<Probed> {
+    const session = this.current(nodeKey);
+    if (session === null) throw new SvcError('connect_failed', { message: 'No connection to the node stands.' });
+    return await probe(session, this.#clock, signal);
   }
 
   /**

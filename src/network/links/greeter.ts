@@ -18,7 +18,7 @@ import {
 } from './hello.ts';
 import type { NodeSession } from './node-session.ts';
 import type { StreamDispatcher } from './stream-dispatcher.ts';
-import { guard, refuseStream } from './wire.ts';
+import { endWith, guard } from './wire.ts';
 
 /** Time for both hellos after the handshake, milliseconds. */
 export const HELLO_TIMEOUT_MS = 5_000;
@@ -125,7 +125,7 @@ export class Greeter {
     if (theirs === null) {
       // The refusal must reach the other node before the connection ends; it hangs up when it has read it.
       stream.once('close', () => connection.close());
-      return refuseStream(stream, status, this.#deps.clock);
+      return endWith(stream, status, this.#deps.clock);
     }
     const ours = this.#ourHello();
     const session = this.#deps.take({ connection, ours, theirs, isSide });

@@ -13,10 +13,10 @@ import type { QuicStream } from '../quic/types.ts';
 import type { NodeSession } from './node-session.ts';
 import { SharedQuota, shareOf } from './shared-quota.ts';
 import { ProtocolBreach, STATUS, statusOf } from './status.ts';
-import { readExactly, refuseStream } from './wire.ts';
+import { endWith, readExactly } from './wire.ts';
 
 /** What the first byte of a stream says; a hello is 1 or 4, and only ever the first stream. */
-export const KIND = { link: 0x02, nodeRequest: 0x03, signal: 0x05 } as const;
+export const KIND = { link: 0x02, nodeRequest: 0x03, signal: 0x05, probe: 0x06 } as const;
 export type Kind = (typeof KIND)[keyof typeof KIND];
 
 /** Time for the header of a stream to be whole, milliseconds. */
@@ -105,7 +105,7 @@ export class StreamDispatcher {
   }
 
   #tooFast(stream: QuicStream, session: NodeSession): void {
-    if (this.#haste.take(session.nodeId)) return refuseStream(stream, STATUS.rateLimited, this.#deps.clock);
+    if (this.#haste.take(session.nodeId)) return endWith(stream, STATUS.rateLimited, this.#deps.clock);
     this.#deps.log.warn({ node: session.nodeId }, 'cut off a node that opens streams without end');
     stream.destroy();
     session.close();
@@ -116,7 +116,7 @@ export class StreamDispatcher {
     try {
       const [kind = 0] = await readExactly(stream, 1, limit.signal);
       const handler = this.#handlers.get(kind);
-      if (handler === undefined) refuseStream(stream, STATUS.unknownPurpose, this.#deps.clock);
+      if (handler === undefined) endWith(stream, STATUS.unknownPurpose, this.#deps.clock);
       else await handler(stream, session, limit.signal);
     } catch (error) {
       this.#failed(stream, session, error);
@@ -128,6 +128,6 @@ export class StreamDispatcher {
     if (!(error instanceof SvcError)) this.#deps.log.error({ node: session.nodeId, error }, 'a stream handler failed');
     const gone = error instanceof SvcError && GONE.has(error.code);
     if (gone) stream.destroy();
-    else refuseStream(stream, statusOf(error), this.#deps.clock);
+    else endWith(stream, statusOf(error), this.#deps.clock);
   }
 }

@@ -9,7 +9,7 @@ import { ProtocolBreach, type ReplyStatus } from './status.ts';
 export const LINGER_MS = 2_000;
 /** The length before a message, bytes. */
 export const LENGTH_BYTES = 4;
-/** How much of a refused stream is read and thrown away, bytes. */
+/** How much is read and thrown away behind the last word on a stream, bytes. */
 const REFUSAL_DISCARD_BYTES = 64 * 1024;
 
 /** Two bytes, most significant first. */
@@ -134,8 +134,11 @@ export function guard(stream: Duplex): void {
   stream.on('error', () => {});
 }
 
-/** Tells the other side why its stream is refused, then lets go of it: at once where it never stops talking. */
-export function refuseStream(stream: Duplex, status: ReplyStatus, clock: Clock): void {
+/**
+ * Says the last word on a stream that the other side opened, such as why it is refused, then lets go of it: at once
+ * where the other side never stops talking.
+ */
+export function endWith(stream: Duplex, status: ReplyStatus, clock: Clock): void {
   if (stream.destroyed) return;
   let discarded = 0;
   const timer = clock.after(LINGER_MS, () => stream.destroy());

@@ -1,0 +1,106 @@
+/** Probes of standing connections: in memory, where time is the test's, and over the native engine. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { KeyPair } from '../../../src/foundation/identity/keys.ts';
+import { UNHELPED } from '../../../src/network/links/dial.ts';
+import { ANSWERED_MS, PROBES_BURST } from '../../../src/network/links/probe.ts';
+import { STATUS } from '../../../src/network/links/status.ts';
+import { KIND } from '../../../src/network/links/stream-dispatcher.ts';
+import { NativeNode } from '../../support/link-process.ts';
+import { type LinkNode, LinkWorld, settle, withCode } from '../../support/link-world.ts';
+import { RawPeer, statusOn } from '../../support/raw-peer.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const never = new AbortController().signal;
+
+async function connected(from: Pick<LinkNode, 'pool'>, to: Pick<LinkNode, 'endpoint' | 'key'>): Promise<Uint8Array> {
+  const { publicKey } = to.key;
+  await from.pool.connect({ nodeKey: publicKey, addresses: [to.endpoint.address], ...UNHELPED }, never);
+  return publicKey;
+}
+
+test('a node that is there answers over the connection in use, and nothing is left open', async () => {
+  await using world = new LinkWorld();
+  const [a, b] = [await world.node(), await world.node()];
+  const key = await connected(a, b);
+  const { rttMs, path } = await a.pool.probe(key);
+  assert.ok(rttMs >= 0 && rttMs < ANSWERED_MS);
+  assert.deepEqual(path, a.pool.current(key)?.connection.path);
+  await settle();
+  assert.deepEqual([a.pool.stats().streams, b.pool.stats().streams, b.pool.gate.waiting], [0, 0, 0]);
+});
+
+test('over the native engine both ends may ask, many times at once', async () => {
+  const [a, b] = [new NativeNode(KeyPair.generate(), 0), new NativeNode(KeyPair.generate(), 0)];
+  await Promise.all([a.start(), b.start()]);
+  try {
+    const key = await connected(a, b);
+    const asked = await Promise.all(Array.from({ length: PROBES_BURST }, () => a.pool.probe(key)));
+    assert.ok(asked.every(({ rttMs, path }) => rttMs > 0 && path.kind === 'lan'));
+    assert.equal((await b.pool.probe(a.key.publicKey)).path.remote.host, '127.0.0.1');
+    assert.equal(a.pool.stats().connections, 1);
+  } finally {
+    await Promise.all([a.stop(), b.stop()]);
+  }
+});
+
+test('without a connection nobody is asked, and none is dialled', async () => {
+  await using world = new LinkWorld();
+  const [a, b] = [await world.node(), await world.node()];
+  await assert.rejects(a.pool.probe(b.key.publicKey), withCode('connect_failed'));
+  assert.equal(a.pool.stats().connections, 0);
+  const key = await connected(a, b);
+  const asked = assert.rejects(a.pool.probe(key), withCode('connect_failed'));
+  a.pool.current(key)?.close();
+  await asked;
+});
+
+test('a node that does not know probes is there all the same', async () => {
+  await using world = new LinkWorld();
+  const [a, old] = [await world.node(), await RawPeer.in(world)];
+  old.onSession((session) => session.onStream((stream) => void stream.end(Uint8Array.of(STATUS.unknownPurpose))));
+  const key = await connected(a, old);
+  assert.ok((await a.pool.probe(key)).rttMs >= 0);
+});
+
+test('who does not answer has so long, without our own stalls, and no longer than the asker waits', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const [a, mute] = [await world.node(), await RawPeer.in(world)];
+  const key = await connected(a, mute);
+  let outcome = 'waits';
+  const asked = assert.rejects(a.pool.probe(key), withCode('timeout')).then(() => {
+    outcome = 'late';
+  });
+  await settle();
+  clock.advance(ANSWERED_MS - 1);
+  clock.jump(60_000);
+  clock.advance(0);
+  await settle();
+  assert.equal(outcome, 'waits', 'this process stalled');
+  clock.advance(ANSWERED_MS);
+  await asked;
+  const impatient = new AbortController();
+  const cut = assert.rejects(a.pool.probe(key, impatient.signal), withCode('cancelled'));
+  await settle();
+  impatient.abort();
+  await cut;
+});
+
+test('a stranger who asks without end is refused, from one address together, and others are not', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const node = await world.node();
+  const [one, sameHost, other] = await Promise.all(
+    ['198.51.100.1', '198.51.100.1', '198.51.100.2'].map(async (host) => (await RawPeer.in(world, host)).connect(node)),
+  );
+  const ask = async (peer = one): Promise<number | undefined> =>
+    await statusOn((await peer?.send(Uint8Array.of(KIND.probe))) ?? assert.fail());
+  for (let i = 0; i < PROBES_BURST; i++) assert.equal(await ask(), STATUS.ok);
+  assert.deepEqual(
+    [await ask(), await ask(sameHost), await ask(other)],
+    [STATUS.rateLimited, STATUS.rateLimited, STATUS.ok],
+  );
+  clock.advance(1000);
+  assert.equal(await ask(), STATUS.ok);
+});
