@@ -5,6 +5,7 @@
 import type { TestContext } from 'node:test';
 import { Machine } from './namespaces.ts';
 import { IPV6_FIREWALL, type NatKind, natRules } from './nat.ts';
+import { type Slowness, SlowSwitch } from './slow-switch.ts';
 
 /** Public networks: for documentation, so that nobody has them. The carrier's one lies behind one more translation. */
 const PUBLIC = '203.0.113';
@@ -16,35 +17,61 @@ export interface Arrivals {
   readonly bytes: number;
 }
 
+interface InternetOptions {
+  /** Left out: packets take no time. Needs `/dev/net/tun` and a Node with `node:ffi`. */
+  readonly slowness?: Slowness;
+}
+
 export class Internet implements AsyncDisposable {
   readonly #backbone: Machine;
   readonly #machines: Machine[];
+  /** Where all meet; null where they do on the bridge. */
+  readonly slow: SlowSwitch | null;
   /** Numbers given to routers and machines, for addresses and names of interfaces. */
   #last = 0;
 
-  private constructor(backbone: Machine) {
+  private constructor(backbone: Machine, slow: SlowSwitch | null) {
     this.#backbone = backbone;
+    this.slow = slow;
     this.#machines = [backbone];
   }
 
   /** Null, and the test counts as skipped, where the machine lacks a program or does not allow namespaces. */
   static async start(t: TestContext): Promise<Internet | null> {
-    let backbone: Machine | null = null;
     try {
-      backbone = await Machine.start('backbone', null);
-      await backbone.nft('table ip probe {\n}\n');
-      await backbone.ip(['link set lo up', 'link add br0 type bridge', 'link set br0 up']);
+      const internet = await Internet.open();
+      t.after(() => internet[Symbol.asyncDispose]());
+      return internet;
     } catch {
-      await backbone?.stop();
       t.skip('needs network namespaces (unshare, nsenter), iproute2 and nftables');
       return null;
     }
-    const internet = new Internet(backbone);
-    t.after(() => internet[Symbol.asyncDispose]());
-    // What nobody has ends here, as at an exchange of the Internet.
-    await backbone.ip([`addr add ${PUBLIC}.254/24 dev br0`, `addr add ${PUBLIC_V6}::fe/64 dev br0 nodad`]);
-    await backbone.set('net/ipv6/conf/all/forwarding', 1);
-    return internet;
+  }
+
+  /** As `start`, outside of a test: fails where the machine lacks something. */
+  static async open({ slowness }: InternetOptions = {}): Promise<Internet> {
+    const backbone = await Machine.start('backbone', null);
+    try {
+      await backbone.nft('table ip probe {\n}\n');
+      await backbone.ip(['link set lo up']);
+      const slow = slowness === undefined ? null : new SlowSwitch(backbone, slowness);
+      if (slow === null) await backbone.ip(['link add br0 type bridge']);
+      else {
+        await slow.plug(backbone, 'br0');
+        await slow.slow(backbone, { delayMs: 0, loss: 0 });
+      }
+      // What nobody has ends here, as at an exchange of the Internet.
+      await backbone.ip([
+        'link set br0 up',
+        `addr add ${PUBLIC}.254/24 dev br0`,
+        `addr add ${PUBLIC_V6}::fe/64 dev br0 nodad`,
+      ]);
+      await backbone.set('net/ipv6/conf/all/forwarding', 1);
+      return new Internet(backbone, slow);
+    } catch (error) {
+      await backbone.stop();
+      throw error;
+    }
   }
 
   async #machine(name: string): Promise<Machine> {
@@ -63,8 +90,13 @@ export class Internet implements AsyncDisposable {
   /** Connects a machine's `wan0` to the bridge, with public IPv4 addresses. */
   async #connect(machine: Machine, hosts: readonly string[]): Promise<void> {
     const port = `br-${++this.#last}`;
-    await this.#cable(machine, 'wan0', this.#backbone, port);
-    await this.#backbone.ip([`link set ${port} master br0`]);
+    if (this.slow === null) {
+      await this.#cable(machine, 'wan0', this.#backbone, port);
+      await this.#backbone.ip([`link set ${port} master br0`]);
+    } else {
+      await this.slow.plug(machine, 'wan0');
+      await machine.ip(['link set wan0 up']);
+    }
     if (hosts.length > 0)
       await machine.ip([...hosts.map((host) => `addr add ${host}/24 dev wan0`), `route add default via ${PUBLIC}.254`]);
   }

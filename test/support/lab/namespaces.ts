@@ -107,6 +107,15 @@ export class Machine {
     this.#children.push(spawn('nsenter', inside, { stdio: 'ignore', env: withSystemPrograms() }));
   }
 
+  /** Starts a program here that is spoken with over its input and output; it ends with the machine. */
+  converse(program: string, args: readonly string[]): ChildProcessByStdio<Writable, Readable, null> {
+    const inside = [...into(this.pid, ['-U', '-n']), program, ...args];
+    const child = spawn('nsenter', inside, { stdio: ['pipe', 'pipe', 'inherit'], env: withSystemPrograms() });
+    child.stdin.on('error', () => {});
+    this.#children.push(child);
+    return child;
+  }
+
   async stop(): Promise<void> {
     await Promise.all(this.#children.map(end));
     await end(this.#keeper);

@@ -1,0 +1,181 @@
+/**
+ * The middle of a lab's Internet where packets take their time: a switch for Ethernet whose cables are TAP devices. It
+ * holds each frame for as long as the port that it came in by says, and loses some. Nothing but Node is needed: the
+ * kernel's functions are called by `node:ffi`, in this process of its own. Orders come as lines of JSON.
+ */
+
+import { dlopen } from 'node:ffi';
+import { closeSync, openSync, readSync, writeSync } from 'node:fs';
+import type { PortUse, SwitchAnswer, SwitchOrder } from './slow-switch.ts';
+
+/** Values of Linux: `TUNSETIFF` with `IFF_TAP | IFF_NO_PI`, `CLONE_NEWNET`, `O_RDWR | O_NONBLOCK`, `POLLIN`. */
+const TUNSETIFF = 0x400454ca;
+const TAP_WITHOUT_INFO = 0x1002;
+const CLONE_NEWNET = 0x4000_0000;
+const READ_WRITE_AT_ONCE = 0o4002;
+const POLLIN = 1;
+/** The name of an interface, and the whole of what `TUNSETIFF` takes, bytes. */
+const NAME_BYTES = 16;
+const REQUEST_BYTES = 40;
+/** Room for a frame, and frames that may be under way from one port: 40 ms of 200 MB/s. More are lost. */
+const FRAME_BYTES = 1600;
+const QUEUED_FRAMES = 8192;
+/** Frames that are taken from a port before the others have their turn. */
+const BURST = 64;
+const POLLFD_BYTES = 8;
+const TIMESPEC_BYTES = 16;
+const NS_PER_MS = 1_000_000;
+
+const { functions: kernel } = dlopen(null, {
+  ioctl: { arguments: ['i32', 'u32', 'buffer'], return: 'i32' },
+  setns: { arguments: ['i32', 'i32'], return: 'i32' },
+  ppoll: { arguments: ['buffer', 'u32', 'pointer', 'pointer'], return: 'i32' },
+  read: { arguments: ['i32', 'buffer', 'u32'], return: 'i32' },
+  write: { arguments: ['i32', 'buffer', 'u32'], return: 'i32' },
+});
+
+/** One end of a cable, and what has come in there and waits for its time. */
+class Port {
+  readonly fd: number;
+  delayMs = 0;
+  loss = 0;
+  readonly use: PortUse = { packets: 0, bytes: 0, lost: 0 };
+  readonly #frames = Array.from({ length: QUEUED_FRAMES }, () => Buffer.allocUnsafe(FRAME_BYTES));
+  readonly #lengths = new Int32Array(QUEUED_FRAMES);
+  readonly #due = new Float64Array(QUEUED_FRAMES);
+  readonly #overflow = Buffer.allocUnsafe(FRAME_BYTES);
+  #head = 0;
+  #tail = 0;
+
+  constructor(fd: number) {
+    this.fd = fd;
+  }
+
+  /** When its first frame goes on. */
+  get dueAt(): number {
+    return this.#head === this.#tail ? Number.POSITIVE_INFINITY : (this.#due[this.#head % QUEUED_FRAMES] ?? 0);
+  }
+
+  takeIn(now: number): void {
+    for (let i = 0; i < BURST; i++) {
+      const slot = this.#tail % QUEUED_FRAMES;
+      const hasRoom = this.#tail - this.#head < QUEUED_FRAMES;
+      const frame = hasRoom ? this.#frames[slot] : undefined;
+      const length = kernel.read(this.fd, frame ?? this.#overflow, FRAME_BYTES);
+      if (length <= 0) return;
+      this.use.packets++;
+      this.use.bytes += length;
+      if (frame === undefined || (this.loss > 0 && Math.random() < this.loss)) {
+        this.use.lost++;
+        continue;
+      }
+      this.#lengths[slot] = length;
+      this.#due[slot] = now + this.delayMs;
+      this.#tail++;
+    }
+  }
+
+  passOn(now: number, pass: (frame: Buffer, length: number) => void): void {
+    while (this.dueAt <= now) {
+      const slot = this.#head++ % QUEUED_FRAMES;
+      const frame = this.#frames[slot];
+      if (frame !== undefined) pass(frame, this.#lengths[slot] ?? 0);
+    }
+  }
+}
+
+const ports: Port[] = [];
+/** Behind which port an Ethernet address is. */
+const places = new Map<number, Port>();
+
+function pass(from: Port, frame: Buffer, length: number): void {
+  places.set(frame.readUIntBE(6, 6), from);
+  const isForAll = ((frame[0] ?? 0) & 1) === 1;
+  const to = isForAll ? undefined : places.get(frame.readUIntBE(0, 6));
+  for (const port of to === undefined ? ports : [to]) if (port !== from) kernel.write(port.fd, frame, length);
+}
+
+/** Makes a TAP device in the network namespace of a process, and moves this process there. */
+function plug(pid: number, name: string): Port {
+  const namespace = openSync(`/proc/${pid}/ns/net`, 'r');
+  if (kernel.setns(namespace, CLONE_NEWNET) !== 0) throw new Error('setns failed');
+  closeSync(namespace);
+  const fd = openSync('/dev/net/tun', READ_WRITE_AT_ONCE);
+  const request = Buffer.alloc(REQUEST_BYTES);
+  request.write(name);
+  request.writeUInt16LE(TAP_WITHOUT_INFO, NAME_BYTES);
+  if (kernel.ioctl(fd, TUNSETIFF, request) !== 0) throw new Error('TUNSETIFF failed');
+  return new Port(fd);
+}
+
+function obey(order: SwitchOrder): SwitchAnswer {
+  if (order.do === 'plug') return { port: ports.push(plug(order.pid, order.interface)) - 1 };
+  const port = ports[order.port];
+  if (port === undefined) return { error: 'no such port' };
+  if (order.do === 'use') return { use: port.use };
+  port.delayMs = order.delayMs;
+  port.loss = order.loss;
+  return {};
+}
+
+function answer(line: string): SwitchAnswer {
+  try {
+    const order: SwitchOrder = JSON.parse(line);
+    return obey(order);
+  } catch (error) {
+    return { error: error instanceof Error ? error.message : 'unknown' };
+  }
+}
+
+let orders = '';
+/** False where nobody gives orders any more. */
+function listen(): boolean {
+  const input = Buffer.alloc(4096);
+  const length = readSync(0, input);
+  if (length === 0) return false;
+  const lines = (orders + input.toString('utf8', 0, length)).split('\n');
+  orders = lines.pop() ?? '';
+  for (const line of lines) writeSync(1, `${JSON.stringify(answer(line))}\n`);
+  return true;
+}
+
+/** What `ppoll` looks at, the orders first; made anew when a port comes. */
+let polled = Buffer.alloc(0);
+const limit = Buffer.alloc(TIMESPEC_BYTES);
+
+function look(): void {
+  const fds = [0, ...ports.map(({ fd }) => fd)];
+  polled = Buffer.alloc(fds.length * POLLFD_BYTES);
+  fds.forEach((fd, i) => {
+    polled.writeInt32LE(fd, i * POLLFD_BYTES);
+    polled.writeInt16LE(POLLIN, i * POLLFD_BYTES + 4);
+  });
+}
+
+/** Waits for orders, for frames, or until the first frame is due. */
+function wait(): void {
+  let dueAt = Number.POSITIVE_INFINITY;
+  for (const port of ports) dueAt = Math.min(dueAt, port.dueAt);
+  const ms = Math.max(0, dueAt - performance.now());
+  if (Number.isFinite(ms)) {
+    limit.writeUInt32LE(Math.floor(ms / 1000), 0);
+    limit.writeUInt32LE(Math.floor((ms % 1000) * NS_PER_MS), TIMESPEC_BYTES / 2);
+  }
+  kernel.ppoll(polled, polled.length / POLLFD_BYTES, Number.isFinite(ms) ? limit : null, null);
+}
+
+function hasCome(index: number): boolean {
+  return polled.readInt16LE(index * POLLFD_BYTES + 6) !== 0;
+}
+
+look();
+for (;;) {
+  wait();
+  const known = ports.length;
+  const now = performance.now();
+  for (let i = 0; i < known; i++) if (hasCome(i + 1)) ports[i]?.takeIn(now);
+  for (const port of ports) port.passOn(now, (frame, length) => pass(port, frame, length));
+  if (!hasCome(0)) continue;
+  if (!listen()) break;
+  if (ports.length !== known) look();
+}
