@@ -86,6 +86,6 @@ export async function buildNetwork(foundation: Foundation) {
   const mapping = asksRouter(config, [dhtListen, quicListen]) ? [portMapper] : [];
   const optional = [...mapping, ...(config.mdns ? [lan] : [])];
   for (const part of [endpoint, pool, records, ownAddresses, ...optional]) life.add('network', part);
-  const reach = buildReach(foundation, { endpoint, pool, nodeRequests, records, ownAddresses });
+  const reach = buildReach(foundation, { endpoint, pool, nodeRequests, records, ownAddresses, interfaceAddresses });
   return { endpoint, pool, records, ownAddresses, portMapper, resolver, interfaces, lookupHost, reach };
 }

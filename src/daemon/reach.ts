@@ -20,6 +20,7 @@ import { HelperLine } from '../network/reach/helper-line.ts';
 import { NatLooks } from '../network/reach/nat-looks.ts';
 import { observersAmong } from '../network/reach/observers.ts';
 import type { OwnAddresses } from '../network/reach/own-addresses.ts';
+import type { InterfaceAddress } from '../network/reach/path-kind.ts';
 import { OBSERVERS, PortLender } from '../network/reach/port-lender.ts';
 import { PunchGuard } from '../network/reach/punch-guard.ts';
 import { Punches } from '../network/reach/punches.ts';
@@ -38,6 +39,7 @@ interface ReachParts {
   readonly nodeRequests: NodeRequests;
   readonly records: RecordDht;
   readonly ownAddresses: OwnAddresses;
+  readonly interfaceAddresses: () => readonly InterfaceAddress[];
 }
 
 /** What has something to release only. */
@@ -127,16 +129,18 @@ export function buildReach({ life, clock, log: rootLog, config, configuration, n
       await greeted(await endpoint.dial(address, nodeKey, { timeoutMs: PUNCH_DIAL_MS, way }));
     },
   });
+  const ownSide = { interfaces: parts.interfaceAddresses, mapping: () => lender.mapping };
   const caller = new Caller({
     ...common,
+    clock,
     request: (helper, body, signal) => line.request(helper, body, signal),
     dial: (address, nodeKey, { kind, source, ...options }) =>
       endpoint.dial(address, nodeKey, { ...options, way: { kind, source } }),
     adopt,
   });
-  const punches = new Punches({ clock, log, pool, caller });
+  const punches = new Punches({ clock, log, pool, own: ownSide, caller });
   pool.addDialler(punches);
-  pool.addDialler(relayed({ nodeKey: node.key.publicKey, caller, reached: (place) => punches.improve(place) }));
+  pool.addDialler(relayed({ pool, own: ownSide, caller, reached: (place) => punches.improve(place) }));
 
   const limits = relayLimits(config);
   const relay =

@@ -16,6 +16,8 @@ export const STAGGER_MS = 150;
 export const MAX_ADDRESSES = 8;
 /** Time to reach a node at its addresses, milliseconds. */
 export const NODE_DIAL_TIMEOUT_MS = 4_000;
+/** The same for a node that strangers do not reach by what it says itself: as the first packet is sent again after one second. */
+export const UNLIKELY_DIAL_TIMEOUT_MS = 2_000;
 
 /** An address at which a node may be dialled. */
 export interface DialAddress extends Address {
@@ -36,12 +38,35 @@ export interface NodePlace {
 /** What is said of a node of which nothing but its addresses is known. */
 export const UNHELPED: Pick<NodePlace, 'helpers' | 'natType'> = { helpers: [], natType: 0 };
 
+/** The NAT type of a node that strangers reach at its own port. */
+const REACHED = 1;
+
+/** True for a node that strangers do not reach at its addresses, by what it says itself; those of its own networks do. */
+export function isUnreached({ addresses, helpers, natType }: NodePlace): boolean {
+  return helpers.length > 0 && natType !== REACHED && !addresses.some(({ isMapped }) => isMapped === true);
+}
+
+/** What a way fails with where all who would know say that the node is not there: then no other way leads to it either. */
+export class NodeAbsent extends SvcError {
+  constructor() {
+    super('connect_failed', { message: 'The node is not connected to its helpers. It is offline, or has just moved.' });
+  }
+}
+
+/**
+ * The failure of several tries by nodes that bring us together: that the node is not there only where all of them say so.
+ * @param failures at least one
+ */
+export function whyNot(failures: readonly unknown[]): unknown {
+  return failures.findLast((failure) => !(failure instanceof NodeAbsent)) ?? failures.at(-1);
+}
+
 /** One way to reach nodes. */
 export interface Dialler {
   /** What its paths are; the way that needs nobody else is called direct, whatever its addresses are. */
   readonly kind: PathKind;
-  /** It begins so long after the attempt did, or as soon as all before it have failed: milliseconds. */
-  readonly delayMs: number;
+  /** It begins so long after the attempt did, or as soon as the one before it has failed: milliseconds. */
+  delayMs(place: NodePlace): number;
   /** How long it may take from then on, milliseconds. */
   readonly timeoutMs: number;
   /** False where nothing is known that it could begin with. */
@@ -50,7 +75,7 @@ export interface Dialler {
    * Connects to the node. It need not look at the key that the other side proved: that is done for all ways alike.
    * A connection that the other node dialled to us, because it was asked to, is returned after it was handed to the
    * endpoint: there the other node says hello, on all others we do. When the signal aborts it lets go of all that it holds; a connection that comes after all is closed.
-   * @throws SvcError `connect_failed` where it does not lead there, or the signal's reason
+   * @throws SvcError `connect_failed` where it does not lead there, or the signal's reason; `NodeAbsent`
    */
   dial(place: NodePlace, signal: AbortSignal): Promise<QuicConnection>;
 }
@@ -63,9 +88,9 @@ function checked(connection: QuicConnection, { nodeKey }: NodePlace): QuicConnec
 }
 
 /**
- * Tries ways to a node, each after its delay or as soon as all before it have failed. The first connection with the
- * node counts; the others are given up.
- * @throws SvcError as the last that failed
+ * Tries ways to a node, each after its delay or as soon as the one that began last has failed. The first connection
+ * with the node counts; the others are given up.
+ * @throws SvcError as the last that failed; `NodeAbsent` where one of them has failed with that
  */
 export async function dialBy(
   diallers: readonly Dialler[],
@@ -73,22 +98,34 @@ export async function dialBy(
   { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
 ): Promise<QuicConnection> {
   if (diallers.length === 0) throw new SvcError('connect_failed', { message: 'There is no way to the node.' });
+  const absences: NodeAbsent[] = [];
   const runners = diallers
-    .toSorted((a, b) => a.delayMs - b.delayMs)
-    .map((dialler) => ({
-      afterMs: dialler.delayMs,
+    .map((dialler) => ({ dialler, afterMs: dialler.delayMs(place) }))
+    .toSorted((a, b) => a.afterMs - b.afterMs)
+    .map(({ dialler, afterMs }) => ({
+      afterMs,
       run: async (given: AbortSignal) => {
         using limit = patience(clock, dialler.timeoutMs, given);
         const dialling = dialler.dial(place, limit.signal);
         // One that comes too late is not wanted any more.
         dialling.then(
           (connection) => (limit.signal.aborted ? connection.close() : undefined),
-          () => {},
+          (error: unknown) => {
+            if (error instanceof NodeAbsent) absences.push(error);
+          },
         );
         return checked(await abortable(dialling, limit.signal), place);
       },
     }));
-  return await race(runners, { hurry: 'when all have failed', drop: (late) => late.close() }, { clock, signal });
+  try {
+    return await race(
+      runners,
+      { hurry: 'when the latest has failed', drop: (late) => late.close() },
+      { clock, signal },
+    );
+  } catch (cause) {
+    throw absences[0] ?? cause;
+  }
 }
 
 interface DirectDependencies {
@@ -103,10 +140,13 @@ interface DirectDependencies {
 export function directly({ endpoint, clock }: DirectDependencies): Dialler {
   return {
     kind: 'direct',
-    delayMs: 0,
+    delayMs: () => 0,
     timeoutMs: NODE_DIAL_TIMEOUT_MS,
     mayLead: () => true,
-    dial: async ({ addresses, nodeKey }, signal) => {
+    dial: async (place, outer) => {
+      const { addresses, nodeKey } = place;
+      using limit = patience(clock, isUnreached(place) ? UNLIKELY_DIAL_TIMEOUT_MS : NODE_DIAL_TIMEOUT_MS, outer);
+      const { signal } = limit;
       if (addresses.length === 0) throw new SvcError('connect_failed', { message: 'The node has no address.' });
       const runners = addresses.slice(0, MAX_ADDRESSES).map(({ host, port, isMapped }, i) => ({
         afterMs: i * STAGGER_MS,

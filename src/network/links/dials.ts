@@ -7,7 +7,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import { patience } from '../../foundation/stall.ts';
 import type { QuicConnection } from '../quic/types.ts';
 import { SharedAttempt } from './attempt.ts';
-import { type Dialler, dialBy, type NodePlace } from './dial.ts';
+import { type Dialler, dialBy, NodeAbsent, type NodePlace } from './dial.ts';
 import type { NodeSession } from './node-session.ts';
 
 /** An attempt, and what it knows of the node. */
@@ -102,13 +102,14 @@ export class Dials {
     const leading = this.#deps.diallers().filter((dialler) => dialler.mayLead(place));
     const allowed = relays ? leading : leading.filter(({ kind }) => !isRelayed(kind));
     const { clock } = this.#deps;
-    const limitMs = Math.max(0, ...allowed.map(({ delayMs, timeoutMs }) => delayMs + timeoutMs));
+    const limitMs = Math.max(0, ...allowed.map((dialler) => dialler.delayMs(place) + dialler.timeoutMs));
     using limit = patience(clock, limitMs, cancelled);
     let connection: QuicConnection;
     try {
       connection = await dialBy(allowed, place, { clock, signal: limit.signal });
     } catch (cause) {
-      if (cancelled.aborted || allowed.length === leading.length) throw cause;
+      // Where nobody is, a relay does not lead to anybody either.
+      if (cancelled.aborted || allowed.length === leading.length || cause instanceof NodeAbsent) throw cause;
       throw new SvcError('relay_required', { cause });
     }
     if (!relays && isRelayed(connection.path.kind)) {

@@ -11,7 +11,7 @@ interface Runner<T> {
 
 interface RaceOptions<T> {
   /** What makes the next one begin before its time. */
-  readonly hurry: 'when one has failed' | 'when all have failed';
+  readonly hurry: 'when one has failed' | 'when the latest has failed';
   /** Takes what comes after another has won, or after the race was given up. */
   readonly drop: (late: T) => void;
 }
@@ -32,6 +32,7 @@ export async function race<T>(
   const others = new AbortController();
   const startedAt = clock.now();
   let running = 0;
+  let latest: Runner<T> | undefined;
   let timer: Timer | undefined;
   const won = (result: T): void => {
     if (others.signal.aborted) return drop(result);
@@ -43,17 +44,18 @@ export async function race<T>(
     const runner = queue.shift();
     if (runner === undefined || others.signal.aborted) return;
     running++;
+    latest = runner;
     const [next] = queue;
     // Where each failure hurries, those behind the hurried one keep their distance to it.
     const waitMs = (afterMs: number): number =>
       hurry === 'when one has failed' ? afterMs - runner.afterMs : startedAt + afterMs - clock.now();
     if (next !== undefined) timer = clock.after(Math.max(0, waitMs(next.afterMs)), begin);
-    runner.run(others.signal).then(won, lost);
+    runner.run(others.signal).then(won, (failure: unknown) => lost(runner, failure));
   };
-  const lost = (failure: unknown): void => {
+  const lost = (runner: Runner<T>, failure: unknown): void => {
     running--;
     if (others.signal.aborted) return;
-    if (queue.length > 0 && (hurry === 'when one has failed' || running === 0)) begin();
+    if (queue.length > 0 && (hurry === 'when one has failed' || runner === latest)) begin();
     else if (queue.length === 0 && running === 0) outcome.reject(failure);
   };
   begin();

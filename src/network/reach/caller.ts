@@ -1,8 +1,11 @@
 /** Reaches a node that nobody can dial, through helpers that it keeps connections to. */
 import { randomBytes } from 'node:crypto';
 import type { Address } from '../../foundation/address.ts';
+import type { Clock } from '../../foundation/clock.ts';
+import { abortable } from '../../foundation/deadline.ts';
 import type { PathKind } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { NodeAbsent } from '../links/dial.ts';
 import type { EngineConnection } from '../quic/engine.ts';
 import type { QuicConnection } from '../quic/types.ts';
 import type { Introduced } from './called.ts';
@@ -19,7 +22,17 @@ export const PUNCH_DIAL_MS = 1_500;
 /** How long a relayed session is dialled, milliseconds. */
 export const RELAY_DIAL_MS = 5_000;
 
+/** Head start of all other ways over one out of our router and in again, milliseconds. */
+export const HAIRPIN_DELAY_MS = 1_000;
+
+interface PunchOptions {
+  readonly signal?: AbortSignal;
+  /** False where another way is as good, and led there first. */
+  readonly isWanted?: () => boolean;
+}
+
 interface CallerDependencies {
+  readonly clock: Clock;
   readonly lender: Pick<PortLender, 'mapping' | 'lend'>;
   readonly pool: Pick<ClientPool, 'prepare' | 'dial'>;
   readonly guard: PunchGuard;
@@ -60,22 +73,30 @@ export class Caller {
   /**
    * Punches a way to a node; never a relayed one.
    * @param helpers of that node: the first introduces, the others are witnesses where random ports are needed
-   * @throws SvcError `connect_failed` where nothing but a relay is left or the node is not there, `rate_limited`,
-   *   `timeout`, `cancelled`
+   * @throws SvcError `connect_failed` where nothing but a relay is left, `rate_limited`, `timeout`, `cancelled`;
+   *   `NodeAbsent` where the first helper has no connection to the node
    */
-  async punch(nodeKey: Uint8Array, helpers: readonly SeenNode[], signal?: AbortSignal): Promise<QuicConnection> {
+  async punch(
+    nodeKey: Uint8Array,
+    helpers: readonly SeenNode[],
+    { signal, isWanted = () => true }: PunchOptions = {},
+  ): Promise<QuicConnection> {
     const [helper, ...others] = helpers;
     if (helper === undefined) throw new SvcError('connect_failed');
     const talk = { nodeKey, attempt: new Uint8Array(randomBytes(ATTEMPT_BYTES)), signal };
     // Both sides learn from them where the other is seen. One that fails says nothing, and nothing is opened on that.
     const witnesses = others.map((other) => this.#ask(talk, other, 'witness').catch(() => null));
-    if (!keepsPort(this.#deps.lender.mapping)) {
+    // One alone is no witness.
+    if (!keepsPort(this.#deps.lender.mapping) && others.length > 0) {
       this.#deps.pool.prepare();
       await Promise.all(witnesses);
     }
     const first = await this.#ask(talk, helper, 'punch');
     const { outcome } = first.called;
-    if (outcome === 'ready') return await this.#dialPunched(talk, helper, first);
+    if (outcome === 'ready') {
+      const isNear = first.called.seenAt.host === first.seenAt.host;
+      return await (isNear ? this.#dialHairpin(talk, first, isWanted) : this.#dialPunched(talk, helper, first));
+    }
     if (outcome !== 'listen') throw new SvcError('connect_failed');
     await Promise.all(witnesses);
     return await this.#listen(talk, helper, first);
@@ -83,7 +104,7 @@ export class Caller {
 
   /**
    * Reaches a node by a relayed session at one of its helpers, which carries sealed packets.
-   * @throws SvcError `connect_failed`, `rate_limited`, `timeout`, `cancelled`
+   * @throws SvcError `connect_failed`, `rate_limited`, `timeout`, `cancelled`; `NodeAbsent`
    */
   async relay(nodeKey: Uint8Array, helper: SeenNode, signal?: AbortSignal): Promise<QuicConnection> {
     const talk = { nodeKey, attempt: new Uint8Array(randomBytes(ATTEMPT_BYTES)), signal };
@@ -105,7 +126,8 @@ export class Caller {
     const reply = decodeHelperReply(await this.#deps.request(helper, request, signal));
     if (reply === null) throw new SvcError('protocol_error');
     const { called } = reply;
-    if (called === null || called.outcome === 'refused') throw new SvcError('connect_failed');
+    if (called === null) throw new NodeAbsent();
+    if (called.outcome === 'refused') throw new SvcError('connect_failed');
     this.#deps.guard.witness(nodeKey, called.seenAt.host, helper.address);
     return { ...reply, called };
   }
@@ -128,6 +150,28 @@ export class Caller {
     const again = await this.#ask(talk, helper, 'punch', { isFar: true });
     if (again.called.outcome !== 'ready' || again.called.listensAt === null) throw new SvcError('connect_failed');
     return await this.#dial(talk, again.called.listensAt, 'punched', again.called.seenAt, PUNCH_DIAL_MS);
+  }
+
+  /**
+   * Both are behind one router, or one of a carrier: where it lets us in from inside, that is the longer way, and what
+   * leads there by the network between us comes first.
+   */
+  async #dialHairpin(
+    talk: Talk,
+    { called: { listensAt, isSprayed, seenAt } }: CalledReply,
+    isWanted: () => boolean,
+  ): Promise<QuicConnection> {
+    if (listensAt === null) throw new SvcError('protocol_error');
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = this.#deps.clock.after(HAIRPIN_DELAY_MS, resolve);
+    try {
+      await abortable(promise, talk.signal);
+    } finally {
+      timer.cancel();
+    }
+    if (!isWanted()) throw new SvcError('cancelled');
+    if (isSprayed) return await this.#dialFromAll(talk, listensAt, seenAt);
+    return await this.#dial(talk, listensAt, 'punched', seenAt, PUNCH_DIAL_MS);
   }
 
   async #dialFromAll({ nodeKey, signal }: Talk, listensAt: Address, seenAt: Address): Promise<QuicConnection> {

@@ -6,19 +6,23 @@ import { IP_SCOPE, inIpv4Network, ipScope, subscriberOf } from '../../foundation
 import { isTold, type OwnAddress } from './own-address.ts';
 
 /** An address of an interface of this machine, with its network: `192.0.2.7/24`. */
-interface InterfaceAddress {
+export interface InterfaceAddress {
   readonly address: string;
   readonly cidr: string | null;
 }
 
-/** True for addresses of this machine and of networks that it is part of, also where those have public addresses. */
-function isNear(host: string, interfaces: readonly InterfaceAddress[]): boolean {
-  if (ipScope(host) < IP_SCOPE.public) return true;
+/** True for addresses of this machine and of networks that it is part of. */
+export function isOnNetworkOf(host: string, interfaces: readonly InterfaceAddress[]): boolean {
   const isV6 = isIP(host) === 6;
   return interfaces.some(({ address, cidr }) => {
     if (isV6) return isIP(address) === 6 && subscriberOf(address) === subscriberOf(host);
     return cidr !== null && inIpv4Network(host, cidr);
   });
+}
+
+/** The same, and all other private addresses. */
+function isNear(host: string, interfaces: readonly InterfaceAddress[]): boolean {
+  return ipScope(host) < IP_SCOPE.public || isOnNetworkOf(host, interfaces);
 }
 
 /**

@@ -87,7 +87,7 @@ export class PortLender {
   async look(): Promise<NatMapping> {
     const port = this.#deps.openPort(4);
     try {
-      return (await this.#observe(port)).mapping;
+      return (await this.#observe(port, ENOUGH_OBSERVERS)).mapping;
     } finally {
       await port.close();
     }
@@ -104,7 +104,9 @@ export class PortLender {
     const { port } = opened;
     let address: Address | null = ownIpv6 === null ? null : { host: ownIpv6, port };
     try {
-      address ??= (await this.#observe(opened)).address;
+      // Where it is known that all see a port alike, the first word will do.
+      const isKnown = this.#mapping === 'open' || this.#mapping === 'cone';
+      address ??= (await this.#observe(opened, isKnown ? 1 : ENOUGH_OBSERVERS)).address;
       if (address !== null) await sendOpening(opened, targets, isFar ? null : OPENING_HOPS);
     } finally {
       await opened.close();
@@ -150,7 +152,7 @@ export class PortLender {
     return lent;
   }
 
-  async #observe(opened: OpenedPort): Promise<SeenPort> {
+  async #observe(opened: OpenedPort, enough: number): Promise<SeenPort> {
     const { clock, observers, isOwnHost } = this.#deps;
     using limit = patience(clock, OBSERVE_TIMEOUT_MS);
     const answers = observers()
@@ -158,7 +160,7 @@ export class PortLender {
       .map((node) => opened.seenBy(node));
     const { port } = opened;
     const isOwn = (address: Address): boolean => address.port === port && isOwnHost(address.host);
-    const seen = mappingOf(await firstOf(answers, ENOUGH_OBSERVERS, limit.signal), isOwn);
+    const seen = mappingOf(await firstOf(answers, enough, limit.signal), isOwn);
     if (seen.mapping !== 'unknown') this.#mapping = seen.mapping;
     return seen;
   }

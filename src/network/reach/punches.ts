@@ -11,14 +11,13 @@ import type { Log } from '../../foundation/log.ts';
 import { every, type Repeating } from '../../foundation/repeat.ts';
 import { patience } from '../../foundation/stall.ts';
 import type { ConnectionPool } from '../links/connection-pool.ts';
-import type { Dialler, NodePlace } from '../links/dial.ts';
+import { type Dialler, NodeAbsent, type NodePlace, whyNot } from '../links/dial.ts';
 import type { QuicConnection } from '../quic/types.ts';
 import type { Caller } from './caller.ts';
 import { BIRTHDAY_ROUNDS, BIRTHDAY_SPACING_MS } from './client-pool.ts';
-import { othersHelping, reachableHelpers } from './reachable-helpers.ts';
+import { needsWitnesses, type OwnSide, punchDelayMs } from './head-starts.ts';
+import { allReachableHelpers, othersHelping, reachableHelpers } from './reachable-helpers.ts';
 
-/** Head start of a node's own addresses over a punched way, milliseconds. */
-export const PUNCH_DELAY_MS = 300;
 /** Time to punch a way: its helper is reached, it is asked twice, and a round of random ports may be needed: milliseconds. */
 export const PUNCH_TIMEOUT_MS = 10_000;
 /** Nodes to which a better way is looked for at one time. */
@@ -28,12 +27,12 @@ interface PunchesDependencies {
   readonly clock: Clock;
   readonly log: Log;
   readonly pool: Pick<ConnectionPool, 'connect' | 'current' | 'upgrade' | 'nodeKey'>;
+  readonly own: OwnSide;
   readonly caller: Pick<Caller, 'punch'>;
 }
 
 export class Punches implements Dialler {
   readonly kind = 'punched';
-  readonly delayMs: number = PUNCH_DELAY_MS;
   readonly timeoutMs: number = PUNCH_TIMEOUT_MS;
   readonly #deps: PunchesDependencies;
   readonly #stop = new AbortController();
@@ -48,6 +47,10 @@ export class Punches implements Dialler {
     this.#stop.abort();
     for (const rounds of this.#rounds.values()) rounds.stop();
     this.#rounds.clear();
+  }
+
+  delayMs(place: NodePlace): number {
+    return punchDelayMs(place, this.#deps.own);
   }
 
   mayLead(place: NodePlace): boolean {
@@ -85,10 +88,30 @@ export class Punches implements Dialler {
   }
 
   async #punch(place: NodePlace): Promise<QuicConnection> {
-    const { clock, caller } = this.#deps;
+    const { clock, caller, own } = this.#deps;
+    const { nodeKey } = place;
     using limit = patience(clock, PUNCH_TIMEOUT_MS, this.#stop.signal);
-    const helpers = await reachableHelpers(place, this.#deps, limit.signal);
-    return await caller.punch(place.nodeKey, helpers, limit.signal);
+    const { signal } = limit;
+    const options = { signal, isWanted: () => this.#isWanted(nodeKey) };
+    if (needsWitnesses(place, own)) {
+      const helpers = await allReachableHelpers(place, this.#deps, signal);
+      return await caller.punch(nodeKey, helpers, options);
+    }
+    const failures: unknown[] = [];
+    for await (const helper of reachableHelpers(place, this.#deps, signal)) {
+      try {
+        return await caller.punch(nodeKey, [helper], options);
+      } catch (error) {
+        failures.push(error);
+        // Another helper changes nothing but that.
+        if (!(error instanceof NodeAbsent)) break;
+      }
+    }
+    throw whyNot(failures);
+  }
+
+  #isWanted(nodeKey: Uint8Array): boolean {
+    return this.#deps.pool.current(nodeKey) === null || this.#isRelayed(nodeKey);
   }
 
   #isRelayed(nodeKey: Uint8Array): boolean {
@@ -99,8 +122,7 @@ export class Punches implements Dialler {
   /** Moves new streams to a connection, where none as good stands. One that the other node dialled is in the pool. */
   async #offer(connection: QuicConnection): Promise<void> {
     const { pool, log } = this.#deps;
-    const isWanted = pool.current(connection.remoteKey) === null || this.#isRelayed(connection.remoteKey);
-    if (!isWanted) return connection.close();
+    if (!this.#isWanted(connection.remoteKey)) return connection.close();
     if (!connection.outbound) return;
     try {
       await pool.upgrade(connection, this.#stop.signal);

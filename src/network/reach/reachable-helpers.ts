@@ -1,7 +1,7 @@
 /** Which helpers of a node can be asked now. */
 import { equalBytes } from '../../foundation/bytes.ts';
-import type { Clock } from '../../foundation/clock.ts';
-import { abortable } from '../../foundation/deadline.ts';
+import type { Clock, Timer } from '../../foundation/clock.ts';
+import { abortable, abortError } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { ConnectionPool } from '../links/connection-pool.ts';
 import { type NodePlace, UNHELPED } from '../links/dial.ts';
@@ -24,29 +24,73 @@ export function othersHelping({ helpers, nodeKey }: NodePlace, own: Uint8Array):
 }
 
 /**
- * The helpers of a node that a connection to stands or can be made: who is reached first comes first, and a dead one
- * holds up nobody for long.
- * @throws SvcError `connect_failed` where none is reached, or the signal's reason
+ * The helpers of a node, each as soon as a connection to it stands. Who needs no more of them stops, and what is still
+ * dialled is given up.
+ * @throws SvcError `connect_failed` at the end, where none is reached, or the signal's reason
  */
-export async function reachableHelpers(
+export async function* reachableHelpers(
+  place: NodePlace,
+  { pool }: Pick<ReachableHelpersDependencies, 'pool'>,
+  signal: AbortSignal,
+): AsyncGenerator<NodeAt, void, void> {
+  const enough = new AbortController();
+  const given = AbortSignal.any([signal, enough.signal]);
+  const dials = new Set<Promise<Dialled>>();
+  for (const helper of othersHelping(place, pool.nodeKey)) {
+    const there = { nodeKey: helper.nodeKey, addresses: [helper.address], ...UNHELPED };
+    const dial: Promise<Dialled> = pool.connect(there, given).then(
+      () => ({ dial, helper, error: null }),
+      (error: unknown) => ({ dial, helper: null, error }),
+    );
+    dials.add(dial);
+  }
+  let cause: unknown;
+  let isReached = false;
+  try {
+    while (dials.size > 0) {
+      const { dial, helper, error } = await abortable(Promise.race(dials), signal);
+      dials.delete(dial);
+      cause = error;
+      if (helper === null) continue;
+      isReached = true;
+      yield helper;
+    }
+  } finally {
+    enough.abort();
+  }
+  if (signal.aborted) throw abortError(signal);
+  if (!isReached) throw new SvcError('connect_failed', { message: 'No helper of the node is reached.', cause });
+}
+
+interface Dialled {
+  readonly dial: Promise<Dialled>;
+  /** Null where it is not reached. */
+  readonly helper: NodeAt | null;
+  readonly error: unknown;
+}
+
+/**
+ * All helpers of a node that are reached, who is reached first comes first, and a dead one holds up nobody for long.
+ * @throws SvcError as `reachableHelpers`
+ */
+export async function allReachableHelpers(
   place: NodePlace,
   { clock, pool }: ReachableHelpersDependencies,
   signal: AbortSignal,
 ): Promise<NodeAt[]> {
   const reached: NodeAt[] = [];
-  const dials = othersHelping(place, pool.nodeKey).map(async (helper) => {
-    await pool.connect({ nodeKey: helper.nodeKey, addresses: [helper.address], ...UNHELPED }, signal);
-    reached.push(helper);
-  });
+  const isLate = new AbortController();
+  const given = AbortSignal.any([signal, isLate.signal]);
+  let timer: Timer | undefined;
   try {
-    await abortable(Promise.any(dials), signal);
-  } catch (cause) {
-    if (signal.aborted) throw cause;
-    throw new SvcError('connect_failed', { message: 'No helper of the node is reached.', cause });
+    for await (const helper of reachableHelpers(place, { pool }, given)) {
+      timer ??= clock.after(OTHER_HELPERS_MS, () => isLate.abort());
+      reached.push(helper);
+    }
+  } catch (error) {
+    if (reached.length === 0 || signal.aborted) throw error;
+  } finally {
+    timer?.cancel();
   }
-  const { promise: isOver, resolve } = Promise.withResolvers<void>();
-  const timer = clock.after(OTHER_HELPERS_MS, resolve);
-  await Promise.race([isOver, Promise.allSettled(dials)]);
-  timer.cancel();
-  return [...reached];
+  return reached;
 }

@@ -1,44 +1,41 @@
 /** The way to a node by a relay: what is left where nothing else leads there, and sooner there than a punched one. */
-import { SvcError } from '../../foundation/errors.ts';
-import type { Dialler, NodePlace } from '../links/dial.ts';
-import type { QuicConnection } from '../quic/types.ts';
+import type { ConnectionPool } from '../links/connection-pool.ts';
+import { type Dialler, type NodePlace, whyNot } from '../links/dial.ts';
 import type { Caller } from './caller.ts';
-import { othersHelping } from './reachable-helpers.ts';
+import { type OwnSide, relayDelayMs } from './head-starts.ts';
+import { othersHelping, reachableHelpers } from './reachable-helpers.ts';
 
-/** Head start of all ways without a relay, milliseconds. */
-export const RELAY_DELAY_MS = 1_000;
 /** Time to reach a node by a relay of any of its helpers, milliseconds. */
 export const RELAY_TIMEOUT_MS = 10_000;
 
 interface RelayedDependencies {
-  /** This node's public key. */
-  readonly nodeKey: Uint8Array;
+  readonly pool: Pick<ConnectionPool, 'connect' | 'nodeKey'>;
+  readonly own: OwnSide;
   readonly caller: Pick<Caller, 'relay'>;
   /** Told where a relay leads to a node, so that a better way is looked for. */
   readonly reached: (place: NodePlace) => void;
 }
 
-/** Dials by a relay: the first of the node's helpers that has room. */
-export function relayed({ nodeKey, caller, reached }: RelayedDependencies): Dialler {
-  const helping = (place: NodePlace) => othersHelping(place, nodeKey);
+/** Dials by a relay: the first of the node's helpers that is reached and has room. */
+export function relayed({ pool, own, caller, reached }: RelayedDependencies): Dialler {
   return {
     kind: 'relay',
-    delayMs: RELAY_DELAY_MS,
+    delayMs: (place) => relayDelayMs(place, own),
     timeoutMs: RELAY_TIMEOUT_MS,
-    mayLead: (place) => helping(place).length > 0,
+    mayLead: (place) => othersHelping(place, pool.nodeKey).length > 0,
     dial: async (place, signal) => {
-      let last: unknown = new SvcError('connect_failed');
-      for (const helper of helping(place)) {
+      const failures: unknown[] = [];
+      for await (const helper of reachableHelpers(place, { pool }, signal)) {
         try {
-          const connection: QuicConnection = await caller.relay(place.nodeKey, helper, signal);
+          const connection = await caller.relay(place.nodeKey, helper, signal);
           reached(place);
           return connection;
         } catch (error) {
           if (signal.aborted) throw error;
-          last = error;
+          failures.push(error);
         }
       }
-      throw last;
+      throw whyNot(failures);
     },
   };
 }

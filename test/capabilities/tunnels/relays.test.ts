@@ -10,7 +10,7 @@ async function relayedWorld(): Promise<TunnelWorld> {
   const { near, far } = world;
   near.pool.addDialler({
     kind: 'relay',
-    delayMs: 0,
+    delayMs: () => 0,
     timeoutMs: 2000,
     mayLead: () => true,
     dial: (place, signal) =>

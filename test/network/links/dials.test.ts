@@ -2,10 +2,19 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PathKind } from '../../../src/foundation/domain/tunnels.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
-import { type Dialler, dialBy, NODE_DIAL_TIMEOUT_MS, UNHELPED } from '../../../src/network/links/dial.ts';
+import {
+  type Dialler,
+  dialBy,
+  directly,
+  NODE_DIAL_TIMEOUT_MS,
+  NodeAbsent,
+  UNHELPED,
+  UNLIKELY_DIAL_TIMEOUT_MS,
+  whyNot,
+} from '../../../src/network/links/dial.ts';
 import { Dials } from '../../../src/network/links/dials.ts';
 import { plainPath } from '../../../src/network/path.ts';
-import type { QuicConnection } from '../../../src/network/quic/types.ts';
+import type { QuicConnection, QuicEndpoint } from '../../../src/network/quic/types.ts';
 import { settle, withCode } from '../../support/link-world.ts';
 import { stubSession } from '../../support/stub-session.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -24,7 +33,7 @@ function connection(): QuicConnection {
 
 /** A way that is scripted by its name. */
 function dialler(kind: PathKind, delayMs: number, dial: Dialler['dial'], leads = true): Dialler {
-  return { kind, delayMs, timeoutMs: 1000, mayLead: () => leads, dial };
+  return { kind, delayMs: () => delayMs, timeoutMs: 1000, mayLead: () => leads, dial };
 }
 
 /** Ways that begin when they are due, and end when the test says so. */
@@ -75,12 +84,12 @@ test('ways begin after their delays, in that order, and the first connection cou
   assert.equal(clock.timers, 0);
 });
 
-test('a way begins before its time where all before it have failed, and not sooner', async () => {
+test('a way begins before its time where the one before it has failed, and not sooner', async () => {
   const { clock, begun, outcome, fail } = racers(['direct', 0], ['punched', 300], ['relay', 5000], ['turn', 9000]);
   clock.advance(300);
-  await fail(1);
-  assert.deepEqual(begun, ['direct', 'punched'], 'the first still runs');
   await fail(0);
+  assert.deepEqual(begun, ['direct', 'punched'], 'the one before it still runs');
+  await fail(1);
   assert.deepEqual(begun, ['direct', 'punched', 'relay']);
   await fail(2);
   assert.equal(begun.length, 4);
@@ -232,6 +241,46 @@ test('where only a relay is left and none may be used, a relay is required', asy
     clock.advance(NODE_DIAL_TIMEOUT_MS);
     await outcome;
     assert.equal(clock.timers, 0);
+  }
+});
+
+test('a node that is not there by the word of its helpers is not there, whatever else fails and is forbidden', async () => {
+  const { clock, dials } = setUp(
+    dialler('punched', 0, () => Promise.reject(new NodeAbsent())),
+    dialler('relay', 0, () => assert.fail('not to be used')),
+  );
+  const outcome = assert.rejects(dials.to(PLACE, false).attempt.join(never), NodeAbsent);
+  clock.advance(NODE_DIAL_TIMEOUT_MS);
+  await outcome;
+});
+
+test('of several tries one that found the node counts more than those that did not', () => {
+  const [absent, refused] = [new NodeAbsent(), new SvcError('rate_limited')];
+  assert.equal(whyNot([refused, absent]), refused);
+  assert.equal(whyNot([absent, absent]), absent);
+});
+
+test('addresses at which strangers do not reach a node by its own word are given less time', async () => {
+  const helpers = [{ nodeKey: new Uint8Array(32).fill(9), address: { host: '203.0.113.1', port: 4122 } }];
+  const mapped = { host: '198.51.100.1', port: 4122, isMapped: true };
+  for (const [place, afterMs] of [
+    [{ ...PLACE, helpers, natType: 3 }, UNLIKELY_DIAL_TIMEOUT_MS],
+    [{ ...PLACE, helpers, natType: 1 }, NODE_DIAL_TIMEOUT_MS],
+    [{ ...PLACE, helpers, natType: 3, addresses: [mapped] }, NODE_DIAL_TIMEOUT_MS],
+    [PLACE, NODE_DIAL_TIMEOUT_MS],
+  ] as const) {
+    const clock = new TestClock();
+    const given: AbortSignal[] = [];
+    const dial: QuicEndpoint['dial'] = (_address, _key, { signal } = {}) => {
+      if (signal !== undefined) given.push(signal);
+      return new Promise(() => {});
+    };
+    const outcome = assert.rejects(directly({ endpoint: { dial }, clock }).dial(place, never));
+    await clock.run(afterMs - 1);
+    assert.equal(given[0]?.aborted, false);
+    await clock.run(1);
+    assert.equal(given[0]?.aborted, true);
+    await outcome;
   }
 });
 

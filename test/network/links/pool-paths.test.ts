@@ -24,7 +24,7 @@ function placeOf(node: LinkNode): NodePlace {
 function wayTo(from: LinkNode, to: LinkNode, kind: PathKind): Dialler {
   return {
     kind,
-    delayMs: 100,
+    delayMs: () => 100,
     timeoutMs: 2000,
     mayLead: () => true,
     dial: (place, signal) => from.endpoint.dial(to.endpoint.address, place.nodeKey, { signal, way: { kind } }),

@@ -164,6 +164,7 @@ const called = new Called({
 });
 const caller = new Caller({
   ...common,
+  clock,
   request: (helper, body, signal) => requests.request('signal', helper, body, signal === undefined ? {} : { signal }),
   dial: async (address, nodeKey, { kind, source, timeoutMs }) =>
     await endpoint.dial(address, nodeKey, { timeoutMs, way: { kind, source } }),

@@ -3,11 +3,13 @@ import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
-import type { NodePlace } from '../../../src/network/links/dial.ts';
+import { NodeAbsent, type NodePlace } from '../../../src/network/links/dial.ts';
 import type { NodeSession } from '../../../src/network/links/node-session.ts';
 import { plainPath } from '../../../src/network/path.ts';
 import type { QuicConnection } from '../../../src/network/quic/types.ts';
 import { BIRTHDAY_ROUNDS, BIRTHDAY_SPACING_MS } from '../../../src/network/reach/client-pool.ts';
+import type { OwnSide } from '../../../src/network/reach/head-starts.ts';
+import type { NatMapping } from '../../../src/network/reach/nat.ts';
 import { Punches } from '../../../src/network/reach/punches.ts';
 import { OTHER_HELPERS_MS } from '../../../src/network/reach/reachable-helpers.ts';
 import { relayed } from '../../../src/network/reach/relayed.ts';
@@ -26,27 +28,30 @@ function place(...keys: readonly Uint8Array[]): NodePlace {
 
 function world() {
   const clock = new TestClock();
-  const state: { current: NodeSession | null } = { current: null };
+  const state: { current: NodeSession | null; mapping: NatMapping } = { current: null, mapping: 'symmetric' };
   const asked: Uint8Array[][] = [];
   const upgraded: QuicConnection[] = [];
   let punching = Promise.withResolvers<QuicConnection>();
+  const own: OwnSide = { interfaces: () => [], mapping: () => state.mapping };
+  const pool: ConstructorParameters<typeof Punches>[0]['pool'] = {
+    nodeKey: OWN,
+    current: () => state.current,
+    connect: ({ nodeKey }) => {
+      if (nodeKey === DEAD) return Promise.reject(new SvcError('connect_failed'));
+      const { session } = stubSession(nodeKey, true, clock);
+      if (nodeKey === NEAR) return Promise.resolve(session);
+      return new Promise((resolve) => clock.after(2 * OTHER_HELPERS_MS, () => resolve(session)));
+    },
+    upgrade: async (connection) => {
+      upgraded.push(connection);
+      return stubSession(CALLED, true, clock).session;
+    },
+  };
   const punches = new Punches({
     clock,
     log: silentLog,
-    pool: {
-      nodeKey: OWN,
-      current: () => state.current,
-      connect: ({ nodeKey }) => {
-        if (nodeKey === DEAD) return Promise.reject(new SvcError('connect_failed'));
-        const { session } = stubSession(nodeKey, true, clock);
-        if (nodeKey === NEAR) return Promise.resolve(session);
-        return new Promise((resolve) => clock.after(2 * OTHER_HELPERS_MS, () => resolve(session)));
-      },
-      upgrade: async (connection) => {
-        upgraded.push(connection);
-        return stubSession(CALLED, true, clock).session;
-      },
-    },
+    pool,
+    own,
     caller: {
       punch: (_key, helpers) => {
         asked.push(helpers.map(({ nodeKey }) => nodeKey));
@@ -60,7 +65,7 @@ function world() {
     punching.promise.catch(() => {});
     return punching;
   };
-  return { clock, state, asked, upgraded, punches, stub, punching: () => punching, nextPunch };
+  return { clock, pool, own, state, asked, upgraded, punches, stub, punching: () => punching, nextPunch };
 }
 
 test('only a node with helpers that are neither it nor this one can be punched to', () => {
@@ -78,6 +83,35 @@ test('the helpers that are reached bring two nodes together, and slow and dead o
   const { connection } = stub().session;
   punching().resolve(connection);
   assert.equal(await dialling, connection);
+});
+
+test('where no random ports are needed, the helper that is reached first is enough, and one that knows of nobody is not', async () => {
+  const { clock, punches, asked, punching, nextPunch, stub, state } = world();
+  state.mapping = 'cone';
+  const dialling = punches.dial(place(FAR, DEAD, NEAR), new AbortController().signal);
+  await clock.run(0);
+  assert.deepEqual(asked, [[NEAR]], 'at once');
+  const first = punching();
+  const { connection } = stub().session;
+  nextPunch().resolve(connection);
+  first.reject(new NodeAbsent());
+  await clock.run(2 * OTHER_HELPERS_MS);
+  assert.equal(await dialling, connection);
+  assert.deepEqual(asked, [[NEAR], [FAR]]);
+});
+
+test('a node that none of its helpers knows of is absent, and one that refuses is asked by one helper only', async () => {
+  const { clock, punches, asked, nextPunch, state } = world();
+  state.mapping = 'cone';
+  nextPunch().reject(new NodeAbsent());
+  const absent = assert.rejects(punches.dial(place(FAR, NEAR), new AbortController().signal), NodeAbsent);
+  await clock.run(2 * OTHER_HELPERS_MS);
+  await absent;
+  assert.deepEqual(asked.splice(0), [[NEAR], [FAR]]);
+  nextPunch().reject(new SvcError('rate_limited'));
+  const { signal } = new AbortController();
+  await assert.rejects(punches.dial(place(FAR, NEAR), signal), { code: 'rate_limited' });
+  assert.deepEqual(asked, [[NEAR]]);
 });
 
 test('a punched way that comes after a relay takes the new streams', async () => {
@@ -141,24 +175,28 @@ test('nothing goes on after a stop', async () => {
 });
 
 test('a relay is asked for at one helper after the other, and what it leads to is to be improved', async () => {
-  const { stub } = world();
+  const { stub, pool, own, clock } = world();
   const { connection } = stub(RELAYED).session;
   const asked: Uint8Array[] = [];
   const reached: NodePlace[] = [];
   const dialler = relayed({
-    nodeKey: OWN,
+    pool,
+    own,
     caller: {
       relay: (_key, { nodeKey }) => {
         asked.push(nodeKey);
-        return nodeKey === NEAR ? Promise.resolve(connection) : Promise.reject(new SvcError('rate_limited'));
+        return nodeKey === FAR ? Promise.resolve(connection) : Promise.reject(new SvcError('rate_limited'));
       },
     },
     reached: (there) => void reached.push(there),
   });
   const { signal } = new AbortController();
-  const there = place(FAR, OWN, NEAR);
-  assert.equal(await dialler.dial(there, signal), connection);
-  assert.deepEqual([asked, reached], [[FAR, NEAR], [there]]);
-  await assert.rejects(dialler.dial(place(FAR), signal), { code: 'rate_limited' });
+  const there = place(FAR, OWN, DEAD, NEAR);
+  const dialling = dialler.dial(there, signal);
+  await clock.run(2 * OTHER_HELPERS_MS);
+  assert.equal(await dialling, connection);
+  assert.deepEqual([asked, reached], [[NEAR, FAR], [there]], 'who is reached first is asked first');
+  await assert.rejects(dialler.dial(place(NEAR), signal), { code: 'rate_limited' });
+  await assert.rejects(dialler.dial(place(DEAD), signal), { code: 'connect_failed' });
   assert.equal(dialler.mayLead(place(OWN)), false);
 });

@@ -1,0 +1,47 @@
+/** How long the ways to a node that need nobody else are tried alone, by what is known of where it is. Pure. */
+import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
+import { isUnreached, type NodePlace } from '../links/dial.ts';
+import type { NatMapping } from './nat.ts';
+import { type InterfaceAddress, isOnNetworkOf } from './path-kind.ts';
+
+/** Head start of addresses that strangers reach, over a punched way: milliseconds. */
+export const REACHED_HEAD_START_MS = 300;
+/**
+ * The same of addresses that may lead there though strangers do not reach the node: those of a network that we are on,
+ * where a handshake takes a few milliseconds, and public ones behind a firewall.
+ */
+export const UNLIKELY_HEAD_START_MS = 100;
+/** Head start of a punched way over a relay, milliseconds: as long as one takes at a round trip of some 100. */
+export const PUNCH_HEAD_START_MS = 300;
+/** NAT type of a record: another outer port for each that is written to. */
+const SYMMETRIC = 4;
+
+export interface OwnSide {
+  /** The addresses of this machine's interfaces. */
+  readonly interfaces: () => readonly InterfaceAddress[];
+  /** What stands before us. */
+  readonly mapping: () => NatMapping;
+}
+
+/** Milliseconds from the beginning of an attempt to that of a punched way. */
+export function punchDelayMs(place: NodePlace, { interfaces }: OwnSide): number {
+  if (!isUnreached(place)) return REACHED_HEAD_START_MS;
+  const own = interfaces();
+  const mayLead = place.addresses.some(({ host }) => ipScope(host) === IP_SCOPE.public || isOnNetworkOf(host, own));
+  return mayLead ? UNLIKELY_HEAD_START_MS : 0;
+}
+
+/** True where the ports of both sides change, so that nothing can be punched over IPv4. */
+function needsRelay({ natType }: NodePlace, { mapping }: OwnSide): boolean {
+  return natType === SYMMETRIC && mapping() === 'symmetric';
+}
+
+/** Milliseconds from the beginning of an attempt to that of a relayed way. */
+export function relayDelayMs(place: NodePlace, own: OwnSide): number {
+  return punchDelayMs(place, own) + (needsRelay(place, own) ? 0 : PUNCH_HEAD_START_MS);
+}
+
+/** True where the port of one side changes: random ones are opened, and that takes the word of several helpers. */
+export function needsWitnesses({ natType }: NodePlace, { mapping }: OwnSide): boolean {
+  return (natType === SYMMETRIC) !== (mapping() === 'symmetric');
+}

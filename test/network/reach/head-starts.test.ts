@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { NodePlace } from '../../../src/network/links/dial.ts';
+import {
+  needsWitnesses,
+  PUNCH_HEAD_START_MS,
+  punchDelayMs,
+  REACHED_HEAD_START_MS,
+  relayDelayMs,
+  UNLIKELY_HEAD_START_MS,
+} from '../../../src/network/reach/head-starts.ts';
+import type { NatMapping } from '../../../src/network/reach/nat.ts';
+
+const HELPER = { nodeKey: new Uint8Array(32).fill(2), address: { host: '203.0.113.1', port: 4122 } };
+
+function place(natType: number, host: string, isMapped = false): NodePlace {
+  const nodeKey = new Uint8Array(32).fill(1);
+  return { nodeKey, natType, helpers: [HELPER], addresses: [{ host, port: 4122, isMapped }] };
+}
+
+function own(mapping: NatMapping) {
+  return { interfaces: () => [{ address: '192.168.1.7', cidr: '192.168.1.7/24' }], mapping: () => mapping };
+}
+
+test('a punched way waits for addresses as far as they may lead there', () => {
+  for (const [there, ms] of [
+    [place(3, '10.0.0.2'), 0],
+    [place(3, '192.168.1.2'), UNLIKELY_HEAD_START_MS],
+    [place(0, '198.51.100.1'), UNLIKELY_HEAD_START_MS],
+    [place(1, '10.0.0.2'), REACHED_HEAD_START_MS],
+    [place(4, '198.51.100.1', true), REACHED_HEAD_START_MS],
+  ] as const)
+    assert.equal(punchDelayMs(there, own('cone')), ms);
+});
+
+test('a relay waits for a punched way, unless the ports of both sides change', () => {
+  assert.equal(relayDelayMs(place(3, '10.0.0.2'), own('symmetric')), PUNCH_HEAD_START_MS);
+  assert.equal(relayDelayMs(place(4, '10.0.0.2'), own('unknown')), PUNCH_HEAD_START_MS);
+  assert.equal(relayDelayMs(place(4, '10.0.0.2'), own('symmetric')), 0);
+  assert.equal(relayDelayMs(place(4, '192.168.1.2'), own('symmetric')), UNLIKELY_HEAD_START_MS);
+});
+
+test('witnesses are needed where the port of just one side changes', () => {
+  const needing = (natType: number, mapping: NatMapping) => needsWitnesses(place(natType, '10.0.0.2'), own(mapping));
+  assert.deepEqual(
+    [needing(3, 'cone'), needing(4, 'cone'), needing(3, 'symmetric'), needing(4, 'symmetric')],
+    [false, true, true, false],
+  );
+});
