@@ -6,6 +6,8 @@ import { dial, TcpServer } from '../tcp.ts';
 
 export type LabCommand =
   | { readonly do: 'start'; readonly bootstrap: readonly string[]; readonly config: string }
+  /** What the daemon has written. */
+  | { readonly do: 'output' }
   /** A new agent, with a service that sends back what it gets. */
   | { readonly do: 'serve' }
   | { readonly do: 'ask'; readonly method: string; readonly path: string; readonly body?: unknown }
@@ -40,6 +42,7 @@ async function obey(command: LabCommand): Promise<LabReply> {
     return {};
   }
   if (daemon === null) throw new Error('the daemon is not started');
+  if (command.do === 'output') return { text: daemon.output };
   if (command.do === 'ask') return await daemon.request(command.method, command.path, command.body);
   const service = await TcpServer.start((socket) => void socket.pipe(socket));
   const aid = await daemon.newAgent(`127.0.0.1:${service.port}`);

@@ -73,6 +73,11 @@ export class LabDaemon implements AsyncDisposable {
     return (await this.#do({ do: 'echo', address, text })).text;
   }
 
+  /** What it has written so far. */
+  async output(): Promise<string> {
+    return (await this.#do({ do: 'output' })).text ?? '';
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#child.exitCode !== null || !this.#child.connected) return;
     const exited = once(this.#child, 'exit');

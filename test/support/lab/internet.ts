@@ -115,8 +115,11 @@ export class Internet implements AsyncDisposable {
     return machine;
   }
 
-  /** A machine behind a router, or behind several: the first is its own, the last one has the public address. */
-  async behind(name: string, kinds: readonly NatKind[]): Promise<Machine> {
+  /**
+   * A machine behind a router, or behind several: the first is its own, the last one has the public address.
+   * @param hasIpv6 true where it has a public IPv6 address too, which its only router lets nobody in to
+   */
+  async behind(name: string, kinds: readonly NatKind[], hasIpv6 = false): Promise<Machine> {
     const host = await this.#machine(name);
     let inner = host;
     for (const [depth, kind] of kinds.entries()) {
@@ -130,6 +133,7 @@ export class Internet implements AsyncDisposable {
       inner = router;
     }
     await this.#connect(inner, [`${PUBLIC}.${100 + this.#last}`]);
+    if (hasIpv6) await this.#firewalled(host, inner);
     return host;
   }
 
@@ -137,10 +141,16 @@ export class Internet implements AsyncDisposable {
   async behindIpv6Firewall(name: string): Promise<Machine> {
     const host = await this.#machine(name);
     const router = await this.#machine(`${name}-router`);
-    const number = 100 + ++this.#last;
-    const net = `2001:db8:${number}:1`;
     await this.#cable(host, 'wan0', router, 'lan0');
     await this.#connect(router, []);
+    await this.#firewalled(host, router);
+    return host;
+  }
+
+  /** Gives a machine a public IPv6 address behind its router. */
+  async #firewalled(host: Machine, router: Machine): Promise<void> {
+    const number = 100 + ++this.#last;
+    const net = `2001:db8:${number}:1`;
     await router.ip([
       `addr add ${net}::1/64 dev lan0 nodad`,
       `addr add ${PUBLIC_V6}::${number}/64 dev wan0 nodad`,
@@ -150,7 +160,6 @@ export class Internet implements AsyncDisposable {
     await router.nft(IPV6_FIREWALL);
     await host.ip([`addr add ${net}::2/64 dev wan0 nodad`, `route add ::/0 via ${net}::1`]);
     await this.#backbone.ip([`route add ${net}::/64 via ${PUBLIC_V6}::${number}`]);
-    return host;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,0 +1,77 @@
+/** One try of a pair: from no connection at all to bytes that come back, and to the best way that there is. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Pair, promised } from './places.ts';
+import { part, type World } from './world.ts';
+
+/** How long a direct way may take to come after a relay: three rounds of random ports, milliseconds. */
+const DIRECT_WITHIN_MS = 65_000;
+const LOOK_MS = 100;
+const RELAYED = new Set(['relay', 'turn']);
+
+interface Tunnel {
+  readonly id: string;
+  readonly listen: string;
+  readonly path: string;
+}
+
+/** What became of a try. */
+export interface Tried {
+  /** Until the tunnel stood, milliseconds. */
+  readonly ms: number;
+  /** How it was reached first, and in the end; empty where it was not. */
+  readonly first: string;
+  readonly last: string;
+  /** Until the way in the end was the way, milliseconds. */
+  readonly lastMs: number;
+  /** With the relay forbidden, where a relay is the only way: the answer's status, and when it came. */
+  readonly refusal?: { readonly status: number; readonly ms: number };
+  readonly error?: string;
+}
+
+async function timed<T>(work: () => Promise<T>): Promise<{ readonly value: T; readonly ms: number }> {
+  const began = performance.now();
+  const value = await work();
+  return { value, ms: performance.now() - began };
+}
+
+/** Makes one try, and leaves no connection between the two. */
+export async function tryPair(world: World, pair: Pair): Promise<Tried> {
+  const caller = world.party('caller', pair.caller);
+  const called = world.party('called', pair.called);
+  await part(caller, called);
+  const open = `/tunnel/${called.aid}`;
+  let refusal: Tried['refusal'];
+  if (promised(pair) === 'relay') {
+    const { value, ms } = await timed(() => caller.daemon.ask('POST', open, { disable_relay: true }));
+    refusal = { status: value.status, ms };
+    await part(caller, called);
+  }
+  const began = performance.now();
+  const { value, ms } = await timed(() => caller.daemon.ask('POST', open, { local_aid: caller.aid }));
+  const common = { ms, ...(refusal === undefined ? {} : { refusal }) };
+  const failed = (error: string): Tried => ({ ...common, first: '', last: '', lastMs: ms, error });
+  if (value.status >= 300) return failed(`${value.status} ${JSON.stringify(value.body)}`);
+  const { id, listen, path: first } = value.body as Tunnel;
+  try {
+    const echoed = await caller.daemon.echo(listen, 'there and back');
+    if (echoed !== 'there and back') return failed(`the service said ${JSON.stringify(echoed)}`);
+    const path = async (): Promise<string> => (await caller.daemon.call<Tunnel>('GET', `/tunnel/${id}`)).path;
+    let last = await path();
+    let lastMs = last === first ? ms : performance.now() - began;
+    while (promised(pair) === 'direct' && RELAYED.has(last) && performance.now() - began < DIRECT_WITHIN_MS) {
+      await delay(LOOK_MS);
+      last = await path();
+      lastMs = performance.now() - began;
+    }
+    return { ...common, first, last, lastMs };
+  } catch (error) {
+    return failed(error instanceof Error ? error.message : 'unknown');
+  } finally {
+    await caller.daemon.ask('POST', `/tunnel/${id}/reset`);
+    await caller.daemon.ask('DELETE', `/tunnel/${id}`);
+  }
+}
+
+export function isRelayedPath(path: string): boolean {
+  return RELAYED.has(path);
+}

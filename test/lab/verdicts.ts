@@ -1,0 +1,94 @@
+/** What the tries of a pair come to, held against what is promised. */
+import { quantile } from '../../bench/table.ts';
+import { isConePair, type Pair, pairName, promised } from './places.ts';
+import { isRelayedPath, type Tried } from './tries.ts';
+
+/** Every try connects within this time, milliseconds … */
+const CONNECT_MS = 3_000;
+/** … and so soon is it told that there is no way without a relay. */
+const REFUSE_MS = 3_000;
+/** Set-up of 95 of 100 tries where both routers keep a port, at a round trip of 40 ms: milliseconds. */
+const CONE_MS = 300;
+/** The same where only a relay leads there. */
+const RELAY_MS = 500;
+/** The part of the tries that has to come to a direct way where one is promised. */
+const DIRECT_PART = 0.99;
+
+export interface Verdict {
+  readonly pair: Pair;
+  /** One line of the table. */
+  readonly cells: readonly string[];
+  /** Promises that were missed, in words. */
+  readonly missed: readonly string[];
+}
+
+export const HEAD = ['pair', 'tries', 'connected', 'p50', 'p95', 'max', 'first by', 'direct', 'direct p95', '412'];
+
+function ms(value: number): string {
+  return `${Math.round(value)} ms`;
+}
+
+/** How often each path was the first: `punched 19, relay 1`. */
+function counted(paths: readonly string[]): string {
+  return [...new Set(paths)]
+    .map((path) => `${path === '' ? 'none' : path} ${paths.filter((one) => one === path).length}`)
+    .join(', ');
+}
+
+export function judge(pair: Pair, tries: readonly Tried[]): Verdict {
+  const missed: string[] = [];
+  const hold = (isKept: boolean, what: string): void => {
+    if (!isKept) missed.push(`${pairName(pair)}: ${what}`);
+  };
+  const connected = tries.filter(({ error }) => error === undefined);
+  const setUps = tries.map((one) => one.ms);
+  const [p50, p95, max] = [quantile(setUps, 0.5), quantile(setUps, 0.95), Math.max(...setUps)];
+  const direct = connected.filter(({ last }) => !isRelayedPath(last));
+  const isDirect = promised(pair) === 'direct';
+  hold(connected.length === tries.length, `${tries.length - connected.length} of ${tries.length} tries failed`);
+  hold(max <= CONNECT_MS, `connected after ${ms(max)}, promised within ${ms(CONNECT_MS)}`);
+  if (isDirect) hold(direct.length >= DIRECT_PART * tries.length, `${direct.length} of ${tries.length} became direct`);
+  if (isConePair(pair)) hold(p95 <= CONE_MS, `set-up of ${ms(p95)} (p95), promised ${ms(CONE_MS)}`);
+  if (!isDirect) hold(p95 <= RELAY_MS, `by relay after ${ms(p95)} (p95), promised ${ms(RELAY_MS)}`);
+  const refusals = tries.flatMap(({ refusal }) => (refusal === undefined ? [] : [refusal]));
+  const refused = refusals.filter(({ status }) => status === 412);
+  const slowest = Math.max(0, ...refusals.map((one) => one.ms));
+  hold(refused.length === refusals.length, `without relays: ${refusals.map(({ status }) => status).join(', ')}`);
+  hold(slowest <= REFUSE_MS, `412 after ${ms(slowest)}, promised within ${ms(REFUSE_MS)}`);
+  return {
+    pair,
+    cells: [
+      pairName(pair),
+      String(tries.length),
+      String(connected.length),
+      ms(p50),
+      ms(p95),
+      ms(max),
+      counted(tries.map(({ first }) => first)),
+      isDirect ? String(direct.length) : '–',
+      isDirect && direct.length > 0
+        ? ms(
+            quantile(
+              direct.map((one) => one.lastMs),
+              0.95,
+            ),
+          )
+        : '–',
+      refusals.length === 0 ? '–' : `${refused.length}, ${ms(slowest)}`,
+    ],
+    missed,
+  };
+}
+
+/** Rows of text in columns. */
+export function columns(rows: readonly (readonly string[])[]): string {
+  const widths = (rows[0] ?? []).map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0)));
+  return rows
+    .map((row) =>
+      row
+        .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+}
