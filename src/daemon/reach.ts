@@ -79,7 +79,8 @@ export function buildReach({ life, clock, log: rootLog, config, configuration, n
     nodes: () => records.peers(),
     isOwnHost,
     identify: (peer) => records.identify(peer),
-    hello: (helper) => line.hello(helper),
+    hello: (helper, signal) => line.hello(helper, signal),
+    keep: (nodeKey) => pool.keep(nodeKey),
     changed: (chosen) => {
       ownAddresses.helpedBy(chosen.map(({ nodeKey, address }) => ({ nodeKey, address: formatAddress(address) })));
       looks.onNetwork();
@@ -165,6 +166,7 @@ export function buildReach({ life, clock, log: rootLog, config, configuration, n
   const onNetwork = (): void => {
     helpers.onNetwork();
     looks.onNetwork();
+    punches.onNetwork();
   };
   let endpoints = '';
   const onAddresses = (): void => {

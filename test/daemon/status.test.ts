@@ -66,7 +66,7 @@ function setUp(more: Partial<StatusDependencies> = {}) {
         observed: [{ host: '2001:db8::9', port: 4121 }],
         inRoutingTables: false,
       }),
-      peers: () => [{ host: '192.0.2.1', port: 4121, lastSeen: PUBLISHED_AT }],
+      peers: () => [{ host: '192.0.2.1', port: 4121, firstSeen: 0, lastSeen: PUBLISHED_AT }],
       clocks: () => ({ offsetMs: -1500, peers: 2 }),
       usage: () => ({ records: 11, bytes: 12, maxBytes: 13 }),
     },

@@ -43,7 +43,7 @@ export class DirectoryWorld {
   autoPublish: boolean;
   addresses: NodeAddresses = { endpoints: ['quic://192.0.2.1:4122'], mapped: [], natType: 1, helpers: [] };
   readonly #identities = new Map<Aid, LocalIdentity>();
-  #addressHandler: () => void = () => {};
+  #addressHandler: (isUrgent: boolean) => void = () => {};
 
   constructor(options: WorldOptions = {}) {
     this.clock = options.clock ?? new TestClock();
@@ -109,7 +109,13 @@ export class DirectoryWorld {
 
   moveTo(...endpoints: string[]): void {
     this.addresses = { ...this.addresses, endpoints };
-    this.#addressHandler();
+    this.#addressHandler(true);
+  }
+
+  /** What others know of the node still leads to it. */
+  findNatType(natType: number): void {
+    this.addresses = { ...this.addresses, natType };
+    this.#addressHandler(false);
   }
 
   /** The records of one type that an agent brought out, oldest first. */

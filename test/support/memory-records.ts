@@ -141,7 +141,7 @@ export class MemoryRecordNetwork implements RecordNetwork {
 
   peers(): readonly DhtPeer[] {
     const others = [...this.#hub.nodes].filter((node) => node !== this);
-    return others.map(({ address }) => ({ ...address, lastSeen: this.#hub.clock.now() }));
+    return others.map(({ address }) => ({ ...address, firstSeen: 0, lastSeen: this.#hub.clock.now() }));
   }
 
   usage(): StoreUsage {

@@ -22,6 +22,8 @@ const START_GRACE_MS = 5000;
 const FIRST_PUBLISH_MS = 1000;
 /** Milliseconds for which our addresses have to be unchanged before records say the new ones. */
 const ADDRESS_QUIET_MS = 1000;
+/** Milliseconds for which news of our addresses are collected by which nobody reaches us sooner or later. */
+const ADDRESS_NEWS_MS = 30_000;
 /** Milliseconds between looks at the clock and at how many nodes there are to keep our records. */
 const LOOK_MS = 60_000;
 
@@ -57,7 +59,7 @@ export class Directory implements Component {
     const reach = every(clock, { firstMs: 0, periodMs: UNTIL_HURRIED, onError }, () => this.#lookAtNetwork());
     this.#stops.push(
       network.onReachability(() => reach.soon()),
-      this.#deps.onAddresses(() => touch.plan(ADDRESS_QUIET_MS)),
+      this.#deps.onAddresses((isUrgent) => (isUrgent ? touch.plan(ADDRESS_QUIET_MS) : touch.soon(ADDRESS_NEWS_MS))),
       ...[look, touch, reach].map((repeating) => () => repeating.stop()),
     );
     this.#grace = clock.after(START_GRACE_MS, () => this.#begin());

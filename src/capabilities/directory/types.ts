@@ -29,8 +29,11 @@ export interface DirectoryDependencies {
   /** The bound service of an agent, which endpoint records say and whose coming back makes it alive; empty: none. */
   serviceOf(aid: Aid): string;
   addresses(): NodeAddresses;
-  /** Calls back when `addresses` gives something else. Returns how to stop. */
-  onAddresses(handler: () => void): () => void;
+  /**
+   * Calls back when `addresses` gives something else: with true where others reach us by what is new, or no more by what
+   * they know. Returns how to stop.
+   */
+  onAddresses(handler: (isUrgent: boolean) => void): () => void;
   /** The setting `auto_publish`: whether registering is enough to be published. */
   autoPublish(): boolean;
   /** Told of a delegation on the network that is newer than the one here. Unix seconds. */

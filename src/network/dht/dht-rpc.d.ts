@@ -13,6 +13,8 @@ declare module 'dht-rpc' {
       readonly id: Uint8Array;
       /** The tick at which it was last heard. */
       readonly seen: number;
+      /** The tick at which it came into the table. */
+      readonly added: number;
     }
 
     /** The nodes whose ids have so many leading bits in common with ours; `full` is told of who finds no room in it. */

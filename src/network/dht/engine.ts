@@ -11,7 +11,7 @@ import { IP_SCOPE } from '../../foundation/ip.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
-import { joinTables, leaveTables, removeNode, silenceMs, tendTable } from './internals.ts';
+import { ageMs, joinTables, leaveTables, removeNode, silenceMs, tendTable } from './internals.ts';
 import { apartFirst, blockOf, leavingFor } from './network-blocks.ts';
 import { closestTo, compareDistance, hostKeyOf, nodeScope } from './node-address.ts';
 import { OpenPort } from './open-port.ts';
@@ -238,11 +238,13 @@ export class DhtEngine {
   }
 
   /** The nodes of the routing table, with when each was last heard (Unix milliseconds). */
-  nodes(): { readonly node: Located; readonly lastSeen: number }[] {
+  nodes(): { readonly node: Located; readonly firstSeen: number; readonly lastSeen: number }[] {
     const dht = this.#dht;
     if (dht === null) return [];
     const now = this.#deps.clock.now();
-    return dht.nodes.toArray().map((node) => ({ node, lastSeen: now - silenceMs(dht, node) }));
+    return dht.nodes.toArray().map((node) => {
+      return { node, firstSeen: now - ageMs(dht, node), lastSeen: now - silenceMs(dht, node) };
+    });
   }
 
   /** The nodes of the routing table that are closest to a target, one of each block, closest first; then the others. */

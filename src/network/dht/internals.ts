@@ -10,6 +10,11 @@ export function silenceMs(dht: DHT, node: DHT.TableNode): number {
   return (dht._tick - node.seen) * TICK_MS;
 }
 
+/** For how many milliseconds a node has been in the table. */
+export function ageMs(dht: DHT, node: DHT.TableNode): number {
+  return (dht._tick - node.added) * TICK_MS;
+}
+
 export function removeNode(dht: DHT, node: DHT.TableNode): void {
   dht._removeNode(node);
 }

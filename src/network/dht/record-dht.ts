@@ -189,7 +189,7 @@ export class RecordDht implements RecordNetwork {
   }
 
   peers(): readonly DhtPeer[] {
-    return this.#parts.engine.nodes().map(({ node: { host, port }, lastSeen }) => ({ host, port, lastSeen }));
+    return this.#parts.engine.nodes().map(({ node: { host, port }, ...seen }) => ({ host, port, ...seen }));
   }
 
   /** Asks a node for its key, and where it is reached over QUIC; null where it does not answer or has no such port. */

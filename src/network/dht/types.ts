@@ -39,7 +39,8 @@ export interface NoteRemoval {
 export interface DhtPeer {
   readonly host: string;
   readonly port: number;
-  /** Milliseconds since the Unix epoch. */
+  /** Since when it has been in the table without a break, and when it was last heard: milliseconds since the Unix epoch. */
+  readonly firstSeen: number;
   readonly lastSeen: number;
 }
 

@@ -6,11 +6,13 @@ import { type Address, formatAddress } from '../../foundation/address.ts';
 import { backoff } from '../../foundation/backoff.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { abortable } from '../../foundation/deadline.ts';
 import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { every, type Repeating, UNTIL_HURRIED } from '../../foundation/repeat.ts';
+import { patience } from '../../foundation/stall.ts';
 import { apartFirst } from '../dht/network-blocks.ts';
 import type { NodeAt } from '../node-requests.ts';
 
@@ -30,15 +32,26 @@ const MIN_AVOIDED_MS = 2_000;
 const MAX_AVOIDED_MS = 10 * 60_000;
 /** Each further failure makes that so many times longer. */
 const AVOIDED_FACTOR = 4;
+/** How long a node is waited for that says who it is, and a helper whose connection is lost: milliseconds. */
+const ANSWER_MS = 1_500;
+/** A node that has been known for so long is likely to stay, milliseconds … */
+export const OLD_MS: number = 10 * 60_000;
+/** … which is worth so much longer an answer: milliseconds. */
+export const OLD_IS_WORTH_MS = 100;
 /** Nodes whose failures are remembered, and for how long, milliseconds. */
 const MAX_AVOIDED = 256;
 const FAILURES_TTL_MS = 30 * 60_000;
 
+/** A node of the routing table, and since when it is there: milliseconds since the Unix epoch. */
+interface TableNode extends Address {
+  readonly firstSeen: number;
+}
+
 /** A node at its address in the record network. */
 interface KnownNode extends Address {
   readonly at: NodeAt;
-  /** How long it took to answer, milliseconds. */
-  readonly answeredMs: number;
+  /** How long it took to answer, and how much longer as it has not been known for long: milliseconds. */
+  readonly cost: number;
 }
 
 interface Failing {
@@ -56,18 +69,20 @@ interface ChosenHelpersDependencies {
   /** False where strangers reach this node, and while nothing is known of the network. */
   readonly isNeeded: () => boolean;
   /** The nodes of the routing table. */
-  readonly nodes: () => readonly Address[];
+  readonly nodes: () => readonly TableNode[];
   readonly isOwnHost: (host: string) => boolean;
   /** Asks a node of the table who it is; null where it does not answer. */
   readonly identify: (node: Address) => Promise<NodeAt | null>;
   /** Says hello to a node, over a connection that stays; rejects where it does not help. */
-  readonly hello: (node: NodeAt) => Promise<unknown>;
+  readonly hello: (node: NodeAt, signal?: AbortSignal) => Promise<unknown>;
+  /** Keeps the connection to a node though nothing uses it; returns how to end that. */
+  readonly keep: (nodeKey: Uint8Array) => () => void;
   /** Told of the helpers when they are others than before, the best first. */
   readonly changed: (helpers: readonly NodeAt[]) => void;
 }
 
 /** Those that reach as far as any does: one of our own networks does not see us as strangers do. */
-function widest(nodes: readonly Address[]): Address[] {
+function widest(nodes: readonly TableNode[]): TableNode[] {
   const isPublic = ({ host }: Address): boolean => ipScope(host) === IP_SCOPE.public;
   return nodes.some(isPublic) ? nodes.filter(isPublic) : [...nodes];
 }
@@ -78,6 +93,10 @@ export class ChosenHelpers implements Component {
   readonly #failing: LruCache<string, Failing>;
   #looks: Repeating | null = null;
   #helpers: readonly KnownNode[] = [];
+  /** How to give up the connections to the helpers. */
+  readonly #kept = new Map<string, () => void>();
+  /** Helpers whose connections are lost, by the hex of their keys. */
+  readonly #lost = new Set<string>();
   #fruitless = 0;
   #wasNeeded = false;
   #stopped = false;
@@ -96,6 +115,8 @@ export class ChosenHelpers implements Component {
   /** A hello under way ends with the connections, which need not wait for it. */
   async stop(): Promise<void> {
     this.#stopped = true;
+    for (const release of this.#kept.values()) release();
+    this.#kept.clear();
     this.#looks?.stop();
   }
 
@@ -123,7 +144,9 @@ export class ChosenHelpers implements Component {
 
   /** To be called when no connection to a node stands any more. */
   onLost(nodeKey: Uint8Array): void {
-    if (this.has(nodeKey)) this.#looks?.soon();
+    if (!this.has(nodeKey)) return;
+    this.#lost.add(toHex(nodeKey));
+    this.#looks?.soon();
   }
 
   async #look(): Promise<number> {
@@ -131,11 +154,19 @@ export class ChosenHelpers implements Component {
       this.#take([]);
       return UNTIL_HURRIED;
     }
-    this.#take(await this.#helping(this.#helpers));
+    await Promise.all(this.#helpers.map((helper) => this.#checkHelper(helper)));
     if (this.#helpers.length < WANTED_HELPERS && !this.#stopped) await this.#choose();
     this.#fruitless = this.#helpers.length === 0 ? this.#fruitless + 1 : 0;
     const again = backoff({ firstMs: MIN_SEARCH_MS, maxMs: MAX_SEARCH_MS }, this.#fruitless);
     return again > 0 ? again : HELPER_HELLO_MS;
+  }
+
+  /** Says hello to a helper, and gives up one that does not answer: at once, however long others take. */
+  async #checkHelper(helper: KnownNode): Promise<void> {
+    const isLost = this.#lost.delete(toHex(helper.at.nodeKey));
+    using limit = isLost ? patience(this.#deps.clock, ANSWER_MS) : null;
+    const [isHelping] = await this.#helping([helper], limit?.signal);
+    if (isHelping === undefined) this.#take(this.#helpers.filter((one) => one !== helper));
   }
 
   /** Looks for as many helpers as are missing. */
@@ -153,7 +184,7 @@ export class ChosenHelpers implements Component {
     const others = widest(nodes()).filter((node) => !this.#isAvoided(node) && !this.#isChosen(node));
     const asked = apartFirst(this.#shuffled(others), isOwnHost).slice(0, ASKED_NODES);
     const answers = await Promise.all(asked.map((node) => this.#identified(node)));
-    const near = answers.filter((answer) => answer !== null).sort((a, b) => a.answeredMs - b.answeredMs);
+    const near = answers.filter((answer) => answer !== null).sort((a, b) => a.cost - b.cost);
     const chosen = new Set<Address>(this.#helpers);
     const keys = new Set([nodeKey, ...this.current.map((helper) => helper.nodeKey)].map(toHex));
     return apartFirst([...this.#helpers, ...near], isOwnHost).filter((node) => {
@@ -165,19 +196,21 @@ export class ChosenHelpers implements Component {
     });
   }
 
-  async #identified({ host, port }: Address): Promise<KnownNode | null> {
+  async #identified({ host, port, firstSeen }: TableNode): Promise<KnownNode | null> {
     const { clock, identify } = this.#deps;
     const askedAt = clock.now();
-    const at = await identify({ host, port });
-    return at === null ? null : { host, port, at, answeredMs: clock.now() - askedAt };
+    using limit = patience(clock, ANSWER_MS);
+    const at = await abortable(identify({ host, port }), limit.signal).catch(() => null);
+    const cost = clock.now() - askedAt + (askedAt - firstSeen < OLD_MS ? OLD_IS_WORTH_MS : 0);
+    return at === null ? null : { host, port, at, cost };
   }
 
   /** Says hello to nodes; those that help, in the same order. */
-  async #helping(nodes: readonly KnownNode[]): Promise<KnownNode[]> {
+  async #helping(nodes: readonly KnownNode[], signal?: AbortSignal): Promise<KnownNode[]> {
     const words = await Promise.all(
       nodes.map(async (node) => {
         try {
-          await this.#deps.hello(node.at);
+          await this.#deps.hello(node.at, signal);
           return node;
         } catch (error) {
           this.#avoid(node);
@@ -204,7 +237,7 @@ export class ChosenHelpers implements Component {
     return this.#helpers.some((helper) => formatAddress(helper) === formatAddress(node));
   }
 
-  #shuffled(nodes: readonly Address[]): Address[] {
+  #shuffled(nodes: readonly TableNode[]): TableNode[] {
     const drawn = nodes.map((node) => ({ node, lot: this.#deps.random() }));
     return drawn.sort((a, b) => a.lot - b.lot).map(({ node }) => node);
   }
@@ -213,7 +246,18 @@ export class ChosenHelpers implements Component {
     const [before, now] = [this.#helpers, helpers].map((all) => all.map(formatAddress).join());
     if (this.#stopped || before === now) return;
     this.#helpers = helpers;
+    this.#keep();
     this.#deps.log.info({ helpers: helpers.map(formatAddress) }, 'helpers of this node');
     this.#deps.changed(this.current);
+  }
+
+  #keep(): void {
+    const keys = new Map(this.#helpers.map(({ at: { nodeKey } }) => [toHex(nodeKey), nodeKey]));
+    for (const [node, release] of this.#kept) {
+      if (keys.has(node)) continue;
+      release();
+      this.#kept.delete(node);
+    }
+    for (const [node, nodeKey] of keys) if (!this.#kept.has(node)) this.#kept.set(node, this.#deps.keep(nodeKey));
   }
 }

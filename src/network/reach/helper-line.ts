@@ -47,8 +47,8 @@ export class HelperLine {
    * Tells a helper that we are there.
    * @throws SvcError as `request`; `protocol_error` for an answer that is none
    */
-  async hello(helper: NodeAt): Promise<HelperReply> {
-    const reply = decodeHelperReply(await this.request(helper, encodeHelperRequest({ kind: 'hello' })));
+  async hello(helper: NodeAt, signal?: AbortSignal): Promise<HelperReply> {
+    const reply = decodeHelperReply(await this.request(helper, encodeHelperRequest({ kind: 'hello' }), signal));
     if (reply === null) throw new SvcError('protocol_error');
     return reply;
   }

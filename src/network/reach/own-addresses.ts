@@ -1,5 +1,6 @@
 /** Where this node can be reached: what it publishes in endpoint records. */
 import { type Address, formatAddress } from '../../foundation/address.ts';
+import { toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import { Listeners } from '../../foundation/listeners.ts';
@@ -20,6 +21,19 @@ export interface NodeAddresses {
   readonly mapped: readonly string[];
   readonly natType: number;
   readonly helpers: readonly HelperNode[];
+}
+
+const NOTHING: NodeAddresses = { endpoints: [], mapped: [], natType: 0, helpers: [] };
+
+/** Whether a change makes a node reachable, or what was told of it wrong. One more helper, or a better guess, does neither. */
+function isUrgent(before: NodeAddresses, now: NodeAddresses): boolean {
+  const names = ({ helpers }: NodeAddresses): string[] =>
+    helpers.map(({ nodeKey, address }) => `${toHex(nodeKey)} ${address}`);
+  const helping = new Set(names(now));
+  const isFirst = before.helpers.length === 0 && now.helpers.length > 0;
+  return (
+    isFirst || before.endpoints.join() !== now.endpoints.join() || names(before).some((helper) => !helping.has(helper))
+  );
 }
 
 function endpointOf(address: Address): string {
@@ -44,14 +58,14 @@ interface OwnAddressesDependencies {
 export class OwnAddresses implements Component {
   readonly #options: OwnAddressesOptions;
   readonly #deps: OwnAddressesDependencies;
-  readonly #changes = new Listeners<[]>();
+  readonly #changes = new Listeners<[isUrgent: boolean]>();
   #unsubscribe: () => void = () => {};
   #looks: Repeating | null = null;
   /** By the part that found them. */
   readonly #found = new Map<string, readonly OwnAddress[]>();
   #helpers: readonly HelperNode[] = [];
   #mapping: NatMapping = 'unknown';
-  #last = '';
+  #last: NodeAddresses = NOTHING;
 
   constructor(options: OwnAddressesOptions, dependencies: OwnAddressesDependencies) {
     this.#options = options;
@@ -59,7 +73,7 @@ export class OwnAddresses implements Component {
   }
 
   async start(): Promise<void> {
-    this.#last = JSON.stringify(this.current());
+    this.#last = this.current();
     this.#unsubscribe = this.#deps.records.onReachability(() => this.#compare());
     const onError = (error: unknown): void => this.#deps.log.warn({ error }, 'own addresses could not be looked at');
     this.#looks = every(this.#deps.clock, { periodMs: INTERFACE_LOOK_MS, onError }, () => this.#compare());
@@ -112,15 +126,19 @@ export class OwnAddresses implements Component {
     this.#compare();
   }
 
-  /** Calls back when `current` gives something else. Returns how to stop. */
-  onChange(handler: () => void): () => void {
+  /**
+   * Calls back when `current` gives something else: with true where others reach us by what is new, or no more by what
+   * they know. Returns how to stop.
+   */
+  onChange(handler: (isUrgent: boolean) => void): () => void {
     return this.#changes.add(handler);
   }
 
   #compare(): void {
-    const now = JSON.stringify(this.current());
-    if (now === this.#last) return;
+    const now = this.current();
+    const before = this.#last;
+    if (JSON.stringify(now) === JSON.stringify(before)) return;
     this.#last = now;
-    this.#changes.tell();
+    this.#changes.tell(isUrgent(before, now));
   }
 }

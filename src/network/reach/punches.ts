@@ -8,7 +8,7 @@ import { abortable } from '../../foundation/deadline.ts';
 import { detach } from '../../foundation/detached.ts';
 import { isRelayed } from '../../foundation/domain/tunnels.ts';
 import type { Log } from '../../foundation/log.ts';
-import { every, type Repeating } from '../../foundation/repeat.ts';
+import { every, type Repeating, UNTIL_HURRIED } from '../../foundation/repeat.ts';
 import { patience } from '../../foundation/stall.ts';
 import type { ConnectionPool } from '../links/connection-pool.ts';
 import { type Dialler, NodeAbsent, type NodePlace, whyNot } from '../links/dial.ts';
@@ -23,6 +23,18 @@ export const PUNCH_TIMEOUT_MS = 10_000;
 /** Nodes to which a better way is looked for at one time. */
 export const MAX_IMPROVED = 32;
 
+/** After the first rounds the next is so long after the last, or soon after a change of our network: milliseconds. */
+export const PUNCH_AGAIN_MS: number = 10 * 60_000;
+
+/** A node that a better way is looked for to. */
+interface Improved {
+  /** As it was last known. */
+  place: NodePlace;
+  /** Rounds that follow soon. */
+  left: number;
+  readonly rounds: Repeating;
+}
+
 interface PunchesDependencies {
   readonly clock: Clock;
   readonly log: Log;
@@ -36,8 +48,8 @@ export class Punches implements Dialler {
   readonly timeoutMs: number = PUNCH_TIMEOUT_MS;
   readonly #deps: PunchesDependencies;
   readonly #stop = new AbortController();
-  /** Rounds in the background, by the hex of the node's key. */
-  readonly #rounds = new Map<string, Repeating>();
+  /** By the hex of the node's key. */
+  readonly #improved = new Map<string, Improved>();
 
   constructor(dependencies: PunchesDependencies) {
     this.#deps = dependencies;
@@ -45,8 +57,8 @@ export class Punches implements Dialler {
 
   stop(): void {
     this.#stop.abort();
-    for (const rounds of this.#rounds.values()) rounds.stop();
-    this.#rounds.clear();
+    for (const { rounds } of this.#improved.values()) rounds.stop();
+    this.#improved.clear();
   }
 
   delayMs(place: NodePlace): number {
@@ -67,24 +79,40 @@ export class Punches implements Dialler {
     return await abortable(punching, signal);
   }
 
-  /** Goes on punching a way to a node that is reached by a relay, now and then and not for long. */
+  /** Goes on punching a way to a node that is reached by a relay: soon and not often, then now and then. */
   improve(place: NodePlace): void {
     const node = toHex(place.nodeKey);
+    const known = this.#improved.get(node);
+    if (known !== undefined) known.place = place;
+    if (this.#stop.signal.aborted || known !== undefined || this.#improved.size >= MAX_IMPROVED) return;
     const { clock, log } = this.#deps;
-    if (this.#stop.signal.aborted || this.#rounds.has(node) || this.#rounds.size >= MAX_IMPROVED) return;
+    const onError = (error: unknown): void => log.debug({ node, error }, 'a relayed connection could not be improved');
     // The dial itself was the first round.
-    let left = BIRTHDAY_ROUNDS - 1;
-    const onError = (error: unknown): void => log.debug({ node, error }, 'no way could be punched yet');
-    const rounds = every(clock, { periodMs: BIRTHDAY_SPACING_MS, onError }, async () => {
-      const isWanted = left > 0 && this.#isRelayed(place.nodeKey);
-      left--;
-      if (isWanted) await this.#offer(await this.#punch(place));
-      else {
-        rounds.stop();
-        this.#rounds.delete(node);
-      }
-    });
-    this.#rounds.set(node, rounds);
+    const rounds = every(clock, { periodMs: BIRTHDAY_SPACING_MS, onError }, () => this.#round(node));
+    this.#improved.set(node, { place, left: BIRTHDAY_ROUNDS - 1, rounds });
+  }
+
+  /** To be called when what stands before us may be another: nodes that are reached by a relay may be reached now. */
+  onNetwork(): void {
+    for (const { rounds } of this.#improved.values()) rounds.soon(BIRTHDAY_SPACING_MS);
+  }
+
+  /** One round with a node that is reached by a relay; returns the milliseconds to the next. */
+  async #round(node: string): Promise<number> {
+    const improved = this.#improved.get(node);
+    if (improved === undefined) return UNTIL_HURRIED;
+    if (!this.#isRelayed(improved.place.nodeKey)) {
+      improved.rounds.stop();
+      this.#improved.delete(node);
+      return UNTIL_HURRIED;
+    }
+    improved.left--;
+    try {
+      await this.#offer(await this.#punch(improved.place));
+    } catch (error) {
+      this.#deps.log.debug({ node, error }, 'no way could be punched yet');
+    }
+    return improved.left > 0 ? BIRTHDAY_SPACING_MS : PUNCH_AGAIN_MS;
   }
 
   async #punch(place: NodePlace): Promise<QuicConnection> {

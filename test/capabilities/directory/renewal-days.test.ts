@@ -180,6 +180,25 @@ describe('renewal', () => {
     assert.equal(world.kept(silent.aid).length, 0);
   });
 
+  test('news by which nobody reaches a node sooner go out together, or with what is urgent', async () => {
+    await world.directory.start();
+    const { aid } = world.add();
+    await world.directory.publish(aid);
+    await world.clock.run(MINUTE_MS);
+    const before = world.kept(aid).length;
+    for (let natType = 0; natType < 5; natType++) {
+      world.findNatType(natType);
+      await world.clock.run(5 * SECOND_MS);
+    }
+    assert.equal(world.kept(aid).length, before);
+    await world.clock.run(10 * SECOND_MS);
+    assert.equal(world.kept(aid).length, before + 1);
+    world.findNatType(2);
+    world.moveTo('quic://198.51.100.7:4122');
+    await world.clock.run(MINUTE_MS);
+    assert.equal(world.kept(aid).length, before + 2);
+  });
+
   test('new addresses are out as soon as a full disk has room again', async () => {
     await world.directory.start();
     const { aid } = world.add();

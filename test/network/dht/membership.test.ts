@@ -49,7 +49,7 @@ class StubEngine {
   }
 
   nodes(): ReturnType<MembershipDependencies['engine']['nodes']> {
-    return this.table().map((peer) => ({ node: { ...peer, id: nodeId(peer) }, lastSeen: 0 }));
+    return this.table().map((peer) => ({ node: { ...peer, id: nodeId(peer) }, firstSeen: 0, lastSeen: 0 }));
   }
 
   async join(address: Address): Promise<void> {

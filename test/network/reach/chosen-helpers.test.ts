@@ -1,15 +1,21 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Address } from '../../../src/foundation/address.ts';
+import { abortable } from '../../../src/foundation/deadline.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
-import { ChosenHelpers, HELPER_HELLO_MS, WANTED_HELPERS } from '../../../src/network/reach/chosen-helpers.ts';
+import {
+  ChosenHelpers,
+  HELPER_HELLO_MS,
+  OLD_IS_WORTH_MS,
+  OLD_MS,
+  WANTED_HELPERS,
+} from '../../../src/network/reach/chosen-helpers.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 /** Longer than any pause of one that looks for helpers. */
 const LONG_MS = 10 * 60_000;
 
-const peer = (host: string): Address => ({ host, port: 4121 });
+const peer = (host: string, firstSeen = 0) => ({ host, port: 4121, firstSeen });
 /** The key of the node at a host. */
 const keyOf = (host: string): Uint8Array => new Uint8Array(Buffer.from(host.padEnd(32)));
 
@@ -17,13 +23,19 @@ interface WorldOptions {
   readonly peers: readonly string[];
   /** By host: milliseconds until it says who it is. */
   readonly answersAfter?: Readonly<Record<string, number>>;
+  /** By host: since when it is in the table. */
+  readonly firstSeen?: Readonly<Record<string, number>>;
   /** The keys of hosts, where they are not their own. */
   readonly keys?: Readonly<Record<string, Uint8Array>>;
 }
 
-function world(t: { after(end: () => Promise<void>): void }, { peers, answersAfter = {}, keys = {} }: WorldOptions) {
+function world(
+  t: { after(end: () => Promise<void>): void },
+  { peers, answersAfter = {}, keys = {}, firstSeen = {} }: WorldOptions,
+) {
   const clock = new TestClock();
-  const state = { isNeeded: true, silent: new Set<string>(), hellos: [] as string[] };
+  const state = { isNeeded: true, silent: new Set<string>(), mute: new Set<string>(), hellos: [] as string[] };
+  const kept: string[] = [];
   const told: string[][] = [];
   const helpers = new ChosenHelpers({
     clock,
@@ -31,16 +43,22 @@ function world(t: { after(end: () => Promise<void>): void }, { peers, answersAft
     random: () => 0,
     nodeKey: keyOf('own'),
     isNeeded: () => state.isNeeded,
-    nodes: () => peers.map(peer),
+    nodes: () => peers.map((host) => peer(host, firstSeen[host] ?? -OLD_MS)),
     isOwnHost: () => false,
     identify: async ({ host }) => {
       const ms = answersAfter[host] ?? 0;
       if (ms > 0) await new Promise<void>((resolve) => clock.after(ms, resolve));
       return { nodeKey: keys[host] ?? keyOf(host), address: { host, port: 4122 } };
     },
-    hello: async ({ address: { host } }) => {
+    hello: async ({ address: { host } }, signal) => {
       state.hellos.push(host);
       if (state.silent.has(host)) throw new SvcError('connect_failed');
+      if (state.mute.has(host)) await abortable(new Promise<never>(() => {}), signal);
+    },
+    keep: (nodeKey) => {
+      const host = Buffer.from(nodeKey).toString().trim();
+      kept.push(host);
+      return () => void kept.splice(kept.indexOf(host), 1);
     },
     changed: (chosen) => void told.push(chosen.map(({ address: { host } }) => host)),
   });
@@ -49,7 +67,7 @@ function world(t: { after(end: () => Promise<void>): void }, { peers, answersAft
     await clock.run(LONG_MS / 10);
   };
   t.after(() => helpers.stop());
-  return { clock, state, told, helpers, begin, hosts: () => helpers.current.map(({ address }) => address.host) };
+  return { clock, state, told, kept, helpers, begin, hosts: () => helpers.current.map(({ address }) => address.host) };
 }
 
 test('a node that strangers reach has no helpers, and gives up those it had', async (t) => {
@@ -74,6 +92,39 @@ test('the nearest become helpers, of each network one where there are others', a
   const { begin, hosts } = world(t, { peers, answersAfter });
   await begin();
   assert.deepEqual(hosts(), ['198.51.100.2', '192.0.2.4', '100.200.1.5']);
+});
+
+test('one that has been known for long is worth a longer answer, and not any', async (t) => {
+  const peers = ['198.51.100.1', '203.0.113.2', '192.0.2.3', '100.200.1.4'];
+  const now = Number.MAX_SAFE_INTEGER;
+  const firstSeen = { '198.51.100.1': now, '100.200.1.4': now };
+  const answersAfter = { '203.0.113.2': OLD_IS_WORTH_MS - 1, '192.0.2.3': OLD_IS_WORTH_MS + 20, '100.200.1.4': 10 };
+  const { begin, hosts } = world(t, { peers, answersAfter, firstSeen });
+  await begin();
+  assert.deepEqual(hosts(), ['203.0.113.2', '198.51.100.1', '100.200.1.4']);
+});
+
+test('connections to helpers are kept as long as they are helpers', async (t) => {
+  const { begin, hosts, kept, state, helpers, clock } = world(t, { peers: ['198.51.100.1', '203.0.113.2'] });
+  await begin();
+  assert.deepEqual([...kept].sort(), [...hosts()].sort());
+  state.silent.add('203.0.113.2');
+  await clock.run(HELPER_HELLO_MS);
+  assert.deepEqual([kept, hosts()], [['198.51.100.1'], ['198.51.100.1']]);
+  await helpers.stop();
+  assert.deepEqual(kept, []);
+});
+
+test('a helper whose connection is lost and that does not answer is replaced within two seconds', async (t) => {
+  const peers = ['198.51.100.1', '203.0.113.2', '192.0.2.3', '100.200.1.4'];
+  const { begin, hosts, state, helpers, clock } = world(t, { peers });
+  await begin();
+  const [first = ''] = hosts();
+  state.mute.add(first);
+  helpers.onLost(keyOf(first));
+  await clock.run(2000);
+  assert.equal(hosts().length, WANTED_HELPERS);
+  assert.ok(!hosts().includes(first));
 });
 
 test('nodes of our own networks help only where there are no others', async (t) => {

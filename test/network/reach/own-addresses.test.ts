@@ -246,3 +246,19 @@ test('a port of the router is told once strangers come unasked to its host, inst
   addresses.found('router', [{ address: { ...address, host: '203.0.113.10' }, source: 'mapped', verifiedBy: null }]);
   assert.deepEqual(addresses.current().mapped, [], 'what others see is another host');
 });
+
+test('only what leads others to this node, or no more, is urgent news', async () => {
+  const node = nodeAt({ interfaces: ['192.168.1.7'] });
+  await node.addresses.start();
+  const news: boolean[] = [];
+  node.addresses.onChange((isUrgent) => void news.push(isUrgent));
+  const helper = (byte: number) => ({ nodeKey: new Uint8Array(32).fill(byte), address: `198.51.100.${byte}:4122` });
+  node.addresses.helpedBy([helper(1)]);
+  node.addresses.helpedBy([helper(2), helper(1)]);
+  node.addresses.helpedBy([helper(2)]);
+  node.addresses.found('router', [
+    { address: { host: '203.0.113.9', port: 40_000 }, source: 'mapped', verifiedBy: 'helper' },
+  ]);
+  assert.deepEqual(news, [true, false, true, true]);
+  await node.addresses.stop();
+});

@@ -10,7 +10,7 @@ import type { QuicConnection } from '../../../src/network/quic/types.ts';
 import { BIRTHDAY_ROUNDS, BIRTHDAY_SPACING_MS } from '../../../src/network/reach/client-pool.ts';
 import type { OwnSide } from '../../../src/network/reach/head-starts.ts';
 import type { NatMapping } from '../../../src/network/reach/nat.ts';
-import { Punches } from '../../../src/network/reach/punches.ts';
+import { PUNCH_AGAIN_MS, Punches } from '../../../src/network/reach/punches.ts';
 import { OTHER_HELPERS_MS } from '../../../src/network/reach/reachable-helpers.ts';
 import { relayed } from '../../../src/network/reach/relayed.ts';
 import { stubSession } from '../../support/stub-session.ts';
@@ -142,7 +142,7 @@ test('a punched way that comes after a direct one is closed', async () => {
   assert.deepEqual([upgraded, isClosed()], [[], true]);
 });
 
-test('while a relay carries, a way is punched a few times more, and then no more', async () => {
+test('while a relay carries, a way is punched a few times soon, then seldom, and soon after a change of network', async () => {
   const { clock, punches, asked, nextPunch, state, stub } = world();
   state.current = stub(RELAYED).session;
   nextPunch().reject(new SvcError('connect_failed'));
@@ -150,6 +150,15 @@ test('while a relay carries, a way is punched a few times more, and then no more
   punches.improve(place(NEAR));
   await clock.run(10 * BIRTHDAY_SPACING_MS);
   assert.equal(asked.length, BIRTHDAY_ROUNDS - 1);
+  await clock.run(PUNCH_AGAIN_MS);
+  assert.equal(asked.length, BIRTHDAY_ROUNDS);
+  punches.onNetwork();
+  punches.onNetwork();
+  await clock.run(2 * BIRTHDAY_SPACING_MS);
+  assert.equal(asked.length, BIRTHDAY_ROUNDS + 1);
+  state.current = null;
+  await clock.run(2 * PUNCH_AGAIN_MS);
+  assert.equal(asked.length, BIRTHDAY_ROUNDS + 1);
   assert.equal(clock.timers, 0);
 });
 
