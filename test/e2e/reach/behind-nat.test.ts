@@ -7,6 +7,8 @@ import type { NatKind } from '../../support/lab/nat.ts';
 
 /** The last bytes of the public addresses of the nodes that help. */
 const HELPERS = [10, 11] as const;
+/** The same of one that does not. */
+const OPEN = 20;
 const BOOTSTRAP = ['203.0.113.10:4121'];
 /** NAT types of records. */
 const [PUBLIC, PORT_RESTRICTED, SYMMETRIC] = [1, 3, 4];
@@ -18,17 +20,15 @@ interface Opened {
   readonly is_relayed: boolean;
 }
 
-/** Starts a daemon behind a router. */
-async function behind(internet: Internet, name: string, kind: NatKind): Promise<LabDaemon> {
-  return await LabDaemon.start(await internet.behind(name, [kind]), BOOTSTRAP);
-}
-
-/** Waits until a daemon has its helpers, and knows what stands before it. */
-async function isHelped(daemon: LabDaemon, natType: number): Promise<void> {
+/** Starts a daemon behind routers, and waits until it has its helpers and knows what stands before it. */
+async function behind(internet: Internet, name: string, kinds: readonly NatKind[]): Promise<LabDaemon> {
+  const daemon = await LabDaemon.start(await internet.behind(name, kinds), BOOTSTRAP);
+  const natType = kinds.includes('symmetric') ? SYMMETRIC : PORT_RESTRICTED;
   await daemon.until(
     `helpers, and NAT type ${natType}`,
     ({ helpers, nat_type }) => helpers.length === HELPERS.length && nat_type === natType,
   );
+  return daemon;
 }
 
 /** What a tunnel goes by now. */
@@ -45,18 +45,39 @@ test('daemons behind routers reach each other through others that strangers reac
   await using otherHelper = await LabDaemon.start(await internet.publicMachine('helper2', [second]), BOOTSTRAP);
   const isPublic = ({ nat_type }: { readonly nat_type: number }): boolean => nat_type === PUBLIC;
   for (const one of [helper, otherHelper]) await one.until('strangers reach a helper', isPublic);
-  await using cone = await behind(internet, 'cone', 'cone');
-  await using otherCone = await behind(internet, 'cone2', 'cone');
-  await using symmetric = await behind(internet, 'sym', 'symmetric');
-  await using otherSymmetric = await behind(internet, 'sym2', 'symmetric');
-  for (const one of [cone, otherCone]) await isHelped(one, PORT_RESTRICTED);
-  for (const one of [symmetric, otherSymmetric]) await isHelped(one, SYMMETRIC);
+  // It helps nobody: a helper has a connection to those that it would have to reach.
+  const stranger = await internet.publicMachine('open', [OPEN]);
+  const started = await Promise.all([
+    LabDaemon.start(stranger, BOOTSTRAP, 'help_others = false\n'),
+    behind(internet, 'cone', ['cone']),
+    behind(internet, 'cone2', ['cone']),
+    behind(internet, 'double', ['cone', 'cone']),
+    behind(internet, 'sym', ['symmetric']),
+    behind(internet, 'sym2', ['symmetric']),
+  ]);
+  const [open, cone, otherCone, double, symmetric, otherSymmetric] = started;
+  await using daemons = new AsyncDisposableStack();
+  for (const one of started) daemons.use(one);
   const [caller, symmetricCaller] = [await cone.serve(), await symmetric.serve()];
   const [called, symmetricCalled] = [await otherCone.serve(), await otherSymmetric.serve()];
   const relayed = async (): Promise<number> => {
     const all = await Promise.all([helper, otherHelper].map((one) => one.call<LabStatus>('GET', '/status')));
     return all.reduce((bytes, status) => bytes + status.relayed.bytes, 0);
   };
+
+  await t.test('nobody stands before the caller: a way is opened for it', async () => {
+    const { listen, id } = await open.call<Opened>('POST', `/tunnel/${called}`, {});
+    assert.equal(await open.echo(listen, 'from anywhere'), 'from anywhere');
+    // Where the called node has told this one a record, its connection stands; the lab's public machines are neighbours.
+    const { path, is_relayed } = await pathOf(open, id);
+    assert.ok(['punched', 'lan'].includes(path) && !is_relayed, path);
+  });
+
+  await t.test('a translation of the carrier after that of the router: they punch a way too', async () => {
+    const { listen, id } = await double.call<Opened>('POST', `/tunnel/${called}`, {});
+    assert.equal(await double.echo(listen, 'through two'), 'through two');
+    assert.deepEqual(await pathOf(double, id), { path: 'punched', is_relayed: false });
+  });
 
   await t.test('both routers keep a port: they punch a way', async () => {
     const { listen, id } = await cone.call<Opened>('POST', `/tunnel/${called}`, { local_aid: caller });
