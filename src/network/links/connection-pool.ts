@@ -16,12 +16,15 @@ import type { Repeating } from '../../foundation/repeat.ts';
 import { patience } from '../../foundation/stall.ts';
 import { Tally } from '../../foundation/tally.ts';
 import type { QuicConnection, QuicEndpoint } from '../quic/types.ts';
+import { Detours } from './detours.ts';
 import { type Dialler, directly, type NodePlace } from './dial.ts';
 import { Dials, knownOf } from './dials.ts';
 import { type Greeted, Greeter, HELLO_TIMEOUT_MS } from './greeter.ts';
 import { sweepIdle } from './idle-sweep.ts';
 import { NodeSession } from './node-session.ts';
 import { type PathChange, PathChanges } from './path-changes.ts';
+import { PathWatch } from './path-watch.ts';
+import { Places } from './places.ts';
 import { type Probed, probe, probeAnswers } from './probe.ts';
 import { SessionTable } from './session-table.ts';
 import { SideSessions } from './sides.ts';
@@ -64,6 +67,9 @@ export class ConnectionPool implements Component {
   readonly #dials: Dials;
   readonly #diallers: Dialler[] = [];
   readonly #paths = new PathChanges();
+  readonly #places = new Places();
+  readonly #watch: PathWatch;
+  readonly #detours: Detours;
   /** Nodes whose connections are kept, by the hex of their keys. */
   readonly #kept = new Tally();
   readonly #relayDisabled: () => boolean;
@@ -91,6 +97,28 @@ export class ConnectionPool implements Component {
       greet: (connection, isSide, signal) =>
         connection.outbound ? greeter.greet(connection, isSide, signal) : this.#greeted(connection, signal),
     });
+    const isKept = (session: NodeSession): boolean =>
+      this.#table.isCurrent(session) && this.#kept.of(session.nodeId) > 0;
+    this.#detours = new Detours({
+      clock,
+      log: this.#log,
+      newer: (session) => this.#table.newerThan(session),
+      dial: async (session, signal) => {
+        const place = this.#places.of(session.there.nodeKey);
+        return place === null ? null : await this.connect(place, signal, { insteadOf: session });
+      },
+    });
+    this.#watch = new PathWatch({
+      clock,
+      log: this.#log,
+      sessions: () => this.#sessions(),
+      isKept,
+      onDead: (session, isUsed) => {
+        if (isUsed) detach(this.#detours.around(session));
+        // Nobody waits on it, and who needs one makes one.
+        else session.close();
+      },
+    });
     endpoint.onConnection((connection) => this.receive(connection));
   }
 
@@ -99,12 +127,15 @@ export class ConnectionPool implements Component {
       if (!this.#table.isCurrent(session)) return 'spare';
       return this.#kept.of(session.nodeId) > 0 ? 'kept' : 'current';
     };
+    this.#watch.start();
     this.#sweep = sweepIdle(() => this.#sessions(), standing, { clock: this.#clock, log: this.#log });
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#sweep?.stop();
+    this.#watch.stop();
+    this.#detours.stop();
     this.#greeter.stop();
     this.#dials.stop();
     this.#sides.cancel();
@@ -135,6 +166,7 @@ export class ConnectionPool implements Component {
   async connect(place: NodePlace, signal: AbortSignal, options: ConnectOptions = {}): Promise<NodeSession> {
     const { insteadOf } = options;
     const relays = this.#mayRelay(options.relays);
+    this.#places.note(place);
     for (;;) {
       const current = this.current(place.nodeKey, relays);
       if (current !== null && current !== insteadOf) return current;
@@ -205,6 +237,11 @@ export class ConnectionPool implements Component {
     using limit = patience(this.#clock, HELLO_TIMEOUT_MS, signal);
     const session = await this.#greeter.greet(connection, false, limit.signal);
     return this.current(connection.remoteKey) ?? session;
+  }
+
+  /** To be called when this machine may be on another network: what does not answer any more is replaced or closed. */
+  onNetwork(): void {
+    this.#watch.suspectAll();
   }
 
   /** Keeps the connection to a node open though no streams use it. Returns how to end that. */

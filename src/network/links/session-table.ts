@@ -49,6 +49,12 @@ export class SessionTable {
     return this.of(session.nodeId).findLast(isDetour) ?? null;
   }
 
+  /** The last one to the same node that came after this one and takes streams; null where none did. */
+  newerThan(session: NodeSession): NodeSession | null {
+    const isNewer = (other: NodeSession): boolean => isUsable(other) && other.openedAt > session.openedAt;
+    return this.of(session.nodeId).findLast(isNewer) ?? null;
+  }
+
   isCurrent(session: NodeSession): boolean {
     return this.#peers.get(session.nodeId)?.current === session;
   }

@@ -40,7 +40,16 @@ export class HelperLine {
       const options = { timeoutMs: NODE_DIAL_TIMEOUT_MS, signal: limit.signal };
       await pool.upgrade(await endpoint.dial(helper.address, helper.nodeKey, options), limit.signal);
     }
-    return await nodeRequests.request('signal', helper, body, { signal: limit.signal });
+    const used = pool.current(helper.nodeKey);
+    const ask = () => nodeRequests.request('signal', helper, body, { signal: limit.signal });
+    try {
+      return await ask();
+    } catch (error) {
+      // The path was dead, and another one has been found meanwhile.
+      const current = pool.current(helper.nodeKey);
+      if (limit.signal.aborted || used?.closed !== true || current === null || current === used) throw error;
+      return await ask();
+    }
   }
 
   /**

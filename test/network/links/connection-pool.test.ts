@@ -109,7 +109,7 @@ test('a node without an address, or with a silent one, cannot be reached', async
   clock.advance(NODE_DIAL_TIMEOUT_MS);
   await connecting;
   await settle();
-  assert.equal(clock.timers, 2, 'only the sweeps are left');
+  assert.equal(clock.timers, 4, 'only what the pools repeat is left');
 });
 
 test('who knows another address tries it after the shared dial has failed', async () => {

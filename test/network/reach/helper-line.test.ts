@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Address } from '../../../src/foundation/address.ts';
+import { SvcError } from '../../../src/foundation/errors.ts';
 import type { NodeSession } from '../../../src/network/links/node-session.ts';
 import { plainPath } from '../../../src/network/path.ts';
 import { HelperLine } from '../../../src/network/reach/helper-line.ts';
@@ -18,6 +19,7 @@ function world(
   const clock = new TestClock();
   const state: { current: NodeSession | null } = { current: null };
   const dialled: Address[] = [];
+  const answers: (() => Promise<Uint8Array>)[] = [];
   const line = new HelperLine({
     clock,
     endpoint: {
@@ -30,9 +32,9 @@ function world(
       current: () => state.current,
       upgrade: async () => stubSession(KEY, true, clock).session,
     },
-    nodeRequests: { request: async () => answer },
+    nodeRequests: { request: async () => await (answers.shift() ?? (async () => answer))() },
   });
-  return { clock, state, dialled, line };
+  return { clock, state, dialled, answers, line };
 }
 
 test('a helper is asked over the connection that we dialled, and says where it sees us', async () => {
@@ -54,4 +56,26 @@ test('one that dialled us, or is reached another way, is dialled from the socket
 
 test('an answer that is none is no help', async () => {
   await assert.rejects(world(Uint8Array.of(1)).line.hello(HELPER), { code: 'protocol_error' });
+});
+
+test('a request that was lost with a dead path is sent once more by the new one, and no other', async () => {
+  const { line, state, answers, clock } = world();
+  const fail = (to: () => NodeSession | null) => async () => {
+    state.current?.close();
+    state.current = to();
+    throw new SvcError('connect_failed');
+  };
+  const fresh = (): NodeSession => stubSession(KEY, true, clock).session;
+  state.current = fresh();
+  answers.push(fail(fresh));
+  assert.deepEqual((await line.hello(HELPER)).seenAt, SEEN_AT);
+  answers.push(fail(fresh), fail(fresh));
+  await assert.rejects(line.hello(HELPER), { code: 'connect_failed' });
+  answers.push(fail(() => null));
+  await assert.rejects(line.hello(HELPER), { code: 'connect_failed' });
+  state.current = fresh();
+  answers.push(async () => {
+    throw new SvcError('access_denied');
+  });
+  await assert.rejects(line.hello(HELPER), { code: 'access_denied' });
 });

@@ -1,0 +1,24 @@
+/** Where nodes were looked for last, for who has to find another way to one that is in use. */
+import { toHex } from '../../foundation/bytes.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
+import type { NodePlace } from './dial.ts';
+
+/** Nodes that are remembered; the least recently dialled one is forgotten first. */
+const MAX_PLACES = 1024;
+
+export class Places {
+  /** By the hex of the node's key. */
+  readonly #places = new LruCache<string, NodePlace>({ maxEntries: MAX_PLACES });
+
+  /** Remembers a place, unless more is known than it says. */
+  note(place: NodePlace): void {
+    const node = toHex(place.nodeKey);
+    const isPoorer = place.helpers.length === 0 && (this.#places.peek(node)?.helpers.length ?? 0) > 0;
+    if (!isPoorer) this.#places.set(node, place);
+  }
+
+  /** Null for a node that was never dialled: only that one knows how we meet. */
+  of(nodeKey: Uint8Array): NodePlace | null {
+    return this.#places.get(toHex(nodeKey)) ?? null;
+  }
+}

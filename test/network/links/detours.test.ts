@@ -1,0 +1,81 @@
+/** What nodes do about connections whose path is dead, over the in-memory network. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { UNHELPED } from '../../../src/network/links/dial.ts';
+import { LOOK_MS, UNANSWERED_MS } from '../../../src/network/links/path-watch.ts';
+import type { LinkStream } from '../../../src/network/links/types.ts';
+import { type LinkNode, LinkWorld, settle } from '../../support/link-world.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const never = new AbortController().signal;
+/** Until a connection on which we write and hear nothing counts as dead, milliseconds. */
+const NOTICED_MS = UNANSWERED_MS + 4 * LOOK_MS;
+
+/** Looks that find something sent before each of them. */
+async function writeFor(clock: TestClock, link: LinkStream, ms: number): Promise<void> {
+  for (let passed = 0; passed < ms; passed += LOOK_MS) {
+    if (!link.destroyed) link.write('x');
+    await clock.run(LOOK_MS);
+    await settle();
+  }
+}
+
+/** Two nodes and a link from the first to the second, which answers no byte of it. */
+async function linked(world: LinkWorld): Promise<[LinkNode, LinkNode, LinkStream]> {
+  const [a, b] = [await world.node(), await world.node()];
+  const [caller, called] = [a.host(), b.host()];
+  b.inbox();
+  return [a, b, await a.links.open(caller.aid, called.aid, 'tcp')];
+}
+
+test('a dead connection is replaced by one that answers, and ends', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const [a, b, link] = await linked(world);
+  const first = a.pool.current(b.key.publicKey);
+  await writeFor(clock, link, NOTICED_MS);
+  assert.equal(link.destroyed, true, 'who waits on it learns it');
+  const second = a.pool.current(b.key.publicKey);
+  assert.ok(second !== null && second !== first && first?.closed === true);
+  assert.equal(a.pool.stats().connections, 1);
+  await settle();
+  assert.equal(b.pool.stats().connections, 1);
+});
+
+test('where no other connection can be had, what stands may outlive the break', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const [, b, link] = await linked(world);
+  world.network.silence(b.endpoint.address);
+  await writeFor(clock, link, 4 * NOTICED_MS);
+  assert.equal(link.destroyed, false);
+});
+
+test('a connection that is kept without streams ends where the node cannot be reached', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const [a, b] = [await world.node(), await world.node()];
+  const { publicKey: nodeKey } = b.key;
+  const session = await a.pool.connect({ nodeKey, addresses: [b.endpoint.address], ...UNHELPED }, never);
+  a.pool.keep(nodeKey);
+  world.network.silence(b.endpoint.address);
+  Object.assign(session.connection, { stats: () => ({ bytesSent: clock.now(), bytesReceived: 1 }) });
+  await clock.run(NOTICED_MS);
+  assert.equal(session.closed, false, 'it is being dialled');
+  await clock.run(10_000);
+  assert.equal(session.closed, true);
+});
+
+test('on another network idle connections that do not answer end, and those that answer stay', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const [a, b, c] = [await world.node(), await world.node(), await world.node()];
+  for (const { key, endpoint } of [b, c])
+    await a.pool.connect({ nodeKey: key.publicKey, addresses: [endpoint.address], ...UNHELPED }, never);
+  const [toB, toC] = [a.pool.current(b.key.publicKey), a.pool.current(c.key.publicKey)];
+  assert.ok(toB !== null && toC !== null);
+  Object.assign(toB.connection, { stats: () => ({ bytesSent: 1, bytesReceived: 1 }) });
+  a.pool.onNetwork();
+  await clock.run(NOTICED_MS);
+  assert.deepEqual([toB.closed, toC.closed], [true, false]);
+});
