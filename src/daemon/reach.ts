@@ -19,7 +19,9 @@ import { Helper } from '../network/reach/helper.ts';
 import { HelperLine } from '../network/reach/helper-line.ts';
 import { NatLooks } from '../network/reach/nat-looks.ts';
 import { observersAmong } from '../network/reach/observers.ts';
+import { provableAddresses } from '../network/reach/own-address.ts';
 import type { OwnAddresses } from '../network/reach/own-addresses.ts';
+import { OwnProof } from '../network/reach/own-proof.ts';
 import type { InterfaceAddress } from '../network/reach/path-kind.ts';
 import { OBSERVERS, PortLender } from '../network/reach/port-lender.ts';
 import { PunchGuard } from '../network/reach/punch-guard.ts';
@@ -30,6 +32,8 @@ import { relayed } from '../network/reach/relayed.ts';
 import { signalAnswers } from '../network/reach/signal-answers.ts';
 import type { Foundation } from './foundation.ts';
 
+/** How long another node is dialled that wants to know whether it is reached, milliseconds: its first packet is sent twice. */
+const DIAL_BACK_MS = 2_500;
 /** What a node has relayed that does not relay. */
 const NO_USE: RelayUse = { sessions: 0, datagrams: 0, bytes: 0, dropped: 0 };
 
@@ -66,7 +70,7 @@ export function buildReach({ life, clock, log: rootLog, config, configuration, n
   const isOwnHost = (host: string): boolean => own.has(host);
   const isUnreached = (): boolean => {
     const { ready, inRoutingTables } = records.reachability();
-    return ready && !inRoutingTables;
+    return ready && (!inRoutingTables || ownAddresses.isRefuted);
   };
 
   const line = new HelperLine({ clock, endpoint, pool, nodeRequests });
@@ -154,10 +158,29 @@ export function buildReach({ life, clock, log: rootLog, config, configuration, n
     clock,
     relay,
     seen,
+    reaches: async ({ nodeKey, address }) => {
+      try {
+        (await endpoint.dial(address, nodeKey, { timeoutMs: DIAL_BACK_MS })).close();
+        return true;
+      } catch {
+        return false;
+      }
+    },
     request: async (nodeKey, body) => {
       const address = seen(nodeKey);
       if (address === null) throw new SvcError('connect_failed');
       return await nodeRequests.request('signal', { nodeKey, address }, body);
+    },
+  });
+  const proof = new OwnProof({
+    clock,
+    log,
+    candidates: () => (records.reachability().ready ? provableAddresses(ownAddresses.known()) : []),
+    nodes: () => helpers.others(),
+    ask: (node, port) => line.reach(node, port),
+    found: (verdicts) => {
+      ownAddresses.dialledBack(verdicts);
+      onNetwork();
     },
   });
   const helps = (): boolean => config.help_others && records.reachability().inRoutingTables;
@@ -178,6 +201,6 @@ export function buildReach({ life, clock, log: rootLog, config, configuration, n
   life.defer(ownAddresses.onChange(onAddresses));
   life.defer(pool.onPathChange(({ nodeKey, path }) => (path === null ? helpers.onLost(nodeKey) : undefined)));
   const ends = [() => lender.stop(), () => clients.stop(), () => relay?.stop(), () => punches.stop()];
-  for (const part of [new Released(ends), looks, helpers]) life.add('network', part);
+  for (const part of [new Released(ends), looks, proof, helpers]) life.add('network', part);
   return { helpers, relay: { limits, use: () => relay?.use ?? NO_USE, helps } };
 }

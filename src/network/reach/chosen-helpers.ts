@@ -130,6 +130,12 @@ export class ChosenHelpers implements Component {
     return this.#helpers.map(({ host, port }) => ({ host, port }));
   }
 
+  /** Some nodes that may be asked for help with what is not for long: our helpers, or a few of the table. */
+  async others(): Promise<readonly NodeAt[]> {
+    if (this.#helpers.length > 0) return this.current;
+    return (await this.#candidates()).slice(0, WANTED_HELPERS).map(({ at }) => at);
+  }
+
   has(nodeKey: Uint8Array): boolean {
     return this.#helpers.some(({ at }) => equalBytes(at.nodeKey, nodeKey));
   }

@@ -8,7 +8,7 @@ import { NODE_DIAL_TIMEOUT_MS } from '../links/dial.ts';
 import type { NodeAt, NodeRequests } from '../node-requests.ts';
 import { isStraight } from '../path.ts';
 import type { QuicEndpoint } from '../quic/types.ts';
-import { decodeHelperReply, encodeHelperRequest, type HelperReply } from './signals.ts';
+import { decodeHelperReply, encodeHelperRequest, type HelperReply, type HelperRequest } from './signals.ts';
 
 /** Time for a request to a helper, which may have to ask another node, milliseconds. */
 export const HELPER_REQUEST_MS = 5_000;
@@ -57,7 +57,19 @@ export class HelperLine {
    * @throws SvcError as `request`; `protocol_error` for an answer that is none
    */
   async hello(helper: NodeAt, signal?: AbortSignal): Promise<HelperReply> {
-    const reply = decodeHelperReply(await this.request(helper, encodeHelperRequest({ kind: 'hello' }), signal));
+    return await this.#ask(helper, { kind: 'hello' }, signal);
+  }
+
+  /**
+   * Has a node dial a port of ours, at the host where it sees us.
+   * @throws SvcError as `hello`
+   */
+  async reach(node: NodeAt, port: number): Promise<HelperReply> {
+    return await this.#ask(node, { kind: 'reach', port });
+  }
+
+  async #ask(node: NodeAt, request: HelperRequest, signal?: AbortSignal): Promise<HelperReply> {
+    const reply = decodeHelperReply(await this.request(node, encodeHelperRequest(request), signal));
     if (reply === null) throw new SvcError('protocol_error');
     return reply;
   }

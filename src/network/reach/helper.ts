@@ -9,6 +9,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import { subscriberOf } from '../../foundation/ip.ts';
 import type { RateLimiter } from '../../foundation/rate-limit.ts';
 import { perMinute } from './per-minute.ts';
+import { FIRST_MAPPED_PORT } from './punch-guard.ts';
 import type { Relay, RelayOffer } from './relay.ts';
 import {
   decodeHelperRequest,
@@ -27,6 +28,13 @@ export const INTRODUCTIONS_PER_SOURCE = 120;
 /** The same to one node, whoever asks. */
 export const INTRODUCTIONS_TO_NODE = 60;
 
+/** Ports of its own that one node has dialled in a minute, and at once: three packets each. */
+export const DIAL_BACKS_PER_NODE = 6;
+/** The same of all nodes of one source. */
+export const DIAL_BACKS_PER_SOURCE = 6;
+/** The same of all together. */
+export const MAX_DIAL_BACKS = 60;
+
 /** A node, and where the packets of its QUIC connection come from: never an address of something between. */
 export interface SeenNode {
   readonly nodeKey: Uint8Array;
@@ -41,6 +49,8 @@ interface HelperDependencies {
   readonly seen: (nodeKey: Uint8Array) => Address | null;
   /** Sends a request over that connection. */
   readonly request: (nodeKey: Uint8Array, body: Uint8Array) => Promise<Uint8Array>;
+  /** Dials a node, and says whether it has proven its key there. */
+  readonly reaches: (node: SeenNode) => Promise<boolean>;
 }
 
 type Introduce = Extract<HelperRequest, { readonly kind: 'introduce' }>;
@@ -54,28 +64,50 @@ export class Helper {
   readonly #ofNode: RateLimiter;
   readonly #ofSource: RateLimiter;
   readonly #toNode: RateLimiter;
+  readonly #dialBacks: readonly { readonly rate: RateLimiter; readonly of: (from: SeenNode) => string }[];
 
   constructor(dependencies: HelperDependencies) {
     this.#deps = dependencies;
     this.#ofNode = perMinute(INTRODUCTIONS_PER_NODE, dependencies);
     this.#ofSource = perMinute(INTRODUCTIONS_PER_SOURCE, dependencies);
     this.#toNode = perMinute(INTRODUCTIONS_TO_NODE, dependencies);
+    this.#dialBacks = [
+      { rate: perMinute(DIAL_BACKS_PER_NODE, dependencies), of: ({ nodeKey }) => toHex(nodeKey) },
+      { rate: perMinute(DIAL_BACKS_PER_SOURCE, dependencies), of: ({ address: { host } }) => subscriberOf(host) },
+      { rate: perMinute(MAX_DIAL_BACKS, dependencies), of: () => '' },
+    ];
   }
 
   /**
    * Answers a request of a node.
-   * @throws SvcError `protocol_error` for what is no request, `rate_limited`
+   * @throws SvcError `protocol_error` for what is no request, `rate_limited`, `access_denied`
    */
   async answer(body: Uint8Array, from: SeenNode): Promise<Uint8Array> {
     const request = decodeHelperRequest(body);
     if (request === null) throw new SvcError('protocol_error');
-    return encodeHelperReply(
-      request.kind === 'hello' ? this.#reply(from, null, null) : await this.#introduce(request, from),
-    );
+    return encodeHelperReply(await this.#answer(request, from));
+  }
+
+  async #answer(request: HelperRequest, from: SeenNode): Promise<HelperReply> {
+    switch (request.kind) {
+      case 'hello':
+        return this.#reply(from, null, null);
+      case 'reach':
+        return { ...this.#reply(from, null, null), reached: await this.#dialBack(request.port, from) };
+      case 'introduce':
+        return await this.#introduce(request, from);
+    }
   }
 
   #reply({ address }: SeenNode, called: HelperReply['called'], relayPort: number | null): HelperReply {
-    return { seenAt: address, relays: this.#deps.relay !== null, called, relayPort };
+    return { seenAt: address, relays: this.#deps.relay !== null, reached: false, called, relayPort };
+  }
+
+  /** Never another host than that of the asker, whose connection has proven that it is there. */
+  async #dialBack(port: number, from: SeenNode): Promise<boolean> {
+    if (port < FIRST_MAPPED_PORT) throw new SvcError('access_denied');
+    if (!this.#dialBacks.every(({ rate, of }) => rate.take(of(from)))) throw new SvcError('rate_limited');
+    return await this.#deps.reaches({ nodeKey: from.nodeKey, address: { host: from.address.host, port } });
   }
 
   async #introduce(request: Introduce, from: SeenNode): Promise<HelperReply> {

@@ -40,9 +40,11 @@ const NAT_TYPE = { reachable: 1, portRestricted: 3, symmetric: 4 } as const;
 /**
  * The NAT type that an endpoint record names, from what the record network has found out and what was seen of a port of
  * ours. Both look by themselves, at other times: that of the port, which is looked at again and again, goes first.
- * @param natType 0 unknown, 1 public or full cone, 2 restricted, 3 port-restricted, 4 symmetric
+ * @param ofRecords 0 unknown, 1 public or full cone, 2 restricted, 3 port-restricted, 4 symmetric
+ * @param isRefuted true where others reach the record network at our host, and our QUIC port they do not
  */
-export function natTypeOf(mapping: NatMapping, natType: number): number {
+export function natTypeOf(mapping: NatMapping, ofRecords: number, isRefuted: boolean = false): number {
+  const natType = isRefuted && ofRecords === NAT_TYPE.reachable ? NAT_TYPE.portRestricted : ofRecords;
   if (natType === NAT_TYPE.reachable || mapping === 'unknown') return natType;
   if (mapping === 'symmetric') return NAT_TYPE.symmetric;
   return natType === 0 || natType === NAT_TYPE.symmetric ? NAT_TYPE.portRestricted : natType;

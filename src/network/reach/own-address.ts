@@ -1,7 +1,9 @@
 /** What this node knows of where it may be reached, and what of it is worth telling others. Pure. */
+import { isIPv4 } from 'node:net';
 import { type Address, formatAddress, isEveryInterface } from '../../foundation/address.ts';
 import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import type { Reachability } from '../dht/types.ts';
+import { FIRST_MAPPED_PORT } from './punch-guard.ts';
 
 /** Where an address is known from: said by the owner, mapped by a router, seen by others, had by an interface. */
 export type AddressSource = 'configured' | 'mapped' | 'observed' | 'interface' | 'lan';
@@ -22,26 +24,49 @@ export interface OwnFacts {
   /** The addresses of this machine's interfaces, loopback included. */
   readonly interfaces: readonly string[];
   readonly reachability: Pick<Reachability, 'observed' | 'inRoutingTables'>;
-  /** What other parts have found out: mapped ports, and what helpers have reached. */
+  /** What other parts have found out: mapped ports. */
   readonly found: readonly OwnAddress[];
+  /** Whether others that dialled back to an address have reached us, by address: it counts more than any guess. */
+  readonly dialled: ReadonlyMap<string, boolean>;
 }
 
 function sourceOfOwn(host: string): AddressSource {
   return ipScope(host) === IP_SCOPE.public ? 'interface' : 'lan';
 }
 
+/** Who has reached us at an address, where others have dialled it; what else is known of that, where none has. */
+function verifiedBy({ dialled }: OwnFacts, address: Address, otherwise: OwnAddress['verifiedBy']) {
+  const isReached = dialled.get(formatAddress(address));
+  if (isReached === undefined) return otherwise;
+  return isReached ? 'helper' : null;
+}
+
+/** Addresses on the Internet that others may dial back to, each once: of IPv4, as others see us there. */
+export function provableAddresses(known: readonly OwnAddress[]): Address[] {
+  const isProvable = ({ source, address: { host, port } }: OwnAddress): boolean =>
+    source !== 'configured' && isIPv4(host) && ipScope(host) === IP_SCOPE.public && port >= FIRST_MAPPED_PORT;
+  const provable = known.filter(isProvable).map(({ address }) => [formatAddress(address), address] as const);
+  return [...new Map(provable).values()];
+}
+
+/** True where others have dialled all addresses that strangers could reach us at, and have reached none. */
+export function isRefuted(known: readonly OwnAddress[], dialled: ReadonlyMap<string, boolean>): boolean {
+  const verdicts = provableAddresses(known).map((address) => dialled.get(formatAddress(address)));
+  return verdicts.length > 0 && verdicts.every((isReached) => isReached === false);
+}
+
 /**
  * What was found out. Strangers who come unasked to the host of our router come by the ports that it maps: all of them
  * are mapped, or none.
  */
-function foundOut({ found, reachability }: OwnFacts): OwnAddress[] {
+function foundOut(facts: OwnFacts): OwnAddress[] {
+  const { found, reachability } = facts;
   const isReached = (host: string): boolean =>
     reachability.inRoutingTables && reachability.observed.some((one) => one.host === host);
-  return found.map((one) =>
-    one.source === 'mapped' && one.verifiedBy === null && isReached(one.address.host)
-      ? { ...one, verifiedBy: 'peers' }
-      : one,
-  );
+  return found.map((one) => {
+    const byPeers = one.source === 'mapped' && one.verifiedBy === null && isReached(one.address.host);
+    return { ...one, verifiedBy: verifiedBy(facts, one.address, byPeers ? 'peers' : one.verifiedBy) };
+  });
 }
 
 /**
@@ -58,7 +83,8 @@ export function knownAddresses(facts: OwnFacts): OwnAddress[] {
     .filter(({ host }) => own.length === 0 || ipScope(host) !== IP_SCOPE.loopback)
     .map(({ host }): OwnAddress => {
       const source = own.includes(host) ? sourceOfOwn(host) : 'observed';
-      return { address: at(host), source, verifiedBy: reachability.inRoutingTables ? 'peers' : null };
+      const address = at(host);
+      return { address, source, verifiedBy: verifiedBy(facts, address, reachability.inRoutingTables ? 'peers' : null) };
     });
   // Where the router says which of its ports is ours, it is not another one.
   const isMapped = (host: string): boolean =>

@@ -9,7 +9,7 @@ import { ENDPOINT_SCHEME, type HelperNode, MAX_ENDPOINTS } from '../../foundatio
 import { every, type Repeating } from '../../foundation/repeat.ts';
 import type { RecordNetwork } from '../dht/types.ts';
 import { type NatMapping, natTypeOf } from './nat.ts';
-import { knownAddresses, type OwnAddress, toldAddresses } from './own-address.ts';
+import { isRefuted, knownAddresses, type OwnAddress, toldAddresses } from './own-address.ts';
 
 /** How often the interfaces of this machine are looked at for a change of network, milliseconds. */
 export const INTERFACE_LOOK_MS = 5000;
@@ -63,6 +63,7 @@ export class OwnAddresses implements Component {
   #looks: Repeating | null = null;
   /** By the part that found them. */
   readonly #found = new Map<string, readonly OwnAddress[]>();
+  #dialled: ReadonlyMap<string, boolean> = new Map();
   #helpers: readonly HelperNode[] = [];
   #mapping: NatMapping = 'unknown';
   #last: NodeAddresses = NOTHING;
@@ -89,8 +90,19 @@ export class OwnAddresses implements Component {
     const told = toldAddresses(this.known()).slice(0, MAX_ENDPOINTS);
     const endpoints = told.map(({ address }) => endpointOf(address));
     const mapped = told.filter(({ source }) => source === 'mapped').map(({ address }) => endpointOf(address));
-    const natType = natTypeOf(this.#mapping, this.#deps.records.reachability().natType);
+    const natType = natTypeOf(this.#mapping, this.#deps.records.reachability().natType, this.isRefuted);
     return { endpoints, mapped, natType, helpers: this.#helpers };
+  }
+
+  /** True where others have dialled all addresses that strangers could reach us at, and have reached none. */
+  get isRefuted(): boolean {
+    return isRefuted(this.known(), this.#dialled);
+  }
+
+  /** Takes whether others that dialled back to an address have reached us, by address. */
+  dialledBack(verdicts: ReadonlyMap<string, boolean>): void {
+    this.#dialled = verdicts;
+    this.#compare();
   }
 
   /** Everything that is known of where this node may be reached, the best first. */
@@ -102,6 +114,7 @@ export class OwnAddresses implements Component {
       interfaces: interfaces(),
       reachability: records.reachability(),
       found: [...this.#found.values()].flat(),
+      dialled: this.#dialled,
     });
   }
 

@@ -35,6 +35,8 @@ export type CalledOutcome = (typeof OUTCOMES)[number];
 /** What a node asks of a helper. */
 export type HelperRequest =
   | { readonly kind: 'hello' }
+  /** To dial a port of the asker's own, at the host where the helper sees it. */
+  | { readonly kind: 'reach'; readonly port: number }
   | {
       readonly kind: 'introduce';
       /** The node that is called. */
@@ -78,6 +80,8 @@ export interface HelperReply {
   readonly seenAt: Address;
   /** Whether it relays now. */
   readonly relays: boolean;
+  /** Whether it has reached the asker at the port that it was to dial. */
+  readonly reached: boolean;
   /** What the called node answered, and where the helper sees it; null where it has no connection to that node. */
   readonly called: (IntroductionAnswer & { readonly seenAt: Address }) | null;
   /** The port of this helper at which the caller meets the called node; null for none. */
@@ -135,6 +139,7 @@ function portOf(value: unknown): number | undefined {
 
 export function encodeHelperRequest(request: HelperRequest): Uint8Array {
   if (request.kind === 'hello') return encode({});
+  if (request.kind === 'reach') return encode({ q: request.port });
   const { to, attempt, means, mapping, listensAt, isFar } = request;
   return encode({
     f: flag(isFar),
@@ -148,6 +153,8 @@ export function encodeHelperRequest(request: HelperRequest): Uint8Array {
 
 export function decodeHelperRequest(bytes: Uint8Array): HelperRequest | null {
   if (decode(bytes, [], []) !== null) return { kind: 'hello' };
+  const asked = portOf(decode(bytes, ['q'], [])?.['q']);
+  if (asked !== undefined) return { kind: 'reach', port: asked };
   const map = decode(bytes, ['m', 'n', 's', 't'], ['f', 'l']);
   if (map === null || !isBytes(map['s'], ATTEMPT_BYTES) || !isBytes(map['t'], PUBLIC_KEY_BYTES)) return null;
   const [means, mapping] = [nameOf(MEANS, map['m']), nameOf(NAT_MAPPINGS, map['n'])];
@@ -211,11 +218,12 @@ export function decodeIntroductionAnswer(bytes: Uint8Array): IntroductionAnswer 
   return map === null ? null : answerOf(map);
 }
 
-export function encodeHelperReply({ seenAt, relays, called, relayPort }: HelperReply): Uint8Array {
+export function encodeHelperReply({ seenAt, relays, reached, called, relayPort }: HelperReply): Uint8Array {
   return encode({
     a: text(seenAt),
     b: flag(relays),
     c: text(called?.seenAt ?? null),
+    d: flag(reached),
     l: text(called?.listensAt ?? null),
     n: called === null ? undefined : NAT_MAPPINGS.indexOf(called.mapping),
     o: called === null ? undefined : OUTCOMES.indexOf(called.outcome),
@@ -225,15 +233,15 @@ export function encodeHelperReply({ seenAt, relays, called, relayPort }: HelperR
 }
 
 export function decodeHelperReply(bytes: Uint8Array): HelperReply | null {
-  const map = decode(bytes, ['a'], ['b', 'c', 'l', 'n', 'o', 'p', 'r']);
+  const map = decode(bytes, ['a'], ['b', 'c', 'd', 'l', 'n', 'o', 'p', 'r']);
   if (map === null) return null;
-  const [seenAt, relays] = [addressOf(map['a']), flagOf(map['b'])];
+  const [seenAt, relays, reached] = [addressOf(map['a']), flagOf(map['b']), flagOf(map['d'])];
   const relayPort = map['p'] === undefined ? null : portOf(map['p']);
-  if (seenAt === undefined || relays === undefined || relayPort === undefined) return null;
+  if (seenAt === undefined || relays === undefined || reached === undefined || relayPort === undefined) return null;
   if (!['c', 'l', 'n', 'o', 'r'].some((key) => Object.hasOwn(map, key)))
-    return { seenAt, relays, called: null, relayPort };
+    return { seenAt, relays, reached, called: null, relayPort };
   const [calledAt, answer] = [addressOf(map['c']), answerOf(map)];
   return calledAt === undefined || answer === null
     ? null
-    : { seenAt, relays, called: { ...answer, seenAt: calledAt }, relayPort };
+    : { seenAt, relays, reached, called: { ...answer, seenAt: calledAt }, relayPort };
 }

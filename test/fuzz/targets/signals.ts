@@ -25,6 +25,7 @@ const request = decoder({
   inputs: INPUTS,
   seeds: () => [
     encodeHelperRequest({ kind: 'hello' }),
+    encodeHelperRequest({ kind: 'reach', port: 4122 }),
     encodeHelperRequest({
       kind: 'introduce',
       to: KEY,
@@ -96,8 +97,8 @@ const reply = decoder({
   name: 'helper-reply',
   inputs: INPUTS,
   seeds: () => [
-    encodeHelperReply({ seenAt: SEEN, relays: true, called: null, relayPort: null }),
-    encodeHelperReply({ seenAt: SEEN, relays: false, called, relayPort: 40_000 }),
+    encodeHelperReply({ seenAt: SEEN, relays: true, reached: true, called: null, relayPort: null }),
+    encodeHelperReply({ seenAt: SEEN, relays: false, reached: false, called, relayPort: 40_000 }),
   ],
   decode: decodeHelperReply,
   encode: encodeHelperReply,

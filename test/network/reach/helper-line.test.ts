@@ -14,7 +14,13 @@ const HELPER = { nodeKey: KEY, address: { host: '198.51.100.1', port: 4122 } };
 const SEEN_AT = { host: '203.0.113.9', port: 5000 };
 
 function world(
-  answer: Uint8Array = encodeHelperReply({ seenAt: SEEN_AT, relays: true, called: null, relayPort: null }),
+  answer: Uint8Array = encodeHelperReply({
+    seenAt: SEEN_AT,
+    relays: true,
+    reached: false,
+    called: null,
+    relayPort: null,
+  }),
 ) {
   const clock = new TestClock();
   const state: { current: NodeSession | null } = { current: null };

@@ -4,10 +4,13 @@ import type { Address } from '../../../src/foundation/address.ts';
 import { toHex } from '../../../src/foundation/bytes.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import {
+  DIAL_BACKS_PER_NODE,
+  DIAL_BACKS_PER_SOURCE,
   Helper,
   INTRODUCTIONS_PER_NODE,
   INTRODUCTIONS_PER_SOURCE,
   INTRODUCTIONS_TO_NODE,
+  type SeenNode,
 } from '../../../src/network/reach/helper.ts';
 import { Relay } from '../../../src/network/reach/relay.ts';
 import {
@@ -28,6 +31,8 @@ const CALLER = { nodeKey: node(1), address: { host: '203.0.113.7', port: 5000 } 
 const CALLED_AT = { host: '198.51.100.7', port: 6000 };
 const READY: IntroductionAnswer = { outcome: 'ready', mapping: 'cone', listensAt: CALLED_AT, isSprayed: false };
 
+const REACHED_PORT = 40_000;
+
 function world({
   relays = true,
   answer = READY,
@@ -45,8 +50,13 @@ function world({
   const relay = relays ? new Relay({}, { clock, log: silentLog, createSocket }) : null;
   const told: Introduction[] = [];
   const connected = new Map([2, 3, 4, 5].map((n) => [toHex(node(n)), CALLED_AT]));
+  const dialled: SeenNode[] = [];
   const helper = new Helper({
     clock,
+    reaches: async (back) => {
+      dialled.push(back);
+      return back.address.port === REACHED_PORT;
+    },
     relay,
     seen: (nodeKey) => connected.get(toHex(nodeKey)) ?? null,
     request: async (_nodeKey, body) => {
@@ -67,14 +77,14 @@ function world({
     assert.ok(reply);
     return reply;
   };
-  return { helper, relay, told, introduce };
+  return { clock, helper, relay, told, introduce, dialled };
 }
 
 test('a node hears where it is seen, and whether the helper relays', async () => {
   const hello = encodeHelperRequest({ kind: 'hello' });
   for (const relays of [true, false]) {
     const reply = decodeHelperReply(await world({ relays }).helper.answer(hello, CALLER));
-    assert.deepEqual(reply, { seenAt: CALLER.address, relays, called: null, relayPort: null });
+    assert.deepEqual(reply, { seenAt: CALLER.address, relays, reached: false, called: null, relayPort: null });
   }
 });
 
@@ -127,4 +137,27 @@ test('introductions are bounded by caller, by source and by called node', async 
 
 test('what is no request is refused', async () => {
   await assert.rejects(world().helper.answer(Uint8Array.of(1, 2, 3), CALLER), { code: 'protocol_error' });
+});
+
+test('a node is dialled back at the host where it is seen and nowhere else, and hears whether it was reached', async () => {
+  const { helper, dialled } = world();
+  const reach = async (port: number) =>
+    decodeHelperReply(await helper.answer(encodeHelperRequest({ kind: 'reach', port }), CALLER));
+  assert.equal((await reach(REACHED_PORT))?.reached, true);
+  assert.equal((await reach(REACHED_PORT + 1))?.reached, false);
+  await assert.rejects(reach(443), { code: 'access_denied' });
+  const at = (port: number) => ({ nodeKey: CALLER.nodeKey, address: { host: CALLER.address.host, port } });
+  assert.deepEqual(dialled, [at(REACHED_PORT), at(REACHED_PORT + 1)]);
+});
+
+test('a node is dialled back so often, and all of one host together', async () => {
+  const { helper, dialled, clock } = world();
+  const reach = (nodeKey: Uint8Array) =>
+    helper.answer(encodeHelperRequest({ kind: 'reach', port: REACHED_PORT }), { ...CALLER, nodeKey });
+  for (let i = 0; i < DIAL_BACKS_PER_NODE; i++) await reach(node(1));
+  await assert.rejects(reach(node(1)), { code: 'rate_limited' });
+  clock.advance(60_000);
+  for (let i = 0; i < DIAL_BACKS_PER_SOURCE; i++) await reach(node(10 + i));
+  await assert.rejects(reach(node(9)), { code: 'rate_limited' });
+  assert.equal(dialled.length, DIAL_BACKS_PER_NODE + DIAL_BACKS_PER_SOURCE);
 });

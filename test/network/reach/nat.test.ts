@@ -35,4 +35,9 @@ test('the NAT type is that of the port where it was looked at, and what the reco
     [0, 1, 2, 3, 4].map((natType) => natTypeOf('symmetric', natType)),
     [4, 1, 4, 4, 4],
   );
+  assert.deepEqual(
+    [natTypeOf('unknown', 1, true), natTypeOf('symmetric', 1, true), natTypeOf('unknown', 2, true)],
+    [3, 4, 2],
+    'a QUIC port that nobody reaches is not public',
+  );
 });

@@ -262,3 +262,30 @@ test('only what leads others to this node, or no more, is urgent news', async ()
   assert.deepEqual(news, [true, false, true, true]);
   await node.addresses.stop();
 });
+
+test('what others have dialled counts more than what the record network makes of it', () => {
+  const { place, addresses } = nodeAt({ interfaces: ['192.168.1.7'], observed: ['203.0.113.9'] });
+  const own = 'quic://203.0.113.9:4122';
+  place.inRoutingTables = true;
+  assert.equal(addresses.current().endpoints[0], own);
+  addresses.dialledBack(new Map([['203.0.113.9:4122', false]]));
+  assert.deepEqual([addresses.current().endpoints, addresses.isRefuted], [['quic://192.168.1.7:4122'], true]);
+  addresses.dialledBack(new Map([['203.0.113.9:4122', true]]));
+  assert.deepEqual([addresses.current().endpoints[0], addresses.isRefuted], [own, false]);
+  place.inRoutingTables = false;
+  assert.equal(addresses.current().endpoints[0], own, 'a port that is forwarded by hand');
+  assert.equal(addresses.known()[0]?.verifiedBy, 'helper');
+});
+
+test('a mapped port is told where others have dialled it, and no more where they have failed to', () => {
+  const { place, addresses } = nodeAt({ interfaces: ['192.168.1.7'], observed: ['203.0.113.9'] });
+  place.inRoutingTables = false;
+  const mapped = (verdict: boolean): readonly string[] => {
+    addresses.dialledBack(new Map([['203.0.113.9:40000', verdict]]));
+    return addresses.current().mapped;
+  };
+  addresses.found('router', [{ address: { host: '203.0.113.9', port: 40_000 }, source: 'mapped', verifiedBy: null }]);
+  assert.deepEqual([mapped(true), mapped(false)], [['quic://203.0.113.9:40000'], []]);
+  place.inRoutingTables = true;
+  assert.deepEqual(mapped(false), []);
+});

@@ -173,6 +173,7 @@ const caller = new Caller({
 const relay = new Relay({}, { clock, log, createSocket: () => engine.plainSocket() });
 const helper = new Helper({
   clock,
+  reaches: () => Promise.reject(new Error('nobody asks for that here')),
   relay,
   seen: (nodeKey) => pool.current(nodeKey)?.connection.path.remote ?? null,
   request: (nodeKey, body) => {
