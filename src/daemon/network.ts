@@ -12,6 +12,7 @@ import { grantorsAt } from '../network/port-mapping/grantors.ts';
 import { PortMapper } from '../network/port-mapping/port-mapper.ts';
 import { NativeQuicEndpoint } from '../network/quic/native-endpoint.ts';
 import { LanDiscovery } from '../network/reach/lan.ts';
+import { NetworkChanges } from '../network/reach/network-changes.ts';
 import { OwnAddresses } from '../network/reach/own-addresses.ts';
 import { kindOfPath } from '../network/reach/path-kind.ts';
 import type { Foundation } from './foundation.ts';
@@ -60,6 +61,11 @@ export async function buildNetwork(foundation: Foundation) {
     { fallbackHost: config.fallback_host },
     { clock, log, records, quic: () => endpoint.address, interfaces },
   );
+  const networkChanges = new NetworkChanges({ clock, log, interfaces });
+  networkChanges.onChange(() => {
+    pool.onNetwork();
+    ownAddresses.look();
+  });
   const lookupHost = async (host: string): Promise<string[]> =>
     (await lookup(host, { all: true })).map((one) => one.address);
   const resolver = new Resolver({ network: records, clock, log, lookupHost });
@@ -85,7 +91,15 @@ export async function buildNetwork(foundation: Foundation) {
   });
   const mapping = asksRouter(config, [dhtListen, quicListen]) ? [portMapper] : [];
   const optional = [...mapping, ...(config.mdns ? [lan] : [])];
-  for (const part of [endpoint, pool, records, ownAddresses, ...optional]) life.add('network', part);
-  const reach = buildReach(foundation, { endpoint, pool, nodeRequests, records, ownAddresses, interfaceAddresses });
+  for (const part of [endpoint, pool, records, ownAddresses, networkChanges, ...optional]) life.add('network', part);
+  const reach = buildReach(foundation, {
+    endpoint,
+    pool,
+    nodeRequests,
+    records,
+    ownAddresses,
+    interfaceAddresses,
+    networkChanges,
+  });
   return { endpoint, pool, records, ownAddresses, portMapper, resolver, interfaces, lookupHost, reach };
 }

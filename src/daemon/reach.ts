@@ -18,6 +18,7 @@ import { ClientPool } from '../network/reach/client-pool.ts';
 import { Helper } from '../network/reach/helper.ts';
 import { HelperLine } from '../network/reach/helper-line.ts';
 import { NatLooks } from '../network/reach/nat-looks.ts';
+import type { NetworkChanges } from '../network/reach/network-changes.ts';
 import { observersAmong } from '../network/reach/observers.ts';
 import { provableAddresses } from '../network/reach/own-address.ts';
 import type { OwnAddresses } from '../network/reach/own-addresses.ts';
@@ -44,6 +45,7 @@ interface ReachParts {
   readonly records: RecordDht;
   readonly ownAddresses: OwnAddresses;
   readonly interfaceAddresses: () => readonly InterfaceAddress[];
+  readonly networkChanges: NetworkChanges;
 }
 
 /** What has something to release only. */
@@ -63,7 +65,7 @@ class Released implements Component {
 
 /** Made after the parts that it stands on, so that it stops before them. */
 export function buildReach({ life, clock, log: rootLog, config, configuration, node }: Foundation, parts: ReachParts) {
-  const { endpoint, pool, nodeRequests, records, ownAddresses } = parts;
+  const { endpoint, pool, nodeRequests, records, ownAddresses, networkChanges } = parts;
   const log = rootLog.child('reach');
   const random = Math.random;
   const own = ownHosts({ clock });
@@ -197,6 +199,11 @@ export function buildReach({ life, clock, log: rootLog, config, configuration, n
     if (now !== endpoints) onNetwork();
     endpoints = now;
   };
+  const onOtherNetwork = (): void => {
+    helpers.onOtherNetwork();
+    onNetwork();
+  };
+  life.defer(networkChanges.onChange(onOtherNetwork));
   life.defer(records.onReachability(onNetwork));
   life.defer(ownAddresses.onChange(onAddresses));
   life.defer(pool.onPathChange(({ nodeKey, path }) => (path === null ? helpers.onLost(nodeKey) : undefined)));

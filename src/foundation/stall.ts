@@ -9,6 +9,8 @@ import { type Deadline, deadline } from './deadline.ts';
 
 /** A timer that is so late was held up by this process or its machine: milliseconds. */
 export const STALL_MS = 500;
+/** One that is so late was held up by a machine that slept, and may be elsewhere now: milliseconds. */
+export const SLEPT_MS = 5_000;
 /** After a stall there is at least so long, or the whole wait where that is shorter, to read what came: milliseconds. */
 const HEARING_MS = 1000;
 /** A wait is cut into so many parts, to see in which of them we stalled … */

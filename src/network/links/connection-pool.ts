@@ -241,6 +241,7 @@ export class ConnectionPool implements Component {
 
   /** To be called when this machine may be on another network: what does not answer any more is replaced or closed. */
   onNetwork(): void {
+    this.#detours.onNetwork();
     this.#watch.suspectAll();
   }
 

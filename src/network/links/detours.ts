@@ -24,19 +24,27 @@ interface DetoursDependencies {
 export class Detours {
   readonly #deps: DetoursDependencies;
   readonly #running = new Set<NodeSession>();
-  readonly #stop = new AbortController();
+  #search = new AbortController();
+  #stopped = false;
 
   constructor(dependencies: DetoursDependencies) {
     this.#deps = dependencies;
   }
 
   stop(): void {
-    this.#stop.abort();
+    this.#stopped = true;
+    this.#search.abort();
+  }
+
+  /** Gives up what is looked for: on another network it would be found later than by who begins now. */
+  onNetwork(): void {
+    this.#search.abort();
+    this.#search = new AbortController();
   }
 
   /** Finds a way around a dead connection that is in use, unless one is already looked for. Never rejects. */
   async around(session: NodeSession): Promise<void> {
-    if (this.#running.has(session) || this.#stop.signal.aborted || session.closed) return;
+    if (this.#running.has(session) || this.#stopped || session.closed) return;
     this.#running.add(session);
     try {
       await this.#find(session);
@@ -49,16 +57,17 @@ export class Detours {
 
   async #find(session: NodeSession): Promise<void> {
     const { clock, log, newer, dial } = this.#deps;
+    const { signal } = this.#search;
     const received = session.stats().bytesReceived;
     const isSilent = (): boolean => !session.closed && session.stats().bytesReceived === received;
-    using limit = patience(clock, DETOUR_MS, this.#stop.signal);
+    using limit = patience(clock, DETOUR_MS, signal);
     try {
       const other = newer(session) ?? (await dial(session, limit.signal));
       if (other === null) return;
       await probe(other, clock, limit.signal);
     } catch (error) {
       // Where nothing is under way on it, nothing is lost with it: who keeps it looks for another node.
-      if (session.streams === 0 && isSilent() && !this.#stop.signal.aborted) session.close();
+      if (session.streams === 0 && isSilent() && !signal.aborted) session.close();
       throw error;
     }
     if (!isSilent()) return;

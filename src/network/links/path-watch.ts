@@ -7,6 +7,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import type { Log } from '../../foundation/log.ts';
 import { every, type Repeating } from '../../foundation/repeat.ts';
+import { SLEPT_MS } from '../../foundation/stall.ts';
 import type { NodeSession } from './node-session.ts';
 import { probe } from './probe.ts';
 
@@ -22,8 +23,6 @@ export const UNANSWERED_MS = 1_000;
 const UNANSWERED_RTTS = 6;
 /** How often a dead path is named again while it stays so, milliseconds. */
 export const AGAIN_MS = 1_000;
-/** A look that comes so late means that this machine slept, and may be elsewhere now: milliseconds. */
-export const SLEPT_MS = 5_000;
 
 /** What is known of a connection that is watched. Times count looks, so our own stalls are in none of them. */
 interface Watched {

@@ -148,6 +148,13 @@ export class ChosenHelpers implements Component {
     this.#wasNeeded = isNeeded;
   }
 
+  /** To be called when this machine may be on another network: who was out of reach on the last one need not be here. */
+  onOtherNetwork(): void {
+    this.#failing.clear();
+    this.#fruitless = 0;
+    this.#looks?.soon();
+  }
+
   /** To be called when no connection to a node stands any more. */
   onLost(nodeKey: Uint8Array): void {
     if (!this.has(nodeKey)) return;

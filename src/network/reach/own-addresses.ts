@@ -105,6 +105,11 @@ export class OwnAddresses implements Component {
     this.#compare();
   }
 
+  /** To be called when this machine may have other addresses than a moment ago. */
+  look(): void {
+    this.#compare();
+  }
+
   /** Everything that is known of where this node may be reached, the best first. */
   known(): readonly OwnAddress[] {
     const { records, quic, interfaces } = this.#deps;

@@ -4,8 +4,9 @@ import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
+import { SLEPT_MS } from '../../../src/foundation/stall.ts';
 import type { NodeSession } from '../../../src/network/links/node-session.ts';
-import { ASK_AFTER_MS, LOOK_MS, PathWatch, SLEPT_MS, UNANSWERED_MS } from '../../../src/network/links/path-watch.ts';
+import { ASK_AFTER_MS, LOOK_MS, PathWatch, UNANSWERED_MS } from '../../../src/network/links/path-watch.ts';
 import { stubSession } from '../../support/stub-session.ts';
 import { TestClock } from '../../support/test-clock.ts';
 

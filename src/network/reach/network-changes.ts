@@ -1,0 +1,64 @@
+/** Notices that this machine may be on another network: its addresses are others, or it has slept. */
+import type { Clock } from '../../foundation/clock.ts';
+import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
+import type { Component } from '../../foundation/lifecycle.ts';
+import { Listeners } from '../../foundation/listeners.ts';
+import type { Log } from '../../foundation/log.ts';
+import { every, type Repeating } from '../../foundation/repeat.ts';
+import { SLEPT_MS } from '../../foundation/stall.ts';
+
+/** How often the interfaces are looked at, milliseconds. */
+export const NETWORK_LOOK_MS = 1_000;
+
+interface NetworkChangesDependencies {
+  readonly clock: Clock;
+  readonly log: Log;
+  /** The addresses of this machine's interfaces. */
+  readonly interfaces: () => readonly string[];
+}
+
+export class NetworkChanges implements Component {
+  readonly #deps: NetworkChangesDependencies;
+  readonly #changes = new Listeners<[]>();
+  #looks: Repeating | null = null;
+  #lookedAt = 0;
+  #addresses = '';
+
+  constructor(dependencies: NetworkChangesDependencies) {
+    this.#deps = dependencies;
+  }
+
+  async start(): Promise<void> {
+    const { clock, log } = this.#deps;
+    this.#lookedAt = clock.now();
+    this.#addresses = this.#current();
+    const onError = (error: unknown): void => log.warn({ error }, 'the network could not be looked at');
+    this.#looks = every(clock, { periodMs: NETWORK_LOOK_MS, onError }, () => this.#look());
+  }
+
+  async stop(): Promise<void> {
+    this.#looks?.stop();
+  }
+
+  /** Calls back when this machine may be on another network. Returns how to stop. */
+  onChange(handler: () => void): () => void {
+    return this.#changes.add(handler);
+  }
+
+  /** Those that lead to other machines. */
+  #current(): string {
+    const wide = this.#deps.interfaces().filter((host) => ipScope(host) > IP_SCOPE.link);
+    return wide.toSorted().join();
+  }
+
+  #look(): void {
+    const now = this.#deps.clock.now();
+    const hasSlept = now - this.#lookedAt > SLEPT_MS;
+    this.#lookedAt = now;
+    const addresses = this.#current();
+    if (!hasSlept && addresses === this.#addresses) return;
+    this.#addresses = addresses;
+    this.#deps.log.info({ hasSlept, addresses }, 'this machine may be on another network');
+    this.#changes.tell();
+  }
+}
