@@ -65,7 +65,7 @@ export function daemonProgram(
     .option('--listen <addr>', 'UDP address of the record network, host:port or :port (default :4121)')
     .option('--api-addr <addr>', 'address of the API (default 127.0.0.1:2121)')
     .option('--fallback-host <host>', 'host name or address to publish where none can be found out')
-    .option('--bootstrap <list>', 'nodes to start from: host:port, separated by commas')
+    .option('--bootstrap <list>', 'nodes to start from: host, host:port or <node aid>@host:port, separated by commas')
     .option('--mcp-stdio', 'serve MCP on stdin and stdout: through the running daemon, or as the node itself')
     .option(
       '--mcp-profile <names>',

@@ -6,6 +6,7 @@ import { buildAgents } from './capabilities/agents.ts';
 import { buildCalls } from './capabilities/calls.ts';
 import { buildDirectory } from './capabilities/directory.ts';
 import { buildEventLog, buildEventStreams } from './capabilities/events.ts';
+import { buildJoining } from './capabilities/joining.ts';
 import { buildLinks } from './capabilities/links.ts';
 import { buildMessages } from './capabilities/messages.ts';
 import { buildObjects } from './capabilities/objects.ts';
@@ -40,6 +41,7 @@ export function buildCapabilities(f: Foundation, n: Network, api: ApiReference) 
     ...messages,
     ...tunnels,
     ...streams,
+    ...buildJoining(f, n),
     eventLog,
     rooms,
     addressBook,

@@ -2,6 +2,7 @@
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { type Address, isLoopbackHost, parseAddress } from '../foundation/address.ts';
+import { type NodeContact, parseContact } from '../foundation/contact.ts';
 import { SvcError } from '../foundation/errors.ts';
 
 function parsed(key: string, text: string): Address {
@@ -45,11 +46,11 @@ export function asksRouter(config: { readonly disable_upnp: boolean }, listens: 
   return !config.disable_upnp && !listens.some(({ host }) => isLoopbackHost(host));
 }
 
-/** The nodes to start from. */
-export function bootstrapNodes(texts: readonly string[]): Address[] {
+/** The nodes to start from. @throws SvcError `config_invalid` */
+export function bootstrapNodes(texts: readonly string[]): NodeContact[] {
   return texts.map((text) => {
-    const address = parsed('bootstrap', text);
-    if (address.host !== '' && address.port !== 0) return address;
-    throw new SvcError('config_invalid', { details: { key: 'bootstrap' } });
+    const contact = parseContact(text);
+    if (contact === null) throw new SvcError('config_invalid', { details: { key: 'bootstrap' } });
+    return contact;
   });
 }

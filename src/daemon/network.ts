@@ -2,11 +2,14 @@
 import { lookup } from 'node:dns/promises';
 import { networkInterfaces } from 'node:os';
 import { Resolver } from '../capabilities/directory/resolver.ts';
-import { isLoopbackHost } from '../foundation/address.ts';
+import { JoinedContacts } from '../capabilities/joining/joined-contacts.ts';
+import { formatAddress, isLoopbackHost } from '../foundation/address.ts';
 import { RecordDht } from '../network/dht/record-dht.ts';
 import { networkTag } from '../network/dht/wire.ts';
 import { ConnectionPool } from '../network/links/connection-pool.ts';
+import { NODE_DIAL_TIMEOUT_MS } from '../network/links/dial.ts';
 import { PooledNodeRequests } from '../network/links/node-requests.ts';
+import type { NodeAt } from '../network/node-requests.ts';
 import { findGateway } from '../network/port-mapping/default-gateway.ts';
 import { grantorsAt } from '../network/port-mapping/grantors.ts';
 import { PortMapper } from '../network/port-mapping/port-mapper.ts';
@@ -26,7 +29,7 @@ export type Network = Awaited<ReturnType<typeof buildNetwork>>;
 
 /** @throws SvcError `config_invalid`, `store_corrupt` */
 export async function buildNetwork(foundation: Foundation) {
-  const { life, clock, log, config, configuration, node, dataDir, verifier } = foundation;
+  const { life, clock, log, config, configuration, node, dataDir, verifier, meta } = foundation;
   const dhtListen = await dhtAddress(config.listen_addr);
   const quicListen = await quicAddress(config.quic_listen_addr, dhtListen);
   const interfaceAddresses = () => Object.values(networkInterfaces()).flatMap((all) => all ?? []);
@@ -44,17 +47,28 @@ export async function buildNetwork(foundation: Foundation) {
     { endpoint, clock, log, relayDisabled },
   );
   const nodeRequests = new PooledNodeRequests({ pool, clock });
+  const joined = new JoinedContacts(config.network, meta);
+  const proveKey = async ({ address, nodeKey }: NodeAt): Promise<boolean> => {
+    try {
+      (await endpoint.dial(address, nodeKey, { timeoutMs: NODE_DIAL_TIMEOUT_MS })).close();
+      return true;
+    } catch (error) {
+      log.debug({ error, address: formatAddress(address) }, 'a node does not prove its key');
+      return false;
+    }
+  };
   const records = new RecordDht(
     {
       listen: dhtListen,
-      bootstrap: bootstrapNodes(config.bootstrap),
+      bootstrap: [...bootstrapNodes(config.bootstrap), ...joined.current],
       network: config.network,
       nodeKey: node.key.publicKey,
       maxStoreBytes: MAX_RECORD_STORE_BYTES,
       storeFile: dataDir.file('records.db'),
       minObservedPeers: config.min_observed_peers,
+      statedHost: config.fallback_host,
     },
-    { clock, log, verifier, nodeRequests, quicPort: () => endpoint.address.port, random: Math.random },
+    { clock, log, verifier, nodeRequests, quicPort: () => endpoint.address.port, proveKey, random: Math.random },
   );
   const interfaces = (): string[] => interfaceAddresses().map((one) => one.address);
   const ownAddresses: OwnAddresses = new OwnAddresses(
@@ -101,5 +115,5 @@ export async function buildNetwork(foundation: Foundation) {
     interfaceAddresses,
     networkChanges,
   });
-  return { endpoint, pool, records, ownAddresses, portMapper, resolver, interfaces, lookupHost, reach };
+  return { endpoint, pool, records, joined, ownAddresses, portMapper, resolver, interfaces, lookupHost, reach };
 }

@@ -14,6 +14,7 @@ import { directoryHandlers } from '../operations/handlers/directory.ts';
 import { eventHandlers, eventStreamHandlers } from '../operations/handlers/events.ts';
 import { bindStreams } from '../operations/handlers/exchange.ts';
 import { countHeartbeats } from '../operations/handlers/heartbeats.ts';
+import { joiningHandlers } from '../operations/handlers/joining.ts';
 import { mailHandlers } from '../operations/handlers/mail.ts';
 import { movingHandlers } from '../operations/handlers/moving.ts';
 import { nodeHandlers } from '../operations/handlers/node.ts';
@@ -62,6 +63,7 @@ export function buildSurfaces(
   const own = countHeartbeats(
     bind(others, {
       ...nodeHandlers({ status: () => reports.status(), config: configuration, debug: reports.debug() }),
+      ...joiningHandlers({ joining: c.joining }),
       ...agentHandlers({
         agents: c.registry,
         directory: c.directory,

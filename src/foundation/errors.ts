@@ -82,7 +82,7 @@ export const ERRORS = {
   network_not_ready: entry(
     503,
     1,
-    'No other node is known yet. Give a bootstrap address, or start a second daemon on this LAN.',
+    'No other node is known yet. Type "svc invite" on a machine that runs svcd and "svc join <the line>" here, or start a second daemon on this LAN.',
   ),
   not_acknowledged: entry(
     503,

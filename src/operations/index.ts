@@ -7,6 +7,7 @@ import { chatOperations } from './chat.ts';
 import { directoryOperations } from './directory.ts';
 import { eventOperations, eventStreams } from './events.ts';
 import { gatewayStreams } from './gateway.ts';
+import { joiningOperations } from './joining.ts';
 import { mailOperations } from './mail.ts';
 import { mcpStreams } from './mcp.ts';
 import { movingOperations } from './moving.ts';
@@ -22,6 +23,7 @@ import { walletOperations } from './wallets.ts';
 
 export const operations = {
   ...nodeOperations,
+  ...joiningOperations,
   ...updateOperations,
   ...agentOperations,
   ...movingOperations,

@@ -41,13 +41,14 @@ test('QUIC listens elsewhere where that is named', async () => {
   assert.deepEqual(await quicAddress(':5000', dht), { host: '', port: 5000 });
 });
 
-test('nodes to start from have a host and a port, all of them', () => {
+test('nodes to start from have a host, all of them', () => {
   assert.deepEqual(bootstrapNodes([]), []);
   assert.deepEqual(bootstrapNodes(['node.example:4121', '192.0.2.1:1']), [
     { host: 'node.example', port: 4121 },
     { host: '192.0.2.1', port: 1 },
   ]);
-  for (const text of [':4121', 'node.example:0', 'node.example', ''])
+  assert.deepEqual(bootstrapNodes(['node.example']), [{ host: 'node.example', port: 4121 }]);
+  for (const text of [':4121', 'node.example:0', 'x@node.example', ''])
     assert.throws(
       () => bootstrapNodes(['node.example:4121', text]),
       { code: 'config_invalid', details: { key: 'bootstrap' } },

@@ -57,6 +57,14 @@ async function nodeCommands(step: Step, { here }: WalkWorld): Promise<void> {
   });
 }
 
+async function joiningCommands(step: Step, { here, there }: WalkWorld): Promise<void> {
+  const line = /^svc:\/\/aid1\w+\/join\/[\w-]+$/;
+  await step(here, ['invite'], { schema: d.invite.output, text: line, quiet: line });
+  await step(here, ['join', there.dhtAddress], { schema: d.join.output, text: /in the network: /, quiet: ADDRESS });
+  await step(here, ['contacts'], { schema: d.contacts.output, text: /^CONTACT +FROM +LAST TIME/, quiet: SOME });
+  await step(here, ['contacts', 'forget', there.dhtAddress], { schema: Ok, text: /forgotten/, quiet: ADDRESS });
+}
+
 async function identityCommands(step: Step, { here, service, directory }: WalkWorld): Promise<void> {
   const master = (name: string): string[] => ['--save-master', join(directory, name)];
   const bound = ['--service-tcp', service];
@@ -234,6 +242,7 @@ export async function walk(step: Step, world: WalkWorld): Promise<void> {
   ] as const)
     await at.call('POST', `/agents/${one}/publish`);
   await nodeCommands(step, world);
+  await joiningCommands(step, world);
   await identityCommands(step, world);
   await agentCommands(step, world, aid);
   await callCommands(step, world, aid, peer);

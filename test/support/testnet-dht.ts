@@ -6,6 +6,7 @@ import { silentLog } from '../../src/foundation/log.ts';
 import { RecordVerifier } from '../../src/foundation/records/verifier.ts';
 import { RecordDht, type RecordDhtOptions } from '../../src/network/dht/record-dht.ts';
 import type { Reachability } from '../../src/network/dht/types.ts';
+import type { NodeAt } from '../../src/network/node-requests.ts';
 import { eventually } from './eventually.ts';
 import { NodeRequestHub } from './memory-node-requests.ts';
 
@@ -16,7 +17,9 @@ export interface TestNode {
 
 export type TestNodeOptions = Partial<Omit<RecordDhtOptions, 'nodeKey'>> & {
   readonly clock?: Clock;
-  readonly resolveName?: (name: string) => Promise<string>;
+  readonly resolveName?: (name: string) => Promise<readonly string[]>;
+  /** Who proves its key; all do where it is left out. */
+  readonly proves?: (node: NodeAt) => boolean;
 };
 
 /** Neighbours that each node of a network knows before the test begins, where there are so many. */
@@ -28,7 +31,7 @@ let lastQuicPort = 10_000;
 /** One node, not started. */
 export function dhtNode(hub: NodeRequestHub, options: TestNodeOptions = {}): TestNode {
   const { publicKey: nodeKey } = KeyPair.generate();
-  const { clock = systemClock, resolveName, ...rest } = options;
+  const { clock = systemClock, resolveName, proves = () => true, ...rest } = options;
   const port = (lastQuicPort = (lastQuicPort % 60_000) + 1);
   const dht = new RecordDht(
     {
@@ -47,6 +50,7 @@ export function dhtNode(hub: NodeRequestHub, options: TestNodeOptions = {}): Tes
       verifier: new RecordVerifier({}, { delegations: new DelegationVerifier() }),
       nodeRequests: hub.join(nodeKey, port),
       quicPort: () => port,
+      proveKey: async (node) => proves(node),
       random: Math.random,
       ...(resolveName === undefined ? {} : { resolveName }),
     },

@@ -1,5 +1,6 @@
 /** Every configuration key: type, default and meaning. The JSON Schema and the reference page come from here. */
 import { type Static, Type } from 'typebox';
+import { DEFAULT_DHT_PORT } from '../contact.ts';
 import { LOG_FORMATS, LOG_LEVELS } from '../log.ts';
 
 /** Longest text of a configuration value, characters. */
@@ -47,10 +48,11 @@ const TurnServerSchema = Type.Object(
 
 export const ConfigSchema = Type.Object(
   {
-    listen_addr: text('UDP address of the DHT, `host:port` or `:port`.', ':4121'),
+    listen_addr: text('UDP address of the DHT, `host:port` or `:port`.', `:${DEFAULT_DHT_PORT}`),
     quic_listen_addr: text('UDP address of QUIC. Empty: the port after that of `listen_addr`.'),
     bootstrap: Type.Array(Type.String({ maxLength: MAX_TEXT_LENGTH }), {
-      description: '`host:port` of DHT nodes to start from.',
+      description:
+        'Nodes to start from: `host:port`, or `host` where the port is 4121; `<node aid>@` before it where the node has to prove that key.',
       default: [],
       maxItems: MAX_BOOTSTRAP_COUNT,
     }),

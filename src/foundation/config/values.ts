@@ -2,6 +2,8 @@
 import { isAbsolute } from 'node:path';
 import { Default, Errors } from 'typebox/value';
 import { hostOfUrl, isEveryInterface, isHost, isLoopbackHost, parseAddress } from '../address.ts';
+import { parseContact } from '../contact.ts';
+import { NETWORK_NAME } from '../domain/directory.ts';
 import { type Config, type ConfigKey, ConfigSchema, type TurnServer } from './schema.ts';
 
 /** A value that fits its key, or what is wrong with it: a phrase that follows the key's name. */
@@ -11,7 +13,6 @@ export type Checked = { readonly value: Config[ConfigKey] } | { readonly problem
 const TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/;
 /** Shortest `api_token`, characters: with fewer, guessing over a network has a chance. */
 const MIN_TOKEN_LENGTH = 8;
-const NETWORK_NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 const TURN_URL = /^turns?:(\[[^\]]+\]|[^:?[\]]+)(?::(\d{1,5}))?(?:\?transport=(?:udp|tcp))?$/;
 /** Control characters, line and paragraph separators: no value has a use for them. */
 const CONTROL = /[\p{Cc}\u2028\u2029\p{Cs}]/u;
@@ -59,8 +60,10 @@ const CHECKS: Checks = {
   listen_addr: address,
   quic_listen_addr: optional(address),
   bootstrap: (list) => {
-    const wrong = list.findIndex((entry) => !isRemoteAddress(entry));
-    return wrong < 0 ? null : `at ${wrong} must be host:port, with a port of 1 to 65535`;
+    const wrong = list.findIndex((entry) => parseContact(entry) === null);
+    return wrong < 0
+      ? null
+      : `at ${wrong} must be a host or host:port, with a port of 1 to 65535; "<node aid>@" may stand before it`;
   },
   network: optional((name) =>
     NETWORK_NAME.test(name) ? null : 'must be 1 to 63 of a-z, 0-9, ".", "-" and "_", and start with a letter or digit',

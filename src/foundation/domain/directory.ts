@@ -26,3 +26,6 @@ export const MAX_NAT_TYPE: number = NAT_TYPES.length - 1;
  */
 export const PORT_MAPPING_STATES = ['off', 'searching', 'none', 'mapped', 'double_nat'] as const;
 export type PortMappingState = (typeof PORT_MAPPING_STATES)[number];
+
+/** What a private network may be called. */
+export const NETWORK_NAME: RegExp = /^[a-z0-9][a-z0-9._-]{0,62}$/;

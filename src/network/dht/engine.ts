@@ -288,6 +288,12 @@ export class DhtEngine {
     }
   }
 
+  /** Takes a node out of the table. */
+  drop(address: Address): void {
+    const node = this.#dht?.table.get(nodeId(address)) ?? null;
+    if (this.#dht !== null && node !== null) removeNode(this.#dht, node);
+  }
+
   /** Opens one more UDP port, on every interface, at which nothing is answered. */
   openPort(family: 4 | 6): OpenPort {
     return new OpenPort(this.#running, this.#sockets(), family);

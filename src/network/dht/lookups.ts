@@ -1,7 +1,9 @@
 /** Starts every search of this node: from the closest nodes that it knows, at the pace of what it is for. */
 import type { Address } from '../../foundation/address.ts';
+import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { REPLICAS } from '../../foundation/domain/directory.ts';
+import type { ProofState } from '../../foundation/domain/joining.ts';
 import { wakingClock } from '../../foundation/stall.ts';
 import type { NodeAt } from '../node-requests.ts';
 import type { BootstrapNodes } from './bootstrap-nodes.ts';
@@ -27,10 +29,12 @@ type OnAnswer = (answer: LookupAnswer) => void;
 interface LookupsDependencies {
   readonly clock: Clock;
   readonly health: PeerHealth;
-  readonly engine: Pick<DhtEngine, 'closest' | 'id' | 'isOwn' | 'canReach'>;
+  readonly engine: Pick<DhtEngine, 'closest' | 'id' | 'isOwn' | 'canReach' | 'drop'>;
   readonly bootstrapNodes: Pick<BootstrapNodes, 'addresses'>;
   readonly client: Pick<NodeClient, 'find'>;
   readonly isOwnHost: (host: string) => boolean;
+  /** Whether the node at an address proves the key that goes with it. */
+  readonly proveKey: (node: NodeAt) => Promise<boolean>;
 }
 
 export class Lookups {
@@ -65,6 +69,19 @@ export class Lookups {
     const { nodeKey, quicPort = 0 } = (await this.#meet(node))?.reply ?? {};
     if (nodeKey === undefined || quicPort === 0) return null;
     return { nodeKey, address: { host: node.host, port: quicPort } };
+  }
+
+  /**
+   * Has a node prove its key, over a connection of its own: what it says in a datagram, anybody on the way can say. Who
+   * does not prove it leaves the table, and nobody whom it names is asked.
+   */
+  async prove(node: Address, nodeKey: Uint8Array): Promise<ProofState> {
+    const { proveKey, engine } = this.#deps;
+    const at = await this.identify(node);
+    if (at === null) return 'silent';
+    if (equalBytes(at.nodeKey, nodeKey) && (await proveKey(at))) return 'met';
+    engine.drop(node);
+    return 'other_key';
   }
 
   async #meet(node: Address): Promise<LookupAnswer | null> {

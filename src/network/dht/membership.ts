@@ -8,14 +8,15 @@ import type DHT from 'dht-rpc';
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import { backoff } from '../../foundation/backoff.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import type { NodeContact } from '../../foundation/contact.ts';
 import { detach } from '../../foundation/detached.ts';
+import type { MeetingState } from '../../foundation/domain/joining.ts';
 import { IP_SCOPE } from '../../foundation/ip.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
 import { every, type Repeating, UNTIL_HURRIED } from '../../foundation/repeat.ts';
-import type { BootstrapNodes } from './bootstrap-nodes.ts';
+import type { BootstrapNodes, Meeting } from './bootstrap-nodes.ts';
 import type { DhtEngine } from './engine.ts';
-import type { Lookups } from './lookups.ts';
 import { COMMAND, encodeProbeRequest, type ProbeRequest } from './messages.ts';
 import { apartFirst, voterOf } from './network-blocks.ts';
 import { nodeScope } from './node-address.ts';
@@ -39,6 +40,8 @@ const SETTLE_MS = 20;
 interface MembershipOptions {
   /** Distinct peers that must report the same address, where there are so many. */
   readonly minObservedPeers: number;
+  /** The address that the owner says leads here, though no interface has it; empty for none. */
+  readonly statedHost?: string;
 }
 
 export interface MembershipDependencies {
@@ -52,7 +55,7 @@ export interface MembershipDependencies {
   readonly observed: ObservedAddresses;
   /** True for the IPv4 addresses of this machine. */
   readonly isOwnHost: (host: string) => boolean;
-  readonly lookups: Pick<Lookups, 'greet'> & {
+  readonly lookups: Meeting & {
     /** Searches for the nodes closest to an id, and so makes itself known to them. */
     survey(id: Uint8Array): { readonly finished: Promise<void> };
   };
@@ -107,8 +110,7 @@ export class Membership {
   /** Asks every contact, joins the tables where it can, and comes back later where nobody answered. */
   async #enter(): Promise<number> {
     const { bootstrapNodes, engine, lookups } = this.#deps;
-    await bootstrapNodes.resolve();
-    const greeted = await anyOf(bootstrapNodes.addresses().map((contact) => lookups.greet(contact)));
+    const greeted = await anyOf(bootstrapNodes.meet(lookups));
     if (this.#stopped) return UNTIL_HURRIED;
     if (greeted || engine.peerCount > 0) {
       await lookups.survey(engine.id).finished;
@@ -130,6 +132,16 @@ export class Membership {
     this.#entries.soon();
   }
 
+  /** Turns to a contact, and comes in by it where it is met: then it stays one. */
+  async join(contact: NodeContact): Promise<MeetingState> {
+    const { bootstrapNodes, lookups } = this.#deps;
+    const state = await bootstrapNodes.join(contact, lookups);
+    if (state !== 'met' || this.#stopped) return state;
+    this.#failedEntries = 0;
+    this.#entries.soon();
+    return state;
+  }
+
   /** To be called when the routing table gains or loses a node. */
   onTableChange(): void {
     this.#looks.soon(SETTLE_MS);
@@ -140,7 +152,8 @@ export class Membership {
     this.#report();
     if (engine.peerCount > 0 && this.#searched) {
       if (engine.ownAddress === null && this.#failedProbes === 0 && !this.#probing) this.#probes.soon();
-    } else if (!this.#entries.isRunning) this.#entries.soon();
+      // After an attempt that failed, the pause before the next one holds while the table is empty.
+    } else if (!this.#entries.isRunning && (engine.peerCount > 0 || this.#failedEntries === 0)) this.#entries.soon();
     return UNTIL_HURRIED;
   }
 
@@ -174,7 +187,9 @@ export class Membership {
     const own = engine.ownAddress;
     const scope = nodeScope(host);
     if (port !== engine.address.port || scope <= (own === null ? IP_SCOPE.none : nodeScope(own.host))) return;
-    if (!this.#counts(host) || !isOwnHost(host)) return;
+    // Before a machine whose provider translates addresses nobody else may be there yet who could tell.
+    const isOurs = isOwnHost(host) || host === this.#options.statedHost;
+    if (!this.#counts(host) || !isOurs) return;
     this.#join({ host, port }).catch(this.#onError);
   }
 

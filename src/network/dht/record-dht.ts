@@ -3,13 +3,15 @@
 import type DHT from 'dht-rpc';
 import type { Address } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import type { NodeContact } from '../../foundation/contact.ts';
 import { detach } from '../../foundation/detached.ts';
+import type { MeetingState } from '../../foundation/domain/joining.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import type { NodeAt, NodeRequests } from '../node-requests.ts';
-import { BootstrapNodes } from './bootstrap-nodes.ts';
+import { BootstrapNodes, type ContactView } from './bootstrap-nodes.ts';
 import { DhtEngine } from './engine.ts';
 import { Housekeeping } from './housekeeping.ts';
 import { Lookups } from './lookups.ts';
@@ -44,8 +46,8 @@ import { networkTag } from './wire.ts';
 export interface RecordDhtOptions {
   /** Where it listens; IPv4, `0.0.0.0` for every interface, port 0 for any. */
   readonly listen: Address;
-  /** Nodes to begin with: addresses or names. */
-  readonly bootstrap: readonly Address[];
+  /** Nodes to begin with: addresses or names, with the keys that they have to prove. */
+  readonly bootstrap: readonly NodeContact[];
   /** The name of a private network; empty for the public one. */
   readonly network: string;
   /** This node's public key. */
@@ -56,6 +58,8 @@ export interface RecordDhtOptions {
   readonly storeFile: string;
   /** Distinct peers that must report the same address of ours before it is believed. */
   readonly minObservedPeers: number;
+  /** The address that the owner says leads here, though no interface has it; empty for none. */
+  readonly statedHost?: string;
 }
 
 interface RecordDhtDependencies {
@@ -65,8 +69,10 @@ interface RecordDhtDependencies {
   readonly nodeRequests: NodeRequests;
   /** The port at which other nodes reach us over QUIC; 0 while there is none. */
   readonly quicPort: () => number;
-  /** The IPv4 address of a bootstrap name; the system's resolver where left out. */
-  readonly resolveName?: (name: string) => Promise<string>;
+  /** The IP addresses of a bootstrap name; the system's resolver where left out. */
+  readonly resolveName?: (name: string) => Promise<readonly string[]>;
+  /** Whether the node at an address proves the key that goes with it, over QUIC. */
+  readonly proveKey: (node: NodeAt) => Promise<boolean>;
   /** A number from 0 to below 1. */
   readonly random: () => number;
 }
@@ -76,7 +82,7 @@ type Parts = ReturnType<typeof makeParts>;
 /** Makes the parts, each from those above it; what a later one hears of an earlier one it subscribes to at the end. */
 function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencies) {
   const { nodeKey } = options;
-  const { clock, verifier, nodeRequests, quicPort, random } = dependencies;
+  const { clock, verifier, nodeRequests, quicPort, proveKey, random } = dependencies;
   const log = dependencies.log.child('dht');
   const tag = networkTag(options.network);
   const own = ownHosts({ clock });
@@ -93,7 +99,7 @@ function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencie
   const host = new RecordHost({ nodeKey, tag }, { clock, log, verifier, quicPort, store, engine });
   const server = new NodeServer({ log, host, engine });
   const client = new NodeClient({ clock, verifier, nodeRequests, tag, engine });
-  const lookups = new Lookups({ clock, health, engine, bootstrapNodes, client, isOwnHost });
+  const lookups = new Lookups({ clock, health, engine, bootstrapNodes, client, isOwnHost, proveKey });
 
   // Our place in the network, our reads and writes, and the records that are in our care.
   const observed = new ObservedAddresses({ clock });
@@ -215,6 +221,26 @@ export class RecordDht implements RecordNetwork {
 
   usage(): StoreUsage {
     return this.#parts.store.usage();
+  }
+
+  /** The nodes to come in by, and how the last attempt with each ended. */
+  contacts(): readonly ContactView[] {
+    return this.#parts.bootstrapNodes.contacts();
+  }
+
+  /** Turns to a contact, and comes in by it where it is met: then it stays one until the end of the process. */
+  async join(contact: NodeContact): Promise<MeetingState> {
+    return await this.#parts.membership.join(contact);
+  }
+
+  /** Puts a contact on the list of those that are turned to when this node stands alone. */
+  listContact(contact: NodeContact): void {
+    this.#parts.bootstrapNodes.list(contact);
+  }
+
+  /** Turns to a contact no more; what is known of the network by it stays. */
+  forget(contact: NodeContact): void {
+    this.#parts.bootstrapNodes.forget(contact);
   }
 
   addNode(address: Address): void {

@@ -125,6 +125,11 @@ export class ChosenHelpers implements Component {
     return this.#helpers.map(({ at }) => at);
   }
 
+  /** Their keys, and where they are in the record network. */
+  get inRecordNetwork(): readonly (Address & Pick<NodeAt, 'nodeKey'>)[] {
+    return this.#helpers.map(({ host, port, at: { nodeKey } }) => ({ host, port, nodeKey }));
+  }
+
   /** Where they are in the record network. */
   get addresses(): readonly Address[] {
     return this.#helpers.map(({ host, port }) => ({ host, port }));

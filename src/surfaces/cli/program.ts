@@ -15,6 +15,7 @@ import { doctorCommand } from './commands/doctor.ts';
 import { eventCommands } from './commands/events.ts';
 import { groupCommands } from './commands/groups.ts';
 import { identityCommands } from './commands/identity.ts';
+import { joiningCommands } from './commands/joining.ts';
 import { nodeCommands } from './commands/node.ts';
 import { noteCommands } from './commands/notes.ts';
 import { objectCommands } from './commands/objects.ts';
@@ -80,6 +81,7 @@ export function buildProgram(io: CliIo, options: ProgramOptions): Command {
   const svc = new CommandGroup(program, contextOf, 'svc');
   program.commandsGroup('This node:');
   nodeCommands(svc, options.version);
+  joiningCommands(svc);
   doctorCommand(svc, options.version);
   program.commandsGroup('Agents:');
   identityCommands(svc);

@@ -8,7 +8,7 @@ import { checkValue } from '../../../src/foundation/config/values.ts';
 const good: Partial<Record<ConfigKey, unknown[]>> = {
   listen_addr: [':4121', '0.0.0.0:0', '[::]:65535', 'localhost:1'],
   quic_listen_addr: ['', ':1'],
-  bootstrap: [[], ['a.example:1', '[::1]:4121', '10.0.0.1:65535']],
+  bootstrap: [[], ['a.example:1', '[::1]:4121', '10.0.0.1:65535', 'a.example', '2001:db8::1']],
   network: ['', 'a', 'home-lab_2.x'],
   fallback_host: ['', '203.0.113.7', '2001:db8::1', 'node.example.org'],
   min_observed_peers: [1, 100],
@@ -36,7 +36,17 @@ const good: Partial<Record<ConfigKey, unknown[]>> = {
 const bad: Partial<Record<ConfigKey, unknown[]>> = {
   listen_addr: ['', 'x', ':70000', 4121, null, `${'a'.repeat(2000)}:1`],
   quic_listen_addr: ['a', ' '],
-  bootstrap: ['a.example:1', [':1'], ['a:0'], ['a'], [1], [['a:1']], Array.from({ length: 65 }, () => 'a:1'), {}],
+  bootstrap: [
+    'a.example:1',
+    [':1'],
+    ['a:0'],
+    ['a b'],
+    ['x@a:1'],
+    [1],
+    [['a:1']],
+    Array.from({ length: 65 }, () => 'a:1'),
+    {},
+  ],
   network: ['A', 'a b', '-a', 'a'.repeat(64), 'a\n'],
   fallback_host: ['a:1', '[::1]', 'http://a', '1.2.3'],
   min_observed_peers: [0, 101, 1.5, '3', true, Number.NaN],
@@ -100,8 +110,8 @@ test('fills in the members of a TURN server and freezes the value', () => {
 
 test('says where in a list the fault is', () => {
   assert.deepEqual(checkValue('bootstrap', ['a:1', 2]), { problem: 'at 1 must be string' });
-  assert.deepEqual(checkValue('bootstrap', ['a:1', 'b']), {
-    problem: 'at 1 must be host:port, with a port of 1 to 65535',
+  assert.deepEqual(checkValue('bootstrap', ['a:1', 'b c']), {
+    problem: 'at 1 must be a host or host:port, with a port of 1 to 65535; "<node aid>@" may stand before it',
   });
   assert.deepEqual(checkValue('turn_servers', [{ url: 'turn:a', x: 1 }]), {
     problem: 'at 0 has the unknown member "x"',

@@ -3,6 +3,10 @@ import { parseServiceAddress } from '../../../src/capabilities/agents/service-ad
 import { disposition, nameInDisposition, safeName } from '../../../src/capabilities/objects/object-name.ts';
 import { namesTag, parseContentRange, parseRange } from '../../../src/capabilities/objects/range.ts';
 import { formatAddress, hostOfUrl, isHost, parseAddress } from '../../../src/foundation/address.ts';
+import { formatContact, parseContact } from '../../../src/foundation/contact.ts';
+import { MAX_INVITATION_CONTACTS } from '../../../src/foundation/domain/joining.ts';
+import { nativeAid } from '../../../src/foundation/identity/aid.ts';
+import { formatInvitation, parseInvitation } from '../../../src/foundation/invitation.ts';
 import { canonicalIp, inIpv4Network, ipScope, subscriberOf } from '../../../src/foundation/ip.ts';
 import { escapeUnsafe, UNSAFE } from '../../../src/foundation/log-text.ts';
 import { fence } from '../../../src/surfaces/mcp/foreign-text.ts';
@@ -234,7 +238,43 @@ const foreignText = decoder({
   },
 });
 
+const KEY = new Uint8Array(32).fill(5);
+const AID = nativeAid(KEY);
+
+const contact = decoder({
+  name: 'contact',
+  inputs: 5000,
+  edit: () => null,
+  words: [...ADDRESS_WORDS, `${AID}@`],
+  seeds: () => bytesOf('node.example', `${AID}@203.0.113.7:4121`, `${AID}@[2001:db8::1]`, '2001:db8::1'),
+  decode: (bytes) => parseContact(textOf(bytes)),
+  encode: (parsed) => new TextEncoder().encode(formatContact(parsed)),
+});
+
+const invitation = decoder({
+  name: 'invitation',
+  inputs: 5000,
+  words: ['svc://', '/join/', AID],
+  seeds: () => {
+    const contacts = [
+      { host: '203.0.113.7', port: 4121, nodeKey: KEY },
+      { host: 'node.example', port: 1, nodeKey: KEY },
+    ];
+    return bytesOf(...['', 'office'].map((network) => formatInvitation({ from: AID, network, contacts })));
+  },
+  decode: (bytes) => parseInvitation(textOf(bytes)),
+  refuses: ['invalid_request'],
+  encode: (parsed) => new TextEncoder().encode(formatInvitation(parsed)),
+  check: ({ contacts }) => {
+    if (contacts.length === 0 || contacts.length > MAX_INVITATION_CONTACTS) throw broken('so many nodes', contacts);
+    for (const one of contacts)
+      if (parseContact(formatContact(one)) === null) throw broken('no contact', formatContact(one));
+  },
+});
+
 export const textTargets: readonly FuzzTarget[] = [
+  contact,
+  invitation,
   address,
   serviceAddress,
   objectHeaders,

@@ -34,6 +34,7 @@ function setUp(table: number, bootstrapNodes: readonly Address[] = []) {
       closest: (key, max) => closestTo(key, nodes, max),
       canReach: () => true,
       isOwn: ({ host }) => host === nodeAddress(300).host,
+      drop: () => {},
     },
     bootstrapNodes: { addresses: () => [...bootstrapNodes] },
     client: {
@@ -43,6 +44,7 @@ function setUp(table: number, bootstrapNodes: readonly Address[] = []) {
       },
     },
     isOwnHost: () => false,
+    proveKey: async () => true,
   });
   const hosts = (): Set<string> => new Set(asked.map(({ host }) => host));
   return { lookups, clock, asked, hosts, nodes, answer: (how: typeof answers) => void (answers = how) };

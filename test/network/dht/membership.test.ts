@@ -89,12 +89,12 @@ class World {
   /** Searches fail in a way that nobody expects. */
   broken = false;
 
-  constructor(bootstrap: readonly Peer[] = [], listen: Address = LISTEN) {
+  constructor(bootstrap: readonly Peer[] = [], listen: Address = LISTEN, statedHost = '') {
     this.peers.push(...bootstrap);
     const engine = new StubEngine(listen, this.peers);
     this.#engine = engine;
     this.membership = new Membership(
-      { minObservedPeers: 3 },
+      { minObservedPeers: 3, statedHost },
       {
         engine,
         clock: this.clock,
@@ -107,6 +107,7 @@ class World {
             this.greeted++;
             return engine.answer(contact) !== undefined;
           },
+          prove: async () => 'silent',
           survey: () => {
             if (this.broken) throw new Error('broken');
             this.searches++;
@@ -243,6 +244,17 @@ test('where it listens everywhere, it takes the address of this machine that a n
   world.membership.onUnasked(unasked('127.0.0.1'));
   await world.settle();
   assert.equal(world.own(), '192.168.1.5');
+});
+
+test('a first node that strangers reach at the address which its owner states takes that', async () => {
+  const world = new World([], { host: '0.0.0.0', port: LISTEN.port }, PUBLIC);
+  await world.start();
+  world.membership.onUnasked(unasked('203.0.113.99'));
+  await world.settle();
+  assert.equal(world.own(), undefined, 'not whatever a stranger says');
+  world.membership.onUnasked(unasked(PUBLIC));
+  await world.settle();
+  assert.equal(world.own(), PUBLIC);
 });
 
 test('in a public network, an address that only the LAN knows makes nobody reachable', async () => {

@@ -53,15 +53,32 @@ test('a bootstrap name is resolved, and asked again where it was not there', asy
   const hub = new NodeRequestHub();
   const a = await start(t, {}, hub);
   let asked = 0;
-  const resolveName = async (name: string): Promise<string> => {
+  const resolveName = async (name: string): Promise<string[]> => {
     asked++;
     assert.equal(name, 'seed.example');
     if (asked === 1) throw new Error('no network yet');
-    return '127.0.0.1';
+    // Of several addresses one is enough.
+    return ['2001:db8::1', '127.0.0.9', '127.0.0.1'];
   };
   const b = await start(t, { bootstrap: [{ host: 'seed.example', port: a.dht.address.port }], resolveName }, hub);
   await reached(b.dht, (r) => r.ready);
   assert.equal(asked, 2);
+});
+
+test('a node is come in by only where it proves its key, and nobody whom another one names is asked', async (t) => {
+  const hub = new NodeRequestHub();
+  const [a, other] = [await start(t, {}, hub), await start(t, {}, hub)];
+  const pinned = (node: TestNode, proves: boolean) =>
+    start(t, { bootstrap: [{ ...a.dht.address, nodeKey: node.nodeKey }], proves: () => proves }, hub);
+  const [right, wrong, unproven] = [await pinned(a, true), await pinned(other, true), await pinned(a, false)];
+  await reached(right.dht, (r) => r.ready);
+  for (const { dht } of [wrong, unproven]) {
+    await eventually('the contact is refused', () => dht.contacts().every(({ state }) => state === 'other_key'));
+    assert.deepEqual(dht.peers(), []);
+  }
+  assert.equal(await wrong.dht.join({ ...a.dht.address, nodeKey: a.nodeKey }), 'met');
+  await reached(wrong.dht, (r) => r.ready);
+  assert.equal(wrong.dht.contacts().length, 2);
 });
 
 test('networks of different names never meet', async (t) => {

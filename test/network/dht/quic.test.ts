@@ -40,6 +40,7 @@ async function start(t: TestContext, bootstrap: readonly Address[]): Promise<Rec
       nodeRequests: new PooledNodeRequests({ pool, clock: systemClock }),
       random: Math.random,
       quicPort: () => endpoint.address.port,
+      proveKey: async () => true,
     },
   );
   await endpoint.start();

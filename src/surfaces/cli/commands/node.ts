@@ -2,6 +2,7 @@
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
+import { NO_NODE_KNOWN } from '../doctor/network.ts';
 import { counted, formatFields, relativeTime } from '../text.ts';
 
 function uptime(seconds: number): string {
@@ -47,6 +48,7 @@ export function nodeCommands(svc: CommandGroup, version: string): void {
         data: s.data_dir,
       }),
     quiet: (s) => s.node_aid,
+    remark: (s) => (s.dht_peers === 0 ? NO_NODE_KNOWN : undefined),
   });
   svc.run('version', 'show the versions of this command and of the daemon', {
     run: async (context) => ({ svc: version, svcd: await daemonVersion(context) }),

@@ -2,23 +2,42 @@
 import { hostOfUrl, isLoopbackHost } from '../../../foundation/address.ts';
 import { CLOCK_SKEW_S } from '../../../foundation/domain/time.ts';
 import { memberOf } from '../../../foundation/json.ts';
+import type { AnswerOf } from '../client.ts';
 import { isPublicHost } from '../public-host.ts';
 import { type Finding, findingsOf } from './finding.ts';
 import { type FindingStatus, listMember, type Patient } from './patient.ts';
 
 /** Fewer peers than this make the network fragile. */
 const FEW_PEERS = 3;
+/** What to do where no other node is known. */
+export const NO_NODE_KNOWN =
+  'Type "svc invite" on a machine that runs svcd, and "svc join <the line>" here; or start svcd with --bootstrap and a node that you know. On one LAN nodes find each other by themselves, unless mdns is off.';
 /** Worth a word, seconds. */
 const CLOCK_WARN_S = 10;
+
+const TROUBLE = {
+  unresolved: {
+    what: 'has no address: its name leads nowhere',
+    hint: 'Check the name, and the DNS of this machine; or take it out of bootstrap.',
+  },
+  ipv6: {
+    what: 'has no IPv4 address, which nodes of the record network need',
+    hint: 'Name one that has, or give its name an A record.',
+  },
+  silent: {
+    what: 'does not answer',
+    hint: 'See whether svcd runs there, whether its UDP port is open, and whether it is in a network of the same name.',
+  },
+  other_key: {
+    what: 'does not prove the key before the @: another node is there',
+    hint: 'Ask its owner for a new invitation, and forget this one: "svc contacts forget <contact>", or take it out of bootstrap.',
+  },
+} as const;
 
 function examinePeers(status: FindingStatus): Finding {
   const network = findingsOf('network');
   const { dht_peers: peers, network_ready: ready } = status;
-  if (peers === 0)
-    return network.fail(
-      'no other node is known',
-      'Start svcd with --bootstrap host:port of a node you know, or run a second one on this LAN.',
-    );
+  if (peers === 0) return network.fail('no other node is known', NO_NODE_KNOWN);
   if (!ready) return network.warn('the network is still being joined', 'Wait some seconds and try again.');
   if (peers >= FEW_PEERS) return network.pass(`the network is ready, ${peers} nodes are known`);
   return network.warn(
@@ -77,10 +96,24 @@ function examineClock(routing: unknown): Finding {
   return clock.pass(`the clock agrees with other nodes (${peers} asked)`);
 }
 
+/** What is wrong with the nodes that are to be come in by. */
+function examineContacts(contacts: AnswerOf<'contacts'>['contacts']): Finding[] {
+  const network = findingsOf('network');
+  return contacts.flatMap(({ contact, state }) => {
+    const trouble = state === 'untried' || state === 'met' ? undefined : TROUBLE[state];
+    return trouble === undefined ? [] : [network.warn(`${contact} ${trouble.what}`, trouble.hint)];
+  });
+}
+
 export async function examineNetwork({ client }: Patient, status: FindingStatus): Promise<Finding[]> {
-  const [routing, identity] = await Promise.all([client.debugRouting(), client.debugIdentity()]);
+  const [routing, identity, { contacts }] = await Promise.all([
+    client.debugRouting(),
+    client.debugIdentity(),
+    client.contacts(),
+  ]);
   return [
     examinePeers(status),
+    ...examineContacts(contacts),
     examineEndpoints(listMember(identity, 'endpoints')) ?? examineNat(status),
     examineClock(routing),
   ];

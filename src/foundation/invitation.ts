@@ -1,0 +1,93 @@
+/**
+ * Invitations into a network, one line: `svc://<node aid>/join/<data>`. The data is in base64url: the first bytes of a
+ * hash, by which a line that lost a character is told from a whole one, and deterministic CBOR of the name of the
+ * network and of nodes to come in by, each with the key that it has to prove.
+ */
+import { createHash } from 'node:crypto';
+import { formatAddress, parseAddress } from './address.ts';
+import { equalBytes } from './bytes.ts';
+import { asMap, decodeCbor, encodeCbor, isBytes } from './cbor.ts';
+import type { NodeContact } from './contact.ts';
+import { NETWORK_NAME } from './domain/directory.ts';
+import { MAX_INVITATION_CHARS, MAX_INVITATION_CONTACTS } from './domain/joining.ts';
+import { SvcError } from './errors.ts';
+import { type Aid, nativePublicKey, parseAid } from './identity/aid.ts';
+import { PUBLIC_KEY_BYTES } from './identity/ed25519.ts';
+
+/** Longest address in an invitation, characters: a DNS name and a port. */
+const MAX_PLACE_CHARS = 260;
+/** Bytes of the hash. */
+const CHECK_BYTES = 4;
+
+const LINE = /^svc:\/\/([0-9A-Za-z]{1,100})\/join\/([A-Za-z0-9_-]+)$/;
+
+/** A node to come in by: it has to prove its key. */
+export type PinnedContact = NodeContact & Required<Pick<NodeContact, 'nodeKey'>>;
+
+export interface Invitation {
+  /** The node that invites. */
+  readonly from: Aid;
+  /** The name of the network; empty for the public one. */
+  readonly network: string;
+  readonly contacts: readonly PinnedContact[];
+}
+
+function checkOf(from: Aid, data: Uint8Array): Uint8Array {
+  return createHash('sha256')
+    .update('svcd invitation\0')
+    .update(from)
+    .update('\0')
+    .update(data)
+    .digest()
+    .subarray(0, CHECK_BYTES);
+}
+
+export function formatInvitation({ from, network, contacts }: Invitation): string {
+  const data = encodeCbor({ c: contacts.map((contact) => [contact.nodeKey, formatAddress(contact)]), n: network });
+  return `svc://${from}/join/${Buffer.concat([checkOf(from, data), data]).toString('base64url')}`;
+}
+
+/** True for what is meant to be an invitation, whole or not. */
+export function looksLikeInvitation(text: string): boolean {
+  return /^svc:/i.test(text.trim());
+}
+
+function damaged(cause?: unknown): SvcError {
+  return new SvcError('invalid_request', {
+    message: 'The invitation is damaged: copy the whole line that "svc invite" prints, svc://<aid>/join/<data>.',
+    details: { path: '/to' },
+    cause,
+  });
+}
+
+function contactOf(value: unknown): PinnedContact | null {
+  if (!Array.isArray(value) || value.length !== 2) return null;
+  const [nodeKey, place]: unknown[] = value;
+  if (!isBytes(nodeKey, PUBLIC_KEY_BYTES) || typeof place !== 'string' || place.length > MAX_PLACE_CHARS) return null;
+  const address = parseAddress(place);
+  if (address === null || address.host === '' || address.port === 0) return null;
+  // Each address has one spelling.
+  return formatAddress(address) === place ? { ...address, nodeKey } : null;
+}
+
+/** @throws SvcError `invalid_request` where it is none, or not all of it */
+export function parseInvitation(text: string): Invitation {
+  const [, aid = '', encoded = ''] = text.length <= MAX_INVITATION_CHARS ? (LINE.exec(text.trim()) ?? []) : [];
+  const bytes = new Uint8Array(Buffer.from(encoded, 'base64url'));
+  const [check, data] = [bytes.subarray(0, CHECK_BYTES), bytes.subarray(CHECK_BYTES)];
+  try {
+    const from = parseAid(aid);
+    const map = equalBytes(check, checkOf(from, data))
+      ? asMap(decodeCbor(data, MAX_INVITATION_CHARS), ['c', 'n'])
+      : null;
+    const { c, n: network } = map ?? {};
+    if (nativePublicKey(from) === null || !Array.isArray(c) || c.length === 0 || c.length > MAX_INVITATION_CONTACTS)
+      throw damaged();
+    if (typeof network !== 'string' || !(network === '' || NETWORK_NAME.test(network))) throw damaged();
+    const contacts = c.map(contactOf).filter((contact) => contact !== null);
+    if (contacts.length < c.length) throw damaged();
+    return { from, network, contacts };
+  } catch (error) {
+    throw error instanceof SvcError && error.code === 'invalid_request' ? error : damaged(error);
+  }
+}

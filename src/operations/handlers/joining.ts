@@ -1,0 +1,35 @@
+/** The handlers of the operations on coming into a network. */
+import type { Joining } from '../../capabilities/joining/joining.ts';
+import { formatAddress } from '../../foundation/address.ts';
+import { formatContact } from '../../foundation/contact.ts';
+import type { joiningOperations } from '../joining.ts';
+import type { Handlers } from '../operation.ts';
+
+interface JoiningHandlerDependencies {
+  readonly joining: Pick<Joining, 'invite' | 'join' | 'contacts' | 'forget'>;
+}
+
+export function joiningHandlers({ joining }: JoiningHandlerDependencies): Handlers<typeof joiningOperations> {
+  return {
+    invite: async () => {
+      const { contacts, ...rest } = await joining.invite();
+      return { ...rest, contacts: contacts.map(formatContact) };
+    },
+    join: async ({ to }) => {
+      const { network, by, peers, ready } = await joining.join(to);
+      return { ok: true, network, by: formatContact(by), dht_peers: peers, network_ready: ready };
+    },
+    contacts: () => ({
+      contacts: joining.contacts().map(({ contact, isJoined, state, addresses }) => ({
+        contact: formatContact(contact),
+        joined: isJoined,
+        state,
+        addresses: addresses.map(formatAddress),
+      })),
+    }),
+    contactForget: ({ contact }) => {
+      joining.forget(contact);
+      return { ok: true };
+    },
+  };
+}

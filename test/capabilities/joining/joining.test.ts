@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { JoinedContacts } from '../../../src/capabilities/joining/joined-contacts.ts';
+import { Joining } from '../../../src/capabilities/joining/joining.ts';
+import { formatContact, type NodeContact } from '../../../src/foundation/contact.ts';
+import type { MeetingState } from '../../../src/foundation/domain/joining.ts';
+import { nativeAid } from '../../../src/foundation/identity/aid.ts';
+import { KeyPair } from '../../../src/foundation/identity/keys.ts';
+import { formatInvitation, type PinnedContact } from '../../../src/foundation/invitation.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const { publicKey: OWN_KEY } = KeyPair.generate();
+const { publicKey: THEIR_KEY } = KeyPair.generate();
+const { publicKey: HELPER_KEY } = KeyPair.generate();
+const OWN_AID = nativeAid(OWN_KEY);
+const THERE = { host: '203.0.113.7', port: 4121, nodeKey: THEIR_KEY };
+const HELPER = { host: '198.51.100.9', port: 4121, nodeKey: HELPER_KEY };
+
+class Memory {
+  readonly values = new Map<string, unknown>();
+  get(key: string): unknown {
+    return this.values.get(key);
+  }
+  set(key: string, value: unknown): void {
+    this.values.set(key, structuredClone(value));
+  }
+}
+
+/** A node, and what becomes of each attempt with the others. */
+function setUp({ network = '', peers = 1, helpers = [] as PinnedContact[] } = {}) {
+  const clock = new TestClock();
+  const memory = new Memory();
+  const tried: string[] = [];
+  const listed = new Map<string, NodeContact>();
+  const states = new Map<string, MeetingState[]>();
+  const reachability = { ready: peers > 0, peers, natType: 0, observed: [], inRoutingTables: false };
+  const joining = new Joining(
+    { nodeAid: OWN_AID, network },
+    {
+      clock,
+      joined: new JoinedContacts(network, memory),
+      facts: () => ({ known: [], mapped: [] }),
+      helpers: () => helpers,
+      records: {
+        address: { host: '127.0.0.1', port: 4121 },
+        join: async (contact) => {
+          const key = formatContact(contact);
+          tried.push(key);
+          const state = states.get(key)?.shift() ?? 'silent';
+          if (state === 'met') listed.set(key, contact);
+          return state;
+        },
+        listContact: (contact) => void listed.set(formatContact(contact), contact),
+        forget: (contact) => void listed.delete(formatContact(contact)),
+        contacts: () => [...listed.values()].map((contact) => ({ contact, state: 'met', addresses: [contact] })),
+        reachability: () => reachability,
+        onReachability: () => () => {},
+        peers: () => [{ host: HELPER.host, port: HELPER.port, firstSeen: 0, lastSeen: 0 }],
+        identify: async () => ({ nodeKey: HELPER_KEY, address: { host: HELPER.host, port: 4122 } }),
+      },
+    },
+  );
+  const answer = (contact: NodeContact, ...all: MeetingState[]) => void states.set(formatContact(contact), all);
+  const kept = () => new JoinedContacts(network, memory).current.map(formatContact);
+  return { joining, memory, tried, listed, answer, kept, clock };
+}
+
+function invitation(network: string, contacts: readonly PinnedContact[], from = nativeAid(THEIR_KEY)): string {
+  return formatInvitation({ from, network, contacts });
+}
+
+test('whoever answers first lets it in, and all nodes of the invitation are kept', async () => {
+  const { joining, answer, kept, listed } = setUp();
+  answer(HELPER, 'silent', 'met');
+  const { by, network } = await joining.join(invitation('', [THERE, HELPER]));
+  assert.deepEqual([formatContact(by), network], [formatContact(HELPER), '']);
+  assert.deepEqual(kept(), [THERE, HELPER].map(formatContact));
+  assert.equal(listed.size, 2);
+});
+
+test('where nobody answers nothing is kept, and the worst is said of all', async () => {
+  const { joining, answer, kept, listed, tried } = setUp();
+  answer(THERE, 'other_key');
+  await assert.rejects(joining.join(invitation('', [THERE, HELPER])), {
+    code: 'connect_failed',
+    message: /^None of the 2 nodes could be met\. Another node answers there/,
+  });
+  await assert.rejects(joining.join('node.example'), {
+    code: 'connect_failed',
+    message: /^node\.example:4121 could not be met\. Nobody answers there/,
+  });
+  assert.deepEqual([kept(), listed.size], [[], 0]);
+  assert.equal(tried.filter((one) => one === 'node.example:4121').length, 3, 'a datagram may get lost');
+});
+
+test('an invitation into another network says how to come there', async () => {
+  const { joining, tried } = setUp();
+  await assert.rejects(joining.join(invitation('office', [THERE])), {
+    code: 'wrong_state',
+    message: /the network "office".*the network without a name\. Set network = "office" in config\.toml/,
+  });
+  assert.deepEqual(tried, []);
+});
+
+test('nobody joins himself', async () => {
+  const { joining } = setUp();
+  const own = { ...THERE, nodeKey: OWN_KEY };
+  for (const text of [invitation('', [THERE], OWN_AID), invitation('', [own]), formatContact(own)])
+    await assert.rejects(joining.join(text), { code: 'self' });
+});
+
+test('what is neither an invitation nor an address is refused with a word on what is', async () => {
+  const { joining } = setUp();
+  await assert.rejects(joining.join('hello there'), { code: 'invalid_request', message: /svc invite/ });
+  await assert.rejects(joining.join('svc://aid1/join/x'), { code: 'invalid_request', message: /damaged/ });
+});
+
+test('a network that is not ready yet is waited for, but not for long', async () => {
+  const { joining, answer, clock } = setUp({ peers: 0 });
+  answer(THERE, 'met');
+  const done = joining.join(formatContact(THERE));
+  for (let i = 0; i < 10; i++) await Promise.resolve();
+  await clock.run(5_000);
+  assert.equal((await done).ready, false);
+});
+
+test('an invitation names the helpers, or nodes of the table where there are none', async () => {
+  const helped = await setUp({ helpers: [THERE] }).joining.invite();
+  assert.deepEqual(helped.contacts.map(formatContact).slice(0, 1), [formatContact(THERE)]);
+  assert.equal(helped.reach, 'helped');
+  const alone = await setUp().joining.invite();
+  assert.deepEqual(alone.contacts.map(formatContact).slice(0, 1), [formatContact(HELPER)]);
+});
+
+test('a join is taken back; what the configuration names is not', async () => {
+  const { joining, answer, kept, listed } = setUp();
+  const configured = { host: 'node.example', port: 4121 };
+  listed.set(formatContact(configured), configured);
+  answer(THERE, 'met');
+  await joining.join(formatContact(THERE));
+  assert.deepEqual(
+    joining.contacts().map(({ isJoined }) => isJoined),
+    [false, true],
+  );
+  joining.forget(` ${formatContact(THERE)}`);
+  assert.deepEqual([kept(), listed.size], [[], 1]);
+  assert.throws(() => joining.forget(formatContact(THERE)), { code: 'not_found' });
+  assert.throws(() => joining.forget('node.example'), { code: 'wrong_state' });
+});
+
+test('nodes of another network, and what an older svcd wrote, are kept out of sight', () => {
+  const memory = new Memory();
+  new JoinedContacts('office', memory).add([THERE]);
+  const here = new JoinedContacts('', memory);
+  assert.deepEqual(here.current, []);
+  here.add([THERE]);
+  here.remove(THERE);
+  assert.equal(new JoinedContacts('office', memory).current.length, 1);
+  for (let port = 1; port <= 40; port++) here.add([{ host: 'node.example', port }]);
+  assert.deepEqual(here.current.map(({ port }) => port).slice(-1), [40]);
+  assert.equal(here.current.length, 32);
+  memory.set('joined_contacts', { something: 'else' });
+  assert.deepEqual(here.current, []);
+});

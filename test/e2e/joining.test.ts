@@ -1,0 +1,61 @@
+/** Coming into a network by an invitation: no bootstrap list, no discovery. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { memberOf } from '../../src/foundation/json.ts';
+import { type ApiAnswer, TestDaemon } from '../support/daemon.ts';
+import { ready } from '../support/network.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+
+interface Invited {
+  readonly invitation: string;
+  readonly contacts: readonly string[];
+  readonly reach: string;
+}
+
+interface Joined {
+  readonly by: string;
+  readonly network_ready: boolean;
+}
+
+function refusal({ status, body }: ApiAnswer): unknown[] {
+  return [status, memberOf(body, 'error')];
+}
+
+test('two daemons that know nobody meet by an invitation, and again after a restart', async (t) => {
+  const dataDir = temporaryDirectory(t);
+  await using inviting = await TestDaemon.start();
+  const { invitation, contacts, reach } = await inviting.call<Invited>('GET', '/node/invitation');
+  const [contact = ''] = contacts;
+  assert.equal(reach, 'machine');
+  assert.match(contact, new RegExp(`^aid1\\w+@${inviting.dhtAddress.replaceAll('.', '\\.')}$`));
+  const aid = await inviting.newAgent();
+  {
+    await using joining = await TestDaemon.start({ dataDir });
+    const join = (to: string) => joining.request('POST', '/node/join', { to });
+    assert.deepEqual(refusal(await inviting.request('POST', '/node/join', { to: invitation })), [409, 'self']);
+    assert.deepEqual(refusal(await join(invitation.slice(0, -1))), [400, 'invalid_request']);
+    // Somebody else's key, at the address of a node that is there.
+    const [ownKey = ''] = (await joining.call<Invited>('GET', '/node/invitation')).contacts[0]?.split('@') ?? [];
+    assert.deepEqual(refusal(await join(`${ownKey}@${inviting.dhtAddress}`)), [409, 'self']);
+    const wrong = await join(`${aid}@${inviting.dhtAddress}`);
+    assert.deepEqual(refusal(wrong), [502, 'connect_failed']);
+    assert.match(String(memberOf(wrong.body, 'message')), /does not prove the key/);
+    assert.deepEqual(await joining.call('GET', '/node/contacts'), { contacts: [] }, 'nothing of that is kept');
+
+    const joined = await joining.call<Joined>('POST', '/node/join', { to: ` ${invitation}\n` });
+    assert.deepEqual([joined.by, joined.network_ready], [contact, true]);
+    await inviting.call('POST', `/agents/${aid}/publish`);
+    await joining.call('POST', `/resolve/${aid}`);
+    // Ended as by a power cut: nothing was written down at the end.
+    await joining.kill();
+  }
+  await using joining = await TestDaemon.start({ dataDir });
+  await ready(joining);
+  await joining.call('POST', `/resolve/${aid}`);
+  assert.deepEqual(await joining.call('GET', '/node/contacts'), {
+    contacts: [{ contact, joined: true, state: 'met', addresses: [inviting.dhtAddress] }],
+  });
+  const path = `/node/contacts/${encodeURIComponent(contact)}`;
+  await joining.call('DELETE', path);
+  assert.deepEqual(refusal(await joining.request('DELETE', path)), [404, 'not_found']);
+});
