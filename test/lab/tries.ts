@@ -1,7 +1,8 @@
 /** One try of a pair: from no connection at all to bytes that come back, and to the best way that there is. */
 import { setTimeout as delay } from 'node:timers/promises';
+import { part } from './parting.ts';
 import { type Pair, promised } from './places.ts';
-import { part, type World } from './world.ts';
+import type { World } from './world.ts';
 
 /** How long a direct way may take to come after a relay: three rounds of random ports, milliseconds. */
 const DIRECT_WITHIN_MS = 65_000;

@@ -1,31 +1,20 @@
 /** The matrix as machines: a caller and a called node at each place, and the nodes that help them. */
-import { setTimeout as delay } from 'node:timers/promises';
 import { LabDaemon } from '../support/lab/daemons.ts';
 import { Internet } from '../support/lab/internet.ts';
 import type { Slowness } from '../support/lab/slow-switch.ts';
+import type { Party } from './parting.ts';
 import { changesPorts, type Pair, PLACE_NAMES, type PlaceName, placeOf } from './places.ts';
 
 /** Last bytes of public addresses: of the nodes that help, and of callers and called nodes without a router. */
 const HELPERS = [10, 11, 12];
 const OPEN = { caller: 20, called: 21 };
 const BOOTSTRAP = [`203.0.113.${HELPERS[0]}:4121`];
-/** Looks until two nodes are apart, from one to the next (milliseconds), and after how many they are parted again. */
-const MAX_DROPS = 240;
-const DROP_LOOK_MS = 250;
-const DROP_EVERY = 48;
 /** The nodes of the matrix help nobody: a helper has a connection already to those whom it helps. */
 const HELPS_NOBODY = 'help_others = false\n';
 const LOGS = 'log_level = "debug"\n';
 /** NAT types that a record may say where the outer port changes, and where it does not. */
 const CHANGING = [4];
 const KEPT = [1, 2, 3];
-
-export interface Party {
-  readonly daemon: LabDaemon;
-  readonly aid: string;
-  /** The node itself, as lists of connections name it. */
-  readonly node: string;
-}
 
 type Side = 'caller' | 'called';
 
@@ -96,30 +85,4 @@ async function join(internet: Internet, side: Side, name: PlaceName): Promise<Pa
   const aid = await daemon.serve();
   const { node_aid } = await daemon.call<{ node_aid: string }>('GET', '/status');
   return { daemon, aid, node: node_aid };
-}
-
-async function isConnected(one: Party, other: Party): Promise<boolean> {
-  const { connections } = await one.daemon.call<{ connections: { node: string }[] }>('GET', '/debug/stats');
-  return connections.some(({ node }) => node === other.node);
-}
-
-/** Drops the connections that stand between two nodes, which may have come by what they tell each other as nodes. */
-async function drop(caller: Party, called: Party): Promise<void> {
-  const { status, body } = await caller.daemon.ask('POST', `/tunnel/${called.aid}`, {});
-  if (status >= 300) return;
-  const { id } = body as { readonly id: string };
-  await caller.daemon.ask('POST', `/tunnel/${id}/reset`);
-  await caller.daemon.ask('DELETE', `/tunnel/${id}`);
-}
-
-/** Ends what connects two nodes, and waits until neither has a connection to the other. */
-export async function part(caller: Party, called: Party): Promise<void> {
-  const areConnected = async (): Promise<boolean> =>
-    (await isConnected(caller, called)) || (await isConnected(called, caller));
-  for (let tried = 0; await areConnected(); tried++) {
-    if (tried === MAX_DROPS) throw new Error('the two nodes stay connected');
-    // What is dropped ends when it has been idle for a moment.
-    if (tried % DROP_EVERY === 0) await drop(caller, called);
-    await delay(DROP_LOOK_MS);
-  }
 }

@@ -5,11 +5,11 @@ import { TestDaemon } from '../daemon.ts';
 import { dial, TcpServer } from '../tcp.ts';
 
 export type LabCommand =
-  | { readonly do: 'start'; readonly bootstrap: readonly string[]; readonly config: string }
+  | { readonly do: 'start'; readonly bootstrap: readonly string[]; readonly config: string; readonly listen: string }
   /** What the daemon has written. */
   | { readonly do: 'output' }
-  /** A new agent, with a service that sends back what it gets. */
-  | { readonly do: 'serve' }
+  /** A new agent with a service at an address; left out: one that sends back what it gets. */
+  | { readonly do: 'serve'; readonly service?: string }
   | { readonly do: 'ask'; readonly method: string; readonly path: string; readonly body?: unknown }
   /** Connects to an address of this machine, and says what comes back. */
   | { readonly do: 'echo'; readonly address: string; readonly text: string };
@@ -18,6 +18,7 @@ export interface LabReply {
   readonly status?: number;
   readonly body?: unknown;
   readonly text?: string;
+  readonly pid?: number | undefined;
   readonly error?: string;
 }
 
@@ -37,16 +38,15 @@ async function echo(address: string, text: string): Promise<string> {
 async function obey(command: LabCommand): Promise<LabReply> {
   if (command.do === 'echo') return { text: await echo(command.address, command.text) };
   if (command.do === 'start') {
-    const { bootstrap, config } = command;
-    daemon = await TestDaemon.start({ bootstrap, config, args: ['--listen', '0.0.0.0:4121'] });
-    return {};
+    const { bootstrap, config, listen } = command;
+    daemon = await TestDaemon.start({ bootstrap, config, args: ['--listen', listen] });
+    return { pid: daemon.process.pid };
   }
   if (daemon === null) throw new Error('the daemon is not started');
   if (command.do === 'output') return { text: daemon.output };
   if (command.do === 'ask') return await daemon.request(command.method, command.path, command.body);
-  const service = await TcpServer.start((socket) => void socket.pipe(socket));
-  const aid = await daemon.newAgent(`127.0.0.1:${service.port}`);
-  return { text: aid };
+  const service = command.service ?? `127.0.0.1:${(await TcpServer.start((socket) => void socket.pipe(socket))).port}`;
+  return { text: await daemon.newAgent(service) };
 }
 
 process.on('message', (command: LabCommand) => {

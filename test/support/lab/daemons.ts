@@ -18,15 +18,23 @@ export interface LabStatus {
 
 export class LabDaemon implements AsyncDisposable {
   readonly #child: ChildProcess;
+  /** Of the daemon itself. */
+  pid = 0;
 
   private constructor(child: ChildProcess) {
     this.#child = child;
   }
 
   /** @param config lines of its configuration file */
-  static async start(machine: Machine, bootstrap: readonly string[], config = ''): Promise<LabDaemon> {
+  static async start(
+    machine: Machine,
+    bootstrap: readonly string[],
+    config = '',
+    listen = '0.0.0.0:4121',
+  ): Promise<LabDaemon> {
     const daemon = new LabDaemon(machine.fork(PROCESS));
-    await daemon.#do({ do: 'start', bootstrap, config });
+    const { pid = 0 } = await daemon.#do({ do: 'start', bootstrap, config, listen });
+    daemon.pid = pid;
     return daemon;
   }
 
@@ -62,9 +70,9 @@ export class LabDaemon implements AsyncDisposable {
     });
   }
 
-  /** A new agent with a service that sends back what it gets, published; its AID. */
-  async serve(): Promise<string> {
-    const { text = '' } = await this.#do({ do: 'serve' });
+  /** A new agent with a service, published; its AID. @param service left out: one that sends back what it gets */
+  async serve(service?: string): Promise<string> {
+    const { text = '' } = await this.#do({ do: 'serve', ...(service === undefined ? {} : { service }) });
     await this.call('POST', `/agents/${text}/publish`);
     return text;
   }

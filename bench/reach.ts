@@ -1,0 +1,168 @@
+/**
+ * Tunnels by each kind of path, between real daemons on the machines of a lab, beside the same between two daemons of
+ * one machine; what a relay costs; and what a node behind a router costs that nobody uses. Linux, without root.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import { part } from '../test/lab/parting.ts';
+import type { LabDaemon } from '../test/support/lab/daemons.ts';
+import {
+  countQuic,
+  cpuSeconds,
+  type LabPath,
+  type LabPaths,
+  residentBytes,
+  startPaths,
+  transfer,
+} from './support/lab-paths.ts';
+import { type BenchRow, type BenchTable, quantile } from './table.ts';
+
+const MIB = 1024 * 1024;
+const BYTES = 128 * MIB;
+const ROUNDS = 3;
+const SET_UPS = 3;
+/** Punched ways beside direct ones; what a relay hands over for each second of CPU time, MB. */
+const PUNCHED_AIM = 0.9;
+const RELAY_AIM = 40;
+/** How long an idle node is looked at, seconds: a hello to each helper falls into it. */
+const IDLE_S = 120;
+/** Bytes a second for each helper. */
+const IDLE_AIM = 50;
+
+interface Tunnel {
+  readonly id: string;
+  readonly listen: string;
+  readonly path: string;
+}
+
+/** What one kind of path gave in all rounds. */
+interface Measured {
+  readonly setUps: readonly number[];
+  readonly speeds: { up: number; down: number };
+  /** Seconds of CPU time for each GB in each direction, the least of the rounds: both nodes, and what helps them. */
+  readonly cpu: { up: number; down: number };
+  /** MB that a relay handed over for each second of its CPU time, the best of the rounds. */
+  relayed: number;
+}
+
+async function open({ caller, called, path }: LabPath): Promise<Tunnel> {
+  const tunnel = await caller.daemon.call<Tunnel>('POST', `/tunnel/${called.aid}`, { idle_timeout_sec: -1 });
+  if (tunnel.path !== path) throw new Error(`${path} was expected, not ${tunnel.path}`);
+  return tunnel;
+}
+
+async function close({ caller }: LabPath, { id }: Tunnel): Promise<void> {
+  await caller.daemon.call('POST', `/tunnel/${id}/reset`);
+  await caller.daemon.call('DELETE', `/tunnel/${id}`);
+}
+
+async function relayedBytes(helpers: readonly LabDaemon[]): Promise<number> {
+  let bytes = 0;
+  for (const helper of helpers)
+    bytes += (await helper.call<{ relayed: { bytes: number } }>('GET', '/status')).relayed.bytes;
+  return bytes;
+}
+
+async function setUps(path: LabPath): Promise<number[]> {
+  const times: number[] = [];
+  for (let i = 0; i < SET_UPS; i++) {
+    await part(path.caller, path.called);
+    const began = performance.now();
+    const tunnel = await open(path);
+    times.push(performance.now() - began);
+    await close(path, tunnel);
+  }
+  return times;
+}
+
+/** One round: each path in its turn, so that all meet the same machine. */
+async function round({ paths, helpers }: LabPaths, results: ReadonlyMap<LabPath, Measured>): Promise<void> {
+  for (const path of paths) {
+    const measured = results.get(path);
+    if (measured === undefined) continue;
+    const tunnel = await open(path);
+    const ends = [path.caller.daemon, path.called.daemon];
+    const port = Number(tunnel.listen.split(':')[1]);
+    for (const direction of ['up', 'down'] as const) {
+      const before = { ends: cpuSeconds(ends), helpers: cpuSeconds(helpers), bytes: await relayedBytes(helpers) };
+      const speed = await transfer(path.caller, { direction, host: '127.0.0.1', port, bytes: BYTES });
+      const helping = cpuSeconds(helpers) - before.helpers;
+      const bytes = (await relayedBytes(helpers)) - before.bytes;
+      const cpu = cpuSeconds(ends) - before.ends + (bytes > 0 ? helping : 0);
+      measured.speeds[direction] = Math.max(measured.speeds[direction], speed);
+      measured.cpu[direction] = Math.min(measured.cpu[direction], (cpu * 1e9) / BYTES);
+      if (bytes > BYTES) measured.relayed = Math.max(measured.relayed, bytes / 1e6 / helping);
+    }
+    await close(path, tunnel);
+  }
+}
+
+function rowsOf({ what }: LabPath, measured: Measured, loopback: Measured, direct: Measured): BenchRow[] {
+  const { speeds, cpu, relayed } = measured;
+  const rows: BenchRow[] = [
+    { what: `${what}: set-up of a tunnel, p50`, value: quantile(measured.setUps, 0.5), unit: 'ms' },
+    { what: `${what}: set-up of a tunnel, max`, value: Math.max(...measured.setUps), unit: 'ms' },
+  ];
+  for (const direction of ['up', 'down'] as const) {
+    const isPunched = what === 'punched';
+    const yardstick = isPunched ? direct.speeds[direction] : loopback.speeds[direction];
+    const ratio = speeds[direction] / yardstick;
+    rows.push(
+      {
+        what: `${what}: bulk ${direction}, beside ${isPunched ? 'direct' : 'loopback'}`,
+        value: speeds[direction],
+        unit: 'MiB/s',
+        yardstick,
+        ratio,
+        ...(isPunched ? { aim: `≥ ${PUNCHED_AIM}`, ok: ratio >= PUNCHED_AIM } : {}),
+      },
+      { what: '  CPU of all daemons on the way', value: cpu[direction], unit: 's/GB' },
+    );
+  }
+  if (relayed > 0)
+    rows.push({
+      what: '  what the relay hands over for a second of its CPU time',
+      value: relayed,
+      unit: 'MB',
+      aim: `≥ ${RELAY_AIM}`,
+      ok: relayed >= RELAY_AIM,
+    });
+  return rows;
+}
+
+async function idle({ paths, helpers }: LabPaths): Promise<BenchRow[]> {
+  const behind = paths.find(({ path }) => path === 'relay')?.called;
+  const open = paths[0]?.called;
+  if (behind === undefined || open === undefined) return [];
+  const memory = residentBytes(behind.daemon) - residentBytes(open.daemon);
+  const bytes = await countQuic(behind.machine);
+  await delay(IDLE_S * 1000);
+  const rate = (await bytes()) / IDLE_S / helpers.length;
+  return [
+    {
+      what: 'idle behind a router: traffic with each helper, both directions',
+      value: rate,
+      unit: 'B/s',
+      aim: `≤ ${IDLE_AIM}`,
+      ok: rate <= IDLE_AIM,
+    },
+    { what: 'idle behind a router: memory, more than without one', value: memory / MIB, unit: 'MiB' },
+  ];
+}
+
+export async function run(): Promise<BenchTable> {
+  await using lab = await startPaths();
+  const rows = await idle(lab);
+  const results = new Map<LabPath, Measured>();
+  for (const path of lab.paths) {
+    const least = { up: Number.POSITIVE_INFINITY, down: Number.POSITIVE_INFINITY };
+    results.set(path, { setUps: await setUps(path), speeds: { up: 0, down: 0 }, cpu: least, relayed: 0 });
+  }
+  for (let i = 0; i < ROUNDS; i++) await round(lab, results);
+  const loopback = [...results.values()][0];
+  const direct = [...results].find(([{ path }]) => path === 'direct')?.[1];
+  if (loopback === undefined || direct === undefined) return { title: '', rows };
+  return {
+    title: 'Tunnels between two daemons by each kind of path; yardstick: two daemons of one machine',
+    rows: [...[...results].flatMap(([path, measured]) => rowsOf(path, measured, loopback, direct)), ...rows],
+  };
+}
