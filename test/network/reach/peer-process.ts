@@ -52,8 +52,16 @@ export type PeerCommand =
       readonly tries: number;
       readonly bytes: number;
     }
-  /** As a helper that lies: tells a node so many times of callers that it sees at a host. */
-  | { readonly do: 'lie'; readonly to: string; readonly host: string; readonly times: number }
+  /** As a helper that lies: tells a node so many times of callers that it sees at a host, or of one again and again. */
+  | {
+      readonly do: 'lie';
+      readonly to: string;
+      readonly host: string;
+      readonly times: number;
+      readonly of: 'many' | 'one';
+    }
+  /** As a caller that wants a node to write to a host: asks its helper so many times to say that it listens there. */
+  | { readonly do: 'demand'; readonly of: string; readonly host: string; readonly times: number }
   /** What it has relayed. */
   | { readonly do: 'use' };
 
@@ -69,6 +77,7 @@ export interface PeerReply {
   readonly kind?: string;
   readonly echoed?: number;
   readonly relayed?: number;
+  readonly dropped?: number;
   readonly outcomes?: readonly string[];
   readonly error?: string;
 }
@@ -235,15 +244,16 @@ async function call({ key: hex, by, tries, bytes }: Extract<PeerCommand, { do: '
   return { ms, echoed, outbound: connection.outbound, kind: connection.path.kind };
 }
 
-async function lie({ to, host: victim, times }: Extract<PeerCommand, { do: 'lie' }>): Promise<PeerReply> {
+async function lie({ to, host: victim, times, of }: Extract<PeerCommand, { do: 'lie' }>): Promise<PeerReply> {
   const nodeKey = new Uint8Array(Buffer.from(to, 'hex'));
   const address = pool.current(nodeKey)?.connection.path.remote;
   if (address === undefined) throw new Error('that node is not connected');
   const outcomes = new Set<string>();
+  const one = KeyPair.generate().publicKey;
   for (let i = 0; i < times; i++) {
     const mapping = i % 2 === 0 ? 'cone' : 'symmetric';
     const introduction = encodeIntroduction({
-      caller: KeyPair.generate().publicKey,
+      caller: of === 'one' ? one : KeyPair.generate().publicKey,
       attempt: new Uint8Array(ATTEMPT_BYTES),
       means: 'punch',
       mapping,
@@ -258,6 +268,22 @@ async function lie({ to, host: victim, times }: Extract<PeerCommand, { do: 'lie'
   return { outcomes: [...outcomes].sort() };
 }
 
+async function demand({ of, host: victim, times }: Extract<PeerCommand, { do: 'demand' }>): Promise<PeerReply> {
+  const to = new Uint8Array(Buffer.from(of, 'hex'));
+  const [first] = helpers;
+  if (first === undefined) throw new Error('no helpers');
+  const outcomes = new Set<string>();
+  for (let i = 0; i < times; i++) {
+    const attempt = new Uint8Array(ATTEMPT_BYTES).fill(i);
+    const listensAt = { host: victim, port: 2000 + i };
+    const mapping = i % 2 === 0 ? 'symmetric' : 'cone';
+    const request = { kind: 'introduce', to, attempt, means: 'listening', mapping, listensAt, isFar: false } as const;
+    const reply = decodeHelperReply(await requests.request('signal', first, encodeHelperRequest(request)));
+    outcomes.add(reply?.called?.outcome ?? 'none');
+  }
+  return { outcomes: [...outcomes].sort() };
+}
+
 async function obey(command: PeerCommand): Promise<PeerReply> {
   switch (command.do) {
     case 'join':
@@ -266,8 +292,10 @@ async function obey(command: PeerCommand): Promise<PeerReply> {
       return await call(command);
     case 'lie':
       return await lie(command);
+    case 'demand':
+      return await demand(command);
     case 'use':
-      return { relayed: relay.use.bytes };
+      return { relayed: relay.use.bytes, dropped: relay.use.dropped };
   }
 }
 

@@ -56,14 +56,28 @@ export class Peer {
     return await this.#do({ do: 'call', key: other.key, by, tries, bytes });
   }
 
-  /** Tells a node of callers at a host, as a helper that lies; what that node answered. */
-  async lie(to: Peer, host: string, times: number): Promise<readonly string[]> {
-    const { outcomes, error } = await this.#do({ do: 'lie', to: to.key, host, times });
+  /** Tells a node of callers at a host, or of one again and again, as a helper that lies; what that node answered. */
+  async lie(to: Peer, host: string, times: number, of: 'many' | 'one' = 'many'): Promise<readonly string[]> {
+    return await this.#outcomes({ do: 'lie', to: to.key, host, times, of });
+  }
+
+  /** Wants another node to write to a host, as a caller that says it listens there; what that node answered. */
+  async demand(other: Peer, host: string, times: number): Promise<readonly string[]> {
+    return await this.#outcomes({ do: 'demand', of: other.key, host, times });
+  }
+
+  async #outcomes(command: PeerCommand): Promise<readonly string[]> {
+    const { outcomes, error } = await this.#do(command);
     if (outcomes === undefined) throw new Error(error);
     return outcomes;
   }
 
   async relayed(): Promise<number> {
     return (await this.#do({ do: 'use' })).relayed ?? 0;
+  }
+
+  /** Datagrams that it did not relay. */
+  async dropped(): Promise<number> {
+    return (await this.#do({ do: 'use' })).dropped ?? 0;
   }
 }
