@@ -10,6 +10,7 @@ import { buildJoining } from './capabilities/joining.ts';
 import { buildLinks } from './capabilities/links.ts';
 import { buildMessages } from './capabilities/messages.ts';
 import { buildObjects } from './capabilities/objects.ts';
+import { buildReachReport } from './capabilities/reach.ts';
 import { buildRooms } from './capabilities/rooms.ts';
 import { buildTunnels } from './capabilities/tunnels.ts';
 import type { Foundation } from './foundation.ts';
@@ -32,6 +33,7 @@ export function buildCapabilities(f: Foundation, n: Network, api: ApiReference) 
   const tunnels = buildTunnels(f, agents, access, links);
   const streams = buildEventStreams(f, agents, eventLog, messages);
   const addressBook = new AddressBook(f.meta);
+  const reachReport = buildReachReport(f, n, agents, { links, eventLog, addressBook });
   return {
     ...agents,
     ...directory,
@@ -45,5 +47,6 @@ export function buildCapabilities(f: Foundation, n: Network, api: ApiReference) 
     eventLog,
     rooms,
     addressBook,
+    reachReport,
   };
 }

@@ -3,7 +3,8 @@ import { lookup } from 'node:dns/promises';
 import { networkInterfaces } from 'node:os';
 import { Resolver } from '../capabilities/directory/resolver.ts';
 import { JoinedContacts } from '../capabilities/joining/joined-contacts.ts';
-import { formatAddress, isLoopbackHost } from '../foundation/address.ts';
+import { type Address, formatAddress, isLoopbackHost } from '../foundation/address.ts';
+import type { PathKind } from '../foundation/domain/tunnels.ts';
 import { RecordDht } from '../network/dht/record-dht.ts';
 import { networkTag } from '../network/dht/wire.ts';
 import { ConnectionPool } from '../network/links/connection-pool.ts';
@@ -33,12 +34,14 @@ export async function buildNetwork(foundation: Foundation) {
   const dhtListen = await dhtAddress(config.listen_addr);
   const quicListen = await quicAddress(config.quic_listen_addr, dhtListen);
   const interfaceAddresses = () => Object.values(networkInterfaces()).flatMap((all) => all ?? []);
+  const kindOf = (remote: Address, outbound: boolean): PathKind =>
+    kindOfPath(remote, outbound, interfaceAddresses(), ownAddresses.known());
   const endpoint = new NativeQuicEndpoint(
     { key: node.key, ...quicListen },
     {
       log: log.child('quic'),
       clock,
-      kindOf: (remote, outbound) => kindOfPath(remote, outbound, interfaceAddresses(), ownAddresses.known()),
+      kindOf,
     },
   );
   const relayDisabled = (): boolean => configuration.current.disable_relay;
@@ -115,5 +118,5 @@ export async function buildNetwork(foundation: Foundation) {
     interfaceAddresses,
     networkChanges,
   });
-  return { endpoint, pool, records, joined, ownAddresses, portMapper, resolver, interfaces, lookupHost, reach };
+  return { endpoint, pool, records, joined, ownAddresses, portMapper, resolver, interfaces, lookupHost, kindOf, reach };
 }

@@ -20,6 +20,7 @@ import { movingHandlers } from '../operations/handlers/moving.ts';
 import { nodeHandlers } from '../operations/handlers/node.ts';
 import { objectStreamHandlers } from '../operations/handlers/object-streams.ts';
 import { objectHandlers } from '../operations/handlers/objects.ts';
+import { reachHandlers } from '../operations/handlers/reach.ts';
 import { remoteAdminHandlers } from '../operations/handlers/remote-admin.ts';
 import { roomHandlers } from '../operations/handlers/rooms.ts';
 import { toolHandlers } from '../operations/handlers/tools.ts';
@@ -64,6 +65,7 @@ export function buildSurfaces(
     bind(others, {
       ...nodeHandlers({ status: () => reports.status(), config: configuration, debug: reports.debug() }),
       ...joiningHandlers({ joining: c.joining }),
+      ...reachHandlers(c),
       ...agentHandlers({
         agents: c.registry,
         directory: c.directory,

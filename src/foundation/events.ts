@@ -1,4 +1,5 @@
 /** The events that agents are told of: hints only, the content is read where it lies. See docs/events.md. */
+import type { PathKind } from './domain/tunnels.ts';
 import type { Aid } from './identity/aid.ts';
 
 /** What each kind of event carries. */
@@ -14,6 +15,14 @@ export interface EventPayloads {
   'chat.invites': { readonly count: number; readonly peers: readonly Aid[] };
   'chat.unread': { readonly peer: Aid; readonly unread_count: number };
   'chat.received': { readonly peer: Aid; readonly seq: number };
+  /** The connection to the node of agents that this one speaks with goes another way from now on. */
+  'path.changed': {
+    readonly node: Aid;
+    readonly agents: readonly Aid[];
+    readonly path: PathKind;
+    readonly before: PathKind;
+    readonly is_relayed: boolean;
+  };
 }
 
 export type EventType = keyof EventPayloads;
@@ -27,6 +36,7 @@ export const EVENT_TYPES = [
   'chat.invites',
   'chat.unread',
   'chat.received',
+  'path.changed',
 ] as const satisfies readonly EventType[];
 
 /** Where capabilities leave word of what happened. */

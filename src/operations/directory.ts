@@ -33,6 +33,8 @@ const Published = Type.Object({
   seq: Seq,
   replicas: Type.Integer({ minimum: 0, description: 'Nodes that verified and keep it.' }),
 });
+/** What a look-up of an agent may fail with. */
+export const RESOLVE_ERRORS = ['bad_aid', 'resolve_failed', 'cancelled'] as const;
 /** What publishing may fail with. */
 const PUBLISH_ERRORS = [
   'bad_aid',
@@ -158,7 +160,7 @@ export const directoryOperations = declare(COMMON, {
       expires_at: Timestamp,
     }),
     permission: 'read',
-    errors: ['bad_aid', 'resolve_failed', 'cancelled'],
+    errors: RESOLVE_ERRORS,
     tool: { name: 'svc_resolve', description: 'Find where an agent is.', foreignText: true },
   },
 
@@ -187,7 +189,7 @@ export const directoryOperations = declare(COMMON, {
         }),
       ),
     }),
-    errors: ['bad_aid', 'resolve_failed', 'cancelled'],
+    errors: RESOLVE_ERRORS,
     tool: { name: 'svc_resolve_records', description: 'Signed records of an agent.', foreignText: true },
   },
 });

@@ -14,6 +14,7 @@ import { movingOperations } from './moving.ts';
 import { nodeOperations } from './node.ts';
 import { objectOperations, objectStreams } from './objects.ts';
 import { pageStreams } from './pages.ts';
+import { reachOperations } from './reach.ts';
 import { remoteAdminOperations, remoteAdminStreams } from './remote-admin.ts';
 import { roomOperations } from './rooms.ts';
 import { toolOperations } from './tools.ts';
@@ -24,6 +25,7 @@ import { walletOperations } from './wallets.ts';
 export const operations = {
   ...nodeOperations,
   ...joiningOperations,
+  ...reachOperations,
   ...updateOperations,
   ...agentOperations,
   ...movingOperations,

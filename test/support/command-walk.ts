@@ -42,6 +42,13 @@ async function nodeCommands(step: Step, { here }: WalkWorld): Promise<void> {
     quiet: /^\S+$/,
   });
   await step(here, ['doctor'], { schema: Doctor, text: /PASS {2}the daemon/, quiet: /^(ok|failed)$/, codes: [0, 1] });
+  await step(here, ['links'], { schema: d.nodeLinks.output, text: /^PATH +ADDRESS/, quiet: AIDS });
+  await step(here, ['peers'], {
+    schema: d.nodePeers.output,
+    text: /^ADDRESS +NODE/,
+    quiet: /^(127\.0\.0\.1:\d+\n?)+$/,
+  });
+  await step(here, ['netcheck'], { schema: d.netcheck.output, text: /^network: +ready/, quiet: /^\w/ });
   await step(here, ['config', 'get'], { schema: d.configGet.output, text: /log_level: +info/, quiet: /log_level/ });
   await step(here, ['config', 'get', 'log_level'], { schema: Type.String(), text: /^info$/, quiet: /^info$/ });
   await step(here, ['config', 'set', 'log_level', 'info'], {
@@ -199,6 +206,16 @@ async function callCommands(step: Step, { here, there }: WalkWorld, aid: string,
   });
   await step(here, ['resolve', peer], { schema: d.resolve.output, text: /^aid: +aid1/, quiet: /^quic:\/\// });
   await step(here, ['info', peer], { schema: d.resolve.output, text: /records: +0x/, quiet: ONE_AID });
+  await step(here, ['netcheck', peer], {
+    schema: d.netcheckAgent.output,
+    text: /^agent: +aid1[\s\S]*WAY +AFTER/,
+    quiet: /^(lan|none)$/,
+  });
+  await step(here, ['ping', peer, '-c', '2', '--interval', '0.1'], {
+    schema: d.pingAgent.output,
+    text: /^1: [\d.]+ ms, lan, 127[\s\S]*\n2 probes, 2 answers, 0 % lost, min/,
+    quiet: /^lan [\d.]+$/,
+  });
   await step(there, ['unpublish', 'lang.translate', '--aid', peer], {
     schema: Ok,
     text: /renewed no more/,

@@ -20,6 +20,13 @@ export const NAT_TYPES = ['unknown', 'public or full cone', 'restricted', 'port-
 export const MAX_NAT_TYPE: number = NAT_TYPES.length - 1;
 
 /**
+ * What is known of the translation of a port. `open`: none, though a firewall may be there. `cone`: one outer port
+ * whomever we write to. `symmetric`: another one for each. `unknown`: fewer than two others have said anything.
+ */
+export const NAT_MAPPINGS = ['unknown', 'open', 'cone', 'symmetric'] as const;
+export type NatMapping = (typeof NAT_MAPPINGS)[number];
+
+/**
  * What is known of ports of the router: `off` nobody is asked, as nothing is to be translated or the owner said no;
  * `searching` the first time; `none` no router grants any; `double_nat` granted by a router that has no address of the
  * Internet itself.

@@ -2,7 +2,7 @@
 /** Everything that we touch of dht-rpc beyond its public interface, in one place. */
 import type DHT from 'dht-rpc';
 
-/** The unit of `TableNode.seen`, milliseconds. */
+/** The unit of `TableNode.seen` and `added`, milliseconds. */
 const TICK_MS = 5000;
 
 /** How many milliseconds ago a node of the table was last heard. */

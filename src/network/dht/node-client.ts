@@ -1,7 +1,8 @@
 /** What this node asks of others: what they hold near a key, and to keep a record. */
-import type { Address } from '../../foundation/address.ts';
+import { type Address, formatAddress } from '../../foundation/address.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { Listeners } from '../../foundation/listeners.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
 import { belongsUnder } from '../../foundation/records/keys.ts';
 import { decodeRecord, MAX_RECORD_BYTES, type SignedRecord } from '../../foundation/records/record.ts';
 import { MAX_DATAGRAM_RECORD_BYTES } from '../../foundation/records/types.ts';
@@ -25,6 +26,8 @@ import type { StoreVerdict } from './put-operation.ts';
 
 /** Time to hand over a record that no datagram holds, milliseconds. */
 const LARGE_STORE_TIMEOUT_MS = 5000;
+/** Nodes whose keys are remembered. */
+const MAX_KEYS = 2048;
 
 interface NodeClientDependencies {
   readonly clock: Clock;
@@ -39,6 +42,8 @@ export class NodeClient {
   readonly clocks = new PeerClocks();
   /** Told what each answering node says our address is. */
   readonly observed: Listeners<[reporter: Address, seen: Address]> = new Listeners();
+  /** The key that each node last said it has; nobody has proven it. By address. */
+  readonly #keys = new LruCache<string, Uint8Array>({ maxEntries: MAX_KEYS });
   readonly #deps: NodeClientDependencies;
 
   constructor(dependencies: NodeClientDependencies) {
@@ -55,7 +60,13 @@ export class NodeClient {
     const found = decodeFindReply(reply.value);
     if (found === null) return null;
     this.clocks.heard(address, found.time, askedAt, clock.now());
+    this.#keys.set(formatAddress(address), found.nodeKey);
     return { address, id, reply: found, token: reply.token };
+  }
+
+  /** The key that a node said it has; null where it has not answered lately. */
+  keyOf(address: Address): Uint8Array | null {
+    return this.#keys.peek(formatAddress(address)) ?? null;
   }
 
   /** As `find`, of a node that has answered before. */

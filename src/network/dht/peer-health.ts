@@ -33,6 +33,8 @@ interface Failing {
 export class PeerHealth {
   readonly #clock: Clock;
   readonly #failing = new LruCache<string, Failing>({ maxEntries: MAX_PEERS });
+  /** How long the last answer of each peer took, milliseconds. */
+  readonly #rtts = new LruCache<string, number>({ maxEntries: MAX_PEERS });
   #rttMs = FIRST_RTT_MS;
 
   constructor(dependencies: { readonly clock: Clock }) {
@@ -46,7 +48,13 @@ export class PeerHealth {
 
   answered(peer: Address, rttMs: number): void {
     this.#failing.delete(formatAddress(peer));
+    this.#rtts.set(formatAddress(peer), rttMs);
     this.#rttMs += RTT_WEIGHT * (Math.min(rttMs, MAX_SLOW_MS) - this.#rttMs);
+  }
+
+  /** How long the last answer of a peer took, milliseconds; null where none is remembered. */
+  rttMsOf(peer: Address): number | null {
+    return this.#rtts.peek(formatAddress(peer)) ?? null;
   }
 
   /** Counts an unanswered request; returns how many there were in a row. */

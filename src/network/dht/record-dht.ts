@@ -1,7 +1,7 @@
 /** The record network on dht-rpc: puts the parts of this folder together. */
 
 import type DHT from 'dht-rpc';
-import type { Address } from '../../foundation/address.ts';
+import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import type { NodeContact } from '../../foundation/contact.ts';
 import { detach } from '../../foundation/detached.ts';
@@ -35,6 +35,7 @@ import type {
   DhtPeer,
   GetOptions,
   ListOptions,
+  Neighbour,
   NoteRemoval,
   PutResult,
   Reachability,
@@ -122,6 +123,7 @@ function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencie
   events.networkChange.add(() => membership.onNetworkChange());
   return {
     clock,
+    health,
     bootstrapNodes,
     store,
     engine,
@@ -196,6 +198,17 @@ export class RecordDht implements RecordNetwork {
 
   peers(): readonly DhtPeer[] {
     return this.#parts.engine.nodes().map(({ node: { host, port }, ...seen }) => ({ host, port, ...seen }));
+  }
+
+  /** The nodes of the routing table with all that is known of them. Asks nobody. */
+  neighbours(): readonly Neighbour[] {
+    const { bootstrapNodes, client, engine, health } = this.#parts;
+    const listed = new Set(bootstrapNodes.contacts().flatMap(({ addresses }) => addresses.map(formatAddress)));
+    return engine.nodes().map(({ node: { host, port }, firstSeen, lastSeen }) => {
+      const at = { host, port };
+      const isBootstrap = listed.has(formatAddress(at));
+      return { ...at, firstSeen, lastSeen, nodeKey: client.keyOf(at), rttMs: health.rttMsOf(at), isBootstrap };
+    });
   }
 
   /** Asks a node for its key, and where it is reached over QUIC; null where it does not answer or has no such port. */

@@ -44,6 +44,16 @@ export interface DhtPeer {
   readonly lastSeen: number;
 }
 
+/** What is known of a neighbour. */
+export interface Neighbour extends DhtPeer {
+  /** The key that it said it has, which nobody has proven; null where it has not said. */
+  readonly nodeKey: Uint8Array | null;
+  /** How long its last answer took, milliseconds; null where that is not remembered. */
+  readonly rttMs: number | null;
+  /** Named in the configuration, or joined. */
+  readonly isBootstrap: boolean;
+}
+
 /** What a node knows of itself from what others see. */
 export interface Reachability {
   /** At least one peer and a finished first lookup. */

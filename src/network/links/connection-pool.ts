@@ -29,7 +29,7 @@ import { type Probed, probe, probeAnswers } from './probe.ts';
 import { SessionTable } from './session-table.ts';
 import { SideSessions } from './sides.ts';
 import { KIND, type Kind, StreamDispatcher, type StreamHandler } from './stream-dispatcher.ts';
-import { type ConnectionView, connectionView, type LinkStats, Traffic } from './views.ts';
+import { type ConnectionView, connectionView, type LinkStats, Traffic, type WayView } from './views.ts';
 
 interface NodePoolOptions {
   /** Public key of this node. */
@@ -273,9 +273,19 @@ export class ConnectionPool implements Component {
     return this.#traffic.total(this.#sessions());
   }
 
-  /** Every connection, for the debug page. */
+  /** Every connection, for people. */
   connections(): readonly ConnectionView[] {
-    return [...this.#sessions()].map((session) => connectionView(session, this.#table.isCurrent(session)));
+    return [
+      ...[...this.#table].map((one) => connectionView(one, { current: this.#table.isCurrent(one), bulk: false })),
+      ...[...this.#sides].map((one) => connectionView(one, { current: false, bulk: true })),
+    ];
+  }
+
+  /** How a node at a place would be reached, in the order in which the ways begin. */
+  ways(place: NodePlace): readonly WayView[] {
+    return this.#diallers
+      .map((dialler) => ({ kind: dialler.kind, delayMs: dialler.delayMs(place), mayLead: dialler.mayLead(place) }))
+      .sort((a, b) => a.delayMs - b.delayMs);
   }
 
   *#sessions(): Generator<NodeSession> {

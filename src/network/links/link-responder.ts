@@ -5,6 +5,7 @@ import type { Log } from '../../foundation/log.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import type { QuicStream } from '../quic/types.ts';
 import { decodeHeader, type LinkHeader, MAX_LINK_HEADER_BYTES } from './header.ts';
+import type { MetAgents } from './met-agents.ts';
 import type { NodeSession } from './node-session.ts';
 import type { OpenLinks } from './open-links.ts';
 import { encodeProof, makeProof, type ProvenWindow } from './proofs.ts';
@@ -25,6 +26,7 @@ export type LinkCheck = (request: AccessRequest) => void;
 interface AnsweringDependencies extends Pick<LinksDependencies, 'identity' | 'authorize'> {
   readonly proven: ProvenAgents;
   readonly standing: OpenLinks;
+  readonly met: MetAgents;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -61,6 +63,7 @@ export class LinkResponder {
       throw new Refusal(STATUS.proofNeeded);
     const proof = header.wantsProof ? encodeProof(makeProof('called', identity, session.here, session.there)) : null;
     this.#dependencies.standing.add(caller, stream, window.issuedAt);
+    this.#dependencies.met.note(nodeKey, { local: called, remote: caller });
     stream.write(Buffer.concat([Uint8Array.of(STATUS.ok), ...(proof === null ? [] : [u16(proof.length), proof])]));
     this.deliver(asQuicLink(stream, names));
   }

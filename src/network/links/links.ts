@@ -15,6 +15,7 @@ import { DelegationFloor } from './floor.ts';
 import { LinkInitiator, type Opening } from './link-initiator.ts';
 import { type LinkCheck, type LinkHandler, LinkResponder } from './link-responder.ts';
 import { localPair } from './local.ts';
+import { type AgentPair, MetAgents } from './met-agents.ts';
 import { OpenLinks } from './open-links.ts';
 import { isCurrent } from './proofs.ts';
 import { ProvenAgents } from './proven.ts';
@@ -55,18 +56,26 @@ export class AgentLinks implements Links, LinkPaths {
   readonly #opening: LinkInitiator;
   readonly #answering: LinkResponder;
   readonly #metOn = new LruCache<Aid, Uint8Array>({ maxEntries: MAX_MET });
+  readonly #met: MetAgents;
 
   /** Takes the pool's streams of kind "link". */
   constructor(dependencies: AgentLinksDependencies) {
     const { pool, clock } = dependencies;
     this.#dependencies = dependencies;
+    this.#met = new MetAgents({ clock });
     const standing = new OpenLinks();
     const raised = (aid: Aid, issuedAt: number): void => standing.endOlder(aid, issuedAt);
     this.#floor = new DelegationFloor({ ...dependencies, raised });
     const verifier = dependencies.verifier ?? new DelegationVerifier();
     const proven = new ProvenAgents({ floor: this.#floor, verifier });
     this.#opening = new LinkInitiator({ pool, proven, standing, clock });
-    this.#answering = new LinkResponder({ ...dependencies, proven, standing, log: dependencies.log.child('links') });
+    this.#answering = new LinkResponder({
+      ...dependencies,
+      proven,
+      standing,
+      met: this.#met,
+      log: dependencies.log.child('links'),
+    });
     pool.handle(KIND.link, (stream, session, signal) => this.#answering.answer(stream, session, signal));
   }
 
@@ -113,6 +122,11 @@ export class AgentLinks implements Links, LinkPaths {
     const nodeKey = this.#metOn.get(remote);
     const session = nodeKey === undefined ? null : this.#dependencies.pool.current(nodeKey, !disableRelay);
     return session === null ? null : pathOf(session.connection);
+  }
+
+  /** Which agents here spoke lately with which agents of a node. */
+  pairsWith(nodeKey: Uint8Array): readonly AgentPair[] {
+    return this.#met.with(nodeKey);
   }
 
   reset(remote: Aid): void {
@@ -169,6 +183,7 @@ export class AgentLinks implements Links, LinkPaths {
     if (equalBytes(location.nodeKey, this.#dependencies.pool.nodeKey)) throw new Refusal(STATUS.notHere);
     const link = await this.#opening.open({ ...opening, place: location });
     this.#metOn.set(names.called, location.nodeKey);
+    this.#met.note(location.nodeKey, { local: names.caller, remote: names.called });
     const beside: LinkStream['beside'] = async (purpose, index, stop) => {
       using limit = patience(this.#dependencies.clock, OPEN_TIMEOUT_MS, stop);
       const caller = this.#caller(names.caller);

@@ -2,6 +2,7 @@
 import { type Aid, nativeAid } from '../../foundation/identity/aid.ts';
 import type { Path } from '../path.ts';
 import type { ConnectionStats } from '../quic/types.ts';
+import type { Dialler } from './dial.ts';
 import type { NodeSession } from './node-session.ts';
 
 /** Totals since the start. */
@@ -19,20 +20,34 @@ export interface ConnectionView extends ConnectionStats {
   readonly outbound: boolean;
   /** New streams of ours go here. */
   readonly current: boolean;
+  /** It carries bulk beside the one that is used for all else. */
+  readonly bulk: boolean;
   readonly streams: number;
   readonly rttMs: number;
   /** Milliseconds since the Unix epoch. */
   readonly openedAt: number;
 }
 
+/** One way to reach a node, before anything is dialled. */
+export interface WayView extends Pick<Dialler, 'kind'> {
+  /** After the beginning of the attempt, milliseconds. */
+  readonly delayMs: number;
+  /** False where nothing is known that it could begin with. */
+  readonly mayLead: boolean;
+}
+
 /** How one connection stands. */
-export function connectionView(session: NodeSession, current: boolean): ConnectionView {
+export function connectionView(
+  session: NodeSession,
+  { current, bulk }: Pick<ConnectionView, 'current' | 'bulk'>,
+): ConnectionView {
   const { connection, there, streams, openedAt } = session;
   return {
     node: nativeAid(there.nodeKey),
     path: connection.path,
     outbound: connection.outbound,
     current,
+    bulk,
     streams,
     rttMs: connection.rtt(),
     openedAt,

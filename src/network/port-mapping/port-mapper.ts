@@ -4,11 +4,12 @@ import { type Backoff, backoff } from '../../foundation/backoff.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { deadline } from '../../foundation/deadline.ts';
 import type { PortMappingState } from '../../foundation/domain/directory.ts';
+import type { MappingProtocol } from '../../foundation/domain/reach.ts';
 import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import { every, type Repeating } from '../../foundation/repeat.ts';
-import type { Gateway, MappingProtocol, PortGrantor } from './types.ts';
+import type { Gateway, PortGrantor } from './types.ts';
 
 /** For how long a port is asked for, seconds. A node that ends without a word leaves it open no longer than this. */
 export const MAPPING_LIFETIME_S = 600;

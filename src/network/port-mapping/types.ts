@@ -1,9 +1,6 @@
 /** Ports of our router that lead to ports of ours, and the ways to ask for them. */
 import type { Address } from '../../foundation/address.ts';
-
-/** In the order in which they are tried. */
-export const MAPPING_PROTOCOLS = ['pcp', 'nat-pmp', 'upnp'] as const;
-export type MappingProtocol = (typeof MAPPING_PROTOCOLS)[number];
+import type { MappingProtocol } from '../../foundation/domain/reach.ts';
 
 /** The router, and where we stand in its network. */
 export interface Gateway {

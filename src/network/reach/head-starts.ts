@@ -1,7 +1,8 @@
 /** How long the ways to a node that need nobody else are tried alone, by what is known of where it is. Pure. */
+
+import type { NatMapping } from '../../foundation/domain/directory.ts';
 import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import { isUnreached, type NodePlace } from '../links/dial.ts';
-import type { NatMapping } from './nat.ts';
 import { type InterfaceAddress, isOnNetworkOf } from './path-kind.ts';
 
 /** Head start of addresses that strangers reach, over a punched way: milliseconds. */

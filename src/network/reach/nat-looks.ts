@@ -1,9 +1,9 @@
 /** Finds out, again and again, what stands between this node and the Internet: a laptop moves, and routers change. */
 import type { Clock } from '../../foundation/clock.ts';
+import type { NatMapping } from '../../foundation/domain/directory.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import { every, type Repeating, UNTIL_HURRIED } from '../../foundation/repeat.ts';
-import type { NatMapping } from './nat.ts';
 
 /** From one look to the next, milliseconds. */
 export const NAT_LOOK_MS: number = 10 * 60_000;

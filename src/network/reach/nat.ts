@@ -1,12 +1,6 @@
 /** What stands between a port of ours and the Internet, from what others see of it. */
 import { type Address, formatAddress } from '../../foundation/address.ts';
-
-/**
- * What is known of the translation of a port. `open`: none, though a firewall may be there. `cone`: one outer port
- * whomever we write to. `symmetric`: another one for each. `unknown`: fewer than two others have said anything.
- */
-export const NAT_MAPPINGS = ['unknown', 'open', 'cone', 'symmetric'] as const;
-export type NatMapping = (typeof NAT_MAPPINGS)[number];
+import type { NatMapping } from '../../foundation/domain/directory.ts';
 
 export interface SeenPort {
   readonly mapping: NatMapping;

@@ -1,19 +1,17 @@
 /** What this node knows of where it may be reached, and what of it is worth telling others. Pure. */
 import { isIPv4 } from 'node:net';
 import { type Address, formatAddress, isEveryInterface } from '../../foundation/address.ts';
+import type { AddressSource, AddressVerifier } from '../../foundation/domain/reach.ts';
 import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import type { Reachability } from '../dht/types.ts';
 import { FIRST_MAPPED_PORT } from './punch-guard.ts';
-
-/** Where an address is known from: said by the owner, mapped by a router, seen by others, had by an interface. */
-export type AddressSource = 'configured' | 'mapped' | 'observed' | 'interface' | 'lan';
 
 export interface OwnAddress {
   /** The host may be a name where it is configured. */
   readonly address: Address;
   readonly source: AddressSource;
   /** Who reached us there from outside, unasked: nodes of the record network, a helper; null where nobody has yet. */
-  readonly verifiedBy: 'peers' | 'helper' | null;
+  readonly verifiedBy: AddressVerifier | null;
 }
 
 export interface OwnFacts {

@@ -2,13 +2,14 @@
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import { toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import type { NatMapping } from '../../foundation/domain/directory.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
 import { ENDPOINT_SCHEME, type HelperNode, MAX_ENDPOINTS } from '../../foundation/records/payloads.ts';
 import { every, type Repeating } from '../../foundation/repeat.ts';
 import type { RecordNetwork } from '../dht/types.ts';
-import { type NatMapping, natTypeOf } from './nat.ts';
+import { natTypeOf } from './nat.ts';
 import { isRefuted, knownAddresses, type OwnAddress, toldAddresses } from './own-address.ts';
 
 /** How often the interfaces of this machine are looked at for a change of network, milliseconds. */

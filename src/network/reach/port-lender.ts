@@ -2,11 +2,12 @@
 import type { Address } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
+import type { NatMapping } from '../../foundation/domain/directory.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { patience } from '../../foundation/stall.ts';
 import type { EndpointParts } from '../quic/native-endpoint.ts';
 import { LentPort } from './lent-port.ts';
-import { mappingOf, type NatMapping, type SeenPort } from './nat.ts';
+import { mappingOf, type SeenPort } from './nat.ts';
 import { OPENING_HOPS, sendOpening } from './opening.ts';
 
 /** Nodes that are asked how they see a port. */

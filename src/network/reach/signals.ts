@@ -2,12 +2,13 @@
  * What nodes and their helpers say to each other to bring two nodes together: requests over the QUIC connections that
  * stand anyway. Deterministic CBOR; every decoder faces a stranger, and returns null for anything else.
  */
+
 import { type Address, formatAddress, parseAddress } from '../../foundation/address.ts';
 import { asMap, type CborValue, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';
+import { NAT_MAPPINGS, type NatMapping } from '../../foundation/domain/directory.ts';
 import { MAX_PORT } from '../../foundation/domain/tunnels.ts';
 import { PUBLIC_KEY_BYTES } from '../../foundation/identity/ed25519.ts';
 import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
-import { NAT_MAPPINGS, type NatMapping } from './nat.ts';
 import { RELAY_TOKEN_BYTES } from './relay-session.ts';
 
 /** Largest message, bytes. */

@@ -20,6 +20,7 @@ import { nodeCommands } from './commands/node.ts';
 import { noteCommands } from './commands/notes.ts';
 import { objectCommands } from './commands/objects.ts';
 import { publishCommand } from './commands/publish.ts';
+import { reachCommands } from './commands/reach.ts';
 import { tunnelCommands } from './commands/tunnels.ts';
 import { updateCommands } from './commands/update.ts';
 import { walletCommands } from './commands/wallets.ts';
@@ -83,6 +84,7 @@ export function buildProgram(io: CliIo, options: ProgramOptions): Command {
   nodeCommands(svc, options.version);
   joiningCommands(svc);
   doctorCommand(svc, options.version);
+  reachCommands(svc);
   program.commandsGroup('Agents:');
   identityCommands(svc);
   walletCommands(svc);

@@ -84,6 +84,20 @@ export function integer(about: string): Taken<number | undefined> {
   return { about, read };
 }
 
+/** A time in seconds, fractions allowed; the command gets milliseconds. */
+export function seconds(
+  about: string,
+  { minMs, maxMs }: { readonly minMs: number; readonly maxMs: number },
+): Taken<number | undefined> {
+  const read = (text: string): number => {
+    const ms = Math.round(Number(text) * 1000);
+    if (text.trim() === '' || !(ms >= minMs && ms <= maxMs))
+      throw new InvalidArgumentError(`It is not a number of seconds from ${minMs / 1000} to ${maxMs / 1000}.`);
+    return ms;
+  };
+  return { about, read };
+}
+
 /** An option that may be repeated. */
 export function repeated(about: string): Taken<string[] | undefined> {
   return { about, read: (text, before) => [...(before ?? []), text] };

@@ -6,6 +6,7 @@ import { DelegationFloor } from '../../../src/network/links/floor.ts';
 import { encodeHeader } from '../../../src/network/links/header.ts';
 import { LinkResponder } from '../../../src/network/links/link-responder.ts';
 import { localPair } from '../../../src/network/links/local.ts';
+import { MetAgents } from '../../../src/network/links/met-agents.ts';
 import { OpenLinks } from '../../../src/network/links/open-links.ts';
 import { makeProof } from '../../../src/network/links/proofs.ts';
 import { ProvenAgents } from '../../../src/network/links/proven.ts';
@@ -57,6 +58,7 @@ const streams: FuzzTarget = {
     const responder = new LinkResponder({
       proven,
       standing: new OpenLinks(),
+      met: new MetAgents({ clock }),
       clock,
       log,
       identity: (aid) => (aid === ALICE.aid ? identity : null),

@@ -4,11 +4,11 @@ import { once } from 'node:events';
 import { networkInterfaces } from 'node:os';
 import { formatAddress } from '../../../src/foundation/address.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
+import { MAPPING_PROTOCOLS } from '../../../src/foundation/domain/reach.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { findGateway } from '../../../src/network/port-mapping/default-gateway.ts';
 import { grantorsAt } from '../../../src/network/port-mapping/grantors.ts';
 import { PortMapper } from '../../../src/network/port-mapping/port-mapper.ts';
-import { MAPPING_PROTOCOLS } from '../../../src/network/port-mapping/types.ts';
 
 const [, , portText = '', protocol = ''] = process.argv;
 const port = Number(portText);

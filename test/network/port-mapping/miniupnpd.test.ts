@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
-import type { MappingProtocol } from '../../../src/network/port-mapping/types.ts';
+import type { MappingProtocol } from '../../../src/foundation/domain/reach.ts';
 import { eventually } from '../../support/eventually.ts';
 import { behindMappingRouter, OUTER_HOST } from '../../support/lab/mapping-router.ts';
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Address } from '../../../src/foundation/address.ts';
+import type { NatMapping } from '../../../src/foundation/domain/directory.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { Called } from '../../../src/network/reach/called.ts';
-import type { NatMapping } from '../../../src/network/reach/nat.ts';
 import { RANDOM_PORTS } from '../../../src/network/reach/opening.ts';
 import { PunchGuard } from '../../../src/network/reach/punch-guard.ts';
 import { ATTEMPT_BYTES, type Introduction } from '../../../src/network/reach/signals.ts';

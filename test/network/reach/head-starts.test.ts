@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { NatMapping } from '../../../src/foundation/domain/directory.ts';
 import type { NodePlace } from '../../../src/network/links/dial.ts';
 import {
   needsWitnesses,
@@ -9,7 +10,6 @@ import {
   relayDelayMs,
   UNLIKELY_HEAD_START_MS,
 } from '../../../src/network/reach/head-starts.ts';
-import type { NatMapping } from '../../../src/network/reach/nat.ts';
 
 const HELPER = { nodeKey: new Uint8Array(32).fill(2), address: { host: '203.0.113.1', port: 4122 } };
 

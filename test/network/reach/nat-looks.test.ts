@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { NatMapping } from '../../../src/foundation/domain/directory.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
-import type { NatMapping } from '../../../src/network/reach/nat.ts';
 import { NAT_LOOK_AGAIN_MS, NAT_LOOK_MS, NatLooks } from '../../../src/network/reach/nat-looks.ts';
 import { TestClock } from '../../support/test-clock.ts';
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
+import type { NatMapping } from '../../../src/foundation/domain/directory.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { NodeAbsent, type NodePlace } from '../../../src/network/links/dial.ts';
@@ -9,7 +10,6 @@ import { plainPath } from '../../../src/network/path.ts';
 import type { QuicConnection } from '../../../src/network/quic/types.ts';
 import { BIRTHDAY_ROUNDS, BIRTHDAY_SPACING_MS } from '../../../src/network/reach/client-pool.ts';
 import type { OwnSide } from '../../../src/network/reach/head-starts.ts';
-import type { NatMapping } from '../../../src/network/reach/nat.ts';
 import { PUNCH_AGAIN_MS, Punches } from '../../../src/network/reach/punches.ts';
 import { OTHER_HELPERS_MS } from '../../../src/network/reach/reachable-helpers.ts';
 import { relayed } from '../../../src/network/reach/relayed.ts';

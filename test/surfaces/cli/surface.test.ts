@@ -48,6 +48,10 @@ const COMMANDS_OF_OUR_OWN: readonly string[] = [
   'completion',
   'backup',
   'restore',
+  'links',
+  'peers',
+  'netcheck',
+  'ping',
 ];
 
 const DAEMON_COMMANDS_OF_OUR_OWN: readonly string[] = ['service run'];
@@ -152,9 +156,12 @@ test('the global options and those of the process are the ones of the surface an
   assert.deepEqual(sorted(long(daemon)), sorted([...surface.daemon.options, ...DAEMON_OPTIONS_OF_OUR_OWN]));
 });
 
-test('the events are the ones of the surface', () => {
+/** Kinds of events that the surface does not name. */
+const EVENTS_OF_OUR_OWN = ['path.changed'];
+
+test('the events are the ones of the surface and our own', () => {
   const opening = /^event: (\S+)$/m.exec(openingFrame({ aid: {} }).toString())?.[1] ?? '';
-  assert.deepEqual(sorted([opening, ...EVENT_TYPES]), sorted(surface.events));
+  assert.deepEqual(sorted([opening, ...EVENT_TYPES]), sorted([...surface.events, ...EVENTS_OF_OUR_OWN]));
 });
 
 test('"config set" changes the keys of the surface and no others', () => {

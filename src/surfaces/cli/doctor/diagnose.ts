@@ -64,7 +64,7 @@ export async function diagnose(patient: Patient): Promise<readonly Finding[]> {
   const [configuration, host] = await Promise.all([client.configGet(), client.debugHost()]);
   const pid = memberOf(host, 'pid');
   const parts = await Promise.all([
-    attempt('network', examineNetwork(patient, status)),
+    attempt('network', examineNetwork(patient)),
     attempt('publication', examineAgents(patient, status)),
     examineMcp(patient).then((finding) => [finding]),
     attempt('update', examineRelease(patient)),

@@ -1,11 +1,12 @@
 /** Whether this node is in the network, whether strangers reach it, and whether its clock is right. */
 import { hostOfUrl, isLoopbackHost } from '../../../foundation/address.ts';
 import { CLOCK_SKEW_S } from '../../../foundation/domain/time.ts';
-import { memberOf } from '../../../foundation/json.ts';
 import type { AnswerOf } from '../client.ts';
 import { isPublicHost } from '../public-host.ts';
 import { type Finding, findingsOf } from './finding.ts';
-import { type FindingStatus, listMember, type Patient } from './patient.ts';
+import type { Patient } from './patient.ts';
+
+type Checked = AnswerOf<'netcheck'>;
 
 /** Fewer peers than this make the network fragile. */
 const FEW_PEERS = 3;
@@ -34,9 +35,8 @@ const TROUBLE = {
   },
 } as const;
 
-function examinePeers(status: FindingStatus): Finding {
+function examinePeers({ dht_peers: peers, network_ready: ready }: Checked): Finding {
   const network = findingsOf('network');
-  const { dht_peers: peers, network_ready: ready } = status;
   if (peers === 0) return network.fail('no other node is known', NO_NODE_KNOWN);
   if (!ready) return network.warn('the network is still being joined', 'Wait some seconds and try again.');
   if (peers >= FEW_PEERS) return network.pass(`the network is ready, ${peers} nodes are known`);
@@ -47,9 +47,10 @@ function examinePeers(status: FindingStatus): Finding {
 }
 
 /** What others are told of where this node is, where that is no use to them. */
-function examineEndpoints(endpoints: readonly string[]): Finding | null {
+function examineEndpoints({ addresses, helpers }: Checked): Finding | null {
   const reachability = findingsOf('reachability');
-  const urls = endpoints.flatMap((text) => URL.parse(text.replace(/^quic:/, 'http:')) ?? []);
+  const told = addresses.filter(({ published }) => published).map(({ address }) => address);
+  const urls = told.flatMap((address) => URL.parse(`http://${address}`) ?? []);
   if (urls.length === 0)
     return reachability.warn(
       'this node has no address to publish',
@@ -57,17 +58,19 @@ function examineEndpoints(endpoints: readonly string[]): Finding | null {
     );
   if (urls.every((url) => isLoopbackHost(hostOfUrl(url))))
     return reachability.warn(
-      `this node publishes ${endpoints.join(', ')}: only this machine can use that`,
+      `this node publishes ${told.join(', ')}: only this machine can use that`,
       'It also finds nodes of this machine only. Let listen_addr name no loopback address, or set fallback_host.',
     );
-  if (urls.some(isPublicHost)) return null;
-  return reachability.info(`this node publishes addresses of its own network only: ${endpoints.join(', ')}`);
+  if (urls.some(isPublicHost) || helpers.length > 0) return null;
+  return reachability.info(`this node publishes addresses of its own network only: ${told.join(', ')}`);
 }
 
-function examineNat({ dht_peers, nat_type, nat_type_label, port_mapping, helpers }: FindingStatus): Finding {
+function examineNat({ dht_peers, nat_type, nat_type_label, port_mapping, helpers }: Checked): Finding {
   const reachability = findingsOf('reachability');
   if (helpers.length > 0)
-    return reachability.pass(`others reach this node with the help of ${helpers.join(', ')} (${nat_type_label})`);
+    return reachability.pass(
+      `others reach this node with the help of ${helpers.map(({ address }) => address).join(', ')} (NAT: ${nat_type_label})`,
+    );
   if (nat_type === 0 || dht_peers === 0)
     return reachability.info('it is not known yet whether strangers can reach this node');
   if (nat_type === 1) return reachability.pass('strangers can reach this node');
@@ -82,11 +85,9 @@ function examineNat({ dht_peers, nat_type, nat_type_label, port_mapping, helpers
   );
 }
 
-function examineClock(routing: unknown): Finding {
+function examineClock({ clock: { offset_s: offset, peers } }: Checked): Finding {
   const clock = findingsOf('clock');
-  const [offset, peers] = [memberOf(routing, 'clock', 'offset_s'), memberOf(routing, 'clock', 'peers')];
-  if (typeof offset !== 'number' || typeof peers !== 'number')
-    return clock.info('no other node has said yet what time it is');
+  if (offset === null) return clock.info('no other node has said yet what time it is');
   const seconds = Math.round(Math.abs(offset));
   const who = peers === 1 ? 'the only node that said the time' : `half of the ${peers} nodes that said the time`;
   const what = `the clock of this machine is ${seconds} s ${offset > 0 ? 'behind' : 'ahead of'} ${who}`;
@@ -105,16 +106,13 @@ function examineContacts(contacts: AnswerOf<'contacts'>['contacts']): Finding[] 
   });
 }
 
-export async function examineNetwork({ client }: Patient, status: FindingStatus): Promise<Finding[]> {
-  const [routing, identity, { contacts }] = await Promise.all([
-    client.debugRouting(),
-    client.debugIdentity(),
-    client.contacts(),
-  ]);
+/** Stands on the same look as `svc netcheck`. */
+export async function examineNetwork({ client }: Patient): Promise<Finding[]> {
+  const [checked, { contacts }] = await Promise.all([client.netcheck(), client.contacts()]);
   return [
-    examinePeers(status),
+    examinePeers(checked),
     ...examineContacts(contacts),
-    examineEndpoints(listMember(identity, 'endpoints')) ?? examineNat(status),
-    examineClock(routing),
+    examineEndpoints(checked) ?? examineNat(checked),
+    examineClock(checked),
   ];
 }

@@ -1,0 +1,94 @@
+/** Tells agents when the way to the node of those that they speak with has become another one. */
+import type { Clock, Timer } from '../../foundation/clock.ts';
+import { isRelayed, type PathKind } from '../../foundation/domain/tunnels.ts';
+import type { EventSink } from '../../foundation/events.ts';
+import { type Aid, nativeAid } from '../../foundation/identity/aid.ts';
+import type { Log } from '../../foundation/log.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
+import { RateLimiter } from '../../foundation/rate-limit.ts';
+import type { AgentPair } from '../../network/links/met-agents.ts';
+import type { PathChange } from '../../network/links/path-changes.ts';
+
+/** A path that changes sooner after the last word about it is spoken of only then, milliseconds. */
+export const PATH_WORD_MS = 10_000;
+/** Such events that one agent gets at once, and in an hour. */
+export const PATH_EVENTS_BURST = 20;
+export const PATH_EVENTS_PER_HOUR = 60;
+/** Nodes whose paths are remembered, and agents whose events are counted. */
+const MAX_WATCHED_PATHS = 1024;
+
+interface PathEventsDependencies {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly pairsWith: (nodeKey: Uint8Array) => readonly AgentPair[];
+  /** True for agents that are registered here. */
+  readonly isAgent: (aid: Aid) => boolean;
+  readonly events: EventSink;
+}
+
+/** What is known of the path to a node. */
+interface Told {
+  /** What agents were last told, or what was there first. */
+  told: PathKind;
+  toldAt: number;
+  now: PathKind;
+  later: Timer | null;
+}
+
+export class PathEvents {
+  readonly #deps: PathEventsDependencies;
+  readonly #nodes = new LruCache<Aid, Told>({ maxEntries: MAX_WATCHED_PATHS });
+  readonly #rate: RateLimiter;
+  #stopped = false;
+
+  constructor(dependencies: PathEventsDependencies) {
+    this.#deps = dependencies;
+    const limits = { perSecond: PATH_EVENTS_PER_HOUR / 3600, burst: PATH_EVENTS_BURST, maxKeys: MAX_WATCHED_PATHS };
+    this.#rate = new RateLimiter(limits, dependencies);
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    for (const { later } of this.#nodes.values()) later?.cancel();
+  }
+
+  /** To be called when new streams to a node begin to take another path. A lost connection is no path, and none is told. */
+  onChange({ nodeKey, path }: PathChange): void {
+    if (path === null || this.#stopped) return;
+    const { clock } = this.#deps;
+    const node = nativeAid(nodeKey);
+    const known = this.#nodes.get(node);
+    if (known === undefined) {
+      const first = { told: path.kind, toldAt: Number.NEGATIVE_INFINITY, now: path.kind, later: null };
+      this.#nodes.set(node, first);
+      return;
+    }
+    known.now = path.kind;
+    if (known.later !== null) return;
+    const waitMs = known.toldAt + PATH_WORD_MS - clock.now();
+    if (waitMs <= 0) this.#tell(node, nodeKey, known);
+    else
+      known.later = clock.after(waitMs, () => {
+        known.later = null;
+        this.#tell(node, nodeKey, known);
+      });
+  }
+
+  #tell(node: Aid, nodeKey: Uint8Array, known: Told): void {
+    const { clock, pairsWith, isAgent, events, log } = this.#deps;
+    const { told: before, now: path } = known;
+    if (path === before) return;
+    known.told = path;
+    const spoken = Map.groupBy(pairsWith(nodeKey), ({ local }) => local);
+    for (const [local, pairs] of spoken) {
+      if (!isAgent(local) || !this.#rate.take(local)) continue;
+      known.toldAt = clock.now();
+      const agents = pairs.map(({ remote }) => remote);
+      try {
+        events.emit(local, 'path.changed', { node, agents, path, before, is_relayed: isRelayed(path) });
+      } catch (error) {
+        log.warn({ error }, 'a change of path could not be logged');
+      }
+    }
+  }
+}

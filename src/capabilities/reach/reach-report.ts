@@ -1,0 +1,248 @@
+/** Looks at how this node reaches others and is reached: for people who ask why something is slow, relayed or not there. */
+import { type Address, formatAddress } from '../../foundation/address.ts';
+import { equalBytes } from '../../foundation/bytes.ts';
+import type { Clock } from '../../foundation/clock.ts';
+import { abortable } from '../../foundation/deadline.ts';
+import type { NatMapping } from '../../foundation/domain/directory.ts';
+import type { NotDirectReason } from '../../foundation/domain/reach.ts';
+import type { LinkPathKind, PathKind } from '../../foundation/domain/tunnels.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import { type Aid, nativeAid } from '../../foundation/identity/aid.ts';
+import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
+import { patience } from '../../foundation/stall.ts';
+import type { RecordDht } from '../../network/dht/record-dht.ts';
+import type { ConnectionPool } from '../../network/links/connection-pool.ts';
+import type { DialAddress } from '../../network/links/dial.ts';
+import type { AgentLocation } from '../../network/links/types.ts';
+import type { PortMapper } from '../../network/port-mapping/port-mapper.ts';
+import { isTold, type OwnAddress } from '../../network/reach/own-address.ts';
+import type { OwnAddresses } from '../../network/reach/own-addresses.ts';
+import { type Sides, whyNotDirect } from './not-direct.ts';
+import { currentLink, knownPeers, type StandingDependencies, standingLinks } from './standing.ts';
+import { type WayTo, waysTo } from './ways.ts';
+
+export interface ReachDependencies extends StandingDependencies {
+  readonly clock: Clock;
+  /** This node's public key. */
+  readonly nodeKey: Uint8Array;
+  readonly pool: Pick<ConnectionPool, 'connections' | 'connect' | 'current' | 'probe' | 'ways'>;
+  readonly records: Pick<RecordDht, 'neighbours' | 'reachability' | 'clocks'>;
+  readonly ownAddresses: Pick<OwnAddresses, 'current' | 'known'>;
+  readonly portMapper: Pick<PortMapper, 'view'>;
+  /** What stands before a port of ours, as was last found out. */
+  readonly mapping: () => NatMapping;
+  readonly helpsOthers: () => boolean;
+  /** The configuration's `disable_relay`. */
+  readonly relayDisabled: () => boolean;
+  /** The addresses of this machine's interfaces. */
+  readonly interfaces: () => readonly string[];
+  /** The kind of a path from our socket to an address. */
+  readonly kindOf: (address: Address) => PathKind;
+  /** True for the agents here, and the node itself. */
+  readonly isHere: (aid: Aid) => boolean;
+  /** @throws SvcError `resolve_failed`, `cancelled` */
+  readonly locate: (
+    aid: Aid,
+    options: { readonly fresh: boolean; readonly signal: AbortSignal },
+  ) => Promise<AgentLocation>;
+}
+
+/** What this machine has of one family of addresses. */
+export interface FamilyFacts {
+  /** Addresses of its interfaces that lead beyond it. */
+  readonly addresses: number;
+  readonly isPublic: boolean;
+  /** Where others see this node; null where nobody has said. */
+  readonly seenAs: Address | null;
+}
+
+export interface PingRequest {
+  readonly aid: Aid;
+  readonly count: number;
+  readonly intervalMs: number;
+  /** For the connection, and again for each answer. */
+  readonly timeoutMs: number;
+  readonly disableRelay: boolean;
+}
+
+/** One probe; null without an answer. */
+export interface ProbeResult {
+  readonly rttMs: number | null;
+  readonly path: LinkPathKind | null;
+}
+
+export interface PingResult {
+  readonly node: Aid;
+  readonly probes: readonly ProbeResult[];
+  /** Where packets go; null on this daemon. */
+  readonly remote: Address | null;
+  /** Null where the way is direct. */
+  readonly notDirect: NotDirectReason | null;
+}
+
+/** Failures of which another place of the agent may not suffer. */
+const STALE: ReadonlySet<string> = new Set(['connect_failed', 'relay_required']);
+
+/** Each address once, by what is known best of it. */
+function once(addresses: readonly OwnAddress[]): OwnAddress[] {
+  const known = new Map(addresses.toReversed().map((one) => [formatAddress(one.address), one]));
+  return addresses.filter((one) => known.get(formatAddress(one.address)) === one);
+}
+
+export class ReachReport {
+  readonly #deps: ReachDependencies;
+
+  constructor(dependencies: ReachDependencies) {
+    this.#deps = dependencies;
+  }
+
+  /** The connections with other nodes. */
+  links(): ReturnType<typeof standingLinks> {
+    return standingLinks(this.#deps);
+  }
+
+  /** The nodes of the routing table. */
+  peers(): ReturnType<typeof knownPeers> {
+    return knownPeers(this.#deps);
+  }
+
+  /** What stands between this node and others. Asks nobody. */
+  check() {
+    const { records, ownAddresses, portMapper, helpers, pool } = this.#deps;
+    const { ready, peers, natType: seenType, inRoutingTables, observed } = records.reachability();
+    const { natType } = ownAddresses.current();
+    return {
+      ready,
+      peers,
+      isReached: peers === 0 || (seenType === 0 && !inRoutingTables) ? null : inRoutingTables,
+      natType,
+      mapping: this.#mapping(),
+      addresses: once(ownAddresses.known()).map((one) => ({ ...one, isTold: isTold(one) })),
+      ipv4: this.#family(false, observed),
+      ipv6: this.#family(true, observed),
+      portMapping: portMapper.view(),
+      helpers: helpers.current.map(({ nodeKey, address }) => ({
+        node: nativeAid(nodeKey),
+        address,
+        rttMs: pool.current(nodeKey)?.connection.rtt() ?? null,
+      })),
+      helpsOthers: this.#deps.helpsOthers(),
+      relaysAllowed: !this.#deps.relayDisabled(),
+      clock: records.clocks(),
+    };
+  }
+
+  /**
+   * How an agent would be reached. Looks up where it is, and dials nobody.
+   * @throws SvcError `resolve_failed`, `cancelled`
+   */
+  async waysTo(aid: Aid, signal: AbortSignal) {
+    const { isHere, locate, nodeKey, pool, relayDisabled, kindOf, clock, ownAddresses } = this.#deps;
+    if (isHere(aid)) {
+      const { natType } = ownAddresses.current();
+      return { node: nativeAid(nodeKey), isHere: true, natType, link: null, ways: [], notDirect: null };
+    }
+    const place = await locate(aid, { fresh: false, signal });
+    const sides = this.#sides(place);
+    const link = currentLink(pool, place.nodeKey);
+    const ways: readonly WayTo[] = waysTo({
+      place,
+      sides,
+      ways: pool.ways(place),
+      relaysAllowed: !relayDisabled(),
+      hasIpv6: this.#family(true, []).addresses > 0,
+      kindOf: (address: DialAddress) => (address.isMapped === true ? 'mapped' : kindOf(address)),
+    });
+    const notDirect = link === null ? null : whyNotDirect(link, sides, clock.now());
+    return { node: nativeAid(place.nodeKey), isHere: false, natType: place.natType, link, ways, notDirect };
+  }
+
+  /**
+   * Sends probes to the node of an agent, over the connection that links use; it is made where none stands.
+   * @throws SvcError `resolve_failed`, `connect_failed`, `relay_required`, `timeout` where the node is not reached,
+   *   `cancelled`
+   */
+  async ping({ aid, count, intervalMs, ...request }: PingRequest, signal: AbortSignal): Promise<PingResult> {
+    const { isHere, nodeKey, pool, clock } = this.#deps;
+    if (isHere(aid)) {
+      const probes = Array.from({ length: count }, (): ProbeResult => ({ rttMs: 0, path: 'local' }));
+      return { node: nativeAid(nodeKey), probes, remote: null, notDirect: null };
+    }
+    const place = await this.#reached(aid, request, signal);
+    const probes: ProbeResult[] = [];
+    for (let i = 0; i < count; i++) {
+      if (i > 0) await this.#pause(intervalMs, signal);
+      probes.push(await this.#probe(place, request, signal));
+    }
+    const link = currentLink(pool, place.nodeKey);
+    const notDirect = whyNotDirect(link, this.#sides(place), clock.now());
+    return { node: nativeAid(place.nodeKey), probes, remote: link?.path.remote ?? null, notDirect };
+  }
+
+  /** What stands before us: nothing where strangers reach us, whatever was found out before. */
+  #mapping(): NatMapping {
+    return this.#deps.records.reachability().inRoutingTables ? 'open' : this.#deps.mapping();
+  }
+
+  #sides({ natType, helpers, nodeKey }: AgentLocation): Sides {
+    const others = helpers.filter(
+      (one) => !equalBytes(one.nodeKey, nodeKey) && !equalBytes(one.nodeKey, this.#deps.nodeKey),
+    );
+    return { ours: this.#mapping(), theirs: natType, helpers: others.length };
+  }
+
+  #family(isV6: boolean, observed: readonly Address[]): FamilyFacts {
+    const own = this.#deps.interfaces().filter((host) => host.includes(':') === isV6 && ipScope(host) > IP_SCOPE.link);
+    return {
+      addresses: own.length,
+      isPublic: own.some((host) => ipScope(host) === IP_SCOPE.public),
+      seenAs: observed.find(({ host }) => host.includes(':') === isV6) ?? null,
+    };
+  }
+
+  /** Where an agent is, once a connection to its node stands. */
+  async #reached(aid: Aid, request: Omit<PingRequest, 'aid' | 'count' | 'intervalMs'>, signal: AbortSignal) {
+    const { clock, locate } = this.#deps;
+    using limit = patience(clock, request.timeoutMs, signal);
+    const known = await locate(aid, { fresh: false, signal: limit.signal });
+    try {
+      await this.#connect(known, request.disableRelay, limit.signal);
+      return known;
+    } catch (error) {
+      if (limit.signal.aborted || !(error instanceof SvcError) || !STALE.has(error.code)) throw error;
+      const fresh = await locate(aid, { fresh: true, signal: limit.signal });
+      await this.#connect(fresh, request.disableRelay, limit.signal);
+      return fresh;
+    }
+  }
+
+  async #connect(place: AgentLocation, disableRelay: boolean, signal: AbortSignal): Promise<void> {
+    await this.#deps.pool.connect(place, signal, { relays: !disableRelay });
+  }
+
+  async #probe(
+    place: AgentLocation,
+    { timeoutMs, disableRelay }: Pick<PingRequest, 'timeoutMs' | 'disableRelay'>,
+    signal: AbortSignal,
+  ): Promise<ProbeResult> {
+    using limit = patience(this.#deps.clock, timeoutMs, signal);
+    try {
+      await this.#connect(place, disableRelay, limit.signal);
+      const { rttMs, path } = await this.#deps.pool.probe(place.nodeKey, limit.signal);
+      return { rttMs, path: path.kind };
+    } catch (error) {
+      if (signal.aborted || !(error instanceof SvcError)) throw error;
+      return { rttMs: null, path: null };
+    }
+  }
+
+  async #pause(ms: number, signal: AbortSignal): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = this.#deps.clock.after(ms, resolve);
+    try {
+      await abortable(promise, signal);
+    } finally {
+      timer.cancel();
+    }
+  }
+}

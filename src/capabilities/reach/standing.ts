@@ -1,0 +1,77 @@
+/** What stands between this node and others: its connections, and the nodes of its routing table. */
+import { equalBytes } from '../../foundation/bytes.ts';
+import type { LinkUse } from '../../foundation/domain/reach.ts';
+import { type Aid, nativeAid, nativePublicKey } from '../../foundation/identity/aid.ts';
+import type { RecordDht } from '../../network/dht/record-dht.ts';
+import type { Neighbour } from '../../network/dht/types.ts';
+import type { ConnectionPool } from '../../network/links/connection-pool.ts';
+import type { AgentLinks } from '../../network/links/links.ts';
+import type { AgentPair } from '../../network/links/met-agents.ts';
+import type { ConnectionView } from '../../network/links/views.ts';
+import type { ChosenHelpers } from '../../network/reach/chosen-helpers.ts';
+
+/** An agent of another node, and those here that it speaks with. */
+export interface MetAgent {
+  readonly aid: Aid;
+  /** What the address book calls it; null where it is not in there. */
+  readonly label: string | null;
+  readonly localAids: readonly Aid[];
+}
+
+export interface StandingLink extends ConnectionView {
+  readonly agents: readonly MetAgent[];
+  readonly use: LinkUse;
+}
+
+export interface KnownPeer extends Neighbour {
+  /** The AID of the key that it said it has. */
+  readonly node: Aid | null;
+  readonly isHelper: boolean;
+}
+
+export interface StandingDependencies {
+  readonly pool: Pick<ConnectionPool, 'connections'>;
+  readonly links: Pick<AgentLinks, 'pairsWith'>;
+  readonly records: Pick<RecordDht, 'neighbours'>;
+  readonly helpers: Pick<ChosenHelpers, 'has' | 'addresses' | 'current'>;
+  /** Of the address book, by AID. */
+  readonly labels: () => Readonly<Record<string, string>>;
+}
+
+function agentsIn(pairs: readonly AgentPair[], labels: Readonly<Record<string, string>>): MetAgent[] {
+  const locals = Map.groupBy(pairs, ({ remote }) => remote);
+  return [...locals].map(([aid, met]) => ({
+    aid,
+    label: labels[aid] ?? null,
+    localAids: met.map(({ local }) => local),
+  }));
+}
+
+/** The connections that stand, those to one node together. */
+export function standingLinks({ pool, links, helpers, labels }: StandingDependencies): readonly StandingLink[] {
+  const names = labels();
+  const standing = pool.connections().map((view): StandingLink => {
+    const key = nativePublicKey(view.node);
+    const isHelper = key !== null && view.current && helpers.has(key);
+    const use = view.bulk ? 'bulk' : isHelper ? 'helper' : 'all';
+    return { ...view, use, agents: key === null ? [] : agentsIn(links.pairsWith(key), names) };
+  });
+  return [...Map.groupBy(standing, ({ node }) => node).values()].flat();
+}
+
+/** The nodes of the routing table, the last heard first. */
+export function knownPeers({ records, helpers }: StandingDependencies): readonly KnownPeer[] {
+  const isHelper = ({ host, port, nodeKey }: Neighbour): boolean =>
+    (nodeKey !== null && helpers.has(nodeKey)) ||
+    helpers.addresses.some((helper) => helper.host === host && helper.port === port);
+  return records
+    .neighbours()
+    .map((one) => ({ ...one, node: one.nodeKey === null ? null : nativeAid(one.nodeKey), isHelper: isHelper(one) }))
+    .sort((a, b) => b.lastSeen - a.lastSeen);
+}
+
+/** The connection to a node that new streams use; null where none stands. */
+export function currentLink(pool: StandingDependencies['pool'], nodeKey: Uint8Array): ConnectionView | null {
+  const isNode = ({ node }: ConnectionView): boolean => equalBytes(nativePublicKey(node) ?? new Uint8Array(), nodeKey);
+  return pool.connections().find((view) => view.current && isNode(view)) ?? null;
+}

@@ -1,0 +1,77 @@
+/** How a node would be reached, way by way, in the order in which they are tried. Pure. */
+import type { Address } from '../../foundation/address.ts';
+import { isRelayed, type PathKind } from '../../foundation/domain/tunnels.ts';
+import { type DialAddress, MAX_ADDRESSES, type NodePlace, STAGGER_MS } from '../../network/links/dial.ts';
+import type { WayView } from '../../network/links/views.ts';
+import { NOT_DIRECT_TEXT, punchable, type Sides } from './not-direct.ts';
+
+export interface WayTo {
+  readonly path: PathKind;
+  /** After the beginning of the attempt, or as soon as all before it have failed: milliseconds. */
+  readonly afterMs: number;
+  /** The addresses that are dialled, or the helpers that are asked. */
+  readonly to: readonly Address[];
+  /** Null where nobody can know before. */
+  readonly mayLead: boolean | null;
+  readonly note: string;
+}
+
+export interface WayFacts {
+  readonly place: NodePlace;
+  /** As `ConnectionPool.ways` gives them. */
+  readonly ways: readonly WayView[];
+  readonly sides: Sides;
+  readonly relaysAllowed: boolean;
+  /** False where no interface of this machine has an IPv6 address that leads beyond it. */
+  readonly hasIpv6: boolean;
+  /** The kind of a path from here to an address. */
+  readonly kindOf: (address: DialAddress) => PathKind;
+}
+
+function isIpv6({ host }: Address): boolean {
+  return host.includes(':');
+}
+
+/** The addresses of the node, one way for each kind and family: they are dialled a little after each other. */
+function straight({ delayMs }: WayView, { place, kindOf, hasIpv6 }: WayFacts): WayTo[] {
+  const dialled = place.addresses
+    .slice(0, MAX_ADDRESSES)
+    .map((address, i) => ({ address, afterMs: delayMs + i * STAGGER_MS }));
+  const groups = Map.groupBy(dialled, ({ address }) => `${kindOf(address)} ${isIpv6(address)}`);
+  return [...groups.values()].flatMap((group): WayTo[] => {
+    const [first] = group;
+    if (first === undefined) return [];
+    const { address, afterMs } = first;
+    const cannot = isIpv6(address) && !hasIpv6;
+    const to = group.map(({ address: { host, port } }) => ({ host, port }));
+    const note = cannot ? 'This machine has no IPv6 address.' : 'The addresses of the node, one after the other.';
+    return [{ path: kindOf(address), afterMs, to, mayLead: cannot ? false : null, note }];
+  });
+}
+
+function punched({ kind, delayMs }: WayView, { place, sides }: WayFacts): WayTo {
+  const { may, reason } = punchable(sides);
+  const text = may === null ? 'It is not known yet what stands before both nodes.' : 'A helper introduces both nodes.';
+  const note = reason === null ? text : NOT_DIRECT_TEXT[reason];
+  return { path: kind, afterMs: delayMs, to: place.helpers.map(({ address }) => address), mayLead: may, note };
+}
+
+function relayed({ kind, delayMs, mayLead }: WayView, { place, relaysAllowed }: WayFacts): WayTo {
+  const may = mayLead && relaysAllowed;
+  const cannot = relaysAllowed ? 'Nobody is known who could relay.' : 'disable_relay forbids it.';
+  const to = kind === 'relay' ? place.helpers.map(({ address }) => address) : [];
+  return {
+    path: kind,
+    afterMs: delayMs,
+    to,
+    mayLead: may,
+    note: may ? 'A helper hands over sealed packets, until another way leads there.' : cannot,
+  };
+}
+
+export function waysTo(facts: WayFacts): readonly WayTo[] {
+  return facts.ways.flatMap((way) => {
+    if (isRelayed(way.kind)) return [relayed(way, facts)];
+    return way.kind === 'punched' ? [punched(way, facts)] : straight(way, facts);
+  });
+}

@@ -1,0 +1,47 @@
+/** What people and agents are told of how this node reaches others. */
+import type { AddressBook } from '../../capabilities/address-book/address-book.ts';
+import type { EventLog } from '../../capabilities/events/event-log.ts';
+import { PathEvents } from '../../capabilities/reach/path-events.ts';
+import { ReachReport } from '../../capabilities/reach/reach-report.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { AgentLinks } from '../../network/links/links.ts';
+import type { Foundation } from '../foundation.ts';
+import type { Network } from '../network.ts';
+import type { Agents } from './agents.ts';
+
+interface Parts {
+  readonly links: AgentLinks;
+  readonly eventLog: EventLog;
+  readonly addressBook: AddressBook;
+}
+
+export function buildReachReport(
+  { life, clock, log, configuration, node }: Foundation,
+  { pool, records, ownAddresses, portMapper, resolver, interfaces, kindOf, reach }: Network,
+  { identity, registry }: Agents,
+  { links, eventLog, addressBook }: Parts,
+): ReachReport {
+  const pairsWith = (nodeKey: Uint8Array) => links.pairsWith(nodeKey);
+  const isAgent = (aid: Aid): boolean => registry.identity(aid) !== null;
+  const pathEvents = new PathEvents({ clock, log: log.child('links'), pairsWith, isAgent, events: eventLog });
+  life.defer(pool.onPathChange((change) => pathEvents.onChange(change)));
+  life.defer(() => pathEvents.stop());
+  return new ReachReport({
+    clock,
+    nodeKey: node.key.publicKey,
+    pool,
+    links,
+    records,
+    ownAddresses,
+    portMapper,
+    helpers: reach.helpers,
+    labels: () => addressBook.get().aliases,
+    mapping: reach.mapping,
+    helpsOthers: reach.relay.helps,
+    relayDisabled: () => configuration.current.disable_relay,
+    interfaces,
+    kindOf: (address) => kindOf(address, true),
+    isHere: (aid) => identity(aid) !== null,
+    locate: (aid, options) => resolver.locate(aid, options),
+  });
+}

@@ -1,0 +1,171 @@
+/** The handlers of the operations on how this node reaches others and is reached. */
+import { NOT_DIRECT_TEXT } from '../../capabilities/reach/not-direct.ts';
+import type { ProbeResult, ReachReport } from '../../capabilities/reach/reach-report.ts';
+import type { StandingLink } from '../../capabilities/reach/standing.ts';
+import { type Address, formatAddress } from '../../foundation/address.ts';
+import { isoTime } from '../../foundation/clock.ts';
+import { type NotDirectReason, PING_COUNT, PING_INTERVAL_MS, PING_TIMEOUT_MS } from '../../foundation/domain/reach.ts';
+import { isRelayed } from '../../foundation/domain/tunnels.ts';
+import { natLabel } from '../node.ts';
+import type { Handlers } from '../operation.ts';
+import type { reachOperations } from '../reach.ts';
+
+export interface ReachHandlerDependencies {
+  readonly reachReport: Pick<ReachReport, 'links' | 'peers' | 'check' | 'waysTo' | 'ping'>;
+}
+
+/** Thousandths of a millisecond say nothing, and a clock may go back. */
+function ms(value: number): number {
+  return Math.max(0, Math.round(value * 1000) / 1000);
+}
+
+function msOrNull(value: number | null): number | null {
+  return value === null ? null : ms(value);
+}
+
+function addressOrNull(address: Address | null): string | null {
+  return address === null ? null : formatAddress(address);
+}
+
+function nat(natType: number) {
+  return { nat_type: natType, nat_type_label: natLabel(natType) };
+}
+
+function pathView({ path, rttMs }: Pick<StandingLink, 'path' | 'rttMs'>) {
+  const { kind, remote } = path;
+  return { path: kind, is_relayed: isRelayed(kind), remote_addr: formatAddress(remote), rtt_ms: ms(rttMs) };
+}
+
+function linkView(link: StandingLink) {
+  const { node, agents, openedAt, streams, outbound, current, use } = link;
+  return {
+    node,
+    agents: agents.map(({ aid, label, localAids }) => ({ aid, label, local_aids: localAids })),
+    ...pathView(link),
+    since: isoTime(openedAt),
+    streams,
+    bytes_up: link.bytesSent,
+    bytes_down: link.bytesReceived,
+    packets_sent: link.packetsSent,
+    packets_lost: link.packetsLost,
+    outbound,
+    current,
+    use,
+  };
+}
+
+function reasonView(code: NotDirectReason | null) {
+  return code === null ? null : { code, text: NOT_DIRECT_TEXT[code] };
+}
+
+function summary(probes: readonly ProbeResult[]) {
+  const times = probes.flatMap(({ rttMs }) => rttMs ?? []);
+  const sum = times.reduce((total, one) => total + one, 0);
+  const avg = sum / times.length;
+  return {
+    sent: probes.length,
+    received: times.length,
+    rtt_ms: times.length === 0 ? null : { min: ms(Math.min(...times)), avg: ms(avg), max: ms(Math.max(...times)) },
+  };
+}
+
+export function reachHandlers({ reachReport }: ReachHandlerDependencies): Handlers<typeof reachOperations> {
+  return {
+    nodeLinks: () => ({ links: reachReport.links().map(linkView) }),
+
+    nodePeers: () => ({
+      peers: reachReport.peers().map((peer) => ({
+        address: formatAddress(peer),
+        node: peer.node,
+        last_seen: isoTime(peer.lastSeen),
+        since: isoTime(peer.firstSeen),
+        rtt_ms: msOrNull(peer.rttMs),
+        is_bootstrap: peer.isBootstrap,
+        is_helper: peer.isHelper,
+      })),
+    }),
+
+    netcheck: () => {
+      const checked = reachReport.check();
+      const family = ({ addresses, isPublic, seenAs }: typeof checked.ipv4) => ({
+        addresses,
+        is_public: isPublic,
+        seen_as: addressOrNull(seenAs),
+      });
+      return {
+        network_ready: checked.ready,
+        dht_peers: checked.peers,
+        is_reached: checked.isReached,
+        ...nat(checked.natType),
+        nat_mapping: checked.mapping,
+        addresses: checked.addresses.map(({ address, source, verifiedBy, isTold }) => ({
+          address: formatAddress(address),
+          source,
+          verified_by: verifiedBy,
+          published: isTold,
+        })),
+        ipv4: family(checked.ipv4),
+        ipv6: family(checked.ipv6),
+        port_mapping: checked.portMapping.state,
+        mapped_ports: checked.portMapping.ports.map(({ protocol, internalPort, external, expiresAt }) => ({
+          protocol,
+          internal_port: internalPort,
+          external: formatAddress(external),
+          expires_at: isoTime(expiresAt),
+        })),
+        helpers: checked.helpers.map(({ node, address, rttMs }) => ({
+          node,
+          address: formatAddress(address),
+          rtt_ms: msOrNull(rttMs),
+        })),
+        helps_others: checked.helpsOthers,
+        relays_allowed: checked.relaysAllowed,
+        clock: {
+          offset_s: checked.clock.offsetMs === null ? null : checked.clock.offsetMs / 1000,
+          peers: checked.clock.peers,
+        },
+      };
+    },
+
+    netcheckAgent: async ({ aid }, { signal }) => {
+      const { node, isHere, natType, link, ways, notDirect } = await reachReport.waysTo(aid, signal);
+      return {
+        aid,
+        node,
+        is_here: isHere,
+        ...nat(natType),
+        connection: link === null ? null : pathView(link),
+        ways: ways.map(({ path, afterMs, to, mayLead, note }) => ({
+          path,
+          after_ms: afterMs,
+          to: to.map(formatAddress),
+          may_lead: mayLead,
+          note,
+        })),
+        not_direct: reasonView(notDirect),
+      };
+    },
+
+    pingAgent: async (input, { signal }) => {
+      const { aid, count = PING_COUNT, interval_ms: intervalMs = PING_INTERVAL_MS } = input;
+      const { timeout_ms: timeoutMs = PING_TIMEOUT_MS, disable_relay: disableRelay = false } = input;
+      const result = await reachReport.ping({ aid, count, intervalMs, timeoutMs, disableRelay }, signal);
+      const { node, probes, remote, notDirect } = result;
+      const path = probes.findLast((probe) => probe.path !== null)?.path ?? null;
+      return {
+        aid,
+        node,
+        probes: probes.map((probe) => ({
+          rtt_ms: msOrNull(probe.rttMs),
+          path: probe.path,
+          is_relayed: probe.path !== null && isRelayed(probe.path),
+        })),
+        ...summary(probes),
+        path,
+        is_relayed: path !== null && isRelayed(path),
+        remote_addr: remote === null ? '' : formatAddress(remote),
+        not_direct: reasonView(notDirect),
+      };
+    },
+  };
+}

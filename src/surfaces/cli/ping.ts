@@ -1,0 +1,87 @@
+/** A ping as a person sees it: one probe in a request, so that each answer is shown when it comes. */
+import { setTimeout as pause } from 'node:timers/promises';
+import { PING_COUNT, PING_INTERVAL_MS } from '../../foundation/domain/reach.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { AnswerOf } from './client.ts';
+import type { CliContext } from './context.ts';
+import { rttText } from './reach-text.ts';
+import { safeLine } from './text.ts';
+
+/** Probes of a ping that goes on until the way is direct, unless it says otherwise. */
+export const MAX_UNTIL_DIRECT = 60;
+
+/** Failures of a node that was there a moment ago. */
+const UNREACHED: ReadonlySet<string> = new Set(['connect_failed', 'relay_required', 'timeout']);
+
+type Answer = AnswerOf<'pingAgent'>;
+
+interface PingTyped {
+  readonly aid: string;
+  readonly count: number | undefined;
+  readonly interval: number | undefined;
+  readonly timeout: number | undefined;
+  readonly until_direct: true | undefined;
+  readonly relay: boolean;
+}
+
+/** Several answers to single probes as one. */
+function merged(answers: readonly Answer[]): Answer | undefined {
+  const last = answers.at(-1);
+  if (last === undefined) return undefined;
+  const probes = answers.flatMap((answer) => answer.probes);
+  const times = probes.flatMap(({ rtt_ms }) => rtt_ms ?? []);
+  const avg = times.reduce((sum, one) => sum + one, 0) / times.length;
+  const { path, is_relayed, remote_addr } = answers.findLast((answer) => answer.path !== null) ?? last;
+  return {
+    ...last,
+    path,
+    is_relayed,
+    remote_addr,
+    probes,
+    sent: probes.length,
+    received: times.length,
+    rtt_ms:
+      times.length === 0
+        ? null
+        : { min: Math.min(...times), avg: Math.round(avg * 1000) / 1000, max: Math.max(...times) },
+  };
+}
+
+/**
+ * What a probe comes to whose node is not reached any more.
+ * @throws the error where the node was not reached before, or it says something else
+ */
+function lost(error: unknown, before: Answer | undefined): Answer {
+  if (before === undefined || !(error instanceof SvcError) || !UNREACHED.has(error.code)) throw error;
+  const nothing = { path: null, rtt_ms: null, is_relayed: false };
+  return { ...before, ...nothing, received: 0, probes: [nothing] };
+}
+
+function lineOf(seq: number, { probes, remote_addr }: Answer): string {
+  const [probe] = probes;
+  if (probe === undefined || probe.rtt_ms === null) return `${seq}: no answer`;
+  return `${seq}: ${rttText(probe.rtt_ms)}, ${probe.path ?? ''}${remote_addr === '' ? '' : `, ${remote_addr}`}`;
+}
+
+/**
+ * Sends the probes; what came of all of them together.
+ * @throws SvcError as `POST /node/ping/{aid}` where the node is not reached
+ */
+export async function ping(context: CliContext, typed: PingTyped): Promise<Answer | undefined> {
+  const { until_direct, count = until_direct === true ? MAX_UNTIL_DIRECT : PING_COUNT } = typed;
+  if (count < 1) throw new SvcError('invalid_request', { message: '--count is at least 1.' });
+  const { io, options, client } = context;
+  const timed = typed.timeout === undefined ? {} : { timeout_ms: typed.timeout };
+  const answers: Answer[] = [];
+  while (answers.length < count) {
+    if (answers.length > 0)
+      await pause(typed.interval ?? PING_INTERVAL_MS, undefined, io.signal === undefined ? {} : { signal: io.signal });
+    const asked = client.pingAgent({ aid: typed.aid, count: 1, disable_relay: !typed.relay, ...timed });
+    const answer = await asked.catch((error: unknown) => lost(error, answers.at(-1)));
+    answers.push(answer);
+    if (options.json !== true && options.quiet !== true)
+      io.stdout.write(`${safeLine(lineOf(answers.length, answer))}\n`);
+    if (until_direct === true && answer.received > 0 && !answer.is_relayed) break;
+  }
+  return merged(answers);
+}

@@ -1,0 +1,176 @@
+/** How links, peers and ways to others are shown to people. */
+import type { PortMappingState } from '../../foundation/domain/directory.ts';
+import type { AnswerOf } from './client.ts';
+import { counted, formatFields, formatTable, relativeTime } from './text.ts';
+
+type Links = AnswerOf<'nodeLinks'>['links'];
+type Checked = AnswerOf<'netcheck'>;
+type CheckedAgent = AnswerOf<'netcheckAgent'>;
+
+/** Shortest and longest part of an AID that is shown of its beginning and its end, characters. */
+const [HEAD_CHARS, TAIL_CHARS] = [8, 5];
+const KIB = 1024;
+const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+
+/** An AID in little room: `aid1qxyz…7k2rq`. */
+export function shortAid(aid: string): string {
+  return `${aid.slice(0, HEAD_CHARS)}…${aid.slice(-TAIL_CHARS)}`;
+}
+
+/** A number of bytes in few characters: `3.4 MiB`. */
+export function roughSize(bytes: number): string {
+  const power = bytes < 1 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log(bytes) / Math.log(KIB)));
+  const value = bytes / KIB ** power;
+  return `${power === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[power] ?? ''}`;
+}
+
+/** A round trip: `23.4 ms`; nothing where none is known. */
+export function rttText(ms: number | null): string {
+  if (ms === null) return '';
+  return ms === 0 ? '<1 ms' : `${ms.toFixed(1)} ms`;
+}
+
+function together(...words: readonly (string | false)[]): string {
+  return words.filter((word) => word !== false && word !== '').join(', ');
+}
+
+function linkRow(link: Links[number]) {
+  const { packets_sent: sent, packets_lost: lost, outbound, use, current } = link;
+  return [
+    link.path,
+    link.remote_addr,
+    rttText(link.rtt_ms),
+    sent === 0 ? '' : `${((100 * lost) / sent).toFixed(1)}%`,
+    `${roughSize(link.bytes_up)}/${roughSize(link.bytes_down)}`,
+    link.streams,
+    relativeTime(link.since, Date.now()).replace(/ ago$/, ''),
+    together(outbound ? 'out' : 'in', use !== 'all' && use, use === 'all' && !current && 'old'),
+  ];
+}
+
+/** One line for each connection, below a line that says with whom. */
+export function linksText(links: Links): string {
+  const head = ['PATH', 'ADDRESS', 'RTT', 'LOSS', 'UP/DOWN', 'STREAMS', 'FOR', 'USE'];
+  const [title = '', ...lines] = formatTable(head, links.map(linkRow), 'No connection with another node stands.').split(
+    '\n',
+  );
+  const shown = lines.flatMap((line, i) => {
+    const { node, agents } = links[i] ?? { node: '', agents: [] };
+    // Those to one node stand together.
+    if (links[i - 1]?.node === node) return [line];
+    const names = agents.map(({ aid, label }) => label ?? shortAid(aid));
+    const who = names.length === 0 ? '' : `: ${names.join(', ')}`;
+    return [`node ${shortAid(node)}${who}`, line];
+  });
+  return [title, ...shown].join('\n');
+}
+
+export function peersText({ peers }: AnswerOf<'nodePeers'>): string {
+  const now = Date.now();
+  const rows = peers.map(({ address, node, rtt_ms, last_seen, since, is_bootstrap, is_helper }) => [
+    address,
+    node === null ? '' : shortAid(node),
+    rttText(rtt_ms),
+    relativeTime(last_seen, now),
+    relativeTime(since, now).replace(/ ago$/, ''),
+    together(is_bootstrap && 'bootstrap', is_helper && 'helper'),
+  ]);
+  return formatTable(['ADDRESS', 'NODE', 'RTT', 'LAST HEARD', 'KNOWN FOR', 'WHAT'], rows, 'No other node is known.');
+}
+
+const PORT_MAPPING: Readonly<Record<PortMappingState, string>> = {
+  off: 'not asked for',
+  searching: 'a router is being looked for',
+  none: 'no router grants any',
+  mapped: '',
+  double_nat: ', behind another router',
+};
+
+const MAPPING: Readonly<Record<Checked['nat_mapping'], string>> = {
+  unknown: 'too few nodes have said how they see it',
+  open: 'its port is seen as it is',
+  cone: 'one outer port for all',
+  symmetric: 'another outer port for each node',
+};
+
+function portsText({ port_mapping, mapped_ports }: Checked): string {
+  const ports = mapped_ports.map(
+    ({ protocol, external, internal_port }) => `${external} to ${internal_port} (${protocol})`,
+  );
+  return `${ports.join(', ')}${PORT_MAPPING[port_mapping]}`;
+}
+
+function familyText({ addresses, is_public, seen_as }: Checked['ipv4']): string {
+  if (addresses === 0 && seen_as === null) return 'no address that leads beyond this machine';
+  const own = is_public ? 'public address' : addresses === 0 ? 'loopback only' : 'private address';
+  return seen_as === null ? `${own}, at no one address seen from outside` : `${own}, seen from outside as ${seen_as}`;
+}
+
+function reachedText({ is_reached, helpers }: Checked): string {
+  if (is_reached === null) return 'nobody has said yet';
+  if (is_reached) return 'yes';
+  return helpers.length > 0 ? 'no, but with the help of others' : 'no, and no other node helps';
+}
+
+function clockText({ offset_s, peers }: Checked['clock']): string {
+  if (offset_s === null) return 'no other node has said the time';
+  return `${Math.abs(offset_s).toFixed(1)} s ${offset_s > 0 ? 'behind' : 'ahead of'} ${counted(peers, 'other node')}`;
+}
+
+export function checkedText(c: Checked): string {
+  const fields = formatFields({
+    network: c.network_ready ? `ready, ${counted(c.dht_peers, 'peer')}` : 'not ready: no other node is known yet',
+    'reached by strangers': reachedText(c),
+    NAT: `${c.nat_type_label}: ${MAPPING[c.nat_mapping]}`,
+    IPv4: familyText(c.ipv4),
+    IPv6: familyText(c.ipv6),
+    'ports of the router': portsText(c),
+    'helps others': c.helps_others ? 'yes' : 'no',
+    relays: c.relays_allowed ? 'allowed' : 'forbidden by disable_relay',
+    clock: clockText(c.clock),
+  });
+  const own = c.addresses.map(({ address, source, verified_by, published }) => [
+    address,
+    source,
+    published ? 'yes' : 'no',
+    verified_by ?? '',
+  ]);
+  const helpers = c.helpers.map(({ address, node, rtt_ms }) => [address, shortAid(node), rttText(rtt_ms)]);
+  return [
+    fields,
+    formatTable(['OWN ADDRESS', 'FROM', 'PUBLISHED', 'REACHED BY'], own, 'No own address is known.'),
+    ...(helpers.length === 0 ? [] : [formatTable(['HELPER', 'NODE', 'RTT'], helpers)]),
+  ].join('\n\n');
+}
+
+export function checkedAgentText(c: CheckedAgent): string {
+  if (c.is_here) return `${c.aid} is an agent of this daemon: nothing stands between.`;
+  const now = c.connection;
+  const fields = formatFields({
+    agent: c.aid,
+    node: c.node,
+    NAT: c.nat_type_label,
+    'connected by': now === null ? 'nothing now' : `${now.path}, ${now.remote_addr}, ${rttText(now.rtt_ms)}`,
+    'not direct': c.not_direct?.text,
+  });
+  const rows = c.ways.flatMap(({ path, after_ms, to, may_lead }) => {
+    const may = may_lead === null ? 'maybe' : may_lead ? 'yes' : 'no';
+    const [first = '', ...others] = to;
+    return [[path, `${after_ms} ms`, may, first], ...others.map((address) => ['', '', '', address])];
+  });
+  const notes = c.ways.map(({ path, note }) => `${path}: ${note}`);
+  const table = formatTable(['WAY', 'AFTER', 'LEADS', 'TO'], rows, 'There is no way to it.');
+  return [fields, table, ...(notes.length === 0 ? [] : [notes.join('\n')])].join('\n\n');
+}
+
+/** What came of a ping, below the lines of its probes. */
+export function pingSummary({ sent, received, rtt_ms, path, not_direct }: AnswerOf<'pingAgent'>): string {
+  const lost = Math.round((100 * (sent - received)) / sent);
+  const counts = `${counted(sent, 'probe')}, ${counted(received, 'answer')}, ${lost} % lost`;
+  const times =
+    rtt_ms === null
+      ? ''
+      : `, min/avg/max ${[rtt_ms.min, rtt_ms.avg, rtt_ms.max].map((one) => one.toFixed(1)).join('/')} ms`;
+  const way = path === null ? '' : `, ${path}`;
+  return `${counts}${times}${way}${not_direct === null ? '' : `\nNot direct: ${not_direct.text}`}`;
+}

@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { LOOKING_MS, punchable, whyNotDirect } from '../../../src/capabilities/reach/not-direct.ts';
+import type { NatMapping } from '../../../src/foundation/domain/directory.ts';
+import { plainPath } from '../../../src/network/path.ts';
+
+const [UNKNOWN, PORT_RESTRICTED, SYMMETRIC] = [0, 3, 4];
+const AT = { host: '192.0.2.1', port: 4122 };
+
+function judged(ours: NatMapping, theirs: number, helpers: number): [boolean | null, string | null] {
+  const { may, reason } = punchable({ ours, theirs, helpers });
+  return [may, reason];
+}
+
+test('what stands before both nodes says whether a way can be punched', () => {
+  assert.deepEqual(judged('cone', PORT_RESTRICTED, 1), [true, null]);
+  assert.deepEqual(judged('cone', SYMMETRIC, 2), [true, null]);
+  assert.deepEqual(judged('symmetric', PORT_RESTRICTED, 2), [true, null]);
+  assert.deepEqual(judged('symmetric', SYMMETRIC, 3), [false, 'both_symmetric']);
+  assert.deepEqual(judged('symmetric', PORT_RESTRICTED, 1), [false, 'one_helper']);
+  assert.deepEqual(judged('open', PORT_RESTRICTED, 0), [false, 'no_helpers']);
+  assert.deepEqual(judged('unknown', PORT_RESTRICTED, 1), [null, null]);
+  assert.deepEqual(judged('cone', UNKNOWN, 1), [null, null]);
+});
+
+test('a relayed connection is not direct for a reason, and no other needs one', () => {
+  const sides = { ours: 'cone', theirs: PORT_RESTRICTED, helpers: 2 } as const;
+  const link = { path: plainPath('relay', AT), openedAt: 1000 };
+  assert.equal(whyNotDirect(link, sides, 1000), 'looking');
+  assert.equal(whyNotDirect(link, sides, 1000 + LOOKING_MS), 'punching_failed');
+  assert.equal(whyNotDirect(link, { ...sides, ours: 'symmetric', theirs: SYMMETRIC }, 1000), 'both_symmetric');
+  assert.equal(whyNotDirect({ ...link, path: plainPath('punched', AT) }, sides, 1000), null);
+  assert.equal(whyNotDirect(null, sides, 1000), 'not_reached');
+});

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { PATH_EVENTS_BURST, PATH_WORD_MS, PathEvents } from '../../../src/capabilities/reach/path-events.ts';
+import type { PathKind } from '../../../src/foundation/domain/tunnels.ts';
+import type { EventPayloads, EventType } from '../../../src/foundation/events.ts';
+import { type Aid, nativeAid } from '../../../src/foundation/identity/aid.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import { plainPath } from '../../../src/network/path.ts';
+import { testAid, testKeys } from '../../support/agents.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const KEY = testKeys(1).publicKey;
+const [ALICE, BOB, CAROL, NODE_HERE] = [testAid(2), testAid(3), testAid(4), testAid(5)];
+
+/** Events of paths to one node, with which Alice and the node itself speak. */
+function setUp() {
+  const clock = new TestClock();
+  const told: [Aid, EventPayloads['path.changed']][] = [];
+  const events = new PathEvents({
+    clock,
+    log: silentLog,
+    pairsWith: () => [
+      { local: ALICE, remote: BOB },
+      { local: ALICE, remote: CAROL },
+      { local: NODE_HERE, remote: BOB },
+    ],
+    isAgent: (aid) => aid === ALICE,
+    events: {
+      emit: <T extends EventType>(aid: Aid, type: T, data: EventPayloads[T]) => {
+        assert.equal(type, 'path.changed');
+        return told.push([aid, data as EventPayloads['path.changed']]);
+      },
+    },
+  });
+  const goes = (kind: PathKind | null): void => {
+    const path = kind === null ? null : plainPath(kind, { host: '192.0.2.1', port: 4122 });
+    events.onChange({ nodeKey: KEY, path, before: null });
+  };
+  return { clock, told, events, goes, words: () => told.map(([, { before, path }]) => `${before} to ${path}`) };
+}
+
+test('the agents that speak with a node are told once the way to it is of another kind', () => {
+  const { told, goes } = setUp();
+  goes('relay');
+  goes('relay');
+  assert.deepEqual(told, [], 'the first way is no change');
+  goes('punched');
+  const data = { node: nativeAid(KEY), agents: [BOB, CAROL], path: 'punched', before: 'relay', is_relayed: false };
+  assert.deepEqual(told, [[ALICE, data]]);
+});
+
+test('a connection that is lost and comes back the same way is no news, and another way is', () => {
+  const { clock, goes, words, told } = setUp();
+  goes('direct');
+  goes(null);
+  goes('direct');
+  assert.deepEqual(words(), []);
+  goes(null);
+  clock.advance(PATH_WORD_MS);
+  goes('relay');
+  assert.deepEqual(words(), ['direct to relay']);
+  assert.equal(told[0]?.[1].is_relayed, true);
+});
+
+test('what changes to and fro is spoken of now and then, and in the end as it is', () => {
+  const { clock, goes, words, events } = setUp();
+  goes('relay');
+  goes('punched');
+  for (let i = 0; i < 20; i++) {
+    goes('relay');
+    goes('punched');
+  }
+  goes('relay');
+  assert.deepEqual(words(), ['relay to punched']);
+  clock.advance(PATH_WORD_MS);
+  assert.deepEqual(words(), ['relay to punched', 'punched to relay']);
+  goes('punched');
+  goes('relay');
+  clock.advance(PATH_WORD_MS);
+  assert.equal(words().length, 2, 'back where it was');
+  goes('punched');
+  events.stop();
+  assert.equal(clock.timers, 0);
+});
+
+test('one agent gets no flood of them', () => {
+  const { clock, goes, words } = setUp();
+  for (let i = 0; i < 3 * PATH_EVENTS_BURST; i++) {
+    goes(i % 2 === 0 ? 'relay' : 'punched');
+    clock.advance(PATH_WORD_MS);
+  }
+  assert.ok(words().length >= PATH_EVENTS_BURST && words().length < 2 * PATH_EVENTS_BURST, String(words().length));
+});

@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type WayFacts, waysTo } from '../../../src/capabilities/reach/ways.ts';
+import { STAGGER_MS } from '../../../src/network/links/dial.ts';
+import { kindByScope } from '../../../src/network/path.ts';
+import { testKeys } from '../../support/agents.ts';
+
+const HELPER = { nodeKey: testKeys(2).publicKey, address: { host: '198.51.100.7', port: 4122 } };
+const [LAN, PUBLIC, PUBLIC_V6] = ['10.0.0.2', '203.0.113.9', '2001:db8::9'].map((host) => ({ host, port: 4122 }));
+assert.ok(LAN !== undefined && PUBLIC !== undefined && PUBLIC_V6 !== undefined);
+
+const FACTS: WayFacts = {
+  place: { nodeKey: testKeys(1).publicKey, addresses: [PUBLIC, PUBLIC_V6, LAN], helpers: [HELPER], natType: 3 },
+  ways: [
+    { kind: 'direct', delayMs: 0, mayLead: true },
+    { kind: 'punched', delayMs: 300, mayLead: true },
+    { kind: 'relay', delayMs: 1000, mayLead: true },
+    { kind: 'turn', delayMs: 1000, mayLead: false },
+  ],
+  sides: { ours: 'cone', theirs: 3, helpers: 1 },
+  relaysAllowed: true,
+  hasIpv6: false,
+  kindOf: kindByScope,
+};
+
+function seen(facts: WayFacts) {
+  return waysTo(facts).map(({ path, afterMs, to, mayLead }) => [path, afterMs, to.map(({ host }) => host), mayLead]);
+}
+
+test('the ways stand in their order, addresses by kind and family, helpers where they are asked', () => {
+  assert.deepEqual(seen(FACTS), [
+    ['direct', 0, [PUBLIC.host], null],
+    ['direct', STAGGER_MS, [PUBLIC_V6.host], false],
+    ['lan', 2 * STAGGER_MS, [LAN.host], null],
+    ['punched', 300, [HELPER.address.host], true],
+    ['relay', 1000, [HELPER.address.host], true],
+    ['turn', 1000, [], false],
+  ]);
+  assert.equal(seen({ ...FACTS, hasIpv6: true })[1]?.[3], null);
+});
+
+test('what cannot lead there says why', () => {
+  const facts: WayFacts = { ...FACTS, relaysAllowed: false, sides: { ours: 'symmetric', theirs: 4, helpers: 1 } };
+  const ways = waysTo(facts).filter(({ path }) => path === 'punched' || path === 'relay');
+  assert.deepEqual(
+    ways.map(({ mayLead }) => mayLead),
+    [false, false],
+  );
+  assert.match(ways[0]?.note ?? '', /only a relay/);
+  assert.match(ways[1]?.note ?? '', /disable_relay/);
+});

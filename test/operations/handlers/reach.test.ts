@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ReachDependencies } from '../../../src/capabilities/reach/reach-report.ts';
+import { nativeAid } from '../../../src/foundation/identity/aid.ts';
+import { reachHandlers } from '../../../src/operations/handlers/reach.ts';
+import type { Loose, OutputOf } from '../../../src/operations/operation.ts';
+import { reachOperations } from '../../../src/operations/reach.ts';
+import { testAid } from '../../support/agents.ts';
+import { eventually } from '../../support/eventually.ts';
+import { settle, withCode } from '../../support/link-world.ts';
+import { HELPER, ReachWorld } from '../../support/reach-world.ts';
+import { operationRunner } from '../../support/run-operation.ts';
+
+type Links = OutputOf<typeof reachOperations.nodeLinks>['links'];
+type Pinged = OutputOf<typeof reachOperations.pingAgent>;
+type Ways = OutputOf<typeof reachOperations.netcheckAgent>;
+
+async function setUp(more: Partial<ReachDependencies> = {}) {
+  const world = await ReachWorld.start(more);
+  const run = operationRunner(reachOperations, reachHandlers({ reachReport: world.report }));
+  const at = { params: { aid: world.remote } };
+  return {
+    world,
+    run,
+    links: async () => ((await run('nodeLinks')) as { links: Links }).links,
+    ping: async (body: object = {}) => (await run('pingAgent', { ...at, body })) as Pinged,
+    ways: async () => (await run('netcheckAgent', at)) as Ways,
+    [Symbol.asyncDispose]: () => world[Symbol.asyncDispose](),
+  };
+}
+
+test('a link says by which path it goes, who speaks over it, and what it is there for', async () => {
+  await using all = await setUp();
+  const { world, links } = all;
+  assert.deepEqual(await links(), []);
+  const link = await world.near.links.open(world.local, world.remote, 'tcp');
+  const { port, host } = world.far.endpoint.address;
+  const [one] = await links();
+  assert.ok(one !== undefined);
+  const { since, rtt_ms, bytes_up, bytes_down, packets_sent, packets_lost, ...rest } = one;
+  assert.ok(Date.parse(since) > 0 && rtt_ms >= 0 && bytes_up >= 0 && bytes_down >= 0 && packets_sent >= packets_lost);
+  assert.deepEqual(rest, {
+    node: nativeAid(world.far.key.publicKey),
+    agents: [{ aid: world.remote, label: 'bob', local_aids: [world.local] }],
+    path: 'lan',
+    is_relayed: false,
+    remote_addr: `${host}:${port}`,
+    streams: 1,
+    outbound: true,
+    current: true,
+    use: 'all',
+  });
+  link.destroy();
+});
+
+test('a connection that helps, and one for bulk, say so', async () => {
+  await using all = await setUp({ helpers: { has: () => true, addresses: [], current: [] } });
+  const { world, links } = all;
+  const signal = new AbortController().signal;
+  const place = world.world.locate(world.remote, false);
+  await world.near.pool.connect(place, signal);
+  await world.near.pool.side(place, 0, signal);
+  assert.deepEqual(
+    (await links()).map(({ use, current }) => [use, current]),
+    [
+      ['helper', true],
+      ['bulk', false],
+    ],
+  );
+});
+
+test('the nodes of the table come with what is known of them, the last heard first', async () => {
+  await using all = await setUp();
+  assert.deepEqual(await all.run('nodePeers'), {
+    peers: [
+      {
+        address: '192.0.2.1:4131',
+        node: null,
+        last_seen: '2026-02-03T00:00:00.001Z',
+        since: '2026-02-03T00:00:00.000Z',
+        rtt_ms: null,
+        is_bootstrap: false,
+        is_helper: false,
+      },
+      {
+        address: '192.0.2.1:4121',
+        node: nativeAid(HELPER.nodeKey),
+        last_seen: '2026-02-03T00:00:00.000Z',
+        since: '2026-02-02T23:59:59.000Z',
+        rtt_ms: 12,
+        is_bootstrap: true,
+        is_helper: true,
+      },
+    ],
+  });
+});
+
+test('the look at the node is what its parts say, each address once', async () => {
+  await using all = await setUp();
+  assert.deepEqual(await all.run('netcheck'), {
+    network_ready: true,
+    dht_peers: 2,
+    is_reached: false,
+    nat_type: 3,
+    nat_type_label: 'port-restricted',
+    nat_mapping: 'cone',
+    addresses: [
+      { address: '203.0.113.9:4122', source: 'observed', verified_by: null, published: false },
+      { address: '10.0.0.2:4122', source: 'lan', verified_by: null, published: true },
+    ],
+    ipv4: { addresses: 1, is_public: false, seen_as: '203.0.113.9:4121' },
+    ipv6: { addresses: 0, is_public: false, seen_as: null },
+    port_mapping: 'mapped',
+    mapped_ports: [
+      {
+        protocol: 'pcp',
+        internal_port: 4122,
+        external: '203.0.113.9:4122',
+        expires_at: '2026-02-03T00:00:00.000Z',
+      },
+    ],
+    helpers: [{ node: nativeAid(HELPER.nodeKey), address: '198.51.100.7:4122', rtt_ms: null }],
+    helps_others: false,
+    relays_allowed: true,
+    clock: { offset_s: -1.5, peers: 2 },
+  });
+});
+
+test('a ping makes the connection, and says what came of each probe and of all', async () => {
+  await using all = await setUp();
+  const { probes, rtt_ms, ...rest } = await all.ping({ count: 3, interval_ms: 100 });
+  assert.ok(rtt_ms !== null && rtt_ms.min <= rtt_ms.avg && rtt_ms.avg <= rtt_ms.max);
+  assert.deepEqual(
+    probes.map(({ path, is_relayed }) => [path, is_relayed]),
+    Array.from({ length: 3 }, () => ['lan', false]),
+  );
+  const { host, port } = all.world.far.endpoint.address;
+  assert.deepEqual(rest, {
+    aid: all.world.remote,
+    node: nativeAid(all.world.far.key.publicKey),
+    sent: 3,
+    received: 3,
+    path: 'lan',
+    is_relayed: false,
+    remote_addr: `${host}:${port}`,
+    not_direct: null,
+  });
+  assert.equal(all.world.near.pool.stats().connections, 1, 'one connection for all of them');
+});
+
+test('a ping to an agent of this daemon goes nowhere', async () => {
+  await using all = await setUp();
+  const here = { params: { aid: all.world.local } };
+  const pinged = (await all.run('pingAgent', { ...here, body: { count: 1 } })) as Loose<Pinged>;
+  assert.deepEqual([pinged.path, pinged.received, pinged.remote_addr], ['local', 1, '']);
+  const { is_here, ways } = (await all.run('netcheckAgent', here)) as Ways;
+  assert.deepEqual([is_here, ways], [true, []]);
+  assert.equal(all.world.near.pool.stats().connections, 0);
+});
+
+test('a node that is not reached is an error; one that goes away meanwhile loses its probes', async () => {
+  await using all = await setUp();
+  const { world, ping, run } = all;
+  await assert.rejects(run('pingAgent', { params: { aid: testAid(9) } }), withCode('resolve_failed'));
+  const pinging = ping({ count: 2, interval_ms: 100, timeout_ms: 500 });
+  await eventually(
+    'the first probe is over',
+    () => world.near.pool.stats().streams === 0 && world.near.pool.stats().connections === 1,
+  );
+  await world.far.stop();
+  const { sent, received, path } = await pinging;
+  assert.deepEqual([sent, received <= 1, path === null || path === 'lan'], [2, true, true]);
+  await settle();
+  await assert.rejects(ping({ count: 1, timeout_ms: 500 }), withCode('timeout'));
+});
+
+test('a ping that may use no relay is refused where only one leads there', async () => {
+  await using all = await setUp();
+  const { world, ping } = all;
+  const known = world.world.locate(world.remote, false);
+  world.world.directory.set(world.remote, { ...known, addresses: [] });
+  world.near.pool.addDialler({
+    kind: 'relay',
+    delayMs: () => 0,
+    timeoutMs: 1000,
+    mayLead: () => true,
+    dial: (place, signal) =>
+      world.near.endpoint.dial(world.far.endpoint.address, place.nodeKey, { signal, way: { kind: 'relay' } }),
+  });
+  await assert.rejects(ping({ count: 1, disable_relay: true }), withCode('relay_required'));
+  const relayed = await ping({ count: 1 });
+  assert.deepEqual([relayed.path, relayed.is_relayed, relayed.not_direct?.code], ['relay', true, 'no_helpers']);
+});
+
+test('a connection that moves from a relay to a punched way is seen to, in links, ways and pings', async () => {
+  await using all = await setUp();
+  const { world, links, ping, ways } = all;
+  await world.reach('relay');
+  const seen = async () => {
+    const [current] = (await links()).filter((link) => link.current);
+    const { connection } = await ways();
+    const { path, is_relayed, probes } = await ping({ count: 1 });
+    return [current, connection, { path, is_relayed }, probes[0]].map((one) => [one?.path, one?.is_relayed]);
+  };
+  assert.deepEqual(
+    await seen(),
+    Array.from({ length: 4 }, () => ['relay', true]),
+  );
+  await world.reach('punched');
+  assert.deepEqual(
+    await seen(),
+    Array.from({ length: 4 }, () => ['punched', false]),
+  );
+});

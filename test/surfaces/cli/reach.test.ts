@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import { roughSize, shortAid } from '../../../src/surfaces/cli/reach-text.ts';
+import { runSvc } from '../../support/cli-run.ts';
+import { newIdentity } from '../../support/identities.ts';
+
+const [aid, node] = [newIdentity().aid, newIdentity().aid];
+
+interface Probed {
+  readonly path: string | null;
+  readonly rtt_ms: number | null;
+}
+
+/** Runs `svc` against a daemon whose pings come out like that, one after the other, the last one from then on. */
+async function pinged(t: TestContext, outcomes: readonly Probed[], ...args: readonly string[]) {
+  const asked: unknown[] = [];
+  const server = createServer((request, response) => {
+    let body = '';
+    request.on('data', (chunk) => (body += chunk));
+    request.on('end', () => {
+      const { path = null, rtt_ms = null } = outcomes[Math.min(asked.length, outcomes.length - 1)] ?? {};
+      asked.push(JSON.parse(body));
+      response.setHeader('content-type', 'application/json');
+      if (path === 'gone')
+        return response.writeHead(502).end(JSON.stringify({ error: 'connect_failed', message: 'Gone.' }));
+      const is_relayed = path === 'relay';
+      const received = rtt_ms === null ? 0 : 1;
+      const not_direct = is_relayed ? { code: 'looking', text: 'Still looking.' } : null;
+      const times = rtt_ms === null ? null : { min: rtt_ms, avg: rtt_ms, max: rtt_ms };
+      const rest = { aid, node, sent: 1, received, rtt_ms: times, path, is_relayed, remote_addr: '192.0.2.1:4122' };
+      return response.end(JSON.stringify({ ...rest, not_direct, probes: [{ rtt_ms, path, is_relayed }] }));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => server.close());
+  const api = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return { ...(await runSvc(['--api', api, 'ping', aid, '--interval', '0.1', ...args])), asked };
+}
+
+test('each answer is a line, and the last ones say what came of all', async (t) => {
+  const outcomes = [
+    { path: 'relay', rtt_ms: 30 },
+    { path: null, rtt_ms: null },
+    { path: 'relay', rtt_ms: 10 },
+  ];
+  const { code, stdout, asked } = await pinged(t, outcomes, '-c', '3', '--no-relay', '--timeout', '2.5');
+  assert.equal(code, 0);
+  assert.deepEqual(stdout.split('\n'), [
+    '1: 30.0 ms, relay, 192.0.2.1:4122',
+    '2: no answer',
+    '3: 10.0 ms, relay, 192.0.2.1:4122',
+    '3 probes, 2 answers, 33 % lost, min/avg/max 10.0/20.0/30.0 ms, relay',
+    'Not direct: Still looking.',
+    '',
+  ]);
+  assert.deepEqual(
+    asked,
+    Array.from({ length: 3 }, () => ({ count: 1, disable_relay: true, timeout_ms: 2500 })),
+  );
+});
+
+test('it goes on until the way is direct, and fails where it does not become so', async (t) => {
+  const [relay, punched] = [
+    { path: 'relay', rtt_ms: 30 },
+    { path: 'punched', rtt_ms: 5 },
+  ];
+  const found = await pinged(t, [relay, relay, punched], '--until-direct', '--quiet');
+  assert.deepEqual([found.code, found.stdout, found.asked.length], [0, 'punched 21.667\n', 3]);
+  const never = await pinged(t, [relay], '--until-direct', '-c', '2');
+  assert.deepEqual([never.code, never.asked.length], [1, 2]);
+  assert.match(never.stderr, /no direct way/);
+});
+
+test('without any answer it fails, and programs read why', async (t) => {
+  const silent = { path: null, rtt_ms: null };
+  const { code, stdout } = await pinged(t, [silent], '-c', '2', '--json');
+  const { sent, received, rtt_ms } = JSON.parse(stdout) as Readonly<Record<string, unknown>>;
+  assert.deepEqual([code, sent, received, rtt_ms], [1, 2, 0, null]);
+});
+
+test('a node that goes away meanwhile loses probes; one that was never there is an error', async (t) => {
+  const [there, gone] = [
+    { path: 'relay', rtt_ms: 30 },
+    { path: 'gone', rtt_ms: null },
+  ];
+  const left = await pinged(t, [there, gone], '-c', '2');
+  assert.equal(left.code, 0);
+  assert.match(left.stdout, /^2: no answer\n2 probes, 1 answer, 50 % lost, .*relay$/m);
+  const never = await pinged(t, [gone], '-c', '2');
+  assert.deepEqual([never.code, never.stdout, never.stderr], [1, '', 'svc: Gone.\n']);
+});
+
+test('a time that no ping takes is refused', async (t) => {
+  for (const interval of ['0', '-1', 'soon', '3600'])
+    assert.equal((await pinged(t, [], '--interval', interval)).code, 2, interval);
+  assert.equal((await pinged(t, [], '-c', '0')).code, 2);
+});
+
+test('sizes and AIDs are short', () => {
+  assert.deepEqual([0, 1023, 1536, 200 * 1024 ** 2, 5 * 1024 ** 4].map(roughSize), [
+    '0 B',
+    '1023 B',
+    '1.5 KiB',
+    '200 MiB',
+    '5.0 TiB',
+  ]);
+  assert.equal(shortAid(aid), `${aid.slice(0, 8)}…${aid.slice(-5)}`);
+});
