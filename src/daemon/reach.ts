@@ -147,7 +147,7 @@ export function buildReach({ life, clock, log: rootLog, config, configuration, n
   });
   const punches = new Punches({ clock, log, pool, own: ownSide, caller });
   pool.addDialler(punches);
-  pool.addDialler(relayed({ pool, own: ownSide, caller, reached: (place) => punches.improve(place) }));
+  pool.addDialler(relayed({ clock, pool, own: ownSide, caller, reached: (place) => punches.improve(place) }));
 
   const limits = relayLimits(config);
   const relay =

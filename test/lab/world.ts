@@ -44,9 +44,11 @@ export class World implements AsyncDisposable {
       }
       for (const helper of helpers) await helper.until('strangers reach a helper', ({ nat_type }) => nat_type === 1);
       const parties = { caller: new Map<PlaceName, Party>(), called: new Map<PlaceName, Party>() };
-      for (const side of ['caller', 'called'] as const)
-        for (const name of PLACE_NAMES)
-          if (pairs.some((pair) => pair[side] === name)) parties[side].set(name, await join(internet, side, name));
+      for (const side of ['caller', 'called'] as const) {
+        const names = PLACE_NAMES.filter((name) => pairs.some((pair) => pair[side] === name));
+        const joined = names.map(async (name) => parties[side].set(name, await join(internet, side, name)));
+        await Promise.all(joined);
+      }
       return new World(internet, parties, helpers);
     } catch (error) {
       await internet[Symbol.asyncDispose]();

@@ -107,4 +107,14 @@ test('daemons behind routers reach each other through others that strangers reac
     assert.deepEqual(await pathOf(symmetric, id), { path: 'relay', is_relayed: true });
     assert.ok((await relayed()) > before);
   });
+
+  await t.test('a helper falls silent though connections to it stand: another one helps', async () => {
+    process.kill(helper.pid, 'SIGSTOP');
+    try {
+      const { listen } = await double.call<Opened>('POST', `/tunnel/${caller}`, {});
+      assert.equal(await double.echo(listen, 'past the silent one'), 'past the silent one');
+    } finally {
+      process.kill(helper.pid, 'SIGCONT');
+    }
+  });
 });

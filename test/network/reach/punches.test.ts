@@ -12,7 +12,7 @@ import { BIRTHDAY_ROUNDS, BIRTHDAY_SPACING_MS } from '../../../src/network/reach
 import type { OwnSide } from '../../../src/network/reach/head-starts.ts';
 import { PUNCH_AGAIN_MS, Punches } from '../../../src/network/reach/punches.ts';
 import { OTHER_HELPERS_MS } from '../../../src/network/reach/reachable-helpers.ts';
-import { relayed } from '../../../src/network/reach/relayed.ts';
+import { relayed, SILENT_HELPER_MS } from '../../../src/network/reach/relayed.ts';
 import { stubSession } from '../../support/stub-session.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
@@ -189,6 +189,7 @@ test('a relay is asked for at one helper after the other, and what it leads to i
   const asked: Uint8Array[] = [];
   const reached: NodePlace[] = [];
   const dialler = relayed({
+    clock,
     pool,
     own,
     caller: {
@@ -208,4 +209,27 @@ test('a relay is asked for at one helper after the other, and what it leads to i
   await assert.rejects(dialler.dial(place(NEAR), signal), { code: 'rate_limited' });
   await assert.rejects(dialler.dial(place(DEAD), signal), { code: 'connect_failed' });
   assert.equal(dialler.mayLead(place(OWN)), false);
+});
+
+test('a helper that says nothing holds up a relay at another one for a moment only', async () => {
+  const { stub, pool, own, clock } = world();
+  const { connection } = stub(RELAYED).session;
+  const asked: Uint8Array[] = [];
+  const dialler = relayed({
+    clock,
+    pool,
+    own,
+    caller: {
+      relay: (_key, { nodeKey }) => {
+        asked.push(nodeKey);
+        return nodeKey === FAR ? Promise.resolve(connection) : new Promise(() => {});
+      },
+    },
+    reached: () => {},
+  });
+  const dialling = dialler.dial(place(FAR, NEAR), new AbortController().signal);
+  await clock.run(SILENT_HELPER_MS - 1);
+  assert.deepEqual(asked, [NEAR]);
+  await clock.run(1);
+  assert.equal(await dialling, connection);
 });
