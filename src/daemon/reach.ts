@@ -111,8 +111,8 @@ export function buildReach({ life, clock, log: rootLog, config, configuration, n
     found: (mapping) => ownAddresses.seenBehind(mapping),
   });
 
-  const adopt = ({ native, outbound, kind, source }: Introduced): QuicConnection =>
-    endpoint.adopt(native, { outbound, way: { kind, source } });
+  const adopt = ({ native, outbound, kind, source }: Introduced, isAsked = false): QuicConnection =>
+    endpoint.adopt(native, { outbound, way: { kind, source }, isAsked });
   const greeted = async (connection: QuicConnection): Promise<void> => {
     await pool.upgrade(connection);
   };
@@ -127,13 +127,13 @@ export function buildReach({ life, clock, log: rootLog, config, configuration, n
     mayCall: () => true,
     mayRelay: () => !configuration.current.disable_relay,
     take: (introduced) => {
-      const connection = adopt(introduced);
+      const connection = adopt(introduced, true);
       if (!introduced.outbound) return;
       detach(greeted(connection).catch((error: unknown) => log.debug({ error }, 'an introduced node did not greet')));
     },
     dial: async (address, nodeKey, source) => {
       const way = { kind: 'punched', source } as const;
-      await greeted(await endpoint.dial(address, nodeKey, { timeoutMs: PUNCH_DIAL_MS, way }));
+      await greeted(await endpoint.dial(address, nodeKey, { timeoutMs: PUNCH_DIAL_MS, way, isAsked: true }));
     },
   });
   const ownSide = { interfaces: parts.interfaceAddresses, mapping: () => lender.mapping };
@@ -143,7 +143,7 @@ export function buildReach({ life, clock, log: rootLog, config, configuration, n
     request: (helper, body, signal) => line.request(helper, body, signal),
     dial: (address, nodeKey, { kind, source, ...options }) =>
       endpoint.dial(address, nodeKey, { ...options, way: { kind, source } }),
-    adopt,
+    adopt: (introduced) => adopt(introduced),
   });
   const punches = new Punches({ clock, log, pool, own: ownSide, caller });
   pool.addDialler(punches);

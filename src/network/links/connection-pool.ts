@@ -15,9 +15,10 @@ import type { Log } from '../../foundation/log.ts';
 import type { Repeating } from '../../foundation/repeat.ts';
 import { patience } from '../../foundation/stall.ts';
 import { Tally } from '../../foundation/tally.ts';
+import { isStraight } from '../path.ts';
 import type { QuicConnection, QuicEndpoint } from '../quic/types.ts';
 import { Detours } from './detours.ts';
-import { type Dialler, directly, type NodePlace } from './dial.ts';
+import { alongside, type Dialler, directly, type NodePlace } from './dial.ts';
 import { Dials, knownOf } from './dials.ts';
 import { type Greeted, Greeter, HELLO_TIMEOUT_MS } from './greeter.ts';
 import { sweepIdle } from './idle-sweep.ts';
@@ -58,6 +59,7 @@ export class ConnectionPool implements Component {
   readonly nodeKey: Uint8Array;
   /** Receives the streams that other nodes open. */
   readonly gate: StreamDispatcher;
+  readonly #endpoint: NodePoolDependencies['endpoint'];
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #table: SessionTable;
@@ -81,6 +83,7 @@ export class ConnectionPool implements Component {
   /** Takes the endpoint's connections, so it is made before the endpoint starts. */
   constructor({ nodeKey, network }: NodePoolOptions, dependencies: NodePoolDependencies) {
     const { endpoint, clock, log } = dependencies;
+    this.#endpoint = endpoint;
     this.nodeKey = nodeKey;
     this.#clock = clock;
     this.#log = log.child('links');
@@ -183,7 +186,7 @@ export class ConnectionPool implements Component {
   }
 
   /**
-   * A connection for bulk beside the current one.
+   * A connection for bulk beside the current one, by the same way; `connect_failed` where that carries no second one.
    * @param index which of them, 0 to `MAX_SIDES` − 1
    * @throws SvcError as `connect`
    */
@@ -195,7 +198,12 @@ export class ConnectionPool implements Component {
   ): Promise<NodeSession> {
     const relays = this.#mayRelay(options.relays);
     const isFit = ({ connection }: NodeSession): boolean => relays || !isRelayed(connection.path.kind);
-    const dial = () => this.#dials.attempt(place, { isSide: true, relays });
+    const current = this.current(place.nodeKey, relays);
+    // Each of them would be punched, or carried by a relay, for itself: so often neither is done.
+    const isStraightThere = current === null || isStraight(current.connection.path);
+    const by = isStraightThere ? undefined : alongside(current.connection, this.#endpoint);
+    if (by === null) throw new SvcError('connect_failed', { message: 'There is no second way to the node.' });
+    const dial = () => this.#dials.attempt(place, { isSide: true, relays, ...(by === undefined ? {} : { by }) });
     for (;;) {
       const session = await this.#sides.connect(toHex(place.nodeKey), index, signal, dial);
       if (isFit(session)) return session;

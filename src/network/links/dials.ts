@@ -23,6 +23,8 @@ interface AttemptOptions {
   readonly isSide: boolean;
   /** False where no third node may carry the packets. */
   readonly relays: boolean;
+  /** The only way to be tried; all where it is left out. */
+  readonly by?: Dialler;
   /** Called when it is over. */
   readonly ended?: () => void;
 }
@@ -82,10 +84,10 @@ export class Dials {
   }
 
   /** A new attempt, which nobody else joins by itself. */
-  attempt(place: NodePlace, { isSide, relays, ended = () => {} }: AttemptOptions): SharedAttempt<NodeSession> {
+  attempt(place: NodePlace, { ended = () => {}, ...options }: AttemptOptions): SharedAttempt<NodeSession> {
     return new SharedAttempt(async (cancelled) => {
       try {
-        return await this.#connect(place, isSide, relays, cancelled);
+        return await this.#connect(place, options, cancelled);
       } catch (error) {
         // A node that does not answer in time cannot be reached; how long the caller waits is his own affair.
         if (error instanceof SvcError && error.code === 'timeout')
@@ -97,9 +99,14 @@ export class Dials {
     });
   }
 
-  async #connect(place: NodePlace, isSide: boolean, relays: boolean, cancelled: AbortSignal): Promise<NodeSession> {
+  async #connect(
+    place: NodePlace,
+    { isSide, relays, by }: Omit<AttemptOptions, 'ended'>,
+    cancelled: AbortSignal,
+  ): Promise<NodeSession> {
     if (this.#stopped) throw new SvcError('cancelled');
-    const leading = this.#deps.diallers().filter((dialler) => dialler.mayLead(place));
+    const all = by === undefined ? this.#deps.diallers() : [by];
+    const leading = all.filter((dialler) => dialler.mayLead(place));
     const allowed = relays ? leading : leading.filter(({ kind }) => !isRelayed(kind));
     const { clock } = this.#deps;
     const limitMs = Math.max(0, ...allowed.map((dialler) => dialler.delayMs(place) + dialler.timeoutMs));

@@ -79,6 +79,8 @@ interface Adoption {
   /** True where we dialled, and so say hello. */
   readonly outbound: boolean;
   readonly way: Way;
+  /** As in `DialOptions`. */
+  readonly isAsked?: boolean;
 }
 
 export class NativeQuicEndpoint implements QuicEndpoint {
@@ -211,10 +213,22 @@ export class NativeQuicEndpoint implements QuicEndpoint {
     return new NativeConnection({ native, remoteKey: key, path, outbound }, { clock: this.#clock });
   }
 
-  /** Keeps a connection that we dialled, until it ends. */
-  #keep(connection: NativeConnection): void {
-    this.#dialled.add(connection);
-    detach(connection.closed.then(() => this.#dialled.delete(connection)));
+  /**
+   * Keeps a connection that we dialled, until it ends.
+   * @throws SvcError `connect_failed` where the other node has asked for it, and has as many as it may
+   */
+  #keep(connection: NativeConnection, isAsked: boolean = false): void {
+    if (!isAsked) this.#dialled.add(connection);
+    else if (this.#accepted.admit(connection) !== null) {
+      connection.close();
+      throw new SvcError('connect_failed', { message: 'The node has too many connections to this one.' });
+    }
+    detach(
+      connection.closed.then(() => {
+        this.#dialled.delete(connection);
+        this.#accepted.remove(connection);
+      }),
+    );
   }
 
   /**
@@ -222,14 +236,14 @@ export class NativeQuicEndpoint implements QuicEndpoint {
    * node dialled falls under the limits and goes where those of the endpoint go; it may be closed when this returns.
    * @throws SvcError `connect_failed` where the other side has proven no key that we know, or the endpoint is stopped
    */
-  adopt(native: EngineConnection, { outbound, way }: Adoption): QuicConnection {
+  adopt(native: EngineConnection, { outbound, way, isAsked }: Adoption): QuicConnection {
     const peer = parsePeer(native.remoteMultiaddr());
     if (peer === null || this.#dialer === undefined) {
       native.abort();
       throw new SvcError('connect_failed');
     }
     const connection = this.#wrap(native, peer, wayPath(way, peer), outbound);
-    if (outbound) this.#keep(connection);
+    if (outbound) this.#keep(connection, isAsked);
     else this.#take(connection);
     return connection;
   }
@@ -241,7 +255,7 @@ export class NativeQuicEndpoint implements QuicEndpoint {
     const { way } = options;
     const path = way === undefined ? plainPath(this.#kindOf(peer.address, true), peer.address) : wayPath(way, peer);
     const connection = this.#wrap(native, peer, path, true);
-    this.#keep(connection);
+    this.#keep(connection, options.isAsked);
     return connection;
   }
 

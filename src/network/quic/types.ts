@@ -63,6 +63,8 @@ export interface DialOptions {
   readonly signal?: AbortSignal;
   /** What the path is, where the address belongs to something between us and the node. */
   readonly way?: Way;
+  /** True where the other node has asked to be dialled: limits count the connection as one that it dialled. */
+  readonly isAsked?: boolean;
 }
 
 export interface QuicEndpoint {

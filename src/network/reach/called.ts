@@ -142,7 +142,10 @@ export class Called {
   #await(port: LentPort, kind: PathKind, source: string): void {
     detach(
       this.#attempt(async () => {
-        this.#deps.take({ native: await port.connection(), outbound: false, kind, source });
+        const take = (native: EngineConnection): void => this.#deps.take({ native, outbound: false, kind, source });
+        take(await port.connection());
+        // Who came by the port that we opened for it may come again, for bulk; a relay carries no more than one.
+        if (kind === 'punched') port.onMore(take);
       }),
     );
   }

@@ -36,6 +36,8 @@ export class LentPort {
   readonly #found = Promise.withResolvers<EngineConnection>();
   readonly #candidates = new Set<EngineConnection>();
   #isDecided = false;
+  #isFree = false;
+  #onMore: ((connection: EngineConnection) => void) | null = null;
 
   /** @throws SvcError `connect_failed` where the port has been taken meanwhile */
   constructor(options: LentPortOptions, { engine, config }: EndpointParts, clock: Clock) {
@@ -61,13 +63,18 @@ export class LentPort {
     try {
       const connection = await abortable(this.#found.promise, limit.signal);
       detach(enlargeReceiveBuffers(udpDescriptors(this.#options.port), SOCKET_BUFFER_BYTES));
-      const free = (): Promise<void> => this.#server.abort();
+      const free = (): Promise<void> => this.#free();
       detach(connection.closed().then(free, free));
       return connection;
     } catch (error) {
       await this.close();
       throw error;
     }
+  }
+
+  /** Takes the further connections of the expected node, from the first one to its end; without it they are turned away. */
+  onMore(handler: (connection: EngineConnection) => void): void {
+    this.#onMore = handler;
   }
 
   /** Settles when a connection came or the port was given up. */
@@ -82,11 +89,16 @@ export class LentPort {
     this.#isDecided = true;
     this.#found.reject(new SvcError('cancelled'));
     for (const candidate of this.#candidates) candidate.abort();
+    await this.#free();
+  }
+
+  async #free(): Promise<void> {
+    this.#isFree = true;
     await this.#server.abort();
   }
 
   async #accept(): Promise<void> {
-    while (!this.#isDecided) {
+    while (!this.#isFree) {
       let connection: EngineConnection;
       try {
         connection = await this.#server.inboundConnection();
@@ -100,7 +112,8 @@ export class LentPort {
 
   async #consider(connection: EngineConnection): Promise<void> {
     const peer = parsePeer(connection.remoteMultiaddr());
-    if (this.#isDecided || peer === null || !equalBytes(peer.key, this.#options.expectedKey)) return connection.abort();
+    if (peer === null || !equalBytes(peer.key, this.#options.expectedKey)) return connection.abort();
+    if (this.#isDecided) return this.#onMore === null ? connection.abort() : this.#onMore(connection);
     this.#candidates.add(connection);
     try {
       const first = await connection.inboundStream();

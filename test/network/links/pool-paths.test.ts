@@ -74,6 +74,24 @@ test('a connection for bulk that a relay carries is left for one without by who 
   assert.equal(side.draining, true);
 });
 
+test('beside a punched connection one for bulk goes to the same port, and beside others there is none', async () => {
+  await using world = new LinkWorld();
+  const [a, b] = await relayed(world);
+  await a.pool.upgrade(await dialOf(a, b, 'punched'));
+  const side = await a.pool.side(nowhere(b), 0, never);
+  assert.equal(side.connection.path.kind, 'punched');
+  assert.deepEqual(side.connection.path.remote, a.pool.current(b.key.publicKey)?.connection.path.remote);
+  await settle();
+  await assert.rejects(b.pool.side(nowhere(a), 0, never), withCode('connect_failed'));
+});
+
+test('beside a relayed connection there is none for bulk', async () => {
+  await using world = new LinkWorld();
+  const [a, b] = await relayed(world);
+  await a.pool.connect(nowhere(b), never);
+  await assert.rejects(a.pool.side(nowhere(b), 0, never), withCode('connect_failed'));
+});
+
 test('with relays switched off none is dialled, used or let in, at once', async () => {
   await using world = new LinkWorld();
   let disabled = false;

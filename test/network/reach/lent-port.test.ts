@@ -47,6 +47,26 @@ test('of several connections the one on which the other node opens a stream firs
   await adopted.closed;
 });
 
+test('the node that came may come again through its port, and nobody else may', async (t) => {
+  const { listener, dialler, lent, dial } = await world(t);
+  const first = await dial(dialler);
+  (await first.openStream()).on('error', () => {}).write('first');
+  const native = await lent.connection();
+  const early = await dial(dialler);
+  await early.closed;
+  const more = Promise.withResolvers<Uint8Array>();
+  lent.onMore((connection) => {
+    const adopted = listener.endpoint.adopt(connection, { outbound: false, way: { kind: 'punched' } });
+    more.resolve(adopted.remoteKey);
+  });
+  listener.endpoint.onConnection(() => {});
+  await (await dial(await endpoint(t))).closed;
+  const second = await dial(dialler);
+  assert.deepEqual(await more.promise, dialler.key.publicKey);
+  for (const connection of [second, first]) connection.close();
+  await native.closed();
+});
+
 test('a node that is not expected is turned away', async (t) => {
   const { lent, dial } = await world(t);
   const stranger = await dial(await endpoint(t));
@@ -71,4 +91,22 @@ test('nobody comes: the wait ends, and the port is free again', async (t) => {
   const { listener, options, lent } = await world(t);
   await assert.rejects(lent.connection(20), { code: 'timeout' });
   await new LentPort(options, listener.endpoint.parts, systemClock).close();
+});
+
+test('a connection that we dial because the other node asks for it takes one of the places that it has here', async (t) => {
+  const key = KeyPair.generate();
+  const limits = { connections: 1, countLoopback: true };
+  const asked = new NativeQuicEndpoint({ key, host: HOST, port: 0, limits }, { log: silentLog });
+  await asked.start();
+  t.after(() => asked.stop());
+  const asker = await endpoint(t);
+  asker.endpoint.onConnection(() => {});
+  const dial = (isAsked: boolean) =>
+    asked.dial(asker.endpoint.address, asker.key.publicKey, { isAsked, way: { kind: 'punched' } });
+  const first = await dial(true);
+  await assert.rejects(dial(true), { code: 'connect_failed' });
+  await dial(false);
+  first.close();
+  await first.closed;
+  await dial(true);
 });
