@@ -3,7 +3,24 @@ import type { Duplex } from 'node:stream';
 import { WideStream } from '../../src/capabilities/tunnels/wide/wide-stream.ts';
 import { systemClock } from '../../src/foundation/clock.ts';
 import { localPair } from '../../src/network/links/local.ts';
+import { asLink } from '../../src/network/links/stream.ts';
+import type { LinkStream } from '../../src/network/links/types.ts';
 import { StreamError } from '../../src/network/quic/stream-error.ts';
+import { newIdentity } from './identities.ts';
+
+const [CALLER, CALLED] = [newIdentity().aid, newIdentity().aid];
+/** The other node of every link here. */
+const NODE_KEY = new Uint8Array(32).fill(7);
+
+/** Both ends of a link in memory, between agents that are always the same. */
+export function linkEnds(): readonly [LinkStream, LinkStream] {
+  const path = () =>
+    ({ kind: 'direct', remote: { host: '198.51.100.7', port: 4122 }, source: '198.51.100.7', rttMs: 1 }) as const;
+  const names = { caller: CALLER, called: CALLED, purpose: 'tcp', accessToken: undefined, nodeKey: NODE_KEY } as const;
+  const [near, far] = localPair();
+  for (const end of [near, far]) end.on('error', () => {});
+  return [asLink(near, names, path), asLink(far, names, path)];
+}
 
 interface PairOptions {
   readonly lanes?: number;
@@ -16,7 +33,7 @@ interface PairOptions {
 export class WidePair {
   readonly near: WideStream;
   readonly far: WideStream;
-  readonly lanes: (readonly [Duplex, Duplex])[] = [];
+  readonly lanes: (readonly [LinkStream, LinkStream])[] = [];
   /** How often the far end has asked for more lanes. */
   asked = 0;
 
@@ -37,8 +54,8 @@ export class WidePair {
     }
   }
 
-  #pair(onLane: (near: Duplex, far: Duplex) => void): readonly [Duplex, Duplex] {
-    const pair = localPair();
+  #pair(onLane: (near: Duplex, far: Duplex) => void): readonly [LinkStream, LinkStream] {
+    const pair = linkEnds();
     onLane(...pair);
     this.lanes.push(pair);
     return pair;

@@ -216,6 +216,10 @@ class MemoryConnection implements QuicConnection {
     this.#peer = peer;
   }
 
+  get ended(): boolean {
+    return this.#ended;
+  }
+
   rtt(): number {
     return 0;
   }
@@ -349,7 +353,8 @@ class MemoryStream extends Duplex implements QuicStream {
     const copy = Buffer.from(chunk);
     setImmediate(() => {
       if (peer === undefined || peer.destroyed) {
-        callback(new StreamError('stream_reset'));
+        // Where the connection ended, that is why.
+        callback(new StreamError(peer?.connection.ended === true ? 'connection_lost' : 'stream_reset'));
         return;
       }
       peer.#received.push(copy);
@@ -383,7 +388,7 @@ class MemoryStream extends Duplex implements QuicStream {
     const reset = !this.#finished && !lost;
     const stopped = !this.#readEnded;
     setImmediate(() => {
-      if (stopped) blocked?.(new StreamError('stream_reset'));
+      if (stopped) blocked?.(new StreamError(lost ? 'connection_lost' : 'stream_reset'));
       // As on the wire, the reset takes back what the reader has not had, and is seen when it reads.
       if (reset && peer !== undefined && !peer.destroyed) peer.destroy(new StreamError('stream_reset'));
     });

@@ -8,7 +8,8 @@ import { SvcError } from '../../src/foundation/errors.ts';
 import type { Aid } from '../../src/foundation/identity/aid.ts';
 import { silentLog } from '../../src/foundation/log.ts';
 import type { SavedTunnel } from '../../src/foundation/store/tunnels.ts';
-import { TUNNEL_PURPOSES } from '../../src/network/links/types.ts';
+import { Refusal, STATUS } from '../../src/network/links/status.ts';
+import { type Purpose, TUNNEL_PURPOSES } from '../../src/network/links/types.ts';
 import { type LinkNode, LinkWorld } from './link-world.ts';
 import { TcpServer } from './tcp.ts';
 
@@ -27,6 +28,8 @@ export class TunnelWorld {
   maxConnections = Number.POSITIVE_INFINITY;
   /** Whether the remote node takes tunnel links and then says nothing. */
   silent = false;
+  /** Purposes that the remote node does not know. */
+  readonly unknown = new Set<Purpose>();
   /** How many it took so. */
   unanswered = 0;
   /** Whether tunnels may lead to it. */
@@ -74,7 +77,10 @@ export class TunnelWorld {
           if (this.silent) this.unanswered++;
           else this.inbound.accept(link);
         },
-        (request) => this.inbound.checkRoom(request),
+        (request) => {
+          if (this.unknown.has(request.purpose)) throw new Refusal(STATUS.unknownPurpose);
+          this.inbound.checkRoom(request);
+        },
       );
     this.tunnels = this.newService();
   }

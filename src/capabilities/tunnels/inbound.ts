@@ -6,9 +6,10 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import { Refusal, STATUS } from '../../network/links/status.ts';
 import type { AccessRequest, LinkStream } from '../../network/links/types.ts';
+import { type Carrier, join } from './carrier.ts';
 import { InboundPlaces, type InboundPlacesDependencies } from './inbound-places.ts';
+import { LastingCalled } from './lasting/called.ts';
 import { statusByte } from './preamble.ts';
-import { type SpliceLink, splice } from './splice.ts';
 import type { TunnelSession } from './types.ts';
 import { WideCalled } from './wide/called.ts';
 
@@ -25,7 +26,7 @@ interface Endpoint extends Address {
 /** A connection that is joined to the bound service. */
 interface Joined {
   readonly socket: Socket;
-  readonly stream: SpliceLink;
+  readonly stream: Carrier;
 }
 
 export interface TunnelInboundDependencies extends InboundPlacesDependencies {
@@ -45,12 +46,14 @@ export class TunnelInbound {
   readonly #deps: TunnelInboundDependencies;
   readonly #sessions = new Map<number, TunnelSession>();
   readonly #links = new Map<LinkStream, Joined>();
+  readonly #lasting: LastingCalled;
   readonly #wide: WideCalled;
   readonly #places: InboundPlaces;
 
   constructor(dependencies: TunnelInboundDependencies) {
     this.#deps = dependencies;
-    this.#wide = new WideCalled(dependencies);
+    this.#lasting = new LastingCalled(dependencies);
+    this.#wide = new WideCalled(this.#lasting, dependencies);
     this.#places = new InboundPlaces(dependencies);
   }
 
@@ -60,6 +63,11 @@ export class TunnelInbound {
    */
   checkRoom({ purpose, nodeKey }: Pick<AccessRequest, 'purpose' | 'nodeKey'>): void {
     if (purpose === 'tcp-wide' && !this.#wide.hasRoom(nodeKey)) throw new Refusal(STATUS.unknownPurpose);
+  }
+
+  /** Counts of connections that outlive their links. */
+  get lasting(): LastingCalled['counts'] {
+    return this.#lasting.counts;
   }
 
   /** Takes a link of one of the `TUNNEL_PURPOSES`. */
@@ -100,10 +108,16 @@ export class TunnelInbound {
 
   async #take(link: LinkStream): Promise<void> {
     if (link.purpose === 'tcp-lane') await this.#wide.join(link);
-    else await this.#serve(link, link.purpose === 'tcp-wide' ? await this.#wide.accept(link) : link);
+    else if (link.purpose === 'tcp-resume') await this.#lasting.resume(link);
+    else await this.#serve(link, await this.#carrier(link));
   }
 
-  async #serve(link: LinkStream, stream: SpliceLink): Promise<void> {
+  async #carrier(link: LinkStream): Promise<Carrier> {
+    if (link.purpose === 'tcp-lasting') return await this.#lasting.accept(link);
+    return link.purpose === 'tcp-wide' ? await this.#wide.accept(link) : link;
+  }
+
+  async #serve(link: LinkStream, stream: Carrier): Promise<void> {
     const service = this.#deps.serviceOf(link.called);
     if (service === null) return refuse(stream, 'no_inbound');
     if (!service.takesTunnels) return refuse(stream, 'calls_only');
@@ -192,7 +206,7 @@ export class TunnelInbound {
 
   #join(link: LinkStream, joined: Joined, used: () => void): void {
     this.#links.set(link, joined);
-    splice(joined.socket, joined.stream, {
+    join(joined.socket, joined.stream, {
       sent: used,
       received: used,
       closed: () => {
@@ -202,7 +216,7 @@ export class TunnelInbound {
   }
 }
 
-function refuse(stream: SpliceLink, code: ErrorCode): void {
+function refuse(stream: Carrier, code: ErrorCode): void {
   stream.end(Uint8Array.of(statusByte(code)));
   stream.resume();
 }

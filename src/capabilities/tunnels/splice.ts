@@ -8,7 +8,7 @@ import type { ErrorCode } from '../../foundation/errors.ts';
 import { outcomeOf } from './preamble.ts';
 
 /** What a joined pair tells while it lives. */
-interface SpliceObserver {
+export interface SpliceObserver {
   /** Bytes from the TCP connection into the link. */
   sent?(bytes: number): void;
   /** Bytes from the link into the TCP connection. */
@@ -25,7 +25,8 @@ export interface SpliceLink extends Duplex {
   release?(chunk: Buffer): void;
 }
 
-function resetSocket(socket: Socket): void {
+/** Resets a TCP connection, where it stands. */
+export function resetSocket(socket: Socket): void {
   if (!socket.destroyed) socket.resetAndDestroy();
 }
 

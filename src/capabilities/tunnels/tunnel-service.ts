@@ -54,6 +54,7 @@ export class TunnelService {
   /** Closes every listener; saved tunnels stay saved. */
   async stop(): Promise<void> {
     this.#stopping = true;
+    this.#deps.connections.stop();
     await Promise.all([...this.#tunnels.values(), ...this.#oneShots].map((t) => t.close()));
   }
 
@@ -115,6 +116,11 @@ export class TunnelService {
     const tunnel = this.#byId(id);
     tunnel.reset();
     this.#deps.links.reset(tunnel.request.remoteAid);
+  }
+
+  /** Counts of connections that outlive their links. */
+  get lasting(): WideCaller['counts'] {
+    return this.#deps.connections.counts;
   }
 
   /** Tunnels and one-shot listeners that stand. */

@@ -2,15 +2,14 @@
 
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
 import { formatAddress } from '../../foundation/address.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
-import type { LinkPath, LinkPaths, LinkStream } from '../../network/links/types.ts';
+import type { LinkPath, LinkPaths } from '../../network/links/types.ts';
+import { type Carrier, join } from './carrier.ts';
 import { MAX_CONNECTIONS_PER_CALLER } from './inbound-places.ts';
-import { splice } from './splice.ts';
 import type { TunnelInfo, TunnelRequest } from './types.ts';
 import type { WideCaller } from './wide/caller.ts';
 
@@ -39,12 +38,12 @@ export class Tunnel {
   readonly #deps: TunnelDependencies;
   readonly #onClosed: () => void;
   readonly #server: Server;
-  readonly #clients = new Map<Socket, Duplex | null>();
+  readonly #clients = new Map<Socket, Carrier | null>();
   readonly #openedAt: number;
   /** The last path that was seen. */
   #path: LinkPath;
-  /** The link that was opened last, while it stands. */
-  #newest: LinkStream | null = null;
+  /** The connection that was opened last, while it stands. */
+  #newest: { readonly socket: Socket; readonly path: () => LinkPath } | null = null;
   #lastActivityAt: number;
   #bytesUp = 0;
   #bytesDown = 0;
@@ -167,16 +166,13 @@ export class Tunnel {
     const abort = new AbortController();
     const onGone = (): void => abort.abort();
     socket.once('close', onGone);
-    const options = { timeoutMs: LINK_TIMEOUT_MS, signal: abort.signal, accessToken, disableRelay };
-    const { link, stream } = await this.#deps.connections.open(localAid, remoteAid, this.#path.rttMs, options);
+    const later = () => ({ accessToken: this.request.accessToken, disableRelay: this.request.disableRelay });
+    const options = { timeoutMs: LINK_TIMEOUT_MS, signal: abort.signal, accessToken, disableRelay, later };
+    const { stream, path } = await this.#deps.connections.open(localAid, remoteAid, this.#path, options);
     if (socket.destroyed) return void stream.destroy();
-    this.#path = link.path();
-    this.#newest = link;
-    link.once('close', () => {
-      if (this.#newest === link) this.#newest = null;
-    });
+    this.#path = path();
+    this.#newest = { socket, path };
     this.#clients.set(socket, stream);
-    stream.on('error', () => {});
     socket.off('close', onGone);
     const observer = {
       sent: (bytes: number) => {
@@ -189,7 +185,7 @@ export class Tunnel {
       },
       refused: (code: string) => this.#failed(code),
     };
-    splice(socket, stream, observer, true);
+    join(socket, stream, observer, true);
   }
 
   #failed(code: string): void {
@@ -202,6 +198,7 @@ export class Tunnel {
 
   #clientGone(socket: Socket): void {
     this.#clients.delete(socket);
+    if (this.#newest?.socket === socket) this.#newest = null;
     this.#touch();
     if (this.#clients.size > 0) return;
     if (this.#isOneShot) detach(this.close());

@@ -129,6 +129,10 @@ export class AgentLinks implements Links, LinkPaths {
     return this.#met.with(nodeKey);
   }
 
+  onPathChange(handler: () => void): () => void {
+    return this.#dependencies.pool.onPathChange(handler);
+  }
+
   reset(remote: Aid): void {
     const nodeKey = this.#metOn.get(remote);
     if (nodeKey !== undefined) this.#dependencies.pool.reset(nodeKey);

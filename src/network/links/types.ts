@@ -13,6 +13,8 @@ export const PURPOSES = [
   'tcp-probe',
   'tcp-wide',
   'tcp-lane',
+  'tcp-lasting',
+  'tcp-resume',
   'admin',
   'note',
   'chat',
@@ -21,7 +23,14 @@ export const PURPOSES = [
 ] as const;
 export type Purpose = (typeof PURPOSES)[number];
 /** Those that bring TCP connections. */
-export const TUNNEL_PURPOSES = ['tcp', 'tcp-probe', 'tcp-wide', 'tcp-lane'] as const satisfies readonly Purpose[];
+export const TUNNEL_PURPOSES = [
+  'tcp',
+  'tcp-probe',
+  'tcp-wide',
+  'tcp-lane',
+  'tcp-lasting',
+  'tcp-resume',
+] as const satisfies readonly Purpose[];
 
 /** How a link reaches the other agent: the `Path` of its connection, or none on the same daemon. */
 export interface LinkPath {
@@ -130,4 +139,6 @@ export interface LinkPaths {
    * where none stands that a link may use.
    */
   path(remote: Aid, disableRelay: boolean): LinkPath | null;
+  /** Calls back when new links to some node begin to take another path. Returns how to stop. */
+  onPathChange(handler: () => void): () => void;
 }

@@ -3,8 +3,11 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { Duplex } from 'node:stream';
 import { after, before, test } from 'node:test';
+import { join } from '../../../src/capabilities/tunnels/carrier.ts';
 import { TunnelInbound } from '../../../src/capabilities/tunnels/inbound.ts';
+import { LastingConnection } from '../../../src/capabilities/tunnels/lasting/lasting-connection.ts';
 import { WideCaller } from '../../../src/capabilities/tunnels/wide/caller.ts';
 import { FEW_LANES } from '../../../src/capabilities/tunnels/wide/widening.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
@@ -13,7 +16,9 @@ import { silentLog } from '../../../src/foundation/log.ts';
 import { UNHELPED } from '../../../src/network/links/dial.ts';
 import { type AgentLocation, TUNNEL_PURPOSES } from '../../../src/network/links/types.ts';
 import { eventually } from '../../support/eventually.ts';
+import { tcpPair } from '../../support/lasting.ts';
 import { NativeNode } from '../../support/link-process.ts';
+import { readAll } from '../../support/link-world.ts';
 import { LossyPath } from '../../support/lossy-path.ts';
 import { TcpServer } from '../../support/tcp.ts';
 
@@ -82,8 +87,14 @@ after(async () => {
   await service[Symbol.asyncDispose]();
 });
 
+async function openWide(): Promise<Duplex> {
+  const { stream } = await connections.open(near.aid, far.aid, { kind: 'direct', rttMs: RTT_MS }, {});
+  assert.ok(stream instanceof Duplex);
+  return stream;
+}
+
 test('an upload that loses packets goes over several connections, and arrives whole', async () => {
-  const { stream } = await connections.open(near.aid, far.aid, RTT_MS, {});
+  const stream = await openWide();
   stream.write('s');
   const answer: Buffer[] = [];
   stream.on('data', (chunk: Buffer) => answer.push(chunk));
@@ -97,7 +108,7 @@ test('an upload that loses packets goes over several connections, and arrives wh
 
 test('a download asks for more connections, and outlives the loss of one of them', async () => {
   await eventually('the lanes of the upload to be gone', () => near.pool.stats().streams === 0);
-  const { stream } = await connections.open(near.aid, far.aid, RTT_MS, {});
+  const stream = await openWide();
   stream.write('g');
   const hash = createHash('sha256');
   let bytes = 0;
@@ -119,8 +130,45 @@ test('a download asks for more connections, and outlives the loss of one of them
 });
 
 test('on a short path nothing but the one connection is used', async () => {
-  const { link, stream } = await connections.open(near.aid, far.aid, 1, {});
-  assert.equal(link.purpose, 'tcp');
-  assert.equal(link, stream);
+  const { link, stream } = await connections.open(near.aid, far.aid, { kind: 'direct', rttMs: 1 }, {});
+  assert.equal(link.purpose, 'tcp-lasting');
   stream.destroy();
+});
+
+test('a transfer over one connection goes on when that is lost, plain or wide, up and down', async () => {
+  const lose = (): void => near.pool.current(far.key.publicKey)?.close();
+  const stream = await openWide();
+  stream.write('s');
+  // The service has accepted.
+  await once(stream, 'readable');
+  const answer = readAll(stream);
+  for (let i = 0; i < CHUNKS; i++) {
+    if (i === 2) lose();
+    if (!stream.write(CHUNK)) await once(stream, 'drain');
+  }
+  stream.end();
+  assert.equal((await answer).toString('latin1', 1), hashOfAll());
+
+  const plain = await connections.open(near.aid, far.aid, { kind: 'direct', rttMs: 1 }, {});
+  assert.ok(plain.stream instanceof LastingConnection);
+  const [user, joined, server] = await tcpPair();
+  join(joined, plain.stream, {}, true);
+  user.write('g');
+  const hash = createHash('sha256');
+  let bytes = 0;
+  let lost = 0;
+  user.on('data', (chunk: Buffer) => {
+    hash.update(chunk);
+    bytes += chunk.length;
+    if (bytes < (lost + 1) * 256 * 1024 || lost === 4) return;
+    lost++;
+    lose();
+  });
+  await once(user, 'end');
+  assert.equal(lost, 4);
+  assert.equal(hash.digest('hex'), hashOfAll());
+  user.end();
+  await eventually('nothing is left', () => connections.counts.standing === 0 && connections.counts.keptBytes === 0);
+  await eventually('nor on the other side', () => inbound.lasting.known === 0 && inbound.lasting.keptBytes === 0);
+  await server[Symbol.asyncDispose]();
 });

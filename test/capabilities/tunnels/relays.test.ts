@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { eventually } from '../../support/eventually.ts';
+import { dial } from '../../support/tcp.ts';
 import { TunnelWorld } from '../../support/tunnel-world.ts';
 
 /** Two nodes of which the second is reached by a relay alone, until the test says otherwise. */
@@ -54,6 +56,26 @@ test('a tunnel may use a relay, says so, and says so no more when a better path 
   assert.equal(world.tunnels.get(tunnel.id).path, 'punched', 'where its next connection would go');
   assert.equal(await use(tunnel.listen), 'served');
   assert.equal(world.tunnels.get(tunnel.id).path, 'punched');
+});
+
+test('a connection that began over a relay goes over to a better path, and leaves the relay', async () => {
+  await using world = await relayedWorld();
+  const { near, far } = world;
+  const { tunnel } = await world.tunnels.open(world.request());
+  const client = await dial(tunnel.listen);
+  client.write('over a relay');
+  await once(client, 'data');
+  assert.equal(world.tunnels.get(tunnel.id).path, 'relay');
+  const punched = near.endpoint.dial(far.endpoint.address, far.key.publicKey, { way: { kind: 'punched' } });
+  await near.pool.upgrade(await punched);
+  await eventually('it is there', () => world.tunnels.get(tunnel.id).path === 'punched');
+  const streams = (kind: string): number | undefined =>
+    near.pool.connections().find(({ path }) => path.kind === kind)?.streams;
+  await eventually('the relay carries nothing', () => (streams('relay') ?? 0) === 0);
+  assert.equal(streams('punched'), 1);
+  client.write('over a punched way');
+  assert.equal(String((await once(client, 'data'))[0]), 'over a punched way');
+  client.destroy();
 });
 
 test('without a relay a tunnel is refused where only a relay leads, though one stands', async () => {

@@ -273,10 +273,10 @@ test('where the called node keeps no more wide connections, new ones are plain',
     Array.from({ length: room }, () => world.near.links.open(world.local, world.remote, 'tcp-wide')),
   );
   const connections = new WideCaller({ clock: systemClock, links: world.near.links });
-  const { link, stream } = await connections.open(world.local, world.remote, LONG_PATH_MS, {});
-  assert.equal(link.purpose, 'tcp');
-  stream.end('x');
-  assert.deepEqual(await readAll(stream), Buffer.from([0, ...Buffer.from('x')]));
+  const path = { kind: 'direct', rttMs: LONG_PATH_MS } as const;
+  const { link, stream } = await connections.open(world.local, world.remote, path, {});
+  assert.equal(link.purpose, 'tcp-lasting');
+  stream.destroy();
   for (const one of held) one.destroy();
   await eventually('there is room again', async () => {
     const again = await world.near.links.open(world.local, world.remote, 'tcp-wide').catch(() => null);

@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { Duplex } from 'node:stream';
 import { test } from 'node:test';
+import { LastingCalled } from '../../../src/capabilities/tunnels/lasting/called.ts';
 import { WideCalled } from '../../../src/capabilities/tunnels/wide/called.ts';
 import { LONG_PATH_MS, WideCaller } from '../../../src/capabilities/tunnels/wide/caller.ts';
 import { FIRST_WINDOW_BYTES } from '../../../src/capabilities/tunnels/wide/wide-stream.ts';
@@ -17,7 +19,12 @@ async function nodes(world: LinkWorld) {
   const [near, far] = [await world.node(), await world.node()];
   const connections = new WideCaller({ clock: systemClock, links: near.links });
   const [caller, called] = [near.host().aid, far.host().aid];
-  const open = (rttMs = LONG_PATH_MS) => connections.open(caller, called, rttMs, {});
+  const open = async () => {
+    const path = { kind: 'direct', rttMs: LONG_PATH_MS } as const;
+    const { link, stream } = await connections.open(caller, called, path, {});
+    assert.ok(stream instanceof Duplex);
+    return { link, stream };
+  };
   return { near, far, caller, called, open };
 }
 
@@ -36,13 +43,13 @@ test('a node that does not know wide connections gets plain ones, and is not ask
     stream.end('plain');
     assert.equal((await readAll(stream)).toString(), 'plain');
   }
-  assert.deepEqual(opens, ['tcp-wide', 'tcp', 'tcp']);
+  assert.deepEqual(opens, ['tcp-wide', 'tcp-lasting', 'tcp', 'tcp']);
 });
 
 test('both ends of a long path speak in frames, over lanes that come later too', async () => {
   await using world = new LinkWorld();
   const { far, open } = await nodes(world);
-  const called = new WideCalled({ clock: systemClock });
+  const called = new WideCalled(new LastingCalled({ clock: systemClock }), { clock: systemClock });
   far.links.accept('tcp-wide', (link) => void called.accept(link).then((stream) => stream.pipe(stream)));
   const { link, stream } = await open();
   assert.equal(link.purpose, 'tcp-wide');
@@ -53,7 +60,7 @@ test('both ends of a long path speak in frames, over lanes that come later too',
 test('a lane of no connection is reset, and a ticket is worth nothing to another agent', async () => {
   await using world = new LinkWorld();
   const { near, far, caller, called } = await nodes(world);
-  const side = new WideCalled({ clock: systemClock });
+  const side = new WideCalled(new LastingCalled({ clock: systemClock }), { clock: systemClock });
   const accepted: Promise<unknown>[] = [];
   far.links.accept('tcp-wide', (link) => void accepted.push(side.accept(link)));
   const joins: Promise<void>[] = [];
@@ -84,7 +91,7 @@ test('a lane of no connection is reset, and a ticket is worth nothing to another
 test('a node that opens wide connections without end is refused once it holds its share', async () => {
   await using world = new LinkWorld();
   const { near, far, caller, called } = await nodes(world);
-  const side = new WideCalled({ clock: systemClock });
+  const side = new WideCalled(new LastingCalled({ clock: systemClock }), { clock: systemClock });
   const outcomes: Promise<boolean>[] = [];
   const accept = (link: LinkStream): Promise<boolean> =>
     side.accept(link).then(

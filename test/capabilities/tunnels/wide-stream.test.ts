@@ -15,9 +15,8 @@ import {
 import { MAX_FRAMES_AHEAD, Reassembly } from '../../../src/capabilities/tunnels/wide/reassembly.ts';
 import { FIRST_WINDOW_BYTES, MAX_LANES, WideStream } from '../../../src/capabilities/tunnels/wide/wide-stream.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
-import { localPair } from '../../../src/network/links/local.ts';
 import { eventually } from '../../support/eventually.ts';
-import { WidePair } from '../../support/lanes.ts';
+import { linkEnds, WidePair } from '../../support/lanes.ts';
 import { readAll, settle } from '../../support/link-world.ts';
 import { Random } from '../../support/random.ts';
 
@@ -217,7 +216,7 @@ test('a reset passes to the other side over any number of lanes', async () => {
 });
 
 test('a lane that ends before all has been said breaks the connection off', async () => {
-  const [ours, theirs] = localPair();
+  const [ours, theirs] = linkEnds();
   theirs.on('error', () => {});
   const pair = new WidePair();
   pair.far.add(ours);
@@ -231,7 +230,7 @@ test('a lane that ends before all has been said breaks the connection off', asyn
 });
 
 test('an other side that ends its lanes has all bytes, though its last acknowledgement was lost', async () => {
-  const [ours, theirs] = localPair();
+  const [ours, theirs] = linkEnds();
   const stream = new WideStream(ours, { clock: systemClock, widen: () => true });
   stream.end('all');
   stream.resume();
@@ -280,7 +279,7 @@ test('an end that loses packets can ask the other for more lanes', async () => {
 });
 
 test('acknowledgements of what was never sent break the connection off', async () => {
-  const [ours, theirs] = localPair();
+  const [ours, theirs] = linkEnds();
   theirs.on('error', () => {});
   const pair = new WidePair();
   pair.near.add(ours);
@@ -291,7 +290,7 @@ test('acknowledgements of what was never sent break the connection off', async (
 });
 
 test('acknowledgements that nobody reads do not pile up, and the last one still comes', async () => {
-  const [ours, theirs] = localPair();
+  const [ours, theirs] = linkEnds();
   const stream = new WideStream(ours, { clock: systemClock, widen: () => true });
   stream.resume();
   theirs.on('error', () => {});
@@ -309,7 +308,7 @@ test('acknowledgements that nobody reads do not pile up, and the last one still 
 });
 
 test('bytes that come in frames of one byte are few pieces for a reader that is behind', async () => {
-  const [lane, far] = localPair();
+  const [lane, far] = linkEnds();
   lane.on('error', () => {});
   const stream = new WideStream(far, { clock: systemClock, widen: () => false });
   const pieces: Buffer[] = [];

@@ -1,7 +1,7 @@
 /** A wide tunnel connection whose other side sends frames as it likes, on as many lanes as it likes. */
 import type { Duplex } from 'node:stream';
 import { WideStream } from '../../../src/capabilities/tunnels/wide/wide-stream.ts';
-import { localPair } from '../../../src/network/links/local.ts';
+import { linkEnds } from '../../support/lanes.ts';
 import { TestClock } from '../../support/test-clock.ts';
 import { broken } from '../engine/properties.ts';
 import { cutUp } from '../engine/streams.ts';
@@ -22,7 +22,7 @@ const wide: FuzzTarget = {
     run: async (input) => {
       const clock = new TestClock();
       const first = input[0] ?? 0;
-      const lanes = Array.from({ length: 1 + (first % MAX_LANES_HERE) }, localPair);
+      const lanes = Array.from({ length: 1 + (first % MAX_LANES_HERE) }, linkEnds);
       for (const end of lanes.flat()) end.on('error', () => {});
       const far = lanes.map(([, end]) => end);
       const [main, ...others] = far;

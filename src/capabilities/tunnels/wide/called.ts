@@ -3,22 +3,24 @@ import type { Clock } from '../../../foundation/clock.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { patience } from '../../../foundation/stall.ts';
 import type { LinkStream } from '../../../network/links/types.ts';
+import type { LastingCalled } from '../lasting/called.ts';
 import { countsOf, LossWatch } from './loss-watch.ts';
-import { peerOf, readTicket } from './ticket.ts';
+import { peerOf, readTicket, TICKET_TIMEOUT_MS } from './ticket.ts';
 import { FIRST_WINDOW_BYTES, WideStream } from './wide-stream.ts';
 import { WindowBudget, WindowShare } from './window-budget.ts';
 
-/** Time for the ticket to come, milliseconds. */
-const TICKET_TIMEOUT_MS = 10_000;
 /** What a new connection may keep, of both directions, bytes. */
 const NEW_BYTES = 2 * FIRST_WINDOW_BYTES;
 
 export class WideCalled {
   readonly #clock: Clock;
+  readonly #lasting: LastingCalled;
   readonly #budget = new WindowBudget();
   readonly #streams = new Map<string, WideStream>();
 
-  constructor(dependencies: { readonly clock: Clock }) {
+  /** @param lasting where connections wait whose lanes are lost */
+  constructor(lasting: LastingCalled, dependencies: { readonly clock: Clock }) {
+    this.#lasting = lasting;
     this.#clock = dependencies.clock;
   }
 
@@ -47,6 +49,8 @@ export class WideCalled {
     const stream: WideStream = new WideStream(link, {
       clock: this.#clock,
       widen: (bytes) => share.grow(bytes),
+      onLost: () => this.#lasting.lost(stream, link),
+      onResumed: () => this.#lasting.resumed(stream),
       onProgress: () => {
         if (asked || !watch.isLossy(stream.moved, stream.waits)) return;
         asked = true;
@@ -54,8 +58,10 @@ export class WideCalled {
       },
     });
     this.#streams.set(ticket, stream);
+    this.#lasting.know(ticket, stream);
     stream.once('close', () => {
       this.#streams.delete(ticket);
+      this.#lasting.forget(ticket, stream);
       share.giveAll();
     });
     return stream;

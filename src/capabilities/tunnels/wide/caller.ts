@@ -1,9 +1,14 @@
-/** The calling side of wide connections: when they are used, and how their lanes are opened. */
+/** The calling side of tunnel connections: whether they are wide or not, how their lanes are opened, and that they outlive their links. */
 import type { Clock } from '../../../foundation/clock.ts';
 import type { Aid } from '../../../foundation/identity/aid.ts';
 import { LruCache } from '../../../foundation/lru-cache.ts';
 import { Refusal, STATUS } from '../../../network/links/status.ts';
-import type { LinkStream, Links, OpenOptions } from '../../../network/links/types.ts';
+import type { LinkPath, LinkPaths, LinkStream, Links, OpenOptions, Purpose } from '../../../network/links/types.ts';
+import type { Carrier } from '../carrier.ts';
+import { AckTurns } from '../lasting/ack-turns.ts';
+import { KeptBudget } from '../lasting/kept-bytes.ts';
+import { LastingConnection, type LastingHost } from '../lasting/lasting-connection.ts';
+import { type Anchor, Resumer } from '../lasting/resumer.ts';
 import { countsOf } from './loss-watch.ts';
 import { drawTicket } from './ticket.ts';
 import { FIRST_WINDOW_BYTES, WideStream } from './wide-stream.ts';
@@ -20,66 +25,149 @@ const MAX_WIDE = 64;
 
 interface WideCallerDependencies {
   readonly clock: Clock;
-  readonly links: Links;
+  readonly links: Links & LinkPaths;
+}
+
+/** What a connection is opened with. */
+interface Terms extends OpenOptions {
+  /** What its later links are opened with. */
+  readonly later?: () => Pick<OpenOptions, 'accessToken' | 'disableRelay'>;
+}
+
+/** A connection to a service, the link that it began with, and the path that it goes. */
+interface Opened {
+  readonly link: LinkStream;
+  readonly stream: Carrier;
+  readonly path: () => LinkPath;
 }
 
 export class WideCaller {
   readonly #deps: WideCallerDependencies;
   readonly #budget = new WindowBudget();
-  /** Agents on nodes that do not know wide connections. */
-  readonly #narrow: LruCache<Aid, true>;
+  readonly #resumer: Resumer;
+  readonly #host: LastingHost;
+  /** Agents on nodes that do not know a purpose, by both. */
+  readonly #unknown: LruCache<string, true>;
   #open = 0;
 
   constructor(dependencies: WideCallerDependencies) {
+    const { clock } = dependencies;
     this.#deps = dependencies;
-    this.#narrow = new LruCache({ maxEntries: MAX_NARROW, ttlMs: ASK_AGAIN_MS }, dependencies);
+    this.#unknown = new LruCache({ maxEntries: MAX_NARROW, ttlMs: ASK_AGAIN_MS }, dependencies);
+    const resumer = new Resumer(dependencies);
+    this.#resumer = resumer;
+    this.#host = {
+      clock,
+      budget: new KeptBudget(),
+      acks: new AckTurns(dependencies),
+      lost: (connection) => resumer.lost(connection),
+      resumed: () => {},
+      over: (connection) => resumer.delete(connection),
+    };
+  }
+
+  /** Connections that would be resumed, and bytes that are kept for that. */
+  get counts(): { readonly standing: number; readonly keptBytes: number } {
+    return { standing: this.#resumer.size, keptBytes: this.#host.budget.bytes };
+  }
+
+  /** Looks for better links no more. */
+  stop(): void {
+    this.#resumer.stop();
   }
 
   /**
-   * Opens a connection to the service of an agent, a wide one where the path is long.
-   * @param rttMs of the path to the agent, as last seen
-   * @returns the link that names it, and the stream that its bytes go through
+   * Opens a connection to the service of an agent, a wide one where the path is long; one that outlives its link where
+   * the other node knows that.
+   * @param path to the agent, as last seen
    * @throws SvcError as `Links.open`
    */
-  async open(local: Aid, remote: Aid, rttMs: number, options: OpenOptions) {
-    const share = new WindowShare(this.#budget, remote);
-    const mayBeWide = rttMs >= LONG_PATH_MS && this.#open < MAX_WIDE && this.#narrow.get(remote) === undefined;
-    if (mayBeWide && share.begin(2 * FIRST_WINDOW_BYTES)) {
-      this.#open++;
-      const over = (): void => {
-        this.#open--;
-        share.giveAll();
-      };
-      try {
-        const link = await this.#deps.links.open(local, remote, 'tcp-wide', options);
-        return { link, stream: this.#widen(link, share).once('close', over) };
-      } catch (error) {
-        over();
-        if (!(error instanceof Refusal) || error.refusal !== STATUS.unknownPurpose) throw error;
-        this.#narrow.set(remote, true);
-      }
-    }
+  async open(local: Aid, remote: Aid, path: Pick<LinkPath, 'kind' | 'rttMs'>, options: Terms): Promise<Opened> {
+    const wide = path.rttMs >= LONG_PATH_MS ? await this.#openWide(local, remote, options) : null;
+    if (wide !== null) return wide;
+    // What goes through no network is never lost.
+    const lasting = path.kind === 'local' ? null : await this.#openKnown(local, remote, 'tcp-lasting', options);
+    if (lasting !== null) return this.#last(lasting, local, remote, options);
     const link = await this.#deps.links.open(local, remote, 'tcp', options);
-    return { link, stream: link };
+    return { link, stream: link, path: () => link.path() };
   }
 
-  #widen(link: LinkStream, share: WindowShare): WideStream {
+  async #openWide(local: Aid, remote: Aid, options: Terms): Promise<Opened | null> {
+    const share = new WindowShare(this.#budget, remote);
+    if (this.#open >= MAX_WIDE || !share.begin(2 * FIRST_WINDOW_BYTES)) return null;
+    this.#open++;
+    const over = (): void => {
+      this.#open--;
+      share.giveAll();
+    };
+    try {
+      const link = await this.#openKnown(local, remote, 'tcp-wide', options);
+      if (link === null) over();
+      return link === null ? null : this.#widen(link, share, { local, remote, terms: termsOf(options) }, over);
+    } catch (error) {
+      over();
+      throw error;
+    }
+  }
+
+  /** Opens a link of a purpose; null where the other node does not know it, or has no room. */
+  async #openKnown(local: Aid, remote: Aid, purpose: Purpose, options: OpenOptions): Promise<LinkStream | null> {
+    const name = `${purpose} ${remote}`;
+    if (this.#unknown.get(name) !== undefined) return null;
+    try {
+      return await this.#deps.links.open(local, remote, purpose, options);
+    } catch (error) {
+      if (!(error instanceof Refusal) || error.refusal !== STATUS.unknownPurpose) throw error;
+      this.#unknown.set(name, true);
+      return null;
+    }
+  }
+
+  #last(link: LinkStream, local: Aid, remote: Aid, options: Terms): Opened {
+    const ticket = drawTicket();
+    link.write(ticket);
+    const connection = new LastingConnection(link, remote, this.#host);
+    this.#resumer.add(connection, { ticket, local, remote, terms: termsOf(options) });
+    return { link, stream: connection, path: () => connection.path() };
+  }
+
+  #widen(link: LinkStream, share: WindowShare, to: Omit<Anchor, 'ticket'>, over: () => void): Opened {
     const ticket = drawTicket();
     link.write(ticket);
     const gone = new AbortController();
+    let carrier = link;
     const openLane = async (index: number): Promise<void> => {
-      const lane = await link.beside?.('tcp-lane', index, gone.signal);
+      const under = carrier;
+      const lane = await under.beside?.('tcp-lane', index, gone.signal);
       if (lane === undefined) throw new Error('this link has no other connections beside it');
+      // The connection has gone over to another path meanwhile.
+      if (under !== carrier) return void lane.destroy();
       lane.write(ticket);
       stream.add(lane);
     };
-    const widening = new Widening({ path: () => countsOf(link), openLane }, this.#deps);
+    const newWidening = (): Widening => new Widening({ path: () => countsOf(carrier), openLane }, this.#deps);
+    let widening = newWidening();
     const stream: WideStream = new WideStream(link, {
       clock: this.#deps.clock,
       widen: (bytes) => share.grow(bytes),
       onProgress: () => widening.progress(stream.moved, stream.waits),
       onWider: () => widening.ask(),
+      onLost: () => this.#resumer.lost(stream),
+      onAttach: (other) => {
+        carrier = other;
+        widening = newWidening();
+      },
     });
-    return stream.once('close', () => gone.abort());
+    this.#resumer.add(stream, { ...to, ticket });
+    stream.once('close', () => {
+      gone.abort();
+      this.#resumer.delete(stream);
+      over();
+    });
+    return { link, stream, path: () => stream.path() };
   }
+}
+
+function termsOf(options: Terms): Anchor['terms'] {
+  return options.later ?? (() => ({ accessToken: options.accessToken, disableRelay: options.disableRelay === true }));
 }

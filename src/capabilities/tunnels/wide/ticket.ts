@@ -5,6 +5,8 @@ import type { LinkStream } from '../../../network/links/types.ts';
 import { readExactly } from '../../../network/links/wire.ts';
 
 const TICKET_BYTES = 16;
+/** Time for the ticket to come, milliseconds. */
+export const TICKET_TIMEOUT_MS = 10_000;
 
 export function drawTicket(): Uint8Array {
   return randomBytes(TICKET_BYTES);

@@ -7,8 +7,11 @@ import { Duplex } from 'node:stream';
 import { freeMemory } from '../../../foundation/bytes.ts';
 import type { Clock } from '../../../foundation/clock.ts';
 import { letGo } from '../../../network/links/source.ts';
+import type { LinkPath, LinkStream } from '../../../network/links/types.ts';
 import { STREAM_BUFFER_BYTES } from '../../../network/quic/limits.ts';
 import { StreamError } from '../../../network/quic/stream-error.ts';
+import { LastPath } from '../lasting/last-path.ts';
+import type { Resumable } from '../lasting/resumable.ts';
 import type { SpliceLink } from '../splice.ts';
 import { dataFrame, endFrame, type LaneFrame, MAX_PAYLOAD_BYTES, widerFrame } from './frames.ts';
 import { Lane } from './lane.ts';
@@ -33,9 +36,15 @@ interface WideStreamOptions {
   readonly onProgress?: () => void;
   /** The other side loses packets on its lanes. */
   readonly onWider?: () => void;
+  /** The last lane was lost; false where the connection may not wait for another one. */
+  readonly onLost?: () => boolean;
+  /** It goes on over another link. */
+  readonly onAttach?: (link: LinkStream) => void;
+  /** The other side uses the lane that it was resumed on. */
+  readonly onResumed?: () => void;
 }
 
-export class WideStream extends Duplex {
+export class WideStream extends Duplex implements Resumable {
   readonly #options: WideStreamOptions;
   readonly #lanes = new Set<Lane>();
   readonly #arrived = new Reassembly();
@@ -61,14 +70,20 @@ export class WideStream extends Duplex {
   #endSent = false;
   #moved = 0;
   #settled = false;
+  #path: LastPath;
+  /** The lane that it was resumed on, until the other side uses it. */
+  #resuming: Lane | null = null;
+  /** Streams of the lanes before that one. */
+  #retired: SpliceLink[] = [];
 
-  constructor(first: SpliceLink, options: WideStreamOptions) {
+  constructor(first: SpliceLink & Pick<LinkStream, 'path'>, options: WideStreamOptions) {
     super({
       allowHalfOpen: true,
       readableHighWaterMark: STREAM_BUFFER_BYTES,
       writableHighWaterMark: STREAM_BUFFER_BYTES,
     });
     this.#options = options;
+    this.#path = new LastPath(first);
     // A reset must not end the process where a consumer has no listener yet.
     this.on('error', () => {});
     this.add(first);
@@ -103,6 +118,36 @@ export class WideStream extends Duplex {
     this.#pump();
   }
 
+  /** True while a lane is under it. */
+  get isCarried(): boolean {
+    return this.#lanes.size > 0;
+  }
+
+  /** Whether a better lane would be used. */
+  get mayMove(): boolean {
+    return this.#resuming === null && !this.#settled && !this.destroyed;
+  }
+
+  /** The path of the lane that it began with or was resumed on last. */
+  path(): LinkPath {
+    return this.#path.now();
+  }
+
+  /** Goes on over another link in the place of all lanes. */
+  attach(link: LinkStream): void {
+    if (this.destroyed || this.#settled) return void link.destroy();
+    this.#path = new LastPath(link);
+    for (const lane of this.#lanes) {
+      this.#again.push(...lane.abandon());
+      this.#retired.push(lane.stream);
+    }
+    this.#lanes.clear();
+    this.#options.onAttach?.(link);
+    this.add(link);
+    for (const lane of this.#lanes) this.#resuming = lane;
+    if (this.#resuming !== null) this.#acknowledge(this.#resuming);
+  }
+
   /** Tells the other side, which opened the first lane, that more of them would help. */
   askWider(): void {
     for (const lane of this.#lanes) return lane.write(widerFrame());
@@ -132,6 +177,7 @@ export class WideStream extends Duplex {
   override _destroy(error: Error | null, callback: (error: Error | null) => void): void {
     for (const { stream } of this.#lanes) stream.destroy();
     this.#lanes.clear();
+    this.#endRetired();
     this.#pending = [];
     callback(error);
     const waiting = this.#written ?? this.#ending;
@@ -157,6 +203,17 @@ export class WideStream extends Duplex {
     const written = this.#written;
     this.#written = null;
     written?.();
+  }
+
+  /** The other side uses the new lane: the old ones have no use any more. */
+  #resumed(): void {
+    this.#resuming = null;
+    this.#endRetired();
+    this.#options.onResumed?.();
+  }
+
+  #endRetired(): void {
+    for (const stream of this.#retired.splice(0)) stream.destroy();
   }
 
   /** The lane with the least under way, where it may take more. */
@@ -194,7 +251,8 @@ export class WideStream extends Duplex {
   }
 
   #received(lane: Lane, chunk: Buffer): void {
-    if (this.#settled) return;
+    if (this.#settled || !this.#lanes.has(lane)) return;
+    if (lane === this.#resuming) this.#resumed();
     try {
       for (const frame of lane.parser.feed(chunk)) {
         if (this.destroyed) return;
@@ -296,6 +354,7 @@ export class WideStream extends Duplex {
   /** Ends the lanes, as nothing more will be said on them; the reader may still be behind. */
   #letGo(): void {
     this.#settled = true;
+    this.#endRetired();
     for (const { stream } of this.#lanes) {
       stream.end();
       letGo(stream, this.#options.clock);
@@ -306,7 +365,7 @@ export class WideStream extends Duplex {
   /** The other side ends its lanes where all has been said; one that does so before has broken off. */
   #ended(lane: Lane): void {
     lane.isEnded = true;
-    if (this.#settled || !this.#lanes.values().every(({ isEnded }) => isEnded)) return;
+    if (this.#settled || !this.#lanes.has(lane) || !this.#lanes.values().every(({ isEnded }) => isEnded)) return;
     if (!this.#allSaid) return void this.destroy(new StreamError('stream_reset'));
     // It has all of ours; its last acknowledgement went down with a lane.
     this.#letGo();
@@ -317,9 +376,13 @@ export class WideStream extends Duplex {
   #closed(lane: Lane, error: unknown): void {
     if (!this.#lanes.delete(lane) || this.destroyed) return;
     const isLost = error instanceof StreamError && error.code === 'connection_lost';
-    if (!isLost || this.#lanes.size === 0)
-      return void this.destroy(error instanceof Error ? error : new StreamError('stream_reset'));
+    const wasResuming = lane === this.#resuming;
+    if (wasResuming) this.#resuming = null;
+    const broken = error instanceof Error ? error : new StreamError('stream_reset');
+    // Who gives a new lane up before both use it may come with another.
+    if (!isLost && !wasResuming) return void this.destroy(broken);
     this.#again.push(...lane.abandon());
+    if (this.#lanes.size === 0 && this.#options.onLost?.() !== true) return void this.destroy(broken);
     this.#pump();
   }
 }

@@ -1,0 +1,82 @@
+/** The called side of connections that outlive their links: knows them by their tickets, and lets them wait for a link. */
+import type { Clock } from '../../../foundation/clock.ts';
+import { SvcError } from '../../../foundation/errors.ts';
+import { patience } from '../../../foundation/stall.ts';
+import type { LinkStream } from '../../../network/links/types.ts';
+import { peerOf, readTicket, TICKET_TIMEOUT_MS } from '../wide/ticket.ts';
+import { AckTurns } from './ack-turns.ts';
+import { KeptBudget } from './kept-bytes.ts';
+import { LastingConnection, type LastingHost } from './lasting-connection.ts';
+import { KNOWN, type Resumable } from './resumable.ts';
+import { Waiting } from './waiting.ts';
+
+export class LastingCalled {
+  readonly #clock: Clock;
+  /** By ticket, with the names of the node and both agents. */
+  readonly #known = new Map<string, Resumable>();
+  readonly #waiting: Waiting;
+  readonly #host: Omit<LastingHost, 'over'>;
+
+  constructor(dependencies: { readonly clock: Clock }) {
+    const { clock } = dependencies;
+    this.#clock = clock;
+    this.#waiting = new Waiting(dependencies);
+    this.#host = {
+      clock,
+      budget: new KeptBudget(),
+      acks: new AckTurns(dependencies),
+      lost: (connection) => this.lost(connection, connection.first),
+      resumed: (connection) => this.resumed(connection),
+    };
+  }
+
+  /** Connections that can be named, those that wait for a link, and bytes that are kept. */
+  get counts(): { readonly known: number; readonly waiting: number; readonly keptBytes: number } {
+    return { known: this.#known.size, waiting: this.#waiting.size, keptBytes: this.#host.budget.bytes };
+  }
+
+  /**
+   * Makes a connection of a link of purpose `tcp-lasting`.
+   * @throws SvcError `protocol_error`, `connect_failed`, `timeout`
+   */
+  async accept(link: LinkStream): Promise<LastingConnection> {
+    const ticket = await this.#ticket(link);
+    if (this.#known.has(ticket)) throw new SvcError('protocol_error');
+    const over = (connection: LastingConnection): void => this.forget(ticket, connection);
+    const connection = new LastingConnection(link, peerOf(link.nodeKey), { ...this.#host, over });
+    this.know(ticket, connection);
+    return connection;
+  }
+
+  /** Hands a link of purpose `tcp-resume` to the connection that it names; cuts it off where there is none. */
+  async resume(link: LinkStream): Promise<void> {
+    const connection = this.#known.get(await this.#ticket(link));
+    if (connection === undefined || link.destroyed) return void link.destroy();
+    link.write(Uint8Array.of(KNOWN));
+    connection.attach(link);
+  }
+
+  /** A connection can be named from now on. */
+  know(ticket: string, connection: Resumable): void {
+    this.#known.set(ticket, connection);
+  }
+
+  forget(ticket: string, connection: Resumable): void {
+    this.#known.delete(ticket);
+    this.#waiting.end(connection);
+  }
+
+  /** Lets a connection wait for another link; false where no more may. */
+  lost(connection: Resumable, first: LinkStream): boolean {
+    return this.#waiting.begin(connection, first);
+  }
+
+  resumed(connection: Resumable): void {
+    this.#waiting.end(connection);
+  }
+
+  async #ticket(link: LinkStream): Promise<string> {
+    using limit = patience(this.#clock, TICKET_TIMEOUT_MS);
+    return await readTicket(link, limit.signal);
+  }
+}

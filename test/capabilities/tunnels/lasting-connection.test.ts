@@ -1,0 +1,159 @@
+/** A tunnel connection that outlives its links: cut anywhere, its bytes come once and in order, or both ends see a reset. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { test } from 'node:test';
+import { ackFrame, endFrame, FrameReader, writeData } from '../../../src/capabilities/tunnels/lasting/frames.ts';
+import {
+  KeptBudget,
+  KeptBytes,
+  MAX_KEPT_BYTES,
+  MAX_KEPT_PER_PEER_BYTES,
+} from '../../../src/capabilities/tunnels/lasting/kept-bytes.ts';
+import { eventually } from '../../support/eventually.ts';
+import { LastingPair } from '../../support/lasting.ts';
+import { readAll, settle } from '../../support/link-world.ts';
+import { Random } from '../../support/random.ts';
+import { endOf } from '../../support/tcp.ts';
+
+function sample(length: number, seed = length): Buffer {
+  const random = new Random(seed);
+  return Buffer.from(Uint8Array.from({ length }, () => random.below(256)));
+}
+
+/** Sends both ways, each half ending by itself, and checks what comes; the number of writes that it took. */
+async function exchange(cutAt: readonly number[], size: number): Promise<{ writes: number; resumptions: number }> {
+  await using pair = await LastingPair.open(cutAt);
+  const [up, down] = [sample(size, 1), sample(size, 2)];
+  const [there, back] = [readAll(pair.service), readAll(pair.client)];
+  pair.client.write(up.subarray(0, 10));
+  pair.service.write(down.subarray(0, size / 2));
+  pair.client.end(up.subarray(10));
+  assert.deepEqual(await there, up, `up, cut at ${cutAt.join()}`);
+  pair.service.end(down.subarray(size / 2));
+  assert.deepEqual(await back, down, `down, cut at ${cutAt.join()}`);
+  await eventually('both ends are over', () => pair.near.destroyed && pair.far.destroyed);
+  assert.equal(pair.budget.bytes, 0);
+  return { writes: pair.writes, resumptions: pair.resumptions };
+}
+
+test('cut after any frame, all bytes come once and in order, and both halves end', async () => {
+  const { writes } = await exchange([], 100_000);
+  assert.ok(writes >= 6, `${writes} writes`);
+  let resumed = 0;
+  for (let cut = 1; cut <= writes; cut++) resumed += (await exchange([cut], 100_000)).resumptions;
+  assert.ok(resumed >= writes - 2, `${resumed} of ${writes}`);
+});
+
+test('cut again and again, also while it is being resumed', async () => {
+  const random = new Random(20_261);
+  for (let round = 0; round < 10; round++) {
+    const cuts = Array.from({ length: 12 }, () => 1 + random.below(60));
+    assert.ok((await exchange([...cuts, 2, 3, 4], 300_000)).resumptions > 0);
+  }
+});
+
+test('a connection whose link stands goes over to another one, under load', async () => {
+  await using pair = await LastingPair.open();
+  const up = sample(3_000_000);
+  const there = readAll(pair.service);
+  pair.client.end(up);
+  for (let i = 0; i < 5; i++) {
+    await settle(5);
+    const [before] = pair.link;
+    pair.resume();
+    await eventually('the old link is gone', () => before.destroyed || pair.near.destroyed);
+  }
+  assert.deepEqual(await there, up);
+});
+
+test('a reset of either end resets the other one, and is no lost path', async () => {
+  for (const [cause, effect] of [
+    ['client', 'service'],
+    ['service', 'client'],
+  ] as const) {
+    await using pair = await LastingPair.open();
+    pair.client.write('x');
+    await once(pair.service, 'data');
+    const ended = endOf(pair[effect]);
+    pair[cause].resetAndDestroy();
+    assert.equal(await ended, 'ECONNRESET');
+    assert.ok(pair.near.destroyed && pair.far.destroyed);
+    assert.equal(pair.resumptions, 0);
+  }
+});
+
+test('an other side that says it has what it cannot have is cut off', async () => {
+  for (const received of [1000, 3]) {
+    await using pair = await LastingPair.open();
+    pair.client.write('hello');
+    await once(pair.service, 'data');
+    await eventually('all is acknowledged', () => pair.budget.bytes === 0);
+    const ended = endOf(pair.client);
+    pair.link[1].write(ackFrame(received));
+    assert.equal(await ended, 'ECONNRESET');
+  }
+});
+
+test('nothing comes behind the end, and the end comes once', async () => {
+  for (const frame of [endFrame(), Buffer.from([1, 0, 0, 1, 7])]) {
+    await using pair = await LastingPair.open();
+    const ended = endOf(pair.client);
+    pair.link[1].write(Buffer.concat([endFrame(), frame]));
+    assert.equal(await ended, 'ECONNRESET');
+  }
+});
+
+test('while there is no link, a writer is held back and nothing is lost', async () => {
+  await using pair = await LastingPair.open();
+  pair.client.write('x');
+  await once(pair.service, 'data');
+  pair.lose();
+  const up = sample(12 * 1024 * 1024);
+  pair.client.end(up);
+  await settle(100);
+  assert.ok(pair.budget.bytes <= MAX_KEPT_BYTES + 1024 * 1024, `${pair.budget.bytes} bytes`);
+  const there = readAll(pair.service);
+  pair.resume();
+  assert.deepEqual(await there, up);
+});
+
+test('what is kept has a bound for each other node, and is all given back', () => {
+  const budget = new KeptBudget();
+  const kept = new KeptBytes(budget.join('peer'));
+  const piece = Buffer.alloc(1024 * 1024);
+  let pieces = 0;
+  while (kept.add(piece)) pieces++;
+  assert.ok(pieces < MAX_KEPT_PER_PEER_BYTES / piece.length + 1 && pieces > MAX_KEPT_PER_PEER_BYTES / piece.length - 2);
+  const other = new KeptBytes(budget.join('other'));
+  assert.equal(other.add(piece), true);
+  other.clear();
+  kept.clear();
+  assert.equal(budget.bytes, 0);
+});
+
+test('frames are the same however their bytes are cut', () => {
+  const written: Buffer[] = [];
+  const sink = { write: (bytes: Uint8Array) => written.push(Buffer.from(bytes)) > 0, cork: () => {}, uncork: () => {} };
+  const [short, long] = [sample(10), sample(10_000)];
+  writeData(sink, short);
+  sink.write(ackFrame(2 ** 41 + 3));
+  writeData(sink, long);
+  sink.write(endFrame());
+  const stream = Buffer.concat(written);
+  for (const size of [1, 2, 3, 7, 100, stream.length]) {
+    const data: Buffer[] = [];
+    const said: (number | string)[] = [];
+    const reader = new FrameReader({
+      onData: (piece) => void data.push(piece),
+      onAck: (received) => void said.push(received),
+      onEnd: () => void said.push('end'),
+    });
+    for (let at = 0; at < stream.length; at += size) reader.feed(stream.subarray(at, at + size));
+    assert.deepEqual(Buffer.concat(data), Buffer.concat([short, long]));
+    assert.deepEqual(said, [2 ** 41 + 3, 'end']);
+  }
+  for (const bytes of [[0], [9], [1, 0, 0, 0]])
+    assert.throws(() => new FrameReader({ onData() {}, onAck() {}, onEnd() {} }).feed(Buffer.from(bytes)), {
+      code: 'protocol_error',
+    });
+});

@@ -1,0 +1,173 @@
+/** Connections through tunnels whose QUIC connection goes away: both daemons find each other again, strangers find nothing. */
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+import { test } from 'node:test';
+import { LastingCalled } from '../../../src/capabilities/tunnels/lasting/called.ts';
+import { RESUME_MS } from '../../../src/capabilities/tunnels/lasting/resumable.ts';
+import { drawTicket } from '../../../src/capabilities/tunnels/wide/ticket.ts';
+import { StreamError } from '../../../src/network/quic/stream-error.ts';
+import { eventually } from '../../support/eventually.ts';
+import { linkEnds } from '../../support/lanes.ts';
+import { readAll } from '../../support/link-world.ts';
+import { dial, endOf } from '../../support/tcp.ts';
+import { TestClock } from '../../support/test-clock.ts';
+import { TunnelWorld } from '../../support/tunnel-world.ts';
+
+const BYTES = randomBytes(6 * 1024 * 1024);
+
+const echo = (socket: Socket): void => void socket.pipe(socket);
+
+/** Takes the QUIC connection between the nodes away. */
+function lose({ near, far }: TunnelWorld): void {
+  const session = near.pool.current(far.key.publicKey);
+  assert.ok(session);
+  session.close();
+}
+
+test('an interactive connection and a bulk transfer go on when the path is lost, again and again', async () => {
+  await using world = await TunnelWorld.start(echo);
+  const { tunnel } = await world.tunnels.open(world.request());
+  const [chat, bulk] = [await dial(tunnel.listen), await dial(tunnel.listen)];
+  bulk.write(BYTES.subarray(0, 1000));
+  await once(bulk, 'readable');
+  const back = readAll(bulk);
+  bulk.end(BYTES.subarray(1000));
+  for (let i = 0; i < 5; i++) {
+    chat.write(`line ${i}`);
+    assert.equal(String((await once(chat, 'data'))[0]), `line ${i}`);
+    lose(world);
+  }
+  assert.deepEqual(
+    createHash('sha256')
+      .update(await back)
+      .digest(),
+    createHash('sha256').update(BYTES).digest(),
+  );
+  chat.end('bye');
+  assert.equal((await readAll(chat)).toString(), 'bye');
+  await eventually('nothing is left', () => {
+    const { known, waiting, keptBytes } = world.inbound.lasting;
+    return known + waiting + keptBytes === 0 && world.tunnels.lasting.standing + world.tunnels.lasting.keptBytes === 0;
+  });
+});
+
+test('a half that has ended stays so over a change of path', async () => {
+  const ended: Socket[] = [];
+  const serve = (socket: Socket): void => {
+    const hash = createHash('sha256');
+    // The question whether the service answers says nothing.
+    socket.once('data', () => {
+      socket.once('end', () => {
+        socket.write(hash.digest());
+        ended.push(socket);
+      });
+    });
+    socket.on('data', (chunk: Buffer) => hash.update(chunk));
+  };
+  await using world = await TunnelWorld.start(serve);
+  const { tunnel } = await world.tunnels.open(world.request());
+  const client = await dial(tunnel.listen);
+  client.end('all of it');
+  const served = await eventually('the service has read all', () => ended.at(-1));
+  lose(world);
+  served.end();
+  assert.deepEqual(await readAll(client), createHash('sha256').update('all of it').digest());
+});
+
+test('a called agent that refuses its caller now resets what would be resumed', async () => {
+  await using world = await TunnelWorld.start(echo);
+  const { tunnel } = await world.tunnels.open(world.request());
+  const client = await dial(tunnel.listen);
+  client.write('x');
+  await once(client, 'data');
+  world.refused = true;
+  lose(world);
+  assert.equal(await endOf(client), 'ECONNRESET');
+});
+
+test('a node that knows the connection no more resets it at once', async () => {
+  await using world = await TunnelWorld.start(echo);
+  const { tunnel } = await world.tunnels.open(world.request());
+  const client = await dial(tunnel.listen);
+  client.write('x');
+  await once(client, 'data');
+  const ended = endOf(client);
+  world.inbound.stop();
+  lose(world);
+  assert.equal(await ended, 'ECONNRESET');
+});
+
+test('a node that does not know lasting connections gets plain ones', async () => {
+  await using world = await TunnelWorld.start(echo);
+  world.unknown.add('tcp-lasting');
+  const { tunnel } = await world.tunnels.open(world.request());
+  for (const text of ['first', 'second']) {
+    const client = await dial(tunnel.listen);
+    client.end(text);
+    assert.equal((await readAll(client)).toString(), text);
+  }
+  assert.equal(world.tunnels.lasting.standing, 0);
+  const client = await dial(tunnel.listen);
+  client.write('x');
+  await once(client, 'data');
+  lose(world);
+  assert.equal(await endOf(client), 'ECONNRESET');
+});
+
+test('nobody but its own caller can take a connection up, whatever it shows', async () => {
+  await using world = await TunnelWorld.start(echo);
+  const { near, local, remote } = world;
+  const ticket = drawTicket();
+  const first = await near.links.open(local, remote, 'tcp-lasting');
+  first.write(ticket);
+  const [status]: Buffer[] = await once(first, 'data');
+  assert.ok(status !== undefined);
+  const stranger = near.host().aid;
+  const resets: Promise<unknown>[] = [];
+  for (const [caller, shown] of [
+    [stranger, ticket],
+    [local, drawTicket()],
+    [local, new Uint8Array(16)],
+  ] as const) {
+    const link = await near.links.open(caller, remote, 'tcp-resume');
+    resets.push(once(link, 'error'));
+    link.resume().write(shown);
+  }
+  await Promise.all(resets);
+  assert.equal(first.destroyed, false);
+  // A flood of them costs the connection nothing either.
+  const flood = await Promise.all(Array.from({ length: 200 }, () => near.links.open(stranger, remote, 'tcp-resume')));
+  for (const link of flood) link.resume().write(ticket);
+  await eventually('all are cut off', () => flood.every((link) => link.destroyed));
+  assert.equal(first.destroyed, false);
+  assert.equal(world.inbound.lasting.known, 1);
+  first.destroy();
+});
+
+test('who waits for another link waits for so long, and gives all back', async () => {
+  const clock = new TestClock();
+  const called = new LastingCalled({ clock });
+  const ticket = drawTicket();
+  const [near, far] = linkEnds();
+  near.write(ticket);
+  const connection = await called.accept(far);
+  connection.write(Buffer.from('kept'));
+  far.destroy(new StreamError('stream_reset'));
+  await eventually('the reset is seen', () => connection.destroyed);
+  assert.deepEqual(called.counts, { known: 0, waiting: 0, keptBytes: 0 });
+
+  const [again, lost] = linkEnds();
+  again.write(ticket);
+  const other = await called.accept(lost);
+  other.write(Buffer.from('kept'));
+  lost.destroy(new StreamError('connection_lost'));
+  await eventually('it waits', () => called.counts.waiting === 1);
+  assert.ok(called.counts.keptBytes > 0);
+  clock.advance(RESUME_MS - 1);
+  assert.equal(other.destroyed, false);
+  clock.advance(1);
+  assert.equal(other.destroyed, true);
+  assert.deepEqual(called.counts, { known: 0, waiting: 0, keptBytes: 0 });
+});

@@ -1,0 +1,118 @@
+/** Two ends of a lasting connection in memory, each with a TCP connection, and links between them that are cut at will. */
+import type { Socket } from 'node:net';
+import { AckTurns } from '../../src/capabilities/tunnels/lasting/ack-turns.ts';
+import { KeptBudget } from '../../src/capabilities/tunnels/lasting/kept-bytes.ts';
+import { LastingConnection, type LastingHost } from '../../src/capabilities/tunnels/lasting/lasting-connection.ts';
+import { type Clock, systemClock } from '../../src/foundation/clock.ts';
+import type { LinkStream } from '../../src/network/links/types.ts';
+import { StreamError } from '../../src/network/quic/stream-error.ts';
+import { linkEnds } from './lanes.ts';
+import { dial, TcpServer } from './tcp.ts';
+
+/** A TCP connection: the end that a user has, and the end that a tunnel joins. */
+export async function tcpPair(): Promise<readonly [Socket, Socket, TcpServer]> {
+  const { promise, resolve } = Promise.withResolvers<Socket>();
+  const server = await TcpServer.start(resolve);
+  const user = await dial(`127.0.0.1:${server.port}`);
+  user.on('error', () => {});
+  return [user, await promise, server];
+}
+
+export class LastingPair implements AsyncDisposable {
+  readonly near: LastingConnection;
+  readonly far: LastingConnection;
+  /** The users' ends of both TCP connections. */
+  readonly client: Socket;
+  readonly service: Socket;
+  readonly budget: KeptBudget;
+  /** How often both ends got a new link. */
+  resumptions = 0;
+  #servers: readonly TcpServer[];
+  #link: readonly [LinkStream, LinkStream];
+  #cutAt: readonly number[];
+  #writes = 0;
+
+  private constructor(
+    clock: Clock,
+    cutAt: readonly number[],
+    [client, near, one]: Awaited<ReturnType<typeof tcpPair>>,
+    [service, far, other]: Awaited<ReturnType<typeof tcpPair>>,
+  ) {
+    this.client = client;
+    this.service = service;
+    this.budget = new KeptBudget();
+    this.#servers = [one, other];
+    this.#cutAt = cutAt;
+    const host: LastingHost = {
+      clock,
+      budget: this.budget,
+      acks: new AckTurns({ clock }),
+      lost: () => true,
+      resumed: () => {},
+      over: () => {},
+    };
+    this.#link = this.#newLink();
+    this.near = new LastingConnection(this.#link[0], 'near', host);
+    this.far = new LastingConnection(this.#link[1], 'far', host);
+    this.near.join(near, {});
+    this.far.join(far, {});
+  }
+
+  /** @param cutAt numbers of writes on links after which the link is lost, with all that is on its way */
+  static async open(cutAt: readonly number[] = [], clock: Clock = systemClock): Promise<LastingPair> {
+    return new LastingPair(clock, cutAt, await tcpPair(), await tcpPair());
+  }
+
+  /** Writes on links so far. */
+  get writes(): number {
+    return this.#writes;
+  }
+
+  /** The link that both ends use. */
+  get link(): readonly [LinkStream, LinkStream] {
+    return this.#link;
+  }
+
+  /** Takes the QUIC connection under the link away. */
+  lose(): void {
+    for (const end of this.#link) end.destroy(new StreamError('connection_lost'));
+  }
+
+  /** Gives both ends another link, as the calling side does. */
+  resume(): void {
+    if (this.near.destroyed || this.far.destroyed) {
+      // Who has ended knows the connection no more, and says so.
+      this.near.destroy();
+      this.far.destroy();
+      return;
+    }
+    this.resumptions++;
+    this.#link = this.#newLink();
+    this.far.attach(this.#link[1]);
+    this.near.attach(this.#link[0]);
+  }
+
+  #newLink(): readonly [LinkStream, LinkStream] {
+    const link = linkEnds();
+    for (const end of link) {
+      const write = end._write.bind(end);
+      end._write = (chunk, encoding, callback) => {
+        this.#writes++;
+        if (this.#cutAt.includes(this.#writes)) {
+          this.lose();
+          setImmediate(() => this.resume());
+          return callback();
+        }
+        write(chunk, encoding, callback);
+      };
+    }
+    return link;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.near.destroy();
+    this.far.destroy();
+    for (const socket of [this.client, this.service]) socket.destroy();
+    for (const server of this.#servers) await server[Symbol.asyncDispose]();
+  }
+}
