@@ -30,7 +30,7 @@ export class LastingPair implements AsyncDisposable {
   #servers: readonly TcpServer[];
   #link: readonly [LinkStream, LinkStream];
   #cutAt: readonly number[];
-  #writes = 0;
+  #arrivals = 0;
 
   private constructor(
     clock: Clock,
@@ -58,14 +58,14 @@ export class LastingPair implements AsyncDisposable {
     this.far.join(far, {});
   }
 
-  /** @param cutAt numbers of writes on links after which the link is lost, with all that is on its way */
+  /** @param cutAt numbers of the pieces with which the link is lost */
   static async open(cutAt: readonly number[] = [], clock: Clock = systemClock): Promise<LastingPair> {
     return new LastingPair(clock, cutAt, await tcpPair(), await tcpPair());
   }
 
-  /** Writes on links so far. */
-  get writes(): number {
-    return this.#writes;
+  /** Pieces that have come over links so far. */
+  get arrivals(): number {
+    return this.#arrivals;
   }
 
   /** The link that both ends use. */
@@ -95,15 +95,13 @@ export class LastingPair implements AsyncDisposable {
   #newLink(): readonly [LinkStream, LinkStream] {
     const link = linkEnds();
     for (const end of link) {
-      const write = end._write.bind(end);
-      end._write = (chunk, encoding, callback) => {
-        this.#writes++;
-        if (this.#cutAt.includes(this.#writes)) {
-          this.lose();
-          setImmediate(() => this.resume());
-          return callback();
-        }
-        write(chunk, encoding, callback);
+      const push = end.push.bind(end);
+      end.push = (chunk: unknown) => {
+        this.#arrivals++;
+        if (!this.#cutAt.includes(this.#arrivals)) return push(chunk);
+        this.lose();
+        setImmediate(() => this.resume());
+        return true;
       };
     }
     return link;

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
-import { ackFrame, endFrame, FrameReader, writeData } from '../../../src/capabilities/tunnels/lasting/frames.ts';
+import { FrameReader, lastFrame, receivedFrame, writeData } from '../../../src/capabilities/tunnels/lasting/frames.ts';
 import {
   KeptBudget,
   KeptBytes,
@@ -20,8 +20,8 @@ function sample(length: number, seed = length): Buffer {
   return Buffer.from(Uint8Array.from({ length }, () => random.below(256)));
 }
 
-/** Sends both ways, each half ending by itself, and checks what comes; the number of writes that it took. */
-async function exchange(cutAt: readonly number[], size: number): Promise<{ writes: number; resumptions: number }> {
+/** Sends both ways, each half ending by itself, and checks what comes; the number of pieces that came over links. */
+async function exchange(cutAt: readonly number[], size: number): Promise<{ arrivals: number; resumptions: number }> {
   await using pair = await LastingPair.open(cutAt);
   const [up, down] = [sample(size, 1), sample(size, 2)];
   const [there, back] = [readAll(pair.service), readAll(pair.client)];
@@ -33,15 +33,16 @@ async function exchange(cutAt: readonly number[], size: number): Promise<{ write
   assert.deepEqual(await back, down, `down, cut at ${cutAt.join()}`);
   await eventually('both ends are over', () => pair.near.destroyed && pair.far.destroyed);
   assert.equal(pair.budget.bytes, 0);
-  return { writes: pair.writes, resumptions: pair.resumptions };
+  return { arrivals: pair.arrivals, resumptions: pair.resumptions };
 }
 
 test('cut after any frame, all bytes come once and in order, and both halves end', async () => {
-  const { writes } = await exchange([], 100_000);
-  assert.ok(writes >= 6, `${writes} writes`);
+  const { arrivals } = await exchange([], 100_000);
+  assert.ok(arrivals >= 6, `${arrivals} arrivals`);
   let resumed = 0;
-  for (let cut = 1; cut <= writes; cut++) resumed += (await exchange([cut], 100_000)).resumptions;
-  assert.ok(resumed >= writes - 2, `${resumed} of ${writes}`);
+  for (let cut = 1; cut <= arrivals; cut++) resumed += (await exchange([cut], 100_000)).resumptions;
+  // Behind the last frames there is nothing to resume.
+  assert.ok(resumed >= arrivals / 2, `${resumed} of ${arrivals}`);
 });
 
 test('cut again and again, also while it is being resumed', async () => {
@@ -89,16 +90,16 @@ test('an other side that says it has what it cannot have is cut off', async () =
     await once(pair.service, 'data');
     await eventually('all is acknowledged', () => pair.budget.bytes === 0);
     const ended = endOf(pair.client);
-    pair.link[1].write(ackFrame(received));
+    pair.link[1].write(receivedFrame(received));
     assert.equal(await ended, 'ECONNRESET');
   }
 });
 
 test('nothing comes behind the end, and the end comes once', async () => {
-  for (const frame of [endFrame(), Buffer.from([1, 0, 0, 1, 7])]) {
+  for (const frame of [lastFrame(), Buffer.from([1, 0, 0, 1, 7])]) {
     await using pair = await LastingPair.open();
     const ended = endOf(pair.client);
-    pair.link[1].write(Buffer.concat([endFrame(), frame]));
+    pair.link[1].write(Buffer.concat([lastFrame(), frame]));
     assert.equal(await ended, 'ECONNRESET');
   }
 });
@@ -136,9 +137,9 @@ test('frames are the same however their bytes are cut', () => {
   const sink = { write: (bytes: Uint8Array) => written.push(Buffer.from(bytes)) > 0, cork: () => {}, uncork: () => {} };
   const [short, long] = [sample(10), sample(10_000)];
   writeData(sink, short);
-  sink.write(ackFrame(2 ** 41 + 3));
+  sink.write(receivedFrame(2 ** 41 + 3));
   writeData(sink, long);
-  sink.write(endFrame());
+  sink.write(lastFrame());
   const stream = Buffer.concat(written);
   for (const size of [1, 2, 3, 7, 100, stream.length]) {
     const data: Buffer[] = [];

@@ -10,7 +10,7 @@ import { person } from '../engine/people.ts';
 import { broken } from '../engine/properties.ts';
 import { linkPair, listen, pour } from '../engine/streams.ts';
 import type { FuzzTarget } from '../engine/target.ts';
-import { LANE_SEEDS } from './tunnels.ts';
+import { LANE_SEEDS, LASTING_SEEDS } from './tunnels.ts';
 
 const NAMES = { caller: person(1).aid, called: person(2).aid };
 const TICKET = new Uint8Array(16).fill(7);
@@ -38,7 +38,9 @@ const inbound: FuzzTarget = {
     });
     return {
       seeds: TUNNEL_PURPOSES.flatMap((_, i) =>
-        LANE_SEEDS.map((seed) => new Uint8Array(Buffer.concat([Uint8Array.of(i), TICKET, seed]))),
+        [...LANE_SEEDS, ...LASTING_SEEDS].map(
+          (seed) => new Uint8Array(Buffer.concat([Uint8Array.of(i), TICKET, seed])),
+        ),
       ),
       run: async (input) => {
         const first = input[0] ?? 0;
@@ -49,7 +51,7 @@ const inbound: FuzzTarget = {
         pour(input.subarray(1), near);
         await spoken(near, () => answer().length);
         const said = answer();
-        if (!open && said.length > 0 && said[0] === 0 && link.purpose !== 'tcp-wide')
+        if (!open && said.length > 0 && said[0] === 0 && link.purpose !== 'tcp-wide' && link.purpose !== 'tcp-resume')
           throw broken('a service that is not there', input);
         near.destroy();
         return `${link.purpose} ${said[0]} ${Math.ceil(Math.log2(said.length + 1))}`;

@@ -1,5 +1,6 @@
-/** The lanes of wide tunnels. */
+/** The lanes of wide tunnels, and the links of lasting ones. */
 import { isDeepStrictEqual } from 'node:util';
+import { FrameReader, lastFrame, receivedFrame } from '../../../src/capabilities/tunnels/lasting/frames.ts';
 import {
   ackFrame,
   dataFrame,
@@ -21,6 +22,45 @@ export const LANE_SEEDS: readonly Uint8Array[] = [
   Buffer.concat([dataFrame(5, [HELLO], 5), widerFrame(), dataFrame(0, [HELLO], 5), endFrame(10)]),
   Buffer.concat([ackFrame(0, 262_144, 0), widerFrame(), endFrame(0)]),
 ].map((bytes) => new Uint8Array(bytes));
+
+export const LASTING_SEEDS: readonly Uint8Array[] = [
+  Buffer.concat([Buffer.of(1, 0, 0, 5), HELLO, receivedFrame(1), lastFrame()]),
+  Buffer.concat([receivedFrame(0), Buffer.of(1, 0, 0, 10), HELLO, HELLO, lastFrame(), receivedFrame(2)]),
+].map((bytes) => new Uint8Array(bytes));
+
+/** What a lasting connection reads: its bytes, and the other frames with the place where each stood. */
+function lastingIn(pieces: readonly Uint8Array[]): string {
+  const bytes: Buffer[] = [];
+  const others: string[] = [];
+  const at = (): number => bytes.reduce((sum, { length }) => sum + length, 0);
+  const reader = new FrameReader({
+    onData: (piece) => void bytes.push(piece),
+    onAck: (received) => void others.push(`${at()} ${received}`),
+    onEnd: () => void others.push(`${at()} end`),
+  });
+  let refused: string | null = null;
+  try {
+    for (const piece of pieces) reader.feed(Buffer.from(piece));
+  } catch (error) {
+    refused = refusal(error, ['protocol_error']);
+  }
+  return `${refused} ${Buffer.concat(bytes).toString('hex')} ${others.join()}`;
+}
+
+const lasting: FuzzTarget = {
+  name: 'lasting-frames',
+  inputs: 5000,
+  edit: () => null,
+  prepare: () => ({
+    seeds: LASTING_SEEDS,
+    run: (input) => {
+      const whole = lastingIn([input]);
+      if (lastingIn(cutUp(input)) !== whole) throw broken('how the bytes are cut matters', input);
+      const [refused = '', bytes = '', others = ''] = whole.split(' ');
+      return `${refused} ${Math.ceil(Math.log2(bytes.length + 1))} ${others.split(',').length}`;
+    },
+  }),
+};
 
 function framesIn(pieces: readonly Uint8Array[]): { readonly frames: LaneFrame[]; readonly refused: string | null } {
   const parser = new FrameParser();
@@ -67,4 +107,4 @@ const lanes: FuzzTarget = {
   }),
 };
 
-export const tunnelTargets: readonly FuzzTarget[] = [lanes];
+export const tunnelTargets: readonly FuzzTarget[] = [lanes, lasting];

@@ -3,15 +3,13 @@
  * Payloads are handed on piece by piece as they come, so that no length makes us keep anything.
  */
 import { SvcError } from '../../../foundation/errors.ts';
+import { OFFSET_BYTES } from '../wide/frames.ts';
 
 const KIND = { data: 1, ack: 2, end: 3 } as const;
 
 const LENGTH_BYTES = 3;
-const OFFSET_BYTES = 6;
 const DATA_HEAD_BYTES = 1 + LENGTH_BYTES;
 const ACK_BYTES = 1 + OFFSET_BYTES;
-/** Most payload of one frame, bytes. */
-export const MAX_PAYLOAD_BYTES: number = 2 ** 24 - 1;
 
 /** Payloads up to this length go in one write with their head, bytes: a copy costs less than a second write. */
 const JOINED_BYTES = 4096;
@@ -49,7 +47,7 @@ export function writeData(stream: FrameSink, payload: Buffer): boolean {
 }
 
 /** @param received how many bytes have come; the end counts as one more */
-export function ackFrame(received: number): Buffer {
+export function receivedFrame(received: number): Buffer {
   const frame = Buffer.alloc(ACK_BYTES);
   frame[0] = KIND.ack;
   frame.writeUIntBE(received, 1, OFFSET_BYTES);
@@ -57,7 +55,7 @@ export function ackFrame(received: number): Buffer {
 }
 
 /** No byte follows. */
-export function endFrame(): Buffer {
+export function lastFrame(): Buffer {
   return Buffer.of(KIND.end);
 }
 

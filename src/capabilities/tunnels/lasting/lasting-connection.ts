@@ -11,7 +11,7 @@ import { StreamError } from '../../../network/quic/stream-error.ts';
 import { outcomeOf } from '../preamble.ts';
 import { resetSocket, type SpliceObserver } from '../splice.ts';
 import type { AckTurns } from './ack-turns.ts';
-import { ackFrame, endFrame, FrameReader, type FrameTaker, writeData } from './frames.ts';
+import { FrameReader, type FrameTaker, lastFrame, receivedFrame, writeData } from './frames.ts';
 import { type KeptBudget, KeptBytes } from './kept-bytes.ts';
 import { LastPath } from './last-path.ts';
 import type { Resumable } from './resumable.ts';
@@ -246,7 +246,10 @@ export class LastingConnection implements FrameTaker, Resumable {
       pieces[0] = pieces[0].subarray(1);
       if (pieces[0].length === 0) pieces.shift();
     }
-    if (socket === null || pieces.length === 0) return void link.release?.(chunk);
+    if (socket === null || pieces.length === 0) {
+      link.release?.(chunk);
+      return;
+    }
     this.#observer.received?.(length);
     if (pieces.length > 1 && length < SHORT_BYTES * pieces.length) pieces = [Buffer.concat(pieces, length)];
     let left = pieces.length;
@@ -284,7 +287,7 @@ export class LastingConnection implements FrameTaker, Resumable {
   #end(): void {
     if (this.#isOver || this.#saidEnd) return;
     this.#saidEnd = true;
-    if (this.#isSynced) this.#link?.write(endFrame());
+    if (this.#isSynced) this.#link?.write(lastFrame());
   }
 
   /** Says again what the other side does not have. */
@@ -293,7 +296,7 @@ export class LastingConnection implements FrameTaker, Resumable {
     this.#old?.destroy();
     this.#old = null;
     for (const piece of this.#kept.after(this.#acked)) writeData(link, piece);
-    if (this.#saidEnd && this.#acked <= this.#sent) link.write(endFrame());
+    if (this.#saidEnd && this.#acked <= this.#sent) link.write(lastFrame());
     this.#host.resumed(this);
   }
 
@@ -306,7 +309,7 @@ export class LastingConnection implements FrameTaker, Resumable {
 
   #tell(link: LinkStream): void {
     this.#told = this.#has;
-    link.write(ackFrame(this.#told));
+    link.write(receivedFrame(this.#told));
   }
 
   /** Ends where both sides have said all, and know it. */

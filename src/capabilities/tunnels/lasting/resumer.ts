@@ -6,7 +6,7 @@ import { isRelayed } from '../../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import type { Aid } from '../../../foundation/identity/aid.ts';
 import { patience } from '../../../foundation/stall.ts';
-import { Refusal } from '../../../network/links/status.ts';
+import { Refusal, STATUS } from '../../../network/links/status.ts';
 import type { LinkPath, LinkPaths, Links, OpenOptions } from '../../../network/links/types.ts';
 import { readExactly } from '../../../network/links/wire.ts';
 import { RESUME_MS, type Resumable } from './resumable.ts';
@@ -168,6 +168,7 @@ export class Resumer {
 
 /** True where no later try can succeed: the other side does not know the connection, or lets us in no more. */
 function isFinal(error: unknown): boolean {
+  if (error instanceof Refusal && error.refusal === STATUS.proofNeeded) return false;
   if (error instanceof Refusal) return error.code !== 'rate_limited' && error.code !== 'resolve_failed';
   return error instanceof SvcError && (error.code === 'protocol_error' || error.code === 'not_found');
 }

@@ -9,7 +9,8 @@ export const MAX_PAYLOAD_BYTES = 64 * 1024;
 
 const KIND = { data: 1, end: 2, ack: 3, wider: 4 } as const;
 
-const OFFSET_BYTES = 6;
+/** Bytes of an offset in a stream. */
+export const OFFSET_BYTES = 6;
 const DATA_HEAD_BYTES = 1 + OFFSET_BYTES + 3;
 const END_BYTES = 1 + OFFSET_BYTES;
 const ACK_BYTES = 1 + OFFSET_BYTES + 4 + 4;
