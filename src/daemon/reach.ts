@@ -2,6 +2,7 @@
 
 import { formatAddress } from '../foundation/address.ts';
 import { detach } from '../foundation/detached.ts';
+import type { NatMapping } from '../foundation/domain/directory.ts';
 import { SvcError } from '../foundation/errors.ts';
 import type { Component } from '../foundation/lifecycle.ts';
 import { ownHosts } from '../network/dht/own-hosts.ts';
@@ -106,10 +107,12 @@ export function buildReach({ life, clock, log: rootLog, config, configuration, n
   const looks = new NatLooks({
     clock,
     log,
-    isNeeded: isUnreached,
+    isNeeded: () => records.reachability().ready,
     look: () => lender.look(),
-    found: (mapping) => ownAddresses.seenBehind(mapping),
+    found: (mapping) => (isUnreached() ? ownAddresses.seenBehind(mapping) : undefined),
   });
+  /** Open to others is what strangers reach: a host with an address of its own may stand behind a firewall. */
+  const mapping = (): NatMapping => (lender.mapping === 'open' && isUnreached() ? 'cone' : lender.mapping);
 
   const adopt = ({ native, outbound, kind, source }: Introduced, isAsked = false): QuicConnection =>
     endpoint.adopt(native, { outbound, way: { kind, source }, isAsked });
@@ -117,7 +120,14 @@ export function buildReach({ life, clock, log: rootLog, config, configuration, n
     await pool.upgrade(connection);
   };
   const clients = new ClientPool(() => endpoint.parts, { clock });
-  const common = { lender, pool: clients, guard: new PunchGuard({ clock }), random };
+  const lends = {
+    get mapping() {
+      return mapping();
+    },
+    lend: (...options: Parameters<PortLender['lend']>) => lender.lend(...options),
+    lendAtRelay: (...options: Parameters<PortLender['lendAtRelay']>) => lender.lendAtRelay(...options),
+  };
+  const common = { lender: lends, pool: clients, guard: new PunchGuard({ clock }), random };
   const called = new Called({
     ...common,
     log,
@@ -136,7 +146,7 @@ export function buildReach({ life, clock, log: rootLog, config, configuration, n
       await greeted(await endpoint.dial(address, nodeKey, { timeoutMs: PUNCH_DIAL_MS, way, isAsked: true }));
     },
   });
-  const ownSide = { interfaces: parts.interfaceAddresses, mapping: () => lender.mapping };
+  const ownSide = { interfaces: parts.interfaceAddresses, mapping };
   const caller = new Caller({
     ...common,
     clock,

@@ -55,11 +55,11 @@ export function promised({ caller, called }: Pair): 'direct' | 'relay' {
   return [caller, called].every(changesPorts) && !haveIpv6 ? 'relay' : 'direct';
 }
 
-/** Whether random ports have to meet: one side's port changes, and the other one is not open to everybody. */
+/** Whether random ports have to meet: one side's port changes, and a router before the other one lets in only who was written to. */
 export function isBirthday({ caller, called }: Pair): boolean {
   const [first, second] = [changesPorts(caller), changesPorts(called)];
   if (first === second) return false;
-  return placeOf(first ? called : caller).isOpen !== true;
+  return placeOf(first ? called : caller).routers.length > 0 && !(first && placeOf(called).isOpen === true);
 }
 
 /** Whether both sides are behind routers that keep a port, so that one packet opens a way. */

@@ -110,11 +110,12 @@ export class Called {
   }
 
   /** The caller listens: where the helper sees it, as nobody may have us dial others. */
-  #dial({ caller, seenAt, listensAt }: Introduction, helper: Address): IntroductionAnswer {
+  #dial({ caller, mapping, seenAt, listensAt }: Introduction, helper: Address): IntroductionAnswer {
     const { guard, lender } = this.#deps;
     if (listensAt === null || listensAt.host !== seenAt.host) return this.#say('refused');
     if (!guard.mayPunch(caller, listensAt, helper)) return this.#say('refused');
-    if (keepsPort(lender.mapping)) {
+    // Nothing stands before a caller that is open: it is dialled as any public node, from whatever outer port.
+    if (keepsPort(lender.mapping) || mapping === 'open') {
       detach(this.#attempt(() => this.#deps.dial(listensAt, caller, seenAt.host)));
       return this.#say('dialling');
     }

@@ -190,9 +190,11 @@ export class Caller {
   async #listen(talk: Talk, helper: SeenNode, { called: { seenAt } }: CalledReply): Promise<QuicConnection> {
     const { lender, guard, random } = this.#deps;
     const { nodeKey, signal } = talk;
-    if (!guard.mayPunch(nodeKey, seenAt, helper.address) || !guard.maySpray(nodeKey, seenAt.host))
-      throw new SvcError('connect_failed');
-    const targets = randomTargets(seenAt.host, random);
+    if (!guard.mayPunch(nodeKey, seenAt, helper.address)) throw new SvcError('connect_failed');
+    // Where nothing stands before us, any port of theirs gets in.
+    const isOpen = lender.mapping === 'open';
+    if (!isOpen && !guard.maySpray(nodeKey, seenAt.host)) throw new SvcError('connect_failed');
+    const targets = isOpen ? [seenAt] : randomTargets(seenAt.host, random);
     const { address, port } = await lender.lend({ expectedKey: nodeKey, targets, isFar: false, ownIpv6: null });
     try {
       const { called } = await this.#ask(talk, helper, 'listening', { listensAt: address });

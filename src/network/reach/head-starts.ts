@@ -42,7 +42,11 @@ export function relayDelayMs(place: NodePlace, own: OwnSide): number {
   return punchDelayMs(place, own) + (needsRelay(place, own) ? 0 : PUNCH_HEAD_START_MS);
 }
 
-/** True where the port of one side changes: random ones are opened, and that takes the word of several helpers. */
+/**
+ * True where the port of one side changes, and something stands before the other: random ones are opened, and that takes
+ * the word of several helpers.
+ */
 export function needsWitnesses({ natType }: NodePlace, { mapping }: OwnSide): boolean {
+  if (mapping() === 'open') return false;
   return (natType === SYMMETRIC) !== (mapping() === 'symmetric');
 }

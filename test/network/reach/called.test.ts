@@ -122,6 +122,13 @@ test('hundreds of handshakes go only to where two helpers see the caller, and no
   assert.deepEqual(busy.burst, []);
 });
 
+test('a caller that nothing stands before is dialled once, though our own port changes', async () => {
+  const there = { ...SEEN, port: 7000 };
+  const { hear, dialled, burst } = world({ mapping: 'symmetric' });
+  assert.equal(await hear({ means: 'listening', mapping: 'open', listensAt: there }), 'dialling');
+  assert.deepEqual([dialled, burst], [[there], []]);
+});
+
 test('over IPv6 nothing is asked of translations, and a node without an address there cannot', async () => {
   const seenAt = { host: '2001:db8::1', port: 5000 };
   const helper = { ...HELPER, address: { host: '2001:db8:1::1', port: 4000 } };

@@ -40,10 +40,10 @@ test('a relay waits for a punched way, unless the ports of both sides change', (
   assert.equal(relayDelayMs(place(4, '192.168.1.2'), own('symmetric')), UNLIKELY_HEAD_START_MS);
 });
 
-test('witnesses are needed where the port of just one side changes', () => {
+test('witnesses are needed where the port of just one side changes, and something stands before the other', () => {
   const needing = (natType: number, mapping: NatMapping) => needsWitnesses(place(natType, '10.0.0.2'), own(mapping));
   assert.deepEqual(
-    [needing(3, 'cone'), needing(4, 'cone'), needing(3, 'symmetric'), needing(4, 'symmetric')],
-    [false, true, true, false],
+    [needing(3, 'cone'), needing(4, 'cone'), needing(3, 'symmetric'), needing(4, 'symmetric'), needing(4, 'open')],
+    [false, true, true, false, false],
   );
 });
