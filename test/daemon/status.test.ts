@@ -6,13 +6,19 @@ import type { PublicationSummary } from '../../src/capabilities/directory/summar
 import { type StatusDependencies, StatusReports } from '../../src/daemon/status.ts';
 import { ConfigService } from '../../src/foundation/config/config-service.ts';
 import { RECORD_TTL_S } from '../../src/foundation/domain/directory.ts';
+import type { PathKind } from '../../src/foundation/domain/tunnels.ts';
 import { selfDelegation } from '../../src/foundation/identity/delegation.ts';
+import { memberOf } from '../../src/foundation/json.ts';
 import { VERSION } from '../../src/foundation/version.ts';
 import { plainPath } from '../../src/network/path.ts';
 import { relayLimits } from '../../src/network/reach/relay-budget.ts';
+import { tunnelHandlers } from '../../src/operations/handlers/tunnels.ts';
 import { nodeOperations } from '../../src/operations/node.ts';
+import { tunnelOperations } from '../../src/operations/tunnels.ts';
 import { testAid, testKeys } from '../support/agents.ts';
+import { operationRunner } from '../support/run-operation.ts';
 import { TestClock } from '../support/test-clock.ts';
+import { TunnelWorld } from '../support/tunnel-world.ts';
 
 const [NODE, PEER, AGENT] = [testAid(1), testAid(2), testAid(3)];
 const PUBLISHED_AT = Date.UTC(2026, 1, 3);
@@ -284,4 +290,59 @@ test('the metrics are those of this moment, under their names', () => {
   };
   assert.deepEqual(collect(), figures);
   assert.equal(collect()['svcd_agents'], 2);
+});
+
+test('whatever shows a path shows the one that is taken now, as it moves from a relay to a punched way', async () => {
+  await using world = await TunnelWorld.start((socket) => socket.pipe(socket));
+  const { near, far } = world;
+  const { reports } = setUp({ pool: near.pool, tunnels: world.tunnels });
+  const changes: (string | undefined)[] = [];
+  near.pool.onPathChange(({ path }) => changes.push(path?.kind));
+  const reach = async (kind: PathKind): Promise<void> => {
+    const way = { kind } as const;
+    await near.pool.upgrade(await near.endpoint.dial(far.endpoint.address, far.key.publicKey, { way }));
+  };
+  const tunnels = operationRunner(
+    tunnelOperations,
+    tunnelHandlers({ tunnels: world.tunnels, inbound: world.inbound, localAid: () => world.local }),
+  );
+  const at = { params: { aid: world.remote } };
+  const seen = async () => {
+    const opened = await tunnels('tunnelOpen', { ...at, body: {} });
+    const listed: unknown[] = memberOf(await tunnels('tunnelList'), 'tunnels') as unknown[];
+    const shown = [opened, ...listed].map((one) => [memberOf(one, 'path'), memberOf(one, 'is_relayed')]);
+    const stats = memberOf(await reports.debug().stats(), 'connections') as { current: boolean; path: string }[];
+    const paths = reports
+      .metrics()
+      .flatMap((source) => source())
+      .find(({ name }) => name === 'svcd_quic_paths');
+    return {
+      tunnels: shown,
+      relays: reports.status().relays.length,
+      current: stats.filter(({ current }) => current).map(({ path }) => path),
+      metrics: paths?.samples.filter(({ value }) => value > 0).map(({ labels }) => labels?.['path']),
+    };
+  };
+  await reach('relay');
+  assert.deepEqual(await seen(), {
+    tunnels: [
+      ['relay', true],
+      ['relay', true],
+    ],
+    relays: 1,
+    current: ['relay'],
+    metrics: ['relay'],
+  });
+  await reach('punched');
+  assert.deepEqual(await seen(), {
+    tunnels: [
+      ['punched', false],
+      ['punched', false],
+    ],
+    // Until its last stream has ended the old one stands, and is counted.
+    relays: 1,
+    current: ['punched'],
+    metrics: ['punched', 'relay'],
+  });
+  assert.deepEqual(changes, ['relay', 'punched']);
 });
