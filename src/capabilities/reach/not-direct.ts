@@ -42,7 +42,7 @@ export const NOT_DIRECT_TEXT: Readonly<Record<NotDirectReason, string>> = {
   no_helpers: 'The other node names no helper that could introduce this one.',
   both_symmetric: 'Both NATs use another port for each node: only a relay leads there.',
   one_helper: 'One NAT uses another port for each node, and one helper is too few.',
-  punching_failed: 'The NATs allow it, but no hole could be opened: a firewall may be there.',
+  punching_failed: 'The NATs allow it, but no hole could be opened yet: it is tried again later.',
   not_reached: 'The node does not answer at all.',
 };
 

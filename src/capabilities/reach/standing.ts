@@ -1,5 +1,4 @@
 /** What stands between this node and others: its connections, and the nodes of its routing table. */
-import { equalBytes } from '../../foundation/bytes.ts';
 import type { LinkUse } from '../../foundation/domain/reach.ts';
 import { type Aid, nativeAid, nativePublicKey } from '../../foundation/identity/aid.ts';
 import type { RecordDht } from '../../network/dht/record-dht.ts';
@@ -72,6 +71,6 @@ export function knownPeers({ records, helpers }: StandingDependencies): readonly
 
 /** The connection to a node that new streams use; null where none stands. */
 export function currentLink(pool: StandingDependencies['pool'], nodeKey: Uint8Array): ConnectionView | null {
-  const isNode = ({ node }: ConnectionView): boolean => equalBytes(nativePublicKey(node) ?? new Uint8Array(), nodeKey);
-  return pool.connections().find((view) => view.current && isNode(view)) ?? null;
+  const aid = nativeAid(nodeKey);
+  return pool.connections().find(({ current, node }) => current && node === aid) ?? null;
 }

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { eventOperations } from '../../../src/operations/events.ts';
+import type { OutputOf } from '../../../src/operations/operation.ts';
+import type { reachOperations } from '../../../src/operations/reach.ts';
 import { eventually } from '../../support/eventually.ts';
 import { LabDaemon, type LabStatus } from '../../support/lab/daemons.ts';
 import { Internet } from '../../support/lab/internet.ts';
@@ -20,6 +23,11 @@ interface Opened {
   readonly is_relayed: boolean;
 }
 
+type Pinged = OutputOf<typeof reachOperations.pingAgent>;
+type Links = OutputOf<typeof reachOperations.nodeLinks>;
+type Checked = OutputOf<typeof reachOperations.netcheck>;
+type Ways = OutputOf<typeof reachOperations.netcheckAgent>;
+
 /** Starts a daemon behind routers, and waits until it has its helpers and knows what stands before it. */
 async function behind(internet: Internet, name: string, kinds: readonly NatKind[]): Promise<LabDaemon> {
   const daemon = await LabDaemon.start(await internet.behind(name, kinds), BOOTSTRAP);
@@ -35,6 +43,13 @@ async function behind(internet: Internet, name: string, kinds: readonly NatKind[
 async function pathOf(daemon: LabDaemon, id: string): Promise<Pick<Opened, 'path' | 'is_relayed'>> {
   const { path, is_relayed } = await daemon.call<Opened>('GET', `/tunnel/${id}`);
   return { path, is_relayed };
+}
+
+/** What an agent was told of changed paths. */
+async function toldOf(daemon: LabDaemon, aid: string): Promise<readonly { readonly path?: unknown }[]> {
+  const call = { tool: 'svc_events_poll', args: { aid } };
+  const { events } = await daemon.call<OutputOf<typeof eventOperations.eventsPoll>>('POST', '/mcp/call', call);
+  return events.filter(({ type }) => type === 'path.changed').map(({ data }) => data);
 }
 
 test('daemons behind routers reach each other through others that strangers reach', async (t) => {
@@ -91,9 +106,13 @@ test('daemons behind routers reach each other through others that strangers reac
     async () => {
       const { listen, id } = await cone.call<Opened>('POST', `/tunnel/${symmetricCalled}`, {});
       assert.equal(await cone.echo(listen, 'by whatever way'), 'by whatever way');
+      const { path: first } = await pathOf(cone, id);
       await eventually('a way is punched', async () => (await pathOf(cone, id)).path === 'punched');
       assert.equal(await cone.echo(listen, 'over random ports'), 'over random ports');
       assert.deepEqual(await pathOf(cone, id), { path: 'punched', is_relayed: false });
+      // Where it was met at once, nothing has changed.
+      if (first === 'relay')
+        await eventually('the agent is told', async () => (await toldOf(cone, caller)).at(-1)?.path === 'punched');
     },
   );
 
@@ -106,6 +125,29 @@ test('daemons behind routers reach each other through others that strangers reac
     assert.equal(await symmetric.echo(listen, 'over a relay'), 'over a relay');
     assert.deepEqual(await pathOf(symmetric, id), { path: 'relay', is_relayed: true });
     assert.ok((await relayed()) > before);
+  });
+
+  await t.test('what people are told of the ways is how they are', async () => {
+    const ping = async (from: LabDaemon, to: string) => {
+      const { path, is_relayed, not_direct } = await from.call<Pinged>('POST', `/node/ping/${to}`, { count: 1 });
+      return [path, is_relayed, not_direct?.code];
+    };
+    assert.deepEqual(await ping(cone, called), ['punched', false, undefined]);
+    assert.deepEqual(await ping(symmetric, symmetricCalled), ['relay', true, 'both_symmetric']);
+    const { links } = await symmetric.call<Links>('GET', '/node/links');
+    const [relay] = links.filter(({ current, is_relayed }) => current && is_relayed);
+    assert.deepEqual(relay?.agents, [{ aid: symmetricCalled, label: null, local_aids: [symmetricCaller] }]);
+    assert.equal(links.filter(({ use }) => use === 'helper').length, HELPERS.length);
+    for (const [one, mapping] of [
+      [cone, 'cone'],
+      [symmetric, 'symmetric'],
+    ] as const) {
+      const { nat_mapping, helpers } = await one.call<Checked>('GET', '/node/netcheck');
+      assert.deepEqual([nat_mapping, helpers.every(({ rtt_ms }) => rtt_ms !== null)], [mapping, true]);
+    }
+    const { ways } = await symmetric.call<Ways>('GET', `/node/netcheck/${symmetricCalled}`);
+    const leads = new Map(ways.map(({ path, may_lead }) => [path, may_lead]));
+    assert.deepEqual([leads.get('punched'), leads.get('relay')], [false, true]);
   });
 
   await t.test('a helper falls silent though connections to it stand: another one helps', async () => {
