@@ -17,7 +17,7 @@ import { Caller, PUNCH_DIAL_MS } from '../network/reach/caller.ts';
 import { ChosenHelpers } from '../network/reach/chosen-helpers.ts';
 import { ClientPool } from '../network/reach/client-pool.ts';
 import { Helper } from '../network/reach/helper.ts';
-import { HelperLine } from '../network/reach/helper-line.ts';
+import { HelperLine, overLiving } from '../network/reach/helper-line.ts';
 import { NatLooks } from '../network/reach/nat-looks.ts';
 import type { NetworkChanges } from '../network/reach/network-changes.ts';
 import { observersAmong } from '../network/reach/observers.ts';
@@ -181,7 +181,8 @@ export function buildReach({ life, clock, log: rootLog, config, configuration, n
     request: async (nodeKey, body) => {
       const address = seen(nodeKey);
       if (address === null) throw new SvcError('connect_failed');
-      return await nodeRequests.request('signal', { nodeKey, address }, body);
+      const ask = () => nodeRequests.request('signal', { nodeKey, address }, body);
+      return await overLiving(pool, nodeKey, ask);
     },
   });
   const proof = new OwnProof({

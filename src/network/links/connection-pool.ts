@@ -117,6 +117,7 @@ export class ConnectionPool implements Component {
       sessions: () => this.#sessions(),
       isKept,
       onDead: (session, isUsed) => {
+        this.#watch.doubtAll();
         if (isUsed) detach(this.#detours.around(session));
         // Nobody waits on it, and who needs one makes one.
         else session.close();
@@ -357,6 +358,8 @@ export class ConnectionPool implements Component {
 
   #add(session: NodeSession): void {
     const { nodeId: node, connection } = session;
+    // A node dials anew only where an older connection has failed it: then it has failed us too.
+    for (const older of this.#table.of(node)) if (older.streams > 0) this.#watch.suspect(older);
     this.#table.add(session);
     this.#dials.settle(session);
     this.#notePath(connection.remoteKey);

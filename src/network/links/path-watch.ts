@@ -19,10 +19,15 @@ export const ASK_AFTER_MS = 750;
 const TRAFFIC_BYTES = 4096;
 /** How long something that we sent may stay without a packet in return, milliseconds … */
 export const UNANSWERED_MS = 1_000;
+/** … on a network that may be another one … */
+export const SUSPECT_MS = 500;
 /** … or so many round trips, where that is longer. */
 const UNANSWERED_RTTS = 6;
 /** How often a dead path is named again while it stays so, milliseconds. */
 export const AGAIN_MS = 1_000;
+
+/** Where a path is dead, all others are doubted; so long after that no more, milliseconds. */
+export const DOUBT_MS = 5_000;
 
 /** What is known of a connection that is watched. Times count looks, so our own stalls are in none of them. */
 interface Watched {
@@ -55,6 +60,7 @@ export class PathWatch {
   readonly #watched = new WeakMap<NodeSession, Watched>();
   #looks: Repeating | null = null;
   #lookedAt = 0;
+  #doubtedAt = Number.NEGATIVE_INFINITY;
 
   constructor(dependencies: PathWatchDependencies) {
     this.#deps = dependencies;
@@ -73,14 +79,33 @@ export class PathWatch {
 
   /** Asks all other nodes whether they are there: what connections use may have changed. */
   suspectAll(): void {
-    for (const session of this.#deps.sessions()) {
-      const known = this.#watched.get(session);
-      const { bytesReceived: received, bytesSent: sent } = session.stats();
-      const asked = { asked: received, asking: known?.asking ?? 0 };
-      const fresh = { received, sent, silentMs: 0, unansweredMs: 0, isSuspect: true, ...asked };
-      this.#watched.set(session, fresh);
-      this.#ask(session, fresh);
+    for (const session of this.#deps.sessions()) this.suspect(session);
+  }
+
+  /** As `suspectAll`, of those in use, where one of them turned out to be dead; not again for a while. */
+  doubtAll(): void {
+    const now = this.#deps.clock.now();
+    if (now >= this.#doubtedAt && now - this.#doubtedAt < DOUBT_MS) return;
+    this.#doubtedAt = now;
+    for (const session of this.#deps.sessions()) if (this.#isUsed(session)) this.suspect(session);
+  }
+
+  /** Asks another node whether it is there, unless it was asked and has not answered. */
+  suspect(session: NodeSession): void {
+    const known = this.#watched.get(session);
+    const { bytesReceived: received, bytesSent: sent } = session.stats();
+    if (known !== undefined && known.unansweredMs !== null && known.received === received) {
+      known.isSuspect = true;
+      return;
     }
+    const asking = known?.asking ?? 0;
+    const fresh = { received, sent, silentMs: 0, unansweredMs: 0, asked: received, asking, isSuspect: true };
+    this.#watched.set(session, fresh);
+    this.#ask(session, fresh);
+  }
+
+  #isUsed(session: NodeSession): boolean {
+    return session.streams > (this.#watched.get(session)?.asking ?? 0) || this.#deps.isKept(session);
   }
 
   #look(): void {
@@ -94,7 +119,7 @@ export class PathWatch {
 
   #lookAt(session: NodeSession): void {
     const known = this.#watched.get(session);
-    const isUsed = session.streams > (known?.asking ?? 0) || this.#deps.isKept(session);
+    const isUsed = this.#isUsed(session);
     if (session.closed || (!isUsed && known?.isSuspect !== true)) {
       this.#watched.delete(session);
       return;
@@ -116,7 +141,7 @@ export class PathWatch {
       Object.assign(known, { asked: received, unansweredMs: 0 });
       this.#ask(session, known);
     }
-    const limitMs = Math.max(UNANSWERED_MS, UNANSWERED_RTTS * session.connection.rtt());
+    const limitMs = Math.max(known.isSuspect ? SUSPECT_MS : UNANSWERED_MS, UNANSWERED_RTTS * session.connection.rtt());
     if (known.unansweredMs === null || known.unansweredMs < limitMs) return;
     known.unansweredMs -= AGAIN_MS;
     this.#deps.onDead(session, isUsed);

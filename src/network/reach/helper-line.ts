@@ -20,6 +20,26 @@ interface HelperLineDependencies {
   readonly nodeRequests: Pick<NodeRequests, 'request'>;
 }
 
+/**
+ * Asks a node something that may be asked twice: once more where the connection turned out to be dead and another one
+ * stands by then.
+ */
+export async function overLiving<T>(
+  pool: Pick<ConnectionPool, 'current'>,
+  nodeKey: Uint8Array,
+  ask: () => Promise<T>,
+  signal?: AbortSignal,
+): Promise<T> {
+  const used = pool.current(nodeKey);
+  try {
+    return await ask();
+  } catch (error) {
+    const current = pool.current(nodeKey);
+    if (signal?.aborted === true || used?.closed !== true || current === null || current === used) throw error;
+    return await ask();
+  }
+}
+
 export class HelperLine {
   readonly #deps: HelperLineDependencies;
 
@@ -40,16 +60,8 @@ export class HelperLine {
       const options = { timeoutMs: NODE_DIAL_TIMEOUT_MS, signal: limit.signal };
       await pool.upgrade(await endpoint.dial(helper.address, helper.nodeKey, options), limit.signal);
     }
-    const used = pool.current(helper.nodeKey);
     const ask = () => nodeRequests.request('signal', helper, body, { signal: limit.signal });
-    try {
-      return await ask();
-    } catch (error) {
-      // The path was dead, and another one has been found meanwhile.
-      const current = pool.current(helper.nodeKey);
-      if (limit.signal.aborted || used?.closed !== true || current === null || current === used) throw error;
-      return await ask();
-    }
+    return await overLiving(pool, helper.nodeKey, ask, limit.signal);
   }
 
   /**

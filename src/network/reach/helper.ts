@@ -122,7 +122,9 @@ export class Helper {
     try {
       const answer = await this.#ask(request, from, offer);
       if (answer.outcome !== 'ready') offer?.cancel();
-      return this.#reply(from, { ...answer, seenAt: calledAt }, offer?.callerPort ?? null);
+      // It may have come from elsewhere meanwhile.
+      const seenAt = this.#deps.seen(request.to) ?? calledAt;
+      return this.#reply(from, { ...answer, seenAt }, offer?.callerPort ?? null);
     } catch (error) {
       offer?.cancel();
       throw error;

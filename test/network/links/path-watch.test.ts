@@ -6,7 +6,14 @@ import { SvcError } from '../../../src/foundation/errors.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { SLEPT_MS } from '../../../src/foundation/stall.ts';
 import type { NodeSession } from '../../../src/network/links/node-session.ts';
-import { ASK_AFTER_MS, LOOK_MS, PathWatch, UNANSWERED_MS } from '../../../src/network/links/path-watch.ts';
+import {
+  ASK_AFTER_MS,
+  DOUBT_MS,
+  LOOK_MS,
+  PathWatch,
+  SUSPECT_MS,
+  UNANSWERED_MS,
+} from '../../../src/network/links/path-watch.ts';
 import { stubSession } from '../../support/stub-session.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
@@ -156,4 +163,23 @@ test('while we stalled nobody was silent, and after a sleep everybody is asked, 
   clock.advance(LOOK_MS);
   clock.advance(LONG_MS);
   assert.deepEqual([asked(), dead.length], [1, 1], 'it was heard, and is idle again');
+});
+
+test('where one path is dead the others in use are asked at once, but not again and again', (t) => {
+  const { clock, figures, dead, session, watch, use, asked } = world(t);
+  watch.doubtAll();
+  assert.equal(asked(), 0, 'nobody uses it');
+  use();
+  clock.advance(DOUBT_MS);
+  for (const times of [1, 1]) {
+    watch.doubtAll();
+    assert.equal(asked(), times);
+    figures.bytesReceived += 1;
+    clock.advance(LOOK_MS);
+  }
+  clock.advance(DOUBT_MS);
+  watch.doubtAll();
+  assert.equal(asked(), 2);
+  clock.advance(SUSPECT_MS);
+  assert.deepEqual(dead, [session]);
 });

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { detach } from '../../../src/foundation/detached.ts';
 import { TestDaemon } from '../daemon.ts';
 import { dial, TcpServer } from '../tcp.ts';
+import { Pump, reaches } from './pump.ts';
 
 export type LabCommand =
   | { readonly do: 'start'; readonly bootstrap: readonly string[]; readonly config: string; readonly listen: string }
@@ -12,17 +13,30 @@ export type LabCommand =
   | { readonly do: 'serve'; readonly service?: string }
   | { readonly do: 'ask'; readonly method: string; readonly path: string; readonly body?: unknown }
   /** Connects to an address of this machine, and says what comes back. */
-  | { readonly do: 'echo'; readonly address: string; readonly text: string };
+  | { readonly do: 'echo'; readonly address: string; readonly text: string }
+  /** Begins to send bytes to an address of this machine for ever, and to count what comes back. */
+  | { readonly do: 'pump'; readonly address: string }
+  /** Waits until bytes flow that are sent from now on; says over how many connections they went in all. */
+  | { readonly do: 'flows' }
+  /** Waits until a new connection to an address of this machine brings something back. */
+  | { readonly do: 'reaches'; readonly address: string }
+  /** Stops the process of the daemon, lets it go on, or ends it. */
+  | { readonly do: 'signal'; readonly signal: 'SIGSTOP' | 'SIGCONT' | 'SIGKILL' };
 
 export interface LabReply {
+  /** That of the command. */
+  readonly id?: number;
   readonly status?: number;
   readonly body?: unknown;
   readonly text?: string;
   readonly pid?: number | undefined;
   readonly error?: string;
+  readonly connections?: number;
+  readonly disorder?: number;
 }
 
 let daemon: TestDaemon | null = null;
+let pump: Pump | null = null;
 
 async function echo(address: string, text: string): Promise<string> {
   const socket = await dial(address);
@@ -37,6 +51,18 @@ async function echo(address: string, text: string): Promise<string> {
 
 async function obey(command: LabCommand): Promise<LabReply> {
   if (command.do === 'echo') return { text: await echo(command.address, command.text) };
+  if (command.do === 'pump') {
+    pump = new Pump(command.address);
+    return {};
+  }
+  if (command.do === 'flows') {
+    await pump?.flows();
+    return { connections: pump?.connections ?? 0, disorder: pump?.disorder ?? 0 };
+  }
+  if (command.do === 'reaches') {
+    await reaches(command.address);
+    return {};
+  }
   if (command.do === 'start') {
     const { bootstrap, config, listen } = command;
     daemon = await TestDaemon.start({ bootstrap, config, args: ['--listen', listen] });
@@ -44,15 +70,20 @@ async function obey(command: LabCommand): Promise<LabReply> {
   }
   if (daemon === null) throw new Error('the daemon is not started');
   if (command.do === 'output') return { text: daemon.output };
+  if (command.do === 'signal') {
+    daemon.process.kill(command.signal);
+    return {};
+  }
   if (command.do === 'ask') return await daemon.request(command.method, command.path, command.body);
   const service = command.service ?? `127.0.0.1:${(await TcpServer.start((socket) => void socket.pipe(socket))).port}`;
   return { text: await daemon.newAgent(service) };
 }
 
-process.on('message', (command: LabCommand) => {
+process.on('message', ({ id, ...command }: LabCommand & { readonly id: number }) => {
   obey(command).then(
-    (reply) => process.send?.(reply),
-    (error: unknown) => process.send?.({ error: error instanceof Error ? (error.stack ?? error.message) : 'unknown' }),
+    (reply) => process.send?.({ id, ...reply }),
+    (error: unknown) =>
+      process.send?.({ id, error: error instanceof Error ? (error.stack ?? error.message) : 'unknown' }),
   );
 });
 

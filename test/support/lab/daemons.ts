@@ -20,9 +20,19 @@ export class LabDaemon implements AsyncDisposable {
   readonly #child: ChildProcess;
   /** Of the daemon itself. */
   pid = 0;
+  #asked = 0;
+  /** Who waits for a reply, by the number of the command. */
+  readonly #waiting = new Map<number, (reply: LabReply) => void>();
 
   private constructor(child: ChildProcess) {
     this.#child = child;
+    child.on('message', (reply: LabReply) => {
+      this.#waiting.get(reply.id ?? 0)?.(reply);
+      this.#waiting.delete(reply.id ?? 0);
+    });
+    child.once('exit', () => {
+      for (const answer of this.#waiting.values()) answer({ error: 'the process has ended' });
+    });
   }
 
   /** @param config lines of its configuration file */
@@ -39,8 +49,12 @@ export class LabDaemon implements AsyncDisposable {
   }
 
   async #do(command: LabCommand): Promise<LabReply> {
-    this.#child.send(command);
-    const [reply = { error: 'no answer' }]: LabReply[] = await once(this.#child, 'message');
+    const id = ++this.#asked;
+    const answer = new Promise<LabReply>((resolve) => {
+      this.#waiting.set(id, resolve);
+    });
+    this.#child.send({ ...command, id });
+    const reply = await answer;
     if (reply.error !== undefined) throw new Error(reply.error);
     return reply;
   }
@@ -79,6 +93,27 @@ export class LabDaemon implements AsyncDisposable {
 
   async echo(address: string, text: string): Promise<string | undefined> {
     return (await this.#do({ do: 'echo', address, text })).text;
+  }
+
+  /** Begins to send bytes to an address of its machine, and goes on whatever happens. */
+  async pump(address: string): Promise<void> {
+    await this.#do({ do: 'pump', address });
+  }
+
+  /** Waits until what the pump sends from now on comes back. */
+  async flows(): Promise<{ readonly connections: number; readonly disorder: number }> {
+    const { connections = 0, disorder = 0 } = await this.#do({ do: 'flows' });
+    return { connections, disorder };
+  }
+
+  /** Waits until a new connection to an address of its machine brings something back. */
+  async reaches(address: string): Promise<void> {
+    await this.#do({ do: 'reaches', address });
+  }
+
+  /** Stops its process, lets it go on, or ends it. */
+  async signal(signal: 'SIGSTOP' | 'SIGCONT' | 'SIGKILL'): Promise<void> {
+    await this.#do({ do: 'signal', signal });
   }
 
   /** What it has written so far. */

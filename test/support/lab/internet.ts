@@ -137,6 +137,48 @@ export class Internet implements AsyncDisposable {
     return host;
   }
 
+  /** The router of a machine that `behind` made. */
+  #routerOf(name: string): Machine {
+    const router = this.#machines.find((machine) => machine.name === `${name}-router-0`);
+    if (router === undefined) throw new Error(`${name} has no router`);
+    return router;
+  }
+
+  /** Has the router of a machine forget what it has translated, as one that was started anew. */
+  async forget(name: string): Promise<void> {
+    await this.#routerOf(name).ip(['link set wan0 down', 'link set wan0 up', `route add default via ${PUBLIC}.254`]);
+  }
+
+  /** Gives the router of a machine another public address, as providers do, which makes it forget as well. */
+  async readdress(name: string): Promise<void> {
+    const host = `${PUBLIC}.${100 + ++this.#last}`;
+    await this.#routerOf(name).ip([
+      'addr flush dev wan0',
+      `addr add ${host}/24 dev wan0`,
+      `route add default via ${PUBLIC}.254`,
+    ]);
+  }
+
+  /**
+   * A router of another network, which a machine with one already may be carried to.
+   * @returns how to carry it there: its addresses are others from then on
+   */
+  async otherNetwork(host: Machine, name: string, kind: NatKind): Promise<() => Promise<void>> {
+    const net = `10.${++this.#last}.0`;
+    const router = await this.#machine(`${name}-router-0`);
+    const cable = `wan${this.#last}`;
+    await this.#cable(host, cable, router, 'lan0');
+    await router.ip([`addr add ${net}.1/24 dev lan0`]);
+    await router.set('net/ipv4/ip_forward', 1);
+    await router.nft(natRules(kind, `${net}.2`));
+    await this.#connect(router, [`${PUBLIC}.${100 + this.#last}`]);
+    return async () => {
+      const links = await host.run('ip', ['-o', 'link']);
+      const cables = [...links.matchAll(/(wan\d+)@/g)].map(([, one]) => `addr flush dev ${one}`);
+      await host.ip([...cables, `addr add ${net}.2/24 dev ${cable}`, `route add default via ${net}.1`]);
+    };
+  }
+
   /** A machine with a public IPv6 address only, behind a router that lets nobody in. */
   async behindIpv6Firewall(name: string): Promise<Machine> {
     const host = await this.#machine(name);

@@ -1,0 +1,80 @@
+/** Real daemons behind routers whose networks change under them, while a tunnel moves bytes and a chat goes on. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { SLEPT_MS } from '../../../src/foundation/stall.ts';
+import { eventually } from '../../support/eventually.ts';
+import { Chat } from '../../support/lab/chat.ts';
+import { LabDaemon } from '../../support/lab/daemons.ts';
+import { Internet } from '../../support/lab/internet.ts';
+
+/** The NAT type of a node that strangers reach. */
+const PUBLIC = 1;
+const BOOTSTRAP = ['203.0.113.10:4121'];
+/** So soon after a change all works again, milliseconds. */
+const RECOVERED_MS = 5_000;
+/** What this machine may be behind others that work on it, milliseconds: the promise is held by `npm run lab:roaming`. */
+const LOADED_MS = 5_000;
+
+test('a tunnel and a chat go on when networks change', async (t) => {
+  const internet = await Internet.start(t);
+  if (internet === null) return;
+  const machine = await internet.behind('mobile', ['cone']);
+  const carryToCafe = await internet.otherNetwork(machine, 'cafe', 'cone');
+  await using helper = await LabDaemon.start(await internet.publicMachine('helper', [10]), []);
+  const [second, third, mobile, home] = await Promise.all([
+    LabDaemon.start(await internet.publicMachine('helper2', [11]), BOOTSTRAP),
+    LabDaemon.start(await internet.publicMachine('helper3', [12]), BOOTSTRAP),
+    LabDaemon.start(machine, BOOTSTRAP),
+    LabDaemon.start(await internet.behind('home', ['cone']), BOOTSTRAP),
+  ]);
+  t.after(() => Promise.all([second, third, mobile, home].map((daemon) => daemon[Symbol.asyncDispose]())));
+  const isPublic = ({ nat_type }: { readonly nat_type: number }): boolean => nat_type === PUBLIC;
+  await Promise.all([helper, second, third].map((one) => one.until('strangers reach it', isPublic)));
+  await Promise.all([mobile, home].map((one) => one.until('it is helped', ({ helpers }) => helpers.length === 3)));
+  const [caller, called] = await Promise.all([mobile.serve(), home.serve()]);
+  const { listen } = await mobile.call<{ readonly listen: string }>('POST', `/tunnel/${called}`, { local_aid: caller });
+  const chat = await Chat.between(mobile, caller, home, called);
+  await mobile.pump(listen);
+  await mobile.flows();
+
+  const survive = async (what: string, change: () => Promise<unknown>): Promise<void> => {
+    await chat.say();
+    await change();
+    const changedAt = performance.now();
+    const said = chat.say();
+    const { disorder } = await mobile.flows();
+    await mobile.reaches(listen);
+    const ms = performance.now() - changedAt;
+    await said;
+    t.diagnostic(`${what}: ${Math.round(ms)} ms`);
+    assert.equal(disorder, 0);
+    assert.ok(ms < RECOVERED_MS + LOADED_MS, `it took ${ms} ms`);
+  };
+
+  await t.test('carried to another network', () => survive('another network', carryToCafe));
+
+  await t.test('a router forgets what it let in', () => survive('a router that forgot', () => internet.forget('home')));
+
+  await t.test('a router gets another address, which no interface here shows', () =>
+    survive('another outer address', () => internet.readdress('cafe')),
+  );
+
+  await t.test('a helper ends without a word', async () => {
+    await survive('a dead helper', () => third.signal('SIGKILL'));
+    await survive('another outer address there, with a helper less', () => internet.readdress('home'));
+    for (const one of [mobile, home]) await one.until('two helpers are left', ({ helpers }) => helpers.length === 2);
+  });
+
+  await t.test('both machines sleep', () =>
+    survive('a sleep', async () => {
+      await Promise.all([mobile, home].map((one) => one.signal('SIGSTOP')));
+      // Time itself is what they find out about.
+      await sleep(SLEPT_MS + 500);
+      await Promise.all([mobile, home].map((one) => one.signal('SIGCONT')));
+    }),
+  );
+
+  await eventually('all that was said has arrived', async () => (await chat.heard()).length === chat.said.length);
+  assert.deepEqual(await chat.heard(), chat.said, 'once each, in order');
+});

@@ -1,0 +1,51 @@
+/** Two agents on daemons of a lab that talk to each other. */
+import { eventually } from '../eventually.ts';
+import type { LabDaemon } from './daemons.ts';
+
+interface Contacts {
+  readonly friends: readonly unknown[];
+  readonly in_pending: readonly unknown[];
+}
+
+interface Conversation {
+  readonly entries: readonly { readonly text?: string; readonly dir: string }[];
+}
+
+export class Chat {
+  /** What was acknowledged, in order. */
+  readonly said: string[] = [];
+  readonly #speaker: LabDaemon;
+  readonly #listener: LabDaemon;
+  readonly #aids: readonly [string, string];
+
+  private constructor(speaker: LabDaemon, listener: LabDaemon, aids: readonly [string, string]) {
+    this.#speaker = speaker;
+    this.#listener = listener;
+    this.#aids = aids;
+  }
+
+  /** Makes the agents friends. */
+  static async between(speaker: LabDaemon, mine: string, listener: LabDaemon, theirs: string): Promise<Chat> {
+    await speaker.call('POST', `/agents/${mine}/chat/request`, { peer: theirs, note: '' });
+    const contacts = (daemon: LabDaemon, aid: string) => daemon.call<Contacts>('GET', `/agents/${aid}/chat/contacts`);
+    await eventually('the request has arrived', async () => (await contacts(listener, theirs)).in_pending.length === 1);
+    await listener.call('POST', `/agents/${theirs}/chat/accept`, { peer: mine });
+    await eventually('both are friends', async () => (await contacts(speaker, mine)).friends.length === 1);
+    return new Chat(speaker, listener, [mine, theirs]);
+  }
+
+  /** Says one thing more; it counts once it is acknowledged. */
+  async say(): Promise<void> {
+    const [mine, peer] = this.#aids;
+    const text = `word ${this.said.length}`;
+    await this.#speaker.call('POST', `/agents/${mine}/chat/send`, { peer, text });
+    this.said.push(text);
+  }
+
+  /** What has arrived, in order. */
+  async heard(): Promise<string[]> {
+    const [peer, theirs] = this.#aids;
+    const { entries } = await this.#listener.call<Conversation>('GET', `/agents/${theirs}/chat/peers/${peer}`);
+    return entries.filter(({ dir }) => dir === 'in').map(({ text }) => text ?? '');
+  }
+}
