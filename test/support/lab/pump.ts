@@ -73,7 +73,7 @@ export class Pump {
 
 /** Settles when a connection that was made after the call has brought a text back. */
 export async function reaches(address: string): Promise<void> {
-  let isOver = false;
+  const over = new AbortController();
   const attempt = async (): Promise<void> => {
     const socket = await dial(address);
     socket.on('error', () => {}).write('?');
@@ -81,9 +81,9 @@ export async function reaches(address: string): Promise<void> {
       socket.once('data', () => resolve(true)).once('close', () => resolve(false));
     });
     socket.destroy();
-    isOver ||= came;
+    if (came) over.abort();
   };
-  while (!isOver) {
+  while (!over.signal.aborted) {
     detach(attempt().catch(() => {}));
     await sleep(AGAIN_MS);
   }
