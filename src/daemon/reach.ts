@@ -220,5 +220,10 @@ export function buildReach({ life, clock, log: rootLog, config, configuration, n
   life.defer(pool.onPathChange(({ nodeKey, path }) => (path === null ? helpers.onLost(nodeKey) : undefined)));
   const ends = [() => lender.stop(), () => clients.stop(), () => relay?.stop(), () => punches.stop()];
   for (const part of [new Released(ends), looks, proof, helpers]) life.add('network', part);
-  return { helpers, mapping: () => lender.mapping, relay: { limits, use: () => relay?.use ?? NO_USE, helps } };
+  return {
+    helpers,
+    mapping,
+    seenMapping: () => lender.mapping,
+    relay: { limits, use: () => relay?.use ?? NO_USE, helps },
+  };
 }

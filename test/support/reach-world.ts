@@ -75,6 +75,7 @@ export class ReachWorld implements AsyncDisposable {
       },
       labels: () => ({ [this.remote]: 'bob' }),
       mapping: () => 'cone',
+      seenMapping: () => 'cone',
       helpsOthers: () => false,
       relayDisabled: () => false,
       interfaces: () => ['127.0.0.1', '10.0.0.2', '::1'],

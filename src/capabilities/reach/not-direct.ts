@@ -30,6 +30,8 @@ export interface Punchable {
 /** Whether a way can be punched between two nodes. */
 export function punchable({ ours, theirs, helpers }: Sides): Punchable {
   if (helpers === 0) return { may: false, reason: 'no_helpers' };
+  // Strangers reach us: the other node dials, whatever its port.
+  if (ours === 'open') return { may: true, reason: null };
   const symmetric = [ours === 'symmetric', theirs === SYMMETRIC].filter(Boolean).length;
   if (symmetric === 2) return { may: false, reason: 'both_symmetric' };
   if (symmetric === 1 && helpers < WITNESSES) return { may: false, reason: 'one_helper' };

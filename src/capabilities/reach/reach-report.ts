@@ -29,7 +29,9 @@ export interface ReachDependencies extends StandingDependencies {
   readonly records: Pick<RecordDht, 'neighbours' | 'reachability' | 'clocks'>;
   readonly ownAddresses: Pick<OwnAddresses, 'current' | 'known'>;
   readonly portMapper: Pick<PortMapper, 'view'>;
-  /** What stands before a port of ours, as was last found out. */
+  /** How others see a port of ours, as was last found out. */
+  readonly seenMapping: () => NatMapping;
+  /** What that makes of us where ways are punched: `open` only where strangers reach us. */
   readonly mapping: () => NatMapping;
   readonly helpsOthers: () => boolean;
   /** The configuration's `disable_relay`. */
@@ -116,7 +118,7 @@ export class ReachReport {
       peers,
       isReached: peers === 0 || (seenType === 0 && !inRoutingTables) ? null : inRoutingTables,
       natType,
-      mapping: this.#mapping(),
+      mapping: this.#deps.seenMapping(),
       addresses: once(ownAddresses.known()).map((one) => ({ ...one, isTold: isTold(one) })),
       ipv4: this.#family(false, observed),
       ipv6: this.#family(true, observed),
@@ -179,16 +181,11 @@ export class ReachReport {
     return { node: nativeAid(place.nodeKey), probes, remote: link?.path.remote ?? null, notDirect };
   }
 
-  /** What stands before us: nothing where strangers reach us, whatever was found out before. */
-  #mapping(): NatMapping {
-    return this.#deps.records.reachability().inRoutingTables ? 'open' : this.#deps.mapping();
-  }
-
   #sides({ natType, helpers, nodeKey }: AgentLocation): Sides {
     const others = helpers.filter(
       (one) => !equalBytes(one.nodeKey, nodeKey) && !equalBytes(one.nodeKey, this.#deps.nodeKey),
     );
-    return { ours: this.#mapping(), theirs: natType, helpers: others.length };
+    return { ours: this.#deps.mapping(), theirs: natType, helpers: others.length };
   }
 
   #family(isV6: boolean, observed: readonly Address[]): FamilyFacts {

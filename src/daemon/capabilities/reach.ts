@@ -37,6 +37,7 @@ export function buildReachReport(
     helpers: reach.helpers,
     labels: () => addressBook.get().aliases,
     mapping: reach.mapping,
+    seenMapping: reach.seenMapping,
     helpsOthers: reach.relay.helps,
     relayDisabled: () => configuration.current.disable_relay,
     interfaces,

@@ -19,6 +19,8 @@ test('what stands before both nodes says whether a way can be punched', () => {
   assert.deepEqual(judged('symmetric', SYMMETRIC, 3), [false, 'both_symmetric']);
   assert.deepEqual(judged('symmetric', PORT_RESTRICTED, 1), [false, 'one_helper']);
   assert.deepEqual(judged('open', PORT_RESTRICTED, 0), [false, 'no_helpers']);
+  assert.deepEqual(judged('open', SYMMETRIC, 1), [true, null]);
+  assert.deepEqual(judged('cone', SYMMETRIC, 1), [false, 'one_helper']);
   assert.deepEqual(judged('unknown', PORT_RESTRICTED, 1), [null, null]);
   assert.deepEqual(judged('cone', UNKNOWN, 1), [null, null]);
 });
