@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { part } from '../test/lab/parting.ts';
 import type { LabDaemon } from '../test/support/lab/daemons.ts';
 import {
-  countQuic,
+  countHelping,
   cpuSeconds,
   type LabPath,
   type LabPaths,
@@ -134,7 +134,7 @@ async function idle({ paths, helpers }: LabPaths): Promise<BenchRow[]> {
   const open = paths[0]?.called;
   if (behind === undefined || open === undefined) return [];
   const memory = residentBytes(behind.daemon) - residentBytes(open.daemon);
-  const bytes = await countQuic(behind.machine);
+  const bytes = await countHelping(behind.machine);
   await delay(IDLE_S * 1000);
   const rate = (await bytes()) / IDLE_S / helpers.length;
   return [

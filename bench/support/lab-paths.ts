@@ -113,13 +113,14 @@ export function residentBytes({ pid }: LabDaemon): number {
   return Number(readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1]) * PAGE_BYTES;
 }
 
-/** Counts what passes between a machine and the QUIC port of nodes; returns the bytes so far, IP headers included. */
-export async function countQuic(machine: Machine): Promise<() => Promise<number>> {
+/** Counts what passes between a machine and the QUIC ports of the helpers; returns the bytes so far, IP headers included. */
+export async function countHelping(machine: Machine): Promise<() => Promise<number>> {
+  const hosts = HELPERS.map((number) => `203.0.113.${number}`).join(', ');
   await machine.nft(`table inet idle {
     counter quic { }
-    chain out { type filter hook output priority 0; udp dport 4122 counter name "quic"
+    chain out { type filter hook output priority 0; ip daddr { ${hosts} } udp dport 4122 counter name "quic"
     }
-    chain in { type filter hook input priority 0; udp sport 4122 counter name "quic"
+    chain in { type filter hook input priority 0; ip saddr { ${hosts} } udp sport 4122 counter name "quic"
     }
   }`);
   return async () => {
