@@ -12,6 +12,7 @@ import type { NatKind } from '../../support/lab/nat.ts';
 const HELPERS = [10, 11] as const;
 /** The same of one that does not. */
 const OPEN = 20;
+const MIB = 1024 * 1024;
 const BOOTSTRAP = ['203.0.113.10:4121'];
 /** NAT types of records. */
 const [PUBLIC, PORT_RESTRICTED, SYMMETRIC] = [1, 3, 4];
@@ -107,8 +108,10 @@ test('daemons behind routers reach each other through others that strangers reac
       const { listen, id } = await cone.call<Opened>('POST', `/tunnel/${symmetricCalled}`, {});
       assert.equal(await cone.echo(listen, 'by whatever way'), 'by whatever way');
       const { path: first } = await pathOf(cone, id);
-      await eventually('a way is punched', async () => (await pathOf(cone, id)).path === 'punched');
-      assert.equal(await cone.echo(listen, 'over random ports'), 'over random ports');
+      await cone.hold(listen);
+      assert.equal(await cone.say('a connection that stands'), 'a connection that stands');
+      await eventually('it goes a punched way', async () => (await pathOf(cone, id)).path === 'punched');
+      assert.equal(await cone.say('over random ports'), 'over random ports');
       assert.deepEqual(await pathOf(cone, id), { path: 'punched', is_relayed: false });
       // Where it was met at once, nothing has changed.
       if (first === 'relay')
@@ -148,6 +151,27 @@ test('daemons behind routers reach each other through others that strangers reac
     const { ways } = await symmetric.call<Ways>('GET', `/node/netcheck/${symmetricCalled}`);
     const leads = new Map(ways.map(({ path, may_lead }) => [path, may_lead]));
     assert.deepEqual([leads.get('punched'), leads.get('relay')], [false, true]);
+  });
+
+  await t.test('a relay falls silent under connections that stand: they go on by another one', async () => {
+    const { listen } = await symmetric.call<Opened>('POST', `/tunnel/${symmetricCalled}`, {});
+    const bytesOf = async (one: LabDaemon): Promise<number> =>
+      (await one.call<LabStatus>('GET', '/status')).relayed.bytes;
+    const [before, all] = [await bytesOf(helper), await relayed()];
+    await symmetric.hold(listen);
+    assert.equal(await symmetric.say('before'), 'before');
+    const poured = symmetric.pour(listen, 8 * MIB);
+    await eventually('bytes are under way', async () => (await relayed()) > all + MIB);
+    const carrier = (await bytesOf(helper)) > before ? helper : otherHelper;
+    process.kill(carrier.pid, 'SIGSTOP');
+    const stoppedAt = performance.now();
+    try {
+      assert.equal(await symmetric.say('and after'), 'and after');
+      t.diagnostic(`${Math.round(performance.now() - stoppedAt)} ms without bytes`);
+      await poured;
+    } finally {
+      process.kill(carrier.pid, 'SIGCONT');
+    }
   });
 
   await t.test('a helper falls silent though connections to it stand: another one helps', async () => {

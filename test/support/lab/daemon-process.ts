@@ -1,5 +1,7 @@
 /** Runs a real `svcd` on the machine of a lab that it was started on, and asks its API: nobody else reaches it there. */
+import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import type { Socket } from 'node:net';
 import { detach } from '../../../src/foundation/detached.ts';
 import { TestDaemon } from '../daemon.ts';
 import { dial, TcpServer } from '../tcp.ts';
@@ -21,7 +23,13 @@ export type LabCommand =
   /** Waits until a new connection to an address of this machine brings something back. */
   | { readonly do: 'reaches'; readonly address: string }
   /** Stops the process of the daemon, lets it go on, or ends it. */
-  | { readonly do: 'signal'; readonly signal: 'SIGSTOP' | 'SIGCONT' | 'SIGKILL' };
+  | { readonly do: 'signal'; readonly signal: 'SIGSTOP' | 'SIGCONT' | 'SIGKILL' }
+  /** Opens a connection to an address of this machine, and keeps it. */
+  | { readonly do: 'hold'; readonly address: string }
+  /** Writes to it, and says what comes back. */
+  | { readonly do: 'say'; readonly text: string }
+  /** Sends bytes to an address of this machine, and waits until all of them have come back as they were. */
+  | { readonly do: 'pour'; readonly address: string; readonly bytes: number };
 
 export interface LabReply {
   /** That of the command. */
@@ -37,6 +45,7 @@ export interface LabReply {
 
 let daemon: TestDaemon | null = null;
 let pump: Pump | null = null;
+let held: Socket | null = null;
 
 async function echo(address: string, text: string): Promise<string> {
   const socket = await dial(address);
@@ -47,6 +56,33 @@ async function echo(address: string, text: string): Promise<string> {
   });
   await once(socket, 'end');
   return back;
+}
+
+/** What a connection gives next, of a length. */
+async function read(socket: Socket, length: number): Promise<string> {
+  let text = '';
+  while (text.length < length) {
+    const [chunk]: unknown[] = await once(socket, 'data');
+    text += String(chunk);
+  }
+  return text;
+}
+
+/** Sends so many bytes and reads them back. */
+async function pour(address: string, bytes: number): Promise<void> {
+  const socket = await dial(address);
+  const [sent, back] = [createHash('sha256'), createHash('sha256')];
+  socket.on('data', (chunk: Buffer) => back.update(chunk));
+  const ended = once(socket, 'end');
+  for (let left = bytes; left > 0; ) {
+    const chunk = randomBytes(Math.min(left, 64 * 1024));
+    left -= chunk.length;
+    sent.update(chunk);
+    if (!socket.write(chunk)) await once(socket, 'drain');
+  }
+  socket.end();
+  await ended;
+  if (!sent.digest().equals(back.digest())) throw new Error('other bytes came back');
 }
 
 async function obey(command: LabCommand): Promise<LabReply> {
@@ -63,6 +99,15 @@ async function obey(command: LabCommand): Promise<LabReply> {
     await reaches(command.address);
     return {};
   }
+  if (command.do === 'hold') held = await dial(command.address);
+  if (command.do === 'say') {
+    if (held === null) throw new Error('no connection is held');
+    const back = read(held, command.text.length);
+    held.write(command.text);
+    return { text: await back };
+  }
+  if (command.do === 'pour') await pour(command.address, command.bytes);
+  if (command.do === 'hold' || command.do === 'pour') return {};
   if (command.do === 'start') {
     const { bootstrap, config, listen } = command;
     daemon = await TestDaemon.start({ bootstrap, config, args: ['--listen', listen] });

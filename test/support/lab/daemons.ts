@@ -116,6 +116,21 @@ export class LabDaemon implements AsyncDisposable {
     await this.#do({ do: 'signal', signal });
   }
 
+  /** Opens a connection to an address of its machine, and keeps it for `say`. */
+  async hold(address: string): Promise<void> {
+    await this.#do({ do: 'hold', address });
+  }
+
+  /** Writes to the connection that is held; what comes back. */
+  async say(text: string): Promise<string | undefined> {
+    return (await this.#do({ do: 'say', text })).text;
+  }
+
+  /** Sends bytes to an address of its machine, and waits until all of them have come back as they were. */
+  async pour(address: string, bytes: number): Promise<void> {
+    await this.#do({ do: 'pour', address, bytes });
+  }
+
   /** What it has written so far. */
   async output(): Promise<string> {
     return (await this.#do({ do: 'output' })).text ?? '';
