@@ -179,6 +179,29 @@ export class Internet implements AsyncDisposable {
     };
   }
 
+  /**
+   * Machines on one LAN behind a router that keeps ports, and lets in nothing that goes out to its own address.
+   * @param apart so many of them, the first, do not see each other there, as in a WLAN for guests
+   */
+  async lan(name: string, count: number, apart: number): Promise<readonly Machine[]> {
+    const net = `10.${++this.#last}.0`;
+    const router = await this.#machine(`${name}-router`);
+    await router.ip(['link add lan0 type bridge', 'link set lan0 up', `addr add ${net}.1/24 dev lan0`]);
+    const machines: Machine[] = [];
+    for (let i = 0; i < count; i++) {
+      const host = await this.#machine(`${name}-${i}`);
+      await this.#cable(host, 'wan0', router, `port${i}`);
+      await router.ip([`link set port${i} master lan0`]);
+      if (i < apart) await router.ip([`link set port${i} type bridge_slave isolated on`]);
+      await host.ip([`addr add ${net}.${2 + i}/24 dev wan0`, `route add default via ${net}.1`]);
+      machines.push(host);
+    }
+    await router.set('net/ipv4/ip_forward', 1);
+    await router.nft(natRules('cone', `${net}.2`));
+    await this.#connect(router, [`${PUBLIC}.${100 + this.#last}`]);
+    return machines;
+  }
+
   /** A machine with a public IPv6 address only, behind a router that lets nobody in. */
   async behindIpv6Firewall(name: string): Promise<Machine> {
     const host = await this.#machine(name);
