@@ -95,7 +95,7 @@ export class Called {
     const overIpv6 = isIpv6(seenAt);
     if (!overIpv6 && !keepsPort(lender.mapping)) {
       if (!keepsPort(mapping)) return this.#say('relay');
-      this.#deps.pool.prepare();
+      if (mapping !== 'open') this.#deps.pool.prepare();
       return this.#say('listen');
     }
     if (!guard.mayPunch(caller, seenAt, helper)) return this.#say('refused');

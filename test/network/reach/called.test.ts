@@ -29,6 +29,7 @@ function world({ mapping = 'cone', waitMs = 0, mayCall = true, mayRelay = true, 
   const targets: (readonly Address[])[] = [];
   const dialled: Address[] = [];
   const burst: Address[] = [];
+  const prepared = { times: 0 };
   const failed = new SvcError('connect_failed');
   const called = new Called({
     log: silentLog,
@@ -42,7 +43,7 @@ function world({ mapping = 'cone', waitMs = 0, mayCall = true, mayRelay = true, 
     },
     pool: {
       waitMs,
-      prepare: () => {},
+      prepare: () => void prepared.times++,
       dial: (address) => {
         burst.push(address);
         return Promise.reject(failed);
@@ -65,7 +66,7 @@ function world({ mapping = 'cone', waitMs = 0, mayCall = true, mayRelay = true, 
     );
     return outcome;
   };
-  return { hear, targets, dialled, burst };
+  return { hear, targets, dialled, burst, prepared };
 }
 
 test('only helpers that this node has chosen introduce others, and only those who may call', async () => {
@@ -124,9 +125,10 @@ test('hundreds of handshakes go only to where two helpers see the caller, and no
 
 test('a caller that nothing stands before is dialled once, though our own port changes', async () => {
   const there = { ...SEEN, port: 7000 };
-  const { hear, dialled, burst } = world({ mapping: 'symmetric' });
+  const { hear, dialled, burst, prepared } = world({ mapping: 'symmetric' });
+  assert.equal(await hear({ mapping: 'open' }), 'listen');
   assert.equal(await hear({ means: 'listening', mapping: 'open', listensAt: there }), 'dialling');
-  assert.deepEqual([dialled, burst], [[there], []]);
+  assert.deepEqual([dialled, burst, prepared.times], [[there], [], 0], 'no sockets are made for it');
 });
 
 test('over IPv6 nothing is asked of translations, and a node without an address there cannot', async () => {
