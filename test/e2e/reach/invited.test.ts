@@ -1,0 +1,40 @@
+/** An invitation by a node that nobody can dial, to a node that knows nobody. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { LabDaemon } from '../../support/lab/daemons.ts';
+import { Internet } from '../../support/lab/internet.ts';
+
+interface Invited {
+  readonly invitation: string;
+  readonly contacts: readonly string[];
+  readonly reach: string;
+}
+
+interface Opened {
+  readonly listen: string;
+  readonly path: string;
+}
+
+test('a node behind a router invites by the node that helps it, and the guest reaches it', async (t) => {
+  const internet = await Internet.start(t);
+  if (internet === null) return;
+  // On a public host svcd needs no setting to be where others begin.
+  await using open = await LabDaemon.start(await internet.publicMachine('open', [10]), []);
+  await using host = await LabDaemon.start(await internet.behind('host', ['cone']), ['203.0.113.10']);
+  await using guest = await LabDaemon.start(await internet.behind('guest', ['cone']), []);
+  const invite = (): Promise<Invited> => host.call<Invited>('GET', '/node/invitation');
+  await host.until('it is helped', ({ helpers }) => helpers.length === 1);
+  const { invitation, contacts, reach } = await invite();
+  assert.equal(reach, 'helped');
+  assert.match(contacts[0] ?? '', /^aid1\w+@203\.0\.113\.10:4121$/);
+  const called = await host.serve();
+  const joined = await guest.call<{ by: string; network_ready: boolean }>('POST', '/node/join', { to: invitation });
+  assert.deepEqual([joined.by, joined.network_ready], [contacts[0], true]);
+  await guest.serve();
+  const { listen, path } = await guest.call<Opened>('POST', `/tunnel/${called}`, {});
+  assert.equal(await guest.echo(listen, 'by invitation'), 'by invitation');
+  assert.notEqual(path, 'relay');
+  const own = await open.call<Invited>('GET', '/node/invitation');
+  assert.equal(own.reach, 'anywhere');
+  assert.match(own.contacts[0] ?? '', /@203\.0\.113\.10:4121$/);
+});
