@@ -32,6 +32,8 @@ import { Relay, type RelayUse } from '../network/reach/relay.ts';
 import { relayLimits } from '../network/reach/relay-budget.ts';
 import { relayed } from '../network/reach/relayed.ts';
 import { signalAnswers } from '../network/reach/signal-answers.ts';
+import { turned } from '../network/reach/turned.ts';
+import { TurnServers } from '../network/turn/turn-servers.ts';
 import type { Foundation } from './foundation.ts';
 
 /** How long another node is dialled that wants to know whether it is reached, milliseconds: its first packet is sent twice. */
@@ -114,8 +116,12 @@ export function buildReach({ life, clock, log: rootLog, config, configuration, n
   /** Open to others is what strangers reach: a host with an address of its own may stand behind a firewall. */
   const mapping = (): NatMapping => (lender.mapping === 'open' && isUnreached() ? 'cone' : lender.mapping);
 
-  const adopt = ({ native, outbound, kind, source }: Introduced, isAsked = false): QuicConnection =>
-    endpoint.adopt(native, { outbound, way: { kind, source }, isAsked });
+  const adopt = ({ native, outbound, kind, source, remote }: Introduced, isAsked = false): QuicConnection =>
+    endpoint.adopt(native, {
+      outbound,
+      way: { kind, source, ...(remote === undefined ? {} : { remote }) },
+      isAsked,
+    });
   const greeted = async (connection: QuicConnection): Promise<void> => {
     await pool.upgrade(connection);
   };
@@ -126,8 +132,10 @@ export function buildReach({ life, clock, log: rootLog, config, configuration, n
     },
     lend: (...options: Parameters<PortLender['lend']>) => lender.lend(...options),
     lendAtRelay: (...options: Parameters<PortLender['lendAtRelay']>) => lender.lendAtRelay(...options),
+    lendLocally: (...options: Parameters<PortLender['lendLocally']>) => lender.lendLocally(...options),
   };
-  const common = { lender: lends, pool: clients, guard: new PunchGuard({ clock }), random };
+  const turn = new TurnServers(config.turn_servers, { clock, log });
+  const common = { turn, lender: lends, pool: clients, guard: new PunchGuard({ clock }), random };
   const called = new Called({
     ...common,
     log,
@@ -151,13 +159,14 @@ export function buildReach({ life, clock, log: rootLog, config, configuration, n
     ...common,
     clock,
     request: (helper, body, signal) => line.request(helper, body, signal),
-    dial: (address, nodeKey, { kind, source, ...options }) =>
-      endpoint.dial(address, nodeKey, { ...options, way: { kind, source } }),
+    dial: (address, nodeKey, { kind, source, remote, ...options }) =>
+      endpoint.dial(address, nodeKey, { ...options, way: { kind, source, remote } }),
     adopt: (introduced) => adopt(introduced),
   });
   const punches = new Punches({ clock, log, pool, own: ownSide, caller });
   pool.addDialler(punches);
   pool.addDialler(relayed({ clock, pool, own: ownSide, caller, reached: (place) => punches.improve(place) }));
+  pool.addDialler(turned({ nodeKey: node.key.publicKey, caller }));
 
   const limits = relayLimits(config);
   const relay =
@@ -218,7 +227,13 @@ export function buildReach({ life, clock, log: rootLog, config, configuration, n
   life.defer(records.onReachability(onNetwork));
   life.defer(ownAddresses.onChange(onAddresses));
   life.defer(pool.onPathChange(({ nodeKey, path }) => (path === null ? helpers.onLost(nodeKey) : undefined)));
-  const ends = [() => lender.stop(), () => clients.stop(), () => relay?.stop(), () => punches.stop()];
+  const ends = [
+    () => lender.stop(),
+    () => clients.stop(),
+    () => relay?.stop(),
+    () => turn.stop(),
+    () => punches.stop(),
+  ];
   for (const part of [new Released(ends), looks, proof, helpers]) life.add('network', part);
   return {
     helpers,

@@ -87,7 +87,7 @@ export const ConfigSchema = Type.Object(
       true,
     ),
     turn_servers: Type.Array(TurnServerSchema, {
-      description: 'TURN servers to try before a relay.',
+      description: 'TURN servers to try where nothing else leads to a node.',
       default: [],
       maxItems: MAX_TURN_SERVER_COUNT,
     }),

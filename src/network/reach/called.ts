@@ -6,6 +6,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { EngineConnection } from '../quic/engine.ts';
+import type { TurnUse } from '../turn/turn-servers.ts';
 import type { ClientPool } from './client-pool.ts';
 import type { SeenNode } from './helper.ts';
 import type { LentPort } from './lent-port.ts';
@@ -23,11 +24,15 @@ export interface Introduced {
   readonly kind: PathKind;
   /** The other node's IP address as a helper sees it. */
   readonly source: string;
+  /** Who it is that packets go to, where the socket shows another one. */
+  readonly remote?: Address;
 }
 
 interface CalledDependencies {
   readonly log: Log;
-  readonly lender: Pick<PortLender, 'mapping' | 'lend' | 'lendAtRelay'>;
+  readonly lender: Pick<PortLender, 'mapping' | 'lend' | 'lendAtRelay' | 'lendLocally'>;
+  /** Our own TURN servers. */
+  readonly turn: TurnUse;
   readonly pool: Pick<ClientPool, 'waitMs' | 'prepare' | 'dial'>;
   readonly guard: PunchGuard;
   /** A number from 0 to below 1. */
@@ -63,7 +68,7 @@ export class Called {
     const { isHelper, mayCall, mayRelay, guard, log } = this.#deps;
     const { caller, seenAt } = introduction;
     if (!isHelper(helper.nodeKey) || !mayCall(caller)) return this.#say('refused');
-    if (introduction.means === 'relay' && !mayRelay()) return this.#say('refused');
+    if ((introduction.means === 'relay' || introduction.means === 'turn') && !mayRelay()) return this.#say('refused');
     guard.witness(caller, seenAt.host, helper.address);
     try {
       return await this.#meet(introduction, helper.address);
@@ -87,6 +92,8 @@ export class Called {
         return this.#dial(introduction, helper);
       case 'relay':
         return await this.#joinRelay(introduction, helper);
+      case 'turn':
+        return await this.#meetAtTurn(introduction, helper);
     }
   }
 
@@ -140,10 +147,37 @@ export class Called {
     return this.#say('ready');
   }
 
-  #await(port: LentPort, kind: PathKind, source: string): void {
+  /** At the caller's address at a TURN server, or else at one of ours. */
+  async #meetAtTurn(
+    { caller, attempt, seenAt, listensAt }: Introduction,
+    helper: Address,
+  ): Promise<IntroductionAnswer> {
+    const { lender, guard, turn } = this.#deps;
+    if (!guard.mayPunch(caller, listensAt ?? seenAt, helper)) return this.#say('refused');
+    if (listensAt !== null) {
+      // A few small datagrams to a host that the caller names: no more than it sent itself to have us do so.
+      this.#await(await lender.lendAtRelay(listensAt, attempt, caller), 'turn', seenAt.host);
+      return this.#say('ready');
+    }
+    if (!turn.some) return this.#say('relay');
+    const port = await lender.lendLocally(caller);
+    try {
+      const carrier = await turn.open({ peerHost: seenAt.host, enginePort: port.port, token: null });
+      detach(port.ended.then(() => turn.close(carrier)));
+      this.#await(port, 'turn', seenAt.host, carrier.server);
+      return this.#say('ready', carrier.relayed);
+    } catch (error) {
+      await port.close();
+      throw error;
+    }
+  }
+
+  #await(port: LentPort, kind: PathKind, source: string, remote?: Address): void {
     detach(
       this.#attempt(async () => {
-        const take = (native: EngineConnection): void => this.#deps.take({ native, outbound: false, kind, source });
+        const at = remote === undefined ? {} : { remote };
+        const take = (native: EngineConnection): void =>
+          this.#deps.take({ native, outbound: false, kind, source, ...at });
         take(await port.connection());
         // Who came by the port that we opened for it may come again, for bulk; a relay carries no more than one.
         if (kind === 'punched') port.onMore(take);

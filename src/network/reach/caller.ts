@@ -3,11 +3,13 @@ import { randomBytes } from 'node:crypto';
 import type { Address } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
+import { detach } from '../../foundation/detached.ts';
 import type { PathKind } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { NodeAbsent } from '../links/dial.ts';
 import type { EngineConnection } from '../quic/engine.ts';
 import type { QuicConnection } from '../quic/types.ts';
+import type { TurnUse } from '../turn/turn-servers.ts';
 import type { Introduced } from './called.ts';
 import { BIRTHDAY_TIMEOUT_MS, type ClientPool } from './client-pool.ts';
 import type { SeenNode } from './helper.ts';
@@ -36,6 +38,8 @@ interface CallerDependencies {
   readonly lender: Pick<PortLender, 'mapping' | 'lend'>;
   readonly pool: Pick<ClientPool, 'prepare' | 'dial'>;
   readonly guard: PunchGuard;
+  /** Our own TURN servers. */
+  readonly turn: TurnUse;
   /** A number from 0 to below 1. */
   readonly random: () => number;
   /** Sends a request to a helper, over the connection that stands or a new one from the socket that all dials use. */
@@ -50,6 +54,8 @@ export interface DialledHow {
   readonly kind: PathKind;
   /** The other node's IP address as a helper sees it. */
   readonly source: string;
+  /** Who it is that packets go to, as others see it. */
+  readonly remote: Address;
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
 }
@@ -114,6 +120,32 @@ export class Caller {
     return await this.#dial(talk, address, 'relay', called.seenAt, RELAY_DIAL_MS);
   }
 
+  /**
+   * Reaches a node by a TURN server: of ours where we have one, else of its own. They carry sealed packets.
+   * @throws SvcError as `relay`
+   */
+  async turn(nodeKey: Uint8Array, helper: SeenNode, signal?: AbortSignal): Promise<QuicConnection> {
+    const talk = { nodeKey, attempt: new Uint8Array(randomBytes(ATTEMPT_BYTES)), signal };
+    if (!this.#deps.turn.some) {
+      const { called } = await this.#ask(talk, helper, 'turn');
+      if (called.outcome !== 'ready' || called.listensAt === null) throw new SvcError('connect_failed');
+      return await this.#dial(talk, called.listensAt, 'turn', called.seenAt, RELAY_DIAL_MS);
+    }
+    const { seenAt } = (await this.#ask(talk, helper, 'witness')).called;
+    const { turn } = this.#deps;
+    const carrier = await turn.open({ peerHost: seenAt.host, enginePort: null, token: talk.attempt });
+    try {
+      const { called } = await this.#ask(talk, helper, 'turn', { listensAt: carrier.relayed });
+      if (called.outcome !== 'ready') throw new SvcError('connect_failed');
+      const connection = await this.#dial(talk, carrier.local, 'turn', seenAt, RELAY_DIAL_MS, carrier.server);
+      detach(connection.closed.then(() => turn.close(carrier)));
+      return connection;
+    } catch (error) {
+      turn.close(carrier);
+      throw error;
+    }
+  }
+
   async #ask(
     { nodeKey, attempt, signal }: Talk,
     helper: SeenNode,
@@ -132,8 +164,15 @@ export class Caller {
     return { ...reply, called };
   }
 
-  #dial({ nodeKey, signal }: Talk, address: Address, kind: PathKind, seenAt: Address, timeoutMs: number) {
-    const how = { kind, source: seenAt.host, timeoutMs, ...(signal === undefined ? {} : { signal }) };
+  #dial(
+    { nodeKey, signal }: Talk,
+    address: Address,
+    kind: PathKind,
+    seenAt: Address,
+    timeoutMs: number,
+    remote: Address = address,
+  ) {
+    const how = { kind, source: seenAt.host, remote, timeoutMs, ...(signal === undefined ? {} : { signal }) };
     return this.#deps.dial(address, nodeKey, how);
   }
 

@@ -23,7 +23,8 @@ export const LENT_PORT_TIMEOUT_MS = 10_000;
 const PARALLEL_HANDSHAKES = 32;
 
 interface LentPortOptions {
-  readonly family: 4 | 6;
+  /** Where it listens: every address of a family, or one of this machine. */
+  readonly host: string;
   readonly port: number;
   /** Who is expected: everybody else is turned away. */
   readonly expectedKey: Uint8Array;
@@ -44,7 +45,7 @@ export class LentPort {
     this.#options = options;
     this.#clock = clock;
     try {
-      this.#server = new engine.Server(config, options.family === 4 ? '0.0.0.0' : '::', options.port);
+      this.#server = new engine.Server(config, options.host, options.port);
     } catch (cause) {
       throw new SvcError('connect_failed', { message: 'The port that was opened has been taken meanwhile.', cause });
     }
@@ -75,6 +76,16 @@ export class LentPort {
   /** Takes the further connections of the expected node, from the first one to its end; without it they are turned away. */
   onMore(handler: (connection: EngineConnection) => void): void {
     this.#onMore = handler;
+  }
+
+  get port(): number {
+    return this.#options.port;
+  }
+
+  /** Settles when nothing comes to the port any more: it was given up, or its connection has ended. */
+  get ended(): Promise<void> {
+    const end = (): void => {};
+    return this.#found.promise.then((connection) => connection.closed().then(end, end), end);
   }
 
   /** Settles when a connection came or the port was given up. */

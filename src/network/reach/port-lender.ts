@@ -141,13 +141,25 @@ export class PortLender {
     return this.#listen(family, port, expectedKey);
   }
 
+  /** Lends a port to the engine to which somebody on this machine hands what comes from afar. */
+  async lendLocally(expectedKey: Uint8Array): Promise<LentPort> {
+    const opened = this.#deps.openPort(4);
+    const { port } = opened;
+    await opened.close();
+    return this.#listen(4, port, expectedKey, '127.0.0.1');
+  }
+
   /** Gives up the ports to which nobody has come. */
   async stop(): Promise<void> {
     await Promise.all([...this.#lent].map((port) => port.close()));
   }
 
-  #listen(family: 4 | 6, port: number, expectedKey: Uint8Array): LentPort {
-    const lent = new LentPort({ family, port, expectedKey }, this.#deps.parts(), this.#deps.clock);
+  #listen(family: 4 | 6, port: number, expectedKey: Uint8Array, host?: string): LentPort {
+    const lent = new LentPort(
+      { host: host ?? (family === 4 ? '0.0.0.0' : '::'), port, expectedKey },
+      this.#deps.parts(),
+      this.#deps.clock,
+    );
     this.#lent.add(lent);
     detach(lent.settled.then(() => this.#lent.delete(lent)));
     return lent;

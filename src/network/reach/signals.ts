@@ -21,8 +21,9 @@ export const ATTEMPT_BYTES = 16;
 /**
  * What the caller wants. `witness`: the helper's word to the other node of where the caller is. `punch`: a port that it
  * can dial. `listening`: that the other node dials a port of the caller's. `relay`: a relayed session at this helper.
+ * `turn`: to meet at an address of a TURN server: the caller's, or without one the called node's.
  */
-export const MEANS = ['witness', 'punch', 'listening', 'relay'] as const;
+export const MEANS = ['witness', 'punch', 'listening', 'relay', 'turn'] as const;
 export type Means = (typeof MEANS)[number];
 
 /**
@@ -138,6 +139,11 @@ function portOf(value: unknown): number | undefined {
   return isUint(value, MAX_PORT) && value > 0 ? value : undefined;
 }
 
+/** Who listens says where; at a TURN server either side may have an address. */
+function fits(means: Means, listensAt: Address | null): boolean {
+  return means === 'turn' || (means === 'listening') === (listensAt !== null);
+}
+
 export function encodeHelperRequest(request: HelperRequest): Uint8Array {
   if (request.kind === 'hello') return encode({});
   if (request.kind === 'reach') return encode({ q: request.port });
@@ -161,7 +167,7 @@ export function decodeHelperRequest(bytes: Uint8Array): HelperRequest | null {
   const [means, mapping] = [nameOf(MEANS, map['m']), nameOf(NAT_MAPPINGS, map['n'])];
   const [listensAt, isFar] = [addressOrNull(map['l']), flagOf(map['f'])];
   if (means === undefined || mapping === undefined || listensAt === undefined || isFar === undefined) return null;
-  if ((means === 'listening') !== (listensAt !== null)) return null;
+  if (!fits(means, listensAt)) return null;
   return { kind: 'introduce', to: map['t'], attempt: map['s'], means, mapping, listensAt, isFar };
 }
 
@@ -194,7 +200,7 @@ export function decodeIntroduction(bytes: Uint8Array): Introduction | null {
   const [listensAt, isFar, relay] = [addressOrNull(map['l']), flagOf(map['f']), relayOf(map['p'], map['k'])];
   if (means === undefined || mapping === undefined || seenAt === undefined) return null;
   if (listensAt === undefined || isFar === undefined || relay === undefined) return null;
-  if ((means === 'listening') !== (listensAt !== null) || (means === 'relay') !== (relay !== null)) return null;
+  if (!fits(means, listensAt) || (means === 'relay') !== (relay !== null)) return null;
   return { caller: map['c'], attempt: map['s'], means, mapping, seenAt, listensAt, isFar, relay };
 }
 

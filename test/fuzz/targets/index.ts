@@ -23,6 +23,7 @@ import { signalTargets } from './signals.ts';
 import { textTargets } from './texts.ts';
 import { tunnelLinkTargets } from './tunnel-links.ts';
 import { tunnelTargets } from './tunnels.ts';
+import { turnTargets } from './turn.ts';
 import { updateTargets } from './updates.ts';
 import { wideTargets } from './wide.ts';
 
@@ -52,4 +53,5 @@ export const TARGETS: readonly FuzzTarget[] = [
   ...tunnelLinkTargets,
   ...signalTargets,
   ...portMappingTargets,
+  ...turnTargets,
 ];

@@ -8,6 +8,7 @@ import { Called } from '../../../src/network/reach/called.ts';
 import { RANDOM_PORTS } from '../../../src/network/reach/opening.ts';
 import { PunchGuard } from '../../../src/network/reach/punch-guard.ts';
 import { ATTEMPT_BYTES, type Introduction } from '../../../src/network/reach/signals.ts';
+import { TurnServers } from '../../../src/network/turn/turn-servers.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 const CALLER = new Uint8Array(32).fill(1);
@@ -40,7 +41,9 @@ function world({ mapping = 'cone', waitMs = 0, mayCall = true, mayRelay = true, 
         return Promise.reject(failed);
       },
       lendAtRelay: () => Promise.reject(failed),
+      lendLocally: () => Promise.reject(failed),
     },
+    turn: new TurnServers([], { clock: new TestClock(), log: silentLog }),
     pool: {
       waitMs,
       prepare: () => void prepared.times++,

@@ -20,7 +20,7 @@ async function endpoint(t: TestContext) {
 async function world(t: TestContext) {
   const [listener, dialler] = await Promise.all([endpoint(t), endpoint(t)]);
   const port = await quietPort();
-  const options = { family: 4, port, expectedKey: dialler.key.publicKey } as const;
+  const options = { host: '0.0.0.0', port, expectedKey: dialler.key.publicKey } as const;
   const lent = new LentPort(options, listener.endpoint.parts, systemClock);
   t.after(() => lent.close());
   const dial = (from: typeof dialler) => from.endpoint.dial({ host: HOST, port }, listener.key.publicKey);

@@ -33,6 +33,7 @@ import {
   encodeIntroduction,
   encodeIntroductionAnswer,
 } from '../../../src/network/reach/signals.ts';
+import { TurnServers } from '../../../src/network/turn/turn-servers.ts';
 
 /** A node as the test names it. */
 export interface PeerAddress {
@@ -153,7 +154,8 @@ const lender = new PortLender({
 });
 const clients = new ClientPool(() => endpoint.parts, { clock });
 const guard = new PunchGuard({ clock });
-const common = { lender, pool: clients, guard, random: Math.random };
+const turn = new TurnServers([], { clock, log });
+const common = { turn, lender, pool: clients, guard, random: Math.random };
 const called = new Called({
   ...common,
   log,

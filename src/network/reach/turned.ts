@@ -1,0 +1,39 @@
+/** The way to a node by a TURN server, of ours or of its own: the last one. */
+import { SvcError } from '../../foundation/errors.ts';
+import type { Dialler, NodePlace } from '../links/dial.ts';
+import type { Caller } from './caller.ts';
+import { othersHelping } from './reachable-helpers.ts';
+
+/** Head start of all other ways, milliseconds. */
+export const TURN_DELAY_MS = 2_000;
+/** Time to reach a node by a TURN server, milliseconds. */
+export const TURN_TIMEOUT_MS = 15_000;
+
+interface TurnedDependencies {
+  /** This node's public key. */
+  readonly nodeKey: Uint8Array;
+  readonly caller: Pick<Caller, 'turn'>;
+}
+
+/** Dials by a TURN server, introduced by the first of the node's helpers that does so. */
+export function turned({ nodeKey, caller }: TurnedDependencies): Dialler {
+  const helping = (place: NodePlace) => othersHelping(place, nodeKey);
+  return {
+    kind: 'turn',
+    delayMs: () => TURN_DELAY_MS,
+    timeoutMs: TURN_TIMEOUT_MS,
+    mayLead: (place) => helping(place).length > 0,
+    dial: async (place, signal) => {
+      let last: unknown = new SvcError('connect_failed');
+      for (const helper of helping(place)) {
+        try {
+          return await caller.turn(place.nodeKey, helper, signal);
+        } catch (error) {
+          if (signal.aborted) throw error;
+          last = error;
+        }
+      }
+      throw last;
+    },
+  };
+}

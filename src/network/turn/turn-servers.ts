@@ -1,0 +1,62 @@
+/** The TURN servers of the configuration: the first that has room carries. */
+import type { Clock } from '../../foundation/clock.ts';
+import type { TurnServer } from '../../foundation/config/schema.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { Log } from '../../foundation/log.ts';
+import { type CarrierOptions, TurnCarrier } from './carrier.ts';
+
+/** Ways by TURN servers that stand at a time. */
+const MAX_CARRIERS = 64;
+
+interface TurnServersDependencies {
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** What those do with them who bring two nodes together. */
+export type TurnUse = Pick<TurnServers, 'some' | 'open' | 'close'>;
+
+export class TurnServers {
+  readonly #servers: readonly TurnServer[];
+  readonly #deps: TurnServersDependencies;
+  readonly #carriers = new Set<TurnCarrier>();
+
+  constructor(servers: readonly TurnServer[], dependencies: TurnServersDependencies) {
+    this.#servers = servers;
+    this.#deps = dependencies;
+  }
+
+  /** Whether there are any. */
+  get some(): boolean {
+    return this.#servers.length > 0;
+  }
+
+  /**
+   * Has the first server that does so carry.
+   * @throws SvcError `connect_failed`, `timeout` as the last of them; `rate_limited`
+   */
+  async open(options: CarrierOptions): Promise<TurnCarrier> {
+    if (this.#carriers.size >= MAX_CARRIERS) throw new SvcError('rate_limited');
+    let last: unknown = new SvcError('connect_failed');
+    for (const server of this.#servers) {
+      try {
+        const carrier = await TurnCarrier.open(server, options, this.#deps);
+        this.#carriers.add(carrier);
+        return carrier;
+      } catch (error) {
+        this.#deps.log.info({ error, url: server.url }, 'a TURN server does not carry');
+        last = error;
+      }
+    }
+    throw last;
+  }
+
+  close(carrier: TurnCarrier): void {
+    this.#carriers.delete(carrier);
+    carrier.close();
+  }
+
+  stop(): void {
+    for (const carrier of this.#carriers) this.close(carrier);
+  }
+}

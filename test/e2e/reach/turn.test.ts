@@ -1,0 +1,59 @@
+/** Two nodes whose routers change ports, helpers that relay for nobody, and a TURN server that one of the two may use. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { LabDaemon } from '../../support/lab/daemons.ts';
+import { Internet } from '../../support/lab/internet.ts';
+import type { Machine } from '../../support/lab/namespaces.ts';
+
+const TURN = '203.0.113.20';
+const NO_RELAY = 'relay_sessions = 0\n';
+const WITH_TURN = `[[turn_servers]]\nurl = "turn:${TURN}:3478"\nusername = "svc"\ncredential = "a password"\n`;
+
+interface Opened {
+  readonly id: string;
+  readonly listen: string;
+  readonly path: string;
+  readonly is_relayed: boolean;
+}
+
+/** Nonces that are stale after a second: whoever keeps a way has to take new ones. */
+function startTurnServer(machine: Machine): void {
+  const account = ['--user=svc:a password', '--realm=lab', '--lt-cred-mech', '--stale-nonce=1'];
+  const quiet = ['--no-cli', '--no-tls', '--no-dtls', '--no-tcp', '--log-file=/dev/null', '--pidfile=/dev/null', '-n'];
+  machine.spawn('turnserver', [`--listening-ip=${TURN}`, `--relay-ip=${TURN}`, ...account, ...quiet]);
+}
+
+test('a TURN server of either side leads where nothing else does', async (t) => {
+  const internet = await Internet.start(t);
+  if (internet === null) return;
+  const turn = await internet.publicMachine('turn', [20]);
+  startTurnServer(turn);
+  const bootstrap = ['203.0.113.10'];
+  await using first = await LabDaemon.start(await internet.publicMachine('helper', [10]), [], NO_RELAY);
+  await using second = await LabDaemon.start(await internet.publicMachine('helper2', [11]), bootstrap, NO_RELAY);
+  for (const one of [first, second]) await one.until('strangers reach it', ({ nat_type }) => nat_type === 1);
+  await using rich = await LabDaemon.start(await internet.behind('rich', ['symmetric']), bootstrap, WITH_TURN);
+  await using poor = await LabDaemon.start(await internet.behind('poor', ['symmetric']), bootstrap);
+  // One that has not met the others: a connection serves both directions.
+  await using guest = await LabDaemon.start(await internet.behind('guest', ['symmetric']), bootstrap);
+  for (const one of [rich, poor, guest])
+    await one.until('it is helped', ({ helpers, nat_type }) => helpers.length === 2 && nat_type === 4);
+  const [richAid, poorAid] = [await rich.serve(), await poor.serve()];
+  await guest.serve();
+
+  for (const [caller, called, name] of [
+    [rich, poorAid, 'the caller has it'],
+    [guest, richAid, 'the called has it'],
+  ] as const)
+    await t.test(name, async () => {
+      const refused = await caller.ask('POST', `/tunnel/${called}`, { disable_relay: true });
+      assert.equal(refused.status, 412, JSON.stringify(refused.body));
+      const { listen, path, is_relayed } = await caller.call<Opened>('POST', `/tunnel/${called}`, {});
+      assert.deepEqual([path, is_relayed], ['turn', true]);
+      const text = 'by a server of one of them '.repeat(2000);
+      assert.equal(await caller.echo(listen, text), text);
+      const { relays } = await caller.call<{ relays: string[] }>('GET', '/status');
+      assert.equal(relays.length, 1);
+      assert.ok(relays[0]?.startsWith(`${TURN}:`) === true, JSON.stringify(relays));
+    });
+});

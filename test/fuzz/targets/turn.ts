@@ -1,0 +1,54 @@
+/** What TURN servers, and whoever writes to our port in their name, say. */
+import {
+  ATTRIBUTE,
+  decodeErrorCode,
+  decodeStun,
+  decodeXorAddress,
+  encodeStun,
+  encodeXorAddress,
+  isProven,
+  MAX_STUN_BYTES,
+  STUN,
+  uint32,
+} from '../../../src/network/turn/stun.ts';
+import { broken, decoder } from '../engine/properties.ts';
+import type { FuzzTarget } from '../engine/target.ts';
+
+const KEY = new Uint8Array(16).fill(3);
+const TRANSACTION = new Uint8Array(12).fill(4);
+
+const message = decoder({
+  name: 'stun',
+  inputs: 5000,
+  maxBytes: MAX_STUN_BYTES,
+  edit: () => null,
+  seeds: () => [
+    encodeStun({ type: STUN.allocate, transaction: TRANSACTION, attributes: [[ATTRIBUTE.lifetime, uint32(600)]] }, KEY),
+    encodeStun({
+      type: STUN.data | 0x10,
+      transaction: TRANSACTION,
+      attributes: [
+        [ATTRIBUTE.xorPeerAddress, encodeXorAddress({ host: '203.0.113.7', port: 4122 })],
+        [ATTRIBUTE.data, KEY],
+      ],
+    }),
+    encodeStun({
+      type: STUN.refresh | 0x110,
+      transaction: TRANSACTION,
+      attributes: [[ATTRIBUTE.errorCode, Uint8Array.of(0, 0, 4, 38)]],
+    }),
+  ],
+  decode: decodeStun,
+  encode: encodeStun,
+  check: ({ attributes }, bytes) => {
+    if (isProven(bytes, Uint8Array.of(9))) throw broken('proven by a key that it was not made with', bytes);
+    for (const [, value] of attributes) {
+      decodeErrorCode(value);
+      const address = decodeXorAddress(value);
+      if (address !== null && decodeXorAddress(encodeXorAddress(address))?.port !== address.port)
+        throw broken('an address reads back otherwise', value);
+    }
+  },
+});
+
+export const turnTargets: readonly FuzzTarget[] = [message];
