@@ -11,7 +11,9 @@ import type { LinkPath, LinkPaths, Links, OpenOptions } from '../../../network/l
 import { readExactly } from '../../../network/links/wire.ts';
 import { RESUME_MS, type Resumable } from './resumable.ts';
 
-/** Time for one try, milliseconds. */
+/** Time for the first try, milliseconds: it may have begun on a path that was just going; each later one has twice as long … */
+const FIRST_TRY_MS = 2500;
+/** … up to this. */
 const TRY_MS = 10_000;
 /** Pause after the first try that fails, milliseconds; each later one is twice as long … */
 const FIRST_PAUSE_MS = 100;
@@ -100,7 +102,7 @@ export class Resumer {
   async #move(connection: Resumable, standing: Standing): Promise<void> {
     standing.isBusy = true;
     try {
-      await this.#try(connection, standing);
+      await this.#try(connection, standing, TRY_MS);
     } catch {
       // It stays where it is, unless that was lost meanwhile.
     }
@@ -112,25 +114,27 @@ export class Resumer {
     const { clock } = this.#deps;
     const until = clock.now() + RESUME_MS;
     standing.isBusy = true;
+    let tryMs = FIRST_TRY_MS;
     for (let pause = FIRST_PAUSE_MS; !connection.destroyed; pause = Math.min(2 * pause, MAX_PAUSE_MS)) {
       try {
-        await this.#try(connection, standing);
+        await this.#try(connection, standing, tryMs);
         break;
       } catch (error) {
         if (isFinal(error) || clock.now() >= until) connection.destroy();
       }
+      tryMs = Math.min(2 * tryMs, TRY_MS);
       await this.#pause(pause, standing.over.signal);
     }
     standing.isBusy = false;
     if (!connection.isCarried && !connection.destroyed) this.lost(connection);
   }
 
-  async #try(connection: Resumable, { anchor, over }: Standing): Promise<void> {
+  async #try(connection: Resumable, { anchor, over }: Standing, ms: number): Promise<void> {
     await this.#turn();
     try {
       if (over.signal.aborted) return;
-      using limit = patience(this.#deps.clock, TRY_MS, over.signal);
-      const options = { ...anchor.terms(), timeoutMs: TRY_MS, signal: limit.signal };
+      using limit = patience(this.#deps.clock, ms, over.signal);
+      const options = { ...anchor.terms(), timeoutMs: ms, signal: limit.signal };
       const link = await this.#deps.links.open(anchor.local, anchor.remote, 'tcp-resume', options);
       link.on('error', () => {});
       try {
