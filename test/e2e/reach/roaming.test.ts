@@ -28,7 +28,9 @@ test('a tunnel and a chat go on when networks change', async (t) => {
     LabDaemon.start(machine, BOOTSTRAP),
     LabDaemon.start(await internet.behind('home', ['cone']), BOOTSTRAP),
   ]);
-  t.after(() => Promise.all([second, third, mobile, home].map((daemon) => daemon[Symbol.asyncDispose]())));
+  // Before the lab ends, which would leave the daemons behind.
+  await using running = new AsyncDisposableStack();
+  for (const daemon of [second, third, mobile, home]) running.use(daemon);
   const isPublic = ({ nat_type }: { readonly nat_type: number }): boolean => nat_type === PUBLIC;
   await Promise.all([helper, second, third].map((one) => one.until('strangers reach it', isPublic)));
   await Promise.all([mobile, home].map((one) => one.until('it is helped', ({ helpers }) => helpers.length === 3)));
