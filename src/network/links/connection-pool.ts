@@ -292,8 +292,13 @@ export class ConnectionPool implements Component {
 
   /** How a node at a place would be reached, in the order in which the ways begin. */
   ways(place: NodePlace): readonly WayView[] {
+    const relays = this.#mayRelay();
     return this.#diallers
-      .map((dialler) => ({ kind: dialler.kind, delayMs: dialler.delayMs(place), mayLead: dialler.mayLead(place) }))
+      .map((dialler) => ({
+        kind: dialler.kind,
+        delayMs: dialler.delayMs(place, relays),
+        mayLead: dialler.mayLead(place),
+      }))
       .sort((a, b) => a.delayMs - b.delayMs);
   }
 

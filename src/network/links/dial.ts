@@ -61,12 +61,20 @@ export function whyNot(failures: readonly unknown[]): unknown {
   return failures.findLast((failure) => !(failure instanceof NodeAbsent)) ?? failures.at(-1);
 }
 
+/** Whether a relay is among the ways that are tried. */
+export function tryRelays(diallers: readonly Dialler[]): boolean {
+  return diallers.some(({ kind }) => kind === 'relay');
+}
+
 /** One way to reach nodes. */
 export interface Dialler {
   /** What its paths are; the way that needs nobody else is called direct, whatever its addresses are. */
   readonly kind: PathKind;
-  /** It begins so long after the attempt did, or as soon as the one before it has failed: milliseconds. */
-  delayMs(place: NodePlace): number;
+  /**
+   * It begins so long after the attempt did, or as soon as the one before it has failed: milliseconds.
+   * @param relays whether a relay is tried too
+   */
+  delayMs(place: NodePlace, relays: boolean): number;
   /** How long it may take from then on, milliseconds. */
   readonly timeoutMs: number;
   /** False where nothing is known that it could begin with. */
@@ -99,8 +107,9 @@ export async function dialBy(
 ): Promise<QuicConnection> {
   if (diallers.length === 0) throw new SvcError('connect_failed', { message: 'There is no way to the node.' });
   const absences: NodeAbsent[] = [];
+  const relays = tryRelays(diallers);
   const runners = diallers
-    .map((dialler) => ({ dialler, afterMs: dialler.delayMs(place) }))
+    .map((dialler) => ({ dialler, afterMs: dialler.delayMs(place, relays) }))
     .toSorted((a, b) => a.afterMs - b.afterMs)
     .map(({ dialler, afterMs }) => ({
       afterMs,

@@ -7,7 +7,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import { patience } from '../../foundation/stall.ts';
 import type { QuicConnection } from '../quic/types.ts';
 import { SharedAttempt } from './attempt.ts';
-import { type Dialler, dialBy, NodeAbsent, type NodePlace } from './dial.ts';
+import { type Dialler, dialBy, NodeAbsent, type NodePlace, tryRelays } from './dial.ts';
 import type { NodeSession } from './node-session.ts';
 
 /** An attempt, and what it knows of the node. */
@@ -109,7 +109,8 @@ export class Dials {
     const leading = all.filter((dialler) => dialler.mayLead(place));
     const allowed = relays ? leading : leading.filter(({ kind }) => !isRelayed(kind));
     const { clock } = this.#deps;
-    const limitMs = Math.max(0, ...allowed.map((dialler) => dialler.delayMs(place) + dialler.timeoutMs));
+    const begins = (dialler: Dialler): number => dialler.delayMs(place, tryRelays(allowed));
+    const limitMs = Math.max(0, ...allowed.map((dialler) => begins(dialler) + dialler.timeoutMs));
     using limit = patience(clock, limitMs, cancelled);
     let connection: QuicConnection;
     try {

@@ -14,6 +14,8 @@ export const REACHED_HEAD_START_MS = 300;
 export const UNLIKELY_HEAD_START_MS = 100;
 /** Head start of a punched way over a relay, milliseconds: as long as one takes at a round trip of some 100. */
 export const PUNCH_HEAD_START_MS = 300;
+/** Head start of a relay over random ports, whose handshakes hold up all others of a node: milliseconds. */
+export const RELAY_HEAD_START_MS = 1_000;
 /** NAT type of a record: another outer port for each that is written to. */
 const SYMMETRIC = 4;
 
@@ -24,12 +26,20 @@ export interface OwnSide {
   readonly mapping: () => NatMapping;
 }
 
-/** Milliseconds from the beginning of an attempt to that of a punched way. */
-export function punchDelayMs(place: NodePlace, { interfaces }: OwnSide): number {
+/** Milliseconds from the beginning of an attempt to when addresses of the node have been tried long enough alone. */
+function straightMs(place: NodePlace, { interfaces }: OwnSide): number {
   if (!isUnreached(place)) return REACHED_HEAD_START_MS;
   const own = interfaces();
   const mayLead = place.addresses.some(({ host }) => ipScope(host) === IP_SCOPE.public || isOnNetworkOf(host, own));
   return mayLead ? UNLIKELY_HEAD_START_MS : 0;
+}
+
+/**
+ * Milliseconds from the beginning of an attempt to that of a punched way.
+ * @param relays whether a relay is tried too
+ */
+export function punchDelayMs(place: NodePlace, own: OwnSide, relays: boolean): number {
+  return straightMs(place, own) + (relays && needsWitnesses(place, own) ? RELAY_HEAD_START_MS : 0);
 }
 
 /** True where the ports of both sides change, so that nothing can be punched over IPv4. */
@@ -39,7 +49,8 @@ function needsRelay({ natType }: NodePlace, { mapping }: OwnSide): boolean {
 
 /** Milliseconds from the beginning of an attempt to that of a relayed way. */
 export function relayDelayMs(place: NodePlace, own: OwnSide): number {
-  return punchDelayMs(place, own) + (needsRelay(place, own) ? 0 : PUNCH_HEAD_START_MS);
+  const isFirst = needsRelay(place, own) || needsWitnesses(place, own);
+  return straightMs(place, own) + (isFirst ? 0 : PUNCH_HEAD_START_MS);
 }
 
 /**

@@ -10,6 +10,7 @@ import { isRelayed } from '../../foundation/domain/tunnels.ts';
 import type { Log } from '../../foundation/log.ts';
 import { every, type Repeating, UNTIL_HURRIED } from '../../foundation/repeat.ts';
 import { patience } from '../../foundation/stall.ts';
+import { Tally } from '../../foundation/tally.ts';
 import type { ConnectionPool } from '../links/connection-pool.ts';
 import { type Dialler, NodeAbsent, type NodePlace, whyNot } from '../links/dial.ts';
 import type { QuicConnection } from '../quic/types.ts';
@@ -25,6 +26,9 @@ export const MAX_IMPROVED = 32;
 
 /** After the first rounds the next is so long after the last, or soon after a change of our network: milliseconds. */
 export const PUNCH_AGAIN_MS: number = 10 * 60_000;
+
+/** From when a relay leads to a node to the first random ports, which would hold up what it was called for: milliseconds. */
+export const IMPROVE_AFTER_MS = 1_000;
 
 /** A node that a better way is looked for to. */
 interface Improved {
@@ -50,6 +54,8 @@ export class Punches implements Dialler {
   readonly #stop = new AbortController();
   /** By the hex of the node's key. */
   readonly #improved = new Map<string, Improved>();
+  /** Nodes that a way is being punched to. */
+  readonly #punching = new Tally();
 
   constructor(dependencies: PunchesDependencies) {
     this.#deps = dependencies;
@@ -61,8 +67,8 @@ export class Punches implements Dialler {
     this.#improved.clear();
   }
 
-  delayMs(place: NodePlace): number {
-    return punchDelayMs(place, this.#deps.own);
+  delayMs(place: NodePlace, relays: boolean): number {
+    return punchDelayMs(place, this.#deps.own, relays);
   }
 
   mayLead(place: NodePlace): boolean {
@@ -79,17 +85,28 @@ export class Punches implements Dialler {
     return await abortable(punching, signal);
   }
 
-  /** Goes on punching a way to a node that is reached by a relay: soon and not often, then now and then. */
+  /**
+   * Goes on punching a way to a node that is reached by a relay: soon and not often, then now and then. Where random ports
+   * are needed, this is where they are tried first.
+   */
   improve(place: NodePlace): void {
     const node = toHex(place.nodeKey);
     const known = this.#improved.get(node);
-    if (known !== undefined) known.place = place;
+    const isBegun = this.#punching.of(node) > 0 || !needsWitnesses(place, this.#deps.own);
+    if (known !== undefined) {
+      known.place = place;
+      if (!isBegun) {
+        known.left = BIRTHDAY_ROUNDS;
+        known.rounds.soon(IMPROVE_AFTER_MS);
+      }
+    }
     if (this.#stop.signal.aborted || known !== undefined || this.#improved.size >= MAX_IMPROVED) return;
     const { clock, log } = this.#deps;
     const onError = (error: unknown): void => log.debug({ node, error }, 'a relayed connection could not be improved');
-    // The dial itself was the first round.
-    const rounds = every(clock, { periodMs: BIRTHDAY_SPACING_MS, onError }, () => this.#round(node));
-    this.#improved.set(node, { place, left: BIRTHDAY_ROUNDS - 1, rounds });
+    const firstMs = isBegun ? BIRTHDAY_SPACING_MS : IMPROVE_AFTER_MS;
+    const rounds = every(clock, { periodMs: BIRTHDAY_SPACING_MS, firstMs, onError }, () => this.#round(node));
+    // Where the dial has punched, that was the first round.
+    this.#improved.set(node, { place, left: isBegun ? BIRTHDAY_ROUNDS - 1 : BIRTHDAY_ROUNDS, rounds });
   }
 
   /** To be called when what stands before us may be another: nodes that are reached by a relay may be reached now. */
@@ -116,6 +133,16 @@ export class Punches implements Dialler {
   }
 
   async #punch(place: NodePlace): Promise<QuicConnection> {
+    const node = toHex(place.nodeKey);
+    this.#punching.add(node);
+    try {
+      return await this.#punchBy(place);
+    } finally {
+      this.#punching.add(node, -1);
+    }
+  }
+
+  async #punchBy(place: NodePlace): Promise<QuicConnection> {
     const { clock, caller, own } = this.#deps;
     const { nodeKey } = place;
     using limit = patience(clock, PUNCH_TIMEOUT_MS, this.#stop.signal);

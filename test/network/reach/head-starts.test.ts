@@ -7,6 +7,7 @@ import {
   PUNCH_HEAD_START_MS,
   punchDelayMs,
   REACHED_HEAD_START_MS,
+  RELAY_HEAD_START_MS,
   relayDelayMs,
   UNLIKELY_HEAD_START_MS,
 } from '../../../src/network/reach/head-starts.ts';
@@ -30,12 +31,24 @@ test('a punched way waits for addresses as far as they may lead there', () => {
     [place(1, '10.0.0.2'), REACHED_HEAD_START_MS],
     [place(4, '198.51.100.1', true), REACHED_HEAD_START_MS],
   ] as const)
-    assert.equal(punchDelayMs(there, own('cone')), ms);
+    assert.equal(punchDelayMs(there, own('cone'), false), ms);
 });
 
-test('a relay waits for a punched way, unless the ports of both sides change', () => {
-  assert.equal(relayDelayMs(place(3, '10.0.0.2'), own('symmetric')), PUNCH_HEAD_START_MS);
-  assert.equal(relayDelayMs(place(4, '10.0.0.2'), own('unknown')), PUNCH_HEAD_START_MS);
+test('random ports wait for a relay, where one may be had', () => {
+  for (const [there, mapping] of [
+    [place(3, '10.0.0.2'), 'symmetric'],
+    [place(4, '10.0.0.2'), 'cone'],
+  ] as const) {
+    assert.equal(punchDelayMs(there, own(mapping), true), RELAY_HEAD_START_MS);
+    assert.equal(punchDelayMs(there, own(mapping), false), 0);
+    assert.equal(relayDelayMs(there, own(mapping)), 0);
+  }
+  assert.equal(punchDelayMs(place(4, '10.0.0.2'), own('open'), true), 0);
+});
+
+test('a relay waits for a punched way, unless that takes random ports or is none', () => {
+  assert.equal(relayDelayMs(place(3, '10.0.0.2'), own('cone')), PUNCH_HEAD_START_MS);
+  assert.equal(relayDelayMs(place(4, '10.0.0.2'), own('open')), PUNCH_HEAD_START_MS);
   assert.equal(relayDelayMs(place(4, '10.0.0.2'), own('symmetric')), 0);
   assert.equal(relayDelayMs(place(4, '192.168.1.2'), own('symmetric')), UNLIKELY_HEAD_START_MS);
 });

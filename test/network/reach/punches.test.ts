@@ -10,7 +10,7 @@ import { plainPath } from '../../../src/network/path.ts';
 import type { QuicConnection } from '../../../src/network/quic/types.ts';
 import { BIRTHDAY_ROUNDS, BIRTHDAY_SPACING_MS } from '../../../src/network/reach/client-pool.ts';
 import type { OwnSide } from '../../../src/network/reach/head-starts.ts';
-import { PUNCH_AGAIN_MS, Punches } from '../../../src/network/reach/punches.ts';
+import { IMPROVE_AFTER_MS, PUNCH_AGAIN_MS, Punches } from '../../../src/network/reach/punches.ts';
 import { OTHER_HELPERS_MS } from '../../../src/network/reach/reachable-helpers.ts';
 import { relayed, SILENT_HELPER_MS } from '../../../src/network/reach/relayed.ts';
 import { stubSession } from '../../support/stub-session.ts';
@@ -145,6 +145,7 @@ test('a punched way that comes after a direct one is closed', async () => {
 test('while a relay carries, a way is punched a few times soon, then seldom, and soon after a change of network', async () => {
   const { clock, punches, asked, nextPunch, state, stub } = world();
   state.current = stub(RELAYED).session;
+  state.mapping = 'cone';
   nextPunch().reject(new SvcError('connect_failed'));
   punches.improve(place(NEAR));
   punches.improve(place(NEAR));
@@ -160,6 +161,35 @@ test('while a relay carries, a way is punched a few times soon, then seldom, and
   await clock.run(2 * PUNCH_AGAIN_MS);
   assert.equal(asked.length, BIRTHDAY_ROUNDS + 1);
   assert.equal(clock.timers, 0);
+});
+
+test('random ports are tried a moment after a relay leads to a node, at each call that it leads there', async () => {
+  const { clock, punches, asked, nextPunch, state, stub } = world();
+  state.current = stub(RELAYED).session;
+  nextPunch().reject(new SvcError('connect_failed'));
+  punches.improve(place(NEAR));
+  await clock.run(IMPROVE_AFTER_MS - 1);
+  assert.equal(asked.length, 0);
+  await clock.run(1 + 10 * BIRTHDAY_SPACING_MS);
+  assert.equal(asked.length, BIRTHDAY_ROUNDS);
+  punches.improve(place(NEAR));
+  await clock.run(IMPROVE_AFTER_MS);
+  assert.equal(asked.length, BIRTHDAY_ROUNDS + 1);
+  punches.stop();
+});
+
+test('a round of random ports that runs when a relay leads to the node is the first one', async () => {
+  const { clock, punches, asked, state, stub } = world();
+  const dialling = punches.dial(place(NEAR), new AbortController().signal);
+  dialling.catch(() => {});
+  await clock.run(OTHER_HELPERS_MS);
+  state.current = stub(RELAYED).session;
+  punches.improve(place(NEAR));
+  await clock.run(BIRTHDAY_SPACING_MS - 1);
+  assert.equal(asked.length, 1);
+  await clock.run(1);
+  assert.equal(asked.length, 2);
+  punches.stop();
 });
 
 test('no way is punched to a node that is reached without a relay by then, or by nobody', async () => {
