@@ -132,6 +132,7 @@ export function buildReach({ life, clock, log: rootLog, config, configuration, n
     },
     lend: (...options: Parameters<PortLender['lend']>) => lender.lend(...options),
     lendAtRelay: (...options: Parameters<PortLender['lendAtRelay']>) => lender.lendAtRelay(...options),
+    lendTowardsRelay: (...options: Parameters<PortLender['lendTowardsRelay']>) => lender.lendTowardsRelay(...options),
     lendLocally: (...options: Parameters<PortLender['lendLocally']>) => lender.lendLocally(...options),
   };
   const turn = new TurnServers(config.turn_servers, { clock, log });

@@ -30,7 +30,7 @@ export interface Introduced {
 
 interface CalledDependencies {
   readonly log: Log;
-  readonly lender: Pick<PortLender, 'mapping' | 'lend' | 'lendAtRelay' | 'lendLocally'>;
+  readonly lender: Pick<PortLender, 'mapping' | 'lend' | 'lendAtRelay' | 'lendTowardsRelay' | 'lendLocally'>;
   /** Our own TURN servers. */
   readonly turn: TurnUse;
   readonly pool: Pick<ClientPool, 'waitMs' | 'prepare' | 'dial'>;
@@ -142,7 +142,7 @@ export class Called {
     // To our own helper, but at a port that others caused it to name.
     if (ipScope(address.host) === IP_SCOPE.none || !this.#deps.guard.mayPunch(caller, address, helper))
       return this.#say('refused');
-    const port = await this.#deps.lender.lendAtRelay(address, relay.token, caller);
+    const port = await this.#deps.lender.lendTowardsRelay(address, relay.token, caller);
     this.#await(port, 'relay', seenAt.host);
     return this.#say('ready');
   }

@@ -20,6 +20,9 @@ export const OBSERVE_TIMEOUT_MS = 2_000;
 const JOIN_TRIES = 8;
 const JOIN_TRY_MS = 250;
 
+/** How often a helper that relays is told the token, without waiting for an answer: packets get lost. */
+const JOIN_PACKETS = 3;
+
 /** A UDP port of ours beside those of the DHT. */
 export interface OpenedPort {
   readonly port: number;
@@ -74,6 +77,8 @@ export class PortLender {
   readonly #deps: PortLenderDependencies;
   readonly #lent = new Set<LentPort>();
   #mapping: NatMapping = 'unknown';
+  /** Our host as others see it, where the port that was seen last had its own number there too. */
+  #portKeepingHost: string | null = null;
 
   constructor(dependencies: PortLenderDependencies) {
     this.#deps = dependencies;
@@ -107,6 +112,11 @@ export class PortLender {
     try {
       // Where it is known that all see a port alike, the first word will do.
       const isKnown = this.#mapping === 'open' || this.#mapping === 'cone';
+      // And none is waited for where ports keep their numbers. If this one does not, the dialler asks again.
+      if (isKnown && !isFar && targets.length === 1 && this.#portKeepingHost !== null) {
+        address ??= { host: this.#portKeepingHost, port };
+        detach(this.#lookAgain());
+      }
       address ??= (await this.#observe(opened, isKnown ? 1 : ENOUGH_OBSERVERS)).address;
       if (address !== null) await sendOpening(opened, targets, isFar ? null : OPENING_HOPS);
     } finally {
@@ -141,6 +151,22 @@ export class PortLender {
     return this.#listen(family, port, expectedKey);
   }
 
+  /**
+   * The same where the relay is a helper, whose word is that it relays: its answer is not waited for, which would take a
+   * round trip. Where nothing of this arrives, the dialler goes on to the next helper.
+   */
+  async lendTowardsRelay(relay: Address, token: Uint8Array, expectedKey: Uint8Array): Promise<LentPort> {
+    const family = relay.host.includes(':') ? 6 : 4;
+    const opened = this.#deps.openPort(family);
+    const { port } = opened;
+    try {
+      for (let i = 0; i < JOIN_PACKETS; i++) await opened.send(token, relay);
+    } finally {
+      await opened.close();
+    }
+    return this.#listen(family, port, expectedKey);
+  }
+
   /** Lends a port to the engine to which somebody on this machine hands what comes from afar. */
   async lendLocally(expectedKey: Uint8Array): Promise<LentPort> {
     const opened = this.#deps.openPort(4);
@@ -152,6 +178,13 @@ export class PortLender {
   /** Gives up the ports to which nobody has come. */
   async stop(): Promise<void> {
     await Promise.all([...this.#lent].map((port) => port.close()));
+  }
+
+  /** Nobody has said where the port was seen that was just lent: the next one is, where things have changed. */
+  async #lookAgain(): Promise<void> {
+    await this.look().catch(() => {
+      this.#portKeepingHost = null;
+    });
   }
 
   #listen(family: 4 | 6, port: number, expectedKey: Uint8Array, host?: string): LentPort {
@@ -175,6 +208,7 @@ export class PortLender {
     const isOwn = (address: Address): boolean => address.port === port && isOwnHost(address.host);
     const seen = mappingOf(await firstOf(answers, enough, limit.signal), isOwn);
     if (seen.mapping !== 'unknown') this.#mapping = seen.mapping;
+    this.#portKeepingHost = seen.address?.port === port ? seen.address.host : null;
     return seen;
   }
 }

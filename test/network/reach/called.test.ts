@@ -41,6 +41,7 @@ function world({ mapping = 'cone', waitMs = 0, mayCall = true, mayRelay = true, 
         return Promise.reject(failed);
       },
       lendAtRelay: () => Promise.reject(failed),
+      lendTowardsRelay: () => Promise.reject(failed),
       lendLocally: () => Promise.reject(failed),
     },
     turn: new TurnServers([], { clock: new TestClock(), log: silentLog }),
