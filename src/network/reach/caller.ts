@@ -31,6 +31,8 @@ interface PunchOptions {
   readonly signal?: AbortSignal;
   /** False where another way is as good, and led there first. */
   readonly isWanted?: () => boolean;
+  /** Told when the node has answered by the first helper, whatever it said. */
+  readonly answered?: () => void;
 }
 
 interface CallerDependencies {
@@ -85,7 +87,7 @@ export class Caller {
   async punch(
     nodeKey: Uint8Array,
     helpers: readonly SeenNode[],
-    { signal, isWanted = () => true }: PunchOptions = {},
+    { signal, isWanted = () => true, answered = () => {} }: PunchOptions = {},
   ): Promise<QuicConnection> {
     const [helper, ...others] = helpers;
     if (helper === undefined) throw new SvcError('connect_failed');
@@ -98,6 +100,7 @@ export class Caller {
       await Promise.all(witnesses);
     }
     const first = await this.#ask(talk, helper, 'punch');
+    answered();
     const { outcome } = first.called;
     if (outcome === 'ready') {
       const isNear = first.called.seenAt.host === first.seenAt.host;

@@ -12,12 +12,14 @@ import { every, type Repeating, UNTIL_HURRIED } from '../../foundation/repeat.ts
 import { patience } from '../../foundation/stall.ts';
 import { Tally } from '../../foundation/tally.ts';
 import type { ConnectionPool } from '../links/connection-pool.ts';
-import { type Dialler, NodeAbsent, type NodePlace, whyNot } from '../links/dial.ts';
+import { type Dialler, NodeAbsent, type NodePlace } from '../links/dial.ts';
+import type { NodeAt } from '../node-requests.ts';
 import type { QuicConnection } from '../quic/types.ts';
+import { askHelpers } from './ask-helpers.ts';
 import type { Caller } from './caller.ts';
 import { BIRTHDAY_ROUNDS, BIRTHDAY_SPACING_MS } from './client-pool.ts';
 import { needsWitnesses, type OwnSide, punchDelayMs } from './head-starts.ts';
-import { allReachableHelpers, othersHelping, reachableHelpers } from './reachable-helpers.ts';
+import { allReachableHelpers, othersHelping } from './reachable-helpers.ts';
 
 /** Time to punch a way: its helper is reached, it is asked twice, and a round of random ports may be needed: milliseconds. */
 export const PUNCH_TIMEOUT_MS = 10_000;
@@ -143,7 +145,7 @@ export class Punches implements Dialler {
   }
 
   async #punchBy(place: NodePlace): Promise<QuicConnection> {
-    const { clock, caller, own } = this.#deps;
+    const { clock, pool, caller, own } = this.#deps;
     const { nodeKey } = place;
     using limit = patience(clock, PUNCH_TIMEOUT_MS, this.#stop.signal);
     const { signal } = limit;
@@ -152,17 +154,20 @@ export class Punches implements Dialler {
       const helpers = await allReachableHelpers(place, this.#deps, signal);
       return await caller.punch(nodeKey, helpers, options);
     }
-    const failures: unknown[] = [];
-    for await (const helper of reachableHelpers(place, this.#deps, signal)) {
+    let isDecided = false;
+    const answered = (): void => {
+      isDecided = true;
+    };
+    const ask = async (helper: NodeAt, given: AbortSignal): Promise<QuicConnection> => {
       try {
-        return await caller.punch(nodeKey, [helper], options);
+        return await caller.punch(nodeKey, [helper], { ...options, signal: given, answered });
       } catch (error) {
-        failures.push(error);
         // Another helper changes nothing but that.
-        if (!(error instanceof NodeAbsent)) break;
+        isDecided ||= !(error instanceof NodeAbsent);
+        throw error;
       }
-    }
-    throw whyNot(failures);
+    };
+    return await askHelpers(place, { ask, isDecided: () => isDecided }, { clock, pool, signal });
   }
 
   #isWanted(nodeKey: Uint8Array): boolean {

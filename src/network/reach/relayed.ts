@@ -1,18 +1,15 @@
 /** The way to a node by a relay: what is left where nothing else leads there, and sooner there than a punched one. */
 import type { Clock } from '../../foundation/clock.ts';
-import { SvcError } from '../../foundation/errors.ts';
 import type { ConnectionPool } from '../links/connection-pool.ts';
-import { type Dialler, type NodePlace, whyNot } from '../links/dial.ts';
-import { race } from '../links/race.ts';
-import type { QuicConnection } from '../quic/types.ts';
+import type { Dialler, NodePlace } from '../links/dial.ts';
+import type { NodeAt } from '../node-requests.ts';
+import { askHelpers } from './ask-helpers.ts';
 import type { Caller } from './caller.ts';
 import { type OwnSide, relayDelayMs } from './head-starts.ts';
-import { othersHelping, reachableHelpers } from './reachable-helpers.ts';
+import { othersHelping } from './reachable-helpers.ts';
 
 /** Time to reach a node by a relay of any of its helpers, milliseconds. */
 export const RELAY_TIMEOUT_MS = 10_000;
-/** Where a helper says nothing for so long, the next one is asked too: milliseconds. */
-export const SILENT_HELPER_MS = 1_000;
 
 interface RelayedDependencies {
   readonly clock: Clock;
@@ -31,32 +28,10 @@ export function relayed({ clock, pool, own, caller, reached }: RelayedDependenci
     timeoutMs: RELAY_TIMEOUT_MS,
     mayLead: (place) => othersHelping(place, pool.nodeKey).length > 0,
     dial: async (place, signal) => {
-      const failures: unknown[] = [];
-      const over = new AbortController();
-      const helpers = reachableHelpers(place, { pool }, AbortSignal.any([signal, over.signal]));
-      const runners = othersHelping(place, pool.nodeKey).map((_, i) => ({
-        afterMs: i * SILENT_HELPER_MS,
-        run: async (given: AbortSignal): Promise<QuicConnection> => {
-          try {
-            const { value: helper } = await helpers.next();
-            if (helper === undefined) throw new SvcError('connect_failed');
-            return await caller.relay(place.nodeKey, helper, given);
-          } catch (error) {
-            failures.push(error);
-            throw error;
-          }
-        },
-      }));
-      try {
-        const options = { hurry: 'when one has failed', drop: (late: QuicConnection) => late.close() } as const;
-        const connection = await race(runners, options, { clock, signal });
-        reached(place);
-        return connection;
-      } catch (error) {
-        throw signal.aborted ? error : whyNot(failures);
-      } finally {
-        over.abort();
-      }
+      const ask = (helper: NodeAt, given: AbortSignal) => caller.relay(place.nodeKey, helper, given);
+      const connection = await askHelpers(place, { ask }, { clock, pool, signal });
+      reached(place);
+      return connection;
     },
   };
 }

@@ -8,11 +8,12 @@ import { NodeAbsent, type NodePlace } from '../../../src/network/links/dial.ts';
 import type { NodeSession } from '../../../src/network/links/node-session.ts';
 import { plainPath } from '../../../src/network/path.ts';
 import type { QuicConnection } from '../../../src/network/quic/types.ts';
+import { SILENT_HELPER_MS } from '../../../src/network/reach/ask-helpers.ts';
 import { BIRTHDAY_ROUNDS, BIRTHDAY_SPACING_MS } from '../../../src/network/reach/client-pool.ts';
 import type { OwnSide } from '../../../src/network/reach/head-starts.ts';
 import { IMPROVE_AFTER_MS, PUNCH_AGAIN_MS, Punches } from '../../../src/network/reach/punches.ts';
 import { OTHER_HELPERS_MS } from '../../../src/network/reach/reachable-helpers.ts';
-import { relayed, SILENT_HELPER_MS } from '../../../src/network/reach/relayed.ts';
+import { relayed } from '../../../src/network/reach/relayed.ts';
 import { stubSession } from '../../support/stub-session.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
@@ -28,7 +29,11 @@ function place(...keys: readonly Uint8Array[]): NodePlace {
 
 function world() {
   const clock = new TestClock();
-  const state: { current: NodeSession | null; mapping: NatMapping } = { current: null, mapping: 'symmetric' };
+  const state: { current: NodeSession | null; mapping: NatMapping; hasAnswered: boolean } = {
+    current: null,
+    mapping: 'symmetric',
+    hasAnswered: false,
+  };
   const asked: Uint8Array[][] = [];
   const upgraded: QuicConnection[] = [];
   let punching = Promise.withResolvers<QuicConnection>();
@@ -53,8 +58,9 @@ function world() {
     pool,
     own,
     caller: {
-      punch: (_key, helpers) => {
+      punch: (_key, helpers, options) => {
         asked.push(helpers.map(({ nodeKey }) => nodeKey));
+        if (state.hasAnswered) options?.answered?.();
         return punching.promise;
       },
     },
@@ -98,6 +104,22 @@ test('where no random ports are needed, the helper that is reached first is enou
   await clock.run(2 * OTHER_HELPERS_MS);
   assert.equal(await dialling, connection);
   assert.deepEqual(asked, [[NEAR], [FAR]]);
+});
+
+test('a helper that says nothing holds up a punched way by another one for a moment, and one that has answered does not', async () => {
+  for (const hasAnswered of [false, true]) {
+    const { clock, punches, asked, punching, nextPunch, stub, state } = world();
+    Object.assign(state, { mapping: 'cone', hasAnswered });
+    const dialling = punches.dial(place(FAR, NEAR), new AbortController().signal);
+    await clock.run(SILENT_HELPER_MS - 1);
+    assert.deepEqual(asked, [[NEAR]]);
+    const { connection } = stub().session;
+    const first = punching();
+    (hasAnswered ? first : nextPunch()).resolve(connection);
+    await clock.run(2 * OTHER_HELPERS_MS);
+    assert.equal(await dialling, connection);
+    assert.deepEqual(asked, hasAnswered ? [[NEAR]] : [[NEAR], [FAR]]);
+  }
 });
 
 test('a node that none of its helpers knows of is absent, and one that refuses is asked by one helper only', async () => {
