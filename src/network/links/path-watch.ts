@@ -18,7 +18,7 @@ export const ASK_AFTER_MS = 750;
 /** So much makes traffic since the last time that it was asked, bytes: more than probes and signs of life. */
 const TRAFFIC_BYTES = 4096;
 /** How long something that we sent may stay without a packet in return, milliseconds … */
-export const UNANSWERED_MS = 1_000;
+export const UNANSWERED_MS = 750;
 /** … on a network that may be another one … */
 export const SUSPECT_MS = 500;
 /** … or so many round trips, where that is longer. */

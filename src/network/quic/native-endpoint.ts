@@ -32,9 +32,9 @@ export const IDLE_TIMEOUT_MS = 15_000;
 
 /**
  * A connection without traffic shows that it lives this often: well below the idle time-out, so that a node which waits
- * to be called notices soon that its helper is gone, and at some 40 bytes a second.
+ * to be called notices soon that its helper is gone, and at less than 50 bytes a second, those of both sides and the headers of their packets counted.
  */
-export const KEEP_ALIVE_INTERVAL_MS = 3_000;
+export const KEEP_ALIVE_INTERVAL_MS = 4_000;
 
 /** How long `stop` waits at most for the closing packets to leave: a process that exits at once keeps them. */
 const SHUTDOWN_TIMEOUT_MS = 500;
