@@ -105,6 +105,10 @@ export function buildReach({ life, clock, log: rootLog, config, configuration, n
       return observersAmong([...chosen, ...records.peers()], OBSERVERS);
     },
     isOwnHost,
+    unchangedSince: () => {
+      const opened = helpers.current.map(({ nodeKey }) => pool.current(nodeKey)?.openedAt ?? Number.POSITIVE_INFINITY);
+      return opened.length === 0 ? Number.POSITIVE_INFINITY : Math.max(...opened);
+    },
   });
   const looks = new NatLooks({
     clock,

@@ -40,6 +40,11 @@ interface PortLenderDependencies {
   readonly observers: () => readonly Address[];
   /** True for an IP address of this machine. */
   readonly isOwnHost: (host: string) => boolean;
+  /**
+   * Since when all connections to our helpers have stood, milliseconds since the Unix epoch: for so long nothing has
+   * changed before us, as none is carried to another address. Infinite where there is none.
+   */
+  readonly unchangedSince: () => number;
 }
 
 export interface Lent {
@@ -77,8 +82,8 @@ export class PortLender {
   readonly #deps: PortLenderDependencies;
   readonly #lent = new Set<LentPort>();
   #mapping: NatMapping = 'unknown';
-  /** Our host as others see it, where the port that was seen last had its own number there too. */
-  #portKeepingHost: string | null = null;
+  /** Our host as others see it, and when it was seen, where the port that was seen last had its own number there too. */
+  #portKeeping: { readonly host: string; readonly at: number } | null = null;
 
   constructor(dependencies: PortLenderDependencies) {
     this.#deps = dependencies;
@@ -113,10 +118,9 @@ export class PortLender {
       // Where it is known that all see a port alike, the first word will do.
       const isKnown = this.#mapping === 'open' || this.#mapping === 'cone';
       // And none is waited for where ports keep their numbers. If this one does not, the dialler asks again.
-      if (isKnown && !isFar && targets.length === 1 && this.#portKeepingHost !== null) {
-        address ??= { host: this.#portKeepingHost, port };
-        detach(this.#lookAgain());
-      }
+      const known = isKnown && !isFar && targets.length === 1 ? this.#keptPort(port) : null;
+      if (known !== null && address === null) detach(this.#lookAgain());
+      address ??= known;
       address ??= (await this.#observe(opened, isKnown ? 1 : ENOUGH_OBSERVERS)).address;
       if (address !== null) await sendOpening(opened, targets, isFar ? null : OPENING_HOPS);
     } finally {
@@ -183,8 +187,15 @@ export class PortLender {
   /** Nobody has said where the port was seen that was just lent: the next one is, where things have changed. */
   async #lookAgain(): Promise<void> {
     await this.look().catch(() => {
-      this.#portKeepingHost = null;
+      this.#portKeeping = null;
     });
+  }
+
+  /** Where others see a port of ours that nobody was asked about; null where that is not known. */
+  #keptPort(port: number): Address | null {
+    const seen = this.#portKeeping;
+    if (seen === null || seen.at < this.#deps.unchangedSince()) return null;
+    return { host: seen.host, port };
   }
 
   #listen(family: 4 | 6, port: number, expectedKey: Uint8Array, host?: string): LentPort {
@@ -200,6 +211,7 @@ export class PortLender {
 
   async #observe(opened: OpenedPort, enough: number): Promise<SeenPort> {
     const { clock, observers, isOwnHost } = this.#deps;
+    const at = clock.now();
     using limit = patience(clock, OBSERVE_TIMEOUT_MS);
     const answers = observers()
       .slice(0, OBSERVERS)
@@ -208,7 +220,7 @@ export class PortLender {
     const isOwn = (address: Address): boolean => address.port === port && isOwnHost(address.host);
     const seen = mappingOf(await firstOf(answers, enough, limit.signal), isOwn);
     if (seen.mapping !== 'unknown') this.#mapping = seen.mapping;
-    this.#portKeepingHost = seen.address?.port === port ? seen.address.host : null;
+    this.#portKeeping = seen.address?.port === port ? { host: seen.address.host, at } : null;
     return seen;
   }
 }

@@ -151,6 +151,7 @@ const lender = new PortLender({
   },
   observers: () => observers,
   isOwnHost,
+  unchangedSince: () => 0,
 });
 const clients = new ClientPool(() => endpoint.parts, { clock });
 const guard = new PunchGuard({ clock });

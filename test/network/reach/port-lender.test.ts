@@ -44,14 +44,16 @@ const PARTS: EndpointParts = {
 
 /** A lender behind a router that hands out outer ports by a rule, and what the lender does with its ports. */
 function world(outer: (port: number, to: Address) => number) {
-  const router = { outer, isSilent: false };
+  const clock = new TestClock();
+  const router = { outer, isSilent: false, changedAt: clock.now() };
   const done: string[] = [];
   let next = FIRST_PORT;
   const lender = new PortLender({
-    clock: new TestClock(),
+    clock,
     parts: () => PARTS,
     observers: () => OBSERVERS,
     isOwnHost: () => false,
+    unchangedSince: () => router.changedAt,
     openPort: () => {
       const port = next++;
       return {
@@ -74,7 +76,7 @@ function world(outer: (port: number, to: Address) => number) {
   const settled = async (): Promise<void> => {
     for (let i = 0; i < 5; i++) await turn();
   };
-  return { lender, router, done, lend, settled };
+  return { clock, lender, router, done, lend, settled };
 }
 
 test('where a router keeps the numbers of ports, nobody is asked before a port is lent, and the next one is looked at', async () => {
@@ -98,6 +100,16 @@ test('a dialler that has not come gets a port that was asked about', async () =>
   await lender.look();
   router.outer = (port) => port + 7;
   assert.deepEqual(await lend(true), { host: OUTER_HOST, port: FIRST_PORT + 8 });
+  await lender.stop();
+});
+
+test('what was seen before a connection to a helper was made anew counts no more: our address may be another', async () => {
+  const { clock, lender, router, lend } = world((port) => port);
+  await lender.look();
+  clock.advance(1);
+  router.changedAt = clock.now();
+  router.outer = (port) => port + 7;
+  assert.deepEqual(await lend(), { host: OUTER_HOST, port: FIRST_PORT + 8 });
   await lender.stop();
 });
 
