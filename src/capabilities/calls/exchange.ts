@@ -4,6 +4,7 @@ import { request as requestHttps } from 'node:https';
 import { Socket } from 'node:net';
 import type { Duplex, Readable, Writable } from 'node:stream';
 import { codeOf } from '../../foundation/errors.ts';
+import { resetSocket } from '../../foundation/reset-socket.ts';
 import { MAX_HEADERS, MAX_HTTP_HEADER_BYTES, pairs, type RawHeaders } from './headers.ts';
 import type { PoolOptions } from './upstream-agents.ts';
 
@@ -61,7 +62,7 @@ class MalformedAnswer extends Error {}
 export function feed(source: Readable, sink: Writable, atEnd: () => void): void {
   const broken = (): void => {
     // A closed socket would look like a clean end.
-    if (sink instanceof Socket) sink.resetAndDestroy();
+    if (sink instanceof Socket) resetSocket(sink);
     else sink.destroy();
   };
   const ended = (): void => {

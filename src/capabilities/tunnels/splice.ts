@@ -5,6 +5,7 @@
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ErrorCode } from '../../foundation/errors.ts';
+import { resetSocket } from '../../foundation/reset-socket.ts';
 import { outcomeOf } from './preamble.ts';
 
 /** What a joined pair tells while it lives. */
@@ -23,11 +24,6 @@ export interface SpliceObserver {
 export interface SpliceLink extends Duplex {
   /** Frees a chunk that was read from the link, or written to it, and is not needed any more. */
   release?(chunk: Buffer): void;
-}
-
-/** Resets a TCP connection, where it stands. */
-export function resetSocket(socket: Socket): void {
-  if (!socket.destroyed) socket.resetAndDestroy();
 }
 
 /**

@@ -7,6 +7,7 @@ import type { Clock, Timer } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
+import { resetSocket } from '../../foundation/reset-socket.ts';
 import type { LinkPath, LinkPaths } from '../../network/links/types.ts';
 import { type Carrier, join } from './carrier.ts';
 import { MAX_CONNECTIONS_PER_CALLER } from './inbound-places.ts';
@@ -133,7 +134,7 @@ export class Tunnel {
   /** Drops the clients; new ones are served as before. */
   reset(): void {
     for (const [socket, stream] of this.#clients) {
-      socket.resetAndDestroy();
+      resetSocket(socket);
       stream?.destroy();
     }
   }
@@ -157,7 +158,7 @@ export class Tunnel {
     socket.on('close', () => this.#clientGone(socket));
     this.#serve(socket).catch((error: unknown) => {
       this.#failed(error instanceof SvcError ? error.code : 'internal');
-      if (!socket.destroyed) socket.resetAndDestroy();
+      resetSocket(socket);
     });
   }
 

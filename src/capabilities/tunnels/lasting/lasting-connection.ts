@@ -5,11 +5,12 @@
  */
 import type { Socket } from 'node:net';
 import type { Clock } from '../../../foundation/clock.ts';
+import { resetSocket } from '../../../foundation/reset-socket.ts';
 import { letGo } from '../../../network/links/source.ts';
 import type { LinkPath, LinkStream } from '../../../network/links/types.ts';
 import { StreamError } from '../../../network/quic/stream-error.ts';
 import { outcomeOf } from '../preamble.ts';
-import { resetSocket, type SpliceObserver } from '../splice.ts';
+import type { SpliceObserver } from '../splice.ts';
 import type { AckTurns } from './ack-turns.ts';
 import { FrameReader, type FrameTaker, lastFrame, receivedFrame, writeData } from './frames.ts';
 import { type KeptBudget, KeptBytes } from './kept-bytes.ts';
