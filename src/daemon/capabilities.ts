@@ -30,7 +30,7 @@ export function buildCapabilities(f: Foundation, n: Network, api: ApiReference) 
   const shared = { links, events: eventLog, objects: objects.objects };
   const messages = buildMessages(f, n, agents, directory, shared);
   const rooms = buildRooms(f, agents, { ...shared, notes: messages.notes });
-  const tunnels = buildTunnels(f, agents, access, links);
+  const tunnels = buildTunnels(f, agents, access, links, n);
   const streams = buildEventStreams(f, agents, eventLog, messages);
   const addressBook = new AddressBook(f.meta);
   const reachReport = buildReachReport(f, n, agents, { links, eventLog, addressBook });

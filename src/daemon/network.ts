@@ -5,6 +5,7 @@ import { Resolver } from '../capabilities/directory/resolver.ts';
 import { JoinedContacts } from '../capabilities/joining/joined-contacts.ts';
 import { type Address, formatAddress, isLoopbackHost } from '../foundation/address.ts';
 import type { PathKind } from '../foundation/domain/tunnels.ts';
+import { BulkLanes } from '../network/bulk/bulk-lanes.ts';
 import { RecordDht } from '../network/dht/record-dht.ts';
 import { networkTag } from '../network/dht/wire.ts';
 import { ConnectionPool } from '../network/links/connection-pool.ts';
@@ -16,6 +17,7 @@ import { grantorsAt } from '../network/port-mapping/grantors.ts';
 import { PortMapper } from '../network/port-mapping/port-mapper.ts';
 import { NativeQuicEndpoint } from '../network/quic/native-endpoint.ts';
 import { LanDiscovery } from '../network/reach/lan.ts';
+import { NAT_TYPE } from '../network/reach/nat.ts';
 import { NetworkChanges } from '../network/reach/network-changes.ts';
 import { OwnAddresses } from '../network/reach/own-addresses.ts';
 import { kindOfPath } from '../network/reach/path-kind.ts';
@@ -108,7 +110,16 @@ export async function buildNetwork(foundation: Foundation) {
   });
   const mapping = asksRouter(config, [dhtListen, quicListen]) ? [portMapper] : [];
   const optional = [...mapping, ...(config.mdns ? [lan] : [])];
-  for (const part of [endpoint, pool, records, ownAddresses, networkChanges, ...optional]) life.add('network', part);
+  const lanes = new BulkLanes({
+    clock,
+    records,
+    outerPort: () => {
+      const { natType } = ownAddresses.current();
+      return natType === NAT_TYPE.symmetric ? 0 : (records.reachability().observed[0]?.port ?? records.address.port);
+    },
+  });
+  for (const part of [endpoint, pool, records, lanes, ownAddresses, networkChanges, ...optional])
+    life.add('network', part);
   const reach = buildReach(foundation, {
     endpoint,
     pool,
@@ -118,5 +129,18 @@ export async function buildNetwork(foundation: Foundation) {
     interfaceAddresses,
     networkChanges,
   });
-  return { endpoint, pool, records, joined, ownAddresses, portMapper, resolver, interfaces, lookupHost, kindOf, reach };
+  return {
+    endpoint,
+    pool,
+    records,
+    lanes,
+    joined,
+    ownAddresses,
+    portMapper,
+    resolver,
+    interfaces,
+    lookupHost,
+    kindOf,
+    reach,
+  };
 }

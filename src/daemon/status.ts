@@ -12,6 +12,7 @@ import { RECORD_TTL_S } from '../foundation/domain/directory.ts';
 import { isRelayed, PATH_KINDS } from '../foundation/domain/tunnels.ts';
 import { type MetricSource, single } from '../foundation/metrics.ts';
 import { VERSION } from '../foundation/version.ts';
+import type { BulkLanes } from '../network/bulk/bulk-lanes.ts';
 import type { RecordDht } from '../network/dht/record-dht.ts';
 import type { ConnectionPool } from '../network/links/connection-pool.ts';
 import type { ConnectionView } from '../network/links/views.ts';
@@ -41,6 +42,7 @@ export interface StatusDependencies {
   readonly directory: Pick<Directory, 'summary'>;
   readonly records: Pick<RecordDht, 'reachability' | 'peers' | 'clocks' | 'usage'>;
   readonly pool: Pick<ConnectionPool, 'stats' | 'connections'>;
+  readonly lanes: Pick<BulkLanes, 'stats'>;
   readonly tunnels: Pick<TunnelService, 'active'>;
   readonly ownAddresses: Pick<OwnAddresses, 'current' | 'known'>;
   readonly reach: Pick<Network['reach'], 'relay'>;
@@ -79,6 +81,7 @@ export class StatusReports {
     const { sessions, bytes, dropped } = use();
     const mapping = this.#deps.portMapper.view();
     const traffic = pool.stats();
+    const bulk = this.#deps.lanes.stats();
     const pending = this.#deps.pending.view();
     return {
       node_aid: node.aid,
@@ -103,8 +106,8 @@ export class StatusReports {
       helpers: own.helpers.map(({ address }) => address),
       relayed: { helps: helps(), sessions, max_sessions: limits.sessions, bytes, dropped },
       tunnels_active: tunnels.active,
-      bytes_up: traffic.bytesSent,
-      bytes_down: traffic.bytesReceived,
+      bytes_up: traffic.bytesSent + bulk.sent,
+      bytes_down: traffic.bytesReceived + bulk.received,
       data_dir: dataDir,
       files_root,
       update_state: updater.status().state,
@@ -157,12 +160,13 @@ export class StatusReports {
   }
 
   metrics(): readonly MetricSource[] {
-    const { registry, records, pool, tunnels, ownAddresses } = this.#deps;
+    const { registry, records, pool, lanes, tunnels, ownAddresses } = this.#deps;
     const { relay } = this.#deps.reach;
     return [
       () => {
         const relayed = relay.use();
         const links = pool.stats();
+        const bulk = lanes.stats();
         const connections = pool.connections();
         const reach = records.reachability();
         const usage = records.usage();
@@ -198,6 +202,9 @@ export class StatusReports {
           ),
           single('svcd_link_streams', 'gauge', 'Streams on them.', links.streams),
           single('svcd_quic_sent_bytes_total', 'counter', 'Bytes sent to other nodes.', links.bytesSent),
+          single('svcd_bulk_lanes', 'gauge', 'Lanes for bulk beside connections.', bulk.lanes),
+          single('svcd_bulk_sent_bytes_total', 'counter', 'Bytes sent over them.', bulk.sent),
+          single('svcd_bulk_received_bytes_total', 'counter', 'Bytes received over them.', bulk.received),
           single('svcd_quic_received_bytes_total', 'counter', 'Bytes received from other nodes.', links.bytesReceived),
           single('svcd_tunnels', 'gauge', 'Open tunnels.', tunnels.active),
         ];

@@ -53,7 +53,7 @@ const LinkView = Type.Object({
   outbound: Type.Boolean({ description: 'True where this node dialled.' }),
   current: Type.Boolean({ description: 'New streams to that node go here.' }),
   use: oneOf(LINK_USES, {
-    description: '`helper`: it helps others to reach this node; `bulk`: beside another one, for much data.',
+    description: '`helper`: it helps others to reach this node.',
   }),
 });
 

@@ -34,8 +34,8 @@ test('what answers others is there before the network, and what acts by itself b
   assert.deepEqual(parts, {
     answering: ['AgentRegistry', 'CallServer', 'ObjectService', 'ObjectServer', 'EventLog'],
     network: [
-      ...['NativeQuicEndpoint', 'ConnectionPool', 'RecordDht', 'OwnAddresses'],
-      ...['Released', 'NatLooks', 'ChosenHelpers'],
+      ...['NativeQuicEndpoint', 'ConnectionPool', 'RecordDht', 'BulkLanes', 'OwnAddresses', 'NetworkChanges'],
+      ...['Released', 'NatLooks', 'OwnProof', 'ChosenHelpers'],
     ],
     acting: ['Directory', 'Notes', 'Chat', 'Rooms', 'TunnelService', 'Updater'],
     api: [],

@@ -95,6 +95,7 @@ function setUp(more: Partial<StatusDependencies> = {}) {
         },
       ],
     },
+    lanes: { stats: () => ({ lanes: 1, sent: 300, received: 400 }) },
     tunnels: { active: 4 },
     ownAddresses: {
       current: () => ({ endpoints: ['quic://192.0.2.9:4122'], mapped: [], natType: 2, helpers: [HELPER] }),
@@ -285,6 +286,9 @@ test('the metrics are those of this moment, under their names', () => {
     svcd_relay_dropped_total: 1,
     svcd_link_streams: 2,
     svcd_quic_sent_bytes_total: 30,
+    svcd_bulk_lanes: 1,
+    svcd_bulk_sent_bytes_total: 300,
+    svcd_bulk_received_bytes_total: 400,
     svcd_quic_received_bytes_total: 40,
     svcd_tunnels: 4,
   };

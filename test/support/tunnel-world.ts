@@ -1,4 +1,5 @@
 /** Two nodes in memory, an agent on each, a TCP service bound to the second one, and tunnels on the first. */
+
 import { connect, type Socket } from 'node:net';
 import { TunnelInbound } from '../../src/capabilities/tunnels/inbound.ts';
 import { TunnelService } from '../../src/capabilities/tunnels/tunnel-service.ts';
@@ -10,6 +11,7 @@ import { silentLog } from '../../src/foundation/log.ts';
 import type { SavedTunnel } from '../../src/foundation/store/tunnels.ts';
 import { Refusal, STATUS } from '../../src/network/links/status.ts';
 import { type Purpose, TUNNEL_PURPOSES } from '../../src/network/links/types.ts';
+import { NO_LANES } from './bulk.ts';
 import { type LinkNode, LinkWorld } from './link-world.ts';
 import { TcpServer } from './tcp.ts';
 
@@ -57,6 +59,7 @@ export class TunnelWorld {
       if (this.refused) throw new SvcError('access_denied');
     };
     this.inbound = new TunnelInbound({
+      lanes: NO_LANES,
       clock: systemClock,
       log: silentLog,
       serviceOf: (aid) =>
@@ -99,6 +102,7 @@ export class TunnelWorld {
       list: () => [...this.saved.values()],
     };
     return new TunnelService({
+      lanes: NO_LANES,
       clock: this.#clock,
       log: silentLog,
       links: this.near.links,

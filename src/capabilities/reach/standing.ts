@@ -52,7 +52,7 @@ export function standingLinks({ pool, links, helpers, labels }: StandingDependen
   const standing = pool.connections().map((view): StandingLink => {
     const key = nativePublicKey(view.node);
     const isHelper = key !== null && view.current && helpers.has(key);
-    const use = view.bulk ? 'bulk' : isHelper ? 'helper' : 'all';
+    const use = isHelper ? 'helper' : 'all';
     return { ...view, use, agents: key === null ? [] : agentsIn(links.pairsWith(key), names) };
   });
   return [...Map.groupBy(standing, ({ node }) => node).values()].flat();

@@ -4,6 +4,7 @@ import type { Address } from '../../foundation/address.ts';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
+import { resetSocket } from '../../foundation/reset-socket.ts';
 import { Refusal, STATUS } from '../../network/links/status.ts';
 import type { AccessRequest, LinkStream } from '../../network/links/types.ts';
 import { type Carrier, join } from './carrier.ts';
@@ -11,7 +12,7 @@ import { InboundPlaces, type InboundPlacesDependencies } from './inbound-places.
 import { LastingCalled } from './lasting/called.ts';
 import { statusByte } from './preamble.ts';
 import type { TunnelSession } from './types.ts';
-import { WideCalled } from './wide/called.ts';
+import { WideCalled, type WideCalledDependencies } from './wide/called.ts';
 
 /** How long the bound service may take to accept a connection, milliseconds. */
 const CONNECT_TIMEOUT_MS = 5000;
@@ -29,7 +30,7 @@ interface Joined {
   readonly stream: Carrier;
 }
 
-export interface TunnelInboundDependencies extends InboundPlacesDependencies {
+export interface TunnelInboundDependencies extends InboundPlacesDependencies, WideCalledDependencies {
   readonly log: Log;
   /** Where the service of a local agent listens; null where none is bound. */
   serviceOf(aid: Aid): Endpoint | null;
@@ -222,6 +223,6 @@ function refuse(stream: Carrier, code: ErrorCode): void {
 }
 
 function cut({ socket, stream }: Joined): void {
-  socket.resetAndDestroy();
+  resetSocket(socket);
   stream.destroy();
 }

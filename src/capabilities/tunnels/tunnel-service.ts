@@ -9,6 +9,7 @@ import type { Log } from '../../foundation/log.ts';
 import { SingleFlight } from '../../foundation/single-flight.ts';
 import { patience } from '../../foundation/stall.ts';
 import type { SavedTunnel, TunnelStore } from '../../foundation/store/tunnels.ts';
+import type { BulkLanes } from '../../network/bulk/bulk-lanes.ts';
 import type { LinkPath, LinkPaths, LinkStream, Links } from '../../network/links/types.ts';
 import { readStatus } from './preamble.ts';
 import { Tunnel } from './tunnel.ts';
@@ -25,6 +26,7 @@ export interface TunnelServiceDependencies {
   readonly clock: Clock;
   readonly log: Log;
   readonly links: Links & LinkPaths;
+  readonly lanes: Pick<BulkLanes, 'offer'>;
   readonly memory: TunnelMemory;
 }
 

@@ -9,6 +9,7 @@ import { accessRequestOf } from '../../network/links/access-request.ts';
 import type { AgentLinks } from '../../network/links/links.ts';
 import { TUNNEL_PURPOSES } from '../../network/links/types.ts';
 import type { Foundation } from '../foundation.ts';
+import type { Network } from '../network.ts';
 import type { Access } from './access.ts';
 import type { Agents } from './agents.ts';
 
@@ -17,6 +18,7 @@ export function buildTunnels(
   { boundService, onDeleted, serviceSockets }: Agents,
   { access, keepChecked }: Access,
   links: AgentLinks,
+  { lanes }: Pick<Network, 'lanes'>,
 ) {
   const log = parent.child('tunnels');
   // The other descriptors are for calls, for the API, and for files.
@@ -24,6 +26,7 @@ export function buildTunnels(
   const tunnelInbound = new TunnelInbound({
     clock,
     log,
+    lanes,
     serviceOf: boundService,
     connect: serviceSockets.connect,
     isNamed: ({ caller, called }) => access.names(called, caller),
@@ -43,6 +46,7 @@ export function buildTunnels(
     clock,
     log,
     links,
+    lanes,
     memory: new TunnelStore(store),
   });
   life.add('acting', tunnels);

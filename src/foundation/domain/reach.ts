@@ -1,7 +1,7 @@
 /** How nodes reach each other, as people are told of it. Rules: docs/reach.md. */
 
-/** What a connection with another node is there for: everything, being helped by that node, or bulk beside another one. */
-export const LINK_USES = ['all', 'helper', 'bulk'] as const;
+/** What a connection with another node is there for: everything, or being helped by that node too. */
+export const LINK_USES = ['all', 'helper'] as const;
 export type LinkUse = (typeof LINK_USES)[number];
 
 /** Protocols by which routers are asked for ports, in the order in which they are tried. */

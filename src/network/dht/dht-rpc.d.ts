@@ -64,8 +64,34 @@ declare module 'dht-rpc' {
       ephemeral: boolean;
     }
 
+    /** A reliable stream of bytes over a socket, with congestion control (BBR): a duplex of streamx. */
+    interface Stream extends EventEmitter {
+      readonly destroyed: boolean;
+      readonly connected: boolean;
+      /** Bytes that were sent and not yet acknowledged. */
+      readonly inflight: number;
+      readonly bytesTransmitted: number;
+      readonly bytesReceived: number;
+      readonly packetsReceived: number;
+      /** To be written to only after it. */
+      connect(socket: Socket, remoteId: number, port: number, host: string): void;
+      /** Has an empty packet sent after so many milliseconds of silence. */
+      setKeepalive(timeoutMs: number): void;
+      /** False where 'drain' is to be waited for. The chunk is not copied. */
+      write(chunk: Uint8Array): boolean;
+      end(): void;
+      destroy(): void;
+    }
+
+    interface StreamOptions {
+      /** Asked for packets that name the stream and come to another socket than its own; true keeps them out. */
+      readonly firewall?: (socket: Socket, port: number, host: string) => boolean;
+    }
+
     interface Udx {
       createSocket(): Socket;
+      /** @param id 32 bits by which packets name it */
+      createStream(id: number, options?: StreamOptions): Stream;
     }
 
     interface Options {

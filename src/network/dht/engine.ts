@@ -20,7 +20,7 @@ import { RequestBacklog } from './request-backlog.ts';
 import { requestLimit } from './request-limit.ts';
 import { RoutingAdmission } from './routing-admission.ts';
 import { nodeId } from './routing-id.ts';
-import { type SocketPair, tagSockets } from './wire.ts';
+import { type SocketPair, TaggedSocket, tagSockets } from './wire.ts';
 
 /** How late a stranger may ask to be answered, which we have no use for: milliseconds. */
 const MAX_PING_DELAY_MS = 1;
@@ -302,6 +302,21 @@ export class DhtEngine {
   /** A UDP socket without the network's tag, for what has nothing to do with the DHT; not yet bound. */
   plainSocket(): DHT.Socket {
     return this.#sockets().plain;
+  }
+
+  /**
+   * Makes a stream for bulk, to be connected over one of our sockets.
+   * @param id by which packets name it, 32 bits
+   */
+  bulkStream(id: number, options: DHT.StreamOptions): DHT.Stream {
+    return this.#running.udx.createStream(id, options);
+  }
+
+  /** The socket of the DHT at which strangers reach this node, without the network's tag. */
+  get openSocket(): DHT.Socket {
+    const { serverSocket } = this.#running.io;
+    if (!(serverSocket instanceof TaggedSocket)) throw new SvcError('internal', { message: 'The DHT is not bound.' });
+    return serverSocket.plain;
   }
 
   #sockets(): SocketPair {

@@ -113,7 +113,7 @@ class DatagramFilter {
 }
 
 /** A UDP socket as the engine wants it, over one of its own: adds the tag, and takes off only the right one. */
-class TaggedSocket extends EventEmitter implements DHT.Socket {
+export class TaggedSocket extends EventEmitter implements DHT.Socket {
   readonly #inner: DHT.Socket;
   readonly #gate: DatagramFilter;
   #closed = false;
@@ -128,6 +128,11 @@ class TaggedSocket extends EventEmitter implements DHT.Socket {
       if (entered[0] === REQUEST_BYTE) gate.queue(from, () => this.#hand(entered, from));
       else this.#hand(entered, from);
     });
+  }
+
+  /** The socket as it is. */
+  get plain(): DHT.Socket {
+    return this.#inner;
   }
 
   #hand(datagram: Uint8Array, from: DHT.Address): void {
@@ -170,7 +175,7 @@ export interface SocketPair {
  * Makes the engine open tagged sockets; call it before the engine binds.
  * @returns what makes further ones, which the engine does not read by itself
  */
-export function tagSockets(udx: DHT.Udx, tag: Uint8Array, hooks: WireHooks): () => SocketPair {
+export function tagSockets(udx: Pick<DHT.Udx, 'createSocket'>, tag: Uint8Array, hooks: WireHooks): () => SocketPair {
   const createSocket = udx.createSocket.bind(udx);
   const gate = new DatagramFilter(tag, hooks);
   const createPair = (): SocketPair => {

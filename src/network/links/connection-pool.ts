@@ -1,7 +1,6 @@
 /**
  * One QUIC connection per pair of nodes, whoever dialled it: shared by all who need it, checked by
- * a hello, replaced when it breaks, closed when nobody has used it for a while. Beside it there may
- * be some for bulk.
+ * a hello, replaced when it breaks, closed when nobody has used it for a while.
  */
 
 import { toHex } from '../../foundation/bytes.ts';
@@ -15,10 +14,9 @@ import type { Log } from '../../foundation/log.ts';
 import type { Repeating } from '../../foundation/repeat.ts';
 import { patience } from '../../foundation/stall.ts';
 import { Tally } from '../../foundation/tally.ts';
-import { isStraight } from '../path.ts';
 import type { QuicConnection, QuicEndpoint } from '../quic/types.ts';
 import { Detours } from './detours.ts';
-import { alongside, type Dialler, directly, type NodePlace } from './dial.ts';
+import { type Dialler, directly, type NodePlace } from './dial.ts';
 import { Dials, knownOf } from './dials.ts';
 import { type Greeted, Greeter, HELLO_TIMEOUT_MS } from './greeter.ts';
 import { sweepIdle } from './idle-sweep.ts';
@@ -28,7 +26,6 @@ import { PathWatch } from './path-watch.ts';
 import { Places } from './places.ts';
 import { type Probed, probe, probeAnswers } from './probe.ts';
 import { SessionTable } from './session-table.ts';
-import { SideSessions } from './sides.ts';
 import { KIND, type Kind, StreamDispatcher, type StreamHandler } from './stream-dispatcher.ts';
 import { type ConnectionView, connectionView, type LinkStats, Traffic, type WayView } from './views.ts';
 
@@ -59,11 +56,9 @@ export class ConnectionPool implements Component {
   readonly nodeKey: Uint8Array;
   /** Receives the streams that other nodes open. */
   readonly gate: StreamDispatcher;
-  readonly #endpoint: NodePoolDependencies['endpoint'];
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #table: SessionTable;
-  readonly #sides = new SideSessions();
   readonly #traffic = new Traffic();
   readonly #greeter: Greeter;
   readonly #dials: Dials;
@@ -83,7 +78,6 @@ export class ConnectionPool implements Component {
   /** Takes the endpoint's connections, so it is made before the endpoint starts. */
   constructor({ nodeKey, network }: NodePoolOptions, dependencies: NodePoolDependencies) {
     const { endpoint, clock, log } = dependencies;
-    this.#endpoint = endpoint;
     this.nodeKey = nodeKey;
     this.#clock = clock;
     this.#log = log.child('links');
@@ -97,8 +91,8 @@ export class ConnectionPool implements Component {
     this.#dials = new Dials({
       clock,
       diallers: () => this.#diallers,
-      greet: (connection, isSide, signal) =>
-        connection.outbound ? greeter.greet(connection, isSide, signal) : this.#greeted(connection, signal),
+      greet: (connection, signal) =>
+        connection.outbound ? greeter.greet(connection, signal) : this.#greeted(connection, signal),
     });
     const isKept = (session: NodeSession): boolean =>
       this.#table.isCurrent(session) && this.#kept.of(session.nodeId) > 0;
@@ -142,7 +136,6 @@ export class ConnectionPool implements Component {
     this.#detours.stop();
     this.#greeter.stop();
     this.#dials.stop();
-    this.#sides.cancel();
     for (const session of this.#sessions()) session.close();
   }
 
@@ -187,33 +180,6 @@ export class ConnectionPool implements Component {
   }
 
   /**
-   * A connection for bulk beside the current one, by the same way; `connect_failed` where that carries no second one.
-   * @param index which of them, 0 to `MAX_SIDES` − 1
-   * @throws SvcError as `connect`
-   */
-  async side(
-    place: NodePlace,
-    index: number,
-    signal: AbortSignal,
-    options: Pick<ConnectOptions, 'relays'> = {},
-  ): Promise<NodeSession> {
-    const relays = this.#mayRelay(options.relays);
-    const isFit = ({ connection }: NodeSession): boolean => relays || !isRelayed(connection.path.kind);
-    const current = this.current(place.nodeKey, relays);
-    // Each of them would be punched, or carried by a relay, for itself: so often neither is done.
-    const isStraightThere = current === null || isStraight(current.connection.path);
-    const by = isStraightThere ? undefined : alongside(current.connection, this.#endpoint);
-    if (by === null) throw new SvcError('connect_failed', { message: 'There is no second way to the node.' });
-    const dial = () => this.#dials.attempt(place, { isSide: true, relays, ...(by === undefined ? {} : { by }) });
-    for (;;) {
-      const session = await this.#sides.connect(toHex(place.nodeKey), index, signal, dial);
-      if (isFit(session)) return session;
-      // One that was dialled for who may use a relay is of no use here, and will be of none later.
-      session.drain();
-    }
-  }
-
-  /**
    * The connection to a node that stands now, if any.
    * @param relays false where a relayed one is of no use
    */
@@ -244,7 +210,7 @@ export class ConnectionPool implements Component {
     if (this.#stopped) throw new SvcError('cancelled');
     if (isWorse) return standing;
     using limit = patience(this.#clock, HELLO_TIMEOUT_MS, signal);
-    const session = await this.#greeter.greet(connection, false, limit.signal);
+    const session = await this.#greeter.greet(connection, limit.signal);
     return this.current(connection.remoteKey) ?? session;
   }
 
@@ -268,7 +234,6 @@ export class ConnectionPool implements Component {
   /** Uses the connections to a node for no new streams; those that stand go on. */
   reset(nodeKey: Uint8Array): void {
     const node = toHex(nodeKey);
-    for (const session of this.#sides.of(node)) session.drain();
     this.#table.drain(node);
     this.#notePath(nodeKey);
   }
@@ -284,10 +249,7 @@ export class ConnectionPool implements Component {
 
   /** Every connection, for people. */
   connections(): readonly ConnectionView[] {
-    return [
-      ...[...this.#table].map((one) => connectionView(one, { current: this.#table.isCurrent(one), bulk: false })),
-      ...[...this.#sides].map((one) => connectionView(one, { current: false, bulk: true })),
-    ];
+    return [...this.#table].map((one) => connectionView(one, this.#table.isCurrent(one)));
   }
 
   /** How a node at a place would be reached, in the order in which the ways begin. */
@@ -304,7 +266,6 @@ export class ConnectionPool implements Component {
 
   *#sessions(): Generator<NodeSession> {
     yield* this.#table;
-    yield* this.#sides;
   }
 
   /** The session of a connection that the other node dialled because we asked it to: it says hello. */
@@ -339,26 +300,14 @@ export class ConnectionPool implements Component {
   }
 
   /** Takes in a greeted connection. */
-  #take({ connection, ours, theirs, isSide }: Greeted): NodeSession {
+  #take({ connection, ours, theirs }: Greeted): NodeSession {
     const session = new NodeSession({ connection, localKey: this.nodeKey, ours, theirs }, { clock: this.#clock });
     if (this.#stopped) session.close();
-    const known = [...this.#table.of(session.nodeId), ...this.#sides.of(session.nodeId)];
     // The node has restarted: whatever its former life has left is dead.
-    for (const other of known) if (other.instance !== session.instance) other.close();
-    if (isSide) this.#addSide(session);
-    else this.#add(session);
+    for (const other of [...this.#table.of(session.nodeId)]) if (other.instance !== session.instance) other.close();
+    this.#add(session);
     this.#awaited.get(connection)?.(session);
     return session;
-  }
-
-  #addSide(session: NodeSession): void {
-    detach(
-      session.connection.closed.then(() => {
-        this.#traffic.ended(session);
-        this.#sides.forget(session);
-      }),
-    );
-    if (!session.connection.outbound && !this.#sides.accept(session)) session.close();
   }
 
   #add(session: NodeSession): void {

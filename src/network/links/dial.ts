@@ -3,7 +3,7 @@ import { type Address, formatAddress } from '../../foundation/address.ts';
 import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
-import { isRelayed, type PathKind } from '../../foundation/domain/tunnels.ts';
+import type { PathKind } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { patience } from '../../foundation/stall.ts';
 import type { NodeAt } from '../node-requests.ts';
@@ -171,21 +171,5 @@ export function directly({ endpoint, clock }: DirectDependencies): Dialler {
         throw new SvcError('connect_failed', { cause, details: { addresses: addresses.map(formatAddress) } });
       }
     },
-  };
-}
-
-/**
- * The way beside a connection that was punched: to the same port, which lets in who came through it. Null where there is
- * none: beside one that the other node dialled, and beside a relayed one, whose relay carries for others too.
- */
-export function alongside({ path, outbound }: QuicConnection, endpoint: Pick<QuicEndpoint, 'dial'>): Dialler | null {
-  const { kind, remote, source } = path;
-  if (isRelayed(kind) || !outbound) return null;
-  return {
-    kind,
-    delayMs: () => 0,
-    timeoutMs: NODE_DIAL_TIMEOUT_MS,
-    mayLead: () => true,
-    dial: ({ nodeKey }, signal) => endpoint.dial(remote, nodeKey, { signal, way: { kind, source } }),
   };
 }

@@ -18,23 +18,12 @@ interface Dialling {
   readonly relays: boolean;
 }
 
-interface AttemptOptions {
-  /** For bulk, beside the connection that is used for all else. */
-  readonly isSide: boolean;
-  /** False where no third node may carry the packets. */
-  readonly relays: boolean;
-  /** The only way to be tried; all where it is left out. */
-  readonly by?: Dialler;
-  /** Called when it is over. */
-  readonly ended?: () => void;
-}
-
 interface DialsDependencies {
   readonly clock: Clock;
   /** How nodes may be reached. */
   readonly diallers: () => readonly Dialler[];
   /** Says hello on a connection that was dialled. */
-  readonly greet: (connection: QuicConnection, isSide: boolean, signal: AbortSignal) => Promise<NodeSession>;
+  readonly greet: (connection: QuicConnection, signal: AbortSignal) => Promise<NodeSession>;
 }
 
 /** Names for all that a dial of a place can begin with: two places with the same ones lead to the same. */
@@ -67,7 +56,7 @@ export class Dials {
     const ended = (): void => {
       if (running.get(node) === dialling) running.delete(node);
     };
-    const attempt = this.attempt(place, { isSide: false, relays, ended });
+    const attempt = this.#attempt(place, relays, ended);
     const dialling = { attempt, known: new Set(knownOf(place)), relays };
     running.set(node, dialling);
     return dialling;
@@ -83,11 +72,10 @@ export class Dials {
     }
   }
 
-  /** A new attempt, which nobody else joins by itself. */
-  attempt(place: NodePlace, { ended = () => {}, ...options }: AttemptOptions): SharedAttempt<NodeSession> {
+  #attempt(place: NodePlace, relays: boolean, ended: () => void): SharedAttempt<NodeSession> {
     return new SharedAttempt(async (cancelled) => {
       try {
-        return await this.#connect(place, options, cancelled);
+        return await this.#connect(place, relays, cancelled);
       } catch (error) {
         // A node that does not answer in time cannot be reached; how long the caller waits is his own affair.
         if (error instanceof SvcError && error.code === 'timeout')
@@ -99,14 +87,9 @@ export class Dials {
     });
   }
 
-  async #connect(
-    place: NodePlace,
-    { isSide, relays, by }: Omit<AttemptOptions, 'ended'>,
-    cancelled: AbortSignal,
-  ): Promise<NodeSession> {
+  async #connect(place: NodePlace, relays: boolean, cancelled: AbortSignal): Promise<NodeSession> {
     if (this.#stopped) throw new SvcError('cancelled');
-    const all = by === undefined ? this.#deps.diallers() : [by];
-    const leading = all.filter((dialler) => dialler.mayLead(place));
+    const leading = this.#deps.diallers().filter((dialler) => dialler.mayLead(place));
     const allowed = relays ? leading : leading.filter(({ kind }) => !isRelayed(kind));
     const { clock } = this.#deps;
     const begins = (dialler: Dialler): number => dialler.delayMs(place, tryRelays(allowed));
@@ -125,6 +108,6 @@ export class Dials {
       connection.close();
       throw new SvcError('relay_required');
     }
-    return await this.#deps.greet(connection, isSide, limit.signal);
+    return await this.#deps.greet(connection, limit.signal);
   }
 }

@@ -10,8 +10,6 @@ import {
   HELLO_NONCE_BYTES,
   type Hello,
   INSTANCE_BYTES,
-  KIND_HELLO,
-  KIND_SIDE_HELLO,
   networkId,
   receiveHello,
   sayHello,
@@ -32,8 +30,6 @@ export interface Greeted {
   readonly connection: QuicConnection;
   readonly ours: Hello;
   readonly theirs: Hello;
-  /** It is for bulk, beside the one that is used for all else. */
-  readonly isSide: boolean;
 }
 
 interface GreeterDependencies {
@@ -66,7 +62,7 @@ export class Greeter {
    * Says hello on a connection that we dialled.
    * @throws SvcError as `sayHello`; the connection is closed then
    */
-  async greet(connection: QuicConnection, isSide: boolean, signal: AbortSignal): Promise<NodeSession> {
+  async greet(connection: QuicConnection, signal: AbortSignal): Promise<NodeSession> {
     const early: QuicStream[] = [];
     let deliver = (stream: QuicStream): void => {
       if (early.length < MAX_EARLY_STREAMS) early.push(stream);
@@ -79,8 +75,8 @@ export class Greeter {
     try {
       const { gate, take } = this.#deps;
       const ours = this.#ourHello();
-      const theirs = await sayHello(connection, ours, this.#network, signal, isSide ? KIND_SIDE_HELLO : KIND_HELLO);
-      const session = take({ connection, ours, theirs, isSide });
+      const theirs = await sayHello(connection, ours, this.#network, signal);
+      const session = take({ connection, ours, theirs });
       deliver = (stream) => gate.admit(stream, session);
       for (const stream of early) deliver(stream);
       return session;
@@ -121,14 +117,14 @@ export class Greeter {
     signal: AbortSignal,
     greeted: (session: NodeSession) => void,
   ): Promise<void> {
-    const { status, hello: theirs, isSide } = await receiveHello(stream, this.#network, signal);
+    const { status, hello: theirs } = await receiveHello(stream, this.#network, signal);
     if (theirs === null) {
       // The refusal must reach the other node before the connection ends; it hangs up when it has read it.
       stream.once('close', () => connection.close());
       return endWith(stream, status, this.#deps.clock);
     }
     const ours = this.#ourHello();
-    const session = this.#deps.take({ connection, ours, theirs, isSide });
+    const session = this.#deps.take({ connection, ours, theirs });
     if (session.closed) return;
     greeted(session);
     acceptHello(stream, ours);

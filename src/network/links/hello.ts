@@ -13,8 +13,6 @@ import { guard, readExactly } from './wire.ts';
 export const LINK_VERSION = 1;
 /** The first byte of the first stream, now and in every later version. */
 export const KIND_HELLO = 0x01;
-/** The same on a connection for bulk, which stands beside the one that both nodes use. */
-export const KIND_SIDE_HELLO = 0x04;
 export const HELLO_NONCE_BYTES = 32;
 export const INSTANCE_BYTES = 16;
 const NETWORK_BYTES = 32;
@@ -42,12 +40,11 @@ export async function sayHello(
   ours: Hello,
   network: Uint8Array,
   signal: AbortSignal,
-  kind: number = KIND_HELLO,
 ): Promise<Hello> {
   const stream = await connection.openStream();
   guard(stream);
   try {
-    stream.end(Buffer.concat([Uint8Array.of(kind, LINK_VERSION), network, ours.nonce, ours.instance]));
+    stream.end(Buffer.concat([Uint8Array.of(KIND_HELLO, LINK_VERSION), network, ours.nonce, ours.instance]));
     const [status = STATUS.failed] = await readExactly(stream, 1, signal);
     if (status !== STATUS.ok) throw new Refusal(status);
     return await readHello(stream, signal);
@@ -66,14 +63,13 @@ export async function receiveHello(
   stream: Duplex,
   network: Uint8Array,
   signal: AbortSignal,
-): Promise<{ readonly status: ReplyStatus; readonly hello: Hello | null; readonly isSide: boolean }> {
+): Promise<{ readonly status: ReplyStatus; readonly hello: Hello | null }> {
   const [kind, version] = await readExactly(stream, 2, signal);
-  const isSide = kind === KIND_SIDE_HELLO;
-  if (kind !== KIND_HELLO && !isSide) throw new ProtocolBreach('The other node did not say hello.');
-  if (version !== LINK_VERSION) return { status: STATUS.otherVersion, hello: null, isSide };
+  if (kind !== KIND_HELLO) throw new ProtocolBreach('The other node did not say hello.');
+  if (version !== LINK_VERSION) return { status: STATUS.otherVersion, hello: null };
   const theirs = await readExactly(stream, NETWORK_BYTES, signal);
-  if (!equalBytes(theirs, network)) return { status: STATUS.otherNetwork, hello: null, isSide };
-  return { status: STATUS.ok, hello: await readHello(stream, signal), isSide };
+  if (!equalBytes(theirs, network)) return { status: STATUS.otherNetwork, hello: null };
+  return { status: STATUS.ok, hello: await readHello(stream, signal) };
 }
 
 /** Answers a hello with our own. */

@@ -77,16 +77,6 @@ export class LinkInitiator {
     }
   }
 
-  /**
-   * Opens a link on a connection for bulk, which is dialled where it does not stand.
-   * @param index which of them, 0 to `MAX_SIDES` − 1
-   * @throws SvcError as `open`
-   */
-  async openBeside(opening: Opening, index: number): Promise<LinkStream> {
-    const { place, relays, signal } = opening;
-    return await this.#openOn(await this.#deps.pool.side(place, index, signal, { relays }), opening);
-  }
-
   /** Opens on a session, and dials a second one as soon as the first shows no sign of life. */
   async #openWatched(session: NodeSession, opening: Opening): Promise<LinkStream> {
     const { pool, clock } = this.#deps;

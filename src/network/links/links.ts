@@ -183,18 +183,12 @@ export class AgentLinks implements Links, LinkPaths {
   }
 
   async #openAt(location: AgentLocation, opening: Omit<Opening, 'place'>): Promise<LinkStream> {
-    const { names, relays } = opening;
+    const { names } = opening;
     if (equalBytes(location.nodeKey, this.#dependencies.pool.nodeKey)) throw new Refusal(STATUS.notHere);
     const link = await this.#opening.open({ ...opening, place: location });
     this.#metOn.set(names.called, location.nodeKey);
     this.#met.note(location.nodeKey, { local: names.caller, remote: names.called });
-    const beside: LinkStream['beside'] = async (purpose, index, stop) => {
-      using limit = patience(this.#dependencies.clock, OPEN_TIMEOUT_MS, stop);
-      const caller = this.#caller(names.caller);
-      const lane = { place: location, caller, names: { ...names, purpose }, relays, signal: limit.signal };
-      return await this.#opening.openBeside(lane, index);
-    };
-    return Object.assign(link, { beside });
+    return link;
   }
 }
 

@@ -57,12 +57,6 @@ export interface LinkStream extends Duplex, LinkNames {
   path(): LinkPath;
   /** Packets sent to the other node over the link's connection, and how many of them were lost; missing on the same daemon. */
   packets?(): { readonly sent: number; readonly lost: number };
-  /**
-   * Opens another link between the same agents, on a connection of its own: number `index` of those
-   * that carry bulk to the other node, 0 to `MAX_SIDES` − 1. Missing where we were called, and on the
-   * same daemon. Rejects as `Links.open`.
-   */
-  beside?(purpose: Purpose, index: number, signal: AbortSignal): Promise<LinkStream>;
   /** As `QuicStream.release`; missing on the same daemon, where both ends share their chunks. */
   release?(chunk: Buffer): void;
 }
@@ -112,7 +106,7 @@ export interface OpenOptions {
   readonly signal?: AbortSignal;
   /** Give up after this many milliseconds, all attempts together. */
   readonly timeoutMs?: number;
-  /** True where no third node may carry the packets of this link, nor of those beside it. */
+  /** True where no third node may carry the packets of this link. */
   readonly disableRelay?: boolean;
 }
 

@@ -20,8 +20,6 @@ export interface ConnectionView extends ConnectionStats {
   readonly outbound: boolean;
   /** New streams of ours go here. */
   readonly current: boolean;
-  /** It carries bulk beside the one that is used for all else. */
-  readonly bulk: boolean;
   readonly streams: number;
   readonly rttMs: number;
   /** Milliseconds since the Unix epoch. */
@@ -37,17 +35,13 @@ export interface WayView extends Pick<Dialler, 'kind'> {
 }
 
 /** How one connection stands. */
-export function connectionView(
-  session: NodeSession,
-  { current, bulk }: Pick<ConnectionView, 'current' | 'bulk'>,
-): ConnectionView {
+export function connectionView(session: NodeSession, current: boolean): ConnectionView {
   const { connection, there, streams, openedAt } = session;
   return {
     node: nativeAid(there.nodeKey),
     path: connection.path,
     outbound: connection.outbound,
     current,
-    bulk,
     streams,
     rttMs: connection.rtt(),
     openedAt,

@@ -6,11 +6,8 @@ export const MAX_CONNECTIONS = 1024;
 /** Accepted connections from one source (see `Path`): room for two nodes that use all of theirs. */
 export const MAX_CONNECTIONS_PER_SOURCE = 48;
 
-/**
- * Accepted connections of one node key, those for bulk included; the oldest gives way, as it is
- * likely a dead one.
- */
-export const MAX_CONNECTIONS_PER_KEY = 20;
+/** Accepted connections of one node key; the oldest gives way, as it is likely a dead one. */
+export const MAX_CONNECTIONS_PER_KEY = 8;
 
 /**
  * Streams that the other side may have open on one connection: a tunnel holds 5,000 connections, and

@@ -176,11 +176,7 @@ export class Called {
     detach(
       this.#attempt(async () => {
         const at = remote === undefined ? {} : { remote };
-        const take = (native: EngineConnection): void =>
-          this.#deps.take({ native, outbound: false, kind, source, ...at });
-        take(await port.connection());
-        // Who came by the port that we opened for it may come again, for bulk; a relay carries no more than one.
-        if (kind === 'punched') port.onMore(take);
+        this.#deps.take({ native: await port.connection(), outbound: false, kind, source, ...at });
       }),
     );
   }

@@ -37,8 +37,6 @@ export class LentPort {
   readonly #found = Promise.withResolvers<EngineConnection>();
   readonly #candidates = new Set<EngineConnection>();
   #isDecided = false;
-  #isFree = false;
-  #onMore: ((connection: EngineConnection) => void) | null = null;
 
   /** @throws SvcError `connect_failed` where the port has been taken meanwhile */
   constructor(options: LentPortOptions, { engine, config }: EndpointParts, clock: Clock) {
@@ -64,18 +62,13 @@ export class LentPort {
     try {
       const connection = await abortable(this.#found.promise, limit.signal);
       detach(enlargeReceiveBuffers(udpDescriptors(this.#options.port), SOCKET_BUFFER_BYTES));
-      const free = (): Promise<void> => this.#free();
+      const free = (): Promise<void> => this.#server.abort();
       detach(connection.closed().then(free, free));
       return connection;
     } catch (error) {
       await this.close();
       throw error;
     }
-  }
-
-  /** Takes the further connections of the expected node, from the first one to its end; without it they are turned away. */
-  onMore(handler: (connection: EngineConnection) => void): void {
-    this.#onMore = handler;
   }
 
   get port(): number {
@@ -100,16 +93,11 @@ export class LentPort {
     this.#isDecided = true;
     this.#found.reject(new SvcError('cancelled'));
     for (const candidate of this.#candidates) candidate.abort();
-    await this.#free();
-  }
-
-  async #free(): Promise<void> {
-    this.#isFree = true;
     await this.#server.abort();
   }
 
   async #accept(): Promise<void> {
-    while (!this.#isFree) {
+    while (!this.#isDecided) {
       let connection: EngineConnection;
       try {
         connection = await this.#server.inboundConnection();
@@ -123,8 +111,7 @@ export class LentPort {
 
   async #consider(connection: EngineConnection): Promise<void> {
     const peer = parsePeer(connection.remoteMultiaddr());
-    if (peer === null || !equalBytes(peer.key, this.#options.expectedKey)) return connection.abort();
-    if (this.#isDecided) return this.#onMore === null ? connection.abort() : this.#onMore(connection);
+    if (this.#isDecided || peer === null || !equalBytes(peer.key, this.#options.expectedKey)) return connection.abort();
     this.#candidates.add(connection);
     try {
       const first = await connection.inboundStream();

@@ -29,7 +29,7 @@ export function keepsPort(mapping: NatMapping): boolean {
 }
 
 /** NAT types of endpoint records. */
-const NAT_TYPE = { reachable: 1, portRestricted: 3, symmetric: 4 } as const;
+export const NAT_TYPE = { reachable: 1, portRestricted: 3, symmetric: 4 } as const;
 
 /**
  * The NAT type that an endpoint record names, from what the record network has found out and what was seen of a port of

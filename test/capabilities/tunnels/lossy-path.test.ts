@@ -9,12 +9,12 @@ import { join } from '../../../src/capabilities/tunnels/carrier.ts';
 import { TunnelInbound } from '../../../src/capabilities/tunnels/inbound.ts';
 import { LastingConnection } from '../../../src/capabilities/tunnels/lasting/lasting-connection.ts';
 import { WideCaller } from '../../../src/capabilities/tunnels/wide/caller.ts';
-import { FEW_LANES } from '../../../src/capabilities/tunnels/wide/widening.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { UNHELPED } from '../../../src/network/links/dial.ts';
 import { type AgentLocation, TUNNEL_PURPOSES } from '../../../src/network/links/types.ts';
+import { TestLanes } from '../../support/bulk.ts';
 import { eventually } from '../../support/eventually.ts';
 import { tcpPair } from '../../support/lasting.ts';
 import { NativeNode } from '../../support/link-process.ts';
@@ -29,7 +29,8 @@ const RTT_MS = 40;
 
 const near = new NativeNode(KeyPair.generate(), 0);
 const far = new NativeNode(KeyPair.generate(), 0, false);
-const connections = new WideCaller({ clock: systemClock, links: near.links });
+let connections: WideCaller;
+let lanes: { readonly near: TestLanes; readonly far: TestLanes };
 let service: TcpServer;
 let inbound: TunnelInbound;
 let path: LossyPath;
@@ -58,10 +59,13 @@ function hashOfAll(): string {
 
 before(async () => {
   await Promise.all([near.start(), far.start()]);
+  lanes = { near: await TestLanes.open(), far: await TestLanes.open() };
+  connections = new WideCaller({ clock: systemClock, links: near.links, lanes: lanes.near });
   service = await TcpServer.start(serve);
   inbound = new TunnelInbound({
     clock: systemClock,
     log: silentLog,
+    lanes: lanes.far.lanes,
     serviceOf: () => ({ ...service.address, takesTunnels: true }),
     authorize: () => {},
     connect,
@@ -82,6 +86,7 @@ before(async () => {
 
 after(async () => {
   inbound.stop();
+  await Promise.all(Object.values(lanes).map(async (one) => await one[Symbol.asyncDispose]()));
   await Promise.all([near.stop(), far.stop()]);
   path[Symbol.dispose]();
   await service[Symbol.asyncDispose]();
@@ -93,21 +98,23 @@ async function openWide(): Promise<Duplex> {
   return stream;
 }
 
-test('an upload that loses packets goes over several connections, and arrives whole', async () => {
+test('an upload that loses packets goes over a lane for bulk, and arrives whole', async () => {
   const stream = await openWide();
   stream.write('s');
   const answer: Buffer[] = [];
   stream.on('data', (chunk: Buffer) => answer.push(chunk));
   for (let i = 0; i < CHUNKS; i++) if (!stream.write(CHUNK)) await once(stream, 'drain');
-  await eventually('several connections', () => near.pool.stats().connections > 1);
+  await eventually('a lane', () => lanes.near.opened.length > 0);
   stream.end();
   await once(stream, 'end');
   // Before the answer stands the byte that says that the service has accepted.
   assert.equal(Buffer.concat(answer).toString('latin1', 1), hashOfAll());
+  assert(lanes.far.lanes.stats().received > (CHUNKS * CHUNK.length) / 4);
+  await eventually('no lane is left', () => lanes.near.lanes.stats().lanes === 0);
 });
 
-test('a download asks for more connections, and outlives the loss of one of them', async () => {
-  await eventually('the lanes of the upload to be gone', () => near.pool.stats().streams === 0);
+test('a download asks for a lane, and outlives the loss of it', async () => {
+  const before = lanes.near.opened.length;
   const stream = await openWide();
   stream.write('g');
   const hash = createHash('sha256');
@@ -115,15 +122,13 @@ test('a download asks for more connections, and outlives the loss of one of them
   stream.on('data', (chunk: Buffer) => {
     hash.update(bytes === 0 ? chunk.subarray(1) : chunk);
     bytes += chunk.length;
+    if (bytes > (CHUNKS * CHUNK.length) / 4) lanes.near.opened[before]?.abort();
   });
   const ended = once(stream, 'end');
-  const used = (): number => near.pool.connections().filter(({ streams }) => streams > 0).length;
-  await eventually('the first lanes', () => used() >= FEW_LANES);
+  await eventually('a lane', () => lanes.near.opened.length > before);
   assert.equal(stream.readableEnded, false);
-  const side = await near.pool.side(location, 1, AbortSignal.timeout(5000));
-  assert.ok(side.streams > 0);
-  side.close();
   await ended;
+  assert.equal(lanes.near.opened[before]?.destroyed, true);
   assert.equal(bytes, CHUNKS * CHUNK.length + 1);
   assert.equal(hash.digest('hex'), hashOfAll());
   stream.end();

@@ -13,6 +13,7 @@ import { MAX_WINDOWS_PER_PEER_BYTES } from '../../../src/capabilities/tunnels/wi
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { CLIENT_WAIT_MS, DEFAULT_IDLE_TIMEOUT_S } from '../../../src/foundation/domain/tunnels.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
+import { NO_LANES } from '../../support/bulk.ts';
 import { eventually } from '../../support/eventually.ts';
 import { readAll, settle } from '../../support/link-world.ts';
 import { quietPort } from '../../support/programs.ts';
@@ -272,7 +273,7 @@ test('where the called node keeps no more wide connections, new ones are plain',
   const held = await Promise.all(
     Array.from({ length: room }, () => world.near.links.open(world.local, world.remote, 'tcp-wide')),
   );
-  const connections = new WideCaller({ clock: systemClock, links: world.near.links });
+  const connections = new WideCaller({ lanes: NO_LANES, clock: systemClock, links: world.near.links });
   const path = { kind: 'direct', rttMs: LONG_PATH_MS } as const;
   const { link, stream } = await connections.open(world.local, world.remote, path, {});
   assert.equal(link.purpose, 'tcp-lasting');

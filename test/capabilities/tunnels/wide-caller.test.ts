@@ -7,17 +7,20 @@ import { test } from 'node:test';
 import { LastingCalled } from '../../../src/capabilities/tunnels/lasting/called.ts';
 import { WideCalled } from '../../../src/capabilities/tunnels/wide/called.ts';
 import { LONG_PATH_MS, WideCaller } from '../../../src/capabilities/tunnels/wide/caller.ts';
+import { askForLane } from '../../../src/capabilities/tunnels/wide/lane-talk.ts';
 import { FIRST_WINDOW_BYTES } from '../../../src/capabilities/tunnels/wide/wide-stream.ts';
 import { MAX_WINDOWS_PER_PEER_BYTES } from '../../../src/capabilities/tunnels/wide/window-budget.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
+import { BULK_SECRET_BYTES } from '../../../src/network/bulk/records.ts';
 import type { LinkStream } from '../../../src/network/links/types.ts';
+import { NO_LANES } from '../../support/bulk.ts';
 import { LinkWorld, readAll } from '../../support/link-world.ts';
 
 const never = new AbortController().signal;
 
 async function nodes(world: LinkWorld) {
   const [near, far] = [await world.node(), await world.node()];
-  const connections = new WideCaller({ clock: systemClock, links: near.links });
+  const connections = new WideCaller({ clock: systemClock, links: near.links, lanes: NO_LANES });
   const [caller, called] = [near.host().aid, far.host().aid];
   const open = async () => {
     const path = { kind: 'direct', rttMs: LONG_PATH_MS } as const;
@@ -49,7 +52,7 @@ test('a node that does not know wide connections gets plain ones, and is not ask
 test('both ends of a long path speak in frames, over lanes that come later too', async () => {
   await using world = new LinkWorld();
   const { far, open } = await nodes(world);
-  const called = new WideCalled(new LastingCalled({ clock: systemClock }), { clock: systemClock });
+  const called = new WideCalled(new LastingCalled({ clock: systemClock }), { clock: systemClock, lanes: NO_LANES });
   far.links.accept('tcp-wide', (link) => void called.accept(link).then((stream) => stream.pipe(stream)));
   const { link, stream } = await open();
   assert.equal(link.purpose, 'tcp-wide');
@@ -60,7 +63,7 @@ test('both ends of a long path speak in frames, over lanes that come later too',
 test('a lane of no connection is reset, and a ticket is worth nothing to another agent', async () => {
   await using world = new LinkWorld();
   const { near, far, caller, called } = await nodes(world);
-  const side = new WideCalled(new LastingCalled({ clock: systemClock }), { clock: systemClock });
+  const side = new WideCalled(new LastingCalled({ clock: systemClock }), { clock: systemClock, lanes: NO_LANES });
   const accepted: Promise<unknown>[] = [];
   far.links.accept('tcp-wide', (link) => void accepted.push(side.accept(link)));
   const joins: Promise<void>[] = [];
@@ -81,17 +84,20 @@ test('a lane of no connection is reset, and a ticket is worth nothing to another
     assert.ok(error instanceof Error && 'code' in error && error.code === 'stream_reset');
   }
   await Promise.all(accepted);
-  const lane: LinkStream | undefined = await first.beside?.('tcp-lane', 0, never);
-  lane?.write(ticket);
+  // Its own caller gets an answer, though there is no room for a lane.
+  const lane = await near.links.open(caller, called, 'tcp-lane');
+  await assert.rejects(askForLane(lane, { offer: () => null }, never), { code: 'connect_failed' });
+  lane.write(ticket);
+  lane.write(Buffer.alloc(4 + 2 + BULK_SECRET_BYTES, 1));
+  assert.deepEqual([...(await readAll(lane))], [0, 0, 0, 0, 0, 0]);
   await Promise.all(joins);
-  assert.equal(lane?.destroyed, false);
   first.destroy();
 });
 
 test('a node that opens wide connections without end is refused once it holds its share', async () => {
   await using world = new LinkWorld();
   const { near, far, caller, called } = await nodes(world);
-  const side = new WideCalled(new LastingCalled({ clock: systemClock }), { clock: systemClock });
+  const side = new WideCalled(new LastingCalled({ clock: systemClock }), { clock: systemClock, lanes: NO_LANES });
   const outcomes: Promise<boolean>[] = [];
   const accept = (link: LinkStream): Promise<boolean> =>
     side.accept(link).then(

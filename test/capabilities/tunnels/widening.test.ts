@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LossWatch } from '../../../src/capabilities/tunnels/wide/loss-watch.ts';
-import { MAX_LANES } from '../../../src/capabilities/tunnels/wide/wide-stream.ts';
-import { FEW_LANES, Widening } from '../../../src/capabilities/tunnels/wide/widening.ts';
+import { LossyNodes } from '../../../src/capabilities/tunnels/wide/lossy-nodes.ts';
+import { NEXT_LANE_MS, Widening } from '../../../src/capabilities/tunnels/wide/widening.ts';
 import {
   MAX_WINDOWS_BYTES,
   MAX_WINDOWS_PER_PEER_BYTES,
@@ -20,12 +20,18 @@ const S = 1000;
 function world({ opens = true } = {}) {
   const clock = new TestClock();
   const path = { sent: 0, lost: 0, rttMs: 40 };
-  const opened: number[] = [];
-  const openLane = async (index: number): Promise<void> => {
+  const lossy = new LossyNodes({ clock });
+  const watch = new LossWatch({ counts: () => path, node: 'far', lossy }, { clock });
+  const opened: { readonly lose: () => void }[] = [];
+  let tries = 0;
+  const openLane = async (): Promise<void> => {
+    tries++;
     if (!opens) throw new Error('not to be had');
-    opened.push(index);
+    const { promise, resolve: lose } = Promise.withResolvers<void>();
+    opened.push({ lose });
+    await promise;
   };
-  return { clock, path, opened, widening: new Widening({ path: () => path, openLane }, { clock }) };
+  return { clock, path, lossy, opened, tries: () => tries, widening: new Widening({ watch, openLane }, { clock }) };
 }
 
 test('a path without loss, a small exchange and a writer that does not wait keep their one lane', async () => {
@@ -34,7 +40,7 @@ test('a path without loss, a small exchange and a writer that does not wait keep
   path.sent = 1000;
   widening.progress(10 * MIB, true);
   path.lost = 20;
-  widening.progress(100_000, true);
+  widening.progress(60_000, true);
   widening.progress(10 * MIB, false);
   await settle();
   assert.deepEqual(opened, []);
@@ -50,53 +56,77 @@ test('loss that does not hold the connection back is no reason either', async ()
   assert.deepEqual(opened, []);
 });
 
-test('loss that holds it back brings a few lanes, and all of them where these make it faster', async () => {
+test('loss that holds it back brings a lane, and another one a while after that is lost', async () => {
   const { clock, path, opened, widening } = world();
   clock.advance(2 * S);
   Object.assign(path, { sent: 600, lost: 6 });
-  widening.progress(600_000, true);
+  const progress = async (): Promise<number> => {
+    widening.progress(600_000, true);
+    await settle();
+    return opened.length;
+  };
+  assert.equal(await progress(), 1);
+  assert.equal(await progress(), 1);
+  opened[0]?.lose();
   await settle();
-  assert.deepEqual(opened, [1, 2, 3]);
-  clock.advance(S);
-  widening.progress(600_000 + 400_000, true);
-  await settle();
-  assert.equal(opened.length, FEW_LANES - 1, 'hardly faster');
-  clock.advance(S);
-  widening.progress(1_000_000 + 1_200_000, true);
-  await settle();
-  assert.deepEqual(
-    opened,
-    Array.from({ length: MAX_LANES - 1 }, (_, i) => i + 1),
-  );
+  assert.equal(await progress(), 1, 'not at once');
+  clock.advance(NEXT_LANE_MS);
+  assert.equal(await progress(), 2);
 });
 
-test('the other side can ask for lanes; where none can be had, they are not tried for again', async () => {
+test('once packets were lost on the way to a node, the next connection there waits for no more of that', async () => {
+  const { clock, path, lossy, opened, widening } = world();
+  const waits = (moved: number): void => widening.progress(moved, true);
+  waits(1);
+  await settle();
+  assert.equal(opened.length, 0);
+  lossy.add('far');
+  widening.progress(MIB, false);
+  await settle();
+  assert.equal(opened.length, 0);
+  waits(1);
+  await settle();
+  assert.equal(opened.length, 1);
+  // Who finds it out tells the others.
+  const other = world();
+  other.clock.advance(2 * S);
+  Object.assign(other.path, { sent: 600, lost: 6 });
+  assert.equal(other.lossy.has('far'), false);
+  other.widening.progress(600_000, true);
+  assert.equal(other.lossy.has('far'), true);
+  clock.advance(S);
+  assert.equal(path.lost, 0);
+});
+
+test('the other side can ask for a lane; where none can be had, it is not tried for again and again', async () => {
   const asked = world();
   asked.clock.advance(S);
   asked.widening.ask();
   asked.widening.progress(MIB, false);
   await settle();
-  assert.equal(asked.opened.length, FEW_LANES - 1);
+  assert.equal(asked.opened.length, 1);
   const without = world({ opens: false });
   without.widening.ask();
-  without.widening.progress(MIB, false);
-  await settle();
-  without.widening.progress(2 * MIB, false);
-  await settle();
-  assert.deepEqual(without.opened, []);
+  for (let i = 1; i < 4; i++) {
+    without.widening.progress(i * MIB, false);
+    await settle();
+  }
+  assert.equal(without.tries(), 1);
 });
 
 test('loss counts only from where the writer began to wait', () => {
   const clock = new TestClock();
   const path = { sent: 100, lost: 50, rttMs: 40 };
-  const watch = new LossWatch(() => path, { clock });
+  const newWatch = (): LossWatch =>
+    new LossWatch({ counts: () => path, node: 'far', lossy: new LossyNodes({ clock }) }, { clock });
+  const [lossy, patient] = [newWatch(), newWatch()];
   clock.advance(S);
   path.sent = 300;
-  assert.equal(watch.isLossy(MIB, true), false);
+  assert.equal(lossy.isLossy(MIB, true), false);
   path.lost = 60;
-  assert.equal(watch.isLossy(MIB, true), true);
-  assert.equal(watch.isLossy(MIB, false), false);
-  assert.equal(watch.isLossy(MIB, true), false);
+  assert.equal(patient.isLossy(MIB, false), false);
+  assert.equal(patient.isLossy(MIB, true), false);
+  assert.equal(lossy.isLossy(MIB, true), true);
 });
 
 test('windows are bounded for each peer and in all, and room for new connections is left', () => {

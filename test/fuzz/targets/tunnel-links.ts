@@ -1,10 +1,12 @@
 /** Tunnels of strangers to a bound service, plain and wide. */
+
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { TunnelInbound } from '../../../src/capabilities/tunnels/inbound.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { TUNNEL_PURPOSES } from '../../../src/network/links/types.ts';
+import { NO_LANES } from '../../support/bulk.ts';
 import { spoken } from '../engine/http.ts';
 import { person } from '../engine/people.ts';
 import { broken } from '../engine/properties.ts';
@@ -28,6 +30,7 @@ const inbound: FuzzTarget = {
     const port = typeof address === 'object' && address !== null ? address.port : 0;
     let open = true;
     const tunnels = new TunnelInbound({
+      lanes: NO_LANES,
       clock: systemClock,
       log: silentLog,
       serviceOf: () => (open ? { host: '127.0.0.1', port, takesTunnels: true } : null),

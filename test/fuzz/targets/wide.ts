@@ -1,9 +1,10 @@
-/** A wide tunnel connection whose other side sends frames as it likes, on as many lanes as it likes. */
+/** A wide tunnel connection whose other side sends frames as it likes, on as many lanes as it likes; and the records of a lane. */
 import type { Duplex } from 'node:stream';
 import { WideStream } from '../../../src/capabilities/tunnels/wide/wide-stream.ts';
+import { BULK_SECRET_BYTES, laneKeys, RecordOpener, RecordSealer } from '../../../src/network/bulk/records.ts';
 import { linkEnds } from '../../support/lanes.ts';
 import { TestClock } from '../../support/test-clock.ts';
-import { broken } from '../engine/properties.ts';
+import { broken, refusal } from '../engine/properties.ts';
 import { cutUp } from '../engine/streams.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 import { LANE_SEEDS } from './tunnels.ts';
@@ -54,4 +55,42 @@ const wide: FuzzTarget = {
   }),
 };
 
-export const wideTargets: readonly FuzzTarget[] = [wide];
+const SECRET = new Uint8Array(BULK_SECRET_BYTES).fill(3);
+/** What one side of a lane sends, in pieces. */
+const SAID = ['', 'a', 'some more', 'x'.repeat(300)];
+
+function sealedRecords(): Buffer {
+  const sealer = new RecordSealer(laneKeys(SECRET, true).seal);
+  return Buffer.concat([
+    sealer.seal('hello'),
+    ...SAID.map((text) => sealer.seal('data', Buffer.from(text))),
+    sealer.seal('end'),
+  ]);
+}
+
+/** Whatever is done to the records of a lane, what opens is a beginning of what was sealed. */
+const records: FuzzTarget = {
+  name: 'bulk-records',
+  inputs: 5000,
+  edit: () => null,
+  prepare: () => ({
+    seeds: [sealedRecords()],
+    run: (input) => {
+      const opener = new RecordOpener(laneKeys(SECRET, false).open);
+      const opened: string[] = [];
+      let outcome = 'whole';
+      try {
+        for (const piece of cutUp(input)) {
+          for (const { kind, payload } of opener.feed(piece)) opened.push(`${kind} ${payload.toString('latin1')}`);
+        }
+      } catch (error) {
+        outcome = refusal(error, ['protocol_error']);
+      }
+      const said = ['hello ', ...SAID.map((text) => `data ${text}`), 'end '];
+      if (opened.some((one, i) => one !== said[i])) throw broken('something opened that was not sealed', input);
+      return `${opened.length} ${outcome}`;
+    },
+  }),
+};
+
+export const wideTargets: readonly FuzzTarget[] = [wide, records];

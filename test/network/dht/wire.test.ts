@@ -30,7 +30,7 @@ class FakeSocket extends EventEmitter implements DHT.Socket {
 
 function wire() {
   const inner = new FakeSocket();
-  const udx: DHT.Udx = { createSocket: () => inner };
+  const udx: Pick<DHT.Udx, 'createSocket'> = { createSocket: () => inner };
   const strangers: DHT.Address[] = [];
   tagSockets(udx, TAG, {
     admits: () => true,

@@ -140,7 +140,6 @@ test('who gives up is led no other way, and nothing is left of those that were t
 function setUp(...others: readonly Dialler[]) {
   const clock = new TestClock();
   const arrivals: ((connection: QuicConnection) => void)[] = [];
-  const greeted: boolean[] = [];
   const session = stubSession(KEY, true, clock).session;
   const dials = new Dials({
     clock,
@@ -156,26 +155,19 @@ function setUp(...others: readonly Dialler[]) {
       },
       ...others,
     ],
-    greet: async (_connection, isSide) => {
-      greeted.push(isSide);
-      return session;
-    },
+    greet: async () => session,
   });
-  return { clock, arrivals, greeted, session, dials };
+  return { clock, arrivals, session, dials };
 }
 
-test('an attempt is shared while it runs; one for bulk is not', async () => {
-  const { arrivals, greeted, session, dials } = setUp();
+test('an attempt is shared while it runs', async () => {
+  const { arrivals, session, dials } = setUp();
   const first = dials.to(PLACE, true);
   assert.equal(dials.to({ ...PLACE, addresses: [] }, true), first);
   assert.deepEqual([...first.known], ['198.51.100.1:4122']);
-  const side = dials.attempt(PLACE, { isSide: true, relays: true }).join(never);
   const joined = first.attempt.join(never);
   for (const arrive of arrivals) arrive(connection());
   assert.equal(await joined, session);
-  assert.equal(await side, session);
-  assert.deepEqual(new Set(greeted), new Set([false, true]));
-  assert.equal(greeted.length, 2);
   assert.notEqual(dials.to(PLACE, true), first);
 });
 
@@ -209,7 +201,6 @@ test('after stop nothing runs and nothing begins', async () => {
   dials.stop();
   await outcome;
   await assert.rejects(dials.to(PLACE, true).attempt.join(never), withCode('cancelled'));
-  await assert.rejects(dials.attempt(PLACE, { isSide: true, relays: true }).join(never), withCode('cancelled'));
   assert.equal(arrivals.length, 1);
   assert.equal(clock.timers, 0);
 });

@@ -57,39 +57,10 @@ test('who may use no relay gets none, though one stands and though others wait f
     ['fulfilled', 'rejected', 'fulfilled'],
   );
   await assert.rejects(a.pool.connect(nowhere(b), never, { relays: false }), withCode('relay_required'));
-  await assert.rejects(a.pool.side(nowhere(b), 0, never, { relays: false }), withCode('relay_required'));
   assert.equal(a.pool.current(b.key.publicKey, false), null);
   const direct = await a.pool.connect(placeOf(b), never, { relays: false });
   assert.equal(direct.connection.path.kind, 'lan');
   assert.equal(await a.pool.connect(nowhere(b), never), direct, 'from then on it serves everybody');
-});
-
-test('a connection for bulk that a relay carries is left for one without by who may use none', async () => {
-  await using world = new LinkWorld();
-  const [a, b] = await relayed(world);
-  const side = await a.pool.side(nowhere(b), 0, never);
-  assert.equal(side.connection.path.kind, 'relay');
-  const other = await a.pool.side(placeOf(b), 0, never, { relays: false });
-  assert.equal(other.connection.path.kind, 'lan');
-  assert.equal(side.draining, true);
-});
-
-test('beside a punched connection one for bulk goes to the same port, and beside others there is none', async () => {
-  await using world = new LinkWorld();
-  const [a, b] = await relayed(world);
-  await a.pool.upgrade(await dialOf(a, b, 'punched'));
-  const side = await a.pool.side(nowhere(b), 0, never);
-  assert.equal(side.connection.path.kind, 'punched');
-  assert.deepEqual(side.connection.path.remote, a.pool.current(b.key.publicKey)?.connection.path.remote);
-  await settle();
-  await assert.rejects(b.pool.side(nowhere(a), 0, never), withCode('connect_failed'));
-});
-
-test('beside a relayed connection there is none for bulk', async () => {
-  await using world = new LinkWorld();
-  const [a, b] = await relayed(world);
-  await a.pool.connect(nowhere(b), never);
-  await assert.rejects(a.pool.side(nowhere(b), 0, never), withCode('connect_failed'));
 });
 
 test('with relays switched off none is dialled, used or let in, at once', async () => {

@@ -47,26 +47,6 @@ test('of several connections the one on which the other node opens a stream firs
   await adopted.closed;
 });
 
-test('the node that came may come again through its port, and nobody else may', async (t) => {
-  const { listener, dialler, lent, dial } = await world(t);
-  const first = await dial(dialler);
-  (await first.openStream()).on('error', () => {}).write('first');
-  const native = await lent.connection();
-  const early = await dial(dialler);
-  await early.closed;
-  const more = Promise.withResolvers<Uint8Array>();
-  lent.onMore((connection) => {
-    const adopted = listener.endpoint.adopt(connection, { outbound: false, way: { kind: 'punched' } });
-    more.resolve(adopted.remoteKey);
-  });
-  listener.endpoint.onConnection(() => {});
-  await (await dial(await endpoint(t))).closed;
-  const second = await dial(dialler);
-  assert.deepEqual(await more.promise, dialler.key.publicKey);
-  for (const connection of [second, first]) connection.close();
-  await native.closed();
-});
-
 test('a node that is not expected is turned away', async (t) => {
   const { lent, dial } = await world(t);
   const stranger = await dial(await endpoint(t));

@@ -53,19 +53,13 @@ test('a link says by which path it goes, who speaks over it, and what it is ther
   link.destroy();
 });
 
-test('a connection that helps, and one for bulk, say so', async () => {
+test('a connection that helps says so', async () => {
   await using all = await setUp({ helpers: { has: () => true, addresses: [], current: [] } });
   const { world, links } = all;
-  const signal = new AbortController().signal;
-  const place = world.world.locate(world.remote, false);
-  await world.near.pool.connect(place, signal);
-  await world.near.pool.side(place, 0, signal);
+  await world.near.pool.connect(world.world.locate(world.remote, false), new AbortController().signal);
   assert.deepEqual(
     (await links()).map(({ use, current }) => [use, current]),
-    [
-      ['helper', true],
-      ['bulk', false],
-    ],
+    [['helper', true]],
   );
 });
 

@@ -1,10 +1,14 @@
-/** The called side of wide connections: brings their lanes together, and asks for more of them. */
+/** The called side of wide connections: brings their lanes together, and asks for a lane for bulk. */
 import type { Clock } from '../../../foundation/clock.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { patience } from '../../../foundation/stall.ts';
+import type { BulkLanes } from '../../../network/bulk/bulk-lanes.ts';
+import { letGo } from '../../../network/links/source.ts';
 import type { LinkStream } from '../../../network/links/types.ts';
 import type { LastingCalled } from '../lasting/called.ts';
+import { answerForLane } from './lane-talk.ts';
 import { countsOf, LossWatch } from './loss-watch.ts';
+import { LossyNodes } from './lossy-nodes.ts';
 import { peerOf, readTicket, TICKET_TIMEOUT_MS } from './ticket.ts';
 import { FIRST_WINDOW_BYTES, WideStream } from './wide-stream.ts';
 import { WindowBudget, WindowShare } from './window-budget.ts';
@@ -12,16 +16,25 @@ import { WindowBudget, WindowShare } from './window-budget.ts';
 /** What a new connection may keep, of both directions, bytes. */
 const NEW_BYTES = 2 * FIRST_WINDOW_BYTES;
 
+export interface WideCalledDependencies {
+  readonly clock: Clock;
+  readonly lanes: Pick<BulkLanes, 'take'>;
+}
+
 export class WideCalled {
   readonly #clock: Clock;
   readonly #lasting: LastingCalled;
+  readonly #lanes: WideCalledDependencies['lanes'];
   readonly #budget = new WindowBudget();
+  readonly #lossy: LossyNodes;
   readonly #streams = new Map<string, WideStream>();
 
   /** @param lasting where connections wait whose lanes are lost */
-  constructor(lasting: LastingCalled, dependencies: { readonly clock: Clock }) {
+  constructor(lasting: LastingCalled, dependencies: WideCalledDependencies) {
     this.#lasting = lasting;
+    this.#lanes = dependencies.lanes;
     this.#clock = dependencies.clock;
+    this.#lossy = new LossyNodes(dependencies);
   }
 
   /** Whether a node may begin another wide connection. */
@@ -44,7 +57,8 @@ export class WideCalled {
       share.giveAll();
       throw error;
     }
-    const watch = new LossWatch(() => countsOf(link), { clock: this.#clock });
+    const node = peerOf(link.nodeKey);
+    const watch = new LossWatch({ counts: () => countsOf(link), node, lossy: this.#lossy }, { clock: this.#clock });
     let asked = false;
     const stream: WideStream = new WideStream(link, {
       clock: this.#clock,
@@ -67,11 +81,18 @@ export class WideCalled {
     return stream;
   }
 
-  /** Adds a link of purpose `tcp-lane` to the connection that it names; cuts it off where there is none. */
+  /** Agrees on a lane for the connection that a link of purpose `tcp-lane` names; cuts the link off where there is none. */
   async join(link: LinkStream): Promise<void> {
     const stream = this.#streams.get(await this.#ticket(link));
-    if (stream === undefined) link.destroy();
-    else stream.add(link);
+    if (stream === undefined) return void link.destroy();
+    using limit = patience(this.#clock, TICKET_TIMEOUT_MS);
+    try {
+      const lane = await answerForLane(link, this.#lanes, limit.signal);
+      if (lane !== null) stream.add(lane, { isBulk: true });
+    } finally {
+      link.end();
+      letGo(link, this.#clock);
+    }
   }
 
   async #ticket(link: LinkStream): Promise<string> {

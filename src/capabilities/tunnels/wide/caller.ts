@@ -2,6 +2,9 @@
 import type { Clock } from '../../../foundation/clock.ts';
 import type { Aid } from '../../../foundation/identity/aid.ts';
 import { LruCache } from '../../../foundation/lru-cache.ts';
+import { patience } from '../../../foundation/stall.ts';
+import type { BulkLanes } from '../../../network/bulk/bulk-lanes.ts';
+import { letGo } from '../../../network/links/source.ts';
 import { Refusal, STATUS } from '../../../network/links/status.ts';
 import type { LinkPath, LinkPaths, LinkStream, Links, OpenOptions, Purpose } from '../../../network/links/types.ts';
 import type { Carrier } from '../carrier.ts';
@@ -9,23 +12,28 @@ import { AckTurns } from '../lasting/ack-turns.ts';
 import { KeptBudget } from '../lasting/kept-bytes.ts';
 import { LastingConnection, type LastingHost } from '../lasting/lasting-connection.ts';
 import { type Anchor, Resumer } from '../lasting/resumer.ts';
-import { countsOf } from './loss-watch.ts';
-import { drawTicket } from './ticket.ts';
+import { askForLane } from './lane-talk.ts';
+import { countsOf, LossWatch } from './loss-watch.ts';
+import { LossyNodes } from './lossy-nodes.ts';
+import { drawTicket, peerOf } from './ticket.ts';
 import { FIRST_WINDOW_BYTES, WideStream } from './wide-stream.ts';
 import { Widening } from './widening.ts';
 import { WindowBudget, WindowShare } from './window-budget.ts';
 
-/** Round-trip time from which a connection can gain by more lanes, milliseconds. */
+/** Round-trip time from which a connection can gain by a lane for bulk, milliseconds. */
 export const LONG_PATH_MS = 10;
 /** How long an agent whose node does not know wide connections is not asked for one again, milliseconds. */
 const ASK_AGAIN_MS = 10 * 60_000;
 const MAX_NARROW = 1024;
 /** Wide connections at one time, for all of which a called node has room; more are plain ones. */
 const MAX_WIDE = 64;
+/** Time to agree on a lane for bulk, milliseconds. */
+const LANE_MS = 15_000;
 
 interface WideCallerDependencies {
   readonly clock: Clock;
   readonly links: Links & LinkPaths;
+  readonly lanes: Pick<BulkLanes, 'offer'>;
 }
 
 /** What a connection is opened with. */
@@ -48,11 +56,13 @@ export class WideCaller {
   readonly #host: LastingHost;
   /** Agents on nodes that do not know a purpose, by both. */
   readonly #unknown: LruCache<string, true>;
+  readonly #lossy: LossyNodes;
   #open = 0;
 
   constructor(dependencies: WideCallerDependencies) {
     const { clock } = dependencies;
     this.#deps = dependencies;
+    this.#lossy = new LossyNodes(dependencies);
     this.#unknown = new LruCache({ maxEntries: MAX_NARROW, ttlMs: ASK_AGAIN_MS }, dependencies);
     const resumer = new Resumer(dependencies);
     this.#resumer = resumer;
@@ -131,21 +141,40 @@ export class WideCaller {
     return { link, stream: connection, path: () => connection.path() };
   }
 
+  /** Agrees with the called side on a lane for a connection, over a link of its own. */
+  async #bulkLane(ticket: Uint8Array, { local, remote, terms }: Omit<Anchor, 'ticket'>, signal: AbortSignal) {
+    const { clock, links, lanes } = this.#deps;
+    using limit = patience(clock, LANE_MS, signal);
+    const link = await links.open(local, remote, 'tcp-lane', { ...terms(), signal: limit.signal });
+    link.on('error', () => {});
+    try {
+      link.write(ticket);
+      return await askForLane(link, lanes, limit.signal);
+    } finally {
+      link.end();
+      letGo(link, clock);
+    }
+  }
+
   #widen(link: LinkStream, share: WindowShare, to: Omit<Anchor, 'ticket'>, over: () => void): Opened {
     const ticket = drawTicket();
     link.write(ticket);
     const gone = new AbortController();
     let carrier = link;
-    const openLane = async (index: number): Promise<void> => {
+    const openLane = async (): Promise<void> => {
       const under = carrier;
-      const lane = await under.beside?.('tcp-lane', index, gone.signal);
-      if (lane === undefined) throw new Error('this link has no other connections beside it');
+      const lane = await this.#bulkLane(ticket, to, gone.signal);
       // The connection has gone over to another path meanwhile.
       if (under !== carrier) return void lane.destroy();
-      lane.write(ticket);
-      stream.add(lane);
+      const { promise: isOver, resolve } = Promise.withResolvers<void>();
+      lane.once('close', resolve);
+      stream.add(lane, { isBulk: true });
+      await isOver;
     };
-    const newWidening = (): Widening => new Widening({ path: () => countsOf(carrier), openLane }, this.#deps);
+    const newWidening = (): Widening => {
+      const options = { counts: () => countsOf(carrier), node: peerOf(carrier.nodeKey), lossy: this.#lossy };
+      return new Widening({ watch: new LossWatch(options, this.#deps), openLane }, this.#deps);
+    };
     let widening = newWidening();
     const stream: WideStream = new WideStream(link, {
       clock: this.#deps.clock,

@@ -8,7 +8,7 @@ const ACK_BYTES = 32 * 1024;
 const ACK_FRAMES = 8;
 
 /** What a lane may have under way, bytes: at first, at least, at most. Well above what is acknowledged at a time. */
-const FIRST_LIMIT_BYTES = 256 * 1024;
+const FIRST_LIMIT_BYTES = 64 * 1024;
 const MIN_LIMIT_BYTES = 64 * 1024;
 const MAX_LIMIT_BYTES = 8 * 1024 * 1024;
 /** More than these many quickest times from sending to acknowledgement, and milliseconds, are a short queue … */
@@ -27,6 +27,7 @@ interface Underway {
 
 export class Lane {
   readonly stream: SpliceLink;
+  readonly isBulk: boolean;
   readonly parser = new FrameParser();
   /** The other side has ended its half. */
   isEnded = false;
@@ -47,8 +48,10 @@ export class Lane {
   #unackedFrames = 0;
   #unackedBytes = 0;
 
-  constructor(stream: SpliceLink, onDrain: () => void) {
+  /** @param isBulk whether it takes all bytes while it stands */
+  constructor(stream: SpliceLink, isBulk: boolean, onDrain: () => void) {
     this.stream = stream;
+    this.isBulk = isBulk;
     stream.on('drain', () => {
       this.isStalled = false;
       onDrain();
@@ -64,7 +67,7 @@ export class Lane {
   }
 
   get isFull(): boolean {
-    return this.isStalled || this.#underwayBytes >= this.#limit;
+    return this.isStalled || (!this.isBulk && this.#underwayBytes >= this.#limit);
   }
 
   /** True where the other side waits for an acknowledgement. */
@@ -117,6 +120,11 @@ export class Lane {
   sendAck(consumed: number, window: number): void {
     this.#unackedFrames = this.#unackedBytes = 0;
     this.write(ackFrame(consumed, window, this.#received));
+  }
+
+  /** What is under way, in order. */
+  get underway(): readonly Buffer[] {
+    return this.#underway.map(({ frame }) => frame);
   }
 
   /** Takes what was under way off a lane that is lost. */

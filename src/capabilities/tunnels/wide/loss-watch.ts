@@ -1,6 +1,7 @@
 /** Tells when the packet loss of a path holds a connection back, so that more lanes would help. */
 import type { Clock } from '../../../foundation/clock.ts';
 import type { LinkStream } from '../../../network/links/types.ts';
+import type { LossyNodes } from './lossy-nodes.ts';
 
 /** What is known of a path; packets since its connection stands. */
 export interface PathCounts {
@@ -11,7 +12,7 @@ export interface PathCounts {
 }
 
 /** What a connection must have moved, bytes: small exchanges stay on one lane. */
-const MIN_MOVED_BYTES = 128 * 1024;
+const MIN_MOVED_BYTES = 64 * 1024;
 /** Lost packets that are no accident … */
 const MIN_LOST = 3;
 /** … and the part of those sent. */
@@ -23,14 +24,21 @@ const MIN_LOSS = 0.002;
 const MATHIS = 1.22;
 const FEW_TIMES = 3;
 
+interface LossWatchOptions {
+  readonly counts: () => PathCounts;
+  /** By which the way to the node is known to others that watch it. */
+  readonly node: string;
+  readonly lossy: LossyNodes;
+}
+
 export class LossWatch {
-  readonly #counts: () => PathCounts;
+  readonly #options: LossWatchOptions;
   readonly #clock: Clock;
   /** Where the writer began to wait. */
   #since: PathCounts & { readonly at: number };
 
-  constructor(counts: () => PathCounts, dependencies: { readonly clock: Clock }) {
-    this.#counts = counts;
+  constructor(options: LossWatchOptions, dependencies: { readonly clock: Clock }) {
+    this.#options = options;
     this.#clock = dependencies.clock;
     this.#since = this.#look();
   }
@@ -41,17 +49,21 @@ export class LossWatch {
    * @param waits whether its writer waits: otherwise nothing holds it back
    */
   isLossy(moved: number, waits: boolean): boolean {
+    const { node, lossy } = this.#options;
+    if (lossy.has(node)) return waits;
     const now = this.#look();
     if (!waits) this.#since = now;
     const sent = now.sent - this.#since.sent;
     const lost = now.lost - this.#since.lost;
     if (moved < MIN_MOVED_BYTES || lost < MIN_LOST || lost < MIN_LOSS * sent) return false;
     const perSecond = (1000 * sent) / Math.max(1, now.at - this.#since.at);
-    return perSecond <= (FEW_TIMES * MATHIS * 1000) / (Math.max(1, now.rttMs) * Math.sqrt(lost / sent));
+    const isHeldBack = perSecond <= (FEW_TIMES * MATHIS * 1000) / (Math.max(1, now.rttMs) * Math.sqrt(lost / sent));
+    if (isHeldBack) lossy.add(node);
+    return isHeldBack;
   }
 
   #look(): PathCounts & { readonly at: number } {
-    return { ...this.#counts(), at: this.#clock.now() };
+    return { ...this.#options.counts(), at: this.#clock.now() };
   }
 }
 

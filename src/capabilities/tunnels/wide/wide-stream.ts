@@ -1,7 +1,6 @@
 /**
- * One tunnel connection over several streams ("lanes"), each on a QUIC connection of its own, so
- * that a lost packet slows down one lane and not all bytes. To its user it is a stream like any
- * other: bytes in order with back-pressure, half-close, and a reset that passes to the other side.
+ * One tunnel connection over a link, and over a lane for bulk where lost packets slow that down. To its user it is a
+ * stream like any other: bytes in order with back-pressure, half-close, and a reset that passes to the other side.
  */
 import { Duplex } from 'node:stream';
 import { freeMemory } from '../../../foundation/bytes.ts';
@@ -17,14 +16,12 @@ import { dataFrame, endFrame, type LaneFrame, MAX_PAYLOAD_BYTES, widerFrame } fr
 import { Lane } from './lane.ts';
 import { MAX_FRAMES_AHEAD, Reassembly } from './reassembly.ts';
 
-/** Most lanes of one connection. */
-export const MAX_LANES = 16;
+/** Most lanes of one connection: one for bulk beside the link, and the one that takes its place before it has gone. */
+export const MAX_LANES = 4;
 /** What the sender may have ahead of the reader at first, bytes … */
 export const FIRST_WINDOW_BYTES = 256 * 1024;
 /** … and at most, where the reader takes it quickly. */
 export const MAX_WINDOW_BYTES = 8 * 1024 * 1024;
-/** Payload of a frame where there are several lanes, bytes. */
-const SHARED_PAYLOAD_BYTES = 16 * 1024;
 
 type Callback = (error?: Error | null) => void;
 
@@ -61,6 +58,8 @@ export class WideStream extends Duplex implements Resumable {
   /** Frames of lost lanes. */
   readonly #again: Buffer[] = [];
   #sent = 0;
+  /** How much of it the other side's reader has taken. */
+  #taken = 0;
   /** How far ahead of the other side's reader we may be, and the offset that this leads to. */
   #sendWindow = FIRST_WINDOW_BYTES;
   #limit = FIRST_WINDOW_BYTES;
@@ -100,9 +99,9 @@ export class WideStream extends Duplex implements Resumable {
   }
 
   /** Uses another stream to the same connection on the other side. */
-  add(stream: SpliceLink): void {
+  add(stream: SpliceLink, { isBulk = false }: { readonly isBulk?: boolean } = {}): void {
     if (this.destroyed || this.#settled || this.#lanes.size >= MAX_LANES) return void stream.destroy();
-    const lane: Lane = new Lane(stream, () => this.#drained(lane));
+    const lane: Lane = new Lane(stream, isBulk, () => this.#drained(lane));
     this.#lanes.add(lane);
     let error: unknown;
     stream.on('error', (cause) => {
@@ -115,6 +114,8 @@ export class WideStream extends Duplex implements Resumable {
     stream.on('end', () => this.#ended(lane));
     stream.on('close', () => this.#closed(lane, error));
     stream.resume();
+    // What waits on a slow link would hold up all that comes behind it: whoever comes second is ignored.
+    if (isBulk) for (const { underway } of this.#lanes) this.#again.push(...underway);
     this.#pump();
   }
 
@@ -148,7 +149,7 @@ export class WideStream extends Duplex implements Resumable {
     if (this.#resuming !== null) this.#acknowledge(this.#resuming);
   }
 
-  /** Tells the other side, which opened the first lane, that more of them would help. */
+  /** Tells the other side, which opened the first lane, that one for bulk would help. */
   askWider(): void {
     for (const lane of this.#lanes) return lane.write(widerFrame());
   }
@@ -216,11 +217,12 @@ export class WideStream extends Duplex implements Resumable {
     for (const stream of this.#retired.splice(0)) stream.destroy();
   }
 
-  /** The lane with the least under way, where it may take more. */
+  /** The lane with the least under way, where it may take more; one for bulk before all others, which would hold it up. */
   #freeLane(): Lane | null {
     let best: Lane | null = null;
+    const hasBulk = this.#hasBulk;
     for (const lane of this.#lanes) {
-      if (lane.isFull) continue;
+      if (lane.isFull || (hasBulk && !lane.isBulk)) continue;
       if (best === null || lane.underwayBytes < best.underwayBytes) best = lane;
     }
     return best;
@@ -232,8 +234,7 @@ export class WideStream extends Duplex implements Resumable {
       this.#endSent = true;
       return endFrame(this.#sent);
     }
-    const most = this.#lanes.size > 1 ? SHARED_PAYLOAD_BYTES : MAX_PAYLOAD_BYTES;
-    const room = Math.min(most, this.#limit - this.#sent);
+    const room = Math.min(MAX_PAYLOAD_BYTES, this.#limit - this.#sent);
     if (room <= 0 || this.#ahead.length >= MAX_FRAMES_AHEAD) return null;
     const pieces: Buffer[] = [];
     let length = 0;
@@ -283,6 +284,7 @@ export class WideStream extends Duplex implements Resumable {
     const freed = lane.acknowledge(frames, this.#options.clock.now());
     if (freed === null || consumed > this.#sent)
       return void this.destroy(new StreamError('stream_reset', new Error('an acknowledgement of what was not sent')));
+    this.#taken = Math.max(this.#taken, consumed);
     const wanted = Math.min(window, MAX_WINDOW_BYTES);
     const more = wanted - this.#sendWindow;
     // What is under way is kept until it is acknowledged, so the other side's word is not enough.
@@ -303,7 +305,14 @@ export class WideStream extends Duplex implements Resumable {
   }
 
   #allAcknowledged(): boolean {
-    return this.#again.length === 0 && this.#lanes.values().every((lane) => lane.isIdle);
+    if (this.#again.length > 0) return false;
+    const busy = this.#lanes.values().filter((lane) => !lane.isIdle);
+    // What a link still has under way has come over the lane for bulk, too.
+    return busy.every(({ isBulk }) => !isBulk && this.#hasBulk && this.#taken === this.#sent);
+  }
+
+  get #hasBulk(): boolean {
+    return this.#lanes.values().some(({ isBulk }) => isBulk);
   }
 
   /** Gives the reader what stands in order. */

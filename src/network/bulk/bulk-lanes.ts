@@ -1,0 +1,226 @@
+/**
+ * Lanes for bulk between two nodes that a QUIC connection joins already: over the sockets of the record network, which
+ * strangers reach, or which let in those whom they have sent something to. The offer and the answer go over that
+ * connection, so nobody else knows the secret, and each side sends only to the host that it talks to anyway.
+ */
+import { randomBytes, randomInt } from 'node:crypto';
+import { isIPv6 } from 'node:net';
+import type DHT from 'dht-rpc';
+import type { Clock } from '../../foundation/clock.ts';
+import { abortable } from '../../foundation/deadline.ts';
+import { isRelayed } from '../../foundation/domain/tunnels.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { Component } from '../../foundation/lifecycle.ts';
+import { patience } from '../../foundation/stall.ts';
+import { Tally } from '../../foundation/tally.ts';
+import type { Path } from '../path.ts';
+import { BulkLane } from './bulk-lane.ts';
+import { BULK_SECRET_BYTES, laneKeys } from './records.ts';
+
+/** Lanes of this node at one time, and of those the ones to or from one source. */
+export const MAX_BULK_LANES = 128;
+export const MAX_BULK_LANES_PER_SOURCE = 32;
+/** Time for a lane to come about, milliseconds. */
+export const LANE_TIMEOUT_MS = 5_000;
+/** Ports below this one belong to services that expect no packets of ours. */
+const MIN_PORT = 1024;
+const MAX_ID = 0xffff_ffff;
+
+/** Who asks for a lane: the name and the port of its end, and the secret that both ends' keys come from. */
+export interface LaneOffer {
+  /** 32 bits, not 0. */
+  readonly id: number;
+  /** At the host of the connection that the offer goes over; 0 where nobody could know it. */
+  readonly port: number;
+  /** `BULK_SECRET_BYTES`. */
+  readonly secret: Uint8Array;
+}
+
+/** The other end. */
+export type LaneAnswer = Pick<LaneOffer, 'id' | 'port'>;
+
+/** An offer that waits for its answer. */
+export interface OfferedLane {
+  readonly offer: LaneOffer;
+  /** @throws SvcError `connect_failed` where no lane comes about, or the signal's reason */
+  answered(answer: LaneAnswer, signal: AbortSignal): Promise<BulkLane>;
+  cancel(): void;
+}
+
+interface BulkLanesDependencies {
+  readonly clock: Clock;
+  readonly records: {
+    bulkStream(id: number, options: DHT.StreamOptions): DHT.Stream;
+    readonly openSocket: DHT.Socket;
+    plainSocket(): DHT.Socket;
+  };
+  /** The port under which others reach `openSocket` over IPv4 from outside; 0 where each of them sees another one. */
+  readonly outerPort: () => number;
+}
+
+/** One end of a lane, before it is connected. */
+interface End {
+  readonly id: number;
+  readonly port: number;
+  readonly lane: (secret: Uint8Array, offered: boolean) => BulkLane;
+  /** Goes to the other end. */
+  readonly connect: (there: LaneAnswer) => void;
+  /** Lets the other end come, through what stands before this one. */
+  readonly expect: (there: LaneAnswer) => void;
+  readonly drop: () => void;
+}
+
+type Role = 'offered' | 'took';
+
+/** What opens the way through a NAT or firewall of our own; nobody reads it. */
+const OPENING: Uint8Array = Uint8Array.of(0);
+
+export class BulkLanes implements Component {
+  readonly #deps: BulkLanesDependencies;
+  readonly #lanes = new Set<BulkLane>();
+  /** By source. */
+  readonly #ends = new Tally();
+  #ended = { sent: 0, received: 0 };
+  #ipv6: DHT.Socket | null = null;
+  #stopped = false;
+
+  constructor(dependencies: BulkLanesDependencies) {
+    this.#deps = dependencies;
+  }
+
+  async start(): Promise<void> {}
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    const closing = [...this.#lanes].map(async (lane) => await new Promise((closed) => lane.once('close', closed)));
+    for (const lane of this.#lanes) lane.abort();
+    await Promise.all(closing);
+    await this.#ipv6?.close();
+  }
+
+  /** Lanes that stand, and the bytes of all that there were. */
+  stats(): { readonly lanes: number; readonly sent: number; readonly received: number } {
+    let { sent, received } = this.#ended;
+    for (const { traffic } of this.#lanes) {
+      sent += traffic.sent;
+      received += traffic.received;
+    }
+    return { lanes: this.#lanes.size, sent, received };
+  }
+
+  /** Offers a lane to the node at the other end of a path; null where there is no room, or a third node carries the packets. */
+  offer(path: Path): OfferedLane | null {
+    const end = this.#open(path);
+    if (end === null) return null;
+    const secret = new Uint8Array(randomBytes(BULK_SECRET_BYTES));
+    return {
+      offer: { id: end.id, port: end.port, secret },
+      answered: async (answer, signal) => await this.#meet(end, end.lane(secret, true), answer, 'offered', signal),
+      cancel: end.drop,
+    };
+  }
+
+  /**
+   * Takes an offer that came over a path; null where no lane can be had.
+   * @returns the answer, and the lane once both ends have heard each other; it rejects as `OfferedLane.answered`
+   */
+  take(offer: LaneOffer, path: Path, signal: AbortSignal): { answer: LaneAnswer; lane: Promise<BulkLane> } | null {
+    const end = this.#open(path);
+    if (end === null) return null;
+    const { id, port } = end;
+    return { answer: { id, port }, lane: this.#meet(end, end.lane(offer.secret, false), offer, 'took', signal) };
+  }
+
+  /**
+   * Brings two ends together: the one that offered goes to the other, which opens the way and waits. Where nobody could
+   * know the port of an end, it is that one which goes.
+   */
+  async #meet(end: End, lane: BulkLane, there: LaneAnswer, role: Role, signal: AbortSignal): Promise<BulkLane> {
+    const goes = there.port !== 0 && (role === 'offered' || end.port === 0);
+    const isWrong =
+      there.id === 0 || (there.port !== 0 && there.port < MIN_PORT) || (there.port === 0 && end.port === 0);
+    if (isWrong) lane.destroy();
+    else if (goes) end.connect(there);
+    else end.expect(there);
+    try {
+      using limit = patience(this.#deps.clock, LANE_TIMEOUT_MS, signal);
+      await abortable(lane.met, limit.signal);
+      return lane;
+    } catch (cause) {
+      lane.destroy();
+      if (signal.aborted) throw cause;
+      throw new SvcError('connect_failed', { message: 'No lane for bulk came about.', cause });
+    }
+  }
+
+  #open({ kind, remote: { host }, source }: Path): End | null {
+    const { clock, records, outerPort } = this.#deps;
+    const isFull = this.#ends.total >= MAX_BULK_LANES || this.#ends.of(source) >= MAX_BULK_LANES_PER_SOURCE;
+    if (this.#stopped || isFull || isRelayed(kind)) return null;
+    const socket = this.#socketTo(host);
+    const port = kind === 'lan' || isIPv6(host) ? (socket.address()?.port ?? 0) : outerPort();
+    const id = randomInt(1, MAX_ID);
+    let lane: BulkLane | null = null;
+    let expected: number | null = null;
+    const connect = (there: LaneAnswer): void => {
+      stream.connect(socket, there.id, there.port, host);
+      lane?.greet();
+    };
+    // Who comes is known by its host and the name of our end, and proves itself by what opens with the key.
+    const firewall = (at: DHT.Socket, from: number, who: string): boolean => {
+      if (stream.connected || at !== socket || who !== host || expected === null) return true;
+      connect({ id: expected, port: from });
+      return false;
+    };
+    const stream = records.bulkStream(id, { firewall });
+    const leave = this.#enter(source);
+    return {
+      id,
+      port,
+      lane: (secret, offered) => {
+        lane = this.#keep(new BulkLane({ clock, stream, keys: laneKeys(secret, offered) }), leave);
+        return lane;
+      },
+      connect,
+      expect: (there) => {
+        expected = there.id;
+        if (there.port !== 0) socket.trySend(OPENING, there.port, host);
+      },
+      drop: () => {
+        if (lane !== null) return void lane.destroy();
+        stream.destroy();
+        leave();
+      },
+    };
+  }
+
+  /** Counts one more end. Returns what counts it no more. */
+  #enter(source: string): () => void {
+    let isHere = true;
+    this.#ends.add(source);
+    return () => {
+      if (isHere) this.#ends.add(source, -1);
+      isHere = false;
+    };
+  }
+
+  #keep(lane: BulkLane, leave: () => void): BulkLane {
+    this.#lanes.add(lane);
+    return lane.once('close', () => {
+      const { sent, received } = lane.traffic;
+      this.#ended = { sent: this.#ended.sent + sent, received: this.#ended.received + received };
+      this.#lanes.delete(lane);
+      leave();
+    });
+  }
+
+  /** Over IPv6 nothing translates ports, so a port of its own is known from outside too. */
+  #socketTo(host: string): DHT.Socket {
+    if (!isIPv6(host)) return this.#deps.records.openSocket;
+    if (this.#ipv6 === null) {
+      this.#ipv6 = this.#deps.records.plainSocket();
+      this.#ipv6.bind(0, '::');
+    }
+    return this.#ipv6;
+  }
+}

@@ -1,0 +1,70 @@
+/** Lanes for bulk over real sockets of this machine, and none. */
+import DHT from 'dht-rpc';
+import { systemClock } from '../../src/foundation/clock.ts';
+import type { BulkLane } from '../../src/network/bulk/bulk-lane.ts';
+import { BulkLanes, type OfferedLane } from '../../src/network/bulk/bulk-lanes.ts';
+import type { Path } from '../../src/network/path.ts';
+
+const HOST = '127.0.0.1';
+
+/** Of a node that never has room for one. */
+export const NO_LANES = { offer: () => null, take: () => null };
+
+/** The lanes of a node, over a socket of its own. */
+export class TestLanes {
+  readonly lanes: BulkLanes;
+  readonly socket: DHT.Socket;
+  /** Those that came about by an offer. */
+  readonly opened: BulkLane[] = [];
+  readonly #dht: DHT;
+
+  private constructor(dht: DHT, knownPort: boolean) {
+    this.#dht = dht;
+    const socket = dht.udx.createSocket();
+    socket.bind(0, HOST);
+    this.socket = socket;
+    this.lanes = new BulkLanes({
+      clock: systemClock,
+      records: {
+        bulkStream: (id, options) => dht.udx.createStream(id, options),
+        openSocket: socket,
+        plainSocket: () => dht.udx.createSocket(),
+      },
+      outerPort: () => (knownPort ? (socket.address()?.port ?? 0) : 0),
+    });
+  }
+
+  /** @param knownPort false where nobody could tell from outside which port it is */
+  static async open(knownPort = true): Promise<TestLanes> {
+    const dht = new DHT({
+      host: HOST,
+      port: 0,
+      anyPort: false,
+      bootstrap: [],
+      adaptive: false,
+      firewalled: true,
+      maxWindow: 10,
+      maxPingDelay: 1,
+      filterNode: () => false,
+    });
+    await dht.bind();
+    return new TestLanes(dht, knownPort);
+  }
+
+  offer(path: Path): OfferedLane | null {
+    const offered = this.lanes.offer(path);
+    if (offered === null) return null;
+    const answered: OfferedLane['answered'] = async (answer, signal) => {
+      const lane = await offered.answered(answer, signal);
+      this.opened.push(lane);
+      return lane;
+    };
+    return { ...offered, answered };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.lanes.stop();
+    await this.socket.close();
+    await this.#dht.destroy();
+  }
+}
