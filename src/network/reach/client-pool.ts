@@ -4,6 +4,7 @@
  * a socket only when its object is collected.
  */
 
+import { setImmediate } from 'node:timers/promises';
 import type { Address } from '../../foundation/address.ts';
 import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
@@ -16,6 +17,8 @@ import { parsePeer } from '../quic/peer.ts';
 
 /** Sockets: with 1,024 open ports of 64,512 one of them meets a port in 98.3 % of rounds. */
 export const POOLED_CLIENTS = 256;
+/** Sockets that are made at one go: each takes a millisecond or two, in which nothing else is done. */
+const MADE_AT_ONCE = 4;
 /** How long a round takes at most, milliseconds. */
 export const BIRTHDAY_TIMEOUT_MS = 5_000;
 /** From the beginning of one round to that of the next: until then the engine still tries the ports of the last one. */
@@ -30,6 +33,7 @@ export class ClientPool {
   readonly #clients: EngineClient[] = [];
   readonly #stop = new AbortController();
   #lastAt = Number.NEGATIVE_INFINITY;
+  #making: Promise<void> | null = null;
 
   /** @param parts of the endpoint, which need not be started yet */
   constructor(parts: () => EndpointParts, dependencies: { readonly clock: Clock }) {
@@ -42,10 +46,26 @@ export class ClientPool {
     return Math.max(0, this.#lastAt + BIRTHDAY_SPACING_MS - this.#clock.now());
   }
 
-  /** Makes the sockets, which takes the time of one round trip: it may be done before anybody is dialled. */
+  /** Begins to make the sockets, which takes the time of some round trips: it may be done before anybody is dialled. */
   prepare(): void {
+    // Whoever dials hears what it failed with.
+    this.#made().catch(() => {});
+  }
+
+  /** Settles when all sockets are there. */
+  #made(): Promise<void> {
+    this.#making ??= this.#make().finally(() => {
+      this.#making = null;
+    });
+    return this.#making;
+  }
+
+  async #make(): Promise<void> {
     const { engine, config } = this.#parts();
-    while (this.#clients.length < POOLED_CLIENTS) this.#clients.push(new engine.Client(config, 0));
+    while (this.#clients.length < POOLED_CLIENTS && !this.#stop.signal.aborted) {
+      for (let i = 0; i < MADE_AT_ONCE; i++) this.#clients.push(new engine.Client(config, 0));
+      await setImmediate();
+    }
   }
 
   /**
@@ -56,8 +76,8 @@ export class ClientPool {
   async dial({ host, port }: Address, expectedKey: Uint8Array, signal?: AbortSignal): Promise<EngineConnection> {
     if (this.waitMs > 0) throw new SvcError('rate_limited');
     this.#lastAt = this.#clock.now();
-    this.prepare();
     using limit = patience(this.#clock, BIRTHDAY_TIMEOUT_MS, signal);
+    await abortable(abortable(this.#made(), limit.signal), this.#stop.signal);
     const round: { winner: EngineConnection | null; isOver: boolean } = { winner: null, isOver: false };
     const dials = this.#clients.map(async (client) => {
       const connection = await client.outboundConnection(host, port);
