@@ -24,7 +24,7 @@ const SET_UPS = 3;
 const PUNCHED_AIM = 0.9;
 const RELAY_AIM = 40;
 /** How long an idle node is looked at, seconds: a hello to each helper falls into it. */
-const IDLE_S = 120;
+const IDLE_S = 180;
 /** Bytes a second for each helper. */
 const IDLE_AIM = 50;
 

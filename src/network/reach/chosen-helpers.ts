@@ -21,7 +21,7 @@ export const WANTED_HELPERS = 3;
 /** Nodes that are asked where they are before some of them are chosen. */
 export const ASKED_NODES = 8;
 /** How often helpers are told that we are there, milliseconds: well below the time after which idle connections end. */
-export const HELPER_HELLO_MS: number = 2 * 60_000;
+export const HELPER_HELLO_MS: number = 3 * 60_000;
 /** Time to find out whether strangers reach us, before helpers are looked for, milliseconds. */
 const SETTLE_MS = 1_000;
 /** From the first to the longest pause between searches for helpers that are missing, milliseconds. */
