@@ -10,12 +10,18 @@ import { SharedAttempt } from './attempt.ts';
 import { type Dialler, dialBy, NodeAbsent, type NodePlace, tryRelays } from './dial.ts';
 import type { NodeSession } from './node-session.ts';
 
+/**
+ * Who comes later than this after an attempt has begun begins another one: the node may have come back meanwhile, and
+ * the packets of a handshake that nobody heard are repeated more and more rarely. Milliseconds.
+ */
+export const JOINED_MS = 1_000;
+
 /** An attempt, and what it knows of the node. */
 interface Dialling {
   readonly attempt: SharedAttempt<NodeSession>;
   /** As `knownOf` names them. */
   readonly known: ReadonlySet<string>;
-  readonly relays: boolean;
+  readonly begunAt: number;
 }
 
 interface DialsDependencies {
@@ -33,8 +39,11 @@ export function knownOf({ addresses, helpers }: NodePlace): string[] {
 
 export class Dials {
   readonly #deps: DialsDependencies;
-  /** By the hex of the node's key; those that may use a relay apart from those that may not. */
-  readonly #running = { any: new Map<string, Dialling>(), unrelayed: new Map<string, Dialling>() };
+  /** By the hex of the node's key, the newest last; those that may use a relay apart from those that may not. */
+  readonly #running = {
+    any: new Map<string, readonly Dialling[]>(),
+    unrelayed: new Map<string, readonly Dialling[]>(),
+  };
   #stopped = false;
 
   constructor(dependencies: DialsDependencies) {
@@ -44,21 +53,26 @@ export class Dials {
   /** Gives up what runs, and begins nothing more. */
   stop(): void {
     this.#stopped = true;
-    for (const running of Object.values(this.#running)) for (const { attempt } of running.values()) attempt.cancel();
+    for (const running of Object.values(this.#running))
+      for (const { attempt } of [...running.values()].flat()) attempt.cancel();
   }
 
-  /** The attempt to reach a node that runs, or a new one. */
+  /** The attempt to reach a node that has begun just now, or a new one. */
   to(place: NodePlace, relays: boolean): Dialling {
     const node = toHex(place.nodeKey);
     const running = relays ? this.#running.any : this.#running.unrelayed;
-    const known = running.get(node);
-    if (known !== undefined) return known;
+    const others = running.get(node) ?? [];
+    const begunAt = this.#deps.clock.now();
+    const newest = others.at(-1);
+    if (newest !== undefined && begunAt - newest.begunAt < JOINED_MS) return newest;
     const ended = (): void => {
-      if (running.get(node) === dialling) running.delete(node);
+      const left = running.get(node)?.filter((other) => other !== dialling) ?? [];
+      if (left.length > 0) running.set(node, left);
+      else running.delete(node);
     };
     const attempt = this.#attempt(place, relays, ended);
-    const dialling = { attempt, known: new Set(knownOf(place)), relays };
-    running.set(node, dialling);
+    const dialling: Dialling = { attempt, known: new Set(knownOf(place)), begunAt };
+    running.set(node, [...others, dialling]);
     return dialling;
   }
 
@@ -67,7 +81,7 @@ export class Dials {
     const { any, unrelayed } = this.#running;
     const served = isRelayed(session.connection.path.kind) ? [any] : [any, unrelayed];
     for (const running of served) {
-      running.get(session.nodeId)?.attempt.settle(session);
+      for (const { attempt } of running.get(session.nodeId) ?? []) attempt.settle(session);
       running.delete(session.nodeId);
     }
   }

@@ -12,7 +12,7 @@ import {
   UNLIKELY_DIAL_TIMEOUT_MS,
   whyNot,
 } from '../../../src/network/links/dial.ts';
-import { Dials } from '../../../src/network/links/dials.ts';
+import { Dials, JOINED_MS } from '../../../src/network/links/dials.ts';
 import { plainPath } from '../../../src/network/path.ts';
 import type { QuicConnection, QuicEndpoint } from '../../../src/network/quic/types.ts';
 import { settle, withCode } from '../../support/link-world.ts';
@@ -171,6 +171,24 @@ test('an attempt is shared while it runs', async () => {
   assert.notEqual(dials.to(PLACE, true), first);
 });
 
+test('who comes a while after an attempt has begun begins another one, and either one serves both', async () => {
+  const { clock, arrivals, session, dials } = setUp();
+  const first = dials.to(PLACE, true);
+  const early = first.attempt.join(never);
+  clock.advance(JOINED_MS - 1);
+  assert.equal(dials.to(PLACE, true), first);
+  clock.advance(1);
+  const second = dials.to(PLACE, true);
+  assert.notEqual(second, first);
+  assert.equal(dials.to(PLACE, true), second);
+  const late = second.attempt.join(never);
+  assert.equal(arrivals.length, 2);
+  arrivals[1]?.(connection());
+  assert.equal(await late, session);
+  dials.settle(session);
+  assert.equal(await early, session);
+});
+
 test('a connection that came another way serves who waits, and who comes later dials anew', async () => {
   const { clock, dials } = setUp();
   const first = dials.to(PLACE, true);
@@ -178,10 +196,10 @@ test('a connection that came another way serves who waits, and who comes later d
   const other = stubSession(KEY, false, clock).session;
   dials.settle(other);
   assert.equal(await joined, other);
-  clock.advance(1000);
+  clock.advance(NODE_DIAL_TIMEOUT_MS - JOINED_MS / 2);
   const second = dials.to(PLACE, true);
   assert.notEqual(second, first);
-  clock.advance(NODE_DIAL_TIMEOUT_MS - 1000);
+  clock.advance(JOINED_MS / 2);
   await settle();
   assert.equal(dials.to(PLACE, true), second, 'the end of the first one leaves the second alone');
 });
@@ -214,7 +232,7 @@ test('who may use no relay has an attempt of his own, and what comes by a relay 
   const [joined, waiting] = [any.attempt.join(never), unrelayed.attempt.join(never)];
   dials.settle(stubSession(KEY, false, clock, relayed.session.connection.path).session);
   assert.equal((await joined).connection.path.kind, 'relay');
-  clock.advance(NODE_DIAL_TIMEOUT_MS - 1);
+  clock.advance(JOINED_MS - 1);
   assert.equal(dials.to(PLACE, false), unrelayed, 'still under way');
   arrivals[1]?.(connection());
   assert.equal(await waiting, session);
