@@ -17,8 +17,8 @@ import { HonestNetwork, type HonestNode, NETWORK } from './honest-network.ts';
 import type { Manner } from './hostile-answers.ts';
 import { closestPlaces, distance, honestPlaces, hostileNetworks, networkOf } from './places.ts';
 
-/** Reads that are under way at once. */
-const READING = 4;
+/** Reads that are under way at once: few, so that on a busy machine none comes too late. */
+const READING = 2;
 /** Nodes that a key should be kept by. */
 const PLACES = 16;
 const SERVICE = 'org.example.attacked';
