@@ -20,6 +20,9 @@ export class TurnServers {
   readonly #servers: readonly TurnServer[];
   readonly #deps: TurnServersDependencies;
   readonly #carriers = new Set<TurnCarrier>();
+  /** Ways that are being opened. */
+  #opening = 0;
+  #isStopped = false;
 
   constructor(servers: readonly TurnServer[], dependencies: TurnServersDependencies) {
     this.#servers = servers;
@@ -36,19 +39,16 @@ export class TurnServers {
    * @throws SvcError `connect_failed`, `timeout` as the last of them; `rate_limited`
    */
   async open(options: CarrierOptions): Promise<TurnCarrier> {
-    if (this.#carriers.size >= MAX_CARRIERS) throw new SvcError('rate_limited');
-    let last: unknown = new SvcError('connect_failed');
-    for (const server of this.#servers) {
-      try {
-        const carrier = await TurnCarrier.open(server, options, this.#deps);
-        this.#carriers.add(carrier);
-        return carrier;
-      } catch (error) {
-        this.#deps.log.info({ error, url: server.url }, 'a TURN server does not carry');
-        last = error;
-      }
+    if (this.#carriers.size + this.#opening >= MAX_CARRIERS) throw new SvcError('rate_limited');
+    this.#opening++;
+    try {
+      const carrier = await this.#first(options);
+      this.#carriers.add(carrier);
+      if (this.#isStopped) this.close(carrier);
+      return carrier;
+    } finally {
+      this.#opening--;
     }
-    throw last;
   }
 
   close(carrier: TurnCarrier): void {
@@ -57,6 +57,20 @@ export class TurnServers {
   }
 
   stop(): void {
+    this.#isStopped = true;
     for (const carrier of this.#carriers) this.close(carrier);
+  }
+
+  async #first(options: CarrierOptions): Promise<TurnCarrier> {
+    let last: unknown = new SvcError('connect_failed');
+    for (const server of this.#servers) {
+      try {
+        return await TurnCarrier.open(server, options, this.#deps);
+      } catch (error) {
+        this.#deps.log.info({ error, url: server.url }, 'a TURN server does not carry');
+        last = error;
+      }
+    }
+    throw last;
   }
 }
