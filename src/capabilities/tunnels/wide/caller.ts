@@ -164,8 +164,8 @@ export class WideCaller {
     const openLane = async (): Promise<void> => {
       const under = carrier;
       const lane = await this.#bulkLane(ticket, to, gone.signal);
-      // The connection has gone over to another path meanwhile.
-      if (under !== carrier) return void lane.destroy();
+      // The connection has gone over to another path meanwhile, or the lane has ended.
+      if (under !== carrier || lane.destroyed) return void lane.destroy();
       const { promise: isOver, resolve } = Promise.withResolvers<void>();
       lane.once('close', resolve);
       stream.add(lane, { isBulk: true });
