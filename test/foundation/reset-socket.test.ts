@@ -11,8 +11,10 @@ async function pair(t: TestContext): Promise<readonly [Socket, Socket]> {
   await once(server, 'listening');
   const address = server.address();
   assert(typeof address === 'object' && address !== null);
+  const accepted = Promise.withResolvers<Socket>();
+  server.once('connection', accepted.resolve);
   const near = connect({ port: address.port, host: '127.0.0.1', allowHalfOpen: true });
-  const [[far]] = (await Promise.all([once(server, 'connection'), once(near, 'connect')])) as unknown as [[Socket]];
+  const far = await accepted.promise;
   t.after(() => {
     for (const end of [near, far]) end.destroy();
     server.close();
