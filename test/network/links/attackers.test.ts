@@ -377,16 +377,12 @@ test('an agent that forgot us is shown the proof again', async () => {
   const reply = async (session: RawSession, stream: QuicStream): Promise<void> => {
     const asked = await takeHeader(stream);
     shown.push(asked.proof !== null);
-    if (asked.proof === null) {
-      stream.end(Uint8Array.of(STATUS.proofNeeded));
-      return;
-    }
+    if (asked.proof === null) return void stream.end(Uint8Array.of(STATUS.proofNeeded));
     const proof = encodeProof(proofOf('called', called, session));
     stream.write(Buffer.concat([Uint8Array.of(STATUS.ok), ...(asked.wantsProof ? [u16(proof.length), proof] : [])]));
   };
   raw.onSession((session) => session.onStream((stream) => void reply(session, stream)));
-  (await a.links.open(caller.aid, called.aid, 'tcp')).destroy();
-  (await a.links.open(caller.aid, called.aid, 'tcp')).destroy();
+  for (let i = 0; i < 2; i++) (await a.links.open(caller.aid, called.aid, 'tcp')).destroy();
   assert.deepEqual(shown, [true, false, true]);
 });
 
