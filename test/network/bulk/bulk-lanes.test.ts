@@ -80,6 +80,19 @@ for (const [who, knows] of [
     assert.equal(String((await heard)[0]), 'over');
   });
 
+test('over IPv6 a lane goes between ports of its own', async (t) => {
+  const path: Path = { ...plainPath('direct', { host: '::1', port: 4000 }), source: 'them' };
+  // What nobody knows of the ports for IPv4 does not matter there.
+  const [from, to] = [await side(t, false), await side(t, false)];
+  const offered = from.lanes.offer(path);
+  assert(offered !== null);
+  const { answer, lane } = to.lanes.take(offered.offer, path, NEVER) ?? assert.fail();
+  const [a, b] = await Promise.all([offered.answered(answer, NEVER), lane]);
+  const heard = once(b, 'data');
+  a.write('over');
+  assert.equal(String((await heard)[0]), 'over');
+});
+
 test('where nobody can know either port there is no lane', async (t) => {
   await assert.rejects(join(await side(t, false), await side(t, false)), { code: 'connect_failed' });
 });
