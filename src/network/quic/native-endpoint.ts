@@ -259,6 +259,15 @@ export class NativeQuicEndpoint implements QuicEndpoint {
     return connection;
   }
 
+  /**
+   * The local port that dials over IPv6 come from.
+   * @throws SvcError `connect_failed` where the endpoint is not running, or this machine has no IPv6
+   */
+  async ipv6DialPort(): Promise<number> {
+    if (this.#dialer === undefined) throw new SvcError('connect_failed');
+    return await this.#dialer.ipv6Port();
+  }
+
   #connections(): NativeConnection[] {
     return [...this.#accepted, ...this.#dialled];
   }

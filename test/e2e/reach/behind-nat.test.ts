@@ -30,8 +30,13 @@ type Checked = OutputOf<typeof reachOperations.netcheck>;
 type Ways = OutputOf<typeof reachOperations.netcheckAgent>;
 
 /** Starts a daemon behind routers, and waits until it has its helpers and knows what stands before it. */
-async function behind(internet: Internet, name: string, kinds: readonly NatKind[]): Promise<LabDaemon> {
-  const daemon = await LabDaemon.start(await internet.behind(name, kinds), BOOTSTRAP);
+async function behind(
+  internet: Internet,
+  name: string,
+  kinds: readonly NatKind[],
+  hasIpv6 = false,
+): Promise<LabDaemon> {
+  const daemon = await LabDaemon.start(await internet.behind(name, kinds, hasIpv6), BOOTSTRAP);
   const natType = kinds.includes('symmetric') ? SYMMETRIC : PORT_RESTRICTED;
   await daemon.until(
     `helpers, and NAT type ${natType}`,
@@ -68,10 +73,11 @@ test('daemons behind routers reach each other through others that strangers reac
     behind(internet, 'cone', ['cone']),
     behind(internet, 'cone2', ['cone']),
     behind(internet, 'double', ['cone', 'cone']),
-    behind(internet, 'sym', ['symmetric']),
+    behind(internet, 'sym', ['symmetric'], true),
     behind(internet, 'sym2', ['symmetric']),
+    behind(internet, 'sym6', ['symmetric'], true),
   ]);
-  const [open, cone, otherCone, double, symmetric, otherSymmetric] = started;
+  const [open, cone, otherCone, double, symmetric, otherSymmetric, symmetricIpv6] = started;
   await using daemons = new AsyncDisposableStack();
   for (const one of started) daemons.use(one);
   const [caller, symmetricCaller] = [await cone.serve(), await symmetric.serve()];
@@ -128,6 +134,17 @@ test('daemons behind routers reach each other through others that strangers reac
     assert.equal(await symmetric.echo(listen, 'over a relay'), 'over a relay');
     assert.deepEqual(await pathOf(symmetric, id), { path: 'relay', is_relayed: true });
     assert.ok((await relayed()) > before);
+  });
+
+  await t.test('both change ports over IPv4: firewalls are opened over IPv6', async () => {
+    const aid = await symmetricIpv6.serve();
+    const { ways } = await symmetric.call<Ways>('GET', `/node/netcheck/${aid}`);
+    assert.equal(ways.find(({ path }) => path === 'punched')?.may_lead, true);
+    const { listen, id } = await symmetric.call<Opened>('POST', `/tunnel/${aid}`, { disable_relay: true });
+    assert.equal(await symmetric.echo(listen, 'over IPv6'), 'over IPv6');
+    assert.deepEqual(await pathOf(symmetric, id), { path: 'punched', is_relayed: false });
+    const { remote_addr } = await symmetric.call<Pinged>('POST', `/node/ping/${aid}`, { count: 1 });
+    assert.match(remote_addr ?? '', /^\[2001:db8:/);
   });
 
   await t.test('what people are told of the ways is how they are', async () => {

@@ -202,16 +202,6 @@ export class Internet implements AsyncDisposable {
     return machines;
   }
 
-  /** A machine with a public IPv6 address only, behind a router that lets nobody in. */
-  async behindIpv6Firewall(name: string): Promise<Machine> {
-    const host = await this.#machine(name);
-    const router = await this.#machine(`${name}-router`);
-    await this.#cable(host, 'wan0', router, 'lan0');
-    await this.#connect(router, []);
-    await this.#firewalled(host, router);
-    return host;
-  }
-
   /** Gives a machine a public IPv6 address behind its router. */
   async #firewalled(host: Machine, router: Machine): Promise<void> {
     const number = 100 + ++this.#last;
@@ -232,15 +222,19 @@ export class Internet implements AsyncDisposable {
   }
 }
 
-/** Counts every UDP packet that comes to a public machine, whether or not anybody listens there. */
-export async function countArrivals(machine: Machine): Promise<() => Promise<Arrivals>> {
-  await machine.nft(`table inet arrivals {
+/**
+ * Counts every UDP packet that comes to a public machine, whether or not anybody listens there.
+ * @param which only those that match, in the words of nftables
+ */
+export async function countArrivals(machine: Machine, which = ''): Promise<() => Promise<Arrivals>> {
+  const table = which === '' ? 'arrivals' : 'arrivals_that_match';
+  await machine.nft(`table inet ${table} {
     counter arrived { }
-    chain before { type filter hook prerouting priority -400; iifname "wan0" meta l4proto udp counter name "arrived"
+    chain before { type filter hook prerouting priority -400; iifname "wan0" meta l4proto udp ${which} counter name "arrived"
     }
   }`);
   return async () => {
-    const text = await machine.run('nft', ['list', 'counter', 'inet', 'arrivals', 'arrived']);
+    const text = await machine.run('nft', ['list', 'counter', 'inet', table, 'arrived']);
     const [, packets, bytes] = /packets (\d+) bytes (\d+)/.exec(text) ?? [];
     return { packets: Number(packets), bytes: Number(bytes) };
   };
