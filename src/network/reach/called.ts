@@ -116,7 +116,7 @@ export class Called {
    */
   async #listenOverIpv6({ caller, seenAt, listensAt }: Introduction, helper: Address): Promise<IntroductionAnswer> {
     const { lender, guard, ownIpv6 } = this.#deps;
-    if (listensAt === null || !guard.mayPunch(caller, listensAt, helper)) return this.#say('refused');
+    if (listensAt === null || !guard.mayPunch(caller, listensAt, helper, seenAt.host)) return this.#say('refused');
     const own = await ownIpv6(listensAt);
     if (own === null) return this.#say('relay');
     const options = { expectedKey: caller, targets: [listensAt], isFar: false, ownIpv6: own };
@@ -162,7 +162,7 @@ export class Called {
     helper: Address,
   ): Promise<IntroductionAnswer> {
     const { lender, guard, turn } = this.#deps;
-    if (!guard.mayPunch(caller, listensAt ?? seenAt, helper)) return this.#say('refused');
+    if (!guard.mayPunch(caller, listensAt ?? seenAt, helper, seenAt.host)) return this.#say('refused');
     if (listensAt !== null) {
       // A few small datagrams to a host that the caller names: no more than it sent itself to have us do so.
       this.#await(await lender.lendAtRelay(listensAt, attempt, caller), 'turn', seenAt.host);

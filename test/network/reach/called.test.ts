@@ -6,7 +6,7 @@ import { SvcError } from '../../../src/foundation/errors.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { Called } from '../../../src/network/reach/called.ts';
 import { RANDOM_PORTS } from '../../../src/network/reach/opening.ts';
-import { PUNCHES_PER_PEER, PunchGuard } from '../../../src/network/reach/punch-guard.ts';
+import { PUNCHES_PER_HOST, PUNCHES_PER_PEER, PunchGuard } from '../../../src/network/reach/punch-guard.ts';
 import { ATTEMPT_BYTES, type Introduction } from '../../../src/network/reach/signals.ts';
 import { TurnServers } from '../../../src/network/turn/turn-servers.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -150,6 +150,15 @@ test('over IPv6 a caller is met where it says that it dials from, by packets tha
   for (let i = 1; i < PUNCHES_PER_PEER; i++) await hear(asked);
   assert.equal(await hear(asked), 'refused');
   assert.equal(targets.length, PUNCHES_PER_PEER);
+});
+
+test('one source that names ever new hosts has few of them written to, however many keys it has', async () => {
+  const { hear, targets } = world({ ownIpv6: '2001:db8:2::2' });
+  for (let i = 1; i <= 3 * PUNCHES_PER_HOST; i++) {
+    const listensAt = { host: `2001:db8:${i}::1`, port: 5000 };
+    await hear({ means: 'ipv6', caller: new Uint8Array(32).fill(i), listensAt });
+  }
+  assert.equal(targets.length, PUNCHES_PER_HOST);
 });
 
 test('what fails on the way becomes a word for the caller', async () => {
