@@ -139,6 +139,7 @@ const PERMISSION: Readonly<Record<Permission, string>> = {
   read: '',
   write: '',
   local_only: 'Only for programs on this machine.',
+  open: 'Takes no token.',
   peer: 'Takes no token: the access list of the called agent governs it.',
 };
 

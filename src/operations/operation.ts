@@ -6,8 +6,11 @@
 import type { Static, TObject, TSchema } from 'typebox';
 import type { ErrorCode } from '../foundation/errors.ts';
 
-/** `peer`: remote content, governed by the called agent's access list too. */
-export type Permission = 'read' | 'write' | 'local_only' | 'peer';
+/**
+ * `peer`: remote content, governed by the called agent's access list too. `open`: what holds no data or proves its
+ * caller by itself, without a token.
+ */
+export type Permission = 'read' | 'write' | 'local_only' | 'peer' | 'open';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 

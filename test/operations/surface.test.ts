@@ -33,6 +33,8 @@ const ROUTES_OF_OUR_OWN = [
   'GET /node/netcheck',
   'GET /node/netcheck/{}',
   'POST /node/ping/{}',
+  'GET /',
+  'GET /panel/{}',
   'ANY /aid/{}',
   'ANY /mcp',
   'ANY /via/{}/{}',
