@@ -36,6 +36,24 @@ function invalid(part: Part, path: string, problem: string): SvcError {
   });
 }
 
+/** Members that are sent by mistake, and why they belong nowhere. */
+const NOT_TO_SEND: Readonly<Record<string, string>> = {
+  '/master_private_key_hex': 'a master key is handed to nobody: keep it offline',
+};
+
+/** The error of members that a request does not take: all are named, so that one correction does. */
+export function unknownMembers(place: string, paths: readonly string[]): SvcError {
+  const [path = ''] = paths;
+  const problem = 'is not known here';
+  const what = place === 'args' ? 'arguments do' : `${place} does`;
+  const said = paths.length === 1 ? `${path} ${problem}` : `${paths.join(', ')} are not known here: leave them out`;
+  const reasons = paths.flatMap((one) => NOT_TO_SEND[one] ?? []).map((reason) => ` (${reason})`);
+  return new SvcError('invalid_request', {
+    message: `The ${what} not fit: ${said}${reasons.join('')}.`,
+    details: { in: place, path, problem, ...(paths.length === 1 ? {} : { unknown: [...paths] }) },
+  });
+}
+
 /** Text of a path or query in the type that its schema asks for; what does not read as such stays text and fails the check. */
 function fromText(schema: TSchema | undefined, value: unknown): unknown {
   switch (memberOf(schema, 'type')) {
@@ -98,7 +116,10 @@ function firstProblem(part: Part, problems: readonly TLocalizedValidationError[]
   if (problem === undefined) return invalid(part, '', 'is not valid');
   const { instancePath, keyword, params, message } = problem;
   if (keyword === 'additionalProperties')
-    return invalid(part, `${instancePath}/${String(params.additionalProperties[0])}`, 'is not known here');
+    return unknownMembers(
+      PLACE[part],
+      params.additionalProperties.map((key) => `${instancePath}/${key}`),
+    );
   if (keyword === 'required')
     return invalid(part, `${instancePath}/${String(params.requiredProperties[0])}`, 'is missing');
   return invalid(part, instancePath, message);
