@@ -103,7 +103,11 @@ export function buildSurfaces(
       ...roomHandlers({ rooms: c.rooms }),
       ...objectHandlers({ objects: c.objects, holders: c.holders, getter: c.objectGetter, requireAgent }),
     }),
-    { record: heartbeat, localAid: c.localAid },
+    {
+      record: heartbeat,
+      localAid: c.localAid,
+      tunnelAid: (id) => c.tunnels.list().find((tunnel) => tunnel.id === id)?.localAid,
+    },
   );
   const tools = new ToolTable({ operations: own, pending: pendingCounters });
   const token = (): string => configuration.current.api_token;

@@ -55,8 +55,8 @@ export interface Declaration<
   /** Statuses of success that the handler may choose instead. */
   readonly otherStatuses?: readonly number[];
   readonly permission: Permission;
-  /** A success counts as a heartbeat of the agent in `aid`; `local_aid`: of the one that acts, named there or the only one. */
-  readonly heartbeat: boolean | 'local_aid';
+  /** A success counts as a heartbeat of the agent in `aid`; `local_aid`: of the one that acts, named there or the only one; `tunnel`: of the one here whose tunnel is named. */
+  readonly heartbeat: boolean | 'local_aid' | 'tunnel';
   /** Beyond those that every operation may give (schema, token, rate limit, internal). */
   readonly errors: readonly ErrorCode[];
   readonly tool?: ToolDeclaration;

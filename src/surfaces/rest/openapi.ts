@@ -129,7 +129,7 @@ function description(permission: Declaration['permission'], heartbeat: Declarati
     ...(permission === 'open' ? ['Takes no token.'] : []),
     ...(permission === 'peer' ? ["Governed by the called agent's access list."] : []),
     ...(heartbeat === true ? ['Counts as a heartbeat of the agent.'] : []),
-    ...(heartbeat === 'local_aid' ? ['Counts as a heartbeat of the local agent.'] : []),
+    ...(heartbeat === 'local_aid' || heartbeat === 'tunnel' ? ['Counts as a heartbeat of the local agent.'] : []),
   ];
   return notes.length === 0 ? {} : { description: notes.join(' ') };
 }
