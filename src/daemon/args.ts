@@ -97,6 +97,11 @@ export function daemonProgram(
     );
 }
 
+/** Arguments with two dashes where the interface writes these options of services with one: `-data-dir`, `-user`. */
+export function withTwoDashes(args: readonly string[]): string[] {
+  return args.map((arg) => (/^-(?:data-dir|user)(?:=|$)/.test(arg) ? `-${arg}` : arg));
+}
+
 function thisMachine(): ServiceMachine {
   return {
     platform: process.platform,

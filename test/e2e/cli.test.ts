@@ -96,7 +96,7 @@ test('an agent moves to another daemon by export and import', async (t) => {
     1,
     'a file is never overwritten',
   );
-  await svcOk(network.at(0), 'agents', 'del', aid);
+  await svcOk(network.at(0), 'agents', 'del', aid, '-y');
   assert.equal((await svc(network.at(0), ['agents', 'get', aid])).code, 5);
   assert.equal(await svcOk(network.at(1), 'agents', 'import', file, '--quiet'), aid);
   assert.equal((await svcJson<{ aid: string }>(network.at(1), 'agents', 'get', aid)).aid, aid);

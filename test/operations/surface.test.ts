@@ -20,6 +20,7 @@ const ROUTES_OF_OUR_OWN = [
   'GET /sessions/{}',
   'GET /agents/{}/caller-key',
   'GET /agents/{}/bundle',
+  'GET /agents/{}/group-invitations',
   'POST /agents/import',
   'GET /agents/{}/cas',
   'DELETE /agents/{}/cas/{}',
