@@ -6,6 +6,7 @@ import { MAX_AID_CHARS } from '../foundation/domain/agents.ts';
 import { SvcError } from '../foundation/errors.ts';
 import { type Aid, parseAid } from '../foundation/identity/aid.ts';
 import { isObject, memberOf } from '../foundation/json.ts';
+import { lazy } from '../foundation/lazy.ts';
 import { LruCache } from '../foundation/lru-cache.ts';
 import { bodyInputKey } from './operation.ts';
 import { hasAid, isAid, itemsOf } from './schemas.ts';
@@ -92,10 +93,12 @@ function canonicalAids(part: Part, schema: TObject, values: Values, parse: Parse
 }
 
 function compilePart(part: Part, schema: TObject, parse: ParseAid): PartReader {
-  const validator = Compile(schema);
+  // Some two hundred of them would take a start 200 ms.
+  const compiled = lazy(() => Compile(schema));
   const aids = hasAid(schema);
   const keys = Object.entries(schema.properties);
   return (value) => {
+    const validator = compiled();
     if (!isObject(value)) throw invalid(part, '', 'must be a JSON object');
     // Own members only, on an object of our own: whatever its prototype was, it is not carried on.
     const values: Values = { ...value };
@@ -126,7 +129,7 @@ function firstProblem(part: Part, problems: readonly TLocalizedValidationError[]
 }
 
 /**
- * Compiles the check of an operation's input. The returned function gives the flat input: path,
+ * The check of an operation's input, compiled when it is first used. The returned function gives the flat input: path,
  * query and body together (a body member named like a path parameter with `body_` before it), numbers and truth values of the path and query read from their text,
  * AIDs in canonical form.
  *

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
 import { licencesOf } from './licences.ts';
+import { nodeModules } from './node-modules.ts';
 
 /**
  * The programs: each file of the bundle lies two folders deep, as those sources do that look for what is beside them
@@ -47,6 +48,8 @@ export async function writeBundle(directory: string): Promise<void> {
     platform: 'node',
     external: Object.keys(dependencies),
     resolve: { alias: REPLACED },
+    plugins: [nodeModules],
+    treeshake: { propertyReadSideEffects: false },
   });
   const { output } = await bundle.generate({
     format: 'esm',
