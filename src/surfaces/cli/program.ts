@@ -108,7 +108,15 @@ export function buildProgram(io: CliIo, options: ProgramOptions): Command {
   backupCommands(svc, options.version);
   configCommands(svc);
   updateCommands(svc);
-  completionCommands(program);
+  completionCommands(program, {
+    print: (text) => void io.stdout.write(text),
+    known: async (place) => {
+      const { knownAt } = await import('./completion/known.ts');
+      const { api, token } = place.given;
+      const stated = { ...(api === undefined ? {} : { api }), ...(token === undefined ? {} : { token }) };
+      return knownAt(place, new CliContext(io, stated, options.dataDir));
+    },
+  });
   pointToHelp(program, 'svc');
   return program.helpCommand('help [command]', 'show the help of a command');
 }

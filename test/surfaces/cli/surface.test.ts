@@ -54,7 +54,7 @@ const COMMANDS_OF_OUR_OWN: readonly string[] = [
   'ping',
 ];
 
-const DAEMON_COMMANDS_OF_OUR_OWN: readonly string[] = ['service run'];
+const DAEMON_COMMANDS_OF_OUR_OWN: readonly string[] = ['service run', 'completion'];
 
 /** Global options of ours. */
 const GLOBALS_OF_OUR_OWN = ['--via', '--via-as', '--via-password', '--version'];
