@@ -1,6 +1,5 @@
 /** An address at a TURN server that leads to this node (RFC 8656): asked for, kept, and given back. */
 import { randomBytes } from 'node:crypto';
-import type { Socket } from 'node:dgram';
 import type { Address } from '../../foundation/address.ts';
 import { toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
@@ -27,8 +26,11 @@ import {
 /** Time for the first answer, milliseconds; each further try has twice as long (RFC 8489, 6.2.1). */
 const FIRST_TRY_MS = 300;
 const TRIES = 4;
-/** How often a permission is renewed: it lasts five minutes (RFC 8656, 9). */
+/** How long a permission lasts (RFC 8656, 9), and how often it is renewed: milliseconds. */
+const PERMISSION_MS: number = 5 * 60_000;
 const PERMISSION_RENEWAL_MS: number = 4 * 60_000;
+/** A renewal that the server did not answer is tried again after so long, milliseconds. */
+const RENEWAL_AGAIN_MS = 10_000;
 /** Lifetime that is assumed where the server says none, seconds. */
 const LIFETIME_S = 600;
 /** The least time between two renewals of an allocation, milliseconds. */
@@ -56,10 +58,20 @@ interface Answer {
   readonly bytes: Uint8Array;
 }
 
+/** The part of a UDP socket that is used here. */
+export interface DatagramSocket {
+  on(
+    event: 'message',
+    heard: (datagram: Uint8Array, from: { readonly address: string; readonly port: number }) => void,
+  ): unknown;
+  on(event: 'error', heard: () => void): unknown;
+  send(datagram: Uint8Array, port: number, host: string, sent: () => void): void;
+}
+
 interface AllocationDependencies {
   readonly clock: Clock;
   /** Bound; everything that comes to it is from the server. */
-  readonly socket: Socket;
+  readonly socket: DatagramSocket;
   readonly server: Address;
   readonly credentials: TurnCredentials;
   /** Told of what peers send. */
@@ -73,6 +85,7 @@ export class TurnAllocation {
   #realm: Uint8Array | null = null;
   #nonce: Uint8Array = new Uint8Array();
   #key: Uint8Array | null = null;
+  readonly #lost = Promise.withResolvers<void>();
   #isClosed = false;
 
   constructor(dependencies: AllocationDependencies) {
@@ -81,7 +94,15 @@ export class TurnAllocation {
     socket.on('message', (datagram, from) => {
       if (from.address === server.host && from.port === server.port) this.#onDatagram(datagram);
     });
-    socket.on('error', () => this.#end());
+    socket.on('error', () => this.#lose());
+  }
+
+  /**
+   * Settles when the server carries no more: it has forgotten the allocation, as one that was started anew has, or did
+   * not answer for so long that it ran out. Whatever comes next needs another one, at another address.
+   */
+  get lost(): Promise<void> {
+    return this.#lost.promise;
   }
 
   /**
@@ -93,7 +114,9 @@ export class TurnAllocation {
     const answer = await this.#request(STUN.allocate, requested);
     const relayed = decodeXorAddress(attributeOf(answer, ATTRIBUTE.xorRelayedAddress) ?? new Uint8Array());
     if (relayed === null) throw new SvcError('connect_failed', { message: 'The TURN server gave no IPv4 address.' });
-    this.#keep(() => this.#request(STUN.refresh, [[ATTRIBUTE.lifetime, uint32(LIFETIME_S)]]), this.#renewalOf(answer));
+    const lifetimeMs = this.#lifetimeOf(answer);
+    const renewalMs = Math.max(MIN_RENEWAL_MS, lifetimeMs / 2);
+    this.#keep(() => this.#request(STUN.refresh, [[ATTRIBUTE.lifetime, uint32(LIFETIME_S)]]), renewalMs, lifetimeMs);
     return relayed;
   }
 
@@ -105,7 +128,7 @@ export class TurnAllocation {
     const ask = () =>
       this.#request(STUN.createPermission, [[ATTRIBUTE.xorPeerAddress, encodeXorAddress({ host, port: 0 })]]);
     await ask();
-    this.#keep(ask, PERMISSION_RENEWAL_MS);
+    this.#keep(ask, PERMISSION_RENEWAL_MS, PERMISSION_MS);
   }
 
   /** Sends a datagram to a peer that is let in; it may be lost. */
@@ -132,21 +155,37 @@ export class TurnAllocation {
     this.#waiting.clear();
   }
 
-  /** Renews something; where that fails the peers hear no more, and their connection ends by its own time-out. */
-  #keep(renew: () => Promise<unknown>, periodMs: number): void {
+  #lose(): void {
     if (this.#isClosed) return;
-    const onError = (): void => {};
-    const options = { firstMs: periodMs, periodMs, onError };
-    const again = async (): Promise<void> => {
-      await renew();
-    };
-    this.#repeating.push(every(this.#deps.clock, options, again));
+    this.#end();
+    this.#lost.resolve();
   }
 
-  #renewalOf(answer: StunMessage): number {
+  /** Renews something, and tries again for as long as it lasts where the server says nothing. */
+  #keep(renew: () => Promise<unknown>, periodMs: number, lastsMs: number): void {
+    if (this.#isClosed) return;
+    const { clock } = this.#deps;
+    let until = clock.now() + lastsMs;
+    const again = async (): Promise<number> => {
+      try {
+        await renew();
+        until = clock.now() + lastsMs;
+        return periodMs;
+      } catch (error) {
+        const isSilent = error instanceof SvcError && error.code === 'timeout';
+        if (!isSilent || clock.now() >= until) this.#lose();
+        return RENEWAL_AGAIN_MS;
+      }
+    };
+    const onError = (): void => {};
+    this.#repeating.push(every(clock, { firstMs: periodMs, periodMs, onError }, again));
+  }
+
+  /** Milliseconds. */
+  #lifetimeOf(answer: StunMessage): number {
     const lifetime = attributeOf(answer, ATTRIBUTE.lifetime);
     const seconds = lifetime?.length === 4 ? Buffer.from(lifetime).readUInt32BE() : LIFETIME_S;
-    return Math.max(MIN_RENEWAL_MS, Math.min(seconds, LIFETIME_S) * 500);
+    return Math.min(seconds, LIFETIME_S) * 1000;
   }
 
   #write(bytes: Uint8Array): void {

@@ -120,6 +120,11 @@ export class TurnCarrier {
     return this.#here.promise;
   }
 
+  /** Settles when the server carries no more, though nobody has closed this. */
+  get lost(): Promise<void> {
+    return this.#allocation.lost;
+  }
+
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;

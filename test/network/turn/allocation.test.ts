@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createSocket, type Socket } from 'node:dgram';
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { type TestContext, test } from 'node:test';
 import { systemClock } from '../../../src/foundation/clock.ts';
-import { TurnAllocation } from '../../../src/network/turn/allocation.ts';
+import { detach } from '../../../src/foundation/detached.ts';
+import { type DatagramSocket, TurnAllocation } from '../../../src/network/turn/allocation.ts';
 import { longTermKey } from '../../../src/network/turn/credentials.ts';
 import {
   ATTRIBUTE,
@@ -22,6 +23,7 @@ import {
 } from '../../../src/network/turn/stun.ts';
 import { eventually } from '../../support/eventually.ts';
 import { quietPort } from '../../support/programs.ts';
+import { TestClock } from '../../support/test-clock.ts';
 
 const CREDENTIALS = { username: 'svc', password: 'a password' };
 const KEY = longTermKey(CREDENTIALS, 'lab');
@@ -43,18 +45,18 @@ async function bound(t: TestContext, end: () => void = () => {}): Promise<Socket
 type Attributes = StunMessage['attributes'];
 const text = (words: string): Uint8Array => new TextEncoder().encode(words);
 
-/** A server that takes requests with the present nonce, and answers as the test says. */
-async function startServer(t: TestContext, refuses: (method: number) => number | null = () => null) {
-  const socket = await bound(t);
+/** What a server does that takes requests with the present nonce, and answers as the test says. */
+function scripted(refuses: (method: number) => number | null) {
   const heard: number[] = [];
-  const world = { nonce: 'first', heard, port: socket.address().port, forge: false };
-  socket.on('message', (bytes, from) => {
+  const world = { nonce: 'first', heard, forge: false, isSilent: false };
+  const hear = (bytes: Uint8Array, say: (answer: Uint8Array) => void): void => {
     const message = decodeStun(bytes);
     if (message === null) return;
     const { type, transaction } = message;
     heard.push(type);
+    if (world.isSilent) return;
     const answer = (kind: number, attributes: Attributes, key: Uint8Array | null = KEY) =>
-      socket.send(encodeStun({ type: type | kind, transaction, attributes }, key), from.port, from.address);
+      say(encodeStun({ type: type | kind, transaction, attributes }, key));
     const refuse = (code: number) =>
       answer(
         FAILURE,
@@ -77,8 +79,15 @@ async function startServer(t: TestContext, refuses: (method: number) => number |
       ],
       world.forge ? null : KEY,
     );
-  });
-  return world;
+  };
+  return { world, hear };
+}
+
+async function startServer(t: TestContext, refuses: (method: number) => number | null = () => null) {
+  const socket = await bound(t);
+  const { world, hear } = scripted(refuses);
+  socket.on('message', (bytes, from) => hear(bytes, (answer) => socket.send(answer, from.port, from.address)));
+  return Object.assign(world, { port: socket.address().port });
 }
 
 async function allocation(t: TestContext, port: number, credentials = CREDENTIALS) {
@@ -128,6 +137,66 @@ test('a wrong password is not tried for ever, and what nobody proves grants noth
   server.forge = true;
   const { made: other } = await allocation(t, server.port);
   await assert.rejects(other.open(), { code: 'timeout' });
+});
+
+/** An allocation at a server in memory, whose time passes as the test says. */
+async function lasting(refuses: (method: number) => number | null = () => null) {
+  const { world, hear } = scripted(refuses);
+  const clock = new TestClock();
+  const server = { host: '192.0.2.1', port: 3478 };
+  const events = new EventEmitter();
+  const socket: DatagramSocket = {
+    on: (event, heard) => events.on(event, heard),
+    send: (bytes) =>
+      hear(bytes, (answer) =>
+        queueMicrotask(() => events.emit('message', answer, { address: server.host, port: server.port })),
+      ),
+  };
+  const made = new TurnAllocation({ clock, socket, server, credentials: CREDENTIALS, received: () => {} });
+  await made.open();
+  const state = { isLost: false };
+  detach(
+    made.lost.then(() => {
+      state.isLost = true;
+    }),
+  );
+  const refreshes = () => world.heard.filter((type) => type === STUN.refresh).length;
+  const pass = (minutes: number) => clock.run(minutes * 60_000);
+  return { made, clock, world, state, refreshes, pass };
+}
+
+test('an allocation that the server has forgotten is lost as soon as it is to be renewed', async () => {
+  let code: number | null = null;
+  const { made, clock, world, state, refreshes, pass } = await lasting((method) =>
+    method === STUN.refresh ? code : null,
+  );
+  await pass(6);
+  assert.deepEqual([refreshes(), state.isLost], [1, false]);
+  code = 437;
+  await pass(5);
+  assert.deepEqual([refreshes(), state.isLost], [2, true]);
+  made.close();
+  await pass(20);
+  assert.deepEqual([refreshes(), clock.timers, world.heard.at(-1)], [2, 0, STUN.refresh]);
+});
+
+test('a server that says nothing is asked again until the allocation has run out', async () => {
+  const { world, state, refreshes, pass } = await lasting();
+  world.isSilent = true;
+  await pass(9.5);
+  assert.equal(state.isLost, false);
+  assert.ok(refreshes() > 10, 'again and again');
+  await pass(1);
+  assert.equal(state.isLost, true);
+});
+
+test('a server that answers again in time keeps the allocation', async () => {
+  const { world, state, pass } = await lasting();
+  world.isSilent = true;
+  await pass(8);
+  world.isSilent = false;
+  await pass(30);
+  assert.equal(state.isLost, false);
 });
 
 /** The server of Debian's package coturn; null where it is not installed. Its nonces are stale after a second. */
