@@ -21,6 +21,7 @@ import { NAT_TYPE } from '../network/reach/nat.ts';
 import { NetworkChanges } from '../network/reach/network-changes.ts';
 import { OwnAddresses } from '../network/reach/own-addresses.ts';
 import { kindOfPath } from '../network/reach/path-kind.ts';
+import { isUsable } from '../network/turn/turn-servers.ts';
 import type { Foundation } from './foundation.ts';
 import { asksRouter, bootstrapNodes, dhtAddress, quicAddress } from './listening.ts';
 import { buildReach } from './reach.ts';
@@ -77,7 +78,7 @@ export async function buildNetwork(foundation: Foundation) {
   );
   const interfaces = (): string[] => interfaceAddresses().map((one) => one.address);
   const ownAddresses: OwnAddresses = new OwnAddresses(
-    { fallbackHost: config.fallback_host },
+    { fallbackHost: config.fallback_host, hasTurn: isUsable(config.turn_servers) },
     { clock, log, records, quic: () => endpoint.address, interfaces },
   );
   const networkChanges = new NetworkChanges({ clock, log, interfaces });

@@ -12,28 +12,28 @@ import type { NodeRequests } from '../network/node-requests.ts';
 import { isStraight } from '../network/path.ts';
 import type { NativeQuicEndpoint } from '../network/quic/native-endpoint.ts';
 import type { QuicConnection } from '../network/quic/types.ts';
-import { Called, type Introduced } from '../network/reach/called.ts';
-import { Caller, PUNCH_DIAL_MS } from '../network/reach/caller.ts';
+import { Called, type Introduced, wayOf } from '../network/reach/called.ts';
+import { Caller, PUNCH_DIAL_MS, RELAY_DIAL_MS } from '../network/reach/caller.ts';
 import { ChosenHelpers } from '../network/reach/chosen-helpers.ts';
 import { ClientPool } from '../network/reach/client-pool.ts';
 import { Helper } from '../network/reach/helper.ts';
 import { HelperLine, overLiving } from '../network/reach/helper-line.ts';
+import { Knocker } from '../network/reach/knocker.ts';
+import { Meetings } from '../network/reach/meetings.ts';
 import { NatLooks } from '../network/reach/nat-looks.ts';
 import type { NetworkChanges } from '../network/reach/network-changes.ts';
 import { observersAmong } from '../network/reach/observers.ts';
-import { isTold, type OwnAddress, provableAddresses } from '../network/reach/own-address.ts';
+import { provableAddresses } from '../network/reach/own-address.ts';
 import type { OwnAddresses } from '../network/reach/own-addresses.ts';
 import { OwnProof } from '../network/reach/own-proof.ts';
 import type { InterfaceAddress } from '../network/reach/path-kind.ts';
 import { OBSERVERS, PortLender } from '../network/reach/port-lender.ts';
-import { isPublicIpv6 } from '../network/reach/public-ipv6.ts';
 import { PunchGuard } from '../network/reach/punch-guard.ts';
 import { Punches } from '../network/reach/punches.ts';
 import { Relay, type RelayUse } from '../network/reach/relay.ts';
 import { relayLimits } from '../network/reach/relay-budget.ts';
 import { relayed } from '../network/reach/relayed.ts';
 import { signalAnswers } from '../network/reach/signal-answers.ts';
-import { publicIpv6To } from '../network/reach/source-address.ts';
 import { turned } from '../network/reach/turned.ts';
 import { TurnServers } from '../network/turn/turn-servers.ts';
 import type { Foundation } from './foundation.ts';
@@ -42,10 +42,6 @@ import type { Foundation } from './foundation.ts';
 const DIAL_BACK_MS = 2_500;
 /** What a node has relayed that does not relay. */
 const NO_USE: RelayUse = { sessions: 0, datagrams: 0, bytes: 0, dropped: 0 };
-
-function isToldIpv6(own: OwnAddress): boolean {
-  return isTold(own) && isPublicIpv6(own.address);
-}
 
 interface ReachParts {
   readonly endpoint: NativeQuicEndpoint;
@@ -126,12 +122,10 @@ export function buildReach({ life, clock, log: rootLog, config, configuration, n
   /** Open to others is what strangers reach: a host with an address of its own may stand behind a firewall. */
   const mapping = (): NatMapping => (lender.mapping === 'open' && isUnreached() ? 'cone' : lender.mapping);
 
-  const adopt = ({ native, outbound, kind, source, remote }: Introduced, isAsked = false): QuicConnection =>
-    endpoint.adopt(native, {
-      outbound,
-      way: { kind, source, ...(remote === undefined ? {} : { remote }) },
-      isAsked,
-    });
+  const adopt = (introduced: Introduced, isAsked = false): QuicConnection => {
+    const { native, outbound } = introduced;
+    return endpoint.adopt(native, { outbound, way: wayOf(introduced), isAsked });
+  };
   const greeted = async (connection: QuicConnection): Promise<void> => {
     await pool.upgrade(connection);
   };
@@ -150,8 +144,8 @@ export function buildReach({ life, clock, log: rootLog, config, configuration, n
   const called = new Called({
     ...common,
     log,
-    // What is not published is not told either.
-    ownIpv6: async (to) => (ownAddresses.known().some(isToldIpv6) ? await publicIpv6To(to) : null),
+    // Helpers are met over IPv4, as the record network is, so none has seen an IPv6 address of ours.
+    ownIpv6: () => null,
     isHelper: (nodeKey) => helpers.has(nodeKey),
     mayCall: () => true,
     mayRelay: () => !configuration.current.disable_relay,
@@ -172,16 +166,33 @@ export function buildReach({ life, clock, log: rootLog, config, configuration, n
     request: (helper, body, signal) => line.request(helper, body, signal),
     dial: (address, nodeKey, { kind, source, remote, ...options }) =>
       endpoint.dial(address, nodeKey, { ...options, way: { kind, source, remote } }),
-    ownIpv6: async (to) => {
-      const host = await publicIpv6To(to);
-      return host === null ? null : { host, port: await endpoint.ipv6DialPort() };
-    },
     adopt: (introduced) => adopt(introduced),
   });
   const punches = new Punches({ clock, log, pool, own: ownSide, caller });
   pool.addDialler(punches);
   pool.addDialler(relayed({ clock, pool, own: ownSide, caller, reached: (place) => punches.improve(place) }));
-  pool.addDialler(turned({ nodeKey: node.key.publicKey, caller }));
+  const nodeKey = node.key.publicKey;
+  const seenHost = (): string | null => records.seenHost;
+  const knocker = new Knocker({
+    clock,
+    nodeKey,
+    records,
+    seenHost,
+    turn,
+    dial: (address, key, remote, signal) =>
+      endpoint.dial(address, key, { timeoutMs: RELAY_DIAL_MS, signal, way: { kind: 'turn', remote } }),
+  });
+  pool.addDialler(turned({ nodeKey, caller, knocker, hasTurn: () => turn.some }));
+  const meetings = new Meetings({
+    clock,
+    log,
+    nodeKey,
+    records,
+    seenHost,
+    isNeeded: () => isUnreached() && helpers.current.length === 0,
+    changed: (place) => ownAddresses.metAt(place),
+    meet: (knock, ownHost) => called.meet(knock, ownHost),
+  });
 
   const limits = relayLimits(config);
   const relay =
@@ -249,7 +260,7 @@ export function buildReach({ life, clock, log: rootLog, config, configuration, n
     () => turn.stop(),
     () => punches.stop(),
   ];
-  for (const part of [new Released(ends), looks, proof, helpers]) life.add('network', part);
+  for (const part of [new Released(ends), looks, proof, helpers, meetings]) life.add('network', part);
   return {
     helpers,
     mapping,

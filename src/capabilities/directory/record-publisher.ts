@@ -183,12 +183,12 @@ export class RecordPublisher {
   }
 
   #endpoints({ aid, delegation }: LocalIdentity, all: readonly PublicationRow[]): Uint8Array {
-    const { endpoints, mapped, natType, helpers } = this.#deps.addresses();
+    const addresses = this.#deps.addresses();
     const customTypes = all.map((row) => row.type).filter(isCustomType);
     const { nodeKey } = this.#options;
     const service = this.#deps.serviceOf(aid);
     const bound = service === '' || service.length > MAX_BOUND_SERVICE_BYTES ? {} : { service };
-    const payload = { endpoints, mapped, natType, nodeKey, helpers, customTypes, ...bound };
+    const payload = { ...addresses, nodeKey, customTypes, ...bound };
     return encodeEndpointsPayload(fitEndpointsPayload(payload, payloadBudget(RECORD.endpoints, delegation)));
   }
 }

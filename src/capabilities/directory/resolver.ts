@@ -87,6 +87,7 @@ export class Resolver {
   /** Where to dial an agent. @throws SvcError `resolve_failed`, `cancelled` */
   async locate(aid: Aid, options: ResolveOptions = {}): Promise<AgentLocation> {
     const { record, payload } = await this.resolve(aid, options);
+    const { meeting, hasTurn } = payload;
     return {
       aid,
       nodeKey: payload.nodeKey,
@@ -97,6 +98,8 @@ export class Resolver {
         return at === null || isIP(at.host) === 0 ? [] : [{ nodeKey, address: at }];
       }),
       natType: payload.natType,
+      ...(meeting === undefined ? {} : { meeting }),
+      ...(hasTurn === undefined ? {} : { hasTurn }),
       delegationIssuedAt: this.#newestDelegation.get(aid) ?? record.delegation.issuedAt,
     };
   }

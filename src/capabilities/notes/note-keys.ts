@@ -13,10 +13,11 @@ import { MAX_UNIX_S } from '../../foundation/domain/time.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import { type Aid, aidToBytes } from '../../foundation/identity/aid.ts';
 import { type KeyStore, MAX_SECRET_BYTES } from '../../foundation/keys/key-store.ts';
+import { sealingKeyOf } from '../../foundation/keys/sealed-box.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { encryptionKeyId } from '../../foundation/records/encryption-keys.ts';
 import { MAX_NOTE_TTL_S, MAX_TTL_S } from '../../foundation/records/types.ts';
-import { NoteOpener, noteKeyOf } from './sealing.ts';
+import { NoteOpener } from './sealing.ts';
 import type { LocalIdentity } from './types.ts';
 
 /** How long a key is the newest one, seconds. */
@@ -93,7 +94,7 @@ export class NoteKeys {
       const retired = ring.kept.map((key) => (key.retiredAt === 0 ? { ...key, retiredAt: now } : key));
       this.#keep(aid, [{ privateKey, createdAt, retiredAt: 0 }, ...retired]);
     } else if (!ring.kept.every((key) => isNeeded(key, now))) this.#keep(aid, ring.kept);
-    return { publicKey: noteKeyOf(privateKey).publicKey, createdAt };
+    return { publicKey: sealingKeyOf(privateKey).publicKey, createdAt };
   }
 
   /** What opens the notes that are sealed to a key; null where it is none of this agent's. */
@@ -166,7 +167,7 @@ function isNeeded({ retiredAt }: KeptKey, now: number): boolean {
 }
 
 function remember(ring: Ring, privateKey: Uint8Array): void {
-  const key = noteKeyOf(privateKey);
+  const key = sealingKeyOf(privateKey);
   ring.openers.set(toHex(encryptionKeyId(key.publicKey)), new NoteOpener(key));
 }
 

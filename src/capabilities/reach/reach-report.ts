@@ -17,7 +17,6 @@ import type { AgentLocation } from '../../network/links/types.ts';
 import type { PortMapper } from '../../network/port-mapping/port-mapper.ts';
 import { isTold, type OwnAddress } from '../../network/reach/own-address.ts';
 import type { OwnAddresses } from '../../network/reach/own-addresses.ts';
-import { ipv6Between } from '../../network/reach/public-ipv6.ts';
 import { type Sides, whyNotDirect } from './not-direct.ts';
 import { currentLink, knownPeers, type StandingDependencies, standingLinks } from './standing.ts';
 import { type WayTo, waysTo } from './ways.ts';
@@ -182,13 +181,11 @@ export class ReachReport {
     return { node: nativeAid(place.nodeKey), probes, remote: link?.path.remote ?? null, notDirect };
   }
 
-  #sides({ natType, helpers, nodeKey, addresses }: AgentLocation): Sides {
+  #sides({ natType, helpers, nodeKey }: AgentLocation): Sides {
     const others = helpers.filter(
       (one) => !equalBytes(one.nodeKey, nodeKey) && !equalBytes(one.nodeKey, this.#deps.nodeKey),
     );
-    const interfaces = this.#deps.interfaces().map((address) => ({ address }));
-    const haveIpv6 = ipv6Between(addresses, interfaces) !== null;
-    return { ours: this.#deps.mapping(), theirs: natType, helpers: others.length, haveIpv6 };
+    return { ours: this.#deps.mapping(), theirs: natType, helpers: others.length };
   }
 
   #family(isV6: boolean, observed: readonly Address[]): FamilyFacts {

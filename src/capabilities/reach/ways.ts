@@ -58,7 +58,8 @@ function punched({ kind, delayMs }: WayView, { place, sides }: WayFacts): WayTo 
 
 function relayed({ kind, delayMs, mayLead }: WayView, { place, relaysAllowed }: WayFacts): WayTo {
   const may = mayLead && relaysAllowed;
-  const cannot = relaysAllowed ? 'Nobody is known who could relay.' : 'disable_relay forbids it.';
+  const nobody = kind === 'turn' ? 'Neither node has a TURN server.' : 'Nobody is known who could relay.';
+  const cannot = relaysAllowed ? nobody : 'disable_relay forbids it.';
   const to = kind === 'relay' ? place.helpers.map(({ address }) => address) : [];
   return {
     path: kind,

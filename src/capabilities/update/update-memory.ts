@@ -1,7 +1,6 @@
 /** What the updater remembers over restarts: the last look, and the last attempt that came to no switch. */
 import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
-import { lazy } from '../../foundation/lazy.ts';
 
 const KEY = 'update';
 
@@ -20,7 +19,7 @@ const Shape = Type.Object({
 export type Remembered = Static<typeof Shape>;
 
 const NOTHING: Remembered = { checkedAt: null, latest: null, checkError: '', begun: null, failed: null };
-const check = lazy(() => Compile(Shape));
+const check = Compile(Shape);
 
 /** Where it is kept. */
 export interface UpdateStore {
@@ -37,7 +36,7 @@ export class UpdateMemory {
 
   get(): Remembered {
     const stored = this.#store.get(KEY);
-    return check().Check(stored) ? stored : NOTHING;
+    return check.Check(stored) ? stored : NOTHING;
   }
 
   /** Changes some of it. */

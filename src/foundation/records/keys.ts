@@ -27,6 +27,11 @@ export function mailboxKey(recipient: Aid): Uint8Array {
   return key('mailbox', aidToBytes(recipient));
 }
 
+/** Where those ask who want to meet a node that no helper introduces. @param publicKey of its `MeetingPlace` */
+export function meetingKey(publicKey: Uint8Array): Uint8Array {
+  return key('meeting', publicKey);
+}
+
 /**
  * True where a record may be stored under a key. What decides is always under the record's
  * signature, so a storing node cannot move a record elsewhere. A note names its recipient nowhere in

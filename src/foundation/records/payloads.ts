@@ -7,6 +7,7 @@ import { parseAddress } from '../address.ts';
 import { type CborValue, encodeCbor, isBytes, isUint } from '../cbor.ts';
 import { MAX_NAT_TYPE } from '../domain/directory.ts';
 import { PUBLIC_KEY_BYTES } from '../identity/ed25519.ts';
+import { X25519_PUBLIC_KEY_BYTES } from './encryption-keys.ts';
 import {
   checkCount,
   checked,
@@ -35,6 +36,14 @@ export interface HelperNode {
   readonly address: string;
 }
 
+/** Where a node that has no helper looks for those who want to meet it at a TURN server. */
+export interface MeetingPlace {
+  /** An X25519 public key: requests are sealed to it, and lie under the `meetingKey` of it. */
+  readonly publicKey: Uint8Array;
+  /** The IPv4 address that others see the node's packets come from. */
+  readonly host: string;
+}
+
 /** Payload of an endpoint record: where an agent is now. */
 export interface EndpointsPayload {
   /** `quic://host:port`, best first; at most 8. */
@@ -47,6 +56,10 @@ export interface EndpointsPayload {
   readonly nodeKey: Uint8Array;
   /** Best first; at most 4. */
   readonly helpers: readonly HelperNode[];
+  /** True where the node has a TURN server of its own; absent where it has none. */
+  readonly hasTurn?: true;
+  /** Absent where the node has helpers, or needs none. */
+  readonly meeting?: MeetingPlace;
   /** The custom record types that this agent publishes. */
   readonly customTypes: readonly number[];
   /** The local service that the agent is bound to, as its owner wrote it; absent where none is. */
@@ -85,6 +98,11 @@ function isDialable(text: string): boolean {
   return address !== null && address.host !== '' && address.port > 0;
 }
 
+/** Formats use nothing of Node's. */
+function isIPv4(text: string): boolean {
+  return /^[\d.]+$/.test(text) && parseAddress(`${text}:1`)?.host === text;
+}
+
 function checkEndpoints(p: EndpointsPayload): void {
   checkCount('endpoints', p.endpoints, MAX_ENDPOINTS);
   checkCount('helpers', p.helpers, MAX_HELPERS);
@@ -95,6 +113,8 @@ function checkEndpoints(p: EndpointsPayload): void {
   if (p.nodeKey.length !== PUBLIC_KEY_BYTES) throw invalidField('node key', 'is not an Ed25519 key');
   if (!p.helpers.every((h) => h.nodeKey.length === PUBLIC_KEY_BYTES && isDialable(h.address)))
     throw invalidField('helpers', 'holds something else than a key and host:port');
+  if (p.meeting !== undefined && (!isIPv4(p.meeting.host) || p.meeting.publicKey.length !== X25519_PUBLIC_KEY_BYTES))
+    throw invalidField('meeting place', 'holds something else than a key and an IPv4 address');
   if (!p.customTypes.every(isCustomType)) throw invalidField('custom types', 'holds another type');
   checkText('service', p.service ?? '', MAX_BOUND_SERVICE_BYTES);
 }
@@ -111,8 +131,16 @@ export function encodeEndpointsPayload(p: EndpointsPayload): Uint8Array {
     k: p.nodeKey,
     h: orNothing(helpers),
     c: orNothing(p.customTypes),
+    r: p.meeting === undefined ? undefined : [p.meeting.publicKey, p.meeting.host],
     s: orNothing(p.service ?? ''),
+    t: p.hasTurn,
   });
+}
+
+function readMeeting(value: unknown): MeetingPlace | null {
+  if (!Array.isArray(value) || value.length !== 2) return null;
+  const [publicKey, host]: unknown[] = value;
+  return isBytes(publicKey) && typeof host === 'string' ? { publicKey, host } : null;
 }
 
 function readHelper(value: unknown): HelperNode | null {
@@ -143,7 +171,15 @@ export function decodeEndpointsPayload(bytes: Uint8Array): EndpointsPayload | nu
   if (!isUint(bits, 2 ** MAX_ENDPOINTS - 1)) return null;
   const mapped = endpoints.filter((_, i) => Math.floor(bits / 2 ** i) % 2 === 1);
   const behind = mapped.length === 0 ? {} : { mapped };
-  return checked({ endpoints, natType, nodeKey, helpers: read, customTypes, ...bound, ...behind }, checkEndpoints);
+  const { r: place, t: flag } = map ?? {};
+  const meeting = place === undefined ? undefined : readMeeting(place);
+  if (meeting === null || (flag !== undefined && flag !== true)) return null;
+  const turn = {
+    ...(meeting === undefined ? {} : { meeting }),
+    ...(flag === undefined ? {} : ({ hasTurn: true } as const)),
+  };
+  const payload = { endpoints, natType, nodeKey, helpers: read, customTypes, ...bound, ...behind, ...turn };
+  return checked(payload, checkEndpoints);
 }
 
 /**

@@ -333,6 +333,13 @@ export class Membership {
     };
   }
 
+  /** Our host as others see it, whatever port each of them sees; null while none has said. */
+  get seenHost(): string | null {
+    const { engine, observed } = this.#deps;
+    const needed = Math.max(1, Math.min(this.#options.minObservedPeers, observed.reporters));
+    return engine.ownAddress?.host ?? observed.host(needed);
+  }
+
   onReachability(handler: (r: Reachability) => void): () => void {
     return this.#changes.add(handler);
   }

@@ -192,6 +192,11 @@ export class RecordDht implements RecordNetwork {
     return this.#parts.membership.reachability();
   }
 
+  /** Our host as others see it, whatever port each of them sees; null while none has said. */
+  get seenHost(): string | null {
+    return this.#parts.membership.seenHost;
+  }
+
   onReachability(handler: (r: Reachability) => void): () => void {
     return this.#parts.membership.onReachability(handler);
   }

@@ -5,6 +5,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import type { PathKind } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import type { MeetingPlace } from '../../foundation/records/payloads.ts';
 import { patience } from '../../foundation/stall.ts';
 import type { NodeAt } from '../node-requests.ts';
 import type { QuicConnection, QuicEndpoint } from '../quic/types.ts';
@@ -33,6 +34,10 @@ export interface NodePlace {
   readonly helpers: readonly NodeAt[];
   /** 0 unknown, 1 public or full cone, 2 restricted, 3 port-restricted, 4 symmetric. */
   readonly natType: number;
+  /** Where a node without helpers is met; absent where it is not. */
+  readonly meeting?: MeetingPlace;
+  /** True where the node has a TURN server. */
+  readonly hasTurn?: true;
 }
 
 /** What is said of a node of which nothing but its addresses is known. */
@@ -42,8 +47,9 @@ export const UNHELPED: Pick<NodePlace, 'helpers' | 'natType'> = { helpers: [], n
 const REACHED = 1;
 
 /** True for a node that strangers do not reach at its addresses, by what it says itself; those of its own networks do. */
-export function isUnreached({ addresses, helpers, natType }: NodePlace): boolean {
-  return helpers.length > 0 && natType !== REACHED && !addresses.some(({ isMapped }) => isMapped === true);
+export function isUnreached({ addresses, helpers, natType, meeting }: NodePlace): boolean {
+  const saysSo = helpers.length > 0 || meeting !== undefined;
+  return saysSo && natType !== REACHED && !addresses.some(({ isMapped }) => isMapped === true);
 }
 
 /** What a way fails with where all who would know say that the node is not there: then no other way leads to it either. */

@@ -33,8 +33,9 @@ interface DialsDependencies {
 }
 
 /** Names for all that a dial of a place can begin with: two places with the same ones lead to the same. */
-export function knownOf({ addresses, helpers }: NodePlace): string[] {
-  return [...addresses.map(formatAddress), ...helpers.map((helper) => `by ${toHex(helper.nodeKey)}`)];
+export function knownOf({ addresses, helpers, meeting }: NodePlace): string[] {
+  const met = meeting === undefined ? [] : [`at ${toHex(meeting.publicKey)}`];
+  return [...addresses.map(formatAddress), ...helpers.map((helper) => `by ${toHex(helper.nodeKey)}`), ...met];
 }
 
 export class Dials {

@@ -6,6 +6,11 @@ import type { NodePlace } from './dial.ts';
 /** Nodes that are remembered; the least recently dialled one is forgotten first. */
 const MAX_PLACES = 1024;
 
+/** True where somebody else, or something, brings us together with the node. */
+function isMet({ helpers, meeting }: NodePlace): boolean {
+  return helpers.length > 0 || meeting !== undefined;
+}
+
 export class Places {
   /** By the hex of the node's key. */
   readonly #places = new LruCache<string, NodePlace>({ maxEntries: MAX_PLACES });
@@ -13,7 +18,8 @@ export class Places {
   /** Remembers a place, unless more is known than it says. */
   note(place: NodePlace): void {
     const node = toHex(place.nodeKey);
-    const isPoorer = place.helpers.length === 0 && (this.#places.peek(node)?.helpers.length ?? 0) > 0;
+    const known = this.#places.peek(node);
+    const isPoorer = !isMet(place) && known !== undefined && isMet(known);
     if (!isPoorer) this.#places.set(node, place);
   }
 

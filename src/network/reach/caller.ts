@@ -3,12 +3,12 @@ import { randomBytes } from 'node:crypto';
 import type { Address } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
-import { detach } from '../../foundation/detached.ts';
 import type { PathKind } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { NodeAbsent } from '../links/dial.ts';
 import type { EngineConnection } from '../quic/engine.ts';
 import type { QuicConnection } from '../quic/types.ts';
+import { overCarrier } from '../turn/over-carrier.ts';
 import type { TurnUse } from '../turn/turn-servers.ts';
 import type { Introduced } from './called.ts';
 import { BIRTHDAY_TIMEOUT_MS, type ClientPool } from './client-pool.ts';
@@ -16,7 +16,6 @@ import type { SeenNode } from './helper.ts';
 import { keepsPort } from './nat.ts';
 import { randomTargets } from './opening.ts';
 import type { PortLender } from './port-lender.ts';
-import { isPublicIpv6 } from './public-ipv6.ts';
 import type { PunchGuard } from './punch-guard.ts';
 import { ATTEMPT_BYTES, decodeHelperReply, encodeHelperRequest, type HelperReply, type Means } from './signals.ts';
 
@@ -28,7 +27,7 @@ export const RELAY_DIAL_MS = 5_000;
 /** Head start of all other ways over one out of our router and in again, milliseconds. */
 export const HAIRPIN_DELAY_MS = 1_000;
 
-export interface PunchOptions {
+interface PunchOptions {
   readonly signal?: AbortSignal;
   /** False where another way is as good, and led there first. */
   readonly isWanted?: () => boolean;
@@ -49,8 +48,6 @@ interface CallerDependencies {
   readonly request: (helper: SeenNode, body: Uint8Array, signal: AbortSignal | undefined) => Promise<Uint8Array>;
   /** Dials an address from that same socket. */
   readonly dial: (address: Address, nodeKey: Uint8Array, how: DialledHow) => Promise<QuicConnection>;
-  /** The public IPv6 address and port that packets of that socket to another one come from; null for none. */
-  readonly ownIpv6: (to: Address) => Promise<Address | null>;
   /** Takes a connection of the engine that came over another socket. */
   readonly adopt: (connection: Introduced) => QuicConnection;
 }
@@ -115,26 +112,6 @@ export class Caller {
   }
 
   /**
-   * Punches a way over IPv6, where nothing translates and firewalls let in only answers.
-   * @param at where the node has a public IPv6 address
-   * @throws SvcError as `punch`
-   */
-  async punchOverIpv6(
-    nodeKey: Uint8Array,
-    helper: SeenNode,
-    at: Address,
-    { signal, answered = () => {} }: Omit<PunchOptions, 'isWanted'> = {},
-  ): Promise<QuicConnection> {
-    const from = await this.#deps.ownIpv6(at);
-    if (from === null) throw new SvcError('connect_failed', { message: 'This node has no way out over IPv6.' });
-    const talk = { nodeKey, attempt: new Uint8Array(randomBytes(ATTEMPT_BYTES)), signal };
-    const { outcome, listensAt, seenAt } = (await this.#ask(talk, helper, 'ipv6', { listensAt: from })).called;
-    answered();
-    if (outcome !== 'ready' || listensAt === null || !isPublicIpv6(listensAt)) throw new SvcError('connect_failed');
-    return await this.#dial(talk, listensAt, 'punched', seenAt, PUNCH_DIAL_MS);
-  }
-
-  /**
    * Reaches a node by a relayed session at one of its helpers, which carries sealed packets.
    * @throws SvcError `connect_failed`, `rate_limited`, `timeout`, `cancelled`; `NodeAbsent`
    */
@@ -158,18 +135,11 @@ export class Caller {
       return await this.#dial(talk, called.listensAt, 'turn', called.seenAt, RELAY_DIAL_MS);
     }
     const { seenAt } = (await this.#ask(talk, helper, 'witness')).called;
-    const { turn } = this.#deps;
-    const carrier = await turn.open({ peerHost: seenAt.host, enginePort: null, token: talk.attempt });
-    try {
+    return await overCarrier(this.#deps.turn, { peerHost: seenAt.host, token: talk.attempt }, async (carrier) => {
       const { called } = await this.#ask(talk, helper, 'turn', { listensAt: carrier.relayed });
       if (called.outcome !== 'ready') throw new SvcError('connect_failed');
-      const connection = await this.#dial(talk, carrier.local, 'turn', seenAt, RELAY_DIAL_MS, carrier.server);
-      detach(connection.closed.then(() => turn.close(carrier)));
-      return connection;
-    } catch (error) {
-      turn.close(carrier);
-      throw error;
-    }
+      return await this.#dial(talk, carrier.local, 'turn', seenAt, RELAY_DIAL_MS, carrier.server);
+    });
   }
 
   async #ask(

@@ -6,7 +6,12 @@ import type { NatMapping } from '../../foundation/domain/directory.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
-import { ENDPOINT_SCHEME, type HelperNode, MAX_ENDPOINTS } from '../../foundation/records/payloads.ts';
+import {
+  ENDPOINT_SCHEME,
+  type HelperNode,
+  MAX_ENDPOINTS,
+  type MeetingPlace,
+} from '../../foundation/records/payloads.ts';
 import { every, type Repeating } from '../../foundation/repeat.ts';
 import type { RecordNetwork } from '../dht/types.ts';
 import { natTypeOf } from './nat.ts';
@@ -22,6 +27,10 @@ export interface NodeAddresses {
   readonly mapped: readonly string[];
   readonly natType: number;
   readonly helpers: readonly HelperNode[];
+  /** Where this node is met while it has no helper. */
+  readonly meeting?: MeetingPlace;
+  /** True where callers may be led here by a TURN server of ours. */
+  readonly hasTurn?: true;
 }
 
 const NOTHING: NodeAddresses = { endpoints: [], mapped: [], natType: 0, helpers: [] };
@@ -32,8 +41,14 @@ function isUrgent(before: NodeAddresses, now: NodeAddresses): boolean {
     helpers.map(({ nodeKey, address }) => `${toHex(nodeKey)} ${address}`);
   const helping = new Set(names(now));
   const isFirst = before.helpers.length === 0 && now.helpers.length > 0;
+  const places = [before, now].map(({ meeting }) =>
+    meeting === undefined ? '' : `${toHex(meeting.publicKey)} ${meeting.host}`,
+  );
   return (
-    isFirst || before.endpoints.join() !== now.endpoints.join() || names(before).some((helper) => !helping.has(helper))
+    isFirst ||
+    places[0] !== places[1] ||
+    before.endpoints.join() !== now.endpoints.join() ||
+    names(before).some((helper) => !helping.has(helper))
   );
 }
 
@@ -44,6 +59,8 @@ function endpointOf(address: Address): string {
 interface OwnAddressesOptions {
   /** Host name or address to publish while none has been seen from outside; empty for none. */
   readonly fallbackHost: string;
+  /** Whether there is a TURN server that this node may use. */
+  readonly hasTurn?: boolean;
 }
 
 interface OwnAddressesDependencies {
@@ -66,6 +83,7 @@ export class OwnAddresses implements Component {
   readonly #found = new Map<string, readonly OwnAddress[]>();
   #dialled: ReadonlyMap<string, boolean> = new Map();
   #helpers: readonly HelperNode[] = [];
+  #meeting: MeetingPlace | null = null;
   #mapping: NatMapping = 'unknown';
   #last: NodeAddresses = NOTHING;
 
@@ -92,7 +110,17 @@ export class OwnAddresses implements Component {
     const endpoints = told.map(({ address }) => endpointOf(address));
     const mapped = told.filter(({ source }) => source === 'mapped').map(({ address }) => endpointOf(address));
     const natType = natTypeOf(this.#mapping, this.#deps.records.reachability().natType, this.isRefuted);
-    return { endpoints, mapped, natType, helpers: this.#helpers };
+    const helpers = this.#helpers;
+    const meeting = this.#meeting;
+    const isMet = helpers.length > 0 || meeting !== null;
+    return {
+      endpoints,
+      mapped,
+      natType,
+      helpers,
+      ...(meeting === null ? {} : { meeting }),
+      ...(isMet && this.#options.hasTurn === true ? { hasTurn: true } : {}),
+    };
   }
 
   /** True where others have dialled all addresses that strangers could reach us at, and have reached none. */
@@ -136,6 +164,12 @@ export class OwnAddresses implements Component {
   /** Takes the helpers that this node is connected to, the best first; at most 4 of them are told to others. */
   helpedBy(helpers: readonly HelperNode[]): void {
     this.#helpers = helpers;
+    this.#compare();
+  }
+
+  /** Takes where those find this node whom no helper introduces; null where nobody is looked for. */
+  metAt(meeting: MeetingPlace | null): void {
+    this.#meeting = meeting;
     this.#compare();
   }
 

@@ -2,6 +2,7 @@
 import { SvcError } from '../../foundation/errors.ts';
 import type { Dialler, NodePlace } from '../links/dial.ts';
 import type { Caller } from './caller.ts';
+import type { Knocker } from './knocker.ts';
 import { othersHelping } from './reachable-helpers.ts';
 
 /** Head start of all other ways, milliseconds. */
@@ -13,17 +14,25 @@ interface TurnedDependencies {
   /** This node's public key. */
   readonly nodeKey: Uint8Array;
   readonly caller: Pick<Caller, 'turn'>;
+  /** For nodes without helpers. */
+  readonly knocker: Pick<Knocker, 'mayLead' | 'meet'>;
+  /** Whether we have a TURN server. */
+  readonly hasTurn: () => boolean;
 }
 
-/** Dials by a TURN server, introduced by the first of the node's helpers that does so. */
-export function turned({ nodeKey, caller }: TurnedDependencies): Dialler {
+/**
+ * Dials by a TURN server, introduced by the first of the node's helpers that does so, or over the record network where it
+ * has none.
+ */
+export function turned({ nodeKey, caller, knocker, hasTurn }: TurnedDependencies): Dialler {
   const helping = (place: NodePlace) => othersHelping(place, nodeKey);
   return {
     kind: 'turn',
     delayMs: () => TURN_DELAY_MS,
     timeoutMs: TURN_TIMEOUT_MS,
-    mayLead: (place) => helping(place).length > 0,
+    mayLead: (place) => (helping(place).length > 0 ? hasTurn() || place.hasTurn === true : knocker.mayLead(place)),
     dial: async (place, signal) => {
+      if (helping(place).length === 0) return await knocker.meet(place, signal);
       let last: unknown = new SvcError('connect_failed');
       for (const helper of helping(place)) {
         try {

@@ -3,7 +3,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import type { TurnServer } from '../../foundation/config/schema.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
-import { type CarrierOptions, TurnCarrier } from './carrier.ts';
+import { type CarrierOptions, placeOf, TurnCarrier } from './carrier.ts';
 
 /** Ways by TURN servers that stand at a time. */
 const MAX_CARRIERS = 64;
@@ -11,6 +11,11 @@ const MAX_CARRIERS = 64;
 interface TurnServersDependencies {
   readonly clock: Clock;
   readonly log: Log;
+}
+
+/** Whether one of the servers of a configuration can be used. */
+export function isUsable(servers: readonly TurnServer[]): boolean {
+  return servers.some((server) => placeOf(server) !== null);
 }
 
 /** What those do with them who bring two nodes together. */
@@ -29,9 +34,9 @@ export class TurnServers {
     this.#deps = dependencies;
   }
 
-  /** Whether there are any. */
+  /** Whether there are any that are spoken with as this client does. */
   get some(): boolean {
-    return this.#servers.length > 0;
+    return isUsable(this.#servers);
   }
 
   /**

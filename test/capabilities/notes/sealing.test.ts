@@ -1,7 +1,8 @@
 /** Letters of every length around the padding come out as they went in. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { NoteOpener, noteKeyOf, sealLetter } from '../../../src/capabilities/notes/sealing.ts';
+import { NoteOpener, sealLetter } from '../../../src/capabilities/notes/sealing.ts';
+import { sealingKeyOf } from '../../../src/foundation/keys/sealed-box.ts';
 import { decodeNotePayload } from '../../../src/foundation/records/notes.ts';
 import { newIdentity } from '../../support/identities.ts';
 
@@ -12,7 +13,7 @@ const TAG = 16;
 
 test('a letter is padded to whole blocks, and opened without its padding', async () => {
   const recipient = newIdentity().aid;
-  const key = noteKeyOf(new Uint8Array(32).fill(7));
+  const key = sealingKeyOf(new Uint8Array(32).fill(7));
   const opener = new NoteOpener(key);
   for (const length of [0, 1, PADDING - LENGTH - 1, PADDING - LENGTH, PADDING - LENGTH + 1, 2 * PADDING - LENGTH]) {
     const letter = new Uint8Array(length).fill(9);

@@ -4,12 +4,13 @@ import { test } from 'node:test';
 import { Inbox } from '../../../src/capabilities/notes/inbox.ts';
 import { decodeLetter, encodeLetter, messageId, verifyLetter } from '../../../src/capabilities/notes/letter.ts';
 import { NoteKeys } from '../../../src/capabilities/notes/note-keys.ts';
-import { NoteOpener, noteKeyOf, sealLetter } from '../../../src/capabilities/notes/sealing.ts';
+import { NoteOpener, sealLetter } from '../../../src/capabilities/notes/sealing.ts';
 import { toHex } from '../../../src/foundation/bytes.ts';
 import { type Aid, parseAid } from '../../../src/foundation/identity/aid.ts';
 import { decodeDelegation } from '../../../src/foundation/identity/delegation.ts';
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
+import { sealingKeyOf } from '../../../src/foundation/keys/sealed-box.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { decodeEncryptionKeysPayload, encryptionKeyId } from '../../../src/foundation/records/encryption-keys.ts';
 import { belongsUnder } from '../../../src/foundation/records/keys.ts';
@@ -93,7 +94,7 @@ for (const { aid: text, operational_seed_hex, now, start, ...key } of vectors.ke
     const { publicKey, createdAt } = keysOf(() => identity, new TestClock(now * 1000)).current(aid);
     assert.equal(createdAt, start);
     assert.equal(toHex(publicKey), key.public_key_hex);
-    assert.equal(toHex(noteKeyOf(hex(key.private_key_hex)).publicKey), key.public_key_hex);
+    assert.equal(toHex(sealingKeyOf(hex(key.private_key_hex)).publicKey), key.public_key_hex);
     assert.equal(toHex(encryptionKeyId(publicKey)), key.key_id_hex);
   });
 
@@ -130,7 +131,7 @@ for (const note of vectors.notes)
     assert.equal(toHex(record.payload), note.payload_hex);
     assert.equal(toHex(noteHeader(sealed)), note.header_hex);
     assert.equal(toHex(removalHash(content.nonce)), note.removal_hash_hex);
-    const opener = new NoteOpener(noteKeyOf(hex(key.private_key_hex)));
+    const opener = new NoteOpener(sealingKeyOf(hex(key.private_key_hex)));
     const opened = await opener.open(sealed, RECIPIENT);
     assert.equal(toHex(opened), note.letter_hex);
     const letter = decodeLetter(opened, RECIPIENT);

@@ -1,6 +1,8 @@
 /** Two nodes whose routers change ports, helpers that relay for nobody, and a TURN server that one of the two may use. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { part } from '../../lab/parting.ts';
+import { eventually } from '../../support/eventually.ts';
 import { LabDaemon } from '../../support/lab/daemons.ts';
 import { Internet } from '../../support/lab/internet.ts';
 import type { Machine } from '../../support/lab/namespaces.ts';
@@ -55,5 +57,40 @@ test('a TURN server of either side leads where nothing else does', async (t) => 
       const { relays } = await caller.call<{ relays: string[] }>('GET', '/status');
       assert.equal(relays.length, 1);
       assert.ok(relays[0]?.startsWith(`${TURN}:`) === true, JSON.stringify(relays));
+    });
+});
+
+test('a TURN server of either side leads where nobody helps', async (t) => {
+  const internet = await Internet.start(t);
+  if (internet === null) return;
+  startTurnServer(await internet.publicMachine('turn', [20]));
+  const bootstrap = ['203.0.113.10'];
+  await using running = new AsyncDisposableStack();
+  running.use(await LabDaemon.start(await internet.publicMachine('open', [10]), [], 'help_others = false\n'));
+  await using rich = await LabDaemon.start(await internet.behind('rich', ['symmetric']), bootstrap, WITH_TURN);
+  await using poor = await LabDaemon.start(await internet.behind('poor', ['symmetric']), bootstrap);
+  for (const one of [rich, poor]) await one.until('it is in the network', ({ network_ready }) => network_ready);
+  const parties = await Promise.all(
+    [rich, poor].map(async (daemon) => ({
+      daemon,
+      aid: await daemon.serve(),
+      node: (await daemon.call<{ node_aid: string }>('GET', '/status')).node_aid,
+    })),
+  );
+  const [first, second] = parties;
+  if (first === undefined || second === undefined) throw new Error('two are there');
+  for (const [caller, called, name] of [
+    [first, second, 'the caller has it'],
+    [second, first, 'the called has it'],
+  ] as const)
+    await t.test(name, async () => {
+      await part(caller, called);
+      const tunnel = await eventually('it leads there', async () => {
+        const { status, body } = await caller.daemon.ask('POST', `/tunnel/${called.aid}`, {});
+        return status < 300 && (body as Opened);
+      });
+      assert.deepEqual([tunnel.path, tunnel.is_relayed], ['turn', true]);
+      const text = 'met where nobody introduces '.repeat(2000);
+      assert.equal(await caller.daemon.echo(tunnel.listen, text), text);
     });
 });

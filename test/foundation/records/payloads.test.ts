@@ -80,8 +80,13 @@ const endpoints: fc.Arbitrary<EndpointsPayload> = fc.record(
     nodeKey: fc.constant(KEY),
     helpers: fc.array(fc.constant({ nodeKey: KEY, address: 'h.example:9' }), { maxLength: 4 }),
     customTypes: fc.array(fc.integer({ min: 2, max: 15 }), { maxLength: 14 }),
+    meeting: fc.constantFrom({ publicKey: KEY, host: '192.0.2.7' }, { publicKey: KEY, host: '10.0.0.1' }),
+    hasTurn: fc.constant(true as const),
   },
-  { noNullPrototype: true },
+  {
+    noNullPrototype: true,
+    requiredKeys: ['endpoints', 'natType', 'nodeKey', 'helpers', 'customTypes'],
+  },
 );
 
 test('payloads come back as they were', () => {
@@ -201,9 +206,13 @@ test('endpoints must be dialable', () => {
     { nodeKey: KEY.subarray(1) },
     { customTypes: [1] },
     { helpers: [{ nodeKey: KEY.subarray(1), address: 'a:1' }] },
+    { meeting: { publicKey: KEY.subarray(1), host: '192.0.2.7' } },
+    { meeting: { publicKey: KEY, host: 'a.example' } },
   ];
   for (const changes of wrong)
     assert.throws(() => encodeEndpointsPayload({ ...ENDPOINTS, ...changes }), failsWith('invalid_request'));
+  for (const more of [{ r: [KEY] }, { r: [KEY, 7] }, { r: [KEY, '::1'] }, { r: [KEY, 'a.example'] }, { t: 1 }])
+    assert.equal(decodeEndpointsPayload(encodeCbor({ n: 0, k: KEY, ...more })), null, JSON.stringify(more));
   const nine = Array.from({ length: 9 }, () => 'quic://a:1');
   assert.throws(() => encodeEndpointsPayload({ ...ENDPOINTS, endpoints: nine }), failsWith('too_large'));
 });

@@ -11,6 +11,7 @@ import { dhtTargets } from './dht.ts';
 import { documentTargets } from './documents.ts';
 import { eventTargets } from './events.ts';
 import { identityTargets } from './identities.ts';
+import { knockTargets } from './knocks.ts';
 import { linkStreamTargets } from './link-streams.ts';
 import { linkTargets } from './links.ts';
 import { noteTargets } from './notes.ts';
@@ -54,4 +55,5 @@ export const TARGETS: readonly FuzzTarget[] = [
   ...signalTargets,
   ...portMappingTargets,
   ...turnTargets,
+  ...knockTargets,
 ];

@@ -1,10 +1,11 @@
 /** Notes: what is sealed, what is in it, and how it is handed over. */
 import { decodeLetter, messageId, verifyLetter } from '../../../src/capabilities/notes/letter.ts';
-import { NoteOpener, noteKeyOf } from '../../../src/capabilities/notes/sealing.ts';
+import { NoteOpener } from '../../../src/capabilities/notes/sealing.ts';
 import { readRequest } from '../../../src/capabilities/notes/wire.ts';
 import { equalBytes } from '../../../src/foundation/bytes.ts';
 import { parseAid } from '../../../src/foundation/identity/aid.ts';
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
+import { sealingKeyOf } from '../../../src/foundation/keys/sealed-box.ts';
 import { encryptionKeyId } from '../../../src/foundation/records/encryption-keys.ts';
 import { decodeNotePayload } from '../../../src/foundation/records/notes.ts';
 import { person } from '../engine/people.ts';
@@ -16,7 +17,7 @@ import type { FuzzTarget } from '../engine/target.ts';
 const NAMES = { caller: person(1).aid, called: person(2).aid };
 const REFUSALS = ['bad_record', 'bad_delegation'] as const;
 const RECIPIENT = parseAid(vectorTexts('notes', 'recipient.aid')[0] ?? '');
-const KEYS = vectorBytes('notes', 'keys.*.private_key_hex').map(noteKeyOf);
+const KEYS = vectorBytes('notes', 'keys.*.private_key_hex').map(sealingKeyOf);
 
 const letter: FuzzTarget = {
   name: 'note-letter',
