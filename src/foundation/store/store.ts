@@ -6,6 +6,7 @@ import { chmodSync, existsSync } from 'node:fs';
 import { DatabaseSync, type SQLOutputValue, type StatementSync } from 'node:sqlite';
 import { SvcError } from '../errors.ts';
 import { PRIVATE_FILE_MODE } from '../file-modes.ts';
+import { Journal } from './journal.ts';
 
 /**
  * A statement: constant text whose values follow, or a template whose values are bound where they stand, as in
@@ -29,14 +30,20 @@ const CACHE_KIB = 16_384;
 const DISK_CODES: ReadonlySet<number> = new Set([8, 10, 13, 14, 23]); // READONLY, IOERR, FULL, CANTOPEN, AUTH
 const DAMAGE_CODES: ReadonlySet<number> = new Set([11, 26]); // CORRUPT, NOTADB
 
+/** How statements begin that change nothing. */
+const READING = /^\s*(?:SELECT|PRAGMA|WITH)\b/i;
+
 export class Store {
   readonly #db: DatabaseSync;
-  readonly #statements = new Map<Sql, StatementSync>();
+  readonly #statements = new Map<Sql, { readonly statement: StatementSync; readonly writes: boolean }>();
   readonly #durability: Durability;
+  readonly #file: string;
   #depth = 0;
+  #journal: Journal | null = null;
 
-  private constructor(db: DatabaseSync, durability: Durability) {
+  private constructor(db: DatabaseSync, file: string, durability: Durability) {
     this.#db = db;
+    this.#file = file;
     this.#durability = durability;
   }
 
@@ -55,7 +62,7 @@ export class Store {
       db.exec(
         `PRAGMA journal_mode = WAL; PRAGMA synchronous = ${durability}; PRAGMA foreign_keys = ON; PRAGMA cache_size = -${CACHE_KIB}`,
       );
-      const store = new Store(db, durability);
+      const store = new Store(db, file, durability);
       store.#migrate(migrations);
       return store;
     } catch (error) {
@@ -65,6 +72,14 @@ export class Store {
         new SvcError('store_corrupt', { message: `The database ${file} cannot be opened.`, cause: error })
       );
     }
+  }
+
+  /**
+   * Takes room on the disk for the journal, so that commits are sure sooner. Writing is refused from then on where the
+   * disk is full, as it would be without that room. No other process may use the database.
+   */
+  reserveJournal(): void {
+    this.#journal ??= Journal.open(this.#file);
   }
 
   #migrate(migrations: readonly string[]): void {
@@ -80,10 +95,16 @@ export class Store {
     });
   }
 
+  /** @throws SvcError `not_writable` where it writes by itself, and the disk is full */
   #prepare(sql: Sql): StatementSync {
-    const statement = this.#statements.get(sql) ?? this.#db.prepare(typeof sql === 'string' ? sql : sql.join('?'));
-    this.#statements.set(sql, statement);
-    return statement;
+    let known = this.#statements.get(sql);
+    if (known === undefined) {
+      const text = typeof sql === 'string' ? sql : sql.join('?');
+      known = { statement: this.#db.prepare(text), writes: !READING.test(text) };
+      this.#statements.set(sql, known);
+    }
+    if (known.writes && this.#depth === 0) this.#mustHaveRoom();
+    return known.statement;
   }
 
   /** Runs a statement; returns how many rows it changed. */
@@ -110,13 +131,25 @@ export class Store {
    * @throws what `work` throws; SvcError `not_writable` where the disk refuses, `store_corrupt`
    */
   transaction<T>(work: () => T, durability: Durability = this.#durability): T {
-    if (this.#depth > 0 || durability === this.#durability) return this.#transaction(work);
+    if (this.#depth > 0) return this.#transaction(work);
+    this.#mustHaveRoom();
+    if (durability === this.#durability) return this.#transaction(work);
     this.#db.exec(`PRAGMA synchronous = ${durability}`);
     try {
       return this.#transaction(work);
     } finally {
       this.#db.exec(`PRAGMA synchronous = ${this.#durability}`);
     }
+  }
+
+  /** Makes sure what was committed with less durability, without waiting for it. */
+  syncSoon(): void {
+    this.#journal?.syncSoon();
+  }
+
+  /** @throws SvcError `not_writable` */
+  #mustHaveRoom(): void {
+    if (this.#journal?.isDiskFull() === true) throw unwritable('The database');
   }
 
   #transaction<T>(work: () => T): T {
@@ -140,6 +173,7 @@ export class Store {
 
   close(): void {
     this.#statements.clear();
+    this.#journal?.close();
     this.#db.close();
   }
 }
@@ -155,6 +189,11 @@ function attempt<T>(work: () => T): T {
   }
 }
 
+function unwritable(name: string, cause?: unknown): SvcError {
+  const message = `${name} cannot be written: check its permissions and the free space on the disk.`;
+  return new SvcError('not_writable', { message, cause });
+}
+
 /** The error of the catalogue for a fault of the disk or of the file; undefined for others, such as a broken constraint. */
 function known(error: unknown, file?: string): SvcError | undefined {
   if (error instanceof SvcError) return error;
@@ -162,10 +201,7 @@ function known(error: unknown, file?: string): SvcError | undefined {
   const name = file === undefined ? 'The database' : `The database ${file}`;
   // Not of SQLite: the system refuses what we do with the file ourselves.
   const refused = error instanceof Error && 'syscall' in error;
-  if (refused || DISK_CODES.has(code)) {
-    const message = `${name} cannot be written: check its permissions and the free space on the disk.`;
-    return new SvcError('not_writable', { message, cause: error });
-  }
+  if (refused || DISK_CODES.has(code)) return unwritable(name, error);
   if (!DAMAGE_CODES.has(code)) return undefined;
   return new SvcError('store_corrupt', { message: `${name} is damaged. Restore a backup.`, cause: error });
 }

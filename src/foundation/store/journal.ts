@@ -1,0 +1,82 @@
+/**
+ * The journal of a database as a file. A commit that makes it grow has the file system write down the new size as well
+ * before it is sure, which takes many times as long as writing over what is there. SQLite itself writes over its journal
+ * once that has reached its full size; so it gets that from the beginning.
+ */
+import { close, fdatasync, fstatSync, openSync, statfsSync, writeSync } from 'node:fs';
+import { dirname } from 'node:path';
+
+/** What a journal grows to before SQLite begins it anew: 1,000 pages of 4 KiB with a head of 24 bytes each, and some more. Bytes. */
+export const JOURNAL_BYTES: number = 4160 * 1024;
+/** Less free room on the disk counts as none: what was taken ahead is not used up, as emptying the journal needs more. Bytes. */
+const MIN_FREE_BYTES: number = 64 * 1024;
+const ZEROS_BYTES: number = 256 * 1024;
+
+export class Journal {
+  readonly #file: number;
+  readonly #directory: string;
+  #isSyncing = false;
+  #isBehind = false;
+  #isClosed = false;
+
+  private constructor(file: number, directory: string) {
+    this.#file = file;
+    this.#directory = directory;
+  }
+
+  /**
+   * Opens the journal of an open database and makes it as long as it ever gets; what stands behind its last frame
+   * SQLite reads as nothing. Nobody else may write to the database meanwhile. Null where there is none.
+   */
+  static open(databaseFile: string): Journal | null {
+    let file: number;
+    try {
+      file = openSync(`${databaseFile}-wal`, 'r+');
+    } catch {
+      return null;
+    }
+    const journal = new Journal(file, dirname(databaseFile));
+    journal.#grow();
+    // Nobody has to wait until the disk has it: until then commits take as long as they would without.
+    journal.syncSoon();
+    return journal;
+  }
+
+  #grow(): void {
+    try {
+      const zeros = new Uint8Array(ZEROS_BYTES);
+      for (let at = fstatSync(this.#file).size; at < JOURNAL_BYTES; )
+        at += writeSync(this.#file, zeros, 0, Math.min(zeros.length, JOURNAL_BYTES - at), at);
+    } catch {
+      // A full disk: what there was of it helps as far as it goes.
+    }
+  }
+
+  /** True where the disk has no room left, though the journal may have some. What cannot be told counts as room. */
+  isDiskFull(): boolean {
+    try {
+      const { bsize, blocks, bfree } = statfsSync(this.#directory);
+      return blocks > 0 && bfree * bsize < MIN_FREE_BYTES;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Makes sure what was committed without waiting for the disk, on another thread. */
+  syncSoon(): void {
+    this.#isBehind = true;
+    if (this.#isSyncing) return;
+    this.#isSyncing = true;
+    this.#isBehind = false;
+    fdatasync(this.#file, () => {
+      this.#isSyncing = false;
+      if (this.#isClosed) close(this.#file, () => {});
+      else if (this.#isBehind) this.syncSoon();
+    });
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    if (!this.#isSyncing) close(this.#file, () => {});
+  }
+}

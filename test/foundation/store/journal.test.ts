@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import fs, { copyFileSync, statSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { JOURNAL_BYTES } from '../../../src/foundation/store/journal.ts';
+import { Store } from '../../../src/foundation/store/store.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
+
+const TABLE = 'CREATE TABLE things (n INTEGER PRIMARY KEY, body BLOB)';
+
+function open(t: TestContext): { file: string; store: Store } {
+  const file = join(temporaryDirectory(t), 'a.db');
+  const store = Store.open(file, [TABLE]);
+  store.reserveJournal();
+  t.after(() => store.close());
+  return { file, store };
+}
+
+function add(store: Store, n: number, bytes = 10): void {
+  store.run`INSERT INTO things (n, body) VALUES (${n}, ${new Uint8Array(bytes)})`;
+}
+
+function numbers(store: Store): number[] {
+  return store.all('SELECT n FROM things ORDER BY n').map((row) => Number(row['n']));
+}
+
+/** What is on disk of a database at this moment, opened beside it. */
+function copyOf(t: TestContext, file: string): Store {
+  const copy = join(temporaryDirectory(t), 'copy.db');
+  for (const suffix of ['', '-wal']) copyFileSync(`${file}${suffix}`, `${copy}${suffix}`);
+  const store = Store.open(copy, [TABLE]);
+  t.after(() => store.close());
+  assert.equal(store.one('PRAGMA integrity_check')?.['integrity_check'], 'ok');
+  return store;
+}
+
+/** Takes the place of a function of `node:fs` for the rest of the test. */
+function instead(t: TestContext, name: 'statfsSync' | 'fdatasync', other: (...args: never[]) => unknown): void {
+  t.mock.method(fs, name, other);
+  syncBuiltinESMExports();
+  t.after(() => {
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+  });
+}
+
+test('the journal has its full size from the beginning and keeps it, whatever is written', (t) => {
+  const { file, store } = open(t);
+  const size = (): number => statSync(`${file}-wal`).size;
+  assert.equal(size(), JOURNAL_BYTES);
+  for (let n = 1; n <= 1500; n++) add(store, n, 3000);
+  assert.equal(size(), JOURNAL_BYTES);
+  assert.deepEqual(numbers(copyOf(t, file)).length, 1500);
+});
+
+test('what stands behind the last commit in the journal is nothing, at every moment', (t) => {
+  const { file, store } = open(t);
+  assert.deepEqual(numbers(copyOf(t, file)), []);
+  for (const n of [1, 2, 3]) {
+    add(store, n);
+    assert.deepEqual(
+      numbers(copyOf(t, file)),
+      Array.from({ length: n }, (_, i) => i + 1),
+    );
+  }
+});
+
+test('a full disk is refused although the journal has room, and what has room again is taken', (t) => {
+  const { file, store } = open(t);
+  add(store, 1);
+  let free = 0;
+  instead(t, 'statfsSync', () => ({ bsize: 1024, blocks: 100, bfree: free }));
+  const refused = { code: 'not_writable', message: /free space on the disk/ };
+  assert.throws(() => add(store, 2), refused);
+  assert.throws(() => store.transaction(() => add(store, 3)), refused);
+  assert.throws(() => store.transaction(() => add(store, 4), 'normal'), refused);
+  assert.throws(() => store.one`INSERT INTO things (n) VALUES (${7}) RETURNING n`, refused);
+  assert.deepEqual([numbers(store), numbers(copyOf(t, file))], [[1], [1]]);
+  free = 63;
+  assert.throws(() => add(store, 5), refused);
+  free = 64;
+  store.transaction(() => add(store, 6));
+  assert.deepEqual(numbers(store), [1, 6]);
+});
+
+test('a database without that room asks nobody how full the disk is', (t) => {
+  instead(t, 'statfsSync', () => assert.fail('asked'));
+  const memory = Store.open(':memory:', [TABLE]);
+  memory.reserveJournal();
+  add(memory, 1);
+  const store = Store.open(join(temporaryDirectory(t), 'a.db'), [TABLE]);
+  add(store, 1);
+  assert.deepEqual([numbers(memory), numbers(store)], [[1], [1]]);
+  memory.close();
+  store.close();
+});
+
+test('one look at the disk makes sure what several commits left to it', (t) => {
+  const waiting: (() => void)[] = [];
+  instead(t, 'fdatasync', (_: number, done: () => void) => void waiting.push(done));
+  const { store } = open(t);
+  assert.equal(waiting.length, 1, 'the new size');
+  for (let i = 0; i < 3; i++) store.syncSoon();
+  assert.equal(waiting.length, 1);
+  waiting.shift()?.();
+  assert.equal(waiting.length, 1, 'once more for what came meanwhile');
+  waiting.shift()?.();
+  assert.equal(waiting.length, 0);
+  store.syncSoon();
+  assert.equal(waiting.length, 1);
+  waiting.shift()?.();
+});
