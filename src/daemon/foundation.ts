@@ -8,6 +8,7 @@ import { KeyStore } from '../foundation/keys/key-store.ts';
 import { PASSPHRASE_COST } from '../foundation/keys/passphrase.ts';
 import { Logger } from '../foundation/logger.ts';
 import { RecordVerifier } from '../foundation/records/verifier.ts';
+import { GroupCommit } from '../foundation/store/group-commit.ts';
 import { MetaStore } from '../foundation/store/meta.ts';
 import { MIGRATIONS } from '../foundation/store/migrations/index.ts';
 import { SeenDelegations } from '../foundation/store/seen-delegations.ts';
@@ -58,10 +59,13 @@ export async function openFoundation(args: DaemonArguments, environment: NodeJS.
   const node = loadNodeIdentity(keys);
   const store = Store.open(dataDir.file(DATABASE_FILE), MIGRATIONS);
   life.defer(() => store.close());
+  store.reserveJournal();
+  const commits = new GroupCommit((work) => store.transaction(work));
   const seen = new SeenDelegations({ store, clock, log });
   await life.start(seen);
   const delegations = new DelegationVerifier();
   const verifier = new RecordVerifier({}, { delegations });
   const meta = new MetaStore(store);
-  return { life, clock, dataDir, configuration, config, log, keys, node, store, meta, seen, delegations, verifier };
+  const stored = { store, commits, meta, seen };
+  return { life, clock, dataDir, configuration, config, log, keys, node, delegations, verifier, ...stored };
 }

@@ -20,6 +20,7 @@ import type {
   GetOptions,
   ListOptions,
   NoteRemoval,
+  PutOptions,
   PutResult,
   Reachability,
   RecordNetwork,
@@ -72,11 +73,7 @@ export class MemoryRecordNetwork implements RecordNetwork {
     for (const node of this.#hub.nodes) node.setReachability({});
   }
 
-  async put(
-    key: Uint8Array,
-    record: SignedRecord,
-    options: { readonly signal?: AbortSignal } = {},
-  ): Promise<PutResult> {
+  async put(key: Uint8Array, record: SignedRecord, options: PutOptions = {}): Promise<PutResult> {
     if (!belongsUnder(record, key)) throw new SvcError('bad_record');
     await this.#verifier.verifyAsync(record, unixSeconds(this.#hub.clock));
     if (options.signal?.aborted === true) throw new SvcError('cancelled');

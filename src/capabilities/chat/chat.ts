@@ -17,7 +17,6 @@ import { Arrivals } from './arrivals.ts';
 import { Couriers } from './couriers.ts';
 import { draftContent } from './drafts.ts';
 import { applyChange, newStream } from './exchange.ts';
-import { GroupCommit } from './group-commit.ts';
 import { accept, block, type Change, expire, refuse, remove, request } from './relationship.ts';
 import type { ChatObjects, Contact, ConversationPage, LocalIdentity, MessageDraft, SentEntry } from './types.ts';
 import { isNote } from './wire.ts';
@@ -66,7 +65,6 @@ export class Chat implements Component {
   readonly #deps: ChatDependencies;
   readonly #couriers: Couriers;
   readonly #arrivals: Arrivals;
-  readonly #commits: GroupCommit;
   #unsubscribe: () => void = () => {};
   #expiry: Repeating | null = null;
   #ready = false;
@@ -75,7 +73,6 @@ export class Chat implements Component {
     const deps = { ...dependencies, log: dependencies.log.child('chat') };
     this.#deps = deps;
     this.#arrivals = new Arrivals(deps.clock);
-    this.#commits = new GroupCommit((work) => deps.store.transaction(work));
     this.#couriers = new Couriers({
       ...deps,
       onSent: (aid, peer, upTo) => this.#arrivals.arrived(aid, peer, upTo),
@@ -151,7 +148,7 @@ export class Chat implements Component {
     const { text, file } = await draftContent(this.#deps.objects, aid, draft);
     const id = new Uint8Array(randomBytes(ENTRY_ID_BYTES));
     const content = { id, at: this.#deps.clock.now(), text, file };
-    const seq = await this.#commits.run(() => this.#queue(aid, peer, content));
+    const seq = await this.#deps.store.together(() => this.#queue(aid, peer, content));
     const hope = this.#couriers.mayArriveNow(aid, peer);
     this.#couriers.wake(aid, peer);
     const arrived = hope && (await this.#arrivals.wait(aid, peer, seq, ARRIVAL_WAIT_MS));

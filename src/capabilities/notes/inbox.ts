@@ -81,7 +81,7 @@ export class Inbox {
   async accept(aid: Aid, records: readonly SignedRecord[]): Promise<Receipt[]> {
     const opened = await Promise.all(records.map((record) => this.#open(aid, record)));
     const { store, events } = this.#deps;
-    return store.transaction(() => {
+    return store.together(() => {
       const message_ids: string[] = [];
       const receipts = opened.map((one): Receipt => {
         if ('verdict' in one) return one;

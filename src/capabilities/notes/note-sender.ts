@@ -32,6 +32,8 @@ const SEND_BURST = 300;
 const MAX_SENDERS = 16_384;
 /** Milliseconds that the slower of the two ways may take once the other has worked. */
 const GRACE_MS = 1500;
+/** Where the recipient's node has the note, so many nodes of the network are enough to answer; others follow. */
+const ENOUGH_REPLICAS = 2;
 /** Milliseconds for both ways together. */
 const SEND_TIMEOUT_MS = 20_000;
 /** Milliseconds for which sending the same content again goes on with a failed attempt. */
@@ -84,7 +86,7 @@ export class NoteSender {
     }
     this.#underWay.add(name);
     try {
-      const attempt = store.attempt(sender, fingerprint, fresh, clock.now() - RETRY_MS);
+      const attempt = await store.attempt(sender, fingerprint, fresh, clock.now() - RETRY_MS);
       const result = await this.#deliver(identity, { sender, recipient, msgType, body, ...attempt });
       const settle = (heard: boolean): void => {
         this.#underWay.delete(name);
@@ -147,7 +149,10 @@ export class NoteSender {
     return signRecord({ aid: delegation.agent, type: RECORD.note, seq: 1, timestamp, ttl, payload, delegation }, once);
   }
 
-  /** Hands the note over and stores it, side by side; once one has worked, the other one gets a moment more. */
+  /**
+   * Hands the note over and stores it, side by side; once one has worked, the other one gets a moment more. What is
+   * handed over and kept by some of the network as well needs no more waiting: the rest of it goes on by itself.
+   */
   async #bothWays(letter: LetterContent, record: SignedRecord, signal: AbortSignal) {
     const outcome: { replicas: number; answer: NoteAnswer | null } = { replicas: 0, answer: null };
     const { network, links, clock, log } = this.#deps;
@@ -155,9 +160,14 @@ export class NoteSender {
     const enough = Promise.withResolvers<void>();
     const timers: Timer[] = [];
     const grace = () => timers.push(clock.after(GRACE_MS, () => enough.resolve()));
-    const stored = network.put(mailboxKey(recipient), record, { signal }).then(
+    const isDelivered = (): boolean => outcome.answer === 'kept' || outcome.answer === 'known';
+    const kept = (replicas: number): void => {
+      outcome.replicas = replicas;
+      if (isDelivered() && replicas >= ENOUGH_REPLICAS) enough.resolve();
+    };
+    const stored = network.put(mailboxKey(recipient), record, { signal, onKept: kept }).then(
       ({ replicas }) => {
-        outcome.replicas = replicas;
+        kept(replicas);
         if (replicas > 0) grace();
       },
       (error: unknown) => log.debug({ aid: sender, error }, 'a note was not stored'),
@@ -165,7 +175,8 @@ export class NoteSender {
     const handed = links.offer(sender, recipient, record, signal).then(
       (answer) => {
         outcome.answer = answer;
-        if (answer === 'kept' || answer === 'known') grace();
+        if (isDelivered()) grace();
+        kept(outcome.replicas);
         if (answer === 'unknown_key') enough.resolve();
       },
       (error: unknown) => log.debug({ aid: sender, error }, 'a note was not handed over'),
@@ -175,7 +186,7 @@ export class NoteSender {
     } finally {
       for (const timer of timers) timer.cancel();
     }
-    return outcome;
+    return { ...outcome };
   }
 }
 

@@ -22,7 +22,7 @@ export interface Shared {
 export type Messages = ReturnType<typeof buildMessages>;
 
 export function buildMessages(
-  { life, clock, log, store, keys, seen, delegations, verifier }: Foundation,
+  { life, clock, log, store, commits, keys, seen, delegations, verifier }: Foundation,
   { records }: Network,
   { registry }: Agents,
   { directory, publications, published }: DirectoryParts,
@@ -31,7 +31,7 @@ export function buildMessages(
   const common = { links, events, network: records, clock, log, random: Math.random };
   const notes = new Notes({
     ...common,
-    store: new NoteStore(store),
+    store: new NoteStore(store, commits),
     vault: keys,
     directory: {
       published: (aid, type) => publications.publications(aid).find((row) => row.type === type) ?? null,
@@ -50,7 +50,7 @@ export function buildMessages(
   published.add((record) => notes.published(record));
   const chat = new Chat({
     ...common,
-    store: new ChatStore(store),
+    store: new ChatStore(store, commits),
     entries: new ChatLog(store),
     objects: {
       put: (aid, path) => objects.put(aid, { path }),

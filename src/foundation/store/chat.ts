@@ -1,6 +1,7 @@
 /** The table of conversations: a local agent, a peer, and how they stand. Times are Unix milliseconds. */
 import { CONTROLS, type Control, PAIR_STATES, type PairState } from '../domain/chat.ts';
 import type { Aid } from '../identity/aid.ts';
+import { GroupCommit } from './group-commit.ts';
 import { aidFromRow, blobOf, integerOf, orNull, orZero, textOf, wordOf } from './row.ts';
 import type { Durability, Row, Store } from './store.ts';
 
@@ -66,9 +67,17 @@ function pairOf(row: Row) {
 
 export class ChatStore {
   readonly #store: Store;
+  readonly #commits: GroupCommit;
 
-  constructor(store: Store) {
+  /** @param commits what others write at the same time is made sure together with that of this one */
+  constructor(store: Store, commits: GroupCommit = new GroupCommit((work) => store.transaction(work))) {
     this.#store = store;
+    this.#commits = commits;
+  }
+
+  /** As `GroupCommit.run`. */
+  together<T>(work: () => T): Promise<T> {
+    return this.#commits.run(work);
   }
 
   transaction<T>(work: () => T, durability?: Durability): T {

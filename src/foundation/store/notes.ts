@@ -1,5 +1,6 @@
 /** The tables of the mailboxes. Times are Unix milliseconds. */
 import type { Aid } from '../identity/aid.ts';
+import { GroupCommit } from './group-commit.ts';
 import { aidFromRow, blobOf, integerOf, orZero, within } from './row.ts';
 import type { Row, Store } from './store.ts';
 
@@ -43,13 +44,21 @@ export function noteSize(body: Uint8Array): number {
 
 export class NoteStore {
   readonly #store: Store;
+  readonly #commits: GroupCommit;
 
-  constructor(store: Store) {
+  /** @param commits what others write at the same time is made sure together with that of this one */
+  constructor(store: Store, commits: GroupCommit = new GroupCommit((work) => store.transaction(work))) {
     this.#store = store;
+    this.#commits = commits;
   }
 
   transaction<T>(work: () => T): T {
     return this.#store.transaction(work);
+  }
+
+  /** As `GroupCommit.run`. */
+  together<T>(work: () => T): Promise<T> {
+    return this.#commits.run(work);
   }
 
   /** Keeps a note; false, and nothing kept, where its message id was seen before or its agent is not here. */
@@ -156,9 +165,9 @@ export class NoteStore {
     return gone === limit;
   }
 
-  /** The attempt that is under way for a content: the one kept since `since`, or the given one. */
+  /** The attempt that is under way for a content: the one kept since `since`, or the given one. It is on disk then. */
   attempt(aid: Aid, fingerprint: Uint8Array, fresh: { nonce: Uint8Array; sentAt: number }, since: number) {
-    return this.#store.transaction(() => {
+    return this.together(() => {
       this.#store.run`DELETE FROM notes_unsent WHERE sent_at < ${since}`;
       this.#store.run`
         INSERT INTO notes_unsent (aid, fingerprint, nonce, sent_at)
@@ -169,8 +178,12 @@ export class NoteStore {
     });
   }
 
-  /** Somebody keeps the note: the same content sent again is another note. */
+  /** Somebody keeps the note: the same content sent again is another note. Nobody waits until that is on disk. */
   settleAttempt(aid: Aid, fingerprint: Uint8Array): void {
-    this.#store.run`DELETE FROM notes_unsent WHERE aid = ${aid} AND fingerprint = ${fingerprint}`;
+    this.#store.transaction(
+      () => this.#store.run`DELETE FROM notes_unsent WHERE aid = ${aid} AND fingerprint = ${fingerprint}`,
+      'normal',
+    );
+    this.#store.syncSoon();
   }
 }

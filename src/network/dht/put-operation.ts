@@ -9,7 +9,7 @@ import { detach } from '../../foundation/detached.ts';
 import { compareFreshness, type SignedRecord } from '../../foundation/records/record.ts';
 import { BEYOND, type Lookup, type LookupAnswer } from './lookup.ts';
 import type { StoreCode } from './messages.ts';
-import type { PutResult } from './types.ts';
+import type { PutOptions, PutResult } from './types.ts';
 
 /** A node's verdict on a record; `newer` is what it holds instead, verified. */
 export interface StoreVerdict {
@@ -34,6 +34,8 @@ interface PutOperationDependencies {
   readonly clock: Clock;
   /** Hands the record to a node; null where it does not answer. */
   readonly store: (at: LookupAnswer) => Promise<StoreVerdict | null>;
+  /** Told of how many nodes keep it, each time that there is one more. */
+  readonly onKept?: PutOptions['onKept'];
 }
 
 export class PutOperation {
@@ -60,6 +62,7 @@ export class PutOperation {
   /** Runs along a lookup, whose answers its owner hands on to `advance`. */
   async run(lookup: Lookup): Promise<PutResult> {
     this.#lookup = lookup;
+    if (this.#keepers.size > 0) this.#deps.onKept?.(this.#keepers.size);
     detach(
       lookup.finished.then(() => {
         this.advance(lookup);
@@ -105,6 +108,7 @@ export class PutOperation {
   #count(verdict: StoreVerdict, { reply }: LookupAnswer): void {
     if (verdict.code === 'kept') {
       this.#keepers.add(toHex(reply.nodeKey));
+      this.#deps.onKept?.(this.#keepers.size);
       return;
     }
     this.#refused[verdict.code] = (this.#refused[verdict.code] ?? 0) + 1;

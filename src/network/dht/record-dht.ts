@@ -37,6 +37,7 @@ import type {
   ListOptions,
   Neighbour,
   NoteRemoval,
+  PutOptions,
   PutResult,
   Reachability,
   RecordNetwork,
@@ -172,8 +173,8 @@ export class RecordDht implements RecordNetwork {
     return this.#parts.engine.address;
   }
 
-  put(key: Uint8Array, record: SignedRecord, options: { readonly signal?: AbortSignal } = {}): Promise<PutResult> {
-    return this.#parts.writer.put(key, record, options.signal);
+  put(key: Uint8Array, record: SignedRecord, options: PutOptions = {}): Promise<PutResult> {
+    return this.#parts.writer.put(key, record, options);
   }
 
   get(key: Uint8Array, type: RecordType, options: GetOptions = {}): Promise<SignedRecord | null> {

@@ -14,7 +14,7 @@ import type { NodeClient } from './node-client.ts';
 import { STORE_WIDTH, widthFor } from './placement.ts';
 import { PutOperation } from './put-operation.ts';
 import type { Offer, RecordStore } from './record-store.ts';
-import type { NoteRemoval, PutResult } from './types.ts';
+import type { NoteRemoval, PutOptions, PutResult } from './types.ts';
 
 /** Time for a publication, milliseconds. */
 const PUT_TIMEOUT_MS = 10_000;
@@ -47,7 +47,7 @@ export class RecordWriter {
   }
 
   /** As `RecordNetwork.put`. @throws SvcError `bad_record`, `cancelled`, and as `RecordVerifier.verifyAsync` */
-  async put(key: Uint8Array, record: SignedRecord, signal: AbortSignal | undefined): Promise<PutResult> {
+  async put(key: Uint8Array, record: SignedRecord, { signal, onKept }: PutOptions = {}): Promise<PutResult> {
     const { clock, verifier, lookups, client } = this.#deps;
     if (!belongsUnder(record, key))
       throw new SvcError('bad_record', { message: 'The record belongs under another key.' });
@@ -62,7 +62,7 @@ export class RecordWriter {
         keptBy: own?.code === 'kept' ? this.#options.nodeKey : null,
         patienceMs: STORE_PATIENCE_MS,
       },
-      { clock: wakingClock(clock), store: (at) => client.store(at, key, record) },
+      { clock: wakingClock(clock), store: (at) => client.store(at, key, record), onKept },
     );
     const lookup = lookups.forWrite(key, { types: [record.type], wantsRecords: false }, () => put.advance(lookup));
     limit.signal.addEventListener('abort', () => {

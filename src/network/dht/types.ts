@@ -12,6 +12,12 @@ export interface PutResult {
   readonly refused: Readonly<Record<string, number>>;
 }
 
+export interface PutOptions {
+  readonly signal?: AbortSignal;
+  /** Told each time that one more node keeps the record: of how many by then. */
+  readonly onKept?: (replicas: number) => void;
+}
+
 export interface GetOptions {
   readonly signal?: AbortSignal;
   /** Give up after this many milliseconds and return what has come. */
@@ -79,7 +85,7 @@ export interface RecordNetwork {
   /** Where it listens (UDP); only after `start`. */
   readonly address: Address;
   /** Stores a record at the nodes closest to `key`. */
-  put(key: Uint8Array, record: SignedRecord, options?: { readonly signal?: AbortSignal }): Promise<PutResult>;
+  put(key: Uint8Array, record: SignedRecord, options?: PutOptions): Promise<PutResult>;
   /** The newest valid record of one type under an agent key; null where no node has one. */
   get(key: Uint8Array, type: RecordType, options?: GetOptions): Promise<SignedRecord | null>;
   /** All valid records under a key, newest of each AID and type: of every type, or of the given ones. */

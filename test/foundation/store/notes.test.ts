@@ -118,23 +118,23 @@ test('notes that are taken are given back or discarded', () => {
   assert.deepEqual([notes.isKept(A, bytes(1, 32)), notes.isKept(A, bytes(2, 32))], [false, true]);
 });
 
-test('an attempt keeps its number until it is settled or too old', () => {
+test('an attempt keeps its number until it is settled or too old', async () => {
   const { notes } = world();
   const fresh = (n: number, sentAt: number) => ({ nonce: bytes(n), sentAt });
-  assert.deepEqual(notes.attempt(A, bytes(1), fresh(1, 10), 0), fresh(1, 10));
-  assert.deepEqual(notes.attempt(A, bytes(1), fresh(2, 20), 10), fresh(1, 10));
-  assert.deepEqual(notes.attempt(A, bytes(2), fresh(3, 20), 0), fresh(3, 20));
-  assert.deepEqual(notes.attempt(A, bytes(1), fresh(4, 30), 11), fresh(4, 30));
+  assert.deepEqual(await notes.attempt(A, bytes(1), fresh(1, 10), 0), fresh(1, 10));
+  assert.deepEqual(await notes.attempt(A, bytes(1), fresh(2, 20), 10), fresh(1, 10));
+  assert.deepEqual(await notes.attempt(A, bytes(2), fresh(3, 20), 0), fresh(3, 20));
+  assert.deepEqual(await notes.attempt(A, bytes(1), fresh(4, 30), 11), fresh(4, 30));
   notes.settleAttempt(A, bytes(1));
-  assert.deepEqual(notes.attempt(A, bytes(1), fresh(5, 40), 0), fresh(5, 40));
-  assert.deepEqual(notes.attempt(A, bytes(2), fresh(6, 50), 0), fresh(3, 20));
+  assert.deepEqual(await notes.attempt(A, bytes(1), fresh(5, 40), 0), fresh(5, 40));
+  assert.deepEqual(await notes.attempt(A, bytes(2), fresh(6, 50), 0), fresh(3, 20));
 });
 
-test('a mailbox goes with its agent', () => {
+test('a mailbox goes with its agent', async () => {
   const { store, notes } = world();
   fill(notes, 1);
   notes.add(note(1, { aid: B }), 1000);
-  notes.attempt(A, bytes(1), { nonce: bytes(1), sentAt: 1 }, 0);
+  await notes.attempt(A, bytes(1), { nonce: bytes(1), sentAt: 1 }, 0);
   new AgentStore(store).delete(A);
   assert.deepEqual([notes.all(A), notes.seenOf(A, 9), notes.all(B).length], [[], [], 1]);
 });

@@ -102,7 +102,7 @@ test('a record is given to the closest nodes, a large one to fewer of them', asy
     const world = new World();
     world.engine.closer = 30;
     const { key, record } = make(world.identity(), world.details);
-    const { replicas, newer, refused } = await world.writing.put(key, record, undefined);
+    const { replicas, newer, refused } = await world.writing.put(key, record);
     assert.ok(replicas >= REPLICAS && replicas <= width, `${replicas} replicas`);
     assert.deepEqual([newer, refused], [null, {}]);
     await idle();
@@ -118,11 +118,11 @@ test('who is among the closest keeps a copy, which counts; so does who is alone'
   const [close, far, alone] = [0, 1, 2].map(() => endpointRecord(world.identity(), world.details));
   assert.ok(close && far && alone);
   world.engine.closer = STORE_WIDTH - 1;
-  assert.equal((await world.writing.put(close.key, close.record, undefined)).replicas, 1);
+  assert.equal((await world.writing.put(close.key, close.record)).replicas, 1);
   world.engine.closer = STORE_WIDTH;
-  assert.equal((await world.writing.put(far.key, far.record, undefined)).replicas, 0);
+  assert.equal((await world.writing.put(far.key, far.record)).replicas, 0);
   world.engine.peerCount = 0;
-  assert.equal((await world.writing.put(alone.key, alone.record, undefined)).replicas, 1);
+  assert.equal((await world.writing.put(alone.key, alone.record)).replicas, 1);
   assert.equal(world.store.usage().records, 2);
 });
 
@@ -132,7 +132,7 @@ test('a newer record of our own ends a publication before it begins', async () =
   const newer = endpointRecord(owner, { ...world.details, seq: 2 });
   const older = endpointRecord(owner, { ...world.details, seq: 1 });
   world.store.offer(newer.key, newer.record, 'somebody');
-  const result = await world.writing.put(older.key, older.record, undefined);
+  const result = await world.writing.put(older.key, older.record);
   assert.equal(result.replicas, 0);
   assert.deepEqual(result.newer?.encoded, newer.record.encoded);
   assert.deepEqual(result.refused, { newer: 1 });
@@ -143,9 +143,9 @@ test('a record that belongs elsewhere, or has expired, goes to nobody', async ()
   const world = new World();
   const { key, record } = endpointRecord(world.identity(), world.details);
   const elsewhere = mailboxKey(world.identity().aid);
-  await assert.rejects(world.writing.put(elsewhere, record, undefined), { code: 'bad_record' });
+  await assert.rejects(world.writing.put(elsewhere, record), { code: 'bad_record' });
   world.clock.jump(2 * 3600_000);
-  await assert.rejects(world.writing.put(key, record, undefined), { code: 'bad_record' });
+  await assert.rejects(world.writing.put(key, record), { code: 'bad_record' });
   assert.equal(world.searches, 0);
   assert.equal(world.store.usage().records, 0);
 });
@@ -156,7 +156,7 @@ test('nobody is waited for longer than a publication may take, and who gives up 
   world.verdict = () => new Promise(() => {});
   const { key, record } = endpointRecord(world.identity(), world.details);
   let result: unknown = null;
-  void world.writing.put(key, record, undefined).then((given) => {
+  void world.writing.put(key, record).then((given) => {
     result = given;
   });
   await idle();
@@ -165,7 +165,7 @@ test('nobody is waited for longer than a publication may take, and who gives up 
   await world.clock.run(1);
   assert.deepEqual(result, { replicas: 0, newer: null, refused: {} });
   const caller = new AbortController();
-  const given = world.writing.put(key, record, caller.signal);
+  const given = world.writing.put(key, record, { signal: caller.signal });
   await idle();
   caller.abort();
   await assert.rejects(given, { code: 'cancelled' });
@@ -177,7 +177,7 @@ test('a time in which this node stalled is taken from nobody', async () => {
   const verdicts: ((verdict: StoreVerdict | null) => void)[] = [];
   world.verdict = () => new Promise((resolve) => verdicts.push(resolve));
   const { key, record } = endpointRecord(world.identity(), world.details);
-  const given = world.writing.put(key, record, undefined);
+  const given = world.writing.put(key, record);
   await idle();
   verdicts.shift()?.(KEPT);
   await idle();

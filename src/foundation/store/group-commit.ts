@@ -1,4 +1,5 @@
 /** Gathers writes that come at the same time into one transaction: one flush of the disk for all. */
+
 interface Write {
   /** Returns how to tell what became of it. */
   run(): () => void;

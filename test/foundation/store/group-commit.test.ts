@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { GroupCommit } from '../../../src/foundation/store/group-commit.ts';
+import { Store } from '../../../src/foundation/store/store.ts';
+
+function world() {
+  const store = Store.open(':memory:', ['CREATE TABLE things (n INTEGER PRIMARY KEY)']);
+  const outer: string[] = [];
+  let depth = 0;
+  const commits = new GroupCommit((work) => {
+    depth++;
+    try {
+      const result = store.transaction(work);
+      if (depth === 1) outer.push('commit');
+      return result;
+    } finally {
+      depth--;
+    }
+  });
+  const add = (n: number): void => void store.run`INSERT INTO things (n) VALUES (${n})`;
+  const numbers = () => store.all('SELECT n FROM things ORDER BY n').map((row) => row['n']);
+  return { store, outer, commits, add, numbers };
+}
+
+test('what comes together is one commit, and each hears of its own', async () => {
+  const { outer, commits, add, numbers } = world();
+  const given = await Promise.all([1, 2, 3].map((n) => commits.run(() => [n, add(n)] as const)));
+  assert.deepEqual(
+    given.map(([n]) => n),
+    [1, 2, 3],
+  );
+  assert.deepEqual([outer.length, numbers()], [1, [1, 2, 3]]);
+  await commits.run(() => add(4));
+  assert.deepEqual([outer.length, numbers()], [2, [1, 2, 3, 4]]);
+});
+
+test('what throws is undone alone', async () => {
+  const { outer, commits, add, numbers } = world();
+  const failing = commits.run(() => {
+    add(2);
+    throw new RangeError('no');
+  });
+  const results = await Promise.allSettled([commits.run(() => add(1)), failing, commits.run(() => add(3))]);
+  assert.deepEqual(
+    results.map(({ status }) => status),
+    ['fulfilled', 'rejected', 'fulfilled'],
+  );
+  await assert.rejects(failing, RangeError);
+  assert.deepEqual([outer.length, numbers()], [1, [1, 3]]);
+});
+
+test('where the commit fails, everybody hears so, and nothing is kept', async () => {
+  const store = Store.open(':memory:', ['CREATE TABLE things (n INTEGER PRIMARY KEY)']);
+  let depth = 0;
+  const commits = new GroupCommit((work) => {
+    depth++;
+    try {
+      return store.transaction(() => {
+        const result = work();
+        if (depth === 1) throw new Error('the disk');
+        return result;
+      });
+    } finally {
+      depth--;
+    }
+  });
+  const add = (n: number) => commits.run(() => store.run`INSERT INTO things (n) VALUES (${n})`);
+  const results = await Promise.allSettled([add(1), add(2)]);
+  assert.deepEqual(
+    results.map(({ status }) => status),
+    ['rejected', 'rejected'],
+  );
+  assert.deepEqual(store.all('SELECT * FROM things'), []);
+});
