@@ -27,6 +27,8 @@ export const INTRODUCTIONS_PER_NODE = 30;
 export const INTRODUCTIONS_PER_SOURCE = 120;
 /** The same to one node, whoever asks. */
 export const INTRODUCTIONS_TO_NODE = 60;
+/** The same to one node of all of one source, which is to leave the others some: each call takes up to five. */
+export const INTRODUCTIONS_OF_SOURCE_TO_NODE = 20;
 
 /** Ports of its own that one node has dialled in a minute, and at once: three packets each. */
 export const DIAL_BACKS_PER_NODE = 6;
@@ -63,6 +65,7 @@ export class Helper {
   readonly #deps: HelperDependencies;
   readonly #ofNode: RateLimiter;
   readonly #ofSource: RateLimiter;
+  readonly #ofSourceToNode: RateLimiter;
   readonly #toNode: RateLimiter;
   readonly #dialBacks: readonly { readonly rate: RateLimiter; readonly of: (from: SeenNode) => string }[];
 
@@ -70,6 +73,7 @@ export class Helper {
     this.#deps = dependencies;
     this.#ofNode = perMinute(INTRODUCTIONS_PER_NODE, dependencies);
     this.#ofSource = perMinute(INTRODUCTIONS_PER_SOURCE, dependencies);
+    this.#ofSourceToNode = perMinute(INTRODUCTIONS_OF_SOURCE_TO_NODE, dependencies);
     this.#toNode = perMinute(INTRODUCTIONS_TO_NODE, dependencies);
     this.#dialBacks = [
       { rate: perMinute(DIAL_BACKS_PER_NODE, dependencies), of: ({ nodeKey }) => toHex(nodeKey) },
@@ -113,10 +117,12 @@ export class Helper {
   async #introduce(request: Introduce, from: SeenNode): Promise<HelperReply> {
     const calledAt = this.#deps.seen(request.to);
     if (calledAt === null) return this.#reply(from, null, null);
+    const [source, to] = [subscriberOf(from.address.host), toHex(request.to)];
     const isAllowed =
       this.#ofNode.take(toHex(from.nodeKey)) &&
-      this.#ofSource.take(subscriberOf(from.address.host)) &&
-      this.#toNode.take(toHex(request.to));
+      this.#ofSource.take(source) &&
+      this.#ofSourceToNode.take(`${source} ${to}`) &&
+      this.#toNode.take(to);
     if (!isAllowed) throw new SvcError('rate_limited');
     const offer = request.means === 'relay' ? this.#openRelay(from.address, calledAt) : null;
     try {

@@ -7,6 +7,7 @@ import {
   DIAL_BACKS_PER_NODE,
   DIAL_BACKS_PER_SOURCE,
   Helper,
+  INTRODUCTIONS_OF_SOURCE_TO_NODE,
   INTRODUCTIONS_PER_NODE,
   INTRODUCTIONS_PER_SOURCE,
   INTRODUCTIONS_TO_NODE,
@@ -49,7 +50,7 @@ function world({
   };
   const relay = relays ? new Relay({}, { clock, log: silentLog, createSocket }) : null;
   const told: Introduction[] = [];
-  const connected = new Map([2, 3, 4, 5].map((n) => [toHex(node(n)), CALLED_AT]));
+  const connected = new Map([2, 3, 4, 5, 6, 7, 8].map((n) => [toHex(node(n)), CALLED_AT]));
   const dialled: SeenNode[] = [];
   const helper = new Helper({
     clock,
@@ -122,10 +123,10 @@ async function made(times: number, introduce: (i: number) => Promise<unknown>): 
 
 test('introductions are bounded by caller, by source and by called node', async () => {
   const ofNode = world();
-  assert.equal(await made(100, () => ofNode.introduce(node(2))), INTRODUCTIONS_PER_NODE);
+  assert.equal(await made(100, (i) => ofNode.introduce(node(2 + (i % 4)))), INTRODUCTIONS_PER_NODE);
   const ofSource = world();
   const fromOne = (i: number) =>
-    ofSource.introduce(node(2 + (i % 4)), {
+    ofSource.introduce(node(2 + (i % 7)), {
       from: { nodeKey: node(20 + i), address: { ...CALLER.address, port: 1 + i } },
     });
   assert.equal(await made(200, fromOne), INTRODUCTIONS_PER_SOURCE);
@@ -133,6 +134,14 @@ test('introductions are bounded by caller, by source and by called node', async 
   const fromMany = (i: number) =>
     toNode.introduce(node(2), { from: { nodeKey: node(20 + i), address: { host: `192.0.2.${i}`, port: 5000 } } });
   assert.equal(await made(200, fromMany), INTRODUCTIONS_TO_NODE);
+});
+
+test('one source that has a node called all the time, under many keys, leaves others some', async () => {
+  const { introduce } = world();
+  const flooding = (i: number) => introduce(node(2), { from: { ...CALLER, nodeKey: node(20 + i) } });
+  assert.equal(await made(200, flooding), INTRODUCTIONS_OF_SOURCE_TO_NODE);
+  const other = { nodeKey: node(9), address: { host: '192.0.2.1', port: 5000 } };
+  assert.equal((await introduce(node(2), { from: other })).called?.outcome, 'ready');
 });
 
 test('what is no request is refused', async () => {
