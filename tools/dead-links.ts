@@ -1,0 +1,34 @@
+/** Links between pages of the project that lead to no file, or to no heading of it. Addresses on the network are not asked. */
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+
+const PAGES = ['*.md', 'docs/**/*.md'];
+
+/** The anchor of a heading, as code hosts make it. */
+function anchorOf(heading: string): string {
+  return heading
+    .trim()
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}_\- ]/gu, '')
+    .replaceAll(' ', '-');
+}
+
+function anchorsOf(page: string): Set<string> {
+  return new Set([...readFileSync(page, 'utf8').matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => anchorOf(heading)));
+}
+
+/** Each dead link, as `page: link`. */
+export function deadLinks(): string[] {
+  const dead: string[] = [];
+  for (const page of globSync(PAGES)) {
+    for (const [, link = ''] of readFileSync(page, 'utf8').matchAll(/\]\(([^)\s]+)\)/g)) {
+      if (/^\w+:/.test(link)) continue;
+      const [path = '', anchor] = link.split('#');
+      const target = path === '' ? page : normalize(join(dirname(page), path));
+      const leads =
+        existsSync(target) && (anchor === undefined || !target.endsWith('.md') || anchorsOf(target).has(anchor));
+      if (!leads) dead.push(`${page}: ${link}`);
+    }
+  }
+  return dead;
+}
