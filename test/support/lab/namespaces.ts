@@ -4,6 +4,7 @@
  */
 import { type ChildProcess, type ChildProcessByStdio, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { userInfo } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import { runOk } from '../programs.ts';
 
@@ -111,6 +112,19 @@ export class Machine {
   converse(program: string, args: readonly string[]): ChildProcessByStdio<Writable, Readable, null> {
     const inside = [...into(this.pid, ['-U', '-n']), program, ...args];
     const child = spawn('nsenter', inside, { stdio: ['pipe', 'pipe', 'inherit'], env: withSystemPrograms() });
+    child.stdin.on('error', () => {});
+    this.#children.push(child);
+    return child;
+  }
+
+  /**
+   * Starts a shell here that reads commands from its input, and ends at the first one that fails; errors go to its
+   * output. Whoever is root stays root of the whole machine, so that servers run which change to another user.
+   */
+  shell(directory: string, env: NodeJS.ProcessEnv): ChildProcessByStdio<Writable, Readable, null> {
+    const kinds = userInfo().uid === 0 ? ['-n'] : ['-U', '-n'];
+    const inside = [...into(this.pid, kinds), 'bash', '-c', 'exec bash -e 2>&1'];
+    const child = spawn('nsenter', inside, { stdio: ['pipe', 'pipe', 'inherit'], cwd: directory, env });
     child.stdin.on('error', () => {});
     this.#children.push(child);
     return child;
