@@ -1,96 +1,165 @@
-/** From the start of the process to an answer of `/health`, and the memory of a daemon that has nothing to do. */
-import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+/**
+ * What is felt first: how soon a daemon and a command are there, what they weigh, and the same with a thousand agents. The
+ * yardstick is plain Node in the same run; where `SVCD_BENCH_A2AL` names its program, the daemon of A2AL is one too.
+ */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { TestDaemon } from '../test/support/daemon.ts';
+import { A2AL } from './support/a2al.ts';
+import { InstalledPackage } from './support/installed.ts';
+import { type Command, PolledDaemon } from './support/polled-daemon.ts';
 import { type BenchRow, type BenchTable, quantile } from './table.ts';
 
-const STARTS = 5;
-/** How long the daemon is left alone before its memory is read, milliseconds. */
-const IDLE_MS = 5000;
+const ROUNDS = 3;
+/** How often a command is run. */
+const COMMANDS = 15;
+const AGENTS = 1000;
+/** Registrations under way at a time. */
+const AT_ONCE = 8;
+/** How often a list of all agents is asked for. */
+const LISTS = 30;
+/** How long a daemon is left alone after its start, milliseconds: what it takes meanwhile is read at the end. */
+const IDLE_MS = 10_000;
 const MIB = 1024 * 1024;
-const START_AIM_MS = 1500;
-const MEMORY_AIM_MIB = 150;
 
-type Command = readonly [string, ...string[]];
+/** A daemon of nothing but Node: what any program on it takes. */
+const PLAIN = `
+const { parseArgs } = require('node:util');
+const { values } = parseArgs({ strict: false, options: { 'api-addr': { type: 'string' } } });
+require('node:http').createServer((_, answer) => answer.end('{}')).listen(values['api-addr'].split(':')[1], '127.0.0.1');
+`;
+/** What is typed last must not be an option of Node. */
+const PLAIN_NODE: Command = [process.execPath, '-e', PLAIN, '--'];
 
-/** Resident memory of a process, bytes (Linux). */
-function residentBytes(pid: number): number {
-  const pages = Number(readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1]);
-  return pages * 4096;
+interface Figures {
+  readonly startMs: number[];
+  readonly startCpuMs: number[];
+  readonly idleCpuMs: number[];
+  readonly residentMib: number[];
+  readonly listMs: number[];
+  readonly listCpuMs: number[];
 }
 
-/** The program in the form in which a package brings it: compiled. */
-function installed(directory: string): Command {
-  const { status } = spawnSync(process.execPath, ['tools/build.ts'], { stdio: 'inherit' });
-  if (status !== 0) throw new Error('the build failed');
-  for (const part of ['bin', 'dist', 'package.json']) cpSync(part, join(directory, part), { recursive: true });
-  symlinkSync(resolve('node_modules'), join(directory, 'node_modules'));
-  return [process.execPath, join(directory, 'bin', 'svcd')];
+function noFigures(): Figures {
+  return { startMs: [], startCpuMs: [], idleCpuMs: [], residentMib: [], listMs: [], listCpuMs: [] };
 }
 
-/** Memory of an idle daemon that was started as a user starts it: the channel to a parent process costs some too. */
-async function idleBytes([program, ...first]: Command): Promise<number> {
-  const dataDir = mkdtempSync(join(tmpdir(), 'svcd-idle-'));
-  const addresses = ['--listen', '127.0.0.1:0', '--api-addr', '127.0.0.1:0', '--no-open-browser'];
-  const child = spawn(program, [...first, '--data-dir', dataDir, ...addresses], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  let output = '';
-  for await (const text of child.stderr.setEncoding('utf8').iterator({ destroyOnReturn: false })) {
-    output += text;
-    if (output.includes('svcd is ready')) break;
-  }
-  child.stderr.resume();
+/** Starts a daemon, leaves it alone, and lists its agents. */
+async function look(command: Command, dataDir: string | undefined, figures: Figures): Promise<void> {
+  const began = performance.now();
+  await using daemon = await PolledDaemon.start(command, dataDir === undefined ? {} : { dataDir });
+  figures.startMs.push(performance.now() - began);
+  const startCpuMs = daemon.cpuMs();
+  figures.startCpuMs.push(startCpuMs);
   await delay(IDLE_MS);
-  const bytes = residentBytes(child.pid ?? 0);
-  child.kill();
-  await once(child, 'close');
-  rmSync(dataDir, { recursive: true });
-  return bytes;
+  figures.idleCpuMs.push(daemon.cpuMs() - startCpuMs);
+  figures.residentMib.push(daemon.residentMib());
+  if (dataDir === undefined) return;
+  const before = daemon.cpuMs();
+  for (let i = 0; i < LISTS; i++) {
+    const asked = performance.now();
+    await daemon.call('GET', `/agents?limit=${AGENTS}`);
+    figures.listMs.push(performance.now() - asked);
+  }
+  figures.listCpuMs.push((daemon.cpuMs() - before) / LISTS);
 }
 
-async function measure(form: string, command: Command): Promise<BenchRow[]> {
-  const times: number[] = [];
-  for (let i = 0; i < STARTS; i++) {
-    const started = performance.now();
-    await using daemon = await TestDaemon.start({ command });
-    await daemon.call('GET', '/health');
-    times.push(performance.now() - started);
+/** A data directory with a thousand agents. */
+async function populated(command: Command): Promise<string> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'svcd-agents-'));
+  await using daemon = await PolledDaemon.start(command, { dataDir });
+  let left = AGENTS;
+  const register = async (): Promise<void> => {
+    while (left-- > 0) await daemon.newAgent();
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, register));
+  return dataDir;
+}
+
+/** How long a command takes as a process, milliseconds. */
+function runs(args: readonly string[], env: NodeJS.ProcessEnv = {}): number {
+  const began = performance.now();
+  const { status } = spawnSync(process.execPath, args, { env: { ...process.env, ...env }, stdio: 'ignore' });
+  if (status !== 0) throw new Error(`${args.join(' ')} ended with ${status}`);
+  return performance.now() - began;
+}
+
+async function commandRows(installed: InstalledPackage, svcd: Command): Promise<BenchRow[]> {
+  await using daemon = await PolledDaemon.start(svcd);
+  const times: { readonly status: number[]; readonly plain: number[] } = { status: [], plain: [] };
+  const program = [installed.program('svc'), 'status'];
+  runs(program, { SVC_API: daemon.api });
+  for (let i = 0; i < COMMANDS; i++) {
+    times.status.push(runs(program, { SVC_API: daemon.api }));
+    times.plain.push(runs(['-e', '0']));
   }
-  const memory = (await idleBytes(command)) / MIB;
-  const p50 = quantile(times, 0.5);
-  return [
-    {
-      what: `start to /health, ${form}, p50`,
-      value: p50,
-      unit: 'ms',
-      aim: `≤ ${START_AIM_MS} ms`,
-      ok: p50 <= START_AIM_MS,
-    },
-    {
-      what: `idle memory (resident), ${form}`,
-      value: memory,
-      unit: 'MiB',
-      aim: `≤ ${MEMORY_AIM_MIB} MiB`,
-      ok: memory <= MEMORY_AIM_MIB,
-    },
-  ];
+  return [row('svc status as a process, p50', 'ms', median(times.status), median(times.plain), 150)];
+}
+
+function row(what: string, unit: string, value: number, yardstick?: number, aim?: number): BenchRow {
+  return {
+    what,
+    value,
+    unit,
+    ...(yardstick === undefined ? {} : { yardstick, ratio: value / yardstick }),
+    ...(aim === undefined ? {} : { aim: `≤ ${aim} ${unit}`, ok: value <= aim }),
+  };
+}
+
+const median = (values: readonly number[]): number => quantile(values, 0.5);
+
+/** One row for each figure beside plain Node, and one beside A2AL where it is there. */
+function beside(
+  what: string,
+  unit: string,
+  of: (figures: Figures) => readonly number[],
+  [own, plain, a2al]: readonly [Figures, Figures | null, Figures | null],
+  aim?: number,
+): BenchRow[] {
+  const rows = [row(`${what}, p50`, unit, median(of(own)), plain === null ? undefined : median(of(plain)), aim)];
+  if (a2al !== null) rows.push(row(`${what}, beside A2AL`, unit, median(of(own)), median(of(a2al))));
+  return rows;
 }
 
 export async function run(): Promise<BenchTable> {
-  const directory = mkdtempSync(join(tmpdir(), 'svcd-installed-'));
+  const installed = new InstalledPackage();
+  const size = installed.sizeMib();
+  const svcd: Command = [process.execPath, installed.program('svcd')];
+  const directories: string[] = [];
   try {
-    const rows = [
-      ...(await measure('installed package', installed(directory))),
-      // A checkout runs its sources: Node's type stripper and the texts of the sources stay in memory.
-      ...(await measure('checkout', [process.execPath, 'bin/svcd'])),
-    ];
-    return { title: 'Start and idle memory', rows };
+    // The first start compiles what the others find compiled.
+    await (await PolledDaemon.start(svcd)).stop();
+    const rows = await commandRows(installed, svcd);
+    const [alone, plain, other] = [noFigures(), noFigures(), A2AL === null ? null : noFigures()];
+    const [full, otherFull] = [noFigures(), A2AL === null ? null : noFigures()];
+    directories.push(await populated(svcd));
+    if (A2AL !== null) directories.push(await populated(A2AL));
+    for (let i = 0; i < ROUNDS; i++) {
+      await look(svcd, undefined, alone);
+      await look(PLAIN_NODE, undefined, plain);
+      if (A2AL !== null && other !== null) await look(A2AL, undefined, other);
+      await look(svcd, directories[0], full);
+      if (A2AL !== null && otherFull !== null) await look(A2AL, directories[1], otherFull);
+    }
+    const three = [alone, plain, other] as const;
+    const two = [full, null, otherFull] as const;
+    const agents = `with ${AGENTS} agents`;
+    rows.push(
+      ...beside('start to /health', 'ms', (of) => of.startMs, three, 400),
+      ...beside('its processor time', 'ms', (of) => of.startCpuMs, three, 400),
+      ...beside('idle memory (resident)', 'MiB', (of) => of.residentMib, three, 90),
+      ...beside(`start to /health ${agents}`, 'ms', (of) => of.startMs, two, 600),
+      ...beside(`processor time in the 10 s after ${agents}`, 'ms', (of) => of.idleCpuMs, two, 600),
+      ...beside(`idle memory (resident) ${agents}`, 'MiB', (of) => of.residentMib, two, 110),
+      ...beside(`GET /agents ${agents}`, 'ms', (of) => of.listMs, two, 12),
+      ...beside(`processor time of GET /agents ${agents}`, 'ms', (of) => of.listCpuMs, two),
+      row('installed, without Node', 'MiB', size, A2AL === null ? undefined : statSync(A2AL[0]).size / MIB, 50),
+    );
+    return { title: 'Start, memory, a thousand agents', rows };
   } finally {
-    rmSync(directory, { recursive: true, force: true });
+    installed.remove();
+    for (const directory of directories) rmSync(directory, { recursive: true, force: true });
   }
 }

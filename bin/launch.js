@@ -1,10 +1,11 @@
 // Runs on any Node, so that an old one gets a clear word instead of a syntax error: CommonJS, and no
-// syntax younger than import(). It starts the compiled program of an installed package, or the
-// TypeScript sources of a checkout.
+// syntax younger than import(). It starts the program from dist/, which a package brings along and a
+// checkout builds where its sources are newer.
 var fs = require('fs');
 var path = require('path');
 var url = require('url');
 
+var root = path.join(__dirname, '..');
 /** The oldest version that the package names: major and minor. */
 var needed = require('../package.json').engines.node.replace('>=', '');
 
@@ -22,7 +23,58 @@ function keepQuietAboutSqlite() {
   };
 }
 
-module.exports = function launch(entry) {
+/**
+ * Keeps compiled code from one start to the next: beside the program, or where that may not be written, with what else
+ * programs of this user keep. Where neither may be, each start compiles.
+ */
+function keepCompiled() {
+  var nodeModule = require('module');
+  var kept = nodeModule.enableCompileCache(path.join(root, 'dist', '.compiled'));
+  if (kept.status !== nodeModule.constants.compileCacheStatus.FAILED) return;
+  var home = process.env.XDG_CACHE_HOME || path.join(require('os').homedir(), '.cache');
+  nodeModule.enableCompileCache(path.join(home, 'svcd'));
+}
+
+/** When a file, or something in a folder, was last changed: milliseconds since 1970, and 0 where it is not there. */
+function changedAt(name) {
+  var stat = fs.statSync(name, { throwIfNoEntry: false });
+  if (stat === undefined) return 0;
+  if (!stat.isDirectory()) return stat.mtimeMs;
+  return fs.readdirSync(name).reduce(function (latest, entry) {
+    return Math.max(latest, changedAt(path.join(name, entry)));
+  }, stat.mtimeMs);
+}
+
+/** Whether a checkout has changed since dist/ was built. */
+function isStale() {
+  var built = changedAt(path.join(root, 'dist', 'built'));
+  return ['src', 'package-lock.json', path.join('tools', 'build.ts'), path.join('tools', 'bundle')].some(
+    function (name) {
+      return changedAt(path.join(root, name)) > built;
+    },
+  );
+}
+
+/** Builds dist/ of a checkout, and returns whether it could. Standard output may belong to a protocol. */
+function build() {
+  var started = Date.now();
+  process.stderr.write('svcd: building, as the sources have changed …');
+  var done = require('child_process').spawnSync(
+    process.execPath,
+    [path.join(root, 'tools', 'build.ts'), '--checkout'],
+    { encoding: 'utf8' },
+  );
+  if (done.status === 0) process.stderr.write(' done in ' + ((Date.now() - started) / 1000).toFixed(1) + ' s\n');
+  else process.stderr.write(' that failed, so the sources run as they are, which starts slower\n' + done.stderr);
+  return done.status === 0;
+}
+
+/**
+ * Starts a program.
+ * @param source the program below src/, for a checkout that cannot build
+ * @param compiled the program below dist/
+ */
+module.exports = function launch(source, compiled) {
   if (isOld(process.versions.node)) {
     process.stderr.write(
       'svcd needs Node ' +
@@ -35,7 +87,9 @@ module.exports = function launch(entry) {
     process.exit(1);
   }
   keepQuietAboutSqlite();
-  var source = path.join(__dirname, '..', 'src', entry + '.ts');
-  var compiled = path.join(__dirname, '..', 'dist', entry + '.js');
-  return import(url.pathToFileURL(fs.existsSync(source) ? source : compiled).href);
+  keepCompiled();
+  var isCheckout = fs.existsSync(path.join(root, 'src'));
+  var runs =
+    isCheckout && isStale() && !build() ? path.join('src', source + '.ts') : path.join('dist', compiled + '.js');
+  return import(url.pathToFileURL(path.join(root, runs)).href);
 };

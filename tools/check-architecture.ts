@@ -1,10 +1,11 @@
 /**
  * Checks the architecture: imports only point downwards, no cycles, capabilities apart from each
- * other, production dependencies only, and what a browser shares has nothing of Node. Type imports
+ * other, no packages but those that an installation has, and what a browser shares has nothing of Node. Type imports
  * count like any other. See docs/decisions/0001.
  */
 import { readFileSync } from 'node:fs';
 import { browserViolations } from './browser-closure.ts';
+import { BUNDLED } from './bundle/packages.ts';
 import { type ModuleGraph, readSources } from './module-graph.ts';
 
 interface Rule {
@@ -141,7 +142,8 @@ if (import.meta.main) {
   const manifest: { dependencies: Record<string, string>; optionalDependencies: Record<string, string> } = JSON.parse(
     readFileSync('package.json', 'utf8'),
   );
-  const production = new Set([...Object.keys(manifest.dependencies), ...Object.keys(manifest.optionalDependencies)]);
+  const { dependencies, optionalDependencies } = manifest;
+  const production = new Set([...Object.keys(dependencies), ...Object.keys(optionalDependencies), ...BUNDLED]);
   const graph = readSources();
   const declarations = [...graph.keys()].filter((file) => /^src\/operations\/[^/]+\.ts$/.test(file));
   const violations = [

@@ -139,6 +139,7 @@ const PERMISSION: Readonly<Record<Permission, string>> = {
   read: '',
   write: '',
   local_only: 'Only for programs on this machine.',
+  open: 'Takes no token.',
   peer: 'Takes no token: the access list of the called agent governs it.',
 };
 
@@ -154,7 +155,11 @@ function operationText(declaration: Declaration): string {
   const facts = [
     summary,
     PERMISSION[permission],
-    heartbeat === 'local_aid' ? 'Counts as a heartbeat of the local agent.' : heartbeat ? 'Counts as a heartbeat.' : '',
+    heartbeat === 'local_aid' || heartbeat === 'tunnel'
+      ? 'Counts as a heartbeat of the local agent.'
+      : heartbeat
+        ? 'Counts as a heartbeat.'
+        : '',
     tool === undefined ? '' : `MCP tool: \`${tool.name}\`.`,
   ];
   const outputTable = table(`Answer (${successes})`, output);

@@ -1,6 +1,7 @@
 /**
  * Runs the tests: unit and integration tests with coverage, then the end-to-end tests, which start
  * real daemons. `node tools/run-tests.ts <pattern …>` runs only what is named, without coverage.
+ * The programs are built before, so that no test waits for it.
  */
 import { spawnSync } from 'node:child_process';
 
@@ -24,6 +25,8 @@ function run(patterns: readonly string[], options: readonly string[] = []): void
   if (status !== 0) process.exit(status ?? 1);
 }
 
+const { status } = spawnSync(process.execPath, ['bin/svc', '--version'], { stdio: ['ignore', 'ignore', 'inherit'] });
+if (status !== 0) process.exit(status ?? 1);
 const named = process.argv.slice(2);
 if (named.length > 0) run(named);
 else {

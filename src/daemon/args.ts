@@ -6,6 +6,7 @@ import { Command, InvalidArgumentError } from 'commander';
 import { CONFIG_FILE } from '../foundation/data-dir/names.ts';
 import { SvcError } from '../foundation/errors.ts';
 import { MCP_PROFILES, PROFILES_PATTERN } from '../operations/mcp.ts';
+import { completionCommands } from '../surfaces/cli/commands/completion.ts';
 import type { ClientLaunch } from './mcp-clients.ts';
 import { mcpCommand } from './mcp-command.ts';
 import { type ServiceMachine, serviceCommand } from './service/command.ts';
@@ -55,7 +56,7 @@ export function daemonProgram(
   const program = new Command('svcd');
   const named = (): string | undefined => program.opts<Options>().dataDir ?? process.env['SVCD_DATA_DIR'];
   const print = (text: string): void => void process.stdout.write(text);
-  return program
+  program
     .description('Gives AI agents a self-made identity and makes them reachable from anywhere.')
     .option(
       '--data-dir <dir>',
@@ -95,6 +96,13 @@ export function daemonProgram(
         supervise: () => run({ ...readOptions(program.opts<Options>(), defaultDataDir), supervise: true }),
       }),
     );
+  completionCommands(program, { print });
+  return program;
+}
+
+/** Arguments with two dashes where the interface writes these options of services with one: `-data-dir`, `-user`. */
+export function withTwoDashes(args: readonly string[]): string[] {
+  return args.map((arg) => (/^-(?:data-dir|user)(?:=|$)/.test(arg) ? `-${arg}` : arg));
 }
 
 function thisMachine(): ServiceMachine {

@@ -5,7 +5,7 @@ import type { Supervisor } from '../capabilities/update/types.ts';
 import { defaultDataDir } from '../foundation/data-dir/paths.ts';
 import { SvcError } from '../foundation/errors.ts';
 import { VERSION } from '../foundation/version.ts';
-import { type DaemonArguments, daemonProgram, optionsOf } from './args.ts';
+import { type DaemonArguments, daemonProgram, optionsOf, withTwoDashes } from './args.ts';
 import { Daemon } from './daemon.ts';
 import { exitCodeOf, throwUsageErrors } from './exit-code.ts';
 import { surviveKnownFailures } from './last-resort.ts';
@@ -58,5 +58,5 @@ function fail(error: unknown): void {
 }
 
 await throwUsageErrors(daemonProgram(VERSION, defaultDataDir(), run))
-  .parseAsync()
+  .parseAsync(withTwoDashes(process.argv))
   .catch(fail);

@@ -14,6 +14,11 @@ export function nodeProgram(): string {
   return isAbsolute(process.argv0) ? process.argv0 : process.execPath;
 }
 
+/** Where the built web panel lies, in a package as in a checkout. */
+export function panelDirectory(): string {
+  return fileURLToPath(new URL('../../dist/panel', import.meta.url));
+}
+
 /** Why there are no updates: a checkout is brought up to date by git. Empty in a package. */
 export function updatesDisabled(): string {
   const isCheckout = existsSync(new URL('../../src', import.meta.url));

@@ -23,17 +23,19 @@ import { Meetings } from '../network/reach/meetings.ts';
 import { NatLooks } from '../network/reach/nat-looks.ts';
 import type { NetworkChanges } from '../network/reach/network-changes.ts';
 import { observersAmong } from '../network/reach/observers.ts';
-import { provableAddresses } from '../network/reach/own-address.ts';
+import { isTold, type OwnAddress, provableAddresses } from '../network/reach/own-address.ts';
 import type { OwnAddresses } from '../network/reach/own-addresses.ts';
 import { OwnProof } from '../network/reach/own-proof.ts';
 import type { InterfaceAddress } from '../network/reach/path-kind.ts';
 import { OBSERVERS, PortLender } from '../network/reach/port-lender.ts';
+import { isPublicIpv6 } from '../network/reach/public-ipv6.ts';
 import { PunchGuard } from '../network/reach/punch-guard.ts';
 import { Punches } from '../network/reach/punches.ts';
 import { Relay, type RelayUse } from '../network/reach/relay.ts';
 import { relayLimits } from '../network/reach/relay-budget.ts';
 import { relayed } from '../network/reach/relayed.ts';
 import { signalAnswers } from '../network/reach/signal-answers.ts';
+import { publicIpv6To } from '../network/reach/source-address.ts';
 import { turned } from '../network/reach/turned.ts';
 import { TurnServers } from '../network/turn/turn-servers.ts';
 import type { Foundation } from './foundation.ts';
@@ -42,6 +44,10 @@ import type { Foundation } from './foundation.ts';
 const DIAL_BACK_MS = 2_500;
 /** What a node has relayed that does not relay. */
 const NO_USE: RelayUse = { sessions: 0, datagrams: 0, bytes: 0, dropped: 0 };
+
+function isToldIpv6(own: OwnAddress): boolean {
+  return isTold(own) && isPublicIpv6(own.address);
+}
 
 interface ReachParts {
   readonly endpoint: NativeQuicEndpoint;
@@ -144,8 +150,8 @@ export function buildReach({ life, clock, log: rootLog, config, configuration, n
   const called = new Called({
     ...common,
     log,
-    // Helpers are met over IPv4, as the record network is, so none has seen an IPv6 address of ours.
-    ownIpv6: () => null,
+    // What is not published is not told either.
+    ownIpv6: async (to) => (ownAddresses.known().some(isToldIpv6) ? await publicIpv6To(to) : null),
     isHelper: (nodeKey) => helpers.has(nodeKey),
     mayCall: () => true,
     mayRelay: () => !configuration.current.disable_relay,
@@ -166,6 +172,10 @@ export function buildReach({ life, clock, log: rootLog, config, configuration, n
     request: (helper, body, signal) => line.request(helper, body, signal),
     dial: (address, nodeKey, { kind, source, remote, ...options }) =>
       endpoint.dial(address, nodeKey, { ...options, way: { kind, source, remote } }),
+    ownIpv6: async (to) => {
+      const host = await publicIpv6To(to);
+      return host === null ? null : { host, port: await endpoint.ipv6DialPort() };
+    },
     adopt: (introduced) => adopt(introduced),
   });
   const punches = new Punches({ clock, log, pool, own: ownSide, caller });

@@ -32,12 +32,15 @@ import { bind } from '../operations/operation.ts';
 import { ToolTable } from '../operations/tool-call.ts';
 import { mcpHandlers } from '../surfaces/mcp/stream.ts';
 import { gatewayHandlers } from '../surfaces/rest/gateway.ts';
+import { PanelFiles } from '../surfaces/rest/panel-files.ts';
+import { panelHandlers } from '../surfaces/rest/panel-page.ts';
 import { RestServer } from '../surfaces/rest/server.ts';
 import { viaHandlers } from '../surfaces/rest/via.ts';
 import type { Capabilities } from './capabilities.ts';
 import type { Foundation } from './foundation.ts';
 import { buildMover } from './moving.ts';
 import type { Network } from './network.ts';
+import { panelDirectory } from './package.ts';
 import { type Bound, StatusReports } from './status.ts';
 
 /** Whether other nodes reach this one without its help; undefined where nobody can know, or nobody has said yet. */
@@ -100,7 +103,11 @@ export function buildSurfaces(
       ...roomHandlers({ rooms: c.rooms }),
       ...objectHandlers({ objects: c.objects, holders: c.holders, getter: c.objectGetter, requireAgent }),
     }),
-    { record: heartbeat, localAid: c.localAid },
+    {
+      record: heartbeat,
+      localAid: c.localAid,
+      tunnelAid: (id) => c.tunnels.list().find((tunnel) => tunnel.id === id)?.localAid,
+    },
   );
   const tools = new ToolTable({ operations: own, pending: pendingCounters });
   const token = (): string => configuration.current.api_token;
@@ -119,6 +126,7 @@ export function buildSurfaces(
           heartbeat,
         }),
         ...gatewayHandlers({ caller: c.caller, nodeAid: node.aid }),
+        ...panelHandlers(new PanelFiles(panelDirectory())),
         ...mcpHandlers({ version: VERSION }, { tools, clock, log: log.child('mcp') }),
         ...viaHandlers({ caller: c.adminCaller, nodeAid: node.aid, requireLocal: requireAgent }),
       }),

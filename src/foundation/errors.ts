@@ -128,12 +128,19 @@ interface SvcErrorOptions {
   readonly cause?: unknown;
   /** One of the catalogue's `otherStatuses` for this code. */
   readonly status?: number;
+  /** What a `not_found` did not find: surfaces say where such things are listed. */
+  readonly thing?: Thing;
 }
+
+/** Kinds of things that may not be there. */
+export type Thing = 'agent' | 'tunnel' | 'group' | 'entry' | 'object' | 'file' | 'service' | 'tool';
 
 /** The only error that crosses a layer on purpose: a code of the catalogue and typed details. */
 export class SvcError extends Error {
   readonly code: ErrorCode;
   readonly details: ErrorDetails | undefined;
+  /** What was not found, where that is known. */
+  readonly thing: Thing | undefined;
   /** HTTP status of this error. */
   readonly status: number;
 
@@ -142,6 +149,7 @@ export class SvcError extends Error {
     this.name = 'SvcError';
     this.code = code;
     this.details = options.details;
+    this.thing = options.thing;
     this.status = options.status ?? ERRORS[code].status;
   }
 
@@ -158,7 +166,7 @@ export function codeOf(error: unknown, otherwise = 'unknown error'): string {
 
 /** Says that an agent is not one of this daemon. */
 export function noSuchAgent(aid: string): SvcError {
-  return new SvcError('not_found', { message: 'No such agent is registered here.', details: { aid } });
+  return new SvcError('not_found', { thing: 'agent', message: 'No such agent is registered here.', details: { aid } });
 }
 
 /** True where `code` is one of ours: for codes that come from a peer or a daemon of another version. */

@@ -110,10 +110,21 @@ export const agentOperations = declare(COMMON, {
       operational_private_key_hex: PrivateKeyHex,
       delegation_proof_hex: ProofHex,
       service_tcp: Type.Optional(ServiceTcp),
+      publish: Type.Optional(
+        Type.Boolean({
+          default: true,
+          description: 'False: it is not published until that is asked for, whatever `auto_publish` says.',
+        }),
+      ),
     }),
     output: Type.Object({ aid: AidText, status: Type.Literal('registered') }),
     errors: ['bad_key', 'bad_delegation', 'bad_service_address', 'operational_key_mismatch'],
-    tool: { name: 'svc_agent_register', description: 'Register an identity on this node.', idempotent: true },
+    tool: {
+      name: 'svc_agent_register',
+      description: 'Register an identity on this node.',
+      omit: ['publish'],
+      idempotent: true,
+    },
   },
 
   agentsList: {

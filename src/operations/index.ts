@@ -14,6 +14,7 @@ import { movingOperations } from './moving.ts';
 import { nodeOperations } from './node.ts';
 import { objectOperations, objectStreams } from './objects.ts';
 import { pageStreams } from './pages.ts';
+import { panelStreams } from './panel.ts';
 import { reachOperations } from './reach.ts';
 import { remoteAdminOperations, remoteAdminStreams } from './remote-admin.ts';
 import { roomOperations } from './rooms.ts';
@@ -46,6 +47,7 @@ export const operations = {
 
 /** Routes that are served by hand, but for the pages of the REST surface itself. */
 export const servedStreams = {
+  ...panelStreams,
   ...gatewayStreams,
   ...remoteAdminStreams,
   ...eventStreams,

@@ -6,6 +6,7 @@ import { MAX_AID_CHARS } from '../foundation/domain/agents.ts';
 import { SvcError } from '../foundation/errors.ts';
 import { type Aid, parseAid } from '../foundation/identity/aid.ts';
 import { isObject, memberOf } from '../foundation/json.ts';
+import { lazy } from '../foundation/lazy.ts';
 import { LruCache } from '../foundation/lru-cache.ts';
 import { bodyInputKey } from './operation.ts';
 import { hasAid, isAid, itemsOf } from './schemas.ts';
@@ -33,6 +34,24 @@ function invalid(part: Part, path: string, problem: string): SvcError {
   return new SvcError('invalid_request', {
     message: `The ${PLACE[part]} does not fit: ${path === '' ? 'it' : path} ${problem}.`,
     details: { in: PLACE[part], path, problem },
+  });
+}
+
+/** Members that are sent by mistake, and why they belong nowhere. */
+const NOT_TO_SEND: Readonly<Record<string, string>> = {
+  '/master_private_key_hex': 'a master key is handed to nobody: keep it offline',
+};
+
+/** The error of members that a request does not take: all are named, so that one correction does. */
+export function unknownMembers(place: string, paths: readonly string[]): SvcError {
+  const [path = ''] = paths;
+  const problem = 'is not known here';
+  const what = place === 'args' ? 'arguments do' : `${place} does`;
+  const said = paths.length === 1 ? `${path} ${problem}` : `${paths.join(', ')} are not known here: leave them out`;
+  const reasons = paths.flatMap((one) => NOT_TO_SEND[one] ?? []).map((reason) => ` (${reason})`);
+  return new SvcError('invalid_request', {
+    message: `The ${what} not fit: ${said}${reasons.join('')}.`,
+    details: { in: place, path, problem, ...(paths.length === 1 ? {} : { unknown: [...paths] }) },
   });
 }
 
@@ -74,10 +93,12 @@ function canonicalAids(part: Part, schema: TObject, values: Values, parse: Parse
 }
 
 function compilePart(part: Part, schema: TObject, parse: ParseAid): PartReader {
-  const validator = Compile(schema);
+  // Some two hundred of them would take a start 200 ms.
+  const compiled = lazy(() => Compile(schema));
   const aids = hasAid(schema);
   const keys = Object.entries(schema.properties);
   return (value) => {
+    const validator = compiled();
     if (!isObject(value)) throw invalid(part, '', 'must be a JSON object');
     // Own members only, on an object of our own: whatever its prototype was, it is not carried on.
     const values: Values = { ...value };
@@ -98,14 +119,17 @@ function firstProblem(part: Part, problems: readonly TLocalizedValidationError[]
   if (problem === undefined) return invalid(part, '', 'is not valid');
   const { instancePath, keyword, params, message } = problem;
   if (keyword === 'additionalProperties')
-    return invalid(part, `${instancePath}/${String(params.additionalProperties[0])}`, 'is not known here');
+    return unknownMembers(
+      PLACE[part],
+      params.additionalProperties.map((key) => `${instancePath}/${key}`),
+    );
   if (keyword === 'required')
     return invalid(part, `${instancePath}/${String(params.requiredProperties[0])}`, 'is missing');
   return invalid(part, instancePath, message);
 }
 
 /**
- * Compiles the check of an operation's input. The returned function gives the flat input: path,
+ * The check of an operation's input, compiled when it is first used. The returned function gives the flat input: path,
  * query and body together (a body member named like a path parameter with `body_` before it), numbers and truth values of the path and query read from their text,
  * AIDs in canonical form.
  *

@@ -6,8 +6,11 @@
 import type { Static, TObject, TSchema } from 'typebox';
 import type { ErrorCode } from '../foundation/errors.ts';
 
-/** `peer`: remote content, governed by the called agent's access list too. */
-export type Permission = 'read' | 'write' | 'local_only' | 'peer';
+/**
+ * `peer`: remote content, governed by the called agent's access list too. `open`: what holds no data or proves its
+ * caller by itself, without a token.
+ */
+export type Permission = 'read' | 'write' | 'local_only' | 'peer' | 'open';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
@@ -52,8 +55,8 @@ export interface Declaration<
   /** Statuses of success that the handler may choose instead. */
   readonly otherStatuses?: readonly number[];
   readonly permission: Permission;
-  /** A success counts as a heartbeat of the agent in `aid`; `local_aid`: of the one that acts, named there or the only one. */
-  readonly heartbeat: boolean | 'local_aid';
+  /** A success counts as a heartbeat of the agent in `aid`; `local_aid`: of the one that acts, named there or the only one; `tunnel`: of the one here whose tunnel is named. */
+  readonly heartbeat: boolean | 'local_aid' | 'tunnel';
   /** Beyond those that every operation may give (schema, token, rate limit, internal). */
   readonly errors: readonly ErrorCode[];
   readonly tool?: ToolDeclaration;

@@ -81,6 +81,18 @@ export const roomOperations = declare(COMMON, {
     tool: { name: 'group_list', description: 'Groups of an agent with unread counters.', foreignText: true },
   },
 
+  groupInvitations: {
+    summary: 'The invitations to groups that an agent has not joined.',
+    route: 'GET /agents/{aid}/group-invitations',
+    params: AidParams,
+    output: Type.Object({
+      invitations: Type.Array(
+        Type.Object({ group_id: GroupId, title: Type.String(), creator: AidText, inviter: AidText, at: Timestamp }),
+      ),
+    }),
+    errors: ['not_found'],
+  },
+
   groupHead: {
     summary: 'The header, members and counters of a group.',
     route: 'GET /agents/{aid}/groups/{group_id}',

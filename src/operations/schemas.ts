@@ -89,13 +89,13 @@ export function freeForm(description: string) {
   return Type.Unsafe<Readonly<Record<string, unknown>>>(Type.Object({}, { additionalProperties: true, description }));
 }
 
-/** Waiting things by AID; only counters above zero, left out where nothing waits. */
+/** Waiting things by AID, left out where nothing waits. */
 export const Pending = Type.Record(
   Type.String(),
   Type.Object({
-    mailbox: Type.Optional(Type.Integer({ minimum: 1 })),
-    chat_invites: Type.Optional(Type.Integer({ minimum: 1 })),
-    chat_unread: Type.Optional(Type.Integer({ minimum: 1 })),
+    mailbox: Type.Integer({ minimum: 0 }),
+    chat_invites: Type.Integer({ minimum: 0 }),
+    chat_unread: Type.Integer({ minimum: 0 }),
   }),
   { description: 'Local counters of agents that have something waiting, by AID.' },
 );

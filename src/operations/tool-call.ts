@@ -5,7 +5,7 @@
 import type { TObject, TSchema } from 'typebox';
 import { type ErrorCode, SvcError } from '../foundation/errors.ts';
 import { isObject } from '../foundation/json.ts';
-import { compileInput, type RawInput } from './input.ts';
+import { compileInput, type RawInput, unknownMembers } from './input.ts';
 import {
   type BoundOperation,
   bodyInputKey,
@@ -155,7 +155,8 @@ export class ToolTable {
    */
   async call(name: string, args: Arguments, context: CallContext): Promise<unknown> {
     const tool = this.#tools.get(name);
-    if (tool === undefined) throw new SvcError('not_found', { message: 'There is no tool of this name.' });
+    if (tool === undefined)
+      throw new SvcError('not_found', { thing: 'tool', message: 'There is no tool of this name.' });
     const { operation } = tool;
     if (operation.declaration.permission === 'local_only' && context.origin !== 'local')
       throw new SvcError('local_only');
@@ -168,14 +169,15 @@ export class ToolTable {
 
   #read({ places, read }: Tool, args: Arguments): Arguments {
     const raw: Record<Part, Record<string, unknown>> = { params: {}, query: {}, body: {} };
+    const unknown = Object.keys(args).filter((name) => !places.has(name));
+    if (unknown.length > 0)
+      throw unknownMembers(
+        'args',
+        unknown.map((name) => `/${name}`),
+      );
     for (const [name, value] of Object.entries(args)) {
       const place = places.get(name);
-      if (place === undefined)
-        throw new SvcError('invalid_request', {
-          message: `The arguments do not fit: /${name} is not known here.`,
-          details: { in: 'args', path: `/${name}`, problem: 'is not known here' },
-        });
-      raw[place.part][place.key] = value;
+      if (place !== undefined) raw[place.part][place.key] = value;
     }
     try {
       return read(raw);

@@ -3,6 +3,7 @@ import { Type } from 'typebox';
 import { MAX_ACCESS_TOKEN_CHARS } from '../foundation/domain/access.ts';
 import {
   CLIENT_WAIT_MS,
+  CLOSE_REASONS,
   DEFAULT_IDLE_TIMEOUT_S,
   LINK_PATH_KINDS,
   MAX_IDLE_TIMEOUT_S,
@@ -37,6 +38,18 @@ export const AccessToken = Type.Optional(
 );
 const DisableRelay = Type.Optional(Type.Boolean({ default: false }));
 
+/** Why the latest connection that was not served was not. */
+const LastError = Type.Optional(
+  Type.Object(
+    { code: Type.String(), message: Type.String(), at: Timestamp },
+    { description: 'Of the latest connection that was not served.' },
+  ),
+);
+const IdleLimit = Type.Integer({
+  minimum: -1,
+  description: 'Seconds without a connection until it closes; -1: it does not.',
+});
+
 export const TunnelView = Type.Object({
   id: Type.String(),
   local_aid: AidText,
@@ -51,7 +64,25 @@ export const TunnelView = Type.Object({
   active_conns: Type.Integer({ minimum: 0 }),
   bytes_up: Type.Integer({ minimum: 0 }),
   bytes_down: Type.Integer({ minimum: 0 }),
-  idle_timeout_sec: Type.Integer({ minimum: -1 }),
+  idle_timeout_sec: IdleLimit,
+  last_error: LastError,
+});
+
+const ClosedTunnelView = Type.Object({
+  id: Type.String(),
+  local_aid: AidText,
+  remote_aid: AidText,
+  listen: Type.String(),
+  opened_at: Timestamp,
+  closed_at: Timestamp,
+  reason: oneOf([...CLOSE_REASONS], {
+    description:
+      '`idle`: nothing connected for idle_timeout_sec. `port_in_use`: its port was taken when the daemon started again.',
+  }),
+  bytes_up: Type.Integer({ minimum: 0 }),
+  bytes_down: Type.Integer({ minimum: 0 }),
+  idle_timeout_sec: IdleLimit,
+  last_error: LastError,
 });
 
 const TunnelParams = closed({ id: Id });
@@ -95,7 +126,7 @@ export const tunnelOperations = declare(COMMON, {
           minimum: -1,
           maximum: MAX_IDLE_TIMEOUT_S,
           default: 0,
-          description: `0 means ${timeText(DEFAULT_IDLE_TIMEOUT_S * 1000)}, -1 never.`,
+          description: `0 means ${timeText(DEFAULT_IDLE_TIMEOUT_S * 1000)}, -1 never. Left out, a tunnel that stands keeps its own.`,
         }),
       ),
       disable_relay: DisableRelay,
@@ -117,7 +148,10 @@ export const tunnelOperations = declare(COMMON, {
   tunnelList: {
     summary: 'Lists the tunnels.',
     route: 'GET /tunnel',
-    output: Type.Object({ tunnels: Type.Array(TunnelView) }),
+    output: Type.Object({
+      tunnels: Type.Array(TunnelView),
+      closed: Type.Array(ClosedTunnelView, { description: 'Those that closed last, and why; the latest first.' }),
+    }),
     tool: { name: 'svc_tunnel_list', description: 'List the tunnels.' },
   },
 
@@ -134,6 +168,7 @@ export const tunnelOperations = declare(COMMON, {
     route: 'DELETE /tunnel/{id}',
     params: TunnelParams,
     output: Ok,
+    heartbeat: 'tunnel',
     errors: ['not_found'],
     tool: { name: 'svc_tunnel_close', description: 'Close a tunnel.', rename: { tunnel_id: 'id' }, destructive: true },
   },
@@ -143,6 +178,7 @@ export const tunnelOperations = declare(COMMON, {
     route: 'POST /tunnel/{id}/reset',
     params: TunnelParams,
     output: Ok,
+    heartbeat: 'tunnel',
     errors: ['not_found'],
   },
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { type DaemonArguments, daemonProgram, optionsOf } from '../../src/daemon/args.ts';
+import { type DaemonArguments, daemonProgram, optionsOf, withTwoDashes } from '../../src/daemon/args.ts';
 import { exitCodeOf, throwUsageErrors } from '../../src/daemon/exit-code.ts';
 import { SvcError } from '../../src/foundation/errors.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
@@ -35,6 +35,20 @@ test('a service runs the daemon with the options that it was given', async () =>
   assert.deepEqual(await parse(...optionsOf(given)), given);
   const bare = await parse('service', 'run', '--data-dir', '/d');
   assert.deepEqual(optionsOf(bare), ['--data-dir', '/d', '--config', '/d/config.toml', '--no-open-browser']);
+});
+
+test('options of services may have one dash, as the interface writes them', async () => {
+  assert.deepEqual(withTwoDashes(['-data-dir', '/d', '-user', '-V', '--user', '-users', '-data-dir=/d']), [
+    '--data-dir',
+    '/d',
+    '--user',
+    '-V',
+    '--user',
+    '-users',
+    '--data-dir=/d',
+  ]);
+  const { supervise, dataDir } = await parse(...withTwoDashes(['service', 'run', '-data-dir', '/d']));
+  assert.deepEqual([supervise, dataDir], [true, '/d']);
 });
 
 test('a configuration file that was named has to exist, the usual one need not', async (t) => {

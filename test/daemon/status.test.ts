@@ -171,7 +171,7 @@ test('the status is what the parts of the node say, in the form that is promised
 });
 
 test('a node that never published has no times, and what waits is said where something does', () => {
-  const waiting = { [AGENT]: { mailbox: 2 } };
+  const waiting = { [AGENT]: { mailbox: 2, chat_invites: 0, chat_unread: 0 } };
   const { reports } = setUp({ directory: { summary: () => NEVER }, pending: { view: () => waiting } });
   const status = reports.status();
   assert.deepEqual(

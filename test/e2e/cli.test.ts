@@ -96,7 +96,7 @@ test('an agent moves to another daemon by export and import', async (t) => {
     1,
     'a file is never overwritten',
   );
-  await svcOk(network.at(0), 'agents', 'del', aid);
+  await svcOk(network.at(0), 'agents', 'del', aid, '-y');
   assert.equal((await svc(network.at(0), ['agents', 'get', aid])).code, 5);
   assert.equal(await svcOk(network.at(1), 'agents', 'import', file, '--quiet'), aid);
   assert.equal((await svcJson<{ aid: string }>(network.at(1), 'agents', 'get', aid)).aid, aid);
@@ -168,13 +168,25 @@ test('help has examples, and completions are valid shell', async (t) => {
     assert.match(stdout, /Examples?:/, command.join(' '));
   }
   const directory = temporaryDirectory(t);
-  for (const shell of ['bash', 'zsh', 'fish']) {
-    const script = await svcOk(daemon, 'completion', shell);
-    assert.match(script, /svc/);
-    if (shell !== 'bash') continue;
-    const file = join(directory, 'completion.sh');
-    writeFileSync(file, script);
-    assert.equal(spawnSync('bash', ['-n', file]).status, 0);
+  const aid = await daemon.newAgent();
+  await svcOk(daemon, 'alias', 'add', 'my laptop', aid);
+  const file = join(directory, 'completion.sh');
+  writeFileSync(file, await svcOk(daemon, 'completion', 'bash'));
+  // As a bare bash does it at a TAB, without the package bash-completion.
+  const tab = (...words: string[]) => {
+    const script = `svc() { "${process.execPath}" bin/svc "$@"; }
+      source "$1" && shift && COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+      _svc_complete svc && printf '%s\n' "\${COMPREPLY[@]}"`;
+    const args = ['--norc', '--noprofile', '-c', script, 'bash', file, 'svc', ...words];
+    return spawnSync('bash', args, { encoding: 'utf8', env: { ...process.env, SVC_API: daemon.api } });
+  };
+  for (const [words, reply] of [
+    [['tun'], 'tunnel\n'],
+    [['tunnel', 'cl'], 'close\n'],
+    [['agents', 'get', 'my'], 'my\\ laptop\n'],
+    [['backup', ''], '\n'],
+  ] as const) {
+    const { stdout, stderr } = tab(...words);
+    assert.deepEqual([stdout, stderr], [reply, ''], words.join(' '));
   }
-  assert.match(await svcOk(daemon, 'complete', '--', 'tun'), /tunnel/);
 });

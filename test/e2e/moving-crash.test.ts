@@ -103,7 +103,7 @@ test('a sealed export opens with its password only; what is no export, or is dam
   assert.equal((await svc(old, ['agents', 'export', aid, '-o', file, '--password-file', password])).code, 1);
   const there = await svc(old, ['--json', 'agents', 'import', file], `${PASSWORD}\n`);
   assert.deepEqual([there.code, (JSON.parse(there.stderr) as { error: string }).error], [1, 'agent_exists']);
-  await svcOk(old, 'agents', 'del', aid);
+  await svcOk(old, 'agents', 'del', aid, '-y');
   const wrong = await svc(old, ['--json', 'agents', 'import', file], 'another password\n');
   assert.deepEqual([wrong.code, (JSON.parse(wrong.stderr) as { error: string }).error], [4, 'wrong_password']);
   writeFileSync(join(directory, 'noise'), '{"svcd_agent":');

@@ -103,7 +103,7 @@ test('a note: sent, listed, polled once, counted, and gone from the network', as
     },
   ]);
   const view = await b.call<AgentView>('GET', `/agents/${bob}`);
-  assert.deepEqual(view.pending, { [bob]: { mailbox: 1 } });
+  assert.deepEqual(view.pending, { [bob]: { mailbox: 1, chat_invites: 0, chat_unread: 0 } });
   const events = await b.call<{ events: { type: string; data: unknown }[] }>('POST', '/mcp/call', {
     tool: 'svc_events_poll',
     args: { aid: bob, after_seq: 0 },
@@ -201,7 +201,7 @@ test('chat over REST and tools: request, answer, texts, counters, marks, an end'
   assert.equal(tool['seq'], 2);
   await arrives(b, bob, alice, 2);
   const view = await b.call<AgentView>('GET', `/agents/${bob}`);
-  assert.deepEqual(view.pending, { [bob]: { chat_unread: 1 } });
+  assert.deepEqual(view.pending, { [bob]: { mailbox: 0, chat_invites: 0, chat_unread: 1 } });
   const read = await conversation(b, bob, alice);
   assert.deepEqual(
     read.entries.map(({ seq, dir, text, status }) => [seq, dir, text, status]),

@@ -1,14 +1,17 @@
 /** The matrix as machines: a caller and a called node at each place, and the nodes that help them. */
 import { LabDaemon } from '../support/lab/daemons.ts';
-import { Internet } from '../support/lab/internet.ts';
+import { Internet, OTHER_PUBLIC } from '../support/lab/internet.ts';
 import type { Slowness } from '../support/lab/slow-switch.ts';
 import type { Party } from './parting.ts';
 import { changesPorts, type Pair, PLACE_NAMES, type PlaceName, placeOf } from './places.ts';
 
 /** Last bytes of public addresses: of the nodes that help, and of callers and called nodes without a router. */
-const HELPERS = [10, 11, 12];
+const FIRST_HELPER = 10;
+/** The others by their networks: each is in another /16, as helpers that a node chooses are. */
+const OTHER_HELPERS = [11, 12].map((number, i) => ({ number, network: OTHER_PUBLIC[i] }));
+const HELPERS = 1 + OTHER_HELPERS.length;
 const OPEN = { caller: 20, called: 21 };
-const BOOTSTRAP = [`203.0.113.${HELPERS[0]}:4121`];
+const BOOTSTRAP = [`203.0.113.${FIRST_HELPER}:4121`];
 /** The nodes of the matrix help nobody: a helper has a connection already to those whom it helps. */
 const HELPS_NOBODY = 'help_others = false\n';
 const LOGS = 'log_level = "debug"\n';
@@ -17,6 +20,7 @@ const CHANGING = [4];
 const KEPT = [1, 2, 3];
 
 type Side = 'caller' | 'called';
+type Start = (...options: Parameters<typeof LabDaemon.start>) => Promise<LabDaemon>;
 
 export class World implements AsyncDisposable {
   readonly #internet: Internet;
@@ -36,21 +40,28 @@ export class World implements AsyncDisposable {
   /** Starts what the pairs need, and waits until each node has its helpers and knows what stands before it. */
   static async start(slowness: Slowness, pairs: readonly Pair[]): Promise<World> {
     const internet = await Internet.open({ slowness });
+    const started: LabDaemon[] = [];
+    const start: Start = async (...options) => {
+      const daemon = await LabDaemon.start(...options);
+      started.push(daemon);
+      return daemon;
+    };
     try {
-      const helpers: LabDaemon[] = [];
-      for (const number of HELPERS) {
-        const machine = await internet.publicMachine(`helper-${number}`, [number]);
-        helpers.push(await LabDaemon.start(machine, helpers.length === 0 ? [] : BOOTSTRAP, LOGS));
+      const helpers = [await start(await internet.publicMachine('helper', [FIRST_HELPER]), [], LOGS)];
+      for (const { number, network } of OTHER_HELPERS) {
+        const machine = await internet.publicMachine(`helper-${number}`, [number], network);
+        helpers.push(await start(machine, BOOTSTRAP, LOGS));
       }
       for (const helper of helpers) await helper.until('strangers reach a helper', ({ nat_type }) => nat_type === 1);
       const parties = { caller: new Map<PlaceName, Party>(), called: new Map<PlaceName, Party>() };
       for (const side of ['caller', 'called'] as const) {
         const names = PLACE_NAMES.filter((name) => pairs.some((pair) => pair[side] === name));
-        const joined = names.map(async (name) => parties[side].set(name, await join(internet, side, name)));
+        const joined = names.map(async (name) => parties[side].set(name, await join(internet, side, name, start)));
         await Promise.all(joined);
       }
       return new World(internet, parties, helpers);
     } catch (error) {
+      await Promise.all(started.map((daemon) => daemon[Symbol.asyncDispose]()));
       await internet[Symbol.asyncDispose]();
       throw error;
     }
@@ -71,18 +82,18 @@ export class World implements AsyncDisposable {
   }
 }
 
-async function join(internet: Internet, side: Side, name: PlaceName): Promise<Party> {
+async function join(internet: Internet, side: Side, name: PlaceName, start: Start): Promise<Party> {
   const { routers, hasIpv6 = false, isOpen = false } = placeOf(name);
   const label = `${side}-${name}`;
   const machine =
     routers.length === 0
       ? await internet.publicMachine(label, [OPEN[side]])
       : await internet.behind(label, routers, hasIpv6);
-  const daemon = await LabDaemon.start(machine, BOOTSTRAP, LOGS + HELPS_NOBODY);
+  const daemon = await start(machine, BOOTSTRAP, LOGS + HELPS_NOBODY);
   const types = changesPorts(name) ? CHANGING : KEPT;
   await daemon.until(
     `${label} has its helpers and knows what stands before it`,
-    ({ helpers, nat_type }) => types.includes(nat_type) && (isOpen || helpers.length === HELPERS.length),
+    ({ helpers, nat_type }) => types.includes(nat_type) && (isOpen || helpers.length === HELPERS),
   );
   const aid = await daemon.serve();
   const { node_aid } = await daemon.call<{ node_aid: string }>('GET', '/status');

@@ -19,12 +19,16 @@ async function take(events: AsyncGenerator<ReceivedEvent>, count: number): Promi
 
 test('follows an agent from a cursor on', async (t) => {
   const { api, emit, pending } = await eventWorld(t);
-  pending[one] = { mailbox: 1 };
+  pending[one] = { mailbox: 1, chat_invites: 0, chat_unread: 0 };
   emit(one, 3);
   const stop = new AbortController();
   const events = followEvents({ baseUrl: api.url }, { aid: one, after: 1, signal: stop.signal });
   const [waiting, ...logged] = await take(events, 3);
-  assert.deepEqual(waiting, { seq: null, event: 'pending', data: { [one]: { mailbox: 1 } } });
+  assert.deepEqual(waiting, {
+    seq: null,
+    event: 'pending',
+    data: { [one]: { mailbox: 1, chat_invites: 0, chat_unread: 0 } },
+  });
   assert.deepEqual(
     logged.map(({ seq, event }) => [seq, event]),
     [

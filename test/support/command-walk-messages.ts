@@ -53,13 +53,13 @@ export async function messageCommands(
   await step(there, as(peer, 'read', aid), { schema: d.chatRead.output, text: / <\n {4}Wie geht es\?$/, quiet: SEQ });
   await step(there, as(peer, 'mark-read', aid), { schema: d.chatMarkRead.output, text: /; 0 unread/, quiet: SEQ });
   await step(there, as(peer, 'contacts'), { schema: d.chatContacts.output, text: /friend/, quiet: ONE_AID });
-  await step(there, as(peer, 'remove', aid), { schema: Ok, text: /over/, quiet: /^ok$/ });
+  await step(there, as(peer, 'remove', aid, '-y'), { schema: Ok, text: /over/, quiet: /^ok$/ });
   const shy = await there.newAgent();
   await there.call('POST', `/agents/${shy}/publish`);
   await here.call('POST', `/agents/${aid}/chat/request`, { peer: shy });
   await asked(shy);
   await step(there, as(shy, 'refuse', aid), { schema: Ok, text: /refused/, quiet: /^ok$/ });
-  await step(there, as(shy, 'block', aid), { schema: Ok, text: /blocked/, quiet: /^ok$/ });
+  await step(there, as(shy, 'block', aid, '-y'), { schema: Ok, text: /blocked/, quiet: /^ok$/ });
   await step(there, ['events', '--aid', peer], { schema: null, text: /mailbox\.received/, quiet: /mailbox\.received/ });
 }
 
@@ -77,6 +77,15 @@ export async function groupCommands(step: Step, { here, there }: WalkWorld, aid:
     schema: d.groupInvite.output,
     text: /invitation/,
     quiet: /^(delivered|queued)$/,
+  });
+  await eventually('the invitation is there', async () => {
+    const path = `/agents/${peer}/group-invitations`;
+    return (await there.call<{ invitations: unknown[] }>('GET', path)).invitations.length > 0;
+  });
+  await step(there, ['group', 'invitations', '--aid', peer], {
+    schema: d.groupInvitations.output,
+    text: /invites you to "Plans", .* ago\. Join: svc group join [0-9a-f]+$/,
+    quiet: HEX,
   });
   const { link } = (await tool(here, 'group_get_link', { aid, group_id: group })) as { link: string };
   await step(there, ['group', 'join', link, '--aid', peer], {
@@ -100,12 +109,16 @@ export async function groupCommands(step: Step, { here, there }: WalkWorld, aid:
   );
   const entry = page.entries.find(({ kind }) => kind === 'msg')?.entry_id ?? '';
   await step(here, mine('mark-read', group, '1'), { schema: d.groupMarkRead.output, text: /unread/, quiet: SEQ });
-  await step(here, mine('retract', group, entry), { schema: d.groupRetract.output, text: /retracted/, quiet: HEX });
+  await step(here, mine('retract', group, entry, '-y'), {
+    schema: d.groupRetract.output,
+    text: /retracted/,
+    quiet: HEX,
+  });
   await step(here, mine('head', group), { schema: d.groupHead.output, text: /title: +Plans/, quiet: SEQ });
   await step(here, mine('members', group), { schema: d.groupMembers.output, text: /^AID +ROLE/, quiet: AIDS });
   await step(here, mine('list'), { schema: d.groupList.output, text: /^GROUP +TITLE/, quiet: HEX });
   await step(here, mine('sync', group, peer), { schema: d.groupSync.output, text: /in all/, quiet: SEQ });
-  await step(there, ['group', 'leave', group, '--aid', peer], {
+  await step(there, ['group', 'leave', group, '--aid', peer, '-y'], {
     schema: d.groupLeave.output,
     text: /has left/,
     quiet: HEX,
@@ -138,5 +151,5 @@ export async function objectCommands(step: Step, { here, directory }: WalkWorld,
     text: /\.copy has its \d+ bytes/,
     quiet: /\.copy$/,
   });
-  await step(here, mine('del', id), { schema: Ok, text: /is deleted/, quiet: HEX });
+  await step(here, mine('del', id, '-y'), { schema: Ok, text: /is deleted/, quiet: HEX });
 }

@@ -148,7 +148,7 @@ async function agentCommands(step: Step, world: WalkWorld, aid: string): Promise
     text: /^Written to/,
     quiet: /agent$/,
   });
-  await step(there, ['agents', 'del', moving], { schema: Ok, text: /is unregistered/, quiet: ONE_AID });
+  await step(there, ['agents', 'del', moving, '-y'], { schema: Ok, text: /is unregistered/, quiet: ONE_AID });
   await step(here, ['agents', 'import', file], {
     schema: d.agentImport.output,
     text: /^aid: +aid1/,

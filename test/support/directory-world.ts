@@ -69,6 +69,7 @@ export class DirectoryWorld {
         log: silentLog,
         identity: (aid) => this.#identities.get(aid) ?? null,
         isAlive: async (aid) => this.alive.has(aid),
+        isHeld: (aid) => this.agents.get(aid)?.isHeld === true,
         serviceOf: (aid) => this.bound.get(aid) ?? '',
         addresses: () => this.addresses,
         onAddresses: (handler) => {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { EventLog } from '../../src/capabilities/events/event-log.ts';
 import { EventStreams } from '../../src/capabilities/events/event-streams.ts';
+import type { PendingView } from '../../src/capabilities/events/pending-counters.ts';
 import { systemClock } from '../../src/foundation/clock.ts';
 import { SvcError } from '../../src/foundation/errors.ts';
 import type { Aid } from '../../src/foundation/identity/aid.ts';
@@ -38,7 +39,7 @@ const CONTEXT: CallContext = {
 export async function eventWorld(t: TestContext, apiAddr = '127.0.0.1:0') {
   const store = Store.open(join(temporaryDirectory(t), 'svcd.db'), MIGRATIONS);
   const log = new EventLog({ store: new EventStore(store, 5), clock: systemClock, log: silentLog });
-  const pending: Record<string, { mailbox: number }> = {};
+  const pending: PendingView = {};
   const streams = new EventStreams({ log, clock: systemClock, logger: silentLog, pending: () => pending });
   const requireAgent = (aid: Aid): Aid => {
     if (aid === unknown) throw new SvcError('not_found');

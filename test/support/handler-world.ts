@@ -7,6 +7,7 @@ import { callerKey } from '../../src/capabilities/calls/caller-proof.ts';
 import { Directory } from '../../src/capabilities/directory/directory.ts';
 import { discover } from '../../src/capabilities/directory/discovery.ts';
 import { Resolver } from '../../src/capabilities/directory/resolver.ts';
+import type { PendingView } from '../../src/capabilities/events/pending-counters.ts';
 import { selfDelegation } from '../../src/foundation/identity/delegation.ts';
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
 import { silentLog } from '../../src/foundation/log.ts';
@@ -37,7 +38,7 @@ export class HandlerWorld {
   readonly directory: Directory;
   readonly operations: ReadonlyMap<string, BoundOperation>;
   tcp: TcpCheck = { ok: true, ms: 1.5 };
-  pending: Record<string, { mailbox?: number }> = {};
+  pending: PendingView = {};
   addresses: NodeAddresses = { endpoints: ['quic://192.0.2.1:4122'], mapped: [], natType: 1, helpers: [] };
 
   constructor() {
@@ -64,6 +65,7 @@ export class HandlerWorld {
         log,
         identity: (aid) => this.agents.identity(aid),
         isAlive: async (aid) => this.agents.isAlive(aid),
+        isHeld: (aid) => this.agents.isHeld(aid),
         serviceOf: (aid) => this.agents.service(aid),
         addresses: () => this.addresses,
         onAddresses: () => () => {},

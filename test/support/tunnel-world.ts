@@ -3,7 +3,7 @@
 import { connect, type Socket } from 'node:net';
 import { TunnelInbound } from '../../src/capabilities/tunnels/inbound.ts';
 import { TunnelService } from '../../src/capabilities/tunnels/tunnel-service.ts';
-import type { TunnelRequest } from '../../src/capabilities/tunnels/types.ts';
+import type { TunnelWish } from '../../src/capabilities/tunnels/types.ts';
 import { type Clock, systemClock } from '../../src/foundation/clock.ts';
 import { SvcError } from '../../src/foundation/errors.ts';
 import type { Aid } from '../../src/foundation/identity/aid.ts';
@@ -110,8 +110,8 @@ export class TunnelWorld {
     });
   }
 
-  request(more: Partial<TunnelRequest> = {}): TunnelRequest {
-    const standard = { accessToken: undefined, localPort: 0, idleTimeoutSec: 0, disableRelay: false };
+  request(more: Partial<TunnelWish> = {}): TunnelWish {
+    const standard = { accessToken: undefined, localPort: 0, disableRelay: false };
     return { localAid: this.local, remoteAid: this.remote, ...standard, ...more };
   }
 

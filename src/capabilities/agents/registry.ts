@@ -40,6 +40,8 @@ export interface RegisterRequest {
   readonly delegationProofHex: string;
   /** Left out: as it was. */
   readonly serviceTcp?: string;
+  /** It is not published by itself until somebody asks for it. */
+  readonly isHeld?: boolean;
 }
 
 export interface PatchRequest {
@@ -99,11 +101,11 @@ export class AgentRegistry implements Component {
     const now = unixSeconds(this.#deps.clock);
     const credentials = readCredentials(request.operationalPrivateKeyHex, request.delegationProofHex, now);
     const service = request.serviceTcp === undefined ? undefined : await this.#readService(request.serviceTcp);
-    return this.#keep(credentials, service);
+    return this.#keep(credentials, service, request.isHeld === true);
   }
 
   /** From here on nothing waits, so two registrations of one agent cannot interleave. */
-  #keep({ pair, delegation }: Credentials, service: string | undefined): Aid {
+  #keep({ pair, delegation }: Credentials, service: string | undefined, isHeld: boolean): Aid {
     const { agents, clock } = this.#deps;
     const aid = delegation.agent;
     this.#refuseNode(aid);
@@ -122,6 +124,7 @@ export class AgentRegistry implements Component {
       agents.put({ keyName: name, delegation, serviceTcp, registeredAt: clock.now() });
       if (known !== null && !sameKey) this.#keyring.discard(known.keyName);
     } else if (service !== undefined) agents.setService(aid, service);
+    agents.setHeld(aid, isHeld);
     this.#keyring.changed(aid);
     this.#heartbeats.record(aid);
     this.#changes.tell({ aid, kind: known !== null && newer ? 'rotated' : 'registered' });
@@ -133,7 +136,10 @@ export class AgentRegistry implements Component {
    * @param meanwhile runs in the transaction, once the agent is there
    * @throws SvcError `agent_exists`, as `register`, and what `meanwhile` throws
    */
-  async adopt(request: Required<RegisterRequest>, meanwhile: (delegation: Delegation) => void): Promise<Aid> {
+  async adopt(
+    request: Required<Omit<RegisterRequest, 'isHeld'>>,
+    meanwhile: (delegation: Delegation) => void,
+  ): Promise<Aid> {
     const { agents, clock } = this.#deps;
     const now = unixSeconds(clock);
     const { pair, delegation } = readCredentials(request.operationalPrivateKeyHex, request.delegationProofHex, now);
@@ -248,6 +254,11 @@ export class AgentRegistry implements Component {
     return row.serviceTcp !== '' && this.#monitor.state(row.serviceTcp);
   }
 
+  /** True where an agent was registered not to be published until somebody asks for it. */
+  isHeld(aid: Aid): boolean {
+    return this.#deps.agents.get(aid)?.isHeld === true;
+  }
+
   /** What the bound service of an agent is; empty where nothing is bound or the agent is not here. */
   service(aid: Aid): string {
     return this.#deps.agents.get(aid)?.serviceTcp ?? '';
@@ -271,7 +282,10 @@ export class AgentRegistry implements Component {
     const pair = this.#keyring.pair(row.keyName);
     const identity = this.#keyring.identity(aid);
     if (pair === null || identity === null)
-      throw new SvcError('not_found', { message: "This agent's key file is missing; register the agent again." });
+      throw new SvcError('not_found', {
+        thing: 'agent',
+        message: "This agent's key file is missing; register the agent again.",
+      });
     return {
       aid,
       operationalPrivateKeyHex: toHex(pair.seed),

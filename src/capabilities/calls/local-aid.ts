@@ -16,7 +16,11 @@ export interface LocalAgents {
 export function chooseLocalAid(agents: LocalAgents, node: Aid, named: Aid | undefined): Aid {
   if (named !== undefined) {
     if (named !== node && !agents.has(named))
-      throw new SvcError('not_found', { message: 'local_aid is no agent of this daemon.', details: { aid: named } });
+      throw new SvcError('not_found', {
+        thing: 'agent',
+        message: 'local_aid is no agent of this daemon.',
+        details: { aid: named },
+      });
     return named;
   }
   const [only = node, another] = agents.first(2);

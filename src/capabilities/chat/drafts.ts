@@ -31,7 +31,7 @@ export async function draftContent(objects: ChatObjects, aid: Aid, draft: Messag
   }
   if (!isSha256(objectId)) throw invalid('object_id is a SHA-256 in lower-case hex.', '/object_id');
   const known = await objects.has(aid, objectId);
-  if (known === null) throw new SvcError('not_found', { message: 'This agent has no such object.' });
+  if (known === null) throw new SvcError('not_found', { thing: 'object', message: 'This agent has no such object.' });
   return { text, file: named({ objectId, ...known }, objectId) };
 }
 

@@ -104,7 +104,7 @@ export class Directory implements Component {
       if (kind === 'rotated') publications.touch(aid);
       if (kind === 'bound') publications.touchEndpoints(now, aid);
       if (publications.publications(aid).length > 0) return publications.claim(aid, now);
-      if (!this.#deps.autoPublish()) return;
+      if (!this.#deps.autoPublish() || this.#deps.isHeld(aid)) return;
       publications.claim(aid, now + FIRST_PUBLISH_MS);
       publications.put(aid, ENDPOINTS);
     });
@@ -179,7 +179,11 @@ export class Directory implements Component {
     const { publications } = this.#deps;
     const removed = await this.#publishing.turns.run(aid, () => publications.remove(aid, RECORD.service, service));
     if (!removed)
-      throw new SvcError('not_found', { message: `This agent does not offer "${service}".`, details: { service } });
+      throw new SvcError('not_found', {
+        thing: 'service',
+        message: `This agent does not offer "${service}".`,
+        details: { service },
+      });
   }
 
   /** How the publications of several identities stand; all of the asked ones are there. */

@@ -28,6 +28,8 @@ export interface DirectoryDependencies {
   isAlive(aid: Aid): Promise<boolean>;
   /** The bound service of an agent, which endpoint records say and whose coming back makes it alive; empty: none. */
   serviceOf(aid: Aid): string;
+  /** True where an agent is not to be published until somebody asks for it. */
+  isHeld(aid: Aid): boolean;
   addresses(): NodeAddresses;
   /**
    * Calls back when `addresses` gives something else: with true where others reach us by what is new, or no more by what

@@ -13,7 +13,7 @@ export type PendingProvider = (aid?: Aid) => ReadonlyMap<Aid, PendingCounts>;
 
 const KEYS = ['mailbox', 'chat_invites', 'chat_unread'] as const;
 
-export type PendingView = Record<string, { mailbox?: number; chat_invites?: number; chat_unread?: number }>;
+export type PendingView = Record<string, { mailbox: number; chat_invites: number; chat_unread: number }>;
 
 export class PendingCounters {
   readonly #providers: readonly PendingProvider[];
@@ -22,7 +22,7 @@ export class PendingCounters {
     this.#providers = providers;
   }
 
-  /** Counters above zero, by AID; agents for which nothing waits are left out. */
+  /** All counters of each agent for which something waits, zeros too, by AID. */
   view(aid?: Aid): PendingView {
     const view: PendingView = {};
     for (const provider of this.#providers) {
@@ -31,8 +31,8 @@ export class PendingCounters {
         for (const key of KEYS) {
           const count = counts[key] ?? 0;
           if (count <= 0) continue;
-          const own = (view[owner] ??= {});
-          own[key] = (own[key] ?? 0) + count;
+          const own = (view[owner] ??= { mailbox: 0, chat_invites: 0, chat_unread: 0 });
+          own[key] += count;
         }
       }
     }

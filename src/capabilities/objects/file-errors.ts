@@ -24,7 +24,11 @@ export function lookupError(error: unknown, path: string): SvcError {
   if (error instanceof SvcError) return error;
   const code = codeOf(error);
   if (code === 'ENOENT' || code === 'ENOTDIR')
-    return new SvcError('not_found', { message: 'There is no such file below files_root.', details: { path } });
+    return new SvcError('not_found', {
+      thing: 'file',
+      message: 'There is no such file below files_root.',
+      details: { path },
+    });
   return new SvcError('invalid_request', {
     message: `The file cannot be read (${code}).`,
     details: { path },

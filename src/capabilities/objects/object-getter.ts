@@ -154,7 +154,10 @@ function failureOf(failures: Failures): SvcError {
   const errors = [...failures.values()];
   const [first] = errors;
   if (first === undefined)
-    throw new SvcError('not_found', { message: 'Nobody is known to have this object: name a holder with hint_aid.' });
+    throw new SvcError('not_found', {
+      thing: 'object',
+      message: 'Nobody is known to have this object: name a holder with hint_aid.',
+    });
   const telling = TELLING.map((code) => errors.find((error) => error.code === code)).find(
     (error) => error !== undefined,
   );

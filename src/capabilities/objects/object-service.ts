@@ -215,7 +215,11 @@ export class ObjectService implements Component {
 }
 
 function noSuchObject(objectId: string): SvcError {
-  return new SvcError('not_found', { message: 'This agent has no such object.', details: { object_id: objectId } });
+  return new SvcError('not_found', {
+    thing: 'object',
+    message: 'This agent has no such object.',
+    details: { object_id: objectId },
+  });
 }
 
 function infoOf({ aid, objectId, size, name }: Pick<ObjectRow, 'aid' | 'objectId' | 'size' | 'name'>): ObjectInfo {

@@ -56,7 +56,7 @@ function lengthOf(headers: ReadonlyMap<string, string>): number {
 
 /** What the head says. @throws SvcError `not_found`, `gone`, `protocol_error` */
 function partOf(status: number, headers: ReadonlyMap<string, string>, objectId: string) {
-  if (status === 404) throw new SvcError('not_found', { message: 'The holder has no such object.' });
+  if (status === 404) throw new SvcError('not_found', { thing: 'object', message: 'The holder has no such object.' });
   if (status === 410) throw new SvcError('gone', { message: 'The file behind the object has changed at its holder.' });
   if (status !== 200 && status !== 206 && status !== 304 && status !== 416) throw wrong(`status ${status}`);
   if (headers.get('etag') !== tagOf(objectId)) throw wrong('it is of another object');

@@ -18,6 +18,8 @@ export interface Sides {
   /** NAT type of the other node's record. */
   readonly theirs: number;
   readonly helpers: number;
+  /** Both have public IPv6 addresses, which no NAT changes. */
+  readonly haveIpv6: boolean;
 }
 
 export interface Punchable {
@@ -28,10 +30,10 @@ export interface Punchable {
 }
 
 /** Whether a way can be punched between two nodes. */
-export function punchable({ ours, theirs, helpers }: Sides): Punchable {
+export function punchable({ ours, theirs, helpers, haveIpv6 }: Sides): Punchable {
   if (helpers === 0) return { may: false, reason: 'no_helpers' };
   // Strangers reach us: the other node dials, whatever its port.
-  if (ours === 'open') return { may: true, reason: null };
+  if (ours === 'open' || haveIpv6) return { may: true, reason: null };
   const symmetric = [ours === 'symmetric', theirs === SYMMETRIC].filter(Boolean).length;
   if (symmetric === 2) return { may: false, reason: 'both_symmetric' };
   if (symmetric === 1 && helpers < WITNESSES) return { may: false, reason: 'one_helper' };

@@ -17,6 +17,7 @@ import type { AgentLocation } from '../../network/links/types.ts';
 import type { PortMapper } from '../../network/port-mapping/port-mapper.ts';
 import { isTold, type OwnAddress } from '../../network/reach/own-address.ts';
 import type { OwnAddresses } from '../../network/reach/own-addresses.ts';
+import { ipv6Between } from '../../network/reach/public-ipv6.ts';
 import { type Sides, whyNotDirect } from './not-direct.ts';
 import { currentLink, knownPeers, type StandingDependencies, standingLinks } from './standing.ts';
 import { type WayTo, waysTo } from './ways.ts';
@@ -181,11 +182,13 @@ export class ReachReport {
     return { node: nativeAid(place.nodeKey), probes, remote: link?.path.remote ?? null, notDirect };
   }
 
-  #sides({ natType, helpers, nodeKey }: AgentLocation): Sides {
+  #sides({ natType, helpers, nodeKey, addresses }: AgentLocation): Sides {
     const others = helpers.filter(
       (one) => !equalBytes(one.nodeKey, nodeKey) && !equalBytes(one.nodeKey, this.#deps.nodeKey),
     );
-    return { ours: this.#deps.mapping(), theirs: natType, helpers: others.length };
+    const interfaces = this.#deps.interfaces().map((address) => ({ address }));
+    const haveIpv6 = ipv6Between(addresses, interfaces) !== null;
+    return { ours: this.#deps.mapping(), theirs: natType, helpers: others.length, haveIpv6 };
   }
 
   #family(isV6: boolean, observed: readonly Address[]): FamilyFacts {

@@ -35,7 +35,8 @@ export class Replicas {
   row(aid: Aid, groupId: string): RoomRow {
     this.mustBeHere(aid);
     const row = this.#deps.rooms.find(aid, groupId);
-    if (row === null) throw new SvcError('not_found', { message: 'The agent has no copy of such a group.' });
+    if (row === null)
+      throw new SvcError('not_found', { thing: 'group', message: 'The agent has no copy of such a group.' });
     return row;
   }
 

@@ -6,7 +6,15 @@ import { Invitations } from './invitations.ts';
 import { Joiner, type JoinRequest } from './joiner.ts';
 import { Replicas } from './replicas.ts';
 import { RoomLinks } from './room-links.ts';
-import type { EntryDraft, ReadQuery, RoomHead, RoomPage, RoomSummary, RoomsDependencies } from './types.ts';
+import type {
+  EntryDraft,
+  ReadQuery,
+  RoomHead,
+  RoomInvitation,
+  RoomPage,
+  RoomSummary,
+  RoomsDependencies,
+} from './types.ts';
 import { headOf, pageOf, summaryOf } from './views.ts';
 import { RoomWriter, type Written } from './writer.ts';
 
@@ -60,6 +68,14 @@ export class Rooms implements Component {
     this.#replicas.mustBeHere(aid);
     const rows = this.#deps.rooms.list(aid).filter(({ state }) => state !== 'left');
     return rows.map((row) => summaryOf(row, this.#replicas.open(row)));
+  }
+
+  /** The invitations to rooms that an agent has not joined, oldest first. @throws SvcError `not_found` */
+  invitations(aid: Aid): RoomInvitation[] {
+    this.#replicas.mustBeHere(aid);
+    const { rooms } = this.#deps;
+    const joined = new Set(rooms.list(aid).flatMap(({ groupId, state }) => (state === 'member' ? [groupId] : [])));
+    return rooms.invitesIn(aid).filter(({ groupId }) => !joined.has(groupId));
   }
 
   /** @throws SvcError `not_found` */

@@ -60,6 +60,16 @@ export interface RoomSummary {
   readonly lastActivityAt: number;
 }
 
+/** An invitation that came, as it is shown: without the secret that lets its agent in. */
+export interface RoomInvitation {
+  readonly groupId: string;
+  readonly title: string;
+  readonly creator: Aid;
+  readonly inviter: Aid;
+  /** Unix milliseconds. */
+  readonly at: number;
+}
+
 export interface RoomHead extends RoomSummary {
   readonly link: string;
   readonly members: readonly { readonly aid: Aid; readonly role: Role }[];

@@ -64,7 +64,10 @@ export class RoomWriter {
       });
     const { objects } = this.#deps;
     if (draft.kind === 'file' && objects !== undefined && !objects.has(aid, draft.ref ?? ''))
-      throw new SvcError('not_found', { message: 'The agent has no such object: put it first, then name it in ref.' });
+      throw new SvcError('not_found', {
+        thing: 'object',
+        message: 'The agent has no such object: put it first, then name it in ref.',
+      });
     if (draft.kind === 'rekey') return this.appendAny(aid, groupId, rekeyDraft());
     // Whoever is removed may have kept the link: both or neither.
     return this.appendAny(aid, groupId, draft, ...(draft.kind === 'remove' ? [rekeyDraft()] : []));
@@ -75,7 +78,8 @@ export class RoomWriter {
     const { entries, replicas } = this.#deps;
     const row = replicas.row(aid, groupId);
     const stored = entries.entry(row.rid, entryId);
-    if (stored === null) throw new SvcError('not_found', { message: 'There is no such entry in the group.' });
+    if (stored === null)
+      throw new SvcError('not_found', { thing: 'entry', message: 'There is no such entry in the group.' });
     const role = replicas.open(row).role(aid);
     if (entryView(stored).author !== aid && role !== 'admin' && role !== 'creator')
       throw new SvcError(role === null ? 'not_member' : 'access_denied', {
@@ -134,7 +138,7 @@ export class RoomWriter {
   admit(replica: Replica, entries: readonly Entry[], from: Aid | null): OfferResult {
     const { rooms, clock } = this.#deps;
     // The room may have gone with its agent while signatures were checked.
-    if (rooms.byRid(replica.rid) === null) throw new SvcError('not_found');
+    if (rooms.byRid(replica.rid) === null) throw new SvcError('not_found', { thing: 'group' });
     const admission = replica.admit(entries, clock.now(), (added) => {
       settleState(replica, added, rooms);
       announce(replica, added, this.#deps);

@@ -1,8 +1,9 @@
 /** Tunnels to remote agents: opened, reused, listed, reset, closed, and restored after a restart. */
+import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { CLIENT_WAIT_MS, DEFAULT_IDLE_TIMEOUT_S, MAX_TUNNELS } from '../../foundation/domain/tunnels.ts';
-import { SvcError } from '../../foundation/errors.ts';
+import { ERRORS, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { newId } from '../../foundation/ids.ts';
 import type { Log } from '../../foundation/log.ts';
@@ -11,9 +12,10 @@ import { patience } from '../../foundation/stall.ts';
 import type { SavedTunnel, TunnelStore } from '../../foundation/store/tunnels.ts';
 import type { BulkLanes } from '../../network/bulk/bulk-lanes.ts';
 import type { LinkPath, LinkPaths, LinkStream, Links } from '../../network/links/types.ts';
+import { ClosedTunnels } from './closed-tunnels.ts';
 import { readStatus } from './preamble.ts';
 import { Tunnel } from './tunnel.ts';
-import type { TunnelInfo, TunnelRequest } from './types.ts';
+import type { ClosedTunnel, TunnelInfo, TunnelRequest, TunnelWish } from './types.ts';
 import { WideCaller } from './wide/caller.ts';
 
 /** How long the first contact with the remote agent may take, milliseconds. */
@@ -35,6 +37,7 @@ export class TunnelService {
   readonly #tunnels = new Map<string, Tunnel>();
   /** Tunnels for one TCP connection: each waits for its client, then lives as long as that connection. */
   readonly #oneShots = new Set<Tunnel>();
+  readonly #closedLast = new ClosedTunnels();
   /** Opens under way, by what they would open: a second one waits for the first. */
   readonly #opening = new SingleFlight<Tunnel>();
   #stopping = false;
@@ -57,27 +60,28 @@ export class TunnelService {
   async stop(): Promise<void> {
     this.#stopping = true;
     this.#deps.connections.stop();
-    await Promise.all([...this.#tunnels.values(), ...this.#oneShots].map((t) => t.close()));
+    await Promise.all([...this.#tunnels.values(), ...this.#oneShots].map((t) => t.close('asked')));
   }
 
   /**
    * Opens a tunnel, or finds the one that stands for the same agents and port. That one presents a new
-   * access token from then on, where the remote agent takes it, and uses no relay any more where that is asked.
+   * access token from then on, where the remote agent takes it, uses no relay any more where that is asked, and has
+   * the idle time-out that is named.
    * @returns the tunnel and whether it stood already
    * @throws SvcError `port_in_use`, `relay_required`, `quota_exceeded`, and what reaching the agent may give
    */
-  async open(request: TunnelRequest): Promise<{ tunnel: TunnelInfo; reused: boolean }> {
-    const wanted = {
-      ...request,
-      idleTimeoutSec: request.idleTimeoutSec === 0 ? DEFAULT_IDLE_TIMEOUT_S : request.idleTimeoutSec,
-    };
+  async open(request: TunnelWish): Promise<{ tunnel: TunnelInfo; reused: boolean }> {
+    const standing = this.#find(request);
+    if (standing !== undefined) return this.#reuse(standing, request);
+    const wanted = { ...request, idleTimeoutSec: request.idleTimeoutSec || DEFAULT_IDLE_TIMEOUT_S };
     const key = `${wanted.localAid} ${wanted.remoteAid} ${wanted.localPort}`;
-    const standing = this.#find(wanted);
-    if (standing !== undefined)
-      return (await this.#present(standing, wanted)) ? { tunnel: standing.info(), reused: true } : this.open(request);
     const reused = this.#opening.has(key);
     const tunnel = await this.#opening.run(key, () => this.#open(wanted));
-    return { tunnel: tunnel.info(), reused };
+    return reused ? this.#reuse(tunnel, request) : { tunnel: tunnel.info(), reused };
+  }
+
+  async #reuse(standing: Tunnel, request: TunnelWish): Promise<{ tunnel: TunnelInfo; reused: boolean }> {
+    return (await this.#present(standing, request)) ? { tunnel: standing.info(), reused: true } : this.open(request);
   }
 
   /**
@@ -85,7 +89,7 @@ export class TunnelService {
    * @returns its `host:port`
    * @throws SvcError `relay_required`, `quota_exceeded`, and what reaching the agent may give
    */
-  async connect(request: Omit<TunnelRequest, 'localPort' | 'idleTimeoutSec'>): Promise<string> {
+  async connect(request: Omit<TunnelWish, 'localPort' | 'idleTimeoutSec'>): Promise<string> {
     this.#checkQuota();
     const whole = { ...request, localPort: 0, idleTimeoutSec: CLIENT_WAIT_MS / 1000 };
     const path = await this.#probe(whole);
@@ -100,6 +104,11 @@ export class TunnelService {
     return [...this.#tunnels.values()].map((t) => t.info());
   }
 
+  /** Those that closed last and why, the latest first. */
+  closed(): ClosedTunnel[] {
+    return this.#closedLast.list();
+  }
+
   /** @throws SvcError `not_found` */
   get(id: string): TunnelInfo {
     return this.#byId(id).info();
@@ -107,7 +116,7 @@ export class TunnelService {
 
   /** @throws SvcError `not_found` */
   async close(id: string): Promise<void> {
-    await this.#byId(id).close();
+    await this.#byId(id).close('asked');
   }
 
   /**
@@ -132,7 +141,9 @@ export class TunnelService {
 
   /** Closes the tunnels of an agent that is unregistered. */
   async forget(localAid: Aid): Promise<void> {
-    await Promise.all([...this.#tunnels.values()].filter((t) => t.request.localAid === localAid).map((t) => t.close()));
+    await Promise.all(
+      [...this.#tunnels.values()].filter((t) => t.request.localAid === localAid).map((t) => t.close('agent_gone')),
+    );
   }
 
   async #restore(all: readonly SavedTunnel[]): Promise<number[]> {
@@ -142,8 +153,9 @@ export class TunnelService {
       try {
         this.#checkQuota();
         await this.#listen(saved.id, saved, path);
-      } catch {
+      } catch (error) {
         taken.push(saved.localPort);
+        this.#closedLast.add(this.#notRestored(saved, path, error));
         this.#deps.log.warn({ tunnel: saved.id, port: saved.localPort }, 'a saved tunnel cannot listen on its port');
       }
     }
@@ -152,11 +164,11 @@ export class TunnelService {
 
   #byId(id: string): Tunnel {
     const tunnel = this.#tunnels.get(id);
-    if (tunnel === undefined) throw new SvcError('not_found', { message: 'There is no such tunnel.' });
+    if (tunnel === undefined) throw this.#closedLast.missing(id);
     return tunnel;
   }
 
-  #find({ localAid, remoteAid, localPort }: TunnelRequest): Tunnel | undefined {
+  #find({ localAid, remoteAid, localPort }: TunnelWish): Tunnel | undefined {
     return [...this.#tunnels.values()].find(
       (t) =>
         t.request.localAid === localAid &&
@@ -166,17 +178,24 @@ export class TunnelService {
   }
 
   /**
-   * Gives a standing tunnel the access token of a request, and keeps it off relays where the request says so; false
-   * where it has closed meanwhile.
+   * Gives a standing tunnel the access token and the idle time-out of a request, and keeps it off relays where the
+   * request says so; false where it has closed meanwhile.
    */
-  async #present(tunnel: Tunnel, request: TunnelRequest): Promise<boolean> {
-    const { accessToken = tunnel.request.accessToken } = request;
+  async #present(tunnel: Tunnel, request: TunnelWish): Promise<boolean> {
+    const { accessToken = tunnel.request.accessToken, idleTimeoutSec = tunnel.request.idleTimeoutSec } = request;
     const disableRelay = request.disableRelay || tunnel.request.disableRelay;
-    if (accessToken === tunnel.request.accessToken && disableRelay === tunnel.request.disableRelay) return true;
-    await this.#probe({ ...request, accessToken, disableRelay });
+    const changed = {
+      ...tunnel.request,
+      accessToken,
+      disableRelay,
+      idleTimeoutSec: idleTimeoutSec || DEFAULT_IDLE_TIMEOUT_S,
+    };
+    if (accessToken !== tunnel.request.accessToken || disableRelay !== tunnel.request.disableRelay)
+      await this.#probe(changed);
     if (this.#tunnels.get(tunnel.id) !== tunnel) return false;
-    tunnel.request = { ...tunnel.request, accessToken, disableRelay };
-    if (tunnel.request.localPort !== 0) this.#deps.memory.save({ ...tunnel.request, id: tunnel.id });
+    const isSame = isDeepStrictEqual(changed, tunnel.request);
+    tunnel.change(changed);
+    if (!isSame && tunnel.request.localPort !== 0) this.#deps.memory.save({ ...tunnel.request, id: tunnel.id });
     return true;
   }
 
@@ -197,15 +216,29 @@ export class TunnelService {
   }
 
   async #listen(id: string, request: TunnelRequest, path: LinkPath): Promise<Tunnel> {
-    const tunnel = new Tunnel(id, request, path, this.#deps, () => this.#closed(tunnel));
+    const tunnel = new Tunnel(id, request, path, this.#deps, (end) => this.#closed(end));
     await tunnel.listen();
     this.#tunnels.set(id, tunnel);
     return tunnel;
   }
 
-  #closed(tunnel: Tunnel): void {
-    this.#tunnels.delete(tunnel.id);
-    if (!this.#stopping) this.#deps.memory.delete(tunnel.id);
+  #closed(end: ClosedTunnel): void {
+    this.#tunnels.delete(end.id);
+    this.#closedLast.add(end);
+    if (!this.#stopping) this.#deps.memory.delete(end.id);
+  }
+
+  /** A saved tunnel whose port was not to be had: it is tried again at the next start. */
+  #notRestored(saved: SavedTunnel, path: LinkPath, error: unknown): ClosedTunnel {
+    const at = this.#deps.clock.now();
+    const code = error instanceof SvcError ? error.code : 'internal';
+    const message = error instanceof SvcError ? error.message : ERRORS.internal.message;
+    return {
+      ...new Tunnel(saved.id, saved, path, this.#deps, () => {}).info(),
+      closedAt: at,
+      reason: 'port_in_use',
+      lastError: { code, message, at },
+    };
   }
 
   /** Asks the remote agent whether a connection would be served, before a port is promised. */

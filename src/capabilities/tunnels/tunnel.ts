@@ -5,13 +5,14 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { formatAddress } from '../../foundation/address.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
-import { codeOf, SvcError } from '../../foundation/errors.ts';
+import type { CloseReason } from '../../foundation/domain/tunnels.ts';
+import { codeOf, ERRORS, isErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
 import { resetSocket } from '../../foundation/reset-socket.ts';
 import type { LinkPath, LinkPaths } from '../../network/links/types.ts';
 import { type Carrier, join } from './carrier.ts';
 import { MAX_CONNECTIONS_PER_CALLER } from './inbound-places.ts';
-import type { TunnelInfo, TunnelRequest } from './types.ts';
+import type { ClosedTunnel, TunnelFailure, TunnelInfo, TunnelRequest } from './types.ts';
 import type { WideCaller } from './wide/caller.ts';
 
 /** How long a client waits for its link, milliseconds. */
@@ -34,10 +35,9 @@ function portTrouble(error: unknown): string {
 
 export class Tunnel {
   readonly id: string;
-  /** Connections from now on are made as it says. */
-  request: TunnelRequest;
+  #request: TunnelRequest;
   readonly #deps: TunnelDependencies;
-  readonly #onClosed: () => void;
+  readonly #onClosed: (end: ClosedTunnel) => void;
   readonly #server: Server;
   readonly #clients = new Map<Socket, Carrier | null>();
   readonly #openedAt: number;
@@ -48,6 +48,7 @@ export class Tunnel {
   #lastActivityAt: number;
   #bytesUp = 0;
   #bytesDown = 0;
+  #lastError: TunnelFailure | null = null;
   #idleTimer: Timer | null = null;
   #closed = false;
   #isOneShot = false;
@@ -57,10 +58,10 @@ export class Tunnel {
     request: TunnelRequest,
     path: LinkPath,
     dependencies: TunnelDependencies,
-    onClosed: () => void,
+    onClosed: (end: ClosedTunnel) => void,
   ) {
     this.id = id;
-    this.request = request;
+    this.#request = request;
     this.#path = path;
     this.#deps = dependencies;
     this.#onClosed = onClosed;
@@ -94,6 +95,16 @@ export class Tunnel {
     this.#armIdleTimer();
   }
 
+  get request(): TunnelRequest {
+    return this.#request;
+  }
+
+  /** Connections from now on are made as `request` says, and its time-out counts from now where nobody is connected. */
+  change(request: TunnelRequest): void {
+    this.#request = request;
+    if (this.#clients.size === 0) this.#armIdleTimer();
+  }
+
   get port(): number {
     const address = this.#server.address();
     return typeof address === 'object' && address !== null ? address.port : this.request.localPort;
@@ -122,6 +133,7 @@ export class Tunnel {
       bytesUp: this.#bytesUp,
       bytesDown: this.#bytesDown,
       idleTimeoutSec: this.request.idleTimeoutSec,
+      lastError: this.#lastError,
     };
   }
 
@@ -140,14 +152,15 @@ export class Tunnel {
   }
 
   /** Ends the tunnel; its port is free when this settles. */
-  async close(): Promise<void> {
+  async close(reason: CloseReason): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
+    const end = { ...this.info(), activeConns: 0, closedAt: this.#deps.clock.now(), reason };
     this.#idleTimer?.cancel();
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     this.reset();
     await closed;
-    this.#onClosed();
+    this.#onClosed(end);
   }
 
   #client(socket: Socket): void {
@@ -157,7 +170,8 @@ export class Tunnel {
     socket.on('error', () => {});
     socket.on('close', () => this.#clientGone(socket));
     this.#serve(socket).catch((error: unknown) => {
-      this.#failed(error instanceof SvcError ? error.code : 'internal');
+      if (error instanceof SvcError) this.#failed(error.code, error.message);
+      else this.#failed('internal');
       resetSocket(socket);
     });
   }
@@ -189,7 +203,9 @@ export class Tunnel {
     join(socket, stream, observer, true);
   }
 
-  #failed(code: string): void {
+  #failed(code: string, message = isErrorCode(code) ? ERRORS[code].message : 'The other node refused it.'): void {
+    // Who hung up himself knows it.
+    if (code !== 'cancelled') this.#lastError = { code, message, at: this.#deps.clock.now() };
     this.#deps.log.info({ tunnel: this.id, code }, 'tunnel connection failed');
   }
 
@@ -202,7 +218,7 @@ export class Tunnel {
     if (this.#newest?.socket === socket) this.#newest = null;
     this.#touch();
     if (this.#clients.size > 0) return;
-    if (this.#isOneShot) detach(this.close());
+    if (this.#isOneShot) detach(this.close('asked'));
     else this.#armIdleTimer();
   }
 
@@ -211,7 +227,7 @@ export class Tunnel {
     const { idleTimeoutSec } = this.request;
     if (this.#closed || idleTimeoutSec === -1) return;
     this.#idleTimer = this.#deps.clock.after(idleTimeoutSec * 1000, () => {
-      if (this.#clients.size === 0) detach(this.close());
+      if (this.#clients.size === 0) detach(this.close('idle'));
     });
   }
 }

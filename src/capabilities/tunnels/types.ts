@@ -1,10 +1,21 @@
 /** What the tunnel capability is asked for and tells. */
-import type { LinkPathKind } from '../../foundation/domain/tunnels.ts';
+import type { CloseReason, LinkPathKind } from '../../foundation/domain/tunnels.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { SavedTunnel } from '../../foundation/store/tunnels.ts';
 
-/** A `localPort` of 0 lets the system choose. `idleTimeoutSec` is the time without a connection until it closes: −1 never, 0 the default. */
+/** A `localPort` of 0 lets the system choose. `idleTimeoutSec` is the time without a connection until it closes: −1 never. */
 export type TunnelRequest = Omit<SavedTunnel, 'id'>;
+
+/** A tunnel as it is asked for: `idleTimeoutSec` of 0 is the default; left out, it is the default too, or what it was. */
+export type TunnelWish = Omit<TunnelRequest, 'idleTimeoutSec'> & { readonly idleTimeoutSec?: number | undefined };
+
+/** Why a connection of a tunnel could not be served. */
+export interface TunnelFailure {
+  /** A code of the catalogue, or what the other node gave. */
+  readonly code: string;
+  readonly message: string;
+  readonly at: number;
+}
 
 export interface TunnelInfo {
   readonly id: string;
@@ -21,6 +32,14 @@ export interface TunnelInfo {
   readonly bytesUp: number;
   readonly bytesDown: number;
   readonly idleTimeoutSec: number;
+  /** The latest; null where all connections were served. */
+  readonly lastError: TunnelFailure | null;
+}
+
+/** A tunnel that is no more, as it was at its end. */
+export interface ClosedTunnel extends TunnelInfo {
+  readonly closedAt: number;
+  readonly reason: CloseReason;
 }
 
 /** Who stands behind a local connection that the daemon made to a bound service. */

@@ -10,6 +10,7 @@ import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { writeFileAtomic } from '../../foundation/atomic-file.ts';
 import { PRIVATE_DIRECTORY_MODE } from '../../foundation/file-modes.ts';
+import { lazy } from '../../foundation/lazy.ts';
 
 const STATE_FILE = 'state.json';
 const STAGING = '.staging';
@@ -35,7 +36,7 @@ const State = Type.Object({
 export type ReleaseState = Static<typeof State>;
 
 const NOTHING: ReleaseState = { current: null, previous: null, trial: null, last: null };
-const checkState = Compile(State);
+const checkState = lazy(() => Compile(State));
 
 export class Releases {
   /** Where they lie. */
@@ -55,7 +56,7 @@ export class Releases {
   read(): ReleaseState {
     try {
       const state: unknown = JSON.parse(readFileSync(join(this.directory, STATE_FILE), 'utf8'));
-      return checkState.Check(state) ? state : NOTHING;
+      return checkState().Check(state) ? state : NOTHING;
     } catch {
       return NOTHING;
     }

@@ -1,6 +1,7 @@
 /** What the updater remembers over restarts: the last look, and the last attempt that came to no switch. */
 import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
+import { lazy } from '../../foundation/lazy.ts';
 
 const KEY = 'update';
 
@@ -19,7 +20,7 @@ const Shape = Type.Object({
 export type Remembered = Static<typeof Shape>;
 
 const NOTHING: Remembered = { checkedAt: null, latest: null, checkError: '', begun: null, failed: null };
-const check = Compile(Shape);
+const check = lazy(() => Compile(Shape));
 
 /** Where it is kept. */
 export interface UpdateStore {
@@ -36,7 +37,7 @@ export class UpdateMemory {
 
   get(): Remembered {
     const stored = this.#store.get(KEY);
-    return check.Check(stored) ? stored : NOTHING;
+    return check().Check(stored) ? stored : NOTHING;
   }
 
   /** Changes some of it. */

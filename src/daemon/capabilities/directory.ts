@@ -25,6 +25,7 @@ export function buildDirectory(
       log,
       identity,
       isAlive: (aid) => registry.isAlive(aid),
+      isHeld: (aid) => registry.isHeld(aid),
       serviceOf: (aid) => registry.service(aid),
       addresses: () => ownAddresses.current(),
       onAddresses: (handler) => ownAddresses.onChange(handler),

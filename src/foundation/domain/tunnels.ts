@@ -16,8 +16,17 @@ export function isRelayed(kind: LinkPathKind): boolean {
   return kind === 'relay' || kind === 'turn';
 }
 
+/**
+ * Why a tunnel closed: nobody connected for its idle time-out, somebody asked for it, its agent left this node, or its
+ * port was taken when the daemon started again.
+ */
+export const CLOSE_REASONS = ['idle', 'asked', 'agent_gone', 'port_in_use'] as const;
+export type CloseReason = (typeof CLOSE_REASONS)[number];
+
 /** Most tunnels of one daemon. */
 export const MAX_TUNNELS = 256;
+/** Tunnels that closed last, of which a daemon still says why, until it restarts. */
+export const MAX_CLOSED_TUNNELS = 32;
 /** Seconds without a connection after which a tunnel closes, unless it was asked otherwise. */
 export const DEFAULT_IDLE_TIMEOUT_S = 360;
 /** Longest idle time-out, seconds: 30 days. */

@@ -1,7 +1,7 @@
 /** The table of local agents. Times are Unix milliseconds. */
 import type { Aid } from '../identity/aid.ts';
 import { type Delegation, encodeDelegation } from '../identity/delegation.ts';
-import { aidFromRow, blobOf, integerOf, orZero, textOf } from './row.ts';
+import { aidFromRow, blobOf, flagOf, integerOf, orZero, textOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
 export type AgentRow = Readonly<ReturnType<typeof agentOf>>;
@@ -29,6 +29,8 @@ function agentOf(row: Row) {
     serviceTcp: textOf(row, 'service_tcp'),
     registeredAt: integerOf(row, 'registered_at'),
     heartbeatAt: integerOf(row, 'heartbeat_at'),
+    /** It is not published until somebody asks for it. */
+    isHeld: flagOf(row, 'is_held'),
   };
 }
 
@@ -69,6 +71,11 @@ export class AgentStore {
         key_name = excluded.key_name, operational_key = excluded.operational_key,
         delegation = excluded.delegation, issued_at = excluded.issued_at, expires_at = excluded.expires_at,
         service_tcp = excluded.service_tcp`;
+  }
+
+  /** Keeps an agent from being published by itself, or no more. */
+  setHeld(aid: Aid, isHeld: boolean): void {
+    this.#store.run`UPDATE agents SET is_held = ${isHeld ? 1 : 0} WHERE aid = ${aid}`;
   }
 
   setService(aid: Aid, serviceTcp: string): void {

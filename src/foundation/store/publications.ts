@@ -226,9 +226,9 @@ export class PublicationStore {
     });
   }
 
-  /** Agents that have no endpoint record to keep get one that is due at `dueAt`. Returns how many. */
+  /** Agents that have no endpoint record to keep, and are not held back, get one that is due at `dueAt`. Returns how many. */
   adopt(dueAt: number, ttl: number): number {
-    const missing = `FROM agents a WHERE NOT EXISTS
+    const missing = `FROM agents a WHERE a.is_held = 0 AND NOT EXISTS
       (SELECT 1 FROM publications p WHERE p.aid = a.aid AND p.type = ?1 AND p.name = '')`;
     return this.#store.transaction(() => {
       this.#store.run(

@@ -7,6 +7,7 @@ import { abortable } from '../../foundation/deadline.ts';
 import { MAX_PORT } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { patience } from '../../foundation/stall.ts';
+import { clientPort } from './client-port.ts';
 import type { EngineClient, EngineConnection, QuicEngine } from './engine.ts';
 import { type Peer, parsePeer } from './peer.ts';
 import type { DialOptions } from './types.ts';
@@ -24,6 +25,8 @@ export class Dialer {
   readonly #config: object;
   readonly #clock: Clock;
   readonly #clients = new Map<0 | 1, EngineClient>();
+  /** That of the client for IPv6, once it was found out. */
+  #ipv6Port: number | null = null;
   /** Ends every dial under way. */
   readonly #stop = new AbortController();
 
@@ -62,6 +65,17 @@ export class Dialer {
       );
       throw cause instanceof SvcError ? cause : new SvcError('connect_failed', { cause });
     }
+  }
+
+  /**
+   * The local port that dials over IPv6 come from.
+   * @throws SvcError as `clientPort`; `cancelled`
+   */
+  async ipv6Port(): Promise<number> {
+    if (this.#stop.signal.aborted) throw new SvcError('cancelled');
+    const parts = { engine: this.#engine, config: this.#config };
+    this.#ipv6Port ??= await clientPort(this.#clientOf(1), parts, this.#clock);
+    return this.#ipv6Port;
   }
 
   #clientOf(family: 0 | 1): EngineClient {

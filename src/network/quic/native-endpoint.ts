@@ -94,8 +94,11 @@ export class NativeQuicEndpoint implements QuicEndpoint {
   readonly #dialled = new Set<NativeConnection>();
   readonly #heldBack: ReceiveBudget;
   #servers: readonly EngineServer[] = [];
-  /** Settles when the listening sockets have their buffers. */
-  #buffers: Promise<void> = Promise.resolve();
+  /**
+   * Settles when the listening sockets have their buffers, which they get with the first connection that comes in: it
+   * takes a process of its own, which would be a tenth of a start.
+   */
+  #buffers: Promise<void> | undefined;
   #acceptors: readonly Acceptor[] = [];
   #guard: InitialGuard | undefined;
   #dialer: Dialer | undefined;
@@ -123,7 +126,6 @@ export class NativeQuicEndpoint implements QuicEndpoint {
     this.#servers = host === '' ? this.#listenEverywhere(config, port) : [this.#listen(config, host, port)];
     const bound = this.#servers[0]?.port() ?? port;
     this.#address = { host: host === '' ? '0.0.0.0' : host, port: bound };
-    this.#buffers = enlargeReceiveBuffers(udpDescriptors(bound), SOCKET_BUFFER_BYTES);
     this.#dialer = new Dialer({ engine: this.#engine, config }, { clock: this.#clock });
     const dependencies = { clock: this.#clock, log: this.#log };
     const onConnection = (connection: EngineConnection): void => this.#accept(connection);
@@ -194,6 +196,7 @@ export class NativeQuicEndpoint implements QuicEndpoint {
   #accept(native: EngineConnection): void {
     const peer = parsePeer(native.remoteMultiaddr());
     if (peer === null) return native.abort();
+    this.#buffers ??= enlargeReceiveBuffers(udpDescriptors(this.address.port), SOCKET_BUFFER_BYTES);
     const path = plainPath(this.#kindOf(peer.address, false), peer.address);
     this.#take(this.#wrap(native, peer, path, false));
   }
@@ -257,6 +260,15 @@ export class NativeQuicEndpoint implements QuicEndpoint {
     const connection = this.#wrap(native, peer, path, true);
     this.#keep(connection, options.isAsked);
     return connection;
+  }
+
+  /**
+   * The local port that dials over IPv6 come from.
+   * @throws SvcError `connect_failed` where the endpoint is not running, or this machine has no IPv6
+   */
+  async ipv6DialPort(): Promise<number> {
+    if (this.#dialer === undefined) throw new SvcError('connect_failed');
+    return await this.#dialer.ipv6Port();
   }
 
   #connections(): NativeConnection[] {

@@ -57,8 +57,8 @@ interface CalledDependencies {
   readonly guard: PunchGuard;
   /** A number from 0 to below 1. */
   readonly random: () => number;
-  /** Our IPv6 address as helpers see it; null for none. */
-  readonly ownIpv6: () => string | null;
+  /** Our public IPv6 address from which we write to another one; null for none. */
+  readonly ownIpv6: (to: Address) => Promise<string | null>;
   /** Whether a node is one of the helpers that we have chosen: nobody else introduces anybody. */
   readonly isHelper: (nodeKey: Uint8Array) => boolean;
   /** Whether a node may call this one. */
@@ -69,11 +69,6 @@ interface CalledDependencies {
   readonly take: (connection: Introduced) => void;
   /** Dials one address from the socket that all ordinary dials use. */
   readonly dial: (address: Address, nodeKey: Uint8Array, source: string) => Promise<void>;
-}
-
-/** The IP version of a way, decided by how the helper sees the caller. */
-function isIpv6({ host }: Address): boolean {
-  return host.includes(':');
 }
 
 export class Called {
@@ -122,6 +117,8 @@ export class Called {
         return this.#say('noted');
       case 'punch':
         return await this.#listen(introduction, helper);
+      case 'ipv6':
+        return await this.#listenOverIpv6(introduction, helper);
       case 'listening':
         return this.#dial(introduction, helper);
       case 'relay':
@@ -132,22 +129,34 @@ export class Called {
   }
 
   async #listen({ caller, mapping, seenAt, isFar }: Introduction, helper: Address): Promise<IntroductionAnswer> {
-    const { lender, guard, ownIpv6, random } = this.#deps;
-    const overIpv6 = isIpv6(seenAt);
-    if (!overIpv6 && !keepsPort(lender.mapping)) {
+    const { lender, guard, random } = this.#deps;
+    if (!keepsPort(lender.mapping)) {
       if (!keepsPort(mapping)) return this.#say('relay');
       if (mapping !== 'open') this.#deps.pool.prepare();
       return this.#say('listen');
     }
     if (!guard.mayPunch(caller, seenAt, helper)) return this.#say('refused');
-    const isSprayed = !overIpv6 && !keepsPort(mapping);
+    const isSprayed = !keepsPort(mapping);
     if (isSprayed && !guard.maySpray(caller, seenAt.host)) return this.#say('relay');
-    const own = overIpv6 ? ownIpv6() : null;
-    if (overIpv6 && own === null) return this.#say('relay');
     const targets = isSprayed ? randomTargets(seenAt.host, random) : [seenAt];
-    const { address, port } = await lender.lend({ expectedKey: caller, targets, isFar, ownIpv6: own });
+    const { address, port } = await lender.lend({ expectedKey: caller, targets, isFar, ownIpv6: null });
     this.#await(port, 'punched', seenAt.host);
     return this.#say('ready', address, isSprayed);
+  }
+
+  /**
+   * Helpers are met over IPv4, so where the caller dials from over IPv6 is its own word. A few packets go there, and
+   * never farther than a few hops, which is enough for our own firewalls: hosts of others see none of them.
+   */
+  async #listenOverIpv6({ caller, seenAt, listensAt }: Introduction, helper: Address): Promise<IntroductionAnswer> {
+    const { lender, guard, ownIpv6 } = this.#deps;
+    if (listensAt === null || !guard.mayPunch(caller, listensAt, helper, seenAt.host)) return this.#say('refused');
+    const own = await ownIpv6(listensAt);
+    if (own === null) return this.#say('relay');
+    const options = { expectedKey: caller, targets: [listensAt], isFar: false, ownIpv6: own };
+    const { address, port } = await lender.lend(options);
+    this.#await(port, 'punched', seenAt.host);
+    return this.#say('ready', address);
   }
 
   /** The caller listens: where the helper sees it, as nobody may have us dial others. */
@@ -187,7 +196,7 @@ export class Called {
     helper: Address,
   ): Promise<IntroductionAnswer> {
     const { guard, turn } = this.#deps;
-    if (!guard.mayPunch(caller, listensAt ?? seenAt, helper)) return this.#say('refused');
+    if (!guard.mayPunch(caller, listensAt ?? seenAt, helper, seenAt.host)) return this.#say('refused');
     if (listensAt === null && !turn.some) return this.#say('relay');
     const { host } = seenAt;
     return this.#say('ready', await this.#goToTurn({ caller, attempt, host, listensAt, source: host }));

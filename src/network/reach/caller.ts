@@ -16,6 +16,7 @@ import type { SeenNode } from './helper.ts';
 import { keepsPort } from './nat.ts';
 import { randomTargets } from './opening.ts';
 import type { PortLender } from './port-lender.ts';
+import { isPublicIpv6 } from './public-ipv6.ts';
 import type { PunchGuard } from './punch-guard.ts';
 import { ATTEMPT_BYTES, decodeHelperReply, encodeHelperRequest, type HelperReply, type Means } from './signals.ts';
 
@@ -27,7 +28,7 @@ export const RELAY_DIAL_MS = 5_000;
 /** Head start of all other ways over one out of our router and in again, milliseconds. */
 export const HAIRPIN_DELAY_MS = 1_000;
 
-interface PunchOptions {
+export interface PunchOptions {
   readonly signal?: AbortSignal;
   /** False where another way is as good, and led there first. */
   readonly isWanted?: () => boolean;
@@ -48,6 +49,8 @@ interface CallerDependencies {
   readonly request: (helper: SeenNode, body: Uint8Array, signal: AbortSignal | undefined) => Promise<Uint8Array>;
   /** Dials an address from that same socket. */
   readonly dial: (address: Address, nodeKey: Uint8Array, how: DialledHow) => Promise<QuicConnection>;
+  /** The public IPv6 address and port that packets of that socket to another one come from; null for none. */
+  readonly ownIpv6: (to: Address) => Promise<Address | null>;
   /** Takes a connection of the engine that came over another socket. */
   readonly adopt: (connection: Introduced) => QuicConnection;
 }
@@ -109,6 +112,26 @@ export class Caller {
     if (outcome !== 'listen') throw new SvcError('connect_failed');
     await Promise.all(witnesses);
     return await this.#listen(talk, helper, first);
+  }
+
+  /**
+   * Punches a way over IPv6, where nothing translates and firewalls let in only answers.
+   * @param at where the node has a public IPv6 address
+   * @throws SvcError as `punch`
+   */
+  async punchOverIpv6(
+    nodeKey: Uint8Array,
+    helper: SeenNode,
+    at: Address,
+    { signal, answered = () => {} }: Omit<PunchOptions, 'isWanted'> = {},
+  ): Promise<QuicConnection> {
+    const from = await this.#deps.ownIpv6(at);
+    if (from === null) throw new SvcError('connect_failed', { message: 'This node has no way out over IPv6.' });
+    const talk = { nodeKey, attempt: new Uint8Array(randomBytes(ATTEMPT_BYTES)), signal };
+    const { outcome, listensAt, seenAt } = (await this.#ask(talk, helper, 'ipv6', { listensAt: from })).called;
+    answered();
+    if (outcome !== 'ready' || listensAt === null || !isPublicIpv6(listensAt)) throw new SvcError('connect_failed');
+    return await this.#dial(talk, listensAt, 'punched', seenAt, PUNCH_DIAL_MS);
   }
 
   /**

@@ -4,6 +4,7 @@ import type { NatMapping } from '../../foundation/domain/directory.ts';
 import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import { isUnreached, type NodePlace } from '../links/dial.ts';
 import { type InterfaceAddress, isOnNetworkOf } from './path-kind.ts';
+import { ipv6Between } from './public-ipv6.ts';
 
 /** Head start of addresses that strangers reach, over a punched way: milliseconds. */
 export const REACHED_HEAD_START_MS = 300;
@@ -34,12 +35,18 @@ function straightMs(place: NodePlace, { interfaces }: OwnSide): number {
   return mayLead ? UNLIKELY_HEAD_START_MS : 0;
 }
 
+/** Whether both nodes have IPv6, so that the numbers of ports do not matter. */
+function haveIpv6({ addresses }: NodePlace, { interfaces }: OwnSide): boolean {
+  return ipv6Between(addresses, interfaces()) !== null;
+}
+
 /**
  * Milliseconds from the beginning of an attempt to that of a punched way.
  * @param relays whether a relay is tried too
  */
 export function punchDelayMs(place: NodePlace, own: OwnSide, relays: boolean): number {
-  return straightMs(place, own) + (relays && needsWitnesses(place, own) ? RELAY_HEAD_START_MS : 0);
+  const isLast = relays && needsWitnesses(place, own) && !haveIpv6(place, own);
+  return straightMs(place, own) + (isLast ? RELAY_HEAD_START_MS : 0);
 }
 
 /** True where the ports of both sides change, so that nothing can be punched over IPv4. */
@@ -49,7 +56,7 @@ function needsRelay({ natType }: NodePlace, { mapping }: OwnSide): boolean {
 
 /** Milliseconds from the beginning of an attempt to that of a relayed way. */
 export function relayDelayMs(place: NodePlace, own: OwnSide): number {
-  const isFirst = needsRelay(place, own) || needsWitnesses(place, own);
+  const isFirst = (needsRelay(place, own) || needsWitnesses(place, own)) && !haveIpv6(place, own);
   return straightMs(place, own) + (isFirst ? 0 : PUNCH_HEAD_START_MS);
 }
 

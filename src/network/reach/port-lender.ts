@@ -60,7 +60,7 @@ interface LendOptions {
   readonly targets: readonly Address[];
   /** True where the packets that open it have to go all the way. */
   readonly isFar: boolean;
-  /** Our IPv6 address as a helper sees it, for a way over IPv6; null for IPv4. */
+  /** Our IPv6 address, which nobody translates, for a way over IPv6; null for IPv4. */
   readonly ownIpv6: string | null;
 }
 

@@ -42,8 +42,8 @@ class Rates {
     this.#all = perMinute(all, dependencies);
   }
 
-  take(peer: string, host: string): boolean {
-    return this.#peer.take(peer) && this.#host.take(host) && this.#all.take('');
+  take(peer: string, hosts: ReadonlySet<string>): boolean {
+    return this.#peer.take(peer) && [...hosts].every((host) => this.#host.take(host)) && this.#all.take('');
   }
 }
 
@@ -80,14 +80,15 @@ export class PunchGuard {
   /**
    * Whether a few packets may be sent to where a helper sees a peer; counts them.
    * @param helper where the helper is: it cannot have seen a host of our own networks from the Internet
+   * @param seenAt the host where it sees the peer, which pays too: who names another one could name ever new ones
    */
-  mayPunch(peer: Uint8Array, target: Address, helper: Address): boolean {
+  mayPunch(peer: Uint8Array, target: Address, helper: Address, seenAt: string = target.host): boolean {
     if (target.port < FIRST_MAPPED_PORT || ipScope(target.host) < ipScope(helper.host)) return false;
-    return this.#punches.take(toHex(peer), subscriberOf(target.host));
+    return this.#punches.take(toHex(peer), new Set([subscriberOf(target.host), subscriberOf(seenAt)]));
   }
 
   /** Whether random ports of a host may be written to, beyond what `mayPunch` allows; counts it. */
   maySpray(peer: Uint8Array, host: string): boolean {
-    return this.witnesses(peer, host) >= MIN_WITNESSES && this.#sprays.take(toHex(peer), subscriberOf(host));
+    return this.witnesses(peer, host) >= MIN_WITNESSES && this.#sprays.take(toHex(peer), new Set([subscriberOf(host)]));
   }
 }

@@ -13,16 +13,20 @@ import { patience } from '../../foundation/stall.ts';
 import { Tally } from '../../foundation/tally.ts';
 import type { ConnectionPool } from '../links/connection-pool.ts';
 import { type Dialler, NodeAbsent, type NodePlace } from '../links/dial.ts';
+import { race } from '../links/race.ts';
 import type { NodeAt } from '../node-requests.ts';
 import type { QuicConnection } from '../quic/types.ts';
 import { askHelpers } from './ask-helpers.ts';
-import type { Caller } from './caller.ts';
+import type { Caller, PunchOptions } from './caller.ts';
 import { BIRTHDAY_ROUNDS, BIRTHDAY_SPACING_MS } from './client-pool.ts';
-import { needsWitnesses, type OwnSide, punchDelayMs } from './head-starts.ts';
+import { needsWitnesses, type OwnSide, punchDelayMs, RELAY_HEAD_START_MS } from './head-starts.ts';
+import { ipv6Between } from './public-ipv6.ts';
 import { allReachableHelpers, othersHelping } from './reachable-helpers.ts';
 
 /** Time to punch a way: its helper is reached, it is asked twice, and a round of random ports may be needed: milliseconds. */
 export const PUNCH_TIMEOUT_MS = 10_000;
+/** Head start of a way over IPv6 where both nodes have it, over IPv4 with what it may take there: milliseconds. */
+export const IPV6_HEAD_START_MS = 300;
 /** Nodes to which a better way is looked for at one time. */
 export const MAX_IMPROVED = 32;
 
@@ -46,7 +50,7 @@ interface PunchesDependencies {
   readonly log: Log;
   readonly pool: Pick<ConnectionPool, 'connect' | 'current' | 'upgrade' | 'nodeKey'>;
   readonly own: OwnSide;
-  readonly caller: Pick<Caller, 'punch'>;
+  readonly caller: Pick<Caller, 'punch' | 'punchOverIpv6'>;
 }
 
 export class Punches implements Dialler {
@@ -145,14 +149,14 @@ export class Punches implements Dialler {
   }
 
   async #punchBy(place: NodePlace): Promise<QuicConnection> {
-    const { clock, pool, caller, own } = this.#deps;
+    const { clock, pool, own } = this.#deps;
     const { nodeKey } = place;
     using limit = patience(clock, PUNCH_TIMEOUT_MS, this.#stop.signal);
     const { signal } = limit;
     const options = { signal, isWanted: () => this.#isWanted(nodeKey) };
     if (needsWitnesses(place, own)) {
       const helpers = await allReachableHelpers(place, this.#deps, signal);
-      return await caller.punch(nodeKey, helpers, options);
+      return await this.#introduced(place, helpers, options);
     }
     let isDecided = false;
     const answered = (): void => {
@@ -160,7 +164,7 @@ export class Punches implements Dialler {
     };
     const ask = async (helper: NodeAt, given: AbortSignal): Promise<QuicConnection> => {
       try {
-        return await caller.punch(nodeKey, [helper], { ...options, signal: given, answered });
+        return await this.#introduced(place, [helper], { ...options, signal: given, answered });
       } catch (error) {
         // Another helper changes nothing but that.
         isDecided ||= !(error instanceof NodeAbsent);
@@ -168,6 +172,31 @@ export class Punches implements Dialler {
       }
     };
     return await askHelpers(place, { ask, isDecided: () => isDecided }, { clock, pool, signal });
+  }
+
+  /** Over IPv6 first where both nodes have it. Random ports wait longer for that than one packet does. */
+  async #introduced(
+    place: NodePlace,
+    helpers: readonly NodeAt[],
+    options: PunchOptions & { readonly signal: AbortSignal },
+  ): Promise<QuicConnection> {
+    const { clock, caller, own } = this.#deps;
+    const { nodeKey, addresses } = place;
+    const at = ipv6Between(addresses, own.interfaces());
+    const [first] = helpers;
+    if (at === null || first === undefined) return await caller.punch(nodeKey, helpers, options);
+    const runners = [
+      {
+        afterMs: 0,
+        run: (signal: AbortSignal) => caller.punchOverIpv6(nodeKey, first, at, { ...options, signal }),
+      },
+      {
+        afterMs: needsWitnesses(place, own) ? RELAY_HEAD_START_MS : IPV6_HEAD_START_MS,
+        run: (signal: AbortSignal) => caller.punch(nodeKey, helpers, { ...options, signal }),
+      },
+    ];
+    const drop = (late: QuicConnection): void => late.close();
+    return await race(runners, { hurry: 'when one has failed', drop }, { clock, signal: options.signal });
   }
 
   #isWanted(nodeKey: Uint8Array): boolean {

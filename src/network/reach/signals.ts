@@ -9,6 +9,7 @@ import { NAT_MAPPINGS, type NatMapping } from '../../foundation/domain/directory
 import { MAX_PORT } from '../../foundation/domain/tunnels.ts';
 import { PUBLIC_KEY_BYTES } from '../../foundation/identity/ed25519.ts';
 import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
+import { isPublicIpv6 } from './public-ipv6.ts';
 import { RELAY_TOKEN_BYTES } from './relay-session.ts';
 
 /** Largest message, bytes. */
@@ -21,9 +22,10 @@ export const ATTEMPT_BYTES = 16;
 /**
  * What the caller wants. `witness`: the helper's word to the other node of where the caller is. `punch`: a port that it
  * can dial. `listening`: that the other node dials a port of the caller's. `relay`: a relayed session at this helper.
- * `turn`: to meet at an address of a TURN server: the caller's, or without one the called node's.
+ * `turn`: to meet at an address of a TURN server: the caller's, or without one the called node's. `ipv6`: as `punch`, over
+ * IPv6, for the public address from which the caller says that it dials.
  */
-export const MEANS = ['witness', 'punch', 'listening', 'relay', 'turn'] as const;
+export const MEANS = ['witness', 'punch', 'listening', 'relay', 'turn', 'ipv6'] as const;
 export type Means = (typeof MEANS)[number];
 
 /**
@@ -47,7 +49,7 @@ export type HelperRequest =
       readonly means: Means;
       /** What is before the caller. */
       readonly mapping: NatMapping;
-      /** Where the caller listens; null where it does not. */
+      /** Where the caller listens, or what it dials from over IPv6; null for neither. */
       readonly listensAt: Address | null;
       /** True where an earlier try with few hops did not help. */
       readonly isFar: boolean;
@@ -139,8 +141,9 @@ function portOf(value: unknown): number | undefined {
   return isUint(value, MAX_PORT) && value > 0 ? value : undefined;
 }
 
-/** Who listens says where; at a TURN server either side may have an address. */
+/** Who listens says where, and who dials over IPv6 from where; at a TURN server either side may have an address. */
 function fits(means: Means, listensAt: Address | null): boolean {
+  if (means === 'ipv6') return listensAt !== null && isPublicIpv6(listensAt);
   return means === 'turn' || (means === 'listening') === (listensAt !== null);
 }
 

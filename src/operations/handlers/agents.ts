@@ -101,6 +101,7 @@ export function agentHandlers(deps: AgentHandlerDependencies): Handlers<typeof a
         operationalPrivateKeyHex: input.operational_private_key_hex,
         delegationProofHex: input.delegation_proof_hex,
         ...(input.service_tcp === undefined ? {} : { serviceTcp: input.service_tcp }),
+        isHeld: input.publish === false,
       });
       return { aid, status: 'registered' };
     },

@@ -69,6 +69,15 @@ export function roomHandlers({ rooms }: { readonly rooms: Rooms }): Handlers<typ
   const read = (aid: Aid, groupId: string, query: ReadQuery) => pageView(rooms.read(aid, groupId, query));
   return {
     groupList: ({ aid }) => ({ groups: rooms.list(aid).map(summaryView) }),
+    groupInvitations: ({ aid }) => ({
+      invitations: rooms.invitations(aid).map(({ groupId: group_id, title, creator, inviter, at }) => ({
+        group_id,
+        title,
+        creator,
+        inviter,
+        at: isoTime(at),
+      })),
+    }),
     groupHead: ({ aid, group_id }) => {
       const head = rooms.head(aid, group_id);
       const { link, members, maxSeq, readCursor } = head;

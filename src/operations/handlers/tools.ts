@@ -27,7 +27,8 @@ export function toolHandlers({
 }): Handlers<typeof toolOperations> {
   return {
     toolCall: async ({ tool, args = {} }, context) => {
-      if (!tools.has(tool)) throw new SvcError('not_found', { message: 'There is no tool of this name.' });
+      if (!tools.has(tool))
+        throw new SvcError('not_found', { thing: 'tool', message: 'There is no tool of this name.' });
       try {
         return (await tools.call(tool, args, contextOf(context))) as Record<string, unknown>;
       } catch (error) {

@@ -1,7 +1,7 @@
 /** The handlers of the tunnel operations. */
 import type { TunnelInbound } from '../../capabilities/tunnels/inbound.ts';
 import type { TunnelService } from '../../capabilities/tunnels/tunnel-service.ts';
-import type { TunnelInfo } from '../../capabilities/tunnels/types.ts';
+import type { ClosedTunnel, TunnelInfo } from '../../capabilities/tunnels/types.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import { isRelayed } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -10,7 +10,7 @@ import type { Handlers, InputOf } from '../operation.ts';
 import type { tunnelOperations } from '../tunnels.ts';
 
 export interface TunnelHandlerDependencies {
-  readonly tunnels: Pick<TunnelService, 'connect' | 'open' | 'list' | 'get' | 'close' | 'reset'>;
+  readonly tunnels: Pick<TunnelService, 'connect' | 'open' | 'list' | 'closed' | 'get' | 'close' | 'reset'>;
   readonly inbound: Pick<TunnelInbound, 'session'>;
   /** The local agent that acts: the named one, or the only one; see docs/concepts.md. */
   readonly localAid: (named: Aid | undefined) => Aid;
@@ -32,6 +32,23 @@ function view(t: TunnelInfo) {
     bytes_up: t.bytesUp,
     bytes_down: t.bytesDown,
     idle_timeout_sec: t.idleTimeoutSec,
+    last_error: t.lastError === null ? undefined : { ...t.lastError, at: isoTime(t.lastError.at) },
+  };
+}
+
+function closedView(t: ClosedTunnel) {
+  return {
+    id: t.id,
+    local_aid: t.localAid,
+    remote_aid: t.remoteAid,
+    listen: t.listen,
+    opened_at: isoTime(t.openedAt),
+    closed_at: isoTime(t.closedAt),
+    reason: t.reason,
+    bytes_up: t.bytesUp,
+    bytes_down: t.bytesDown,
+    idle_timeout_sec: t.idleTimeoutSec,
+    last_error: view(t).last_error,
   };
 }
 
@@ -48,12 +65,12 @@ export function tunnelHandlers({
   });
   return {
     connect: async (input) => ({ tunnel: await tunnels.connect(requestOf(input)) }),
-    tunnelOpen: async ({ local_port: localPort = 0, idle_timeout_sec: idleTimeoutSec = 0, ...input }, context) => {
+    tunnelOpen: async ({ local_port: localPort = 0, idle_timeout_sec: idleTimeoutSec, ...input }, context) => {
       const { tunnel, reused } = await tunnels.open({ ...requestOf(input), localPort, idleTimeoutSec });
       if (reused) context.setStatus(200);
       return view(tunnel);
     },
-    tunnelList: () => ({ tunnels: tunnels.list().map(view) }),
+    tunnelList: () => ({ tunnels: tunnels.list().map(view), closed: tunnels.closed().map(closedView) }),
     tunnelGet: ({ id }) => view(tunnels.get(id)),
     tunnelClose: async ({ id }) => {
       await tunnels.close(id);

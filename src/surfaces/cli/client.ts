@@ -5,6 +5,7 @@ import { operations } from '../../operations/index.ts';
 import { bodyInputKey, type Declaration, type OutputOf } from '../../operations/operation.ts';
 import { AID_FORMAT } from '../../operations/schemas.ts';
 import type { Aliases } from './aliases.ts';
+import { withWholeIds } from './typed-ids.ts';
 
 export type Operations = typeof operations;
 export type OperationName = keyof Operations;
@@ -41,9 +42,10 @@ async function translated(input: Input, keys: readonly string[], aliases: Aliase
   return changed;
 }
 
-/** @throws SvcError `invalid_request` where the address is not an http or https URL */
+/** Beginnings stand for ids in it, too. @throws SvcError `invalid_request` where the address is not an http or https URL */
 export function cliClient(options: ClientOptions, aliases: Aliases): SvcClient {
   const client = createClient(options, operations);
+  let whole: SvcClient | undefined;
   const methods = Object.entries<Declaration>(operations).map(([name, declaration]) => {
     const { tool, path, tag } = declaration;
     const isTool = tool !== undefined && (path === undefined || CALLED_AS_TOOLS.has(tag));
@@ -52,8 +54,12 @@ export function cliClient(options: ClientOptions, aliases: Aliases): SvcClient {
     const keys = aidKeys(declaration);
     return [
       name,
-      async (input: Input = {}, call?: CallOptions) => method(await translated(input, keys, aliases), call),
+      async (input: Input = {}, call?: CallOptions) => {
+        const named = await translated(input, keys, aliases);
+        return method(await withWholeIds(declaration, named, whole ?? client), call);
+      },
     ];
   });
-  return Object.fromEntries(methods) as SvcClient;
+  whole = Object.fromEntries(methods) as SvcClient;
+  return whole;
 }

@@ -8,6 +8,7 @@ import type { CallInput } from '../../operations/client.ts';
 import type { AnswerOf, OperationName, Operations } from './client.ts';
 import type { CliContext, ContextOf } from './context.ts';
 import { exampleOf, examples } from './examples.ts';
+import { agree, type Loss, YES } from './loss.ts';
 import { type Shown, show } from './shown.ts';
 import { ACTING, addTakes, type Takes, type Typed, typedFor } from './takes.ts';
 
@@ -18,6 +19,11 @@ interface Said<T> {
   readonly takes?: T;
   /** What goes on while a person waits: `Publishing`. */
   readonly progress?: string;
+}
+
+interface Losing<W> {
+  /** What is lost for good: somebody has to agree to it first, with `-y` where nobody can be asked. */
+  loses?(typed: W): Loss;
 }
 
 interface Making<W, I> {
@@ -78,12 +84,20 @@ export class CommandGroup<G = unknown> {
   call<const U extends string, const T extends Takes, N extends OperationName>(
     usage: U,
     about: string,
-    said: Said<T> & Calling<N> & Input<Typed<U, G & T>, CallInput<Operations[N]>> & Shown<AnswerOf<N>, Typed<U, G & T>>,
+    said: Said<T> &
+      Calling<N> &
+      Losing<Typed<U, G & T>> &
+      Input<Typed<U, G & T>, CallInput<Operations[N]>> &
+      Shown<AnswerOf<N>, Typed<U, G & T>>,
   ): void;
   call(
     usage: string,
     about: string,
-    said: Said<Takes> & Calling<OperationName> & Partial<Making<Values, Values>> & Shown<unknown, Values>,
+    said: Said<Takes> &
+      Calling<OperationName> &
+      Losing<Values> &
+      Partial<Making<Values, Values>> &
+      Shown<unknown, Values>,
   ): void {
     this.#add(usage, about, said, async (context, typed) => {
       const input = said.input === undefined ? typed : await said.input(typed, context);
@@ -99,23 +113,30 @@ export class CommandGroup<G = unknown> {
   run<const U extends string, const T extends Takes, A>(
     usage: U,
     about: string,
-    said: Said<T> & Working<A, Typed<U, G & T>> & Shown<A, Typed<U, G & T>>,
+    said: Said<T> & Losing<Typed<U, G & T>> & Working<A, Typed<U, G & T>> & Shown<A, Typed<U, G & T>>,
   ): void;
-  run(usage: string, about: string, said: Said<Takes> & Working<unknown, Values> & Shown<unknown, Values>): void {
+  run(
+    usage: string,
+    about: string,
+    said: Said<Takes> & Losing<Values> & Working<unknown, Values> & Shown<unknown, Values>,
+  ): void {
     this.#add(usage, about, said, (context, typed) => context.progress(said.progress, said.run(context, typed)));
   }
 
-  #add(usage: string, about: string, said: Said<Takes> & Shown<unknown, Values>, work: Work): void {
+  #add(usage: string, about: string, said: Said<Takes> & Losing<Values> & Shown<unknown, Values>, work: Work): void {
     const command = this.#command.command(usage).description(about);
-    this.#act(command, { ...this.#takes, ...said.takes }, said, work);
+    this.#act(command, { ...this.#takes, ...said.takes, ...(said.loses === undefined ? {} : YES) }, said, work);
     command.addHelpText('after', examples(...(said.examples ?? [exampleOf(command, this.#path)])));
   }
 
-  #act(command: Command, takes: Takes, shown: Shown<unknown, Values>, work: Work): void {
+  #act(command: Command, takes: Takes, shown: Losing<Values> & Shown<unknown, Values>, work: Work): void {
     addTakes(command, takes);
     command.action(async () => {
       const context = this.#contextOf(command);
-      const typed = await typedFor(command, takes, context);
+      const { yes, ...rest } = await typedFor(command, takes, context);
+      const loss = shown.loses?.(rest);
+      if (loss !== undefined) await agree(context, loss, yes === true);
+      const typed = loss === undefined && yes !== undefined ? { ...rest, yes } : rest;
       const answer = await work(context, typed);
       if (answer !== undefined) show(context, answer, typed, shown);
     });

@@ -7,6 +7,7 @@ import { Aliases } from './aliases.ts';
 import { cliClient, type OperationName, type SvcClient } from './client.ts';
 import { addressIn, addressInNamed } from './daemon-address.ts';
 import type { CliIo } from './io.ts';
+import { pipedSecret } from './piped-secret.ts';
 import { withProgress } from './progress.ts';
 import { ask } from './prompt.ts';
 import { readStandardInput } from './standard-input.ts';
@@ -132,12 +133,12 @@ export class CliContext {
   }
 
   /**
-   * A secret: from a prompt that does not show it, or from standard input, without its line break, where that is no terminal.
-   * @throws SvcError `cancelled` where nobody types one, `too_large`
+   * A secret: from a prompt that does not show it, or the first line of standard input where that is no terminal.
+   * @throws SvcError `cancelled` where nobody types one, `invalid_request` where more is piped than it, `too_large`
    */
   async readSecret(prompt: string): Promise<string> {
     if (this.io.stdin.isTTY === true) return ask(this.io, prompt, true);
-    return (await readStandardInput(this.io, MAX_SECRET_BYTES)).toString('utf8').replace(/\r?\n$/, '');
+    return pipedSecret((await readStandardInput(this.io, MAX_SECRET_BYTES)).toString('utf8'));
   }
 
   /** What must be seen whatever the options are, on stderr. */

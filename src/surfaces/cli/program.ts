@@ -27,6 +27,7 @@ import { walletCommands } from './commands/wallets.ts';
 import { CliContext, type ContextOf, type GlobalOptions, type Via } from './context.ts';
 import { examples } from './examples.ts';
 import type { CliIo } from './io.ts';
+import { PIPED_SECRETS } from './piped-secret.ts';
 import { Unsuccessful } from './shown.ts';
 import { safeJson, safeText } from './text.ts';
 import { readVia } from './via.ts';
@@ -40,7 +41,7 @@ export interface ProgramOptions {
 }
 
 const EXIT_CODES =
-  '\n\nExit codes: 0 success, 1 failed, 2 wrong usage, 3 daemon not reachable, 4 refused, 5 not found.';
+  '\n\nExit codes: 0 success, 1 failed, 2 wrong usage, 3 daemon not reachable, 4 refused, 5 not found.\n';
 
 const EXAMPLES = examples(
   'svc register --service-tcp 127.0.0.1:8080 --save-master master.key',
@@ -63,7 +64,7 @@ export function buildProgram(io: CliIo, options: ProgramOptions): Command {
     .option('--via-as <aid>', 'ask it as this agent; as the node here where it is left out')
     .option('--via-password', 'ask for its password (SVC_VIA_PASSWORD where nobody is there to ask)')
     .version(options.version, '-V, --version')
-    .addHelpText('after', EXAMPLES + EXIT_CODES)
+    .addHelpText('after', EXAMPLES + EXIT_CODES + PIPED_SECRETS)
     .addHelpText('afterAll', ({ command }) =>
       command === program ? '' : '\nOptions of every command, such as --json, --quiet and --api: svc --help',
     )
@@ -107,7 +108,15 @@ export function buildProgram(io: CliIo, options: ProgramOptions): Command {
   backupCommands(svc, options.version);
   configCommands(svc);
   updateCommands(svc);
-  completionCommands(program);
+  completionCommands(program, {
+    print: (text) => void io.stdout.write(text),
+    known: async (place) => {
+      const { knownAt } = await import('./completion/known.ts');
+      const { api, token } = place.given;
+      const stated = { ...(api === undefined ? {} : { api }), ...(token === undefined ? {} : { token }) };
+      return knownAt(place, new CliContext(io, stated, options.dataDir));
+    },
+  });
   pointToHelp(program, 'svc');
   return program.helpCommand('help [command]', 'show the help of a command');
 }

@@ -1,5 +1,5 @@
 /** What an assistant can do about an error, in terms of its tools. */
-import type { ErrorCode } from '../../foundation/errors.ts';
+import type { ErrorCode, Thing } from '../../foundation/errors.ts';
 
 const NEXT_STEPS: Readonly<Partial<Record<ErrorCode, string>>> = {
   invalid_request: "Correct the argument and call again; the tool's input schema says what it takes.",
@@ -37,7 +37,20 @@ const NEXT_STEPS: Readonly<Partial<Record<ErrorCode, string>>> = {
   internal: 'Ask the user to look into the log of svcd.',
 };
 
-/** The next step after an error. */
-export function nextStep(code: ErrorCode): string {
+/** Which tool lists the things of a kind, or makes one. */
+const WHERE: Readonly<Record<Thing, string>> = {
+  agent: 'svc_agents_list shows the agents here.',
+  tunnel: 'svc_tunnel_list shows the tunnels, and why the last ones closed.',
+  group: 'group_list shows the groups of this agent; join others with group_join.',
+  entry: 'group_read shows the entries of the group.',
+  object: 'group_object_locate says who has an object; group_object_put makes one.',
+  file: 'Ask the user for the path: it is below files_root, which svc_status shows.',
+  service: 'svc_agent_get shows the services of an agent.',
+  tool: 'tools/list shows the tools.',
+};
+
+/** The next step after an error. @param thing what was not found */
+export function nextStep(code: ErrorCode, thing?: Thing): string {
+  if (code === 'not_found' && thing !== undefined) return WHERE[thing];
   return NEXT_STEPS[code] ?? 'Tell the user what happened.';
 }

@@ -22,9 +22,9 @@ export function success(tool: ToolView, args: Values, output: unknown): CallTool
 
 /** The result of a call that failed: stable code, what happened, what to do. */
 export function failure(error: SvcError): CallToolResult {
-  const { code, message, details } = error;
+  const { code, message, details, thing } = error;
   const facts = details === undefined ? '' : `\nDetails: ${JSON.stringify(details)}`;
   // A message can quote an argument, and that may come from elsewhere.
   const text = escapeUnsafe(`${message}${facts}`).replaceAll('\\u000a', '\n');
-  return { isError: true, content: [{ type: 'text', text: `Error ${code}: ${text}\nNext: ${nextStep(code)}` }] };
+  return { isError: true, content: [{ type: 'text', text: `Error ${code}: ${text}\nNext: ${nextStep(code, thing)}` }] };
 }

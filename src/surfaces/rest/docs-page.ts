@@ -2,7 +2,7 @@
  * `GET /openapi.json`, and `GET /docs`: the same document in a browser. Only the files of Swagger UI are taken from its
  * package; its Fastify plugin would cost 120 ms at every start and 13 MB.
  */
-import { createReadStream } from 'node:fs';
+import { createReadStream, existsSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { SvcError } from '../../foundation/errors.ts';
@@ -41,8 +41,12 @@ const START = `SwaggerUIBundle({
 });
 `;
 
-/** Files of the installed package. */
-const STATIC_URL = new URL('static/', import.meta.resolve('@fastify/swagger-ui'));
+/** Where the files of Swagger UI lie: in the bundle, or where nothing is built, in the package that they come from. */
+function staticUrl(): URL {
+  const bundled = new URL('../swagger/', import.meta.url);
+  return existsSync(bundled) ? bundled : new URL('static/', import.meta.resolve('@fastify/swagger-ui'));
+}
+
 const FILES: Readonly<Record<string, string>> = {
   'swagger-ui-bundle.js': 'text/javascript',
   'swagger-ui.css': 'text/css',
@@ -74,6 +78,6 @@ export const docsHandlers: Pick<StreamHandlers<typeof pageStreams>, 'docs' | 'do
     if (type === undefined) throw new SvcError('not_found');
     response.setHeader('content-type', `${type}; charset=utf-8`);
     response.setHeader('cache-control', FILE_CACHE);
-    await pipeline(createReadStream(new URL(name, STATIC_URL)), response, { signal: context.signal });
+    await pipeline(createReadStream(new URL(name, staticUrl())), response, { signal: context.signal });
   },
 };

@@ -11,6 +11,7 @@ import { canonicalIp, subscriberOf } from '../../foundation/ip.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import type { CallContext } from '../../operations/operation.ts';
 import { hostOf, isLoopbackPeer, isSameSite } from './host.ts';
+import { isPanelPage } from './panel-path.ts';
 import { isPeerPath } from './peer-path.ts';
 import { TokenCheck } from './token.ts';
 
@@ -157,16 +158,23 @@ function refuseOtherSites(request: IncomingMessage): void {
   const site = request.headers['sec-fetch-site'];
   if (origin !== undefined && !isSameSite(origin, host)) throw new SvcError('forbidden_origin');
   if (site === undefined || site === 'same-origin' || site === 'none') return;
+  if (!isNavigation(request)) throw new SvcError('forbidden_origin');
+  // A file that leads to the panel is of another site, and no person followed it; the page holds no data.
+  if (isPanelPage(request.url)) return;
   if (!(isPeerPath(request.url) && isFollowedLink(request))) throw new SvcError('forbidden_origin');
 }
 
-/** A person followed a link to a page of its own window: a page can neither do that by itself nor read the answer. */
-function isFollowedLink({ method, headers }: IncomingMessage): boolean {
+/** What is asked for becomes a page of a window of its own: who caused it cannot read it. */
+function isNavigation({ method, headers }: IncomingMessage): boolean {
   return (
     method === 'GET' &&
     headers.origin === undefined &&
     headers['sec-fetch-mode'] === 'navigate' &&
-    headers['sec-fetch-dest'] === 'document' &&
-    headers['sec-fetch-user'] === '?1'
+    headers['sec-fetch-dest'] === 'document'
   );
+}
+
+/** A person followed a link, which no page can do by itself. */
+function isFollowedLink({ headers }: IncomingMessage): boolean {
+  return headers['sec-fetch-user'] === '?1';
 }

@@ -126,9 +126,10 @@ function successes(statuses: readonly number[], type: string, schema?: TSchema):
 function description(permission: Declaration['permission'], heartbeat: Declaration['heartbeat']): Document {
   const notes = [
     ...(permission === 'local_only' ? ['Only for programs on the same machine.'] : []),
+    ...(permission === 'open' ? ['Takes no token.'] : []),
     ...(permission === 'peer' ? ["Governed by the called agent's access list."] : []),
     ...(heartbeat === true ? ['Counts as a heartbeat of the agent.'] : []),
-    ...(heartbeat === 'local_aid' ? ['Counts as a heartbeat of the local agent.'] : []),
+    ...(heartbeat === 'local_aid' || heartbeat === 'tunnel' ? ['Counts as a heartbeat of the local agent.'] : []),
   ];
   return notes.length === 0 ? {} : { description: notes.join(' ') };
 }

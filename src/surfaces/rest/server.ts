@@ -23,6 +23,7 @@ import { Lingering } from './lingering.ts';
 import { createHttpServer } from './listener.ts';
 import { metricsHandler } from './metrics-page.ts';
 import { openApiDocument } from './openapi.ts';
+import { isOpenPath } from './panel-path.ts';
 import { ProcessMetrics } from './process-metrics.ts';
 import { type RequestState, RequestStates } from './request-state.ts';
 import { isWrite } from './route-checks.ts';
@@ -256,7 +257,7 @@ export class RestServer implements Component {
       throw new SvcError('access_denied', { message: "The daemon's own API is no service of an agent." });
     const admission = this.#gate.admit(request);
     // Unknown paths too: a stranger does not learn which ones there are.
-    if (!admission.authorised) throw new SvcError('unauthorized');
+    if (!admission.authorised && !isOpenPath(request.url)) throw new SvcError('unauthorized');
     return admission;
   }
 

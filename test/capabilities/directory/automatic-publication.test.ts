@@ -31,6 +31,25 @@ test('automatic publication covers the node, agents from before, and agents that
   world.store.close();
 });
 
+test('an agent that is held back is published when that is asked for, not before', async () => {
+  const world = new DirectoryWorld({ autoPublish: true });
+  const before = world.add();
+  world.agents.setHeld(before.aid, true);
+  await world.directory.start();
+  const { aid } = world.add();
+  world.agents.setHeld(aid, true);
+  await world.directory.agentChanged({ aid, kind: 'registered' });
+  await world.directory.agentChanged({ aid, kind: 'bound' });
+  world.directory.applyAutoPublish();
+  await world.clock.run(DAY_MS);
+  assert.deepEqual([world.kept(before.aid).length, world.kept(aid).length], [0, 0]);
+  await world.directory.publish(aid);
+  await world.clock.run(DAY_MS);
+  assert.ok(world.kept(aid).length >= 24, 'from then on it is renewed like any other');
+  await world.directory.stop();
+  world.store.close();
+});
+
 test('an agent that publishes at once itself is not published twice', async () => {
   const world = new DirectoryWorld({ autoPublish: true });
   await world.directory.start();

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { EventLog } from '../../../src/capabilities/events/event-log.ts';
 import { EventStreams, MAX_FULL_MS, type Subscription } from '../../../src/capabilities/events/event-streams.ts';
+import type { PendingView } from '../../../src/capabilities/events/pending-counters.ts';
 import { EVENT_HEARTBEAT_MS } from '../../../src/foundation/domain/events.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { EventStore } from '../../../src/foundation/store/events.ts';
@@ -48,7 +49,7 @@ async function world(t: TestContext, limits: { perAgent?: number; subscribers?: 
   const clock = new TestClock();
   const store = Store.open(join(temporaryDirectory(t), 'svcd.db'), MIGRATIONS);
   const log = new EventLog({ store: new EventStore(store, limits.perAgent), clock, log: silentLog });
-  const pending: Record<string, { mailbox: number }> = {};
+  const pending: PendingView = {};
   const streams = new EventStreams({ log, clock, logger: silentLog, pending: () => pending }, limits.subscribers);
   await streams.start();
   t.after(async () => {
@@ -75,9 +76,13 @@ test('without a cursor a stream is live, and says where it stands', async (t) =>
 
 test('what waits comes first, without an id', async (t) => {
   const { streams, pending } = await world(t);
-  pending[one] = { mailbox: 2 };
+  pending[one] = { mailbox: 2, chat_invites: 0, chat_unread: 0 };
   const client = new Client(streams, { aid: one });
-  assert.ok(client.text.startsWith(`retry: 3000\nevent: pending\ndata: {"${one}":{"mailbox":2}}\n\n`));
+  assert.ok(
+    client.text.startsWith(
+      `retry: 3000\nevent: pending\ndata: {"${one}":{"mailbox":2,"chat_invites":0,"chat_unread":0}}\n\n`,
+    ),
+  );
 });
 
 test('a frame has id, event and data', async (t) => {

@@ -6,7 +6,7 @@ import { newIdentity } from '../../support/identities.ts';
 const one = newIdentity().aid;
 const two = newIdentity().aid;
 
-test('counters of all providers come together, without zeros and agents for which nothing waits', () => {
+test('counters of all providers come together, zeros too, without agents for which nothing waits', () => {
   const counters = new PendingCounters([
     () => new Map([[one, { mailbox: 2 }]]),
     () =>
@@ -16,7 +16,7 @@ test('counters of all providers come together, without zeros and agents for whic
       ]),
     () => new Map([[one, { mailbox: 1 }]]),
   ]);
-  assert.deepEqual(counters.view(), { [one]: { mailbox: 3, chat_unread: 3 } });
+  assert.deepEqual(counters.view(), { [one]: { mailbox: 3, chat_invites: 0, chat_unread: 3 } });
   assert.deepEqual(counters.view(two), {});
 });
 
@@ -31,6 +31,6 @@ test('of one agent only its own counters are shown, whatever a provider gives', 
       ]);
     },
   ]);
-  assert.deepEqual(counters.view(two), { [two]: { mailbox: 1 } });
+  assert.deepEqual(counters.view(two), { [two]: { mailbox: 1, chat_invites: 0, chat_unread: 0 } });
   assert.deepEqual(asked, [two]);
 });

@@ -7,8 +7,8 @@ import { plainPath } from '../../../src/network/path.ts';
 const [UNKNOWN, PORT_RESTRICTED, SYMMETRIC] = [0, 3, 4];
 const AT = { host: '192.0.2.1', port: 4122 };
 
-function judged(ours: NatMapping, theirs: number, helpers: number): [boolean | null, string | null] {
-  const { may, reason } = punchable({ ours, theirs, helpers });
+function judged(ours: NatMapping, theirs: number, helpers: number, haveIpv6 = false): [boolean | null, string | null] {
+  const { may, reason } = punchable({ ours, theirs, helpers, haveIpv6 });
   return [may, reason];
 }
 
@@ -20,13 +20,15 @@ test('what stands before both nodes says whether a way can be punched', () => {
   assert.deepEqual(judged('symmetric', PORT_RESTRICTED, 1), [false, 'one_helper']);
   assert.deepEqual(judged('open', PORT_RESTRICTED, 0), [false, 'no_helpers']);
   assert.deepEqual(judged('open', SYMMETRIC, 1), [true, null]);
+  assert.deepEqual(judged('symmetric', SYMMETRIC, 1, true), [true, null]);
+  assert.deepEqual(judged('symmetric', SYMMETRIC, 0, true), [false, 'no_helpers']);
   assert.deepEqual(judged('cone', SYMMETRIC, 1), [false, 'one_helper']);
   assert.deepEqual(judged('unknown', PORT_RESTRICTED, 1), [null, null]);
   assert.deepEqual(judged('cone', UNKNOWN, 1), [null, null]);
 });
 
 test('a relayed connection is not direct for a reason, and no other needs one', () => {
-  const sides = { ours: 'cone', theirs: PORT_RESTRICTED, helpers: 2 } as const;
+  const sides = { ours: 'cone', theirs: PORT_RESTRICTED, helpers: 2, haveIpv6: false } as const;
   const link = { path: plainPath('relay', AT), openedAt: 1000 };
   assert.equal(whyNotDirect(link, sides, 1000), 'looking');
   assert.equal(whyNotDirect(link, sides, 1000 + LOOKING_MS), 'punching_failed');

@@ -17,7 +17,7 @@ const FACTS: WayFacts = {
     { kind: 'relay', delayMs: 1000, mayLead: true },
     { kind: 'turn', delayMs: 1000, mayLead: false },
   ],
-  sides: { ours: 'cone', theirs: 3, helpers: 1 },
+  sides: { ours: 'cone', theirs: 3, helpers: 1, haveIpv6: false },
   relaysAllowed: true,
   hasIpv6: false,
   kindOf: kindByScope,
@@ -40,7 +40,11 @@ test('the ways stand in their order, addresses by kind and family, helpers where
 });
 
 test('what cannot lead there says why', () => {
-  const facts: WayFacts = { ...FACTS, relaysAllowed: false, sides: { ours: 'symmetric', theirs: 4, helpers: 1 } };
+  const facts: WayFacts = {
+    ...FACTS,
+    relaysAllowed: false,
+    sides: { ours: 'symmetric', theirs: 4, helpers: 1, haveIpv6: false },
+  };
   const ways = waysTo(facts).filter(({ path }) => path === 'punched' || path === 'relay');
   assert.deepEqual(
     ways.map(({ mayLead }) => mayLead),

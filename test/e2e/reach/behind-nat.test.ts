@@ -5,13 +5,17 @@ import type { OutputOf } from '../../../src/operations/operation.ts';
 import type { reachOperations } from '../../../src/operations/reach.ts';
 import { eventually } from '../../support/eventually.ts';
 import { LabDaemon, type LabStatus } from '../../support/lab/daemons.ts';
-import { Internet } from '../../support/lab/internet.ts';
+import { countArrivals, Internet, OTHER_PUBLIC } from '../../support/lab/internet.ts';
 import type { NatKind } from '../../support/lab/nat.ts';
 
-/** The last bytes of the public addresses of the nodes that help. */
+/** The last bytes of the public addresses of the nodes that help, which are in networks of their own. */
 const HELPERS = [10, 11] as const;
 /** The same of one that does not. */
 const OPEN = 20;
+/** What comes to the QUIC port of a helper and is more than a sign of life. */
+const REQUESTS = 'udp dport 4122 udp length > 100';
+/** So soon whoever calls knows, though a helper ends just then and the machine does other things too, milliseconds. */
+const DECIDED_MS = 20_000;
 const MIB = 1024 * 1024;
 const BOOTSTRAP = ['203.0.113.10:4121'];
 /** NAT types of records. */
@@ -30,8 +34,13 @@ type Checked = OutputOf<typeof reachOperations.netcheck>;
 type Ways = OutputOf<typeof reachOperations.netcheckAgent>;
 
 /** Starts a daemon behind routers, and waits until it has its helpers and knows what stands before it. */
-async function behind(internet: Internet, name: string, kinds: readonly NatKind[]): Promise<LabDaemon> {
-  const daemon = await LabDaemon.start(await internet.behind(name, kinds), BOOTSTRAP);
+async function behind(
+  internet: Internet,
+  name: string,
+  kinds: readonly NatKind[],
+  hasIpv6 = false,
+): Promise<LabDaemon> {
+  const daemon = await LabDaemon.start(await internet.behind(name, kinds, hasIpv6), BOOTSTRAP);
   const natType = kinds.includes('symmetric') ? SYMMETRIC : PORT_RESTRICTED;
   await daemon.until(
     `helpers, and NAT type ${natType}`,
@@ -57,8 +66,10 @@ test('daemons behind routers reach each other through others that strangers reac
   const internet = await Internet.start(t);
   if (internet === null) return;
   const [first, second] = HELPERS;
-  await using helper = await LabDaemon.start(await internet.publicMachine('helper', [first]), []);
-  await using otherHelper = await LabDaemon.start(await internet.publicMachine('helper2', [second]), BOOTSTRAP);
+  const machine = await internet.publicMachine('helper', [first]);
+  const otherMachine = await internet.publicMachine('helper2', [second], OTHER_PUBLIC[0]);
+  await using helper = await LabDaemon.start(machine, []);
+  await using otherHelper = await LabDaemon.start(otherMachine, BOOTSTRAP);
   const isPublic = ({ nat_type }: { readonly nat_type: number }): boolean => nat_type === PUBLIC;
   for (const one of [helper, otherHelper]) await one.until('strangers reach a helper', isPublic);
   // It helps nobody: a helper has a connection to those that it would have to reach.
@@ -68,10 +79,11 @@ test('daemons behind routers reach each other through others that strangers reac
     behind(internet, 'cone', ['cone']),
     behind(internet, 'cone2', ['cone']),
     behind(internet, 'double', ['cone', 'cone']),
-    behind(internet, 'sym', ['symmetric']),
+    behind(internet, 'sym', ['symmetric'], true),
     behind(internet, 'sym2', ['symmetric']),
+    behind(internet, 'sym6', ['symmetric'], true),
   ]);
-  const [open, cone, otherCone, double, symmetric, otherSymmetric] = started;
+  const [open, cone, otherCone, double, symmetric, otherSymmetric, symmetricIpv6] = started;
   await using daemons = new AsyncDisposableStack();
   for (const one of started) daemons.use(one);
   const [caller, symmetricCaller] = [await cone.serve(), await symmetric.serve()];
@@ -130,6 +142,17 @@ test('daemons behind routers reach each other through others that strangers reac
     assert.ok((await relayed()) > before);
   });
 
+  await t.test('both change ports over IPv4: firewalls are opened over IPv6', async () => {
+    const aid = await symmetricIpv6.serve();
+    const { ways } = await symmetric.call<Ways>('GET', `/node/netcheck/${aid}`);
+    assert.equal(ways.find(({ path }) => path === 'punched')?.may_lead, true);
+    const { listen, id } = await symmetric.call<Opened>('POST', `/tunnel/${aid}`, { disable_relay: true });
+    assert.equal(await symmetric.echo(listen, 'over IPv6'), 'over IPv6');
+    assert.deepEqual(await pathOf(symmetric, id), { path: 'punched', is_relayed: false });
+    const { remote_addr } = await symmetric.call<Pinged>('POST', `/node/ping/${aid}`, { count: 1 });
+    assert.match(remote_addr ?? '', /^\[2001:db8:/);
+  });
+
   await t.test('what people are told of the ways is how they are', async () => {
     const ping = async (from: LabDaemon, to: string) => {
       const { path, is_relayed, not_direct } = await from.call<Pinged>('POST', `/node/ping/${to}`, { count: 1 });
@@ -182,5 +205,39 @@ test('daemons behind routers reach each other through others that strangers reac
     } finally {
       process.kill(helper.pid, 'SIGCONT');
     }
+  });
+
+  /** Has one node call an agent, and ends a helper while that has the question and no answer yet. */
+  const callAsHelperEnds = async (from: LabDaemon, aid: string, ending: LabDaemon) => {
+    const { ipv4 } = await from.call<Checked>('GET', '/node/netcheck');
+    const which = `ip saddr ${ipv4.seen_as?.split(':', 1)[0]} ${REQUESTS}`;
+    const requests = await countArrivals(ending === helper ? machine : otherMachine, which);
+    await ending.signal('SIGSTOP');
+    const before = (await requests()).packets;
+    const startedAt = performance.now();
+    const answer = from.ask('POST', `/tunnel/${aid}`, {});
+    await eventually('the helper has been asked', async () => (await requests()).packets > before);
+    await ending.signal('SIGKILL');
+    const { status, body } = await answer;
+    const ms = Math.round(performance.now() - startedAt);
+    t.diagnostic(`decided after ${ms} ms`);
+    assert.ok(ms < DECIDED_MS, `it took ${ms} ms`);
+    return { status, body: JSON.stringify(body) };
+  };
+  const { ways } = await double.call<Ways>('GET', `/node/netcheck/${symmetricCaller}`);
+  const [asked = ''] = ways.find(({ path }) => path === 'relay')?.to ?? [];
+  const [asksFirst, asksThen] = asked.startsWith(OTHER_PUBLIC[0]) ? [otherHelper, helper] : [helper, otherHelper];
+
+  await t.test('a helper ends in the middle of a set-up: another one brings them together', async () => {
+    const { status, body } = await callAsHelperEnds(double, symmetricCaller, asksFirst);
+    assert.ok(status < 300, body);
+    const { listen }: Opened = JSON.parse(body);
+    assert.equal(await double.echo(listen, 'by the one that is left'), 'by the one that is left');
+  });
+
+  await t.test('the last one ends in the middle of a set-up: the caller is told that nobody leads there', async () => {
+    const { status, body } = await callAsHelperEnds(cone, symmetricCaller, asksThen);
+    assert.match(body, /"connect_failed"/);
+    assert.equal(status, 502);
   });
 });

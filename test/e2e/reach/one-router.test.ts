@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { type Party, part } from '../../lab/parting.ts';
+import { eventually } from '../../support/eventually.ts';
 import { LabDaemon } from '../../support/lab/daemons.ts';
 import { Internet } from '../../support/lab/internet.ts';
 
@@ -18,7 +20,7 @@ interface Opened {
   readonly path: string;
 }
 
-test('daemons behind one router meet on their LAN or, where that keeps them apart, by a relay', async (t) => {
+test('daemons behind one router meet on their LAN or, where that keeps them apart, by a relay or the router itself', async (t) => {
   const internet = await Internet.start(t);
   if (internet === null) return;
   const [first, second] = HELPERS;
@@ -35,7 +37,7 @@ test('daemons behind one router meet on their LAN or, where that keeps them apar
   for (const one of started) await one.until('helpers', ({ helpers }) => helpers.length === HELPERS.length);
   const [near, apart] = [await c.serve(), await b.serve()];
   const pathOf = async (id: string): Promise<string> => (await a.call<Opened>('GET', `/tunnel/${id}`)).path;
-  await a.serve();
+  const own = await a.serve();
 
   await t.test('on one LAN they need nobody else', async () => {
     const { listen, id } = await a.call<Opened>('POST', `/tunnel/${near}`, {});
@@ -47,5 +49,18 @@ test('daemons behind one router meet on their LAN or, where that keeps them apar
     const { listen, id } = await a.call<Opened>('POST', `/tunnel/${apart}`, {});
     assert.equal(await a.echo(listen, 'by a relay'), 'by a relay');
     assert.equal(await pathOf(id), 'relay');
+  });
+
+  await t.test('kept apart, by the way out of the router and in again, where it has one', async () => {
+    await internet.hairpin('lan');
+    const party = async (daemon: LabDaemon, aid: string): Promise<Party> => {
+      const { node_aid: node } = await daemon.call<{ node_aid: string }>('GET', '/status');
+      return { daemon, aid, node };
+    };
+    await part(await party(a, own), await party(b, apart));
+    const { listen, id } = await a.call<Opened>('POST', `/tunnel/${apart}`, {});
+    assert.equal(await a.echo(listen, 'out and in again'), 'out and in again');
+    await eventually('it goes by the router alone', async () => (await pathOf(id)) === 'punched');
+    assert.equal(await a.echo(listen, 'without a relay'), 'without a relay');
   });
 });

@@ -20,6 +20,7 @@ test('an agent comes back as it was put', () => {
     serviceTcp: '127.0.0.1:80',
     registeredAt: 7,
     heartbeatAt: 7,
+    isHeld: false,
   });
   assert.equal(agents.get(testAid(2)), null);
 });

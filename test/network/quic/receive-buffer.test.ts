@@ -30,17 +30,23 @@ async function systemBuffer(bytes?: number): Promise<number> {
   return size;
 }
 
-test('a listening socket gets the buffer that the system allows', async () => {
-  const endpoint = new NativeQuicEndpoint({ key: KeyPair.generate(), host: '127.0.0.1', port: 0 }, { log: silentLog });
+test('a listening socket gets the buffer that the system allows, once somebody connects', async () => {
+  const key = KeyPair.generate();
+  const endpoint = new NativeQuicEndpoint({ key, host: '127.0.0.1', port: 0 }, { log: silentLog });
+  const caller = new NativeQuicEndpoint({ key: KeyPair.generate(), host: '127.0.0.1', port: 0 }, { log: silentLog });
   endpoint.onConnection(() => {});
   await endpoint.start();
+  await caller.start();
   try {
     if (process.platform !== 'linux') return assert.deepEqual(udpDescriptors(endpoint.address.port), []);
     const [fd, ...more] = udpDescriptors(endpoint.address.port);
     assert.ok(fd !== undefined && more.length === 0);
+    assert.equal(bufferOf(fd), await systemBuffer());
+    await caller.dial(endpoint.address, key.publicKey);
     const expected = await systemBuffer(isBuiltin('node:ffi') ? 4 * 1024 * 1024 : undefined);
     await eventually('the buffer', () => bufferOf(fd) === expected);
   } finally {
+    await caller.stop();
     await endpoint.stop();
   }
 });

@@ -6,7 +6,7 @@ import { SvcError } from '../../../src/foundation/errors.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { Called } from '../../../src/network/reach/called.ts';
 import { RANDOM_PORTS } from '../../../src/network/reach/opening.ts';
-import { PunchGuard } from '../../../src/network/reach/punch-guard.ts';
+import { PUNCHES_PER_HOST, PUNCHES_PER_PEER, PunchGuard } from '../../../src/network/reach/punch-guard.ts';
 import { ATTEMPT_BYTES, type Introduction } from '../../../src/network/reach/signals.ts';
 import { TurnServers } from '../../../src/network/turn/turn-servers.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -28,6 +28,7 @@ interface WorldOptions {
 /** Nothing but what was asked of the parts: what they do is tested in the lab. */
 function world({ mapping = 'cone', waitMs = 0, mayCall = true, mayRelay = true, ownIpv6 = null }: WorldOptions = {}) {
   const targets: (readonly Address[])[] = [];
+  const far: boolean[] = [];
   const dialled: Address[] = [];
   const burst: Address[] = [];
   const prepared = { times: 0 };
@@ -38,6 +39,7 @@ function world({ mapping = 'cone', waitMs = 0, mayCall = true, mayRelay = true, 
       mapping,
       lend: (options) => {
         targets.push(options.targets);
+        far.push(options.isFar);
         return Promise.reject(failed);
       },
       lendAtRelay: () => Promise.reject(failed),
@@ -55,7 +57,7 @@ function world({ mapping = 'cone', waitMs = 0, mayCall = true, mayRelay = true, 
     },
     guard: new PunchGuard({ clock: new TestClock() }),
     random: Math.random,
-    ownIpv6: () => ownIpv6,
+    ownIpv6: async () => ownIpv6,
     isHelper: (nodeKey) => [HELPER, OTHER_HELPER].some((helper) => helper.nodeKey === nodeKey),
     mayCall: () => mayCall,
     mayRelay: () => mayRelay,
@@ -70,7 +72,7 @@ function world({ mapping = 'cone', waitMs = 0, mayCall = true, mayRelay = true, 
     );
     return outcome;
   };
-  return { hear, targets, dialled, burst, prepared };
+  return { hear, targets, far, dialled, burst, prepared };
 }
 
 test('only helpers that this node has chosen introduce others, and only those who may call', async () => {
@@ -135,13 +137,28 @@ test('a caller that nothing stands before is dialled once, though our own port c
   assert.deepEqual([dialled, burst, prepared.times], [[there], [], 0], 'no sockets are made for it');
 });
 
-test('over IPv6 nothing is asked of translations, and a node without an address there cannot', async () => {
-  const seenAt = { host: '2001:db8::1', port: 5000 };
-  const helper = { ...HELPER, address: { host: '2001:db8:1::1', port: 4000 } };
-  assert.equal(await world().hear({ seenAt }, helper), 'relay');
-  const { hear, targets } = world({ mapping: 'symmetric', ownIpv6: '2001:db8:2::2' });
-  await hear({ seenAt, mapping: 'symmetric' }, helper);
-  assert.deepEqual(targets, [[seenAt]]);
+test('over IPv6 a caller is met where it says that it dials from, by packets that go not far', async () => {
+  const listensAt = { host: '2001:db8::1', port: 5000 };
+  const asked = { means: 'ipv6', mapping: 'symmetric', listensAt, isFar: true } as const;
+  const none = world({ mapping: 'symmetric' });
+  assert.equal(await none.hear(asked), 'relay');
+  assert.deepEqual(none.targets, [], 'a node without IPv6');
+  const { hear, targets, far } = world({ mapping: 'symmetric', ownIpv6: '2001:db8:2::2' });
+  await hear(asked);
+  assert.deepEqual([targets, far], [[[listensAt]], [false]]);
+  assert.equal(await hear({ ...asked, listensAt: { ...listensAt, port: 53 } }), 'refused');
+  for (let i = 1; i < PUNCHES_PER_PEER; i++) await hear(asked);
+  assert.equal(await hear(asked), 'refused');
+  assert.equal(targets.length, PUNCHES_PER_PEER);
+});
+
+test('one source that names ever new hosts has few of them written to, however many keys it has', async () => {
+  const { hear, targets } = world({ ownIpv6: '2001:db8:2::2' });
+  for (let i = 1; i <= 3 * PUNCHES_PER_HOST; i++) {
+    const listensAt = { host: `2001:db8:${i}::1`, port: 5000 };
+    await hear({ means: 'ipv6', caller: new Uint8Array(32).fill(i), listensAt });
+  }
+  assert.equal(targets.length, PUNCHES_PER_HOST);
 });
 
 test('what fails on the way becomes a word for the caller', async () => {

@@ -51,6 +51,13 @@ test('a relay waits for a punched way, unless that takes random ports or is none
   assert.equal(relayDelayMs(place(4, '10.0.0.2'), own('open')), PUNCH_HEAD_START_MS);
   assert.equal(relayDelayMs(place(4, '10.0.0.2'), own('symmetric')), 0);
   assert.equal(relayDelayMs(place(4, '192.168.1.2'), own('symmetric')), UNLIKELY_HEAD_START_MS);
+  const ipv6 = place(4, '2001:db8::2');
+  assert.equal(relayDelayMs(ipv6, own('symmetric')), UNLIKELY_HEAD_START_MS);
+  const both = { ...own('symmetric'), interfaces: () => [{ address: '2001:db8:1::1', cidr: null }] };
+  assert.equal(relayDelayMs(ipv6, both), UNLIKELY_HEAD_START_MS + PUNCH_HEAD_START_MS);
+  const one = { ...both, mapping: own('cone').mapping };
+  assert.equal(relayDelayMs(ipv6, one), UNLIKELY_HEAD_START_MS + PUNCH_HEAD_START_MS);
+  assert.equal(punchDelayMs(ipv6, one, true), UNLIKELY_HEAD_START_MS);
 });
 
 test('witnesses are needed where the port of just one side changes, and something stands before the other', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { INTRODUCTIONS_PER_NODE } from '../../../src/network/reach/helper.ts';
-import { OPENING_PACKETS } from '../../../src/network/reach/opening.ts';
+import { OPENING_HOPS, OPENING_PACKETS } from '../../../src/network/reach/opening.ts';
 import { PUNCHES_PER_PEER } from '../../../src/network/reach/punch-guard.ts';
 import { eventually } from '../../support/eventually.ts';
 import { countArrivals, Internet } from '../../support/lab/internet.ts';
@@ -11,6 +11,7 @@ import { Peer } from './peers.ts';
 const MIB = 1024 * 1024;
 const HELPER = '203.0.113.10';
 const VICTIM = '203.0.113.50';
+const VICTIM_V6 = '2001:db8:0:1::50';
 const LIAR = '203.0.113.60';
 /** Datagrams that a stranger pours at each port in a burst, and from one burst to the next, milliseconds. */
 const BURST = 20;
@@ -41,7 +42,7 @@ test('those who want a victim to be written to, and those who flood a relay', as
   const helper = await Peer.start(helperMachine, { host: HELPER });
   const liar = await Peer.start(await internet.publicMachine('liar', [60]), { host: LIAR });
   const [near, far, demanding] = await Promise.all([
-    Peer.start(await internet.behind('near', ['cone'])),
+    Peer.start(await internet.behind('near', ['cone'], true)),
     Peer.start(await internet.behind('far', ['symmetric'])),
     Peer.start(await internet.behind('demanding', ['cone'])),
   ]);
@@ -51,7 +52,7 @@ test('those who want a victim to be written to, and those who flood a relay', as
 
   await t.test('a caller that says it listens at a victim has nothing sent there', async () => {
     for (const called of [near, far]) {
-      const outcomes = await demanding.demand(called, VICTIM, INTRODUCTIONS_PER_NODE / 2);
+      const outcomes = await demanding.demand(called, VICTIM, INTRODUCTIONS_PER_NODE / 3);
       assert.ok(outcomes.includes('refused'), outcomes.join());
     }
     assert.deepEqual(await arrivals(), { packets: 0, bytes: 0 });
@@ -63,6 +64,19 @@ test('those who want a victim to be written to, and those who flood a relay', as
     const { packets } = await arrivals();
     assert.ok(packets > 0 && packets <= PUNCHES_PER_PEER * OPENING_PACKETS, `${packets} packets came to the victim`);
   });
+
+  await t.test(
+    'a caller that says it dials from a victim over IPv6 has few packets sent there, which go not far',
+    async () => {
+      const before = await arrivals();
+      const far = await countArrivals(victim, `ip6 hoplimit > ${OPENING_HOPS}`);
+      const outcomes = await demanding.demand(near, VICTIM_V6, INTRODUCTIONS_PER_NODE / 3);
+      assert.ok(outcomes.includes('ready') && outcomes.includes('refused'), outcomes.join());
+      const packets = (await arrivals()).packets - before.packets;
+      assert.ok(packets > 0 && packets <= PUNCHES_PER_PEER * OPENING_PACKETS, `${packets} packets came to the victim`);
+      assert.equal((await far()).packets, 0);
+    },
+  );
 
   await t.test('strangers at the ports of a relayed session change nothing and get nothing', async () => {
     const before = new Set(await udpPorts(helperMachine));

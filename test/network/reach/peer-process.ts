@@ -22,6 +22,7 @@ import { Caller } from '../../../src/network/reach/caller.ts';
 import { BIRTHDAY_SPACING_MS, ClientPool } from '../../../src/network/reach/client-pool.ts';
 import { Helper, type SeenNode } from '../../../src/network/reach/helper.ts';
 import { PortLender } from '../../../src/network/reach/port-lender.ts';
+import { isPublicIpv6 } from '../../../src/network/reach/public-ipv6.ts';
 import { PunchGuard } from '../../../src/network/reach/punch-guard.ts';
 import { Relay } from '../../../src/network/reach/relay.ts';
 import {
@@ -33,6 +34,7 @@ import {
   encodeIntroduction,
   encodeIntroductionAnswer,
 } from '../../../src/network/reach/signals.ts';
+import { publicIpv6To } from '../../../src/network/reach/source-address.ts';
 import { TurnServers } from '../../../src/network/turn/turn-servers.ts';
 
 /** A node as the test names it. */
@@ -49,7 +51,9 @@ export type PeerCommand =
   | {
       readonly do: 'call';
       readonly key: string;
-      readonly by: 'punch' | 'relay';
+      readonly by: 'punch' | 'relay' | 'ipv6';
+      /** Where it has an IPv6 address; null for none. */
+      readonly ipv6: string | null;
       readonly tries: number;
       readonly bytes: number;
     }
@@ -61,7 +65,7 @@ export type PeerCommand =
       readonly times: number;
       readonly of: 'many' | 'one';
     }
-  /** As a caller that wants a node to write to a host: asks its helper so many times to say that it listens there. */
+  /** As a caller that wants a node to write to a host: asks its helper so many times to say that it is there. */
   | { readonly do: 'demand'; readonly of: string; readonly host: string; readonly times: number }
   /** What it has relayed. */
   | { readonly do: 'use' };
@@ -69,6 +73,8 @@ export type PeerCommand =
 export interface PeerReply {
   readonly key?: string;
   readonly quicPort?: number;
+  /** Its public IPv6 address; null for none. */
+  readonly ipv6?: string | null;
   readonly dhtPort?: number;
   readonly mapping?: string;
   readonly seenAt?: Address;
@@ -135,7 +141,6 @@ async function firstStream(connection: QuicConnection): Promise<QuicStream> {
 
 let helpers: readonly SeenNode[] = [];
 let observers: readonly Address[] = [];
-let ownIpv6: string | null = null;
 const lender = new PortLender({
   clock,
   parts: () => endpoint.parts,
@@ -161,7 +166,7 @@ const common = { turn, lender, pool: clients, guard, random: Math.random };
 const called = new Called({
   ...common,
   log,
-  ownIpv6: () => ownIpv6,
+  ownIpv6: publicIpv6To,
   isHelper: (nodeKey) => helpers.some((helper) => toHex(helper.nodeKey) === toHex(nodeKey)),
   mayCall: () => true,
   mayRelay: () => true,
@@ -181,6 +186,10 @@ const caller = new Caller({
   request: (helper, body, signal) => requests.request('signal', helper, body, signal === undefined ? {} : { signal }),
   dial: async (address, nodeKey, { kind, source, timeoutMs }) =>
     await endpoint.dial(address, nodeKey, { timeoutMs, way: { kind, source } }),
+  ownIpv6: async (to) => {
+    const from = await publicIpv6To(to);
+    return from === null ? null : { host: from, port: await endpoint.ipv6DialPort() };
+  },
   adopt,
 });
 const relay = new Relay({}, { clock, log, createSocket: () => engine.plainSocket() });
@@ -212,10 +221,6 @@ async function join(nodes: readonly PeerAddress[]): Promise<PeerReply> {
   );
   const seenAt = seen[0]?.seenAt;
   if (seenAt === undefined) throw new Error('no helper answers');
-  if (seenAt.host.includes(':')) {
-    ownIpv6 = seenAt.host;
-    return { seenAt };
-  }
   return { seenAt, mapping: await lender.look() };
 }
 
@@ -230,12 +235,17 @@ async function punch(nodeKey: Uint8Array, tries: number): Promise<QuicConnection
   }
 }
 
-async function call({ key: hex, by, tries, bytes }: Extract<PeerCommand, { do: 'call' }>): Promise<PeerReply> {
+async function call({ key: hex, by, ipv6, tries, bytes }: Extract<PeerCommand, { do: 'call' }>): Promise<PeerReply> {
   const nodeKey = new Uint8Array(Buffer.from(hex, 'hex'));
   const [first] = helpers;
   if (first === undefined) throw new Error('no helpers');
   const began = performance.now();
-  const connection = await (by === 'punch' ? punch(nodeKey, tries) : caller.relay(nodeKey, first));
+  const dial = async (): Promise<QuicConnection> => {
+    if (by === 'relay') return await caller.relay(nodeKey, first);
+    if (by === 'punch') return await punch(nodeKey, tries);
+    return await caller.punchOverIpv6(nodeKey, first, { host: ipv6 ?? '', port: 1 });
+  };
+  const connection = await dial();
   const stream = await firstStream(connection);
   const ms = performance.now() - began;
   let echoed = 0;
@@ -281,7 +291,8 @@ async function demand({ of, host: victim, times }: Extract<PeerCommand, { do: 'd
     const attempt = new Uint8Array(ATTEMPT_BYTES).fill(i);
     const listensAt = { host: victim, port: 2000 + i };
     const mapping = i % 2 === 0 ? 'symmetric' : 'cone';
-    const request = { kind: 'introduce', to, attempt, means: 'listening', mapping, listensAt, isFar: false } as const;
+    const means = isPublicIpv6(listensAt) ? 'ipv6' : 'listening';
+    const request = { kind: 'introduce', to, attempt, means, mapping, listensAt, isFar: true } as const;
     const reply = decodeHelperReply(await requests.request('signal', first, encodeHelperRequest(request)));
     outcomes.add(reply?.called?.outcome ?? 'none');
   }
@@ -313,4 +324,9 @@ process.once('disconnect', () => process.exit(0));
 await engine.start();
 await endpoint.start();
 await pool.start();
-process.send?.({ key: toHex(key.publicKey), quicPort: endpoint.address.port, dhtPort: engine.address.port });
+process.send?.({
+  key: toHex(key.publicKey),
+  quicPort: endpoint.address.port,
+  dhtPort: engine.address.port,
+  ipv6: [...own].find((one) => isPublicIpv6({ host: one })) ?? null,
+});

@@ -10,11 +10,13 @@ const PEER = fileURLToPath(new URL('peer-process.ts', import.meta.url));
 export class Peer {
   readonly key: string;
   readonly #child: ChildProcess;
+  readonly #ipv6: string | null;
   readonly #ports: { readonly quic: number; readonly dht: number };
 
-  private constructor(child: ChildProcess, { key = '', quicPort = 0, dhtPort = 0 }: PeerReply) {
+  private constructor(child: ChildProcess, { key = '', quicPort = 0, dhtPort = 0, ipv6 = null }: PeerReply) {
     this.#child = child;
     this.key = key;
+    this.#ipv6 = ipv6;
     this.#ports = { quic: quicPort, dht: dhtPort };
   }
 
@@ -50,10 +52,10 @@ export class Peer {
   /** @param options `tries`: after one that failed there is another one, once that is allowed; once where left out */
   async call(
     other: Peer,
-    by: 'punch' | 'relay',
+    by: 'punch' | 'relay' | 'ipv6',
     { tries = 1, bytes = 0 }: { readonly tries?: number; readonly bytes?: number } = {},
   ): Promise<PeerReply> {
-    return await this.#do({ do: 'call', key: other.key, by, tries, bytes });
+    return await this.#do({ do: 'call', key: other.key, by, ipv6: other.#ipv6, tries, bytes });
   }
 
   /** Tells a node of callers at a host, or of one again and again, as a helper that lies; what that node answered. */

@@ -51,6 +51,16 @@ test('a host is sent few packets, however many peers name it', () => {
   );
 });
 
+test('who names other hosts than its own uses up what its own may have, however many peers it is', () => {
+  const { guard } = guarded();
+  const { host } = target(0);
+  assert.equal(
+    allowed(100, (i) => guard.mayPunch(peer(i), target(1 + i), HELPER, host)),
+    PUNCHES_PER_HOST,
+  );
+  assert.equal(guard.mayPunch(peer(200), target(200), HELPER), true, 'others are not held up by it');
+});
+
 test('all peers and hosts together have their bound', () => {
   const { guard } = guarded();
   assert.equal(

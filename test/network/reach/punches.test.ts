@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
+import { detach } from '../../../src/foundation/detached.ts';
 import type { NatMapping } from '../../../src/foundation/domain/directory.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
@@ -11,7 +12,8 @@ import type { QuicConnection } from '../../../src/network/quic/types.ts';
 import { SILENT_HELPER_MS } from '../../../src/network/reach/ask-helpers.ts';
 import { BIRTHDAY_ROUNDS, BIRTHDAY_SPACING_MS } from '../../../src/network/reach/client-pool.ts';
 import type { OwnSide } from '../../../src/network/reach/head-starts.ts';
-import { IMPROVE_AFTER_MS, PUNCH_AGAIN_MS, Punches } from '../../../src/network/reach/punches.ts';
+import type { InterfaceAddress } from '../../../src/network/reach/path-kind.ts';
+import { IMPROVE_AFTER_MS, IPV6_HEAD_START_MS, PUNCH_AGAIN_MS, Punches } from '../../../src/network/reach/punches.ts';
 import { OTHER_HELPERS_MS } from '../../../src/network/reach/reachable-helpers.ts';
 import { relayed } from '../../../src/network/reach/relayed.ts';
 import { stubSession } from '../../support/stub-session.ts';
@@ -29,15 +31,23 @@ function place(...keys: readonly Uint8Array[]): NodePlace {
 
 function world() {
   const clock = new TestClock();
-  const state: { current: NodeSession | null; mapping: NatMapping; hasAnswered: boolean } = {
+  const state: {
+    current: NodeSession | null;
+    mapping: NatMapping;
+    hasAnswered: boolean;
+    interfaces: InterfaceAddress[];
+  } = {
     current: null,
     mapping: 'symmetric',
     hasAnswered: false,
+    interfaces: [],
   };
   const asked: Uint8Array[][] = [];
+  const overIpv6: string[] = [];
+  const punchingOverIpv6 = Promise.withResolvers<QuicConnection>();
   const upgraded: QuicConnection[] = [];
   let punching = Promise.withResolvers<QuicConnection>();
-  const own: OwnSide = { interfaces: () => [], mapping: () => state.mapping };
+  const own: OwnSide = { interfaces: () => state.interfaces, mapping: () => state.mapping };
   const pool: ConstructorParameters<typeof Punches>[0]['pool'] = {
     nodeKey: OWN,
     current: () => state.current,
@@ -63,6 +73,10 @@ function world() {
         if (state.hasAnswered) options?.answered?.();
         return punching.promise;
       },
+      punchOverIpv6: (_key, _helper, at) => {
+        overIpv6.push(at.host);
+        return punchingOverIpv6.promise;
+      },
     },
   });
   const stub = (path = PUNCHED, outbound = true) => stubSession(CALLED, outbound, clock, path);
@@ -71,7 +85,20 @@ function world() {
     punching.promise.catch(() => {});
     return punching;
   };
-  return { clock, pool, own, state, asked, upgraded, punches, stub, punching: () => punching, nextPunch };
+  return {
+    clock,
+    pool,
+    own,
+    state,
+    asked,
+    overIpv6,
+    punchingOverIpv6,
+    upgraded,
+    punches,
+    stub,
+    punching: () => punching,
+    nextPunch,
+  };
 }
 
 test('only a node with helpers that are neither it nor this one can be punched to', () => {
@@ -120,6 +147,30 @@ test('a helper that says nothing holds up a punched way by another one for a mom
     assert.equal(await dialling, connection);
     assert.deepEqual(asked, hasAnswered ? [[NEAR]] : [[NEAR], [FAR]]);
   }
+});
+
+test('where both nodes have IPv6 it is tried first, and over IPv4 soon after, or at once where it fails', async () => {
+  const there = { ...place(NEAR), addresses: [{ host: '2001:db8::2', port: 4122 }] };
+  const here = { address: '2001:db8:1::1', cidr: '2001:db8:1::1/64' };
+  for (const fails of [false, true]) {
+    const { clock, punches, asked, overIpv6, punchingOverIpv6, stub, state } = world();
+    state.mapping = 'cone';
+    state.interfaces = [here];
+    const dialling = punches.dial(there, new AbortController().signal);
+    if (fails) punchingOverIpv6.reject(new SvcError('connect_failed'));
+    await clock.run(fails ? 0 : IPV6_HEAD_START_MS - 1);
+    assert.deepEqual([overIpv6, asked.length], [['2001:db8::2'], fails ? 1 : 0]);
+    await clock.run(1);
+    assert.equal(asked.length, 1);
+    const { connection } = stub().session;
+    punchingOverIpv6.resolve(connection);
+    if (!fails) assert.equal(await dialling, connection);
+    else detach(dialling);
+  }
+  const { clock, punches, overIpv6 } = world();
+  detach(punches.dial(there, new AbortController().signal));
+  await clock.run(2 * OTHER_HELPERS_MS);
+  assert.deepEqual(overIpv6, [], 'this node has none');
 });
 
 test('a node that none of its helpers knows of is absent, and one that refuses is asked by one helper only', async () => {

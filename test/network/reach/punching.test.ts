@@ -45,7 +45,7 @@ async function behind(
  * One calls the other: the way is the one that is expected, and bytes go there and back. In 1.7 of 100 rounds none of
  * the random ports meet, so there are as many rounds as a node may have.
  */
-async function reaches(a: Joined, b: Joined, by: 'punch' | 'relay', outbound: boolean): Promise<void> {
+async function reaches(a: Joined, b: Joined, by: 'punch' | 'relay' | 'ipv6', outbound: boolean): Promise<void> {
   const {
     error,
     echoed,
@@ -58,7 +58,7 @@ async function reaches(a: Joined, b: Joined, by: 'punch' | 'relay', outbound: bo
   assert.equal(error, undefined);
   assert.deepEqual(
     { echoed, kind, dialled },
-    { echoed: MIB, kind: by === 'punch' ? 'punched' : 'relay', dialled: outbound },
+    { echoed: MIB, kind: by === 'relay' ? 'relay' : 'punched', dialled: outbound },
   );
 }
 
@@ -123,14 +123,24 @@ test('without the packets that open the filter nothing gets through', async (t) 
 test('nodes behind firewalls reach each other over IPv6', async (t) => {
   const internet = await Internet.start(t);
   if (internet === null) return;
-  const host = '2001:db8:0:1::10';
-  const helper = await Peer.start(await internet.publicMachine('helper', [10]), { host });
-  const place = async (name: string): Promise<Joined> => {
-    const peer = await Peer.start(await internet.behindIpv6Firewall(name), { host: '::' });
-    return { peer, reply: await peer.join([helper.at(host)]) };
+  const { known } = await startHelpers(internet);
+  const place = async (name: string, hasIpv6 = true, opens = true): Promise<Joined> => {
+    const peer = await Peer.start(await internet.behind(name, ['symmetric'], hasIpv6), { opens });
+    return { peer, reply: await peer.join(known) };
   };
-  const [a, b] = await Promise.all([place('a'), place('b')]);
-  await reaches(a, b, 'punch', true);
+  const [a, b, shut, without] = await Promise.all([
+    place('a'),
+    place('b'),
+    place('shut', true, false),
+    place('without', false),
+  ]);
+  await t.test('though both ports change over IPv4', () => reaches(a, b, 'ipv6', true));
+  await t.test('not where the one that is called opens nothing', async () => {
+    assert.match((await a.peer.call(shut.peer, 'ipv6')).error ?? '', /took too long/);
+  });
+  await t.test('not where one of them has no IPv6', async () => {
+    assert.match((await without.peer.call(a.peer, 'ipv6')).error ?? '', /no way out over IPv6/);
+  });
 });
 
 test('a helper that lies makes a node send no more to a victim than a few packets', async (t) => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
+import { parseAid } from '../../../src/foundation/identity/aid.ts';
 import { HandlerWorld } from '../../support/handler-world.ts';
 import { delegateAnew, newIdentity } from '../../support/identities.ts';
 
@@ -32,6 +33,31 @@ describe('the operations on agents', () => {
     assert.notEqual(a.aid, b.aid);
     assert.match(a.master_private_key_hex, /^[0-9a-f]{64}$/);
     assert.notEqual(a.master_private_key_hex, a.operational_private_key_hex);
+  });
+
+  test('an agent may be registered to be held back, until it is registered again without that', async () => {
+    const { aid, ...keys } = await world.call<Generated>('identityGenerate');
+    const { operational_private_key_hex, delegation_proof_hex } = keys;
+    const body = { operational_private_key_hex, delegation_proof_hex };
+    await world.call('agentRegister', { body: { ...body, publish: false } });
+    assert.equal(world.agents.isHeld(parseAid(aid)), true);
+    await world.call('agentRegister', { body });
+    assert.equal(world.agents.isHeld(parseAid(aid)), false);
+  });
+
+  test('a whole generated identity is not taken: what does not belong there is named, and why', async () => {
+    const body = await world.call<Generated>('identityGenerate');
+    await assert.rejects(world.call('agentRegister', { body }), {
+      code: 'invalid_request',
+      message:
+        'The body does not fit: /aid, /master_private_key_hex, /warning are not known here: leave them out (a master key is handed to nobody: keep it offline).',
+      details: {
+        in: 'body',
+        path: '/aid',
+        problem: 'is not known here',
+        unknown: ['/aid', '/master_private_key_hex', '/warning'],
+      },
+    });
   });
 
   test('an agent is pending until its first publication', async () => {
@@ -76,7 +102,7 @@ describe('the operations on agents', () => {
 
   test('lists page by page, with what waits for the agents here', async () => {
     const aids = [(await register()).aid, (await register()).aid, (await register()).aid];
-    world.pending = { [aids[1] ?? '']: { mailbox: 2 } };
+    world.pending = { [aids[1] ?? '']: { mailbox: 2, chat_invites: 0, chat_unread: 0 } };
     const first = await world.call<{ agents: { aid: string }[]; next_cursor: string; pending: unknown }>('agentsList', {
       query: { limit: '2' },
     });

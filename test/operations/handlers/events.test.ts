@@ -5,9 +5,13 @@ import { withCode } from '../../support/link-world.ts';
 
 test('a stream over HTTP: opening, then frames as they come', async (t) => {
   const { open, emit, pending } = await eventWorld(t);
-  pending[one] = { mailbox: 1 };
+  pending[one] = { mailbox: 1, chat_invites: 0, chat_unread: 0 };
   const client = await open(`/agents/${one}/events`);
-  assert.deepEqual(client.frames[0], { retry: '3000', event: 'pending', data: { [one]: { mailbox: 1 } } });
+  assert.deepEqual(client.frames[0], {
+    retry: '3000',
+    event: 'pending',
+    data: { [one]: { mailbox: 1, chat_invites: 0, chat_unread: 0 } },
+  });
   emit();
   await client.until(({ events }) => events.length === 2);
   const [, event] = client.events;

@@ -24,7 +24,11 @@ test('only a success of an operation that counts is a heartbeat', async () => {
     { declaration: operations.agentHeartbeat, run },
     { declaration: operations.agentGet, run },
   ];
-  const [write, read] = countHeartbeats(bound, { record: (local) => seen.push(local), localAid: () => aid });
+  const [write, read] = countHeartbeats(bound, {
+    record: (local) => seen.push(local),
+    localAid: () => aid,
+    tunnelAid: () => undefined,
+  });
   assert.deepEqual(await write?.run({ aid }, context), { at: 'now' });
   await read?.run({ aid }, context);
   assert.deepEqual(seen, [aid]);
@@ -42,9 +46,36 @@ test('a call and a tunnel are heartbeats of the agent here that acts, not of the
     (declaration): BoundOperation => ({ declaration, run }),
   );
   const localAid = (named: string | undefined) => (named === undefined ? aid : other);
-  for (const operation of countHeartbeats(bound, { record: (local) => seen.push(local), localAid })) {
+  for (const operation of countHeartbeats(bound, {
+    record: (local) => seen.push(local),
+    localAid,
+    tunnelAid: () => undefined,
+  })) {
     await operation.run({ aid: remote }, context);
     await operation.run({ aid: remote, local_aid: other }, context);
   }
   assert.deepEqual(seen, [aid, other, aid, other, aid, other]);
+});
+
+test('closing and resetting a tunnel are heartbeats of the agent whose it is', async () => {
+  const seen: string[] = [];
+  let there = true;
+  const run = async (): Promise<unknown> => {
+    there = false;
+    return {};
+  };
+  const bound = [operations.tunnelClose, operations.tunnelReset, operations.tunnelGet].map(
+    (declaration): BoundOperation => ({ declaration, run }),
+  );
+  const dependencies = {
+    record: (local: string) => seen.push(local),
+    localAid: () => assert.fail('no agent is named'),
+    tunnelAid: (id: string) => (there && id === 'one' ? aid : undefined),
+  };
+  for (const operation of countHeartbeats(bound, dependencies)) {
+    there = true;
+    await operation.run({ id: 'one' }, context);
+    await operation.run({ id: 'two' }, context);
+  }
+  assert.deepEqual(seen, [aid, aid]);
 });

@@ -36,8 +36,14 @@ test('the tools of groups do what they say, under the names that the API has', a
   const { group_id, link } = await asAnn('group_create', { title: 'Plans' });
   assert.deepEqual(await asAnn('group_get_link', { group_id }), { link });
   assert.deepEqual(await asAnn('group_invite', { group_id, target_aid: ben.aid }), { ok: true, delivered: true });
+  const invited = roomHandlers({ rooms: ben.rooms });
+  const [invitation, ...others] = (await invited.groupInvitations({ aid: ben.aid }, CONTEXT)).invitations;
+  assert.deepEqual(others, []);
+  const { at: _, ...rest } = invitation ?? { at: '' };
+  assert.deepEqual(rest, { group_id, title: 'Plans', creator: ann.aid, inviter: ann.aid });
   const joined = await asBen('group_join', { group_id, creator_aid: ann.aid, inviter_aid: ann.aid, member_hints: [] });
   assert.deepEqual(joined, { group_id, state: 'joined', title: 'Plans' });
+  assert.deepEqual(await invited.groupInvitations({ aid: ben.aid }, CONTEXT), { invitations: [] });
   const body = Buffer.from('hello').toString('base64');
   const { entry_id } = await asAnn('group_append', { group_id, body, to: [ben.aid] });
   await world.until('the message', () => ben.texts(String(group_id)).length === 1);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { TunnelInfo } from '../../../src/capabilities/tunnels/types.ts';
+import type { ClosedTunnel, TunnelInfo } from '../../../src/capabilities/tunnels/types.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { type TunnelHandlerDependencies, tunnelHandlers } from '../../../src/operations/handlers/tunnels.ts';
@@ -24,6 +24,13 @@ const INFO: TunnelInfo = {
   bytesUp: 10,
   bytesDown: 20,
   idleTimeoutSec: 360,
+  lastError: null,
+};
+const CLOSED: ClosedTunnel = {
+  ...INFO,
+  lastError: { code: 'access_denied', message: 'No.', at: INFO.openedAt },
+  closedAt: INFO.lastActivityAt,
+  reason: 'idle',
 };
 const SHOWN = {
   id: 'one',
@@ -54,6 +61,7 @@ function setUp(more: Partial<Tunnels> = {}) {
     connect: async (request) => (asked.push(request), '127.0.0.1:5000'),
     open: async (request) => (asked.push(request), { tunnel: INFO, reused: false }),
     list: () => [INFO, { ...INFO, path: 'turn' }, { ...INFO, path: 'relay' }, { ...INFO, path: 'punched' }],
+    closed: () => [CLOSED],
     get: (id) => (known(id), INFO),
     close: async (id) => (known(id), void asked.push(['close', id])),
     reset: (id) => (known(id), void asked.push(['reset', id])),
@@ -97,7 +105,7 @@ test('a tunnel is opened on a port that is free and with the usual time-out, unl
       remoteAid: REMOTE,
       accessToken: undefined,
       localPort: 0,
-      idleTimeoutSec: 0,
+      idleTimeoutSec: undefined,
       disableRelay: false,
     },
     {
@@ -144,7 +152,20 @@ test('tunnels are listed and shown, and those over a third node are called relay
     path,
     is_relayed: path === 'turn' || path === 'relay',
   }));
-  assert.deepEqual(await run('tunnelList'), { tunnels: shown });
+  const closed = {
+    id: 'one',
+    local_aid: ONLY,
+    remote_aid: REMOTE,
+    listen: '127.0.0.1:4000',
+    opened_at: '2026-02-03T00:00:00.000Z',
+    closed_at: '2026-02-04T00:00:00.000Z',
+    reason: 'idle',
+    bytes_up: 10,
+    bytes_down: 20,
+    idle_timeout_sec: 360,
+    last_error: { code: 'access_denied', message: 'No.', at: '2026-02-03T00:00:00.000Z' },
+  };
+  assert.deepEqual(await run('tunnelList'), { tunnels: shown, closed: [closed] });
   assert.deepEqual(await run('tunnelGet', { params: { id: 'one' } }), SHOWN);
 });
 

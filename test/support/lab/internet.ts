@@ -2,14 +2,20 @@
  * A small Internet of namespaces: a bridge that all public addresses are on, public machines, and machines behind
  * routers of every kind. Needs `unshare` and `nsenter` (util-linux), `ip` (iproute2) and `nft` (nftables).
  */
+import { existsSync } from 'node:fs';
 import type { TestContext } from 'node:test';
 import { Machine } from './namespaces.ts';
-import { IPV6_FIREWALL, type NatKind, natRules } from './nat.ts';
+import { hairpinRules, IPV6_FIREWALL, type NatKind, natRules } from './nat.ts';
 import { type Slowness, SlowSwitch } from './slow-switch.ts';
 
-/** Public networks: for documentation, so that nobody has them. The carrier's one lies behind one more translation. */
+/** Public networks: for documentation, so that nobody has them. */
 const PUBLIC = '203.0.113';
+/** Two more, each in another /16: who is there is no neighbour of the others. */
+export const OTHER_PUBLIC = ['198.51.100', '192.0.2'] as const;
 const PUBLIC_V6 = '2001:db8:0:1';
+
+/** Whether rules for IPv4 hold for frames of bridges too; not there where the system cannot do so. */
+const BRIDGE_RULES = 'net/bridge/bridge-nf-call-iptables';
 
 /** What an unasked packet counts as, and who sent it. */
 export interface Arrivals {
@@ -27,6 +33,8 @@ export class Internet implements AsyncDisposable {
   readonly #machines: Machine[];
   /** Where all meet; null where they do on the bridge. */
   readonly slow: SlowSwitch | null;
+  /** Public networks between which the backbone hands packets on. */
+  readonly #networks = new Set([PUBLIC]);
   /** Numbers given to routers and machines, for addresses and names of interfaces. */
   #last = 0;
 
@@ -67,6 +75,9 @@ export class Internet implements AsyncDisposable {
         `addr add ${PUBLIC_V6}::fe/64 dev br0 nodad`,
       ]);
       await backbone.set('net/ipv6/conf/all/forwarding', 1);
+      await backbone.set('net/ipv4/ip_forward', 1);
+      // Nobody is told of a shorter way.
+      for (const which of ['all', 'br0']) await backbone.set(`net/ipv4/conf/${which}/send_redirects`, 0);
       return new Internet(backbone, slow);
     } catch (error) {
       await backbone.stop();
@@ -87,8 +98,12 @@ export class Internet implements AsyncDisposable {
     await Promise.all([a.ip([`link set ${endA} up`]), b.ip([`link set ${endB} up`])]);
   }
 
-  /** Connects a machine's `wan0` to the bridge, with public IPv4 addresses. */
-  async #connect(machine: Machine, hosts: readonly string[]): Promise<void> {
+  /** Connects a machine's `wan0` to the bridge, with public IPv4 addresses of one network. */
+  async #connect(machine: Machine, hosts: readonly string[], network = PUBLIC): Promise<void> {
+    if (!this.#networks.has(network)) {
+      this.#networks.add(network);
+      await this.#backbone.ip([`addr add ${network}.254/24 dev br0`]);
+    }
     const port = `br-${++this.#last}`;
     if (this.slow === null) {
       await this.#cable(machine, 'wan0', this.#backbone, port);
@@ -97,17 +112,18 @@ export class Internet implements AsyncDisposable {
       await this.slow.plug(machine, 'wan0');
       await machine.ip(['link set wan0 up']);
     }
-    if (hosts.length > 0)
-      await machine.ip([...hosts.map((host) => `addr add ${host}/24 dev wan0`), `route add default via ${PUBLIC}.254`]);
+    await machine.ip([...hosts.map((host) => `addr add ${host}/24 dev wan0`), `route add default via ${network}.254`]);
   }
 
-  /** A machine without anything before it. @param numbers last bytes of its addresses, IPv4 and IPv6 */
-  async publicMachine(name: string, numbers: readonly number[]): Promise<Machine> {
+  /**
+   * A machine without anything before it.
+   * @param numbers last bytes of its addresses, IPv4 and IPv6
+   * @param network where its IPv4 addresses are
+   */
+  async publicMachine(name: string, numbers: readonly number[], network: string = PUBLIC): Promise<Machine> {
     const machine = await this.#machine(name);
-    await this.#connect(
-      machine,
-      numbers.map((number) => `${PUBLIC}.${number}`),
-    );
+    const hosts = numbers.map((number) => `${network}.${number}`);
+    await this.#connect(machine, hosts, network);
     await machine.ip([
       ...numbers.map((number) => `addr add ${PUBLIC_V6}::${number}/64 dev wan0 nodad`),
       `route add ::/0 via ${PUBLIC_V6}::fe`,
@@ -135,6 +151,26 @@ export class Internet implements AsyncDisposable {
     await this.#connect(inner, [`${PUBLIC}.${100 + this.#last}`]);
     if (hasIpv6) await this.#firewalled(host, inner);
     return host;
+  }
+
+  /**
+   * A machine behind a router that has no rules yet.
+   * @param network where the outer address of the router is
+   */
+  async behindBareRouter(
+    name: string,
+    network: string,
+  ): Promise<{ readonly host: Machine; readonly router: Machine; readonly net: string; readonly outerHost: string }> {
+    const net = `10.${++this.#last}.0`;
+    const outerHost = `${network}.${100 + this.#last}`;
+    const host = await this.#machine(name);
+    const router = await this.#machine(`${name}-router-0`);
+    await this.#cable(host, 'wan0', router, 'lan0');
+    await router.ip([`addr add ${net}.1/24 dev lan0`]);
+    await host.ip([`addr add ${net}.2/24 dev wan0`, `route add default via ${net}.1`]);
+    await router.set('net/ipv4/ip_forward', 1);
+    await this.#connect(router, [outerHost], network);
+    return { host, router, net, outerHost };
   }
 
   /** The router of a machine that `behind` made. */
@@ -197,19 +233,19 @@ export class Internet implements AsyncDisposable {
       machines.push(host);
     }
     await router.set('net/ipv4/ip_forward', 1);
+    // Else a packet that the router sends back into the LAN passes for one that a machine sent there itself.
+    if (existsSync(`/proc/sys/${BRIDGE_RULES}`)) await router.set(BRIDGE_RULES, 0);
     await router.nft(natRules('cone', `${net}.2`));
     await this.#connect(router, [`${PUBLIC}.${100 + this.#last}`]);
     return machines;
   }
 
-  /** A machine with a public IPv6 address only, behind a router that lets nobody in. */
-  async behindIpv6Firewall(name: string): Promise<Machine> {
-    const host = await this.#machine(name);
-    const router = await this.#machine(`${name}-router`);
-    await this.#cable(host, 'wan0', router, 'lan0');
-    await this.#connect(router, []);
-    await this.#firewalled(host, router);
-    return host;
+  /** Has the router of a `lan` let in what its machines send to its own outer address. */
+  async hairpin(name: string): Promise<void> {
+    const router = this.#machines.find((machine) => machine.name === `${name}-router`);
+    if (router === undefined) throw new Error(`there is no LAN ${name}`);
+    const [, outer = ''] = /inet (\S+)\//.exec(await router.run('ip', ['-4', 'addr', 'show', 'dev', 'wan0'])) ?? [];
+    await router.nft(hairpinRules(outer));
   }
 
   /** Gives a machine a public IPv6 address behind its router. */
@@ -232,15 +268,19 @@ export class Internet implements AsyncDisposable {
   }
 }
 
-/** Counts every UDP packet that comes to a public machine, whether or not anybody listens there. */
-export async function countArrivals(machine: Machine): Promise<() => Promise<Arrivals>> {
-  await machine.nft(`table inet arrivals {
+/**
+ * Counts every UDP packet that comes to a public machine, whether or not anybody listens there.
+ * @param which only those that match, in the words of nftables
+ */
+export async function countArrivals(machine: Machine, which = ''): Promise<() => Promise<Arrivals>> {
+  const table = which === '' ? 'arrivals' : 'arrivals_that_match';
+  await machine.nft(`table inet ${table} {
     counter arrived { }
-    chain before { type filter hook prerouting priority -400; iifname "wan0" meta l4proto udp counter name "arrived"
+    chain before { type filter hook prerouting priority -400; iifname "wan0" meta l4proto udp ${which} counter name "arrived"
     }
   }`);
   return async () => {
-    const text = await machine.run('nft', ['list', 'counter', 'inet', 'arrivals', 'arrived']);
+    const text = await machine.run('nft', ['list', 'counter', 'inet', table, 'arrived']);
     const [, packets, bytes] = /packets (\d+) bytes (\d+)/.exec(text) ?? [];
     return { packets: Number(packets), bytes: Number(bytes) };
   };

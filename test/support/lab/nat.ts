@@ -32,6 +32,23 @@ export function natRules(kind: NatKind, inner: string): string {
   }`;
 }
 
+/**
+ * Further rules of a router that keeps ports, for what its own machines send to its outer address: it comes to the one
+ * that has written from that port, as if from outside.
+ */
+export function hairpinRules(outer: string): string {
+  return `table ip hairpin {
+    map inner { type inet_service : ipv4_addr; flags dynamic,timeout; timeout 5m;
+    }
+    chain before { type nat hook prerouting priority dstnat; iifname "lan0" ip daddr ${outer} dnat to udp dport map @inner
+    }
+    chain noted { type filter hook forward priority filter; iifname "lan0" oifname "wan0" meta l4proto udp update @inner { udp sport : ip saddr }
+    }
+    chain behind { type nat hook postrouting priority srcnat; iifname "lan0" oifname "lan0" ct status dnat snat to ${outer}
+    }
+  }`;
+}
+
 /** Rules of an IPv6 router that lets in only answers: no addresses are translated. */
 export const IPV6_FIREWALL = `table ip6 firewall {
   chain through { type filter hook forward priority filter; ct state established,related accept

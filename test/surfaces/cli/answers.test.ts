@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
+import { AnsweringDaemon } from '../../support/answering-daemon.ts';
 import { runSvc } from '../../support/cli-run.ts';
 import { newIdentity } from '../../support/identities.ts';
 
@@ -117,4 +118,45 @@ test('a server that is not svcd is said to be another one', async (t) => {
   const { code, stderr } = await answered(t, { 'GET /status': [404, { hello: 'world' }] }, 'status');
   assert.equal(code, 3);
   assert.match(stderr, /is not svcd: its answer, with HTTP status 404, is none that svcd gives/);
+});
+
+test('a list of the configuration is typed with commas, as JSON or as one value; texts stay what they are', async (t) => {
+  const sent: unknown[] = [];
+  const types = { bootstrap: 'array', api_token: 'string', min_observed_peers: 'integer' };
+  const properties = Object.fromEntries(Object.entries(types).map(([key, type]) => [key, { type }]));
+  const daemon = await AnsweringDaemon.start(t, (line, body) => {
+    if (line === 'GET /config/schema') return [200, { properties }];
+    sent.push(body);
+    return [200, { ok: true, restart_required: [], overridden: [] }];
+  });
+  for (const [key, value] of [
+    ['bootstrap', 'a:1, b:2'],
+    ['bootstrap', '["a:1"]'],
+    ['bootstrap', 'a'],
+    ['bootstrap', ''],
+    ['api_token', '123,4'],
+    ['min_observed_peers', '5'],
+  ] as const)
+    await runSvc(['config', 'set', key, value], { env: { SVC_API: daemon.api } });
+  assert.deepEqual(sent, [
+    { bootstrap: ['a:1', 'b:2'] },
+    { bootstrap: ['a:1'] },
+    { bootstrap: ['a'] },
+    { bootstrap: [] },
+    { api_token: '123,4' },
+    { min_observed_peers: 5 },
+  ]);
+});
+
+test('a search may name the agent that searches, which has to be one of here', async (t) => {
+  const daemon = await AnsweringDaemon.start(t, (line) =>
+    line === 'POST /discover'
+      ? [200, { entries: [] }]
+      : [404, { error: 'not_found', message: 'No such agent is registered here.' }],
+  );
+  const env = { SVC_API: daemon.api };
+  assert.equal((await runSvc(['search', 'lang.translate'], { env })).code, 0);
+  const { code, stderr } = await runSvc(['search', 'lang.translate', '--aid', aid], { env });
+  assert.equal(code, 5);
+  assert.match(stderr, /"svc agents" lists those that are/);
 });

@@ -193,8 +193,8 @@ test('what has no route, and what assistants do first of all, is called as a too
   await run('accept bob --aid bob');
   assert.deepEqual(asked.at(-1)?.body, { tool: 'chat_accept', args: { aid: two, peer: two } });
   svc.call('locate <object_id>', 'locates', { ...AGENT, takes: ACTING, operation: 'objectLocate' });
-  await run('locate 9f');
-  assert.deepEqual(asked.at(-1)?.body, { tool: 'group_object_locate', args: { aid: one, object_id: '9f' } });
+  await run(`locate ${'9f'.repeat(32)}`);
+  assert.deepEqual(asked.at(-1)?.body, { tool: 'group_object_locate', args: { aid: one, object_id: '9f'.repeat(32) } });
 });
 
 test('who acts is asked for where several could, and found nowhere where nobody could', async (t) => {

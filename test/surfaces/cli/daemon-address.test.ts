@@ -28,7 +28,7 @@ function announce(dataDir: string, pid: number, api_addr: string | null): void {
   writeFileSync(join(dataDir, 'daemon.json'), JSON.stringify(info));
 }
 
-const DELETE = ['agents', 'del', one];
+const DELETE = ['agents', 'del', one, '-y'];
 
 test('a data directory that was named is served by its own daemon or by none', async (t) => {
   const { address, asked } = await listener(t);

@@ -37,6 +37,11 @@ function argumentFor(name: string, aid: string): string {
     key: 'log_level',
     secret: 'off',
     path: '/x',
+    group: 'ab'.repeat(32),
+    'link-or-group': 'ab'.repeat(32),
+    object: 'ab'.repeat(32),
+    entry: 'ab'.repeat(32),
+    id: 'ab'.repeat(8),
   };
   return known[name] ?? (/^(?:aid|agent|local|remote|peer|member)$/.test(name) ? aid : 'x');
 }
@@ -47,7 +52,6 @@ const OPTIONS: Readonly<Record<string, readonly string[]>> = {
   'inbound bind': ['--addr', '127.0.0.1:1'],
   'agents acl allow': ['--generate'],
   'admin allow': ['--generate'],
-  publish: ['-y'],
 };
 
 test('no command lets what others wrote drive the terminal, whatever the answer', async (t) => {
@@ -69,7 +73,8 @@ test('no command lets what others wrote drive the terminal, whatever the answer'
         [[], false],
       ] as const) {
         const file = name === 'agents export' ? ['-o', join(directory, `${files++}`)] : [];
-        const args = [...way, ...line, ...(OPTIONS[name] ?? []), ...file];
+        const agreed = command.options.some(({ long }) => long === '--yes') ? ['-y'] : [];
+        const args = [...way, ...line, ...(OPTIONS[name] ?? []), ...agreed, ...file];
         const { code, stdout, stderr } = await runSvc(args, { terminal, env: { SVC_API: api } });
         const printed = (stdout + stderr).replaceAll(COLOURS, '').replaceAll(CLEARED, '');
         // A pipe gets the body of a call as it is.

@@ -35,13 +35,13 @@ test('a group from the command line: made, written to, read, retracted, never ob
   const { text: entry } = await svc('--quiet', 'group', 'send', group, 'hello \u001b[2J', '--kind', 'note');
   const shown = await svc('group', 'read', group, '--kind', 'note');
   assert.ok(shown.text.includes(entry) && shown.text.includes('hello \\u{1b}[2J'));
-  assert.equal((await svc('group', 'retract', group, entry)).code, 0);
+  assert.equal((await svc('group', 'retract', group, entry, '-y')).code, 0);
   assert.ok((await svc('group', 'read', group, '--kind', 'note')).text.includes('(retracted)'));
   assert.match((await svc('group', 'list')).text, /Plans +creator +1/);
   assert.match((await svc('group', 'members', group)).text, new RegExp(`${ann.aid} +creator`));
   assert.match((await svc('group', 'head', group)).text, /entries: +3/);
   assert.equal((await svc('group', 'mark-read', group, '3')).code, 0);
-  assert.equal((await svc('group', 'leave', group)).code, 1);
+  assert.equal((await svc('group', 'leave', group, '-y')).code, 1);
   assert.equal((await svc('group', 'head', '0'.repeat(64))).code, 5);
   await world.stop();
 });

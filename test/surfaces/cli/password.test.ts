@@ -55,6 +55,9 @@ test('one that opens a file is asked for once', async () => {
 
 test('in a pipe it is what comes, and from a file it is the first line', async (t) => {
   assert.deepEqual(await newPassword(piped('correct horse\n'), {}), HORSE);
+  assert.deepEqual(await newPassword(piped('correct horse\ncorrect horse\r\n'), {}), HORSE, 'as at a prompt');
+  await assert.rejects(newPassword(piped('correct horse\ncorrect house\n'), {}), failsWith(/first line is the secret/));
+  await assert.rejects(readPassword(piped('\ncorrect horse'), {}), failsWith(/first line is the secret/));
   await assert.rejects(readPassword(piped(''), {}), failsWith(/empty/));
   const password_file = join(temporaryDirectory(t), 'password');
   writeFileSync(password_file, 'correct horse\r\nmore\n');

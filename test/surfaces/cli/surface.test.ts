@@ -54,7 +54,7 @@ const COMMANDS_OF_OUR_OWN: readonly string[] = [
   'ping',
 ];
 
-const DAEMON_COMMANDS_OF_OUR_OWN: readonly string[] = ['service run'];
+const DAEMON_COMMANDS_OF_OUR_OWN: readonly string[] = ['service run', 'completion'];
 
 /** Global options of ours. */
 const GLOBALS_OF_OUR_OWN = ['--via', '--via-as', '--via-password', '--version'];
@@ -65,7 +65,7 @@ const ARGUMENTS: Readonly<Record<string, string>> = {
   register: '--ethereum --eth-key --service-tcp --save-master --no-publish',
   publish: '<service> --from --name --brief --url --aid --ttl --protocol --tag -y',
   unpublish: '<service> --aid',
-  search: '<service> --filter-protocol --filter-tag',
+  search: '<service> --aid --filter-protocol --filter-tag',
   info: '<aid>',
   resolve: '<aid>',
   get: '<aid> --header --local-aid --access-token',

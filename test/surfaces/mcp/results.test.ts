@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ERRORS, isErrorCode, SvcError } from '../../../src/foundation/errors.ts';
+import { ClosedTunnels } from '../../../src/capabilities/tunnels/closed-tunnels.ts';
+import { ERRORS, isErrorCode, noSuchAgent, SvcError } from '../../../src/foundation/errors.ts';
 import { memberOf } from '../../../src/foundation/json.ts';
 import { ToolTable } from '../../../src/operations/tool-call.ts';
 import { INSTRUCTIONS } from '../../../src/surfaces/mcp/instructions.ts';
@@ -10,6 +11,7 @@ import { bindAll } from './world.ts';
 
 const views = new ToolTable({ operations: bindAll(), pending: () => ({}) }).list();
 const names = new Set(views.map(({ name }) => name));
+const THINGS = ['agent', 'tunnel', 'group', 'entry', 'object', 'file', 'service', 'tool'] as const;
 
 function view(name: string) {
   const found = views.find((one) => one.name === name);
@@ -22,7 +24,13 @@ function textsOf({ content }: ReturnType<typeof success>): string[] {
 }
 
 test('what assistants are told to call is there', () => {
-  const told = [INSTRUCTIONS, ...Object.keys(ERRORS).filter(isErrorCode).map(nextStep)].join('\n');
+  const told = [
+    INSTRUCTIONS,
+    ...Object.keys(ERRORS)
+      .filter(isErrorCode)
+      .map((code) => nextStep(code)),
+    ...THINGS.map((thing) => nextStep('not_found', thing)),
+  ].join('\n');
   const called = new Set(told.match(/\b(?:svc|chat|group)_[a-z_]+/g));
   assert.deepEqual(
     [...called].filter((name) => !names.has(name)),
@@ -70,4 +78,13 @@ test('a failure says code, message, details and next step, and shows what is not
       text: 'Error rate_limited: Slow\\u202e\ndown.\nDetails: {"wait":"\\u0007"}\nNext: Wait, then call again.',
     },
   ]);
+});
+
+test('what is not found is said to be where such things are listed', () => {
+  const told = (error: SvcError): string => JSON.stringify(failure(error).content);
+  assert.match(told(noSuchAgent('aid1x')), /Next: svc_agents_list/);
+  assert.match(told(new ClosedTunnels().missing('x')), /Next: svc_tunnel_list/);
+  assert.match(told(new SvcError('not_found', { thing: 'group' })), /Next: group_list/);
+  assert.match(told(new SvcError('not_found')), /Next: List what there is first/);
+  assert.equal(new Set(THINGS.map((thing) => nextStep('not_found', thing))).size, THINGS.length);
 });

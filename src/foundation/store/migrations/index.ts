@@ -15,6 +15,7 @@ import { roomCountersMigration } from './013-room-counters.ts';
 import { retiredKeysMigration } from './014-retired-keys.ts';
 import { retiredObjectsMigration } from './015-retired-objects.ts';
 import { accessOfAgentsMigration } from './016-access-of-agents.ts';
+import { heldAgentsMigration } from './017-held-agents.ts';
 
 export const MIGRATIONS: readonly string[] = [
   agentsMigration,
@@ -33,4 +34,5 @@ export const MIGRATIONS: readonly string[] = [
   retiredKeysMigration,
   retiredObjectsMigration,
   accessOfAgentsMigration,
+  heldAgentsMigration,
 ];

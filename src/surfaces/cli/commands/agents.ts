@@ -112,6 +112,11 @@ export function agentCommands(svc: CommandGroup): void {
     quiet: ({ service_tcp }) => service_tcp,
   });
   agents.call('del <aid>', 'unregister an agent and delete its operational key here', {
+    examples: ['svc agents del aid1…', 'svc agents del aid1… -y   # in a script'],
+    loses: ({ aid }) => ({
+      question: `Delete the agent ${aid} here, with its key, notes, chats, groups and access lists?`,
+      back: `To come back as this agent you need its master key (svc register --master-key <file>); to have its data too, export it first (svc agents export ${aid} -o <file>).`,
+    }),
     operation: 'agentDelete',
     text: (_, { aid }) => `${aid} is unregistered. Its published records expire by themselves.`,
     quiet: (_, { aid }) => aid,

@@ -42,12 +42,24 @@ function relations(chat: CommandGroup<typeof ACTING>): void {
     text: () => 'You are friends now.',
     quiet: ({ state }) => state,
   });
+  chat.call('refuse <peer>', 'refuse the request of a peer', {
+    operation: 'chatRefuse',
+    text: () => 'The request is refused.',
+    quiet: () => 'ok',
+  });
   for (const [name, operation, about, done] of [
-    ['refuse', 'chatRefuse', 'refuse the request of a peer', 'The request is refused.'],
     ['remove', 'chatRemove', 'end a friendship, or withdraw a request', 'It is over.'],
     ['block', 'chatBlock', 'hear nothing more from a peer', 'The peer is blocked.'],
   ] as const)
-    chat.call(`${name} <peer>`, about, { operation, text: () => done, quiet: () => 'ok' });
+    chat.call(`${name} <peer>`, about, {
+      loses: ({ peer }) => ({
+        question: `${name === 'block' ? 'Block' : 'End the friendship with'} ${peer}?`,
+        back: 'To chat again you have to ask, and the other side has to agree.',
+      }),
+      operation,
+      text: () => done,
+      quiet: () => 'ok',
+    });
   chat.call('contacts', 'friends, requests and blocked peers', {
     operation: 'chatContacts',
     text: contactsText,

@@ -5,10 +5,14 @@ import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { formatFields } from '../text.ts';
 
-/** A value as it is typed: JSON where it is JSON (numbers, booleans, lists), text otherwise. */
-function parseValue(text: string): unknown {
+/** A value as it is typed: JSON where it is JSON (numbers, booleans, lists), a list where one is wanted, text otherwise. */
+function parseValue(text: string, type: unknown): unknown {
+  // A token of digits is still a text: what the schema says decides.
+  if (type === 'string') return text;
   const value = readJson(text);
-  return value === undefined ? text : value;
+  if (type !== 'array' || Array.isArray(value)) return value === undefined ? text : value;
+  const parts = text.split(',').map((part) => part.trim());
+  return parts.filter((part) => part !== '');
 }
 
 function showValue(value: unknown): string {
@@ -21,9 +25,8 @@ function chosen(values: Readonly<Record<string, unknown>>, key: string | undefin
   throw new SvcError('not_found', { message: `There is no configuration key "${key}".` });
 }
 
-/** A token of digits is still a text: what the schema says decides. */
-async function isText({ client }: CliContext, key: string): Promise<boolean> {
-  return memberOf(await client.configSchema(), 'properties', key, 'type') === 'string';
+async function typeOf({ client }: CliContext, key: string): Promise<unknown> {
+  return memberOf(await client.configSchema(), 'properties', key, 'type');
 }
 
 export function configCommands(svc: CommandGroup): void {
@@ -45,17 +48,17 @@ export function configCommands(svc: CommandGroup): void {
   config.call('set <key>', 'change one key', {
     examples: [
       'svc config set log_level debug',
-      `svc config set bootstrap '["node.example.org:4121"]'`,
+      'svc config set bootstrap node.example.org:4121,node.example.net:4121',
       'svc config set api_token < token.txt',
     ],
     takes: {
       '[value]':
-        'the new value; read from standard input where it is left out or "-", to keep secrets off the command line',
+        'the new value, a list with commas or as JSON; read from standard input where it is left out or "-", to keep secrets off the command line',
     },
     operation: 'configPatch',
     input: async ({ key, value }, context) => {
       const typed = value === undefined || value === '-' ? await context.readSecret(`${key}: `) : value;
-      return { [key]: (await isText(context, key)) ? typed : parseValue(typed) };
+      return { [key]: parseValue(typed, await typeOf(context, key)) };
     },
     text: ({ overridden, restart_required }) =>
       overridden.length > 0

@@ -38,14 +38,18 @@ export function directoryCommands(svc: CommandGroup): void {
       '--filter-protocol <name>': repeated('only those that speak it; may be repeated (any of them)'),
       '--filter-tag <name>': repeated('only those that carry it; may be repeated (all of them)'),
       '--limit <n>': integer('at most so many'),
+      '--aid <aid>': 'the local agent that searches; all find the same',
     },
     operation: 'discover',
     progress: 'Searching',
-    input: ({ service: services, filter_protocol: protocols = [], filter_tag: tags = [], limit }) => ({
-      services,
-      filter: { protocols, tags },
-      limit,
-    }),
+    input: async (
+      { service: services, filter_protocol: protocols = [], filter_tag: tags = [], limit, aid },
+      context,
+    ) => {
+      // The node asks, whoever of its agents wants to know: only a wrong one is to be noticed.
+      if (aid !== undefined) await context.withOwn(context.client.agentGet({ aid }));
+      return { services, filter: { protocols, tags }, limit };
+    },
     text: ({ entries }) =>
       formatTable(
         ['AID', 'SERVICE', 'NAME', 'BRIEF', 'PROTOCOLS', 'TAGS'],

@@ -2,7 +2,7 @@
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import { type ACTING, integer } from '../takes.ts';
-import { formatFields, formatTable } from '../text.ts';
+import { formatFields, formatTable, relativeTime } from '../text.ts';
 
 type Entry = AnswerOf<'groupRead'>['entries'][number];
 
@@ -11,6 +11,12 @@ function entryText(entry: Entry): string {
   const body = entry.retracted === true ? '(retracted)' : Buffer.from(entry.body ?? '', 'base64').toString();
   const shown = [body, ref && `ref ${ref}`, to && `to ${to.join(', ')}`].filter(Boolean).join('  ');
   return `#${seq} ${at} ${author} ${kind} ${entry_id}\n    ${shown.replaceAll('\n', '\n    ')}`;
+}
+
+function invitationText(one: AnswerOf<'groupInvitations'>['invitations'][number]): string {
+  const { group_id, title, inviter, at } = one;
+  const what = title === '' ? 'a group without a title' : `"${title}"`;
+  return `${inviter} invites you to ${what}, ${relativeTime(at, Date.now())}. Join: svc group join ${group_id}`;
 }
 
 function ways(group: CommandGroup<typeof ACTING>): void {
@@ -47,6 +53,10 @@ function ways(group: CommandGroup<typeof ACTING>): void {
     quiet: ({ group_id }) => group_id,
   });
   group.call('leave <group>', 'leave a group; its creator cannot', {
+    loses: ({ group_id }) => ({
+      question: `Leave the group ${group_id}?`,
+      back: 'To come back you need its link ("svc group link" shows it now) or an invitation.',
+    }),
     operation: 'groupLeave',
     text: () => 'The agent has left the group.',
     quiet: (_, { group_id }) => group_id,
@@ -71,6 +81,13 @@ function looks(group: CommandGroup<typeof ACTING>): void {
         'No groups yet. Make one with "svc group create".',
       ),
     quiet: ({ groups }) => groups.map(({ group_id }) => group_id).join('\n'),
+  });
+  group.call('invitations', 'the groups that an agent is invited to, each with the command that joins', {
+    examples: ['svc group invitations'],
+    operation: 'groupInvitations',
+    text: ({ invitations }) =>
+      invitations.length === 0 ? 'No invitation waits.' : invitations.map(invitationText).join('\n'),
+    quiet: ({ invitations }) => invitations.map(({ group_id }) => group_id).join('\n'),
   });
   group.call('link <group>', 'the link of a group: who has it can join', {
     operation: 'groupGetLink',
@@ -151,6 +168,10 @@ function talk(group: CommandGroup<typeof ACTING>): void {
     quiet: ({ read_cursor }) => `${read_cursor}`,
   });
   group.call('retract <group> <entry>', 'withdraw an entry: for its author and for admins', {
+    loses: ({ entry_id }) => ({
+      question: `Withdraw the entry ${entry_id} for all members?`,
+      back: 'A withdrawn entry does not come back: it has to be written again.',
+    }),
     operation: 'groupRetract',
     text: () => 'The entry was retracted.',
     quiet: ({ entry_id }) => entry_id,

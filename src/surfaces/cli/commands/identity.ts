@@ -9,7 +9,7 @@ import { WALLET, WALLETS, type WalletKind } from '../wallet-options.ts';
 
 /** An identity is published once it is registered, unless that is not wanted. */
 export const NO_PUBLISH = {
-  '--no-publish': 'do not wait until it is published; the daemon does that soon unless auto_publish is off',
+  '--no-publish': 'do not publish it, whatever auto_publish says, until "svc agents publish" does',
 } as const;
 
 const REGISTER = {
@@ -70,7 +70,12 @@ export async function registerIdentity(
   { service_tcp, publish }: Pick<RegisterOptions, 'service_tcp' | 'publish'>,
 ) {
   const { client } = context;
-  const { aid } = await client.agentRegister({ operational_private_key_hex, delegation_proof_hex, service_tcp });
+  const { aid } = await client.agentRegister({
+    operational_private_key_hex,
+    delegation_proof_hex,
+    service_tcp,
+    ...(publish ? {} : { publish }),
+  });
   if (!publish) return { aid, published: false };
   try {
     return { aid, published: true, ...(await context.progress('Publishing', client.agentPublish({ aid }))) };

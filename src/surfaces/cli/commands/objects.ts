@@ -78,6 +78,10 @@ function storing(object: CommandGroup<typeof ACTING>): void {
     remark: ({ next_cursor }) => next_cursor !== undefined && `More objects follow: --cursor ${next_cursor}`,
   });
   object.call('del <object>', 'delete an object; a file that was added where it lies stays', {
+    loses: ({ object_id }) => ({
+      question: `Delete the object ${object_id}?`,
+      back: 'Only its file, stored again with "svc object put", or another holder brings it back.',
+    }),
     operation: 'objectDelete',
     text: () => 'The object is deleted.',
     quiet: (_, { object_id }) => object_id,

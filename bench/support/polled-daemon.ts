@@ -1,0 +1,122 @@
+/** A daemon that is started and asked as another one's is: svcd, and the Go daemon of A2AL, take the same flags and requests. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { quietPort } from '../../test/support/programs.ts';
+
+/** How long its start may take, milliseconds. */
+const START_LIMIT_MS = 30_000;
+/** Milliseconds between two looks at whether it answers. */
+const LOOK_MS = 1;
+
+/** Milliseconds in a tick of the processor's time, as Linux counts it. */
+const TICK_MS = 10;
+const MIB = 1024 * 1024;
+
+/** A program and its first arguments. */
+export type Command = readonly [string, ...string[]];
+
+export interface PolledOptions {
+  /** `host:port` of the nodes to start from. */
+  readonly bootstrap?: readonly string[];
+  /** Keeps what an earlier daemon left there. */
+  readonly dataDir?: string;
+  /** More lines for config.toml. */
+  readonly config?: string;
+}
+
+export class PolledDaemon {
+  readonly dataDir: string;
+  readonly api: string;
+  /** Where its records are served, `host:port`. */
+  readonly dhtAddress: string;
+  readonly process: ChildProcess;
+  readonly #ownsDir: boolean;
+
+  private constructor([program, ...first]: Command, options: PolledOptions, ports: readonly [number, number]) {
+    this.#ownsDir = options.dataDir === undefined;
+    this.dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'a2al-'));
+    if (options.config !== undefined) writeFileSync(join(this.dataDir, 'config.toml'), options.config, { mode: 0o600 });
+    const [api, dht] = ports.map((port) => `127.0.0.1:${port}`);
+    this.api = `http://${api}`;
+    this.dhtAddress = String(dht);
+    const args = ['--data-dir', this.dataDir, '--api-addr', String(api), '--listen', this.dhtAddress];
+    const bootstrap = options.bootstrap?.length ? ['--bootstrap', options.bootstrap.join(',')] : [];
+    this.process = spawn(program, [...first, ...args, '--no-open-browser', ...bootstrap], {
+      stdio: 'ignore',
+      env: { ...process.env, SVCD_MDNS: 'false' },
+    });
+  }
+
+  /** Starts a daemon, and returns as soon as `/health` answers. @throws Error where it ends before */
+  static async start(command: Command, options: PolledOptions = {}): Promise<PolledDaemon> {
+    const daemon = new PolledDaemon(command, options, [await quietPort(), await quietPort()]);
+    const limit = performance.now() + START_LIMIT_MS;
+    while (!(await daemon.#answers())) {
+      if (daemon.process.exitCode !== null)
+        throw new Error(`${command.join(' ')} ended with ${daemon.process.exitCode}`);
+      if (performance.now() > limit) throw new Error(`${command.join(' ')} does not answer`);
+      await delay(LOOK_MS);
+    }
+    return daemon;
+  }
+
+  async #answers(): Promise<boolean> {
+    try {
+      return (await fetch(`${this.api}/health`)).ok;
+    } catch {
+      return false;
+    }
+  }
+
+  /** A request that must succeed: its body, whose shape the caller names. */
+  async call<T = unknown>(method: string, path: string, body?: unknown): Promise<T> {
+    const response = await fetch(this.api + path, {
+      method,
+      headers: method === 'GET' ? {} : { 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+    return (text === '' ? undefined : JSON.parse(text)) as T;
+  }
+
+  /** Makes and registers an agent; returns its AID. */
+  async newAgent(serviceTcp?: string): Promise<string> {
+    const identity = await this.call<Record<string, string>>('POST', '/identity/generate', {});
+    const { operational_private_key_hex, delegation_proof_hex, aid = '' } = identity;
+    const service = serviceTcp === undefined ? {} : { service_tcp: serviceTcp };
+    await this.call('POST', '/agents', { operational_private_key_hex, delegation_proof_hex, ...service });
+    return aid;
+  }
+
+  /** Processor time that it has taken so far, milliseconds (Linux). */
+  cpuMs(): number {
+    const [, text = ''] = readFileSync(`/proc/${this.process.pid}/stat`, 'utf8').split(') ');
+    const ticks = text.split(' ').slice(11, 15).map(Number);
+    return ticks.reduce((sum, one) => sum + one, 0) * TICK_MS;
+  }
+
+  /** Resident memory, MiB (Linux). */
+  residentMib(): number {
+    const pages = Number(readFileSync(`/proc/${this.process.pid}/statm`, 'utf8').split(' ')[1]);
+    return (pages * 4096) / MIB;
+  }
+
+  /** Ends the process and waits until it is gone; keeps a data directory that was given. */
+  async stop(): Promise<void> {
+    if (this.process.exitCode === null && this.process.signalCode === null) {
+      const exited = once(this.process, 'exit');
+      this.process.kill();
+      await exited;
+    }
+    if (this.#ownsDir) rmSync(this.dataDir, { recursive: true, force: true });
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
+  }
+}

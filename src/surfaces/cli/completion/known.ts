@@ -1,0 +1,61 @@
+/** What the daemon knows and a person may type: labels, agents, groups, tunnels, services, objects. */
+import { CONFIG_KEYS, PATCHABLE_KEYS } from '../../../foundation/config/schema.ts';
+import { charsThatTell } from '../beginnings.ts';
+import type { CliContext } from '../context.ts';
+import type { Candidate, TypingPlace } from './place.ts';
+
+/** Names of arguments and options that take an AID. */
+const AIDS: ReadonlySet<string> = new Set([
+  ...['aid', 'agent', 'peer', 'local', 'remote', 'member'],
+  ...['local-aid', 'via', 'via-as', 'creator', 'inviter', 'hint', 'author', 'to', 'from'],
+]);
+
+function shortened(ids: readonly { readonly id: string; readonly about: string }[]): Candidate[] {
+  const length = charsThatTell(ids.map(({ id }) => id));
+  return ids.map(({ id, about }) => ({ word: id.slice(0, length), about }));
+}
+
+async function aids({ client, local }: CliContext): Promise<Candidate[]> {
+  const [{ aliases }, { agents }] = await Promise.all([local.addressBookGet(), client.agentsList()]);
+  return [
+    ...Object.entries(aliases).map(([aid, label]) => ({ word: label, about: aid })),
+    ...agents.flatMap(({ aid, name }) => (aid in aliases ? [] : [{ word: aid, about: name ?? 'an agent here' }])),
+  ];
+}
+
+async function groups(context: CliContext, aid: string | undefined): Promise<Candidate[]> {
+  const found = await context.client.groupList({ aid: await context.localAgent(aid) });
+  return shortened(found.groups.map(({ group_id: id, title: about }) => ({ id, about })));
+}
+
+async function objects(context: CliContext, aid: string | undefined): Promise<Candidate[]> {
+  const found = await context.client.objectList({ aid: await context.localAgent(aid) });
+  return shortened(found.objects.map(({ object_id: id, name: about }) => ({ id, about })));
+}
+
+async function tunnels({ client }: CliContext): Promise<Candidate[]> {
+  const found = await client.tunnelList();
+  return shortened(found.tunnels.map(({ id, listen, remote_aid }) => ({ id, about: `${listen} to ${remote_aid}` })));
+}
+
+async function services({ client }: CliContext): Promise<Candidate[]> {
+  const { agents } = await client.agentsList();
+  return agents.flatMap(({ aid, services: offered }) => offered.map((word) => ({ word, about: aid })));
+}
+
+/** What could stand at a place by its name; nothing where the daemon knows nothing of its kind. */
+export async function knownAt(
+  { path, taking, given }: TypingPlace,
+  context: CliContext,
+): Promise<readonly Candidate[]> {
+  const name = taking?.name() ?? '';
+  if (AIDS.has(name)) return aids(context);
+  if (name === 'group' || name === 'link-or-group') return groups(context, given['aid']);
+  if (name === 'object') return objects(context, given['aid']);
+  if (name === 'service') return services(context);
+  if (name === 'label' && path === 'alias del')
+    return Object.entries((await context.client.addressBookGet()).aliases).map(([about, word]) => ({ word, about }));
+  if (name === 'id' && path.startsWith('tunnel')) return tunnels(context);
+  if (name !== 'key' || !path.startsWith('config')) return [];
+  return [...(path === 'config set' ? PATCHABLE_KEYS : CONFIG_KEYS)].map((word) => ({ word, about: '' }));
+}

@@ -1,0 +1,75 @@
+/** Where in a command line the cursor stands, and what the commands themselves offer there. */
+import type { Argument, Command, Option } from 'commander';
+
+/** A word that may stand there, with what it means. */
+export interface Candidate {
+  readonly word: string;
+  readonly about: string;
+}
+
+export interface TypingPlace {
+  /** Names of the commands that lead there, `tunnel close`; empty at the top. */
+  readonly path: string;
+  /** The argument or the value of an option that is being typed. */
+  readonly taking: Argument | Option | null;
+  /** Values of options that stand before it, by their long name without dashes. */
+  readonly given: Readonly<Record<string, string>>;
+  /** Commands and options that may stand there. */
+  readonly offered: readonly Candidate[];
+}
+
+/** A command and those that it stands below, the nearest first. */
+function lineage(command: Command): Command[] {
+  return command.parent === null ? [command] : [command, ...lineage(command.parent)];
+}
+
+function takesValue({ required, optional }: Option): boolean {
+  return required || optional;
+}
+
+/** @param words those before the cursor and the one at it, which may be empty */
+export function typingPlaceOf(program: Command, words: readonly string[]): TypingPlace {
+  const current = words.at(-1) ?? '';
+  const given: Record<string, string> = {};
+  const path: string[] = [];
+  let command = program;
+  let positionals = 0;
+  let open: Option | null = null;
+  for (const word of words.slice(0, -1)) {
+    if (open !== null) {
+      given[open.name()] = word;
+      open = null;
+    } else if (word.startsWith('-')) {
+      const [flag = '', value] = word.split('=', 2);
+      const option = optionsOf(command).find(({ short, long }) => flag === long || flag === short);
+      if (option === undefined || !takesValue(option)) continue;
+      if (value === undefined) open = option;
+      else given[option.name()] = value;
+    } else {
+      const next = positionals > 0 ? undefined : command.commands.find((one) => one.name() === word);
+      if (next === undefined) positionals++;
+      else {
+        command = next;
+        path.push(word);
+      }
+    }
+  }
+  const place = { path: path.join(' '), given };
+  if (open !== null) return { ...place, taking: open, offered: [] };
+  if (current.startsWith('-')) return { ...place, taking: null, offered: optionWords(command) };
+  const help = command.createHelp();
+  const commands = positionals > 0 ? [] : help.visibleCommands(command).filter((one) => one.name() !== 'help');
+  const offered = commands.map((one) => ({ word: one.name(), about: help.subcommandDescription(one) }));
+  const last = command.registeredArguments.at(-1);
+  const taking = command.registeredArguments[positionals] ?? (last?.variadic === true ? last : null);
+  return { ...place, taking, offered };
+}
+
+function optionsOf(command: Command): readonly Option[] {
+  return lineage(command).flatMap(({ options }) => options);
+}
+
+function optionWords(command: Command): Candidate[] {
+  const shown = optionsOf(command).filter(({ hidden }) => !hidden);
+  return shown.flatMap(({ long, description }) => (long === undefined ? [] : [{ word: long, about: description }]));
+}

@@ -1,0 +1,121 @@
+/** Daemons behind real routers that map ports when they are asked, and one behind a router whose mapping leads nowhere. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { OutputOf } from '../../../src/operations/operation.ts';
+import type { reachOperations } from '../../../src/operations/reach.ts';
+import { type Party, part } from '../../lab/parting.ts';
+import { eventually } from '../../support/eventually.ts';
+import { LabDaemon } from '../../support/lab/daemons.ts';
+import { Internet } from '../../support/lab/internet.ts';
+import { behindMappingRouter, MAPPING_NETWORKS } from '../../support/lab/mapping-router.ts';
+
+const BOOTSTRAP = ['203.0.113.10:4121'];
+/** NAT types of records. */
+const [PUBLIC, PORT_RESTRICTED] = [1, 3];
+/** The port that the router maps to that of the QUIC endpoint. */
+const QUIC_PORT = 4122;
+/** First packets of handshakes of two nodes that have tried in vain to dial back. */
+const TRIED = 4;
+
+interface Opened {
+  readonly id: string;
+  readonly listen: string;
+  readonly path: string;
+}
+
+type Checked = OutputOf<typeof reachOperations.netcheck>;
+type Ways = OutputOf<typeof reachOperations.netcheckAgent>;
+type Links = OutputOf<typeof reachOperations.nodeLinks>;
+
+async function partyOf(daemon: LabDaemon): Promise<Party> {
+  const aid = await daemon.serve();
+  const { node_aid: node } = await daemon.call<{ node_aid: string }>('GET', '/status');
+  return { daemon, aid, node };
+}
+
+/** Opens a tunnel from no connection at all, and says which way it takes. */
+async function tunnelled(caller: Party, called: Party): Promise<string> {
+  await part(caller, called);
+  const { id, listen, path } = await caller.daemon.call<Opened>('POST', `/tunnel/${called.aid}`, {});
+  assert.equal(await caller.daemon.echo(listen, 'there and back'), 'there and back');
+  await caller.daemon.call('DELETE', `/tunnel/${id}`);
+  return path;
+}
+
+test('daemons behind routers that map ports are reached there, and where a mapping leads nowhere, by a punched way', async (t) => {
+  const internet = await Internet.start(t);
+  if (internet === null) return;
+  const [nowhereIn, upnpIn, pcpIn] = MAPPING_NETWORKS;
+  const upnpLab = await behindMappingRouter(t, internet, 'upnp', { network: upnpIn, speaksPcp: false });
+  const pcpLab = await behindMappingRouter(t, internet, 'pcp', { network: pcpIn, speaksPcp: true });
+  const nowhereLab = await behindMappingRouter(t, internet, 'nowhere', {
+    network: nowhereIn,
+    speaksPcp: true,
+    keptOutAt: QUIC_PORT,
+  });
+  if (upnpLab === null || pcpLab === null || nowhereLab === null) return;
+  await using daemons = new AsyncDisposableStack();
+  const started = async (daemon: Promise<LabDaemon>): Promise<LabDaemon> => daemons.use(await daemon);
+  const open = await started(LabDaemon.start(await internet.publicMachine('open', [10]), []));
+  const [neighbour, upnp, pcp] = await Promise.all([
+    started(LabDaemon.start(await internet.publicMachine('neighbour', [11]), BOOTSTRAP)),
+    started(LabDaemon.start(upnpLab.host, BOOTSTRAP)),
+    started(LabDaemon.start(pcpLab.host, BOOTSTRAP)),
+  ]);
+  for (const one of [open, neighbour, upnp, pcp])
+    await one.until('strangers reach it', ({ nat_type }) => nat_type === PUBLIC);
+  const [byUpnp, byPcp] = [await partyOf(upnp), await partyOf(pcp)];
+  const mappedOf = async (daemon: LabDaemon): Promise<readonly string[]> => {
+    const { addresses } = await daemon.call<Checked>('GET', '/node/netcheck');
+    return addresses.map(({ address, source, verified_by }) => `${address} ${source} ${verified_by}`);
+  };
+
+  await t.test('another node has come in by the port before it is told to others', async () => {
+    for (const [daemon, { outerHost }] of [
+      [upnp, upnpLab],
+      [pcp, pcpLab],
+    ] as const)
+      await eventually('the mapped port is proven', async () =>
+        (await mappedOf(daemon)).includes(`${outerHost}:${QUIC_PORT} mapped helper`),
+      );
+  });
+
+  await t.test('each is reached by the port that its router maps, by UPnP and by PCP', async () => {
+    assert.equal(await tunnelled(byPcp, byUpnp), 'mapped');
+    const { links } = await upnp.call<Links>('GET', '/node/links');
+    assert.equal(
+      links.find(({ node, current }) => current && node === byPcp.node)?.path,
+      'mapped',
+      'as it sees it too',
+    );
+    assert.equal(await tunnelled(byUpnp, byPcp), 'mapped');
+  });
+
+  const nowhere = await started(LabDaemon.start(nowhereLab.host, BOOTSTRAP));
+  const lost = await partyOf(nowhere);
+  await t.test('a node that nobody reaches has helpers in networks apart from each other', async () => {
+    await nowhere.until(
+      'it is helped',
+      ({ helpers, nat_type }) => helpers.length === 3 && nat_type === PORT_RESTRICTED,
+    );
+    const { helpers } = await nowhere.call<Checked>('GET', '/node/netcheck');
+    const blocks = helpers.map(({ address }) => address.split('.').slice(0, 2).join('.'));
+    assert.deepEqual(blocks.toSorted(), ['192.0', '198.51', '203.0']);
+  });
+
+  await t.test('a port that leads nowhere is told to nobody, though the router has mapped it', async () => {
+    const there = `${nowhereLab.outerHost}:${QUIC_PORT}`;
+    await eventually('others have tried to come in by it', async () => {
+      const { ways } = await open.call<Ways>('GET', `/node/netcheck/${lost.aid}`);
+      const told = ways.flatMap(({ path, to }) => (path === 'punched' || path === 'relay' ? [] : to));
+      assert.ok(!told.includes(there), told.join());
+      return (await nowhereLab.keptOut()) >= TRIED;
+    });
+    assert.ok((await mappedOf(nowhere)).includes(`${there} mapped null`), (await mappedOf(nowhere)).join('\n'));
+    const { helpers } = await nowhere.call<Checked>('GET', '/node/netcheck');
+    const others = [open, neighbour].map(async (daemon) => await partyOf(daemon));
+    const strangers = (await Promise.all(others)).filter(({ node }) => helpers.every((helper) => helper.node !== node));
+    for (const stranger of strangers) assert.equal(await tunnelled(stranger, lost), 'punched');
+    assert.ok(strangers.length > 0);
+  });
+});

@@ -1,0 +1,17 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { lazy } from '../../src/foundation/lazy.ts';
+
+test('made at the first use, once, even where it is undefined; a failure is tried again', () => {
+  let times = 0;
+  const value = lazy(() => {
+    times += 1;
+    if (times === 1) throw new Error('not yet');
+    return undefined;
+  });
+  assert.equal(times, 0);
+  assert.throws(value, /not yet/);
+  assert.equal(value(), undefined);
+  assert.equal(value(), undefined);
+  assert.equal(times, 2);
+});

@@ -1,0 +1,35 @@
+/** A daemon that gives made-up answers: for what `svc` sends and how it shows what comes back. */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import type { TestContext } from 'node:test';
+
+/** The answer to `GET /status` and its like. */
+export type Answering = (line: string, body: unknown) => readonly [status: number, body: unknown];
+
+export class AnsweringDaemon {
+  readonly api: string;
+  /** What it was asked: method and path. */
+  readonly asked: string[];
+
+  private constructor(port: number, asked: string[]) {
+    this.api = `http://127.0.0.1:${port}`;
+    this.asked = asked;
+  }
+
+  static async start(t: TestContext, answering: Answering): Promise<AnsweringDaemon> {
+    const asked: string[] = [];
+    const server = createServer((request, response) => {
+      const line = `${request.method} ${request.url}`;
+      asked.push(line);
+      void text(request).then((sent) => {
+        const [status, body] = answering(line, sent === '' ? undefined : JSON.parse(sent));
+        response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+      });
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    t.after(() => (server.closeAllConnections(), server.close()));
+    return new AnsweringDaemon((server.address() as AddressInfo).port, asked);
+  }
+}

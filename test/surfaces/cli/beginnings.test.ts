@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { charsThatTell, idFor } from '../../../src/surfaces/cli/beginnings.ts';
+import { AnsweringDaemon } from '../../support/answering-daemon.ts';
+import { runSvc } from '../../support/cli-run.ts';
+import { newIdentity } from '../../support/identities.ts';
+
+const { aid } = newIdentity();
+const WHOLE = /^[0-9a-f]{64}$/;
+const ONE = `12345678a${'0'.repeat(55)}`;
+const TWO = `12345678b${'0'.repeat(55)}`;
+const OTHER = 'fe'.repeat(32);
+
+test('so much is shown of ids as tells them apart', () => {
+  assert.equal(charsThatTell([]), 8);
+  assert.equal(charsThatTell([ONE, OTHER]), 8);
+  assert.equal(charsThatTell([ONE, TWO, OTHER, ONE]), 9);
+});
+
+test('a beginning stands for the one id that begins so, and a whole id for itself', async () => {
+  let asked = 0;
+  const listed = { noun: 'group', command: '"svc group list"', ids: async () => (asked++, [ONE, TWO, OTHER]) };
+  assert.equal(await idFor(ONE, WHOLE, listed), ONE);
+  assert.equal(asked, 0);
+  assert.equal(await idFor('FEFE…', WHOLE, listed), OTHER);
+  assert.equal(await idFor('12345678b', WHOLE, listed), TWO);
+  await assert.rejects(idFor('1234', WHOLE, listed), {
+    code: 'invalid_request',
+    message: /2 ids: 12345678a, 12345678b/,
+  });
+  await assert.rejects(idFor('0000', WHOLE, listed), { code: 'not_found', message: /"svc group list" shows them/ });
+  for (const wrong of ['fef', 'plans', ''])
+    await assert.rejects(idFor(wrong, WHOLE, listed), { code: 'invalid_request', message: /is no group: type its id/ });
+});
+
+test('commands take the beginnings of ids of groups, entries, objects, tunnels and lists', async (t) => {
+  const ID = '0123456789abcdef';
+  const tools: Record<string, unknown> = {
+    group_list: { groups: [{ group_id: ONE }] },
+    group_head: { max_seq: 1 },
+    group_read: { entries: [{ entry_id: TWO }], has_more: false },
+    group_retract: { seq: 1, entry_id: TWO, at: '' },
+  };
+  const sent: { tool: string; args: Record<string, unknown> }[] = [];
+  const answers: Record<string, unknown> = {
+    [`GET /agents/${aid}/group-invitations`]: { invitations: [{ group_id: OTHER }] },
+    [`GET /agents/${aid}/cas?limit=1000`]: { objects: [{ object_id: ONE }] },
+    'GET /tunnel': { tunnels: [{ id: ID }] },
+    'GET /node/remote-admin': { allow: [{ id: ID }], deny: [] },
+    [`GET /agents/${aid}/acl`]: { allow: [], deny: [{ id: ID }] },
+  };
+  const daemon = await AnsweringDaemon.start(t, (line, body) => {
+    if (line !== 'POST /mcp/call') return [200, answers[line] ?? { ok: true }];
+    const call = body as { tool: string; args: Record<string, unknown> };
+    sent.push(call);
+    return [200, tools[call.tool] ?? { group_id: OTHER, state: 'joined', title: '' }];
+  });
+  const run = async (line: string): Promise<string | undefined> => {
+    const { code, stderr } = await runSvc(line.split(' '), { env: { SVC_API: daemon.api } });
+    assert.equal(code, 0, `${line}: ${stderr}`);
+    return daemon.asked.splice(0).at(-1);
+  };
+  await run(`group retract 1234 12345678b -y --aid ${aid}`);
+  assert.deepEqual(sent.at(-1)?.args, { aid, group_id: ONE, entry_id: TWO });
+  await run(`group join fefe --aid ${aid}`);
+  assert.equal(sent.at(-1)?.args['group_id'], OTHER);
+  assert.equal(await run(`object del 1234 -y --aid ${aid}`), `DELETE /agents/${aid}/cas/${ONE}`);
+  assert.equal(await run('tunnel reset 0123'), `POST /tunnel/${ID}/reset`);
+  assert.equal(await run('admin del allow 0123'), `DELETE /node/remote-admin/allow/${ID}`);
+  assert.equal(await run(`agents acl del ${aid} deny 0123`), `DELETE /agents/${aid}/acl/deny/${ID}`);
+});

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { test } from 'node:test';
+import { completions } from '../../../src/surfaces/cli/completion/complete.ts';
+import { completionScript, FILES, SHELLS } from '../../../src/surfaces/cli/completion/scripts.ts';
+import { svcdProgram } from '../../../tools/command-tree.ts';
+import { AnsweringDaemon } from '../../support/answering-daemon.ts';
+import { runSvc } from '../../support/cli-run.ts';
+import { newIdentity } from '../../support/identities.ts';
+
+const [{ aid: bob }, { aid: own }] = [newIdentity(), newIdentity()];
+const GROUP = `12345678${'0'.repeat(56)}`;
+
+const ANSWERS: Readonly<Record<string, unknown>> = {
+  'GET /node/address-book': { aliases: { [bob]: 'Bob' }, favorites: [] },
+  'GET /agents': { agents: [{ aid: own, name: 'Own', services: ['lang.translate'] }] },
+  'GET /agents?limit=2': { agents: [{ aid: own }] },
+  'GET /tunnel': { tunnels: [{ id: '0123456789abcdef', listen: '127.0.0.1:1', remote_aid: bob }] },
+  'POST /mcp/call': { groups: [{ group_id: GROUP, title: 'Plans\u001b[2J' }] },
+};
+
+/** The words that are offered where the last of `words` is being typed. */
+async function offered(api: string, ...words: readonly string[]): Promise<string[]> {
+  const { code, stdout, stderr } = await runSvc(['complete', '--', ...words], { env: { SVC_API: api } });
+  assert.deepEqual([code, stderr], [0, '']);
+  return stdout.split('\n').flatMap((line) => (line === '' ? [] : [line.split('\t')[0] ?? '']));
+}
+
+test('commands, options, choices and what the daemon knows are completed', async (t) => {
+  const { api } = await AnsweringDaemon.start(t, (line) => [200, ANSWERS[line] ?? {}]);
+  const at = (...words: readonly string[]) => offered(api, ...words);
+  assert.deepEqual(await at('tunn'), ['tunnel']);
+  assert.deepEqual(await at('tunnel', ''), ['open', 'close', 'reset', 'status']);
+  assert.deepEqual(await at('tunnel', 'open', '--idle'), ['--idle-timeout']);
+  assert.deepEqual(await at('status', '--js'), ['--json']);
+  assert.deepEqual(await at('agents', 'get', 'b'), ['Bob']);
+  assert.deepEqual(await at('get', '--local-aid', ''), ['Bob', own]);
+  assert.deepEqual(await at('--via', 'B'), ['Bob']);
+  assert.deepEqual(await at('tunnel', 'close', ''), ['01234567']);
+  assert.deepEqual(await at('group', 'read', ''), ['12345678']);
+  assert.deepEqual(await at('unpublish', ''), ['lang.translate']);
+  assert.deepEqual(await at('alias', 'del', ''), ['Bob']);
+  assert.deepEqual(await at('config', 'set', 'api_'), ['api_addr', 'api_token']);
+  assert.deepEqual(await at('agents', 'acl', 'default', own, ''), ['public', 'deny']);
+  assert.deepEqual(await at('completion', 'z'), ['zsh']);
+  assert.deepEqual(await at('backup', 'no'), [FILES]);
+  assert.deepEqual(await at('register', '--save-master', ''), [FILES]);
+  assert.deepEqual(await at('status', ''), []);
+  const { stdout } = await runSvc(['complete', '--', 'group', 'read', ''], { env: { SVC_API: api } });
+  assert.equal(stdout, '12345678\tPlans\\u{1b}[2J\n');
+});
+
+test('without a daemon the commands are completed all the same', async () => {
+  assert.deepEqual(await offered('127.0.0.1:1', 'tunnel', 'cl'), ['close']);
+  assert.deepEqual(await offered('127.0.0.1:1', 'tunnel', 'close', ''), []);
+});
+
+test('svcd completes its commands too', async () => {
+  const words = (await completions(svcdProgram(), ['service', 's'], async () => [])).map((line) => line.split('\t')[0]);
+  assert.deepEqual(words, ['start', 'stop', 'status']);
+});
+
+test('the scripts need nothing but their shell, and are made for each program', () => {
+  for (const shell of SHELLS)
+    for (const program of ['svc', 'svcd']) {
+      const script = completionScript(shell, program);
+      assert.doesNotMatch(script, /NAME|_get_comp_words_by_ref|__ltrim|\\\$/);
+      // Shells that this machine lacks are left to others.
+      const checked = spawnSync(shell, ['-n'], { input: script, encoding: 'utf8' });
+      if (checked.error === undefined)
+        assert.deepEqual([checked.status, checked.stderr], [0, ''], `${shell} ${program}`);
+    }
+});

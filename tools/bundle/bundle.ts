@@ -1,0 +1,74 @@
+/** Bundles the sources and the packages that they need: what stands in dist/. */
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { isBuiltin } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { rolldown } from 'rolldown';
+import { licencesOf } from './licences.ts';
+import { nodeModules } from './node-modules.ts';
+
+/**
+ * The programs: each file of the bundle lies two folders deep, as those sources do that look for what is beside them
+ * in the package.
+ */
+const ENTRIES = { 'daemon/main': 'src/daemon/main.ts', 'cli/main': 'src/surfaces/cli/main.ts' };
+
+/** What the package depends on stays a package of its own: native code, which finds itself by where it lies. */
+const { dependencies }: { dependencies: Record<string, string> } = JSON.parse(readFileSync('package.json', 'utf8'));
+
+/** Native code of 18 MB, of which two functions are used. */
+const REPLACED = { 'sodium-universal': fileURLToPath(new URL('../../src/network/dht/libsodium.ts', import.meta.url)) };
+
+/** Names stay what they are, as people send us stack traces. */
+const MINIFY = { mangle: false, compress: true, codegen: { removeWhitespace: true } };
+
+/** What the page of the API loads; it comes from a package whose other parts are not used. */
+const SWAGGER = ['swagger-ui-bundle.js', 'swagger-ui.css'];
+
+/** One character above 255 makes V8 keep the text of a file at two bytes for each. */
+function toAscii(code: string): string {
+  return code.replaceAll(/[^\0-\x7F]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+/** Whether an installation has a module that is no part of the bundle. */
+function isThere(name: string): boolean {
+  return isBuiltin(name) || Object.hasOwn(dependencies, name);
+}
+
+function write(directory: string, name: string, content: string): void {
+  const file = join(directory, name);
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, content);
+}
+
+/** Writes the bundle and what goes along with it into a directory. */
+export async function writeBundle(directory: string): Promise<void> {
+  const bundle = await rolldown({
+    input: ENTRIES,
+    platform: 'node',
+    external: Object.keys(dependencies),
+    resolve: { alias: REPLACED },
+    plugins: [nodeModules],
+    treeshake: { propertyReadSideEffects: false },
+  });
+  const { output } = await bundle.generate({
+    format: 'esm',
+    minify: MINIFY,
+    entryFileNames: '[name].js',
+    chunkFileNames: 'chunks/[name]-[hash].js',
+  });
+  const modules: string[] = [];
+  for (const part of output) {
+    if (part.type !== 'chunk') throw new Error(`the bundle has a file that is no chunk: ${part.fileName}`);
+    const missing = part.imports.filter((name) => !isThere(name) && !output.some(({ fileName }) => fileName === name));
+    if (missing.length > 0) throw new Error(`an installation would not have ${missing.join(', ')}`);
+    write(directory, part.fileName, toAscii(part.code));
+    modules.push(...part.moduleIds);
+  }
+  const pages = new URL('static/', import.meta.resolve('@fastify/swagger-ui'));
+  for (const name of SWAGGER) write(directory, `swagger/${name}`, readFileSync(new URL(name, pages), 'utf8'));
+  modules.push(fileURLToPath(pages));
+  write(directory, 'licences.txt', licencesOf(modules));
+  // npm packs no lock under its own name, and updates install by it.
+  copyFileSync('package-lock.json', join(directory, 'package-lock.json'));
+}

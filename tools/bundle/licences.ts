@@ -1,0 +1,47 @@
+/** The licences of the packages whose code a bundle holds: most of them ask that their text goes along. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join, sep } from 'node:path';
+
+const FOLDER = `node_modules${sep}`;
+const LICENCE_FILE = /^(licen[cs]e|copying|notice)/i;
+/** The page of the API comes from a package that packs another one's files, and not its licence. */
+const PACKED_BY: Readonly<Record<string, string>> = {
+  '@fastify/swagger-ui':
+    'Its folder static/ holds Swagger UI, Copyright 2020-2021 SmartBear Software Inc., under the Apache License 2.0:\nthe text is that of the LICENSE of svcd.',
+};
+
+/** The folder of the package that a module belongs to; null for our own. */
+function packageOf(module: string): string | null {
+  const at = module.lastIndexOf(FOLDER);
+  if (at === -1) return null;
+  const parts = module.slice(at + FOLDER.length).split(sep);
+  const name = parts.slice(0, parts[0]?.startsWith('@') === true ? 2 : 1);
+  return module.slice(0, at + FOLDER.length) + name.join(sep);
+}
+
+function textOf(folder: string): string {
+  const manifest: { name: string; version: string; license?: string; author?: string | { name?: string } } = JSON.parse(
+    readFileSync(join(folder, 'package.json'), 'utf8'),
+  );
+  const { name, version, license, author } = manifest;
+  if (license === undefined) throw new Error(`${name} names no licence: it cannot be bundled`);
+  const files = readdirSync(folder).filter((file) => LICENCE_FILE.test(file));
+  const texts = files.map((file) => readFileSync(join(folder, file), 'utf8').trim());
+  const by = typeof author === 'string' ? author : author?.name;
+  if (texts.length === 0 && by !== undefined) texts.push(`By ${by}`);
+  if (PACKED_BY[name] !== undefined) texts.push(PACKED_BY[name]);
+  return [`${name} ${version}: ${license}`, ...texts].join('\n\n');
+}
+
+/**
+ * The licences of all packages that the modules of a bundle come from, as one text.
+ * @param modules their files
+ * @throws Error where a package names no licence
+ */
+export function licencesOf(modules: readonly string[]): string {
+  // What begins with a zero byte is made by the bundler.
+  const folders = new Set(modules.map((module) => packageOf(module.replace(/^\0/, ''))));
+  const packages = [...folders].filter((folder) => folder !== null && existsSync(join(folder, 'package.json')));
+  const texts = packages.map((folder) => textOf(String(folder))).sort();
+  return `dist/ holds code of these packages.\n\n${texts.join(`\n\n${'-'.repeat(80)}\n\n`)}\n`;
+}

@@ -1,0 +1,21 @@
+/** Packages whose code the bundle holds: those that the sources may import beside the dependencies of the package. */
+export const BUNDLED: ReadonlySet<string> = new Set([
+  '@bomb.sh/tab',
+  '@fastify/swagger-ui',
+  '@modelcontextprotocol/server',
+  '@noble/curves',
+  '@noble/hashes',
+  '@scure/base',
+  'cborg',
+  'commander',
+  'dht-rpc',
+  'eventsource-parser',
+  'fastify',
+  'hpke',
+  'multicast-dns',
+  'pino',
+  'semver',
+  'smol-toml',
+  'tar',
+  'typebox',
+]);
