@@ -4,6 +4,9 @@
  */
 import { MAX_SERVICE_NAME_CHARS } from './records/types.ts';
 
+/** A command line that starts a second daemon beside one that runs, whatever ports are taken. */
+export const SECOND_DAEMON = 'svcd --data-dir ./second --listen :0 --api-addr 127.0.0.1:0';
+
 /** Exit codes of `svc` and `svcd`. */
 export const EXIT = { failed: 1, usage: 2, unreachable: 3, refused: 4, notFound: 5 } as const;
 type ExitCode = (typeof EXIT)[keyof typeof EXIT];

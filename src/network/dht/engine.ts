@@ -6,7 +6,7 @@
 import DHT from 'dht-rpc';
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
-import { SvcError } from '../../foundation/errors.ts';
+import { SECOND_DAEMON, SvcError } from '../../foundation/errors.ts';
 import { IP_SCOPE } from '../../foundation/ip.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
@@ -158,7 +158,7 @@ export class DhtEngine {
       dht.io.networkInterfaces.destroy();
       const where = formatAddress({ host, port });
       throw new SvcError('address_in_use', {
-        message: `The UDP address ${where} of the DHT (listen_addr) cannot be used: another program has it, or this machine lacks it.`,
+        message: `The UDP address ${where} of the DHT (listen_addr) cannot be used: another program has it, or this machine lacks it. To run a second svcd beside another: ${SECOND_DAEMON}`,
         details: { address: where },
         cause: error,
       });

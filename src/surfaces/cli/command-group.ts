@@ -12,6 +12,17 @@ import { agree, type Loss, YES } from './loss.ts';
 import { type Shown, show } from './shown.ts';
 import { ACTING, addTakes, type Takes, type Typed, typedFor } from './takes.ts';
 
+/** Names of commands in groups that people type who know them from elsewhere. */
+const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
+  list: ['ls'],
+  del: ['rm'],
+  get: ['show'],
+  close: ['rm'],
+  forget: ['rm'],
+  status: ['list', 'ls'],
+  contacts: ['list', 'ls'],
+};
+
 interface Said<T> {
   /** Command lines; its name with arguments that could stand there where they are left out. */
   readonly examples?: readonly string[];
@@ -125,6 +136,8 @@ export class CommandGroup<G = unknown> {
 
   #add(usage: string, about: string, said: Said<Takes> & Losing<Values> & Shown<unknown, Values>, work: Work): void {
     const command = this.#command.command(usage).description(about);
+    // The names that other programs have for it.
+    if (this.#command.parent !== null) command.aliases(OTHER_NAMES[command.name()] ?? []);
     this.#act(command, { ...this.#takes, ...said.takes, ...(said.loses === undefined ? {} : YES) }, said, work);
     command.addHelpText('after', examples(...(said.examples ?? [exampleOf(command, this.#path)])));
   }

@@ -1,6 +1,7 @@
 /** The command line: global options, the commands, and how a failure ends. */
 import { Command, CommanderError } from 'commander';
 import { EXIT, SvcError } from '../../foundation/errors.ts';
+import { inPlainWords, whatNext } from './advice.ts';
 import { CommandGroup } from './command-group.ts';
 import { adminCommands } from './commands/admin.ts';
 import { agentCommands } from './commands/agents.ts';
@@ -30,6 +31,7 @@ import type { CliIo } from './io.ts';
 import { PIPED_SECRETS } from './piped-secret.ts';
 import { Unsuccessful } from './shown.ts';
 import { safeJson, safeText } from './text.ts';
+import { variableRemarks } from './variables.ts';
 import { readVia } from './via.ts';
 
 export interface ProgramOptions {
@@ -127,6 +129,17 @@ function pointToHelp(command: Command, path: string): void {
   for (const one of command.commands) pointToHelp(one, `${path} ${one.name()}`);
 }
 
+/** Commands that are not of `svc` but of the daemon. */
+const DAEMON_COMMANDS: ReadonlySet<string> = new Set(['service', 'mcp', 'start', 'run']);
+
+/** What helps beside what the parser has said. */
+function usageRemark(io: CliIo, { code }: CommanderError, args: readonly string[]): void {
+  const command = args.find((arg) => !arg.startsWith('-')) ?? '';
+  if (code !== 'commander.unknownCommand' || !DAEMON_COMMANDS.has(command)) return;
+  const meant = command === 'start' || command === 'run' ? 'svcd' : `svcd ${command}`;
+  io.stderr.write(`That is a command of the daemon: ${meant}\n`);
+}
+
 /** Wrong usage as an error of ours. */
 function usageError({ code, message }: CommanderError): SvcError {
   return new SvcError('invalid_request', {
@@ -134,20 +147,12 @@ function usageError({ code, message }: CommanderError): SvcError {
   });
 }
 
-/** Members of a request that options of the same name set. */
-const MEMBERS = /\b(?:local_aid|access_token|local_port)\b/g;
-
-/** Names what was typed: a member of the request that a command makes says nothing to a person. */
-function inOptions(message: string): string {
-  return message.replaceAll(MEMBERS, (member) => `--${member.replace('_', '-')}`);
-}
-
 function report(io: CliIo, error: SvcError, json: boolean): void {
   const { code, message, details } = error;
   if (json) return void io.stderr.write(`${safeJson({ error: code, message, details })}\n`);
-  io.stderr.write(`svc: ${safeText(inOptions(message))}\n`);
-  const place = details?.['path'];
-  if (typeof place === 'string' && !message.includes(place.slice(1))) io.stderr.write(`     at ${safeText(place)}\n`);
+  io.stderr.write(`svc: ${safeText(inPlainWords(error))}\n`);
+  const next = whatNext(error);
+  if (next !== undefined) io.stderr.write(`     ${next}\n`);
 }
 
 /**
@@ -157,6 +162,7 @@ function report(io: CliIo, error: SvcError, json: boolean): void {
  */
 export async function runCli(args: readonly string[], io: CliIo, options: ProgramOptions): Promise<number> {
   const json = args.includes('--json');
+  if (!json && !args.includes('--quiet')) for (const remark of variableRemarks(io)) io.stderr.write(`${remark}\n`);
   try {
     await buildProgram(io, { ...options, json }).parseAsync(args, { from: 'user' });
     return 0;
@@ -164,6 +170,7 @@ export async function runCli(args: readonly string[], io: CliIo, options: Progra
     if (error instanceof CommanderError) {
       if (error.exitCode === 0) return 0;
       if (json) report(io, usageError(error), json);
+      else usageRemark(io, error, args);
       return EXIT.usage;
     }
     if (error instanceof Unsuccessful && json) return EXIT.failed;

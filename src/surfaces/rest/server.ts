@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
 import { type Address, formatAddress, parseAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
-import { SvcError } from '../../foundation/errors.ts';
+import { SECOND_DAEMON, SvcError } from '../../foundation/errors.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { MetricSource } from '../../foundation/metrics.ts';
@@ -73,7 +73,7 @@ function bindError(error: unknown, apiAddr: string): SvcError {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
   if (code === 'EADDRINUSE')
     return new SvcError('address_in_use', {
-      message: `The API address ${apiAddr} is already in use: by another svcd, or by another program. Stop it, or choose another address with --api-addr.`,
+      message: `The API address ${apiAddr} is already in use: by another svcd, or by another program. Stop it, or run a second one beside it: ${SECOND_DAEMON}`,
       details: { address: apiAddr },
       cause: error,
     });

@@ -1,6 +1,7 @@
 /** `svc config`: reads and changes the daemon's configuration. */
 import { SvcError } from '../../../foundation/errors.ts';
-import { memberOf, readJson } from '../../../foundation/json.ts';
+import { isObject, memberOf, readJson } from '../../../foundation/json.ts';
+import { closest } from '../closest.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { formatFields } from '../text.ts';
@@ -22,11 +23,24 @@ function showValue(value: unknown): string {
 /** One value, or all of them. @throws SvcError `not_found` */
 function chosen(values: Readonly<Record<string, unknown>>, key: string | undefined): unknown {
   if (key === undefined || Object.hasOwn(values, key)) return key === undefined ? values : values[key];
-  throw new SvcError('not_found', { message: `There is no configuration key "${key}".` });
+  throw unknownKey(key, Object.keys(values));
 }
 
+/** @param keys those that there are */
+function unknownKey(key: string, keys: readonly string[]): SvcError {
+  const meant = closest(key, keys);
+  const next = meant === undefined ? '"svc config get" lists them.' : `Did you mean ${meant}?`;
+  return new SvcError('not_found', { message: `There is no configuration key "${key}". ${next}` });
+}
+
+/** @throws SvcError `invalid_request` where there is no such key */
 async function typeOf({ client }: CliContext, key: string): Promise<unknown> {
-  return memberOf(await client.configSchema(), 'properties', key, 'type');
+  const properties = memberOf(await client.configSchema(), 'properties');
+  if (isObject(properties) && !Object.hasOwn(properties, key)) {
+    const { message } = unknownKey(key, Object.keys(properties));
+    throw new SvcError('invalid_request', { message });
+  }
+  return memberOf(properties, key, 'type');
 }
 
 export function configCommands(svc: CommandGroup): void {
@@ -57,8 +71,10 @@ export function configCommands(svc: CommandGroup): void {
     },
     operation: 'configPatch',
     input: async ({ key, value }, context) => {
+      // Before anything is asked for: nobody types a value for nothing.
+      const type = await typeOf(context, key);
       const typed = value === undefined || value === '-' ? await context.readSecret(`${key}: `) : value;
-      return { [key]: parseValue(typed, await typeOf(context, key)) };
+      return { [key]: parseValue(typed, type) };
     },
     text: ({ overridden, restart_required }) =>
       overridden.length > 0

@@ -46,11 +46,14 @@ export function typingPlaceOf(program: Command, words: readonly string[]): Typin
       if (value === undefined) open = option;
       else given[option.name()] = value;
     } else {
-      const next = positionals > 0 ? undefined : command.commands.find((one) => one.name() === word);
+      const next =
+        positionals > 0
+          ? undefined
+          : command.commands.find((one) => one.name() === word || one.aliases().includes(word));
       if (next === undefined) positionals++;
       else {
         command = next;
-        path.push(word);
+        path.push(next.name());
       }
     }
   }

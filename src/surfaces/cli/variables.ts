@@ -1,0 +1,14 @@
+/** Variables of the environment that `svc` reads, and those that only look like one. */
+import { closest } from './closest.ts';
+import type { CliIo } from './io.ts';
+
+const VARIABLES = ['SVC_API', 'SVC_TOKEN', 'SVC_ACCESS_TOKEN', 'SVC_VIA_PASSWORD', 'SVC_AID'];
+
+/** A remark for each variable that is most likely mistyped. */
+export function variableRemarks({ env }: CliIo): string[] {
+  const strange = Object.keys(env).filter((name) => name.startsWith('SVC_') && !VARIABLES.includes(name));
+  return strange.flatMap((name) => {
+    const meant = closest(name, VARIABLES);
+    return meant === undefined ? [] : [`svc: ${name} is not read. Did you mean ${meant}?`];
+  });
+}
