@@ -170,8 +170,7 @@ export class Tunnel {
     socket.on('error', () => {});
     socket.on('close', () => this.#clientGone(socket));
     this.#serve(socket).catch((error: unknown) => {
-      if (error instanceof SvcError) this.#failed(error.code, error.message);
-      else this.#failed('internal');
+      this.#failed(error instanceof SvcError ? error.code : 'internal');
       resetSocket(socket);
     });
   }
@@ -203,7 +202,9 @@ export class Tunnel {
     join(socket, stream, observer, true);
   }
 
-  #failed(code: string, message = isErrorCode(code) ? ERRORS[code].message : 'The other node refused it.'): void {
+  #failed(code: string): void {
+    // The words of the catalogue, not of an error: assistants read them, and nobody on the network chooses them.
+    const { message } = ERRORS[isErrorCode(code) ? code : 'protocol_error'];
     // Who hung up himself knows it.
     if (code !== 'cancelled') this.#lastError = { code, message, at: this.#deps.clock.now() };
     this.#deps.log.info({ tunnel: this.id, code }, 'tunnel connection failed');

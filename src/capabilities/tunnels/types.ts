@@ -11,7 +11,7 @@ export type TunnelWish = Omit<TunnelRequest, 'idleTimeoutSec'> & { readonly idle
 
 /** Why a connection of a tunnel could not be served. */
 export interface TunnelFailure {
-  /** A code of the catalogue, or what the other node gave. */
+  /** A code of the catalogue. */
   readonly code: string;
   readonly message: string;
   readonly at: number;

@@ -62,7 +62,9 @@ const AGENT = [
   ...['allow[]/id', 'allow[]/label', 'deny[]/id'].map((key) => `acl/${key}`),
 ];
 const IDENTITY = ['master_private_key_hex', 'operational_private_key_hex', 'delegation_proof_hex', 'warning'];
-const TUNNEL = ['id', 'listen', 'remote_addr'];
+/** Of the catalogue. */
+const FAILURE = ['last_error/code', 'last_error/message'];
+const TUNNEL = ['id', 'listen', 'remote_addr', ...FAILURE];
 
 /**
  * Words in results that no stranger has written: this daemon made them, or who uses it did. Before a
@@ -86,7 +88,10 @@ const OURS: Readonly<Record<string, readonly string[]>> = {
   svc_agent_patch: [...AGENT, PENDING],
   svc_connect: ['tunnel'],
   svc_tunnel_open: TUNNEL,
-  svc_tunnel_list: TUNNEL.map((key) => `tunnels[]/${key}`),
+  svc_tunnel_list: [
+    ...TUNNEL.map((key) => `tunnels[]/${key}`),
+    ...['id', 'listen', ...FAILURE].map((key) => `closed[]/${key}`),
+  ],
   svc_mailbox_send: ['message_id'],
   group_create: ['link'],
   group_get_link: ['link'],
