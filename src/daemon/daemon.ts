@@ -4,6 +4,7 @@
  */
 import type { Supervisor } from '../capabilities/update/types.ts';
 import { formatAddress } from '../foundation/address.ts';
+import type { SharedMcp } from '../foundation/data-dir/daemon-info.ts';
 import { VERSION } from '../foundation/version.ts';
 import type { ToolTable } from '../operations/tool-call.ts';
 import { Api, ApiReference } from './api.ts';
@@ -23,12 +24,20 @@ export class Daemon {
   readonly log: Foundation['log'];
   /** The operations as MCP tools. */
   readonly tools: ToolTable;
+  /** Tells other MCP clients of this user where a node without an API lets them in. */
+  readonly announceMcp: (mcp: SharedMcp) => void;
 
-  private constructor(life: Life, addresses: Bound, log: Foundation['log'], tools: ToolTable) {
+  private constructor(
+    life: Life,
+    addresses: Bound,
+    { log, dataDir }: Pick<Foundation, 'log' | 'dataDir'>,
+    tools: ToolTable,
+  ) {
     this.#life = life;
     this.#addresses = addresses;
     this.log = log;
     this.tools = tools;
+    this.announceMcp = (mcp) => dataDir.announceMcp(mcp);
   }
 
   /**
@@ -63,7 +72,7 @@ export class Daemon {
       const api_addr = connectable(bound().api_addr);
       if (servesApi) dataDir.announce(api_addr);
       log.info({ version: VERSION, node_aid: node.aid, ...bound() }, 'svcd is ready');
-      return new Daemon(life, { ...bound(), api_addr }, log, tools);
+      return new Daemon(life, { ...bound(), api_addr }, foundation, tools);
     } catch (error) {
       await life.end();
       throw error;

@@ -1,4 +1,10 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { test } from 'node:test';
 import { Assistant, fromBase64, type Values } from '../support/assistant.ts';
 import { TestDaemon } from '../support/daemon.ts';
@@ -44,4 +50,56 @@ test('an assistant does the main job as a node of its own, another through a dae
   assert.match(JSON.stringify(await waiting), new RegExp(`${offered}|daemon_unreachable`));
   const { agents } = await provider.persist<{ agents: Values[] }>('svc_agents_list');
   assert.equal(agents[0]?.['aid'], offered);
+});
+
+test('several assistants on one data directory share a node, which outlives each of them', async (t) => {
+  const dataDir = temporaryDirectory(t);
+  const start = () => Assistant.overStdio(dataDir, 'modern', LOCAL);
+  const agentsOf = async (assistant: Assistant): Promise<unknown[]> => {
+    const { agents } = await assistant.persist<{ agents: Values[] }>('svc_agents_list');
+    return agents.map(({ aid }) => aid);
+  };
+  const node = async (assistant: Assistant): Promise<unknown> => (await assistant.persist('svc_status'))['node_aid'];
+  const first = await start();
+  t.after(() => first.client.close());
+  const { operational_private_key_hex, delegation_proof_hex } = await first.call('svc_identity_generate');
+  const { aid } = await first.call('svc_agent_register', { operational_private_key_hex, delegation_proof_hex });
+  const nodeAid = await node(first);
+
+  const second = await start();
+  t.after(() => second.client.close());
+  assert.deepEqual(await agentsOf(second), [aid]);
+  const info = (): { pid: number } => JSON.parse(readFileSync(join(dataDir, 'daemon.json'), 'utf8'));
+  const { pid } = info();
+  process.kill(pid, 'SIGKILL');
+  assert.deepEqual(await agentsOf(second), [aid], 'the second is the node now');
+  assert.equal(await node(second), nodeAid);
+  assert.notEqual(info().pid, pid);
+
+  const third = await start();
+  t.after(() => third.client.close());
+  assert.deepEqual(await agentsOf(third), [aid]);
+  await second.client.close();
+  assert.deepEqual(await agentsOf(third), [aid], 'one that is ended in order hands over too');
+  assert.equal(await node(third), nodeAid);
+});
+
+test('an assistant whose svcd cannot start is told why in an error of the protocol', async (t) => {
+  const taken = createSocket('udp4');
+  taken.bind(0, '127.0.0.1');
+  await once(taken, 'listening');
+  t.after(() => taken.close());
+  const listen = `127.0.0.1:${taken.address().port}`;
+  const args = ['bin/svcd', '--data-dir', temporaryDirectory(t), '--mcp-stdio', '--listen', listen];
+  const child = spawn(process.execPath, args, { env: { ...process.env, SVCD_MDNS: 'false' } });
+  t.after(() => child.kill('SIGKILL'));
+  child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'initialize', params: {} })}\n`);
+  const [line]: unknown[] = await once(createInterface({ input: child.stdout }), 'line');
+  const { id, error }: { id: number; error: { message: string } } = JSON.parse(String(line));
+  assert.equal(id, 7);
+  assert.match(error.message, /^svcd cannot start \(address_in_use\): .*another program has it/);
+  assert.ok(error.message.includes(listen), error.message);
+  child.stdin.end();
+  const [code] = await once(child, 'close');
+  assert.equal(code, 1);
 });

@@ -5,6 +5,14 @@ import { isObject } from '../json.ts';
 
 const FILE_NAME = 'daemon.json';
 
+/** Where a node without an API lets other MCP clients of its user in. */
+export interface SharedMcp {
+  /** `host:port` on loopback. */
+  readonly addr: string;
+  /** Only who can read this file knows it. */
+  readonly token: string;
+}
+
 export interface DaemonInfo {
   readonly pid: number;
   /** `host:port` that a program on this machine can connect to; null until the API listens. */
@@ -12,6 +20,8 @@ export interface DaemonInfo {
   /** ISO 8601 UTC. */
   readonly started_at: string;
   readonly version: string;
+  /** Of a node without an API. */
+  readonly mcp?: SharedMcp;
 }
 
 export function daemonInfoFile(dataDir: string): string {
@@ -34,11 +44,12 @@ export function readDaemonInfo(dataDir: string): DaemonInfo | null {
 
 function isDaemonInfo(value: unknown): value is DaemonInfo {
   if (!isObject(value)) return false;
-  const { pid, api_addr, started_at, version } = value;
+  const { pid, api_addr, started_at, version, mcp } = value;
   return (
     typeof pid === 'number' &&
     (api_addr === null || typeof api_addr === 'string') &&
     typeof started_at === 'string' &&
-    typeof version === 'string'
+    typeof version === 'string' &&
+    (mcp === undefined || (isObject(mcp) && typeof mcp['addr'] === 'string' && typeof mcp['token'] === 'string'))
   );
 }

@@ -6,7 +6,7 @@ import { type Clock, isoTime } from '../clock.ts';
 import { diskTrouble } from '../disk-trouble.ts';
 import { codeOf, SvcError } from '../errors.ts';
 import { OTHERS_MODE, PRIVATE_DIRECTORY_MODE } from '../file-modes.ts';
-import { type DaemonInfo, daemonInfoFile, readDaemonInfo } from './daemon-info.ts';
+import { type DaemonInfo, daemonInfoFile, readDaemonInfo, type SharedMcp } from './daemon-info.ts';
 import { sweepBackups } from './leftovers.ts';
 import { type Lock, takeLock } from './lock.ts';
 import { finishRestore } from './restoring.ts';
@@ -58,6 +58,11 @@ export class DataDir {
   /** Tells programs on this machine where the API listens: `host:port` to connect to, never `0.0.0.0`. */
   announce(apiAddr: string): void {
     this.#write({ ...this.#info, api_addr: apiAddr });
+  }
+
+  /** Tells other MCP clients of this user where a node without an API lets them in. */
+  announceMcp(mcp: SharedMcp): void {
+    this.#write({ ...this.#info, mcp });
   }
 
   /** Removes daemon.json and gives the directory free. */

@@ -8,6 +8,7 @@ import { readConfigFile } from '../../foundation/config/file.ts';
 import { readDaemonInfo } from '../../foundation/data-dir/daemon-info.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { DaemonRequests, type DaemonTarget } from './daemon-requests.ts';
+import { SHARED_PATH, WATCH_PATH } from './shared-node.ts';
 
 /** How long a call waits for a daemon that does not answer: about what a restart takes. */
 const RECONNECT_FOR_MS = 5_000;
@@ -23,6 +24,15 @@ export interface DaemonLinkOptions {
   readonly profiles: string | undefined;
 }
 
+export interface DaemonLinkDependencies {
+  readonly clock: Clock;
+  /**
+   * Called when the node of another MCP client, which this one shared, is gone. What it makes of this process is found
+   * in daemon.json, as anything else.
+   */
+  readonly onNodeGone?: (pid: number) => void;
+}
+
 /** True where nobody listened: what was to be sent has not been. */
 function isRefused(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED';
@@ -32,10 +42,28 @@ export class DaemonLink {
   readonly #options: DaemonLinkOptions;
   readonly #clock: Clock;
   readonly #requests = new DaemonRequests();
+  readonly #onNodeGone: (pid: number) => void;
+  /** The process whose node is watched. */
+  #watched: number | null = null;
+  #closed = false;
 
-  constructor(options: DaemonLinkOptions, { clock }: { readonly clock: Clock }) {
+  constructor(options: DaemonLinkOptions, { clock, onNodeGone = () => {} }: DaemonLinkDependencies) {
     this.#options = options;
     this.#clock = clock;
+    this.#onNodeGone = onNodeGone;
+  }
+
+  /** Begins to watch the node that another MCP client is, where that is so and nothing is watched yet. */
+  watch(): void {
+    if (this.#watched !== null || this.#closed) return;
+    const info = readDaemonInfo(this.#options.dataDir);
+    if (info?.mcp === undefined || info.pid === process.pid) return;
+    const { pid, mcp } = info;
+    this.#watched = pid;
+    this.#requests.watch({ url: `http://${mcp.addr}${WATCH_PATH}`, token: mcp.token }, () => {
+      this.#watched = null;
+      if (!this.#closed) this.#onNodeGone(pid);
+    });
   }
 
   /** @throws SvcError `daemon_unreachable`, `unauthorized`, `cancelled`, `timeout`; ProtocolError as the daemon answered */
@@ -49,6 +77,7 @@ export class DaemonLink {
   }
 
   close(): void {
+    this.#closed = true;
     this.#requests.close();
   }
 
@@ -60,6 +89,7 @@ export class DaemonLink {
       try {
         const target = this.#target();
         sending = true;
+        this.watch();
         return await this.#requests.send(target, method, params, signal);
       } catch (error) {
         if (signal.aborted) throw new SvcError('cancelled');
@@ -86,12 +116,12 @@ export class DaemonLink {
     const { dataDir, configFile, profiles, token } = this.#options;
     const info = readDaemonInfo(dataDir);
     if (info === null) throw new SvcError('daemon_unreachable');
+    const query = profiles === undefined ? '' : `?profile=${profiles}`;
+    if (info.mcp !== undefined) return { url: `http://${info.mcp.addr}${SHARED_PATH}${query}`, token: info.mcp.token };
     if (info.api_addr === null)
       throw new SvcError('daemon_unreachable', {
-        message:
-          'Another "svcd --mcp-stdio" is the node of this data directory, and has no API. Start svcd by itself first: then all of them go through it.',
+        message: 'The svcd of this data directory is still starting: try again.',
       });
-    const query = profiles === undefined ? '' : `?profile=${profiles}`;
     return {
       url: `http://${info.api_addr}/mcp/${query}`,
       token: token || (readConfigFile(configFile).values.api_token ?? ''),

@@ -69,6 +69,20 @@ export class DaemonRequests {
     return resultOf(answer.statusCode ?? 0, parsed((await readBytes(answer, MAX_ANSWER_BYTES)).toString()));
   }
 
+  /** Calls back once when whoever serves a path whose answer never ends is gone, or was never there. */
+  watch(target: DaemonTarget, onGone: () => void): void {
+    const headers = { authorization: `Bearer ${target.token}` };
+    const watching = request(target.url, { agent: this.#agent, headers }, (answer) => {
+      answer
+        .once('close', onGone)
+        .on('error', () => {})
+        .resume();
+    });
+    watching.once('error', onGone);
+    // What is watched holds up no end of this process.
+    watching.once('socket', (socket) => socket.unref());
+  }
+
   close(): void {
     this.#agent.destroy();
   }

@@ -4,24 +4,30 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { systemClock } from '../../../src/foundation/clock.ts';
+import type { SharedMcp } from '../../../src/foundation/data-dir/daemon-info.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import { ToolTable } from '../../../src/operations/tool-call.ts';
 import { DaemonLink } from '../../../src/surfaces/mcp/daemon-link.ts';
+import { SharedNode } from '../../../src/surfaces/mcp/shared-node.ts';
+import { eventually } from '../../support/eventually.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { TestClock } from '../../support/test-clock.ts';
-import { startMcpWorld } from './world.ts';
+import { bindAll, startMcpWorld } from './world.ts';
 
 const signal = new AbortController().signal;
 
-function setUp(t: TestContext, apiAddr?: string | null, profiles?: string) {
+function setUp(t: TestContext, apiAddr?: string | null, profiles?: string, onNodeGone?: (pid: number) => void) {
   const dataDir = temporaryDirectory(t);
-  const announce = (address: string | null): void => {
-    const info = { pid: 1, api_addr: address, started_at: '2026-01-01T00:00:00.000Z', version: '1.2.3' };
+  const announce = (address: string | null, mcp?: SharedMcp): void => {
+    const info = { pid: 1, mcp, api_addr: address, started_at: '2026-01-01T00:00:00.000Z', version: '1.2.3' };
     writeFileSync(join(dataDir, 'daemon.json'), JSON.stringify(info));
   };
   if (apiAddr !== undefined) announce(apiAddr);
   const clock = new TestClock();
   const configFile = join(dataDir, 'config.toml');
   const options = { dataDir, configFile, token: undefined, profiles };
-  const link = new DaemonLink(options, { clock });
+  const link = new DaemonLink(options, { clock, ...(onNodeGone === undefined ? {} : { onNodeGone }) });
   t.after(() => link.close());
   return { link, clock, announce };
 }
@@ -55,12 +61,39 @@ test('a daemon that died leaves its address behind: nobody answers there', async
   await assert.rejects(settle(clock, link.callTool('svc_status', {}, signal)), { code: 'daemon_unreachable' });
 });
 
-test('beside a node without an API the error says how to share one', async (t) => {
+test('a node without an API that is still starting is waited for, and said so where it takes too long', async (t) => {
   const { link, clock } = setUp(t, null);
   await assert.rejects(settle(clock, link.listTools(signal)), {
     code: 'daemon_unreachable',
-    message: /Start svcd by itself first/,
+    message: /still starting/,
   });
+});
+
+test('a node without an API is shared with those who know its token, and its end is heard at once', async (t) => {
+  const tools = new ToolTable({ operations: bindAll({ tunnelList: () => ({ tunnels: [1] }) }), pending: () => ({}) });
+  const node = new SharedNode({ version: '1.2.3' }, { tools, clock: systemClock, log: silentLog });
+  const mcp = await node.start();
+  const gone: number[] = [];
+  const { link, announce } = setUp(t, undefined, 'calls', (pid) => gone.push(pid));
+  announce(null, mcp);
+  const { tools: listed } = await link.listTools(signal);
+  assert.ok(
+    listed.some(({ name }) => name === 'svc_tunnel_list') && listed.every(({ name }) => name !== 'svc_agent_delete'),
+  );
+  assert.deepEqual((await link.callTool('svc_tunnel_list', {}, signal)).structuredContent, { tunnels: [1] });
+  for (const [path, authorization, status] of [
+    ['/mcp/', '', 401],
+    ['/watch', 'Bearer wrong', 401],
+    ['/status', `Bearer ${mcp.token}`, 404],
+  ] as const) {
+    const answer = await fetch(`http://${mcp.addr}${path}`, { headers: { authorization } });
+    assert.equal(answer.status, status, path);
+    await answer.body?.cancel();
+  }
+  assert.deepEqual(gone, []);
+  await node.close();
+  await eventually('the end is heard', () => gone.length > 0);
+  assert.deepEqual(gone, [1]);
 });
 
 test('what the daemon refuses keeps its code, an error of the protocol its number', async (t) => {

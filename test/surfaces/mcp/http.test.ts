@@ -21,7 +21,7 @@ function textOf(result: { content: readonly { type: string; text?: string }[] })
 for (const era of ERAS) {
   test(`${era}: tools are listed and called at both addresses`, async (t) => {
     const pending = { [aid]: { mailbox: 2 } };
-    const world = await startMcpWorld(t, { handlers: { tunnelList: () => ({ tunnels: [] }) }, pending });
+    const world = await startMcpWorld(t, { handlers: { tunnelList: () => ({ tunnels: [], closed: [] }) }, pending });
     for (const path of ['/mcp/', '/mcp']) {
       const client = await connectClient(t, era, world.url + path);
       assert.equal(client.getNegotiatedProtocolVersion(), era === 'modern' ? MODERN : '2025-11-25');
@@ -30,8 +30,8 @@ for (const era of ERAS) {
       const { tools } = await client.listTools();
       assert.ok(tools.length >= 22);
       const result = await client.callTool({ name: 'svc_tunnel_list', arguments: {} });
-      assert.deepEqual(result.structuredContent, { tunnels: [], pending });
-      assert.deepEqual(JSON.parse(textOf(result)), { tunnels: [], pending });
+      assert.deepEqual(result.structuredContent, { tunnels: [], closed: [], pending });
+      assert.deepEqual(JSON.parse(textOf(result)), { tunnels: [], closed: [], pending });
     }
   });
 

@@ -16,7 +16,7 @@ function print(): void {
 const handlers = {
   tunnelList: () => {
     print();
-    return { tunnels: [] };
+    return { tunnels: [], closed: [] };
   },
 };
 let starts = 0;
@@ -27,5 +27,11 @@ await runMcpStdio(args, process.env, async () => {
   // Another stdio process is about to leave.
   if (mode === 'handover' && starts++ < 2) throw new SvcError('already_running', { details: { api_addr: null } });
   const tools = new ToolTable({ operations: bindAll(handlers), pending: () => ({}) });
-  return { tools, log: silentLog, stop: async (reason) => void process.stderr.write(`stopped: ${reason}\n`) };
+  const announceMcp = (): void => {};
+  return {
+    tools,
+    log: silentLog,
+    announceMcp,
+    stop: async (reason) => void process.stderr.write(`stopped: ${reason}\n`),
+  };
 });

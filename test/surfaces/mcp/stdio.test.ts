@@ -37,14 +37,14 @@ for (const era of ERAS) {
     const { tools } = await client.listTools();
     assert.ok(tools.some(({ name }) => name === 'svc_tunnel_list'));
     const result = await client.callTool({ name: 'svc_tunnel_list', arguments: {} });
-    assert.deepEqual(result.structuredContent, { tunnels: [] });
+    assert.deepEqual(result.structuredContent, { tunnels: [], closed: [] });
   });
 
   test(`${era}: beside a daemon it is a proxy that passes token and profile on`, async (t) => {
     const world = await startMcpWorld(t, {
       token: TOKEN,
       requireLocalToken: true,
-      handlers: { tunnelList: (_input, { origin }) => ({ tunnels: [], origin }) },
+      handlers: { tunnelList: (_input, { origin }) => ({ tunnels: [], closed: [], origin }) },
     });
     const dataDir = temporaryDirectory(t);
     announce(dataDir, `${world.host}:${world.port}`);
@@ -52,7 +52,7 @@ for (const era of ERAS) {
     const names = (await client.listTools()).tools.map(({ name }) => name);
     assert.ok(names.includes('svc_tunnel_list') && !names.includes('svc_agent_delete'));
     const result = await client.callTool({ name: 'svc_tunnel_list', arguments: {} });
-    assert.deepEqual(result.structuredContent, { tunnels: [], origin: 'local' });
+    assert.deepEqual(result.structuredContent, { tunnels: [], closed: [], origin: 'local' });
     const refused = await client.callTool({ name: 'svc_resolve', arguments: { aid: 'aid1x' } });
     assert.match(textOf(refused), /Error bad_aid: /);
     await assert.rejects(client.callTool({ name: 'svc_nothing', arguments: {} }), { code: -32602 });
@@ -62,7 +62,7 @@ for (const era of ERAS) {
 test('a process that starts while another leaves becomes the node after it', async (t) => {
   const client = await connect(t, 'modern', ['handover']);
   const result = await client.callTool({ name: 'svc_tunnel_list', arguments: {} });
-  assert.deepEqual(result.structuredContent, { tunnels: [] });
+  assert.deepEqual(result.structuredContent, { tunnels: [], closed: [] });
 });
 
 test('the token is taken from config.toml; without the right one the error says what to set', async (t) => {

@@ -1,0 +1,78 @@
+/**
+ * A node without an API lets the other MCP clients of its user in: MCP over HTTP on loopback and nothing else, for those
+ * who know the token in daemon.json, which is theirs alone to read.
+ */
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { formatAddress } from '../../foundation/address.ts';
+import type { SharedMcp } from '../../foundation/data-dir/daemon-info.ts';
+import { detach } from '../../foundation/detached.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { StreamExchange } from '../../operations/handlers/exchange.ts';
+import { sendError, setSecurityHeaders, shownError } from '../rest/answer.ts';
+import { RestContext } from '../rest/context.ts';
+import { TokenCheck } from '../rest/token.ts';
+import { createHttpHandler, type McpHttpDependencies, type McpHttpOptions } from './http.ts';
+
+/** Where MCP is, as at a daemon. */
+export const SHARED_PATH = '/mcp/';
+/** An answer here never ends while the node is there: who waits for its end hears at once when the node is gone. */
+export const WATCH_PATH = '/watch';
+const HOST = '127.0.0.1';
+const TOKEN_BYTES = 32;
+/** MCP clients of one user at a time, and their watches: far more than anybody has. */
+const MAX_CONNECTIONS = 128;
+
+export class SharedNode {
+  readonly #server: Server;
+  readonly #check: TokenCheck;
+  readonly #token = randomBytes(TOKEN_BYTES).toString('base64url');
+  readonly #handle: (exchange: StreamExchange) => Promise<void>;
+  readonly #log: McpHttpDependencies['log'];
+
+  constructor(options: McpHttpOptions, dependencies: McpHttpDependencies) {
+    this.#handle = createHttpHandler(options, dependencies);
+    this.#log = dependencies.log;
+    this.#check = new TokenCheck(() => this.#token);
+    this.#server = createServer((request, response) => detach(this.#serve(request, response)));
+    this.#server.maxConnections = MAX_CONNECTIONS;
+    // It holds up no end of the process: the MCP client does.
+    this.#server.unref();
+  }
+
+  /** Listens on a free port of loopback; gives what daemon.json tells of it. */
+  async start(): Promise<SharedMcp> {
+    this.#server.listen(0, HOST);
+    await once(this.#server, 'listening');
+    const address = this.#server.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    return { addr: formatAddress({ host: HOST, port }), token: this.#token };
+  }
+
+  async close(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    this.#server.closeAllConnections();
+    await closed;
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    setSecurityHeaders(response);
+    try {
+      if (!this.#check.isRight(request.headers.authorization)) throw new SvcError('unauthorized');
+      const { pathname, searchParams } = new URL(request.url ?? '/', `http://${HOST}`);
+      if (pathname === WATCH_PATH) {
+        response.writeHead(200).flushHeaders();
+        return;
+      }
+      if (pathname !== SHARED_PATH) throw new SvcError('not_found');
+      const profile = searchParams.get('profile');
+      const context = new RestContext({ origin: 'local', requireToken: () => {} }, response);
+      await this.#handle({ request, response, input: profile === null ? {} : { profile }, context });
+    } catch (error) {
+      const shown = shownError(error, (err) => this.#log.error({ err }, 'a shared MCP request failed unexpectedly'));
+      if (response.headersSent) response.destroy();
+      else sendError(response, shown);
+    }
+  }
+}
