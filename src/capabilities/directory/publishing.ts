@@ -89,14 +89,15 @@ export class Publishing {
     return this.turns.run(aid, async () => {
       const identity = this.identity(aid);
       const { publications, clock } = this.#deps;
-      publications.transaction(() => {
+      const reserved = publications.transaction(() => {
         publications.claim(aid, clock.now() + SAFETY_MS);
         for (const one of wanted) publications.put(aid, one);
+        return publications.reserve(aid, 0, wanted.length);
       });
       const all = publications.publications(aid);
       const rows = all.filter((row) => wanted.some((one) => one.type === row.type && one.name === row.name));
       try {
-        return acknowledged(await this.#send(identity, rows, all, true));
+        return acknowledged(await this.#send(identity, rows, all, true, reserved));
       } catch (error) {
         const publisher = publications.publisher(aid);
         const isUnacknowledged = error instanceof SvcError && error.code === 'not_acknowledged';
@@ -156,13 +157,15 @@ export class Publishing {
     rows: readonly PublicationRow[],
     all: readonly PublicationRow[],
     mayJump: boolean,
+    reserved: number | null = null,
   ): Promise<readonly Sent[]> {
     const { ready, peers } = this.#deps.network.reachability();
-    const sent = rows.length === 0 ? [] : await this.#deps.recordPublisher.send(identity, rows, all, mayJump);
+    const sent = rows.length === 0 ? [] : await this.#deps.recordPublisher.send(identity, rows, all, mayJump, reserved);
     const kept = sent.filter(({ replicas }) => replicas > 0);
     const { publications, clock } = this.#deps;
     const now = clock.now();
-    publications.transaction(() => {
+    // Where the power takes it back, what is dirty still goes out again.
+    publications.later(() => {
       publications.acknowledge(
         identity.aid,
         kept.map(({ row: { type, name, dirty }, record: { seq }, replicas }) => ({

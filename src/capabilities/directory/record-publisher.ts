@@ -40,6 +40,8 @@ interface Attempt {
   /** What the network held was not known before. */
   readonly first: boolean;
   readonly signal: AbortSignal;
+  /** The first of the numbers that were given out for it already; null where none were. */
+  readonly reserved: number | null;
 }
 
 interface Round {
@@ -74,6 +76,8 @@ export class RecordPublisher {
   /**
    * Publishes some of an agent's publications; `all` are all of them.
    * @param mayJump go ahead of a higher number that the network holds
+   * @param reserved the first of as many sequence numbers as there are rows, for somebody who waits and may jump: then
+   *   the network is not asked before what it holds, as the nodes that are given the records say so
    * @throws SvcError `stale_sequence` where the network holds a newer record that stays ahead;
    *   `bad_delegation` where ours is not in force; `timeout`; `not_found` where the agent is gone
    */
@@ -82,26 +86,43 @@ export class RecordPublisher {
     rows: readonly PublicationRow[],
     all: readonly PublicationRow[],
     mayJump: boolean,
+    reserved: number | null = null,
   ): Promise<readonly Sent[]> {
     checkWindow(identity.delegation, unixSeconds(this.#deps.clock));
     using limit = deadline(this.#deps.clock, SEND_TIMEOUT_MS, this.#stopped.signal);
     if (limit.signal.aborted) throw abortError(limit.signal);
     const first = !this.#learned.has(identity.aid);
-    return await abortable(this.#rounds({ identity, all, mayJump, first, signal: limit.signal }, rows), limit.signal);
+    return await abortable(
+      this.#rounds({ identity, all, mayJump, first, signal: limit.signal, reserved }, rows),
+      limit.signal,
+    );
   }
 
   /** Sends until nothing is open: what the network has a newer version of goes again, above it. */
   async #rounds(attempt: Attempt, rows: readonly PublicationRow[]): Promise<readonly Sent[]> {
-    let floor = await this.#look(attempt);
+    const { ready } = this.#deps.network.reachability();
+    let floor = attempt.reserved === null ? await this.#look(attempt) : 0;
     const sent = new Map<PublicationRow, Sent>();
     let open = rows;
     for (let round = 0; round < MAX_ROUNDS && open.length > 0; round++) {
-      const { sent: now, beaten, highest } = await this.#round(attempt, open, floor);
+      const first = (round === 0 ? attempt.reserved : null) ?? this.#reserve(attempt, open, floor);
+      const { sent: now, beaten, highest } = await this.#round(attempt, open, first);
       for (const one of now) sent.set(one.row, one);
       open = beaten;
       floor = highest;
     }
-    return [...sent.values()];
+    const told = [...sent.values()];
+    // Those who keep it have told what they held before.
+    if (ready && open.length === 0 && told.some(({ row, replicas }) => row.type === RECORD.endpoints && replicas > 0))
+      this.#learned.add(attempt.identity.aid);
+    return told;
+  }
+
+  #reserve({ identity: { aid } }: Attempt, { length }: readonly PublicationRow[], floor: number): number {
+    checkRoomAbove(floor);
+    const first = this.#deps.publications.reserve(aid, floor, length);
+    if (first === null) throw noSuchAgent(aid);
+    return first;
   }
 
   /** Learns what the network holds of the agent; returns the number to go above. */
@@ -139,11 +160,9 @@ export class RecordPublisher {
     return supersededError();
   }
 
-  async #round(attempt: Attempt, rows: readonly PublicationRow[], floor: number): Promise<Round> {
+  /** @param first the sequence number of the first of them */
+  async #round(attempt: Attempt, rows: readonly PublicationRow[], first: number): Promise<Round> {
     const { identity, all, signal } = attempt;
-    checkRoomAbove(floor);
-    const first = this.#deps.publications.reserve(identity.aid, floor, rows.length);
-    if (first === null) throw noSuchAgent(identity.aid);
     const records = rows.map((row, i) => ({ row, record: this.#sign(identity, row, all, first + i) }));
     const sent: Sent[] = [];
     const beaten: PublicationRow[] = [];

@@ -150,6 +150,12 @@ export class PublicationStore {
     return this.#store.transaction(work);
   }
 
+  /** As `transaction`; nobody waits until it is on disk. */
+  later(work: () => void): void {
+    this.#store.transaction(work, 'normal');
+    this.#store.syncSoon();
+  }
+
   /** Publishers whose time has come: first those that somebody asked for, then the longest overdue. */
   due(now: number, limit: number): Aid[] {
     const sql = 'SELECT aid FROM publishers WHERE claim = ? AND due_at <= ? ORDER BY due_at LIMIT ?';
