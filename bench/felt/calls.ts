@@ -1,0 +1,83 @@
+/** What is felt of calls and tunnels: each step of one product once, to be taken in turns with the other. */
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { dial } from '../support/tcp-client.ts';
+import { call, newAgent } from './api.ts';
+import { ends, type Step } from './messages.ts';
+import { cpuMs, type FeltNetwork } from './nodes.ts';
+
+const ROUND_TRIP = Buffer.alloc(64, 0x78);
+/** Calls at a time, and in one round of them. */
+const PARALLEL = 32;
+const CALLS_PER_ROUND = 600;
+
+/** An agent whose service is at a port, published; and the call that reaches it. */
+async function reached(network: FeltNetwork, port: number): Promise<{ near: number; aid: string }> {
+  const { near, far } = ends(network);
+  await call(near, 'POST', `/agents/${await newAgent(near)}/publish`);
+  const aid = await newAgent(far, `127.0.0.1:${port}`);
+  await call(far, 'POST', `/agents/${aid}/publish`);
+  return { near, aid };
+}
+
+/** Calls with an answer of 1 KB: one, and many side by side with their speed and the CPU time of both nodes. */
+export async function fetches(network: FeltNetwork, port: number): Promise<{ one: Step; many: Step }> {
+  const { near, aid } = await reached(network, port);
+  const ask = () => call(near, 'POST', `/fetch/${aid}`, { method: 'GET', path: '/' });
+  const cpu = (): number => network.nodes.slice(1, 3).reduce((sum, { pid }) => sum + cpuMs(pid), 0);
+  return {
+    async one() {
+      const started = performance.now();
+      await ask();
+      return { 'fetch of 1 KB': performance.now() - started };
+    },
+    async many() {
+      let left = CALLS_PER_ROUND;
+      const [started, before] = [performance.now(), cpu()];
+      const caller = async (): Promise<void> => {
+        while (left-- > 0) await ask();
+      };
+      await Promise.all(Array.from({ length: PARALLEL }, caller));
+      return {
+        [`fetch of 1 KB, ${PARALLEL} at once, each`]: (performance.now() - started) / CALLS_PER_ROUND,
+        'CPU of both daemons, each fetch': (cpu() - before) / CALLS_PER_ROUND,
+      };
+    },
+  };
+}
+
+/** Round trips of 64 bytes through a tunnel, and new connections to their first byte; `port` echoes what begins with `e`. */
+export async function tunnels(network: FeltNetwork, port: number): Promise<{ roundTrip: Step; connection: Step }> {
+  const { near, aid } = await reached(network, port);
+  const { listen } = await call(near, 'POST', `/tunnel/${aid}`, { local_port: 0, idle_timeout_sec: 3600 });
+  const at = { host: '127.0.0.1', port: Number(String(listen).split(':').at(-1)) };
+  const socket = await dial(at);
+  socket.write('e');
+  await once(socket, 'data');
+  return {
+    async roundTrip() {
+      const started = performance.now();
+      let received = 0;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const onData = (chunk: Buffer): void => {
+        received += chunk.length;
+        if (received >= ROUND_TRIP.length) resolve();
+      };
+      socket.on('data', onData);
+      socket.write(ROUND_TRIP);
+      await promise;
+      socket.off('data', onData);
+      return { 'tunnel, round trip of 64 B': performance.now() - started };
+    },
+    async connection() {
+      const started = performance.now();
+      const fresh = connect({ ...at, noDelay: true });
+      fresh.on('error', () => {});
+      fresh.write('e');
+      await once(fresh, 'data');
+      const taken = performance.now() - started;
+      fresh.destroy();
+      return { 'tunnel, new connection to the first byte': taken };
+    },
+  };
+}
