@@ -13,7 +13,8 @@ import { buildCapabilities } from './capabilities.ts';
 import { type Foundation, openFoundation } from './foundation.ts';
 import { Life } from './life.ts';
 import { buildNetwork } from './network.ts';
-import type { Bound } from './status.ts';
+import { buildPanel } from './panel.ts';
+import { type Bound, connectable } from './status.ts';
 import { buildSurfaces } from './surfaces.ts';
 import { buildUpdater } from './update.ts';
 
@@ -63,7 +64,8 @@ export class Daemon {
         dht_addr: formatAddress(network.records.address),
         quic_addr: formatAddress(network.endpoint.address),
       });
-      const { rest, tools } = buildSurfaces(foundation, network, { ...capabilities, updater }, bound);
+      const panel = buildPanel(foundation, () => bound().api_addr, environment);
+      const { rest, tools } = buildSurfaces(foundation, network, { ...capabilities, updater, panel }, bound);
       api.attach(rest);
       if (servesApi) life.add('api', new Api({ streams: capabilities.eventStreams, rest }));
       await life.begin();
@@ -71,6 +73,7 @@ export class Daemon {
       const { dataDir, log, node } = foundation;
       const api_addr = connectable(bound().api_addr);
       if (servesApi) dataDir.announce(api_addr);
+      if (servesApi && supervisor === null) panel.openAtStart();
       log.info({ version: VERSION, node_aid: node.aid, ...bound() }, 'svcd is ready');
       return new Daemon(life, { ...bound(), api_addr }, foundation, tools);
     } catch (error) {
@@ -96,9 +99,4 @@ export class Daemon {
       this.log.flush();
     }
   }
-}
-
-/** An address that a program on this machine can connect to. */
-function connectable(address: string): string {
-  return address.replace(/^0\.0\.0\.0:/, '127.0.0.1:').replace(/^\[::\]:/, '[::1]:');
 }

@@ -33,6 +33,11 @@ export interface Bound {
   readonly quic_addr: string;
 }
 
+/** An address that a program on this machine can connect to. */
+export function connectable(address: string): string {
+  return address.replace(/^0\.0\.0\.0:/, '127.0.0.1:').replace(/^\[::\]:/, '[::1]:');
+}
+
 export interface StatusDependencies {
   readonly clock: Clock;
   readonly node: NodeIdentity;

@@ -20,6 +20,7 @@ import { movingHandlers } from '../operations/handlers/moving.ts';
 import { nodeHandlers } from '../operations/handlers/node.ts';
 import { objectStreamHandlers } from '../operations/handlers/object-streams.ts';
 import { objectHandlers } from '../operations/handlers/objects.ts';
+import { panelHandlers } from '../operations/handlers/panel.ts';
 import { reachHandlers } from '../operations/handlers/reach.ts';
 import { remoteAdminHandlers } from '../operations/handlers/remote-admin.ts';
 import { roomHandlers } from '../operations/handlers/rooms.ts';
@@ -33,14 +34,16 @@ import { ToolTable } from '../operations/tool-call.ts';
 import { mcpHandlers } from '../surfaces/mcp/stream.ts';
 import { gatewayHandlers } from '../surfaces/rest/gateway.ts';
 import { PanelFiles } from '../surfaces/rest/panel-files.ts';
-import { panelHandlers } from '../surfaces/rest/panel-page.ts';
+import { panelPageHandlers } from '../surfaces/rest/panel-page.ts';
 import { RestServer } from '../surfaces/rest/server.ts';
+import { TokenCheck } from '../surfaces/rest/token.ts';
 import { viaHandlers } from '../surfaces/rest/via.ts';
 import type { Capabilities } from './capabilities.ts';
 import type { Foundation } from './foundation.ts';
 import { buildMover } from './moving.ts';
 import type { Network } from './network.ts';
 import { panelDirectory } from './package.ts';
+import type { Panel } from './panel.ts';
 import { type Bound, StatusReports } from './status.ts';
 
 /** Whether other nodes reach this one without its help; undefined where nobody can know, or nobody has said yet. */
@@ -52,10 +55,12 @@ export function reachableFromPeers({ peers, natType, inRoutingTables }: Reachabi
 export function buildSurfaces(
   f: Foundation,
   n: Network,
-  c: Capabilities & { readonly updater: Updater },
+  c: Capabilities & { readonly updater: Updater; readonly panel: Panel },
   bound: () => Bound,
 ) {
   const { clock, config, configuration, log, node } = f;
+  const token = (): string => configuration.current.api_token;
+  const check = new TokenCheck(token, c.panel.logins);
   const reports = new StatusReports({ ...f, ...n, ...c, dataDir: f.dataDir.path, bound });
   const requireAgent = (aid: Aid): Aid => c.registry.get(aid).aid;
   const pendingCounters = () => c.pending.view();
@@ -95,6 +100,11 @@ export function buildSurfaces(
       ...accessHandlers({ access: c.accessLists, requireAgent }),
       ...tunnelHandlers({ tunnels: c.tunnels, inbound: c.tunnelInbound, localAid: c.localAid }),
       ...updateHandlers({ updater: c.updater }),
+      ...panelHandlers({
+        logins: c.panel.logins,
+        login: () => c.panel.login(),
+        isApiToken: (text) => check.isToken(text),
+      }),
       ...remoteAdminHandlers({ remoteAdmin: c.remoteAdmin, access: c.accessLists }),
       ...addressBookHandlers({ addressBook: c.addressBook, clock }),
       ...eventHandlers({ log: c.eventLog, requireAgent }),
@@ -110,7 +120,6 @@ export function buildSurfaces(
     },
   );
   const tools = new ToolTable({ operations: own, pending: pendingCounters });
-  const token = (): string => configuration.current.api_token;
   const rest = new RestServer(
     { apiAddr: config.api_addr, requireLocalToken: config.require_local_token, version: VERSION },
     {
@@ -126,11 +135,12 @@ export function buildSurfaces(
           heartbeat,
         }),
         ...gatewayHandlers({ caller: c.caller, nodeAid: node.aid }),
-        ...panelHandlers(new PanelFiles(panelDirectory())),
+        ...panelPageHandlers(new PanelFiles(panelDirectory())),
         ...mcpHandlers({ version: VERSION }, { tools, clock, log: log.child('mcp') }),
         ...viaHandlers({ caller: c.adminCaller, nodeAid: node.aid, requireLocal: requireAgent }),
       }),
       token,
+      sessions: c.panel.logins,
       isServiceConnection: (socket) => c.serviceSockets.isOurs(socket),
       metrics: reports.metrics(),
       clock,

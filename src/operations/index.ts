@@ -14,7 +14,7 @@ import { movingOperations } from './moving.ts';
 import { nodeOperations } from './node.ts';
 import { objectOperations, objectStreams } from './objects.ts';
 import { pageStreams } from './pages.ts';
-import { panelStreams } from './panel.ts';
+import { panelOperations, panelStreams } from './panel.ts';
 import { reachOperations } from './reach.ts';
 import { remoteAdminOperations, remoteAdminStreams } from './remote-admin.ts';
 import { roomOperations } from './rooms.ts';
@@ -28,6 +28,7 @@ export const operations = {
   ...joiningOperations,
   ...reachOperations,
   ...updateOperations,
+  ...panelOperations,
   ...agentOperations,
   ...movingOperations,
   ...walletOperations,

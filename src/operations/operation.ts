@@ -97,6 +97,14 @@ export interface CallContext {
    * @throws SvcError `unauthorized`, `rate_limited` behind many wrong ones
    */
   requireToken(): void;
+  /** The session of the panel that asks; null, or absent, for everybody else. */
+  readonly session?: string | null;
+  /**
+   * Tries a secret that stands elsewhere than in the head of a request: a wrong one counts as a wrong token does.
+   * Absent where nobody is asked for a token.
+   * @throws SvcError `unauthorized`, `rate_limited`
+   */
+  trySecret?(isRight: () => boolean): void;
   /** Aborts when the client goes away. */
   readonly signal: AbortSignal;
   /** The handler may answer with another status of success, such as 200 instead of 201. */

@@ -42,6 +42,16 @@ async function nodeCommands(step: Step, { here }: WalkWorld): Promise<void> {
     quiet: /^\S+$/,
   });
   await step(here, ['doctor'], { schema: Doctor, text: /PASS {2}the daemon/, quiet: /^(ok|failed)$/, codes: [0, 1] });
+  const url = /^http:\/\/127\.0\.0\.1:\d+\/#login=[\w-]{22}$/;
+  await step(here, ['panel', 'url'], {
+    schema: Type.Object({ url: Type.String(), expires_at: Type.String() }),
+    text: url,
+    quiet: url,
+  });
+  const { code } = await here.call<{ code: string }>('POST', '/panel/login');
+  const { id } = await here.call<{ id: string }>('POST', '/panel/session', { code });
+  await step(here, ['panel', 'sessions'], { schema: d.panelSessions.output, text: /^ID +SINCE/, quiet: ID });
+  await step(here, ['panel', 'end', id], { schema: Ok, text: /has ended/, quiet: ID });
   await step(here, ['links'], { schema: d.nodeLinks.output, text: /^PATH +ADDRESS/, quiet: AIDS });
   await step(here, ['peers'], {
     schema: d.nodePeers.output,
@@ -241,6 +251,7 @@ async function callCommands(step: Step, { here, there }: WalkWorld, aid: string,
 
 /** Commands that the walk leaves out, and why. */
 export const NOT_WALKED: Readonly<Record<string, string>> = {
+  panel: 'opens a browser',
   completion: 'prints a program for a shell, whatever the way',
   update: 'asks the registry of packages',
   backup: 'is about a data directory, not about a daemon',

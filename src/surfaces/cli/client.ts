@@ -1,6 +1,12 @@
 /** The client of the commands: it takes labels of the user's address book for AIDs, and calls tools where operations are tools. */
 import type { TSchema } from 'typebox';
-import { type CallOptions, type Client, type ClientOptions, createClient } from '../../operations/client.ts';
+import {
+  type CallInput,
+  type CallOptions,
+  type Client,
+  type ClientOptions,
+  createClient,
+} from '../../operations/client.ts';
 import { operations } from '../../operations/index.ts';
 import { bodyInputKey, type Declaration, type OutputOf } from '../../operations/operation.ts';
 import { AID_FORMAT } from '../../operations/schemas.ts';
@@ -10,7 +16,14 @@ import { withWholeIds } from './typed-ids.ts';
 export type Operations = typeof operations;
 export type OperationName = keyof Operations;
 export type SvcClient = Client<Operations>;
-export type AnswerOf<N extends OperationName> = OutputOf<Operations[N]>;
+
+type InputTable = { readonly [K in OperationName]: CallInput<Operations[K]> };
+type AnswerTable = { readonly [K in OperationName]: OutputOf<Operations[K]> };
+
+/** What operations take, by their names. An interface is worked out once; as an alias it would be at each command. */
+export interface Inputs extends InputTable {}
+interface Answers extends AnswerTable {}
+export type AnswerOf<N extends OperationName> = Answers[N];
 
 type Input = Readonly<Record<string, unknown>>;
 type Method = (input: Input, options?: CallOptions) => Promise<unknown>;

@@ -4,8 +4,7 @@
  * labels become AIDs, waiting is shown, and the answer printed in the form that was asked for.
  */
 import type { Command } from 'commander';
-import type { CallInput } from '../../operations/client.ts';
-import type { AnswerOf, OperationName, Operations } from './client.ts';
+import type { AnswerOf, Inputs, OperationName } from './client.ts';
 import type { CliContext, ContextOf } from './context.ts';
 import { exampleOf, examples } from './examples.ts';
 import { agree, type Loss, YES } from './loss.ts';
@@ -98,7 +97,7 @@ export class CommandGroup<G = unknown> {
     said: Said<T> &
       Calling<N> &
       Losing<Typed<U, G & T>> &
-      Input<Typed<U, G & T>, CallInput<Operations[N]>> &
+      Input<Typed<U, G & T>, Inputs[N]> &
       Shown<AnswerOf<N>, Typed<U, G & T>>,
   ): void;
   call(

@@ -20,6 +20,7 @@ import { joiningCommands } from './commands/joining.ts';
 import { nodeCommands } from './commands/node.ts';
 import { noteCommands } from './commands/notes.ts';
 import { objectCommands } from './commands/objects.ts';
+import { panelCommands } from './commands/panel.ts';
 import { publishCommand } from './commands/publish.ts';
 import { reachCommands } from './commands/reach.ts';
 import { tunnelCommands } from './commands/tunnels.ts';
@@ -85,6 +86,7 @@ export function buildProgram(io: CliIo, options: ProgramOptions): Command {
   const svc = new CommandGroup(program, contextOf, 'svc');
   program.commandsGroup('This node:');
   nodeCommands(svc, options.version);
+  panelCommands(svc);
   joiningCommands(svc);
   doctorCommand(svc, options.version);
   reachCommands(svc);

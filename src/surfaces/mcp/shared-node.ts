@@ -59,7 +59,7 @@ export class SharedNode {
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     setSecurityHeaders(response);
     try {
-      if (!this.#check.isRight(request.headers.authorization)) throw new SvcError('unauthorized');
+      if (this.#check.holderOf(request.headers.authorization) === null) throw new SvcError('unauthorized');
       const { pathname, searchParams } = new URL(request.url ?? '/', `http://${HOST}`);
       if (pathname === WATCH_PATH) {
         response.writeHead(200).flushHeaders();

@@ -2,11 +2,17 @@ import type { ServerResponse } from 'node:http';
 import type { CallContext } from '../../operations/operation.ts';
 import type { AdmittedRequest } from './gate.ts';
 
+/** What the gate found out of who asks. */
+type Admission = Pick<AdmittedRequest, 'origin' | 'requireToken' | 'trySecret'> &
+  Partial<Pick<AdmittedRequest, 'session'>>;
+
 /** The context of one request. The signal is made only for handlers that ask for it. */
 export class RestContext implements CallContext {
   readonly origin: CallContext['origin'];
   /** @throws SvcError `unauthorized`, `rate_limited` where the request does not carry the API token that there is */
   readonly requireToken: () => void;
+  readonly session: string | null;
+  readonly trySecret?: (isRight: () => boolean) => void;
   /** Hears of each tool that the request calls. */
   readonly onTool: (tool: string) => void;
   /** The status that the handler chose, if it did. */
@@ -15,12 +21,14 @@ export class RestContext implements CallContext {
   #controller: AbortController | undefined;
 
   constructor(
-    { origin, requireToken }: Pick<AdmittedRequest, 'origin' | 'requireToken'>,
+    { origin, requireToken, session = null, trySecret }: Admission,
     response: ServerResponse,
     onTool: (tool: string) => void = () => {},
   ) {
     this.origin = origin;
     this.requireToken = requireToken;
+    this.session = session;
+    if (trySecret !== undefined) this.trySecret = trySecret;
     this.#response = response;
     this.onTool = onTool;
   }

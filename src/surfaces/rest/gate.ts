@@ -13,7 +13,7 @@ import type { CallContext } from '../../operations/operation.ts';
 import { hostOf, isLoopbackPeer, isSameSite } from './host.ts';
 import { isPanelPage } from './panel-path.ts';
 import { isPeerPath } from './peer-path.ts';
-import { TokenCheck } from './token.ts';
+import { NO_SESSIONS, type PanelSessions, TokenCheck, type TokenHolder } from './token.ts';
 
 /** Wrong tokens that one address may send at once. */
 const WRONG_TOKEN_BURST = 10;
@@ -35,6 +35,8 @@ export interface GateOptions {
 export interface GateDependencies {
   /** The API token of this moment; empty for none. */
   readonly token: () => string;
+  /** Sessions of the panel, whose tokens are as good as the API token; left out for none. */
+  readonly sessions?: Pick<PanelSessions, 'holder'>;
   readonly clock: Clock;
 }
 
@@ -48,6 +50,13 @@ export interface AdmittedRequest {
    * @throws SvcError `unauthorized`, `rate_limited` where the request does not carry it
    */
   readonly requireToken: () => void;
+  /** The session of the panel that asks; null for everybody else. */
+  readonly session: string | null;
+  /**
+   * Tries a secret of the body: a wrong one counts as a wrong token does. Absent where no secret lets anybody in.
+   * @throws SvcError `unauthorized`, `rate_limited`
+   */
+  readonly trySecret?: (isRight: () => boolean) => void;
 }
 
 interface Called {
@@ -68,12 +77,12 @@ export class RequestGate {
   readonly #strangers: RateLimiter;
   #called: Called = { header: undefined, host: '', loopback: true };
 
-  constructor(options: GateOptions, { token, clock }: GateDependencies) {
+  constructor(options: GateOptions, { token, sessions = NO_SESSIONS, clock }: GateDependencies) {
     this.#requireLocalToken = options.requireLocalToken;
     const machine = hostname().toLowerCase();
     this.#host = options.host.toLowerCase();
     this.#names = new Set([this.#host, machine, `${machine}.local`]);
-    this.#token = new TokenCheck(token);
+    this.#token = new TokenCheck(token, sessions);
     const limiter = (perSecond: number, burst: number) =>
       new RateLimiter({ perSecond, burst, maxKeys: MAX_ADDRESSES }, { clock });
     this.#wrongTokens = limiter(WRONG_TOKENS_PER_S, WRONG_TOKEN_BURST);
@@ -94,7 +103,8 @@ export class RequestGate {
 
     const local = onLoopback && loopbackHost;
     const needed = this.#token.set && (!local || this.#requireLocalToken);
-    const right = this.#holdsToken(request, address, needed);
+    const holder = this.#holder(request, address, needed);
+    const right = holder !== null;
     if (!local && !right && !this.#strangers.take(subscriberOf(address)))
       throw limited(this.#strangers, subscriberOf(address));
     // A web page can point a name of its own at us, but not an address; and it does not know the token.
@@ -104,7 +114,13 @@ export class RequestGate {
       });
     // A token that nobody needs is not looked at again until something asks for it.
     const requireToken = needed && right ? () => {} : () => this.#requireToken(request, address);
-    return { origin: local ? 'local' : 'remote', authorised: right || !needed, requireToken };
+    return {
+      origin: local ? 'local' : 'remote',
+      authorised: right || !needed,
+      requireToken,
+      session: holder?.session ?? null,
+      trySecret: (isRight) => this.#trySecret(isRight, address, 'This code or token is wrong, or has been used.'),
+    };
   }
 
   /** Whom a `Host` header calls: most requests have the same one as the request before. */
@@ -117,11 +133,10 @@ export class RequestGate {
   }
 
   /** @throws SvcError `unauthorized`, `rate_limited` where the header is wrong and a token is needed */
-  #holdsToken(request: IncomingMessage, address: string, needed: boolean): boolean {
+  #holder(request: IncomingMessage, address: string, needed: boolean): TokenHolder | null {
     const { authorization } = request.headers;
-    if (!needed || authorization === undefined) return this.#token.isRight(authorization);
-    this.#checkToken(authorization, address);
-    return true;
+    if (!needed || authorization === undefined) return this.#token.holderOf(authorization);
+    return this.#checkToken(authorization, address);
   }
 
   /** @throws SvcError `unauthorized`, `rate_limited` */
@@ -134,13 +149,25 @@ export class RequestGate {
   }
 
   /** @throws SvcError `unauthorized`, `rate_limited` */
-  #checkToken(authorization: string, address: string): void {
+  #checkToken(authorization: string, address: string): TokenHolder {
+    // A page that is still open sends the token of a session that has ended: that is no try.
+    if (this.#token.isOfSession(authorization)) {
+      const holder = this.#token.holderOf(authorization);
+      if (holder !== null) return holder;
+      throw new SvcError('unauthorized', { message: 'This session of the panel has ended. Log in again.' });
+    }
+    this.#trySecret(() => this.#token.holderOf(authorization) !== null, address, 'The API token is wrong.');
+    return { session: null };
+  }
+
+  /** @throws SvcError `unauthorized`, `rate_limited` */
+  #trySecret(isRight: () => boolean, address: string, message: string): void {
     const key = subscriberOf(address);
     // Who has used up the tries is not told whether the next one is right.
     if (this.#wrongTokens.retryAfterMs(key) > 0) throw limited(this.#wrongTokens, key);
-    if (this.#token.isRight(authorization)) return;
+    if (isRight()) return;
     this.#wrongTokens.take(key);
-    throw new SvcError('unauthorized', { message: 'The API token is wrong.' });
+    throw new SvcError('unauthorized', { message });
   }
 }
 

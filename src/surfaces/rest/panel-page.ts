@@ -79,7 +79,7 @@ function send(response: ServerResponse, { type, content }: PanelFile): void {
   response.writeHead(200, headers).end(response.req.method === 'HEAD' ? undefined : content);
 }
 
-export function panelHandlers(files: PanelFiles): StreamHandlers<typeof panelStreams> {
+export function panelPageHandlers(files: PanelFiles): StreamHandlers<typeof panelStreams> {
   return {
     panel: ({ request, response }) => {
       response.setHeader('content-security-policy', policyFor(request.headers.host));

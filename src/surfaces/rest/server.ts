@@ -28,6 +28,7 @@ import { ProcessMetrics } from './process-metrics.ts';
 import { type RequestState, RequestStates } from './request-state.ts';
 import { isWrite } from './route-checks.ts';
 import { createRouter } from './router.ts';
+import { NO_SESSIONS, type PanelSessions } from './token.ts';
 
 /** Connections that the system holds until they are taken: bursts of programs on this machine come at once. */
 const BACKLOG = 4096;
@@ -51,6 +52,8 @@ export interface RestServerDependencies {
   readonly isServiceConnection: (socket: Socket) => boolean;
   /** The API token of this moment; empty for none. */
   readonly token: () => string;
+  /** Sessions of the panel; left out for none. */
+  readonly sessions?: PanelSessions;
   /** What `/metrics` shows beside the figures of the API and of the process. */
   readonly metrics: readonly MetricSource[];
   readonly clock: Clock;
@@ -67,7 +70,12 @@ export type AdminObserver = (
 ) => { readonly tool: (name: string) => void; readonly answered: (status: number | null) => void };
 
 /** Remote administration proves and authorises its caller before a connection is handed over. */
-const REMOTE_ADMIN: AdmittedRequest = { origin: 'remote_admin', authorised: true, requireToken: () => {} };
+const REMOTE_ADMIN: AdmittedRequest = {
+  origin: 'remote_admin',
+  authorised: true,
+  requireToken: () => {},
+  session: null,
+};
 
 function bindError(error: unknown, apiAddr: string): SvcError {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
@@ -90,6 +98,7 @@ export class RestServer implements Component {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #isServiceConnection: RestServerDependencies['isServiceConnection'];
+  readonly #sessions: PanelSessions;
   readonly #gate: RequestGate;
   readonly #states = new RequestStates();
   readonly #connections = new ConnectionLimit();
@@ -104,7 +113,7 @@ export class RestServer implements Component {
 
   /** @throws SvcError `config_invalid` where `apiAddr` is no address */
   constructor(options: RestServerOptions, dependencies: RestServerDependencies) {
-    const { operations, token, clock, log, isServiceConnection } = dependencies;
+    const { operations, token, sessions = NO_SESSIONS, clock, log, isServiceConnection } = dependencies;
     const listenOn = parseAddress(options.apiAddr);
     if (listenOn === null) throw new SvcError('config_invalid', { details: { key: 'api_addr' } });
     this.#options = options;
@@ -115,8 +124,9 @@ export class RestServer implements Component {
     this.#isServiceConnection = isServiceConnection;
     this.#gate = new RequestGate(
       { host: listenOn.host, requireLocalToken: options.requireLocalToken },
-      { token, clock },
+      { token, sessions, clock },
     );
+    this.#sessions = sessions;
     this.#httpMetrics = new HttpMetrics(() => this.#connections.open);
     const streams: readonly BoundStream[] = [
       ...dependencies.streams,
@@ -237,6 +247,8 @@ export class RestServer implements Component {
       observed = this.#adminStreams.get(request.socket)?.(method, url.split('?', 1)[0] ?? '');
       state = { admission: this.#admit(request), upgrade, audit: (tool) => observed?.tool(tool), operation: '' };
       this.#states.set(request, state);
+      const { session } = state.admission;
+      if (session !== null) this.#followSession(session, response, upgrade);
       // A body where none belongs is not read.
       if (!isWrite(request.method) && hasUnreadBody(request)) response.shouldKeepAlive = false;
       if (request.headers.expect?.toLowerCase() === '100-continue') response.writeContinue();
@@ -244,6 +256,15 @@ export class RestServer implements Component {
     } catch (error) {
       sendError(response, this.#shown(error, ''));
     }
+  }
+
+  /** Cuts an answer without end when the session ends that asked for it; short ones still arrive. */
+  #followSession(session: string, response: ServerResponse, upgrade: Upgrade | undefined): void {
+    const forget = this.#sessions.whenEnds(session, () => {
+      if (response.headersSent) response.destroy();
+      upgrade?.socket.destroy();
+    });
+    response.once('close', forget);
   }
 
   #admit(request: IncomingMessage): AdmittedRequest {

@@ -5,7 +5,7 @@ import { type TestContext, test } from 'node:test';
 import { bindStreams } from '../../../src/operations/handlers/exchange.ts';
 import { panelStreams } from '../../../src/operations/panel.ts';
 import { PanelFiles } from '../../../src/surfaces/rest/panel-files.ts';
-import { panelHandlers } from '../../../src/surfaces/rest/panel-page.ts';
+import { panelPageHandlers } from '../../../src/surfaces/rest/panel-page.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { startWorld, type WorldOptions } from './support.ts';
 
@@ -22,7 +22,10 @@ function build(directory: string): void {
 }
 
 function panelWorld(t: TestContext, directory: string, options: WorldOptions = {}) {
-  return startWorld(t, { ...options, streams: bindStreams(panelStreams, panelHandlers(new PanelFiles(directory))) });
+  return startWorld(t, {
+    ...options,
+    streams: bindStreams(panelStreams, panelPageHandlers(new PanelFiles(directory))),
+  });
 }
 
 function directoryOf(t: TestContext): string {

@@ -141,6 +141,7 @@ export interface WorldOptions extends Partial<Pick<RestServerOptions, 'apiAddr' 
   readonly streams?: readonly BoundStream[];
   readonly metrics?: RestServerDependencies['metrics'];
   readonly isServiceConnection?: RestServerDependencies['isServiceConnection'];
+  readonly sessions?: NonNullable<RestServerDependencies['sessions']>;
 }
 
 /** Starts a server on a port of its own; stopped when the test ends. */
@@ -183,6 +184,7 @@ export async function startWorld(
       token: typeof token === 'string' ? () => token : token,
       isServiceConnection: options.isServiceConnection ?? (() => false),
       metrics: options.metrics ?? [],
+      ...(options.sessions === undefined ? {} : { sessions: options.sessions }),
       clock: options.clock ?? systemClock,
       log,
     },

@@ -1,0 +1,87 @@
+/** The way into the panel: codes that open it, and opening it at the start. */
+import { rmSync } from 'node:fs';
+import { PANEL_CODE_LIFE_MS, PanelLogins } from '../capabilities/panel/panel-logins.ts';
+import type { Clock, Timer } from '../foundation/clock.ts';
+import { PANEL_FILE } from '../foundation/data-dir/names.ts';
+import { detach } from '../foundation/detached.ts';
+import type { Log } from '../foundation/log.ts';
+import { browserCommand, openInBrowser } from '../foundation/open-browser.ts';
+import { writePanelFile } from '../foundation/panel-file.ts';
+import type { Foundation } from './foundation.ts';
+import { connectable } from './status.ts';
+
+export interface PanelDependencies {
+  readonly clock: Clock;
+  readonly dataDir: Pick<Foundation['dataDir'], 'path' | 'file'>;
+  readonly config: Pick<Foundation['config'], 'open_browser' | 'require_local_token' | 'api_token'>;
+  /** Where the API listens, `host:port`. */
+  readonly apiAddress: () => string;
+  /** Opens an address or a file in a browser; null where nobody sits here. */
+  readonly open: ((target: string) => Promise<unknown>) | null;
+  readonly log: Log;
+}
+
+export class Panel {
+  readonly logins: PanelLogins;
+  readonly #deps: PanelDependencies;
+  #removal: Timer | null = null;
+
+  constructor(dependencies: PanelDependencies) {
+    this.#deps = dependencies;
+    this.logins = new PanelLogins(dependencies);
+  }
+
+  /**
+   * Makes a code and the address that opens the panel with it.
+   * @throws SvcError `rate_limited` while too many codes are open
+   */
+  login(): { readonly code: string; readonly url: string; readonly expiresAt: number } {
+    const { code, expiresAt } = this.logins.openCode();
+    this.#removal?.cancel();
+    // Whoever asked may have written it, and cannot wait for so long.
+    this.#removal = this.#deps.clock.after(PANEL_CODE_LIFE_MS, () => this.removeFile());
+    return { code, url: `${this.#url}#login=${code}`, expiresAt };
+  }
+
+  /** Opens the panel in a browser, where there is a desktop and the configuration does not say no. */
+  openAtStart(): void {
+    const { config, dataDir, open, log } = this.#deps;
+    if (!config.open_browser || open === null) return;
+    try {
+      const asksForToken = config.require_local_token && config.api_token !== '';
+      const target = asksForToken ? writePanelFile(dataDir.path, this.login().url) : this.#url;
+      detach(open(target));
+    } catch (error) {
+      log.warn({ err: error }, 'the panel could not be opened in a browser');
+    }
+  }
+
+  removeFile(): void {
+    rmSync(this.#deps.dataDir.file(PANEL_FILE), { force: true });
+  }
+
+  stop(): void {
+    this.#removal?.cancel();
+    this.logins.endAll();
+    this.removeFile();
+  }
+
+  get #url(): string {
+    return `http://${connectable(this.#deps.apiAddress())}/`;
+  }
+}
+
+/** @param apiAddress where the API listens, `host:port` */
+export function buildPanel(f: Foundation, apiAddress: () => string, environment: NodeJS.ProcessEnv): Panel {
+  const isDesktop = browserCommand('', process.platform, environment) !== null;
+  const open = isDesktop ? (target: string) => openInBrowser(target, environment) : null;
+  const panel = new Panel({ ...f, apiAddress, open });
+  panel.removeFile();
+  f.life.defer(() => panel.stop());
+  f.life.defer(
+    f.configuration.onChange((changed) => {
+      if (changed.has('api_token')) panel.logins.endAll();
+    }),
+  );
+  return panel;
+}

@@ -1,0 +1,56 @@
+/** The handlers of the operations on who is logged in to the panel. */
+import type { PanelLogins } from '../../capabilities/panel/panel-logins.ts';
+import { isoTime } from '../../foundation/clock.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { Handlers } from '../operation.ts';
+import type { panelOperations } from '../panel.ts';
+
+export interface PanelHandlerDependencies {
+  readonly logins: Pick<PanelLogins, 'redeem' | 'begin' | 'list' | 'end'>;
+  /** Makes a code, and the address that opens the panel with it. */
+  readonly login: () => { readonly code: string; readonly url: string; readonly expiresAt: number };
+  /** True for the API token; never where there is none. */
+  readonly isApiToken: (text: string) => boolean;
+}
+
+/** Who may log in may do so for ever; who is logged in may not: a session that was taken ends when it is ended. */
+function refuseSession(session: string | null | undefined): void {
+  if (typeof session === 'string')
+    throw new SvcError('access_denied', { message: 'A session of the panel makes no others: use the API token.' });
+}
+
+export function panelHandlers({
+  logins,
+  login,
+  isApiToken,
+}: PanelHandlerDependencies): Handlers<typeof panelOperations> {
+  return {
+    panelLogin: (_input, { session }) => {
+      refuseSession(session);
+      const { code, url, expiresAt } = login();
+      return { code, url, expires_at: isoTime(expiresAt) };
+    },
+    panelSessionBegin: ({ code, api_token }, { trySecret }) => {
+      if ((code === undefined) === (api_token === undefined))
+        throw new SvcError('invalid_request', { message: 'Send either code or api_token.', details: { in: 'body' } });
+      if (trySecret === undefined)
+        throw new SvcError('access_denied', { message: 'Log in to the panel of a node at its own address.' });
+      trySecret(() => (code === undefined ? isApiToken(api_token ?? '') : logins.redeem(code)));
+      const { id, token, expiresAt } = logins.begin();
+      return { id, token, expires_at: isoTime(expiresAt) };
+    },
+    panelSessions: (_input, { session }) => ({
+      sessions: logins.list().map(({ id, createdAt, lastSeenAt, expiresAt }) => ({
+        id,
+        created_at: isoTime(createdAt),
+        last_seen_at: isoTime(lastSeenAt),
+        expires_at: isoTime(expiresAt),
+        current: id === session,
+      })),
+    }),
+    panelSessionEnd: ({ id }) => {
+      logins.end(id);
+      return { ok: true };
+    },
+  };
+}
