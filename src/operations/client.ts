@@ -1,6 +1,6 @@
 /**
  * The typed client of the REST API: one method per declaration, taking the operation's flat input.
- * Needs nothing but `fetch`, so that it works in the command line and in a browser.
+ * Needs nothing but `fetch`, or what is given in its place, so that it works in the command line and in a browser.
  */
 import { type ErrorCode, isErrorCode, SvcError } from '../foundation/errors.ts';
 import type { Aid } from '../foundation/identity/aid.ts';
@@ -18,6 +18,18 @@ import {
 /** How long a call may take when nobody says otherwise: above every time-out of the daemon itself. */
 export const CLIENT_TIMEOUT_MS = 120_000;
 
+/** What of `fetch` a client needs. No redirect may be followed: the token goes to the daemon that was named and to nobody else. */
+export type ClientFetch = (
+  url: string,
+  init: {
+    readonly method: string;
+    readonly headers: Record<string, string>;
+    readonly body: string | null;
+    readonly redirect: 'error';
+    readonly signal: AbortSignal;
+  },
+) => Promise<{ readonly status: number; text(): Promise<string> }>;
+
 export interface ClientOptions {
   /** Where the daemon answers, such as `http://127.0.0.1:2121`. */
   readonly baseUrl: string;
@@ -26,6 +38,8 @@ export interface ClientOptions {
   readonly timeoutMs?: number;
   /** Further headers of every request. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** Left out: that of the platform. */
+  readonly fetch?: ClientFetch;
 }
 
 export interface CallOptions {
@@ -158,14 +172,13 @@ async function send(
   let status: number;
   let text: string;
   try {
-    const response = await fetch(request.url, {
+    const response = await (client.fetch ?? fetch)(request.url, {
       method: request.method,
       headers: {
         ...headersFor(client, 'application/json'),
         ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
       },
       body: request.body ?? null,
-      // The token goes to the daemon that was named and to nobody else.
       redirect: 'error',
       signal: options.signal === undefined ? timeout : AbortSignal.any([options.signal, timeout]),
     });

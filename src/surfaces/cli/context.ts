@@ -6,6 +6,7 @@ import { operations } from '../../operations/index.ts';
 import { Aliases } from './aliases.ts';
 import { cliClient, type OperationName, type SvcClient } from './client.ts';
 import { addressIn, addressInNamed } from './daemon-address.ts';
+import { httpFetch } from './http-fetch.ts';
 import type { CliIo } from './io.ts';
 import { pipedSecret } from './piped-secret.ts';
 import { withProgress } from './progress.ts';
@@ -86,7 +87,7 @@ export class CliContext {
   get #here(): ClientOptions {
     const token = this.options.token ?? this.io.env['SVC_TOKEN'];
     const baseUrl = /^https?:\/\//.test(this.api) ? this.api : `http://${this.api}`;
-    return { baseUrl, ...(token === undefined ? {} : { token }) };
+    return { baseUrl, fetch: httpFetch, ...(token === undefined ? {} : { token }) };
   }
 
   /** Where the node answers that the command is meant for, and the token for it. @throws SvcError as `api` does */
