@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { A2AL } from './support/a2al.ts';
 import { InstalledPackage } from './support/installed.ts';
-import { type Command, PolledDaemon } from './support/polled-daemon.ts';
+import { type Command, PolledDaemon, type PolledOptions } from './support/polled-daemon.ts';
 import { type BenchRow, type BenchTable, quantile } from './table.ts';
 
 const ROUNDS = 3;
@@ -22,6 +22,9 @@ const AT_ONCE = 8;
 const LISTS = 30;
 /** How long a daemon is left alone after its start, milliseconds: what it takes meanwhile is read at the end. */
 const IDLE_MS = 10_000;
+/** A daemon that takes less processor time than this in a second is done with what it had to do, milliseconds. */
+const QUIET_CPU_MS = 20;
+const QUIET_MS = 1000;
 const MIB = 1024 * 1024;
 
 /** A daemon of nothing but Node: what any program on it takes. */
@@ -46,17 +49,20 @@ function noFigures(): Figures {
   return { startMs: [], startCpuMs: [], idleCpuMs: [], residentMib: [], listMs: [], listCpuMs: [] };
 }
 
+/** What a daemon comes back to. */
+type Home = Required<Pick<PolledOptions, 'dataDir' | 'ports'>>;
+
 /** Starts a daemon, leaves it alone, and lists its agents. */
-async function look(command: Command, dataDir: string | undefined, figures: Figures): Promise<void> {
+async function look(command: Command, home: Home | undefined, figures: Figures): Promise<void> {
   const began = performance.now();
-  await using daemon = await PolledDaemon.start(command, dataDir === undefined ? {} : { dataDir });
+  await using daemon = await PolledDaemon.start(command, home);
   figures.startMs.push(performance.now() - began);
   const startCpuMs = daemon.cpuMs();
   figures.startCpuMs.push(startCpuMs);
   await delay(IDLE_MS);
   figures.idleCpuMs.push(daemon.cpuMs() - startCpuMs);
   figures.residentMib.push(daemon.residentMib());
-  if (dataDir === undefined) return;
+  if (home === undefined) return;
   const before = daemon.cpuMs();
   for (let i = 0; i < LISTS; i++) {
     const asked = performance.now();
@@ -66,16 +72,21 @@ async function look(command: Command, dataDir: string | undefined, figures: Figu
   figures.listCpuMs.push((daemon.cpuMs() - before) / LISTS);
 }
 
-/** A data directory with a thousand agents. */
-async function populated(command: Command): Promise<string> {
-  const dataDir = mkdtempSync(join(tmpdir(), 'svcd-agents-'));
-  await using daemon = await PolledDaemon.start(command, { dataDir });
+/** A home with a thousand agents, all of which have been published. */
+async function populated(command: Command): Promise<Home> {
+  const home = { dataDir: mkdtempSync(join(tmpdir(), 'svcd-agents-')), ports: await PolledDaemon.anyPorts() };
+  await using daemon = await PolledDaemon.start(command, home);
   let left = AGENTS;
   const register = async (): Promise<void> => {
     while (left-- > 0) await daemon.newAgent();
   };
   await Promise.all(Array.from({ length: AT_ONCE }, register));
-  return dataDir;
+  let before = 0;
+  do {
+    before = daemon.cpuMs();
+    await delay(QUIET_MS);
+  } while (daemon.cpuMs() - before > QUIET_CPU_MS);
+  return home;
 }
 
 /** How long a command takes as a process, milliseconds. */
@@ -127,21 +138,21 @@ export async function run(): Promise<BenchTable> {
   const installed = new InstalledPackage();
   const size = installed.sizeMib();
   const svcd: Command = [process.execPath, installed.program('svcd')];
-  const directories: string[] = [];
+  const homes: Home[] = [];
   try {
     // The first start compiles what the others find compiled.
     await (await PolledDaemon.start(svcd)).stop();
     const rows = await commandRows(installed, svcd);
     const [alone, plain, other] = [noFigures(), noFigures(), A2AL === null ? null : noFigures()];
     const [full, otherFull] = [noFigures(), A2AL === null ? null : noFigures()];
-    directories.push(await populated(svcd));
-    if (A2AL !== null) directories.push(await populated(A2AL));
+    homes.push(await populated(svcd));
+    if (A2AL !== null) homes.push(await populated(A2AL));
     for (let i = 0; i < ROUNDS; i++) {
       await look(svcd, undefined, alone);
       await look(PLAIN_NODE, undefined, plain);
       if (A2AL !== null && other !== null) await look(A2AL, undefined, other);
-      await look(svcd, directories[0], full);
-      if (A2AL !== null && otherFull !== null) await look(A2AL, directories[1], otherFull);
+      await look(svcd, homes[0], full);
+      if (A2AL !== null && otherFull !== null) await look(A2AL, homes[1], otherFull);
     }
     const three = [alone, plain, other] as const;
     const two = [full, null, otherFull] as const;
@@ -160,6 +171,6 @@ export async function run(): Promise<BenchTable> {
     return { title: 'Start, memory, a thousand agents', rows };
   } finally {
     installed.remove();
-    for (const directory of directories) rmSync(directory, { recursive: true, force: true });
+    for (const { dataDir } of homes) rmSync(dataDir, { recursive: true, force: true });
   }
 }

@@ -24,6 +24,8 @@ export interface PolledOptions {
   readonly bootstrap?: readonly string[];
   /** Keeps what an earlier daemon left there. */
   readonly dataDir?: string;
+  /** Ports of its API and of its records, of one that comes back to where it was; left out: any. */
+  readonly ports?: readonly [number, number];
   /** More lines for config.toml. */
   readonly config?: string;
 }
@@ -53,7 +55,7 @@ export class PolledDaemon {
 
   /** Starts a daemon, and returns as soon as `/health` answers. @throws Error where it ends before */
   static async start(command: Command, options: PolledOptions = {}): Promise<PolledDaemon> {
-    const daemon = new PolledDaemon(command, options, [await quietPort(), await quietPort()]);
+    const daemon = new PolledDaemon(command, options, options.ports ?? (await PolledDaemon.anyPorts()));
     const limit = performance.now() + START_LIMIT_MS;
     while (!(await daemon.#answers())) {
       if (daemon.process.exitCode !== null)
@@ -62,6 +64,11 @@ export class PolledDaemon {
       await delay(LOOK_MS);
     }
     return daemon;
+  }
+
+  /** Ports that nothing listens on. */
+  static async anyPorts(): Promise<readonly [number, number]> {
+    return [await quietPort(), await quietPort()];
   }
 
   async #answers(): Promise<boolean> {

@@ -1,6 +1,5 @@
 /** Packages whose code the bundle holds: those that the sources may import beside the dependencies of the package. */
 export const BUNDLED: ReadonlySet<string> = new Set([
-  '@bomb.sh/tab',
   '@fastify/swagger-ui',
   '@modelcontextprotocol/server',
   '@noble/curves',
