@@ -22,6 +22,7 @@ import { KeyStore } from '../src/foundation/keys/key-store.ts';
 import { silentLog } from '../src/foundation/log.ts';
 import type { SignedRecord } from '../src/foundation/records/record.ts';
 import { AgentStore } from '../src/foundation/store/agents.ts';
+import { MetaStore } from '../src/foundation/store/meta.ts';
 import { MIGRATIONS } from '../src/foundation/store/migrations/index.ts';
 import { PublicationStore } from '../src/foundation/store/publications.ts';
 import { Store } from '../src/foundation/store/store.ts';
@@ -116,6 +117,7 @@ async function measure(path: string): Promise<BenchTable> {
       isAlive: async (aid) => agents.isAlive(aid),
       isHeld: () => false,
       serviceOf: () => '',
+      memory: new MetaStore(store),
       addresses: () => ({ endpoints: ['quic://192.0.2.1:4122'], mapped: [], natType: 1, helpers: [] }),
       onAddresses: () => () => {},
       autoPublish: () => true,

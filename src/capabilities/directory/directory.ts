@@ -8,6 +8,7 @@ import type { Component } from '../../foundation/lifecycle.ts';
 import { isCustomType, MAX_CUSTOM_PAYLOAD_BYTES, RECORD, type RecordType } from '../../foundation/records/types.ts';
 import { every, UNTIL_HURRIED } from '../../foundation/repeat.ts';
 import type { Publication } from '../../foundation/store/publications.ts';
+import { AddressNews } from './address-news.ts';
 import { type ProfileCard, profilePublication } from './profile-cards.ts';
 import { ENDPOINTS, Publishing, type PublishResult } from './publishing.ts';
 import { RecordPublisher } from './record-publisher.ts';
@@ -30,6 +31,7 @@ const LOOK_MS = 60_000;
 export class Directory implements Component {
   readonly #options: DirectoryOptions;
   readonly #deps: DirectoryDependencies;
+  readonly #news: AddressNews;
   readonly #publishing: Publishing;
   readonly #renewal: Renewal;
   /** Ends what repeats, and what tells us something. */
@@ -43,7 +45,9 @@ export class Directory implements Component {
     const deps = { ...dependencies, log: dependencies.log.child('directory') };
     this.#options = options;
     this.#deps = deps;
-    this.#publishing = new Publishing(options, { ...deps, recordPublisher: new RecordPublisher(options, deps) });
+    this.#news = new AddressNews(deps.memory, () => deps.addresses());
+    const recordPublisher = new RecordPublisher(options, { ...deps, news: this.#news });
+    this.#publishing = new Publishing(options, { ...deps, recordPublisher });
     this.#renewal = new Renewal({ ...deps, renew: async (aid) => this.#publishing.renew(aid) });
   }
 
@@ -235,7 +239,13 @@ export class Directory implements Component {
   }
 
   #touchEndpoints(): number {
-    this.#deps.publications.touchEndpoints(this.#deps.clock.now());
+    const { publications, clock } = this.#deps;
+    this.#news.tell((remember) =>
+      publications.transaction(() => {
+        publications.touchEndpoints(clock.now());
+        remember();
+      }),
+    );
     this.#renewal.wake();
     return UNTIL_HURRIED;
   }

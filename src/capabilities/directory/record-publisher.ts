@@ -14,6 +14,7 @@ import { payloadBudget, type SignedRecord, signRecord } from '../../foundation/r
 import { isCustomType, RECORD } from '../../foundation/records/types.ts';
 import type { PublicationRow } from '../../foundation/store/publications.ts';
 import type { LocalIdentity } from '../../network/links/types.ts';
+import type { AddressNews } from './address-news.ts';
 import { checkRoomAbove, standing, supersededError } from './sequence.ts';
 import type { DirectoryDependencies, DirectoryOptions } from './types.ts';
 
@@ -51,14 +52,18 @@ interface Round {
   readonly highest: number;
 }
 
+interface PublisherDependencies extends DirectoryDependencies {
+  readonly news: AddressNews;
+}
+
 export class RecordPublisher {
   readonly #options: DirectoryOptions;
-  readonly #deps: DirectoryDependencies;
+  readonly #deps: PublisherDependencies;
   /** Agents of which we know what a working network held, since this process started. */
   readonly #learned = new Set<Aid>();
   readonly #stopped = new AbortController();
 
-  constructor(options: DirectoryOptions, dependencies: DirectoryDependencies) {
+  constructor(options: DirectoryOptions, dependencies: PublisherDependencies) {
     this.#options = options;
     this.#deps = dependencies;
   }
@@ -203,6 +208,7 @@ export class RecordPublisher {
 
   #endpoints({ aid, delegation }: LocalIdentity, all: readonly PublicationRow[]): Uint8Array {
     const addresses = this.#deps.addresses();
+    this.#deps.news.goesOut(addresses);
     const customTypes = all.map((row) => row.type).filter(isCustomType);
     const { nodeKey } = this.#options;
     const service = this.#deps.serviceOf(aid);
