@@ -1,9 +1,11 @@
 /**
  * Runs the tests: unit and integration tests with coverage, then the end-to-end tests, which start
  * real daemons. `node tools/run-tests.ts <pattern …>` runs only what is named, without coverage.
- * The programs are built before, so that no test waits for it.
+ * The programs are built before, so that no test waits for it. A file that takes too long is killed with all that it
+ * started, and counts as failed; tests that were skipped are named at the end, with what they lack.
  */
 import { spawnSync } from 'node:child_process';
+import { runGroup } from './test-group.ts';
 
 /** Test files at a time: more would only wait for each other on two cores. */
 const CONCURRENCY = 2;
@@ -18,18 +20,29 @@ const COVERAGE = [
   `--test-coverage-lines=${MIN_LINE_COVERAGE}`,
 ];
 
-function run(patterns: readonly string[], options: readonly string[] = []): void {
-  const args = ['--test', `--test-concurrency=${CONCURRENCY}`, ...options, ...patterns];
-  const { status, signal } = spawnSync(process.execPath, args, { stdio: 'inherit' });
-  if (signal !== null) console.error(`the tests were ended by ${signal}`);
-  if (status !== 0) process.exit(status ?? 1);
+/** How long a test file, or a process that it leaves behind, may run, milliseconds: several times what the longest takes. */
+const FILE_LIMIT_MS = 600_000;
+const REPORTERS = ['spec', './tools/skipped-tests.ts'].flatMap((reporter) => [
+  `--test-reporter=${reporter}`,
+  '--test-reporter-destination=stdout',
+]);
+
+async function run(patterns: readonly string[], options: readonly string[] = []): Promise<void> {
+  const code = await runGroup({
+    program: process.execPath,
+    args: ['--test', `--test-concurrency=${CONCURRENCY}`, ...REPORTERS, ...options, ...patterns],
+    limitMs: FILE_LIMIT_MS,
+    onKilled: (command) =>
+      console.error(`killed, as it ran for more than ${FILE_LIMIT_MS / 60_000} minutes: ${command}`),
+  });
+  if (code !== 0) process.exit(code);
 }
 
 const { status } = spawnSync(process.execPath, ['bin/svc', '--version'], { stdio: ['ignore', 'ignore', 'inherit'] });
 if (status !== 0) process.exit(status ?? 1);
 const named = process.argv.slice(2);
-if (named.length > 0) run(named);
+if (named.length > 0) await run(named);
 else {
-  run([UNIT], COVERAGE);
-  run([END_TO_END]);
+  await run([UNIT], COVERAGE);
+  await run([END_TO_END]);
 }

@@ -5,6 +5,7 @@ import { createReadStream, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { needs } from '../support/needs.ts';
 import { TestNetwork } from '../support/network.ts';
 import { postgresServer, runOk, sshServer } from '../support/programs.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
@@ -22,7 +23,9 @@ function sha256(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex');
 }
 
-test('ssh runs a command and scp copies a file through a tunnel', async (t) => {
+test('ssh runs a command and scp copies a file through a tunnel', {
+  skip: needs('ssh', 'scp', 'ssh-keygen', 'sshd'),
+}, async (t) => {
   await using network = await TestNetwork.start(2);
   const directory = temporaryDirectory(t);
   const { service, identity, user } = await sshServer(directory);
@@ -62,7 +65,7 @@ test('ssh runs a command and scp copies a file through a tunnel', async (t) => {
   assert.equal(sha256(readFileSync(back)), sha256(content));
 });
 
-test('psql works through a tunnel: transactions, bulk in, bulk out', async (t) => {
+test('psql works through a tunnel: transactions, bulk in, bulk out', { skip: needs('psql') }, async (t) => {
   await using network = await TestNetwork.start(2);
   await using service = await postgresServer(temporaryDirectory(t));
   const port = await tunnelTo(network, service.port);
@@ -89,7 +92,7 @@ test('psql works through a tunnel: transactions, bulk in, bulk out', async (t) =
   assert.equal((await psql('COPY (SELECT * FROM t ORDER BY id) TO STDOUT')).length, 20_128_894);
 });
 
-test('curl uploads and downloads through a tunnel, and wrk puts load on it', async (t) => {
+test('web clients go through a tunnel', { skip: needs('curl') && needs('wrk') }, async (t) => {
   await using network = await TestNetwork.start(2);
   const directory = temporaryDirectory(t);
   const file = join(directory, 'file');
@@ -107,13 +110,17 @@ test('curl uploads and downloads through a tunnel, and wrk puts load on it', asy
   const port = await tunnelTo(network, address.port);
   const url = `http://127.0.0.1:${port}`;
   const curl = ['-q', '--noproxy', '*', '-sS', '--fail'];
-  assert.equal(await runOk('curl', [...curl, '-T', file, `${url}/up`]), sha256(content));
-  const copy = join(directory, 'copy');
-  await runOk('curl', [...curl, '-o', copy, `${url}/file`]);
-  assert.equal(sha256(readFileSync(copy)), sha256(content));
-  const report = await runOk('wrk', ['-t', '1', '-c', '50', '-d', '3s', '--timeout', '60s', `${url}/small`]);
-  assert.doesNotMatch(report, /Socket errors|Non-2xx/, report);
-  assert.match(report, /[1-9]\d* requests in/);
+  await t.test('curl uploads and downloads', { skip: needs('curl') }, async () => {
+    assert.equal(await runOk('curl', [...curl, '-T', file, `${url}/up`]), sha256(content));
+    const copy = join(directory, 'copy');
+    await runOk('curl', [...curl, '-o', copy, `${url}/file`]);
+    assert.equal(sha256(readFileSync(copy)), sha256(content));
+  });
+  await t.test('wrk puts load on it', { skip: needs('wrk') }, async () => {
+    const report = await runOk('wrk', ['-t', '1', '-c', '50', '-d', '3s', '--timeout', '60s', `${url}/small`]);
+    assert.doesNotMatch(report, /Socket errors|Non-2xx/, report);
+    assert.match(report, /[1-9]\d* requests in/);
+  });
   server.closeAllConnections();
   server.close();
 });

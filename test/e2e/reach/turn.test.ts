@@ -6,6 +6,7 @@ import { eventually } from '../../support/eventually.ts';
 import { LabDaemon } from '../../support/lab/daemons.ts';
 import { Internet } from '../../support/lab/internet.ts';
 import type { Machine } from '../../support/lab/namespaces.ts';
+import { needs } from '../../support/needs.ts';
 
 const TURN = '203.0.113.20';
 const NO_RELAY = 'relay_sessions = 0\n';
@@ -25,7 +26,7 @@ function startTurnServer(machine: Machine): void {
   machine.spawn('turnserver', [`--listening-ip=${TURN}`, `--relay-ip=${TURN}`, ...account, ...quiet]);
 }
 
-test('a TURN server of either side leads where nothing else does', async (t) => {
+test('a TURN server of either side leads where nothing else does', { skip: needs('turnserver') }, async (t) => {
   const internet = await Internet.start(t);
   if (internet === null) return;
   const turn = await internet.publicMachine('turn', [20]);
@@ -60,7 +61,7 @@ test('a TURN server of either side leads where nothing else does', async (t) => 
     });
 });
 
-test('a TURN server of either side leads where nobody helps', async (t) => {
+test('a TURN server of either side leads where nobody helps', { skip: needs('turnserver') }, async (t) => {
   const internet = await Internet.start(t);
   if (internet === null) return;
   startTurnServer(await internet.publicMachine('turn', [20]));
