@@ -21,6 +21,8 @@ export interface EventPayloads {
     readonly agents: readonly Aid[];
     readonly path: PathKind;
     readonly before: PathKind;
+    /** Where packets go now, `host:port`: on a relayed path, the relay. */
+    readonly address: string;
     readonly is_relayed: boolean;
   };
 }

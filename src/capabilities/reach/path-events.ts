@@ -1,6 +1,7 @@
 /** Tells agents when the way to the node of those that they speak with has become another one. */
+import { formatAddress } from '../../foundation/address.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
-import { isRelayed, type PathKind } from '../../foundation/domain/tunnels.ts';
+import { isRelayed } from '../../foundation/domain/tunnels.ts';
 import type { EventSink } from '../../foundation/events.ts';
 import { type Aid, nativeAid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
@@ -8,6 +9,7 @@ import { LruCache } from '../../foundation/lru-cache.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import type { AgentPair } from '../../network/links/met-agents.ts';
 import type { PathChange } from '../../network/links/path-changes.ts';
+import type { Path } from '../../network/path.ts';
 
 /** A path that changes sooner after the last word about it is spoken of only then, milliseconds. */
 export const PATH_WORD_MS = 10_000;
@@ -29,10 +31,15 @@ interface PathEventsDependencies {
 /** What is known of the path to a node. */
 interface Told {
   /** What agents were last told, or what was there first. */
-  told: PathKind;
+  told: Path;
   toldAt: number;
-  now: PathKind;
+  now: Path;
   later: Timer | null;
+}
+
+/** The port at the other end says nothing: each connection may have another one. */
+function isSameWay(one: Path, other: Path): boolean {
+  return one.kind === other.kind && one.remote.host === other.remote.host;
 }
 
 export class PathEvents {
@@ -59,11 +66,11 @@ export class PathEvents {
     const node = nativeAid(nodeKey);
     const known = this.#nodes.get(node);
     if (known === undefined) {
-      const first = { told: path.kind, toldAt: Number.NEGATIVE_INFINITY, now: path.kind, later: null };
+      const first = { told: path, toldAt: Number.NEGATIVE_INFINITY, now: path, later: null };
       this.#nodes.set(node, first);
       return;
     }
-    known.now = path.kind;
+    known.now = path;
     if (known.later !== null) return;
     const waitMs = known.toldAt + PATH_WORD_MS - clock.now();
     if (waitMs <= 0) this.#tell(node, nodeKey, known);
@@ -77,7 +84,7 @@ export class PathEvents {
   #tell(node: Aid, nodeKey: Uint8Array, known: Told): void {
     const { clock, pairsWith, isAgent, events, log } = this.#deps;
     const { told: before, now: path } = known;
-    if (path === before) return;
+    if (isSameWay(path, before)) return;
     known.told = path;
     const spoken = Map.groupBy(pairsWith(nodeKey), ({ local }) => local);
     for (const [local, pairs] of spoken) {
@@ -85,7 +92,14 @@ export class PathEvents {
       known.toldAt = clock.now();
       const agents = pairs.map(({ remote }) => remote);
       try {
-        events.emit(local, 'path.changed', { node, agents, path, before, is_relayed: isRelayed(path) });
+        events.emit(local, 'path.changed', {
+          node,
+          agents,
+          path: path.kind,
+          before: before.kind,
+          address: formatAddress(path.remote),
+          is_relayed: isRelayed(path.kind),
+        });
       } catch (error) {
         log.warn({ error }, 'a change of path could not be logged');
       }

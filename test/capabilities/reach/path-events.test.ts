@@ -32,8 +32,8 @@ function setUp() {
       },
     },
   });
-  const goes = (kind: PathKind | null): void => {
-    const path = kind === null ? null : plainPath(kind, { host: '192.0.2.1', port: 4122 });
+  const goes = (kind: PathKind | null, host = '192.0.2.1', port = 4122): void => {
+    const path = kind === null ? null : plainPath(kind, { host, port });
     events.onChange({ nodeKey: KEY, path, before: null });
   };
   return { clock, told, events, goes, words: () => told.map(([, { before, path }]) => `${before} to ${path}`) };
@@ -45,8 +45,23 @@ test('the agents that speak with a node are told once the way to it is of anothe
   goes('relay');
   assert.deepEqual(told, [], 'the first way is no change');
   goes('punched');
-  const data = { node: nativeAid(KEY), agents: [BOB, CAROL], path: 'punched', before: 'relay', is_relayed: false };
-  assert.deepEqual(told, [[ALICE, data]]);
+  const ways = { path: 'punched', before: 'relay', address: '192.0.2.1:4122', is_relayed: false };
+  assert.deepEqual(told, [[ALICE, { node: nativeAid(KEY), agents: [BOB, CAROL], ...ways }]]);
+});
+
+test('another host at the other end is another way of the same kind, another port there is not', () => {
+  const { clock, goes, told } = setUp();
+  goes('direct');
+  goes('direct', '192.0.2.1', 5000);
+  assert.equal(told.length, 0);
+  goes('direct', '192.0.2.2');
+  goes(null);
+  goes('direct', '192.0.2.2');
+  clock.advance(PATH_WORD_MS);
+  assert.deepEqual(
+    told.map(([, { path, before, address }]) => [path, before, address]),
+    [['direct', 'direct', '192.0.2.2:4122']],
+  );
 });
 
 test('a connection that is lost and comes back the same way is no news, and another way is', () => {
