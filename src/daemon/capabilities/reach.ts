@@ -1,6 +1,7 @@
 /** What people and agents are told of how this node reaches others. */
 import type { AddressBook } from '../../capabilities/address-book/address-book.ts';
 import type { EventLog } from '../../capabilities/events/event-log.ts';
+import { placeOfCaller } from '../../capabilities/reach/callers.ts';
 import { PathEvents } from '../../capabilities/reach/path-events.ts';
 import { ReachReport } from '../../capabilities/reach/reach-report.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
@@ -26,6 +27,7 @@ export function buildReachReport(
   const pathEvents = new PathEvents({ clock, log: log.child('links'), pairsWith, isAgent, events: eventLog });
   life.defer(pool.onPathChange((change) => pathEvents.onChange(change)));
   life.defer(() => pathEvents.stop());
+  pool.locateBy((nodeKey, signal) => placeOfCaller(nodeKey, { resolver, pairsWith }, signal));
   return new ReachReport({
     clock,
     nodeKey: node.key.publicKey,

@@ -44,6 +44,9 @@ interface NodePoolDependencies {
   relayDisabled?(): boolean;
 }
 
+/** Where a node is that has only ever dialled us; null where nobody knows. */
+export type Locate = (nodeKey: Uint8Array, signal: AbortSignal) => Promise<NodePlace | null>;
+
 export interface ConnectOptions {
   /** False where no third node may carry the packets. */
   readonly relays?: boolean;
@@ -70,6 +73,7 @@ export class ConnectionPool implements Component {
   /** Nodes whose connections are kept, by the hex of their keys. */
   readonly #kept = new Tally();
   readonly #relayDisabled: () => boolean;
+  #locate: Locate = async () => null;
   /** Those who wait for the hello of a connection that the other node dialled. */
   readonly #awaited = new WeakMap<QuicConnection, (session: NodeSession) => void>();
   #sweep: Repeating | null = null;
@@ -101,7 +105,8 @@ export class ConnectionPool implements Component {
       log: this.#log,
       newer: (session) => this.#table.newerThan(session),
       dial: async (session, signal) => {
-        const place = this.#places.of(session.there.nodeKey);
+        const { nodeKey: there } = session.there;
+        const place = this.#places.of(there) ?? (await this.#locate(there, signal));
         return place === null ? null : await this.connect(place, signal, { insteadOf: session });
       },
     });
@@ -153,6 +158,11 @@ export class ConnectionPool implements Component {
   /** Adds a way to reach nodes; it is tried from the next attempt on. */
   addDialler(dialler: Dialler): void {
     this.#diallers.push(dialler);
+  }
+
+  /** Says how nodes are found that have only ever dialled us, where the path to one is dead. */
+  locateBy(locate: Locate): void {
+    this.#locate = locate;
   }
 
   /**

@@ -17,7 +17,7 @@ interface DetoursDependencies {
   readonly log: Log;
   /** The connection to the same node that came after this one; null where none did. */
   readonly newer: (session: NodeSession) => NodeSession | null;
-  /** Connects to the same node another time; null where only that node can. */
+  /** Connects to the same node another time; null where nobody here knows where it is. */
   readonly dial: (session: NodeSession, signal: AbortSignal) => Promise<NodeSession | null>;
 }
 

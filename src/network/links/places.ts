@@ -23,7 +23,7 @@ export class Places {
     if (!isPoorer) this.#places.set(node, place);
   }
 
-  /** Null for a node that was never dialled: only that one knows how we meet. */
+  /** Null for a node that was never dialled. */
   of(nodeKey: Uint8Array): NodePlace | null {
     return this.#places.get(toHex(nodeKey)) ?? null;
   }

@@ -44,6 +44,30 @@ test('a dead connection is replaced by one that answers, and ends', async () => 
   assert.equal(b.pool.stats().connections, 1);
 });
 
+test('who was called dials where the path is dead, by where the caller says that it is', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const [a, b] = [await world.node(), await world.node()];
+  const [caller, called] = [a.host(), b.host()];
+  const inbox = b.inbox();
+  await a.links.open(caller.aid, called.aid, 'tcp');
+  await settle();
+  const [link] = inbox;
+  assert.ok(link);
+  const asked: Uint8Array[] = [];
+  b.pool.locateBy(async (nodeKey) => {
+    asked.push(nodeKey);
+    return { nodeKey, addresses: [a.endpoint.address], ...UNHELPED };
+  });
+  const first = b.pool.current(a.key.publicKey);
+  assert.ok(first !== null && !first.connection.outbound);
+  Object.assign(first.connection, { stats: () => ({ bytesSent: clock.now(), bytesReceived: 1 }) });
+  await writeFor(clock, link, NOTICED_MS);
+  const second = b.pool.current(a.key.publicKey);
+  assert.ok(second !== null && second !== first && first.closed);
+  assert.deepEqual([second.connection.outbound, asked], [true, [a.key.publicKey]]);
+});
+
 test('where no other connection can be had, what stands may outlive the break', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
