@@ -79,11 +79,12 @@ export async function buildNetwork(foundation: Foundation) {
   const interfaces = (): string[] => interfaceAddresses().map((one) => one.address);
   const ownAddresses: OwnAddresses = new OwnAddresses(
     { fallbackHost: config.fallback_host, hasTurn: isUsable(config.turn_servers) },
-    { clock, log, records, quic: () => endpoint.address, interfaces },
+    { records, quic: () => endpoint.address, interfaces },
   );
   const networkChanges = new NetworkChanges({ clock, log, interfaces });
   networkChanges.onChange(() => {
     pool.onNetwork();
+    records.onNetwork();
     ownAddresses.look();
   });
   const lookupHost = async (host: string): Promise<string[]> =>

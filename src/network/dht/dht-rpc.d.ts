@@ -176,7 +176,7 @@ declare module 'dht-rpc' {
     ): Promise<DHT.Reply>;
     on(event: 'request', handler: (request: DHT.Request) => void): this;
     on(event: 'add-node' | 'remove-node', handler: (node: DHT.TableNode) => void): this;
-    on(event: 'ready' | 'persistent' | 'network-change' | 'wakeup', handler: () => void): this;
+    on(event: 'ready' | 'persistent', handler: () => void): this;
   }
 
   export default DHT;

@@ -62,8 +62,6 @@ class EngineEvents {
   readonly node = new Listeners<[Address]>();
   /** A node has come into the table or left it. */
   readonly tableChange = new Listeners<[]>();
-  /** This machine's addresses have changed, or it woke from sleep. */
-  readonly networkChange = new Listeners<[]>();
 }
 
 /** A node with its routing id. */
@@ -150,7 +148,6 @@ export class DhtEngine {
       this.#admission.remove(node);
       events.tableChange.tell();
     });
-    for (const event of ['network-change', 'wakeup'] as const) dht.on(event, () => events.networkChange.tell());
     try {
       await dht.bind();
     } catch (error) {

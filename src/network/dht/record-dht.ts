@@ -121,7 +121,6 @@ function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencie
   events.serverAnswer.add((from) => membership.onServerAnswer(from));
   events.node.add((node) => replication.onNode(node));
   events.tableChange.add(() => membership.onTableChange());
-  events.networkChange.add(() => membership.onNetworkChange());
   return {
     clock,
     health,
@@ -270,6 +269,11 @@ export class RecordDht implements RecordNetwork {
   /** Turns to a contact no more; what is known of the network by it stays. */
   forget(contact: NodeContact): void {
     this.#parts.bootstrapNodes.forget(contact);
+  }
+
+  /** To be called when this machine may be on another network: it is found out anew where others reach us. */
+  onNetwork(): void {
+    this.#parts.membership.onNetworkChange();
   }
 
   addNode(address: Address): void {

@@ -1,24 +1,18 @@
 /** Where this node can be reached: what it publishes in endpoint records. */
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import { toHex } from '../../foundation/bytes.ts';
-import type { Clock } from '../../foundation/clock.ts';
 import type { NatMapping } from '../../foundation/domain/directory.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import { Listeners } from '../../foundation/listeners.ts';
-import type { Log } from '../../foundation/log.ts';
 import {
   ENDPOINT_SCHEME,
   type HelperNode,
   MAX_ENDPOINTS,
   type MeetingPlace,
 } from '../../foundation/records/payloads.ts';
-import { every, type Repeating } from '../../foundation/repeat.ts';
 import type { RecordNetwork } from '../dht/types.ts';
 import { natTypeOf } from './nat.ts';
 import { isRefuted, knownAddresses, type OwnAddress, toldAddresses } from './own-address.ts';
-
-/** How often the interfaces of this machine are looked at for a change of network, milliseconds. */
-export const INTERFACE_LOOK_MS = 5000;
 
 export interface NodeAddresses {
   /** `quic://host:port`, best first. */
@@ -64,8 +58,6 @@ interface OwnAddressesOptions {
 }
 
 interface OwnAddressesDependencies {
-  readonly clock: Clock;
-  readonly log: Log;
   readonly records: Pick<RecordNetwork, 'reachability' | 'onReachability'>;
   /** Where the QUIC endpoint listens. */
   readonly quic: () => Address;
@@ -78,7 +70,6 @@ export class OwnAddresses implements Component {
   readonly #deps: OwnAddressesDependencies;
   readonly #changes = new Listeners<[isUrgent: boolean]>();
   #unsubscribe: () => void = () => {};
-  #looks: Repeating | null = null;
   /** By the part that found them. */
   readonly #found = new Map<string, readonly OwnAddress[]>();
   #dialled: ReadonlyMap<string, boolean> = new Map();
@@ -95,13 +86,10 @@ export class OwnAddresses implements Component {
   async start(): Promise<void> {
     this.#last = this.current();
     this.#unsubscribe = this.#deps.records.onReachability(() => this.#compare());
-    const onError = (error: unknown): void => this.#deps.log.warn({ error }, 'own addresses could not be looked at');
-    this.#looks = every(this.#deps.clock, { periodMs: INTERFACE_LOOK_MS, onError }, () => this.#compare());
   }
 
   async stop(): Promise<void> {
     this.#unsubscribe();
-    this.#looks?.stop();
   }
 
   /** The addresses of this moment. */

@@ -20,10 +20,11 @@ test('a tunnel and a chat go on when networks change', async (t) => {
   const internet = await Internet.start(t);
   if (internet === null) return;
   const machine = await internet.behind('mobile', ['cone']);
+  const open = await internet.publicMachine('helper2', [11]);
   const carryToCafe = await internet.otherNetwork(machine, 'cafe', 'cone');
   await using helper = await LabDaemon.start(await internet.publicMachine('helper', [10]), []);
   const [second, third, mobile, home] = await Promise.all([
-    LabDaemon.start(await internet.publicMachine('helper2', [11]), BOOTSTRAP),
+    LabDaemon.start(open, BOOTSTRAP),
     LabDaemon.start(await internet.publicMachine('helper3', [12]), BOOTSTRAP),
     LabDaemon.start(machine, BOOTSTRAP),
     LabDaemon.start(await internet.behind('home', ['cone']), BOOTSTRAP),
@@ -76,6 +77,25 @@ test('a tunnel and a chat go on when networks change', async (t) => {
       await Promise.all([mobile, home].map((one) => one.signal('SIGCONT')));
     }),
   );
+
+  await t.test('a public node that nobody has called is carried to another address, and found there', async () => {
+    const aid = await second.serve();
+    const changedAt = performance.now();
+    await open.ip([
+      'addr del 203.0.113.11/24 dev wan0',
+      'addr add 203.0.113.13/24 dev wan0',
+      'route replace default via 203.0.113.254',
+    ]);
+    await eventually('its record says so', async () => {
+      const { body } = await helper.ask('POST', `/resolve/${aid}`, {});
+      return JSON.stringify(body).includes('quic://203.0.113.13:4122');
+    });
+    const { path } = await home.call<{ readonly path: string }>('POST', `/tunnel/${aid}`, {});
+    const ms = performance.now() - changedAt;
+    t.diagnostic(`a public node that moved: ${Math.round(ms)} ms`);
+    assert.equal(path, 'direct');
+    await second.until('strangers reach it again', isPublic);
+  });
 
   await eventually('all that was said has arrived', async () => (await chat.heard()).length === chat.said.length);
   assert.deepEqual(await chat.heard(), chat.said, 'once each, in order');
