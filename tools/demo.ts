@@ -2,7 +2,6 @@
  * `npm run demo`: the whole job on this machine, step by step. Three real daemons, each in a process
  * and a data directory of its own; nothing is left behind.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -11,12 +10,12 @@ import { join } from 'node:path';
 import { styleText } from 'node:util';
 import { type Client, createClient } from '../src/operations/client.ts';
 import { operations } from '../src/operations/index.ts';
+import { LocalDaemon } from './local-daemon.ts';
 
 interface DemoDaemon {
   readonly name: string;
-  readonly process: ChildProcess;
+  readonly daemon: LocalDaemon;
   readonly client: Client<typeof operations>;
-  readonly dht: string;
 }
 
 const root = mkdtempSync(join(tmpdir(), 'svcd-demo-'));
@@ -32,27 +31,14 @@ function say(text: string): void {
 }
 
 async function startDaemon(name: string): Promise<DemoDaemon> {
-  const bootstrap = daemons[0] === undefined ? [] : ['--bootstrap', daemons[0].dht];
-  const args = [
-    '--data-dir',
-    join(root, name),
-    '--listen',
-    '127.0.0.1:0',
-    '--api-addr',
-    '127.0.0.1:0',
-    '--no-open-browser',
-  ];
-  const child = spawn(process.execPath, ['bin/svcd', ...args, ...bootstrap], {
-    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-    env: { ...process.env, SVCD_MDNS: 'false', SVCD_LOG_LEVEL: 'warn' },
-  });
-  const [ready]: { api_addr: string; dht_addr: string }[] = (await once(child, 'message')) as never;
-  if (ready === undefined) throw new Error(`${name} did not start`);
-  const client = createClient({ baseUrl: `http://${ready.api_addr}` }, operations);
-  const daemon = { name, process: child, client, dht: ready.dht_addr };
-  daemons.push(daemon);
-  say(`${name}: API at ${ready.api_addr}, record network at ${ready.dht_addr}`);
-  return daemon;
+  const checkout = join(import.meta.dirname, '..');
+  const options = { dataDir: join(root, name), checkout, node: process.execPath };
+  const daemon = await LocalDaemon.start(options, daemons[0]?.daemon ?? null);
+  const client = createClient({ baseUrl: daemon.api }, operations);
+  const demoDaemon = { name, daemon, client };
+  daemons.push(demoDaemon);
+  say(`${name}: API at ${daemon.api}, record network at ${daemon.dht}`);
+  return demoDaemon;
 }
 
 async function newAgent({ client, name }: DemoDaemon, serviceTcp?: string): Promise<string> {
@@ -67,13 +53,7 @@ async function newAgent({ client, name }: DemoDaemon, serviceTcp?: string): Prom
 }
 
 async function stopAll(): Promise<void> {
-  await Promise.all(
-    daemons.map(async ({ process: child }) => {
-      const exited = once(child, 'exit');
-      child.kill('SIGTERM');
-      await exited;
-    }),
-  );
+  await Promise.all(daemons.map(({ daemon }) => daemon[Symbol.asyncDispose]()));
   rmSync(root, { recursive: true, force: true });
 }
 
