@@ -84,7 +84,7 @@ try {
   await using laptop = await LocalDaemon.start({ ...options, dataDir: join(root, 'laptop') }, null);
   await using server = await LocalDaemon.start({ ...options, dataDir: join(root, 'server') }, laptop);
   await using service = createServer((request, response) =>
-    response.end(`Hello ${request.headers['svc-caller-aid'] ?? 'stranger'}\n`),
+    response.end(`Hello ${String(request.headers['svc-caller-aid'])}\n`),
   ).listen(8080, '127.0.0.1');
   await once(service, 'listening');
   const terminal = new Terminal();
