@@ -48,11 +48,16 @@ function changedAt(name) {
 /** Whether a checkout has changed since dist/ was built. */
 function isStale() {
   var built = changedAt(path.join(root, 'dist', 'built'));
-  return ['src', 'package-lock.json', path.join('tools', 'build.ts'), path.join('tools', 'bundle')].some(
-    function (name) {
-      return changedAt(path.join(root, name)) > built;
-    },
-  );
+  return [
+    'src',
+    'panel',
+    'package-lock.json',
+    path.join('tools', 'build.ts'),
+    path.join('tools', 'build-panel.ts'),
+    path.join('tools', 'bundle'),
+  ].some(function (name) {
+    return changedAt(path.join(root, name)) > built;
+  });
 }
 
 /** Builds dist/ of a checkout, and returns whether it could. Standard output may belong to a protocol. */

@@ -34,7 +34,7 @@ export function browserViolations(
     if (used !== undefined) violations.push(`not for a browser: ${way} uses ${used}`);
     for (const to of module.imports) {
       const further = `${way} → ${to}`;
-      if (to.startsWith('src/')) ways.set(to, ways.get(to) ?? further);
+      if (/^(?:src|panel)\//.test(to)) ways.set(to, ways.get(to) ?? further);
       else if (!packages.has(to)) violations.push(`not for a browser: ${further}`);
     }
   }

@@ -67,7 +67,13 @@ const RULES: readonly Rule[] = [
     from: /^src\/foundation\/(?:identity|records)\//,
     to: '^src/foundation/(store|config|data-dir|keys)/|^node:(fs|net|dgram|http|https|timers)',
   },
-  { name: 'sources do not know tests', from: /^src\//, to: '^(test|bench|tools)/' },
+  { name: 'sources do not know tests', from: /^(?:src|panel)\//, to: '^(test|bench|tools)/' },
+  { name: 'sources do not know the panel', from: /^src\//, to: '^panel/' },
+  {
+    name: 'the panel knows declarations and formats',
+    from: /^panel\//,
+    to: '^src/(?!operations/[^/]+$|foundation/(?:[^/]+$|domain/|identity/))',
+  },
 ];
 
 /** Formats that daemon, command line and browser share. */
@@ -80,6 +86,8 @@ const SHARED_FORMATS: readonly string[] = [
   'src/foundation/identity/wallet-text.ts',
   'src/foundation/records/record.ts',
 ];
+/** What the page of the panel loads. */
+const PANEL = 'panel/src/main.tsx';
 /** Packages that run in a browser too. */
 const BROWSER_PACKAGES: ReadonlySet<string> = new Set([
   '@noble/curves',
@@ -87,6 +95,7 @@ const BROWSER_PACKAGES: ReadonlySet<string> = new Set([
   '@scure/base',
   'cborg',
   'eventsource-parser',
+  'preact',
   'typebox',
 ]);
 
@@ -100,7 +109,7 @@ export function layerViolations(graph: ModuleGraph, production: ReadonlySet<stri
         if (match !== null && new RegExp(rule.to.replace('$1', match[1] ?? '')).test(to))
           violations.push(`${rule.name}: ${file} → ${to}`);
       }
-      if (to.startsWith('src/') ? !graph.has(to) : !to.startsWith('node:') && !production.has(to))
+      if (/^(?:src|panel)\//.test(to) ? !graph.has(to) : !to.startsWith('node:') && !production.has(to))
         violations.push(`does not resolve in production: ${file} → ${to}`);
     }
   }
@@ -150,7 +159,7 @@ if (import.meta.main) {
     ...layerViolations(graph, production),
     ...cycles(graph),
     ...unowned(graph),
-    ...browserViolations(graph, [...declarations, ...SHARED_FORMATS], BROWSER_PACKAGES),
+    ...browserViolations(graph, [...declarations, ...SHARED_FORMATS, PANEL], BROWSER_PACKAGES),
   ];
   for (const violation of violations) console.error(violation);
   if (graph.size < MIN_MODULES) throw new Error(`only ${graph.size} modules were read`);

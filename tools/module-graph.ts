@@ -37,8 +37,8 @@ export function moduleGraph(texts: Readonly<Record<string, string>>): ModuleGrap
   );
 }
 
-/** The graph of the sources in the working directory. */
+/** The graph of the sources in the working directory, those of the panel too. */
 export function readSources(): ModuleGraph {
-  const files = globSync('src/**/*.ts').map((file) => file.replaceAll('\\', '/'));
+  const files = globSync(['src/**/*.ts', 'panel/src/**/*.{ts,tsx}']).map((file) => file.replaceAll('\\', '/'));
   return moduleGraph(Object.fromEntries(files.map((file) => [file, readFileSync(file, 'utf8')])));
 }

@@ -13,6 +13,11 @@ export interface Timer {
 /** Longest wait that one timer takes, milliseconds: Node ends a longer one at once. A longer wait is made of several. */
 const MAX_TIMER_MS: number = 2 ** 31 - 1;
 
+/** A timer keeps no program from ending. A browser numbers its timers, and needs no leave to close a page. */
+function leaveAlone(timer: number | { unref(): unknown }): void {
+  if (typeof timer === 'object') timer.unref();
+}
+
 /** The machine's own clock. */
 export const systemClock: Clock = {
   now: () => Date.now(),
@@ -21,8 +26,7 @@ export const systemClock: Clock = {
     const wait = (left: number): void => {
       const rest = left - MAX_TIMER_MS;
       handle = rest > 0 ? setTimeout(wait, MAX_TIMER_MS, rest) : setTimeout(task, left);
-      // A browser numbers its timers, and needs no leave to close a page.
-      if (typeof handle === 'object') handle.unref();
+      leaveAlone(handle);
     };
     wait(ms);
     return { cancel: () => clearTimeout(handle) };

@@ -4,6 +4,7 @@ import { isBuiltin } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
+import { buildPanel } from '../build-panel.ts';
 import { licencesOf } from './licences.ts';
 import { nodeModules } from './node-modules.ts';
 
@@ -68,6 +69,7 @@ export async function writeBundle(directory: string): Promise<void> {
   const pages = new URL('static/', import.meta.resolve('@fastify/swagger-ui'));
   for (const name of SWAGGER) write(directory, `swagger/${name}`, readFileSync(new URL(name, pages), 'utf8'));
   modules.push(fileURLToPath(pages));
+  modules.push(...(await buildPanel(join(directory, 'panel'))));
   write(directory, 'licences.txt', licencesOf(modules));
   // npm packs no lock under its own name, and updates install by it.
   copyFileSync('package-lock.json', join(directory, 'package-lock.json'));

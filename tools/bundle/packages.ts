@@ -13,6 +13,7 @@ export const BUNDLED: ReadonlySet<string> = new Set([
   'hpke',
   'multicast-dns',
   'pino',
+  'preact',
   'semver',
   'smol-toml',
   'tar',

@@ -1,0 +1,242 @@
+/** The frame: areas at the side, state at the top, the screen of the hash. */
+import type { ComponentType } from 'preact';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { Output } from './lib/api.ts';
+import type { Known } from './lib/cache.ts';
+import * as format from './lib/format.ts';
+import { isLanguage, type Key, LANGUAGES, language, speak, t } from './lib/i18n.ts';
+import { heedKeys } from './lib/keyboard.ts';
+import { onEvent } from './lib/live.ts';
+import { go, href, usePlace } from './lib/place.ts';
+import { savedTheme, saveLanguage, setTheme, THEMES } from './lib/prefs.ts';
+import { refresh, useQuery } from './lib/query.ts';
+import { useRedraw } from './lib/redraw.ts';
+import { countOf } from './lib/verdict.ts';
+import { Called, Names, type Naming } from './parts/agent.tsx';
+import { T } from './parts/basics.tsx';
+import { Finder } from './parts/finder.tsx';
+import { Help } from './parts/help.tsx';
+import { Overlay, openDialog } from './parts/overlay.tsx';
+import { Home } from './screens/home.tsx';
+import { Login } from './screens/login.tsx';
+
+const AREAS = ['home', 'agents', 'discover', 'messages', 'files', 'node'] as const;
+type Area = (typeof AREAS)[number];
+
+const STATUS_MS = 10_000;
+const AGENTS_MS = 20_000;
+
+interface ScreenProps {
+  readonly path: readonly string[];
+  readonly query: Readonly<Record<string, string>>;
+}
+type Screen = ComponentType<ScreenProps>;
+
+const SCREENS: Readonly<Record<Exclude<Area, 'home'> | 'new', () => Promise<Screen>>> = {
+  agents: async () => (await import('./screens/agents.tsx')).Agents,
+  discover: async () => (await import('./screens/discover.tsx')).Discover,
+  messages: async () => (await import('./screens/messages.tsx')).Messages,
+  files: async () => (await import('./screens/files.tsx')).Files,
+  node: async () => (await import('./screens/node.tsx')).NodeScreen,
+  new: async () => (await import('./screens/new-agent.tsx')).NewAgent,
+};
+
+function isScreen(name: string): name is keyof typeof SCREENS {
+  return Object.hasOwn(SCREENS, name);
+}
+
+/** A screen that is loaded when it is opened. */
+function Lazy({ name, path, query }: { readonly name: keyof typeof SCREENS } & ScreenProps) {
+  const [loaded, setLoaded] = useState<{ readonly name: string; readonly screen: Screen }>();
+  useEffect(() => {
+    SCREENS[name]().then(
+      (screen) => setLoaded({ name, screen }),
+      () => {},
+    );
+  }, [name]);
+  if (loaded?.name !== name) return <p class="empty">{t('loading')}</p>;
+  const { screen: Shown } = loaded;
+  return <Shown path={path} query={query} />;
+}
+
+function useNames(agents: Output<'agentsList'> | undefined, book: Output<'addressBookGet'> | undefined) {
+  return useMemo(() => {
+    const names = new Map<string, Naming>();
+    for (const { aid, name, profile } of agents?.agents ?? []) {
+      const text = profile?.name ?? name;
+      names.set(aid, { text: text ?? '', isMine: true, isHere: true });
+      if (text === undefined || text === '') names.set(aid, { text: aid.slice(-5), isMine: true, isHere: true });
+    }
+    for (const [aid, text] of Object.entries(book?.aliases ?? {}))
+      names.set(aid, { text, isMine: true, isHere: names.get(aid)?.isHere === true });
+    return names;
+  }, [agents, book]);
+}
+
+function Top({ status }: { readonly status: Known<Output<'status'>> }) {
+  const { value } = status;
+  const isReady = value?.network_ready === true;
+  return (
+    <header class="top">
+      {value !== undefined && (
+        <span class={`state ${isReady ? 'good' : 'warn'}`}>
+          <b>{t(isReady ? 'top.ready' : 'top.offline')}</b>{' '}
+          <span class="soft">· {t('top.peers', { n: value.dht_peers })}</span>
+        </span>
+      )}
+      <button type="button" class="find" onClick={() => openDialog((close) => <Finder close={close} />)}>
+        <span>{t('find')}</span>
+        <kbd>Ctrl K</kbd>
+      </button>
+    </header>
+  );
+}
+
+function Offline({ status }: { readonly status: Known<unknown> }) {
+  if (status.failure?.code !== 'daemon_unreachable') return null;
+  const at = status.at === 0 ? '–' : format.time(status.at, Date.now(), language);
+  return (
+    <div class="bar bad" role="alert">
+      <span>{t('offline', { at })}</span>
+      <button type="button" onClick={() => refresh()}>
+        {t('again')}
+      </button>
+    </div>
+  );
+}
+
+function Foot({ status, changed }: { readonly status: Output<'status'> | undefined; readonly changed: () => void }) {
+  return (
+    <footer class="foot">
+      {status !== undefined && `${status.version} · ${t('up', { span: format.span(status.uptime_s, language) })}`}
+      <br />
+      {location.host}
+      <select
+        aria-label={t('language')}
+        value={language}
+        onChange={({ currentTarget: { value } }) => {
+          if (!isLanguage(value)) return;
+          saveLanguage(value);
+          speak(value).then(changed, () => {});
+        }}
+      >
+        {Object.entries(LANGUAGES).map(([code, name]) => (
+          <option key={code} value={code} lang={code}>
+            {name}
+          </option>
+        ))}
+      </select>
+      <select
+        aria-label={t('theme')}
+        value={savedTheme()}
+        onChange={({ currentTarget: { value } }) => {
+          setTheme(THEMES.find((theme) => theme === value) ?? 'auto');
+          changed();
+        }}
+      >
+        {THEMES.map((theme) => (
+          <option key={theme} value={theme}>
+            {t(`theme.${theme}`)}
+          </option>
+        ))}
+      </select>
+    </footer>
+  );
+}
+
+/** The whole page. */
+export function App() {
+  const place = usePlace();
+  const redraw = useRedraw();
+  const status = useQuery('status', {}, STATUS_MS);
+  const agents = useQuery('agentsList', {}, AGENTS_MS);
+  const book = useQuery('addressBookGet', {});
+  const names = useNames(agents.value, book.value);
+  const main = useRef<HTMLElement>(null);
+  const [first = 'home'] = place.path;
+  const area = AREAS.find((one) => one === first) ?? (first === 'new' ? 'agents' : 'home');
+  const where = `${place.node ?? ''} ${place.path.join('/')}`;
+  useEffect(
+    () =>
+      heedKeys({
+        go,
+        find: () => openDialog((close) => <Finder close={close} />),
+        help: () => openDialog((close) => <Help close={close} />),
+      }),
+    [],
+  );
+  useEffect(() => onEvent(() => refresh()), []);
+  useEffect(() => {
+    const heading = main.current?.querySelector('h1');
+    document.title = `${heading?.textContent ?? t('area.home')} · svcd`;
+    heading?.setAttribute('tabindex', '-1');
+    heading?.focus({ preventScroll: true });
+    scrollTo(0, 0);
+  }, [where]);
+  if (status.failure?.code === 'unauthorized') return <Login />;
+  const waiting = Object.values(status.value?.pending ?? {}).reduce((sum, counters) => sum + countOf(counters), 0);
+  return (
+    <Names.Provider value={names}>
+      <a
+        class="skip button"
+        href="#main"
+        onClick={(event) => {
+          event.preventDefault();
+          main.current?.querySelector('h1')?.focus();
+        }}
+      >
+        {t('skip')}
+      </a>
+      <div class="frame">
+        <div class="side">
+          <nav class="areas" aria-label={t('areas')}>
+            <div class="brand">
+              <b>svcd</b>
+              <span class="soft">{t('brand')}</span>
+            </div>
+            {AREAS.map((one) => (
+              <a
+                key={one}
+                href={href(one === 'home' ? [] : [one])}
+                {...(one === area ? { 'aria-current': 'page' } : {})}
+              >
+                <span>{t(`area.${one}` satisfies Key)}</span>
+                {one === 'messages' && waiting > 0 ? (
+                  <span class="badge">
+                    {waiting}
+                    <span class="hidden"> {t('waiting')}</span>
+                  </span>
+                ) : (
+                  <kbd aria-hidden="true">g {one.charAt(0)}</kbd>
+                )}
+              </a>
+            ))}
+          </nav>
+          <Foot status={status.value} changed={redraw} />
+        </div>
+        <Top status={status} />
+        <main ref={main} id="main">
+          <Offline status={status} />
+          {place.node !== null && (
+            <div class="bar">
+              <span>
+                <T k="via" node={<Called aid={place.node} />} />
+              </span>
+              <a class="button" href="#/">
+                {t('via.back')}
+              </a>
+            </div>
+          )}
+          <div key={`${where} ${language}`}>
+            {isScreen(first) ? (
+              <Lazy name={first} path={place.path.slice(1)} query={place.query} />
+            ) : (
+              <Home status={status} agents={agents} />
+            )}
+          </div>
+        </main>
+      </div>
+      <Overlay />
+    </Names.Provider>
+  );
+}

@@ -1,0 +1,20 @@
+/** Agents beyond the first page. */
+import type { Output } from './api.ts';
+import { perform } from './query.ts';
+
+/** Agents of a page. */
+const PAGE = 1000;
+
+/**
+ * All agents behind a cursor.
+ * @throws Failure
+ */
+export async function everyAgent(cursor: string): Promise<Output<'agentsList'>['agents']> {
+  const agents: Output<'agentsList'>['agents'] = [];
+  for (let next: string | undefined = cursor; next !== undefined; ) {
+    const page: Output<'agentsList'> = await perform('agentsList', { cursor: next, limit: PAGE });
+    agents.push(...page.agents);
+    next = page.next_cursor;
+  }
+  return agents;
+}

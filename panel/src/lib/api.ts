@@ -1,0 +1,71 @@
+/** The API of the daemon, typed by the operations table. */
+import type { CallInput } from '../../../src/operations/client.ts';
+import type { operations } from '../../../src/operations/index.ts';
+import type { OutputOf } from '../../../src/operations/operation.ts';
+import { Failure, failureOf } from './failure.ts';
+import { wireRequest } from './request.ts';
+import { tokenHeaders } from './session.ts';
+
+type Operations = typeof operations;
+export type Name = keyof Operations;
+export type Input<K extends Name> = CallInput<Operations[K]>;
+export type Output<K extends Name> = OutputOf<Operations[K]>;
+
+/** How long an answer is waited for, milliseconds: above every time-out of the daemon itself. */
+const TIMEOUT_MS = 120_000;
+
+/** The path below which the looked-at node answers: of this node, or of another one by `/via`. */
+export function baseOf(node: string | null): string {
+  return node === null ? '' : `/via/${encodeURIComponent(node)}`;
+}
+
+/**
+ * A request below the origin, with the token where there is one.
+ * @throws Failure where nobody answers, or with an error
+ */
+export async function request(path: string, init: RequestInit): Promise<Response> {
+  const headers = new Headers(init.headers);
+  for (const [name, value] of Object.entries(tokenHeaders())) headers.set(name, value);
+  let response: Response;
+  try {
+    const signal = init.signal ?? AbortSignal.timeout(TIMEOUT_MS);
+    // The token goes to the daemon and to nobody else.
+    response = await fetch(path, {
+      ...init,
+      signal,
+      redirect: 'error',
+      headers,
+    });
+  } catch {
+    throw new Failure(init.signal?.aborted === true ? 'cancelled' : 'daemon_unreachable', 0, '');
+  }
+  if (response.ok) return response;
+  const body: unknown = await response.json().catch(() => undefined);
+  throw failureOf(response.status, body);
+}
+
+/**
+ * Asks for an operation.
+ * @param base see `baseOf`
+ * @throws Failure
+ */
+export async function call<K extends Name>(
+  base: string,
+  name: K,
+  input: Input<K>,
+  signal?: AbortSignal,
+): Promise<Output<K>> {
+  const { method, path, body } = wireRequest(ROUTES[name] ?? '', input);
+  const response = await request(`${base}${path}`, {
+    method,
+    body,
+    headers: body === null ? {} : { 'content-type': 'application/json' },
+    ...(signal === undefined ? {} : { signal }),
+  });
+  try {
+    const answer: Output<K> = await response.json();
+    return answer;
+  } catch {
+    throw failureOf(response.status, undefined);
+  }
+}

@@ -1,0 +1,140 @@
+/**
+ * What the daemon answered last, by question. A question is asked as long as somebody watches it and the page is seen;
+ * after a failure it is asked again soon, and what was known stays.
+ */
+import { asFailure, type Failure } from './failure.ts';
+
+/** Waits after a failure, milliseconds: the last one goes on. */
+export const RETRY_MS: readonly number[] = [1_000, 2_000, 5_000, 10_000];
+/** Answers that are kept while nobody watches them. */
+const MAX_UNWATCHED = 200;
+
+export interface Known<T> {
+  readonly value: T | undefined;
+  readonly failure: Failure | undefined;
+  /** When the value came, milliseconds since 1970; 0 where none did. */
+  readonly at: number;
+}
+
+export interface Timers {
+  now(): number;
+  /** Calls back after some milliseconds; what it gives takes that back. */
+  after(ms: number, run: () => void): () => void;
+}
+
+interface Entry {
+  known: Known<unknown>;
+  ask: () => Promise<unknown>;
+  readonly watchers: Map<object, { readonly everyMs: number; readonly changed: () => void }>;
+  asking: boolean;
+  /** Something changed while it was being asked. */
+  stale: boolean;
+  failed: number;
+  takeBack: () => void;
+}
+
+const NOTHING: Known<undefined> = { value: undefined, failure: undefined, at: 0 };
+
+export class QueryCache {
+  readonly #timers: Timers;
+  readonly #entries = new Map<string, Entry>();
+  #seen = true;
+
+  constructor(timers: Timers) {
+    this.#timers = timers;
+  }
+
+  /** What is known of a question. */
+  get(key: string): Known<unknown> {
+    return this.#entries.get(key)?.known ?? NOTHING;
+  }
+
+  /** Asks a question now and every so many milliseconds, 0: once; what it gives ends that. */
+  watch(key: string, ask: () => Promise<unknown>, everyMs: number, changed: () => void): () => void {
+    const entry = this.#entries.get(key) ?? this.#open(key, ask);
+    entry.ask = ask;
+    const watcher = {};
+    entry.watchers.set(watcher, { everyMs, changed });
+    const age = this.#timers.now() - entry.known.at;
+    const isOld = entry.known.at === 0 || everyMs === 0 || age >= everyMs;
+    if (isOld && !entry.asking) this.#askNow(key, entry);
+    else if (!isOld) this.#askIn(key, entry, everyMs - age);
+    return () => {
+      entry.watchers.delete(watcher);
+      if (entry.watchers.size === 0) entry.takeBack();
+      this.#forget();
+    };
+  }
+
+  /** Asks all questions anew whose key begins so. */
+  refresh(prefix: string): void {
+    for (const [key, entry] of this.#entries) {
+      if (!key.startsWith(prefix)) continue;
+      if (entry.watchers.size > 0) this.#askNow(key, entry);
+      else entry.known = { ...entry.known, at: 0 };
+    }
+  }
+
+  /** A page that is not seen asks nothing. */
+  see(seen: boolean): void {
+    if (this.#seen === seen) return;
+    this.#seen = seen;
+    for (const [key, entry] of this.#entries) {
+      entry.takeBack();
+      if (seen && entry.watchers.size > 0) this.#askNow(key, entry);
+    }
+  }
+
+  #open(key: string, ask: () => Promise<unknown>): Entry {
+    const entry: Entry = {
+      known: NOTHING,
+      ask,
+      watchers: new Map(),
+      asking: false,
+      stale: false,
+      failed: 0,
+      takeBack: () => {},
+    };
+    this.#entries.set(key, entry);
+    return entry;
+  }
+
+  #askNow(key: string, entry: Entry): void {
+    entry.takeBack();
+    if (!this.#seen) return;
+    if (entry.asking) {
+      entry.stale = true;
+      return;
+    }
+    entry.asking = true;
+    entry.stale = false;
+    entry.ask().then(
+      (value) => this.#settle(key, entry, { value, failure: undefined, at: this.#timers.now() }),
+      (error: unknown) => this.#settle(key, entry, { ...entry.known, failure: asFailure(error) }),
+    );
+  }
+
+  #settle(key: string, entry: Entry, known: Known<unknown>): void {
+    entry.asking = false;
+    entry.known = known;
+    entry.failed = known.failure === undefined ? 0 : entry.failed + 1;
+    for (const { changed } of entry.watchers.values()) changed();
+    if (entry.watchers.size === 0) return;
+    if (entry.stale) this.#askNow(key, entry);
+    else if (entry.failed > 0) this.#askIn(key, entry, RETRY_MS[Math.min(entry.failed, RETRY_MS.length) - 1] ?? 0);
+    else {
+      const every = Math.min(...[...entry.watchers.values()].map(({ everyMs }) => everyMs || Infinity));
+      if (Number.isFinite(every)) this.#askIn(key, entry, every);
+    }
+  }
+
+  #askIn(key: string, entry: Entry, ms: number): void {
+    entry.takeBack();
+    entry.takeBack = this.#timers.after(ms, () => this.#askNow(key, entry));
+  }
+
+  #forget(): void {
+    const unwatched = [...this.#entries].filter(([, { watchers, asking }]) => watchers.size === 0 && !asking);
+    for (const [key] of unwatched.slice(0, Math.max(0, unwatched.length - MAX_UNWATCHED))) this.#entries.delete(key);
+  }
+}

@@ -1,0 +1,28 @@
+/** What a request came back with instead of an answer. */
+
+/** The daemon's error, or that nobody answers: then the code is `daemon_unreachable`. */
+export class Failure extends Error {
+  readonly code: string;
+  readonly status: number;
+  readonly details: unknown;
+
+  constructor(code: string, status: number, message: string, details?: unknown) {
+    super(message);
+    this.code = code;
+    this.status = status;
+    this.details = details;
+  }
+}
+
+/** The failure that an error answer carries. */
+export function failureOf(status: number, body: unknown): Failure {
+  if (typeof body !== 'object' || body === null || !('error' in body) || typeof body.error !== 'string')
+    return new Failure('daemon_unreachable', status, `What answers is not svcd (HTTP ${status}).`);
+  const message = 'message' in body && typeof body.message === 'string' ? body.message : '';
+  return new Failure(body.error, status, message, 'details' in body ? body.details : undefined);
+}
+
+/** Any error as a failure. */
+export function asFailure(error: unknown): Failure {
+  return error instanceof Failure ? error : new Failure('internal', 0, error instanceof Error ? error.message : '');
+}

@@ -1,0 +1,56 @@
+/** Numbers, sizes and times as a language writes them. */
+
+const UNITS = ['byte', 'kilobyte', 'megabyte', 'gigabyte', 'terabyte'] as const;
+const STEP = 1000;
+const MINUTE_S = 60;
+const HOUR_S = 3600;
+const DAY_S = 24 * HOUR_S;
+
+/** A size: `3.1 MB`. */
+export function bytes(count: number, language: string): string {
+  let value = count;
+  let unit = 0;
+  for (; value >= STEP && unit < UNITS.length - 1; unit++) value /= STEP;
+  return new Intl.NumberFormat(language, {
+    style: 'unit',
+    unit: UNITS[unit] ?? 'byte',
+    unitDisplay: 'short',
+    maximumSignificantDigits: value < STEP / 10 ? 2 : 3,
+  }).format(value);
+}
+
+/** Milliseconds: `38 ms`. */
+export function ms(value: number, language: string): string {
+  const style = { style: 'unit', unit: 'millisecond', unitDisplay: 'short', maximumSignificantDigits: 3 } as const;
+  return new Intl.NumberFormat(language, style).format(value);
+}
+
+function unitOf(seconds: number): ['second' | 'minute' | 'hour' | 'day', number] {
+  if (seconds < MINUTE_S) return ['second', seconds];
+  if (seconds < HOUR_S) return ['minute', seconds / MINUTE_S];
+  if (seconds < 2 * DAY_S) return ['hour', seconds / HOUR_S];
+  return ['day', seconds / DAY_S];
+}
+
+/** A time span in its largest unit: `4 min`. */
+export function span(seconds: number, language: string): string {
+  const [unit, value] = unitOf(Math.max(0, seconds));
+  return new Intl.NumberFormat(language, { style: 'unit', unit, unitDisplay: 'short' }).format(Math.floor(value));
+}
+
+/** How long ago, or in how long: `4 min. ago`. */
+export function relative(at: number, now: number, language: string): string {
+  const seconds = (at - now) / 1000;
+  const [unit, value] = unitOf(Math.abs(seconds));
+  const style = { numeric: 'auto', style: 'short' } as const;
+  return new Intl.RelativeTimeFormat(language, style).format(Math.sign(seconds) * Math.floor(value), unit);
+}
+
+/** A time of today as `14:02:11`, another day with its date. */
+export function time(at: number, now: number, language: string): string {
+  const today = new Date(at).toDateString() === new Date(now).toDateString();
+  return new Intl.DateTimeFormat(
+    language,
+    today ? { timeStyle: 'medium' } : { dateStyle: 'medium', timeStyle: 'short' },
+  ).format(at);
+}

@@ -1,0 +1,108 @@
+/**
+ * The events of the daemon, for all tabs by one stream: a browser gives six connections to an origin, and each stream
+ * holds one. The tab that holds the lock reads, the others hear of it; a tab that is not seen gives the lock away.
+ */
+import { createParser } from 'eventsource-parser';
+import { request } from './api.ts';
+import { RETRY_MS } from './cache.ts';
+import { asFailure } from './failure.ts';
+
+export interface LiveEvent {
+  readonly type: string;
+  readonly at: string;
+  readonly aid: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+type Listener = (event: LiveEvent) => void;
+
+const listeners = new Set<Listener>();
+const channel = new BroadcastChannel('svcd-events');
+const tell = channel.postMessage.bind(channel);
+let position = '';
+
+function isEvent(value: unknown): value is LiveEvent {
+  return (
+    typeof value === 'object' && value !== null && 'type' in value && typeof value.type === 'string' && 'aid' in value
+  );
+}
+
+channel.addEventListener('message', ({ data }: MessageEvent<unknown>) => {
+  if (typeof data !== 'object' || data === null || !('id' in data) || !('event' in data)) return;
+  if (typeof data.id === 'string') position = data.id;
+  hear(data.event);
+});
+
+function hear(event: unknown): void {
+  if (isEvent(event)) for (const listener of listeners) listener(event);
+}
+
+/** Calls back at each event of an agent here; what it gives ends that. */
+export function onEvent(listener: Listener): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+async function read(signal: AbortSignal): Promise<void> {
+  const response = await request('/events', {
+    headers: { accept: 'text/event-stream', ...(position === '' ? {} : { 'last-event-id': position }) },
+    signal,
+  });
+  const parser = createParser({
+    onEvent: ({ id = '', data }) => {
+      if (id !== '') position = id;
+      const event: unknown = JSON.parse(data);
+      hear(event);
+      tell({ id: position, event });
+    },
+  });
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  for (let part = await reader?.read(); part?.done === false; part = await reader?.read()) parser.feed(part.value);
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener(
+      'abort',
+      () => {
+        clearTimeout(timer);
+        resolve();
+      },
+      { once: true },
+    );
+  });
+}
+
+async function lead(signal: AbortSignal): Promise<void> {
+  for (let failed = 0; !signal.aborted; failed++) {
+    const started = Date.now();
+    try {
+      await read(signal);
+    } catch (error) {
+      if (asFailure(error).code === 'unauthorized') failed = RETRY_MS.length;
+    }
+    if (Date.now() - started > (RETRY_MS.at(-1) ?? 0)) failed = 0;
+    await pause(RETRY_MS[Math.min(failed, RETRY_MS.length - 1)] ?? 0, signal);
+  }
+}
+
+/** Takes part in following the events, as long as the page is seen. */
+export function followEvents(): void {
+  let leaving: AbortController | null = null;
+  const follow = (): void => {
+    const seen = document.visibilityState === 'visible';
+    if (seen && leaving === null) {
+      const { signal } = (leaving = new AbortController());
+      const locks: LockManager | undefined = navigator.locks;
+      // A page over plain http from elsewhere has no locks: it reads by itself.
+      const led = locks === undefined ? lead(signal) : locks.request('svcd-events', { signal }, () => lead(signal));
+      led.catch(() => {});
+    } else if (!seen) {
+      leaving?.abort();
+      leaving = null;
+    }
+  };
+  document.addEventListener('visibilitychange', follow);
+  follow();
+}

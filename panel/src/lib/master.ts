@@ -1,0 +1,114 @@
+/**
+ * Master keys in the page: made, read, used and wiped here. They are sent nowhere; what leaves is the proof that they
+ * signed, in the format that the daemon reads.
+ */
+import { fromHex, toHex } from '../../../src/foundation/bytes.ts';
+import { nativeAid } from '../../../src/foundation/identity/aid.ts';
+import { delegationSigningInput, encodeDelegation } from '../../../src/foundation/identity/delegation.ts';
+import { PUBLIC_KEY_BYTES, SEED_BYTES } from '../../../src/foundation/identity/ed25519.ts';
+import { checkGrant, SCOPE_NETWORK } from '../../../src/foundation/identity/grant.ts';
+
+/** What stands before the seed of an Ed25519 key in PKCS #8 (RFC 8410). */
+const PKCS8 = '302e020100300506032b657004220420';
+/** Lines of such a file that are words. */
+const REMARK = '#';
+
+export type Bytes = Uint8Array<ArrayBuffer>;
+
+/** An Ed25519 key as the page uses it. */
+export interface PageKey {
+  readonly publicKey: Bytes;
+  /** The 64-byte signature of a message. */
+  sign(message: Uint8Array): Promise<Bytes>;
+}
+
+/** True where the browser signs by itself: over plain http from elsewhere it does not. */
+export function canSign(): boolean {
+  const { crypto } = globalThis;
+  return crypto !== undefined && crypto.subtle !== undefined;
+}
+
+/** A new seed: whoever has it has the key. */
+export function newSeed(): Bytes {
+  return crypto.getRandomValues(new Uint8Array(SEED_BYTES));
+}
+
+function base64urlBytes(text: string): Bytes {
+  const plain = atob(text.replaceAll('-', '+').replaceAll('_', '/'));
+  return Uint8Array.from(plain, (char) => char.charCodeAt(0));
+}
+
+/**
+ * The key of a seed.
+ * @throws TypeError where the browser knows no Ed25519
+ */
+export async function keyOf(seed: Uint8Array): Promise<PageKey> {
+  const pkcs8 = new Uint8Array([...(fromHex(PKCS8) ?? []), ...seed]);
+  try {
+    const readable = await crypto.subtle.importKey('pkcs8', pkcs8, 'Ed25519', true, ['sign']);
+    const { x = '' } = await crypto.subtle.exportKey('jwk', readable);
+    const publicKey = base64urlBytes(x);
+    if (publicKey.length !== PUBLIC_KEY_BYTES) throw new TypeError('This browser gives no Ed25519 key.');
+    const key = await crypto.subtle.importKey('pkcs8', pkcs8, 'Ed25519', false, ['sign']);
+    const sign = async (message: Uint8Array): Promise<Bytes> =>
+      new Uint8Array(await crypto.subtle.sign('Ed25519', key, Uint8Array.from(message)));
+    return { publicKey, sign };
+  } finally {
+    pkcs8.fill(0);
+  }
+}
+
+/** The agent that a master key is. */
+export function aidOfKey({ publicKey }: PageKey): string {
+  return nativeAid(publicKey);
+}
+
+/**
+ * The proof in hex that a master key lets an operational key act.
+ * @param issuedAt Unix seconds
+ * @param expiresAt Unix seconds; 0 means never
+ * @throws SvcError `bad_delegation` where the times make no sense
+ */
+export async function proofHex(
+  master: PageKey,
+  operationalKey: Uint8Array,
+  issuedAt: number,
+  expiresAt: number,
+): Promise<string> {
+  const grant = { agent: nativeAid(master.publicKey), operationalKey, scope: SCOPE_NETWORK, issuedAt, expiresAt };
+  checkGrant(grant);
+  const signature = await master.sign(delegationSigningInput(grant));
+  return toHex(encodeDelegation({ ...grant, signature }));
+}
+
+/** What a file with a master key holds: the very text that `svc` writes. */
+export function masterFileText(aid: string, seed: Uint8Array): string {
+  return `# Master key of ${aid}: the only way to restore this identity. Keep it offline.\n${toHex(seed)}\n`;
+}
+
+/** The seed of a file or of what was typed; null where there is none in it. */
+export function readSeed(text: string): Bytes | null {
+  const lines = text.split(/\r?\n/).map((line) => line.trim());
+  const digits = lines
+    .filter((line) => !line.startsWith(REMARK))
+    .join('')
+    .replaceAll(/\s/g, '');
+  const bytes = fromHex(digits);
+  // A seed may be followed by its public key.
+  if (bytes === null || (bytes.length !== SEED_BYTES && bytes.length !== SEED_BYTES + PUBLIC_KEY_BYTES)) return null;
+  const seed = Uint8Array.from(bytes.subarray(0, SEED_BYTES));
+  bytes.fill(0);
+  return seed;
+}
+
+/** Hex in groups of four, as people read it. */
+export function groupsOf(seed: Uint8Array): readonly string[] {
+  return toHex(seed).match(/.{4}/g) ?? [];
+}
+
+/** The last hex digits, which prove that a key was written down. */
+export function endOf(seed: Uint8Array, digits: number): string {
+  return toHex(seed).slice(-digits);
+}
+
+export { toHex };

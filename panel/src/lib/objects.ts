@@ -1,0 +1,48 @@
+/** Files of agents: taken in with progress, saved to disk. */
+
+import { request } from './api.ts';
+import { Failure, failureOf } from './failure.ts';
+import { here } from './place.ts';
+import { saveFile } from './save.ts';
+import { tokenHeaders } from './session.ts';
+
+/**
+ * Fetches an object from its holder and saves it; it is never shown.
+ * @throws Failure
+ */
+export async function saveObject(holder: string, id: string, name: string): Promise<void> {
+  const path = `${here().base}/aid/${encodeURIComponent(holder)}/cas/${encodeURIComponent(id)}`;
+  const response = await request(path, { headers: { accept: 'application/octet-stream' } });
+  saveFile(name, await response.blob());
+}
+
+/**
+ * Takes a file in as an object of an agent. `fetch` tells no progress, so this is an XMLHttpRequest.
+ * @param progress is called with the part that is there, 0 to 1
+ * @throws Failure; `cancelled` by the signal
+ */
+export function upload(aid: string, file: File, progress: (part: number) => void, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const sending = new XMLHttpRequest();
+    sending.open('POST', `${here().base}/agents/${encodeURIComponent(aid)}/cas?name=${encodeURIComponent(file.name)}`);
+    sending.setRequestHeader('content-type', 'application/octet-stream');
+    for (const [name, value] of Object.entries(tokenHeaders())) sending.setRequestHeader(name, value);
+    sending.upload.addEventListener('progress', ({ loaded, total }) => progress(total === 0 ? 1 : loaded / total));
+    sending.addEventListener('load', () => {
+      if (sending.status >= 200 && sending.status <= 299) resolve();
+      else reject(failureOf(sending.status, parsed(sending.responseText)));
+    });
+    sending.addEventListener('error', () => reject(new Failure('daemon_unreachable', 0, '')));
+    sending.addEventListener('abort', () => reject(new Failure('cancelled', 0, '')));
+    signal.addEventListener('abort', () => sending.abort(), { once: true });
+    sending.send(file);
+  });
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,46 @@
+/** Where the page is, and where links lead: on this node, or on another one that is looked at by `#/via/<aid>/…`. */
+import { useEffect, useState } from 'preact/hooks';
+import { baseOf } from './api.ts';
+import { hashOf, parseHash, type Route } from './route.ts';
+
+export interface Place extends Route {
+  /** The node that is looked at; null: this one. */
+  readonly node: string | null;
+  /** Below this path its API answers. */
+  readonly base: string;
+}
+
+/** Where the page is now. */
+export function here(): Place {
+  const { path, query } = parseHash(location.hash);
+  const node = path[0] === 'via' ? (path[1] ?? null) : null;
+  return { path: node === null ? path : path.slice(2), query, node, base: baseOf(node) };
+}
+
+/** The link to a path on the node that is looked at. */
+export function href(path: readonly string[], query: Readonly<Record<string, string>> = {}): string {
+  const { node } = here();
+  return hashOf(node === null ? path : ['via', node, ...path], query);
+}
+
+export function go(path: readonly string[], query: Readonly<Record<string, string>> = {}): void {
+  location.hash = href(path, query);
+}
+
+/** Changes what a screen keeps in the hash, without a new entry in the history. */
+export function keep(changes: Readonly<Record<string, string>>): void {
+  const { path, query } = here();
+  location.replace(href(path, { ...query, ...changes }));
+}
+
+/** The place, again whenever it changes. */
+export function usePlace(): Place {
+  const [place, setPlace] = useState(here);
+  useEffect(() => {
+    const change = (): void => setPlace(here());
+    addEventListener('hashchange', change);
+    change();
+    return () => removeEventListener('hashchange', change);
+  }, []);
+  return place;
+}

@@ -1,0 +1,44 @@
+/** Questions to the daemon in components, and what they do there. */
+import { useEffect } from 'preact/hooks';
+import { call, type Input, type Name, type Output } from './api.ts';
+import { type Known, QueryCache } from './cache.ts';
+import { here } from './place.ts';
+import { useRedraw } from './redraw.ts';
+
+const cache = new QueryCache({
+  now: () => Date.now(),
+  after: (ms, run) => {
+    const timer = setTimeout(run, ms);
+    return () => clearTimeout(timer);
+  },
+});
+
+/** Starts to leave the daemon alone while the page is hidden. */
+export function heedVisibility(): void {
+  const see = (): void => cache.see(document.visibilityState === 'visible');
+  document.addEventListener('visibilitychange', see);
+  see();
+}
+
+/** Asks anew what is known of an operation of the looked-at node; of all where none is named. */
+export function refresh(name: Name | '' = ''): void {
+  cache.refresh(name === '' ? '' : `${here().base} ${name} `);
+}
+
+/** Does an operation on the looked-at node. */
+export function perform<K extends Name>(name: K, input: Input<K>): Promise<Output<K>> {
+  return call(here().base, name, input);
+}
+
+/**
+ * What the looked-at node answers to an operation that only reads.
+ * @param everyMs asks again after so many milliseconds; 0: when it is shown anew
+ */
+export function useQuery<K extends Name>(name: K, input: Input<K>, everyMs = 0): Known<Output<K>> {
+  const { base } = here();
+  const key = `${base} ${name} ${JSON.stringify(input)}`;
+  const render = useRedraw();
+  useEffect(() => cache.watch(key, () => call(base, name, input), everyMs, render), [key, everyMs]);
+  // Under this key stands what this operation answered.
+  return cache.get(key) as Known<Output<K>>;
+}

@@ -1,0 +1,42 @@
+/** Turns an operation and its input into what `fetch` takes. */
+
+/** What goes to the daemon. */
+export interface WireRequest {
+  readonly method: string;
+  /** Path and query. */
+  readonly path: string;
+  readonly body: string | null;
+}
+
+/** Prefix of a body member in the flat input where the path has a parameter of the same name. */
+const BODY_PREFIX = 'body_';
+
+/**
+ * Splits the flat input of an operation into path, query and body: what a `GET` does not have in its path is query.
+ * @param route method and path, such as `GET /agents/{aid}`
+ * @param input an object
+ * @throws TypeError where a part of the path is missing, or one that a URL parser would take away
+ */
+export function wireRequest(route: string, input: unknown): WireRequest {
+  const members = typeof input === 'object' && input !== null ? Object.entries<unknown>({ ...input }) : [];
+  const given = new Map(members);
+  const [method = 'GET', template = '/'] = route.split(' ');
+  const inPath = new Set<string>();
+  const path = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+    inPath.add(name);
+    const value: unknown = given.get(name);
+    const text = typeof value === 'string' || typeof value === 'number' ? `${value}` : '';
+    if (text === '' || text === '.' || text === '..') throw new TypeError(`"${text}" cannot be ${name}`);
+    return encodeURIComponent(text);
+  });
+  const rest = [...given].filter(([key, value]) => !inPath.has(key) && value !== undefined);
+  if (method !== 'GET') {
+    const renamed = rest.map(([key, value]) => [
+      key.startsWith(BODY_PREFIX) && inPath.has(key.slice(BODY_PREFIX.length)) ? key.slice(BODY_PREFIX.length) : key,
+      value,
+    ]);
+    return { method, path, body: JSON.stringify(Object.fromEntries(renamed)) };
+  }
+  const query = new URLSearchParams(rest.map(([key, value]): [string, string] => [key, String(value)]));
+  return { method, path: query.size === 0 ? path : `${path}?${query.toString()}`, body: null };
+}

@@ -1,0 +1,34 @@
+/** Where the user is: kept in the hash, as `/agents` is a path of the API. */
+
+export interface Route {
+  /** Parts of the path: `['agents', 'aid1…', 'access']`. */
+  readonly path: readonly string[];
+  /** What a screen keeps: its filter, its order, what is chosen. */
+  readonly query: Readonly<Record<string, string>>;
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** The route that a hash is, such as `#/agents?q=a`. */
+export function parseHash(hash: string): Route {
+  const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?', 2);
+  return {
+    path: path
+      .split('/')
+      .filter((part) => part !== '')
+      .map(decoded),
+    query: Object.fromEntries(new URLSearchParams(query)),
+  };
+}
+
+/** The hash of a route; empty values are left out. */
+export function hashOf(path: readonly string[], query: Readonly<Record<string, string>> = {}): string {
+  const kept = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== ''));
+  return `#/${path.map(encodeURIComponent).join('/')}${kept.size === 0 ? '' : `?${kept.toString()}`}`;
+}

@@ -1,0 +1,11 @@
+/** Saves bytes as a file: they are never shown as a page. */
+
+/** @param type what the browser is told they are */
+export function saveFile(name: string, content: BlobPart, type = 'application/octet-stream'): void {
+  const url = URL.createObjectURL(new Blob([content], { type }));
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
+}

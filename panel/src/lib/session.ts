@@ -1,0 +1,46 @@
+/**
+ * The token of this tab, where the daemon asks for one. It is kept for the tab only, as an origin with its port is what
+ * `sessionStorage` belongs to, and given to new tabs over a channel of the same origin when they ask.
+ */
+const KEY = 'svcd-session';
+/** How long a new tab waits for a token of another one, milliseconds. */
+const ASK_MS = 150;
+
+let token = sessionStorage.getItem(KEY) ?? '';
+const channel = new BroadcastChannel('svcd-session');
+const tell = channel.postMessage.bind(channel);
+
+channel.addEventListener('message', ({ data }: MessageEvent<unknown>) => {
+  if (data === 'ask' && token !== '') tell({ token });
+});
+
+/** Keeps a token; an empty one forgets it. */
+export function keepToken(given: string): void {
+  token = given;
+  if (given === '') sessionStorage.removeItem(KEY);
+  else sessionStorage.setItem(KEY, given);
+}
+
+/** The header that carries the token. */
+export function tokenHeaders(): Record<string, string> {
+  return token === '' ? {} : { authorization: `Bearer ${token}` };
+}
+
+/** Asks the other tabs for their token. */
+export function askTabs(): Promise<boolean> {
+  return new Promise((resolve) => {
+    const settle = (found: boolean): void => {
+      clearTimeout(timer);
+      channel.removeEventListener('message', hear);
+      resolve(found);
+    };
+    const hear = ({ data }: MessageEvent<unknown>): void => {
+      if (typeof data !== 'object' || data === null || !('token' in data) || typeof data.token !== 'string') return;
+      keepToken(data.token);
+      settle(true);
+    };
+    const timer = setTimeout(settle, ASK_MS, false);
+    channel.addEventListener('message', hear);
+    tell('ask');
+  });
+}

@@ -1,0 +1,87 @@
+/** The worst true thing about a node, and what waits for its owner. */
+
+export interface AgentState {
+  readonly aid: string;
+  readonly published: boolean;
+  readonly service_tcp: string;
+  readonly service_tcp_ok: boolean;
+  readonly delegation: { readonly expires_at: string | null };
+}
+
+export interface Counters {
+  readonly mailbox?: number | undefined;
+  readonly chat_invites?: number | undefined;
+  readonly chat_unread?: number | undefined;
+}
+
+/** How many things wait. */
+export function countOf(counters: Counters | undefined): number {
+  return (counters?.mailbox ?? 0) + (counters?.chat_invites ?? 0) + (counters?.chat_unread ?? 0);
+}
+
+export type Problem = 'expired' | 'offline' | 'service' | 'unpublished' | 'ending' | 'none' | 'empty';
+
+export interface Verdict {
+  readonly problem: Problem;
+  /** The agents that have it. */
+  readonly aids: readonly string[];
+}
+
+/** A delegation that ends sooner is spoken of, milliseconds: a week. */
+export const ENDING_MS = 7 * 24 * 3600 * 1000;
+
+function endsIn({ delegation }: AgentState, now: number): number {
+  return delegation.expires_at === null ? Infinity : Date.parse(delegation.expires_at) - now;
+}
+
+/** @param now milliseconds since 1970 */
+export function verdictOf(isReady: boolean, agents: readonly AgentState[], now: number): Verdict {
+  if (!isReady) return { problem: 'offline', aids: [] };
+  if (agents.length === 0) return { problem: 'empty', aids: [] };
+  const problems: readonly [Problem, (agent: AgentState) => boolean][] = [
+    ['expired', (agent) => endsIn(agent, now) <= 0],
+    ['service', (agent) => agent.service_tcp !== '' && !agent.service_tcp_ok],
+    ['unpublished', (agent) => !agent.published],
+    ['ending', (agent) => endsIn(agent, now) < ENDING_MS],
+  ];
+  for (const [problem, has] of problems) {
+    const aids = agents.filter(has).map(({ aid }) => aid);
+    if (aids.length > 0) return { problem, aids };
+  }
+  return { problem: 'none', aids: [] };
+}
+
+export type WaitingKind = 'invites' | 'unread' | 'notes' | 'ending' | 'expired';
+
+export interface Waiting {
+  readonly kind: WaitingKind;
+  readonly aid: string;
+  /** How many, or milliseconds that are left. */
+  readonly n: number;
+}
+
+/** What waits, agent by agent: requests first. */
+export function waitingOf(
+  agents: readonly AgentState[],
+  pending: Readonly<Record<string, Counters>>,
+  now: number,
+): readonly Waiting[] {
+  const kinds: readonly [WaitingKind, keyof Counters][] = [
+    ['invites', 'chat_invites'],
+    ['unread', 'chat_unread'],
+    ['notes', 'mailbox'],
+  ];
+  const counted = kinds.flatMap(([kind, name]) =>
+    Object.entries(pending).flatMap(([aid, counters]) => {
+      const n = counters[name] ?? 0;
+      return n > 0 ? [{ kind, aid, n }] : [];
+    }),
+  );
+  const ending = agents
+    .filter((agent) => endsIn(agent, now) < ENDING_MS)
+    .map((agent): Waiting => {
+      const left = endsIn(agent, now);
+      return { kind: left <= 0 ? 'expired' : 'ending', aid: agent.aid, n: Math.max(0, left) };
+    });
+  return [...counted, ...ending];
+}

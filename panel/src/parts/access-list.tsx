@@ -1,0 +1,192 @@
+/** Who is let in and who is not: of an agent, or of the administration of the node. */
+import { useState } from 'preact/hooks';
+import { t } from '../lib/i18n.ts';
+import { Who } from './agent.tsx';
+import { Copy, Empty, Field, Foreign, Section, When } from './basics.tsx';
+import { act, confirm, Dialog, openDialog } from './overlay.tsx';
+
+export interface AllowInput {
+  readonly aid?: string;
+  readonly generate_secret?: true;
+  readonly label?: string;
+  readonly expires_at?: string;
+}
+
+interface AllowRow {
+  readonly id: string;
+  readonly aid?: string;
+  readonly label?: string;
+  readonly created_at: string;
+  readonly expires_at?: string;
+}
+
+interface ListsProps {
+  readonly allow: readonly AllowRow[];
+  readonly deny: readonly { readonly id: string; readonly aid: string; readonly created_at: string }[];
+  readonly note: string;
+  readonly add: (entry: AllowInput) => Promise<{ readonly secret?: string }>;
+  readonly refuse: (aid: string) => Promise<unknown>;
+  readonly removeAllow: (id: string) => Promise<unknown>;
+  readonly removeDeny: (id: string) => Promise<unknown>;
+}
+
+function Secret({ secret, close }: { readonly secret: string; readonly close: () => void }) {
+  return (
+    <Dialog title={t('acl.secret')} close={close}>
+      <p>{t('acl.secret.once')}</p>
+      <pre>{secret}</pre>
+      <div class="acts">
+        <Copy text={secret} />
+        <button type="button" class="main" onClick={close}>
+          {t('close')}
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+interface AllowProps {
+  readonly bySecret: boolean;
+  readonly add: ListsProps['add'];
+  readonly close: () => void;
+}
+
+function Allow({ bySecret, add, close }: AllowProps) {
+  const [aid, setAid] = useState('');
+  const [label, setLabel] = useState('');
+  const [until, setUntil] = useState('');
+  const title = t(bySecret ? 'acl.make' : 'acl.allow');
+  const run = async (): Promise<void> => {
+    const { secret } = await add({
+      ...(bySecret ? { generate_secret: true } : { aid: aid.trim() }),
+      ...(label === '' ? {} : { label }),
+      ...(until === '' ? {} : { expires_at: new Date(until).toISOString() }),
+    });
+    if (secret !== undefined) openDialog((done) => <Secret secret={secret} close={done} />);
+  };
+  return (
+    <Dialog title={title} close={close}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          close();
+          act(run, t('saved'));
+        }}
+      >
+        {!bySecret && <Field label={t('aid')} value={aid} onInput={setAid} placeholder="aid1…" />}
+        <Field label={t('acl.label')} value={label} onInput={setLabel} />
+        <Field label={t('acl.until')} value={until} onInput={setUntil} type="datetime-local" />
+        <div class="acts">
+          <button type="button" onClick={close}>
+            {t('cancel')}
+          </button>
+          <button type="submit" class="main" disabled={!bySecret && aid.trim() === ''}>
+            {title}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function Deny({ refuse, close }: { readonly refuse: ListsProps['refuse']; readonly close: () => void }) {
+  const [aid, setAid] = useState('');
+  return (
+    <Dialog title={t('acl.deny')} close={close}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          close();
+          act(() => refuse(aid.trim()), t('saved'));
+        }}
+      >
+        <p>{t('acl.deny.what')}</p>
+        <Field label={t('aid')} value={aid} onInput={setAid} placeholder="aid1…" />
+        <div class="acts">
+          <button type="button" onClick={close}>
+            {t('cancel')}
+          </button>
+          <button type="submit" class="main" disabled={aid.trim() === ''}>
+            {t('acl.deny')}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+export function AccessLists({ allow, deny, note, add, refuse, removeAllow, removeDeny }: ListsProps) {
+  const remove = (run: () => Promise<unknown>): void =>
+    confirm({ title: t('acl.remove'), text: t('acl.remove.what'), verb: t('acl.remove'), run });
+  return (
+    <>
+      <Section title={t('acl.allowed')} note={note}>
+        {allow.length === 0 ? (
+          <Empty text={t('acl.allowed.none')} />
+        ) : (
+          <ul class="rows">
+            {allow.map(({ id, aid, label = '', created_at, expires_at }) => (
+              <li key={id}>
+                <span class="grow">
+                  {aid === undefined ? (
+                    <b>
+                      {t('acl.secret')} <Foreign text={label} />
+                    </b>
+                  ) : (
+                    <Who aid={aid} />
+                  )}{' '}
+                  {aid !== undefined && label !== '' && <Foreign text={label} />}
+                </span>
+                <small>
+                  <When at={created_at} />
+                  {' – '}
+                  {expires_at === undefined ? t('key.noend') : <When at={expires_at} />}
+                </small>
+                <button type="button" class="danger" onClick={() => remove(() => removeAllow(id))}>
+                  {t('remove')}
+                </button>
+              </li>
+            ))}
+          </ul>
+        )}
+        <div class="acts">
+          <button
+            type="button"
+            onClick={() => openDialog((close) => <Allow bySecret={false} add={add} close={close} />)}
+          >
+            {t('acl.allow')}
+          </button>
+          <button type="button" onClick={() => openDialog((close) => <Allow bySecret add={add} close={close} />)}>
+            {t('acl.make')}
+          </button>
+        </div>
+      </Section>
+      <Section title={t('acl.denied')}>
+        {deny.length === 0 ? (
+          <Empty text={t('acl.denied.none')} />
+        ) : (
+          <ul class="rows">
+            {deny.map(({ id, aid, created_at }) => (
+              <li key={id}>
+                <span class="grow">
+                  <Who aid={aid} />
+                </span>
+                <small>
+                  <When at={created_at} />
+                </small>
+                <button type="button" class="danger" onClick={() => remove(() => removeDeny(id))}>
+                  {t('remove')}
+                </button>
+              </li>
+            ))}
+          </ul>
+        )}
+        <div class="acts">
+          <button type="button" onClick={() => openDialog((close) => <Deny refuse={refuse} close={close} />)}>
+            {t('acl.deny')}
+          </button>
+        </div>
+      </Section>
+    </>
+  );
+}

@@ -1,0 +1,64 @@
+/** Agents as they are shown everywhere: their mark, what they are called, the end of their AID. */
+import { createContext } from 'preact';
+import { useContext } from 'preact/hooks';
+import { barsOf, shortAid } from '../lib/mark.ts';
+import { href } from '../lib/place.ts';
+import { Foreign } from './basics.tsx';
+
+export interface Naming {
+  readonly text: string;
+  /** What I call it; else what it calls itself. */
+  readonly isMine: boolean;
+  /** It is an agent of the looked-at node. */
+  readonly isHere: boolean;
+}
+
+/** The names of agents by AID. */
+export const Names = createContext<ReadonlyMap<string, Naming>>(new Map());
+
+export function Mark({ aid, size = 22 }: { readonly aid: string; readonly size?: number }) {
+  return (
+    <svg class="mark" width={size} height={size} viewBox="0 0 24 24" aria-hidden="true">
+      {barsOf(aid).map(({ reach, hue }, i) => (
+        <rect key={i} class={`h${hue}`} x={1 + i * 4} y={12 - 2 * reach} width={2.6} height={4 * reach} rx={1} />
+      ))}
+    </svg>
+  );
+}
+
+/** What an agent is called, in a sentence. */
+export function Called({ aid }: { readonly aid: string }) {
+  const name = useContext(Names).get(aid);
+  if (name === undefined) return <code>{shortAid(aid)}</code>;
+  return (
+    <b title={aid}>
+      {name.isMine ? (
+        name.text
+      ) : (
+        <>
+          “<Foreign text={name.text} />”
+        </>
+      )}
+    </b>
+  );
+}
+
+/** An agent with mark, name and the end of its AID, as a link to its page. */
+export function Who({ aid, plain = false }: { readonly aid: string; readonly plain?: boolean }) {
+  const name = useContext(Names).get(aid);
+  const content = (
+    <>
+      <Mark aid={aid} />
+      <span>
+        {name !== undefined && <Called aid={aid} />}
+        <code title={aid}>{shortAid(aid)}</code>
+      </span>
+    </>
+  );
+  if (plain) return <span class="who">{content}</span>;
+  return (
+    <a class="who" href={href([name?.isHere === true ? 'agents' : 'discover', aid])}>
+      {content}
+    </a>
+  );
+}

@@ -1,0 +1,148 @@
+/** Small pieces that all screens are made of. */
+import type { ComponentChildren, TargetedInputEvent, VNode } from 'preact';
+import { escapeUnsafe } from '../../../src/foundation/log-text.ts';
+import type { Known } from '../lib/cache.ts';
+import { failureText } from '../lib/failure-text.ts';
+import * as format from '../lib/format.ts';
+import { type Key, language, raw, t } from '../lib/i18n.ts';
+import { fill, formOf, partsOf } from '../lib/text.ts';
+import { act } from './overlay.tsx';
+
+interface SectionProps {
+  readonly title: string;
+  readonly note?: ComponentChildren;
+  readonly children: ComponentChildren;
+}
+
+export function Section({ title, note, children }: SectionProps) {
+  return (
+    <section>
+      <header>
+        <h2>{title}</h2>
+        {note !== undefined && <span>{note}</span>}
+      </header>
+      {children}
+    </section>
+  );
+}
+
+type Tone = 'good' | 'warn' | 'bad' | 'off';
+
+/** A state by shape and colour. */
+export function State({ tone, children }: { readonly tone: Tone; readonly children: ComponentChildren }) {
+  return <span class={`state ${tone}`}>{children}</span>;
+}
+
+/** Text of a stranger: never markup, its direction kept inside, what is not seen made visible. */
+export function Foreign({ text }: { readonly text: string }) {
+  return <bdi>{escapeUnsafe(text)}</bdi>;
+}
+
+/** Lines of a stranger. */
+export function ForeignLines({ text }: { readonly text: string }) {
+  return <bdi>{text.split(/\r?\n/).map(escapeUnsafe).join('\n')}</bdi>;
+}
+
+/** A text with elements at its places; `n` chooses its plural form. */
+export function T({ k, n = 0, ...at }: { readonly k: Key; readonly n?: number } & Readonly<Record<string, unknown>>) {
+  const parts = partsOf(formOf(raw(k), language, n));
+  return (
+    <>
+      {parts.map((part, i) => {
+        if (i % 2 === 0) return part;
+        const value = part === 'n' ? fill('{n}', language, { n }) : at[part];
+        return isChild(value) ? value : `{${part}}`;
+      })}
+    </>
+  );
+}
+
+function isChild(value: unknown): value is string | number | VNode {
+  return typeof value === 'string' || typeof value === 'number' || (typeof value === 'object' && value !== null);
+}
+
+/** A time, with the moment itself as its title. */
+export function When({ at, ago = false }: { readonly at: string; readonly ago?: boolean }) {
+  const ms = Date.parse(at);
+  const text = ago ? format.relative(ms, Date.now(), language) : format.time(ms, Date.now(), language);
+  return (
+    <time dateTime={at} title={format.time(ms, 0, language)}>
+      {text}
+    </time>
+  );
+}
+
+export function Bytes({ count }: { readonly count: number }) {
+  return <>{format.bytes(count, language)}</>;
+}
+
+/** Copies a text. */
+export function Copy({ text, label }: { readonly text: string; readonly label?: string }) {
+  return (
+    <button type="button" onClick={() => act(() => navigator.clipboard.writeText(text), t('copied'))}>
+      {label ?? t('copy')}
+    </button>
+  );
+}
+
+interface AnswerProps<T> {
+  readonly of: Known<T>;
+  readonly children: (value: T) => ComponentChildren;
+}
+
+/** What a question brought: the last known answer, or why there is none. */
+export function Answer<T>({ of: { value, failure }, children }: AnswerProps<T>) {
+  if (value === undefined && failure === undefined) return <p class="empty">{t('loading')}</p>;
+  if (value === undefined)
+    return (
+      <div class="bar bad" role="alert">
+        <div>
+          {failure !== undefined && failureText(failure)}
+          {failure !== undefined && failure.message !== '' && (
+            <details>
+              <summary>{t('details')}</summary>
+              <small lang="en">
+                {failure.code}: {failure.message}
+              </small>
+            </details>
+          )}
+        </div>
+      </div>
+    );
+  return <div class={failure === undefined ? '' : 'dim'}>{children(value)}</div>;
+}
+
+interface FieldProps {
+  readonly label: string;
+  readonly value: string;
+  readonly onInput: (value: string) => void;
+  readonly type?: 'text' | 'password' | 'date' | 'datetime-local';
+  readonly placeholder?: string;
+}
+
+/** An input with its label. */
+export function Field({ label, value, onInput, type = 'text', placeholder = '' }: FieldProps) {
+  const shared = {
+    value,
+    autocomplete: 'off',
+    onInput: (event: TargetedInputEvent<HTMLInputElement>) => onInput(event.currentTarget.value),
+  } as const;
+  return (
+    <label class="field">
+      <span>{label}</span>
+      {type === 'password' && <input type="password" {...shared} />}
+      {type === 'date' && <input type="date" {...shared} />}
+      {type === 'datetime-local' && <input type="datetime-local" {...shared} />}
+      {type === 'text' && <input placeholder={placeholder} {...shared} />}
+    </label>
+  );
+}
+
+export function Empty({ text, children }: { readonly text: string; readonly children?: ComponentChildren }) {
+  return (
+    <div class="empty">
+      <p>{text}</p>
+      {children !== undefined && <div class="acts">{children}</div>}
+    </div>
+  );
+}

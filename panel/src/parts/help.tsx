@@ -1,0 +1,33 @@
+/** The list of keys. */
+import { t } from '../lib/i18n.ts';
+import { Dialog } from './overlay.tsx';
+
+export function Help({ close }: { readonly close: () => void }) {
+  const keys: readonly [string, string][] = [
+    ['Ctrl K', t('find')],
+    ['g h / a / d / m / f / n', t('areas')],
+    ['/', t('filter')],
+    ['n', t('agent.new')],
+    ['Esc', t('close')],
+    ['?', t('keys')],
+  ];
+  return (
+    <Dialog title={t('keys')} close={close}>
+      <dl class="pairs">
+        {keys.map(([key, what]) => (
+          <>
+            <dt>
+              <kbd>{key}</kbd>
+            </dt>
+            <dd>{what}</dd>
+          </>
+        ))}
+      </dl>
+      <div class="acts">
+        <button type="button" onClick={close}>
+          {t('close')}
+        </button>
+      </div>
+    </Dialog>
+  );
+}

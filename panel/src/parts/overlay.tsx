@@ -1,0 +1,171 @@
+/** Dialogs and short notices above the page. */
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { asFailure } from '../lib/failure.ts';
+import { failureText } from '../lib/failure-text.ts';
+import { t } from '../lib/i18n.ts';
+import { refresh } from '../lib/query.ts';
+import { useRedraw } from '../lib/redraw.ts';
+
+type Shown = (close: () => void) => ComponentChildren;
+interface Notice {
+  readonly id: number;
+  readonly text: string;
+  readonly isBad: boolean;
+  readonly undo?: () => void;
+}
+
+/** How long a notice stays, and what can be taken back is held back, milliseconds. */
+const NOTICE_MS = 6_000;
+
+let dialogs: readonly Shown[] = [];
+let notices: readonly Notice[] = [];
+let count = 0;
+let changed = (): void => {};
+
+/** Opens a dialog. */
+export function openDialog(shown: Shown): void {
+  dialogs = [...dialogs, shown];
+  changed();
+}
+
+function closeDialog(shown: Shown): void {
+  dialogs = dialogs.filter((one) => one !== shown);
+  changed();
+}
+
+function notify(text: string, isBad: boolean, undo?: () => void): number {
+  const notice = { id: ++count, text, isBad, ...(undo === undefined ? {} : { undo }) };
+  notices = [...notices, notice];
+  setTimeout(dismiss, NOTICE_MS, notice.id);
+  changed();
+  return notice.id;
+}
+
+function dismiss(id: number): void {
+  notices = notices.filter((notice) => notice.id !== id);
+  changed();
+}
+
+/** Does something, says how it ended, and shows what is known anew. */
+export function act(run: () => Promise<unknown>, done = ''): void {
+  run().then(
+    () => {
+      if (done !== '') notify(done, false);
+      refresh();
+    },
+    (error: unknown) => {
+      notify(failureText(asFailure(error)), true);
+      refresh();
+    },
+  );
+}
+
+/** Does something in a few seconds, unless it is taken back before. */
+export function actLater(run: () => Promise<unknown>, what: string): void {
+  const timer = setTimeout(() => act(run), NOTICE_MS);
+  const id = notify(what, false, () => {
+    clearTimeout(timer);
+    dismiss(id);
+    refresh();
+  });
+}
+
+interface DialogProps {
+  readonly title: string;
+  readonly close: () => void;
+  readonly children: ComponentChildren;
+}
+
+/** A dialog: the rest of the page waits, Escape closes it. */
+export function Dialog({ title, close, children }: DialogProps) {
+  const element = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const before = document.activeElement;
+    element.current?.showModal();
+    return () => {
+      if (before instanceof HTMLElement) before.focus();
+    };
+  }, []);
+  return (
+    <dialog ref={element} aria-label={title} onClose={close}>
+      <h2>{title}</h2>
+      {children}
+    </dialog>
+  );
+}
+
+interface Confirmation {
+  readonly title: string;
+  readonly text: string;
+  /** What the button says: the verb and the object. */
+  readonly verb: string;
+  /** Has to be typed before. */
+  readonly tail?: string;
+  readonly run: () => Promise<unknown>;
+}
+
+function Confirm({ title, text, verb, tail, run, close }: Confirmation & { readonly close: () => void }) {
+  const [typed, setTyped] = useState('');
+  const isSure = tail === undefined || typed.trim() === tail;
+  return (
+    <Dialog title={title} close={close}>
+      <p>{text}</p>
+      {tail !== undefined && (
+        <label class="field">
+          <span>{t('confirm.type', { tail })}</span>
+          <input value={typed} onInput={(event) => setTyped(event.currentTarget.value)} autocomplete="off" />
+        </label>
+      )}
+      <div class="acts">
+        <button type="button" autofocus onClick={close}>
+          {t('cancel')}
+        </button>
+        <button
+          type="button"
+          class="danger"
+          disabled={!isSure}
+          onClick={() => {
+            close();
+            act(run);
+          }}
+        >
+          {verb}
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+/** Asks before something that cannot be taken back. */
+export function confirm(confirmation: Confirmation): void {
+  openDialog((close) => <Confirm {...confirmation} close={close} />);
+}
+
+/** Where dialogs and notices are shown: once in the page. */
+export function Overlay() {
+  const render = useRedraw();
+  useEffect(() => {
+    changed = render;
+    render();
+  }, []);
+  return (
+    <>
+      {dialogs.map((shown, i) => (
+        <div key={i}>{shown(() => closeDialog(shown))}</div>
+      ))}
+      <div class="toasts" role="status">
+        {notices.map(({ id, text, isBad, undo }) => (
+          <div key={id} class={isBad ? 'toast bad' : 'toast'}>
+            <span>{text}</span>
+            {undo !== undefined && (
+              <button type="button" onClick={undo}>
+                {t('undo')}
+              </button>
+            )}
+          </div>
+        ))}
+      </div>
+    </>
+  );
+}

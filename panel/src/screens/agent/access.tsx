@@ -1,0 +1,53 @@
+/** Who may call an agent. */
+import { t } from '../../lib/i18n.ts';
+import { perform, useQuery } from '../../lib/query.ts';
+import { AccessLists } from '../../parts/access-list.tsx';
+import { Answer, Section } from '../../parts/basics.tsx';
+import { act, confirm } from '../../parts/overlay.tsx';
+import { TAIL_CHARS } from './overview.tsx';
+
+export function Access({ aid }: { readonly aid: string }) {
+  const acl = useQuery('aclGet', { aid });
+  const setPublic = (): void =>
+    confirm({
+      title: t('acl.public'),
+      text: t('acl.public.what'),
+      verb: t('acl.open'),
+      tail: aid.slice(-TAIL_CHARS),
+      run: () => perform('aclPatch', { aid, default: 'public' }),
+    });
+  return (
+    <Answer of={acl}>
+      {({ default: policy, allow, deny }) => (
+        <>
+          <Section title={t('agent.callers')}>
+            <p class="empty">{t(policy === 'public' ? 'acl.public.now' : 'acl.named.now')}</p>
+            {policy === 'public' ? (
+              <button
+                type="button"
+                onClick={() => act(() => perform('aclPatch', { aid, default: 'deny' }), t('saved'))}
+              >
+                {t('acl.close')}
+              </button>
+            ) : (
+              <button type="button" onClick={setPublic}>
+                {t('acl.open')}
+              </button>
+            )}
+          </Section>
+          <AccessLists
+            allow={allow}
+            deny={deny}
+            note={t(policy === 'public' ? 'acl.public' : 'acl.named', { n: allow.length })}
+            add={({ aid: body_aid, ...entry }) =>
+              perform('aclAllow', { aid, ...entry, ...(body_aid === undefined ? {} : { body_aid }) })
+            }
+            refuse={(body_aid) => perform('aclDeny', { aid, body_aid })}
+            removeAllow={(id) => perform('aclAllowDelete', { aid, id })}
+            removeDeny={(id) => perform('aclDenyDelete', { aid, id })}
+          />
+        </>
+      )}
+    </Answer>
+  );
+}

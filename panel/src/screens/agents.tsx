@@ -1,0 +1,164 @@
+/** The agents of the node: all of them, or the pages of one. */
+import { useEffect, useState } from 'preact/hooks';
+import { everyAgent } from '../lib/all-agents.ts';
+import type { Output } from '../lib/api.ts';
+import { t } from '../lib/i18n.ts';
+import { href, keep } from '../lib/place.ts';
+import { useQuery } from '../lib/query.ts';
+import { Called, Mark } from '../parts/agent.tsx';
+import { type Agent, AgentsTable } from '../parts/agents-table.tsx';
+import { Answer, Copy, Empty } from '../parts/basics.tsx';
+import { Access } from './agent/access.tsx';
+import { Keys } from './agent/keys.tsx';
+import { Overview } from './agent/overview.tsx';
+import { Profile } from './agent/profile.tsx';
+import { Services } from './agent/services.tsx';
+import { Tunnels } from './agent/tunnels.tsx';
+import { UseIt } from './agent/use-it.tsx';
+
+const AGENT_MS = 10_000;
+
+const TABS = ['overview', 'services', 'profile', 'access', 'tunnels', 'keys', 'use'] as const;
+type Tab = (typeof TABS)[number];
+
+interface Props {
+  readonly path: readonly string[];
+  readonly query: Readonly<Record<string, string>>;
+}
+
+const FILTERS = ['all', 'down', 'unpublished', 'waiting'] as const;
+type Filter = (typeof FILTERS)[number];
+
+function fits(agent: Agent, filter: Filter, pending: Output<'agentsList'>['pending']): boolean {
+  switch (filter) {
+    case 'all':
+      return true;
+    case 'down':
+      return agent.service_tcp !== '' && !agent.service_tcp_ok;
+    case 'unpublished':
+      return !agent.published;
+    case 'waiting':
+      return pending?.[agent.aid] !== undefined;
+  }
+}
+
+function List({ query }: { readonly query: Props['query'] }) {
+  const first = useQuery('agentsList', {}, AGENT_MS * 2);
+  const [rest, setRest] = useState<readonly Agent[]>([]);
+  const cursor = first.value?.next_cursor;
+  useEffect(() => {
+    if (cursor !== undefined) everyAgent(cursor).then(setRest, () => {});
+    else setRest([]);
+  }, [cursor, first.at]);
+  const { q = '', show = 'all' } = query;
+  const filter = FILTERS.find((one) => one === show) ?? 'all';
+  return (
+    <>
+      <div class="title">
+        <h1>{t('area.agents')}</h1>
+        <a class="button" href={href(['new'])}>
+          {t('agent.new')}
+        </a>
+      </div>
+      <div class="acts">
+        <input
+          type="search"
+          aria-label={t('filter')}
+          placeholder={t('filter')}
+          value={q}
+          onInput={(event) => keep({ q: event.currentTarget.value })}
+        />
+        <select aria-label={t('show')} value={filter} onChange={(event) => keep({ show: event.currentTarget.value })}>
+          {FILTERS.map((one) => (
+            <option key={one} value={one}>
+              {t(`show.${one}`)}
+            </option>
+          ))}
+        </select>
+      </div>
+      <Answer of={first}>
+        {({ agents, pending }) => {
+          const all = [...agents, ...rest];
+          const wanted = q.toLowerCase();
+          const found = all.filter(
+            (agent) =>
+              fits(agent, filter, pending) &&
+              `${agent.name ?? ''} ${agent.profile?.name ?? ''} ${agent.aid} ${agent.services.join(' ')} ${agent.service_tcp}`
+                .toLowerCase()
+                .includes(wanted),
+          );
+          if (all.length === 0)
+            return (
+              <Empty text={t('agents.none')}>
+                <a class="button" href={href(['new'])}>
+                  {t('agent.new')}
+                </a>
+              </Empty>
+            );
+          return (
+            <>
+              <p class="soft" role="status">
+                {t('agents.shown', { n: found.length, all: all.length })}
+              </p>
+              <AgentsTable agents={found} pending={pending} />
+            </>
+          );
+        }}
+      </Answer>
+    </>
+  );
+}
+
+function Page({ tab, agent }: { readonly tab: Tab; readonly agent: Output<'agentGet'> }) {
+  switch (tab) {
+    case 'overview':
+      return <Overview agent={agent} />;
+    case 'services':
+      return <Services agent={agent} />;
+    case 'profile':
+      return <Profile agent={agent} />;
+    case 'access':
+      return <Access aid={agent.aid} />;
+    case 'tunnels':
+      return <Tunnels aid={agent.aid} />;
+    case 'keys':
+      return <Keys agent={agent} />;
+    case 'use':
+      return <UseIt agent={agent} />;
+  }
+}
+
+function One({ aid, tab }: { readonly aid: string; readonly tab: Tab }) {
+  const agent = useQuery('agentGet', { aid }, AGENT_MS);
+  return (
+    <>
+      <div class="title">
+        <Mark aid={aid} size={36} />
+        <div>
+          <h1>
+            <Called aid={aid} />
+          </h1>
+          <code>{aid}</code>
+        </div>
+        <Copy text={aid} />
+      </div>
+      <nav class="tabs" aria-label={t('agent')}>
+        {TABS.map((one) => (
+          <a
+            key={one}
+            href={href(['agents', aid, ...(one === 'overview' ? [] : [one])])}
+            {...(one === tab ? { 'aria-current': 'page' } : {})}
+          >
+            {t(`tab.${one}`)}
+          </a>
+        ))}
+      </nav>
+      <Answer of={agent}>{(value) => <Page tab={tab} agent={value} />}</Answer>
+    </>
+  );
+}
+
+export function Agents({ path: [aid, tab], query }: Props) {
+  if (aid === undefined) return <List query={query} />;
+  return <One aid={aid} tab={TABS.find((one) => one === tab) ?? 'overview'} />;
+}

@@ -1,0 +1,107 @@
+/** Finds agents by what they offer, or by their AID. */
+import { useEffect, useState } from 'preact/hooks';
+import type { Output } from '../lib/api.ts';
+import { asFailure, type Failure } from '../lib/failure.ts';
+import { t } from '../lib/i18n.ts';
+import { listOf } from '../lib/lists.ts';
+import { go, keep } from '../lib/place.ts';
+import { perform } from '../lib/query.ts';
+import { Who } from '../parts/agent.tsx';
+import { Answer, Empty, Foreign, Section } from '../parts/basics.tsx';
+import { Peer } from './peer.tsx';
+
+const AID = /^(aid1|0x|bc1|pr1)/i;
+
+interface Props {
+  readonly path: readonly string[];
+  readonly query: Readonly<Record<string, string>>;
+}
+
+type Entry = Output<'discover'>['entries'][number];
+
+function Found({ entry }: { readonly entry: Entry }) {
+  return (
+    <li>
+      <span class="grow">
+        <Who aid={entry.aid} />
+        <p>
+          {entry.name !== '' && (
+            <b>
+              “<Foreign text={entry.name} />”
+            </b>
+          )}{' '}
+          <Foreign text={entry.brief} />
+        </p>
+        <span class="chip">{entry.service}</span>
+        {[...entry.protocols, ...entry.tags].map((tag) => (
+          <span key={tag} class="chip">
+            <Foreign text={tag} />
+          </span>
+        ))}
+      </span>
+    </li>
+  );
+}
+
+export function Discover({ path: [aid], query: { q = '' } }: Props) {
+  const [text, setText] = useState(q);
+  const [found, setFound] = useState<{
+    readonly value: readonly Entry[] | undefined;
+    readonly failure: Failure | undefined;
+  }>();
+  useEffect(() => {
+    if (q === '') return;
+    setFound({ value: undefined, failure: undefined });
+    perform('discover', { services: listOf(q) }).then(
+      ({ entries }) => setFound({ value: entries, failure: undefined }),
+      (error: unknown) => setFound({ value: undefined, failure: asFailure(error) }),
+    );
+  }, [q]);
+  if (aid !== undefined) return <Peer aid={aid} />;
+  return (
+    <>
+      <h1>{t('area.discover')}</h1>
+      <form
+        class="acts"
+        onSubmit={(event) => {
+          event.preventDefault();
+          const wanted = text.trim();
+          if (AID.test(wanted)) go(['discover', wanted]);
+          else keep({ q: wanted });
+        }}
+      >
+        <input
+          type="search"
+          aria-label={t('discover.what')}
+          placeholder={t('discover.what')}
+          value={text}
+          onInput={(event) => setText(event.currentTarget.value)}
+        />
+        <button type="submit" class="main">
+          {t('discover.look')}
+        </button>
+      </form>
+      <p class="soft">{t('discover.how')}</p>
+      {q !== '' && found !== undefined && (
+        <Section
+          title={t('discover.found')}
+          note={found.value === undefined ? '' : t('discover.count', { n: found.value.length })}
+        >
+          <Answer of={{ ...found, at: 0 }}>
+            {(entries) =>
+              entries.length === 0 ? (
+                <Empty text={t('discover.none')} />
+              ) : (
+                <ul class="rows">
+                  {entries.map((entry) => (
+                    <Found key={`${entry.aid} ${entry.service}`} entry={entry} />
+                  ))}
+                </ul>
+              )
+            }
+          </Answer>
+        </Section>
+      )}
+    </>
+  );
+}

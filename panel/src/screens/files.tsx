@@ -1,0 +1,148 @@
+/** The files of an agent. */
+import { useRef, useState } from 'preact/hooks';
+import type { Output } from '../lib/api.ts';
+import * as format from '../lib/format.ts';
+import { language, t } from '../lib/i18n.ts';
+import { saveObject, upload } from '../lib/objects.ts';
+import { go, href } from '../lib/place.ts';
+import { perform, useQuery } from '../lib/query.ts';
+import { Acting } from '../parts/acting.tsx';
+import { Answer, Bytes, Copy, Empty, Foreign, Section, When } from '../parts/basics.tsx';
+import { act, confirm } from '../parts/overlay.tsx';
+import { type Column, Table } from '../parts/table.tsx';
+
+type Stored = Output<'objectList'>['objects'][number];
+
+function Upload({ aid }: { readonly aid: string }) {
+  const [part, setPart] = useState<number>();
+  const stop = useRef<AbortController>(undefined);
+  const send = (file: File): void => {
+    const controller = new AbortController();
+    stop.current = controller;
+    setPart(0);
+    act(() => upload(aid, file, setPart, controller.signal).finally(() => setPart(undefined)), t('files.stored'));
+  };
+  if (part !== undefined)
+    return (
+      <div class="acts">
+        <progress aria-label={t('files.uploading')} value={part} max={1} />
+        <button type="button" onClick={() => stop.current?.abort()}>
+          {t('cancel')}
+        </button>
+      </div>
+    );
+  return (
+    <label class="field">
+      <span>{t('files.add')}</span>
+      <input
+        type="file"
+        onChange={({ currentTarget }) => {
+          const [file] = currentTarget.files ?? [];
+          if (file !== undefined) send(file);
+          currentTarget.value = '';
+        }}
+      />
+    </label>
+  );
+}
+
+function columns(aid: string): readonly Column<Stored>[] {
+  return [
+    {
+      title: t('files.name'),
+      cell: ({ name, object_id }) => (
+        <>
+          <Foreign text={name === '' ? object_id.slice(0, 16) : name} />
+          <small>
+            <code>{object_id.slice(0, 16)}…</code>
+          </small>
+        </>
+      ),
+    },
+    { title: t('files.size'), cell: ({ size }) => <Bytes count={size} /> },
+    { title: t('files.since'), cell: ({ created_at }) => <When at={created_at} /> },
+    {
+      title: '',
+      isNumber: true,
+      cell: ({ object_id, name }) => (
+        <>
+          <button type="button" onClick={() => act(() => saveObject(aid, object_id, name === '' ? object_id : name))}>
+            {t('save')}
+          </button>{' '}
+          <Copy text={`svc://${aid}/cas/${object_id}`} label={t('files.link')} />{' '}
+          <button
+            type="button"
+            class="danger"
+            onClick={() =>
+              confirm({
+                title: t('files.delete'),
+                text: t('files.delete.what'),
+                verb: t('files.delete'),
+                run: () => perform('objectDelete', { aid, object_id }),
+              })
+            }
+          >
+            {t('delete')}
+          </button>
+        </>
+      ),
+    },
+  ];
+}
+
+function Box({ aid }: { readonly aid: string }) {
+  const objects = useQuery('objectList', { aid, limit: 1000 });
+  return (
+    <Answer of={objects}>
+      {({ objects: all, usage }) => (
+        <Section
+          title={t('area.files')}
+          note={t('files.usage', {
+            n: usage.count,
+            used: format.bytes(usage.bytes, language),
+            most: format.bytes(usage.max_bytes, language),
+          })}
+        >
+          {all.length === 0 ? (
+            <Empty text={t('files.none')} />
+          ) : (
+            <Table label={t('area.files')} rows={all} columns={columns(aid)} keyOf={({ object_id }) => object_id} />
+          )}
+        </Section>
+      )}
+    </Answer>
+  );
+}
+
+export function Files({ path: [aid] }: { readonly path: readonly string[] }) {
+  const agents = useQuery('agentsList', {});
+  return (
+    <Answer of={agents}>
+      {({ agents: all }) => {
+        const acting = all.find((agent) => agent.aid === aid)?.aid ?? all[0]?.aid;
+        if (acting === undefined)
+          return (
+            <>
+              <h1>{t('area.files')}</h1>
+              <Empty text={t('agents.none')}>
+                <a class="button" href={href(['new'])}>
+                  {t('agent.new')}
+                </a>
+              </Empty>
+            </>
+          );
+        return (
+          <>
+            <div class="title">
+              <h1>{t('area.files')}</h1>
+              <Acting agents={all} value={acting} choose={(other) => go(['files', other])} />
+            </div>
+            <p class="soft">{t('files.what')}</p>
+            <Upload aid={acting} />
+            <Box key={acting} aid={acting} />
+          </>
+        );
+      }}
+    </Answer>
+  );
+}

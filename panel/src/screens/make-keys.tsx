@@ -1,0 +1,184 @@
+/** Makes the keys of an agent in the page, or restores it from its master key, and registers it. */
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { type HeldKey, holdKey } from '../lib/held-key.ts';
+import { t } from '../lib/i18n.ts';
+import { aidOfKey, endOf, groupsOf, keyOf, masterFileText, newSeed, proofHex, readSeed, toHex } from '../lib/master.ts';
+import { perform } from '../lib/query.ts';
+import { saveFile } from '../lib/save.ts';
+import { Mark } from '../parts/agent.tsx';
+import { Field } from '../parts/basics.tsx';
+import { act, confirm } from '../parts/overlay.tsx';
+import { ReadMaster } from '../parts/read-master.tsx';
+
+/** Hex digits of the key that prove that it was written down. */
+const PROVEN_DIGITS = 8;
+const TAIL_CHARS = 5;
+
+interface Made {
+  readonly aid: string;
+  readonly key: HeldKey;
+  readonly isRestored: boolean;
+}
+
+/** Registers what a master key allows; the master key itself stays here. */
+async function register(seed: Uint8Array): Promise<string> {
+  const master = await keyOf(seed);
+  const operational = newSeed();
+  const { publicKey } = await keyOf(operational);
+  const proof = await proofHex(master, publicKey, Math.floor(Date.now() / 1000), 0);
+  const body = { operational_private_key_hex: toHex(operational), delegation_proof_hex: proof };
+  operational.fill(0);
+  const { aid } = await perform('agentRegister', body);
+  return aid;
+}
+
+function Prove({ made, proven }: { readonly made: Made; readonly proven: () => void }) {
+  const [typed, setTyped] = useState('');
+  const [isShown, setShown] = useState(false);
+  const [trouble, setTrouble] = useState('');
+  const { aid, key } = made;
+  const check = (isSame: boolean): void => {
+    if (isSame) proven();
+    else setTrouble(t('master.notsame'));
+  };
+  const compare = async (file: File): Promise<void> => {
+    const read = readSeed(await file.text());
+    check(read !== null && toHex(read) === toHex(key.seed));
+    read?.fill(0);
+  };
+  return (
+    <>
+      <p>{t('master.save.why')}</p>
+      <div class="acts">
+        <button
+          type="button"
+          class="main"
+          onClick={() =>
+            saveFile(`svcd-master-${aid.slice(-TAIL_CHARS)}.txt`, masterFileText(aid, key.seed), 'text/plain')
+          }
+        >
+          {t('master.save')}
+        </button>
+        <button type="button" onClick={() => setShown(!isShown)} aria-expanded={isShown}>
+          {t('master.show')}
+        </button>
+      </div>
+      {isShown && (
+        <div class="groups" aria-label={t('master.key')}>
+          {groupsOf(key.seed).map((group, i) => (
+            <span key={i}>{group}</span>
+          ))}
+        </div>
+      )}
+      <p class="empty">{t('master.prove')}</p>
+      <label class="field">
+        <span>{t('master.prove.file')}</span>
+        <input
+          type="file"
+          onChange={({ currentTarget }) => {
+            const [file] = currentTarget.files ?? [];
+            if (file !== undefined) compare(file).catch(() => check(false));
+            currentTarget.value = '';
+          }}
+        />
+      </label>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          check(typed.trim().toLowerCase() === endOf(key.seed, PROVEN_DIGITS));
+        }}
+      >
+        <Field label={t('master.prove.type', { n: PROVEN_DIGITS })} value={typed} onInput={setTyped} />
+        <div class="acts">
+          <button type="submit">{t('master.prove.check')}</button>
+          <button
+            type="button"
+            class="plain"
+            onClick={() =>
+              confirm({
+                title: t('master.without'),
+                text: t('master.without.what'),
+                verb: t('master.without'),
+                tail: aid.slice(-TAIL_CHARS),
+                run: async () => proven(),
+              })
+            }
+          >
+            {t('master.without')}
+          </button>
+        </div>
+      </form>
+      {trouble !== '' && (
+        <p class="bad" role="alert">
+          {trouble}
+        </p>
+      )}
+    </>
+  );
+}
+
+export function MakeKeys({ done }: { readonly done: (aid: string) => void }) {
+  const [made, setMade] = useState<Made>();
+  const [note, setNote] = useState('');
+  const held = useRef<HeldKey>(undefined);
+  useEffect(() => () => held.current?.letGo(), []);
+  const take = async (seed: Uint8Array<ArrayBuffer>, isRestored: boolean): Promise<void> => {
+    held.current?.letGo();
+    const aid = aidOfKey(await keyOf(seed));
+    setNote('');
+    const key = holdKey(seed, () => {
+      setMade(undefined);
+      setNote(t('master.gone'));
+    });
+    held.current = key;
+    setMade({ aid, key, isRestored });
+  };
+  const begin = (seed: Uint8Array<ArrayBuffer>, isRestored: boolean): void => {
+    take(seed, isRestored).catch(() => setNote(t('master.browser')));
+  };
+  const finish = ({ key }: Made): void =>
+    act(async () => {
+      const aid = await register(key.seed);
+      key.letGo();
+      setNote('');
+      done(aid);
+    }, t('new.registered'));
+  if (made === undefined)
+    return (
+      <>
+        <p>{t('new.keys.what')}</p>
+        {note !== '' && (
+          <p class="warn" role="alert">
+            {note}
+          </p>
+        )}
+        <div class="acts">
+          <button type="button" class="main" onClick={() => begin(newSeed(), false)}>
+            {t('new.make')}
+          </button>
+        </div>
+        <details>
+          <summary>{t('new.restore')}</summary>
+          <p>{t('master.stays')}</p>
+          <ReadMaster take={(seed) => begin(seed, true)} />
+        </details>
+      </>
+    );
+  return (
+    <>
+      <p class="who">
+        <Mark aid={made.aid} />
+        <code>{made.aid}</code>
+      </p>
+      {made.isRestored ? (
+        <div class="acts">
+          <button type="button" class="main" onClick={() => finish(made)}>
+            {t('new.register')}
+          </button>
+        </div>
+      ) : (
+        <Prove made={made} proven={() => finish(made)} />
+      )}
+    </>
+  );
+}

@@ -1,0 +1,120 @@
+/** What stands between this node and others. */
+import * as format from '../../lib/format.ts';
+import { language, t } from '../../lib/i18n.ts';
+import { useQuery } from '../../lib/query.ts';
+import { Answer, Bytes, Copy, Section, State, T, When } from '../../parts/basics.tsx';
+
+const STATE_MS = 20_000;
+
+function Self() {
+  const status = useQuery('status', {}, STATE_MS);
+  return (
+    <Section title={t('node.self')}>
+      <Answer of={status}>
+        {(node) => (
+          <dl class="pairs">
+            <dt>{t('aid')}</dt>
+            <dd>
+              <code>{node.node_aid}</code> <Copy text={node.node_aid} />
+            </dd>
+            <dt>{t('node.version')}</dt>
+            <dd>
+              {node.version} · {t('up', { span: format.span(node.uptime_s, language) })}
+            </dd>
+            <dt>{t('node.record')}</dt>
+            <dd>
+              <State tone={node.node_published ? 'good' : 'warn'}>
+                {t(node.node_published ? 'agent.published' : 'agent.unpublished')}
+              </State>
+              {node.node_next_republish_estimate !== null && (
+                <small>
+                  {' '}
+                  <T k="agent.renews" when={<When at={node.node_next_republish_estimate} ago />} />
+                </small>
+              )}
+            </dd>
+            <dt>{t('node.listens')}</dt>
+            <dd>
+              {node.listen_addrs.map((address) => (
+                <code key={address}>{address} </code>
+              ))}
+            </dd>
+            <dt>{t('tunnel.bytes')}</dt>
+            <dd>
+              ↑ <Bytes count={node.bytes_up} /> ↓ <Bytes count={node.bytes_down} />
+            </dd>
+            <dt>{t('node.data')}</dt>
+            <dd>
+              <code>{node.data_dir}</code>
+            </dd>
+          </dl>
+        )}
+      </Answer>
+    </Section>
+  );
+}
+
+function Reach() {
+  const check = useQuery('netcheck', {}, STATE_MS);
+  return (
+    <Section title={t('node.reach')}>
+      <Answer of={check}>
+        {(of) => (
+          <dl class="pairs">
+            <dt>{t('node.reached')}</dt>
+            <dd>
+              <State tone={of.is_reached === null ? 'off' : of.is_reached ? 'good' : 'warn'}>
+                {t(of.is_reached === null ? 'unknown' : of.is_reached ? 'yes' : 'no')}
+              </State>
+            </dd>
+            <dt>{t('fact.nat')}</dt>
+            <dd>
+              {of.nat_type_label}, {of.nat_mapping}
+            </dd>
+            <dt>{t('node.addresses')}</dt>
+            <dd>
+              {of.addresses.length === 0 && '–'}
+              {of.addresses.map(({ address, source, published }) => (
+                <div key={address}>
+                  <code>{address}</code> <small>{source}</small> {published && <small>· {t('agent.published')}</small>}
+                </div>
+              ))}
+            </dd>
+            <dt>{t('fact.mapping')}</dt>
+            <dd>
+              {of.port_mapping}
+              {of.mapped_ports.map(({ protocol, external, expires_at }) => (
+                <div key={external}>
+                  <code>{external}</code> <small>{protocol} · </small>
+                  <When at={expires_at} ago />
+                </div>
+              ))}
+            </dd>
+            <dt>{t('node.helpers')}</dt>
+            <dd>
+              {of.helpers.length === 0 && '–'}
+              {of.helpers.map(({ address, rtt_ms }) => (
+                <div key={address}>
+                  <code>{address}</code> {rtt_ms !== null && format.ms(rtt_ms, language)}
+                </div>
+              ))}
+            </dd>
+            <dt>{t('node.relays')}</dt>
+            <dd>{t(of.relays_allowed ? 'yes' : 'no')}</dd>
+            <dt>{t('node.clock')}</dt>
+            <dd>{of.clock.offset_s === null ? t('unknown') : `${of.clock.offset_s.toFixed(1)} s`}</dd>
+          </dl>
+        )}
+      </Answer>
+    </Section>
+  );
+}
+
+export function StateOfNode() {
+  return (
+    <div class="columns">
+      <Self />
+      <Reach />
+    </div>
+  );
+}

@@ -1,0 +1,268 @@
+/** An agent elsewhere: where it is, what it says of itself, how to call it. */
+import { useEffect, useState } from 'preact/hooks';
+import type { Output } from '../lib/api.ts';
+import { asFailure, type Failure } from '../lib/failure.ts';
+import * as format from '../lib/format.ts';
+import { language, t } from '../lib/i18n.ts';
+import { go, here } from '../lib/place.ts';
+import { perform, useQuery } from '../lib/query.ts';
+import { Called, Mark } from '../parts/agent.tsx';
+import { Answer, Copy, Field, Foreign, Section, State, T, When } from '../parts/basics.tsx';
+import { act, Dialog, openDialog } from '../parts/overlay.tsx';
+import { RequestConsole } from './request-console.tsx';
+
+interface Looked {
+  readonly value: Output<'resolve'> | undefined;
+  readonly failure: Failure | undefined;
+}
+
+/** The address book as it is written back. */
+function bookWith(book: Output<'addressBookGet'>, aid: string, alias: string, isStar: boolean) {
+  const { [aid]: _, ...others } = book.aliases;
+  const favorites = book.favorites
+    .filter((favorite) => favorite.aid !== aid)
+    .map(({ aid: of, skill, protocols, addedAt }) => ({ aid: of, skill, protocols, addedAt }));
+  return {
+    aliases: alias === '' ? others : { ...others, [aid]: alias },
+    favorites: isStar ? [...favorites, { aid }] : favorites,
+  };
+}
+
+function Name({
+  aid,
+  book,
+  close,
+}: {
+  readonly aid: string;
+  readonly book: Output<'addressBookGet'>;
+  readonly close: () => void;
+}) {
+  const [alias, setAlias] = useState(book.aliases[aid] ?? '');
+  const isStar = book.favorites.some((favorite) => favorite.aid === aid);
+  return (
+    <Dialog title={t('book.name')} close={close}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          close();
+          act(() => perform('addressBookPut', bookWith(book, aid, alias.trim(), isStar)), t('saved'));
+        }}
+      >
+        <Field label={t('book.alias')} value={alias} onInput={setAlias} />
+        <div class="acts">
+          <button type="button" onClick={close}>
+            {t('cancel')}
+          </button>
+          <button type="submit" class="main">
+            {t('save')}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function Book({ aid }: { readonly aid: string }) {
+  const { value: book } = useQuery('addressBookGet', {});
+  if (book === undefined) return null;
+  const isStar = book.favorites.some((favorite) => favorite.aid === aid);
+  const alias = book.aliases[aid] ?? '';
+  return (
+    <>
+      <button
+        type="button"
+        aria-pressed={isStar}
+        onClick={() => act(() => perform('addressBookPut', bookWith(book, aid, alias, !isStar)), t('saved'))}
+      >
+        {isStar ? '★' : '☆'} {t('book.star')}
+      </button>
+      <button type="button" onClick={() => openDialog((close) => <Name aid={aid} book={book} close={close} />)}>
+        {t('book.name')}
+      </button>
+    </>
+  );
+}
+
+function Ways({ aid }: { readonly aid: string }) {
+  const [ping, setPing] = useState<Output<'pingAgent'>>();
+  const ways = useQuery('netcheckAgent', { aid });
+  return (
+    <Section title={t('peer.ways')}>
+      <Answer of={ways}>
+        {({ connection, ways: all, not_direct }) => (
+          <>
+            <p class="empty">
+              {connection === null ? (
+                t('peer.nolink')
+              ) : (
+                <State tone={connection.is_relayed ? 'warn' : 'good'}>
+                  {t(`path.${connection.path}`)} · {format.ms(connection.rtt_ms, language)} · {connection.remote_addr}
+                </State>
+              )}
+            </p>
+            <ul class="rows">
+              {all.map(({ path, to, may_lead }, i) => (
+                <li key={i}>
+                  <State tone={may_lead === false ? 'off' : 'good'}>{t(`path.${path}`)}</State>
+                  <code class="grow">{to.join(', ')}</code>
+                </li>
+              ))}
+            </ul>
+            {not_direct !== null && (
+              <p class="soft" lang="en">
+                {not_direct.text}
+              </p>
+            )}
+          </>
+        )}
+      </Answer>
+      <div class="acts">
+        <button
+          type="button"
+          onClick={() =>
+            act(async () => {
+              setPing(await perform('pingAgent', { aid }));
+            })
+          }
+        >
+          {t('peer.ping')}
+        </button>
+        {ping !== undefined && (
+          <span role="status">
+            {t('peer.pinged', { n: ping.received, sent: ping.sent })}
+            {ping.rtt_ms !== null && ` · ${format.ms(ping.rtt_ms.avg, language)}`}
+          </span>
+        )}
+      </div>
+    </Section>
+  );
+}
+
+function Says({ aid }: { readonly aid: string }) {
+  const records = useQuery('resolveRecords', { aid });
+  return (
+    <Section title={t('peer.says')}>
+      <Answer of={records}>
+        {({ records: all }) => {
+          const profile = all.find((record) => record.profile !== undefined)?.profile;
+          if (profile === undefined) return <p class="empty">{t('peer.silent')}</p>;
+          return (
+            <dl class="pairs">
+              <dt>{t('profile.name')}</dt>
+              <dd>
+                “<Foreign text={profile.name ?? ''} />”
+              </dd>
+              <dt>{t('profile.brief')}</dt>
+              <dd>
+                <Foreign text={profile.brief ?? ''} />
+              </dd>
+              <dt>{t('profile.skills')}</dt>
+              <dd>
+                <Foreign text={(profile.skills ?? []).join(', ')} />
+              </dd>
+              <dt>{t('profile.protocols')}</dt>
+              <dd>
+                <Foreign text={(profile.protocols ?? []).join(', ')} />
+              </dd>
+            </dl>
+          );
+        }}
+      </Answer>
+    </Section>
+  );
+}
+
+export function Peer({ aid }: { readonly aid: string }) {
+  const [looked, setLooked] = useState<Looked>({ value: undefined, failure: undefined });
+  useEffect(() => {
+    perform('resolve', { aid }).then(
+      (value) => setLooked({ value, failure: undefined }),
+      (error: unknown) => setLooked({ value: undefined, failure: asFailure(error) }),
+    );
+  }, [aid]);
+  const { base } = here();
+  return (
+    <>
+      <div class="title">
+        <Mark aid={aid} size={36} />
+        <div>
+          <h1>
+            <Called aid={aid} />
+          </h1>
+          <code>{aid}</code>
+        </div>
+        <Copy text={aid} />
+        <Book aid={aid} />
+        {base === '' && (
+          <button type="button" onClick={() => (location.hash = `#/via/${encodeURIComponent(aid)}`)}>
+            {t('peer.administer')}
+          </button>
+        )}
+      </div>
+      <div class="columns">
+        <Section title={t('agent.network')}>
+          <Answer of={{ ...looked, at: 0 }}>
+            {({ address, endpoints, nat_type, expires_at, timestamp }) => (
+              <dl class="pairs">
+                <dt>{t('peer.node')}</dt>
+                <dd>
+                  <code>{address}</code>
+                </dd>
+                <dt>{t('peer.endpoints')}</dt>
+                <dd>
+                  {endpoints.map((endpoint) => (
+                    <code key={endpoint}>{endpoint} </code>
+                  ))}
+                </dd>
+                <dt>{t('fact.nat')}</dt>
+                <dd>{nat_type}</dd>
+                <dt>{t('agent.last')}</dt>
+                <dd>
+                  <When at={timestamp} ago />
+                </dd>
+                <dt>{t('agent.until')}</dt>
+                <dd>
+                  <When at={expires_at} />
+                </dd>
+              </dl>
+            )}
+          </Answer>
+          <div class="acts">
+            <button
+              type="button"
+              onClick={() =>
+                act(async () => {
+                  const tunnel = await perform('tunnelOpen', { aid });
+                  openDialog((close) => (
+                    <Dialog title={t('tunnel.opened')} close={close}>
+                      <p>
+                        <T k="tunnel.opened.at" listen={<code>{tunnel.listen}</code>} />
+                      </p>
+                      <div class="acts">
+                        <Copy text={tunnel.listen} />
+                        <button type="button" class="main" onClick={close}>
+                          {t('close')}
+                        </button>
+                      </div>
+                    </Dialog>
+                  ));
+                })
+              }
+            >
+              {t('tunnel.open')}
+            </button>
+            <a class="button" href={`${base}/aid/${aid}/`} target="_blank" rel="noopener noreferrer">
+              {t('peer.gateway')}
+            </a>
+            <button type="button" onClick={() => go(['messages'], { to: aid })}>
+              {t('peer.write')}
+            </button>
+          </div>
+        </Section>
+        <Says aid={aid} />
+      </div>
+      <Ways aid={aid} />
+      <RequestConsole aid={aid} />
+    </>
+  );
+}

@@ -1,0 +1,79 @@
+/**
+ * Builds the web panel from panel/ into dist/panel: a page, and scripts and a style sheet whose names carry a hash of
+ * what is in them. `manifest.json` lists what the daemon serves, with the content types.
+ */
+import { createHash } from 'node:crypto';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { rolldown } from 'rolldown';
+import { operations } from '../src/operations/index.ts';
+
+const SOURCES = join(import.meta.dirname, '../panel');
+const HASH_CHARS = 10;
+
+/** Method and path of each operation, by name. */
+function routes(): Record<string, string> {
+  const all = Object.entries<{ method: string; path?: string }>(operations);
+  return Object.fromEntries(
+    all.flatMap(([name, { method, path }]) => (path === undefined ? [] : [[name, `${method} ${path}`]])),
+  );
+}
+
+/** All style sheets as one, without comments and needless blanks. */
+function styles(): string {
+  const folder = join(SOURCES, 'style');
+  const text = readdirSync(folder)
+    .sort()
+    .map((file) => readFileSync(join(folder, file), 'utf8'))
+    .join('\n');
+  return text
+    .replaceAll(/\/\*[\s\S]*?\*\//g, '')
+    .replaceAll(/\s+/g, ' ')
+    .replaceAll(/ ?([{};,]) ?/g, '$1')
+    .replaceAll(';}', '}');
+}
+
+/**
+ * Writes the panel into a directory, which is emptied before.
+ * @returns the files whose code is in it
+ */
+export async function buildPanel(directory: string): Promise<readonly string[]> {
+  const bundle = await rolldown({
+    input: { main: join(SOURCES, 'src/main.tsx') },
+    platform: 'browser',
+    transform: {
+      define: { ROUTES: JSON.stringify(routes()) },
+    },
+  });
+  const { output } = await bundle.generate({
+    format: 'esm',
+    minify: true,
+    entryFileNames: '[name]-[hash].js',
+    chunkFileNames: '[name]-[hash].js',
+  });
+  await bundle.close();
+  rmSync(directory, { recursive: true, force: true });
+  mkdirSync(directory, { recursive: true });
+  const files: Record<string, string> = {};
+  const write = (name: string, type: string, content: string): void => {
+    files[name] = type;
+    writeFileSync(join(directory, name), content);
+  };
+  const modules: string[] = [];
+  let script = '';
+  for (const part of output) {
+    if (part.type !== 'chunk') throw new Error(`the panel has a file that is no chunk: ${part.fileName}`);
+    if (part.isEntry) script = part.fileName;
+    write(part.fileName, 'text/javascript; charset=utf-8', part.code);
+    modules.push(...part.moduleIds);
+  }
+  const css = styles();
+  const style = `style-${createHash('sha256').update(css).digest('hex').slice(0, HASH_CHARS)}.css`;
+  write(style, 'text/css; charset=utf-8', css);
+  const page = readFileSync(join(SOURCES, 'index.html'), 'utf8');
+  writeFileSync(join(directory, 'index.html'), page.replace('{{style}}', style).replace('{{script}}', script));
+  writeFileSync(join(directory, 'manifest.json'), `${JSON.stringify({ files }, null, 2)}\n`);
+  return modules;
+}
+
+if (import.meta.main) await buildPanel(join(import.meta.dirname, '../dist/panel'));
