@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { test } from 'node:test';
+import { NO_CHROMIUM, startChromium } from '../../support/browser/chromium.ts';
+import { PanelPage } from '../../support/browser/panel-page.ts';
+import { TestDaemon } from '../../support/daemon.ts';
+
+const WIDTHS = [1280, 390, 320];
+
+test('an agent is made in the page, its master key is saved, proven and kept there; every screen is whole', {
+  skip: NO_CHROMIUM,
+}, async (t) => {
+  await using daemon = await TestDaemon.start();
+  await using browser = await startChromium();
+  await using panel = await PanelPage.open(browser, daemon.api);
+  const { page } = panel;
+  let aid = '';
+  let master = '';
+
+  await t.test('first run', async () => {
+    await page.getByRole('heading', { level: 1, name: /not on the network|no agent here yet/ }).waitFor();
+    await panel.check('home without agents');
+    const needed = panel.asked.filter((path) => /^GET \/(?:panel\/.*)?$/.test(path));
+    assert.ok(needed.length <= 12, `first view: ${needed.join(', ')}`);
+    await page.keyboard.press('n');
+    await page.getByRole('heading', { level: 1, name: 'New agent' }).waitFor();
+    await page.getByRole('button', { name: 'Make keys' }).click();
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Save the master key' }).click(),
+    ]);
+    const text = await readFile(await download.path(), 'utf8');
+    const [, named = '', hex = ''] = /^# Master key of (\S+): .*\n([0-9a-f]{64})\n$/.exec(text) ?? [];
+    assert.equal(download.suggestedFilename(), `svcd-master-${named.slice(-5)}.txt`);
+    master = hex;
+    await panel.check('keys to be saved');
+    await page
+      .getByLabel('Choose the saved file')
+      .setInputFiles({ name: 'a.txt', mimeType: 'text/plain', buffer: Buffer.from('00'.repeat(32)) });
+    await page.getByText('That is not this key.').waitFor();
+    assert.deepEqual((await daemon.call<{ agents: unknown[] }>('GET', '/agents')).agents, []);
+    await page
+      .getByLabel('Choose the saved file')
+      .setInputFiles({ name: 'a.txt', mimeType: 'text/plain', buffer: Buffer.from(text) });
+    await page.getByRole('button', { name: 'Skip' }).click();
+    await page.getByRole('button', { name: 'Skip' }).click();
+    await page.getByRole('link', { name: 'Open the agent' }).waitFor();
+    const { agents } = await daemon.call<{ agents: { aid: string }[] }>('GET', '/agents');
+    aid = agents[0]?.aid ?? '';
+    assert.equal(aid, named);
+    await panel.check('first run done');
+    await panel.keepsToItself(master);
+    assert.ok(!panel.asked.some((path) => path.includes('/identity/generate')));
+  });
+
+  await t.test('a new key by the master key', async () => {
+    const before = await daemon.call<{ operational_private_key_hex: string }>('GET', `/agents/${aid}/export`);
+    await panel.go(`agents/${aid}/keys`, aid.slice(-5));
+    await page.getByRole('button', { name: 'New key' }).click();
+    const dialog = page.getByRole('dialog');
+    const file = dialog.getByLabel('File with the master key');
+    await file.setInputFiles({ name: 'b.txt', mimeType: 'text/plain', buffer: Buffer.from('11'.repeat(32)) });
+    await dialog.getByText('That is the master key of another agent.').waitFor();
+    await file.setInputFiles({ name: 'b.txt', mimeType: 'text/plain', buffer: Buffer.from(master) });
+    await page.getByText('The agent has a new key.').waitFor();
+    const after = await daemon.call<{ operational_private_key_hex: string }>('GET', `/agents/${aid}/export`);
+    assert.notEqual(after.operational_private_key_hex, before.operational_private_key_hex);
+    await panel.keepsToItself(master);
+  });
+
+  await t.test('who may call', async () => {
+    await panel.go(`agents/${aid}/access`, aid.slice(-5));
+    await page.getByRole('button', { name: 'Make a secret' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Make a secret' }).click();
+    const secret = page.getByRole('dialog').locator('pre');
+    await secret.waitFor();
+    assert.ok((await secret.innerText()).length > 8);
+    await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('button', { name: 'Remove' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove the entry' }).click();
+    await page.getByText('Nobody is named.').waitFor();
+    await panel.check('access');
+  });
+
+  await t.test('every screen is whole at every width, dark and light', async (all) => {
+    const screens: readonly (readonly [string, string | RegExp])[] = [
+      ['', /./],
+      ['agents', 'Agents'],
+      ...['', '/services', '/profile', '/access', '/tunnels', '/keys', '/use'].map((tab): [string, string] => [
+        `agents/${aid}${tab}`,
+        aid.slice(-5),
+      ]),
+      ['discover', 'Discover'],
+      ['messages', 'Messages'],
+      [`messages/${aid}/notes`, 'Messages'],
+      ['files', 'Files'],
+      ...['', '/links', '/peers', '/settings', '/update', '/admin', '/book'].map((tab): [string, string] => [
+        `node${tab}`,
+        'Node',
+      ]),
+    ];
+    for (const [i, [route, heading]] of screens.entries()) {
+      await page.setViewportSize({ width: WIDTHS[i % WIDTHS.length] ?? 320, height: 800 });
+      await page.emulateMedia({ colorScheme: i % 2 === 0 ? 'light' : 'dark' });
+      await all.test(`screen ${route}`, async () => {
+        await panel.go(route, heading);
+        await panel.check(route);
+      });
+    }
+  });
+
+  await t.test('a daemon that goes and comes back', async () => {
+    await page.setViewportSize({ width: 1280, height: 900 });
+    await panel.go('', /./);
+    await daemon.kill('SIGTERM');
+    await page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`);
+    await page.getByText('The daemon does not answer.').first().waitFor();
+  });
+});

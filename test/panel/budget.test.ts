@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { buildPanel } from '../../tools/build-panel.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+
+/** Bytes that a file has on the way, gzipped. */
+function gzipped(file: string): number {
+  return gzipSync(readFileSync(file), { level: 9 }).length;
+}
+
+test('the panel keeps to its budgets, and its page names nothing that is not there', async (t) => {
+  const directory = temporaryDirectory(t);
+  await buildPanel(directory);
+  const files = readdirSync(directory);
+  const sizes = new Map(files.map((file) => [file, gzipped(join(directory, file))]));
+  const sum = (names: readonly string[]): number => names.reduce((all, name) => all + (sizes.get(name) ?? 0), 0);
+  const scripts = files.filter((file) => file.endsWith('.js'));
+  const [main = ''] = scripts.filter((file) => file.startsWith('main-'));
+  // What a script imports at once comes before the first view.
+  const first = new Set([main]);
+  for (const name of first)
+    for (const [, next = ''] of readFileSync(join(directory, name), 'utf8').matchAll(/(?:from|import)"\.\/([^"]+)"/g))
+      first.add(next);
+  assert.ok(sum([...first]) <= 30_000, `first view: ${sum([...first])} bytes`);
+  assert.ok(first.size + 2 <= 9, `requests of the first view: ${first.size + 2}`);
+  assert.ok(sum(scripts) <= 110_000, `all scripts: ${sum(scripts)} bytes`);
+  assert.ok(sum(files.filter((file) => file.endsWith('.css'))) <= 9_000);
+  const manifest: { files: Record<string, string> } = JSON.parse(
+    readFileSync(join(directory, 'manifest.json'), 'utf8'),
+  );
+  assert.deepEqual(Object.keys(manifest.files).sort(), files.filter((file) => /\.(js|css)$/.test(file)).sort());
+  const page = readFileSync(join(directory, 'index.html'), 'utf8');
+  for (const [, name = ''] of page.matchAll(/"\/panel\/([^"]+)"/g)) assert.ok(name in manifest.files, name);
+  assert.doesNotMatch(page, /style=|<script>|https?:/);
+});

@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { wireRequest } from '../../panel/src/lib/request.ts';
+
+test('what a GET does not have in its path is query', () => {
+  assert.deepEqual(wireRequest('GET /agents/{aid}', { aid: 'a/b', limit: 2, cursor: undefined }), {
+    method: 'GET',
+    path: '/agents/a%2Fb?limit=2',
+    body: null,
+  });
+  assert.equal(wireRequest('GET /status', {}).path, '/status');
+});
+
+test('the body of a write has what the path has not, and its own member of the same name', () => {
+  assert.deepEqual(wireRequest('POST /agents/{aid}/acl/deny', { aid: 'me', body_aid: 'you', body_of: 1 }), {
+    method: 'POST',
+    path: '/agents/me/acl/deny',
+    body: '{"aid":"you","body_of":1}',
+  });
+});
+
+test('a part of a path that would lead elsewhere is refused', () => {
+  for (const aid of ['.', '..', '', undefined])
+    assert.throws(() => wireRequest('GET /agents/{aid}', { aid }), TypeError);
+});
