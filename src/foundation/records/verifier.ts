@@ -4,6 +4,7 @@ import { SvcError } from '../errors.ts';
 import type { DelegationVerifier } from '../identity/delegation-verifier.ts';
 import { verifySignature, verifySignatureAsync } from '../identity/keys.ts';
 import { LruCache } from '../lru-cache.ts';
+import { SingleFlight } from '../single-flight.ts';
 import { badRecordSignature, checkRecord, recordSigningInput, type SignedRecord } from './record.ts';
 
 /** Good records that are remembered; one takes about 150 bytes. */
@@ -13,6 +14,8 @@ export class RecordVerifier {
   readonly #delegations: DelegationVerifier;
   /** Only good signatures are kept: a stranger's bad ones cannot push them out. */
   readonly #good: LruCache<string, true>;
+  /** Records that another thread looks at right now: a note comes straight and to be kept for the network at once. */
+  readonly #checks = new SingleFlight<void>();
 
   constructor(
     { maxEntries = MAX_REMEMBERED }: { readonly maxEntries?: number },
@@ -46,7 +49,10 @@ export class RecordVerifier {
     checkRecord(record, now);
     await this.#delegations.verifyAsync(record.delegation, now);
     const key = keyOf(record);
-    if (this.#good.get(key) === true) return;
+    if (this.#good.get(key) !== true) await this.#checks.run(key, () => this.#check(key, record));
+  }
+
+  async #check(key: string, record: SignedRecord): Promise<void> {
     if (!(await verifySignatureAsync(record.delegation.operationalKey, recordSigningInput(record), record.signature)))
       throw badRecordSignature();
     this.#good.set(key, true);

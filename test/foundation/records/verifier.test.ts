@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import crypto from 'node:crypto';
+import { syncBuiltinESMExports } from 'node:module';
 import { test } from 'node:test';
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
 import { decodeRecord, type SignedRecord } from '../../../src/foundation/records/record.ts';
@@ -81,4 +83,26 @@ test('what is forgotten is verified again', () => {
   const verifier = newVerifier(1);
   const records = [newRecord(), newRecord()];
   for (const record of [...records, ...records]) verifier.verify(record, NOW);
+});
+
+test('a record that comes twice at once is verified once, and both hear how it went', async (t) => {
+  const verify = t.mock.method(crypto, 'verify');
+  syncBuiltinESMExports();
+  t.after(() => {
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+  });
+  const verifier = newVerifier();
+  const record = newRecord();
+  const copies = [record, decodeRecord(Uint8Array.from(record.encoded))];
+  await Promise.all(copies.map((copy) => verifier.verifyAsync(copy, NOW)));
+  assert.equal(verify.mock.callCount(), 2, 'its delegation and itself');
+  const forged = [withBadSignature(record), withBadSignature(record)];
+  const results = await Promise.allSettled(forged.map((copy) => verifier.verifyAsync(copy, NOW)));
+  assert.ok(results.every((result) => result.status === 'rejected' && failsWith('bad_record')(result.reason)));
+  assert.equal(verify.mock.callCount(), 3);
+  // What was bad is looked at again, and does no harm to what is good.
+  await assert.rejects(verifier.verifyAsync(withBadSignature(record), NOW), failsWith('bad_record'));
+  await verifier.verifyAsync(record, NOW);
+  assert.equal(verify.mock.callCount(), 4);
 });
