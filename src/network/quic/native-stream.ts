@@ -103,7 +103,15 @@ export class NativeStream extends Duplex implements QuicStream {
     else if (bytes < this.#readBytes / READ_GROWTH && this.#readBytes > MIN_READ_BYTES) this.#readBytes /= READ_GROWTH;
   }
 
-  /** Takes single chunks too. */
+  /** One small chunk, as most are, goes without the detour over a batch. */
+  override _write(chunk: Buffer, _encoding: BufferEncoding, callback: (error?: Error | null) => void): void {
+    if (chunk.length > WRITE_BYTES) return this._writev([{ chunk }], callback);
+    this.#native.write(chunk).then(
+      () => callback(),
+      (error: unknown) => callback(streamError(error)),
+    );
+  }
+
   override _writev(chunks: readonly { readonly chunk: Buffer }[], callback: (error?: Error | null) => void): void {
     this.#send(chunks.map(({ chunk }) => chunk)).then(() => callback(), callback);
   }
