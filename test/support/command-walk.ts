@@ -206,6 +206,34 @@ async function accessCommands(step: Step, { here }: WalkWorld, aid: string, peer
   await step(here, ['alias', 'del', 'bob'], { schema: named, text: /forgotten/, quiet: /^bob$/ });
 }
 
+const Served = {
+  aid: AidText,
+  name: Type.Optional(Type.String()),
+  service_tcp: Type.String(),
+  service_tcp_ok: Type.Boolean(),
+  published: Type.Boolean(),
+};
+
+async function serveCommands(step: Step, { here, service }: WalkWorld, aid: string): Promise<void> {
+  await step(here, ['serve', service, '--aid', aid, '--name', 'demo'], {
+    schema: Type.Object({ ...Served, replicas: Type.Integer() }),
+    text: /^name: +demo\nserves: +127\.0\.0\.1:\d+ \(it answers\)\naid: +aid1/,
+    quiet: ONE_AID,
+  });
+  await step(here, ['serve'], {
+    schema: Type.Object({ served: Type.Array(Type.Object(Served)) }),
+    text: /^NAME +SERVES[^]*\ndemo +127\.0\.0\.1/,
+    quiet: AIDS,
+  });
+  await step(here, ['serve', '--off', '--name', 'DEMO'], {
+    schema: Type.Object(Served),
+    text: /serves nothing any more/,
+    quiet: ONE_AID,
+  });
+  await here.call('PATCH', `/agents/${aid}`, { service_tcp: service });
+  await here.call('PUT', '/node/address-book', { aliases: {}, favorites: [] });
+}
+
 async function callCommands(step: Step, { here, there }: WalkWorld, aid: string, peer: string): Promise<void> {
   const published = { schema: d.serviceRegister.output, text: /is published, kept by/, quiet: SEQ };
   await step(there, ['publish', 'lang.translate', '--aid', peer, '--brief', 'Translates', '-y'], published);
@@ -257,6 +285,8 @@ export const NOT_WALKED: Readonly<Record<string, string>> = {
   backup: 'is about a data directory, not about a daemon',
   restore: 'is about a data directory, not about a daemon',
   'wallet register': 'needs the signature of a wallet',
+  use: 'is about the data directory of the daemon here',
+  whoami: 'answers for the one agent that was chosen, or the only one',
 };
 
 /** Walks through all commands. Agents are made anew, so that a daemon can be walked over again. */
@@ -273,6 +303,7 @@ export async function walk(step: Step, world: WalkWorld): Promise<void> {
   await joiningCommands(step, world);
   await identityCommands(step, world);
   await agentCommands(step, world, aid);
+  await serveCommands(step, world, aid);
   await callCommands(step, world, aid, peer);
   await messageCommands(step, world, aid, peer);
   await groupCommands(step, world, aid, peer);

@@ -4,6 +4,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import { type ClientOptions, createClient } from '../../operations/client.ts';
 import { operations } from '../../operations/index.ts';
 import { Aliases } from './aliases.ts';
+import { chosenAgent } from './chosen-agent.ts';
 import { cliClient, type OperationName, type SvcClient } from './client.ts';
 import { addressIn, addressInNamed } from './daemon-address.ts';
 import { httpFetch } from './http-fetch.ts';
@@ -165,19 +166,37 @@ export class CliContext {
     }
   }
 
+  /** The agent that was chosen to act, by SVC_AID or by "svc use" for the daemon here; undefined where none was. */
+  get chosen(): { readonly aid: string; readonly why: 'env' | 'use' } | undefined {
+    const named = this.io.env['SVC_AID'];
+    if (named !== undefined && named !== '') return { aid: named, why: 'env' };
+    const isElsewhere =
+      this.options.api !== undefined || this.io.env['SVC_API'] !== undefined || this.options.via !== undefined;
+    const used = isElsewhere ? undefined : chosenAgent(this.dataDir);
+    return used === undefined ? undefined : { aid: used, why: 'use' };
+  }
+
   /**
-   * The local agent that a command acts for: the one that is named, or the only one here.
-   * @throws SvcError `local_aid_required` where none is named and several are registered, `not_found` where none is
+   * The local agent that acts where none is named, and why: one that was chosen, or the only one here.
+   * @throws SvcError `local_aid_required` where several are registered, `not_found` where none is
    */
-  async localAgent(named: string | undefined): Promise<string> {
-    if (named !== undefined) return this.aid(named);
+  async acting(): Promise<{ aid: string; why: 'env' | 'use' | 'only' }> {
+    const { chosen } = this;
+    if (chosen !== undefined) return { aid: await this.aid(chosen.aid), why: chosen.why };
     const { agents } = await this.client.agentsList({ limit: 2 });
     const [first, second] = agents;
     if (first === undefined)
       throw new SvcError('not_found', { message: 'No agent is registered here. Make one with "svc register".' });
     if (second !== undefined)
-      throw new SvcError('local_aid_required', { message: 'Several agents are registered here: name one with --aid.' });
-    return first.aid;
+      throw new SvcError('local_aid_required', {
+        message: 'Several agents are registered here: name one with --aid, or choose one with "svc use <agent>".',
+      });
+    return { aid: first.aid, why: 'only' };
+  }
+
+  /** The local agent that a command acts for: the one that is named, or as `acting`. @throws SvcError as `acting` */
+  async localAgent(named: string | undefined): Promise<string> {
+    return named === undefined ? (await this.acting()).aid : this.aid(named);
   }
 }
 

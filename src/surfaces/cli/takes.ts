@@ -157,6 +157,8 @@ export async function typedFor(command: Command, takes: Takes, context: CliConte
   const typed: Record<string, unknown> = {};
   for (const [i, one] of command.registeredArguments.entries()) typed[memberName(one.name())] = words[i];
   for (const [name, value] of Object.entries<unknown>(command.opts())) typed[memberName(name)] = value;
+  // The daemon finds the only agent by itself, but does not know of a choice.
+  if ('--local-aid <aid>' in takes) typed['local_aid'] ??= context.chosen?.aid;
   for (const [flags, said] of Object.entries(takes)) {
     const { variable, acts } = takenOf(said);
     if (variable === undefined && acts === undefined) continue;

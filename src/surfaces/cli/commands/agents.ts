@@ -35,7 +35,7 @@ function describe(agent: Agent): string {
 }
 
 /** Every agent, page by page. */
-async function allAgents(client: SvcClient): Promise<Agent[]> {
+export async function allAgents(client: SvcClient): Promise<Agent[]> {
   const agents: Agent[] = [];
   let cursor: string | undefined;
   do {

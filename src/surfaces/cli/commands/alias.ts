@@ -6,6 +6,13 @@ import { formatTable, safeLine } from '../text.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
+/** Gives an agent a label of the user's own, in place of an earlier one. */
+export async function setLabel(context: CliContext, aid: string, label: string): Promise<void> {
+  await change(context, (aliases) => {
+    aliases[aid] = label;
+  });
+}
+
 async function change({ client }: CliContext, edit: (aliases: Record<string, string>) => void): Promise<void> {
   const { aliases, favorites } = await client.addressBookGet();
   const changed = { ...aliases };
@@ -25,9 +32,7 @@ export function aliasCommands(svc: CommandGroup): void {
     examples: ['svc alias add bob aid1… && svc get bob /health'],
     run: async (context, { label, aid: text }) => {
       const aid = await context.aid(text);
-      await change(context, (aliases) => {
-        aliases[aid] = label;
-      });
+      await setLabel(context, aid, label);
       return { ok: true, label, aid };
     },
     text: ({ label, aid }) => `${label} is ${aid}.`,

@@ -31,10 +31,14 @@ interface Registered {
   readonly publish_error?: string | undefined;
 }
 
-const MASTER_WARNING =
+export const MASTER_WARNING =
   'The master key is shown once and not kept by svcd. Store it offline: it is the only way to restore this identity.';
 
-function masterText({ master_private_key_hex: key, master_file: file }: Registered): string {
+/** Where the master key of a new identity is. */
+export function masterText({
+  master_private_key_hex: key,
+  master_file: file,
+}: Pick<Registered, 'master_private_key_hex' | 'master_file'>): string {
   return key ?? (file === undefined ? 'the one you have' : `saved in ${file}`);
 }
 
@@ -50,7 +54,7 @@ export const REGISTERED = {
 };
 
 /** Makes an identity, keeps its master key first of all, then registers and publishes it. */
-async function register(context: CliContext, options: RegisterOptions, kind?: WalletKind) {
+export async function register(context: CliContext, options: RegisterOptions, kind?: WalletKind) {
   const { save_master: file } = options;
   const identity = await newIdentity(context, options, kind);
   const { aid, master_private_key_hex: masterHex, ownMaster } = identity;

@@ -4,6 +4,7 @@ import { timeText } from '../../../foundation/quantities.ts';
 import { GONE } from '../access-text.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
+import { roughSize } from '../reach-text.ts';
 import { accessToken, integer, type Typed } from '../takes.ts';
 import { formatTable, relativeTime } from '../text.ts';
 
@@ -17,13 +18,42 @@ function reach({ relay, ...typed }: Typed<'<aid>', typeof REACH>) {
   return { ...typed, disable_relay: !relay };
 }
 
-function table(tunnels: AnswerOf<'tunnelList'>['tunnels']): string {
+type Tunnels = AnswerOf<'tunnelList'>;
+type Closed = Tunnels['closed'][number];
+
+/** Why a tunnel closed. */
+const REASONS: Readonly<Record<Closed['reason'], string>> = {
+  idle: 'nobody connected',
+  asked: 'somebody closed it',
+  agent_gone: 'its agent left this node',
+  port_in_use: 'its port was taken at the start',
+};
+
+/** When a tunnel closes that nobody uses. */
+function idleText(seconds: number): string {
+  return seconds < 0 ? 'never' : `after ${timeText(seconds * 1000)}`;
+}
+
+function trouble({ id, last_error: error }: Pick<Closed, 'id' | 'last_error'>): string[] {
+  return error === undefined ? [] : [`${id}, ${relativeTime(error.at, Date.now())}: ${error.message}`];
+}
+
+function statusText({ tunnels, closed }: Tunnels): string {
+  const now = Date.now();
   const rows = tunnels.map((t) => {
-    const [rtt, used] = [`${t.rtt_ms.toFixed(1)} ms`, relativeTime(t.last_activity_at, Date.now())];
-    return [t.id, t.listen, t.remote_aid, t.path, rtt, t.active_conns, `${t.bytes_up}/${t.bytes_down}`, used];
+    const bytes = `${roughSize(t.bytes_up)}/${roughSize(t.bytes_down)}`;
+    const used = relativeTime(t.last_activity_at, now);
+    const idle = idleText(t.idle_timeout_sec);
+    return [t.id, t.listen, t.remote_aid, t.path, `${t.rtt_ms.toFixed(1)} ms`, t.active_conns, bytes, used, idle];
   });
-  const head = ['ID', 'LISTEN', 'REMOTE', 'PATH', 'RTT', 'CONNS', 'BYTES UP/DOWN', 'LAST USED'];
-  return formatTable(head, rows, 'No tunnel is open. Open one with "svc tunnel open <aid>".');
+  const head = ['ID', 'LISTEN', 'REMOTE', 'PATH', 'RTT', 'CONNS', 'UP/DOWN', 'LAST USED', 'CLOSES IDLE'];
+  const past = closed.map((t) => [t.id, t.listen, t.remote_aid, relativeTime(t.closed_at, now), REASONS[t.reason]]);
+  const errors = [...tunnels, ...closed].flatMap(trouble);
+  return [
+    formatTable(head, rows, 'No tunnel is open. Open one with "svc tunnel open <aid>".'),
+    ...(past.length === 0 ? [] : ['', formatTable(['CLOSED', 'LISTENED', 'REMOTE', 'WHEN', 'WHY'], past)]),
+    ...(errors.length === 0 ? [] : ['', 'Connections that were not served:', ...errors]),
+  ].join('\n');
 }
 
 export function tunnelCommands(svc: CommandGroup): void {
@@ -58,6 +88,8 @@ export function tunnelCommands(svc: CommandGroup): void {
       idle_timeout_sec,
     }),
     text: ({ id, listen }) => `Tunnel ${id} listens on ${listen}.`,
+    remark: ({ idle_timeout_sec: limit }) =>
+      limit >= 0 && `It closes ${idleText(limit)} without a connection; --idle-timeout -1 keeps it.`,
     quiet: ({ listen }) => listen,
   });
   for (const [name, about, operation] of [
@@ -68,8 +100,8 @@ export function tunnelCommands(svc: CommandGroup): void {
   tunnel.run('status', 'show tunnels', {
     takes: { '[id]': 'one tunnel; all where it is left out' },
     run: async ({ client }, { id }) =>
-      id === undefined ? client.tunnelList() : { tunnels: [await client.tunnelGet({ id })] },
-    text: ({ tunnels }) => table(tunnels),
+      id === undefined ? client.tunnelList() : { tunnels: [await client.tunnelGet({ id })], closed: [] },
+    text: statusText,
     quiet: ({ tunnels }) => tunnels.map(({ listen }) => listen).join('\n'),
   });
 }

@@ -1,0 +1,147 @@
+/** `svc serve`: a local service for others in one step: an agent, what it leads to, and its publication. */
+import { SvcError } from '../../../foundation/errors.ts';
+import type { AnswerOf } from '../client.ts';
+import type { CommandGroup } from '../command-group.ts';
+import type { CliContext } from '../context.ts';
+import type { Typed } from '../takes.ts';
+import { counted, formatFields, formatTable } from '../text.ts';
+import { allAgents } from './agents.ts';
+import { setLabel } from './alias.ts';
+import { MASTER_WARNING, masterText, register } from './identity.ts';
+
+const TAKES = {
+  '[service]':
+    'a port of this machine, or an address as "svc inbound bind" takes it; left out: what is served is listed',
+  '--name <name>': 'what it is called, by others and as a label here; an agent of this name is used again',
+  '--aid <aid>': 'the agent that serves; the only one where it is left out, and a new one where there is none',
+  '--save-master <file>': 'write the master key of a new agent to a new file of mode 0600 instead of showing it',
+  '--off': 'serve it no more; the agent stays',
+} as const;
+
+type Serving = Omit<Typed<'', typeof TAKES>, 'service'>;
+
+interface Served {
+  readonly aid: string;
+  readonly name?: string | undefined;
+  readonly service_tcp: string;
+  readonly service_tcp_ok: boolean;
+  readonly published: boolean;
+}
+
+interface Started extends Served {
+  readonly replicas?: number;
+  readonly publish_error?: string | undefined;
+  readonly master_private_key_hex?: string | undefined;
+  readonly master_file?: string | undefined;
+}
+
+function servedOf({ aid, name, service_tcp, service_tcp_ok, published }: AnswerOf<'agentGet'>): Served {
+  return { aid, name, service_tcp, service_tcp_ok, published };
+}
+
+/** The agent that is meant; undefined where a new one is to be made. @throws SvcError `local_aid_required` */
+async function agentOf(context: CliContext, { aid, name }: Serving): Promise<string | undefined> {
+  if (aid !== undefined) return context.aid(aid);
+  const agents = await allAgents(context.client);
+  if (name === undefined) return agents.length === 0 ? undefined : context.localAgent(undefined);
+  const { aliases } = await context.client.addressBookGet();
+  const wanted = name.toLowerCase();
+  return agents.find((one) => (aliases[one.aid] ?? one.name ?? '').toLowerCase() === wanted)?.aid;
+}
+
+async function published(context: CliContext, aid: string) {
+  try {
+    const { replicas } = await context.client.agentPublish({ aid });
+    return { published: true, replicas };
+  } catch (error) {
+    // It is bound all the same; the daemon publishes it when the network is there.
+    return { published: false, publish_error: error instanceof Error ? error.message : 'unknown failure' };
+  }
+}
+
+async function start(context: CliContext, where: string, options: Serving): Promise<Started> {
+  const { client } = context;
+  const service_tcp = /^\d+$/.test(where) ? `127.0.0.1:${where}` : where;
+  const known = await agentOf(context, options);
+  const { name, save_master } = options;
+  const made = known === undefined ? await register(context, { service_tcp, save_master, publish: true }) : undefined;
+  const aid = made?.aid ?? known ?? '';
+  if (made === undefined) await client.agentPatch({ aid, service_tcp });
+  const state = made ?? (await published(context, aid));
+  if (name !== undefined) {
+    await setLabel(context, aid, name);
+    const { profile } = await client.agentGet({ aid });
+    // What it says of itself besides stays. Where the network is not there yet, its name waits for another time.
+    await client.profileSet({ ...profile, aid, name }).catch(() => {});
+  }
+  return { ...servedOf(await client.agentGet({ aid })), ...(name === undefined ? {} : { name }), ...state };
+}
+
+async function stop(context: CliContext, options: Serving): Promise<Served> {
+  const aid = await agentOf(context, options);
+  if (aid === undefined)
+    throw new SvcError('not_found', {
+      message: 'No agent of this name serves anything here. "svc serve" lists those that do.',
+    });
+  return servedOf(await context.client.agentPatch({ aid, service_tcp: '' }));
+}
+
+function listText(served: readonly Served[]): string {
+  return formatTable(
+    ['NAME', 'SERVES', 'ANSWERS', 'PUBLISHED', 'AID'],
+    served.map((one) => [
+      one.name ?? '-',
+      one.service_tcp,
+      one.service_tcp_ok ? 'yes' : 'no',
+      one.published ? 'yes' : 'not yet',
+      one.aid,
+    ]),
+    'Nothing is served. Begin with "svc serve <port>".',
+  );
+}
+
+function startedText(one: Started): string {
+  return formatFields({
+    name: one.name,
+    serves: `${one.service_tcp} (${one.service_tcp_ok ? 'it answers' : 'it does not answer yet'})`,
+    aid: one.aid,
+    'master key': (one.master_private_key_hex ?? one.master_file) ? masterText(one) : undefined,
+    published: one.published ? `yes, kept by ${counted(one.replicas ?? 0, 'node')}` : (one.publish_error ?? 'not yet'),
+  });
+}
+
+export function serveCommand(svc: CommandGroup): void {
+  svc.run('serve', 'let others reach a service of this machine, in one step; list what is served', {
+    examples: [
+      'svc serve 8080 --name demo --save-master demo.key',
+      'svc serve tcp://127.0.0.1:22 --name ssh',
+      'svc serve',
+      'svc serve --off --name demo',
+    ],
+    takes: TAKES,
+    progress: 'Publishing',
+    run: async (context, { service, ...options }) => {
+      if (options.off === true) return { stopped: await stop(context, options) };
+      if (service !== undefined) return { started: await start(context, service, options) };
+      const agents = await allAgents(context.client);
+      return { served: agents.filter(({ service_tcp }) => service_tcp !== '').map(servedOf) };
+    },
+    json: ({ started, stopped, served }) => started ?? stopped ?? { served },
+    text: ({ started, stopped, served }) =>
+      started !== undefined
+        ? startedText(started)
+        : stopped !== undefined
+          ? `${stopped.aid} serves nothing any more. It is still registered here.`
+          : listText(served),
+    quiet: ({ started, stopped, served }) =>
+      started?.aid ?? stopped?.aid ?? (served ?? []).map(({ aid }) => aid).join('\n'),
+    remark: ({ started }) =>
+      started !== undefined &&
+      [
+        started.master_private_key_hex !== undefined && MASTER_WARNING,
+        `Others open it with "svc tunnel open ${started.aid}", or call it with "svc get ${started.aid} /".`,
+      ]
+        .filter((line) => line !== false)
+        .join('\n'),
+  });
+}

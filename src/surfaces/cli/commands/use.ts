@@ -1,0 +1,41 @@
+/** `svc use`, `svc whoami`: the agent that acts where a command names none. */
+import { resolve } from 'node:path';
+import { chooseAgent } from '../chosen-agent.ts';
+import type { CommandGroup } from '../command-group.ts';
+import { formatFields } from '../text.ts';
+
+const WHY = {
+  env: 'SVC_AID says so',
+  use: '"svc use" chose it',
+  only: 'it is the only agent here',
+} as const;
+
+export function useCommands(svc: CommandGroup): void {
+  svc.run('use', 'choose the agent that acts where a command names none; SVC_AID does it for one shell', {
+    examples: ['svc use aid1…', 'svc use --off'],
+    takes: { '[agent]': 'one of this daemon', '--off': 'choose none' },
+    run: async (context, { agent, off }) => {
+      if (agent === undefined && off !== true) return { aid: (await context.acting()).aid };
+      if (off === true) {
+        chooseAgent(resolve(context.dataDir), undefined);
+        return { aid: null };
+      }
+      const { aid } = await context.withOwn(context.client.agentGet({ aid: agent ?? '' }));
+      chooseAgent(resolve(context.dataDir), aid);
+      return { aid };
+    },
+    text: ({ aid }) => (aid === null ? 'No agent is chosen.' : `${aid} acts where a command names no other.`),
+    quiet: ({ aid }) => aid ?? '',
+  });
+  svc.run('whoami', 'show the agent that acts where a command names none, and why', {
+    examples: ['svc whoami', 'svc whoami --quiet'],
+    run: async (context) => {
+      const { aid, why } = await context.acting();
+      const { name, status, service_tcp } = await context.withOwn(context.client.agentGet({ aid }));
+      return { aid, why, status, service_tcp, ...(name === undefined ? {} : { name }) };
+    },
+    text: ({ aid, why, name, status, service_tcp }) =>
+      formatFields({ aid, name, status, service: service_tcp || 'none bound', because: WHY[why] }),
+    quiet: ({ aid }) => aid,
+  });
+}
