@@ -105,11 +105,8 @@ export class NativeStream extends Duplex implements QuicStream {
 
   /** One small chunk, as most are, goes without the detour over a batch. */
   override _write(chunk: Buffer, _encoding: BufferEncoding, callback: (error?: Error | null) => void): void {
-    if (chunk.length > WRITE_BYTES) return this._writev([{ chunk }], callback);
-    this.#native.write(chunk).then(
-      () => callback(),
-      (error: unknown) => callback(streamError(error)),
-    );
+    const sent = chunk.length > WRITE_BYTES ? this.#send([chunk]) : this.#writeNative(chunk);
+    sent.then(() => callback(), callback);
   }
 
   override _writev(chunks: readonly { readonly chunk: Buffer }[], callback: (error?: Error | null) => void): void {
