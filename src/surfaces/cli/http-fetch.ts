@@ -7,8 +7,10 @@ type Init = Parameters<ClientFetch>[1];
 
 function answerTo(url: URL, { method, headers, body, signal }: Init): Promise<IncomingMessage> {
   const request = url.protocol === 'https:' ? secureRequest : plainRequest;
+  // By itself Node says no length for DELETE, and the body would be read as another request.
+  const length = body === null ? {} : { 'content-length': Buffer.byteLength(body) };
   return new Promise((resolve, reject) => {
-    request(url, { method, headers, signal }, resolve)
+    request(url, { method, headers: { ...headers, ...length }, signal }, resolve)
       .on('error', reject)
       .end(body ?? undefined);
   });
