@@ -4,10 +4,11 @@ import { test } from 'node:test';
 import { PLACE, type Text } from '../../panel/src/lib/text.ts';
 import { de } from '../../panel/src/words/de.ts';
 import { en } from '../../panel/src/words/en.ts';
+import { es } from '../../panel/src/words/es.ts';
 import { ja } from '../../panel/src/words/ja.ts';
 import { zh } from '../../panel/src/words/zh.ts';
 
-const LANGUAGES: Readonly<Record<string, Readonly<Record<string, Text>>>> = { zh, ja, de };
+const LANGUAGES: Readonly<Record<string, Readonly<Record<string, Text>>>> = { zh, ja, de, es };
 /** Keys that are put together: their beginning. */
 const MADE = /^(?:area|chat|error|new|node|path|room|show|tab|theme|update|verdict|waiting)\./;
 

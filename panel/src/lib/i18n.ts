@@ -4,7 +4,7 @@ import { fill, type Text, type Values } from './text.ts';
 
 export type Key = keyof typeof en;
 
-export const LANGUAGES = { en: 'English', zh: '中文', ja: '日本語', de: 'Deutsch' } as const;
+export const LANGUAGES = { en: 'English', zh: '中文', ja: '日本語', de: 'Deutsch', es: 'Español' } as const;
 export type Language = keyof typeof LANGUAGES;
 
 const LOADERS: Readonly<Record<Language, () => Promise<Words>>> = {
@@ -12,6 +12,7 @@ const LOADERS: Readonly<Record<Language, () => Promise<Words>>> = {
   zh: async () => (await import('../words/zh.ts')).zh,
   ja: async () => (await import('../words/ja.ts')).ja,
   de: async () => (await import('../words/de.ts')).de,
+  es: async () => (await import('../words/es.ts')).es,
 };
 
 let current: Words = en;
