@@ -10,7 +10,7 @@ import { buildJoining } from './capabilities/joining.ts';
 import { buildLinks } from './capabilities/links.ts';
 import { buildMessages } from './capabilities/messages.ts';
 import { buildObjects } from './capabilities/objects.ts';
-import { buildReachReport } from './capabilities/reach.ts';
+import { buildReachReport, buildTraffic } from './capabilities/reach.ts';
 import { buildRooms } from './capabilities/rooms.ts';
 import { buildTunnels } from './capabilities/tunnels.ts';
 import type { Foundation } from './foundation.ts';
@@ -48,5 +48,6 @@ export function buildCapabilities(f: Foundation, n: Network, api: ApiReference) 
     rooms,
     addressBook,
     reachReport,
+    traffic: buildTraffic(f, n, tunnels.tunnels),
   };
 }

@@ -153,6 +153,7 @@ export const chatOperations = declare(COMMON, {
           since: Timestamp,
           unread_count: Seq,
           last_at: Type.Union([Timestamp, Type.Null()], { description: 'Null: nothing was said yet.' }),
+          last_seq: Type.Integer({ minimum: 0, description: 'Place of the newest entry; 0: nothing was said yet.' }),
         }),
       ),
       out_pending: Type.Array(Waiting),
@@ -171,12 +172,18 @@ export const chatOperations = declare(COMMON, {
       after_seq: Type.Optional(
         Type.Integer({ minimum: 0, default: 0, description: '`scanned_to` of the page before.' }),
       ),
+      before_seq: Type.Optional(
+        Type.Integer({
+          minimum: 1,
+          description: 'The entries before this one instead: the newest of them, oldest first.',
+        }),
+      ),
       limit: Type.Optional(Type.Integer({ minimum: 1, maximum: CHAT_PAGE_MAX, default: CHAT_PAGE_DEFAULT })),
     }),
     output: Type.Object({
       entries: Type.Array(Entry),
       scanned_to: Type.Integer({ minimum: 0, description: 'The next `after_seq`.' }),
-      has_more: Type.Boolean(),
+      has_more: Type.Boolean({ description: 'More follow; with `before_seq`: more go before.' }),
       read_cursor: Seq,
       unread_count: Seq,
     }),
@@ -184,6 +191,7 @@ export const chatOperations = declare(COMMON, {
     tool: {
       name: 'chat_read',
       description: 'Read a conversation; page with scanned_to as after_seq.',
+      omit: ['before_seq'],
       foreignText: true,
     },
   },

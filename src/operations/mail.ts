@@ -1,5 +1,6 @@
 /** Operations on the mailboxes of local agents: notes. */
 import { Type } from 'typebox';
+import { SHA256_PATTERN } from '../foundation/domain/hashes.ts';
 import {
   MAX_NOTE_BODY_BYTES,
   MAX_NOTE_TYPE,
@@ -10,7 +11,7 @@ import {
 import { sizeText, timeText } from '../foundation/quantities.ts';
 import { MAX_NOTE_TTL_S } from '../foundation/records/types.ts';
 import { declare } from './declare.ts';
-import { AidParams, AidText, Base64, Cursor, closed, Timestamp } from './schemas.ts';
+import { AidParams, AidText, Base64, Cursor, closed, Ok, Timestamp } from './schemas.ts';
 
 /** Notes per page of a list, unless `limit` says otherwise. */
 export const MAILBOX_PAGE_DEFAULT = 100;
@@ -82,6 +83,13 @@ export const mailOperations = declare(COMMON, {
       omit: ['limit', 'cursor'],
       foreignText: true,
     },
+  },
+
+  mailboxDelete: {
+    summary: 'Deletes one note that waits, here and on the network.',
+    route: 'DELETE /agents/{aid}/mailbox/{message_id}',
+    params: closed({ aid: AidText, message_id: Type.String({ pattern: SHA256_PATTERN }) }),
+    output: Ok,
   },
 
   mailboxPoll: {

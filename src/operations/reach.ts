@@ -14,6 +14,7 @@ import {
   PING_COUNT,
   PING_INTERVAL_MS,
   PING_TIMEOUT_MS,
+  TRAFFIC_HOURS,
 } from '../foundation/domain/reach.ts';
 import { LINK_PATH_KINDS, PATH_KINDS } from '../foundation/domain/tunnels.ts';
 import { declare } from './declare.ts';
@@ -94,6 +95,27 @@ export const reachOperations = declare(COMMON, {
     summary: 'Lists the nodes of the routing table.',
     route: 'GET /node/peers',
     output: Type.Object({ peers: Type.Array(PeerView) }),
+  },
+
+  nodeTraffic: {
+    summary: 'What went through this node, minute by minute, the oldest first; it is forgotten at a restart.',
+    route: 'GET /node/traffic',
+    query: closed({
+      hours: Type.Optional(Type.Integer({ minimum: 1, maximum: TRAFFIC_HOURS, default: TRAFFIC_HOURS })),
+    }),
+    output: Type.Object({
+      samples: Type.Array(
+        Type.Object({
+          at: Timestamp,
+          bytes_up: Count,
+          bytes_down: Count,
+          links: Count,
+          peers: Count,
+          tunnels: Count,
+          ready: Type.Boolean({ description: '`network_ready`.' }),
+        }),
+      ),
+    }),
   },
 
   netcheck: {

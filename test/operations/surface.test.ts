@@ -31,6 +31,8 @@ const ROUTES_OF_OUR_OWN = [
   'DELETE /node/contacts/{}',
   'GET /node/links',
   'GET /node/peers',
+  'GET /node/traffic',
+  'DELETE /agents/{}/mailbox/{}',
   'GET /node/netcheck',
   'GET /node/netcheck/{}',
   'POST /node/ping/{}',

@@ -22,8 +22,20 @@ export async function messageCommands(
     const { messages } = await there.call<{ messages: unknown[] }>('GET', `/agents/${peer}/mailbox`);
     return messages.length > 0;
   });
+  let second = '';
   const notes = { text: / type 3 \w+\n {4}Guten Tag$/, quiet: /^\w+$/ };
   await step(there, ['note', 'list', peer], { schema: d.mailboxList.output, ...notes });
+  await step(here, ['note', 'send', aid, peer, '--text', 'Noch einer'], {
+    schema: d.mailboxSend.output,
+    text: /^message:/,
+    quiet: /^\w+$/,
+  });
+  await eventually('the second note is there', async () => {
+    const { messages } = await there.call<{ messages: { message_id: string }[] }>('GET', `/agents/${peer}/mailbox`);
+    second = messages[1]?.message_id ?? '';
+    return second !== '';
+  });
+  await step(there, ['note', 'del', peer, second, '-y'], { schema: Ok, text: /is deleted/, quiet: /^[0-9a-f]{64}$/ });
   await step(there, ['note', 'poll', peer], { schema: d.mailboxPoll.output, ...notes });
 
   const as = (who: string, ...args: string[]): string[] => ['chat', ...args, '--aid', who];

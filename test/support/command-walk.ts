@@ -58,6 +58,7 @@ async function nodeCommands(step: Step, { here }: WalkWorld): Promise<void> {
     text: /^ADDRESS +NODE/,
     quiet: /^(127\.0\.0\.1:\d+\n?)+$/,
   });
+  await step(here, ['traffic'], { schema: d.nodeTraffic.output, text: /^(MINUTE|No minute)/, quiet: ANY });
   await step(here, ['netcheck'], { schema: d.netcheck.output, text: /^network: +ready/, quiet: /^\w/ });
   await step(here, ['config', 'get'], { schema: d.configGet.output, text: /log_level: +info/, quiet: /log_level/ });
   await step(here, ['config', 'get', 'log_level'], { schema: Type.String(), text: /^info$/, quiet: /^info$/ });

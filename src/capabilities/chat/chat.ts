@@ -170,6 +170,19 @@ export class Chat implements Component {
   }
 
   /**
+   * The newest entries before a place in the conversation, oldest first. Nothing is marked as read.
+   * @throws SvcError `not_found`, `self`
+   */
+  readBefore(aid: Aid, peer: Aid, beforeSeq: number, limit: number): ConversationPage {
+    this.#check(aid, peer);
+    const pair = this.#deps.store.pair(aid, peer);
+    if (pair === null) return { entries: [], scannedTo: 0, hasMore: false, readCursor: 0, unread: 0 };
+    const { entries, more } = this.#deps.entries.pageBefore(pair.id, beforeSeq, limit, MAX_PAGE_BYTES);
+    const scannedTo = entries.at(-1)?.seq ?? 0;
+    return { entries, scannedTo, hasMore: more, readCursor: pair.readCursor, unread: pair.unread };
+  }
+
+  /**
    * Marks a conversation as read up to a place; 0 is all of it. The mark never moves back.
    * @throws SvcError `not_found`, `self`
    */
@@ -184,8 +197,8 @@ export class Chat implements Component {
   contacts(aid: Aid, state: Contact['state']): Contact[] {
     this.#mustBeHere(aid);
     return this.#deps.store.inState(aid, state).map((pair) => {
-      const { peer, since, note, unread, lastAt } = pair;
-      return { peer, state, since, note, unread, lastAt };
+      const { peer, since, note, unread, lastAt, lastSeq } = pair;
+      return { peer, state, since, note, unread, lastAt, lastSeq };
     });
   }
 

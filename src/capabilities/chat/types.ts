@@ -31,7 +31,7 @@ export interface SentEntry {
 }
 
 /** A peer, and how the agent stands to it; times are Unix milliseconds. */
-export interface Contact extends Pick<PairRow, 'peer' | 'since' | 'note' | 'unread' | 'lastAt'> {
+export interface Contact extends Pick<PairRow, 'peer' | 'since' | 'note' | 'unread' | 'lastAt' | 'lastSeq'> {
   readonly state: Exclude<PairState, 'none'>;
 }
 

@@ -1,5 +1,6 @@
 /** Notes: sealed messages that wait for their recipient. See docs/notes-and-chat.md. */
 import type { AgentChange } from '../../foundation/agent-change.ts';
+import { fromHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { MAX_NOTES_PAGE, MAX_NOTES_PAGE_BYTES } from '../../foundation/domain/notes.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
@@ -167,6 +168,21 @@ export class Notes implements Component {
           this.#recount(aid);
         }),
     };
+  }
+
+  /**
+   * Deletes one note that waits; it is not shown again where another copy of it comes.
+   * @param messageId in hex
+   * @throws SvcError `not_found` where the agent is not here, or no such note waits
+   */
+  remove(aid: Aid, messageId: string): void {
+    this.#mustBeHere(aid);
+    const { store, clock } = this.#deps;
+    const id = fromHex(messageId);
+    const note = id === null ? null : store.takeOne(aid, id, clock.now());
+    if (note === null) throw new SvcError('not_found', { message: 'No such note waits for this agent.' });
+    this.#recount(aid);
+    this.#confirm(aid, [note]);
   }
 
   /** How many notes wait, of those agents that have some. */

@@ -4,6 +4,7 @@ import type { EventLog } from '../../capabilities/events/event-log.ts';
 import { placeOfCaller } from '../../capabilities/reach/callers.ts';
 import { PathEvents } from '../../capabilities/reach/path-events.ts';
 import { ReachReport } from '../../capabilities/reach/reach-report.ts';
+import { TrafficHistory } from '../../capabilities/reach/traffic.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { AgentLinks } from '../../network/links/links.ts';
 import type { Foundation } from '../foundation.ts';
@@ -47,4 +48,27 @@ export function buildReachReport(
     isHere: (aid) => identity(aid) !== null,
     locate: (aid, options) => resolver.locate(aid, options),
   });
+}
+
+export function buildTraffic(
+  { life, clock, log }: Foundation,
+  { pool, lanes, records }: Network,
+  tunnels: { readonly active: number },
+): TrafficHistory {
+  const read = () => {
+    const { connections, bytesSent, bytesReceived } = pool.stats();
+    const bulk = lanes.stats();
+    const { peers, ready } = records.reachability();
+    return {
+      bytesUp: bytesSent + bulk.sent,
+      bytesDown: bytesReceived + bulk.received,
+      links: connections,
+      peers,
+      tunnels: tunnels.active,
+      ready,
+    };
+  };
+  const traffic = new TrafficHistory({ clock, read, log });
+  life.add('acting', traffic);
+  return traffic;
 }

@@ -41,3 +41,6 @@ export const MAX_PING_INTERVAL_MS = 5000;
 /** How long the connection, and each answer, is waited for unless the ping says otherwise, and at most: milliseconds. */
 export const PING_TIMEOUT_MS = 15_000;
 export const MAX_PING_TIMEOUT_MS = 30_000;
+
+/** For how long traffic is remembered minute by minute, hours. */
+export const TRAFFIC_HOURS = 24;

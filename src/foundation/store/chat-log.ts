@@ -173,6 +173,21 @@ export class ChatLog {
     return { entries: rows.map(entryOf), more: sizes.length > shown };
   }
 
+  /** The newest entries before a place in the log, oldest first, of `maxBytes` together but at least one. */
+  pageBefore(
+    pair: number,
+    beforeSeq: number,
+    limit: number,
+    maxBytes: number,
+  ): { entries: ChatEntry[]; more: boolean } {
+    const sizes = this.#store.all`
+      SELECT bytes FROM chat_entries WHERE pair = ${pair} AND seq < ${beforeSeq} ORDER BY seq DESC LIMIT ${limit + 1}`;
+    const shown = within(sizes.slice(0, limit), 'bytes', maxBytes).length;
+    const rows = this.#store.all`
+      SELECT * FROM chat_entries WHERE pair = ${pair} AND seq < ${beforeSeq} ORDER BY seq DESC LIMIT ${shown}`;
+    return { entries: rows.map(entryOf).reverse(), more: sizes.length > shown };
+  }
+
   entry(pair: number, seq: number): ChatEntry | null {
     const row = this.#store.one`SELECT * FROM chat_entries WHERE pair = ${pair} AND seq = ${seq}`;
     return row === undefined ? null : entryOf(row);

@@ -132,6 +132,13 @@ export class NoteStore {
     });
   }
 
+  /** Marks one waiting note as handed out, and returns it; null where there is none. */
+  takeOne(aid: Aid, messageId: Uint8Array, now: number): StoredNote | null {
+    const row = this.#store.one`
+      UPDATE notes SET taken_at = ${now} WHERE aid = ${aid} AND message_id = ${messageId} AND taken_at IS NULL RETURNING *`;
+    return row === undefined ? null : noteOf(row);
+  }
+
   /** Deletes notes that were handed out. */
   discard(ids: readonly number[]): void {
     this.#store.transaction(() => {

@@ -14,7 +14,7 @@ import { timeOrNull } from './values.ts';
 export interface ChatHandlerDependencies {
   readonly chat: Pick<
     Chat,
-    'request' | 'accept' | 'refuse' | 'remove' | 'block' | 'send' | 'read' | 'markRead' | 'contacts'
+    'request' | 'accept' | 'refuse' | 'remove' | 'block' | 'send' | 'read' | 'readBefore' | 'markRead' | 'contacts'
   >;
 }
 
@@ -74,18 +74,27 @@ export function chatHandlers({ chat }: ChatHandlerDependencies): Handlers<typeof
       return { read_cursor: readCursor, unread_count: unread };
     },
     chatContacts: ({ aid }) => ({
-      friends: chat.contacts(aid, 'friends').map(({ peer, since, unread, lastAt }) => ({
+      friends: chat.contacts(aid, 'friends').map(({ peer, since, unread, lastAt, lastSeq }) => ({
         peer,
         since: isoTime(since),
         unread_count: unread,
         last_at: timeOrNull(lastAt),
+        last_seq: lastSeq,
       })),
       out_pending: chat.contacts(aid, 'out_pending').map(waitingView),
       in_pending: chat.contacts(aid, 'in_pending').map(waitingView),
       blocked: chat.contacts(aid, 'blocked').map(({ peer, since }) => ({ peer, since: isoTime(since) })),
     }),
-    chatRead: ({ aid, peer, after_seq = 0, limit = CHAT_PAGE_DEFAULT }) => {
-      const page = chat.read(aid, peer, after_seq, limit);
+    chatRead: ({ aid, peer, after_seq, before_seq, limit = CHAT_PAGE_DEFAULT }) => {
+      if (after_seq !== undefined && before_seq !== undefined)
+        throw new SvcError('invalid_request', {
+          message: 'Send either after_seq or before_seq.',
+          details: { in: 'query', path: '/before_seq' },
+        });
+      const page =
+        before_seq === undefined
+          ? chat.read(aid, peer, after_seq ?? 0, limit)
+          : chat.readBefore(aid, peer, before_seq, limit);
       return {
         entries: page.entries.map((entry) => entryView(entry, aid, peer)),
         scanned_to: page.scannedTo,

@@ -8,7 +8,7 @@ import type { CallContext, Handlers } from '../operation.ts';
 import { bytesOf } from './values.ts';
 
 export interface MailHandlerDependencies {
-  readonly notes: Pick<Notes, 'post' | 'list' | 'take'>;
+  readonly notes: Pick<Notes, 'post' | 'list' | 'remove' | 'take'>;
 }
 
 function view(note: Note) {
@@ -37,6 +37,10 @@ export function mailHandlers({ notes }: MailHandlerDependencies): Handlers<typeo
     mailboxList: ({ aid, limit = MAILBOX_PAGE_DEFAULT, cursor }) => {
       const page = notes.list(aid, limit, cursor);
       return { messages: page.notes.map(view), next_cursor: page.nextCursor ?? undefined };
+    },
+    mailboxDelete: ({ aid, message_id }) => {
+      notes.remove(aid, message_id);
+      return { ok: true };
     },
     mailboxPoll: ({ aid }, context) => {
       const taken = notes.take(aid);

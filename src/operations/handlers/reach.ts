@@ -2,9 +2,16 @@
 import { NOT_DIRECT_TEXT } from '../../capabilities/reach/not-direct.ts';
 import type { ProbeResult, ReachReport } from '../../capabilities/reach/reach-report.ts';
 import type { StandingLink } from '../../capabilities/reach/standing.ts';
+import type { TrafficHistory } from '../../capabilities/reach/traffic.ts';
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import { isoTime } from '../../foundation/clock.ts';
-import { type NotDirectReason, PING_COUNT, PING_INTERVAL_MS, PING_TIMEOUT_MS } from '../../foundation/domain/reach.ts';
+import {
+  type NotDirectReason,
+  PING_COUNT,
+  PING_INTERVAL_MS,
+  PING_TIMEOUT_MS,
+  TRAFFIC_HOURS,
+} from '../../foundation/domain/reach.ts';
 import { isRelayed } from '../../foundation/domain/tunnels.ts';
 import { natLabel } from '../node.ts';
 import type { Handlers } from '../operation.ts';
@@ -12,6 +19,7 @@ import type { reachOperations } from '../reach.ts';
 
 export interface ReachHandlerDependencies {
   readonly reachReport: Pick<ReachReport, 'links' | 'peers' | 'check' | 'waysTo' | 'ping'>;
+  readonly traffic: Pick<TrafficHistory, 'samples'>;
 }
 
 /** Thousandths of a millisecond say nothing, and a clock may go back. */
@@ -69,7 +77,7 @@ function summary(probes: readonly ProbeResult[]) {
   };
 }
 
-export function reachHandlers({ reachReport }: ReachHandlerDependencies): Handlers<typeof reachOperations> {
+export function reachHandlers({ reachReport, traffic }: ReachHandlerDependencies): Handlers<typeof reachOperations> {
   return {
     nodeLinks: () => ({ links: reachReport.links().map(linkView) }),
 
@@ -82,6 +90,15 @@ export function reachHandlers({ reachReport }: ReachHandlerDependencies): Handle
         rtt_ms: msOrNull(peer.rttMs),
         is_bootstrap: peer.isBootstrap,
         is_helper: peer.isHelper,
+      })),
+    }),
+
+    nodeTraffic: ({ hours = TRAFFIC_HOURS }) => ({
+      samples: traffic.samples(hours).map(({ at, bytesUp, bytesDown, ...rest }) => ({
+        at: isoTime(at),
+        bytes_up: bytesUp,
+        bytes_down: bytesDown,
+        ...rest,
       })),
     }),
 

@@ -65,6 +65,23 @@ export function linksText(links: Links): string {
   return [title, ...shown].join('\n');
 }
 
+export function trafficText({ samples }: AnswerOf<'nodeTraffic'>): string {
+  const rows = samples.map(({ at, bytes_up, bytes_down, links, peers, tunnels, ready }) => [
+    at.slice(0, 16).replace('T', ' '),
+    bytes_up,
+    bytes_down,
+    links,
+    peers,
+    tunnels,
+    ready ? '' : 'not in the network',
+  ]);
+  return formatTable(
+    ['MINUTE', 'BYTES UP', 'BYTES DOWN', 'LINKS', 'PEERS', 'TUNNELS', ''],
+    rows,
+    'No minute has passed since the start.',
+  );
+}
+
 export function peersText({ peers }: AnswerOf<'nodePeers'>): string {
   const now = Date.now();
   const rows = peers.map(({ address, node, rtt_ms, last_seen, since, is_bootstrap, is_helper }) => [

@@ -43,6 +43,23 @@ test('a note reaches an agent that is there at once, once, and waits on the netw
   assert.equal(b.events.length, 1);
 });
 
+test('one note is deleted without the others, and is not shown again', async () => {
+  const world = new MailWorld();
+  const [a, b] = [await world.node('a'), await world.node('b')];
+  const [alice, bob] = [await a.host(), await b.host()];
+  const ids: string[] = [];
+  for (let i = 0; i < 3; i++)
+    ids.push((await world.during(a.notes.send(alice.aid, bob.aid, 1, text(`${i}`)))).messageId);
+  const [first = '', second = '', third = ''] = ids;
+  b.notes.remove(bob.aid, second);
+  assert.deepEqual(b.waiting(bob.aid), [first, third]);
+  assert.equal(b.notes.pending().get(bob.aid), 2);
+  for (const id of [second, 'no hex', 'ab'.repeat(32)])
+    assert.throws(() => b.notes.remove(bob.aid, id), withCode('not_found'));
+  assert.throws(() => b.notes.remove(alice.aid, first), withCode('not_found'));
+  assert.deepEqual(b.waiting(bob.aid), [first, third]);
+});
+
 test('polling hands out each note once, and removes its copies from the network', async () => {
   const world = new MailWorld();
   const [a, b] = [await world.node('a'), await world.node('b')];

@@ -132,3 +132,17 @@ test('a conversation that moved here has its entries and its marks', () => {
   const { lastSeq, lastAt, unread, unreadBytes, queued, queuedBytes } = pair();
   assert.deepEqual([lastSeq, lastAt, unread, unreadBytes, queued, queuedBytes], [9, 50, 2, 2 * SIZE + 6, 1, SIZE]);
 });
+
+test('the newest entries before a place fit their count and their bytes, and stand oldest first', () => {
+  const { log, id } = world();
+  for (const n of [1, 2, 3, 4, 5]) log.queue(id, content(n));
+  const before = (seq: number, limit: number, maxBytes: number) => {
+    const { entries, more } = log.pageBefore(id, seq, limit, maxBytes);
+    return [seqs(entries), more];
+  };
+  assert.deepEqual(before(99, 2, 1e6), [[4, 5], true]);
+  assert.deepEqual(before(4, 9, 1e6), [[1, 2, 3], false]);
+  assert.deepEqual(before(5, 9, 2 * SIZE), [[3, 4], true]);
+  assert.deepEqual(before(5, 9, 1), [[4], true]);
+  assert.deepEqual(before(1, 9, 1e6), [[], false]);
+});

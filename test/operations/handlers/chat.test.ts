@@ -29,6 +29,9 @@ function setUp(more: Partial<Chat> = {}) {
     block: (...args) => note('block', ...args),
     send: async (...args) => (note('send', ...args), { seq: 7, status: 'queued' }),
     read: (...args) => (note('read', ...args), { entries: [], scannedTo: 9, hasMore: true, readCursor: 4, unread: 5 }),
+    readBefore: (...args) => (
+      note('readBefore', ...args), { entries: [], scannedTo: 0, hasMore: false, readCursor: 4, unread: 5 }
+    ),
     markRead: (...args) => (note('markRead', ...args), { readCursor: 8, unread: 2 }),
     contacts: (...args) => (note('contacts', ...args), []),
     ...more,
@@ -164,18 +167,21 @@ test('contacts are told apart, each with what one needs of it', async () => {
     note: 'a note',
     unread: 3,
     lastAt: null,
+    lastSeq: 0,
     ...more,
   });
   const { run } = setUp({
     contacts: (aid, state) =>
-      aid === AGENT ? [contact(state), ...(state === 'friends' ? [contact(state, { lastAt: AT })] : [])] : [],
+      aid === AGENT
+        ? [contact(state), ...(state === 'friends' ? [contact(state, { lastAt: AT, lastSeq: 7 })] : [])]
+        : [],
   });
   const friend = { peer: PEER, since: SHOWN_AT, unread_count: 3 };
   const waiting = { peer: PEER, since: SHOWN_AT, note: 'a note' };
   assert.deepEqual(await run('chatContacts', PARAMS), {
     friends: [
-      { ...friend, last_at: null },
-      { ...friend, last_at: SHOWN_AT },
+      { ...friend, last_at: null, last_seq: 0 },
+      { ...friend, last_at: SHOWN_AT, last_seq: 7 },
     ],
     out_pending: [waiting],
     in_pending: [waiting],
@@ -191,4 +197,15 @@ test('what chat refuses is refused with its own code', async () => {
   await assert.rejects(run('chatSend', { ...PARAMS, body: { peer: PEER, text: 'x' } }), { code: 'not_friends' });
   await assert.rejects(run('chatMarkRead', WITH_PEER), { code: 'not_friends' });
   await assert.rejects(run('chatBlock', WITH_PEER), { code: 'not_friends' });
+});
+
+test('a conversation is read from its end too, and not from both ends at once', async () => {
+  const { run, asked } = setUp();
+  const params = { aid: AGENT, peer: PEER };
+  await run('chatRead', { params, query: { before_seq: '9', limit: '3' } });
+  assert.deepEqual(asked, [['readBefore', AGENT, PEER, 9, 3]]);
+  await assert.rejects(
+    run('chatRead', { params, query: { before_seq: '9', after_seq: '3' } }),
+    (error) => error instanceof SvcError && error.code === 'invalid_request',
+  );
 });

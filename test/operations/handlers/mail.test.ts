@@ -33,6 +33,7 @@ function setUp(more: Partial<MailHandlerDependencies['notes']> = {}) {
       asked.push(args);
       return { notes: [NOTE], nextCursor: '7' };
     },
+    remove: (...args) => void asked.push(args),
     take: (aid) => {
       asked.push(aid);
       const [confirm, giveBack] = ['confirmed', 'given back'].map((what) => () => void asked.push(what));
@@ -126,4 +127,15 @@ test('a mailbox of an agent that is not here is an error', async () => {
   const body = { recipient: PEER, msg_type: 3, body_base64: '' };
   await assert.rejects(run('mailboxSend', { ...PARAMS, body }), { code: 'not_found' });
   await assert.rejects(run('mailboxList', { params: { aid: 'me' } }), { code: 'bad_aid' });
+});
+
+test('one note is deleted by its id, and nothing but an id is one', async () => {
+  const { run, asked } = setUp();
+  const params = { aid: AGENT.toUpperCase(), message_id: NOTE.messageId };
+  assert.deepEqual(await run('mailboxDelete', { params }), { ok: true });
+  assert.deepEqual(asked, [[AGENT, NOTE.messageId]]);
+  await assert.rejects(
+    run('mailboxDelete', { params: { ...params, message_id: 'poll' } }),
+    (error) => error instanceof SvcError && error.code === 'invalid_request',
+  );
 });

@@ -17,7 +17,10 @@ type Ways = OutputOf<typeof reachOperations.netcheckAgent>;
 
 async function setUp(more: Partial<ReachDependencies> = {}) {
   const world = await ReachWorld.start(more);
-  const run = operationRunner(reachOperations, reachHandlers({ reachReport: world.report }));
+  const run = operationRunner(
+    reachOperations,
+    reachHandlers({ reachReport: world.report, traffic: { samples: () => [] } }),
+  );
   const at = { params: { aid: world.remote } };
   return {
     world,

@@ -57,6 +57,8 @@ const COMMANDS_OF_OUR_OWN: readonly string[] = [
   'whoami',
   'links',
   'peers',
+  'traffic',
+  'note del',
   'netcheck',
   'ping',
 ];

@@ -79,12 +79,20 @@ function talk(chat: CommandGroup<typeof ACTING>): void {
   });
   chat.call('read <peer>', 'read a conversation, oldest first; nothing is marked as read', {
     examples: ['svc chat read aid1…', 'svc chat read aid1… --after 17 --limit 50'],
-    takes: { '--after <seq>': integer('begin behind this one'), '--limit <count>': integer('at most 200') },
+    takes: {
+      '--after <seq>': integer('begin behind this one'),
+      '--before <seq>': integer('the newest ones before this one instead'),
+      '--limit <count>': integer('at most 200'),
+    },
     operation: 'chatRead',
-    input: ({ after: after_seq = 0, ...rest }) => ({ ...rest, after_seq }),
+    input: ({ after: after_seq, before: before_seq, ...rest }) => ({ ...rest, after_seq, before_seq }),
     text: ({ entries }) => (entries.length === 0 ? 'Nothing more.' : entries.map(entryText).join('\n')),
     quiet: ({ scanned_to }) => `${scanned_to}`,
-    remark: ({ has_more, scanned_to }) => has_more && `More entries follow: --after ${scanned_to}`,
+    remark: ({ has_more, scanned_to, entries }, { before }) =>
+      has_more &&
+      (before === undefined
+        ? `More entries follow: --after ${scanned_to}`
+        : `More entries go before: --before ${entries[0]?.seq}`),
   });
   chat.call('mark-read <peer>', 'mark a conversation as read', {
     examples: ['svc chat mark-read aid1…', 'svc chat mark-read aid1… 17'],

@@ -86,6 +86,19 @@ export function noteCommands(svc: CommandGroup): void {
     ...NOTES,
     remark: ({ next_cursor }) => next_cursor !== undefined && `More notes follow: --cursor ${next_cursor}`,
   });
+  note.call('del', 'delete one note that waits', {
+    examples: ['svc note del aid1… 5d41402abc4b2a76b9719d911017c592ae1f1b0c5d41402abc4b2a76b9719d91'],
+    takes: { '<local>': 'the local agent', '<message>': 'its message id, as "svc note list" shows it' },
+    loses: ({ message }) => ({
+      question: `Delete the note ${message}?`,
+      back: 'Only its sender can send it again.',
+    }),
+    operation: 'mailboxDelete',
+    own: true,
+    input: ({ local: aid, message: message_id }) => ({ aid, message_id }),
+    text: () => 'The note is deleted.',
+    quiet: (_, { message }) => message,
+  });
   note.call('poll', 'collect the notes that wait; they are deleted', {
     examples: ['svc note poll aid1… --json'],
     takes: { '<local>': 'the local agent' },

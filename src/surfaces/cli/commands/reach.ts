@@ -4,10 +4,11 @@ import {
   MAX_PING_TIMEOUT_MS,
   MIN_PING_INTERVAL_MS,
   PING_COUNT,
+  TRAFFIC_HOURS,
 } from '../../../foundation/domain/reach.ts';
 import type { CommandGroup } from '../command-group.ts';
 import { MAX_UNTIL_DIRECT, ping } from '../ping.ts';
-import { checkedAgentText, checkedText, linksText, peersText, pingSummary } from '../reach-text.ts';
+import { checkedAgentText, checkedText, linksText, peersText, pingSummary, trafficText } from '../reach-text.ts';
 import { integer, seconds } from '../takes.ts';
 
 export function reachCommands(svc: CommandGroup): void {
@@ -22,6 +23,13 @@ export function reachCommands(svc: CommandGroup): void {
     operation: 'nodePeers',
     text: peersText,
     quiet: ({ peers }) => peers.map(({ address }) => address).join('\n'),
+  });
+  svc.call('traffic', 'show what went through this node, minute by minute', {
+    examples: ['svc traffic', 'svc traffic --hours 1 --json'],
+    takes: { '--hours <n>': integer(`so many; ${TRAFFIC_HOURS} where it is left out`) },
+    operation: 'nodeTraffic',
+    text: trafficText,
+    quiet: ({ samples }) => samples.map(({ at, bytes_up, bytes_down }) => `${at} ${bytes_up} ${bytes_down}`).join('\n'),
   });
   svc.run('netcheck', 'show what stands between this node and others, or how an agent would be reached', {
     examples: ['svc netcheck', 'svc netcheck aid1…'],

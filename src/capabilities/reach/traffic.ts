@@ -1,0 +1,73 @@
+/** What went through this node, minute by minute: kept in memory, and gone with the daemon. */
+import type { Clock } from '../../foundation/clock.ts';
+import { TRAFFIC_HOURS } from '../../foundation/domain/reach.ts';
+import type { Component } from '../../foundation/lifecycle.ts';
+import type { Log } from '../../foundation/log.ts';
+import { every, type Repeating } from '../../foundation/repeat.ts';
+
+/** From one sample to the next, milliseconds. */
+export const TRAFFIC_SAMPLE_MS = 60_000;
+const MAX_SAMPLES = (TRAFFIC_HOURS * 3_600_000) / TRAFFIC_SAMPLE_MS;
+
+/** What a node says of itself at a moment; bytes since its start. */
+export interface TrafficReading {
+  readonly bytesUp: number;
+  readonly bytesDown: number;
+  readonly links: number;
+  readonly peers: number;
+  readonly tunnels: number;
+  readonly ready: boolean;
+}
+
+/** A minute: bytes are those of it, all else is as at its end. */
+export interface TrafficSample extends TrafficReading {
+  /** Its end, Unix milliseconds. */
+  readonly at: number;
+}
+
+export interface TrafficDependencies {
+  readonly clock: Clock;
+  readonly read: () => TrafficReading;
+  readonly log: Log;
+}
+
+export class TrafficHistory implements Component {
+  readonly #deps: TrafficDependencies;
+  readonly #samples: TrafficSample[] = [];
+  #before = { bytesUp: 0, bytesDown: 0 };
+  #sampling: Repeating | null = null;
+
+  constructor(dependencies: TrafficDependencies) {
+    this.#deps = dependencies;
+  }
+
+  async start(): Promise<void> {
+    const { clock, log } = this.#deps;
+    const onError = (error: unknown): void => log.error({ error }, 'the traffic of a minute could not be read');
+    this.#sampling = every(clock, { periodMs: TRAFFIC_SAMPLE_MS, onError }, () => this.#sample());
+  }
+
+  async stop(): Promise<void> {
+    this.#sampling?.stop();
+  }
+
+  /** The minutes of the last hours, the oldest first. */
+  samples(hours: number): readonly TrafficSample[] {
+    const since = this.#deps.clock.now() - hours * 3_600_000;
+    return this.#samples.filter(({ at }) => at > since);
+  }
+
+  #sample(): void {
+    const reading = this.#deps.read();
+    const { bytesUp, bytesDown } = reading;
+    this.#samples.push({
+      ...reading,
+      at: this.#deps.clock.now(),
+      // Counters of connections that ended may be gone from a total.
+      bytesUp: Math.max(0, bytesUp - this.#before.bytesUp),
+      bytesDown: Math.max(0, bytesDown - this.#before.bytesDown),
+    });
+    this.#before = { bytesUp, bytesDown };
+    if (this.#samples.length > MAX_SAMPLES) this.#samples.shift();
+  }
+}
