@@ -270,6 +270,11 @@ async function callCommands(step: Step, { here, there }: WalkWorld, aid: string,
     quiet: ADDRESS,
   });
   await step(here, ['tunnel', 'open', peer, '--local-aid', aid], { schema: d.tunnelOpen.output, ...tunnel });
+  await step(here, ['open', peer, '/hello', '--local-aid', aid], {
+    schema: Type.Object({ url: Type.String(), tunnel_id: Type.String(), opened: Type.Boolean() }),
+    text: /^http:\/\/127/,
+    quiet: /^http:\/\/127\.0\.0\.1:\d+\/hello$/,
+  });
   const { tunnels } = await here.call<{ tunnels: { id: string }[] }>('GET', '/tunnel');
   const id = tunnels[0]?.id ?? '';
   await step(here, ['tunnel', 'status'], { schema: d.tunnelList.output, text: /^ID +LISTEN/, quiet: ADDRESS });
@@ -286,6 +291,8 @@ export const NOT_WALKED: Readonly<Record<string, string>> = {
   backup: 'is about a data directory, not about a daemon',
   restore: 'is about a data directory, not about a daemon',
   'wallet register': 'needs the signature of a wallet',
+  nc: 'carries what comes, whatever the way',
+  ssh: 'runs another program',
   use: 'is about the data directory of the daemon here',
   whoami: 'answers for the one agent that was chosen, or the only one',
 };

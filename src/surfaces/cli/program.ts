@@ -28,6 +28,7 @@ import { tunnelCommands } from './commands/tunnels.ts';
 import { updateCommands } from './commands/update.ts';
 import { useCommands } from './commands/use.ts';
 import { walletCommands } from './commands/wallets.ts';
+import { wayCommands } from './commands/ways.ts';
 import { CliContext, type ContextOf, type GlobalOptions, type Via } from './context.ts';
 import { examples } from './examples.ts';
 import type { CliIo } from './io.ts';
@@ -104,6 +105,7 @@ export function buildProgram(io: CliIo, options: ProgramOptions): Command {
   program.commandsGroup('Calls and tunnels:');
   callCommands(svc);
   tunnelCommands(svc);
+  wayCommands(svc);
   program.commandsGroup('Messages, events and files:');
   eventCommands(svc);
   noteCommands(svc);

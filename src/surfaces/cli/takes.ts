@@ -43,7 +43,7 @@ type NameOf<F> = F extends `<${infer N}>` | `[${infer N}]`
       : never;
 
 /** What comes of one whose text is not read in a way of its own. */
-type TextOf<F> = F extends `<${string}...>`
+type TextOf<F> = F extends `<${string}...>` | `[${string}...]`
   ? string[]
   : F extends `<${string}`
     ? string

@@ -24,6 +24,10 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
   'wallet message',
   'wallet register',
   'agents import',
+  // They run other programs, or carry what comes as it is.
+  'open',
+  'ssh',
+  'nc',
 ]);
 
 /** An argument of each kind that stands for itself. */

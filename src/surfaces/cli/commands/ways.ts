@@ -1,0 +1,126 @@
+/** `svc nc`, `svc ssh`, `svc open`: programs that people know, over a way to an agent. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { resolve } from 'node:path';
+import { parseAddress } from '../../../foundation/address.ts';
+import { codeOf, SvcError } from '../../../foundation/errors.ts';
+import type { CommandGroup } from '../command-group.ts';
+import type { CliContext } from '../context.ts';
+import { accessToken, type Taken, type Typed } from '../takes.ts';
+
+const WAY = {
+  '--local-aid <aid>': 'the agent that connects; may be left out where there is only one',
+  '--access-token <secret>': accessToken('what the remote agent asks for'),
+} as const;
+
+const PATH: Taken<string> = { about: 'path and query', otherwise: '/' };
+
+type Way = Typed<'', typeof WAY>;
+
+/** Programs that open an address in a browser, by platform; `xdg-open` on all others. */
+const BROWSERS: Readonly<Record<string, readonly [program: string, ...args: string[]]>> = {
+  darwin: ['open'],
+  win32: ['explorer.exe'],
+};
+
+/** The way would end on the other machine. @throws SvcError `local_only` */
+function refuseRemote({ options }: CliContext): void {
+  if (options.via !== undefined)
+    throw new SvcError('local_only', { message: 'This begins at this machine: leave --via out.' });
+}
+
+/** Carries standard input and output over one connection, until the other side has ended it. */
+async function carry(context: CliContext, aid: string, way: Way): Promise<undefined> {
+  refuseRemote(context);
+  const { stdin, stdout } = context.io;
+  const { tunnel } = await context.client.connect({ aid, ...way });
+  const { host, port } = parseAddress(tunnel) ?? { host: '', port: 0 };
+  const socket = connect({ host, port, allowHalfOpen: true });
+  stdin.pipe(socket);
+  socket.pipe(stdout, { end: false });
+  try {
+    await once(socket, 'end');
+    return undefined;
+  } catch (cause) {
+    throw new SvcError('connect_failed', { message: `The connection broke (${codeOf(cause)}).`, cause });
+  } finally {
+    // A terminal would keep the command alive.
+    stdin.unpipe(socket).destroy();
+    socket.destroySoon();
+  }
+}
+
+/** A word of a ProxyCommand, which a shell reads after ssh has put in what stands behind `%`. */
+function quoted(word: string): string {
+  return `'${word.replaceAll("'", "'\\''").replaceAll('%', '%%')}'`;
+}
+
+/** The end of a program that was run in place of this one: its exit code. @throws SvcError `not_found` where it is not there */
+async function ended(program: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
+  const child = spawn(program, args, { stdio: 'inherit', env });
+  try {
+    const [code]: unknown[] = await once(child, 'exit');
+    return typeof code === 'number' ? code : 1;
+  } catch (cause) {
+    throw new SvcError('not_found', { message: `${program} cannot be run here (${codeOf(cause)}).`, cause });
+  }
+}
+
+async function ssh(context: CliContext, destination: string, args: readonly string[], way: Way) {
+  refuseRemote(context);
+  const at = destination.lastIndexOf('@') + 1;
+  const aid = await context.aid(destination.slice(at));
+  const local = way.local_aid === undefined ? [] : ['--local-aid', await context.aid(way.local_aid)];
+  const program = [process.execPath, resolve(process.argv[1] ?? 'svc'), 'nc', ...local, aid];
+  const options = [`ProxyCommand=${program.map(quoted).join(' ')}`, `HostKeyAlias=${aid}`];
+  const { token } = context.connection;
+  const env = {
+    ...context.io.env,
+    SVC_API: context.api,
+    ...(token === undefined ? {} : { SVC_TOKEN: token }),
+    ...(way.access_token === undefined ? {} : { SVC_ACCESS_TOKEN: way.access_token }),
+  };
+  const words = [...options.flatMap((one) => ['-o', one]), '--', `${destination.slice(0, at)}${aid}`, ...args];
+  return { aid, exit_code: await ended('ssh', words, env) };
+}
+
+async function open(context: CliContext, aid: string, path: string, way: Way) {
+  refuseRemote(context);
+  const { id, listen } = await context.client.tunnelOpen({ aid, ...way });
+  const url = `http://${listen}${path}`;
+  const [program, ...args] = BROWSERS[process.platform] ?? ['xdg-open'];
+  if (!context.interactive) return { url, tunnel_id: id, opened: false };
+  const browser = spawn(program, [...args, url], { stdio: 'ignore', detached: true, env: { ...context.io.env } });
+  browser.unref();
+  const opened = await Promise.race([
+    once(browser, 'spawn').then(() => true),
+    once(browser, 'error').then(() => false),
+  ]).catch(() => false);
+  return { url, tunnel_id: id, opened };
+}
+
+export function wayCommands(svc: CommandGroup): void {
+  svc.run('open', 'open a tunnel to the web service of an agent, and a browser at it', {
+    examples: ['svc open home', 'svc open aid1… /docs --quiet'],
+    takes: { '<aid>': 'the agent', '[path]': PATH, ...WAY },
+    progress: 'Connecting',
+    run: (context, { aid, path, ...way }) => open(context, aid, path, way),
+    text: ({ url, opened }) => (opened ? `${url} is in your browser.` : url),
+    quiet: ({ url }) => url,
+  });
+  svc.run('ssh', 'log in at the machine of an agent whose service is its sshd', {
+    examples: ['svc ssh me@home', 'svc ssh home -- uptime'],
+    takes: { '<destination>': 'the agent, or user@agent', '[argument...]': 'a command to run there', ...WAY },
+    run: (context, { destination, argument, ...way }) => ssh(context, destination, argument, way),
+    text: () => '',
+    quiet: () => '',
+    fails: ({ exit_code: code }) => code !== 0 && `ssh ended with ${code}.`,
+  });
+  svc.run('nc', 'carry standard input and output over one connection to an agent', {
+    examples: ['svc nc home', "printf 'GET / HTTP/1.0\\r\\n\\r\\n' | svc nc home"],
+    takes: { '<aid>': 'the agent', ...WAY },
+    run: (context, { aid, ...way }) => carry(context, aid, way),
+    text: () => '',
+  });
+}

@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { AnsweringDaemon } from '../../support/answering-daemon.ts';
+import { runSvc } from '../../support/cli-run.ts';
+import { newIdentity } from '../../support/identities.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
+
+const { aid } = newIdentity();
+
+test('nc carries both directions until the other side has ended', async (t) => {
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    let got = '';
+    socket.setEncoding('utf8').on('data', (text: string) => (got += text));
+    socket.on('end', () => socket.end(`got ${got}`));
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  t.after(() => server.close());
+  const tunnel = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const daemon = await AnsweringDaemon.start(t, () => [200, { tunnel }]);
+  const done = await runSvc(['nc', aid], { env: { SVC_API: daemon.api }, input: 'hello' });
+  assert.deepEqual(done, { code: 0, stdout: 'got hello', stderr: '' });
+  assert.deepEqual(daemon.asked, [`POST /connect/${aid}`]);
+  const broken = await AnsweringDaemon.start(t, () => [200, { tunnel: '127.0.0.1:1' }]);
+  assert.equal((await runSvc(['nc', aid], { env: { SVC_API: broken.api } })).code, 1);
+  const refused = await runSvc(['nc', aid, '--via', aid], { env: { SVC_API: daemon.api } });
+  assert.deepEqual([refused.code, /leave --via out/.test(refused.stderr)], [4, true]);
+});
+
+test('ssh is run with this command as its way, and what it says counts', async (t) => {
+  const directory = temporaryDirectory(t);
+  const said = join(directory, 'said');
+  writeFileSync(
+    join(directory, 'ssh'),
+    `#!/bin/sh\nprintf '%s\\n' "$SVC_API" "$SVC_TOKEN" "$@" > '${said}'\nexit $CODE\n`,
+  );
+  chmodSync(join(directory, 'ssh'), 0o755);
+  const daemon = await AnsweringDaemon.start(t, () => [200, { aliases: { [aid]: 'home' }, favorites: [] }]);
+  const env = { SVC_API: daemon.api, SVC_TOKEN: 'of the daemon', PATH: directory, CODE: '0' };
+  assert.equal((await runSvc(['ssh', 'me@home', '--', 'ls', '-l'], { env })).code, 0);
+  const [api, token, ...words] = readFileSync(said, 'utf8').trimEnd().split('\n');
+  assert.deepEqual([api, token], [daemon.api, 'of the daemon']);
+  assert.match(words[1] ?? '', new RegExp(`^ProxyCommand='[^']+' '[^']+' 'nc' '${aid}'$`));
+  assert.deepEqual(words.toSpliced(1, 1), ['-o', '-o', `HostKeyAlias=${aid}`, '--', `me@${aid}`, 'ls', '-l']);
+  const failed = await runSvc(['ssh', 'home'], { env: { ...env, CODE: '255' } });
+  assert.deepEqual([failed.code, failed.stderr], [1, 'svc: ssh ended with 255.\n']);
+  assert.equal((await runSvc(['ssh', 'home'], { env: { ...env, PATH: '/nonexistent' } })).code, 5);
+});
+
+test('open gives the address of a web service where nobody sees a browser', async (t) => {
+  const daemon = await AnsweringDaemon.start(t, () => [201, { id: '0123456789abcdef', listen: '127.0.0.1:7' }]);
+  const { code, stdout } = await runSvc(['open', aid, '/docs'], { env: { SVC_API: daemon.api } });
+  assert.deepEqual([code, stdout, daemon.asked], [0, 'http://127.0.0.1:7/docs\n', [`POST /tunnel/${aid}`]]);
+});
