@@ -38,7 +38,44 @@ export function unixSeconds(clock: Clock): number {
   return Math.floor(clock.now() / 1000);
 }
 
-/** ISO 8601 UTC text of Unix milliseconds, the API's form of a timestamp. */
+/** Milliseconds of a day of UTC, which has no leap seconds here. */
+export const DAY_MS = 86_400_000;
+/** The first millisecond of the year 10000, whose texts are longer. */
+const FIVE_DIGITS_MS = 253_402_300_800_000;
+
+function digits(value: number, count: number): string {
+  return String(value).padStart(count, '0');
+}
+
+/**
+ * The date of a day since 1970, `2026-11-22`: its year begins in March here, so that a leap day is the last of one.
+ * https://howardhinnant.github.io/date_algorithms.html#civil_from_days
+ */
+function dateText(day: number): string {
+  const shifted = day + 719_468;
+  const era = Math.floor(shifted / 146_097);
+  const ofEra = shifted - era * 146_097;
+  const year = Math.floor(
+    (ofEra - Math.floor(ofEra / 1460) + Math.floor(ofEra / 36_524) - Math.floor(ofEra / 146_096)) / 365,
+  );
+  const ofYear = ofEra - (365 * year + Math.floor(year / 4) - Math.floor(year / 100));
+  const month = Math.floor((5 * ofYear + 2) / 153);
+  const ofMonth = ofYear - Math.floor((153 * month + 2) / 5) + 1;
+  const isNext = month >= 10;
+  return `${digits(year + era * 400 + (isNext ? 1 : 0), 4)}-${digits(isNext ? month - 9 : month + 3, 2)}-${digits(ofMonth, 2)}`;
+}
+
+/**
+ * ISO 8601 UTC text of Unix milliseconds, the API's form of a timestamp. As `toISOString`, which takes five times as long:
+ * a list of a thousand agents has five thousand of them.
+ * @throws RangeError where that is no time
+ */
 export function isoTime(ms: number): string {
-  return new Date(ms).toISOString();
+  if (!(ms >= 0 && ms < FIVE_DIGITS_MS)) return new Date(ms).toISOString();
+  const day = Math.floor(ms / DAY_MS);
+  const ofDay = Math.floor(ms) - day * DAY_MS;
+  const hours = Math.floor(ofDay / 3_600_000);
+  const minutes = Math.floor(ofDay / 60_000) % 60;
+  const seconds = Math.floor(ofDay / 1000) % 60;
+  return `${dateText(day)}T${digits(hours, 2)}:${digits(minutes, 2)}:${digits(seconds, 2)}.${digits(ofDay % 1000, 3)}Z`;
 }

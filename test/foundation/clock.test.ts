@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { systemClock } from '../../src/foundation/clock.ts';
+import { isoTime, systemClock } from '../../src/foundation/clock.ts';
 import { MAX_IDLE_TIMEOUT_S } from '../../src/foundation/domain/tunnels.ts';
 
 /** Longer than one timer of Node takes. */
@@ -31,4 +31,34 @@ test('such a wait is cancelled in each of its parts', (t) => {
     timer.cancel();
     t.mock.timers.tick(WAIT_MS);
   }
+});
+
+test('the text of a time is that of toISOString, on every day that leap years move', () => {
+  const dayMs = 86_400_000;
+  const days = [
+    '1970-01-01',
+    '1999-12-31',
+    '2000-02-29',
+    '2023-12-31',
+    '2024-02-28',
+    '2024-03-01',
+    '2100-02-28',
+    '9999-12-31',
+  ];
+  for (const day of days) {
+    const start = Date.parse(`${day}T00:00:00Z`);
+    const times = [
+      start,
+      start + 1,
+      start + 59_999.9,
+      start + 3_599_999,
+      start + 46_800_000,
+      start + dayMs - 1,
+      start + dayMs,
+    ];
+    for (const ms of times) assert.equal(isoTime(ms), new Date(ms).toISOString());
+  }
+  for (let ms = 0; ms < 800 * 366 * dayMs; ms += dayMs + 1003) assert.equal(isoTime(ms), new Date(ms).toISOString());
+  assert.equal(isoTime(-1), '1969-12-31T23:59:59.999Z');
+  for (const ms of [Number.NaN, Number.POSITIVE_INFINITY]) assert.throws(() => isoTime(ms), RangeError);
 });

@@ -14,7 +14,7 @@ import { ENDPOINTS, Publishing, type PublishResult } from './publishing.ts';
 import { RecordPublisher } from './record-publisher.ts';
 import { Renewal } from './renewal.ts';
 import { checkServiceName, type ServiceOffer, servicePublications } from './service-cards.ts';
-import { type PublicationSummary, summarize } from './summary.ts';
+import { type PublicationSummary, SUMMARIZED, summarize } from './summary.ts';
 import type { DirectoryDependencies, DirectoryOptions } from './types.ts';
 
 /** Milliseconds that automatic publication waits for the network after a start. */
@@ -194,7 +194,7 @@ export class Directory implements Component {
   summaries(aids: readonly Aid[]): Map<Aid, PublicationSummary> {
     const { publications, clock } = this.#deps;
     const publishers = publications.publishersOf(aids);
-    const rows = publications.publicationsOf(aids);
+    const rows = publications.publicationsOf(aids, SUMMARIZED);
     const now = clock.now();
     return new Map(aids.map((aid) => [aid, summarize(publishers.get(aid), rows.get(aid) ?? [], now)]));
   }

@@ -1,8 +1,11 @@
 /** How an identity's publication stands, for lists and status pages. */
 import { decodeServicePayload } from '../../foundation/records/payloads.ts';
-import { RECORD } from '../../foundation/records/types.ts';
+import { RECORD, type RecordType } from '../../foundation/records/types.ts';
 import type { PublicationRow, PublisherRow } from '../../foundation/store/publications.ts';
 import { type ProfileCard, readProfile } from './profile-cards.ts';
+
+/** Of which types a summary says something. */
+export const SUMMARIZED: readonly RecordType[] = [RECORD.endpoints, RECORD.profile, RECORD.service];
 
 export interface PublicationSummary {
   /** Sequence number of the endpoint record published last; 0 where there was none. */

@@ -104,10 +104,11 @@ export class PublicationStore {
     return this.#store.all`SELECT * FROM publications WHERE aid = ${aid}`.map(publicationOf);
   }
 
-  /** Everything that several publishers publish, by AID. */
-  publicationsOf(aids: readonly Aid[]): Map<Aid, PublicationRow[]> {
+  /** What several publishers publish of some types, by AID. */
+  publicationsOf(aids: readonly Aid[], types: readonly RecordType[]): Map<Aid, PublicationRow[]> {
     const rows = this.#store.all`
-      SELECT * FROM publications WHERE aid IN (SELECT value FROM json_each(${JSON.stringify(aids)}))`;
+      SELECT * FROM publications WHERE aid IN (SELECT value FROM json_each(${JSON.stringify(aids)}))
+        AND type IN (SELECT value FROM json_each(${JSON.stringify(types)}))`;
     return Map.groupBy(rows.map(publicationOf), (row) => row.aid);
   }
 

@@ -1,7 +1,7 @@
 /** The relay of a helper: its sessions, what each source may take, and their end. */
 import { randomBytes } from 'node:crypto';
 import { toHex } from '../../foundation/bytes.ts';
-import type { Clock } from '../../foundation/clock.ts';
+import { type Clock, DAY_MS } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { subscriberOf } from '../../foundation/ip.ts';
 import type { Log } from '../../foundation/log.ts';
@@ -17,7 +17,6 @@ const LOOK_MS = 1_000;
 export const RELAY_IDLE_MS = 30_000;
 /** Both ends have to come within this time, milliseconds. */
 export const RELAY_JOIN_MS = 15_000;
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 interface Kept {
   readonly session: RelaySession;

@@ -108,8 +108,10 @@ test('several publishers are read at once', () => {
   }
   assert.deepEqual(table.publishersOf([A, testAid(9)]), new Map([[A, publisher()]]));
   assert.deepEqual([...table.publishersOf([A, B]).keys()].sort(), [A, B].sort());
-  assert.deepEqual(table.publicationsOf([A, testAid(9)]), new Map([[A, [publication()]]]));
-  assert.deepEqual([...table.publicationsOf([A, B]).keys()].sort(), [A, B].sort());
+  table.put(A, publication({ type: RECORD.service, name: 'one' }));
+  const types = [RECORD.profile, RECORD.endpoints];
+  assert.deepEqual(table.publicationsOf([A, testAid(9)], types), new Map([[A, [publication()]]]));
+  assert.deepEqual([...table.publicationsOf([A, B], types).keys()].sort(), [A, B].sort());
 });
 
 test('numbers are given out once, above all before and above the floor', () => {
