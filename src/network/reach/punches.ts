@@ -149,10 +149,24 @@ export class Punches implements Dialler {
   }
 
   async #punchBy(place: NodePlace): Promise<QuicConnection> {
+    const { clock } = this.#deps;
+    using limit = patience(clock, PUNCH_TIMEOUT_MS, this.#stop.signal);
+    const work = this.#punchWithin(place, limit.signal);
+    try {
+      // What does not end by itself would keep all later rounds from being tried.
+      return await abortable(work, limit.signal);
+    } catch (error) {
+      work.then(
+        (late) => late.close(),
+        () => {},
+      );
+      throw error;
+    }
+  }
+
+  async #punchWithin(place: NodePlace, signal: AbortSignal): Promise<QuicConnection> {
     const { clock, pool, own } = this.#deps;
     const { nodeKey } = place;
-    using limit = patience(clock, PUNCH_TIMEOUT_MS, this.#stop.signal);
-    const { signal } = limit;
     const options = { signal, isWanted: () => this.#isWanted(nodeKey) };
     if (needsWitnesses(place, own)) {
       const helpers = await allReachableHelpers(place, this.#deps, signal);

@@ -13,7 +13,13 @@ import { SILENT_HELPER_MS } from '../../../src/network/reach/ask-helpers.ts';
 import { BIRTHDAY_ROUNDS, BIRTHDAY_SPACING_MS } from '../../../src/network/reach/client-pool.ts';
 import type { OwnSide } from '../../../src/network/reach/head-starts.ts';
 import type { InterfaceAddress } from '../../../src/network/reach/path-kind.ts';
-import { IMPROVE_AFTER_MS, IPV6_HEAD_START_MS, PUNCH_AGAIN_MS, Punches } from '../../../src/network/reach/punches.ts';
+import {
+  IMPROVE_AFTER_MS,
+  IPV6_HEAD_START_MS,
+  PUNCH_AGAIN_MS,
+  PUNCH_TIMEOUT_MS,
+  Punches,
+} from '../../../src/network/reach/punches.ts';
 import { OTHER_HELPERS_MS } from '../../../src/network/reach/reachable-helpers.ts';
 import { relayed } from '../../../src/network/reach/relayed.ts';
 import { stubSession } from '../../support/stub-session.ts';
@@ -248,6 +254,19 @@ test('random ports are tried a moment after a relay leads to a node, at each cal
   punches.improve(place(NEAR));
   await clock.run(IMPROVE_AFTER_MS);
   assert.equal(asked.length, BIRTHDAY_ROUNDS + 1);
+  punches.stop();
+});
+
+test('a round that does not end by itself holds up none of the next ones, and what comes of it too late is closed', async () => {
+  const { clock, punches, asked, punching, upgraded, state, stub } = world();
+  state.current = stub(RELAYED).session;
+  punches.improve(place(NEAR));
+  await clock.run(10 * (BIRTHDAY_SPACING_MS + PUNCH_TIMEOUT_MS));
+  assert.equal(asked.length, BIRTHDAY_ROUNDS);
+  const { session, isClosed } = stub();
+  punching().resolve(session.connection);
+  await turn();
+  assert.deepEqual([upgraded, isClosed()], [[], true]);
   punches.stop();
 });
 
