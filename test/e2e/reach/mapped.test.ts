@@ -5,7 +5,7 @@ import type { OutputOf } from '../../../src/operations/operation.ts';
 import type { reachOperations } from '../../../src/operations/reach.ts';
 import { type Party, part } from '../../lab/parting.ts';
 import { eventually } from '../../support/eventually.ts';
-import { LabDaemon } from '../../support/lab/daemons.ts';
+import { LabDaemon, type LabStatus } from '../../support/lab/daemons.ts';
 import { Internet } from '../../support/lab/internet.ts';
 import { behindMappingRouter, MAPPING_NETWORKS } from '../../support/lab/mapping-router.ts';
 
@@ -52,8 +52,14 @@ test('daemons behind routers that map ports are reached there, and where a mappi
     network: nowhereIn,
     speaksPcp: true,
     keptOutAt: QUIC_PORT,
+    isShut: true,
   });
-  if (upnpLab === null || pcpLab === null || nowhereLab === null) return;
+  const halfLab = await behindMappingRouter(t, internet, 'half', {
+    network: nowhereIn,
+    speaksPcp: true,
+    keptOutAt: QUIC_PORT,
+  });
+  if (upnpLab === null || pcpLab === null || nowhereLab === null || halfLab === null) return;
   await using daemons = new AsyncDisposableStack();
   const started = async (daemon: Promise<LabDaemon>): Promise<LabDaemon> => daemons.use(await daemon);
   const open = await started(LabDaemon.start(await internet.publicMachine('open', [10]), []));
@@ -91,31 +97,49 @@ test('daemons behind routers that map ports are reached there, and where a mappi
     assert.equal(await tunnelled(byUpnp, byPcp), 'mapped');
   });
 
-  const nowhere = await started(LabDaemon.start(nowhereLab.host, BOOTSTRAP));
-  const lost = await partyOf(nowhere);
+  const [nowhere, half] = await Promise.all([
+    started(LabDaemon.start(nowhereLab.host, BOOTSTRAP)),
+    started(LabDaemon.start(halfLab.host, BOOTSTRAP)),
+  ]);
+  const [unreached, halfReached] = [await partyOf(nowhere), await partyOf(half)];
+  const helpersOf = async (daemon: LabDaemon): Promise<Checked['helpers']> =>
+    (await daemon.call<Checked>('GET', '/node/netcheck')).helpers;
+  const isHelped = ({ helpers, nat_type }: LabStatus): boolean => helpers.length === 3 && nat_type === PORT_RESTRICTED;
+
   await t.test('a node that nobody reaches has helpers in networks apart from each other', async () => {
-    await nowhere.until(
-      'it is helped',
-      ({ helpers, nat_type }) => helpers.length === 3 && nat_type === PORT_RESTRICTED,
-    );
-    const { helpers } = await nowhere.call<Checked>('GET', '/node/netcheck');
-    const blocks = helpers.map(({ address }) => address.split('.').slice(0, 2).join('.'));
+    await nowhere.until('it is helped', isHelped);
+    const blocks = (await helpersOf(nowhere)).map(({ address }) => address.split('.').slice(0, 2).join('.'));
     assert.deepEqual(blocks.toSorted(), ['192.0', '198.51', '203.0']);
   });
+
+  const strangers = [await partyOf(open), await partyOf(neighbour)];
+  /** From one of those who do not help it: those that do have a connection to it. */
+  const reachedByStranger = async (called: Party): Promise<string> => {
+    const helpers = await helpersOf(called.daemon);
+    const stranger = strangers.find(({ node }) => helpers.every((helper) => helper.node !== node));
+    assert.ok(stranger !== undefined);
+    return await tunnelled(stranger, called);
+  };
 
   await t.test('a port that leads nowhere is told to nobody, though the router has mapped it', async () => {
     const there = `${nowhereLab.outerHost}:${QUIC_PORT}`;
     await eventually('others have tried to come in by it', async () => {
-      const { ways } = await open.call<Ways>('GET', `/node/netcheck/${lost.aid}`);
+      const { ways } = await open.call<Ways>('GET', `/node/netcheck/${unreached.aid}`);
       const told = ways.flatMap(({ path, to }) => (path === 'punched' || path === 'relay' ? [] : to));
       assert.ok(!told.includes(there), told.join());
       return (await nowhereLab.keptOut()) >= TRIED;
     });
-    assert.ok((await mappedOf(nowhere)).includes(`${there} mapped null`), (await mappedOf(nowhere)).join('\n'));
-    const { helpers } = await nowhere.call<Checked>('GET', '/node/netcheck');
-    const others = [open, neighbour].map(async (daemon) => await partyOf(daemon));
-    const strangers = (await Promise.all(others)).filter(({ node }) => helpers.every((helper) => helper.node !== node));
-    for (const stranger of strangers) assert.equal(await tunnelled(stranger, lost), 'punched');
-    assert.ok(strangers.length > 0);
+    assert.ok((await mappedOf(nowhere)).includes(`${there} mapped null`), (await mappedOf(nowhere)).join());
+    assert.equal(await reachedByStranger(unreached), 'punched');
+  });
+
+  await t.test('a node whose record network strangers reach, and its connections not, has helpers too', async () => {
+    await half.until('it is helped', isHelped);
+    const { is_reached } = await half.call<Checked>('GET', '/node/netcheck');
+    assert.equal(is_reached, true, 'by the record network');
+    assert.ok((await halfLab.keptOut()) > 0);
+    const there = `${halfLab.outerHost}:${QUIC_PORT} mapped null`;
+    assert.ok((await mappedOf(half)).includes(there), (await mappedOf(half)).join());
+    assert.equal(await reachedByStranger(halfReached), 'punched');
   });
 });

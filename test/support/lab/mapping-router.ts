@@ -15,17 +15,20 @@ interface MappingOptions {
   readonly network: (typeof MAPPING_NETWORKS)[number];
   /** True for a router that speaks PCP and NAT-PMP beside UPnP. */
   readonly speaksPcp: boolean;
-  /** Something farther out lets in nothing that nobody asked for, whatever the router maps; what comes to this port is counted. */
+  /**
+   * Something farther out lets in nothing that nobody asked for to this port, whatever the router maps, and counts what
+   * comes there.
+   */
   readonly keptOutAt?: number;
+  /** The same, for all other ports too. */
+  readonly isShut?: boolean;
 }
 
 /** As home routers have it, with empty chains that the program fills. */
-function rules(keptOutAt: number | undefined): string {
-  const farther =
-    keptOutAt === undefined
-      ? ''
-      : `iifname "wan0" ct state new udp dport ${keptOutAt} counter name "kept_out"
-    iifname "wan0" ct state new meta l4proto udp drop`;
+function rules({ keptOutAt, isShut = false }: MappingOptions): string {
+  const keptOut =
+    keptOutAt === undefined ? '' : `iifname "wan0" ct state new udp dport ${keptOutAt} counter name "kept_out" drop`;
+  const shut = isShut ? 'iifname "wan0" ct state new meta l4proto udp drop' : '';
   return `table inet nat {
   chain before { type nat hook prerouting priority dstnat; jump miniupnpd
   }
@@ -36,7 +39,8 @@ function rules(keptOutAt: number | undefined): string {
 }
 table inet filter {
   counter kept_out { }
-  chain farther { type filter hook prerouting priority -150; ${farther}
+  chain farther { type filter hook prerouting priority -150; ${keptOut}
+    ${shut}
   }
   chain own { type filter hook input priority filter; ct state established,related accept; iifname "wan0" drop
   }
@@ -79,17 +83,17 @@ export async function behindMappingRouter(
   t: TestContext,
   internet: Internet,
   name: string,
-  { network, speaksPcp, keptOutAt }: MappingOptions,
+  options: MappingOptions,
 ): Promise<MappingLab | null> {
   if (!existsSync(PROGRAM)) {
     t.skip(`needs ${PROGRAM}`);
     return null;
   }
-  const { host, router, net, outerHost } = await internet.behindBareRouter(name, network);
-  await router.nft(rules(keptOutAt));
+  const { host, router, net, outerHost } = await internet.behindBareRouter(name, options.network);
+  await router.nft(rules(options));
   const directory = temporaryDirectory(t);
   const file = join(directory, 'miniupnpd.conf');
-  writeFileSync(file, configuration(net, speaksPcp));
+  writeFileSync(file, configuration(net, options.speaksPcp));
   router.spawn(PROGRAM, ['-d', '-f', file, '-P', join(directory, 'pid')]);
   return {
     host,
