@@ -266,6 +266,6 @@ test('the command line sends, lists and polls notes, and chats; foreign text can
   });
   assert.ok(text.includes('\\u{1b}[2J') && !text.includes('\u001b'));
   assert.equal(await svcOk(b, 'chat', 'mark-read', alice), 'Read up to #1; 0 unread.');
-  await svcOk(b, 'chat', 'block', alice);
+  await svcOk(b, 'chat', 'block', alice, '-y');
   assert.equal((await svc(b, ['chat', 'send', alice, 'x'])).code, 4);
 });
