@@ -42,7 +42,8 @@ function ofProc(): Process[] {
 }
 
 function ofPs(): Process[] {
-  const { stdout = '' } = spawnSync('ps', ['-A', '-o', 'pid=,ppid=,pgid='], { encoding: 'utf8' });
+  const { stdout, error } = spawnSync('ps', ['-A', '-o', 'pid=,ppid=,pgid='], { encoding: 'utf8' });
+  if (error !== undefined) return [];
   return stdout.split('\n').flatMap((line) => {
     const [pid, parent, group] = line.trim().split(/\s+/).map(Number);
     return pid === undefined || parent === undefined || group === undefined ? [] : [{ pid, parent, group }];
