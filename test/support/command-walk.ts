@@ -285,7 +285,6 @@ async function callCommands(step: Step, { here, there }: WalkWorld, aid: string,
 
 /** Commands that the walk leaves out, and why. */
 export const NOT_WALKED: Readonly<Record<string, string>> = {
-  panel: 'opens a browser',
   completion: 'prints a program for a shell, whatever the way',
   update: 'asks the registry of packages',
   backup: 'is about a data directory, not about a daemon',
