@@ -104,7 +104,7 @@ export interface CallContext {
    * Absent where nobody is asked for a token.
    * @throws SvcError `unauthorized`, `rate_limited`
    */
-  trySecret?(isRight: () => boolean): void;
+  readonly trySecret?: (isRight: () => boolean) => void;
   /** Aborts when the client goes away. */
   readonly signal: AbortSignal;
   /** The handler may answer with another status of success, such as 200 instead of 201. */

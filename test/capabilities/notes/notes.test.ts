@@ -218,8 +218,8 @@ test('what the recipient and some of the network have is sent: nobody waits for 
   await world.during(a.notes.send(alice.aid, bob.aid, 1, text('first contact')));
   const tell: ((replicas: number) => void)[] = [];
   const rest = Promise.withResolvers<PutResult>();
-  a.records.put = (_key, _record, { onKept } = {}) => {
-    if (onKept !== undefined) tell.push(onKept);
+  a.records.put = (_key, _record, options) => {
+    if (options?.onKept !== undefined) tell.push(options.onKept);
     return rest.promise;
   };
   const sent: SendResult[] = [];
