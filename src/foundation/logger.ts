@@ -1,5 +1,6 @@
-import { destination as fileDestination, pino } from 'pino';
+import { pino } from 'pino';
 import { type Clock, isoTime } from './clock.ts';
+import { LineWriter } from './line-writer.ts';
 import type { Log, LogFields, LogFormat, LogLevel } from './log.ts';
 import { safeFields, safeLogText } from './log-safety.ts';
 import { escapeUnsafe, textLine } from './log-text.ts';
@@ -23,8 +24,6 @@ interface LoggerDependencies {
 }
 
 const STDERR_FD = 2;
-/** What may wait in memory for a reader of stderr that has stopped reading; lines beyond it are dropped. */
-const MAX_WAITING_BYTES = 4 * 1024 * 1024;
 
 /** The root of all logs of a daemon; level and format change live, for children too. */
 export class Logger implements Log {
@@ -35,8 +34,7 @@ export class Logger implements Log {
   constructor(options: LoggerOptions, dependencies: LoggerDependencies) {
     const { clock } = dependencies;
     this.#format = options.format;
-    this.#destination =
-      dependencies.destination ?? fileDestination({ fd: STDERR_FD, sync: false, maxLength: MAX_WAITING_BYTES });
+    this.#destination = dependencies.destination ?? new LineWriter(STDERR_FD, { clock });
     this.#pino = pino(
       {
         level: options.level,

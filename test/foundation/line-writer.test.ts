@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { test } from 'node:test';
+import { systemClock } from '../../src/foundation/clock.ts';
+import { LineWriter } from '../../src/foundation/line-writer.ts';
+import { eventually } from '../support/eventually.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+
+const MODULE = join(import.meta.dirname, '../../src/foundation');
+
+/** A program that writes a line to stderr for each that it reads, and says so; at the end of its input it flushes. */
+const PROGRAM = `
+  import { createInterface } from 'node:readline';
+  import { systemClock } from '${MODULE}/clock.ts';
+  import { LineWriter } from '${MODULE}/line-writer.ts';
+  const writer = new LineWriter(2, { clock: systemClock });
+  for await (const line of createInterface({ input: process.stdin })) {
+    writer.write(line + '\\n');
+    await new Promise(setImmediate);
+    console.log('wrote ' + line);
+  }
+  writer.write('the last line\\n');
+  writer.flushSync();
+  console.log('flushed');
+`;
+
+function program() {
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', PROGRAM], { stdio: 'pipe' });
+  return { child, stdout: text(child.stdout), ended: once(child, 'exit') };
+}
+
+test('lines come in their order, the last ones at the flush', async () => {
+  const { child, stdout, ended } = program();
+  const stderr = text(child.stderr);
+  child.stdin.end('one\ntwo\n');
+  assert.deepEqual(await ended, [0, null]);
+  assert.equal(await stderr, 'one\ntwo\nthe last line\n');
+  assert.equal(await stdout, 'wrote one\nwrote two\nflushed\n');
+});
+
+test('a reader that goes away ends nothing, and holds up no end', async () => {
+  const { child, stdout, ended } = program();
+  child.stdin.write('one\n');
+  await once(child.stderr, 'data');
+  child.stderr.destroy();
+  await once(child.stderr, 'close');
+  child.stdin.end('two\nthree\n');
+  assert.deepEqual(await ended, [0, null]);
+  assert.equal(await stdout, 'wrote one\nwrote two\nwrote three\nflushed\n');
+});
+
+test('what is written at once arrives whole; beyond 4 MiB that wait lines are dropped', async (t) => {
+  const path = join(temporaryDirectory(t), 'log');
+  const fd = openSync(path, 'w');
+  t.after(() => closeSync(fd));
+  const writer = new LineWriter(fd, { clock: systemClock });
+  const line = `${'x'.repeat(1023)}\n`;
+  // The first one is under way, the others wait.
+  for (let i = 0; i < 5000; i++) writer.write(line);
+  const written = await eventually('all of it is there', () => {
+    const { length } = readFileSync(path);
+    return length === 1024 * 4097 && length;
+  });
+  assert.equal(written, 1024 * 4097);
+  writer.write('behind it\n');
+  await eventually('the next line is there', () => readFileSync(path, 'utf8').endsWith('behind it\n'));
+});
+
+test('a descriptor that takes nothing is left alone', async (t) => {
+  const directory = join(temporaryDirectory(t), 'folder');
+  mkdirSync(directory);
+  const fd = openSync(directory, 'r');
+  t.after(() => closeSync(fd));
+  const writer = new LineWriter(fd, { clock: systemClock });
+  writer.write('one\n');
+  writer.flushSync();
+  writer.write('two\n');
+  writer.flushSync();
+});
