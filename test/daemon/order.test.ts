@@ -35,9 +35,9 @@ test('what answers others is there before the network, and what acts by itself b
     answering: ['AgentRegistry', 'CallServer', 'ObjectService', 'ObjectServer', 'EventLog'],
     network: [
       ...['NativeQuicEndpoint', 'ConnectionPool', 'RecordDht', 'BulkLanes', 'OwnAddresses', 'NetworkChanges'],
-      ...['Released', 'NatLooks', 'OwnProof', 'ChosenHelpers'],
+      ...['Released', 'NatLooks', 'OwnProof', 'ChosenHelpers', 'Meetings'],
     ],
-    acting: ['Directory', 'Notes', 'Chat', 'Rooms', 'TunnelService', 'Updater'],
+    acting: ['Directory', 'Notes', 'Chat', 'Rooms', 'TunnelService', 'TrafficHistory', 'Updater'],
     api: [],
   });
 });

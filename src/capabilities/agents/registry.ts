@@ -3,6 +3,7 @@ import type { Address } from '../../foundation/address.ts';
 import type { AgentChange } from '../../foundation/agent-change.ts';
 import { toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
 import { HEARTBEAT_LIFE_S } from '../../foundation/domain/agents.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
@@ -127,6 +128,7 @@ export class AgentRegistry implements Component {
     agents.setHeld(aid, isHeld);
     this.#keyring.changed(aid);
     this.#heartbeats.record(aid);
+    this.#lookSoon(service ?? '');
     this.#changes.tell({ aid, kind: known !== null && newer ? 'rotated' : 'registered' });
     return aid;
   }
@@ -164,8 +166,14 @@ export class AgentRegistry implements Component {
     }
     this.#keyring.changed(aid);
     this.#heartbeats.record(aid);
+    this.#lookSoon(serviceTcp);
     this.#changes.tell({ aid, kind: 'registered' });
     return aid;
+  }
+
+  /** Looks at a service that was just bound, so that nobody reads until the next round that it does not answer. */
+  #lookSoon(serviceTcp: string): void {
+    if (serviceTcp !== '') detach(this.#monitor.state(serviceTcp));
   }
 
   /** @throws SvcError `not_found` */

@@ -13,6 +13,7 @@ import { silentLog } from '../../../src/foundation/log.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
 import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
+import { eventually } from '../../support/eventually.ts';
 import { delegateAnew, newIdentity } from '../../support/identities.ts';
 import { MemoryVault } from '../../support/memory-vault.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -278,6 +279,12 @@ describe('the agent registry', () => {
     const patched = await registry.patch(agent.aid, { serviceTcp: '127.0.0.1:9', local: true });
     assert.equal(patched.serviceOk, false);
     assert.deepEqual(await registry.checkService(agent.aid), check);
+  });
+
+  test('a service that is bound with the registration is looked at without anybody asking', async () => {
+    const agent = newIdentity();
+    await registry.register({ ...agent.credentials, serviceTcp: '127.0.0.1:9' });
+    await eventually('it is known to answer', () => registry.get(agent.aid).serviceOk === true);
   });
 
   test('an agent that is deleted leaves no key, and can be registered again', async () => {
