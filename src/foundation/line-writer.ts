@@ -60,7 +60,10 @@ export class LineWriter {
     write(this.#fd, bytes, (error, written) => {
       if (error === null && written === bytes.length) return this.#next();
       if (error === null) return this.#put(bytes.subarray(written));
-      if (error.code === 'EAGAIN') return void this.#clock.after(FULL_PIPE_MS, () => this.#put(bytes));
+      if (error.code === 'EAGAIN') {
+        this.#clock.after(FULL_PIPE_MS, () => this.#put(bytes));
+        return;
+      }
       this.#isGone = true;
       this.#take();
     });
