@@ -1,5 +1,6 @@
 /** Operations on the node itself: health, status, configuration, diagnostics. */
 import { Type } from 'typebox';
+import { ConfigSchema, PATCHABLE_KEYS } from '../foundation/config/schema.ts';
 import { NAT_TYPES, PORT_MAPPING_STATES } from '../foundation/domain/directory.ts';
 import { declare } from './declare.ts';
 import { AidText, AnyObject, NatType, nullable, oneOf, Pending, Timestamp } from './schemas.ts';
@@ -58,6 +59,9 @@ function debug(topic: string, summary: string) {
   return { summary, route: `GET /debug/${topic}`, output: AnyObject, tag: 'Diagnostics' } as const;
 }
 
+/** The keys that may be changed, none of which has to be there. */
+const PatchableConfig = Type.Partial(Type.Pick(ConfigSchema, [...PATCHABLE_KEYS]), { additionalProperties: false });
+
 export const nodeOperations = declare(COMMON, {
   health: {
     summary: 'Says that the daemon answers.',
@@ -89,6 +93,7 @@ export const nodeOperations = declare(COMMON, {
       {},
       { additionalProperties: true, description: 'Any of the patchable keys of `GET /config/schema`.' },
     ),
+    shownBody: PatchableConfig,
     output: Type.Object({
       ok: Type.Literal(true),
       restart_required: Type.Array(Type.String(), { description: 'Keys that apply at the next start.' }),

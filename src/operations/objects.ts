@@ -141,6 +141,7 @@ export const objectStreams = declareStreams(STREAMS, {
     query: closed({ name: Name }),
     accepts: 'application/octet-stream',
     produces: 'application/json',
+    output: StoredObject,
     permission: 'local_only',
     errors: ['unsupported_media_type', 'not_found', 'timeout', ...STORE_ERRORS],
   },

@@ -46,6 +46,8 @@ export interface Declaration<
   readonly query: Q;
   readonly body: B;
   readonly output: R;
+  /** The body as the OpenAPI document shows it, where it is checked by what is called. */
+  readonly shownBody?: TObject;
   /** Largest JSON body, bytes; that of every operation where it is left out. */
   readonly bodyLimit?: number;
   /** Whatever the body is, even no JSON: nothing looks at it. */

@@ -2,7 +2,7 @@
  * Routes that are not JSON in, JSON out: event streams, uploads, the gateway, pages. They are
  * declared beside the operations and served by hand, behind the same gate.
  */
-import type { TObject } from 'typebox';
+import type { TObject, TSchema } from 'typebox';
 import type { ErrorCode } from '../foundation/errors.ts';
 import type { Method, Permission } from './operation.ts';
 
@@ -20,6 +20,8 @@ export interface StreamDeclaration {
   readonly accepts?: string;
   /** Media type of the answer. */
   readonly produces: string;
+  /** What the answer is, where that is JSON. */
+  readonly output?: TSchema;
   /** Status of success; 200 where it is left out. */
   readonly status?: number;
   readonly permission: Permission;

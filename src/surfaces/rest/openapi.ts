@@ -1,18 +1,19 @@
 /** The OpenAPI 3.1 document of the whole API, from the operations table. */
 import type { TObject, TSchema } from 'typebox';
 import { ERRORS, type ErrorCode } from '../../foundation/errors.ts';
-import { type Declaration, isOpen } from '../../operations/operation.ts';
-import { ErrorBody, hasAid } from '../../operations/schemas.ts';
+import { lazy } from '../../foundation/lazy.ts';
+import type { Declaration } from '../../operations/operation.ts';
+import { hasAid } from '../../operations/schemas.ts';
 import type { StreamDeclaration } from '../../operations/stream.ts';
+import { schemaExample } from './openapi-examples.ts';
+import { type Document, sharedSchemas, shown } from './openapi-schemas.ts';
+import { TAG_DESCRIPTIONS } from './openapi-tags.ts';
 
 interface Api {
   readonly version: string;
   readonly operations: readonly Declaration[];
   readonly streams: readonly StreamDeclaration[];
 }
-
-/** A JSON document. */
-type Document = Readonly<Record<string, unknown>>;
 
 /** Errors that every operation may give, whatever it does. */
 const ALWAYS: readonly ErrorCode[] = [
@@ -61,6 +62,7 @@ function errorResponses(codes: readonly ErrorCode[]): Document {
               allOf: [{ $ref: '#/components/schemas/Error' }],
               properties: { error: { enum: list } },
             },
+            example: { error: list[0], message: ERRORS[list[0] ?? 'internal'].message },
           },
         },
       },
@@ -95,7 +97,14 @@ function parameterNames(path: string): string[] {
 function pathParameters(declared: string, spelt: string, schema: TObject): Document[] {
   const names = parameterNames(spelt);
   const renamed = new Map(parameterNames(declared).map((name, i) => [name, names[i] ?? name]));
-  return parameters('path', schema, (name) => renamed.get(name) ?? name);
+  return parameters('path', schema, (name) => renamed.get(name) ?? name).map((parameter, i) => {
+    const meant = Object.keys(schema.properties)[i];
+    if (meant === parameter['name']) return parameter;
+    const before = parameter['description'];
+    // The path has one spelling for all its methods, and here another meaning.
+    const text = `Here \`${meant}\`, not \`${String(parameter['name'])}\`. ${typeof before === 'string' ? before : ''}`;
+    return { ...parameter, description: text.trim() };
+  });
 }
 
 function parameters(place: 'path' | 'query', schema: TObject, nameOf = (name: string): string => name): Document[] {
@@ -107,19 +116,27 @@ function parameters(place: 'path' | 'query', schema: TObject, nameOf = (name: st
       in: place,
       required: place === 'path' || required.has(name),
       ...(typeof description === 'string' ? { description } : {}),
-      schema: member,
+      schema: shown({ ...member }, 'text', name),
     };
   });
 }
 
+/** Made when the document is asked for first: no start waits for it. */
+const shared = lazy(sharedSchemas);
+
 function requestBody(body: TObject): Document {
-  if (Object.keys(body.properties).length === 0 && !isOpen(body)) return {};
   const required = (body.required as readonly string[] | undefined)?.length ?? 0;
-  return { requestBody: { required: required > 0, content: { 'application/json': { schema: body } } } };
+  return { requestBody: { required: required > 0, content: jsonContent(body) } };
+}
+
+function jsonContent(schema: TSchema): Document {
+  const full = shown({ ...schema });
+  return { 'application/json': { schema: full, example: schemaExample(full, shared()) } };
 }
 
 function successes(statuses: readonly number[], type: string, schema?: TSchema): Document {
-  const content = { [type]: schema === undefined ? {} : { schema } };
+  const bytes = /^(?:text|application\/octet)/.test(type) ? { schema: { type: 'string' } } : {};
+  const content = schema === undefined ? { [type]: bytes } : jsonContent(schema);
   return Object.fromEntries(statuses.map((status) => [status, { description: 'Success.', content }]));
 }
 
@@ -143,12 +160,18 @@ function operationItem(declaration: Declaration, path: string, spelt: string): D
     ...description(permission, heartbeat),
     tags: [tag],
     parameters: [...pathParameters(path, spelt, params), ...parameters('query', query)],
-    ...(method === 'GET' ? {} : requestBody(body)),
+    ...(method === 'GET' ? {} : requestBody(declaration.shownBody ?? body)),
     responses: {
       ...successes([status, ...otherStatuses], 'application/json', output),
       ...errorResponses(errorCodes(declaration)),
     },
   };
+}
+
+function acceptedContent(type: string): Document {
+  const schema = { type: 'object', additionalProperties: true };
+  if (type === 'application/json') return { [type]: { schema, example: {} } };
+  return { [type]: { schema: { type: 'string', format: 'binary' } } };
 }
 
 function streamItem(declaration: StreamDeclaration, method: string): Document {
@@ -163,8 +186,11 @@ function streamItem(declaration: StreamDeclaration, method: string): Document {
     parameters: [...parameters('path', params), ...parameters('query', query)],
     ...(accepts === undefined || method === 'GET' || method === 'HEAD'
       ? {}
-      : { requestBody: { content: { [accepts]: {} } } }),
-    responses: { ...successes([declaration.status ?? 200], produces), ...errorResponses([...codes]) },
+      : { requestBody: { required: true, content: acceptedContent(accepts) } }),
+    responses: {
+      ...successes([declaration.status ?? 200], produces, declaration.output),
+      ...errorResponses([...codes]),
+    },
   };
 }
 
@@ -199,10 +225,10 @@ export function openApiDocument({ version, operations, streams }: Api): Document
     },
     servers: [{ url: '/' }],
     security: [{}, { token: [] }],
-    tags: [...tags].map((name) => ({ name })),
+    tags: [...tags].map((name) => ({ name, description: TAG_DESCRIPTIONS[name] ?? name })),
     paths,
     components: {
-      schemas: { Error: ErrorBody },
+      schemas: shared(),
       securitySchemes: { token: { type: 'http', scheme: 'bearer', description: 'The API token, where one is set.' } },
     },
   };

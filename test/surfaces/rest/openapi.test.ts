@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Ajv2020 } from 'ajv/dist/2020.js';
+import { PATCHABLE_KEYS } from '../../../src/foundation/config/schema.ts';
 import { ERRORS, isErrorCode } from '../../../src/foundation/errors.ts';
 import { operations, streams } from '../../../src/operations/index.ts';
 import { openApiDocument } from '../../../src/surfaces/rest/openapi.ts';
@@ -8,18 +9,23 @@ import { startWorld, testOperations } from './support.ts';
 
 const { broken, change, echo, ping, secret } = testOperations;
 
+interface Media {
+  schema?: object;
+  example?: unknown;
+}
 interface Item {
   operationId: string;
   summary: string;
   tags: string[];
-  parameters: { name: string; in: string; required: boolean; schema: object }[];
-  requestBody?: { required: boolean; content: Record<string, { schema: object }> };
-  responses: Record<string, { description: string; content: Record<string, { schema?: object }> }>;
+  parameters: { name: string; in: string; required: boolean; description?: string; schema: object }[];
+  requestBody?: { required: boolean; content: Record<string, Media> };
+  responses: Record<string, { description: string; content: Record<string, Media> }>;
 }
 interface OpenApi {
   openapi: string;
   info: { version: string };
   paths: Record<string, Record<string, Item>>;
+  tags: { name: string; description: string }[];
   components: { schemas: Record<string, object> };
 }
 
@@ -33,6 +39,22 @@ function check(document: OpenApi): void {
   const ids = new Set<string>();
   const shapes = Object.keys(document.paths).map((path) => path.replaceAll(/\{\w+\}/g, '{}'));
   assert.equal(new Set(shapes).size, shapes.length, 'paths that differ in the names of their parameters only');
+  const compile = (...pointer: string[]) => {
+    const ref = pointer.map((part) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1')));
+    return ajv.compile({ $ref: `openapi#/${ref.join('/')}` });
+  };
+  const checkMedia = (content: Record<string, Media>, ...pointer: string[]): void => {
+    for (const [type, { schema, example }] of Object.entries(content)) {
+      if (schema === undefined) continue;
+      const validate = compile(...pointer, 'content', type, 'schema');
+      if (type !== 'application/json') continue;
+      assert.ok(example !== undefined, `${pointer.join(' ')}: no example`);
+      assert.ok(
+        validate(example),
+        `${pointer.join(' ')}: ${JSON.stringify(validate.errors)} ${JSON.stringify(example)}`,
+      );
+    }
+  };
   for (const [path, items] of Object.entries(document.paths)) {
     const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
     for (const [method, item] of Object.entries(items)) {
@@ -43,14 +65,10 @@ function check(document: OpenApi): void {
       const declared = item.parameters.filter((parameter) => parameter.in === 'path').map(({ name }) => name);
       assert.deepEqual(declared.toSorted(), inPath.toSorted(), where);
       for (const { schema } of item.parameters) ajv.compile(schema);
-      for (const { schema } of Object.values(item.requestBody?.content ?? {})) ajv.compile(schema ?? {});
+      checkMedia(item.requestBody?.content ?? {}, 'paths', path, method, 'requestBody');
       for (const [status, { description, content }] of Object.entries(item.responses)) {
         assert.ok(description.length > 0, where);
-        for (const type of Object.keys(content)) {
-          const pointer = ['paths', path, method, 'responses', status, 'content', type, 'schema'];
-          const ref = pointer.map((part) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1')));
-          if (content[type]?.schema !== undefined) ajv.compile({ $ref: `openapi#/${ref.join('/')}` });
-        }
+        checkMedia(content, 'paths', path, method, 'responses', status);
         for (const [, code] of description.matchAll(/`(\w+)`:/g)) {
           assert.ok(code !== undefined && isErrorCode(code), `${where}: unknown code ${code}`);
           const { status: main, otherStatuses } = ERRORS[code];
@@ -67,6 +85,33 @@ test('the document of the whole table is sound, down to every schema', () => {
   );
   assert.equal(document.openapi, '3.1.0');
   check(document);
+  for (const { name, description } of document.tags)
+    assert.ok(description.length > name.length, `${name} is said to be about`);
+  for (const [path, items] of Object.entries(document.paths)) {
+    for (const [method, { requestBody, parameters }] of Object.entries(items)) {
+      const byOperation = Object.values(operations).some(
+        ({ path: own, method: of }) => own === path && of.toLowerCase() === method,
+      );
+      if (byOperation && method !== 'get') assert.ok(requestBody, `${method} ${path} demands JSON and says so`);
+      for (const { name, schema } of parameters) {
+        if (Reflect.get(schema, 'type') === 'integer')
+          assert.ok('maximum' in schema && 'minimum' in schema, `${path} ${name}`);
+      }
+    }
+  }
+  const cas = document.paths['/agents/{aid}/cas']?.['post'];
+  assert.deepEqual(cas?.requestBody?.content, {
+    'application/octet-stream': { schema: { type: 'string', format: 'binary' } },
+  });
+  assert.deepEqual(cas?.responses['200']?.content['application/json']?.schema, {
+    $ref: '#/components/schemas/StoredObject',
+  });
+  const config = document.paths['/config']?.['patch']?.requestBody?.content['application/json']?.schema;
+  assert.deepEqual(Object.keys(Reflect.get(config ?? {}, 'properties')).sort(), [...PATCHABLE_KEYS].sort());
+  const opened = document.paths['/tunnel/{id}']?.['post']?.parameters[0];
+  assert.match(opened?.description ?? '', /^Here `aid`, not `id`/);
+  assert.match(String(Reflect.get(opened?.schema ?? {}, 'pattern')), /aid1/);
+  assert.equal(document.paths['/tunnel/{id}']?.['get']?.parameters[0]?.description, undefined);
 });
 
 test('the served document shows what the server serves', async (t) => {
@@ -95,11 +140,11 @@ test('an operation shows its input, its success and every error code it may give
   assert.equal(item.requestBody?.required, false);
   assert.match(paths['/secret']?.['get']?.responses['403']?.description ?? '', /`local_only`/);
   assert.match(paths['/broken/{how}']?.['get']?.responses['404']?.description ?? '', /`not_found`/);
-  assert.equal(paths['/things/{aid}']?.['delete']?.requestBody, undefined);
+  assert.equal(paths['/things/{aid}']?.['delete']?.requestBody?.required, false);
   assert.deepEqual(paths['/ping']?.['get']?.parameters[0], {
     name: 'n',
     in: 'query',
     required: false,
-    schema: { type: 'integer', minimum: 0 },
+    schema: { type: 'integer', minimum: 0, maximum: 999_999_999_999_999 },
   });
 });
