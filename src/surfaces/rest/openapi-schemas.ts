@@ -16,7 +16,7 @@ import { TunnelView } from '../../operations/tunnels.ts';
 export type Document = Readonly<Record<string, unknown>>;
 
 /** Where a schema stands: text of a path or query is read as a number of at most 15 digits. */
-type Place = 'text' | 'json';
+type Place = 'text' | 'json' | 'answer';
 
 /** Highest whole number in a path or query. */
 const MAX_TEXT_INTEGER = 999_999_999_999_999;
@@ -45,7 +45,8 @@ const nameOf = lazy(() => new Map(Object.entries(NAMED).map(([name, schema]) => 
 function tightened(schema: Document, place: Place, key: string): Document {
   const { type, format, pattern, maximum, minimum } = schema;
   if (format === 'aid') return { ...schema, pattern: AID_PATTERN };
-  if (type === 'string' && key.endsWith('_hex') && pattern === undefined) return { ...schema, pattern: HEX_PATTERN };
+  const isHex = type === 'string' && key.endsWith('_hex') && pattern === undefined;
+  if (isHex && place !== 'answer') return { ...schema, pattern: HEX_PATTERN };
   if (type !== 'integer') return schema;
   const limit = place === 'text' ? MAX_TEXT_INTEGER : Number.MAX_SAFE_INTEGER;
   return {
@@ -73,7 +74,7 @@ function inside(schema: Document, place: Place, key: string): Document {
 
 /** A schema as the document shows it. @param key the member that it belongs to */
 export function shown(schema: Document, place: Place = 'json', key = ''): Document {
-  const name = place === 'json' ? nameOf().get(JSON.stringify(schema)) : undefined;
+  const name = place !== 'text' ? nameOf().get(JSON.stringify(schema)) : undefined;
   return name === undefined ? inside(schema, place, key) : { $ref: `#/components/schemas/${name}` };
 }
 

@@ -126,17 +126,17 @@ const shared = lazy(sharedSchemas);
 
 function requestBody(body: TObject): Document {
   const required = (body.required as readonly string[] | undefined)?.length ?? 0;
-  return { requestBody: { required: required > 0, content: jsonContent(body) } };
+  return { requestBody: { required: required > 0, content: jsonContent(body, 'json') } };
 }
 
-function jsonContent(schema: TSchema): Document {
-  const full = shown({ ...schema });
+function jsonContent(schema: TSchema, place: 'json' | 'answer'): Document {
+  const full = shown({ ...schema }, place);
   return { 'application/json': { schema: full, example: schemaExample(full, shared()) } };
 }
 
 function successes(statuses: readonly number[], type: string, schema?: TSchema): Document {
   const bytes = /^(?:text|application\/octet)/.test(type) ? { schema: { type: 'string' } } : {};
-  const content = schema === undefined ? { [type]: bytes } : jsonContent(schema);
+  const content = schema === undefined ? { [type]: bytes } : jsonContent(schema, 'answer');
   return Object.fromEntries(statuses.map((status) => [status, { description: 'Success.', content }]));
 }
 
