@@ -55,12 +55,21 @@ function operationsOf(document: Schema, skip: ReadonlySet<string>): Operation[] 
   return Object.entries(paths).flatMap(([path, items]) =>
     Object.entries(isSchema(items) ? items : {})
       .filter(([method]) => METHODS.has(method))
-      .map(([method, item]) => {
+      .map(([method, named]) => {
+        const item = inlined(named, document);
         if (!isSchema(item)) throw new Error(`${method} ${path} is no operation`);
         return { id: String(item['operationId']), method: method.toUpperCase(), path, item };
       })
       .filter(({ id }) => !skip.has(id)),
   );
+}
+
+/** A part of a document with the schemas that it names in their places. */
+function inlined(part: unknown, document: Schema): unknown {
+  if (Array.isArray(part)) return part.map((item) => inlined(item, document));
+  if (!isSchema(part)) return part;
+  if (typeof part['$ref'] === 'string') return inlined(at(document, ...part['$ref'].split('/').slice(1)), document);
+  return Object.fromEntries(Object.entries(part).map(([key, value]) => [key, inlined(value, document)]));
 }
 
 function parametersOf(item: Schema, place: string): Schema {

@@ -58,9 +58,15 @@ function text(schema: Schema, { aids }: ArbitraryOptions): Arbitrary<string> {
 function object(schema: Schema, options: ArbitraryOptions): Arbitrary<JsonValue> {
   const properties = isSchema(schema['properties']) ? schema['properties'] : {};
   const required = new Set(Array.isArray(schema['required']) ? schema['required'] : []);
+  // Where there are many that may be left out, most are: else hardly an object would have none that is refused.
+  const absent = Math.max(1, Object.keys(properties).length - required.size - 5);
   const members = Object.entries(properties).map(([name, member]): [string, Arbitrary<JsonValue | undefined>] => {
     const value = isSchema(member) ? fitting(member, options) : fc.jsonValue();
-    return [name, required.has(name) ? value : fc.option(value, { nil: undefined })];
+    const maybe = fc.oneof(
+      { weight: 5, arbitrary: value },
+      { weight: absent * absent, arbitrary: fc.constant(undefined) },
+    );
+    return [name, required.has(name) ? value : maybe];
   });
   const fixed = fc.tuple(...members.map(([name, value]) => value.map((v) => [name, v] as const))).map((pairs) => {
     return Object.fromEntries(pairs.filter((pair): pair is [string, JsonValue] => pair[1] !== undefined));
