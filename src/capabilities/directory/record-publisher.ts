@@ -81,8 +81,8 @@ export class RecordPublisher {
   /**
    * Publishes some of an agent's publications; `all` are all of them.
    * @param mayJump go ahead of a higher number that the network holds
-   * @param reserved the first of as many sequence numbers as there are rows, for somebody who waits and may jump: then
-   *   the network is not asked before what it holds, as the nodes that are given the records say so
+   * @param reserved the first of as many sequence numbers as there are rows, which were given out with what else had to
+   *   be on disk. The network is asked first all the same: another machine of the agent may have used the same numbers
    * @throws SvcError `stale_sequence` where the network holds a newer record that stays ahead;
    *   `bad_delegation` where ours is not in force; `timeout`; `not_found` where the agent is gone
    */
@@ -105,22 +105,19 @@ export class RecordPublisher {
 
   /** Sends until nothing is open: what the network has a newer version of goes again, above it. */
   async #rounds(attempt: Attempt, rows: readonly PublicationRow[]): Promise<readonly Sent[]> {
-    const { ready } = this.#deps.network.reachability();
-    let floor = attempt.reserved === null ? await this.#look(attempt) : 0;
+    let floor = await this.#look(attempt);
     const sent = new Map<PublicationRow, Sent>();
     let open = rows;
     for (let round = 0; round < MAX_ROUNDS && open.length > 0; round++) {
-      const first = (round === 0 ? attempt.reserved : null) ?? this.#reserve(attempt, open, floor);
+      const { reserved } = attempt;
+      const isHighEnough = round === 0 && reserved !== null && reserved > floor;
+      const first = isHighEnough ? reserved : this.#reserve(attempt, open, floor);
       const { sent: now, beaten, highest } = await this.#round(attempt, open, first);
       for (const one of now) sent.set(one.row, one);
       open = beaten;
       floor = highest;
     }
-    const told = [...sent.values()];
-    // Those who keep it have told what they held before.
-    if (ready && open.length === 0 && told.some(({ row, replicas }) => row.type === RECORD.endpoints && replicas > 0))
-      this.#learned.add(attempt.identity.aid);
-    return told;
+    return [...sent.values()];
   }
 
   #reserve({ identity: { aid } }: Attempt, { length }: readonly PublicationRow[], floor: number): number {
