@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { rolldown } from 'rolldown';
+import { type OutputChunk, rolldown } from 'rolldown';
 import { operations } from '../src/operations/index.ts';
 
 const SOURCES = join(import.meta.dirname, '../panel');
@@ -33,11 +33,8 @@ function styles(): string {
     .replaceAll(';}', '}');
 }
 
-/**
- * Writes the panel into a directory, which is emptied before.
- * @returns the files whose code is in it
- */
-export async function buildPanel(directory: string): Promise<readonly string[]> {
+/** @param together modules that become one file, however many screens share them */
+async function bundled(together: ReadonlySet<string>): Promise<readonly OutputChunk[]> {
   const bundle = await rolldown({
     input: { main: join(SOURCES, 'src/main.tsx') },
     platform: 'browser',
@@ -50,8 +47,29 @@ export async function buildPanel(directory: string): Promise<readonly string[]> 
     minify: true,
     entryFileNames: '[name]-[hash].js',
     chunkFileNames: '[name]-[hash].js',
+    codeSplitting: { groups: [{ name: 'first', test: (id: string) => together.has(id) }] },
   });
   await bundle.close();
+  return output.map((part) => {
+    if (part.type !== 'chunk') throw new Error(`the panel has a file that is no chunk: ${part.fileName}`);
+    return part;
+  });
+}
+
+/** The modules that are there before the first view: those of the entry, and of all that it imports at once. */
+function firstModules(chunks: readonly OutputChunk[]): Set<string> {
+  const first = new Set(chunks.filter(({ isEntry }) => isEntry));
+  for (const { imports } of first) for (const chunk of chunks) if (imports.includes(chunk.fileName)) first.add(chunk);
+  return new Set([...first].filter(({ isEntry }) => !isEntry).flatMap(({ moduleIds }) => moduleIds));
+}
+
+/**
+ * Writes the panel into a directory, which is emptied before.
+ * @returns the files whose code is in it
+ */
+export async function buildPanel(directory: string): Promise<readonly string[]> {
+  // Built twice: left alone, each set of screens that share something gets a file of its own, and the first view six.
+  const output = await bundled(firstModules(await bundled(new Set())));
   rmSync(directory, { recursive: true, force: true });
   mkdirSync(directory, { recursive: true });
   const files: Record<string, string> = {};
@@ -62,7 +80,6 @@ export async function buildPanel(directory: string): Promise<readonly string[]> 
   const modules: string[] = [];
   let script = '';
   for (const part of output) {
-    if (part.type !== 'chunk') throw new Error(`the panel has a file that is no chunk: ${part.fileName}`);
     if (part.isEntry) script = part.fileName;
     write(part.fileName, 'text/javascript; charset=utf-8', part.code);
     modules.push(...part.moduleIds);

@@ -21,7 +21,7 @@ test('an agent is made in the page, its master key is saved, proven and kept the
     await page.getByRole('heading', { level: 1, name: /not on the network|no agent here yet/ }).waitFor();
     await panel.check('home without agents');
     const needed = panel.asked.filter((path) => /^GET \/(?:panel\/.*)?$/.test(path));
-    assert.ok(needed.length <= 12, `first view: ${needed.join(', ')}`);
+    assert.ok(needed.length <= 6, `first view: ${needed.join(', ')}`);
     await page.keyboard.press('n');
     await page.getByRole('heading', { level: 1, name: 'New agent' }).waitFor();
     await page.getByRole('button', { name: 'Make keys' }).click();
