@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { areaOf, lineOf, ratesOf } from '../../panel/src/lib/chart.ts';
+import { areaOf, availability, lineOf } from '../../panel/src/lib/chart.ts';
 import { bytes, relative, span } from '../../panel/src/lib/format.ts';
 import { listOf } from '../../panel/src/lib/lists.ts';
 import { barsOf, shortAid } from '../../panel/src/lib/mark.ts';
@@ -85,14 +85,16 @@ test('an AID has one mark of six bars, and another AID another one', () => {
   assert.equal(shortAid('aid1abcdefghijklmnop'), 'aid1abcd…lmnop');
 });
 
-test('rates of counters are lines within their box', () => {
-  const samples = [0, 10, 30, 30].map((up, i) => ({ at: i * 1_000, up, down: 0, isReady: true }));
-  assert.deepEqual(ratesOf(samples, 'up'), [10, 20, 0]);
-  const line = lineOf(samples, 'up', 100, 50);
-  const heights = [...line.matchAll(/ (-?[\d.]+)/g)].map(([, y]) => Number(y));
-  assert.ok(heights.every((y) => y >= 0 && y <= 50));
-  assert.equal(lineOf(samples.slice(0, 2), 'up', 100, 50), '');
-  assert.match(areaOf(samples, 'up', 100, 50), /Z$/);
+test('what went through in each minute is a line within its box, and a strip of few cells', () => {
+  const minutes = [0, 10, 30, 30].map((up, i) => ({ up, down: 0, isReady: i > 1 }));
+  const line = lineOf(minutes, 'up', 100, 50);
+  assert.equal(line, 'M0.0 48.0L33.3 33.3L66.7 4.0L100.0 4.0');
+  assert.equal(lineOf(minutes, 'down', 100, 50), 'M0.0 48.0L33.3 48.0L66.7 48.0L100.0 48.0', 'on the same scale');
+  assert.equal(lineOf(minutes.slice(0, 1), 'up', 100, 50), '');
+  assert.match(areaOf(minutes, 'up', 100, 50), /Z$/);
+  assert.deepEqual(availability(minutes, 96), ['bad', 'bad', 'good', 'good']);
+  assert.deepEqual(availability(minutes, 3), ['bad', 'good']);
+  assert.deepEqual(availability(minutes, 1), ['warn']);
 });
 
 test('each setting of the daemon has a field, and what is typed comes back as its type', () => {

@@ -1,51 +1,64 @@
-/** How many bytes go through the node, since the page is open. */
-import { useEffect, useState } from 'preact/hooks';
+/** How many bytes went through the node in the last 24 hours, and whether it was on the network. */
 import type { Output } from '../lib/api.ts';
-import { areaOf, lineOf, type Sample } from '../lib/chart.ts';
+import { areaOf, availability, lineOf } from '../lib/chart.ts';
 import * as format from '../lib/format.ts';
 import { language, t } from '../lib/i18n.ts';
-import { Section } from './basics.tsx';
+import { useQuery } from '../lib/query.ts';
+import { Answer, Empty, Section } from './basics.tsx';
 
-/** Samples that are kept: an hour of one each ten seconds. */
-const MAX_SAMPLES = 360;
+/** From one question to the next: the daemon takes a sample each minute. */
+const ASK_MS = 60_000;
 const WIDTH = 1000;
 const HEIGHT = 100;
+const CELLS = 96;
 
-let samples: readonly Sample[] = [];
+type Samples = Output<'nodeTraffic'>['samples'];
 
-function take({ bytes_up: up, bytes_down: down, network_ready: isReady }: Output<'status'>, at: number): void {
-  const last = samples.at(-1);
-  // A daemon that has started anew counts from zero.
-  if (last !== undefined && (up < last.up || down < last.down)) samples = [];
-  samples = [...samples, { at, up, down, isReady }].slice(-MAX_SAMPLES);
-}
-
-export function Traffic({ status }: { readonly status: Output<'status'> }) {
-  const [, setTaken] = useState(0);
-  useEffect(() => {
-    take(status, Date.now());
-    setTaken(samples.length);
-  }, [status]);
+function Picture({ samples }: { readonly samples: Samples }) {
   const [first] = samples;
-  const size = (count: number): string => format.bytes(count, language);
-  const note = t('traffic.sum', { up: size(status.bytes_up), down: size(status.bytes_down) });
-  const text = t('traffic.chart', { up: size(status.bytes_up), down: size(status.bytes_down) });
+  if (first === undefined) return <Empty text={t('traffic.none')} />;
+  const minutes = samples.map(({ bytes_up: up, bytes_down: down, ready: isReady }) => ({ up, down, isReady }));
   return (
-    <Section title={t('traffic')} note={note}>
-      <svg class="spark" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={text}>
-        <path class="area" d={areaOf(samples, 'down', WIDTH, HEIGHT)} />
-        <path class="down" d={lineOf(samples, 'down', WIDTH, HEIGHT)} />
-        <path class="up" d={lineOf(samples, 'up', WIDTH, HEIGHT)} />
+    <>
+      <svg
+        class="spark"
+        viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+        preserveAspectRatio="none"
+        role="img"
+        aria-label={t('traffic.chart', sums(samples))}
+      >
+        <path class="area" d={areaOf(minutes, 'down', WIDTH, HEIGHT)} />
+        <path class="down" d={lineOf(minutes, 'down', WIDTH, HEIGHT)} />
+        <path class="up" d={lineOf(minutes, 'up', WIDTH, HEIGHT)} />
       </svg>
       <div class="strip" aria-hidden="true">
-        {samples.slice(-90).map(({ at, isReady }) => (
-          <i key={at} class={isReady ? 'good' : 'bad'} />
+        {availability(minutes, CELLS).map((state, i) => (
+          <i key={i} class={state} />
         ))}
       </div>
       <div class="ends">
-        <span>{first !== undefined && format.time(first.at, Date.now(), language)}</span>
+        <span>{format.time(Date.parse(first.at), Date.now(), language)}</span>
         <span>{t('now')}</span>
       </div>
+    </>
+  );
+}
+
+function sums(samples: Samples): { readonly up: string; readonly down: string } {
+  const sum = (of: (sample: Samples[number]) => number): string =>
+    format.bytes(
+      samples.reduce((all, sample) => all + of(sample), 0),
+      language,
+    );
+  return { up: sum((sample) => sample.bytes_up), down: sum((sample) => sample.bytes_down) };
+}
+
+export function Traffic() {
+  const traffic = useQuery('nodeTraffic', {}, ASK_MS);
+  const samples = traffic.value?.samples ?? [];
+  return (
+    <Section title={t('traffic')} note={samples.length === 0 ? '' : t('traffic.sum', sums(samples))}>
+      <Answer of={traffic}>{(value) => <Picture samples={value.samples} />}</Answer>
     </Section>
   );
 }

@@ -171,7 +171,7 @@ export function Home({ status, agents }: HomeProps) {
           <Network status={status.value} links={links} />
         </Section>
       </div>
-      <Traffic status={status.value} />
+      <Traffic />
       <div class="columns">
         <Section title={t('links')} note={t('links.legend')}>
           <Answer of={links}>{({ links: all }) => <LinksPicture links={all.filter((link) => link.current)} />}</Answer>
