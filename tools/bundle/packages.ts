@@ -16,6 +16,7 @@ export const BUNDLED: ReadonlySet<string> = new Set([
   'preact',
   'semver',
   'smol-toml',
+  'string-width',
   'tar',
   'typebox',
 ]);

@@ -3,6 +3,7 @@
  * could move the cursor or fake output, and the invisible ones that reorder or hide text (Unicode
  * bidi controls, zero-width characters) are written as escapes.
  */
+import stringWidth from 'string-width';
 import { escapeUnsafe, UNSAFE } from '../../foundation/log-text.ts';
 
 function escapeCharacter(character: string): string {
@@ -28,12 +29,21 @@ export function safeJson(value: unknown, indent = 0): string {
 /** What can be shown in one place; nothing is shown of null and undefined. */
 type Cell = string | number | boolean | null | undefined;
 
+/** Columns of a terminal that a text takes: two for most of the scripts of East Asia and for pictures. */
+function columns(text: string): number {
+  return /^[ -~]*$/.test(text) ? text.length : stringWidth(text);
+}
+
+function padded(text: string, width: number): string {
+  return text + ' '.repeat(Math.max(0, width - columns(text)));
+}
+
 /** Columns of a table, padded; cells are made safe here. @param none what stands for a table without rows */
 export function formatTable(head: readonly string[], rows: readonly (readonly Cell[])[], none?: string): string {
   if (rows.length === 0 && none !== undefined) return none;
   const cells = [head, ...rows.map((row) => row.map((cell) => safeLine(String(cell ?? ''))))];
-  const widths = head.map((_, i) => Math.max(...cells.map((row) => row[i]?.length ?? 0)));
-  const lines = cells.map((row) => row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join('  '));
+  const widths = head.map((_, i) => Math.max(...cells.map((row) => columns(row[i] ?? ''))));
+  const lines = cells.map((row) => row.map((cell, i) => padded(cell, widths[i] ?? 0)).join('  '));
   return lines.map((line) => line.trimEnd()).join('\n');
 }
 

@@ -120,6 +120,23 @@ test('a server that is not svcd is said to be another one', async (t) => {
   assert.match(stderr, /is not svcd: its answer, with HTTP status 404, is none that svcd gives/);
 });
 
+test('the state of a node begins with what waits, and shows sizes as people read them', async (t) => {
+  const none = { mailbox: 0, chat_invites: 0, chat_unread: 0 };
+  const status = {
+    ...{ node_aid: aid, version: '1.2.3', uptime_s: 61, network_ready: true, dht_peers: 2, nat_type_label: 'cone' },
+    ...{ helpers: [], listen_addrs: [], observed_addrs: [], mapped_addrs: [], node_last_publish_at: null },
+    ...{ bytes_up: 1536, bytes_down: 5 * 1024 ** 2, tunnels_active: 0, data_dir: '/data' },
+    relayed: { helps: true, sessions: 1, max_sessions: 9, bytes: 2048, dropped: 0 },
+    pending: { [aid]: { ...none, mailbox: 2 }, other: { mailbox: 1, chat_invites: 1, chat_unread: 3 } },
+  };
+  const shown = await answered(t, { 'GET /status': [200, status] }, 'status');
+  assert.match(shown.stdout, /^waits for you: +1 request to chat, 3 unread messages, 3 notes\nnode: /);
+  assert.match(shown.stdout, /traffic: +1\.5 KiB up, 5\.0 MiB down/);
+  assert.match(shown.stdout, /relayed for others: +1 session, 2\.0 KiB/);
+  const calm = await answered(t, { 'GET /status': [200, { ...status, pending: {} }] }, 'status');
+  assert.match(calm.stdout, /^node: /);
+});
+
 test('a list of the configuration is typed with commas, as JSON or as one value; texts stay what they are', async (t) => {
   const sent: unknown[] = [];
   const types = { bootstrap: 'array', api_token: 'string', min_observed_peers: 'integer' };

@@ -26,6 +26,19 @@ test('no text of a stranger gets a dangerous character through', () => {
   );
 });
 
+test('columns stand below each other whatever the script, and with pictures', () => {
+  const lines = formatTable(
+    ['NAME', 'X'],
+    [
+      ['東京', 'a'],
+      ['👍🏽', 'b'],
+      ['e\u0301', 'c'],
+      ['Größe', 'd'],
+    ],
+  ).split('\n');
+  assert.deepEqual(lines, ['NAME   X', '東京   a', '👍🏽     b', 'e\u0301      c', 'Größe  d']);
+});
+
 test('times are said as people say them', () => {
   const now = Date.parse('2026-01-01T12:00:00Z');
   assert.equal(relativeTime('2026-01-01T11:59:30Z', now), '30 s ago');

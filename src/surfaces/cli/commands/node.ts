@@ -3,6 +3,7 @@ import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { NO_NODE_KNOWN } from '../doctor/network.ts';
+import { roughSize } from '../reach-text.ts';
 import { counted, formatFields, relativeTime } from '../text.ts';
 
 function uptime(seconds: number): string {
@@ -24,12 +25,29 @@ function mappedText({ port_mapping, mapped_addrs }: AnswerOf<'status'>): string 
   return port_mapping === 'double_nat' ? `${ports}, behind another router` : ports;
 }
 
+/** What waits for the agents here, all together; empty where nothing does. */
+function waitingText({ pending = {} }: AnswerOf<'status'>): string {
+  const all = Object.values(pending);
+  const sum = (of: (one: (typeof all)[number]) => number): number => all.reduce((total, one) => total + of(one), 0);
+  const [asks, unread, notes] = [
+    sum(({ chat_invites }) => chat_invites),
+    sum(({ chat_unread }) => chat_unread),
+    sum(({ mailbox }) => mailbox),
+  ];
+  return [
+    ...(asks > 0 ? [`${counted(asks, 'request')} to chat`] : []),
+    ...(unread > 0 ? [counted(unread, 'unread message')] : []),
+    ...(notes > 0 ? [counted(notes, 'note')] : []),
+  ].join(', ');
+}
+
 export function nodeCommands(svc: CommandGroup, version: string): void {
   svc.call('status', 'show the state of the node: identity, network, traffic', {
     examples: ['svc status', 'svc status --json | jq .dht_peers'],
     operation: 'status',
     text: (s) =>
       formatFields({
+        'waits for you': waitingText(s),
         node: s.node_aid,
         version: s.version,
         up: uptime(s.uptime_s),
@@ -40,10 +58,10 @@ export function nodeCommands(svc: CommandGroup, version: string): void {
         'seen as': s.observed_addrs.join(', '),
         ...(s.mapped_addrs.length === 0 ? {} : { 'ports of the router': mappedText(s) }),
         published: s.node_last_publish_at === null ? 'not yet' : relativeTime(s.node_last_publish_at, Date.now()),
-        traffic: `${s.bytes_up} bytes up, ${s.bytes_down} bytes down`,
+        traffic: `${roughSize(s.bytes_up)} up, ${roughSize(s.bytes_down)} down`,
         tunnels: s.tunnels_active,
         'relayed for others': s.relayed.helps
-          ? `${counted(s.relayed.sessions, 'session')}, ${s.relayed.bytes} bytes`
+          ? `${counted(s.relayed.sessions, 'session')}, ${roughSize(s.relayed.bytes)}`
           : '',
         data: s.data_dir,
       }),
