@@ -1,19 +1,15 @@
-/** The ends of conversations, which the API gives from their beginning. */
+/** The ends of conversations. */
 import type { Output } from '../../lib/api.ts';
 import { perform } from '../../lib/query.ts';
 
 /** Entries of a page, and those that are shown. */
 const PAGE = 200;
+/** A place in a chat that no entry has. */
+const BEYOND = 1e12;
 
-/** The last entries of a chat. */
+/** The last entries of a chat: those before a place that none reaches. */
 export async function endOfChat(aid: string, peer: string): Promise<Output<'chatRead'>['entries']> {
-  let entries: Output<'chatRead'>['entries'] = [];
-  for (let after = 0, more = true; more; ) {
-    const page: Output<'chatRead'> = await perform('chatRead', { aid, peer, after_seq: after, limit: PAGE });
-    entries = [...entries, ...page.entries].slice(-PAGE);
-    more = page.has_more;
-    after = page.scanned_to;
-  }
+  const { entries } = await perform('chatRead', { aid, peer, before_seq: BEYOND, limit: PAGE });
   return entries;
 }
 
