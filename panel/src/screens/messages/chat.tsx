@@ -2,13 +2,13 @@
 import type { Output } from '../../lib/api.ts';
 import { t } from '../../lib/i18n.ts';
 import { saveObject } from '../../lib/objects.ts';
-import { go, href } from '../../lib/place.ts';
+import { href } from '../../lib/place.ts';
 import { perform, useQuery } from '../../lib/query.ts';
 import { Who } from '../../parts/agent.tsx';
 import { Answer, Bytes, Foreign } from '../../parts/basics.tsx';
-import { act, confirm } from '../../parts/overlay.tsx';
+import { act } from '../../parts/overlay.tsx';
 import { endOfChat } from './ends.ts';
-import { Line, Lines, Write } from './talk.tsx';
+import { Ending, Line, Lines, Write } from './talk.tsx';
 import { useEnd } from './use-end.ts';
 
 type ChatEntry = Output<'chatRead'>['entries'][number];
@@ -49,40 +49,18 @@ export function Chat({ aid, peer }: { readonly aid: string; readonly peer: strin
         <button type="button" onClick={() => act(() => perform('chatMarkRead', { aid, peer }), t('saved'))}>
           {t('chat.markread')}
         </button>
-        <button
-          type="button"
-          class="danger"
-          onClick={() =>
-            confirm({
-              title: t('chat.remove'),
-              text: t('chat.remove.what'),
-              verb: t('chat.remove'),
-              run: async () => {
-                await perform('chatRemove', { aid, peer });
-                go(['messages', aid]);
-              },
-            })
-          }
-        >
-          {t('chat.remove')}
-        </button>
-        <button
-          type="button"
-          class="danger"
-          onClick={() =>
-            confirm({
-              title: t('chat.block'),
-              text: t('chat.block.what'),
-              verb: t('chat.block'),
-              run: async () => {
-                await perform('chatBlock', { aid, peer });
-                go(['messages', aid]);
-              },
-            })
-          }
-        >
-          {t('chat.block')}
-        </button>
+        <Ending
+          aid={aid}
+          verb={t('chat.remove')}
+          what={t('chat.remove.what')}
+          run={() => perform('chatRemove', { aid, peer })}
+        />
+        <Ending
+          aid={aid}
+          verb={t('chat.block')}
+          what={t('chat.block.what')}
+          run={() => perform('chatBlock', { aid, peer })}
+        />
       </header>
       <Answer of={end}>
         {(entries) => (

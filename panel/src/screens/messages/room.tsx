@@ -2,13 +2,13 @@
 import { base64Of, textOf } from '../../lib/base64.ts';
 import { t } from '../../lib/i18n.ts';
 import { saveObject } from '../../lib/objects.ts';
-import { go, href } from '../../lib/place.ts';
+import { href } from '../../lib/place.ts';
 import { perform, useQuery } from '../../lib/query.ts';
 import { Who } from '../../parts/agent.tsx';
 import { Answer, Foreign } from '../../parts/basics.tsx';
-import { act, confirm } from '../../parts/overlay.tsx';
+import { act } from '../../parts/overlay.tsx';
 import { endOfRoom } from './ends.ts';
-import { Line, Lines, Write } from './talk.tsx';
+import { Ending, Line, Lines, Write } from './talk.tsx';
 import { useEnd } from './use-end.ts';
 
 export function Room({ aid, id }: { readonly aid: string; readonly id: string }) {
@@ -38,23 +38,12 @@ export function Room({ aid, id }: { readonly aid: string; readonly id: string })
         <button type="button" onClick={() => act(() => tool('group_mark_read', {}), t('saved'))}>
           {t('chat.markread')}
         </button>
-        <button
-          type="button"
-          class="danger"
-          onClick={() =>
-            confirm({
-              title: t('room.leave'),
-              text: t('room.leave.what'),
-              verb: t('room.leave'),
-              run: async () => {
-                await perform('groupLeave', { aid, group_id: id });
-                go(['messages', aid]);
-              },
-            })
-          }
-        >
-          {t('room.leave')}
-        </button>
+        <Ending
+          aid={aid}
+          verb={t('room.leave')}
+          what={t('room.leave.what')}
+          run={() => perform('groupLeave', { aid, group_id: id })}
+        />
       </header>
       <Answer of={end}>
         {(entries) => (

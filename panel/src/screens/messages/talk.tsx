@@ -2,10 +2,33 @@
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { t } from '../../lib/i18n.ts';
+import { go } from '../../lib/place.ts';
 import { Called } from '../../parts/agent.tsx';
 import { ForeignLines, When } from '../../parts/basics.tsx';
-import { act } from '../../parts/overlay.tsx';
+import { act, confirm } from '../../parts/overlay.tsx';
 import { wrote } from './use-end.ts';
+
+interface EndingProps {
+  /** The agent here whose messages are shown. */
+  readonly aid: string;
+  readonly verb: string;
+  /** What becomes of the conversation. */
+  readonly what: string;
+  readonly run: () => Promise<unknown>;
+}
+
+/** A button that ends a conversation, once that is confirmed, and leads back to the others. */
+export function Ending({ aid, verb, what, run }: EndingProps) {
+  const end = async (): Promise<void> => {
+    await run();
+    go(['messages', aid]);
+  };
+  return (
+    <button type="button" class="danger" onClick={() => confirm({ title: verb, text: what, verb, run: end })}>
+      {verb}
+    </button>
+  );
+}
 
 interface LineProps {
   readonly at: string;
