@@ -2,15 +2,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { KEY_RETENTION_S } from '../../../src/capabilities/notes/note-keys.ts';
-import type { SendResult } from '../../../src/capabilities/notes/types.ts';
 import { toHex } from '../../../src/foundation/bytes.ts';
 import type { ErrorCode } from '../../../src/foundation/errors.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { mailboxKey } from '../../../src/foundation/records/keys.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
-import type { PutResult } from '../../../src/network/dht/types.ts';
 import { delegateAnew, newIdentity } from '../../support/identities.ts';
-import { idle } from '../../support/idle.ts';
 import { MailWorld } from '../../support/mail-world.ts';
 
 const DAY_MS = 24 * 3600_000;
@@ -209,35 +206,6 @@ test('agents of one daemon write to each other, with or without a network', asyn
   const own = await world.during(a.notes.send(alice.aid, alice.aid, 1, text('to myself')));
   assert.deepEqual(a.waiting(alice.aid), [own.messageId]);
   assert.deepEqual(a.waiting(bob.aid), [sent.messageId]);
-});
-
-test('what the recipient and some of the network have is sent: nobody waits for the others', async () => {
-  const world = new MailWorld();
-  const [a, b] = [await world.node('a'), await world.node('b')];
-  const [alice, bob] = [await a.host(), await b.host()];
-  await world.during(a.notes.send(alice.aid, bob.aid, 1, text('first contact')));
-  const tell: ((replicas: number) => void)[] = [];
-  const rest = Promise.withResolvers<PutResult>();
-  a.records.put = (_key, _record, options) => {
-    if (options?.onKept !== undefined) tell.push(options.onKept);
-    return rest.promise;
-  };
-  const sent: SendResult[] = [];
-  const sending = a.notes.send(alice.aid, bob.aid, 1, text('hello')).then((result) => sent.push(result));
-  await world.until('it is with bob', () => b.waiting(bob.aid).length === 2);
-  await world.clock.run(500);
-  assert.equal(sent.length, 0, 'it is with nobody else');
-  tell[0]?.(1);
-  await world.clock.run(500);
-  assert.equal(sent.length, 0);
-  const before = world.clock.now();
-  tell[0]?.(2);
-  await world.during(sending);
-  assert.equal(world.clock.now(), before);
-  assert.deepEqual([sent[0]?.delivered, sent[0]?.replicas], [true, 2]);
-  rest.resolve({ replicas: 8, newer: null, refused: {} });
-  await idle();
-  assert.equal(sent[0]?.replicas, 2);
 });
 
 test('a note that nobody took is an error, and the next attempt is the same note', async () => {

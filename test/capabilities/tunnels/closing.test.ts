@@ -1,0 +1,101 @@
+/** When tunnels close by themselves, and what is told of those that are gone. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+import { test } from 'node:test';
+import { DEFAULT_IDLE_TIMEOUT_S } from '../../../src/foundation/domain/tunnels.ts';
+import { eventually } from '../../support/eventually.ts';
+import { dial, endOf } from '../../support/tcp.ts';
+import { TestClock } from '../../support/test-clock.ts';
+import { TunnelWorld } from '../../support/tunnel-world.ts';
+
+const echo = (socket: Socket): void => void socket.pipe(socket);
+
+test('a tunnel closes when it has been idle, and only then', async () => {
+  const clock = new TestClock();
+  await using world = await TunnelWorld.start(echo, clock);
+  const { tunnel } = await world.tunnels.open(world.request());
+  assert.equal(tunnel.idleTimeoutSec, DEFAULT_IDLE_TIMEOUT_S);
+  const client = await dial(tunnel.listen);
+  client.write('x');
+  await once(client, 'data');
+  clock.advance(DEFAULT_IDLE_TIMEOUT_S * 2000);
+  assert.equal(world.tunnels.list().length, 1, 'a held connection is no idleness');
+  client.destroy();
+  await eventually('the connection is over', () => world.tunnels.get(tunnel.id).activeConns === 0);
+  clock.advance(DEFAULT_IDLE_TIMEOUT_S * 1000 - 1);
+  assert.equal(world.tunnels.list().length, 1);
+  clock.advance(1);
+  await eventually('the tunnel is closed', () => world.tunnels.list().length === 0);
+  const forever = await world.tunnels.open(world.request({ idleTimeoutSec: -1 }));
+  clock.advance(365 * 24 * 3600 * 1000);
+  assert.equal(world.tunnels.get(forever.tunnel.id).idleTimeoutSec, -1);
+});
+
+test('a tunnel that stands takes the idle time-out of the next who opens it, from then on', async () => {
+  const clock = new TestClock();
+  await using world = await TunnelWorld.start(echo, clock);
+  const { tunnel } = await world.tunnels.open(world.request({ idleTimeoutSec: 5 }));
+  const reopen = (idleTimeoutSec?: number) => world.tunnels.open(world.request({ idleTimeoutSec }));
+  assert.equal((await reopen(-1)).tunnel.idleTimeoutSec, -1);
+  clock.advance(6_000);
+  assert.equal((await reopen()).tunnel.idleTimeoutSec, -1, 'who names none leaves it as it is');
+  assert.equal((await reopen(0)).tunnel.idleTimeoutSec, DEFAULT_IDLE_TIMEOUT_S);
+  assert.deepEqual(await reopen(5), { reused: true, tunnel: { ...tunnel, lastActivityAt: tunnel.lastActivityAt } });
+  clock.advance(5_000);
+  await eventually('the tunnel is closed', () => world.tunnels.list().length === 0);
+
+  const localPort = Number(tunnel.listen.split(':')[1]);
+  const saved = await world.tunnels.open(world.request({ localPort, idleTimeoutSec: 5 }));
+  await world.tunnels.open(world.request({ localPort, idleTimeoutSec: 60 }));
+  assert.equal(world.saved.get(saved.tunnel.id)?.idleTimeoutSec, 60);
+  const [one, other] = await Promise.all(
+    [7, 8].map((idleTimeoutSec) =>
+      world.tunnels.open(world.request({ localPort: 0, remoteAid: world.remote, idleTimeoutSec })),
+    ),
+  );
+  assert.equal(one?.tunnel.id, other?.tunnel.id);
+  assert.equal(
+    world.tunnels.get(one?.tunnel.id ?? '').idleTimeoutSec,
+    8,
+    'one that opened beside another is heard too',
+  );
+});
+
+test('a tunnel that is gone says why, and one that stands what went wrong last', async () => {
+  const clock = new TestClock();
+  await using world = await TunnelWorld.start(echo, clock);
+  const { tunnel } = await world.tunnels.open(world.request({ idleTimeoutSec: 5 }));
+  assert.equal(tunnel.lastError, null);
+  world.refused = true;
+  assert.equal(await endOf(await dial(tunnel.listen)), 'ECONNRESET');
+  const failure = await eventually('the failure is told', () => world.tunnels.get(tunnel.id).lastError);
+  assert.deepEqual([failure?.code, failure?.at], ['access_denied', clock.now()]);
+  assert.match(failure?.message ?? '', /refuses/);
+  await eventually('the client is gone', () => world.tunnels.get(tunnel.id).activeConns === 0);
+  clock.advance(5_000);
+  await eventually('the tunnel is closed', () => world.tunnels.list().length === 0);
+  assert.throws(() => world.tunnels.get(tunnel.id), {
+    code: 'not_found',
+    message: /^This tunnel closed at .*: nothing connected to it for 5 s, its idle_timeout_sec; open it again/,
+    details: { closed_at: new Date(clock.now()).toISOString(), reason: 'idle', idle_timeout_sec: 5 },
+  });
+  await assert.rejects(world.tunnels.close(tunnel.id), { code: 'not_found', message: /idle_timeout_sec/ });
+  assert.deepEqual(world.tunnels.closed(), [
+    { ...tunnel, lastActivityAt: clock.now() - 5_000, lastError: failure, closedAt: clock.now(), reason: 'idle' },
+  ]);
+  world.refused = false;
+  const second = await world.tunnels.open(world.request());
+  await world.tunnels.close(second.tunnel.id);
+  const third = await world.tunnels.open(world.request());
+  await world.tunnels.forget(world.local);
+  assert.deepEqual(
+    world.tunnels.closed().map(({ id, reason }) => [id, reason]),
+    [
+      [third.tunnel.id, 'agent_gone'],
+      [second.tunnel.id, 'asked'],
+      [tunnel.id, 'idle'],
+    ],
+  );
+  assert.throws(() => world.tunnels.reset('never'), { code: 'not_found', message: 'There is no such tunnel.' });
+});
