@@ -4,9 +4,8 @@ import type { Output } from '../lib/api.ts';
 import * as format from '../lib/format.ts';
 import { language, t } from '../lib/i18n.ts';
 import { saveObject, upload } from '../lib/objects.ts';
-import { go, href } from '../lib/place.ts';
 import { perform, useQuery } from '../lib/query.ts';
-import { Acting } from '../parts/acting.tsx';
+import { AsAgent } from '../parts/as-agent.tsx';
 import { Answer, Bytes, Copy, Empty, Foreign, Section, When } from '../parts/basics.tsx';
 import { act, confirm } from '../parts/overlay.tsx';
 import { type Column, Table } from '../parts/table.tsx';
@@ -115,34 +114,15 @@ function Box({ aid }: { readonly aid: string }) {
 }
 
 export function Files({ path: [aid] }: { readonly path: readonly string[] }) {
-  const agents = useQuery('agentsList', {});
   return (
-    <Answer of={agents}>
-      {({ agents: all }) => {
-        const acting = all.find((agent) => agent.aid === aid)?.aid ?? all[0]?.aid;
-        if (acting === undefined)
-          return (
-            <>
-              <h1>{t('area.files')}</h1>
-              <Empty text={t('agents.none')}>
-                <a class="button" href={href(['new'])}>
-                  {t('agent.new')}
-                </a>
-              </Empty>
-            </>
-          );
-        return (
-          <>
-            <div class="title">
-              <h1>{t('area.files')}</h1>
-              <Acting agents={all} value={acting} choose={(other) => go(['files', other])} />
-            </div>
-            <p class="soft">{t('files.what')}</p>
-            <Upload aid={acting} />
-            <Box key={acting} aid={acting} />
-          </>
-        );
-      }}
-    </Answer>
+    <AsAgent area="files" aid={aid}>
+      {(acting) => (
+        <>
+          <p class="soft">{t('files.what')}</p>
+          <Upload aid={acting} />
+          <Box key={acting} aid={acting} />
+        </>
+      )}
+    </AsAgent>
   );
 }

@@ -3,11 +3,11 @@ import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Output } from '../lib/api.ts';
 import { t } from '../lib/i18n.ts';
-import { go, href } from '../lib/place.ts';
+import { href } from '../lib/place.ts';
 import { perform, useQuery } from '../lib/query.ts';
-import { Acting } from '../parts/acting.tsx';
 import { Who } from '../parts/agent.tsx';
-import { Answer, Empty, Field, Foreign } from '../parts/basics.tsx';
+import { AsAgent } from '../parts/as-agent.tsx';
+import { Answer, Field, Foreign } from '../parts/basics.tsx';
 import { act, confirm, Dialog, openDialog } from '../parts/overlay.tsx';
 import { Chat } from './messages/chat.tsx';
 import { Notes } from './messages/notes.tsx';
@@ -175,36 +175,22 @@ function Box({ aid, kind, id, agents }: BoxProps) {
 }
 
 export function Messages({ path: [aid, kind = '', id], query: { to = '' } }: Props) {
-  const agents = useQuery('agentsList', {});
   return (
-    <Answer of={agents}>
-      {(value) => {
-        const acting = value.agents.find((agent) => agent.aid === aid)?.aid ?? value.agents[0]?.aid;
-        if (acting === undefined)
-          return (
-            <>
-              <h1>{t('area.messages')}</h1>
-              <Empty text={t('agents.none')}>
-                <a class="button" href={href(['new'])}>
-                  {t('agent.new')}
-                </a>
-              </Empty>
-            </>
-          );
-        return (
-          <>
-            <div class="title">
-              <h1>{t('area.messages')}</h1>
-              <Acting agents={value.agents} value={acting} choose={(other) => go(['messages', other])} />
-              <button type="button" onClick={() => openDialog((close) => <Ask aid={acting} to={to} close={close} />)}>
-                {t('chat.ask')}
-              </button>
-            </div>
-            <p class="soft">{t('messages.unread')}</p>
-            <Box key={acting} aid={acting} kind={kind} id={id} agents={value} />
-          </>
-        );
-      }}
-    </Answer>
+    <AsAgent
+      area="messages"
+      aid={aid}
+      acts={(acting) => (
+        <button type="button" onClick={() => openDialog((close) => <Ask aid={acting} to={to} close={close} />)}>
+          {t('chat.ask')}
+        </button>
+      )}
+    >
+      {(acting, agents) => (
+        <>
+          <p class="soft">{t('messages.unread')}</p>
+          <Box key={acting} aid={acting} kind={kind} id={id} agents={agents} />
+        </>
+      )}
+    </AsAgent>
   );
 }

@@ -1,0 +1,79 @@
+/** A screen that shows one agent at a time: its heading, with the choice of the agent that acts. */
+import type { ComponentChildren } from 'preact';
+import { useContext } from 'preact/hooks';
+import type { Output } from '../lib/api.ts';
+import { type Key, t } from '../lib/i18n.ts';
+import { go, href } from '../lib/place.ts';
+import { useQuery } from '../lib/query.ts';
+import { Names } from './agent.tsx';
+import { Answer, Empty } from './basics.tsx';
+
+type Agents = Output<'agentsList'>;
+
+/** Whom another screen showed last. */
+let last = '';
+
+interface ChoiceProps {
+  readonly agents: Agents['agents'];
+  readonly value: string;
+  readonly choose: (aid: string) => void;
+}
+
+function Choice({ agents, value, choose }: ChoiceProps) {
+  const names = useContext(Names);
+  const aids: readonly string[] = agents.map(({ aid }) => aid);
+  return (
+    <select aria-label={t('acting')} value={value} onChange={(event) => choose(event.currentTarget.value)}>
+      {(aids.includes(value) ? aids : [value, ...aids]).map((aid) => (
+        <option key={aid} value={aid}>
+          {names.get(aid)?.text ?? aid} ({aid.slice(-5)})
+        </option>
+      ))}
+    </select>
+  );
+}
+
+interface Props {
+  readonly area: 'files' | 'messages';
+  /** The agent that the address names. */
+  readonly aid: string | undefined;
+  /** Beside the choice. */
+  readonly acts?: (aid: string) => ComponentChildren;
+  readonly children: (aid: string, agents: Agents) => ComponentChildren;
+}
+
+/** The agent of the address, else the one shown last, else the first; a sentence where there is none. */
+export function AsAgent({ area, aid, acts, children }: Props) {
+  const agents = useQuery('agentsList', {});
+  const title = t(`area.${area}` satisfies Key);
+  return (
+    <Answer of={agents}>
+      {(value) => {
+        const known = value.agents.find((agent) => agent.aid === last) ?? value.agents[0];
+        const acting = aid ?? known?.aid;
+        if (acting === undefined)
+          return (
+            <>
+              <h1>{title}</h1>
+              <Empty text={t('agents.none')}>
+                <a class="button" href={href(['new'])}>
+                  {t('agent.new')}
+                </a>
+              </Empty>
+            </>
+          );
+        last = acting;
+        return (
+          <>
+            <div class="title">
+              <h1>{title}</h1>
+              <Choice agents={value.agents} value={acting} choose={(other) => go([area, other])} />
+              {acts?.(acting)}
+            </div>
+            {children(acting, value)}
+          </>
+        );
+      }}
+    </Answer>
+  );
+}
