@@ -247,9 +247,9 @@ test('the command line sends, lists and polls notes, and chats; foreign text can
       [false, 1],
     ],
   );
-  const shown = await svcOk(b, 'note', 'poll', bob);
+  const shown = await svcOk(b, 'note', 'poll', bob, '-y');
   assert.ok(shown.includes('hi \\u{1b}[31mred\\u{7}') && shown.includes('plain'));
-  assert.equal(await svcOk(b, 'note', 'poll', bob), 'No notes.');
+  assert.equal(await svcOk(b, 'note', 'poll', bob, '-y'), 'No notes.');
   assert.equal((await svc(a, ['note', 'send', alice, bob])).code, 2);
   await svcOk(a, 'chat', 'request', bob, '--aid', alice, '--note', 'evil \u001b]0;title\u0007');
   const contacts = await eventually('the request', async () => {

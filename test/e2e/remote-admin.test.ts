@@ -69,7 +69,7 @@ test('a node is driven from another machine, as far as its owner lets it', async
   assert.match(await svcOk(there, 'admin', 'status'), /my laptop/);
 
   // Taken away: at once.
-  await svcOk(there, 'admin', 'del', 'allow', entry);
+  await svcOk(there, 'admin', 'del', 'allow', entry, '-y');
   assert.equal((await svc(here, ['--via', 'server', 'status'])).code, 4);
 
   // By password, which stops opening when it is changed.
@@ -139,7 +139,7 @@ test('the gateway over real daemons: HTTP, a chat, and an access list that close
   assert.equal((await fetch(`${here.api}/aid/${talk}/`)).status, 403);
   const entry = await svcOk(there, 'agents', 'acl', 'allow', talk, '--aid', mine, '--quiet');
   assert.equal((await fetch(`${here.api}/aid/${talk}/`)).status, 200);
-  await svcOk(there, 'agents', 'acl', 'del', talk, 'allow', entry);
+  await svcOk(there, 'agents', 'acl', 'del', talk, 'allow', entry, '-y');
   assert.equal((await fetch(`${here.api}/aid/${talk}/`)).status, 403);
   const secret = await svcOk(there, 'agents', 'acl', 'allow', talk, '--generate', '--quiet');
   assert.match(secret, /^svcs_/);

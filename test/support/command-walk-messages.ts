@@ -36,7 +36,7 @@ export async function messageCommands(
     return second !== '';
   });
   await step(there, ['note', 'del', peer, second, '-y'], { schema: Ok, text: /is deleted/, quiet: /^[0-9a-f]{64}$/ });
-  await step(there, ['note', 'poll', peer], { schema: d.mailboxPoll.output, ...notes });
+  await step(there, ['note', 'poll', peer, '-y'], { schema: d.mailboxPoll.output, ...notes });
 
   const as = (who: string, ...args: string[]): string[] => ['chat', ...args, '--aid', who];
   const asked = async (other: string): Promise<void> => {

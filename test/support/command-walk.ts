@@ -151,7 +151,7 @@ async function agentCommands(step: Step, world: WalkWorld, aid: string): Promise
   });
   const profiled = { schema: d.profileSet.output, text: /^Published, kept by/, quiet: SEQ };
   await step(here, ['agents', 'profile', 'set', aid, '--name', 'Walker', '--skill', 'walk'], profiled);
-  await step(here, ['agents', 'profile', 'clear', aid], profiled);
+  await step(here, ['agents', 'profile', 'clear', aid, '-y'], profiled);
   const moving = await there.newAgent();
   const file = join(directory, 'agent');
   await step(there, ['agents', 'export', moving, '-o', file], {
@@ -178,8 +178,8 @@ async function accessCommands(step: Step, { here }: WalkWorld, aid: string, peer
     text: /^Everyone who is not denied/,
     quiet: /^public$/,
   });
-  await step(here, acl('del', aid, 'allow', lists.allow[0]?.id ?? ''), { schema: Ok, text: /^ok$/, quiet: ID });
-  await step(here, acl('del', aid, 'deny', lists.deny[0]?.id ?? ''), { schema: Ok, text: /^ok$/, quiet: ID });
+  await step(here, acl('del', aid, 'allow', lists.allow[0]?.id ?? '', '-y'), { schema: Ok, text: /^ok$/, quiet: ID });
+  await step(here, acl('del', aid, 'deny', lists.deny[0]?.id ?? '', '-y'), { schema: Ok, text: /^ok$/, quiet: ID });
   await step(here, acl('default', aid, 'deny'), { schema: Ok, text: /^Others: deny/, quiet: /^deny$/ });
 
   const state = d.remoteAdminGet.output;
@@ -187,8 +187,8 @@ async function accessCommands(step: Step, { here }: WalkWorld, aid: string, peer
   await step(here, ['admin', 'allow', peer], { schema: d.remoteAdminAllow.output, ...made });
   await step(here, ['admin', 'deny', peer], { schema: d.remoteAdminDeny.output, ...made });
   const admin = await here.call<typeof lists>('GET', '/node/remote-admin');
-  await step(here, ['admin', 'del', 'allow', admin.allow[0]?.id ?? ''], { schema: Ok, text: /^ok$/, quiet: ID });
-  await step(here, ['admin', 'del', 'deny', admin.deny[0]?.id ?? ''], { schema: Ok, text: /^ok$/, quiet: ID });
+  await step(here, ['admin', 'del', 'allow', admin.allow[0]?.id ?? '', '-y'], { schema: Ok, text: /^ok$/, quiet: ID });
+  await step(here, ['admin', 'del', 'deny', admin.deny[0]?.id ?? '', '-y'], { schema: Ok, text: /^ok$/, quiet: ID });
   const password = { schema: Type.Object({ ok: Type.Literal(true), password: Type.Boolean() }) };
   const secret = 'a password of some length\n';
   await step(here, ['admin', 'password'], { ...password, text: /is set/, quiet: /^on$/, input: secret });

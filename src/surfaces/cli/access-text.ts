@@ -1,5 +1,6 @@
 /** How access lists are shown. */
 import type { AnswerOf } from './client.ts';
+import type { Loss } from './loss.ts';
 import { formatTable, relativeTime } from './text.ts';
 
 type Lists = Pick<AnswerOf<'aclGet'>, 'allow' | 'deny'>;
@@ -28,6 +29,21 @@ export const ENTRY = {
     secret === undefined ? `Entry ${id}.` : `Entry ${id}. Shown this once:\n${secret}`,
   quiet: ({ id, secret }: NewEntry): string => secret ?? id,
 };
+
+/**
+ * What goes with an entry.
+ * @param again the command that puts an AID on the list
+ */
+export function entryLoss(list: 'allow' | 'deny', id: string, again: string): Loss {
+  const cost =
+    list === 'allow'
+      ? 'Who gets in by it alone is out, and a secret is never shown again'
+      : 'Who it keeps out may come in';
+  return {
+    question: `Take the entry ${id} off the ${list} list?`,
+    back: `${cost}. An AID comes back onto the list with "${again}"${list === 'allow' ? '; a secret has to be set anew' : ''}.`,
+  };
+}
 
 /** One entry that is gone. */
 export const GONE = {

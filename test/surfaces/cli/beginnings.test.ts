@@ -66,6 +66,6 @@ test('commands take the beginnings of ids of groups, entries, objects, tunnels a
   assert.equal(sent.at(-1)?.args['group_id'], OTHER);
   assert.equal(await run(`object del 1234 -y --aid ${aid}`), `DELETE /agents/${aid}/cas/${ONE}`);
   assert.equal(await run('tunnel reset 0123'), `POST /tunnel/${ID}/reset`);
-  assert.equal(await run('admin del allow 0123'), `DELETE /node/remote-admin/allow/${ID}`);
-  assert.equal(await run(`agents acl del ${aid} deny 0123`), `DELETE /agents/${aid}/acl/deny/${ID}`);
+  assert.equal(await run('admin del allow 0123 -y'), `DELETE /node/remote-admin/allow/${ID}`);
+  assert.equal(await run(`agents acl del ${aid} deny 0123 -y`), `DELETE /agents/${aid}/acl/deny/${ID}`);
 });

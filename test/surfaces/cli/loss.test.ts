@@ -6,6 +6,10 @@ import { newIdentity } from '../../support/identities.ts';
 
 const { aid } = newIdentity();
 const ID = 'ab'.repeat(32);
+const ENTRY = ID.slice(0, 16);
+
+/** What all of these answer together. */
+const ANSWER = { ok: true, seq: 1, replicas: 1, entry_id: ID, at: '', messages: [], has_more: false };
 
 const COMMANDS: readonly (readonly [line: string, request: string])[] = [
   [`agents del ${aid}`, `DELETE /agents/${aid}`],
@@ -14,10 +18,16 @@ const COMMANDS: readonly (readonly [line: string, request: string])[] = [
   [`group retract ${ID} ${ID} --aid ${aid}`, 'POST /mcp/call'],
   [`chat remove ${aid} --aid ${aid}`, 'POST /mcp/call'],
   [`chat block ${aid} --aid ${aid}`, 'POST /mcp/call'],
+  [`note poll ${aid}`, `POST /agents/${aid}/mailbox/poll`],
+  [`note del ${aid} ${ID}`, `DELETE /agents/${aid}/mailbox/${ID}`],
+  [`agents acl del ${aid} allow ${ENTRY}`, `DELETE /agents/${aid}/acl/allow/${ENTRY}`],
+  [`agents acl del ${aid} deny ${ENTRY}`, `DELETE /agents/${aid}/acl/deny/${ENTRY}`],
+  [`agents profile clear ${aid}`, `DELETE /agents/${aid}/profile`],
+  [`admin del allow ${ENTRY}`, `DELETE /node/remote-admin/allow/${ENTRY}`],
 ];
 
 test('what cannot be undone is done only once somebody has agreed', async (t) => {
-  const daemon = await AnsweringDaemon.start(t, () => [200, { ok: true, seq: 1, entry_id: ID, at: '' }]);
+  const daemon = await AnsweringDaemon.start(t, () => [200, ANSWER]);
   const env = { SVC_API: daemon.api };
   for (const [line, request] of COMMANDS) {
     const args = line.split(' ');
@@ -45,4 +55,13 @@ test('whoever deletes an agent is told what brings it back', async (t) => {
     input: 'n\n',
   });
   assert.match(stderr, /master key \(svc register --master-key <file>\).*svc agents export/);
+});
+
+test('whoever takes an entry off a list is told what puts it back', async (t) => {
+  const daemon = await AnsweringDaemon.start(t, () => [200, { ok: true }]);
+  const asked = { env: { SVC_API: daemon.api }, terminal: true, input: 'n\n' };
+  const agent = await runSvc(['agents', 'acl', 'del', aid, 'allow', ENTRY], asked);
+  assert.match(agent.stderr, /a secret is never shown again.*"svc agents acl allow aid1\w+ --aid <aid>"/);
+  const node = await runSvc(['admin', 'del', 'deny', ENTRY], asked);
+  assert.match(node.stderr, /Who it keeps out may come in\..*"svc admin deny <aid>"/);
 });

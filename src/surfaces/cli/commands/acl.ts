@@ -1,5 +1,5 @@
 /** `svc agents acl`: who may call an agent of this daemon. */
-import { accessTable, ENTRY, GONE } from '../access-text.ts';
+import { accessTable, ENTRY, entryLoss, GONE } from '../access-text.ts';
 import { ALLOW, allowInput } from '../allow-options.ts';
 import type { CommandGroup } from '../command-group.ts';
 import { choice } from '../takes.ts';
@@ -56,6 +56,8 @@ ${accessTable(lists)}`.trimEnd();
   acl.run('del <agent>', 'take an entry off a list', {
     examples: ['svc agents acl del aid1… allow 7f3a…'],
     takes: { '<list>': choice('allow', 'deny'), '<id>': 'of the entry, as "show" lists it' },
+    loses: ({ agent, list, id }) =>
+      entryLoss(list, id, `svc agents acl ${list} ${agent} ${list === 'allow' ? '--aid <aid>' : '<aid>'}`),
     run: ({ client }, { agent: aid, list, id }) =>
       list === 'allow' ? client.aclAllowDelete({ aid, id }) : client.aclDenyDelete({ aid, id }),
     ...GONE,

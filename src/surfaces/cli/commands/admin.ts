@@ -1,5 +1,5 @@
 /** `svc admin`: who may drive this node from afar, and who did. */
-import { accessTable, ENTRY, GONE } from '../access-text.ts';
+import { accessTable, ENTRY, entryLoss, GONE } from '../access-text.ts';
 import { ALLOW, allowInput } from '../allow-options.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
@@ -97,6 +97,7 @@ export function adminCommands(svc: CommandGroup): void {
   admin.run('del', 'take an entry off a list', {
     examples: ['svc admin del allow 7f3a…'],
     takes: { '<list>': choice('allow', 'deny'), '<id>': 'of the entry, as "status" lists it' },
+    loses: ({ list, id }) => entryLoss(list, id, `svc admin ${list} <aid>`),
     run: ({ client }, { list, id }) =>
       list === 'allow' ? client.remoteAdminAllowDelete({ id }) : client.remoteAdminDenyDelete({ id }),
     ...GONE,

@@ -100,8 +100,12 @@ export function noteCommands(svc: CommandGroup): void {
     quiet: (_, { message }) => message,
   });
   note.call('poll', 'collect the notes that wait; they are deleted', {
-    examples: ['svc note poll aid1… --json'],
+    examples: ['svc note poll aid1…', 'svc note poll aid1… -y --json   # in a script'],
     takes: { '<local>': 'the local agent' },
+    loses: ({ local }) => ({
+      question: `Collect the notes of ${local}, and delete them here?`,
+      back: 'Collected notes are shown this once, and only their senders can send them again; "svc note list" shows them and they stay.',
+    }),
     operation: 'mailboxPoll',
     own: true,
     input: ({ local: aid }) => ({ aid }),

@@ -37,6 +37,10 @@ export function profileCommands(agents: CommandGroup): void {
     ...PUBLISHED,
   });
   profile.call('clear <aid>', 'publish an empty card in its place', {
+    loses: ({ aid }) => ({
+      question: `Clear the profile card of ${aid}?`,
+      back: 'What it says is kept nowhere here: write it again with "svc agents profile set". "svc info" shows it now.',
+    }),
     operation: 'profileDelete',
     progress: 'Publishing',
     ...PUBLISHED,
