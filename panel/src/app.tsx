@@ -1,9 +1,10 @@
 /** The frame: areas at the side, state at the top, the screen of the hash. */
 import type { ComponentType } from 'preact';
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
 import type { Output } from './lib/api.ts';
 import type { Known } from './lib/cache.ts';
 import * as format from './lib/format.ts';
+import { whenHeaded } from './lib/heading.ts';
 import { isLanguage, type Key, LANGUAGES, language, speak, t } from './lib/i18n.ts';
 import { heedKeys } from './lib/keyboard.ts';
 import { onEvent } from './lib/live.ts';
@@ -14,8 +15,7 @@ import { useRedraw } from './lib/redraw.ts';
 import { countOf } from './lib/verdict.ts';
 import { Called, Names, type Naming } from './parts/agent.tsx';
 import { T } from './parts/basics.tsx';
-import { Finder } from './parts/finder.tsx';
-import { Help } from './parts/help.tsx';
+import { Later } from './parts/later.tsx';
 import { Overlay, openDialog } from './parts/overlay.tsx';
 import { Home } from './screens/home.tsx';
 import { Login } from './screens/login.tsx';
@@ -45,19 +45,10 @@ function isScreen(name: string): name is keyof typeof SCREENS {
   return Object.hasOwn(SCREENS, name);
 }
 
-/** A screen that is loaded when it is opened. */
-function Lazy({ name, path, query }: { readonly name: keyof typeof SCREENS } & ScreenProps) {
-  const [loaded, setLoaded] = useState<{ readonly name: string; readonly screen: Screen }>();
-  useEffect(() => {
-    SCREENS[name]().then(
-      (screen) => setLoaded({ name, screen }),
-      () => {},
-    );
-  }, [name]);
-  if (loaded?.name !== name) return <p class="empty">{t('loading')}</p>;
-  const { screen: Shown } = loaded;
-  return <Shown path={path} query={query} />;
-}
+const loadFinder = async () => (await import('./parts/finder.tsx')).Finder;
+const loadHelp = async () => (await import('./parts/help.tsx')).Help;
+const showFinder = (close: () => void) => <Later load={loadFinder} props={{ close }} />;
+const showHelp = (close: () => void) => <Later load={loadHelp} props={{ close }} />;
 
 function useNames(agents: Output<'agentsList'> | undefined, book: Output<'addressBookGet'> | undefined) {
   return useMemo(() => {
@@ -84,7 +75,7 @@ function Top({ status }: { readonly status: Known<Output<'status'>> }) {
           <span class="soft">· {t('top.peers', { n: value.dht_peers })}</span>
         </span>
       )}
-      <button type="button" class="find" onClick={() => openDialog((close) => <Finder close={close} />)}>
+      <button type="button" class="find" onClick={() => openDialog(showFinder)}>
         <span>{t('find')}</span>
         <kbd>Ctrl K</kbd>
       </button>
@@ -160,18 +151,20 @@ export function App() {
     () =>
       heedKeys({
         go,
-        find: () => openDialog((close) => <Finder close={close} />),
-        help: () => openDialog((close) => <Help close={close} />),
+        find: () => openDialog(showFinder),
+        help: () => openDialog(showHelp),
       }),
     [],
   );
   useEffect(() => onEvent(() => refresh()), []);
   useEffect(() => {
-    const heading = main.current?.querySelector('h1');
-    document.title = `${heading?.textContent ?? t('area.home')} · svcd`;
-    heading?.setAttribute('tabindex', '-1');
-    heading?.focus({ preventScroll: true });
     scrollTo(0, 0);
+    if (main.current === null) return;
+    return whenHeaded(main.current, (heading) => {
+      document.title = `${heading.textContent} · svcd`;
+      heading.setAttribute('tabindex', '-1');
+      heading.focus({ preventScroll: true });
+    });
   }, [where]);
   if (status.failure?.code === 'unauthorized') return <Login />;
   const waiting = Object.values(status.value?.pending ?? {}).reduce((sum, counters) => sum + countOf(counters), 0);
@@ -229,7 +222,7 @@ export function App() {
           )}
           <div key={`${where} ${language}`}>
             {isScreen(first) ? (
-              <Lazy name={first} path={place.path.slice(1)} query={place.query} />
+              <Later load={SCREENS[first]} props={{ path: place.path.slice(1), query: place.query }} />
             ) : (
               <Home status={status} agents={agents} />
             )}

@@ -1,14 +1,26 @@
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { PLACE, type Text } from '../../panel/src/lib/text.ts';
 import { de } from '../../panel/src/words/de.ts';
+import { deLater } from '../../panel/src/words/de-later.ts';
 import { en } from '../../panel/src/words/en.ts';
+import { enLater } from '../../panel/src/words/en-later.ts';
 import { es } from '../../panel/src/words/es.ts';
+import { esLater } from '../../panel/src/words/es-later.ts';
 import { ja } from '../../panel/src/words/ja.ts';
+import { jaLater } from '../../panel/src/words/ja-later.ts';
 import { zh } from '../../panel/src/words/zh.ts';
+import { zhLater } from '../../panel/src/words/zh-later.ts';
 
-const LANGUAGES: Readonly<Record<string, Readonly<Record<string, Text>>>> = { zh, ja, de, es };
+const LANGUAGES: Readonly<Record<string, Readonly<Record<string, Text>>>> = {
+  zh: { ...zh, ...zhLater },
+  ja: { ...ja, ...jaLater },
+  de: { ...de, ...deLater },
+  es: { ...es, ...esLater },
+};
+const ENGLISH: Readonly<Record<string, Text>> = { ...en, ...enLater };
 /** Keys that are put together: their beginning. */
 const MADE = /^(?:area|chat|error|new|node|path|room|show|tab|theme|update|verdict|waiting)\./;
 
@@ -21,17 +33,42 @@ test('every English text is used, and none is empty but one', () => {
   const sources = globSync('panel/src/{*,{lib,parts,screens}/**/*}.{ts,tsx}')
     .map((file) => readFileSync(file, 'utf8'))
     .join('\n');
-  for (const [key, text] of Object.entries(en)) {
+  for (const [key, text] of Object.entries(ENGLISH)) {
     if (!MADE.test(key)) assert.ok(sources.includes(`'${key}'`) || sources.includes(`"${key}"`), key);
     if (key !== 'chat.received') assert.notEqual(text, '', key);
   }
 });
 
+/** What a source imports at once, its types left out. */
+const IMPORT = /^import (?!type )[^;]*?from '(\.[^']+)';/gm;
+
+/** The sources without which there is no first view. */
+function firstView(): ReadonlySet<string> {
+  const seen = new Set(['panel/src/main.tsx']);
+  for (const file of seen)
+    for (const [, path = ''] of readFileSync(file, 'utf8').matchAll(IMPORT)) {
+      const next = join(dirname(file), path);
+      if (next.startsWith('panel/')) seen.add(next);
+    }
+  return seen;
+}
+
+test('the first view says nothing that is loaded later, and no text is in both parts', () => {
+  const files = firstView();
+  assert.ok(files.has('panel/src/screens/home.tsx') && !files.has('panel/src/screens/node.tsx'));
+  for (const file of files) {
+    const source = readFileSync(file, 'utf8');
+    for (const key of Object.keys(enLater))
+      assert.ok(!source.includes(`'${key}'`) && !source.includes(`"${key}"`), `${file} ${key}`);
+  }
+  for (const key of Object.keys(enLater)) assert.ok(!Object.hasOwn(en, key), key);
+});
+
 test('each language has each text, no other, with the plural forms that it needs', () => {
   for (const [language, words] of Object.entries(LANGUAGES)) {
-    assert.deepEqual(Object.keys(words).sort(), Object.keys(en).sort(), language);
+    assert.deepEqual(Object.keys(words).sort(), Object.keys(ENGLISH).sort(), language);
     const forms = new Intl.PluralRules(language).resolvedOptions().pluralCategories;
-    for (const [key, text] of Object.entries<Text>(en)) {
+    for (const [key, text] of Object.entries(ENGLISH)) {
       const own = words[key] ?? '';
       assert.equal(typeof own, typeof text, `${language} ${key}`);
       if (typeof own !== 'string')

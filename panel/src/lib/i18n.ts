@@ -1,21 +1,42 @@
-/** The language that is chosen, with its texts. */
+/** The language that is chosen, with its texts: those of the first view at once, the others with the first other screen. */
 import { en, type Words } from '../words/en.ts';
+import type { LaterWords } from '../words/en-later.ts';
 import { fill, type Text, type Values } from './text.ts';
 
-export type Key = keyof typeof en;
+export type Key = keyof Words | keyof LaterWords;
 
 export const LANGUAGES = { en: 'English', zh: '中文', ja: '日本語', de: 'Deutsch', es: 'Español' } as const;
 export type Language = keyof typeof LANGUAGES;
 
-const LOADERS: Readonly<Record<Language, () => Promise<Words>>> = {
-  en: async () => en,
-  zh: async () => (await import('../words/zh.ts')).zh,
-  ja: async () => (await import('../words/ja.ts')).ja,
-  de: async () => (await import('../words/de.ts')).de,
-  es: async () => (await import('../words/es.ts')).es,
+interface Loaders {
+  readonly first: () => Promise<Words>;
+  readonly later: () => Promise<LaterWords>;
+}
+
+const LOADERS: Readonly<Record<Language, Loaders>> = {
+  en: { first: async () => en, later: async () => (await import('../words/en-later.ts')).enLater },
+  zh: {
+    first: async () => (await import('../words/zh.ts')).zh,
+    later: async () => (await import('../words/zh-later.ts')).zhLater,
+  },
+  ja: {
+    first: async () => (await import('../words/ja.ts')).ja,
+    later: async () => (await import('../words/ja-later.ts')).jaLater,
+  },
+  de: {
+    first: async () => (await import('../words/de.ts')).de,
+    later: async () => (await import('../words/de-later.ts')).deLater,
+  },
+  es: {
+    first: async () => (await import('../words/es.ts')).es,
+    later: async () => (await import('../words/es-later.ts')).esLater,
+  },
 };
 
-let current: Words = en;
+let first: Words = en;
+let later: Partial<LaterWords> = {};
+/** A screen that says more than the first view was opened. */
+let needsAll = false;
 export let language: Language = 'en';
 
 export function isLanguage(text: string): text is Language {
@@ -29,21 +50,34 @@ export function bestLanguage(wanted: readonly string[]): Language {
 
 /** Loads a language and speaks it from now on. */
 export async function speak(wanted: Language): Promise<void> {
-  current = await LOADERS[wanted]();
+  const loaders = LOADERS[wanted];
+  [first, later] = await Promise.all([loaders.first(), needsAll ? loaders.later() : {}]);
   language = wanted;
   document.documentElement.lang = wanted;
 }
 
+/** Loads what the first view does not say, too. */
+export async function speakAll(): Promise<void> {
+  if (needsAll) return;
+  later = await LOADERS[language].later();
+  needsAll = true;
+}
+
+function isFirst(key: string): key is keyof Words {
+  return Object.hasOwn(first, key);
+}
+
 /** The text of a key as it stands, with places for values. */
 export function raw(key: Key): Text {
-  return current[key];
+  return isFirst(key) ? first[key] : (later[key] ?? key);
 }
 
 /** A text with its values; `n` chooses its plural form. */
 export function t(key: Key, values: Values = {}): string {
-  return fill(current[key], language, values);
+  return fill(raw(key), language, values);
 }
 
-export function isKey(text: string): text is Key {
-  return Object.hasOwn(en, text);
+/** Whether there is such a text in the first view: those of errors are. */
+export function isKey(text: string): text is keyof Words {
+  return isFirst(text);
 }

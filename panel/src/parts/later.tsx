@@ -1,22 +1,27 @@
-/** A component that is loaded when it is shown. */
+/** A component that is loaded when it is shown, with the words that it says. */
 import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { t } from '../lib/i18n.ts';
+import { speakAll, t } from '../lib/i18n.ts';
 
 interface LaterProps<P> {
   readonly load: () => Promise<ComponentType<P>>;
   readonly props: P;
 }
 
+interface Loaded<P> {
+  readonly load: LaterProps<P>['load'];
+  readonly shown: ComponentType<P>;
+}
+
 export function Later<P extends object>({ load, props }: LaterProps<P>) {
-  const [loaded, setLoaded] = useState<{ readonly shown: ComponentType<P> }>();
+  const [loaded, setLoaded] = useState<Loaded<P>>();
   useEffect(() => {
-    load().then(
-      (shown) => setLoaded({ shown }),
+    Promise.all([load(), speakAll()]).then(
+      ([shown]) => setLoaded({ load, shown }),
       () => {},
     );
   }, [load]);
-  if (loaded === undefined) return <p class="empty">{t('loading')}</p>;
+  if (loaded?.load !== load) return <p class="empty">{t('loading')}</p>;
   const { shown: Shown } = loaded;
   return <Shown {...props} />;
 }

@@ -1,11 +1,11 @@
 /** Deutsch. */
 import { deErrors } from './de-errors.ts';
-import { deNode } from './de-node.ts';
 import type { Words } from './en.ts';
 
 export const de = {
   ...deErrors,
-  ...deNode,
+  'acl.named': { one: '{n} Eintrag', other: '{n} Einträge' },
+  'acl.public': 'alle',
   acting: 'Handelnder Agent',
   again: 'Noch einmal',
   agent: 'Agent',

@@ -1,11 +1,11 @@
 /** English: the language that the keys come from. */
 import type { Text } from '../lib/text.ts';
 import { enErrors } from './en-errors.ts';
-import { enNode } from './en-node.ts';
 
 export const en = {
   ...enErrors,
-  ...enNode,
+  'acl.named': { one: '{n} entry', other: '{n} entries' },
+  'acl.public': 'everyone',
   acting: 'Acting agent',
   again: 'Try again',
   agent: 'Agent',

@@ -2,11 +2,11 @@
 
 import type { Words } from './en.ts';
 import { esErrors } from './es-errors.ts';
-import { esNode } from './es-node.ts';
 
 export const es = {
   ...esErrors,
-  ...esNode,
+  'acl.named': { one: '{n} entrada', other: '{n} entradas' },
+  'acl.public': 'todos',
   acting: 'Agente que actúa',
   again: 'Reintentar',
   agent: 'Agente',

@@ -2,11 +2,11 @@
 
 import type { Words } from './en.ts';
 import { jaErrors } from './ja-errors.ts';
-import { jaNode } from './ja-node.ts';
 
 export const ja = {
   ...jaErrors,
-  ...jaNode,
+  'acl.named': { other: '{n} 件' },
+  'acl.public': '全員',
   acting: '操作するエージェント',
   again: 'もう一度',
   agent: 'エージェント',

@@ -2,11 +2,11 @@
 
 import type { Words } from './en.ts';
 import { zhErrors } from './zh-errors.ts';
-import { zhNode } from './zh-node.ts';
 
 export const zh = {
   ...zhErrors,
-  ...zhNode,
+  'acl.named': { other: '{n} 个条目' },
+  'acl.public': '所有人',
   acting: '操作的代理',
   again: '重试',
   agent: '代理',

@@ -1,0 +1,2 @@
+/** Was die Seiten eines Agenten sagen. */
+export const deAgent = {} as const;

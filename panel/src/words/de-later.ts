@@ -1,0 +1,7 @@
+/** Deutsch: what the first view does not say. */
+
+import { deAgent } from './de-agent.ts';
+import { deNode } from './de-node.ts';
+import type { LaterWords } from './en-later.ts';
+
+export const deLater = { ...deAgent, ...deNode } satisfies LaterWords;

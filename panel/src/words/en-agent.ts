@@ -1,0 +1,2 @@
+/** What the pages of an agent say. */
+export const enAgent = {} as const;

@@ -1,0 +1,6 @@
+/** Español: what the first view does not say. */
+import type { LaterWords } from './en-later.ts';
+import { esAgent } from './es-agent.ts';
+import { esNode } from './es-node.ts';
+
+export const esLater = { ...esAgent, ...esNode } satisfies LaterWords;

@@ -1,0 +1,2 @@
+/** エージェントのページの文。 */
+export const jaAgent = {} as const;

@@ -1,0 +1,2 @@
+/** 代理页面的文本。 */
+export const zhAgent = {} as const;
