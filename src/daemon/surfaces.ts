@@ -97,7 +97,13 @@ export function buildSurfaces(
         fetch: (request, signal) => fetchWhole({ caller: c.caller, clock }, request, signal),
         localAid: c.localAid,
       }),
-      ...accessHandlers({ access: c.accessLists, requireAgent }),
+      ...accessHandlers({
+        access: c.accessLists,
+        callers: c.callers,
+        decide: (called, caller) => c.access.decide(called, caller),
+        labels: () => c.addressBook.get().aliases,
+        requireAgent,
+      }),
       ...tunnelHandlers({ tunnels: c.tunnels, inbound: c.tunnelInbound, localAid: c.localAid }),
       ...updateHandlers({ updater: c.updater }),
       ...panelHandlers({

@@ -1,9 +1,18 @@
 /** Operations on the access list of a local agent: who may call it, tunnel to it and read its objects. */
 import { Type } from 'typebox';
-import { ACCESS_POLICIES, MAX_LABEL_CHARS, MAX_SECRET_CHARS, MIN_SECRET_CHARS } from '../foundation/domain/access.ts';
+import {
+  ACCESS_DECISIONS,
+  ACCESS_POLICIES,
+  CALL_KINDS,
+  CALL_REFUSALS,
+  MAX_CALLERS,
+  MAX_LABEL_CHARS,
+  MAX_SECRET_CHARS,
+  MIN_SECRET_CHARS,
+} from '../foundation/domain/access.ts';
 import { AclView } from './agents.ts';
 import { declare } from './declare.ts';
-import { AidParams, AidText, closed, Id, Ok, oneOf, Timestamp } from './schemas.ts';
+import { AidParams, AidText, closed, Id, nullable, Ok, oneOf, Timestamp } from './schemas.ts';
 
 const COMMON = { params: AidParams, heartbeat: true, errors: ['bad_aid', 'not_found'], tag: 'Access control' } as const;
 
@@ -36,7 +45,34 @@ export const AllowEntry = Type.Object({
 
 export const DenyEntry = Type.Object({ id: Type.String(), aid: AidText, created_at: Timestamp });
 
+const Count = Type.Integer({ minimum: 0 });
+
 export const accessOperations = declare(COMMON, {
+  agentCallers: {
+    summary: 'Who called an agent and who was refused since the start, the last one first.',
+    route: 'GET /agents/{aid}/callers',
+    output: Type.Object({
+      since: Timestamp,
+      callers: Type.Array(
+        Type.Object({
+          aid: AidText,
+          label: nullable(Type.String({ description: 'Of the address book.' })),
+          calls: Count,
+          tunnels: Type.Integer({ minimum: 0, description: 'TCP connections.' }),
+          objects: Count,
+          refused: Count,
+          first_at: Timestamp,
+          last_at: Timestamp,
+          last_refusal: nullable(Type.Object({ at: Timestamp, kind: oneOf(CALL_KINDS), code: oneOf(CALL_REFUSALS) })),
+          access: oneOf(ACCESS_DECISIONS, {
+            description: 'What the access list says of it now; `secret`: it has to present one.',
+          }),
+        }),
+        { maxItems: MAX_CALLERS },
+      ),
+    }),
+  },
+
   aclGet: {
     summary: 'Shows the access list of an agent; secrets are never shown.',
     route: 'GET /agents/{aid}/acl',

@@ -29,6 +29,7 @@ const ROUTES_OF_OUR_OWN = [
   'POST /node/join',
   'GET /node/contacts',
   'DELETE /node/contacts/{}',
+  'GET /agents/{}/callers',
   'GET /node/links',
   'GET /node/peers',
   'GET /node/traffic',

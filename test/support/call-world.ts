@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { TestContext } from 'node:test';
+import { Callers } from '../../src/capabilities/access/callers.ts';
 import { CallServer } from '../../src/capabilities/calls/call-server.ts';
 import type { FetchRequest } from '../../src/capabilities/calls/fetch-request.ts';
 import { type FetchResult, fetchWhole } from '../../src/capabilities/calls/fetch-service.ts';
@@ -27,6 +28,8 @@ export interface CallWorld {
   readonly remote: Aid;
   readonly caller: HttpCaller;
   readonly server: CallServer;
+  /** Who was served at `far`. */
+  readonly callers: Callers;
   readonly fetch: (request: FetchRequest, signal: AbortSignal) => Promise<FetchResult>;
   /** What is bound to which agent. */
   readonly bound: Map<Aid, BoundService>;
@@ -44,6 +47,7 @@ export async function callWorld(t: TestContext, clock: Clock = systemClock): Pro
   const remote = far.host().aid;
   const bound = new Map<Aid, BoundService>();
   const caller = new HttpCaller({ links: near.links, clock });
+  const callers = new Callers({ clock, isNamed: () => false });
   const server = new CallServer({
     links: far.links,
     clock,
@@ -52,6 +56,7 @@ export async function callWorld(t: TestContext, clock: Clock = systemClock): Pro
     watch: () => {},
     serviceOf: (aid) => bound.get(aid) ?? null,
     authorize: (request) => world.access(request),
+    callers,
   });
   await server.start();
   const world: CallWorld = {
@@ -63,6 +68,7 @@ export async function callWorld(t: TestContext, clock: Clock = systemClock): Pro
     remote,
     caller,
     server,
+    callers,
     fetch: (request, signal) => fetchWhole({ caller, clock }, request, signal),
     bound,
     access: () => {},

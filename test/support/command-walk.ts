@@ -263,6 +263,11 @@ async function callCommands(step: Step, { here, there }: WalkWorld, aid: string,
   const answer = { schema: d.fetch.output, text: /"url":"\/hello"/, quiet: /"url":"\/hello"/ };
   await step(here, ['get', peer, '/hello', '--local-aid', aid], answer);
   await step(here, ['post', peer, '/hello', '-d', '{}', '--local-aid', aid], answer);
+  await step(there, ['callers', '--aid', peer], {
+    schema: d.agentCallers.output,
+    text: /^CALLER +LAST[^]*\naid1\w+ +\d+ s ago +\d+ +0 +0 +0 +yes/,
+    quiet: AIDS,
+  });
   const tunnel = { text: /listens on 127/, quiet: ADDRESS };
   await step(here, ['connect', peer, '--local-aid', aid], {
     schema: d.connect.output,

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
+import { Callers } from '../../src/capabilities/access/callers.ts';
 import { HttpCaller } from '../../src/capabilities/calls/http-caller.ts';
 import { Holders } from '../../src/capabilities/objects/holders.ts';
 import { ObjectGetter } from '../../src/capabilities/objects/object-getter.ts';
@@ -66,12 +67,15 @@ export class ObjectWorld {
   readonly links: LinkWorld;
   readonly #t: TestContext;
   readonly #clock: Clock;
+  /** Who was served, whatever the node. */
+  readonly callers: Callers;
   /** Asked at each opening of a link and at each request. */
   access: (request: AccessRequest) => void | Promise<void> = () => {};
 
   constructor(t: TestContext, clock: Clock = systemClock) {
     this.#t = t;
     this.#clock = clock;
+    this.callers = new Callers({ clock, isNamed: () => false });
     this.links = new LinkWorld(clock);
     t.after(() => this.links[Symbol.asyncDispose]());
   }
@@ -83,7 +87,14 @@ export class ObjectWorld {
     const own = await objectService(this.#t, { ...options, clock });
     const authorize = (request: AccessRequest): void | Promise<void> => this.access(request);
     node.authorize = authorize;
-    const server = new ObjectServer({ links: node.links, objects: own.objects, clock, log: silentLog, authorize });
+    const server = new ObjectServer({
+      links: node.links,
+      objects: own.objects,
+      clock,
+      log: silentLog,
+      authorize,
+      callers: this.callers,
+    });
     await server.start();
     const caller = new HttpCaller({ links: node.links, clock, purpose: 'object' });
     this.#t.after(async () => {

@@ -3,6 +3,7 @@
  * the node from afar. Notes, records, chat and rooms have rules of their own and pass.
  */
 import type { Clock } from '../../foundation/clock.ts';
+import type { AccessDecision } from '../../foundation/domain/access.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { type AccessRequest, type Purpose, TUNNEL_PURPOSES } from '../../network/links/types.ts';
@@ -35,6 +36,11 @@ export class AccessControl {
   /** True where the owner of an agent has let a caller in by its AID, and not only everybody. */
   names(called: Aid, caller: Aid): boolean {
     return isNamed(this.#lists.rules(called), caller, this.#clock.now());
+  }
+
+  /** What the access list of an agent says of a caller, before any secret is looked at. */
+  decide(called: Aid, caller: Aid): AccessDecision {
+    return decide(this.#lists.rules(called), caller, this.#clock.now());
   }
 
   /**

@@ -1,6 +1,6 @@
 /** The rules of one subject and their order: deny, allow by AID, allow by secret, default. */
 import { timingSafeEqual } from 'node:crypto';
-import type { AccessPolicy } from '../../foundation/domain/access.ts';
+import type { AccessDecision, AccessPolicy } from '../../foundation/domain/access.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { AidEntry, SecretEntry, StoredAccess } from '../../foundation/store/access.ts';
 
@@ -15,9 +15,6 @@ export interface AccessRules {
   readonly secrets: readonly SecretEntry[];
   readonly deny: ReadonlyMap<Aid, AidEntry>;
 }
-
-/** `secret`: allowed where the caller presents one of the subject's secrets. */
-export type Decision = 'allow' | 'deny' | 'secret';
 
 /** What holds while nothing was set: agents are public, the node's administration is closed. */
 export function initialPolicy(subject: Subject): AccessPolicy {
@@ -54,7 +51,7 @@ export function isNamed(rules: AccessRules, caller: Aid, now: number): boolean {
  * Decides about a proven caller, before any secret is looked at.
  * @param now Unix milliseconds
  */
-export function decide(rules: AccessRules, caller: Aid, now: number): Decision {
+export function decide(rules: AccessRules, caller: Aid, now: number): AccessDecision {
   if (rules.deny.has(caller)) return 'deny';
   if (isNamed(rules, caller, now)) return 'allow';
   if (rules.policy === 'public') return 'allow';

@@ -11,7 +11,7 @@ import { codeOf, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
-import { accessRequestOf, askAgain } from '../../network/links/access-request.ts';
+import { accessRequestOf, askAgain, type CallerNotes } from '../../network/links/access-request.ts';
 import { linkHttpServer, StreamsPerNode } from '../../network/links/http-server.ts';
 import type { AccessRequest, LinkStream, Links } from '../../network/links/types.ts';
 import { CallConnection } from './call-connection.ts';
@@ -40,6 +40,8 @@ export interface CallServerDependencies {
   readonly watch: UpstreamsDependencies['watch'];
   /** @throws SvcError `access_denied`, `rate_limited` */
   readonly authorize: (request: AccessRequest) => void | Promise<void>;
+  /** Is told who was served, and who was refused. */
+  readonly callers: CallerNotes;
 }
 
 export class CallServer implements Component {
@@ -117,7 +119,9 @@ export class CallServer implements Component {
       checkForm(request);
       await this.#deps.authorize(accessRequestOf(connection.link));
       leave = this.#limits.enter(connection.link);
-      await forward(this.#forwarding(request, connection.link, abort), response);
+      const forwarding = this.#forwarding(request, connection.link, abort);
+      this.#deps.callers.entered(accessRequestOf(connection.link));
+      await forward(forwarding, response);
     } catch (error) {
       this.#answerError(connection, response, request, error);
     } finally {
@@ -148,8 +152,10 @@ export class CallServer implements Component {
     response.end(body);
   }
 
-  #note({ caller, called }: LinkStream, cause: unknown): SvcError {
+  #note(link: LinkStream, cause: unknown): SvcError {
+    const { caller, called } = link;
     const error = known(cause);
+    this.#deps.callers.refused(accessRequestOf(link), error.code);
     const fields = { caller, called, code: error.code, ...error.details };
     if (error.code === 'internal') this.#log.error({ ...fields, error: cause }, 'a call failed');
     else this.#log.debug(fields, 'a call was not served');
@@ -173,7 +179,9 @@ export class CallServer implements Component {
       await this.#deps.authorize(accessRequestOf(link));
       if (stream.destroyed) return;
       stream.once('close', this.#limits.enter(link, true));
-      const { message, switched } = await askToSwitch(this.#forwarding(request, link, abort));
+      const forwarding = this.#forwarding(request, link, abort);
+      this.#deps.callers.entered(accessRequestOf(link));
+      const { message, switched } = await askToSwitch(forwarding);
       if (stream.destroyed) return void (switched?.socket ?? message).destroy();
       abort.signal.addEventListener('abort', () => stream.destroy(), { once: true });
       const headers = withoutOurMarks(message.rawHeaders);

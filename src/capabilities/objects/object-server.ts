@@ -9,7 +9,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
-import { accessRequestOf, askAgain } from '../../network/links/access-request.ts';
+import { accessRequestOf, askAgain, type CallerNotes } from '../../network/links/access-request.ts';
 import { ERROR_HEADER, linkHttpServer, NEXT_REQUEST_MS, StreamsPerNode } from '../../network/links/http-server.ts';
 import type { AccessRequest, LinkStream, Links } from '../../network/links/types.ts';
 import { answerObject } from './object-answer.ts';
@@ -33,6 +33,8 @@ export interface ObjectServerDependencies {
   readonly log: Log;
   /** @throws SvcError `access_denied`, `rate_limited` */
   readonly authorize: (request: AccessRequest) => void | Promise<void>;
+  /** Is told who was served, and who was refused. */
+  readonly callers: CallerNotes;
 }
 
 interface Connection {
@@ -108,6 +110,7 @@ export class ObjectServer implements Component {
       const objectId = objectAsked(request);
       await this.#deps.authorize(accessRequestOf(link));
       leave = this.#limits.enter(link);
+      this.#deps.callers.entered(accessRequestOf(link));
       const object = await this.#deps.objects.open(link.called, objectId);
       // On the same daemon the reader gets the very memory that is written.
       await answerObject(request, response, object, { moved: stall.heard, copies: link.release !== undefined });
@@ -118,8 +121,10 @@ export class ObjectServer implements Component {
     }
   }
 
-  #refuse({ caller, called }: LinkStream, request: IncomingMessage, response: ServerResponse, cause: unknown): void {
+  #refuse(link: LinkStream, request: IncomingMessage, response: ServerResponse, cause: unknown): void {
+    const { caller, called } = link;
     const error = cause instanceof SvcError ? cause : new SvcError('internal', { cause });
+    this.#deps.callers.refused(accessRequestOf(link), error.code);
     if (error.code === 'internal') this.#log.error({ caller, called, err: cause }, 'an object could not be served');
     if (response.headersSent || response.destroyed) return void response.destroy();
     const retryAfter = error.details?.['retry_after_s'];

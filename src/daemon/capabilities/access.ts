@@ -2,6 +2,7 @@
 
 import { AccessControl } from '../../capabilities/access/access-control.ts';
 import { AccessLists } from '../../capabilities/access/access-lists.ts';
+import { Callers } from '../../capabilities/access/callers.ts';
 import { SECRET_COST, secretDerivation } from '../../capabilities/access/derivations.ts';
 import { RemoteAdmin } from '../../capabilities/remote-admin/remote-admin.ts';
 import { detach } from '../../foundation/detached.ts';
@@ -20,6 +21,8 @@ export function buildAccess({ life, clock, log, store, meta }: Foundation, { onD
   life.defer(() => accessLists.stop());
   onDeleted((aid) => accessLists.removeSubject(aid));
   const access = new AccessControl({ lists: accessLists, clock, derive });
+  const callers = new Callers({ clock, isNamed: (called, caller) => access.names(called, caller) });
+  onDeleted((aid) => callers.forget(aid));
   const remoteAdmin = new RemoteAdmin({
     memory: meta,
     audit: new AuditStore(store),
@@ -37,6 +40,7 @@ export function buildAccess({ life, clock, log, store, meta }: Foundation, { onD
   return {
     accessLists,
     access,
+    callers,
     remoteAdmin,
     /** Has connections to an agent looked at again whenever its access list changes. */
     keepChecked: (server: { recheck(called: Aid): Promise<void> }): void =>

@@ -15,7 +15,7 @@ const MAX_KEYS = 1024;
 export function buildCalls(
   { life, clock, log, node }: Foundation,
   { boundService, onDeleted, serviceSockets }: Agents,
-  { access, keepChecked }: Access,
+  { access, callers, keepChecked }: Access,
   links: AgentLinks,
 ) {
   const keys = new LruCache<Aid, Uint8Array>({ maxEntries: MAX_KEYS });
@@ -28,6 +28,7 @@ export function buildCalls(
     links,
     clock,
     log,
+    callers,
     callerKey: keyOf,
     watch: (socket) => serviceSockets.watch(socket),
     authorize: (request) => access.authorize(request),

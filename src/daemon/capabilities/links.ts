@@ -9,7 +9,7 @@ export function buildLinks(
   { clock, log, seen, delegations }: Foundation,
   { pool, resolver }: Network,
   { identity }: Agents,
-  { access, remoteAdmin }: Access,
+  { access, callers, remoteAdmin }: Access,
 ): AgentLinks {
   const links = new AgentLinks({
     pool,
@@ -18,7 +18,10 @@ export function buildLinks(
     log,
     identity,
     locate: (aid, options) => resolver.locate(aid, options),
-    authorize: (request) => (request.purpose === 'admin' ? remoteAdmin : access).authorize(request),
+    authorize: (request) =>
+      request.purpose === 'admin'
+        ? remoteAdmin.authorize(request)
+        : callers.watch(request, (asked) => access.authorize(asked)),
     noteDelegation: (aid, issuedAt) => seen.note(aid, issuedAt),
     newestDelegation: (aid) => seen.newest(aid),
   });

@@ -14,7 +14,7 @@ import type { Agents } from './agents.ts';
 export function buildObjects(
   { life, clock, log, store, config }: Foundation,
   { onDeleted }: Agents,
-  { access, keepChecked }: Access,
+  { access, callers, keepChecked }: Access,
   links: AgentLinks,
 ) {
   const repository = new ObjectRepository(store);
@@ -26,6 +26,7 @@ export function buildObjects(
     objects,
     clock,
     log,
+    callers,
     authorize: (request) => access.authorize(request),
   });
   life.add('answering', objectServer);

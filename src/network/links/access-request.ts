@@ -1,4 +1,13 @@
+import type { ErrorCode } from '../../foundation/errors.ts';
 import type { AccessRequest, LinkStream } from './types.ts';
+
+/** What is told of each who asks an agent here to be let in. */
+export interface CallerNotes {
+  /** It was let in. */
+  entered(request: AccessRequest): void;
+  /** It was not; codes that say something else than that are left out. */
+  refused(request: AccessRequest, code: ErrorCode): void;
+}
 
 /** What to ask access control about a link that is already open: at each request on it, and after a change of the rules. */
 export function accessRequestOf(link: LinkStream): AccessRequest {

@@ -1,6 +1,9 @@
 /** The handlers of the operations on access lists. */
 import type { Static } from 'typebox';
 import type { AccessLists, AllowInput } from '../../capabilities/access/access-lists.ts';
+import type { Callers } from '../../capabilities/access/callers.ts';
+import { isoTime } from '../../foundation/clock.ts';
+import type { AccessDecision } from '../../foundation/domain/access.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { AllowBody, accessOperations } from '../access.ts';
 import type { Handlers } from '../operation.ts';
@@ -8,6 +11,11 @@ import { timeOf } from './values.ts';
 
 export interface AccessHandlerDependencies {
   readonly access: AccessLists;
+  readonly callers: Pick<Callers, 'of' | 'since'>;
+  /** What the access list of an agent says of a caller now. */
+  readonly decide: (called: Aid, caller: Aid) => AccessDecision;
+  /** Of the address book, by AID. */
+  readonly labels: () => Readonly<Record<string, string>>;
   /** @throws SvcError `not_found` where no such agent is registered here */
   readonly requireAgent: (aid: Aid) => Aid;
 }
@@ -20,8 +28,33 @@ export function newAllowEntry(aid: Aid | undefined, entry: Omit<Static<typeof Al
   return { aid, secret, generateSecret, label, expiresAt: timeOf(end) };
 }
 
-export function accessHandlers({ access, requireAgent }: AccessHandlerDependencies): Handlers<typeof accessOperations> {
+export function accessHandlers({
+  access,
+  callers,
+  decide,
+  labels,
+  requireAgent,
+}: AccessHandlerDependencies): Handlers<typeof accessOperations> {
   return {
+    agentCallers: ({ aid: named }) => {
+      const called = requireAgent(named);
+      const names = labels();
+      return {
+        since: isoTime(callers.since),
+        callers: callers.of(called).map(({ aid, entered, refused, firstAt, lastAt, lastRefusal }) => ({
+          aid,
+          label: names[aid] ?? null,
+          calls: entered.call,
+          tunnels: entered.tunnel,
+          objects: entered.object,
+          refused,
+          first_at: isoTime(firstAt),
+          last_at: isoTime(lastAt),
+          last_refusal: lastRefusal === null ? null : { ...lastRefusal, at: isoTime(lastRefusal.at) },
+          access: decide(called, aid),
+        })),
+      };
+    },
     aclGet: ({ aid }) => access.view(requireAgent(aid)),
     aclPatch: ({ aid, default: policy }) => {
       access.setDefault(requireAgent(aid), policy);

@@ -7,6 +7,7 @@ import { adminCommands } from './commands/admin.ts';
 import { agentCommands } from './commands/agents.ts';
 import { aliasCommands } from './commands/alias.ts';
 import { backupCommands } from './commands/backup.ts';
+import { callerCommands } from './commands/callers.ts';
 import { callCommands } from './commands/calls.ts';
 import { chatCommands } from './commands/chat.ts';
 import { completionCommands } from './commands/completion.ts';
@@ -97,6 +98,7 @@ export function buildProgram(io: CliIo, options: ProgramOptions): Command {
   identityCommands(svc);
   walletCommands(svc);
   agentCommands(svc);
+  callerCommands(svc);
   useCommands(svc);
   program.commandsGroup('Finding and being found:');
   serveCommand(svc);

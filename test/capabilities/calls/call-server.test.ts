@@ -55,6 +55,22 @@ const refuse = () => {
   throw new SvcError('access_denied');
 };
 
+test('each call is noted: who was served, who was refused and why', async (t) => {
+  const { world } = await bound(t);
+  assert.equal(await textOf(await world.call({ path: '/a' })), '/a');
+  assert.equal(await textOf(await world.call({ path: '/b' })), '/b');
+  world.access = refuse;
+  await assert.rejects(world.call(), { code: 'access_denied' });
+  world.access = () => {};
+  world.bound.clear();
+  await assert.rejects(world.call(), { code: 'no_inbound' });
+  const [one, ...others] = world.callers.of(world.remote);
+  assert.deepEqual(
+    [one?.aid, one?.entered, one?.refused, one?.lastRefusal?.code, others],
+    [world.local, { call: 2, tunnel: 0, object: 0 }, 2, 'no_inbound', []],
+  );
+});
+
 test('nothing bound, nothing that answers, and another daemon say so by name', async (t) => {
   const { world } = await bound(t);
   const service = world.bound.get(world.remote);

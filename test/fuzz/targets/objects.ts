@@ -48,6 +48,7 @@ const requests: FuzzTarget = {
       clock: systemClock,
       log: { ...silentLog, error: keep, child: () => ({ ...silentLog, error: keep }) },
       authorize: () => {},
+      callers: { entered: () => {}, refused: () => {} },
       objects: {
         open: async (_aid, objectId) => {
           if (objectId !== ID) throw new SvcError('not_found');

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AccessLists } from '../../../src/capabilities/access/access-lists.ts';
+import { Callers } from '../../../src/capabilities/access/callers.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { AccessRepository } from '../../../src/foundation/store/access.ts';
 import { accessMigration } from '../../../src/foundation/store/migrations/003-access.ts';
@@ -26,10 +27,14 @@ const CONTEXT: CallContext = {
 function surface() {
   const clock = new TestClock();
   const repository = new AccessRepository(Store.open(':memory:', [accessMigration]));
+  const callers = new Callers({ clock, isNamed: () => false });
   const handlers = bind(
     accessOperations,
     accessHandlers({
       access: new AccessLists({ repository, clock, derive: cheapDerivation }),
+      callers,
+      decide: (_called, caller) => (caller === FRIEND ? 'allow' : 'deny'),
+      labels: () => ({ [FRIEND]: 'bob' }),
       requireAgent: (aid) => {
         if (aid !== AGENT) throw new SvcError('not_found');
         return aid;
@@ -42,7 +47,7 @@ function surface() {
     const input = compileInput(operation.declaration)({ params: { ...params }, query: {}, body });
     return JSON.parse(JSON.stringify(await operation.run(input, CONTEXT)));
   };
-  return { run, now: new Date(clock.now()).toISOString() };
+  return { run, clock, callers, now: new Date(clock.now()).toISOString() };
 }
 
 function idOf(entry: unknown): string {
@@ -111,4 +116,31 @@ test('an agent that is not here, an entry that is not there, and input that cann
     await assert.rejects(run('aclAllow', { aid: AGENT }, body), { code: 'invalid_request' }, JSON.stringify(body));
   await assert.rejects(run('aclPatch', { aid: AGENT }, { default: 'maybe' }), { code: 'invalid_request' });
   await assert.rejects(run('aclDeny', { aid: AGENT }, { aid: 'aid1x' }), { code: 'bad_aid' });
+});
+
+test('callers are listed with what was let in, why the last one was refused, and what holds now', async () => {
+  const { run, clock, callers, now } = surface();
+  assert.deepEqual(await run('agentCallers', { aid: AGENT }), { since: now, callers: [] });
+  const asked = { called: AGENT, accessToken: undefined, nodeKey: null, source: null } as const;
+  callers.entered({ ...asked, caller: FRIEND, purpose: 'http' });
+  clock.advance(1000);
+  callers.refused({ ...asked, caller: testAid(3), purpose: 'tcp' }, 'access_denied');
+  const later = new Date(clock.now()).toISOString();
+  const none = { label: null, calls: 0, tunnels: 0, objects: 0, refused: 0, last_refusal: null };
+  assert.deepEqual(await run('agentCallers', { aid: AGENT }), {
+    since: now,
+    callers: [
+      {
+        ...none,
+        aid: testAid(3),
+        refused: 1,
+        first_at: later,
+        last_at: later,
+        last_refusal: { at: later, kind: 'tunnel', code: 'access_denied' },
+        access: 'deny',
+      },
+      { ...none, aid: FRIEND, label: 'bob', calls: 1, first_at: now, last_at: now, access: 'allow' },
+    ],
+  });
+  await assert.rejects(run('agentCallers', { aid: FRIEND }), { code: 'not_found' });
 });

@@ -58,6 +58,7 @@ const COMMANDS_OF_OUR_OWN: readonly string[] = [
   'nc',
   'use',
   'whoami',
+  'callers',
   'links',
   'peers',
   'traffic',

@@ -1,0 +1,41 @@
+/** `svc callers`: who called an agent, and who was refused. */
+import type { AnswerOf } from '../client.ts';
+import type { CommandGroup } from '../command-group.ts';
+import { formatTable, relativeTime } from '../text.ts';
+
+type Caller = AnswerOf<'agentCallers'>['callers'][number];
+
+const REFUSAL: Readonly<Record<NonNullable<Caller['last_refusal']>['code'], string>> = {
+  access_denied: 'the access list',
+  rate_limited: 'too often',
+  no_inbound: 'nothing is bound',
+  tunnels_only: 'tunnels only',
+};
+
+const NOW: Readonly<Record<Caller['access'], string>> = { allow: 'yes', deny: 'no', secret: 'with a secret' };
+
+function callersText({ callers, since }: AnswerOf<'agentCallers'>): string {
+  const now = Date.now();
+  const rows = callers.map(({ aid, label, calls, tunnels, objects, refused, last_at, last_refusal, access }) => [
+    label ?? aid,
+    relativeTime(last_at, now),
+    calls,
+    tunnels,
+    objects,
+    refused,
+    NOW[access],
+    last_refusal === null ? '' : `${REFUSAL[last_refusal.code]}, ${relativeTime(last_refusal.at, now)}`,
+  ]);
+  const head = ['CALLER', 'LAST', 'CALLS', 'TUNNELS', 'FILES', 'REFUSED', 'MAY CALL', 'LAST REFUSED FOR'];
+  return formatTable(head, rows, `Nobody has called since the start, ${relativeTime(since, now)}.`);
+}
+
+export function callerCommands(svc: CommandGroup): void {
+  svc.acting().call('callers', 'show who called an agent since the start, and who was refused', {
+    examples: ['svc callers', "svc callers --json | jq -r '.callers[] | select(.refused > 0) | .aid'"],
+    operation: 'agentCallers',
+    own: true,
+    text: callersText,
+    quiet: ({ callers }) => callers.map(({ aid }) => aid).join('\n'),
+  });
+}
