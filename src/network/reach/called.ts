@@ -218,7 +218,7 @@ export class Called {
       this.#await(port, 'turn', source, carrier);
       return carrier.relayed;
     } catch (error) {
-      await port.close();
+      detach(port.close());
       throw error;
     }
   }

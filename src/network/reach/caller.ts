@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { Address } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
+import { detach } from '../../foundation/detached.ts';
 import type { PathKind } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { NodeAbsent } from '../links/dial.ts';
@@ -19,6 +20,7 @@ import type { PortLender } from './port-lender.ts';
 import { isPublicIpv6 } from './public-ipv6.ts';
 import type { PunchGuard } from './punch-guard.ts';
 import { ATTEMPT_BYTES, decodeHelperReply, encodeHelperRequest, type HelperReply, type Means } from './signals.ts';
+import { hearWitnesses } from './witnesses.ts';
 
 /** How long a punched address is dialled, milliseconds; after the first try another port is opened with more hops. */
 export const PUNCH_DIAL_MS = 1_500;
@@ -96,11 +98,17 @@ export class Caller {
     if (helper === undefined) throw new SvcError('connect_failed');
     const talk = { nodeKey, attempt: new Uint8Array(randomBytes(ATTEMPT_BYTES)), signal };
     // Both sides learn from them where the other is seen. One that fails says nothing, and nothing is opened on that.
-    const witnesses = others.map((other) => this.#ask(talk, other, 'witness').catch(() => null));
+    const isHeard = others.map((other) =>
+      this.#ask(talk, other, 'witness').then(
+        () => true,
+        () => false,
+      ),
+    );
+    const witnesses = hearWitnesses(isHeard, this.#deps.clock);
     // One alone is no witness.
     if (!keepsPort(this.#deps.lender.mapping) && others.length > 0) {
       this.#deps.pool.prepare();
-      await Promise.all(witnesses);
+      await witnesses;
     }
     const first = await this.#ask(talk, helper, 'punch');
     answered();
@@ -110,7 +118,7 @@ export class Caller {
       return await (isNear ? this.#dialHairpin(talk, first, isWanted) : this.#dialPunched(talk, helper, first));
     }
     if (outcome !== 'listen') throw new SvcError('connect_failed');
-    await Promise.all(witnesses);
+    await witnesses;
     return await this.#listen(talk, helper, first);
   }
 
@@ -258,7 +266,7 @@ export class Caller {
       const { called } = await this.#ask(talk, helper, 'listening', { listensAt: address });
       if (called.outcome !== 'dialling') throw new SvcError('connect_failed');
     } catch (error) {
-      await port.close();
+      detach(port.close());
       throw error;
     }
     return this.#adopt(await port.connection(BIRTHDAY_TIMEOUT_MS, signal), false, seenAt);

@@ -37,6 +37,7 @@ export class LentPort {
   readonly #found = Promise.withResolvers<EngineConnection>();
   readonly #candidates = new Set<EngineConnection>();
   #isDecided = false;
+  #closing: Promise<void> = Promise.resolve();
 
   /** @throws SvcError `connect_failed` where the port has been taken meanwhile */
   constructor(options: LentPortOptions, { engine, config }: EndpointParts, clock: Clock) {
@@ -55,7 +56,8 @@ export class LentPort {
   /**
    * The connection on which the expected node opens a stream first: by that it says which one of several it keeps. The
    * port is listened on until it ends.
-   * @throws SvcError `timeout`, `cancelled`; the port is free again then
+   * @throws SvcError `timeout`, `cancelled`; the port is given up then, and free again when `close` settles: the engine
+   *   waits for handshakes that are under way, which who has waited long enough need not
    */
   async connection(timeoutMs: number = LENT_PORT_TIMEOUT_MS, signal?: AbortSignal): Promise<EngineConnection> {
     using limit = patience(this.#clock, timeoutMs, signal);
@@ -66,7 +68,7 @@ export class LentPort {
       detach(connection.closed().then(free, free));
       return connection;
     } catch (error) {
-      await this.close();
+      detach(this.close());
       throw error;
     }
   }
@@ -87,13 +89,15 @@ export class LentPort {
     return this.#found.promise.then(settle, settle);
   }
 
-  /** Gives the port up, unless a connection came; who waits for one hears `cancelled`. */
+  /** Gives the port up, unless a connection came; who waits for one hears `cancelled`. Settles when the port is free. */
   async close(): Promise<void> {
-    if (this.#isDecided) return;
-    this.#isDecided = true;
-    this.#found.reject(new SvcError('cancelled'));
-    for (const candidate of this.#candidates) candidate.abort();
-    await this.#server.abort();
+    if (!this.#isDecided) {
+      this.#isDecided = true;
+      this.#found.reject(new SvcError('cancelled'));
+      for (const candidate of this.#candidates) candidate.abort();
+      this.#closing = this.#server.abort();
+    }
+    await this.#closing;
   }
 
   async #accept(): Promise<void> {

@@ -13,6 +13,7 @@ import { patience } from '../../foundation/stall.ts';
 import { Tally } from '../../foundation/tally.ts';
 import type { ConnectionPool } from '../links/connection-pool.ts';
 import { type Dialler, NodeAbsent, type NodePlace } from '../links/dial.ts';
+import { HELLO_TIMEOUT_MS } from '../links/greeter.ts';
 import { race } from '../links/race.ts';
 import type { NodeAt } from '../node-requests.ts';
 import type { QuicConnection } from '../quic/types.ts';
@@ -42,6 +43,8 @@ interface Improved {
   place: NodePlace;
   /** Rounds that follow soon. */
   left: number;
+  /** When a relay has led there last, in the clock's time. */
+  reachedAt: number;
   readonly rounds: Repeating;
 }
 
@@ -99,20 +102,19 @@ export class Punches implements Dialler {
     const node = toHex(place.nodeKey);
     const known = this.#improved.get(node);
     const isBegun = this.#punching.of(node) > 0 || !needsWitnesses(place, this.#deps.own);
+    const { clock, log } = this.#deps;
+    // Where the dial has punched, that was the first round.
+    const left = isBegun ? BIRTHDAY_ROUNDS - 1 : BIRTHDAY_ROUNDS;
+    const firstMs = isBegun ? BIRTHDAY_SPACING_MS : IMPROVE_AFTER_MS;
+    const reachedAt = clock.now();
     if (known !== undefined) {
-      known.place = place;
-      if (!isBegun) {
-        known.left = BIRTHDAY_ROUNDS;
-        known.rounds.soon(IMPROVE_AFTER_MS);
-      }
+      Object.assign(known, { place, left, reachedAt });
+      known.rounds.soon(firstMs);
     }
     if (this.#stop.signal.aborted || known !== undefined || this.#improved.size >= MAX_IMPROVED) return;
-    const { clock, log } = this.#deps;
     const onError = (error: unknown): void => log.debug({ node, error }, 'a relayed connection could not be improved');
-    const firstMs = isBegun ? BIRTHDAY_SPACING_MS : IMPROVE_AFTER_MS;
     const rounds = every(clock, { periodMs: BIRTHDAY_SPACING_MS, firstMs, onError }, () => this.#round(node));
-    // Where the dial has punched, that was the first round.
-    this.#improved.set(node, { place, left: isBegun ? BIRTHDAY_ROUNDS - 1 : BIRTHDAY_ROUNDS, rounds });
+    this.#improved.set(node, { place, left, reachedAt, rounds });
   }
 
   /** To be called when what stands before us may be another: nodes that are reached by a relay may be reached now. */
@@ -125,6 +127,8 @@ export class Punches implements Dialler {
     const improved = this.#improved.get(node);
     if (improved === undefined) return UNTIL_HURRIED;
     if (!this.#isRelayed(improved.place.nodeKey)) {
+      // On a slow path or machine the hello over the relay takes its time.
+      if (this.#isAwaited(improved)) return IMPROVE_AFTER_MS;
       improved.rounds.stop();
       this.#improved.delete(node);
       return UNTIL_HURRIED;
@@ -215,6 +219,12 @@ export class Punches implements Dialler {
 
   #isWanted(nodeKey: Uint8Array): boolean {
     return this.#deps.pool.current(nodeKey) === null || this.#isRelayed(nodeKey);
+  }
+
+  /** Whether the connection may still come that a relay has led to. */
+  #isAwaited({ place, reachedAt }: Improved): boolean {
+    const { clock, pool } = this.#deps;
+    return pool.current(place.nodeKey) === null && clock.now() - reachedAt < HELLO_TIMEOUT_MS;
   }
 
   #isRelayed(nodeKey: Uint8Array): boolean {

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { NativeQuicEndpoint } from '../../../src/network/quic/native-endpoint.ts';
-import { LentPort } from '../../../src/network/reach/lent-port.ts';
+import { LENT_PORT_TIMEOUT_MS, LentPort } from '../../../src/network/reach/lent-port.ts';
 import { quietPort } from '../../support/programs.ts';
 
 const HOST = '127.0.0.1';
@@ -70,7 +73,27 @@ test('a port that is given up is free again at once, and who waits for it hears 
 test('nobody comes: the wait ends, and the port is free again', async (t) => {
   const { listener, options, lent } = await world(t);
   await assert.rejects(lent.connection(20), { code: 'timeout' });
+  await lent.close();
   await new LentPort(options, listener.endpoint.parts, systemClock).close();
+});
+
+test('who waits for a port is not held up by the end of handshakes that nobody finishes', async (t) => {
+  const { dialler, lent, options, listener } = await world(t);
+  const silent = createSocket('udp4').bind(0, HOST);
+  t.after(() => silent.close());
+  await once(silent, 'listening');
+  const first = once(silent, 'message');
+  const address = { host: HOST, port: silent.address().port };
+  const dialling = dialler.endpoint.dial(address, listener.key.publicKey, { timeoutMs: LENT_PORT_TIMEOUT_MS });
+  dialling.catch(() => {});
+  const [initial] = await first;
+  silent.send(initial, options.port, HOST);
+  // The answer shows that the handshake has begun; it gets no further.
+  await once(silent, 'message', { signal: t.signal });
+  await assert.rejects(lent.connection(20), { code: 'timeout' });
+  const closed = lent.close().then(() => 'closed');
+  assert.equal(await Promise.race([closed, setImmediate('waiting')]), 'waiting');
+  await closed;
 });
 
 test('a connection that we dial because the other node asks for it takes one of the places that it has here', async (t) => {

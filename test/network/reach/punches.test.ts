@@ -284,6 +284,16 @@ test('a round of random ports that runs when a relay leads to the node is the fi
   punches.stop();
 });
 
+test('random ports wait for a hello over the relay that takes its time', async () => {
+  const { clock, punches, asked, state, stub } = world();
+  punches.improve(place(NEAR));
+  await clock.run(2 * IMPROVE_AFTER_MS);
+  state.current = stub(RELAYED).session;
+  await clock.run(IMPROVE_AFTER_MS + OTHER_HELPERS_MS);
+  assert.equal(asked.length, 1);
+  punches.stop();
+});
+
 test('no way is punched to a node that is reached without a relay by then, or by nobody', async () => {
   const { clock, punches, asked, state, stub } = world();
   state.current = stub(RELAYED).session;
