@@ -33,6 +33,11 @@ const Published = Type.Object({
   seq: Seq,
   replicas: Type.Integer({ minimum: 0, description: 'Nodes that verified and keep it.' }),
 });
+const DidText = Type.String({
+  pattern: '^did:key:z[1-9A-HJ-NP-Za-km-z]{47}$',
+  description: 'Such as `did:key:z6Mk…`.',
+});
+const KeyIds = Type.Array(Type.String());
 /** What a look-up of an agent may fail with. */
 export const RESOLVE_ERRORS = ['bad_aid', 'resolve_failed', 'cancelled'] as const;
 /** What publishing may fail with. */
@@ -191,5 +196,45 @@ export const directoryOperations = declare(COMMON, {
     }),
     errors: RESOLVE_ERRORS,
     tool: { name: 'svc_resolve_records', description: 'Signed records of an agent.', foreignText: true },
+  },
+
+  did: {
+    summary: 'The did:key that a native AID is, or the AID that a did:key is. Asks nobody.',
+    route: 'GET /did/{aid}',
+    output: Type.Object({ aid: AidText, did: DidText }),
+    errors: ['bad_aid', 'invalid_request'],
+  },
+
+  didDocument: {
+    summary:
+      'The DID document of a native agent, made from what it publishes: its keys with their proof, and where it is.',
+    route: 'GET /resolve/{aid}/did',
+    output: Type.Object({
+      '@context': Type.Array(Type.String()),
+      id: DidText,
+      verificationMethod: Type.Array(
+        Type.Object({
+          id: Type.String(),
+          type: Type.Literal('Multikey'),
+          controller: DidText,
+          publicKeyMultibase: Type.String(),
+          expires: Type.Optional(Timestamp),
+          delegation: Type.Optional(Base64),
+        }),
+      ),
+      capabilityDelegation: KeyIds,
+      authentication: KeyIds,
+      assertionMethod: KeyIds,
+      capabilityInvocation: KeyIds,
+      keyAgreement: KeyIds,
+      service: Type.Array(
+        Type.Object({
+          id: Type.String(),
+          type: Type.String(),
+          serviceEndpoint: Type.Union([Type.Array(Type.String()), AnyObject]),
+        }),
+      ),
+    }),
+    errors: [...RESOLVE_ERRORS, 'invalid_request'],
   },
 });

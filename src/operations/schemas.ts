@@ -53,7 +53,7 @@ export const NatType = Type.Integer({
 export const AidText = Type.Unsafe<Aid>(
   Type.String({
     format: AID_FORMAT,
-    description: 'Agent identifier: `aid1…`, an Ethereum `0x…` or a Paralism address.',
+    description: 'Agent identifier: `aid1…`, its `did:key:z6Mk…`, an Ethereum `0x…` or a Paralism address.',
   }),
 );
 

@@ -25,6 +25,8 @@ const ROUTES_OF_OUR_OWN = [
   'GET /agents/{}/cas',
   'DELETE /agents/{}/cas/{}',
   'GET /node/remote-admin/audit',
+  'GET /did/{}',
+  'GET /resolve/{}/did',
   'GET /node/invitation',
   'POST /node/join',
   'GET /node/contacts',

@@ -245,6 +245,16 @@ async function callCommands(step: Step, { here, there }: WalkWorld, aid: string,
   });
   await step(here, ['resolve', peer], { schema: d.resolve.output, text: /^aid: +aid1/, quiet: /^quic:\/\// });
   await step(here, ['info', peer], { schema: d.resolve.output, text: /records: +0x/, quiet: ONE_AID });
+  await step(here, ['did', peer], {
+    schema: d.did.output,
+    text: /^aid: +aid1[\s\S]*did: +did:key:z6Mk/,
+    quiet: /^did:key:z6Mk/,
+  });
+  await step(here, ['did-document', peer], {
+    schema: d.didDocument.output,
+    text: /^\{\n {2}"@context"[\s\S]*quic:/,
+    quiet: /^did:key:z6Mk/,
+  });
   await step(here, ['netcheck', peer], {
     schema: d.netcheckAgent.output,
     text: /^agent: +aid1[\s\S]*WAY +AFTER/,

@@ -2,6 +2,7 @@ import { sha256 } from '@noble/hashes/sha2.js';
 import { bech32, bech32m, createBase58check } from '@scure/base';
 import { fromHex, toHex } from '../../src/foundation/bytes.ts';
 import { aidOf, aidToBytes, parseAid } from '../../src/foundation/identity/aid.ts';
+import { encodeMultikey } from '../../src/foundation/identity/multikey.ts';
 import { phraseBytes, phrasePair } from './common.ts';
 
 const base58check = createBase58check(sha256);
@@ -26,7 +27,11 @@ function valid() {
   const bip173 = 'bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4';
   const bip173Hash = aidToBytes(parseAid(bip173)).subarray(1);
   return [
-    { text: native, also: [native.toUpperCase(), `  ${native}\n`], scheme: 'native' },
+    {
+      text: native,
+      also: [native.toUpperCase(), `  ${native}\n`, `did:key:${encodeMultikey('ed25519', master)}`],
+      scheme: 'native',
+    },
     { text: paralism, also: [paralism.toUpperCase(), segwit('pr', 0, hash)], scheme: 'paralism' },
     {
       text: bip173,
@@ -57,6 +62,11 @@ function invalidTexts() {
     { text: bech32m.encode('aid', bech32m.toWords(key.subarray(1)), 120), why: '31 bytes' },
     { text: bech32m.encode('aid', bech32m.toWords(Buffer.concat([key, hash.subarray(0, 1)])), 120), why: '33 bytes' },
     { text: bech32m.encode('aid', [...words.slice(0, -1), 31], 120), why: 'padding that is not zero' },
+    { text: `did:key:${encodeMultikey('x25519', key)}`, why: 'the did:key of a key that does not sign' },
+    { text: `did:key:${encodeMultikey('ed25519', weak)}`, why: 'the did:key of a key of small order' },
+    { text: `did:key:f${toHex(key)}`, why: 'another base than base58btc' },
+    { text: `DID:KEY:${encodeMultikey('ed25519', key)}`, why: 'the prefix of a did:key in capitals' },
+    { text: `did:web:${encodeMultikey('ed25519', key)}`, why: 'another DID method' },
     { text: aidLike(weak), why: 'a public key of small order' },
     { text: aidLike(new Uint8Array(32).fill(0xff)), why: 'a public key that is not reduced' },
     { text: segwit('bc', 1, hash), why: 'segwit version 1' },

@@ -10,6 +10,7 @@ import { fromHex, toHex } from '../bytes.ts';
 import { AID_SCHEMES, type AidScheme, MAX_AID_CHARS } from '../domain/agents.ts';
 import { SvcError } from '../errors.ts';
 import { isUsablePublicKey } from './ed25519.ts';
+import { decodeEd25519Multikey } from './multikey.ts';
 
 /** An AID in canonical text: only the functions here make one. */
 export type Aid = string & { readonly brand: 'Aid' };
@@ -20,8 +21,10 @@ const BODY_BYTES: Readonly<Record<AidScheme, number>> = { native: 32, paralism: 
 const NATIVE_PREFIX = 'aid';
 const PARALISM_PREFIX = 'bc';
 const PARALISM_ALIAS_PREFIX = 'pr';
+/** What the did:key of an Ed25519 key begins with: another spelling of a native AID. */
+export const DID_KEY_PREFIX = 'did:key:';
 /** Letters outside ASCII are refused before any case folding: the Kelvin sign folds to "k". */
-const TEXT = /^[0-9A-Za-z]+$/;
+const TEXT = /^(?:did:key:)?[0-9A-Za-z]+$/;
 
 const base58check = createBase58check(sha256);
 
@@ -62,11 +65,18 @@ function bodyOfEthereum(text: string): Uint8Array {
   return body;
 }
 
+function bodyOfDidKey(text: string): Uint8Array {
+  const publicKey = decodeEd25519Multikey(text.slice(DID_KEY_PREFIX.length));
+  if (publicKey === null) throw badAid('only a did:key of an Ed25519 key is an agent');
+  return publicKey;
+}
+
 function decodeText(text: string): [AidScheme, Uint8Array] {
   if (hasPrefix(text, NATIVE_PREFIX)) return ['native', bodyOfNative(text)];
   if (hasPrefix(text, PARALISM_PREFIX) || hasPrefix(text, PARALISM_ALIAS_PREFIX))
     return ['paralism', bodyOfSegwit(text)];
   if (text.startsWith('0x')) return ['ethereum', bodyOfEthereum(text)];
+  if (text.startsWith(DID_KEY_PREFIX)) return ['native', bodyOfDidKey(text)];
   // A P2PKH address: the "1" is its version byte, 0.
   if (text.startsWith('1')) return ['paralism', base58check.decode(text).slice(1)];
   throw badAid('unknown form');

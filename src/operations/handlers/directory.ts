@@ -1,5 +1,6 @@
 /** The handlers of the operations on what agents publish, and on finding others. */
 import type { AgentRegistry } from '../../capabilities/agents/registry.ts';
+import { didDocument } from '../../capabilities/directory/did-document.ts';
 import type { Directory } from '../../capabilities/directory/directory.ts';
 import type { DiscoveryEntry, Search } from '../../capabilities/directory/discovery.ts';
 import { readProfile } from '../../capabilities/directory/profile-cards.ts';
@@ -8,8 +9,10 @@ import type { Resolver } from '../../capabilities/directory/resolver.ts';
 import { toBase64 } from '../../foundation/base64.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import { RECORD_TTL_S } from '../../foundation/domain/directory.ts';
+import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { encodeDelegation } from '../../foundation/identity/delegation.ts';
+import { didOf } from '../../foundation/identity/did.ts';
 import { expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD } from '../../foundation/records/types.ts';
 import { DISCOVER_LIMIT_DEFAULT, type directoryOperations } from '../directory.ts';
@@ -25,6 +28,15 @@ export interface DirectoryHandlerDependencies {
 }
 
 type RecordView = ResultOf<typeof directoryOperations.resolveRecords>['records'][number];
+
+/** @throws SvcError `invalid_request` where an agent of a wallet has none */
+function orNoDid<T>(value: T | null): T {
+  if (value !== null) return value;
+  throw new SvcError('invalid_request', {
+    message: 'Only a native agent (aid1…) has a did:key: the AID of a wallet is the hash of its key.',
+    details: { in: 'path', path: '/aid' },
+  });
+}
 
 function published({ seq, replicas }: PublishResult) {
   return { ok: true as const, seq, replicas };
@@ -99,6 +111,11 @@ export function directoryHandlers(deps: DirectoryHandlerDependencies): Handlers<
     resolveRecords: async ({ aid, type = 0 }, { signal }) => {
       const records = await resolver.records(aid, type === 0 ? null : type, signal);
       return { records: records.map(recordView) };
+    },
+    did: async ({ aid }) => ({ aid, did: orNoDid(didOf(aid)) }),
+    didDocument: async ({ aid }, { signal }) => {
+      orNoDid(didOf(aid));
+      return orNoDid(didDocument(aid, await resolver.records(aid, null, signal)));
     },
   };
 }

@@ -3,6 +3,8 @@ import { isObject } from '../../foundation/json.ts';
 import type { Document } from './openapi-schemas.ts';
 
 const AID = 'aid1fj66ha4d08alt2auet7vy6wctnfx28k5hzzmtp5lysdwmu99hg5spq62xc';
+/** That agent's did:key. */
+const DID = 'did:key:z6MkjchhfUsD6mmvni8mCdXHw216Xrm9bQe2mBH1P5RDjVJG';
 const HASH_DIGITS = 64;
 /** Deeper than any schema of ours: one that holds itself ends there. */
 const MAX_DEPTH = 12;
@@ -25,6 +27,7 @@ const BY_NAME: Readonly<Record<string, string>> = {
 function text(schema: Document, key: string): string {
   const { format, pattern, contentEncoding, minLength } = schema;
   if (format === 'aid') return AID;
+  if (typeof pattern === 'string' && pattern.startsWith('^did:key:')) return DID;
   if (format === 'date-time') return '2026-11-22T20:00:00.000Z';
   if (contentEncoding === 'base64') return Buffer.from('hello').toString('base64');
   const digits = typeof pattern === 'string' ? /\[0-9a-f\]\{(\d+)\}\$$/.exec(pattern)?.[1] : undefined;

@@ -21,7 +21,7 @@ type Place = 'text' | 'json' | 'answer';
 /** Highest whole number in a path or query. */
 const MAX_TEXT_INTEGER = 999_999_999_999_999;
 /** Text of an AID, of every kind. */
-const AID_PATTERN = `^(?:aid1|AID1|0x|bc1|BC1|pr1|PR1|1)[0-9A-Za-z]{20,${MAX_AID_CHARS}}$`;
+const AID_PATTERN = `^(?:aid1|AID1|0x|bc1|BC1|pr1|PR1|1|did:key:z)[0-9A-Za-z]{20,${MAX_AID_CHARS}}$`;
 const HEX_PATTERN = '^(?:0[xX])?(?:[0-9a-fA-F]{2})*$';
 
 /** Names of shared schemas. What holds others comes before them. */

@@ -1,5 +1,9 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
+import type { DidDocument } from '../../../src/capabilities/directory/did-document.ts';
+import { decodeDelegation } from '../../../src/foundation/identity/delegation.ts';
+import { verifyDelegationSignature } from '../../../src/foundation/identity/delegation-verifier.ts';
+import { encodeMultikey } from '../../../src/foundation/identity/multikey.ts';
 import { decodeRecord } from '../../../src/foundation/records/record.ts';
 import { HandlerWorld } from '../../support/handler-world.ts';
 import { newIdentity } from '../../support/identities.ts';
@@ -113,6 +117,38 @@ describe('the operations on the directory', () => {
     const aid = await add();
     await assert.rejects(world.call('resolveRecords', { params: { aid } }), { code: 'resolve_failed' });
     assert.deepEqual(await world.call('resolveRecords', { params: { aid }, query: { type: 2 } }), { records: [] });
+  });
+
+  test('a DID document says who may act for an agent, with the proof, and where it is', async () => {
+    const aid = await add();
+    const { did } = await world.call<{ did: string }>('did', { params: { aid } });
+    assert.deepEqual(await world.call('did', { params: { aid: did } }), { aid, did });
+    await assert.rejects(world.call('didDocument', { params: { aid } }), { code: 'resolve_failed' });
+    await world.call('agentPublish', { params: { aid } });
+    await world.call('profileSet', { params: { aid }, body: { name: 'Bob' } });
+    const document = await world.call<DidDocument>('didDocument', { params: { aid: did } });
+    const [master, acting, ...others] = document.verificationMethod;
+    assert.ok(master && acting);
+    assert.deepEqual(others, []);
+    assert.equal(document.id, did);
+    assert.equal(`did:key:${master.publicKeyMultibase}`, did);
+    assert.deepEqual(document.capabilityDelegation, [master.id]);
+    for (const use of [document.authentication, document.assertionMethod, document.capabilityInvocation])
+      assert.deepEqual(use, [acting.id]);
+    const proof = decodeDelegation(Buffer.from(acting.delegation ?? '', 'base64'));
+    verifyDelegationSignature(proof);
+    assert.equal(proof.agent, aid);
+    assert.equal(acting.publicKeyMultibase, encodeMultikey('ed25519', proof.operationalKey));
+    assert.deepEqual(document.service, [
+      { id: `${did}#svcd`, type: 'SvcdAgent', serviceEndpoint: ['quic://192.0.2.1:4122'] },
+      { id: `${did}#profile`, type: 'SvcdProfile', serviceEndpoint: { name: 'Bob' } },
+    ]);
+  });
+
+  test('agents of wallets have no did:key', async () => {
+    const aid = `0x${'ab'.repeat(20)}`;
+    for (const operation of ['did', 'didDocument'])
+      await assert.rejects(world.call(operation, { params: { aid } }), { code: 'invalid_request' });
   });
 
   test('a removed profile is gone from the network at once', async () => {

@@ -65,6 +65,8 @@ const COMMANDS_OF_OUR_OWN: readonly string[] = [
   'note del',
   'netcheck',
   'ping',
+  'did',
+  'did-document',
 ];
 
 const DAEMON_COMMANDS_OF_OUR_OWN: readonly string[] = ['service run', 'completion'];

@@ -96,4 +96,16 @@ export function directoryCommands(svc: CommandGroup): void {
       }),
     quiet: (i) => i.profile?.name ?? i.aid,
   });
+  svc.call('did <aid>', 'the did:key of a native agent, or the AID of a did:key', {
+    examples: ['svc did bob', 'svc did did:key:z6MkiTBz1ymuepAQ4HEHYSF1H8quG5GLVVQR3djdX3mDooWp'],
+    operation: 'did',
+    text: ({ aid, did }) => formatFields({ aid, did }),
+    quiet: ({ did }) => did,
+  });
+  svc.call('did-document <aid>', 'the DID document of an agent, made from what it publishes', {
+    operation: 'didDocument',
+    progress: 'Resolving',
+    text: (document) => JSON.stringify(document, null, 2),
+    quiet: ({ id }) => id,
+  });
 }

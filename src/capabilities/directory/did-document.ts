@@ -1,0 +1,99 @@
+/**
+ * The DID document of a native agent (W3C, "Decentralized Identifiers 1.0"), made from what it publishes. What a did:key
+ * says by itself is only the master key, which lies offline: it may delegate here and nothing else. The operational
+ * keys that it lets act stand beside it with their proof, the keys for notes, and where the agent is.
+ */
+import { toBase64 } from '../../foundation/base64.ts';
+import { isoTime } from '../../foundation/clock.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import { nativePublicKey } from '../../foundation/identity/aid.ts';
+import { type Delegation, encodeDelegation } from '../../foundation/identity/delegation.ts';
+import { didOf } from '../../foundation/identity/did.ts';
+import { encodeMultikey } from '../../foundation/identity/multikey.ts';
+import { decodeEncryptionKeysPayload } from '../../foundation/records/encryption-keys.ts';
+import { decodeEndpointsPayload } from '../../foundation/records/payloads.ts';
+import type { SignedRecord } from '../../foundation/records/record.ts';
+import { RECORD } from '../../foundation/records/types.ts';
+import { readProfile } from './profile-cards.ts';
+
+interface VerificationMethod {
+  readonly id: string;
+  readonly type: 'Multikey';
+  readonly controller: string;
+  readonly publicKeyMultibase: string;
+  /** When the key ends to be good; absent where it does not, ISO 8601. */
+  readonly expires?: string;
+  /** The delegation proof by which the agent's master key lets this one act, deterministic CBOR in base64. */
+  readonly delegation?: string;
+}
+
+interface Service {
+  readonly id: string;
+  readonly type: string;
+  readonly serviceEndpoint: readonly string[] | Readonly<Record<string, unknown>>;
+}
+
+export interface DidDocument {
+  readonly '@context': readonly string[];
+  readonly id: string;
+  readonly verificationMethod: readonly VerificationMethod[];
+  readonly capabilityDelegation: readonly string[];
+  readonly authentication: readonly string[];
+  readonly assertionMethod: readonly string[];
+  readonly capabilityInvocation: readonly string[];
+  readonly keyAgreement: readonly string[];
+  readonly service: readonly Service[];
+}
+
+const CONTEXT = ['https://www.w3.org/ns/did/v1', 'https://w3id.org/security/multikey/v1'];
+
+function method(did: string, key: string, more: Partial<VerificationMethod> = {}): VerificationMethod {
+  return { id: `${did}#${key}`, type: 'Multikey', controller: did, publicKeyMultibase: key, ...more };
+}
+
+function operational(did: string, delegation: Delegation): VerificationMethod {
+  const { operationalKey, expiresAt } = delegation;
+  return method(did, encodeMultikey('ed25519', operationalKey), {
+    ...(expiresAt === 0 ? {} : { expires: isoTime(expiresAt * 1000) }),
+    delegation: toBase64(encodeDelegation(delegation)),
+  });
+}
+
+function servicesOf(did: string, records: readonly SignedRecord[]): Service[] {
+  return records.flatMap(({ type, payload }): Service[] => {
+    const endpoints = type === RECORD.endpoints ? decodeEndpointsPayload(payload)?.endpoints : undefined;
+    if (endpoints !== undefined) return [{ id: `${did}#svcd`, type: 'SvcdAgent', serviceEndpoint: endpoints }];
+    const profile = type === RECORD.profile ? readProfile(payload) : null;
+    return profile === null ? [] : [{ id: `${did}#profile`, type: 'SvcdProfile', serviceEndpoint: { ...profile } }];
+  });
+}
+
+/**
+ * The document of an agent; null for agents of wallets, which have no did:key.
+ * @param records those under its AID that stand under its newest delegation
+ */
+export function didDocument(aid: Aid, records: readonly SignedRecord[]): DidDocument | null {
+  const did = didOf(aid);
+  const masterKey = nativePublicKey(aid);
+  if (did === null || masterKey === null) return null;
+  const master = method(did, encodeMultikey('ed25519', masterKey));
+  // Two records of one delegation name one key once.
+  const acting = new Map(records.map(({ delegation }) => [toBase64(delegation.operationalKey), delegation]));
+  const actors = [...acting.values()].map((delegation) => operational(did, delegation));
+  const sealing = records
+    .filter(({ type }) => type === RECORD.encryptionKeys)
+    .flatMap(({ payload }) => decodeEncryptionKeysPayload(payload) ?? [])
+    .map(({ publicKey }) => method(did, encodeMultikey('x25519', publicKey)));
+  const acts = actors.map(({ id }) => id);
+  return {
+    '@context': CONTEXT,
+    id: did,
+    verificationMethod: [master, ...actors, ...sealing],
+    capabilityDelegation: [master.id],
+    authentication: acts,
+    assertionMethod: acts,
+    capabilityInvocation: acts,
+    keyAgreement: sealing.map(({ id }) => id),
+    service: servicesOf(did, records),
+  };
+}
