@@ -4,12 +4,12 @@
  */
 import { base58 } from '@scure/base';
 import { equalBytes } from '../bytes.ts';
+import { PUBLIC_KEY_BYTES } from './ed25519.ts';
 
 /** Multicodecs of public keys, as unsigned varints. */
 const CODEC = { ed25519: Uint8Array.of(0xed, 0x01), x25519: Uint8Array.of(0xec, 0x01) } as const;
 /** Multibase prefix of base58btc. */
 const BASE58BTC = 'z';
-const KEY_BYTES = 32;
 /** Longest text of a 32-byte key, characters. */
 const MAX_CHARS = 49;
 
@@ -28,6 +28,7 @@ export function decodeEd25519Multikey(text: string): Uint8Array | null {
     return null;
   }
   const codec = CODEC.ed25519;
-  if (bytes.length !== codec.length + KEY_BYTES || !equalBytes(bytes.subarray(0, codec.length), codec)) return null;
+  if (bytes.length !== codec.length + PUBLIC_KEY_BYTES || !equalBytes(bytes.subarray(0, codec.length), codec))
+    return null;
   return bytes.slice(codec.length);
 }
