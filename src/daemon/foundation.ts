@@ -67,5 +67,18 @@ export async function openFoundation(args: DaemonArguments, environment: NodeJS.
   const verifier = new RecordVerifier({}, { delegations });
   const meta = new MetaStore(store);
   const stored = { store, commits, meta, seen };
-  return { life, clock, dataDir, configuration, config, log, keys, node, delegations, verifier, ...stored };
+  return {
+    life,
+    clock,
+    dataDir,
+    keyDirectory,
+    configuration,
+    config,
+    log,
+    keys,
+    node,
+    delegations,
+    verifier,
+    ...stored,
+  };
 }

@@ -71,7 +71,12 @@ export function buildSurfaces(
   const { toolCall, ...others } = operations;
   const own = countHeartbeats(
     bind(others, {
-      ...nodeHandlers({ status: () => reports.status(), config: configuration, debug: reports.debug() }),
+      ...nodeHandlers({
+        status: () => reports.status(),
+        config: configuration,
+        filesRoot: c.filesRootSetting,
+        debug: reports.debug(),
+      }),
       ...joiningHandlers({ joining: c.joining }),
       ...reachHandlers(c),
       ...agentHandlers({

@@ -100,7 +100,11 @@ export const ERRORS = {
   self: entry(409, 2, 'The peer is this agent itself.'),
   not_member: entry(403, 4, 'This agent is not a member of the group.'),
   creator_cannot_leave: entry(409, 1, 'The creator of a group cannot leave it.'),
-  files_root_required: entry(409, 1, 'Objects need the setting files_root: the folder that holds them.'),
+  files_root_required: entry(
+    409,
+    1,
+    'Objects are off: files_root is "none". Set it to a folder, or to nothing for the default one.',
+  ),
   gone: entry(410, 5, 'This no longer exists.'),
   quota_exceeded: entry(413, 1, 'A quota is used up.'),
   tool_error: entry(422, 1, 'The tool reports an error.'),

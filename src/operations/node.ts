@@ -2,8 +2,9 @@
 import { Type } from 'typebox';
 import { ConfigSchema, PATCHABLE_KEYS } from '../foundation/config/schema.ts';
 import { NAT_TYPES, PORT_MAPPING_STATES } from '../foundation/domain/directory.ts';
+import { MAX_FILE_PATH_CHARS } from '../foundation/domain/objects.ts';
 import { declare } from './declare.ts';
-import { AidText, AnyObject, NatType, nullable, oneOf, Pending, Timestamp } from './schemas.ts';
+import { AidText, AnyObject, closed, NatType, nullable, oneOf, Pending, Timestamp } from './schemas.ts';
 
 /** What a `nat_type` means. */
 export function natLabel(natType: number): string {
@@ -50,7 +51,7 @@ export const NodeStatus = Type.Object({
   bytes_up: Type.Integer({ minimum: 0 }),
   bytes_down: Type.Integer({ minimum: 0 }),
   data_dir: Type.String(),
-  files_root: Type.String({ description: 'Empty where unset.' }),
+  files_root: Type.String({ description: 'The folder of objects; empty where they are off.' }),
   update_state: Type.String(),
   pending: Type.Optional(Pending),
 });
@@ -109,6 +110,29 @@ export const nodeOperations = declare(COMMON, {
     summary: 'JSON Schema of all configuration keys.',
     route: 'GET /config/schema',
     output: AnyObject,
+    tag: 'Configuration',
+  },
+
+  filesRootSet: {
+    summary: 'Changes the folder of objects at once; for programs on this machine.',
+    route: 'PUT /node/files-root',
+    body: closed({
+      path: Type.String({
+        maxLength: MAX_FILE_PATH_CHARS,
+        description: 'Absolute; empty: `files` in the data directory; `none`: objects are off.',
+      }),
+    }),
+    output: Type.Object({
+      ok: Type.Literal(true),
+      files_root: Type.String({ description: 'The folder in effect; empty where objects are off.' }),
+      objects_left: Type.Integer({
+        minimum: 0,
+        description: 'Objects of the folder before, which stay there and cannot be read until it is set again.',
+      }),
+      overridden: Type.Boolean({ description: 'A flag or the environment decides it: nothing has changed.' }),
+    }),
+    permission: 'local_only',
+    errors: ['local_only', 'config_invalid', 'not_writable'],
     tag: 'Configuration',
   },
 

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, symlinkSync } from 'node:fs';
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
-import { checkFilesRoot } from '../../src/daemon/files-root.ts';
+import { type TestContext, test } from 'node:test';
+import { checkFilesRoot, FilesRootSetting, filesRootOf } from '../../src/daemon/files-root.ts';
+import { ConfigService } from '../../src/foundation/config/config-service.ts';
+import { silentLog } from '../../src/foundation/log.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 test('the files of objects are never where the keys, the data or the releases are', (t) => {
@@ -23,10 +25,59 @@ test('the files of objects are never where the keys, the data or the releases ar
     assert.throws(() => check(filesRoot), { code: 'config_invalid', details: { key: 'files_root' } }, filesRoot);
   for (const filesRoot of [
     '',
+    'none',
     join(home, 'files'),
     join(dataDir, 'files'),
     join(home, 'keys-of-mine'),
     join(home, '..', 'x'),
   ])
     check(filesRoot);
+});
+
+test('files live in the data directory unless another folder is named, or none', () => {
+  assert.equal(filesRootOf('', '/data'), join('/data', 'files'));
+  assert.equal(filesRootOf('/srv/files', '/data'), '/srv/files');
+  assert.equal(filesRootOf('none', '/data'), '');
+});
+
+function setting(t: TestContext, flags: { files_root?: string } = {}) {
+  const home = temporaryDirectory(t);
+  const dataDir = join(home, 'svcd');
+  const file = join(home, 'config.toml');
+  const used: string[] = [];
+  const configuration = new ConfigService({ file, environment: {}, flags });
+  const filesRoot = new FilesRootSetting({
+    configuration,
+    objects: { use: (path) => void used.push(path), count: () => 3 },
+    own: { dataDir, keys: join(dataDir, 'keys') },
+    log: silentLog,
+  });
+  return { home, dataDir, file, used, configuration, filesRoot };
+}
+
+test('a folder that is set applies at once and is kept, and it is said what stays behind', (t) => {
+  const { home, dataDir, file, used, filesRoot } = setting(t);
+  const shared = join(home, 'shared');
+  assert.deepEqual(filesRoot.set(shared), { path: shared, left: 3, overridden: false });
+  assert.deepEqual(filesRoot.set(shared), { path: shared, left: 0, overridden: false });
+  assert.match(readFileSync(file, 'utf8'), /files_root = ".*shared"/);
+  assert.deepEqual(filesRoot.set('none'), { path: '', left: 3, overridden: false });
+  assert.deepEqual(filesRoot.set(''), { path: join(dataDir, 'files'), left: 3, overridden: false });
+  assert.deepEqual(used, [shared, '', join(dataDir, 'files')]);
+});
+
+test('no folder is set that holds the keys, no relative one, and none where a flag decides', (t) => {
+  const { dataDir, used, filesRoot } = setting(t);
+  for (const path of [dataDir, join(dataDir, 'keys'), 'relative'])
+    assert.throws(() => filesRoot.set(path), { code: 'config_invalid' }, path);
+  assert.deepEqual(used, []);
+  const flagged = setting(t, { files_root: '/srv/files' });
+  assert.deepEqual(flagged.filesRoot.set(''), { path: '/srv/files', left: 0, overridden: true });
+});
+
+test('a folder that a person wrote into the file while the daemon runs is checked as well', (t) => {
+  const { dataDir, file, used, configuration } = setting(t);
+  writeFileSync(file, `files_root = ${JSON.stringify(dataDir)}\n`, { mode: 0o600 });
+  configuration.patch({ auto_publish: false });
+  assert.deepEqual(used, ['']);
 });

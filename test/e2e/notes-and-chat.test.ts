@@ -230,7 +230,7 @@ test('a chat request does not travel through the mailbox, and a file by its path
   await befriend(a, alice, b, bob);
   assert.deepEqual((await mailbox(b, bob)).messages, []);
   const refused = await a.request('POST', `/agents/${alice}/chat/send`, { peer: bob, path: '/etc/hostname' });
-  assert.equal((refused.body as { error: string }).error, 'files_root_required');
+  assert.equal((refused.body as { error: string }).error, 'invalid_request');
 });
 
 test('the command line sends, lists and polls notes, and chats; foreign text cannot act on the terminal', async () => {

@@ -32,6 +32,7 @@ const ROUTES_OF_OUR_OWN = [
   'GET /node/contacts',
   'DELETE /node/contacts/{}',
   'GET /agents/{}/callers',
+  'PUT /node/files-root',
   'GET /node/links',
   'GET /node/peers',
   'GET /node/traffic',

@@ -152,6 +152,7 @@ export async function objectCommands(step: Step, { here, directory }: WalkWorld,
   const { files_root } = await here.call<{ files_root: string }>('GET', '/status');
   writeFileSync(join(files_root, `${aid}.txt`), 'where it lies');
   await step(here, mine('add', `${aid}.txt`), stored);
+  await step(here, mine('add', file), stored);
   await step(here, mine('list'), {
     schema: d.objectList.output,
     text: /^OBJECT +SIZE +NAME[\s\S]* plan\.txt /,

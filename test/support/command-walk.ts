@@ -67,6 +67,12 @@ async function nodeCommands(step: Step, { here }: WalkWorld): Promise<void> {
     text: /applies now/,
     quiet: /^live$/,
   });
+  const { files_root: filesRoot } = await here.call<{ files_root: string }>('GET', '/status');
+  await step(here, ['config', 'set', 'files_root', filesRoot], {
+    schema: d.configPatch.output,
+    text: /applies now/,
+    quiet: /^live$/,
+  });
   await step(here, ['config', 'set', 'fallback_host'], {
     schema: d.configPatch.output,
     text: /starts again/,

@@ -12,7 +12,7 @@ export const deErrors = {
   'error.config_invalid': 'Dieser Wert passt nicht.',
   'error.connect_failed': 'Der andere Knoten ist nicht zu erreichen.',
   'error.daemon_unreachable': 'Der Daemon antwortet nicht.',
-  'error.files_root_required': 'Setzen Sie zuerst files_root in config.toml.',
+  'error.files_root_required': 'Schalten Sie zuerst die Objekte ein: svc config set files_root ""',
   'error.forbidden_host': 'Der Daemon verweigert diese Adresse des Panels.',
   'error.gone': 'Es ist nicht mehr da.',
   'error.inbound_unreachable': 'Der Agent ist da, aber sein Dienst antwortet nicht.',

@@ -12,7 +12,7 @@ export const enErrors = {
   'error.config_invalid': 'This value does not fit.',
   'error.connect_failed': 'The other node cannot be reached.',
   'error.daemon_unreachable': 'The daemon does not answer.',
-  'error.files_root_required': 'Set files_root in config.toml first.',
+  'error.files_root_required': 'Switch objects on first: svc config set files_root ""',
   'error.forbidden_host': 'The daemon refuses this address of the panel.',
   'error.gone': 'It is no longer there.',
   'error.inbound_unreachable': 'The agent is there, but its service does not answer.',

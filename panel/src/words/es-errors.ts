@@ -12,7 +12,7 @@ export const esErrors = {
   'error.config_invalid': 'Este valor no encaja.',
   'error.connect_failed': 'No se llega al otro nodo.',
   'error.daemon_unreachable': 'El servicio no responde.',
-  'error.files_root_required': 'Ponga antes files_root en config.toml.',
+  'error.files_root_required': 'Active antes los objetos: svc config set files_root ""',
   'error.forbidden_host': 'El servicio rechaza esta dirección del panel.',
   'error.gone': 'Ya no está.',
   'error.inbound_unreachable': 'El agente está, pero su servicio no responde.',

@@ -12,7 +12,7 @@ export const jaErrors = {
   'error.config_invalid': 'この値は使えません。',
   'error.connect_failed': '相手のノードに届きません。',
   'error.daemon_unreachable': 'デーモンが応答しません。',
-  'error.files_root_required': '先に config.toml で files_root を設定してください。',
+  'error.files_root_required': '先にオブジェクトを有効にしてください：svc config set files_root ""',
   'error.forbidden_host': 'デーモンがパネルのこのアドレスを拒否しています。',
   'error.gone': 'もうありません。',
   'error.inbound_unreachable': 'エージェントはいますが、サービスが応答しません。',

@@ -12,7 +12,7 @@ export const zhErrors = {
   'error.config_invalid': '此值不合适。',
   'error.connect_failed': '无法到达对方节点。',
   'error.daemon_unreachable': '守护进程没有回应。',
-  'error.files_root_required': '请先在 config.toml 中设置 files_root。',
+  'error.files_root_required': '请先启用对象：svc config set files_root ""',
   'error.forbidden_host': '守护进程拒绝面板的这个地址。',
   'error.gone': '它已不在。',
   'error.inbound_unreachable': '代理在线，但其服务没有回应。',

@@ -1,4 +1,5 @@
 /** The objects of the agents here: bytes by their SHA-256, stored under files_root or registered where they lie. */
+import { existsSync } from 'node:fs';
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
@@ -14,7 +15,7 @@ import { type OpenedObject, RegisteredFiles } from './registered-files.ts';
 import { type ObjectInfo, type ObjectSource, objectUrl } from './types.ts';
 
 export interface ObjectServiceOptions {
-  /** The configured folder; empty: objects are off. */
+  /** The folder, made when it is first needed; empty: objects are off. */
   readonly filesRoot: string;
   readonly quota?: Partial<ObjectQuota>;
 }
@@ -33,15 +34,15 @@ export interface ObjectFiles {
 }
 
 export class ObjectService implements Component {
-  readonly #options: ObjectServiceOptions;
   readonly #repository: ObjectRepository;
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #quota: QuotaLedger;
+  #filesRoot: string;
   #files: ObjectFiles | null = null;
 
   constructor(options: ObjectServiceOptions, { repository, clock, log }: ObjectServiceDependencies) {
-    this.#options = options;
+    this.#filesRoot = options.filesRoot;
     this.#repository = repository;
     this.#clock = clock;
     this.#log = log.child('objects');
@@ -50,14 +51,34 @@ export class ObjectService implements Component {
 
   /** Opens the folder and tidies up what a crash left. A folder that cannot be used leaves the rest of the daemon alone. */
   async start(): Promise<void> {
-    if (this.#options.filesRoot === '') return;
+    this.#tidy();
+  }
+
+  /**
+   * Has another folder hold the objects from now on; those of the one before stay there. What is under way ends there too.
+   * @param filesRoot empty: objects are off
+   */
+  use(filesRoot: string): void {
+    this.#filesRoot = filesRoot;
+    this.#files = null;
+    this.#tidy();
+  }
+
+  /** Objects of all agents here. */
+  count(): number {
+    return this.#repository.count();
+  }
+
+  #tidy(): void {
+    // A folder that nobody has used is not made for nothing.
+    if (this.#filesRoot === '' || !existsSync(this.#filesRoot)) return;
     try {
       const { root, blobs } = this.#open();
       blobs.clean(this.#clock.now());
       for (const objectId of this.#repository.retired()) this.#discard(blobs, objectId);
       this.#log.info({ files_root: root.path }, 'objects are on');
     } catch (error) {
-      this.#log.warn({ files_root: this.#options.filesRoot, err: error }, 'files_root cannot be used');
+      this.#log.warn({ files_root: this.#filesRoot, err: error }, 'files_root cannot be used');
     }
   }
 
@@ -70,12 +91,12 @@ export class ObjectService implements Component {
    * @throws SvcError `files_root_required`, `not_writable`
    */
   files(): ObjectFiles {
-    if (this.#options.filesRoot === '') throw new SvcError('files_root_required');
+    if (this.#filesRoot === '') throw new SvcError('files_root_required');
     return this.#files ?? this.#open();
   }
 
   #open(): ObjectFiles {
-    const root = FilesRoot.open(this.#options.filesRoot);
+    const root = FilesRoot.open(this.#filesRoot);
     const blobs = new BlobStore(root);
     const registered = new RegisteredFiles({ root, blobs, repository: this.#repository, clock: this.#clock });
     this.#files = { root, blobs, registered };
@@ -180,7 +201,7 @@ export class ObjectService implements Component {
   delete(aid: Aid, objectId: string): void {
     if (!this.#repository.delete(aid, objectId)) throw noSuchObject(objectId);
     if (this.#repository.isStored(objectId)) return;
-    if (this.#options.filesRoot === '') return;
+    if (this.#filesRoot === '') return;
     try {
       this.#discard(this.files().blobs, objectId);
     } catch (error) {
@@ -208,7 +229,7 @@ export class ObjectService implements Component {
    * @throws SvcError `not_found`, `gone`
    */
   async open(aid: Aid, objectId: string): Promise<OpenedObject> {
-    const row = this.#options.filesRoot === '' ? null : this.#repository.get(aid, objectId);
+    const row = this.#filesRoot === '' ? null : this.#repository.get(aid, objectId);
     if (row === null) throw noSuchObject(objectId);
     return await this.files().registered.open(row);
   }

@@ -7,19 +7,24 @@ import { ObjectService } from '../../capabilities/objects/object-service.ts';
 import { RemoteObjects } from '../../capabilities/objects/remote-objects.ts';
 import { ObjectRepository } from '../../foundation/store/objects.ts';
 import type { AgentLinks } from '../../network/links/links.ts';
+import { FilesRootSetting, filesRootOf } from '../files-root.ts';
 import type { Foundation } from '../foundation.ts';
 import type { Access } from './access.ts';
 import type { Agents } from './agents.ts';
 
 export function buildObjects(
-  { life, clock, log, store, config }: Foundation,
+  { life, clock, log, store, config, configuration, dataDir, keyDirectory }: Foundation,
   { onDeleted }: Agents,
   { access, callers, keepChecked }: Access,
   links: AgentLinks,
 ) {
   const repository = new ObjectRepository(store);
-  const objects = new ObjectService({ filesRoot: config.files_root }, { repository, clock, log });
+  const filesRoot = filesRootOf(config.files_root, dataDir.path);
+  const objects = new ObjectService({ filesRoot }, { repository, clock, log });
   life.add('answering', objects);
+  const own = { dataDir: dataDir.path, keys: keyDirectory };
+  const filesRootSetting = new FilesRootSetting({ configuration, objects, own, log });
+  life.defer(filesRootSetting.stop);
   onDeleted((aid) => objects.forgetAgent(aid));
   const objectServer = new ObjectServer({
     links,
@@ -36,5 +41,5 @@ export function buildObjects(
   const remoteObjects = new RemoteObjects({ caller });
   const holders = new Holders({ repository, remote: remoteObjects, objects, clock });
   const objectGetter = new ObjectGetter({ objects, holders, remote: remoteObjects, clock });
-  return { objects, objectServer, remoteObjects, holders, objectGetter };
+  return { objects, filesRootSetting, objectServer, remoteObjects, holders, objectGetter };
 }

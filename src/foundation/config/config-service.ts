@@ -124,11 +124,23 @@ export class ConfigService {
    * @throws SvcError `config_invalid`, `not_writable`; nothing has changed then
    */
   patch(partial: Readonly<Record<string, unknown>>): PatchResult {
+    return this.#change(partial, PATCHABLE_KEYS);
+  }
+
+  /**
+   * Changes one key for a caller who may change that one, patchable or not.
+   * @throws SvcError as `patch` does
+   */
+  set(key: ConfigKey, value: unknown): PatchResult {
+    return this.#change({ [key]: value }, new Set([key]));
+  }
+
+  #change(partial: Readonly<Record<string, unknown>>, allowed: ReadonlySet<ConfigKey>): PatchResult {
     const file = readConfigFile(this.#file);
     const changes = new Map<ConfigKey, Config[ConfigKey]>();
     for (const [key, raw] of Object.entries(partial)) {
       if (!isConfigKey(key)) throw invalidConfig(key, 'is not a configuration key', REQUEST);
-      if (!PATCHABLE_KEYS.has(key)) {
+      if (!allowed.has(key)) {
         throw invalidConfig(key, 'cannot be changed here: edit config.toml and restart the daemon', REQUEST);
       }
       if (this.#isShown(key, raw)) continue;

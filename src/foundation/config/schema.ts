@@ -104,7 +104,9 @@ export const ConfigSchema = Type.Object(
     }),
     relay_bytes_per_second: relayBytes('Bytes a second that are relayed for others.', 16 * 1024 ** 2),
     relay_bytes_per_day: relayBytes('Bytes a day (UTC) that are relayed for others.', 64 * 1024 ** 3),
-    files_root: text('Absolute path of the folder that objects live in. Empty: objects are off.'),
+    files_root: text(
+      'Absolute path of the folder that objects live in. Empty: `files` in the data directory. `none`: objects are off.',
+    ),
     open_browser: flag('Open the panel in a browser when the daemon starts on a desktop.', true),
   },
   { additionalProperties: false },
@@ -129,9 +131,13 @@ export const LIVE_KEYS: ReadonlySet<ConfigKey> = new Set<ConfigKey>([
   'log_format',
   'auto_publish',
   'disable_relay',
+  'files_root',
 ]);
 
-/** Keys that the API may change; the rest (those that widen what a token holder can do) only the file. */
+/** What `files_root` is where objects are off. */
+export const NO_FILES_ROOT = 'none';
+
+/** Keys that `PATCH /config` may change; the rest (those that widen what a token holder can do) only the file, or a route for programs on this machine. */
 export const PATCHABLE_KEYS: ReadonlySet<ConfigKey> = new Set<ConfigKey>([
   'listen_addr',
   'quic_listen_addr',

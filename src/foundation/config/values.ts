@@ -4,7 +4,7 @@ import { Default, Errors } from 'typebox/value';
 import { hostOfUrl, isEveryInterface, isHost, isLoopbackHost, parseAddress } from '../address.ts';
 import { parseContact } from '../contact.ts';
 import { NETWORK_NAME } from '../domain/directory.ts';
-import { type Config, type ConfigKey, ConfigSchema, type TurnServer } from './schema.ts';
+import { type Config, type ConfigKey, ConfigSchema, NO_FILES_ROOT, type TurnServer } from './schema.ts';
 
 /** A value that fits its key, or what is wrong with it: a phrase that follows the key's name. */
 export type Checked = { readonly value: Config[ConfigKey] } | { readonly problem: string };
@@ -81,7 +81,9 @@ const CHECKS: Checks = {
     const wrong = problems.findIndex((problem) => problem !== null);
     return wrong < 0 ? null : `at ${wrong}${problems[wrong]}`;
   },
-  files_root: optional(path),
+  files_root: optional((text) =>
+    text === NO_FILES_ROOT || isAbsolute(text) ? null : 'must be an absolute path, or "none"',
+  ),
 };
 
 function isRemoteAddress(text: string): boolean {

@@ -107,6 +107,11 @@ export class ObjectRepository {
     return { count: orZero(row, 'count'), bytes: orZero(row, 'bytes') };
   }
 
+  /** Objects of all agents. */
+  count(): number {
+    return orZero(this.#store.one`SELECT count(*) AS count FROM objects`, 'count');
+  }
+
   /** Agents here that have an object. */
   agentsWith(objectId: string, limit: number): Aid[] {
     const rows = this.#store.all`SELECT aid FROM objects WHERE object_id = ${objectId} ORDER BY aid LIMIT ${limit}`;

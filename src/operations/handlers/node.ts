@@ -11,6 +11,14 @@ export type Report = () => Readonly<Record<string, unknown>> | Promise<Readonly<
 export interface NodeHandlerDependencies {
   readonly status: () => OutputOf<typeof nodeOperations.status> | Promise<OutputOf<typeof nodeOperations.status>>;
   readonly config: Pick<ConfigService, 'redacted' | 'overrides' | 'restartRequired' | 'patch'>;
+  readonly filesRoot: {
+    /**
+     * Changes the folder of objects at once, and in config.toml.
+     * @returns the folder that holds now, and objects that stay behind in the one before
+     * @throws SvcError `config_invalid`, `not_writable`; nothing has changed then
+     */
+    set(path: string): { readonly path: string; readonly left: number; readonly overridden: boolean };
+  };
   readonly debug: Readonly<Record<'identity' | 'routing' | 'store' | 'stats' | 'host', Report>>;
 }
 
@@ -26,7 +34,8 @@ function asRequestError(error: unknown): unknown {
   });
 }
 
-export function nodeHandlers({ status, config, debug }: NodeHandlerDependencies): Handlers<typeof nodeOperations> {
+export function nodeHandlers(dependencies: NodeHandlerDependencies): Handlers<typeof nodeOperations> {
+  const { status, config, debug, filesRoot } = dependencies;
   return {
     health: () => ({ status: 'ok' }),
     status: () => status(),
@@ -43,6 +52,15 @@ export function nodeHandlers({ status, config, debug }: NodeHandlerDependencies)
       }
     },
     configSchema: () => configSchema(),
+    filesRootSet: ({ path }, context) => {
+      context.requireToken();
+      try {
+        const { path: now, left, overridden } = filesRoot.set(path);
+        return { ok: true, files_root: now, objects_left: left, overridden };
+      } catch (error) {
+        throw asRequestError(error);
+      }
+    },
     debugIdentity: () => debug.identity(),
     debugRouting: () => debug.routing(),
     debugStore: () => debug.store(),

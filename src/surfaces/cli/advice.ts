@@ -12,7 +12,7 @@ const NEXT: Partial<Record<ErrorCode, string>> = {
   inbound_unreachable: 'Its owner can see why: svc agents probe <aid>',
   relay_required: 'Leave --no-relay out, or see why there is no direct way: svc netcheck <aid>',
   port_in_use: 'Leave --local-port out, and the system chooses one.',
-  files_root_required: 'See what it is set to: svc config get files_root',
+  files_root_required: 'Switch them on: svc config set files_root ""',
   not_member: 'Your groups and invitations: svc group list, svc group invitations',
   agent_exists: 'See it: svc agents',
   quota_exceeded: 'See what is there: svc object list, svc group list',

@@ -52,6 +52,22 @@ test('without files_root nothing works, and says what is missing', async (t) => 
   await assert.rejects(objects.open(one, sha256('x')), withCode('not_found'));
 });
 
+test('another folder holds the objects at once, and those before are there again when theirs is', async (t) => {
+  const { objects, filesRoot, directory } = await objectService(t);
+  const { objectId } = await objects.put(one, { bytes: Buffer.from('x') });
+  const other = join(directory, 'other');
+  objects.use(other);
+  assert.ok(!existsSync(other), 'a folder is made when it is first needed');
+  assert.equal(objects.count(), 1);
+  await assert.rejects(objects.open(one, objectId), withCode('gone'));
+  await objects.put(one, { bytes: Buffer.from('y') });
+  assert.equal(filesIn(other).length, 1);
+  objects.use('');
+  await assert.rejects(objects.put(one, { bytes: Buffer.from('z') }), withCode('files_root_required'));
+  objects.use(filesRoot);
+  await (await objects.open(one, objectId)).handle.close();
+});
+
 test('bytes become an object under their hash, once for all agents', async (t) => {
   const { objects, filesRoot } = await objectService(t);
   const bytes = someBytes(200_000);

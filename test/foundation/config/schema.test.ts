@@ -19,9 +19,16 @@ test('every key has a meaning and a default that is possible', () => {
   }
 });
 
-test('live keys can be patched, and the keys that widen access cannot', () => {
-  assert.deepEqual([...LIVE_KEYS].sort(), ['api_token', 'auto_publish', 'disable_relay', 'log_format', 'log_level']);
-  for (const key of LIVE_KEYS) assert.ok(PATCHABLE_KEYS.has(key), key);
+test('live keys can be patched, the folder of files by a route of its own, and the keys that widen access cannot', () => {
+  assert.deepEqual([...LIVE_KEYS].sort(), [
+    'api_token',
+    'auto_publish',
+    'disable_relay',
+    'files_root',
+    'log_format',
+    'log_level',
+  ]);
+  for (const key of LIVE_KEYS) assert.ok(PATCHABLE_KEYS.has(key) || key === 'files_root', key);
   assert.deepEqual(CONFIG_KEYS.filter((key) => !PATCHABLE_KEYS.has(key)).sort(), [
     'files_root',
     'help_others',

@@ -23,6 +23,7 @@ function handlers(t: TestContext) {
   const file = join(dir, 'config.toml');
   writeFileSync(file, 'api_token = "a-secret-token"\n', { mode: 0o600 });
   const config = new ConfigService({ file, environment: {}, flags: { api_addr: '127.0.0.1:3131' } });
+  const set: string[] = [];
   const report = (name: string) => () => ({ name });
   const operations = bind(
     nodeOperations,
@@ -31,6 +32,13 @@ function handlers(t: TestContext) {
         throw new SvcError('internal');
       },
       config,
+      filesRoot: {
+        set: (path) => {
+          config.set('files_root', path);
+          set.push(path);
+          return { path, left: 0, overridden: false };
+        },
+      },
       debug: {
         identity: report('identity'),
         routing: report('routing'),
@@ -43,9 +51,9 @@ function handlers(t: TestContext) {
   const run = async (name: string, input: Record<string, unknown> = {}): Promise<unknown> => {
     const operation = operations.find(({ declaration }) => declaration.name === name);
     assert.ok(operation, name);
-    return operation.run(input, context);
+    return operation.run(input, { ...context, requireToken: () => void set.push('token') });
   };
-  return { run, file };
+  return { run, file, set };
 }
 
 test('the configuration is shown without its secrets, and with what the file does not decide', async (t) => {
@@ -75,6 +83,18 @@ test('a patch is all or nothing, and a refused key is named as in every refused 
     });
   }
   assert.equal(readFileSync(file, 'utf8'), before);
+});
+
+test('the folder of files is set with the token, and a refused one is named as in every refused body', async (t) => {
+  const { run, set } = handlers(t);
+  assert.deepEqual(await run('filesRootSet', { path: '/srv/files' }), {
+    ok: true,
+    files_root: '/srv/files',
+    objects_left: 0,
+    overridden: false,
+  });
+  assert.deepEqual(set, ['token', '/srv/files']);
+  await assert.rejects(run('filesRootSet', { path: 'relative' }), { code: 'invalid_request' });
 });
 
 test('a patch says what waits for a restart', async (t) => {

@@ -46,6 +46,7 @@ function wholeTable(t: TestContext): BoundOperation[] {
       throw new SvcError('internal');
     },
     config,
+    filesRoot: { set: (path) => ({ path, left: 0, overridden: false }) },
     debug: {
       identity: () => ({}),
       routing: () => ({}),

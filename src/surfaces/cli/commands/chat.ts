@@ -1,10 +1,12 @@
 /** `svc chat`: conversations of two agents that have agreed on it. */
 import { MAX_REQUEST_NOTE_CHARS, REQUEST_LIFE_MS } from '../../../foundation/domain/chat.ts';
+import { SvcError } from '../../../foundation/errors.ts';
 import { timeText } from '../../../foundation/quantities.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import { type ACTING, integer } from '../takes.ts';
 import { formatTable } from '../text.ts';
+import { addFile } from '../upload.ts';
 
 type Entry = AnswerOf<'chatRead'>['entries'][number];
 
@@ -70,9 +72,14 @@ function relations(chat: CommandGroup<typeof ACTING>): void {
 function talk(chat: CommandGroup<typeof ACTING>): void {
   chat.call('send <peer> [text]', 'send a text, or a file with or without one', {
     examples: ['svc chat send aid1… "Guten Tag"', 'svc chat send aid1… "The plan" --file plans/may.pdf'],
-    takes: { '--file <path>': 'a file below files_root', '--object <id>': 'an object of the agent' },
+    takes: { '--file <path>': 'a file', '--object <id>': 'an object of the agent' },
     operation: 'chatSend',
-    input: ({ file: path, ...rest }) => ({ ...rest, path }),
+    input: async ({ file, ...rest }, context) => {
+      if (file === undefined) return rest;
+      if (rest.object_id !== undefined)
+        throw new SvcError('invalid_request', { message: 'Name either a file or an object.' });
+      return { ...rest, object_id: (await addFile(context, rest.aid, file)).object_id };
+    },
     text: ({ seq, status }) =>
       status === 'sent' ? `#${seq} has arrived.` : `#${seq} goes out when the peer is there.`,
     quiet: ({ seq }) => `${seq}`,

@@ -1,10 +1,13 @@
 /** `svc config`: reads and changes the daemon's configuration. */
+import { resolve } from 'node:path';
+import { NO_FILES_ROOT } from '../../../foundation/config/schema.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { isObject, memberOf, readJson } from '../../../foundation/json.ts';
+import type { AnswerOf } from '../client.ts';
 import { closest } from '../closest.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
-import { formatFields } from '../text.ts';
+import { counted, formatFields } from '../text.ts';
 
 /** A value as it is typed: JSON where it is JSON (numbers, booleans, lists), a list where one is wanted, text otherwise. */
 function parseValue(text: string, type: unknown): unknown {
@@ -43,6 +46,19 @@ async function typeOf({ client }: CliContext, key: string): Promise<unknown> {
   return memberOf(properties, key, 'type');
 }
 
+type Changed = AnswerOf<'configPatch'> & Partial<Pick<AnswerOf<'filesRootSet'>, 'files_root' | 'objects_left'>>;
+
+/** The folder of objects has a route of its own, for programs on the daemon's machine. */
+async function setFilesRoot({ client }: CliContext, typed: string): Promise<Changed> {
+  const path = typed === '' || typed === NO_FILES_ROOT ? typed : resolve(typed);
+  const { overridden, ...answer } = await client.filesRootSet({ path });
+  return {
+    ...answer,
+    restart_required: overridden ? ['files_root'] : [],
+    overridden: overridden ? ['files_root'] : [],
+  };
+}
+
 export function configCommands(svc: CommandGroup): void {
   const config = svc.group('config', 'read and change the configuration', [
     'svc config get',
@@ -59,22 +75,24 @@ export function configCommands(svc: CommandGroup): void {
         ? formatFields(Object.fromEntries(Object.entries(values).map(([k, v]) => [k, v === '' ? '""' : showValue(v)])))
         : showValue(chosen(values, key)),
   });
-  config.call('set <key>', 'change one key', {
+  config.run('set <key>', 'change one key', {
     examples: [
       'svc config set log_level debug',
       'svc config set bootstrap node.example.org:4121,node.example.net:4121',
       'svc config set api_token < token.txt',
+      'svc config set files_root ~/shared',
     ],
     takes: {
       '[value]':
         'the new value, a list with commas or as JSON; read from standard input where it is left out or "-", to keep secrets off the command line',
     },
-    operation: 'configPatch',
-    input: async ({ key, value }, context) => {
+    run: async (context, { key, value }): Promise<Changed> => {
       // Before anything is asked for: nobody types a value for nothing.
       const type = await typeOf(context, key);
       const typed = value === undefined || value === '-' ? await context.readSecret(`${key}: `) : value;
-      return { [key]: parseValue(typed, type) };
+      return key === 'files_root'
+        ? setFilesRoot(context, typed)
+        : await context.client.configPatch({ [key]: parseValue(typed, type) });
     },
     text: ({ overridden, restart_required }) =>
       overridden.length > 0
@@ -83,5 +101,13 @@ export function configCommands(svc: CommandGroup): void {
           ? 'Saved. It applies when svcd starts again.'
           : 'Saved. It applies now.',
     quiet: ({ restart_required }) => (restart_required.length > 0 ? 'restart' : 'live'),
+    remark: ({ files_root, objects_left = 0 }) =>
+      files_root !== undefined &&
+      [
+        files_root === '' ? 'Objects are off.' : `Objects live in ${files_root}.`,
+        ...(objects_left > 0
+          ? [`${counted(objects_left, 'object')} stay in the folder before; they are there again when it is.`]
+          : []),
+      ].join('\n'),
   });
 }

@@ -1,15 +1,10 @@
 /** `svc object`: files by their hash, stored here or got from whoever has them. */
-import { openAsBlob } from 'node:fs';
 import { basename } from 'node:path';
-import { SvcError } from '../../../foundation/errors.ts';
-import { baseOf, errorOf, failureOf } from '../../../operations/client.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
-import type { CliContext } from '../context.ts';
 import { type ACTING, accessToken, integer } from '../takes.ts';
 import { formatFields, formatTable, relativeTime } from '../text.ts';
-
-type Stored = AnswerOf<'objectPut'>;
+import { addFile, type Stored, uploadFile } from '../upload.ts';
 
 const STORED = {
   text: ({ object_id, size, url }: Stored) => formatFields({ object: object_id, size: `${size} bytes`, url }),
@@ -17,36 +12,6 @@ const STORED = {
 };
 
 const NAME = { '--name <name>': 'its name; that of the file where it is left out' } as const;
-
-/**
- * Sends a file of this machine to the daemon, whatever its size.
- * @throws SvcError `not_found` where it cannot be read, and what the daemon answers
- */
-async function upload(context: CliContext, aid: string, file: string, name: string): Promise<Stored> {
-  const { token, headers } = context.connection;
-  const base = baseOf(context.connection);
-  let body: Blob;
-  try {
-    body = await openAsBlob(file);
-  } catch (cause) {
-    throw new SvcError('not_found', { message: `${file} cannot be read.`, cause });
-  }
-  const response = await fetch(`${base}/agents/${aid}/cas?name=${encodeURIComponent(name)}`, {
-    method: 'POST',
-    headers: {
-      ...headers,
-      ...(token === undefined || token === '' ? {} : { authorization: `Bearer ${token}` }),
-      'content-type': 'application/octet-stream',
-    },
-    body,
-    redirect: 'error',
-  }).catch((error: unknown) => {
-    throw failureOf(error, base, {});
-  });
-  const answer: unknown = await response.json().catch(() => undefined);
-  if (!response.ok) throw errorOf(response.status, answer);
-  return answer as Stored;
-}
 
 function listText({ objects: all, usage }: AnswerOf<'objectList'>): string {
   const used = `${usage.count} of ${usage.max_count} objects, ${usage.bytes} of ${usage.max_bytes} bytes.`;
@@ -61,13 +26,14 @@ function storing(object: CommandGroup<typeof ACTING>): void {
     examples: ['svc object put plan.pdf', 'svc object put plan.pdf --name "Plan for May.pdf"'],
     takes: NAME,
     progress: 'Storing',
-    run: (context, { aid, file, name }) => upload(context, aid, file, name ?? basename(file)),
+    run: (context, { aid, file, name }) => uploadFile(context, aid, file, name ?? basename(file)),
     ...STORED,
   });
-  object.call('add <path>', 'make a file below files_root an object where it lies, without a copy', {
-    examples: ['svc object add films/holiday.mp4'],
+  object.run('add <path>', 'make a file an object: below files_root where it lies, any other by a copy', {
+    examples: ['svc object add films/holiday.mp4', 'svc object add ~/plan.pdf'],
     takes: NAME,
-    operation: 'objectPut',
+    progress: 'Storing',
+    run: (context, { aid, path, name }) => addFile(context, aid, path, name),
     ...STORED,
   });
   object.call('list', 'list the objects of an agent', {

@@ -1,0 +1,58 @@
+/** Files that somebody names on the command line: whatever they are, the daemon gets their bytes and no path to read. */
+import { existsSync, openAsBlob } from 'node:fs';
+import { basename, isAbsolute, relative, resolve, sep } from 'node:path';
+import { SvcError } from '../../foundation/errors.ts';
+import { baseOf, errorOf, failureOf } from '../../operations/client.ts';
+import type { AnswerOf } from './client.ts';
+import type { CliContext } from './context.ts';
+
+export type Stored = AnswerOf<'objectPut'>;
+
+/**
+ * Sends a file of this machine to the daemon, whatever its size.
+ * @throws SvcError `not_found` where it cannot be read, and what the daemon answers
+ */
+export async function uploadFile(context: CliContext, aid: string, file: string, name: string): Promise<Stored> {
+  const { token, headers } = context.connection;
+  const base = baseOf(context.connection);
+  let body: Blob;
+  try {
+    body = await openAsBlob(file);
+  } catch (cause) {
+    throw new SvcError('not_found', { message: `${file} cannot be read.`, cause });
+  }
+  const response = await fetch(`${base}/agents/${aid}/cas?name=${encodeURIComponent(name)}`, {
+    method: 'POST',
+    headers: {
+      ...headers,
+      ...(token === undefined || token === '' ? {} : { authorization: `Bearer ${token}` }),
+      'content-type': 'application/octet-stream',
+    },
+    body,
+    redirect: 'error',
+  }).catch((error: unknown) => {
+    throw failureOf(error, base, {});
+  });
+  const answer: unknown = await response.json().catch(() => undefined);
+  if (!response.ok) throw errorOf(response.status, answer);
+  return answer as Stored;
+}
+
+function isBelow(folder: string, path: string): boolean {
+  const inside = relative(folder, path);
+  return inside !== '' && inside !== '..' && !inside.startsWith(`..${sep}`) && !isAbsolute(inside);
+}
+
+/**
+ * Makes a file an object: one below files_root where it lies, any other by sending its bytes.
+ * @param path as it was typed; one that is not there is looked for below files_root
+ * @throws SvcError `not_found` where it cannot be read, and what the daemon answers
+ */
+export async function addFile(context: CliContext, aid: string, path: string, name?: string): Promise<Stored> {
+  const file = resolve(path);
+  const { files_root: root } = await context.client.status();
+  if (existsSync(file) && (root === '' || !isBelow(root, file)))
+    return await uploadFile(context, aid, file, name ?? basename(file));
+  const named = existsSync(file) ? file : path;
+  return await context.client.objectPut({ aid, path: named, ...(name === undefined ? {} : { name }) });
+}
