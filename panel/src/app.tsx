@@ -3,11 +3,11 @@ import type { ComponentType } from 'preact';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import type { Output } from './lib/api.ts';
 import type { Known } from './lib/cache.ts';
+import { heedConcerns } from './lib/concerns.ts';
 import * as format from './lib/format.ts';
 import { whenHeaded } from './lib/heading.ts';
 import { isLanguage, type Key, LANGUAGES, language, speak, t } from './lib/i18n.ts';
 import { heedKeys } from './lib/keyboard.ts';
-import { onEvent } from './lib/live.ts';
 import { go, href, usePlace } from './lib/place.ts';
 import { savedTheme, saveLanguage, setTheme, THEMES } from './lib/prefs.ts';
 import { refresh, useQuery } from './lib/query.ts';
@@ -23,8 +23,9 @@ import { Login } from './screens/login.tsx';
 const AREAS = ['home', 'agents', 'discover', 'messages', 'files', 'node'] as const;
 type Area = (typeof AREAS)[number];
 
-const STATUS_MS = 10_000;
-const AGENTS_MS = 20_000;
+// Together with what a screen asks: at most one question in five seconds.
+const STATUS_MS = 15_000;
+const AGENTS_MS = 30_000;
 
 interface ScreenProps {
   readonly path: readonly string[];
@@ -41,14 +42,14 @@ const SCREENS: Readonly<Record<Exclude<Area, 'home'> | 'new', () => Promise<Scre
   new: async () => (await import('./screens/new-agent.tsx')).NewAgent,
 };
 
-function isScreen(name: string): name is keyof typeof SCREENS {
-  return Object.hasOwn(SCREENS, name);
-}
-
 const loadFinder = async () => (await import('./parts/finder.tsx')).Finder;
 const loadHelp = async () => (await import('./parts/help.tsx')).Help;
 const showFinder = (close: () => void) => <Later load={loadFinder} props={{ close }} />;
 const showHelp = (close: () => void) => <Later load={loadHelp} props={{ close }} />;
+
+function isScreen(name: string): name is keyof typeof SCREENS {
+  return Object.hasOwn(SCREENS, name);
+}
 
 function useNames(agents: Output<'agentsList'> | undefined, book: Output<'addressBookGet'> | undefined) {
   return useMemo(() => {
@@ -101,7 +102,10 @@ function Foot({ status, changed }: { readonly status: Output<'status'> | undefin
     <footer class="foot">
       {status !== undefined && `${status.version} · ${t('up', { span: format.span(status.uptime_s, language) })}`}
       <br />
-      {location.host}
+      {location.host} ·{' '}
+      <button type="button" class="plain" onClick={() => openDialog(showHelp)}>
+        {t('keys')}
+      </button>
       <select
         aria-label={t('language')}
         value={language}
@@ -156,7 +160,7 @@ export function App() {
       }),
     [],
   );
-  useEffect(() => onEvent(() => refresh()), []);
+  useEffect(heedConcerns, []);
   useEffect(() => {
     scrollTo(0, 0);
     if (main.current === null) return;

@@ -84,7 +84,7 @@ test('a page that is not seen asks nothing, and asks at once when it is seen aga
   await clock.pass(0);
   cache.see(false);
   await clock.pass(10_000);
-  cache.refresh('');
+  cache.refresh(() => true);
   await clock.pass(10_000);
   assert.equal(asked, 1);
   cache.see(true);
@@ -102,12 +102,12 @@ test('a refresh while a question is being asked asks once more', async () => {
     0,
     () => {},
   );
-  cache.refresh('base name');
-  cache.refresh('base name');
+  cache.refresh((key) => key.startsWith('base name'));
+  cache.refresh((key) => key.startsWith('base name'));
   await clock.pass(0);
   await clock.pass(0);
   assert.equal(asked, 2);
-  cache.refresh('other');
+  cache.refresh((key) => key.startsWith('other'));
   await clock.pass(0);
   assert.equal(asked, 2);
 });

@@ -22,7 +22,7 @@ const LANGUAGES: Readonly<Record<string, Readonly<Record<string, Text>>>> = {
 };
 const ENGLISH: Readonly<Record<string, Text>> = { ...en, ...enLater };
 /** Keys that are put together: their beginning. */
-const MADE = /^(?:area|chat|error|new|node|path|room|show|tab|theme|update|verdict|waiting)\./;
+const MADE = /^(?:area|chat|error|event|new|node|path|room|show|tab|theme|update|verdict|waiting)\./;
 
 function places(text: Text): readonly string[] {
   const form = typeof text === 'string' ? text : text.other;
@@ -57,6 +57,7 @@ test('the first view says nothing that is loaded later, and no text is in both p
   const files = firstView();
   assert.ok(files.has('panel/src/screens/home.tsx') && !files.has('panel/src/screens/node.tsx'));
   for (const file of files) {
+    if (file.startsWith('panel/src/words/')) continue;
     const source = readFileSync(file, 'utf8');
     for (const key of Object.keys(enLater))
       assert.ok(!source.includes(`'${key}'`) && !source.includes(`"${key}"`), `${file} ${key}`);

@@ -66,10 +66,10 @@ export class QueryCache {
     };
   }
 
-  /** Asks all questions anew whose key begins so. */
-  refresh(prefix: string): void {
+  /** Asks anew all questions that are meant, by their key. */
+  refresh(isMeant: (key: string) => boolean): void {
     for (const [key, entry] of this.#entries) {
-      if (!key.startsWith(prefix)) continue;
+      if (!isMeant(key)) continue;
       if (entry.watchers.size > 0) this.#askNow(key, entry);
       else entry.known = { ...entry.known, at: 0 };
     }

@@ -3,6 +3,7 @@ import { bestLanguage, isLanguage, type Language } from './i18n.ts';
 
 const THEME = 'svcd-theme';
 const LANGUAGE = 'svcd-language';
+const LETTERS = 'svcd-letters';
 export const THEMES = ['auto', 'light', 'dark'] as const;
 export type Theme = (typeof THEMES)[number];
 
@@ -29,4 +30,14 @@ export function savedLanguage(): Language {
 
 export function saveLanguage(language: Language): void {
   localStorage.setItem(LANGUAGE, language);
+}
+
+/** Whether single letters act as keys: who speaks to the computer, or strikes keys by chance, does without. */
+export function lettersAct(): boolean {
+  return localStorage.getItem(LETTERS) !== 'off';
+}
+
+export function saveLettersAct(act: boolean): void {
+  if (act) localStorage.removeItem(LETTERS);
+  else localStorage.setItem(LETTERS, 'off');
 }

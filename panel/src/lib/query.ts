@@ -20,9 +20,21 @@ export function heedVisibility(): void {
   see();
 }
 
-/** Asks anew what is known of an operation of the looked-at node; of all where none is named. */
-export function refresh(name: Name | '' = ''): void {
-  cache.refresh(name === '' ? '' : `${here().base} ${name} `);
+function keyOf(base: string, name: Name, input: unknown): string {
+  return `${base} ${name} ${JSON.stringify(input)}`;
+}
+
+/** Asks anew all that is shown. */
+export function refresh(): void {
+  cache.refresh(() => true);
+}
+
+/** Asks anew what operations of this node answered, of one agent where they name one. */
+export function refreshOf(names: ReadonlySet<string>, aid: string): void {
+  cache.refresh((key) => {
+    const [base = '', name = ''] = key.split(' ', 2);
+    return base === '' && names.has(name) && (!key.includes('"aid":') || key.includes(`"aid":"${aid}"`));
+  });
 }
 
 /** Does an operation on the looked-at node. */
@@ -36,7 +48,7 @@ export function perform<K extends Name>(name: K, input: Input<K>): Promise<Outpu
  */
 export function useQuery<K extends Name>(name: K, input: Input<K>, everyMs = 0): Known<Output<K>> {
   const { base } = here();
-  const key = `${base} ${name} ${JSON.stringify(input)}`;
+  const key = keyOf(base, name, input);
   const render = useRedraw();
   useEffect(() => cache.watch(key, () => call(base, name, input), everyMs, render), [key, everyMs]);
   // Under this key stands what this operation answered.

@@ -43,6 +43,16 @@ export function Called({ aid }: { readonly aid: string }) {
   );
 }
 
+/** An agent in a sentence, with what tells it from another one of its name. */
+export function Inline({ aid }: { readonly aid: string }) {
+  const name = useContext(Names).get(aid);
+  return (
+    <a class="inline" href={href([name?.isHere === true ? 'agents' : 'discover', aid])}>
+      <Mark aid={aid} size={16} /> <Called aid={aid} /> {name !== undefined && <code>…{aid.slice(-5)}</code>}
+    </a>
+  );
+}
+
 /** An agent with mark, name and the end of its AID, as a link to its page. */
 export function Who({ aid, plain = false }: { readonly aid: string; readonly plain?: boolean }) {
   const name = useContext(Names).get(aid);

@@ -42,13 +42,44 @@ export function ServiceState({ agent }: { readonly agent: Agent }) {
   );
 }
 
-function columns(pending: Agents['pending']): readonly Column<Agent>[] {
+/** Names of the columns that can be left out. */
+export const CHOICE = ['network', 'service', 'offers', 'callers', 'waiting'] as const;
+
+/** What an agent is sorted by where its name is asked for: those without one come last. */
+function nameOf({ name, profile, aid }: Agent): string {
+  const text = profile?.name ?? name ?? '';
+  return (text === '' ? `\uffff${aid}` : text).toLowerCase();
+}
+
+/** Worst first. */
+function rankOf({ published, service_tcp, service_tcp_ok }: Agent): number {
+  return (published ? 2 : 0) + (service_tcp === '' || service_tcp_ok ? 1 : 0);
+}
+
+function columns(pending: Agents['pending']): readonly (Column<Agent> & { readonly name: string })[] {
   return [
-    { title: t('agent'), cell: (agent) => <Who aid={agent.aid} /> },
-    { title: t('agent.network'), cell: (agent) => <OnNetwork agent={agent} /> },
-    { title: t('service'), cell: (agent) => <ServiceState agent={agent} /> },
     {
+      name: 'name',
+      title: t('agent'),
+      by: nameOf,
+      cell: (agent) => <Who aid={agent.aid} />,
+    },
+    {
+      name: 'network',
+      title: t('agent.network'),
+      by: rankOf,
+      cell: (agent) => <OnNetwork agent={agent} />,
+    },
+    {
+      name: 'service',
+      title: t('service'),
+      by: ({ service_tcp, service_tcp_ok }) => (service_tcp === '' ? 2 : service_tcp_ok ? 1 : 0),
+      cell: (agent) => <ServiceState agent={agent} />,
+    },
+    {
+      name: 'offers',
       title: t('agent.offers'),
+      by: ({ services }) => -services.length,
       cell: ({ services }) =>
         services.length === 0 ? (
           <span class="soft">{t('agent.nothing')}</span>
@@ -61,13 +92,17 @@ function columns(pending: Agents['pending']): readonly Column<Agent>[] {
         ),
     },
     {
+      name: 'callers',
       title: t('agent.callers'),
+      by: ({ acl }) => (acl?.default === 'public' ? Number.MAX_SAFE_INTEGER : (acl?.allow.length ?? 0)),
       cell: ({ acl }) =>
         acl !== undefined && t(acl.default === 'public' ? 'acl.public' : 'acl.named', { n: acl.allow.length }),
     },
     {
+      name: 'waiting',
       title: t('agent.waiting'),
       isNumber: true,
+      by: ({ aid }) => -countOf(pending?.[aid]),
       cell: ({ aid }) => {
         const sum = countOf(pending?.[aid]);
         return sum === 0 ? <span class="soft">–</span> : t('waiting.count', { n: sum });
@@ -76,12 +111,14 @@ function columns(pending: Agents['pending']): readonly Column<Agent>[] {
   ];
 }
 
-export function AgentsTable({
-  agents,
-  pending,
-}: {
+interface TableProps {
   readonly agents: readonly Agent[];
   readonly pending: Agents['pending'];
-}) {
-  return <Table label={t('agents.own')} rows={agents} columns={columns(pending)} keyOf={({ aid }) => aid} />;
+  /** Columns that are left out. */
+  readonly without?: readonly string[];
+}
+
+export function AgentsTable({ agents, pending, without = [] }: TableProps) {
+  const shown = columns(pending).filter(({ name }) => !without.includes(name));
+  return <Table label={t('agents.own')} rows={agents} columns={shown} keyOf={({ aid }) => aid} />;
 }

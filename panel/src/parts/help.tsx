@@ -1,5 +1,6 @@
 /** The list of keys. */
 import { t } from '../lib/i18n.ts';
+import { Letters } from './letters.tsx';
 import { Dialog } from './overlay.tsx';
 
 export function Help({ close }: { readonly close: () => void }) {
@@ -8,7 +9,9 @@ export function Help({ close }: { readonly close: () => void }) {
     ['g h / a / d / m / f / n', t('areas')],
     ['/', t('filter')],
     ['n', t('agent.new')],
-    ['Esc', t('close')],
+    ['j / k', t('keys.rows')],
+    ['Enter', t('open')],
+    ['Esc', t('keys.up')],
     ['?', t('keys')],
   ];
   return (
@@ -23,6 +26,9 @@ export function Help({ close }: { readonly close: () => void }) {
           </>
         ))}
       </dl>
+      <p>
+        <Letters />
+      </p>
       <div class="acts">
         <button type="button" onClick={close}>
           {t('close')}

@@ -1,10 +1,16 @@
-/** A table of which only the rows that are seen are in the page. */
+/** A table of which only the rows that are seen are in the page; where it is asked for, in the order that its heads choose. */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { orderOf, sortedBy, turned } from '../lib/order.ts';
+import { here, keep } from '../lib/place.ts';
 import { rowsInView, WHOLE_ROWS } from '../lib/window.ts';
 
 export interface Column<R> {
+  /** Names it in the address, where the table can be sorted by it. */
+  readonly name?: string;
   readonly title: string;
+  /** What it is sorted by. */
+  readonly by?: (row: R) => string | number;
   readonly cell: (row: R) => ComponentChildren;
   readonly isNumber?: boolean;
 }
@@ -19,7 +25,24 @@ interface TableProps<R> {
 /** Height of a row of a long table, pixels, until one was measured. */
 const ROW_PX = 53;
 
-export function Table<R>({ label, rows, columns, keyOf }: TableProps<R>) {
+function Head<R>({ column: { name, title, isNumber, by } }: { readonly column: Column<R> }) {
+  const shared = { scope: 'col', class: isNumber === true ? 'num' : '' } as const;
+  if (by === undefined || name === undefined) return <th {...shared}>{title}</th>;
+  const order = orderOf(here().query['sort']);
+  const isChosen = order.name === name;
+  const direction = isChosen ? (order.isDown ? 'descending' : 'ascending') : 'none';
+  return (
+    <th {...shared} aria-sort={direction}>
+      <button type="button" onClick={() => keep({ sort: turned(order, name) })}>
+        {title}
+        <span aria-hidden="true">{isChosen ? (order.isDown ? ' ↓' : ' ↑') : ''}</span>
+      </button>
+    </th>
+  );
+}
+
+export function Table<R>({ label, rows: given, columns, keyOf }: TableProps<R>) {
+  const rows = sortedBy(given, columns, orderOf(here().query['sort']));
   const body = useRef<HTMLTableSectionElement>(null);
   const height = useRef(ROW_PX);
   const [[from, to], setView] = useState<readonly [number, number]>([0, Math.min(rows.length, WHOLE_ROWS)]);
@@ -57,10 +80,8 @@ export function Table<R>({ label, rows, columns, keyOf }: TableProps<R>) {
       <table aria-label={label} aria-rowcount={rows.length + 1}>
         <thead>
           <tr>
-            {columns.map(({ title, isNumber }, i) => (
-              <th key={i} scope="col" class={isNumber === true ? 'num' : ''}>
-                {title}
-              </th>
+            {columns.map((column, i) => (
+              <Head key={i} column={column} />
             ))}
           </tr>
         </thead>

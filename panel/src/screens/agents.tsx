@@ -6,7 +6,7 @@ import { t } from '../lib/i18n.ts';
 import { href, keep } from '../lib/place.ts';
 import { useQuery } from '../lib/query.ts';
 import { Called, Mark } from '../parts/agent.tsx';
-import { type Agent, AgentsTable } from '../parts/agents-table.tsx';
+import { type Agent, AgentsTable, CHOICE } from '../parts/agents-table.tsx';
 import { Answer, Copy, Empty } from '../parts/basics.tsx';
 import { Access } from './agent/access.tsx';
 import { Keys } from './agent/keys.tsx';
@@ -16,7 +16,8 @@ import { Services } from './agent/services.tsx';
 import { Tunnels } from './agent/tunnels.tsx';
 import { UseIt } from './agent/use-it.tsx';
 
-const AGENT_MS = 10_000;
+const AGENT_MS = 20_000;
+const LIST_MS = 30_000;
 
 const TABS = ['overview', 'services', 'profile', 'access', 'tunnels', 'keys', 'use'] as const;
 type Tab = (typeof TABS)[number];
@@ -42,15 +43,48 @@ function fits(agent: Agent, filter: Filter, pending: Output<'agentsList'>['pendi
   }
 }
 
+const TITLES = {
+  network: 'agent.network',
+  service: 'service',
+  offers: 'agent.offers',
+  callers: 'agent.callers',
+  waiting: 'agent.waiting',
+} as const;
+
+/** Which columns are shown. */
+function Columns({ leftOut }: { readonly leftOut: readonly string[] }) {
+  return (
+    <details class="menu">
+      <summary class="button">{t('columns')}</summary>
+      <div>
+        {CHOICE.map((name) => (
+          <label key={name}>
+            <input
+              type="checkbox"
+              checked={!leftOut.includes(name)}
+              onChange={({ currentTarget: { checked } }) => {
+                const others = leftOut.filter((one) => one !== name);
+                keep({ without: (checked ? others : [...others, name]).join(' ') });
+              }}
+            />
+            {t(TITLES[name])}
+          </label>
+        ))}
+      </div>
+    </details>
+  );
+}
+
 function List({ query }: { readonly query: Props['query'] }) {
-  const first = useQuery('agentsList', {}, AGENT_MS * 2);
+  const first = useQuery('agentsList', {}, LIST_MS);
   const [rest, setRest] = useState<readonly Agent[]>([]);
   const cursor = first.value?.next_cursor;
   useEffect(() => {
     if (cursor !== undefined) everyAgent(cursor).then(setRest, () => {});
     else setRest([]);
   }, [cursor, first.at]);
-  const { q = '', show = 'all' } = query;
+  const { q = '', show = 'all', without = '' } = query;
+  const leftOut = without.split(' ').filter((name) => name !== '');
   const filter = FILTERS.find((one) => one === show) ?? 'all';
   return (
     <>
@@ -75,6 +109,7 @@ function List({ query }: { readonly query: Props['query'] }) {
             </option>
           ))}
         </select>
+        <Columns leftOut={leftOut} />
       </div>
       <Answer of={first}>
         {({ agents, pending }) => {
@@ -97,10 +132,10 @@ function List({ query }: { readonly query: Props['query'] }) {
             );
           return (
             <>
-              <p class="soft" role="status">
+              <p class="soft shown" role="status">
                 {t('agents.shown', { n: found.length, all: all.length })}
               </p>
-              <AgentsTable agents={found} pending={pending} />
+              <AgentsTable agents={found} pending={pending} without={leftOut} />
             </>
           );
         }}

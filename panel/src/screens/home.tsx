@@ -1,22 +1,19 @@
 /** Home: the worst true thing first, then what waits, how the network is, who talks to whom. */
-import { useEffect, useState } from 'preact/hooks';
 import type { Output } from '../lib/api.ts';
 import type { Known } from '../lib/cache.ts';
-import * as format from '../lib/format.ts';
-import { language, t } from '../lib/i18n.ts';
-import { type LiveEvent, onEvent } from '../lib/live.ts';
+import { t } from '../lib/i18n.ts';
 import { href } from '../lib/place.ts';
 import { useQuery } from '../lib/query.ts';
-import { verdictOf, type Waiting, waitingOf } from '../lib/verdict.ts';
+import { verdictOf } from '../lib/verdict.ts';
 import { Called } from '../parts/agent.tsx';
 import { AgentsTable } from '../parts/agents-table.tsx';
-import { Answer, Bytes, Empty, Section, T, When } from '../parts/basics.tsx';
+import { Answer, Bytes, Empty, Section, T } from '../parts/basics.tsx';
 import { LinksPicture } from '../parts/links-picture.tsx';
 import { Traffic } from '../parts/traffic.tsx';
+import { JustNow } from './home/just-now.tsx';
+import { WaitingForYou } from './home/waiting.tsx';
 
-const LINKS_MS = 30_000;
-/** Events that home shows. */
-const SHOWN_EVENTS = 6;
+const LINKS_MS = 60_000;
 
 interface HomeProps {
   readonly status: Known<Output<'status'>>;
@@ -43,32 +40,6 @@ function Lead({ status, agents }: { readonly status: Output<'status'>; readonly 
         {problem === 'empty' && <a href={href(['new'])}>{t('agent.new')}</a>}
       </p>
     </>
-  );
-}
-
-const SIGNS = { invites: '?', unread: '●', notes: '✉', ending: '!', expired: '✕' } as const;
-const TONES = { invites: 'hue', unread: 'hue', notes: 'hue', ending: 'warn', expired: 'bad' } as const;
-
-function WaitingRow({ kind, aid, n }: Waiting) {
-  const isKey = kind === 'ending' || kind === 'expired';
-  const path = isKey ? ['agents', aid, 'keys'] : ['messages', aid, ...(kind === 'notes' ? ['notes'] : [])];
-  return (
-    <li>
-      <b class={TONES[kind]} aria-hidden="true">
-        {SIGNS[kind]}
-      </b>
-      <span class="grow">
-        <T
-          k={`waiting.${kind}`}
-          n={isKey ? 0 : n}
-          agent={<Called aid={aid} />}
-          span={format.span(n / 1000, language)}
-        />
-      </span>
-      <a class="button" href={href(path)}>
-        {t(isKey ? 'key.renew' : 'read')}
-      </a>
-    </li>
   );
 }
 
@@ -112,35 +83,6 @@ function Network({ status, links }: { readonly status: Output<'status'>; readonl
   );
 }
 
-let recent: readonly LiveEvent[] = [];
-
-function JustNow() {
-  const [events, setEvents] = useState(recent);
-  useEffect(
-    () =>
-      onEvent((event) => {
-        recent = [event, ...recent].slice(0, SHOWN_EVENTS);
-        setEvents(recent);
-      }),
-    [],
-  );
-  if (events.length === 0) return <Empty text={t('events.none')} />;
-  return (
-    <ul class="rows">
-      {events.map(({ at, aid, type }, i) => (
-        <li key={i}>
-          <span class="mono soft">
-            <When at={at} />
-          </span>
-          <span>
-            <Called aid={aid} /> {type}
-          </span>
-        </li>
-      ))}
-    </ul>
-  );
-}
-
 export function Home({ status, agents }: HomeProps) {
   const links = useQuery('nodeLinks', {}, LINKS_MS);
   const { value } = agents;
@@ -151,22 +93,11 @@ export function Home({ status, agents }: HomeProps) {
         {status.value === undefined ? <Answer of={status}>{() => ''}</Answer> : <Answer of={agents}>{() => ''}</Answer>}
       </>
     );
-  const waiting = waitingOf(value.agents, status.value.pending ?? {}, Date.now());
   return (
     <div class={status.failure === undefined ? '' : 'dim'}>
       <Lead status={status.value} agents={value} />
       <div class="columns">
-        <Section title={t('waiting.title')} note={t('waiting.things', { n: waiting.length })}>
-          {waiting.length === 0 ? (
-            <Empty text={t('waiting.none')} />
-          ) : (
-            <ul class="rows">
-              {waiting.map((one) => (
-                <WaitingRow key={`${one.kind} ${one.aid}`} {...one} />
-              ))}
-            </ul>
-          )}
-        </Section>
+        <WaitingForYou agents={value.agents} pending={status.value.pending ?? {}} />
         <Section title={t('network')} note={t('now')}>
           <Network status={status.value} links={links} />
         </Section>

@@ -1,0 +1,55 @@
+/** Which of the answers of this node an event of one of its agents makes old. */
+import type { EventType } from '../../../src/foundation/events.ts';
+import type { Name } from './api.ts';
+import { type LiveEvent, onEvent } from './live.ts';
+import { refreshOf } from './query.ts';
+
+/** The counters of what waits. */
+const PENDING = ['status', 'agentsList', 'agentGet'] as const satisfies readonly Name[];
+const ROOM = ['groupList', 'groupHead', 'groupMembers', 'groupEntries', 'groupRead'] as const satisfies readonly Name[];
+const CHAT = [...PENDING, 'chatContacts', 'chatRead'] as const satisfies readonly Name[];
+
+const CONCERNS: Readonly<Record<EventType, readonly Name[]>> = {
+  'mailbox.received': [...PENDING, 'mailboxList', 'groupInvitations'],
+  'group.unread': ROOM,
+  'group.mentioned': ROOM,
+  'group.appended': ROOM,
+  'chat.invites': CHAT,
+  'chat.unread': CHAT,
+  'chat.received': CHAT,
+  'path.changed': ['nodeLinks', 'tunnelList'],
+};
+/** Events that come together are heeded together, milliseconds. */
+const TOGETHER_MS = 250;
+
+function isKind(type: string): type is EventType {
+  return Object.hasOwn(CONCERNS, type);
+}
+
+/** The operations whose answers an event makes old; none for a kind that is not known. */
+export function concernsOf(type: string): readonly Name[] {
+  return isKind(type) ? CONCERNS[type] : [];
+}
+
+/** Asks anew what events make old; what it gives ends that. */
+export function heedConcerns(): () => void {
+  let heard: LiveEvent[] = [];
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const heed = (): void => {
+    timer = undefined;
+    for (const aid of new Set(heard.map((event) => event.aid)))
+      refreshOf(
+        new Set(heard.filter((event) => event.aid === aid).flatMap(({ type }): readonly Name[] => concernsOf(type))),
+        aid,
+      );
+    heard = [];
+  };
+  const end = onEvent((event) => {
+    heard.push(event);
+    timer ??= setTimeout(heed, TOGETHER_MS);
+  });
+  return () => {
+    clearTimeout(timer);
+    end();
+  };
+}

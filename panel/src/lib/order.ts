@@ -1,0 +1,37 @@
+/** The order of a table, as the address keeps it: the name of a column, with `-` before it from the last to the first. */
+
+export interface Order {
+  readonly name: string;
+  readonly isDown: boolean;
+}
+
+interface Sortable<R> {
+  readonly name?: string;
+  readonly by?: (row: R) => string | number;
+}
+
+export function orderOf(text = ''): Order {
+  return text.startsWith('-') ? { name: text.slice(1), isDown: true } : { name: text, isDown: false };
+}
+
+/** The order after a column's head is pressed: up, down, and as it came. */
+export function turned(order: Order, name: string): string {
+  if (order.name !== name) return name;
+  return order.isDown ? '' : `-${name}`;
+}
+
+/** Rows in an order; as they came where no column has its name. */
+export function sortedBy<R>(
+  rows: readonly R[],
+  columns: readonly Sortable<R>[],
+  { name, isDown }: Order,
+): readonly R[] {
+  const by = columns.find((column) => column.name === name && name !== '')?.by;
+  if (by === undefined) return rows;
+  const sign = isDown ? -1 : 1;
+  return rows.toSorted((a, b) => {
+    const [x, y] = [by(a), by(b)];
+    const order = typeof x === 'number' && typeof y === 'number' ? x - y : String(x).localeCompare(String(y));
+    return sign * order;
+  });
+}

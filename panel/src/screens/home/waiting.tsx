@@ -1,0 +1,144 @@
+/** What waits for the owner of the node: requests first, with what can be done about each. */
+import type { ComponentChildren } from 'preact';
+import * as format from '../../lib/format.ts';
+import { language, t } from '../../lib/i18n.ts';
+import { href } from '../../lib/place.ts';
+import { perform, useQuery } from '../../lib/query.ts';
+import { type AgentState, type Counters, type Waiting, waitingOf } from '../../lib/verdict.ts';
+import { Called, Inline } from '../../parts/agent.tsx';
+import { Empty, Foreign, Section, T } from '../../parts/basics.tsx';
+import { act, confirm } from '../../parts/overlay.tsx';
+
+const SIGNS = { invites: '?', unread: '●', notes: '✉', ending: '!', expired: '✕' } as const;
+const TONES = { invites: 'hue', unread: 'hue', notes: 'hue', ending: 'warn', expired: 'bad' } as const;
+/** Requests to one agent that are shown here. */
+const SHOWN_ASKS = 3;
+/** Agents whose invitations to rooms are asked for. */
+const ASKED_AGENTS = 8;
+
+interface RowProps {
+  readonly kind: Waiting['kind'];
+  readonly children: ComponentChildren;
+}
+
+function Row({ kind, children }: RowProps) {
+  return (
+    <li>
+      <b class={TONES[kind]} aria-hidden="true">
+        {SIGNS[kind]}
+      </b>
+      {children}
+    </li>
+  );
+}
+
+function Counted({ kind, aid, n }: Waiting) {
+  const isKey = kind === 'ending' || kind === 'expired';
+  const path = isKey ? ['agents', aid, 'keys'] : ['messages', aid, ...(kind === 'notes' ? ['notes'] : [])];
+  return (
+    <Row kind={kind}>
+      <span class="grow">
+        <T
+          k={`waiting.${kind}`}
+          n={isKey ? 0 : n}
+          agent={<Called aid={aid} />}
+          span={format.span(n / 1000, language)}
+        />
+      </span>
+      <a class="button" href={href(path)}>
+        {t(isKey ? 'key.renew' : 'read')}
+      </a>
+    </Row>
+  );
+}
+
+/** Each request to chat by itself, once they are known; until then how many there are. */
+function Asks(waiting: Waiting) {
+  const { aid, n } = waiting;
+  const contacts = useQuery('chatContacts', { aid });
+  const asks = contacts.value?.in_pending ?? [];
+  if (asks.length === 0) return <Counted {...waiting} />;
+  return (
+    <>
+      {asks.slice(0, SHOWN_ASKS).map(({ peer, note }) => (
+        <Row key={peer} kind="invites">
+          <span class="grow">
+            <Inline aid={peer} /> <T k="waiting.asks" agent={<Called aid={aid} />} />
+            {note !== '' && (
+              <>
+                {' '}
+                <span class="soft">
+                  “<Foreign text={note} />”
+                </span>
+              </>
+            )}
+          </span>
+          <span class="pair">
+            <button
+              type="button"
+              class="main"
+              onClick={() => act(() => perform('chatAccept', { aid, peer }), t('saved'))}
+            >
+              {t('chat.accept')}
+            </button>{' '}
+            <button
+              type="button"
+              onClick={() =>
+                confirm({
+                  title: t('chat.refuse'),
+                  text: t('chat.refuse.what'),
+                  verb: t('chat.refuse'),
+                  run: () => perform('chatRefuse', { aid, peer }),
+                })
+              }
+            >
+              {t('chat.refuse')}
+            </button>
+          </span>
+        </Row>
+      ))}
+      {n > SHOWN_ASKS && <Counted {...waiting} n={n - SHOWN_ASKS} />}
+    </>
+  );
+}
+
+/** Invitations to rooms that an agent has not joined. */
+function Invitations({ aid }: { readonly aid: string }) {
+  const { value } = useQuery('groupInvitations', { aid });
+  return (
+    <>
+      {(value?.invitations ?? []).slice(0, SHOWN_ASKS).map(({ group_id, title, inviter }) => (
+        <Row key={group_id} kind="invites">
+          <span class="grow">
+            <Inline aid={inviter} />{' '}
+            <T k="waiting.invited" agent={<Called aid={aid} />} room={<Foreign text={`“${title}”`} />} />
+          </span>
+          <a class="button" href={href(['messages', aid])}>
+            {t('read')}
+          </a>
+        </Row>
+      ))}
+    </>
+  );
+}
+
+interface Props {
+  readonly agents: readonly AgentState[];
+  readonly pending: Readonly<Record<string, Counters>>;
+}
+
+export function WaitingForYou({ agents, pending }: Props) {
+  const waiting = waitingOf(agents, pending, Date.now());
+  return (
+    <Section title={t('waiting.title')} note={waiting.length === 0 ? '' : t('waiting.things', { n: waiting.length })}>
+      <ul class="rows">
+        {waiting.map((one) => (one.kind === 'invites' ? <Asks key={`asks ${one.aid}`} {...one} /> : null))}
+        {agents.slice(0, ASKED_AGENTS).map(({ aid }) => (
+          <Invitations key={aid} aid={aid} />
+        ))}
+        {waiting.map((one) => (one.kind === 'invites' ? null : <Counted key={`${one.kind} ${one.aid}`} {...one} />))}
+      </ul>
+      {waiting.length === 0 && <Empty text={t('waiting.none')} />}
+    </Section>
+  );
+}
