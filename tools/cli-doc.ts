@@ -51,7 +51,7 @@ function section(
 const page = [
   HEAD,
   ...section(describeCommand(svcdProgram(), 'svcd'), 2),
-  ...section(describeCommand(clientProgram(), 'svc'), 2),
+  ...section(describeCommand(await clientProgram(), 'svc'), 2),
 ]
   .join('\n')
   .replace(/\n{3,}/g, '\n\n')

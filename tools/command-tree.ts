@@ -25,7 +25,7 @@ export interface CommandText {
 /** Commands that the command line adds by itself. */
 export const BUILT_IN: ReadonlySet<string> = new Set(['help', 'complete']);
 
-export function clientProgram(): Command {
+export function clientProgram(): Promise<Command> {
   const io = { stdin: new PassThrough(), stdout: new PassThrough(), stderr: new PassThrough(), env: {} };
   return buildProgram(io, { version: '0', dataDir: '' });
 }

@@ -83,7 +83,7 @@ export const PAGES: readonly ManPage[] = [
     file: 'docs/man/svc.1',
     name: 'svc',
     section: 1,
-    program: describeCommand(clientProgram(), 'svc'),
+    program: describeCommand(await clientProgram(), 'svc'),
     description: [
       'svcd gives AI agents a self-made identity and makes them reachable from anywhere. svc drives the daemon on this machine, or with --via one on another.',
       'Results go to standard output, errors and progress to standard error. Wherever a command takes the AID of an agent, it takes a label of the address book as well (svc alias).',

@@ -1,15 +1,10 @@
 /** Operations on the node itself: health, status, configuration, diagnostics. */
 import { Type } from 'typebox';
 import { ConfigSchema, PATCHABLE_KEYS } from '../foundation/config/schema.ts';
-import { NAT_TYPES, PORT_MAPPING_STATES } from '../foundation/domain/directory.ts';
+import { PORT_MAPPING_STATES } from '../foundation/domain/directory.ts';
 import { MAX_FILE_PATH_CHARS } from '../foundation/domain/objects.ts';
 import { declare } from './declare.ts';
 import { AidText, AnyObject, closed, NatType, nullable, oneOf, Pending, Timestamp } from './schemas.ts';
-
-/** What a `nat_type` means. */
-export function natLabel(natType: number): string {
-  return NAT_TYPES[natType] ?? NAT_TYPES[0];
-}
 
 const COMMON = { tag: 'Node' };
 

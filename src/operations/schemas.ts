@@ -1,5 +1,6 @@
 /** Schemas that several declarations share. */
 import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox';
+import { AID_FORMAT } from '../foundation/domain/agents.ts';
 import { MAX_NAT_TYPE, NAT_TYPES } from '../foundation/domain/directory.ts';
 import type { Aid } from '../foundation/identity/aid.ts';
 import { memberOf } from '../foundation/json.ts';
@@ -8,9 +9,6 @@ import { memberOf } from '../foundation/json.ts';
 const MAX_ID_CHARS = 64;
 /** Longest cursor of a page, characters. */
 const MAX_CURSOR_CHARS = 32;
-
-/** `format` of a string that is an AID: surfaces bring such input into canonical form. */
-export const AID_FORMAT = 'aid';
 
 /** An object that refuses keys it does not know: the form of every request schema. */
 export function closed<P extends TProperties>(properties: P, description?: string): TObject<P> {

@@ -1,10 +1,11 @@
 /** Operations on agents whose master is a wallet: an Ethereum or a Paralism key. */
 import { Type } from 'typebox';
+import { AID_FORMAT } from '../foundation/domain/agents.ts';
 import { MAX_UNIX_S } from '../foundation/domain/time.ts';
 import type { Aid } from '../foundation/identity/aid.ts';
 import { agentOperations, PrivateKeyHex, ServiceTcp } from './agents.ts';
 import { declare } from './declare.ts';
-import { AID_FORMAT, AidText, closed } from './schemas.ts';
+import { AidText, closed } from './schemas.ts';
 
 const COMMON = { tag: 'Wallets' };
 

@@ -72,8 +72,8 @@ const WAYS: readonly Way[] = [
   },
 ];
 
-function leaves(): string[] {
-  const all = commandsOf(clientProgram()).map(({ name }) => name);
+async function leaves(): Promise<string[]> {
+  const all = commandsOf(await clientProgram()).map(({ name }) => name);
   return all.filter((name) => !all.some((other) => other.startsWith(`${name} `)));
 }
 
@@ -96,7 +96,7 @@ test('every command, in every way of showing its result', async (t) => {
   await using there = await TestDaemon.start({ bootstrap: [here.dhtAddress] });
   await Promise.all([ready(here), ready(there)]);
   await using service = await EchoService.start();
-  const names = leaves();
+  const names = await leaves();
   for (const way of WAYS) {
     await t.test(way.name, async () => {
       const walked = new Set<string>();

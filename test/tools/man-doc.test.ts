@@ -11,14 +11,14 @@ test('text is no instruction to the formatter', () => {
   assert.equal(roff('aid1…'), 'aid1\\[u2026]');
 });
 
-test('the pages have every command and every option of it, and npm installs them', () => {
+test('the pages have every command and every option of it, and npm installs them', async () => {
   const { man } = JSON.parse(readFileSync('package.json', 'utf8')) as { man: string[] };
   assert.deepEqual(
     man,
     PAGES.map(({ file }) => `./${file}`),
   );
   for (const [program, page] of [
-    [clientProgram(), PAGES[0]],
+    [await clientProgram(), PAGES[0]],
     [svcdProgram(), PAGES[1]],
   ] as const) {
     assert.ok(page);

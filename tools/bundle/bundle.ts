@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
 import { buildPanel } from '../build-panel.ts';
+import { declarationsAsData } from './declarations.ts';
 import { licencesOf } from './licences.ts';
 import { nodeModules } from './node-modules.ts';
 
@@ -49,7 +50,7 @@ export async function writeBundle(directory: string): Promise<void> {
     platform: 'node',
     external: Object.keys(dependencies),
     resolve: { alias: REPLACED },
-    plugins: [nodeModules],
+    plugins: [nodeModules, declarationsAsData],
     treeshake: { propertyReadSideEffects: false },
   });
   const { output } = await bundle.generate({

@@ -16,7 +16,6 @@ export const BUNDLED: ReadonlySet<string> = new Set([
   'preact',
   'semver',
   'smol-toml',
-  'string-width',
   'tar',
   'typebox',
 ]);

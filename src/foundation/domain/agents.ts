@@ -10,3 +10,5 @@ export const HEARTBEAT_LIFE_S = 3600;
 export const MAX_SERVICE_ADDRESS_CHARS = 300;
 /** Longest text that can be an AID, characters: no scheme has a longer one. */
 export const MAX_AID_CHARS = 100;
+/** `format` of a string that is an AID: surfaces bring such input into canonical form. */
+export const AID_FORMAT = 'aid';

@@ -19,6 +19,11 @@ export const NAT_TYPES = ['unknown', 'public or full cone', 'restricted', 'port-
 /** The last of them. */
 export const MAX_NAT_TYPE: number = NAT_TYPES.length - 1;
 
+/** What a `nat_type` means. */
+export function natLabel(natType: number): string {
+  return NAT_TYPES[natType] ?? NAT_TYPES[0];
+}
+
 /**
  * What is known of the translation of a port. `open`: none, though a firewall may be there. `cone`: one outer port
  * whomever we write to. `symmetric`: another one for each. `unknown`: fewer than two others have said anything.

@@ -5,6 +5,7 @@ import type { StandingLink } from '../../capabilities/reach/standing.ts';
 import type { TrafficHistory } from '../../capabilities/reach/traffic.ts';
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import { isoTime } from '../../foundation/clock.ts';
+import { natLabel } from '../../foundation/domain/directory.ts';
 import {
   type NotDirectReason,
   PING_COUNT,
@@ -13,7 +14,6 @@ import {
   TRAFFIC_HOURS,
 } from '../../foundation/domain/reach.ts';
 import { isRelayed } from '../../foundation/domain/tunnels.ts';
-import { natLabel } from '../node.ts';
 import type { Handlers } from '../operation.ts';
 import type { reachOperations } from '../reach.ts';
 

@@ -1,6 +1,5 @@
 /** Labels of the user's address book, usable wherever a command takes an AID. */
 import { SvcError } from '../../foundation/errors.ts';
-import { parseAid } from '../../foundation/identity/aid.ts';
 
 /** AID to label. */
 type Labels = Readonly<Record<string, string>>;
@@ -19,6 +18,8 @@ export class Aliases {
    * @throws SvcError `bad_aid` where it is neither
    */
   async aid(text: string): Promise<string> {
+    // Brings hashes and encodings, which a command without an AID does without.
+    const { parseAid } = await import('../../foundation/identity/aid.ts');
     try {
       return parseAid(text);
     } catch (error) {

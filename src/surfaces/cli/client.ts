@@ -1,5 +1,6 @@
 /** The client of the commands: it takes labels of the user's address book for AIDs, and calls tools where operations are tools. */
 import type { TSchema } from 'typebox';
+import { AID_FORMAT } from '../../foundation/domain/agents.ts';
 import {
   type CallInput,
   type CallOptions,
@@ -9,7 +10,6 @@ import {
 } from '../../operations/client.ts';
 import { operations } from '../../operations/index.ts';
 import { bodyInputKey, type Declaration, type OutputOf } from '../../operations/operation.ts';
-import { AID_FORMAT } from '../../operations/schemas.ts';
 import type { Aliases } from './aliases.ts';
 import { withWholeIds } from './typed-ids.ts';
 

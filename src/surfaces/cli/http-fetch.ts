@@ -1,12 +1,12 @@
 /** `fetch` as the client needs it, over `node:http`: the one of Node takes a command that asks once 60 ms to load. */
 import { type IncomingMessage, request as plainRequest } from 'node:http';
-import { request as secureRequest } from 'node:https';
 import type { ClientFetch } from '../../operations/client.ts';
 
 type Init = Parameters<ClientFetch>[1];
 
-function answerTo(url: URL, { method, headers, body, signal }: Init): Promise<IncomingMessage> {
-  const request = url.protocol === 'https:' ? secureRequest : plainRequest;
+async function answerTo(url: URL, { method, headers, body, signal }: Init): Promise<IncomingMessage> {
+  // The daemon of this machine speaks plain HTTP: only who asks another way loads TLS.
+  const request = url.protocol === 'https:' ? (await import('node:https')).request : plainRequest;
   // By itself Node says no length for DELETE, and the body would be read as another request.
   const length = body === null ? {} : { 'content-length': Buffer.byteLength(body) };
   return new Promise((resolve, reject) => {

@@ -3,33 +3,8 @@ import { Command, CommanderError } from 'commander';
 import { EXIT, SvcError } from '../../foundation/errors.ts';
 import { inPlainWords, whatNext } from './advice.ts';
 import { CommandGroup } from './command-group.ts';
-import { adminCommands } from './commands/admin.ts';
-import { agentCommands } from './commands/agents.ts';
-import { aliasCommands } from './commands/alias.ts';
-import { backupCommands } from './commands/backup.ts';
-import { callerCommands } from './commands/callers.ts';
-import { callCommands } from './commands/calls.ts';
-import { chatCommands } from './commands/chat.ts';
+import { partsFor } from './command-parts.ts';
 import { completionCommands } from './commands/completion.ts';
-import { configCommands } from './commands/config.ts';
-import { directoryCommands } from './commands/directory.ts';
-import { doctorCommand } from './commands/doctor.ts';
-import { eventCommands } from './commands/events.ts';
-import { groupCommands } from './commands/groups.ts';
-import { identityCommands } from './commands/identity.ts';
-import { joiningCommands } from './commands/joining.ts';
-import { nodeCommands } from './commands/node.ts';
-import { noteCommands } from './commands/notes.ts';
-import { objectCommands } from './commands/objects.ts';
-import { panelCommands } from './commands/panel.ts';
-import { publishCommand } from './commands/publish.ts';
-import { reachCommands } from './commands/reach.ts';
-import { serveCommand } from './commands/serve.ts';
-import { tunnelCommands } from './commands/tunnels.ts';
-import { updateCommands } from './commands/update.ts';
-import { useCommands } from './commands/use.ts';
-import { walletCommands } from './commands/wallets.ts';
-import { wayCommands } from './commands/ways.ts';
 import { CliContext, type ContextOf, type GlobalOptions, type Via } from './context.ts';
 import { examples } from './examples.ts';
 import type { CliIo } from './io.ts';
@@ -58,8 +33,11 @@ const EXAMPLES = examples(
   'svc status --json',
 );
 
-/** Builds the program; nothing runs yet. */
-export function buildProgram(io: CliIo, options: ProgramOptions): Command {
+/**
+ * Builds the program; nothing runs yet.
+ * @param args what stands behind `svc`: where it names a command, the others are left out
+ */
+export async function buildProgram(io: CliIo, options: ProgramOptions, args: readonly string[] = []): Promise<Command> {
   const program = new Command('svc');
   program
     .description('Drives the svcd daemon on this machine.')
@@ -88,38 +66,10 @@ export function buildProgram(io: CliIo, options: ProgramOptions): Command {
     via = await readVia(contextOf(command), command.optsWithGlobals<GlobalOptions>());
   });
   const svc = new CommandGroup(program, contextOf, 'svc');
-  program.commandsGroup('This node:');
-  nodeCommands(svc, options.version);
-  panelCommands(svc);
-  joiningCommands(svc);
-  doctorCommand(svc, options.version);
-  reachCommands(svc);
-  program.commandsGroup('Agents:');
-  identityCommands(svc);
-  walletCommands(svc);
-  agentCommands(svc);
-  callerCommands(svc);
-  useCommands(svc);
-  program.commandsGroup('Finding and being found:');
-  serveCommand(svc);
-  publishCommand(svc);
-  directoryCommands(svc);
-  program.commandsGroup('Calls and tunnels:');
-  callCommands(svc);
-  tunnelCommands(svc);
-  wayCommands(svc);
-  program.commandsGroup('Messages, events and files:');
-  eventCommands(svc);
-  noteCommands(svc);
-  chatCommands(svc);
-  groupCommands(svc);
-  objectCommands(svc);
-  program.commandsGroup('Running the daemon:');
-  adminCommands(svc);
-  aliasCommands(svc);
-  backupCommands(svc, options.version);
-  configCommands(svc);
-  updateCommands(svc);
+  for (const part of partsFor(args)) {
+    program.commandsGroup(part.heading);
+    await part.add(svc, options);
+  }
   completionCommands(program, {
     print: (text) => void io.stdout.write(text),
     known: async (place) => {
@@ -174,7 +124,8 @@ export async function runCli(args: readonly string[], io: CliIo, options: Progra
   const json = args.includes('--json');
   if (!json && !args.includes('--quiet')) for (const remark of variableRemarks(io)) io.stderr.write(`${remark}\n`);
   try {
-    await buildProgram(io, { ...options, json }).parseAsync(args, { from: 'user' });
+    const program = await buildProgram(io, { ...options, json }, args);
+    await program.parseAsync(args, { from: 'user' });
     return 0;
   } catch (error) {
     if (error instanceof CommanderError) {

@@ -1,6 +1,5 @@
 /** Asks a person on a terminal. Questions stand on stderr: stdout holds results alone. */
 import { once } from 'node:events';
-import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
 import { SvcError } from '../../foundation/errors.ts';
 import type { CliIo } from './io.ts';
@@ -11,6 +10,8 @@ import type { CliIo } from './io.ts';
  * @throws SvcError `cancelled` where the input ends, or the person interrupts
  */
 export async function ask(io: CliIo, question: string, hidden: boolean): Promise<string> {
+  // Only who asks loads it.
+  const { createInterface } = await import('node:readline/promises');
   const nothing = new Writable({ write: (_chunk, _encoding, done) => done() });
   const lines = createInterface({ input: io.stdin, output: hidden ? nothing : io.stderr, terminal: true });
   if (hidden) io.stderr.write(question);

@@ -3,8 +3,8 @@
  * could move the cursor or fake output, and the invisible ones that reorder or hide text (Unicode
  * bidi controls, zero-width characters) are written as escapes.
  */
-import stringWidth from 'string-width';
 import { escapeUnsafe, UNSAFE } from '../../foundation/log-text.ts';
+import { columns } from './columns.ts';
 
 function escapeCharacter(character: string): string {
   return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
@@ -28,11 +28,6 @@ export function safeJson(value: unknown, indent = 0): string {
 
 /** What can be shown in one place; nothing is shown of null and undefined. */
 type Cell = string | number | boolean | null | undefined;
-
-/** Columns of a terminal that a text takes: two for most of the scripts of East Asia and for pictures. */
-function columns(text: string): number {
-  return /^[ -~]*$/.test(text) ? text.length : stringWidth(text);
-}
 
 function padded(text: string, width: number): string {
   return text + ' '.repeat(Math.max(0, width - columns(text)));

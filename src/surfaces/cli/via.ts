@@ -1,6 +1,6 @@
 /** `--via`: commands that are meant for a remote node, sent through the daemon on this machine. */
 import { SvcError } from '../../foundation/errors.ts';
-import { VIA_HEADERS } from '../../operations/remote-admin.ts';
+import { VIA_HEADERS } from '../../operations/via-headers.ts';
 import type { CliContext, GlobalOptions, Via } from './context.ts';
 
 /**

@@ -1,7 +1,7 @@
 /** Makes schemas short: an assistant pays for every word of the tool list, in every conversation. */
 import type { TSchema } from 'typebox';
+import { AID_FORMAT } from '../../foundation/domain/agents.ts';
 import { isObject } from '../../foundation/json.ts';
-import { AID_FORMAT } from '../../operations/schemas.ts';
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 

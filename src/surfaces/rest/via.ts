@@ -3,7 +3,8 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
 import type { StreamHandlers } from '../../operations/handlers/exchange.ts';
-import { type remoteAdminStreams, VIA_HEADERS } from '../../operations/remote-admin.ts';
+import type { remoteAdminStreams } from '../../operations/remote-admin.ts';
+import { VIA_HEADERS } from '../../operations/via-headers.ts';
 import { callRemote, pathBelow, type RemoteCaller } from './remote-call.ts';
 
 export interface ViaDependencies {

@@ -65,7 +65,7 @@ test('no command lets what others wrote drive the terminal, whatever the answer'
   const friendly = await hostileDaemon(t, aid, false);
   const refusing = await hostileDaemon(t, aid, true);
   let shown = 0;
-  for (const { name, command } of commandsOf(clientProgram())) {
+  for (const { name, command } of commandsOf(await clientProgram())) {
     if (command.commands.length > 0 || LEFT_OUT.has(name)) continue;
     const words = command.registeredArguments.filter(({ required }) => required || name === 'note send');
     const line = [...name.split(' '), ...words.map((one) => argumentFor(one.name(), aid))];

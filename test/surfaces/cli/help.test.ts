@@ -22,8 +22,8 @@ function invocations(line: string, name: string): string[][] {
 }
 
 /** Parses a command line without running it; why it is wrong, if it is. */
-async function parse(program: () => Command, words: readonly string[]): Promise<string | null> {
-  const fresh = program();
+async function parse(program: () => Command | Promise<Command>, words: readonly string[]): Promise<string | null> {
+  const fresh = await program();
   const quiet = { writeOut: () => {}, writeErr: () => {} };
   for (const command of [fresh, ...commandsOf(fresh).map((one) => one.command)])
     command
@@ -46,7 +46,7 @@ for (const [name, program] of [
   ['svcd', svcdProgram],
 ] as const)
   test(`every command of ${name} has examples in its help, and the parser takes each of them`, async () => {
-    const tree = program();
+    const tree = await program();
     const without: string[] = [];
     const wrong: string[] = [];
     for (const one of [{ name: '', command: tree }, ...commandsOf(tree)]) {

@@ -124,7 +124,7 @@ function wordsOf(command: Command): Set<string> {
   return new Set([...named, ...flagsOf(command)]);
 }
 
-const client = clientProgram();
+const client = await clientProgram();
 const daemon = svcdProgram();
 const commands = new Map(commandsOf(client).map(({ name, command }) => [name, command]));
 

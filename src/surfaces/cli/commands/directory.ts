@@ -1,6 +1,7 @@
 /** `svc unpublish`, `search`, `info`, `resolve`: what agents offer and where they are. */
+
+import { natLabel } from '../../../foundation/domain/directory.ts';
 import { RECORD } from '../../../foundation/records/types.ts';
-import { natLabel } from '../../../operations/node.ts';
 import type { CommandGroup } from '../command-group.ts';
 import { ACTING, integer, repeated } from '../takes.ts';
 import { formatFields, formatTable, relativeTime } from '../text.ts';

@@ -1,8 +1,9 @@
 /** `svc status`, `svc version`: the daemon itself. */
+
+import { NO_NODE_KNOWN } from '../advice.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
-import { NO_NODE_KNOWN } from '../doctor/network.ts';
 import { roughSize } from '../reach-text.ts';
 import { counted, formatFields, relativeTime } from '../text.ts';
 

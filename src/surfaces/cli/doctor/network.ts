@@ -1,6 +1,7 @@
 /** Whether this node is in the network, whether strangers reach it, and whether its clock is right. */
 import { hostOfUrl, isLoopbackHost } from '../../../foundation/address.ts';
 import { CLOCK_SKEW_S } from '../../../foundation/domain/time.ts';
+import { NO_NODE_KNOWN } from '../advice.ts';
 import type { AnswerOf } from '../client.ts';
 import { isPublicHost } from '../public-host.ts';
 import { type Finding, findingsOf } from './finding.ts';
@@ -10,9 +11,6 @@ type Checked = AnswerOf<'netcheck'>;
 
 /** Fewer peers than this make the network fragile. */
 const FEW_PEERS = 3;
-/** What to do where no other node is known. */
-export const NO_NODE_KNOWN =
-  'Type "svc invite" on a machine that runs svcd, and "svc join <the line>" here; or start svcd with --bootstrap and a node that you know. On one LAN nodes find each other by themselves, unless mdns is off.';
 /** Worth a word, seconds. */
 const CLOCK_WARN_S = 10;
 

@@ -1,0 +1,144 @@
+/**
+ * The commands of `svc` in the order of its help, each loaded with the file that declares it: one command needs neither
+ * the code of the others nor the packages behind them.
+ */
+import type { CommandGroup } from './command-group.ts';
+
+interface Part {
+  /** What it stands under in the help. */
+  readonly heading: string;
+  /** The words behind `svc` that are its own. */
+  readonly names: readonly string[];
+  add(svc: CommandGroup, { version }: { readonly version: string }): Promise<void>;
+}
+
+const NODE = 'This node:';
+const AGENTS = 'Agents:';
+const FINDING = 'Finding and being found:';
+const CALLS = 'Calls and tunnels:';
+const MESSAGES = 'Messages, events and files:';
+const DAEMON = 'Running the daemon:';
+
+/** Every command but those that say what all of them are: `completion`, `help`. */
+export const PARTS: readonly Part[] = [
+  {
+    heading: NODE,
+    names: ['status', 'version'],
+    add: async (svc, { version }) => (await import('./commands/node.ts')).nodeCommands(svc, version),
+  },
+  { heading: NODE, names: ['panel'], add: async (svc) => (await import('./commands/panel.ts')).panelCommands(svc) },
+  {
+    heading: NODE,
+    names: ['invite', 'join', 'contacts'],
+    add: async (svc) => (await import('./commands/joining.ts')).joiningCommands(svc),
+  },
+  {
+    heading: NODE,
+    names: ['doctor'],
+    add: async (svc, { version }) => (await import('./commands/doctor.ts')).doctorCommand(svc, version),
+  },
+  {
+    heading: NODE,
+    names: ['links', 'peers', 'traffic', 'netcheck', 'ping'],
+    add: async (svc) => (await import('./commands/reach.ts')).reachCommands(svc),
+  },
+  {
+    heading: AGENTS,
+    names: ['register', 'identity'],
+    add: async (svc) => (await import('./commands/identity.ts')).identityCommands(svc),
+  },
+  {
+    heading: AGENTS,
+    names: ['wallet'],
+    add: async (svc) => (await import('./commands/wallets.ts')).walletCommands(svc),
+  },
+  {
+    heading: AGENTS,
+    names: ['agents'],
+    add: async (svc) => (await import('./commands/agents.ts')).agentCommands(svc),
+  },
+  {
+    heading: AGENTS,
+    names: ['callers'],
+    add: async (svc) => (await import('./commands/callers.ts')).callerCommands(svc),
+  },
+  {
+    heading: AGENTS,
+    names: ['use', 'whoami'],
+    add: async (svc) => (await import('./commands/use.ts')).useCommands(svc),
+  },
+  {
+    heading: FINDING,
+    names: ['serve'],
+    add: async (svc) => (await import('./commands/serve.ts')).serveCommand(svc),
+  },
+  {
+    heading: FINDING,
+    names: ['publish'],
+    add: async (svc) => (await import('./commands/publish.ts')).publishCommand(svc),
+  },
+  {
+    heading: FINDING,
+    names: ['unpublish', 'search', 'resolve', 'info'],
+    add: async (svc) => (await import('./commands/directory.ts')).directoryCommands(svc),
+  },
+  {
+    heading: CALLS,
+    names: ['get', 'post', 'inbound'],
+    add: async (svc) => (await import('./commands/calls.ts')).callCommands(svc),
+  },
+  {
+    heading: CALLS,
+    names: ['connect', 'tunnel'],
+    add: async (svc) => (await import('./commands/tunnels.ts')).tunnelCommands(svc),
+  },
+  {
+    heading: CALLS,
+    names: ['open', 'ssh', 'nc'],
+    add: async (svc) => (await import('./commands/ways.ts')).wayCommands(svc),
+  },
+  {
+    heading: MESSAGES,
+    names: ['events'],
+    add: async (svc) => (await import('./commands/events.ts')).eventCommands(svc),
+  },
+  { heading: MESSAGES, names: ['note'], add: async (svc) => (await import('./commands/notes.ts')).noteCommands(svc) },
+  { heading: MESSAGES, names: ['chat'], add: async (svc) => (await import('./commands/chat.ts')).chatCommands(svc) },
+  {
+    heading: MESSAGES,
+    names: ['group'],
+    add: async (svc) => (await import('./commands/groups.ts')).groupCommands(svc),
+  },
+  {
+    heading: MESSAGES,
+    names: ['object'],
+    add: async (svc) => (await import('./commands/objects.ts')).objectCommands(svc),
+  },
+  { heading: DAEMON, names: ['admin'], add: async (svc) => (await import('./commands/admin.ts')).adminCommands(svc) },
+  { heading: DAEMON, names: ['alias'], add: async (svc) => (await import('./commands/alias.ts')).aliasCommands(svc) },
+  {
+    heading: DAEMON,
+    names: ['backup', 'restore'],
+    add: async (svc, { version }) => (await import('./commands/backup.ts')).backupCommands(svc, version),
+  },
+  {
+    heading: DAEMON,
+    names: ['config'],
+    add: async (svc) => (await import('./commands/config.ts')).configCommands(svc),
+  },
+  {
+    heading: DAEMON,
+    names: ['update'],
+    add: async (svc) => (await import('./commands/update.ts')).updateCommands(svc),
+  },
+];
+
+/** Options without a value that often stand before the command. */
+const SWITCHES: ReadonlySet<string> = new Set(['--json', '--quiet']);
+
+/** The parts that a command line needs: one where it names a command, all where it takes the parser to find out. */
+export function partsFor(args: readonly string[]): readonly Part[] {
+  const first = args.find((arg) => !SWITCHES.has(arg));
+  const part = PARTS.find(({ names }) => first !== undefined && names.includes(first));
+  return part === undefined ? PARTS : [part];
+}

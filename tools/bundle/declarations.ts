@@ -1,0 +1,51 @@
+/**
+ * The operations table of the command line as plain JSON. A client reads from a declaration where a request goes and
+ * what its members are named; making the schemas themselves, and the package that makes them, would take a command that
+ * asks once a fifth of its time.
+ */
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import type { Plugin } from 'rolldown';
+import type { TObject } from 'typebox';
+import { memberOf } from '../../src/foundation/json.ts';
+import type { Declaration } from '../../src/operations/operation.ts';
+
+const TABLE = fileURLToPath(new URL('../../src/operations/index.ts', import.meta.url));
+const COMMANDS = fileURLToPath(new URL('../../src/surfaces/cli/', import.meta.url));
+const DATA = '\0operations as data';
+
+/** The names of the members, whether others may stand beside them, and which are AIDs. */
+function membersOf(schema: TObject) {
+  const members = Object.entries(schema.properties).map(([name, one]) => {
+    const [format, ofItems] = [memberOf(one, 'format'), memberOf(one, 'items', 'format')];
+    return [name, { format, items: ofItems === undefined ? undefined : { format: ofItems } }];
+  });
+  return {
+    additionalProperties: memberOf(schema, 'additionalProperties'),
+    properties: Object.fromEntries(members),
+  };
+}
+
+/** A module that exports the table with what commands read of it. @param table every declaration by its name */
+export function dataModule(table: Readonly<Record<string, Declaration>>): string {
+  const data = Object.entries(table).map(([key, { name, method, path, params, query, body, tool, tag }]) => {
+    const parts = { params: membersOf(params), query: membersOf(query), body: membersOf(body) };
+    return [key, { name, method, path, ...parts, tool: tool === undefined ? undefined : { name: tool.name }, tag }];
+  });
+  return `export const operations = JSON.parse(${JSON.stringify(JSON.stringify(Object.fromEntries(data)))});\n`;
+}
+
+export const declarationsAsData: Plugin = {
+  name: 'declarations-as-data',
+  async resolveId(name, importer) {
+    if (!name.endsWith('/operations/index.ts') || importer?.startsWith(COMMANDS) !== true) return null;
+    const found = await this.resolve(name, importer, { skipSelf: true });
+    return found?.id === TABLE ? DATA : null;
+  },
+  async load(id) {
+    if (id !== DATA) return null;
+    const { operations }: { operations: Readonly<Record<string, Declaration>> } = await import(
+      pathToFileURL(TABLE).href
+    );
+    return dataModule(operations);
+  },
+};
