@@ -7,7 +7,7 @@ import type { BoundOperation } from '../../operations/operation.ts';
 import { errorAnswer, hasUnreadBody } from './answer.ts';
 import { JSON_BODY_LIMIT_BYTES, parseJsonBody } from './json-body.ts';
 import { addOperation, addStream, type RouteDependencies } from './routes.ts';
-import { unrouted } from './unrouted.ts';
+import type { ServedPath } from './unrouted.ts';
 
 /** Longest path parameter, in characters; the head of a request is limited as a whole. */
 const MAX_PARAM_LENGTH = 8 * 1024;
@@ -37,7 +37,8 @@ function fromFastify(error: unknown, bodyLimit: number = JSON_BODY_LIMIT_BYTES):
   return MEANINGS[code]?.(bodyLimit) ?? error;
 }
 
-function servedPaths({ operations, streams }: RouterTables) {
+/** Every path that a table serves, and how. */
+export function servedPaths({ operations, streams }: RouterTables): ServedPath[] {
   return [
     ...operations.flatMap(({ declaration: { path, method } }) =>
       path === undefined ? [] : [{ path, methods: method === 'GET' ? ['GET', 'HEAD'] : [method] }],
@@ -50,8 +51,15 @@ function noCompiler(): never {
   throw new Error('a route has a schema of Fastify: operations check what comes in by themselves');
 }
 
-/** Builds the routes. Requests go in through `routing`, once `ready` has settled. */
-export function createRouter(tables: RouterTables, dependencies: RouteDependencies): FastifyInstance {
+/**
+ * Builds the routes. Requests go in through `routing`, once `ready` has settled.
+ * @param errorOf the error of a request that no route takes
+ */
+export function createRouter(
+  tables: RouterTables,
+  errorOf: (method: string, url: string) => SvcError,
+  dependencies: RouteDependencies,
+): FastifyInstance {
   const { states, shown } = dependencies;
   const app = fastify({
     logger: false,
@@ -75,7 +83,6 @@ export function createRouter(tables: RouterTables, dependencies: RouteDependenci
     if (hasUnreadBody(raw)) reply.header('connection', 'close');
     return reply.code(status).headers(headers).send(body);
   });
-  const errorOf = unrouted(servedPaths(tables));
   app.addHook('onRequest', (request, _reply, done) => {
     // Here and not in a handler: the body of such a request is not even read.
     if (request.is404) throw errorOf(request.method, request.raw.url ?? '');

@@ -2,7 +2,6 @@
 import { type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { FastifyInstance } from 'fastify';
 import { type Address, formatAddress, parseAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { SECOND_DAEMON, SvcError } from '../../foundation/errors.ts';
@@ -27,7 +26,7 @@ import { isOpenPath } from './panel-path.ts';
 import { ProcessMetrics } from './process-metrics.ts';
 import { type RequestState, RequestStates } from './request-state.ts';
 import { isWrite } from './route-checks.ts';
-import { createRouter } from './router.ts';
+import { Routers } from './routers.ts';
 import { NO_SESSIONS, type PanelSessions } from './token.ts';
 
 /** Connections that the system holds until they are taken: bursts of programs on this machine come at once. */
@@ -107,7 +106,7 @@ export class RestServer implements Component {
   readonly #webSockets = new Set<Duplex>();
   readonly #httpMetrics: HttpMetrics;
   readonly #processMetrics = new ProcessMetrics();
-  readonly #app: FastifyInstance;
+  readonly #routers: Routers;
   readonly #server: Server;
   #stopping = false;
 
@@ -146,7 +145,7 @@ export class RestServer implements Component {
         ),
       }),
     ];
-    this.#app = createRouter(
+    this.#routers = new Routers(
       { operations, streams },
       {
         clock,
@@ -169,7 +168,6 @@ export class RestServer implements Component {
    * @throws SvcError `address_in_use`, `config_invalid`
    */
   async start(): Promise<void> {
-    await this.#app.ready();
     const { host, port } = this.#listenOn;
     await new Promise<void>((resolve, reject) => {
       const failed = (error: Error): void => reject(bindError(error, this.#options.apiAddr));
@@ -195,7 +193,7 @@ export class RestServer implements Component {
     await closed;
     grace.cancel();
     await this.#processMetrics.stop();
-    await this.#app.close();
+    await this.#routers.close();
   }
 
   /** Where the API listens, with the port that the system chose. */
@@ -252,7 +250,7 @@ export class RestServer implements Component {
       // A body where none belongs is not read.
       if (!isWrite(request.method) && hasUnreadBody(request)) response.shouldKeepAlive = false;
       if (request.headers.expect?.toLowerCase() === '100-continue') response.writeContinue();
-      this.#app.routing(request, response);
+      this.#routers.route(request, response, (error) => sendError(response, this.#shown(error, '')));
     } catch (error) {
       sendError(response, this.#shown(error, ''));
     }

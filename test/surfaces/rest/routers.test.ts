@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { startWorld } from './support.ts';
+
+test('a path is served whoever asked first, and however its first word is written', async (t) => {
+  const world = await startWorld(t);
+  const both = await Promise.all([world.request('GET', '/ping?n=1'), world.request('GET', '/ping?n=2')]);
+  assert.deepEqual(
+    both.map(({ status }) => status),
+    [200, 200],
+  );
+  for (const path of ['/%70ing?n=3', '/%70%69%6e%67?n=4']) assert.equal((await world.request('GET', path)).status, 200);
+  assert.equal((await world.request('HEAD', '/ping')).status, 200);
+});
+
+test('what no route takes is told from a wrong method among all paths, whichever word it begins with', async (t) => {
+  const world = await startWorld(t);
+  for (const [method, path, status] of [
+    ['GET', '//ping', 404],
+    ['GET', '/ping/', 404],
+    ['GET', '/things', 404],
+    ['DELETE', '/secret', 405],
+    ['DELETE', '/%73ecret', 404],
+    ['GET', '/nothing/at/all', 404],
+    ['GET', '/ping;n=1', 404],
+    ['GET', '/%zz', 400],
+  ] as const) {
+    const answer = await world.request(method, path);
+    assert.equal(answer.status, status, `${method} ${path}`);
+  }
+});
