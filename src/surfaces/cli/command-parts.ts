@@ -79,7 +79,7 @@ export const PARTS: readonly Part[] = [
   },
   {
     heading: FINDING,
-    names: ['unpublish', 'search', 'resolve', 'info'],
+    names: ['unpublish', 'search', 'resolve', 'info', 'did', 'did-document'],
     add: async (svc) => (await import('./commands/directory.ts')).directoryCommands(svc),
   },
   {
