@@ -54,3 +54,17 @@ export function time(at: number, now: number, language: string): string {
     today ? { timeStyle: 'medium' } : { dateStyle: 'medium', timeStyle: 'short' },
   ).format(at);
 }
+
+/** The time of a day: `14:02`. */
+export function clock(at: number, language: string): string {
+  return new Intl.DateTimeFormat(language, { timeStyle: 'short' }).format(at);
+}
+
+/** A day: `today`, or `Saturday, 21 November`, with its year where that is another one. */
+export function day(at: number, now: number, language: string): string {
+  const [then, today] = [new Date(at), new Date(now)];
+  if (then.toDateString() === today.toDateString())
+    return new Intl.RelativeTimeFormat(language, { numeric: 'auto' }).format(0, 'day');
+  const year = then.getFullYear() === today.getFullYear() ? {} : ({ year: 'numeric' } as const);
+  return new Intl.DateTimeFormat(language, { weekday: 'long', day: 'numeric', month: 'long', ...year }).format(at);
+}

@@ -19,9 +19,15 @@ export async function saveObject(holder: string, id: string, name: string): Prom
 /**
  * Takes a file in as an object of an agent. `fetch` tells no progress, so this is an XMLHttpRequest.
  * @param progress is called with the part that is there, 0 to 1
+ * @returns the id of the object
  * @throws Failure; `cancelled` by the signal
  */
-export function upload(aid: string, file: File, progress: (part: number) => void, signal: AbortSignal): Promise<void> {
+export function upload(
+  aid: string,
+  file: File,
+  progress: (part: number) => void,
+  signal: AbortSignal,
+): Promise<string> {
   return new Promise((resolve, reject) => {
     const sending = new XMLHttpRequest();
     sending.open('POST', `${here().base}/agents/${encodeURIComponent(aid)}/cas?name=${encodeURIComponent(file.name)}`);
@@ -29,8 +35,10 @@ export function upload(aid: string, file: File, progress: (part: number) => void
     for (const [name, value] of Object.entries(tokenHeaders())) sending.setRequestHeader(name, value);
     sending.upload.addEventListener('progress', ({ loaded, total }) => progress(total === 0 ? 1 : loaded / total));
     sending.addEventListener('load', () => {
-      if (sending.status >= 200 && sending.status <= 299) resolve();
-      else reject(failureOf(sending.status, parsed(sending.responseText)));
+      const answer = parsed(sending.responseText);
+      const id = typeof answer === 'object' && answer !== null && 'object_id' in answer ? answer.object_id : null;
+      if (sending.status <= 299 && typeof id === 'string') resolve(id);
+      else reject(failureOf(sending.status, answer));
     });
     sending.addEventListener('error', () => reject(new Failure('daemon_unreachable', 0, '')));
     sending.addEventListener('abort', () => reject(new Failure('cancelled', 0, '')));

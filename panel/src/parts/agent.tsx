@@ -1,5 +1,5 @@
 /** Agents as they are shown everywhere: their mark, what they are called, the end of their AID. */
-import { createContext } from 'preact';
+import { type ComponentChildren, createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import { barsOf, shortAid } from '../lib/mark.ts';
 import { href } from '../lib/place.ts';
@@ -53,8 +53,16 @@ export function Inline({ aid }: { readonly aid: string }) {
   );
 }
 
+interface WhoProps {
+  readonly aid: string;
+  /** Without the link. */
+  readonly plain?: boolean;
+  /** Below the name: what it does. */
+  readonly children?: ComponentChildren;
+}
+
 /** An agent with mark, name and the end of its AID, as a link to its page. */
-export function Who({ aid, plain = false }: { readonly aid: string; readonly plain?: boolean }) {
+export function Who({ aid, plain = false, children }: WhoProps) {
   const name = useContext(Names).get(aid);
   const content = (
     <>
@@ -62,6 +70,7 @@ export function Who({ aid, plain = false }: { readonly aid: string; readonly pla
       <span>
         {name !== undefined && <Called aid={aid} />}
         <code title={aid}>{shortAid(aid)}</code>
+        {children !== undefined && <small>{children}</small>}
       </span>
     </>
   );

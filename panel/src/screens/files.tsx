@@ -9,6 +9,7 @@ import { AsAgent } from '../parts/as-agent.tsx';
 import { Answer, Bytes, Copy, Empty, Foreign, Section, When } from '../parts/basics.tsx';
 import { act, confirm } from '../parts/overlay.tsx';
 import { type Column, Table } from '../parts/table.tsx';
+import { Uploading } from '../parts/uploading.tsx';
 
 type Stored = Output<'objectList'>['objects'][number];
 
@@ -24,10 +25,7 @@ function Upload({ aid }: { readonly aid: string }) {
   if (part !== undefined)
     return (
       <div class="acts">
-        <progress aria-label={t('files.uploading')} value={part} max={1} />
-        <button type="button" onClick={() => stop.current?.abort()}>
-          {t('cancel')}
-        </button>
+        <Uploading part={part} cancel={() => stop.current?.abort()} />
       </div>
     );
   return (

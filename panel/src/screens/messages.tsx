@@ -1,194 +1,189 @@
 /** Messages of one agent at a time: who asks, chats, rooms, notes. Reading changes nothing. */
 import type { ComponentChildren } from 'preact';
-import { useState } from 'preact/hooks';
-import type { Output } from '../lib/api.ts';
+import { type Output } from '../lib/api.ts';
 import { t } from '../lib/i18n.ts';
 import { href } from '../lib/place.ts';
-import { perform, useQuery } from '../lib/query.ts';
-import { Who } from '../parts/agent.tsx';
+import { useQuery } from '../lib/query.ts';
+import { Mark, Who } from '../parts/agent.tsx';
 import { AsAgent } from '../parts/as-agent.tsx';
-import { Answer, Field, Foreign } from '../parts/basics.tsx';
-import { act, confirm, Dialog, openDialog } from '../parts/overlay.tsx';
+import { Answer } from '../parts/basics.tsx';
+import { openDialog } from '../parts/overlay.tsx';
+import { ChatAsk, RoomAsk } from './messages/asks.tsx';
+import { AskToChat, JoinRoom, MakeRoom } from './messages/begin.tsx';
 import { Chat } from './messages/chat.tsx';
 import { Notes } from './messages/notes.tsx';
-import { Room } from './messages/room.tsx';
+import { Room, RoomTitle } from './messages/room.tsx';
 
 interface Props {
   readonly path: readonly string[];
   readonly query: Readonly<Record<string, string>>;
 }
 
-type Contacts = Output<'chatContacts'>;
-
-function Ask({ aid, to, close }: { readonly aid: string; readonly to: string; readonly close: () => void }) {
-  const [peer, setPeer] = useState(to);
-  const [note, setNote] = useState('');
-  return (
-    <Dialog title={t('chat.ask')} close={close}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          close();
-          act(
-            () => perform('chatRequest', { aid, peer: peer.trim(), ...(note === '' ? {} : { note }) }),
-            t('chat.asked'),
-          );
-        }}
-      >
-        <Field label={t('aid')} value={peer} onInput={setPeer} placeholder="aid1…" />
-        <Field label={t('chat.note')} value={note} onInput={setNote} />
-        <div class="acts">
-          <button type="button" onClick={close}>
-            {t('cancel')}
-          </button>
-          <button type="submit" class="main" disabled={peer.trim() === ''}>
-            {t('chat.ask')}
-          </button>
-        </div>
-      </form>
-    </Dialog>
-  );
+interface Opened {
+  readonly aid: string;
+  readonly kind: string;
+  readonly id: string | undefined;
 }
 
-function Asks({ aid, asks }: { readonly aid: string; readonly asks: Contacts['in_pending'] }) {
-  return (
-    <ul class="rows">
-      {asks.map(({ peer, note }) => (
-        <li key={peer}>
-          <span class="grow">
-            <Who aid={peer} />
-            {note !== '' && (
-              <p>
-                “<Foreign text={note} />”
-              </p>
-            )}
-          </span>
-          <button
-            type="button"
-            class="main"
-            onClick={() => act(() => perform('chatAccept', { aid, peer }), t('saved'))}
-          >
-            {t('chat.accept')}
-          </button>
-          <button
-            type="button"
-            onClick={() =>
-              confirm({
-                title: t('chat.refuse'),
-                text: t('chat.refuse.what'),
-                verb: t('chat.refuse'),
-                run: () => perform('chatRefuse', { aid, peer }),
-              })
-            }
-          >
-            {t('chat.refuse')}
-          </button>
-        </li>
-      ))}
-    </ul>
-  );
-}
-
-function Entry({
-  to,
-  chosen,
-  count,
-  children,
-}: {
+interface EntryProps {
   readonly to: readonly string[];
-  readonly chosen: boolean;
-  readonly count: number;
+  readonly open: Opened;
+  readonly badge?: string | number;
   readonly children: ComponentChildren;
-}) {
+}
+
+function Entry({ to, open: { aid, kind, id }, badge = 0, children }: EntryProps) {
+  const isOpen = kind === to[0] && id === to[1];
   return (
-    <a href={href(['messages', ...to])} {...(chosen ? { 'aria-current': 'true' } : {})}>
+    <a href={href(['messages', aid, ...to])} {...(isOpen ? { 'aria-current': 'true' } : {})}>
       <span class="grow">{children}</span>
-      {count > 0 && <span class="badge">{count}</span>}
+      {badge !== 0 && <span class="badge">{badge}</span>}
     </a>
   );
 }
 
-function Open({ aid, kind, id }: { readonly aid: string; readonly kind: string; readonly id: string | undefined }) {
-  if (kind === 'chat' && id !== undefined) return <Chat key={id} aid={aid} peer={id} />;
-  if (kind === 'room' && id !== undefined) return <Room key={id} aid={aid} id={id} />;
+function Open({ aid, kind, id }: Opened) {
   if (kind === 'notes') return <Notes aid={aid} />;
+  if (id !== undefined) {
+    if (kind === 'chat') return <Chat key={id} aid={aid} peer={id} />;
+    if (kind === 'room') return <Room key={id} aid={aid} id={id} />;
+    if (kind === 'ask') return <ChatAsk key={id} aid={aid} id={id} />;
+    if (kind === 'invitation') return <RoomAsk key={id} aid={aid} id={id} />;
+  }
   return (
     <div class="talk">
-      <header>
-        <span class="soft">{t('messages.choose')}</span>
-      </header>
+      <p class="closing">{t('messages.choose')}</p>
     </div>
   );
 }
 
-interface BoxProps {
-  readonly aid: string;
-  readonly kind: string;
-  readonly id: string | undefined;
-  readonly agents: Output<'agentsList'>;
-}
-
-function Box({ aid, kind, id, agents }: BoxProps) {
-  const contacts = useQuery('chatContacts', { aid });
-  const rooms = useQuery('groupList', { aid });
-  const waiting = agents.pending?.[aid]?.mailbox ?? 0;
+function Asks({ open, asks }: { readonly open: Opened; readonly asks: Output<'chatContacts'>['in_pending'] }) {
+  const { value: invited } = useQuery('groupInvitations', { aid: open.aid });
+  const invitations = invited?.invitations ?? [];
+  if (asks.length + invitations.length === 0) return null;
   return (
     <>
-      <Answer of={contacts}>{({ in_pending }) => in_pending.length > 0 && <Asks aid={aid} asks={in_pending} />}</Answer>
-      <div class={kind === '' ? 'split' : 'split open'}>
-        <nav aria-label={t('area.messages')}>
-          <h2>{t('messages.chats')}</h2>
-          {(contacts.value?.friends ?? []).map(({ peer, unread_count }) => (
-            <Entry key={peer} to={[aid, 'chat', peer]} chosen={kind === 'chat' && id === peer} count={unread_count}>
-              <Who aid={peer} plain />
-            </Entry>
-          ))}
-          {(contacts.value?.out_pending ?? []).map(({ peer }) => (
-            <Entry key={peer} to={[aid, 'chat', peer]} chosen={kind === 'chat' && id === peer} count={0}>
-              <Who aid={peer} plain /> <small>{t('chat.waits')}</small>
-            </Entry>
-          ))}
-          {contacts.value?.friends.length === 0 && <p class="empty">{t('chat.none')}</p>}
-          <h2>{t('messages.rooms')}</h2>
-          {(rooms.value?.groups ?? []).map(({ group_id, title, unread_count, member_count }) => (
-            <Entry
-              key={group_id}
-              to={[aid, 'room', group_id]}
-              chosen={kind === 'room' && id === group_id}
-              count={unread_count}
-            >
-              <Foreign text={title === '' ? group_id.slice(0, 8) : title} />
-              <br />
-              <small>{t('room.members', { n: member_count })}</small>
-            </Entry>
-          ))}
-          {rooms.value?.groups.length === 0 && <p class="empty">{t('room.none')}</p>}
-          <h2>{t('messages.notes')}</h2>
-          <Entry to={[aid, 'notes']} chosen={kind === 'notes'} count={waiting}>
-            {t('notes.box')}
+      <h2>{t('messages.asks')}</h2>
+      {asks.map(({ peer }) => (
+        <Entry key={peer} to={['ask', peer]} open={open} badge="?">
+          <Who aid={peer} plain>
+            {t('ask.chat')}
+          </Who>
+        </Entry>
+      ))}
+      {invitations.map(({ group_id, inviter }) => (
+        <Entry key={group_id} to={['invitation', group_id]} open={open} badge="?">
+          <Who aid={inviter} plain>
+            {t('ask.room')}
+          </Who>
+        </Entry>
+      ))}
+    </>
+  );
+}
+
+function Chats({ open, contacts }: { readonly open: Opened; readonly contacts: Output<'chatContacts'> }) {
+  const { friends, out_pending } = contacts;
+  return (
+    <>
+      <h2>{t('messages.chats')}</h2>
+      {friends
+        .toSorted((a, b) => (b.last_at ?? b.since).localeCompare(a.last_at ?? a.since))
+        .map(({ peer, unread_count }) => (
+          <Entry key={peer} to={['chat', peer]} open={open} badge={unread_count}>
+            <Who aid={peer} plain />
           </Entry>
-        </nav>
-        <Open aid={aid} kind={kind} id={id} />
-      </div>
+        ))}
+      {out_pending.map(({ peer }) => (
+        <Entry key={peer} to={['chat', peer]} open={open}>
+          <Who aid={peer} plain>
+            {t('chat.waits')}
+          </Who>
+        </Entry>
+      ))}
+      {friends.length + out_pending.length === 0 && <p class="empty">{t('chat.none')}</p>}
+    </>
+  );
+}
+
+function Rooms({ open, rooms }: { readonly open: Opened; readonly rooms: Output<'groupList'>['groups'] }) {
+  return (
+    <>
+      <h2>{t('messages.rooms')}</h2>
+      {rooms
+        .toSorted((a, b) => b.last_activity_at.localeCompare(a.last_activity_at))
+        .map(({ group_id, title, role, unread_count, mention_count, member_count }) => (
+          <Entry
+            key={group_id}
+            to={['room', group_id]}
+            open={open}
+            badge={mention_count > 0 ? `@${unread_count}` : unread_count}
+          >
+            <span class="who">
+              <Mark aid={group_id} />
+              <span>
+                <b>
+                  <RoomTitle id={group_id} title={title} />
+                </b>
+                <small>{member_count === 0 ? t(`room.${role}`) : t('room.members', { n: member_count })}</small>
+              </span>
+            </span>
+          </Entry>
+        ))}
+      {rooms.length === 0 && <p class="empty">{t('room.none')}</p>}
+    </>
+  );
+}
+
+function Box({ open, waiting }: { readonly open: Opened; readonly waiting: number }) {
+  const { aid, kind } = open;
+  const contacts = useQuery('chatContacts', { aid });
+  const rooms = useQuery('groupList', { aid });
+  return (
+    <div class={kind === '' ? 'split' : 'split open'}>
+      <nav aria-label={t('area.messages')}>
+        <Answer of={contacts}>
+          {(value) => (
+            <>
+              <Asks open={open} asks={value.in_pending} />
+              <Chats open={open} contacts={value} />
+            </>
+          )}
+        </Answer>
+        <Rooms open={open} rooms={rooms.value?.groups ?? []} />
+        <h2>{t('messages.notes')}</h2>
+        <Entry to={['notes']} open={open} badge={waiting}>
+          {t('notes.box')}
+        </Entry>
+      </nav>
+      <Open {...open} />
+    </div>
+  );
+}
+
+function Begin({ aid, to }: { readonly aid: string; readonly to: string }) {
+  return (
+    <>
+      <button type="button" onClick={() => openDialog((close) => <AskToChat aid={aid} to={to} close={close} />)}>
+        {t('chat.ask')}
+      </button>
+      <button type="button" onClick={() => openDialog((close) => <MakeRoom aid={aid} close={close} />)}>
+        {t('room.make')}
+      </button>
+      <button type="button" onClick={() => openDialog((close) => <JoinRoom aid={aid} close={close} />)}>
+        {t('room.join')}
+      </button>
     </>
   );
 }
 
 export function Messages({ path: [aid, kind = '', id], query: { to = '' } }: Props) {
   return (
-    <AsAgent
-      area="messages"
-      aid={aid}
-      acts={(acting) => (
-        <button type="button" onClick={() => openDialog((close) => <Ask aid={acting} to={to} close={close} />)}>
-          {t('chat.ask')}
-        </button>
-      )}
-    >
+    <AsAgent area="messages" aid={aid} acts={(acting) => <Begin aid={acting} to={to} />}>
       {(acting, agents) => (
         <>
           <p class="soft">{t('messages.unread')}</p>
-          <Box key={acting} aid={acting} kind={kind} id={id} agents={agents} />
+          <Box key={acting} open={{ aid: acting, kind, id }} waiting={agents.pending?.[acting]?.mailbox ?? 0} />
         </>
       )}
     </AsAgent>

@@ -2,5 +2,6 @@
 import type { LaterWords } from './en-later.ts';
 import { esAgent } from './es-agent.ts';
 import { esNode } from './es-node.ts';
+import { esTalk } from './es-talk.ts';
 
-export const esLater = { ...esAgent, ...esNode } satisfies LaterWords;
+export const esLater = { ...esAgent, ...esNode, ...esTalk } satisfies LaterWords;

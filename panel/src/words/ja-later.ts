@@ -2,5 +2,6 @@
 import type { LaterWords } from './en-later.ts';
 import { jaAgent } from './ja-agent.ts';
 import { jaNode } from './ja-node.ts';
+import { jaTalk } from './ja-talk.ts';
 
-export const jaLater = { ...jaAgent, ...jaNode } satisfies LaterWords;
+export const jaLater = { ...jaAgent, ...jaNode, ...jaTalk } satisfies LaterWords;

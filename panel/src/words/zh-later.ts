@@ -2,5 +2,6 @@
 import type { LaterWords } from './en-later.ts';
 import { zhAgent } from './zh-agent.ts';
 import { zhNode } from './zh-node.ts';
+import { zhTalk } from './zh-talk.ts';
 
-export const zhLater = { ...zhAgent, ...zhNode } satisfies LaterWords;
+export const zhLater = { ...zhAgent, ...zhNode, ...zhTalk } satisfies LaterWords;

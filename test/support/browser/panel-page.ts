@@ -1,6 +1,7 @@
 /** The panel in a real browser, with everything written down that must not happen. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Browser, BrowserContext, Page, Request } from 'playwright-core';
 import { LIMIT_MS } from '../eventually.ts';
 
@@ -8,6 +9,8 @@ const AXE = readFileSync(new URL(import.meta.resolve('axe-core/axe.min.js')), 'u
 /** Writes down what the policy of a page stops; it runs before the page does. */
 const WATCH = `globalThis.violations = [];
 addEventListener('securitypolicyviolation', (e) => violations.push(e.violatedDirective + ' ' + e.blockedURI));`;
+/** Where pictures of what was checked are kept; none are where it is not set. */
+const PICTURES = process.env['PANEL_PICTURES'];
 const TAGS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
 const AXE_RUN = `axe.run({ runOnly: ${JSON.stringify(TAGS)} }).then(({ violations }) =>
   violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => id + ' ' + html.slice(0, 160) + ' ' + failureSummary)))`;
@@ -55,6 +58,12 @@ export class PanelPage {
     await this.page.locator('main .empty', { hasText: 'One moment' }).first().waitFor({ state: 'hidden' });
   }
 
+  /** Keeps a picture of the page as it is, where pictures are wanted. */
+  async picture(name: string): Promise<void> {
+    const path = `${name.replaceAll(/\W+/g, '-')}.png`;
+    if (PICTURES !== undefined) await this.page.screenshot({ path: join(PICTURES, path) });
+  }
+
   /** No error, no violation of the policy, nothing that axe finds, no request to anybody else, nothing at the side. */
   async check(where: string): Promise<void> {
     assert.deepEqual(await this.page.evaluate('violations'), [], where);
@@ -64,6 +73,7 @@ export class PanelPage {
     for (const request of this.#requests)
       assert.ok(request.url().startsWith(`${this.#api}/`) || /^(?:blob|data):/.test(request.url()), request.url());
     assert.deepEqual(await this.page.evaluate(OVERFLOW), [], where);
+    await this.picture(where);
   }
 
   /** Paths that were asked for so far. */

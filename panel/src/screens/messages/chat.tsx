@@ -1,32 +1,27 @@
 /** A conversation of two agents. */
-import type { Output } from '../../lib/api.ts';
 import { t } from '../../lib/i18n.ts';
 import { saveObject } from '../../lib/objects.ts';
-import { href } from '../../lib/place.ts';
 import { perform, useQuery } from '../../lib/query.ts';
 import { Who } from '../../parts/agent.tsx';
 import { Answer, Bytes, Foreign } from '../../parts/basics.tsx';
 import { act } from '../../parts/overlay.tsx';
-import { endOfChat } from './ends.ts';
-import { Ending, Line, Lines, Write } from './talk.tsx';
-import { useEnd } from './use-end.ts';
-
-type ChatEntry = Output<'chatRead'>['entries'][number];
+import { type ChatEntry, chatBefore } from './ends.ts';
+import { Back, Ending, Line, Lines } from './talk.tsx';
+import { useTalk, wrote } from './use-talk.ts';
+import { Write } from './write.tsx';
 
 function Said({ entry, aid, peer }: { readonly entry: ChatEntry; readonly aid: string; readonly peer: string }) {
   const { dir, at, text, name, size, object_id, status } = entry;
+  const holder = dir === 'out' ? aid : peer;
   return (
-    <Line at={at} author={dir === 'out' ? aid : peer} text={text ?? ''} note={dir === 'out' ? t(`chat.${status}`) : ''}>
+    <Line at={at} author={holder} text={text ?? ''} note={dir === 'out' ? t(`chat.${status}`) : ''}>
       {object_id !== undefined && (
         <span>
           <span class="chip">
             <Foreign text={name ?? object_id.slice(0, 8)} />
           </span>{' '}
           <small>{size !== undefined && <Bytes count={size} />}</small>{' '}
-          <button
-            type="button"
-            onClick={() => act(() => saveObject(dir === 'out' ? aid : peer, object_id, name ?? object_id))}
-          >
+          <button type="button" onClick={() => act(() => saveObject(holder, object_id, name ?? object_id))}>
             {t('save')}
           </button>
         </span>
@@ -37,41 +32,69 @@ function Said({ entry, aid, peer }: { readonly entry: ChatEntry; readonly aid: s
 
 export function Chat({ aid, peer }: { readonly aid: string; readonly peer: string }) {
   const { value: contacts } = useQuery('chatContacts', { aid });
-  const end = useEnd(`${aid} ${peer}`, () => endOfChat(aid, peer));
+  const { known, older } = useTalk({
+    aid,
+    id: peer,
+    read: (before) => chatBefore(aid, peer, before),
+    concerns: ({ type, data }) => type.startsWith('chat.') && (data['peer'] ?? peer) === peer,
+    waits: ({ status }) => status === 'queued',
+  });
   const isFriend = contacts?.friends.some((friend) => friend.peer === peer) === true;
+  const isAsked = contacts?.out_pending.some((asked) => asked.peer === peer) === true;
   return (
     <div class="talk">
       <header>
-        <a class="button" href={href(['messages', aid])} aria-label={t('back')}>
-          ←
-        </a>
+        <Back aid={aid} />
         <Who aid={peer} />
-        <button type="button" onClick={() => act(() => perform('chatMarkRead', { aid, peer }), t('saved'))}>
-          {t('chat.markread')}
-        </button>
-        <Ending
-          aid={aid}
-          verb={t('chat.remove')}
-          what={t('chat.remove.what')}
-          run={() => perform('chatRemove', { aid, peer })}
-        />
-        <Ending
-          aid={aid}
-          verb={t('chat.block')}
-          what={t('chat.block.what')}
-          run={() => perform('chatBlock', { aid, peer })}
-        />
+        <span class="grow" />
+        {isFriend && (
+          <button
+            type="button"
+            onClick={() => act(() => perform('chatMarkRead', { aid, peer }).then(wrote), t('saved'))}
+          >
+            {t('chat.markread')}
+          </button>
+        )}
+        <details class="more">
+          <summary class="button">{t('talk.more')}</summary>
+          <div class="acts">
+            {(isFriend || isAsked) && (
+              <Ending
+                aid={aid}
+                verb={t('chat.remove')}
+                what={t('chat.remove.what')}
+                run={() => perform('chatRemove', { aid, peer })}
+              />
+            )}
+            <Ending
+              aid={aid}
+              verb={t('chat.block')}
+              what={t('chat.block.what')}
+              run={() => perform('chatBlock', { aid, peer })}
+            />
+          </div>
+        </details>
       </header>
-      <Answer of={end}>
-        {(entries) => (
-          <Lines count={entries.length}>
-            {entries.map((entry) => (
-              <Said key={entry.seq} entry={entry} aid={aid} peer={peer} />
-            ))}
-          </Lines>
+      <Answer of={known}>
+        {({ entries, hasOlder, readTo }) => (
+          <Lines
+            entries={entries}
+            readTo={readTo}
+            isNew={({ dir }) => dir === 'in'}
+            hasOlder={hasOlder}
+            older={older}
+            line={(entry) => <Said key={entry.seq} entry={entry} aid={aid} peer={peer} />}
+          />
         )}
       </Answer>
-      {isFriend && <Write as={aid} send={(text) => perform('chatSend', { aid, peer, text })} />}
+      {isFriend && (
+        <Write
+          as={aid}
+          send={(text) => perform('chatSend', { aid, peer, text })}
+          sendFile={(object_id) => perform('chatSend', { aid, peer, object_id })}
+        />
+      )}
+      {isAsked && <p class="closing">{t('chat.waits')}</p>}
     </div>
   );
 }

@@ -1,21 +1,26 @@
-/** The ends of conversations. */
+/** Pages of chats and rooms. */
 import type { Output } from '../../lib/api.ts';
+import type { Page } from '../../lib/pages.ts';
 import { perform } from '../../lib/query.ts';
 
-/** Entries of a page, and those that are shown. */
-const PAGE = 200;
+export type ChatEntry = Output<'chatRead'>['entries'][number];
+export type RoomEntry = Output<'groupEntries'>['entries'][number];
+
+/** Entries of a page. */
+const PAGE = 50;
 /** A place in a chat that no entry has. */
 const BEYOND = 1e12;
 
-/** The last entries of a chat: those before a place that none reaches. */
-export async function endOfChat(aid: string, peer: string): Promise<Output<'chatRead'>['entries']> {
-  const { entries } = await perform('chatRead', { aid, peer, before_seq: BEYOND, limit: PAGE });
-  return entries;
+/** The entries of a chat before a place; its end where none is given. */
+export async function chatBefore(aid: string, peer: string, before = BEYOND): Promise<Page<ChatEntry>> {
+  const { entries, has_more, read_cursor } = await perform('chatRead', { aid, peer, before_seq: before, limit: PAGE });
+  return { entries, hasOlder: has_more, readTo: read_cursor };
 }
 
-/** The last entries of a room. */
-export async function endOfRoom(aid: string, group_id: string): Promise<Output<'groupEntries'>['entries']> {
-  const { max_seq } = await perform('groupHead', { aid, group_id });
-  const { entries } = await perform('groupEntries', { aid, group_id, after_seq: Math.max(0, max_seq - PAGE) });
-  return entries;
+/** The entries of a room before a place; its end where none is given. */
+export async function roomBefore(aid: string, group_id: string, before?: number): Promise<Page<RoomEntry>> {
+  const behind = before ?? (await perform('groupHead', { aid, group_id })).max_seq + 1;
+  const after_seq = Math.max(0, behind - 1 - PAGE);
+  const { entries, read_cursor } = await perform('groupEntries', { aid, group_id, after_seq, limit: PAGE });
+  return { entries, hasOlder: after_seq > 0, readTo: read_cursor };
 }

@@ -1,19 +1,23 @@
 /** Sealed notes: they stay until the agent's program, or somebody here, fetches them. */
 import { useState } from 'preact/hooks';
+import { NOTE_TYPE } from '../../../../src/foundation/domain/notes.ts';
 import { base64Of, textOf } from '../../lib/base64.ts';
 import { t } from '../../lib/i18n.ts';
-import { href } from '../../lib/place.ts';
 import { perform, useQuery } from '../../lib/query.ts';
 import { Answer, Field } from '../../parts/basics.tsx';
 import { act, confirm, Dialog, openDialog } from '../../parts/overlay.tsx';
-import { Line, Lines } from './talk.tsx';
+import { Back, Line, Lines } from './talk.tsx';
 
-/** What the body of a note is: text. */
-const TEXT_NOTE = 1;
 const TAIL_CHARS = 5;
 
-function WriteNote({ aid, close }: { readonly aid: string; readonly close: () => void }) {
-  const [recipient, setRecipient] = useState('');
+interface WriteProps {
+  readonly aid: string;
+  readonly to?: string;
+  readonly close: () => void;
+}
+
+function WriteNote({ aid, to = '', close }: WriteProps) {
+  const [recipient, setRecipient] = useState(to);
   const [text, setText] = useState('');
   return (
     <Dialog title={t('notes.write')} close={close}>
@@ -21,7 +25,7 @@ function WriteNote({ aid, close }: { readonly aid: string; readonly close: () =>
         onSubmit={(event) => {
           event.preventDefault();
           close();
-          const note = { aid, recipient: recipient.trim(), msg_type: TEXT_NOTE, body_base64: base64Of(text) };
+          const note = { aid, recipient: recipient.trim(), msg_type: NOTE_TYPE.text, body_base64: base64Of(text) };
           act(() => perform('mailboxSend', note), t('notes.sent'));
         }}
       >
@@ -44,41 +48,80 @@ function WriteNote({ aid, close }: { readonly aid: string; readonly close: () =>
   );
 }
 
+function write(aid: string, to = ''): void {
+  openDialog((close) => <WriteNote aid={aid} to={to} close={close} />);
+}
+
+function kindOf(type: number): string {
+  if (type === NOTE_TYPE.text) return '';
+  return type === NOTE_TYPE.invitation ? t('ask.room') : t('notes.kind', { kind: `${type}` });
+}
+
 export function Notes({ aid }: { readonly aid: string }) {
   const notes = useQuery('mailboxList', { aid });
   return (
     <div class="talk">
       <header>
-        <a class="button" href={href(['messages', aid])} aria-label={t('back')}>
-          ←
-        </a>
+        <Back aid={aid} />
         <b>{t('notes.box')}</b>
-        <button type="button" onClick={() => openDialog((close) => <WriteNote aid={aid} close={close} />)}>
+        <span class="grow" />
+        <button type="button" onClick={() => write(aid)}>
           {t('notes.write')}
         </button>
-        <button
-          type="button"
-          class="danger"
-          onClick={() =>
-            confirm({
-              title: t('notes.fetch'),
-              text: t('notes.fetch.what'),
-              verb: t('notes.fetch'),
-              tail: aid.slice(-TAIL_CHARS),
-              run: () => perform('mailboxPoll', { aid }),
-            })
-          }
-        >
-          {t('notes.fetch')}
-        </button>
+        <details class="more">
+          <summary class="button">{t('talk.more')}</summary>
+          <div class="acts">
+            <button
+              type="button"
+              class="danger"
+              onClick={() =>
+                confirm({
+                  title: t('notes.fetch'),
+                  text: t('notes.fetch.what'),
+                  verb: t('notes.fetch'),
+                  tail: aid.slice(-TAIL_CHARS),
+                  run: () => perform('mailboxPoll', { aid }),
+                })
+              }
+            >
+              {t('notes.fetch')}
+            </button>
+          </div>
+        </details>
       </header>
       <Answer of={notes}>
         {({ messages }) => (
-          <Lines count={messages.length}>
-            {messages.map(({ message_id, sender, sent_at, body_base64 }) => (
-              <Line key={message_id} at={sent_at} author={sender} text={textOf(body_base64) ?? t('call.binary')} />
-            ))}
-          </Lines>
+          <Lines
+            entries={messages.map((note, i) => ({ ...note, seq: i + 1, at: note.sent_at }))}
+            line={({ message_id, sender, at, msg_type, body_base64 }) => (
+              <Line
+                key={message_id}
+                at={at}
+                author={sender}
+                text={msg_type === NOTE_TYPE.invitation ? '' : (textOf(body_base64) ?? t('call.binary'))}
+                note={kindOf(msg_type)}
+              >
+                <span class="acts">
+                  <button type="button" onClick={() => write(aid, sender)}>
+                    {t('notes.answer')}
+                  </button>
+                  <button
+                    type="button"
+                    onClick={() =>
+                      confirm({
+                        title: t('notes.delete'),
+                        text: t('notes.delete.what'),
+                        verb: t('notes.delete'),
+                        run: () => perform('mailboxDelete', { aid, message_id }),
+                      })
+                    }
+                  >
+                    {t('delete')}
+                  </button>
+                </span>
+              </Line>
+            )}
+          />
         )}
       </Answer>
     </div>

@@ -1,74 +1,146 @@
 /** A room. */
-import { base64Of, textOf } from '../../lib/base64.ts';
-import { t } from '../../lib/i18n.ts';
+import type { Output } from '../../lib/api.ts';
+import { textOf } from '../../lib/base64.ts';
+import { type Key, t } from '../../lib/i18n.ts';
 import { saveObject } from '../../lib/objects.ts';
-import { href } from '../../lib/place.ts';
 import { perform, useQuery } from '../../lib/query.ts';
-import { Who } from '../../parts/agent.tsx';
-import { Answer, Foreign } from '../../parts/basics.tsx';
-import { act } from '../../parts/overlay.tsx';
-import { endOfRoom } from './ends.ts';
-import { Ending, Line, Lines, Write } from './talk.tsx';
-import { useEnd } from './use-end.ts';
+import { Called } from '../../parts/agent.tsx';
+import { Answer, Foreign, T } from '../../parts/basics.tsx';
+import { act, openDialog } from '../../parts/overlay.tsx';
+import { type RoomEntry, roomBefore } from './ends.ts';
+import { People } from './people.tsx';
+import { append, roomTool } from './room-tools.ts';
+import { Back, Ending, Line, Lines } from './talk.tsx';
+import { useTalk, wrote } from './use-talk.ts';
+import { Write } from './write.tsx';
+
+/** Kinds that say what became of the room, in words. */
+const DEEDS: Readonly<Record<string, Key>> = {
+  create: 'room.did.create',
+  invite: 'room.did.invite',
+  join: 'room.did.join',
+  leave: 'room.did.leave',
+  rekey: 'room.did.rekey',
+  remove: 'room.did.remove',
+  role: 'room.did.role',
+  title: 'room.did.title',
+};
+/** Kinds that say nothing to people: a new key of an agent, and what it took back, which shows where it stood. */
+const SILENT: readonly string[] = ['key', 'retract'];
+const WRITERS: readonly string[] = ['creator', 'admin', 'member'];
+
+export function RoomTitle({ id, title }: { readonly id: string; readonly title: string }) {
+  return title === '' ? t('room.untitled', { id: id.slice(0, 8) }) : <Foreign text={title} />;
+}
+
+function Deed({ entry, k }: { readonly entry: RoomEntry; readonly k: Key }) {
+  const [other] = entry.to ?? [];
+  return (
+    <li class="day">
+      <T
+        k={k}
+        agent={<Called aid={entry.author} />}
+        other={other === undefined ? '…' : <Called aid={other} />}
+        title={<Foreign text={textOf(entry.body ?? '') ?? ''} />}
+      />
+    </li>
+  );
+}
+
+function Said({ entry }: { readonly entry: RoomEntry }) {
+  const { at, author, kind, body, ref, retracted } = entry;
+  if (retracted === true) return <Line at={at} author={author} text={t('room.retracted')} />;
+  const text = textOf(body ?? '') ?? t('call.binary');
+  if (kind !== 'file' || ref === undefined)
+    return <Line at={at} author={author} text={text} note={kind === 'msg' ? '' : kind} />;
+  const name = text === '' ? ref.slice(0, 8) : text;
+  return (
+    <Line at={at} author={author} text="">
+      <span class="chip">
+        <Foreign text={name} />
+      </span>{' '}
+      <button type="button" onClick={() => act(() => saveObject(author, ref, name))}>
+        {t('save')}
+      </button>
+    </Line>
+  );
+}
+
+type Head = Output<'groupHead'>;
+
+function Heading({ aid, head }: { readonly aid: string; readonly head: Head }) {
+  const { group_id, title, max_seq, member_count, role } = head;
+  return (
+    <>
+      <b>
+        <RoomTitle id={group_id} title={title} />
+      </b>
+      <span class="grow" />
+      <button type="button" onClick={() => openDialog((close) => <People aid={aid} id={group_id} close={close} />)}>
+        {t('room.members', { n: member_count })}
+      </button>
+      <button
+        type="button"
+        onClick={() => act(() => roomTool('mark_read', { aid, group_id, seq: max_seq }).then(wrote), t('saved'))}
+      >
+        {t('chat.markread')}
+      </button>
+      {role !== 'creator' && WRITERS.includes(role) && (
+        <details class="more">
+          <summary class="button">{t('talk.more')}</summary>
+          <div class="acts">
+            <Ending
+              aid={aid}
+              verb={t('room.leave')}
+              what={t('room.leave.what')}
+              run={() => perform('groupLeave', { aid, group_id })}
+            />
+          </div>
+        </details>
+      )}
+    </>
+  );
+}
 
 export function Room({ aid, id }: { readonly aid: string; readonly id: string }) {
-  const head = useQuery('groupHead', { aid, group_id: id });
-  const end = useEnd(`${aid} ${id}`, () => endOfRoom(aid, id));
-  const tool = (name: string, args: Readonly<Record<string, string>>) =>
-    perform('toolCall', { tool: name, args: { aid, group_id: id, ...args } });
+  const { value: head } = useQuery('groupHead', { aid, group_id: id });
+  const { known, older } = useTalk({
+    aid,
+    id,
+    read: (before) => roomBefore(aid, id, before),
+    concerns: ({ type, data }) => type.startsWith('group.') && data['group_id'] === id,
+  });
+  const isIn = head !== undefined && WRITERS.includes(head.role);
   return (
     <div class="talk">
       <header>
-        <a class="button" href={href(['messages', aid])} aria-label={t('back')}>
-          ←
-        </a>
-        <b>
-          <Foreign text={head.value?.title ?? ''} />
-        </b>
-        <details>
-          <summary>{t('room.members', { n: head.value?.member_count ?? 0 })}</summary>
-          <ul>
-            {(head.value?.members ?? []).map((member) => (
-              <li key={member.aid}>
-                <Who aid={member.aid} /> <small>{t(`room.${member.role}`)}</small>
-              </li>
-            ))}
-          </ul>
-        </details>
-        <button type="button" onClick={() => act(() => tool('group_mark_read', {}), t('saved'))}>
-          {t('chat.markread')}
-        </button>
-        <Ending
-          aid={aid}
-          verb={t('room.leave')}
-          what={t('room.leave.what')}
-          run={() => perform('groupLeave', { aid, group_id: id })}
-        />
+        <Back aid={aid} />
+        {head !== undefined && <Heading aid={aid} head={head} />}
       </header>
-      <Answer of={end}>
-        {(entries) => (
-          <Lines count={entries.length}>
-            {entries.map(({ entry_id, at, author, kind, body, ref, retracted }) => (
-              <Line
-                key={entry_id}
-                at={at}
-                author={author}
-                text={retracted === true ? t('room.retracted') : (textOf(body ?? '') ?? t('call.binary'))}
-                note={kind === 'msg' ? '' : kind}
-              >
-                {kind === 'file' && ref !== undefined && (
-                  <button type="button" onClick={() => act(() => saveObject(author, ref, ref))}>
-                    {t('save')}
-                  </button>
-                )}
-              </Line>
-            ))}
-          </Lines>
+      <Answer of={known}>
+        {({ entries, hasOlder, readTo }) => (
+          <Lines
+            entries={entries.filter(({ kind }) => !SILENT.includes(kind))}
+            readTo={readTo}
+            isNew={({ author, kind }) => author !== aid && DEEDS[kind] === undefined}
+            hasOlder={hasOlder}
+            older={older}
+            line={(entry) => {
+              const deed = DEEDS[entry.kind];
+              if (deed === undefined) return <Said key={entry.seq} entry={entry} />;
+              return <Deed key={entry.seq} entry={entry} k={deed} />;
+            }}
+          />
         )}
       </Answer>
-      {head.value !== undefined && ['creator', 'admin', 'member'].includes(head.value.role) && (
-        <Write as={aid} send={(text) => tool('group_append', { body: base64Of(text) })} />
+      {isIn && (
+        <Write
+          as={aid}
+          send={(text) => append(aid, id, 'msg', text)}
+          sendFile={(ref, name) => append(aid, id, 'file', name, { ref })}
+        />
       )}
+      {head !== undefined && !isIn && <p class="closing">{t(`room.${head.role}`)}</p>}
     </div>
   );
 }

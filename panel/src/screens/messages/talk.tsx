@@ -1,12 +1,12 @@
 /** What chats and rooms look like. */
 import type { ComponentChildren } from 'preact';
-import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { t } from '../../lib/i18n.ts';
-import { go } from '../../lib/place.ts';
+import { useLayoutEffect, useRef } from 'preact/hooks';
+import * as format from '../../lib/format.ts';
+import { language, t } from '../../lib/i18n.ts';
+import { go, href } from '../../lib/place.ts';
 import { Called } from '../../parts/agent.tsx';
-import { ForeignLines, When } from '../../parts/basics.tsx';
-import { act, confirm } from '../../parts/overlay.tsx';
-import { wrote } from './use-end.ts';
+import { ForeignLines } from '../../parts/basics.tsx';
+import { confirm } from '../../parts/overlay.tsx';
 
 interface EndingProps {
   /** The agent here whose messages are shown. */
@@ -30,6 +30,15 @@ export function Ending({ aid, verb, what, run }: EndingProps) {
   );
 }
 
+/** Back to the list, where there is room for one of the two only. */
+export function Back({ aid }: { readonly aid: string }) {
+  return (
+    <a class="button narrow" href={href(['messages', aid])} aria-label={t('back')}>
+      ←
+    </a>
+  );
+}
+
 interface LineProps {
   readonly at: string;
   readonly author: string;
@@ -39,65 +48,105 @@ interface LineProps {
 }
 
 export function Line({ at, author, text, note = '', children }: LineProps) {
+  const ms = Date.parse(at);
   return (
     <li>
       <small>
-        <When at={at} />
+        <time dateTime={at} title={format.time(ms, 0, language)}>
+          {format.clock(ms, language)}
+        </time>
       </small>
-      <span>
+      <span class="author">
         <Called aid={author} />
       </span>
       <p>
         <ForeignLines text={text} /> {children}
       </p>
-      <small>{note}</small>
+      {note !== '' && <small>{note}</small>}
     </li>
   );
 }
 
-/** The lines, at their end. */
-export function Lines({ count, children }: { readonly count: number; readonly children: ComponentChildren }) {
-  const list = useRef<HTMLOListElement>(null);
-  useLayoutEffect(() => {
-    if (list.current !== null) list.current.scrollTop = list.current.scrollHeight;
-  }, [count]);
-  return (
-    <ol ref={list} tabIndex={0} aria-label={t('area.messages')}>
-      {count === 0 ? <li class="day">{t('talk.none')}</li> : children}
-    </ol>
-  );
+export interface Placed {
+  readonly seq: number;
+  readonly at: string;
 }
 
-export function Write({ as, send }: { readonly as: string; readonly send: (text: string) => Promise<unknown> }) {
-  const [text, setText] = useState('');
-  const go = (): void =>
-    act(async () => {
-      await send(text);
-      setText('');
-      wrote();
-    });
+interface LinesProps<E> {
+  readonly entries: readonly E[];
+  readonly line: (entry: E) => ComponentChildren;
+  /** Entries behind this one are new; left out: none is said to be. */
+  readonly readTo?: number;
+  readonly isNew?: (entry: E) => boolean;
+  readonly hasOlder?: boolean;
+  readonly older?: () => void;
+}
+
+/** So near to the top older lines are fetched, and so near to the end the list stays there, pixels. */
+const NEAR_PX = 60;
+
+/** Lines by day: at their end first, and where they are looked at when more come before or behind. */
+export function Lines<E extends Placed>({
+  entries,
+  line,
+  readTo = Infinity,
+  isNew = () => false,
+  hasOlder = false,
+  older = () => {},
+}: LinesProps<E>) {
+  const list = useRef<HTMLOListElement>(null);
+  const seen = useRef({ first: 0, height: 0, isAtEnd: true });
+  const first = entries[0]?.seq ?? 0;
+  useLayoutEffect(() => {
+    const { current } = list;
+    if (current === null) return;
+    const before = seen.current;
+    if (before.isAtEnd) current.scrollTop = current.scrollHeight;
+    else if (before.first > first) current.scrollTop += current.scrollHeight - before.height;
+    seen.current = { ...before, first, height: current.scrollHeight };
+  }, [first, entries.length]);
+  const scrolled = (): void => {
+    const { current } = list;
+    if (current === null) return;
+    const left = current.scrollHeight - current.scrollTop - current.clientHeight;
+    seen.current = { ...seen.current, isAtEnd: left < NEAR_PX };
+    if (current.scrollTop < NEAR_PX && hasOlder) older();
+  };
+  const fresh = entries.filter((entry) => entry.seq > readTo && isNew(entry));
+  const now = Date.now();
+  let day = '';
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (text.trim() !== '') go();
-      }}
-    >
-      <textarea
-        rows={1}
-        aria-label={t('talk.write', { name: as.slice(-5) })}
-        placeholder={t('talk.write', { name: as.slice(-5) })}
-        value={text}
-        onInput={(event) => setText(event.currentTarget.value)}
-        onKeyDown={(event) => {
-          if (event.key !== 'Enter' || event.shiftKey || event.isComposing || text.trim() === '') return;
-          event.preventDefault();
-          go();
-        }}
-      />
-      <button type="submit" class="main">
-        {t('send')}
-      </button>
-    </form>
+    <ol ref={list} tabIndex={0} aria-label={t('area.messages')} onScroll={scrolled}>
+      {hasOlder && (
+        <li class="day">
+          <button
+            type="button"
+            onClick={() => {
+              seen.current = { ...seen.current, isAtEnd: false };
+              older();
+            }}
+          >
+            {t('talk.earlier')}
+          </button>
+        </li>
+      )}
+      {entries.length === 0 && <li class="day">{t('talk.none')}</li>}
+      {entries.map((entry) => {
+        const on = format.day(Date.parse(entry.at), now, language);
+        const isNext = on !== day;
+        day = on;
+        const isFirstNew = entry === fresh[0];
+        return [
+          (isNext || isFirstNew) && (
+            <li class={isFirstNew ? 'day new' : 'day'} key={`before ${entry.seq}`}>
+              {isNext && on}
+              {isNext && isFirstNew && ' · '}
+              {isFirstNew && t('talk.new', { n: fresh.length })}
+            </li>
+          ),
+          line(entry),
+        ];
+      })}
+    </ol>
   );
 }

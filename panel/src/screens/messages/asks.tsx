@@ -1,0 +1,142 @@
+/** Who asks: for a chat, or into a room. */
+import type { ComponentChildren } from 'preact';
+import { type Key, t } from '../../lib/i18n.ts';
+import { go } from '../../lib/place.ts';
+import { perform, useQuery } from '../../lib/query.ts';
+import { Who } from '../../parts/agent.tsx';
+import { Answer, Foreign, When } from '../../parts/basics.tsx';
+import { act } from '../../parts/overlay.tsx';
+import { RoomTitle } from './room.tsx';
+import { roomTool } from './room-tools.ts';
+import { Back, Ending } from './talk.tsx';
+
+interface Props {
+  readonly aid: string;
+  /** The agent that asks, or the room. */
+  readonly id: string;
+}
+
+interface AskProps {
+  readonly aid: string;
+  readonly from: string;
+  readonly what: Key;
+  readonly at: string;
+  readonly children: ComponentChildren;
+  readonly accept: () => Promise<unknown>;
+  /** Where it leads once it is accepted. */
+  readonly to: readonly string[];
+  readonly endings: ComponentChildren;
+}
+
+function Asking({ aid, from, what, at, children, accept, to, endings }: AskProps) {
+  const enter = async (): Promise<void> => {
+    await accept();
+    go(['messages', aid, ...to]);
+  };
+  return (
+    <>
+      <header>
+        <Back aid={aid} />
+        <Who aid={from} />
+        <span class="soft">{t(what)}</span>
+      </header>
+      <div class="asking">
+        {children}
+        <p class="soft">
+          <When at={at} ago />
+        </p>
+        <div class="acts">
+          <button type="button" class="main" onClick={() => act(enter)}>
+            {t('chat.accept')}
+          </button>
+          {endings}
+        </div>
+      </div>
+    </>
+  );
+}
+
+function Gone({ aid }: { readonly aid: string }) {
+  return (
+    <header>
+      <Back aid={aid} />
+      <span class="soft">{t('ask.gone')}</span>
+    </header>
+  );
+}
+
+export function ChatAsk({ aid, id: peer }: Props) {
+  const contacts = useQuery('chatContacts', { aid });
+  return (
+    <div class="talk">
+      <Answer of={contacts}>
+        {({ in_pending }) => {
+          const ask = in_pending.find((one) => one.peer === peer);
+          if (ask === undefined) return <Gone aid={aid} />;
+          return (
+            <Asking
+              aid={aid}
+              from={peer}
+              what="ask.chat"
+              at={ask.since}
+              accept={() => perform('chatAccept', { aid, peer })}
+              to={['chat', peer]}
+              endings={
+                <>
+                  <Ending
+                    aid={aid}
+                    verb={t('chat.refuse')}
+                    what={t('chat.refuse.what')}
+                    run={() => perform('chatRefuse', { aid, peer })}
+                  />
+                  <Ending
+                    aid={aid}
+                    verb={t('chat.block')}
+                    what={t('chat.block.what')}
+                    run={() => perform('chatBlock', { aid, peer })}
+                  />
+                </>
+              }
+            >
+              {ask.note !== '' && (
+                <blockquote>
+                  “<Foreign text={ask.note} />”
+                </blockquote>
+              )}
+            </Asking>
+          );
+        }}
+      </Answer>
+    </div>
+  );
+}
+
+export function RoomAsk({ aid, id }: Props) {
+  const invitations = useQuery('groupInvitations', { aid });
+  return (
+    <div class="talk">
+      <Answer of={invitations}>
+        {({ invitations: all }) => {
+          const ask = all.find((one) => one.group_id === id);
+          if (ask === undefined) return <Gone aid={aid} />;
+          const { group_id, creator, inviter, title, at } = ask;
+          return (
+            <Asking
+              aid={aid}
+              from={inviter}
+              what="ask.room"
+              at={at}
+              accept={() => roomTool('join', { aid, group_id, creator_aid: creator, inviter_aid: inviter })}
+              to={['room', group_id]}
+              endings={null}
+            >
+              <blockquote>
+                “<RoomTitle id={group_id} title={title} />”
+              </blockquote>
+            </Asking>
+          );
+        }}
+      </Answer>
+    </div>
+  );
+}

@@ -1,0 +1,84 @@
+/** Begins something new: a chat, a room, or a place in somebody's room. */
+import { useState } from 'preact/hooks';
+import type { Key } from '../../lib/i18n.ts';
+import { t } from '../../lib/i18n.ts';
+import { go } from '../../lib/place.ts';
+import { perform } from '../../lib/query.ts';
+import { Field } from '../../parts/basics.tsx';
+import { act, Dialog } from '../../parts/overlay.tsx';
+import { roomTool } from './room-tools.ts';
+
+interface Props {
+  readonly aid: string;
+  readonly close: () => void;
+}
+
+interface QuestionProps {
+  readonly title: Key;
+  readonly close: () => void;
+  readonly isReady: boolean;
+  readonly run: () => Promise<unknown>;
+  readonly done?: string;
+  readonly children: preact.ComponentChildren;
+}
+
+function Question({ title, close, isReady, run, done = '', children }: QuestionProps) {
+  return (
+    <Dialog title={t(title)} close={close}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          close();
+          act(run, done);
+        }}
+      >
+        {children}
+        <div class="acts">
+          <button type="button" onClick={close}>
+            {t('cancel')}
+          </button>
+          <button type="submit" class="main" disabled={!isReady}>
+            {t(title)}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+export function AskToChat({ aid, to, close }: Props & { readonly to: string }) {
+  const [peer, setPeer] = useState(to);
+  const [note, setNote] = useState('');
+  const ask = () => perform('chatRequest', { aid, peer: peer.trim(), ...(note === '' ? {} : { note }) });
+  return (
+    <Question title="chat.ask" close={close} isReady={peer.trim() !== ''} run={ask} done={t('chat.asked')}>
+      <Field label={t('aid')} value={peer} onInput={setPeer} placeholder="aid1…" />
+      <Field label={t('chat.note')} value={note} onInput={setNote} />
+    </Question>
+  );
+}
+
+/** Goes to the room that a tool answered with. */
+function enter(aid: string, { group_id }: Readonly<Record<string, unknown>>): void {
+  if (typeof group_id === 'string') go(['messages', aid, 'room', group_id]);
+}
+
+export function MakeRoom({ aid, close }: Props) {
+  const [title, setTitle] = useState('');
+  const make = async (): Promise<void> => enter(aid, await roomTool('create', { aid, title: title.trim() }));
+  return (
+    <Question title="room.make" close={close} isReady={title.trim() !== ''} run={make}>
+      <Field label={t('room.title')} value={title} onInput={setTitle} />
+    </Question>
+  );
+}
+
+export function JoinRoom({ aid, close }: Props) {
+  const [link, setLink] = useState('');
+  const join = async (): Promise<void> => enter(aid, await roomTool('join', { aid, link: link.trim() }));
+  return (
+    <Question title="room.join" close={close} isReady={link.trim() !== ''} run={join}>
+      <Field label={t('room.link')} value={link} onInput={setLink} placeholder="svc://…" />
+    </Question>
+  );
+}

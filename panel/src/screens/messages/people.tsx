@@ -1,0 +1,147 @@
+/** Who is in a room, who may come in, and what it is called. */
+import { useState } from 'preact/hooks';
+import type { Output } from '../../lib/api.ts';
+import { t } from '../../lib/i18n.ts';
+import { useQuery } from '../../lib/query.ts';
+import { Who } from '../../parts/agent.tsx';
+import { Answer, Copy, Field } from '../../parts/basics.tsx';
+import { act, confirm, Dialog } from '../../parts/overlay.tsx';
+import { append, roomTool } from './room-tools.ts';
+import { wrote } from './use-talk.ts';
+
+type Head = Output<'groupHead'>;
+const LEADERS: readonly string[] = ['creator', 'admin'];
+
+/** Does something, and shows it in the room. */
+function change(run: () => Promise<unknown>, done: string): void {
+  act(async () => {
+    await run();
+    wrote();
+  }, done);
+}
+
+function Member({
+  aid,
+  head,
+  member,
+}: {
+  readonly aid: string;
+  readonly head: Head;
+  readonly member: Head['members'][number];
+}) {
+  const { group_id, role: own } = head;
+  const isOther = member.aid !== aid && member.role !== 'creator';
+  const isAdmin = member.role === 'admin';
+  return (
+    <li>
+      <span class="grow">
+        <Who aid={member.aid} plain>
+          {t(`room.${member.role}`)}
+        </Who>
+      </span>
+      {isOther && own === 'creator' && (
+        <button
+          type="button"
+          onClick={() =>
+            change(() => append(aid, group_id, 'role', isAdmin ? 'member' : 'admin', { to: [member.aid] }), t('saved'))
+          }
+        >
+          {t(isAdmin ? 'room.demote' : 'room.promote')}
+        </button>
+      )}
+      {isOther && (own === 'creator' || (own === 'admin' && !isAdmin)) && (
+        <button
+          type="button"
+          class="danger"
+          onClick={() =>
+            confirm({
+              title: t('room.remove'),
+              text: t('room.remove.what'),
+              verb: t('room.remove'),
+              run: () => append(aid, group_id, 'remove', '', { to: [member.aid] }).then(wrote),
+            })
+          }
+        >
+          {t('remove')}
+        </button>
+      )}
+    </li>
+  );
+}
+
+function Invite({ aid, id }: { readonly aid: string; readonly id: string }) {
+  const [target, setTarget] = useState('');
+  const invite = async (): Promise<void> => {
+    await roomTool('invite', { aid, group_id: id, target_aid: target.trim() });
+    setTarget('');
+  };
+  return (
+    <form
+      class="beside"
+      onSubmit={(event) => {
+        event.preventDefault();
+        change(invite, t('room.invite.sent'));
+      }}
+    >
+      <Field label={t('aid')} value={target} onInput={setTarget} placeholder="aid1…" />
+      <button type="submit" disabled={target.trim() === ''}>
+        {t('room.invite')}
+      </button>
+    </form>
+  );
+}
+
+function Title({ aid, head }: { readonly aid: string; readonly head: Head }) {
+  const [title, setTitle] = useState(head.title);
+  return (
+    <form
+      class="beside"
+      onSubmit={(event) => {
+        event.preventDefault();
+        change(() => append(aid, head.group_id, 'title', title.trim()), t('saved'));
+      }}
+    >
+      <Field label={t('room.title')} value={title} onInput={setTitle} />
+      <button type="submit" disabled={title.trim() === head.title || title.trim() === ''}>
+        {t('change')}
+      </button>
+    </form>
+  );
+}
+
+interface Props {
+  readonly aid: string;
+  readonly id: string;
+  readonly close: () => void;
+}
+
+export function People({ aid, id, close }: Props) {
+  const head = useQuery('groupHead', { aid, group_id: id });
+  return (
+    <Dialog title={t('messages.rooms')} close={close}>
+      <Answer of={head}>
+        {(value) => (
+          <>
+            {LEADERS.includes(value.role) && <Title aid={aid} head={value} />}
+            <ul class="rows">
+              {value.members.map((member) => (
+                <Member key={member.aid} aid={aid} head={value} member={member} />
+              ))}
+            </ul>
+            <h3>{t('room.invite')}</h3>
+            <Invite aid={aid} id={id} />
+            <h3>{t('room.link')}</h3>
+            <p>{t('room.link.what')}</p>
+            <pre tabIndex={0}>{value.link}</pre>
+            <Copy text={value.link} />
+          </>
+        )}
+      </Answer>
+      <div class="acts">
+        <button type="button" class="main" onClick={close}>
+          {t('close')}
+        </button>
+      </div>
+    </Dialog>
+  );
+}

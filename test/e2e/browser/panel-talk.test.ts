@@ -1,0 +1,158 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { test } from 'node:test';
+import type { Page } from 'playwright-core';
+import { NO_CHROMIUM, startChromium } from '../../support/browser/chromium.ts';
+import { PanelPage } from '../../support/browser/panel-page.ts';
+import { TestDaemon } from '../../support/daemon.ts';
+import { ready } from '../../support/network.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
+
+const HOSTILE = '<b>bold</b>\u202Eevil';
+const FILE = 'six times nine';
+
+async function say(page: Page, text: string): Promise<void> {
+  await page.getByRole('textbox', { name: /Write as/ }).fill(text);
+  await page.keyboard.press('Enter');
+}
+
+/** Chooses a file to be sent in the conversation that is open. */
+async function attach(page: Page, name: string): Promise<void> {
+  const [chooser] = await Promise.all([
+    page.waitForEvent('filechooser'),
+    page.getByRole('button', { name: 'Add a file' }).click(),
+  ]);
+  await chooser.setFiles({ name, mimeType: 'text/plain', buffer: Buffer.from(FILE) });
+}
+
+/** Saves the file of the line that names it, and compares it. */
+async function saves(page: Page, name: string): Promise<void> {
+  const line = page.getByRole('listitem').filter({ hasText: name });
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    line.getByRole('button', { name: 'Save' }).click(),
+  ]);
+  assert.equal(download.suggestedFilename(), name);
+  assert.equal(await readFile(await download.path(), 'utf8'), FILE);
+}
+
+test('two people talk, meet in a room and send files by the panels of their nodes', {
+  skip: NO_CHROMIUM,
+}, async (t) => {
+  const dataDir = temporaryDirectory(t);
+  await using near = await TestDaemon.start({ config: `files_root = "${temporaryDirectory(t)}"\n` });
+  const bootstrap = [near.dhtAddress];
+  const away = await TestDaemon.start({ dataDir, bootstrap });
+  await Promise.all([ready(near), ready(away)]);
+  const [ann, ben] = [await near.newAgent(), await away.newAgent()];
+  await near.call('POST', `/agents/${ann}/publish`);
+  await away.call('POST', `/agents/${ben}/publish`);
+  await using browser = await startChromium();
+  await using annPanel = await PanelPage.open(browser, near.api, `/#/messages/${ann}`);
+  const { page } = annPanel;
+  const rooms = (): Promise<void> => annPanel.go(`messages/${ann}`, 'Messages');
+
+  await t.test('one asks, the other accepts, and both write', async () => {
+    await using benPanel = await PanelPage.open(browser, away.api, `/#/messages/${ben}`);
+    const other = benPanel.page;
+    await page.getByRole('button', { name: 'Ask to chat' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('AID').fill(ben);
+    await dialog.getByLabel('Why you ask').fill(HOSTILE);
+    await dialog.getByRole('button', { name: 'Ask to chat' }).click();
+    await other.getByRole('link', { name: /asks to chat/ }).click();
+    const note = other.locator('blockquote');
+    await note.waitFor();
+    assert.match(await note.innerText(), /<b>bold<\/b>\\u202eevil/i);
+    await benPanel.check('asked to chat');
+    await other.getByRole('button', { name: 'Accept' }).click();
+    await say(other, 'Hello Ann');
+    await page.getByRole('link', { name: new RegExp(`${ben.slice(-5)}.*1`) }).click();
+    await page.getByText('Hello Ann').waitFor();
+    await page.getByText('1 new').waitFor();
+    await annPanel.check('chat');
+    type Contacts = { friends: { unread_count: number }[] };
+    const contacts = await near.call<Contacts>('GET', `/agents/${ann}/chat/contacts`);
+    assert.equal(contacts.friends[0]?.unread_count, 1, 'reading marks nothing as read');
+    await page.getByRole('button', { name: 'Mark as read' }).click();
+    await page.getByText('1 new').waitFor({ state: 'hidden' });
+    await attach(page, 'answer.txt');
+    await saves(other, 'answer.txt');
+  });
+
+  await t.test('what is written to somebody who is away waits, and arrives when they are back', async () => {
+    await away.stop();
+    await say(page, 'Are you there?');
+    await page.getByRole('listitem').filter({ hasText: 'Are you there?' }).getByText('waiting').waitFor();
+    await annPanel.check('chat that waits');
+  });
+  await using far = await TestDaemon.start({ dataDir, bootstrap });
+  await ready(far);
+  await far.call('POST', `/agents/${ben}/publish`);
+  await using benPanel = await PanelPage.open(browser, far.api, `/#/messages/${ben}/chat/${ann}`);
+  const other = benPanel.page;
+
+  await t.test('who is back gets it', async () => {
+    // A word from the one who came back tells the other that it is there.
+    await say(other, 'I am back');
+    await page.getByText('I am back').waitFor();
+    await other.getByText('Are you there?').waitFor();
+    const line = page.getByRole('listitem').filter({ hasText: 'Are you there?' });
+    await line.getByText('delivered').waitFor();
+  });
+
+  await t.test('a room is made, somebody is invited, and both write and send files in it', async () => {
+    await page.getByRole('button', { name: 'New room' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Title').fill('Harvest');
+    await dialog.getByRole('button', { name: 'New room' }).click();
+    await page.getByRole('button', { name: '1 member' }).click();
+    await dialog.getByLabel('AID').fill(ben);
+    await dialog.getByRole('button', { name: 'Invite' }).click();
+    await page.getByText('The invitation is on its way.').waitFor();
+    await annPanel.check('members of a room');
+    await dialog.getByRole('button', { name: 'Close' }).click();
+    await other.getByRole('link', { name: /invites you to a room/ }).click();
+    await other.getByText('“Harvest”').waitFor();
+    await benPanel.check('invited to a room');
+    await other.getByRole('button', { name: 'Accept' }).click();
+    await say(other, 'Two sources disagree.');
+    await page.getByText('Two sources disagree.').waitFor();
+    await page.getByText(/joined/).waitFor();
+    await attach(page, 'sources.txt');
+    await saves(other, 'sources.txt');
+    await annPanel.check('room');
+    await benPanel.check('room of a member');
+  });
+
+  await t.test('a member leaves, and the room says so', async () => {
+    await other.getByText('More').click();
+    await other.getByRole('button', { name: 'Leave' }).click();
+    await other.getByRole('dialog').getByRole('button', { name: 'Leave' }).click();
+    await other.getByText('No rooms').waitFor();
+    await rooms();
+    await page.getByRole('link', { name: /Harvest/ }).click();
+    await page
+      .getByRole('listitem')
+      .filter({ hasText: `${ben.slice(-5)} left` })
+      .waitFor();
+  });
+
+  await t.test('a note goes to the mailbox and is deleted there', async () => {
+    await rooms();
+    await page.getByRole('link', { name: 'Mailbox' }).click();
+    await page.getByRole('button', { name: 'Write a note' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('To (AID)').fill(ben);
+    await dialog.getByLabel('Text').fill('Later then');
+    await dialog.getByRole('button', { name: 'Send' }).click();
+    await other.getByRole('link', { name: /Mailbox/ }).click();
+    await other.getByText('Later then').waitFor();
+    await benPanel.check('notes');
+    // The invitation came as a note too.
+    const note = other.getByRole('listitem').filter({ hasText: 'Later then' });
+    await note.getByRole('button', { name: 'Delete' }).click();
+    await other.getByRole('dialog').getByRole('button', { name: 'Delete the note' }).click();
+    await note.waitFor({ state: 'hidden' });
+  });
+});
