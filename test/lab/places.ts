@@ -66,3 +66,27 @@ export function isBirthday({ caller, called }: Pair): boolean {
 export function isConePair({ caller, called }: Pair): boolean {
   return [caller, called].every((name) => placeOf(name).routers.length > 0 && !changesPorts(name));
 }
+
+/** Pairs by what is promised of them, for tries of one kind only. */
+const GROUPS: Readonly<Record<string, (pair: Pair) => boolean>> = {
+  open: ({ called }) => placeOf(called).isOpen === true,
+  'from-open': ({ caller, called }) => placeOf(caller).isOpen === true && placeOf(called).isOpen !== true,
+  cones: isConePair,
+  birthday: isBirthday,
+  ipv6: ({ caller, called }) => placeOf(caller).hasIpv6 === true && placeOf(called).hasIpv6 === true,
+  relay: (pair) => promised(pair) === 'relay',
+};
+
+/**
+ * The pairs that names stand for, in the order of the table.
+ * @param names of pairs or groups; all where there is none
+ * @throws Error for a name that is neither
+ */
+export function pairsNamed(names: readonly string[]): readonly Pair[] {
+  const known = [...Object.keys(GROUPS), ...PAIRS.map(pairName)];
+  const stranger = names.find((name) => !known.includes(name));
+  if (stranger !== undefined) throw new Error(`${stranger} is none of ${known.join(', ')}`);
+  const isMeant = (pair: Pair): boolean =>
+    names.some((name) => name === pairName(pair) || GROUPS[name]?.(pair) === true);
+  return names.length === 0 ? PAIRS : PAIRS.filter(isMeant);
+}

@@ -1,7 +1,8 @@
 /** One try of a pair: from no connection at all to bytes that come back, and to the best way that there is. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { part } from './parting.ts';
-import { type Pair, promised } from './places.ts';
+import { promised } from './places.ts';
+import type { Slot } from './schedule.ts';
 import type { World } from './world.ts';
 
 /** How long a direct way may take to come after a relay: three rounds of random ports, milliseconds. */
@@ -36,9 +37,9 @@ async function timed<T>(work: () => Promise<T>): Promise<{ readonly value: T; re
 }
 
 /** Makes one try, and leaves no connection between the two. */
-export async function tryPair(world: World, pair: Pair): Promise<Tried> {
-  const caller = world.party('caller', pair.caller);
-  const called = world.party('called', pair.called);
+export async function tryPair(world: World, { pair, copy }: Slot): Promise<Tried> {
+  const caller = world.party('caller', pair.caller, copy);
+  const called = world.party('called', pair.called, copy);
   await part(caller, called);
   const open = `/tunnel/${called.aid}`;
   let refusal: Tried['refusal'];

@@ -28,6 +28,12 @@ function ms(value: number): string {
   return `${Math.round(value)} ms`;
 }
 
+/** A number of tries and which part of all it is: `19 (95 %)`. */
+function share(some: number, all: number): string {
+  const percent = (100 * some) / all;
+  return `${some} (${Number.isInteger(percent) ? percent : percent.toFixed(1)} %)`;
+}
+
 /** How often each path was the first: `punched 19, relay 1`. */
 function counted(paths: readonly string[]): string {
   return [...new Set(paths)]
@@ -60,12 +66,12 @@ export function judge(pair: Pair, tries: readonly Tried[]): Verdict {
     cells: [
       pairName(pair),
       String(tries.length),
-      String(connected.length),
+      share(connected.length, tries.length),
       ms(p50),
       ms(p95),
       ms(max),
       counted(tries.map(({ first }) => first)),
-      isDirect ? String(direct.length) : '–',
+      isDirect ? share(direct.length, tries.length) : '–',
       isDirect && direct.length > 0
         ? ms(
             quantile(
@@ -78,6 +84,18 @@ export function judge(pair: Pair, tries: readonly Tried[]): Verdict {
     ],
     missed,
   };
+}
+
+/** All tries together, in one line: how many connected, and how many became direct of those that are to. */
+export function pooled(results: ReadonlyMap<Pair, readonly Tried[]>): string {
+  const all = [...results.values()].flat();
+  const promising = [...results].flatMap(([pair, tries]) => (promised(pair) === 'direct' ? tries : []));
+  const connected = all.filter(({ error }) => error === undefined).length;
+  const direct = promising.filter(({ error, last }) => error === undefined && !isRelayedPath(last)).length;
+  const parts = [`${share(connected, all.length)} of ${all.length} tries connected`];
+  if (promising.length > 0)
+    parts.push(`${share(direct, promising.length)} of the ${promising.length} that are promised it became direct`);
+  return `Together: ${parts.join('; ')}.`;
 }
 
 /** Rows of text in columns. */

@@ -20,25 +20,26 @@ const CHANGING = [4];
 const KEPT = [1, 2, 3];
 
 type Side = 'caller' | 'called';
+/** The nodes at each place, as many as there are copies. */
+type Parties = Readonly<Record<Side, ReadonlyMap<PlaceName, readonly Party[]>>>;
 type Start = (...options: Parameters<typeof LabDaemon.start>) => Promise<LabDaemon>;
 
 export class World implements AsyncDisposable {
   readonly #internet: Internet;
-  readonly #parties: Readonly<Record<Side, ReadonlyMap<PlaceName, Party>>>;
+  readonly #parties: Parties;
   readonly helpers: readonly LabDaemon[];
 
-  private constructor(
-    internet: Internet,
-    parties: Readonly<Record<Side, ReadonlyMap<PlaceName, Party>>>,
-    helpers: readonly LabDaemon[],
-  ) {
+  private constructor(internet: Internet, parties: Parties, helpers: readonly LabDaemon[]) {
     this.#internet = internet;
     this.#parties = parties;
     this.helpers = helpers;
   }
 
-  /** Starts what the pairs need, and waits until each node has its helpers and knows what stands before it. */
-  static async start(slowness: Slowness, pairs: readonly Pair[]): Promise<World> {
+  /**
+   * Starts what the pairs need, and waits until each node has its helpers and knows what stands before it.
+   * @param copies nodes of each kind: a try with others need not wait for the limits that two nodes have
+   */
+  static async start(slowness: Slowness, pairs: readonly Pair[], copies = 1): Promise<World> {
     const internet = await Internet.open({ slowness });
     const started: LabDaemon[] = [];
     const start: Start = async (...options) => {
@@ -53,12 +54,17 @@ export class World implements AsyncDisposable {
         helpers.push(await start(machine, BOOTSTRAP, LOGS));
       }
       for (const helper of helpers) await helper.until('strangers reach a helper', ({ nat_type }) => nat_type === 1);
-      const parties = { caller: new Map<PlaceName, Party>(), called: new Map<PlaceName, Party>() };
-      for (const side of ['caller', 'called'] as const) {
-        const names = PLACE_NAMES.filter((name) => pairs.some((pair) => pair[side] === name));
-        const joined = names.map(async (name) => parties[side].set(name, await join(internet, side, name, start)));
-        await Promise.all(joined);
-      }
+      const parties = { caller: new Map<PlaceName, Party[]>(), called: new Map<PlaceName, Party[]>() };
+      // Not all at once: what waits for a start would be held up by all others.
+      for (let copy = 0; copy < copies; copy++)
+        for (const side of ['caller', 'called'] as const) {
+          const names = PLACE_NAMES.filter((name) => pairs.some((pair) => pair[side] === name));
+          const joined = names.map(async (name) => {
+            const party = await join(internet, { side, name, copy }, start);
+            parties[side].set(name, [...(parties[side].get(name) ?? []), party]);
+          });
+          await Promise.all(joined);
+        }
       return new World(internet, parties, helpers);
     } catch (error) {
       await Promise.all(started.map((daemon) => daemon[Symbol.asyncDispose]()));
@@ -67,14 +73,14 @@ export class World implements AsyncDisposable {
     }
   }
 
-  party(side: Side, name: PlaceName): Party {
-    const party = this.#parties[side].get(name);
-    if (party === undefined) throw new Error(`there is no ${side} at ${name}`);
+  party(side: Side, name: PlaceName, copy = 0): Party {
+    const party = this.#parties[side].get(name)?.[copy];
+    if (party === undefined) throw new Error(`there is no ${side} ${copy} at ${name}`);
     return party;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    const parties = Object.values(this.#parties).flatMap((side) => [...side.values()]);
+    const parties = Object.values(this.#parties).flatMap((side) => [...side.values()].flat());
     await Promise.all(
       [...this.helpers, ...parties.map(({ daemon }) => daemon)].map((one) => one[Symbol.asyncDispose]()),
     );
@@ -82,12 +88,18 @@ export class World implements AsyncDisposable {
   }
 }
 
-async function join(internet: Internet, side: Side, name: PlaceName, start: Start): Promise<Party> {
+interface Who {
+  readonly side: Side;
+  readonly name: PlaceName;
+  readonly copy: number;
+}
+
+async function join(internet: Internet, { side, name, copy }: Who, start: Start): Promise<Party> {
   const { routers, hasIpv6 = false, isOpen = false } = placeOf(name);
-  const label = `${side}-${name}`;
+  const label = `${side}-${name}-${copy}`;
   const machine =
     routers.length === 0
-      ? await internet.publicMachine(label, [OPEN[side]])
+      ? await internet.publicMachine(label, [OPEN[side] + 2 * copy])
       : await internet.behind(label, routers, hasIpv6);
   const daemon = await start(machine, BOOTSTRAP, LOGS + HELPS_NOBODY);
   const types = changesPorts(name) ? CHANGING : KEPT;
