@@ -56,7 +56,10 @@ export const TunnelView = Type.Object({
   remote_aid: AidText,
   listen: Type.String({ description: 'host:port that clients connect to.' }),
   is_relayed: Type.Boolean(),
-  path: oneOf(LINK_PATH_KINDS),
+  path: oneOf(LINK_PATH_KINDS, {
+    description:
+      'Of the newest connection, or the next one. After a restart, `direct` with an empty remote_addr until one was made.',
+  }),
   remote_addr: Type.String(),
   rtt_ms: Type.Number({ minimum: 0 }),
   opened_at: Timestamp,
