@@ -42,7 +42,10 @@ async function main(): Promise<void> {
     { apiAddr: '127.0.0.1:0', requireLocalToken: false, version: '0' },
     {
       operations: [],
-      streams: bindStreams(eventStreams, eventStreamHandlers({ streams, requireAgent: (aid) => aid })),
+      streams: bindStreams(
+        eventStreams,
+        eventStreamHandlers({ streams, nodeStreams: streams, requireAgent: (aid) => aid }),
+      ),
       token: () => '',
       isServiceConnection: () => false,
       metrics: [],

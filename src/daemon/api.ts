@@ -33,20 +33,20 @@ export class ApiReference {
 
 /** The listener and the streams without end that it serves: those end first, as it waits for what is under way. */
 export class Api implements Component {
-  readonly #parts: { readonly streams: Component; readonly rest: Component };
+  readonly #parts: { readonly streams: readonly Component[]; readonly rest: Component };
 
-  constructor(parts: { readonly streams: Component; readonly rest: Component }) {
+  constructor(parts: { readonly streams: readonly Component[]; readonly rest: Component }) {
     this.#parts = parts;
   }
 
   async start(): Promise<void> {
-    await this.#parts.streams.start();
+    for (const stream of this.#parts.streams) await stream.start();
     await this.#parts.rest.start();
   }
 
   async stop(): Promise<void> {
     try {
-      await this.#parts.streams.stop();
+      await Promise.all(this.#parts.streams.map((stream) => stream.stop()));
     } finally {
       await this.#parts.rest.stop();
     }

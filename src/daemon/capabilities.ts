@@ -9,6 +9,7 @@ import { buildEventLog, buildEventStreams } from './capabilities/events.ts';
 import { buildJoining } from './capabilities/joining.ts';
 import { buildLinks } from './capabilities/links.ts';
 import { buildMessages } from './capabilities/messages.ts';
+import { buildNodeEvents } from './capabilities/node-events.ts';
 import { buildObjects } from './capabilities/objects.ts';
 import { buildReachReport, buildTraffic } from './capabilities/reach.ts';
 import { buildRooms } from './capabilities/rooms.ts';
@@ -44,6 +45,7 @@ export function buildCapabilities(f: Foundation, n: Network, api: ApiReference) 
     ...tunnels,
     ...streams,
     ...buildJoining(f, n),
+    ...buildNodeEvents(f, n, agents, { links, access, directory }),
     eventLog,
     rooms,
     addressBook,

@@ -9,6 +9,7 @@ import { VERSION } from '../foundation/version.ts';
 import type { ToolTable } from '../operations/tool-call.ts';
 import { Api, ApiReference } from './api.ts';
 import type { DaemonArguments } from './args.ts';
+import { buildNodeWatch } from './capabilities/node-events.ts';
 import { buildCapabilities } from './capabilities.ts';
 import { type Foundation, openFoundation } from './foundation.ts';
 import { Life } from './life.ts';
@@ -59,6 +60,7 @@ export class Daemon {
       const network = await buildNetwork(foundation);
       const capabilities = buildCapabilities(foundation, network, api);
       const updater = buildUpdater(foundation, environment, supervisor);
+      buildNodeWatch(foundation, network, capabilities, updater);
       const bound = (): Bound => ({
         api_addr: api.address === null ? '' : formatAddress(api.address),
         dht_addr: formatAddress(network.records.address),
@@ -67,7 +69,8 @@ export class Daemon {
       const panel = buildPanel(foundation, () => bound().api_addr, environment);
       const { rest, tools } = buildSurfaces(foundation, network, { ...capabilities, updater, panel }, bound);
       api.attach(rest);
-      if (servesApi) life.add('api', new Api({ streams: capabilities.eventStreams, rest }));
+      if (servesApi)
+        life.add('api', new Api({ streams: [capabilities.eventStreams, capabilities.nodeEventStreams], rest }));
       await life.begin();
 
       const { dataDir, log, node } = foundation;

@@ -11,7 +11,7 @@ import { agentHandlers } from '../operations/handlers/agents.ts';
 import { callHandlers } from '../operations/handlers/calls.ts';
 import { chatHandlers } from '../operations/handlers/chat.ts';
 import { directoryHandlers } from '../operations/handlers/directory.ts';
-import { eventHandlers, eventStreamHandlers } from '../operations/handlers/events.ts';
+import { eventHandlers, eventStreamHandlers, nodeEventHandlers } from '../operations/handlers/events.ts';
 import { bindStreams } from '../operations/handlers/exchange.ts';
 import { countHeartbeats } from '../operations/handlers/heartbeats.ts';
 import { joiningHandlers } from '../operations/handlers/joining.ts';
@@ -119,6 +119,7 @@ export function buildSurfaces(
       ...remoteAdminHandlers({ remoteAdmin: c.remoteAdmin, access: c.accessLists }),
       ...addressBookHandlers({ addressBook: c.addressBook, clock }),
       ...eventHandlers({ log: c.eventLog, requireAgent }),
+      ...nodeEventHandlers({ events: c.nodeEvents }),
       ...mailHandlers({ notes: c.notes }),
       ...chatHandlers({ chat: c.chat }),
       ...roomHandlers({ rooms: c.rooms }),
@@ -136,7 +137,7 @@ export function buildSurfaces(
     {
       operations: [...own, ...bind({ toolCall }, toolHandlers({ tools }))],
       streams: bindStreams(servedStreams, {
-        ...eventStreamHandlers({ streams: c.eventStreams, requireAgent }),
+        ...eventStreamHandlers({ streams: c.eventStreams, nodeStreams: c.nodeEventStreams, requireAgent }),
         ...objectStreamHandlers({
           objects: c.objects,
           remote: c.remoteObjects,

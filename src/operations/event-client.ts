@@ -23,6 +23,8 @@ export interface ReceivedEvent {
 export interface FollowOptions {
   /** One agent; left out: all agents of the daemon. */
   readonly aid?: string | undefined;
+  /** Those of the node itself in place of those of agents. */
+  readonly node?: boolean | undefined;
   readonly types?: string | undefined;
   /** Number of the last event that was seen; left out: only what comes from now on. */
   readonly after?: number | undefined;
@@ -66,8 +68,9 @@ async function* eventsIn(body: AsyncIterable<string>, position: Position, alive:
   }
 }
 
-function urlOf(base: string, { aid, types }: FollowOptions): string {
-  const path = aid === undefined ? '/events' : `/agents/${encodeURIComponent(aid)}/events`;
+function urlOf(base: string, { aid, node, types }: FollowOptions): string {
+  const all = node === true ? '/node/events' : '/events';
+  const path = aid === undefined ? all : `/agents/${encodeURIComponent(aid)}/events`;
   return `${base}${path}${types === undefined ? '' : `?types=${encodeURIComponent(types)}`}`;
 }
 

@@ -1,8 +1,9 @@
 /** Events: live streams, and a way to poll. */
 import { Type } from 'typebox';
 import { EVENT_TYPES } from '../foundation/events.ts';
+import { NODE_EVENT_TYPES } from '../foundation/node-events.ts';
 import { declare, declareStreams } from './declare.ts';
-import { AidParams, AidText, AnyObject, closed, NONE, Timestamp } from './schemas.ts';
+import { AidParams, AidText, AnyObject, closed, NONE, oneOf, Timestamp } from './schemas.ts';
 
 /** Events that a poll gives at once. */
 export const EVENTS_PAGE = 100;
@@ -19,23 +20,37 @@ export const Event = Type.Object({
   data: AnyObject,
 });
 
-const Query = closed({
-  last_event_id: Type.Optional(
-    Type.Integer({ minimum: 0, description: 'Resumes behind this event; the header `Last-Event-ID` goes before it.' }),
-  ),
-  types: Type.Optional(
-    Type.String({
-      maxLength: MAX_TYPES_LENGTH,
-      description: `Kinds, separated by commas: ${EVENT_TYPES.map((type) => `\`${type}\``).join(', ')}.`,
-    }),
-  ),
+/** `aid` is the agent here that it is about, or the node. */
+export const NodeEvent = Type.Object({
+  seq: Seq,
+  type: oneOf(NODE_EVENT_TYPES),
+  at: Timestamp,
+  aid: AidText,
+  data: AnyObject,
 });
+
+function streamQuery(kinds: readonly string[]) {
+  return closed({
+    last_event_id: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        description: 'Resumes behind this event; the header `Last-Event-ID` goes before it.',
+      }),
+    ),
+    types: Type.Optional(
+      Type.String({
+        maxLength: MAX_TYPES_LENGTH,
+        description: `Kinds, separated by commas: ${kinds.map((type) => `\`${type}\``).join(', ')}.`,
+      }),
+    ),
+  });
+}
 
 const COMMON = { params: AidParams, tag: 'Events' } as const;
 const STREAMS = {
   ...COMMON,
   methods: ['GET'],
-  query: Query,
+  query: streamQuery(EVENT_TYPES),
   produces: 'text/event-stream',
   permission: 'read',
 } as const;
@@ -68,6 +83,24 @@ export const eventOperations = declare(COMMON, {
   },
 });
 
+export const nodeEventOperations = declare(COMMON, {
+  nodeEventsRecent: {
+    summary: 'What happened to the node itself since its start, the newest events of each kind.',
+    route: 'GET /node/events/recent',
+    params: NONE,
+    query: closed({
+      after_seq: Type.Optional(
+        Type.Integer({ minimum: 0, default: 0, description: '`last_seq` of the answer before.' }),
+      ),
+    }),
+    output: Type.Object({
+      events: Type.Array(NodeEvent),
+      last_seq: Seq,
+      truncated: Type.Boolean({ description: 'Events behind the cursor are gone: this begins with the oldest.' }),
+    }),
+  },
+});
+
 export const eventStreams = declareStreams(STREAMS, {
   agentEvents: {
     summary: "An agent's events as they come (server-sent events).",
@@ -79,6 +112,14 @@ export const eventStreams = declareStreams(STREAMS, {
     summary: 'The events of all agents here as they come (server-sent events).',
     path: '/events',
     params: NONE,
+    errors: ['rate_limited'],
+  },
+
+  nodeHappenings: {
+    summary: 'What happens to the node itself, as it comes (server-sent events).',
+    path: '/node/events',
+    params: NONE,
+    query: streamQuery(NODE_EVENT_TYPES),
     errors: ['rate_limited'],
   },
 });

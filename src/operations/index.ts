@@ -5,7 +5,7 @@ import { agentOperations } from './agents.ts';
 import { callOperations } from './calls.ts';
 import { chatOperations } from './chat.ts';
 import { directoryOperations } from './directory.ts';
-import { eventOperations, eventStreams } from './events.ts';
+import { eventOperations, eventStreams, nodeEventOperations } from './events.ts';
 import { gatewayStreams } from './gateway.ts';
 import { joiningOperations } from './joining.ts';
 import { mailOperations } from './mail.ts';
@@ -39,6 +39,7 @@ export const operations = {
   ...remoteAdminOperations,
   ...addressBookOperations,
   ...eventOperations,
+  ...nodeEventOperations,
   ...mailOperations,
   ...chatOperations,
   ...roomOperations,

@@ -42,12 +42,12 @@ test('streams without end are there before the listener, and end before it', asy
       if (failure !== undefined) throw failure;
     },
   });
-  const api = new Api({ streams: part('streams'), rest: part('rest') });
+  const api = new Api({ streams: [part('streams')], rest: part('rest') });
   await api.start();
   await api.stop();
   assert.deepEqual(heard, ['start streams', 'start rest', 'stop streams', 'stop rest']);
   heard.length = 0;
   const failure = new Error('streams');
-  await assert.rejects(new Api({ streams: part('streams', failure), rest: part('rest') }).stop(), failure);
+  await assert.rejects(new Api({ streams: [part('streams', failure)], rest: part('rest') }).stop(), failure);
   assert.deepEqual(heard, ['stop streams', 'stop rest'], 'the listener stops all the same');
 });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { svc, svcJson, svcOk } from '../support/cli.ts';
 import { EchoService } from '../support/echo-service.ts';
+import { eventually } from '../support/eventually.ts';
 import { TestNetwork } from '../support/network.ts';
 
 interface Callers {
@@ -34,6 +35,19 @@ test('an owner sees who was refused, lets it in from there, and sees it call', a
   await svcOk(there, 'get', aid, '/hello');
   await svcOk(here, 'alias', 'add', 'guest', guest);
   assert.match(await svcOk(here, 'callers'), /\nguest +\d+ s ago +1 +0 +0 +2 +yes +the access list, \d+ s ago$/);
+  // What the node remembers of itself tells of all this.
+  await svcOk(there, 'tunnel', 'open', aid);
+  const told = await eventually('the tunnel is told of', async () => {
+    const lines = await svcOk(there, 'events', '--node');
+    return lines.includes('tunnel.opened') ? lines : undefined;
+  });
+  assert.match(
+    told,
+    new RegExp(`network {2}{"ready":true,[^]*agent.registered[^]*tunnel.opened {2}{[^\\n]*"remote_aid":"${aid}"`),
+  );
+  assert.match(told, /link\.opened {2}\{"node":"aid1\w+","agents":\[[^\n]*"path":"lan"/);
+  const refused = `${aid} {2}call.refused {2}{"caller":"${guest}","kind":"call","code":"access_denied"}`;
+  assert.match(await svcOk(here, 'events', '--node', '--types', 'call.refused'), new RegExp(refused));
   // Whoever administers the node from elsewhere is told as well.
   const { node_aid } = await there.call<{ node_aid: string }>('GET', '/status');
   const { node_aid: served } = await here.call<{ node_aid: string }>('GET', '/status');

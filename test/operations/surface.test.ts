@@ -33,6 +33,8 @@ const ROUTES_OF_OUR_OWN = [
   'DELETE /node/contacts/{}',
   'GET /agents/{}/callers',
   'PUT /node/files-root',
+  'GET /node/events',
+  'GET /node/events/recent',
   'GET /node/links',
   'GET /node/peers',
   'GET /node/traffic',

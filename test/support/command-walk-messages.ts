@@ -72,6 +72,7 @@ export async function messageCommands(
   await asked(shy);
   await step(there, as(shy, 'refuse', aid), { schema: Ok, text: /refused/, quiet: /^ok$/ });
   await step(there, as(shy, 'block', aid, '-y'), { schema: Ok, text: /blocked/, quiet: /^ok$/ });
+  await step(there, ['events', '--node'], { schema: null, text: /agent\.registered/, quiet: /agent\.registered/ });
   await step(there, ['events', '--aid', peer], { schema: null, text: /mailbox\.received/, quiet: /mailbox\.received/ });
 }
 

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { EventLog } from '../../src/capabilities/events/event-log.ts';
 import { EventStreams } from '../../src/capabilities/events/event-streams.ts';
+import { NodeEvents } from '../../src/capabilities/events/node-events.ts';
 import type { PendingView } from '../../src/capabilities/events/pending-counters.ts';
 import { systemClock } from '../../src/foundation/clock.ts';
 import { SvcError } from '../../src/foundation/errors.ts';
@@ -12,8 +13,8 @@ import { silentLog } from '../../src/foundation/log.ts';
 import { EventStore } from '../../src/foundation/store/events.ts';
 import { MIGRATIONS } from '../../src/foundation/store/migrations/index.ts';
 import { Store } from '../../src/foundation/store/store.ts';
-import { eventOperations, eventStreams } from '../../src/operations/events.ts';
-import { eventHandlers, eventStreamHandlers } from '../../src/operations/handlers/events.ts';
+import { eventOperations, eventStreams, nodeEventOperations } from '../../src/operations/events.ts';
+import { eventHandlers, eventStreamHandlers, nodeEventHandlers } from '../../src/operations/handlers/events.ts';
 import { bindStreams } from '../../src/operations/handlers/exchange.ts';
 import { toolHandlers } from '../../src/operations/handlers/tools.ts';
 import { bind, type CallContext } from '../../src/operations/operation.ts';
@@ -45,15 +46,21 @@ export async function eventWorld(t: TestContext, apiAddr = '127.0.0.1:0') {
     if (aid === unknown) throw new SvcError('not_found');
     return aid;
   };
+  const nodeEvents = new NodeEvents({ clock: systemClock, node: two });
+  const nodeStreams = new EventStreams({ log: nodeEvents, clock: systemClock, logger: silentLog, pending: () => ({}) });
   await streams.start();
+  await nodeStreams.start();
   // Before the server: it waits for streams that stay open.
-  t.after(() => streams.stop());
+  t.after(() => Promise.all([streams.stop(), nodeStreams.stop()]));
   const operations = bind(eventOperations, eventHandlers({ log, requireAgent }));
   const tools = new ToolTable({ operations, pending: () => pending });
   const api = await startWorld(t, {
     apiAddr,
-    operations: bind(toolOperations, toolHandlers({ tools })),
-    streams: bindStreams(eventStreams, eventStreamHandlers({ streams, requireAgent })),
+    operations: [
+      ...bind(toolOperations, toolHandlers({ tools })),
+      ...bind(nodeEventOperations, nodeEventHandlers({ events: nodeEvents })),
+    ],
+    streams: bindStreams(eventStreams, eventStreamHandlers({ streams, nodeStreams, requireAgent })),
   });
   const emit = (aid = one, count = 1): void => {
     for (let i = 0; i < count; i++) log.emit(aid, 'chat.received', { peer: two, seq: i });
@@ -66,5 +73,5 @@ export async function eventWorld(t: TestContext, apiAddr = '127.0.0.1:0') {
   };
   const [poll] = operations;
   assert.ok(poll !== undefined);
-  return { api, streams, pending, emit, open, poll: (input: object) => poll.run({ ...input }, CONTEXT) };
+  return { api, nodeEvents, streams, pending, emit, open, poll: (input: object) => poll.run({ ...input }, CONTEXT) };
 }

@@ -18,8 +18,11 @@ import { type Credentials, readCredentials } from './credentials.ts';
 import { Heartbeats } from './heartbeats.ts';
 import { Keyring, keyName } from './keyring.ts';
 import { type OwnApi, parseServiceAddress, refuseOwnApi } from './service-address.ts';
-import { ServiceMonitor } from './service-monitor.ts';
+import { ServiceMonitor, type ServiceState } from './service-monitor.ts';
 import type { KeyVault, LocalAgent, TcpCheck } from './types.ts';
+
+/** Agents that are named where a service that they share changes its state. */
+const MAX_BOUND_TOLD = 10;
 
 export interface RegistryOptions {
   /** The node's own identity, which is no agent. */
@@ -82,6 +85,16 @@ export class AgentRegistry implements Component {
   /** Calls back after each change. Returns how to stop. */
   onChange(listener: (change: AgentChange) => void): () => void {
     return this.#changes.add(listener);
+  }
+
+  /** Calls back when a bound service begins to answer, or no longer does. Returns how to stop. */
+  onServiceState(listener: (state: ServiceState) => void): () => void {
+    return this.#monitor.changed.add(listener);
+  }
+
+  /** Agents that are bound to a service, a few at most. */
+  boundTo(service: string): Aid[] {
+    return this.#deps.agents.boundTo(service, MAX_BOUND_TOLD);
   }
 
   /** Who an agent is, with what it signs; null where it is not here. */

@@ -4,6 +4,7 @@
  */
 import type { Address } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
 import { every, type Repeating } from '../../foundation/repeat.ts';
 import { SingleFlight } from '../../foundation/single-flight.ts';
@@ -28,7 +29,17 @@ interface MonitorDependencies {
   checkTcp(address: Address, timeoutMs: number): Promise<TcpCheck>;
 }
 
+/** Whether a service answers is another thing than it was. */
+export interface ServiceState {
+  readonly service: string;
+  readonly ok: boolean;
+  /** Why not; empty where it does. */
+  readonly error: string;
+}
+
 export class ServiceMonitor {
+  /** Told of each change; of a service that was never looked at, where it does not answer. */
+  readonly changed: Listeners<[ServiceState]> = new Listeners();
   readonly #deps: MonitorDependencies;
   readonly #known = new Map<string, { readonly check: TcpCheck; readonly at: number }>();
   readonly #checks = new SingleFlight<TcpCheck>();
@@ -66,7 +77,9 @@ export class ServiceMonitor {
   async check(service: string): Promise<TcpCheck> {
     return this.#checks.run(service, async () => {
       const check = await this.#deps.checkTcp(parseServiceAddress(service), TCP_CHECK_TIMEOUT_MS);
+      const before = this.#known.get(service)?.check.ok ?? true;
       this.#known.set(service, { check, at: this.#deps.clock.now() });
+      if (check.ok !== before) this.changed.tell({ service, ok: check.ok, error: check.error ?? '' });
       return check;
     });
   }

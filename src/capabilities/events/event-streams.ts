@@ -6,12 +6,11 @@
 import type { Clock } from '../../foundation/clock.ts';
 import { EVENT_HEARTBEAT_MS } from '../../foundation/domain/events.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import type { EventType } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import { every, type Repeating, UNTIL_HURRIED } from '../../foundation/repeat.ts';
-import type { EventLog } from './event-log.ts';
+import type { EventBounds, EventFilter, StoredEvent } from '../../foundation/store/events.ts';
 import { eventFrame, HEARTBEAT, openingFrame, positionFrame, truncatedFrame } from './frames.ts';
 import type { PendingView } from './pending-counters.ts';
 import { RecentEvents, type Wish } from './recent-events.ts';
@@ -32,13 +31,26 @@ export interface Subscription {
   /** One agent's stream; null for all of them. */
   readonly aid: Aid | null;
   /** Left out: every kind. */
-  readonly types?: readonly EventType[] | undefined;
+  readonly types?: readonly string[] | undefined;
   /** Number of the last event that was seen, 0 for the whole buffer; left out: only what comes from now on. */
   readonly after?: number | undefined;
 }
 
+/** A sequence of events that streams are given from. */
+export interface EventSource {
+  /** Tells of events that were or are about to be added; who hears it looks later. */
+  onAppended(listener: () => void): () => void;
+  /** The number of the newest event. */
+  lastSeq(): number;
+  /** Events behind `seq`, in order. */
+  after(seq: number, limit: number, filter?: EventFilter): readonly StoredEvent[];
+  bounds(aid: Aid | null): EventBounds;
+  /** True for a cursor from which a stream cannot be taken up without a gap. */
+  misses(afterSeq: number, prunedSeq: number): boolean;
+}
+
 export interface EventStreamsDependencies {
-  readonly log: EventLog;
+  readonly log: EventSource;
   readonly clock: Clock;
   /** Told of faults; `log` is that of the events. */
   readonly logger: Log;

@@ -116,6 +116,12 @@ export class AgentStore {
     this.#store.run`DELETE FROM retired_keys WHERE name = ${name}`;
   }
 
+  /** The first agents that are bound to a service. */
+  boundTo(service: string, limit: number): Aid[] {
+    const rows = this.#store.all`SELECT aid FROM agents WHERE service_tcp = ${service} ORDER BY id LIMIT ${limit}`;
+    return rows.map((row) => aidFromRow(row, 'aid'));
+  }
+
   /** The distinct services that agents are bound to. */
   boundServices(): string[] {
     const rows = this.#store.all("SELECT DISTINCT service_tcp FROM agents WHERE service_tcp <> ''");

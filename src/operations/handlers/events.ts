@@ -1,13 +1,14 @@
 /** The handlers of the event streams and the poll. */
 import type { ServerResponse } from 'node:http';
 import type { EventLog } from '../../capabilities/events/event-log.ts';
-import type { EventStreams } from '../../capabilities/events/event-streams.ts';
+import type { EventSource, EventStreams } from '../../capabilities/events/event-streams.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import { LOG_TRUNCATED } from '../../foundation/domain/events.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { EVENT_TYPES, type EventType } from '../../foundation/events.ts';
+import { EVENT_TYPES } from '../../foundation/events.ts';
 import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
-import { EVENTS_PAGE, type eventOperations, type eventStreams } from '../events.ts';
+import { NODE_EVENT_TYPES } from '../../foundation/node-events.ts';
+import { EVENTS_PAGE, type eventOperations, type eventStreams, type nodeEventOperations } from '../events.ts';
 import type { Handlers, OutputOf } from '../operation.ts';
 import type { StreamExchange, StreamHandlers } from './exchange.ts';
 
@@ -17,6 +18,7 @@ export interface EventHandlerDependencies {
   readonly requireAgent: (aid: Aid) => Aid;
 }
 
+type NodeEventView = OutputOf<typeof nodeEventOperations.nodeEventsRecent>['events'][number];
 type EventView = OutputOf<typeof eventOperations.eventsPoll>['events'][number];
 
 export function eventHandlers({ log, requireAgent }: EventHandlerDependencies): Handlers<typeof eventOperations> {
@@ -49,17 +51,13 @@ function invalid(path: string, problem: string): SvcError {
 /** Kinds that come whether they are asked for or not. */
 const ALWAYS: ReadonlySet<string> = new Set(['pending', LOG_TRUNCATED]);
 
-function isEventType(name: string): name is EventType {
-  return EVENT_TYPES.some((type) => type === name);
-}
-
 /** @throws SvcError `invalid_request` */
-function typesOf(list: unknown): readonly EventType[] | undefined {
+function typesOf(list: unknown, kinds: readonly string[]): readonly string[] | undefined {
   if (typeof list !== 'string') return undefined;
   const names = list.split(',').map((name) => name.trim());
-  const unknown = names.find((name) => !isEventType(name) && !ALWAYS.has(name));
-  if (unknown !== undefined) throw invalid('/types', `must name kinds of events: ${EVENT_TYPES.join(', ')}`);
-  return names.filter(isEventType);
+  const unknown = names.find((name) => !kinds.includes(name) && !ALWAYS.has(name));
+  if (unknown !== undefined) throw invalid('/types', `must name kinds of events: ${kinds.join(', ')}`);
+  return names.filter((name) => kinds.includes(name));
 }
 
 /**
@@ -79,10 +77,15 @@ function cursorOf({ request, input }: StreamExchange): number | undefined {
 
 const HEADERS = { 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' };
 
-function open(streams: EventStreams, aid: Aid | null, exchange: StreamExchange): void {
+interface Kinds {
+  readonly streams: EventStreams;
+  readonly kinds: readonly string[];
+}
+
+function open({ streams, kinds }: Kinds, aid: Aid | null, exchange: StreamExchange): void {
   const { response, input } = exchange;
   const after = cursorOf(exchange);
-  const types = typesOf(input['types']);
+  const types = typesOf(input['types'], kinds);
   streams.admit();
   // Nothing is done for a client that is gone before it is served.
   if (response.destroyed) return;
@@ -100,14 +103,43 @@ function outlet(response: ServerResponse) {
   };
 }
 
+/** The handlers of the events of the node itself. */
+export function nodeEventHandlers({ events }: { readonly events: EventSource }): Handlers<typeof nodeEventOperations> {
+  return {
+    nodeEventsRecent: ({ after_seq = 0 }) => {
+      const { prunedSeq, lastSeq } = events.bounds(null);
+      const truncated = events.misses(after_seq, prunedSeq);
+      return {
+        events: events
+          .after(truncated ? 0 : after_seq, Number.POSITIVE_INFINITY)
+          .map(({ type, at, data, ...rest }) => ({
+            ...rest,
+            type: type as NodeEventView['type'],
+            at: isoTime(at),
+            data: JSON.parse(data) as NodeEventView['data'],
+          })),
+        last_seq: lastSeq,
+        truncated,
+      };
+    },
+  };
+}
+
+interface StreamHandlerDependencies extends Pick<EventHandlerDependencies, 'requireAgent'> {
+  readonly streams: EventStreams;
+  /** Those of the node itself. */
+  readonly nodeStreams: EventStreams;
+}
+
 export function eventStreamHandlers({
   streams,
+  nodeStreams,
   requireAgent,
-}: Pick<EventHandlerDependencies, 'requireAgent'> & { readonly streams: EventStreams }): StreamHandlers<
-  typeof eventStreams
-> {
+}: StreamHandlerDependencies): StreamHandlers<typeof eventStreams> {
+  const agents = { streams, kinds: EVENT_TYPES };
   return {
-    agentEvents: (exchange) => open(streams, requireAgent(parseAid(String(exchange.input['aid']))), exchange),
-    nodeEvents: (exchange) => open(streams, null, exchange),
+    agentEvents: (exchange) => open(agents, requireAgent(parseAid(String(exchange.input['aid']))), exchange),
+    nodeEvents: (exchange) => open(agents, null, exchange),
+    nodeHappenings: (exchange) => open({ streams: nodeStreams, kinds: NODE_EVENT_TYPES }, null, exchange),
   };
 }

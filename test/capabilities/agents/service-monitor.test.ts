@@ -85,3 +85,25 @@ test('a stop in the middle of a round ends it', async () => {
   assert.ok(seen.length <= 8);
   assert.equal(clock.timers, 0);
 });
+
+test('tells when a service begins to answer or ends to, and of a new one that does not', async () => {
+  const answers = new Map([['127.0.0.1:2', true]]);
+  const monitor = new ServiceMonitor({
+    clock: new TestClock(),
+    log: silentLog,
+    services: () => [],
+    checkTcp: async ({ host, port }) =>
+      answers.get(`${host}:${port}`) === true ? { ok: true, ms: 1 } : { ok: false, ms: 1, error: 'refused' },
+  });
+  const told: unknown[] = [];
+  monitor.changed.add(({ service, ok, error }) => told.push([service, ok, error]));
+  for (const service of ['127.0.0.1:1', '127.0.0.1:2', '127.0.0.1:2']) await monitor.check(service);
+  answers.clear();
+  answers.set('127.0.0.1:1', true);
+  for (const service of ['127.0.0.1:1', '127.0.0.1:2', '127.0.0.1:2']) await monitor.check(service);
+  assert.deepEqual(told, [
+    ['127.0.0.1:1', false, 'refused'],
+    ['127.0.0.1:1', true, ''],
+    ['127.0.0.1:2', false, 'refused'],
+  ]);
+});

@@ -92,3 +92,39 @@ test('polling pages through the buffer and tells of gaps', async (t) => {
   });
   await assert.rejects(poll({ aid: unknown }), withCode('not_found'));
 });
+
+test('what happens to the node has a stream of its own, and can be read without one', async (t) => {
+  const { api, open, nodeEvents } = await eventWorld(t);
+  nodeEvents.emit('network', { ready: true, peers: 3 });
+  const live = await open('/node/events?types=config,call.refused');
+  const all = await open('/node/events?last_event_id=0');
+  nodeEvents.emit('call.refused', { caller: two, kind: 'call', code: 'access_denied' }, one);
+  await live.until(({ events }) => events.length === 1);
+  await all.until(({ events }) => events.length === 2);
+  const [refused] = live.events;
+  assert.ok(refused !== undefined);
+  const { at, ...rest } = refused.data as { at: string };
+  assert.ok(Date.parse(at) > 0);
+  const data = { caller: two, kind: 'call', code: 'access_denied' };
+  assert.deepEqual(rest, { type: 'call.refused', aid: one, data });
+  const { json } = await api.request('GET', '/node/events/recent');
+  const { events, last_seq, truncated } = json as {
+    events: { seq: number; at: string }[];
+    last_seq: number;
+    truncated: boolean;
+  };
+  assert.equal(truncated, false);
+  assert.deepEqual(
+    events.map(({ at: _at, ...one }) => one),
+    [
+      { seq: last_seq - 1, type: 'network', aid: two, data: { ready: true, peers: 3 } },
+      { seq: last_seq, type: 'call.refused', aid: one, data },
+    ],
+  );
+  const behind = await api.request('GET', `/node/events/recent?after_seq=${last_seq}`);
+  assert.deepEqual(behind.json, { events: [], last_seq, truncated: false });
+  // A cursor of an earlier run.
+  const gone = await api.request('GET', '/node/events/recent?after_seq=1');
+  assert.deepEqual(gone.json, { ...(json as object), truncated: true });
+  assert.equal((await api.request('GET', '/node/events?types=chat.unread')).status, 400);
+});

@@ -2,6 +2,7 @@
 import { SvcError } from '../../../foundation/errors.ts';
 import { EVENT_TYPES } from '../../../foundation/events.ts';
 import { isObject } from '../../../foundation/json.ts';
+import { NODE_EVENT_TYPES } from '../../../foundation/node-events.ts';
 import { followEvents } from '../../../operations/event-client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
@@ -10,6 +11,7 @@ import { safeJson, safeLine } from '../text.ts';
 
 const OPTIONS = {
   '--aid <aid>': 'one agent; with --follow all of them where it is left out',
+  '--node': 'those of the node itself: links, tunnels, refused callers, its agents, network, configuration, updates',
   '--types <list>': 'kinds, separated by commas, such as chat.unread,mailbox.received',
   '--since <seq>': integer('begin behind the event of this number'),
   '--follow': 'go on until interrupted; comes back after the daemon was restarted',
@@ -34,19 +36,19 @@ function print({ io, options }: CliContext, event: EventLine): void {
 }
 
 /** @throws SvcError `invalid_request`: the log would seem empty */
-function readTypes(text: string | undefined): readonly string[] | undefined {
+function readTypes(text: string | undefined, kinds: readonly string[]): readonly string[] | undefined {
   const wanted = text?.split(',').map((type) => type.trim());
-  const unknown = wanted?.find((name) => !EVENT_TYPES.some((type) => type === name));
+  const unknown = wanted?.find((name) => !kinds.includes(name));
   if (unknown === undefined) return wanted;
   throw new SvcError('invalid_request', {
-    message: `"${unknown}" is no kind of event. Choose from ${EVENT_TYPES.join(', ')}.`,
+    message: `"${unknown}" is no kind of event. Choose from ${kinds.join(', ')}.`,
   });
 }
 
 /** Prints what the log holds, page by page. */
 async function showLog(context: CliContext, options: EventsOptions): Promise<void> {
   const aid = await context.localAgent(options.aid);
-  const wanted = readTypes(options.types);
+  const wanted = readTypes(options.types, EVENT_TYPES);
   let after = options.since ?? 0;
   let shown = 0;
   for (;;) {
@@ -61,11 +63,21 @@ async function showLog(context: CliContext, options: EventsOptions): Promise<voi
   if (shown === 0) context.note('Nothing has happened.');
 }
 
-async function follow(context: CliContext, { aid: named, types, since }: EventsOptions): Promise<void> {
+/** Prints what the node remembers of itself. */
+async function showNode(context: CliContext, { types, since }: EventsOptions): Promise<void> {
+  const wanted = readTypes(types, NODE_EVENT_TYPES);
+  const { events: all, truncated } = await context.client.nodeEventsRecent({ after_seq: since });
+  const events = all.filter(({ type }) => wanted?.includes(type) !== false);
+  if (truncated) context.note('Events behind --since are gone: this begins with the oldest that is kept.');
+  for (const event of events) print(context, event);
+  if (events.length === 0) context.note('Nothing has happened since the start.');
+}
+
+async function follow(context: CliContext, { aid: named, node, types, since }: EventsOptions): Promise<void> {
   const aid = named === undefined ? undefined : await context.aid(named);
   const onBroken = (error: SvcError): void => context.note(`${error.message} Trying again.`);
   const { signal } = context.io;
-  const options = { aid, types, after: since, onBroken, ...(signal === undefined ? {} : { signal }) };
+  const options = { aid, node, types, after: since, onBroken, ...(signal === undefined ? {} : { signal }) };
   for await (const { seq, event, data } of followEvents(context.connection, options)) {
     // Logged events carry what they are about; `pending` is nothing but its data.
     const logged = isObject(data) && typeof data['type'] === 'string';
@@ -82,10 +94,14 @@ export function eventCommands(svc: CommandGroup): void {
       'svc events --since 17',
       'svc events --follow --types chat.unread,mailbox.received',
       'svc events --follow --json | jq .type',
+      'svc events --node --follow',
     ],
     takes: OPTIONS,
     // Each prints what comes, line by line.
-    run: (context, typed) => (typed.follow === true ? follow(context, typed) : showLog(context, typed)),
+    run: (context, typed) => {
+      if (typed.follow === true) return follow(context, typed);
+      return typed.node === true ? showNode(context, typed) : showLog(context, typed);
+    },
     text: () => '',
   });
 }

@@ -1,0 +1,93 @@
+/**
+ * The events of the node itself, in memory. Strangers cause some of them, by calls that are refused or connections that
+ * come and go: each kind has its own rate and its own room, so that they push out nothing but their like.
+ */
+import type { Clock } from '../../foundation/clock.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import { Listeners } from '../../foundation/listeners.ts';
+import type { NodeEventPayloads, NodeEventType } from '../../foundation/node-events.ts';
+import { NODE_EVENT_TYPES } from '../../foundation/node-events.ts';
+import { RateLimiter } from '../../foundation/rate-limit.ts';
+import type { EventBounds, EventFilter, StoredEvent } from '../../foundation/store/events.ts';
+import type { EventSource } from './event-streams.ts';
+
+/** Events that are kept, all kinds together. */
+export const MAX_NODE_EVENTS = 1_000;
+/** Events that are kept of one kind. */
+export const MAX_NODE_EVENTS_PER_KIND = 200;
+/** Events of one kind that are taken at once, and in an hour; what is over it is counted. */
+export const NODE_EVENTS_BURST = 30;
+export const NODE_EVENTS_PER_HOUR = 1_200;
+
+export interface NodeEventsDependencies {
+  readonly clock: Clock;
+  /** Whom events are about that name no agent. */
+  readonly node: Aid;
+}
+
+export class NodeEvents implements EventSource {
+  readonly #deps: NodeEventsDependencies;
+  readonly #rate: RateLimiter;
+  readonly #appended = new Listeners<[]>();
+  /** Events of a kind that were left out since the last one of it. */
+  readonly #missed = new Map<NodeEventType, number>();
+  readonly #counts = new Map<string, number>();
+  #events: StoredEvent[] = [];
+  #lastSeq: number;
+  #prunedSeq: number;
+
+  constructor(dependencies: NodeEventsDependencies) {
+    this.#deps = dependencies;
+    const perSecond = NODE_EVENTS_PER_HOUR / 3600;
+    const limits = { perSecond, burst: NODE_EVENTS_BURST, maxKeys: NODE_EVENT_TYPES.length };
+    this.#rate = new RateLimiter(limits, dependencies);
+    // Numbers go on behind those of the run before: fewer than one event a millisecond is taken.
+    this.#lastSeq = dependencies.clock.now();
+    this.#prunedSeq = this.#lastSeq;
+  }
+
+  /** Notes what happened. @param aid the agent here that it is about; left out: the node */
+  emit<T extends NodeEventType>(type: T, data: NodeEventPayloads[T], aid: Aid = this.#deps.node): void {
+    const missed = this.#missed.get(type) ?? 0;
+    if (!this.#rate.take(type)) return void this.#missed.set(type, missed + 1);
+    this.#missed.delete(type);
+    const text = JSON.stringify(missed === 0 ? data : { ...data, missed });
+    this.#events.push({ seq: ++this.#lastSeq, aid, type, at: this.#deps.clock.now(), data: text });
+    const ofKind = (this.#counts.get(type) ?? 0) + 1;
+    this.#counts.set(type, ofKind);
+    if (ofKind > MAX_NODE_EVENTS_PER_KIND) this.#forget(this.#events.findIndex((one) => one.type === type));
+    if (this.#events.length > MAX_NODE_EVENTS) this.#forget(0);
+    this.#appended.tell();
+  }
+
+  onAppended(listener: () => void): () => void {
+    return this.#appended.add(listener);
+  }
+
+  lastSeq(): number {
+    return this.#lastSeq;
+  }
+
+  after(seq: number, limit: number, { aid, types }: EventFilter = {}): readonly StoredEvent[] {
+    const begin = this.#events.findIndex((one) => one.seq > seq);
+    if (begin < 0) return [];
+    const wanted = ({ aid: about, type }: StoredEvent): boolean =>
+      (aid === undefined || about === aid) && types?.includes(type) !== false;
+    return this.#events.slice(begin).filter(wanted).slice(0, limit);
+  }
+
+  bounds(): EventBounds {
+    return { oldestSeq: this.#events[0]?.seq ?? 0, lastSeq: this.#lastSeq, prunedSeq: this.#prunedSeq };
+  }
+
+  misses(afterSeq: number, prunedSeq: number): boolean {
+    return (afterSeq !== 0 && afterSeq < prunedSeq) || afterSeq > this.#lastSeq;
+  }
+
+  #forget(index: number): void {
+    const [gone] = this.#events.splice(index, 1);
+    if (gone === undefined) return;
+    this.#counts.set(gone.type, (this.#counts.get(gone.type) ?? 1) - 1);
+    this.#prunedSeq = Math.max(this.#prunedSeq, gone.seq);
+  }
+}

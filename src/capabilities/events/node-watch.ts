@@ -1,0 +1,86 @@
+/** Looks now and then at what tells nobody when it changes, and makes events of it. */
+import type { Clock } from '../../foundation/clock.ts';
+import type { CloseReason } from '../../foundation/domain/tunnels.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { Component } from '../../foundation/lifecycle.ts';
+import type { Log } from '../../foundation/log.ts';
+import type { NodeEventPayloads } from '../../foundation/node-events.ts';
+import { every, type Repeating } from '../../foundation/repeat.ts';
+import type { NodeEvents } from './node-events.ts';
+
+/** How often it looks, milliseconds. */
+export const NODE_WATCH_MS = 2_000;
+
+interface WatchedTunnel {
+  readonly id: string;
+  readonly localAid: Aid;
+  readonly remoteAid: Aid;
+  readonly listen: string;
+}
+
+export interface NodeWatchDependencies {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly events: Pick<NodeEvents, 'emit'>;
+  readonly network: () => NodeEventPayloads['network'];
+  readonly update: () => NodeEventPayloads['update'];
+  readonly tunnels: {
+    list(): readonly WatchedTunnel[];
+    closed(): readonly (WatchedTunnel & { readonly reason: CloseReason })[];
+  };
+}
+
+function tunnelData({ id, remoteAid, listen }: WatchedTunnel): NodeEventPayloads['tunnel.opened'] {
+  return { id, remote_aid: remoteAid, listen };
+}
+
+export class NodeWatch implements Component {
+  readonly #deps: NodeWatchDependencies;
+  #ready = false;
+  #update: string;
+  #tunnels = new Map<string, WatchedTunnel>();
+  #looking: Repeating | null = null;
+
+  constructor(dependencies: NodeWatchDependencies) {
+    this.#deps = dependencies;
+    this.#update = dependencies.update().state;
+  }
+
+  async start(): Promise<void> {
+    const { clock, log } = this.#deps;
+    const onError = (error: unknown): void => log.error({ error }, 'the node could not be looked at');
+    this.#looking = every(clock, { periodMs: NODE_WATCH_MS, onError }, () => this.#look());
+  }
+
+  async stop(): Promise<void> {
+    this.#looking?.stop();
+  }
+
+  #look(): void {
+    const { events, network, update } = this.#deps;
+    const reading = network();
+    if (reading.ready !== this.#ready) events.emit('network', reading);
+    this.#ready = reading.ready;
+    const now = update();
+    // A look that begins says nothing yet.
+    if (now.state !== 'checking') {
+      if (now.state !== this.#update) events.emit('update', now);
+      this.#update = now.state;
+    }
+    this.#lookAtTunnels();
+  }
+
+  #lookAtTunnels(): void {
+    const { events, tunnels } = this.#deps;
+    const standing = new Map(tunnels.list().map((one) => [one.id, one]));
+    for (const [id, one] of standing)
+      if (!this.#tunnels.has(id)) events.emit('tunnel.opened', tunnelData(one), one.localAid);
+    const gone = [...this.#tunnels.values()].filter(({ id }) => !standing.has(id));
+    const ends = gone.length === 0 ? [] : tunnels.closed();
+    for (const one of gone) {
+      const reason = ends.find(({ id }) => id === one.id)?.reason ?? null;
+      events.emit('tunnel.closed', { ...tunnelData(one), reason }, one.localAid);
+    }
+    this.#tunnels = standing;
+  }
+}
