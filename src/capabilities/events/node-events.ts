@@ -49,7 +49,10 @@ export class NodeEvents implements EventSource {
   /** Notes what happened. @param aid the agent here that it is about; left out: the node */
   emit<T extends NodeEventType>(type: T, data: NodeEventPayloads[T], aid: Aid = this.#deps.node): void {
     const missed = this.#missed.get(type) ?? 0;
-    if (!this.#rate.take(type)) return void this.#missed.set(type, missed + 1);
+    if (!this.#rate.take(type)) {
+      this.#missed.set(type, missed + 1);
+      return;
+    }
     this.#missed.delete(type);
     const text = JSON.stringify(missed === 0 ? data : { ...data, missed });
     this.#events.push({ seq: ++this.#lastSeq, aid, type, at: this.#deps.clock.now(), data: text });
