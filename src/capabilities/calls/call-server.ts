@@ -25,6 +25,8 @@ import { type BoundService, Upstreams, type UpstreamsDependencies } from './upst
 
 /** Streams that one node may hold open for calls. */
 const MAX_STREAMS_PER_NODE = 1024;
+/** Why what is left of a call ends whose answer is over: made once, as its like would cost each call a stack trace. */
+const ANSWERED = new Error('the answer is over');
 /** Listeners for one event on a stream that switched protocols. */
 const MAX_LISTENERS = 20;
 
@@ -110,7 +112,7 @@ export class CallServer implements Component {
     const abort = new AbortController();
     connection.begin(abort);
     response.once('close', () => {
-      abort.abort();
+      abort.abort(ANSWERED);
       connection.end(abort);
       if (!request.complete || connection.spoilt) lingerThenDestroy(connection.link, this.#deps.clock);
     });

@@ -117,25 +117,34 @@ export function exchange(parts: HttpExchange): Promise<HttpAnswer> {
       signal: parts.signal,
     });
     request.maxHeadersCount = 0;
-    const fail = (error: unknown): void => reject(new ExchangeFailure(error, request.reusedSocket));
+    let settled = false;
+    // An error is dear to make, and whatever comes behind an answer is for whoever reads that.
+    const fail = (why: () => unknown): void => {
+      if (settled) return;
+      settled = true;
+      reject(new ExchangeFailure(why(), request.reusedSocket));
+    };
     const answer = (message: IncomingMessage, switched: HttpAnswer['switched']): void => {
       const problem = problemOf(message, switched !== null);
-      if (problem === null) return resolve({ message, switched });
+      if (problem === null) {
+        settled = true;
+        return resolve({ message, switched });
+      }
       (switched?.socket ?? message).destroy();
-      fail(new MalformedAnswer(problem));
+      fail(() => new MalformedAnswer(problem));
     };
     let interim = 0;
     request.on('information', () => {
       if (++interim <= MAX_INTERIM_ANSWERS) return;
       // At once: the answer itself may stand right behind them.
-      fail(new MalformedAnswer('interim answers without end'));
+      fail(() => new MalformedAnswer('interim answers without end'));
       request.destroy();
     });
     request.once('response', (message) => answer(message, null));
     request.once('upgrade', (message, socket, head) => answer(message, { socket, head }));
     // Stays on: what fails later reaches whoever reads the answer.
-    request.on('error', fail);
-    request.once('close', () => fail(new Error('closed')));
+    request.on('error', (error) => fail(() => error));
+    request.once('close', () => fail(() => new Error('closed')));
     parts.watch?.(request);
     sendBody(request, parts);
   });

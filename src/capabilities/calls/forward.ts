@@ -102,13 +102,13 @@ export async function forward(forwarding: Forwarding, response: ServerResponse):
       throw new SvcError('inbound_unreachable', { details: { reason: 'it switched protocols without being asked' } });
     }
     message.on('data', stall.heard);
-    await relay(message, response);
+    await relay(message, response, forwarding.link);
   } finally {
     stall.stop();
   }
 }
 
-function relay(message: IncomingMessage, response: ServerResponse): Promise<void> {
+function relay(message: IncomingMessage, response: ServerResponse, link: LinkStream): Promise<void> {
   return new Promise((resolve) => {
     message.on('error', () => {});
     response.once('close', () => {
@@ -119,8 +119,10 @@ function relay(message: IncomingMessage, response: ServerResponse): Promise<void
       message.destroy();
       return resolve();
     }
+    // What has come of the body goes with the head, in one write; but the head waits for none: it may take its time.
+    link.cork();
+    setImmediate(() => link.uncork());
     response.writeHead(message.statusCode ?? 502, reasonPhrase(message), withoutOurMarks(message.rawHeaders));
-    // The head goes out now: the body may take its time.
     response.flushHeaders();
     feed(message, response, () => {
       const trailers = withoutOurMarks(message.rawTrailers);

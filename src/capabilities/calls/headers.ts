@@ -37,14 +37,20 @@ export function* pairs(raw: RawHeaders): Generator<[name: string, value: string]
 /** The headers that are kept; the names in `keep` are in lower case. */
 export function filterHeaders(raw: RawHeaders, keep: (name: string) => boolean): string[] {
   const kept: string[] = [];
-  for (const [name, value] of pairs(raw)) if (keep(name.toLowerCase())) kept.push(name, value);
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    const name = raw[i] ?? '';
+    if (keep(name.toLowerCase())) kept.push(name, raw[i + 1] ?? '');
+  }
   return kept;
 }
 
 /** Headers without those that speak of the connection, listed in `Connection` or known as such. */
 export function endToEnd(raw: RawHeaders): string[] {
-  const connection = [...pairs(raw)].filter(([name]) => name.toLowerCase() === 'connection');
-  const named = new Set(connection.flatMap(([, value]) => value.split(',').map((name) => name.trim().toLowerCase())));
+  const named = new Set<string>();
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    if (raw[i]?.toLowerCase() !== 'connection') continue;
+    for (const name of raw[i + 1]?.split(',') ?? []) named.add(name.trim().toLowerCase());
+  }
   return filterHeaders(raw, (name) => !HOP_BY_HOP.has(name) && (PROTECTED.has(name) || !named.has(name)));
 }
 

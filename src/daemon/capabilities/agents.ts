@@ -1,6 +1,6 @@
 /** The agents of this daemon: who they are, which one a request speaks for, and what they are bound to. */
 import { AgentRegistry } from '../../capabilities/agents/registry.ts';
-import { parseServiceAddress } from '../../capabilities/agents/service-address.ts';
+import { RememberedAgents } from '../../capabilities/agents/remembered.ts';
 import { checkTcp } from '../../capabilities/agents/tcp-check.ts';
 import { chooseLocalAid } from '../../capabilities/calls/local-aid.ts';
 import { isLoopbackHost } from '../../foundation/address.ts';
@@ -31,9 +31,10 @@ export function buildAgents(
   );
   life.add('answering', registry);
   const serviceSockets = new ServiceSockets({ api: () => api.address, interfaces });
+  const remembered = new RememberedAgents(registry);
   const local = {
     has: (aid: Aid) => registry.identity(aid) !== null,
-    first: (limit: number) => registry.list(limit).agents.map((agent) => agent.aid),
+    first: (limit: number) => remembered.first(limit),
   };
   return {
     registry,
@@ -42,9 +43,8 @@ export function buildAgents(
     identity: (aid: Aid) => (aid === node.aid ? node : registry.identity(aid)),
     localAid: (named: Aid | undefined): Aid => chooseLocalAid(local, node.aid, named),
     boundService: (aid: Aid) => {
-      const text = registry.service(aid);
-      if (text === '') return null;
-      const service = parseServiceAddress(text);
+      const service = remembered.service(aid);
+      if (service === null) return null;
       // The API may have moved to this address after the service was bound to it.
       return isLoopbackHost(service.host) && service.port === api.address?.port ? null : service;
     },

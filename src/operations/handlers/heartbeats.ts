@@ -1,5 +1,6 @@
 /** Counts heartbeats: a rule of the declarations, the same whichever surface an operation came in by. */
-import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import { rememberingParseAid } from '../input.ts';
 import type { BoundOperation, Declaration } from '../operation.ts';
 
 export interface HeartbeatDependencies {
@@ -15,6 +16,7 @@ export function countHeartbeats(
   operations: readonly BoundOperation[],
   { record, localAid, tunnelAid }: HeartbeatDependencies,
 ): readonly BoundOperation[] {
+  const parseAid = rememberingParseAid();
   const aidIn = (value: unknown): Aid | undefined => (typeof value === 'string' ? parseAid(value) : undefined);
   const aliveBy = (rule: Declaration['heartbeat'], input: Readonly<Record<string, unknown>>): Aid | undefined => {
     if (rule === 'local_aid') return localAid(aidIn(input['local_aid']));

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
-import { Readable } from 'node:stream';
+import { type Duplex, Readable } from 'node:stream';
 import { type TestContext, test } from 'node:test';
 import { callWorld, webService } from '../../support/call-world.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -139,4 +139,31 @@ test('a reader that goes away ends the work of the service', async (t) => {
   await gone.promise;
   assert.ok(big.taken() < BIG_BYTES);
   await eventually('the place to be free', () => world.server.active === 0);
+});
+
+test('the head of an answer and what has come of its body are written together', async (t) => {
+  const world = await callWorld(t);
+  const service = await webService(t, (_request, response) => response.end('all there is'));
+  world.bound.set(world.remote, service.bound);
+  // The engine joins what is written together; links in memory do not.
+  const link = await world.near.links.open(world.local, world.remote, 'http');
+  const streams = Reflect.getPrototypeOf(link);
+  assert.ok(streams);
+  const writeOne: unknown = Reflect.get(streams, '_write');
+  assert.ok(typeof writeOne === 'function');
+  const together: string[] = [];
+  Reflect.set(
+    streams,
+    '_writev',
+    function writev(this: Duplex, pieces: readonly { chunk: Buffer }[], done: () => void) {
+      const bytes = Buffer.concat(pieces.map(({ chunk }) => chunk));
+      together.push(bytes.toString('latin1'));
+      Reflect.apply(writeOne, this, [bytes, 'utf8', done]);
+    },
+  );
+  t.after(() => Reflect.deleteProperty(streams, '_writev'));
+  const { body } = await world.call();
+  assert.equal((await body.setEncoding('utf8').toArray()).join(''), 'all there is');
+  assert.match(together.join('\n'), /^HTTP\/1\.1 200 OK[^]*\r\n\r\nall there is$/);
+  link.destroy();
 });
