@@ -3,8 +3,10 @@ import { type ClientRequest, type IncomingMessage, request as requestHttp } from
 import { request as requestHttps } from 'node:https';
 import { Socket } from 'node:net';
 import type { Duplex, Readable, Writable } from 'node:stream';
+import { freeMemory } from '../../foundation/bytes.ts';
 import { codeOf } from '../../foundation/errors.ts';
 import { resetSocket } from '../../foundation/reset-socket.ts';
+import type { LinkStream } from '../../network/links/types.ts';
 import { MAX_HEADERS, MAX_HTTP_HEADER_BYTES, pairs, type RawHeaders } from './headers.ts';
 import type { PoolOptions } from './upstream-agents.ts';
 
@@ -58,8 +60,9 @@ class MalformedAnswer extends Error {}
 /**
  * Sends what `source` gives into `sink` and ends it, trailers included, at the pace of the slower.
  * A source that breaks off breaks the sink; the source itself is left to its owner.
+ * @param written told of each chunk that the sink has written and does not need any more
  */
-export function feed(source: Readable, sink: Writable, atEnd: () => void): void {
+export function feed(source: Readable, sink: Writable, atEnd: () => void, written?: (chunk: Buffer) => void): void {
   const broken = (): void => {
     // A closed socket would look like a clean end.
     if (sink instanceof Socket) resetSocket(sink);
@@ -75,10 +78,27 @@ export function feed(source: Readable, sink: Writable, atEnd: () => void): void 
   if (source.readableEnded) return ended();
   if (source.destroyed) return broken();
   source.once('end', ended).once('error', broken).once('close', closed);
-  sink.once('close', () => {
-    source.off('end', ended).off('error', broken).off('close', closed).unpipe(sink);
+  if (written === undefined) {
+    sink.once('close', () => {
+      source.off('end', ended).off('error', broken).off('close', closed).unpipe(sink);
+    });
+    source.pipe(sink, { end: false });
+    return;
+  }
+  const take = (chunk: Buffer): void => {
+    const done = (error?: Error | null): void => {
+      if (!error) written(chunk);
+    };
+    if (!sink.write(chunk, done)) source.pause();
+  };
+  const goOn = (): void => {
+    source.resume();
+  };
+  sink.on('drain', goOn).once('close', () => {
+    source.off('end', ended).off('error', broken).off('close', closed).off('data', take);
+    sink.off('drain', goOn);
   });
-  source.pipe(sink, { end: false });
+  source.on('data', take);
 }
 
 function sendBody(request: ClientRequest, { body, trailers }: HttpExchange): void {
@@ -93,6 +113,30 @@ function sendBody(request: ClientRequest, { body, trailers }: HttpExchange): voi
       if (kept !== undefined && kept.length > 0) request.addTrailers([...pairs(kept)]);
     });
   }
+}
+
+/** A connection as something that may free its chunks. */
+function linkOf(stream: Duplex): Duplex & Pick<LinkStream, 'release'> {
+  return stream;
+}
+
+/** Frees the chunks that a request's connection brings once the HTTP parser, which copies bodies, has seen them. */
+function freeChunks(request: ClientRequest): void {
+  request.once('socket', (socket: Duplex) => {
+    // What came behind the head of a switch is a part of its chunk.
+    let switched = false;
+    // Both ends of a link within this daemon share their chunks.
+    const release = socket instanceof Socket ? freeMemory : (chunk: Buffer) => linkOf(socket).release?.(chunk);
+    // Node has added its own listener by now: ours comes behind it, when the parser is done with the chunk.
+    const free = (chunk: Buffer): void => {
+      if (!switched) release(chunk);
+    };
+    socket.on('data', free);
+    request.once('upgrade', () => {
+      switched = true;
+    });
+    request.once('close', () => socket.off('data', free));
+  });
 }
 
 /** Why the head of an answer is none that could be handed on; null where it is. */
@@ -146,6 +190,7 @@ export function exchange(parts: HttpExchange): Promise<HttpAnswer> {
     request.on('error', (error) => fail(() => error));
     request.once('close', () => fail(() => new Error('closed')));
     parts.watch?.(request);
+    freeChunks(request);
     sendBody(request, parts);
   });
 }

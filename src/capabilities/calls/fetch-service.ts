@@ -1,5 +1,6 @@
 /** One call with its whole answer in memory, within a size and a time. */
 import { toBase64 } from '../../foundation/base64.ts';
+import { freeMemory } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { deadline } from '../../foundation/deadline.ts';
 import { DEFAULT_CALL_TIMEOUT_MS, MAX_CALL_TIMEOUT_MS, MAX_FETCHED_BYTES } from '../../foundation/domain/calls.ts';
@@ -16,6 +17,12 @@ export interface FetchResult {
   body: string;
   /** The body was longer than what is kept. */
   truncated: boolean;
+}
+
+/** The bytes of a body, and whether there were more. */
+interface Collected {
+  readonly bytes: Uint8Array;
+  readonly truncated: boolean;
 }
 
 interface FetchDependencies {
@@ -37,25 +44,45 @@ export async function fetchWhole(
   using limit = deadline(clock, timeoutMs, signal);
   const answer = await caller.request(request.local, request.remote, { ...call, signal: limit.signal });
   const { bytes, truncated } = await collect(answer, limit.signal);
-  return { status: answer.status, headers: headerMap(answer.headers), body: toBase64(bytes), truncated };
+  const body = toBase64(bytes);
+  freeMemory(bytes);
+  return { status: answer.status, headers: headerMap(answer.headers), body, truncated };
 }
 
-async function collect({ body }: CallAnswer, signal: AbortSignal) {
-  const chunks: Uint8Array[] = [];
+/** All of a body, or as much of it as is kept. Without an iterator: it would cost a small answer more than its bytes. */
+function collect({ body }: CallAnswer, signal: AbortSignal): Promise<Collected> {
+  const { promise, resolve, reject } = Promise.withResolvers<Collected>();
+  const chunks: Buffer[] = [];
   let length = 0;
-  try {
-    for await (const chunk of body as AsyncIterable<Uint8Array>) {
-      const room = MAX_FETCHED_BYTES - length;
-      chunks.push(chunk.length > room ? chunk.subarray(0, room) : chunk);
-      length += chunk.length;
-      // Leaving the loop destroys the body: the stream is reset and nothing more is sent.
-      if (length > MAX_FETCHED_BYTES) break;
-    }
-  } catch (error) {
-    if (signal.reason instanceof SvcError) throw signal.reason;
-    throw new SvcError('connect_failed', { message: 'The answer broke off before its end.', cause: error });
-  }
-  return { bytes: Buffer.concat(chunks), truncated: length > MAX_FETCHED_BYTES };
+  const whole = (): Collected => {
+    const [first] = chunks;
+    const bytes = chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks);
+    // Megabytes that nobody looks at again: the garbage collector would leave them for long.
+    for (const chunk of chunks) if (chunk !== bytes) freeMemory(chunk);
+    return { bytes: bytes.subarray(0, MAX_FETCHED_BYTES), truncated: length > MAX_FETCHED_BYTES };
+  };
+  const broken = (cause?: unknown): void => {
+    if (signal.reason instanceof SvcError) reject(signal.reason);
+    else reject(new SvcError('connect_failed', { message: 'The answer broke off before its end.', cause }));
+  };
+  body.on('data', (chunk: Buffer) => {
+    if (length > MAX_FETCHED_BYTES) return;
+    length += chunk.length;
+    chunks.push(chunk);
+    if (length <= MAX_FETCHED_BYTES) return;
+    resolve(whole());
+    // The stream is reset, and nothing more is sent.
+    body.destroy();
+  });
+  body.once('end', () => {
+    if (length <= MAX_FETCHED_BYTES) resolve(whole());
+  });
+  body.once('error', broken);
+  body.once('close', () => {
+    if (!body.readableEnded && length <= MAX_FETCHED_BYTES) broken();
+  });
+  if (body.destroyed && !body.readableEnded) broken(body.errored);
+  return promise;
 }
 
 /** Headers by lower-case name, each with all of its values. */

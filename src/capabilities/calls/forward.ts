@@ -124,10 +124,11 @@ function relay(message: IncomingMessage, response: ServerResponse, link: LinkStr
     setImmediate(() => link.uncork());
     response.writeHead(message.statusCode ?? 502, reasonPhrase(message), withoutOurMarks(message.rawHeaders));
     response.flushHeaders();
-    feed(message, response, () => {
+    const atEnd = (): void => {
       const trailers = withoutOurMarks(message.rawTrailers);
       if (trailers.length > 0) response.addTrailers([...pairs(trailers)]);
-    });
+    };
+    feed(message, response, atEnd, link.release === undefined ? undefined : (chunk) => link.release?.(chunk));
   });
 }
 

@@ -163,10 +163,7 @@ export class HttpCaller {
 
   async #send({ agent, open }: Target, call: Call, headers: string[]): Promise<HttpAnswer> {
     const options: RequestOptions = { agent, method: call.method, path: call.path };
-    const watch = (request: ClientRequest): void => {
-      this.#watchUsed(request, open);
-      if (this.#deps.purpose === 'object') freeChunks(request);
-    };
+    const watch = (request: ClientRequest): void => this.#watchUsed(request, open);
     const parts = { options, headers, body: call.body, signal: call.signal, trailers: endToEnd, watch };
     try {
       return await exchange(parts);
@@ -233,17 +230,6 @@ export class HttpCaller {
   #prune({ key, agent, slots }: Target): void {
     if (agent.open === 0 && slots.busy === 0) this.#targets.delete(key);
   }
-}
-
-/** Frees the chunks of a link once the HTTP parser has seen them. */
-function freeChunks(request: ClientRequest): void {
-  request.once('socket', (link: Duplex & Pick<LinkStream, 'release'>) => {
-    if (link.release === undefined) return;
-    // Node has added its own listener by now: ours comes behind it, when the parser is done with the chunk.
-    const free = (chunk: Buffer): void => link.release?.(chunk);
-    link.on('data', free);
-    request.once('close', () => link.off('data', free));
-  });
 }
 
 /** The headers that say how the body is delimited. */

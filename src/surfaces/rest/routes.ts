@@ -1,5 +1,6 @@
 /** Serves the operations table: one route for each declaration. */
 import type { FastifyInstance } from 'fastify';
+import { freeMemory } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import type { SvcError } from '../../foundation/errors.ts';
 import type { BoundStream } from '../../operations/handlers/exchange.ts';
@@ -28,6 +29,9 @@ declare module 'fastify' {
 }
 
 type Values = Readonly<Record<string, unknown>>;
+
+/** An answer from here on is written as bytes, not as text: characters. */
+const LONG_ANSWER_CHARS = 64 * 1024;
 
 /** A `{name*}` at the end of a path: the parameter that takes the rest of it. */
 const REST = /\{(\w+)\*\}$/;
@@ -69,7 +73,12 @@ export function addOperation(app: FastifyInstance, operation: BoundOperation, de
       const context = new RestContext(admission, reply.raw, audit);
       const output = await operation.run(read({ params, query, body: write ? body : undefined }), context);
       reply.code(context.status ?? declaration.status ?? 200).type(JSON_TYPE);
-      return reply.send(JSON.stringify(output));
+      const text = JSON.stringify(output);
+      if (text.length < LONG_ANSWER_CHARS) return reply.send(text);
+      // Node sets three bytes aside for each character of a text that it writes, and leaves them to the garbage collector.
+      const bytes = Buffer.from(text);
+      reply.raw.once('finish', () => freeMemory(bytes));
+      return reply.send(bytes);
     },
   });
 }
