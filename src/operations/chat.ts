@@ -9,9 +9,10 @@ import {
 } from '../foundation/domain/chat.ts';
 import { SHA256_PATTERN } from '../foundation/domain/hashes.ts';
 import { MAX_FILE_PATH_CHARS } from '../foundation/domain/objects.ts';
+import { MAX_EXCERPT_CHARS } from '../foundation/excerpt.ts';
 import { sizeText, timeText } from '../foundation/quantities.ts';
 import { declare } from './declare.ts';
-import { AidParams, AidText, closed, Ok, oneOf, Timestamp } from './schemas.ts';
+import { AidParams, AidText, closed, nullable, Ok, oneOf, Timestamp } from './schemas.ts';
 
 /** Entries of a page where nothing is said, and at most. */
 export const CHAT_PAGE_DEFAULT = 50;
@@ -25,10 +26,12 @@ const Peer = { peer: AidText };
 const PeerBody = closed(Peer);
 const Relation = Type.Object({ state: oneOf(CONTACT_STATES) });
 
+const Direction = Type.Union([Type.Literal('in'), Type.Literal('out')]);
+
 const Entry = Type.Object({
   seq: Type.Integer({ minimum: 1, description: 'Place in this log, without holes.' }),
   id: Type.String({ description: 'The same on both sides.' }),
-  dir: Type.Union([Type.Literal('in'), Type.Literal('out')]),
+  dir: Direction,
   at: Timestamp,
   kind: Type.Union([Type.Literal('text'), Type.Literal('file')]),
   text: Type.Optional(Type.String()),
@@ -154,6 +157,19 @@ export const chatOperations = declare(COMMON, {
           unread_count: Seq,
           last_at: Type.Union([Timestamp, Type.Null()], { description: 'Null: nothing was said yet.' }),
           last_seq: Type.Integer({ minimum: 0, description: 'Place of the newest entry; 0: nothing was said yet.' }),
+          last: nullable(
+            Type.Object(
+              {
+                dir: Direction,
+                at: Timestamp,
+                text: Type.String({
+                  description: `Its first ${MAX_EXCERPT_CHARS} characters, or the name of its file.`,
+                }),
+                status: oneOf(ENTRY_STATUSES),
+              },
+              { description: 'The newest entry.' },
+            ),
+          ),
         }),
       ),
       out_pending: Type.Array(Waiting),

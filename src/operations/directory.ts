@@ -11,7 +11,18 @@ import {
 } from '../foundation/records/types.ts';
 import { Profile } from './agents.ts';
 import { declare } from './declare.ts';
-import { AidParams, AidText, AnyObject, Base64, closed, freeForm, NatType, NONE, Timestamp } from './schemas.ts';
+import {
+  AidParams,
+  AidText,
+  AnyObject,
+  Base64,
+  closed,
+  freeForm,
+  NatType,
+  NONE,
+  nullable,
+  Timestamp,
+} from './schemas.ts';
 
 /** Entries that `discover` returns, unless `limit` says otherwise. */
 export const DISCOVER_LIMIT_DEFAULT = 100;
@@ -88,6 +99,27 @@ export const directoryOperations = declare(COMMON, {
     summary: 'Removes the profile card and publishes an empty one in its place.',
     route: 'DELETE /agents/{aid}/profile',
     output: Published,
+    errors: ['bad_aid', 'not_found'],
+  },
+
+  servicesList: {
+    summary: 'What an agent here offers, as it was said, by name.',
+    route: 'GET /agents/{aid}/services',
+    output: Type.Object({
+      services: Type.Array(
+        Type.Object({
+          service: ServiceName,
+          name: Type.String(),
+          brief: Type.String(),
+          protocols: Type.Array(Type.String()),
+          tags: Type.Array(Type.String()),
+          meta: AnyObject,
+          ttl: Type.Integer({ minimum: 1, description: 'Seconds.' }),
+          replicas: Type.Integer({ minimum: 0, description: 'Nodes that keep it.' }),
+          expires_at: nullable(Timestamp),
+        }),
+      ),
+    }),
     errors: ['bad_aid', 'not_found'],
   },
 

@@ -14,9 +14,10 @@ import {
   OUTSIDE_STATES,
   ROLES,
 } from '../foundation/domain/rooms.ts';
+import { MAX_EXCERPT_CHARS } from '../foundation/excerpt.ts';
 import { sizeText, timeText } from '../foundation/quantities.ts';
 import { declare } from './declare.ts';
-import { AidParams, AidText, Base64, closed, Ok, oneOf, Timestamp } from './schemas.ts';
+import { AidParams, AidText, Base64, closed, nullable, Ok, oneOf, Timestamp } from './schemas.ts';
 
 const MAX_BODY_CHARS: number = Math.ceil(MAX_ENTRY_BODY_BYTES / 3) * 4;
 const MAX_LINK = 300;
@@ -58,12 +59,26 @@ const Entry = Type.Object({
   retracted: Type.Optional(Type.Literal(true)),
 });
 
+const Last = nullable(
+  Type.Object(
+    {
+      author: AidText,
+      at: Timestamp,
+      kind: Kind,
+      text: Type.String({
+        description: `The first ${MAX_EXCERPT_CHARS} characters of its body; empty where it has none.`,
+      }),
+    },
+    { description: 'The newest entry; null where the group is not here yet.' },
+  ),
+);
+
 const Written = Type.Object({ seq: Type.Integer({ minimum: 1 }), entry_id: EntryId, at: Timestamp });
 
 const Page = Type.Object({
   entries: Type.Array(Entry),
   scanned_to_seq: Type.Integer({ minimum: 0, description: 'The next `after_seq`.' }),
-  has_more: Type.Boolean(),
+  has_more: Type.Boolean({ description: 'More follow; with `before_seq`: more go before.' }),
   read_cursor: Seq,
   unread_count: Seq,
 });
@@ -76,7 +91,7 @@ export const roomOperations = declare(COMMON, {
     summary: 'The groups that an agent has a copy of.',
     route: 'GET /agents/{aid}/groups',
     params: AidParams,
-    output: Type.Object({ groups: Type.Array(Type.Object(Summary)) }),
+    output: Type.Object({ groups: Type.Array(Type.Object({ ...Summary, last_seq: Seq, last: Last })) }),
     errors: ['not_found'],
     tool: { name: 'group_list', description: 'Groups of an agent with unread counters.', foreignText: true },
   },
@@ -110,7 +125,16 @@ export const roomOperations = declare(COMMON, {
   groupEntries: {
     summary: 'A page of entries in causal order.',
     route: 'GET /agents/{aid}/groups/{group_id}/entries',
-    query: closed({ after_seq: AfterSeq, limit: Limit }),
+    query: closed({
+      after_seq: AfterSeq,
+      before_seq: Type.Optional(
+        Type.Integer({
+          minimum: 1,
+          description: 'The entries before this one instead: the newest of them, oldest first.',
+        }),
+      ),
+      limit: Limit,
+    }),
     output: Page,
     errors: ['not_found'],
   },

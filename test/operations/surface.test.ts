@@ -35,6 +35,7 @@ const ROUTES_OF_OUR_OWN = [
   'PUT /node/files-root',
   'GET /node/events',
   'GET /node/events/recent',
+  'GET /agents/{}/services',
   'GET /node/links',
   'GET /node/peers',
   'GET /node/traffic',

@@ -150,6 +150,11 @@ async function agentCommands(step: Step, world: WalkWorld, aid: string): Promise
     text: /^Published/,
     quiet: SEQ,
   });
+  await step(here, ['agents', 'topic', 'list', aid], {
+    schema: d.servicesList.output,
+    text: /^SERVICE +NAME[^]*\nlang\.detect/,
+    quiet: /^lang\.detect$/,
+  });
   await step(here, ['agents', 'topic', 'del', aid, 'lang.detect'], {
     schema: Ok,
     text: /renewed no more/,

@@ -198,7 +198,8 @@ export class Chat implements Component {
     this.#mustBeHere(aid);
     return this.#deps.store.inState(aid, state).map((pair) => {
       const { peer, since, note, unread, lastAt, lastSeq } = pair;
-      return { peer, state, since, note, unread, lastAt, lastSeq };
+      const last = this.#deps.entries.entry(pair.id, lastSeq);
+      return { peer, state, since, note, unread, lastAt, lastSeq, last };
     });
   }
 

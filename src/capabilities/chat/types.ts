@@ -33,6 +33,8 @@ export interface SentEntry {
 /** A peer, and how the agent stands to it; times are Unix milliseconds. */
 export interface Contact extends Pick<PairRow, 'peer' | 'since' | 'note' | 'unread' | 'lastAt' | 'lastSeq'> {
   readonly state: Exclude<PairState, 'none'>;
+  /** The newest entry; null where nothing was said yet. */
+  readonly last: ChatEntry | null;
 }
 
 /** Part of a conversation. */

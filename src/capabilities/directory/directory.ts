@@ -13,7 +13,13 @@ import { type ProfileCard, profilePublication } from './profile-cards.ts';
 import { ENDPOINTS, Publishing, type PublishResult } from './publishing.ts';
 import { RecordPublisher } from './record-publisher.ts';
 import { Renewal } from './renewal.ts';
-import { checkServiceName, type ServiceOffer, servicePublications } from './service-cards.ts';
+import {
+  checkServiceName,
+  type OfferedService,
+  offeredServices,
+  type ServiceOffer,
+  servicePublications,
+} from './service-cards.ts';
 import { type PublicationSummary, SUMMARIZED, summarize } from './summary.ts';
 import type { DirectoryDependencies, DirectoryOptions } from './types.ts';
 
@@ -188,6 +194,13 @@ export class Directory implements Component {
         message: `This agent does not offer "${service}".`,
         details: { service },
       });
+  }
+
+  /** What an agent offers, by name in alphabetical order. @throws SvcError `not_found` */
+  services(aid: Aid): OfferedService[] {
+    const { publications, clock } = this.#deps;
+    this.#publishing.identity(aid);
+    return offeredServices(publications.publications(aid), clock.now());
   }
 
   /** How the publications of several identities stand; all of the asked ones are there. */

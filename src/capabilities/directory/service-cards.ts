@@ -1,10 +1,11 @@
 /** Turns what users say of their services and themselves into publications, checked against the record limits. */
 import { SvcError } from '../../foundation/errors.ts';
 import type { Delegation } from '../../foundation/identity/delegation.ts';
-import { encodeServicePayload, isServiceName } from '../../foundation/records/payloads.ts';
+import { isObject, parseJson } from '../../foundation/json.ts';
+import { decodeServicePayload, encodeServicePayload, isServiceName } from '../../foundation/records/payloads.ts';
 import { payloadBudget } from '../../foundation/records/record.ts';
 import { RECORD } from '../../foundation/records/types.ts';
-import type { Publication } from '../../foundation/store/publications.ts';
+import type { Publication, PublicationRow } from '../../foundation/store/publications.ts';
 
 /** What an agent offers, under one or several names. */
 export interface ServiceOffer {
@@ -47,4 +48,31 @@ export function servicePublications(offer: ServiceOffer, delegation: Delegation)
       });
     return { type: RECORD.service, name: service, payload, ttl };
   });
+}
+
+/** A service that an agent offers, as it was said. */
+export interface OfferedService extends Omit<ServiceOffer, 'services'> {
+  readonly service: string;
+  /** Nodes that keep it; 0 while none does. */
+  readonly replicas: number;
+  /** Unix milliseconds; null where it has not come to the network, or is there no more. */
+  readonly expiresAt: number | null;
+}
+
+/** The services among publications, by name. @param now Unix milliseconds */
+export function offeredServices(rows: readonly PublicationRow[], now: number): OfferedService[] {
+  return rows
+    .filter(({ type }) => type === RECORD.service)
+    .flatMap(({ payload, ttl, publishedAt, replicas }) => {
+      const card = decodeServicePayload(payload);
+      if (card === null) return [];
+      const end = publishedAt === null ? null : publishedAt + ttl * 1000;
+      const meta = card.meta === '' ? null : objectOf(parseJson(card.meta));
+      return [{ ...card, meta, ttl, replicas, expiresAt: end !== null && end > now ? end : null }];
+    })
+    .sort((a, b) => (a.service < b.service ? -1 : 1));
+}
+
+function objectOf(value: unknown): ServiceOffer['meta'] {
+  return isObject(value) ? value : null;
 }

@@ -8,14 +8,14 @@ import { Replicas } from './replicas.ts';
 import { RoomLinks } from './room-links.ts';
 import type {
   EntryDraft,
+  ListedRoom,
   ReadQuery,
   RoomHead,
   RoomInvitation,
   RoomPage,
-  RoomSummary,
   RoomsDependencies,
 } from './types.ts';
-import { headOf, pageOf, summaryOf } from './views.ts';
+import { entryView, headOf, pageBefore, pageOf, summaryOf } from './views.ts';
 import { RoomWriter, type Written } from './writer.ts';
 
 export class Rooms implements Component {
@@ -64,10 +64,15 @@ export class Rooms implements Component {
   }
 
   /** The rooms that an agent has a copy of, those that it left aside. @throws SvcError `not_found` */
-  list(aid: Aid): RoomSummary[] {
+  list(aid: Aid): ListedRoom[] {
     this.#replicas.mustBeHere(aid);
     const rows = this.#deps.rooms.list(aid).filter(({ state }) => state !== 'left');
-    return rows.map((row) => summaryOf(row, this.#replicas.open(row)));
+    const { entries } = this.#deps;
+    return rows.map((row) => ({
+      ...summaryOf(row, this.#replicas.open(row)),
+      lastSeq: row.maxSeq,
+      last: entries.pageBefore(row.rid, row.maxSeq + 1, 1).map(entryView)[0] ?? null,
+    }));
   }
 
   /** The invitations to rooms that an agent has not joined, oldest first. @throws SvcError `not_found` */
@@ -118,6 +123,11 @@ export class Rooms implements Component {
   /** A page in causal order. @throws SvcError `not_found` */
   read(aid: Aid, groupId: string, query: ReadQuery): RoomPage {
     return pageOf(this.#replicas.row(aid, groupId), this.#deps.entries, query);
+  }
+
+  /** The newest entries before a place. @throws SvcError `not_found` */
+  readBefore(aid: Aid, groupId: string, beforeSeq: number, limit: number): RoomPage {
+    return pageBefore(this.#replicas.row(aid, groupId), this.#deps.entries, beforeSeq, limit);
   }
 
   /** Moves the read cursor on; it never goes back. @throws SvcError `not_found` */

@@ -60,6 +60,14 @@ export interface RoomSummary {
   readonly lastActivityAt: number;
 }
 
+/** A room in the list of an agent's. */
+export interface ListedRoom extends RoomSummary {
+  /** Place of the newest entry. */
+  readonly lastSeq: number;
+  /** The newest entry that counts; null where there is none yet. */
+  readonly last: RoomEntry | null;
+}
+
 /** An invitation that came, as it is shown: without the secret that lets its agent in. */
 export interface RoomInvitation {
   readonly groupId: string;

@@ -39,6 +39,16 @@ export function pageOf(row: RoomRow, entries: RoomEntryStore, query: ReadQuery):
   return { entries: found.map(entryView), scannedToSeq, hasMore: scannedToSeq < maxSeq, readCursor, unreadCount };
 }
 
+/** The newest entries before a place, in order of arrival; `hasMore`: more go before. */
+export function pageBefore(row: RoomRow, entries: RoomEntryStore, beforeSeq: number, limit: number): RoomPage {
+  const { rid, readSeq: readCursor, unread: unreadCount } = row;
+  const count = Math.min(limit, MAX_ENTRIES_PAGE);
+  const found = entries.pageBefore(rid, beforeSeq, count + 1);
+  const shown = found.slice(-count);
+  const scannedToSeq = Math.min(beforeSeq - 1, row.maxSeq);
+  return { entries: shown.map(entryView), scannedToSeq, hasMore: found.length > count, readCursor, unreadCount };
+}
+
 /** An entry as it is shown: what was retracted keeps its place and loses its content; a join secret is not shown. */
 export function entryView({ seq, bytes, retracted }: StoredEntry): RoomEntry {
   const { id, author, kind, at, body, ref, replyTo, to } = decodeEntry(bytes);

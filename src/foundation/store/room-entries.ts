@@ -241,6 +241,14 @@ export class RoomEntryStore {
     const { sql, values } = pageQuery(rid, after, upTo, limit, filter);
     return this.#store.all(sql, ...values).map(storedOf);
   }
+
+  /** The newest entries before a place, in order of arrival. */
+  pageBefore(rid: number, before: number, limit: number): StoredEntry[] {
+    const rows = this.#store.all`
+      SELECT seq, bytes, retracted FROM room_entries WHERE rid = ${rid} AND seq < ${before} AND void = 0
+      ORDER BY seq DESC LIMIT ${limit}`;
+    return rows.map(storedOf).reverse();
+  }
 }
 
 function storedOf(row: Row) {

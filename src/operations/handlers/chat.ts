@@ -5,11 +5,12 @@ import { toHex } from '../../foundation/bytes.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import type { PairState } from '../../foundation/domain/chat.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { excerpt } from '../../foundation/excerpt.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { ChatEntry } from '../../foundation/store/chat-log.ts';
 import { CHAT_PAGE_DEFAULT, type chatOperations } from '../chat.ts';
 import type { Handlers, OutputOf, ResultOf } from '../operation.ts';
-import { timeOrNull } from './values.ts';
+import { eitherCursor, timeOrNull } from './values.ts';
 
 export interface ChatHandlerDependencies {
   readonly chat: Pick<
@@ -39,6 +40,15 @@ function entryView(entry: ChatEntry, aid: Aid, peer: Aid): ResultOf<typeof chatO
     ...(file === null
       ? {}
       : { object_id: file.objectId, name: file.name, size: file.size, url: `svc://${holder}/cas/${file.objectId}` }),
+    status,
+  };
+}
+
+function lastView({ incoming, at, text, file, status }: ChatEntry) {
+  return {
+    dir: incoming ? ('in' as const) : ('out' as const),
+    at: isoTime(at),
+    text: excerpt(text ?? file?.name ?? ''),
     status,
   };
 }
@@ -74,23 +84,20 @@ export function chatHandlers({ chat }: ChatHandlerDependencies): Handlers<typeof
       return { read_cursor: readCursor, unread_count: unread };
     },
     chatContacts: ({ aid }) => ({
-      friends: chat.contacts(aid, 'friends').map(({ peer, since, unread, lastAt, lastSeq }) => ({
+      friends: chat.contacts(aid, 'friends').map(({ peer, since, unread, lastAt, lastSeq, last }) => ({
         peer,
         since: isoTime(since),
         unread_count: unread,
         last_at: timeOrNull(lastAt),
         last_seq: lastSeq,
+        last: last === null ? null : lastView(last),
       })),
       out_pending: chat.contacts(aid, 'out_pending').map(waitingView),
       in_pending: chat.contacts(aid, 'in_pending').map(waitingView),
       blocked: chat.contacts(aid, 'blocked').map(({ peer, since }) => ({ peer, since: isoTime(since) })),
     }),
     chatRead: ({ aid, peer, after_seq, before_seq, limit = CHAT_PAGE_DEFAULT }) => {
-      if (after_seq !== undefined && before_seq !== undefined)
-        throw new SvcError('invalid_request', {
-          message: 'Send either after_seq or before_seq.',
-          details: { in: 'query', path: '/before_seq' },
-        });
+      if (after_seq !== undefined && before_seq !== undefined) throw eitherCursor();
       const page =
         before_seq === undefined
           ? chat.read(aid, peer, after_seq ?? 0, limit)

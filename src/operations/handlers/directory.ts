@@ -18,7 +18,7 @@ import { RECORD } from '../../foundation/records/types.ts';
 import { DISCOVER_LIMIT_DEFAULT, type directoryOperations } from '../directory.ts';
 import type { Handlers, ResultOf } from '../operation.ts';
 import { profileView } from './agents.ts';
-import { bytesOf } from './values.ts';
+import { bytesOf, timeOrNull } from './values.ts';
 
 export interface DirectoryHandlerDependencies {
   readonly agents: Pick<AgentRegistry, 'get'>;
@@ -77,6 +77,13 @@ export function directoryHandlers(deps: DirectoryHandlerDependencies): Handlers<
     profileSet: async ({ aid, card_hash: cardHash, ...card }) =>
       published(await directory.setProfile(local(aid), cardHash === undefined ? card : { ...card, cardHash })),
     profileDelete: async ({ aid }) => published(await directory.deleteProfile(local(aid))),
+    servicesList: ({ aid }) => ({
+      services: directory.services(local(aid)).map(({ expiresAt: end, meta, ...card }) => ({
+        ...card,
+        meta: meta ?? {},
+        expires_at: timeOrNull(end),
+      })),
+    }),
     serviceRegister: async ({ aid, ...offer }) => {
       const defaults = { name: '', protocols: [], tags: [], brief: '', meta: null, ttl: RECORD_TTL_S };
       return published(await directory.registerServices(local(aid), { ...defaults, ...offer }));

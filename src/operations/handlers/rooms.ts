@@ -1,15 +1,16 @@
 /** The handlers of the operations on groups. */
 
 import type { Rooms } from '../../capabilities/rooms/rooms.ts';
-import type { ReadQuery, RoomEntry, RoomPage, RoomSummary } from '../../capabilities/rooms/types.ts';
+import type { ListedRoom, ReadQuery, RoomEntry, RoomPage, RoomSummary } from '../../capabilities/rooms/types.ts';
 import { toBase64 } from '../../foundation/base64.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import { MAX_ENTRIES_PAGE, MAX_ENTRY_BODY_BYTES } from '../../foundation/domain/rooms.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { excerpt } from '../../foundation/excerpt.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Handlers } from '../operation.ts';
 import type { roomOperations } from '../rooms.ts';
-import { bytesOf, timeOf } from './values.ts';
+import { bytesOf, eitherCursor, timeOf } from './values.ts';
 
 function summaryView(room: RoomSummary) {
   return {
@@ -22,6 +23,23 @@ function summaryView(room: RoomSummary) {
     mention_count: room.mentionCount,
     member_count: room.memberCount,
     last_activity_at: isoTime(room.lastActivityAt),
+  };
+}
+
+function listedView(room: ListedRoom) {
+  const { last, lastSeq } = room;
+  return {
+    ...summaryView(room),
+    last_seq: lastSeq,
+    last:
+      last === null
+        ? null
+        : {
+            author: last.author,
+            at: isoTime(last.at),
+            kind: last.kind,
+            text: last.body === undefined ? '' : excerpt(Buffer.from(last.body).toString('utf8')),
+          },
   };
 }
 
@@ -68,7 +86,7 @@ function bodyBytes(text: string): Uint8Array {
 export function roomHandlers({ rooms }: { readonly rooms: Rooms }): Handlers<typeof roomOperations> {
   const read = (aid: Aid, groupId: string, query: ReadQuery) => pageView(rooms.read(aid, groupId, query));
   return {
-    groupList: ({ aid }) => ({ groups: rooms.list(aid).map(summaryView) }),
+    groupList: ({ aid }) => ({ groups: rooms.list(aid).map(listedView) }),
     groupInvitations: ({ aid }) => ({
       invitations: rooms.invitations(aid).map(({ groupId: group_id, title, creator, inviter, at }) => ({
         group_id,
@@ -83,8 +101,12 @@ export function roomHandlers({ rooms }: { readonly rooms: Rooms }): Handlers<typ
       const { link, members, maxSeq, readCursor } = head;
       return { ...summaryView(head), link, members, max_seq: maxSeq, read_cursor: readCursor };
     },
-    groupEntries: ({ aid, group_id, after_seq = 0, limit = MAX_ENTRIES_PAGE }) =>
-      read(aid, group_id, { afterSeq: after_seq, limit }),
+    groupEntries: ({ aid, group_id, after_seq, before_seq, limit = MAX_ENTRIES_PAGE }) => {
+      if (after_seq !== undefined && before_seq !== undefined) throw eitherCursor();
+      return before_seq === undefined
+        ? read(aid, group_id, { afterSeq: after_seq ?? 0, limit })
+        : pageView(rooms.readBefore(aid, group_id, before_seq, limit));
+    },
     groupLeave: ({ aid, group_id }) => {
       rooms.leave(aid, group_id);
       return { ok: true };

@@ -25,3 +25,11 @@ export function timeOf(timestamp: string | undefined): number | undefined {
 export function timeOrNull(ms: number | null): string | null {
   return ms === null ? null : isoTime(ms);
 }
+
+/** Both cursors were sent. */
+export function eitherCursor(): SvcError {
+  return new SvcError('invalid_request', {
+    message: 'Send either after_seq or before_seq.',
+    details: { in: 'query', path: '/before_seq' },
+  });
+}

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Contact } from '../../../src/capabilities/chat/types.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
+import { MAX_EXCERPT_CHARS } from '../../../src/foundation/excerpt.ts';
 import type { ChatEntry } from '../../../src/foundation/store/chat-log.ts';
 import { CHAT_PAGE_DEFAULT, CHAT_PAGE_MAX, chatOperations } from '../../../src/operations/chat.ts';
 import { type ChatHandlerDependencies, chatHandlers } from '../../../src/operations/handlers/chat.ts';
@@ -168,20 +169,30 @@ test('contacts are told apart, each with what one needs of it', async () => {
     unread: 3,
     lastAt: null,
     lastSeq: 0,
+    last: null,
     ...more,
   });
+  const spoken: ChatEntry = {
+    ...{ seq: 7, id: new Uint8Array(16), incoming: true, status: 'sent', at: AT },
+    ...{ text: 'x'.repeat(1000), file: null },
+  };
   const { run } = setUp({
     contacts: (aid, state) =>
       aid === AGENT
-        ? [contact(state), ...(state === 'friends' ? [contact(state, { lastAt: AT, lastSeq: 7 })] : [])]
+        ? [contact(state), ...(state === 'friends' ? [contact(state, { lastAt: AT, lastSeq: 7, last: spoken })] : [])]
         : [],
   });
   const friend = { peer: PEER, since: SHOWN_AT, unread_count: 3 };
   const waiting = { peer: PEER, since: SHOWN_AT, note: 'a note' };
   assert.deepEqual(await run('chatContacts', PARAMS), {
     friends: [
-      { ...friend, last_at: null, last_seq: 0 },
-      { ...friend, last_at: SHOWN_AT, last_seq: 7 },
+      { ...friend, last_at: null, last_seq: 0, last: null },
+      {
+        ...friend,
+        last_at: SHOWN_AT,
+        last_seq: 7,
+        last: { dir: 'in', at: SHOWN_AT, text: 'x'.repeat(MAX_EXCERPT_CHARS), status: 'sent' },
+      },
     ],
     out_pending: [waiting],
     in_pending: [waiting],

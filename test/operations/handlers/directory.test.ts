@@ -164,6 +164,29 @@ describe('the operations on the directory', () => {
     assert.deepEqual(await world.call('profileDelete', { params: { aid } }), { ok: true, seq: 3, replicas: 0 });
   });
 
+  test('what an agent offers is read back as it was said', async () => {
+    const aid = await add();
+    const card = { name: 'N', brief: 'B', protocols: ['http'], tags: ['free'], meta: { url: 'https://x.example' } };
+    await world.call('serviceRegister', { params: { aid }, body: { services: ['b.b', 'a.a'], ...card } });
+    await world.call('serviceRegister', { params: { aid }, body: { services: ['c.c'] } });
+    interface Offered {
+      services: { service: string; expires_at: string | null; replicas: number; ttl: number }[];
+    }
+    const { services } = await world.call<Offered>('servicesList', { params: { aid } });
+    assert.deepEqual(
+      services.map(({ expires_at, replicas, ttl, ...said }) => {
+        assert.ok(expires_at !== null && replicas > 0 && ttl > 0);
+        return said;
+      }),
+      [
+        { service: 'a.a', ...card },
+        { service: 'b.b', ...card },
+        { service: 'c.c', name: '', brief: '', protocols: [], tags: [], meta: {} },
+      ],
+    );
+    await assert.rejects(world.call('servicesList', { params: { aid: world.nodeAid } }), { code: 'not_found' });
+  });
+
   test('a service that is taken back is not renewed, and cannot be taken back twice', async () => {
     const aid = await add();
     await world.call('serviceRegister', { params: { aid }, body: { services: ['a.b'] } });

@@ -50,6 +50,21 @@ test('the tools of groups do what they say, under the names that the API has', a
   const { groups } = await asBen('group_list');
   assert.ok(Array.isArray(groups) && groups.length === 1);
   assert.deepEqual([groups[0].unread_count, groups[0].mention_count, groups[0].role], [1, 1, 'member']);
+  assert.deepEqual(groups[0].last, { author: ann.aid, at: groups[0].last_activity_at, kind: 'msg', text: 'hello' });
+  const over = roomHandlers({ rooms: ben.rooms });
+  const { last_seq } = groups[0] as { last_seq: number };
+  const before = async (before_seq: number, limit?: number) => {
+    const input = { aid: ben.aid, group_id: String(group_id), before_seq, ...(limit === undefined ? {} : { limit }) };
+    const { entries, ...rest } = await over.groupEntries(input, CONTEXT);
+    return { seqs: entries.map(({ seq }) => seq), more: rest.has_more };
+  };
+  assert.deepEqual(await before(last_seq + 1, 1), { seqs: [last_seq], more: true });
+  assert.deepEqual(await before(last_seq, 1), { seqs: [last_seq - 1], more: true });
+  const all = Array.from({ length: last_seq }, (_unused, i) => i + 1);
+  assert.deepEqual(await before(last_seq + 1), { seqs: all, more: false });
+  assert.deepEqual(await before(1), { seqs: [], more: false });
+  const both = { aid: ben.aid, group_id: String(group_id), before_seq: 2, after_seq: 1 };
+  await assert.rejects(async () => over.groupEntries(both, CONTEXT), { code: 'invalid_request' });
   const page = await asBen('group_read', { group_id, to: ben.aid, since_ts: '2026-01-01T00:00:00Z', kind: 'msg' });
   assert.ok(Array.isArray(page['entries']) && page['entries'].length === 1);
   assert.deepEqual([page['entries'][0].entry_id, page['entries'][0].body], [entry_id, body]);

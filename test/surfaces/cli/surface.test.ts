@@ -59,6 +59,7 @@ const COMMANDS_OF_OUR_OWN: readonly string[] = [
   'use',
   'whoami',
   'callers',
+  'agents topic list',
   'links',
   'peers',
   'traffic',

@@ -73,6 +73,20 @@ function topicCommands(agents: CommandGroup): void {
     'svc agents topic add aid1… lang.translate lang.detect',
     'svc agents topic del aid1… lang.detect',
   ]);
+  topic.call('list <aid>', 'show what an agent offers, and what is said of it', {
+    operation: 'servicesList',
+    own: true,
+    text: ({ services }) =>
+      formatTable(
+        ['SERVICE', 'NAME', 'BRIEF', 'TAGS', 'KEPT BY', 'META'],
+        services.map(({ service, name, brief, tags, replicas, meta }) => [
+          ...[service, name, brief, tags.join(' '), counted(replicas, 'node')],
+          Object.keys(meta).length === 0 ? '' : JSON.stringify(meta),
+        ]),
+        'It offers nothing.',
+      ),
+    quiet: ({ services }) => services.map(({ service }) => service).join('\n'),
+  });
   topic.call('add <aid> <service...>', 'offer services', {
     examples: ['svc agents topic add aid1… lang.translate lang.detect'],
     operation: 'serviceRegister',
