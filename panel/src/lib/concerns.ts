@@ -1,8 +1,9 @@
 /** Which of the answers of this node an event of one of its agents makes old. */
+import { LOG_TRUNCATED } from '../../../src/foundation/domain/events.ts';
 import type { EventType } from '../../../src/foundation/events.ts';
 import type { Name } from './api.ts';
 import { type LiveEvent, onEvent } from './live.ts';
-import { refreshOf } from './query.ts';
+import { refresh, refreshOf } from './query.ts';
 
 /** The counters of what waits. */
 const PENDING = ['status', 'agentsList', 'agentGet'] as const satisfies readonly Name[];
@@ -42,6 +43,8 @@ export function heedConcerns(): () => void {
         new Set(heard.filter((event) => event.aid === aid).flatMap(({ type }): readonly Name[] => concernsOf(type))),
         aid,
       );
+    // What was missed is not known.
+    if (heard.some(({ type }) => type === LOG_TRUNCATED)) refresh();
     heard = [];
   };
   const end = onEvent((event) => {

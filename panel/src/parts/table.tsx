@@ -26,6 +26,8 @@ interface TableProps<R> {
 const ROW_PX = 53;
 
 function Head<R>({ column: { name, title, isNumber, by } }: { readonly column: Column<R> }) {
+  // A column of buttons has no name to be read.
+  if (title === '') return <td />;
   const shared = { scope: 'col', class: isNumber === true ? 'num' : '' } as const;
   if (by === undefined || name === undefined) return <th {...shared}>{title}</th>;
   const order = orderOf(here().query['sort']);

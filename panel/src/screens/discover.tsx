@@ -8,6 +8,7 @@ import { go, keep } from '../lib/place.ts';
 import { perform } from '../lib/query.ts';
 import { Who } from '../parts/agent.tsx';
 import { Answer, Empty, Foreign, Section } from '../parts/basics.tsx';
+import { InBook, Starred } from './discover/book.tsx';
 import { Peer } from './peer.tsx';
 
 const AID = /^(aid1|0x|bc1|pr1)/i;
@@ -39,6 +40,7 @@ function Found({ entry }: { readonly entry: Entry }) {
           </span>
         ))}
       </span>
+      <InBook aid={entry.aid} />
     </li>
   );
 }
@@ -62,7 +64,7 @@ export function Discover({ path: [aid], query: { q = '' } }: Props) {
     <>
       <h1>{t('area.discover')}</h1>
       <form
-        class="acts"
+        class="acts seek"
         onSubmit={(event) => {
           event.preventDefault();
           const wanted = text.trim();
@@ -72,6 +74,7 @@ export function Discover({ path: [aid], query: { q = '' } }: Props) {
       >
         <input
           type="search"
+          class="grow"
           aria-label={t('discover.what')}
           placeholder={t('discover.what')}
           value={text}
@@ -82,6 +85,7 @@ export function Discover({ path: [aid], query: { q = '' } }: Props) {
         </button>
       </form>
       <p class="soft">{t('discover.how')}</p>
+      {q === '' && <Starred />}
       {q !== '' && found !== undefined && (
         <Section
           title={t('discover.found')}

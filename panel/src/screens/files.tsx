@@ -7,9 +7,10 @@ import { saveObject, upload } from '../lib/objects.ts';
 import { perform, useQuery } from '../lib/query.ts';
 import { AsAgent } from '../parts/as-agent.tsx';
 import { Answer, Bytes, Copy, Empty, Foreign, Section, When } from '../parts/basics.tsx';
-import { act, confirm } from '../parts/overlay.tsx';
+import { act, confirm, openDialog } from '../parts/overlay.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { Uploading } from '../parts/uploading.tsx';
+import { SendFile } from './files/send.tsx';
 
 type Stored = Output<'objectList'>['objects'][number];
 
@@ -65,6 +66,16 @@ function columns(aid: string): readonly Column<Stored>[] {
         <>
           <button type="button" onClick={() => act(() => saveObject(aid, object_id, name === '' ? object_id : name))}>
             {t('save')}
+          </button>{' '}
+          <button
+            type="button"
+            onClick={() =>
+              openDialog((close) => (
+                <SendFile aid={aid} id={object_id} name={name === '' ? object_id.slice(0, 8) : name} close={close} />
+              ))
+            }
+          >
+            {t('send')}
           </button>{' '}
           <Copy text={`svc://${aid}/cas/${object_id}`} label={t('files.link')} />{' '}
           <button

@@ -7,80 +7,15 @@ import { language, t } from '../lib/i18n.ts';
 import { go, here } from '../lib/place.ts';
 import { perform, useQuery } from '../lib/query.ts';
 import { Called, Mark } from '../parts/agent.tsx';
-import { Answer, Copy, Field, Foreign, Section, State, T, When } from '../parts/basics.tsx';
+import { Answer, Copy, Foreign, Section, State, T, When } from '../parts/basics.tsx';
+import { useCaller } from '../parts/caller.tsx';
 import { act, Dialog, openDialog } from '../parts/overlay.tsx';
+import { InBook } from './discover/book.tsx';
 import { RequestConsole } from './request-console.tsx';
 
 interface Looked {
   readonly value: Output<'resolve'> | undefined;
   readonly failure: Failure | undefined;
-}
-
-/** The address book as it is written back. */
-function bookWith(book: Output<'addressBookGet'>, aid: string, alias: string, isStar: boolean) {
-  const { [aid]: _, ...others } = book.aliases;
-  const favorites = book.favorites
-    .filter((favorite) => favorite.aid !== aid)
-    .map(({ aid: of, skill, protocols, addedAt }) => ({ aid: of, skill, protocols, addedAt }));
-  return {
-    aliases: alias === '' ? others : { ...others, [aid]: alias },
-    favorites: isStar ? [...favorites, { aid }] : favorites,
-  };
-}
-
-function Name({
-  aid,
-  book,
-  close,
-}: {
-  readonly aid: string;
-  readonly book: Output<'addressBookGet'>;
-  readonly close: () => void;
-}) {
-  const [alias, setAlias] = useState(book.aliases[aid] ?? '');
-  const isStar = book.favorites.some((favorite) => favorite.aid === aid);
-  return (
-    <Dialog title={t('book.name')} close={close}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          close();
-          act(() => perform('addressBookPut', bookWith(book, aid, alias.trim(), isStar)), t('saved'));
-        }}
-      >
-        <Field label={t('book.alias')} value={alias} onInput={setAlias} />
-        <div class="acts">
-          <button type="button" onClick={close}>
-            {t('cancel')}
-          </button>
-          <button type="submit" class="main">
-            {t('save')}
-          </button>
-        </div>
-      </form>
-    </Dialog>
-  );
-}
-
-function Book({ aid }: { readonly aid: string }) {
-  const { value: book } = useQuery('addressBookGet', {});
-  if (book === undefined) return null;
-  const isStar = book.favorites.some((favorite) => favorite.aid === aid);
-  const alias = book.aliases[aid] ?? '';
-  return (
-    <>
-      <button
-        type="button"
-        aria-pressed={isStar}
-        onClick={() => act(() => perform('addressBookPut', bookWith(book, aid, alias, !isStar)), t('saved'))}
-      >
-        {isStar ? '★' : '☆'} {t('book.star')}
-      </button>
-      <button type="button" onClick={() => openDialog((close) => <Name aid={aid} book={book} close={close} />)}>
-        {t('book.name')}
-      </button>
-    </>
-  );
 }
 
 function Ways({ aid }: { readonly aid: string }) {
@@ -181,6 +116,7 @@ export function Peer({ aid }: { readonly aid: string }) {
     );
   }, [aid]);
   const { base } = here();
+  const { local, choice } = useCaller();
   return (
     <>
       <div class="title">
@@ -192,7 +128,7 @@ export function Peer({ aid }: { readonly aid: string }) {
           <code>{aid}</code>
         </div>
         <Copy text={aid} />
-        <Book aid={aid} />
+        <InBook aid={aid} />
         {base === '' && (
           <button type="button" onClick={() => (location.hash = `#/via/${encodeURIComponent(aid)}`)}>
             {t('peer.administer')}
@@ -228,11 +164,12 @@ export function Peer({ aid }: { readonly aid: string }) {
             )}
           </Answer>
           <div class="acts">
+            {choice}
             <button
               type="button"
               onClick={() =>
                 act(async () => {
-                  const tunnel = await perform('tunnelOpen', { aid });
+                  const tunnel = await perform('tunnelOpen', { aid, ...local });
                   openDialog((close) => (
                     <Dialog title={t('tunnel.opened')} close={close}>
                       <p>

@@ -2,15 +2,20 @@
 import { useState } from 'preact/hooks';
 import type { Output } from '../lib/api.ts';
 import { base64Of, bytesOf, textOf } from '../lib/base64.ts';
-import { t } from '../lib/i18n.ts';
+import * as format from '../lib/format.ts';
+import { type Call, callsOf, keepCall } from '../lib/history.ts';
+import { language, t } from '../lib/i18n.ts';
 import { perform } from '../lib/query.ts';
 import { saveFile } from '../lib/save.ts';
-import { Field, ForeignLines, Section } from '../parts/basics.tsx';
+import { Bytes, Field, ForeignLines, Section, State } from '../parts/basics.tsx';
+import { useCaller } from '../parts/caller.tsx';
 import { act } from '../parts/overlay.tsx';
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD'] as const;
 /** Characters of an answer that are shown; it can be saved whole. */
 const SHOWN_CHARS = 20_000;
+/** Statuses below this one are no errors. */
+const FIRST_ERROR_STATUS = 400;
 
 function headersOf(text: string): Record<string, string> {
   const lines = text.split('\n').filter((line) => line.includes(':'));
@@ -22,21 +27,47 @@ function headersOf(text: string): Record<string, string> {
   );
 }
 
-/** JSON with line breaks, anything else as it came. */
-function shown(text: string): string {
+/** JSON with line breaks; null where it is none. */
+function asJson(text: string): string | null {
   try {
-    return JSON.stringify(JSON.parse(text), null, 2).slice(0, SHOWN_CHARS);
+    return JSON.stringify(JSON.parse(text), null, 2);
   } catch {
-    return text.slice(0, SHOWN_CHARS);
+    return null;
   }
 }
 
-function Answered({ of }: { readonly of: Output<'fetch'> }) {
+/** A name for the answer: the end of the path that was asked for. */
+function nameOf(path: string): string {
+  const name =
+    path
+      .replace(/[?#].*$/, '')
+      .split('/')
+      .at(-1) ?? '';
+  return /^[\w.-]{1,80}$/.test(name) && !name.startsWith('.') ? name : 'answer';
+}
+
+interface Answer {
+  readonly of: Output<'fetch'>;
+  readonly path: string;
+  readonly ms: number;
+}
+
+function Answered({ of, path, ms }: Answer) {
+  const [isRaw, setRaw] = useState(false);
   const text = textOf(of.body);
+  const json = text === null ? null : asJson(text);
+  const shown = (isRaw ? text : (json ?? text)) ?? t('call.binary');
+  const bytes = bytesOf(of.body);
   return (
     <>
-      <p role="status">
-        <b>HTTP {of.status}</b> {of.truncated && t('call.cut')}
+      <p role="status" class="acts">
+        <State tone={of.status < FIRST_ERROR_STATUS ? 'good' : 'bad'}>
+          <b>HTTP {of.status}</b>
+        </State>{' '}
+        <small>
+          {format.ms(ms, language)} · <Bytes count={bytes.length} />
+        </small>{' '}
+        {of.truncated && t('call.cut')}
       </p>
       <details>
         <summary>{t('call.headers')}</summary>
@@ -48,31 +79,62 @@ function Answered({ of }: { readonly of: Output<'fetch'> }) {
           />
         </pre>
       </details>
-      <pre tabIndex={0}>{text === null ? t('call.binary') : <ForeignLines text={shown(text)} />}</pre>
-      <button type="button" onClick={() => saveFile('answer', bytesOf(of.body))}>
-        {t('call.save')}
-      </button>
+      <pre tabIndex={0}>{shown === '' ? t('call.nothing') : <ForeignLines text={shown.slice(0, SHOWN_CHARS)} />}</pre>
+      <div class="acts">
+        {json !== null && (
+          <button type="button" aria-pressed={isRaw} onClick={() => setRaw(!isRaw)}>
+            {t('call.raw')}
+          </button>
+        )}
+        <button type="button" onClick={() => saveFile(nameOf(path), bytes)}>
+          {t('call.save')}
+        </button>
+      </div>
     </>
   );
 }
 
+function Before({ aid, choose }: { readonly aid: string; readonly choose: (call: Call) => void }) {
+  const calls = callsOf(aid);
+  if (calls.length === 0) return null;
+  return (
+    <details>
+      <summary>{t('call.before')}</summary>
+      <ul>
+        {calls.map((call, i) => (
+          <li key={i}>
+            <button type="button" class="plain" onClick={() => choose(call)}>
+              <code>
+                {call.method} {call.path}
+              </code>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
 export function RequestConsole({ aid }: { readonly aid: string }) {
-  const [method, setMethod] = useState('GET');
-  const [path, setPath] = useState('/');
-  const [headers, setHeaders] = useState('');
-  const [body, setBody] = useState('');
-  const [answer, setAnswer] = useState<Output<'fetch'>>();
+  const [call, setCall] = useState<Call>({ method: 'GET', path: '/', headers: '', body: '' });
+  const [answer, setAnswer] = useState<Answer>();
+  const { local, choice } = useCaller();
+  const { method, path, headers, body } = call;
+  const change = (part: Partial<Call>): void => setCall({ ...call, ...part });
   const send = async (): Promise<void> => {
     setAnswer(undefined);
+    keepCall(aid, call);
     const sent = headersOf(headers);
-    const answered = await perform('fetch', {
+    const began = performance.now();
+    const of = await perform('fetch', {
       aid,
       path,
       method,
+      ...local,
       ...(Object.keys(sent).length === 0 ? {} : { headers: sent }),
       ...(body === '' ? {} : { body_base64: base64Of(body) }),
     });
-    setAnswer(answered);
+    setAnswer({ of, path, ms: performance.now() - began });
   };
   return (
     <Section title={t('call.title')}>
@@ -86,13 +148,19 @@ export function RequestConsole({ aid }: { readonly aid: string }) {
           <select
             aria-label={t('call.method')}
             value={method}
-            onChange={(event) => setMethod(event.currentTarget.value)}
+            onChange={(event) => change({ method: event.currentTarget.value })}
           >
             {METHODS.map((one) => (
               <option key={one}>{one}</option>
             ))}
           </select>
-          <input aria-label={t('call.path')} value={path} onInput={(event) => setPath(event.currentTarget.value)} />
+          <input
+            class="grow"
+            aria-label={t('call.path')}
+            value={path}
+            onInput={(event) => change({ path: event.currentTarget.value })}
+          />
+          {choice}
           <button type="submit" class="main">
             {t('call.send')}
           </button>
@@ -101,12 +169,13 @@ export function RequestConsole({ aid }: { readonly aid: string }) {
           <summary>{t('call.more')}</summary>
           <label class="field">
             <span>{t('call.headers')}</span>
-            <textarea rows={2} value={headers} onInput={(event) => setHeaders(event.currentTarget.value)} />
+            <textarea rows={2} value={headers} onInput={(event) => change({ headers: event.currentTarget.value })} />
           </label>
-          <Field label={t('call.body')} value={body} onInput={setBody} />
+          <Field label={t('call.body')} value={body} onInput={(text) => change({ body: text })} />
         </details>
       </form>
-      {answer !== undefined && <Answered of={answer} />}
+      <Before aid={aid} choose={setCall} />
+      {answer !== undefined && <Answered {...answer} />}
     </Section>
   );
 }

@@ -40,7 +40,7 @@ test('two people talk, meet in a room and send files by the panels of their node
   skip: NO_CHROMIUM,
 }, async (t) => {
   const dataDir = temporaryDirectory(t);
-  await using near = await TestDaemon.start({ config: `files_root = "${temporaryDirectory(t)}"\n` });
+  await using near = await TestDaemon.start();
   const bootstrap = [near.dhtAddress];
   const away = await TestDaemon.start({ dataDir, bootstrap });
   await Promise.all([ready(near), ready(away)]);

@@ -1,5 +1,6 @@
 /** Follows a conversation: its end, read again when an event says that something came, and older pages on demand. */
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { LOG_TRUNCATED } from '../../../../src/foundation/domain/events.ts';
 import type { Known } from '../../lib/cache.ts';
 import { asFailure } from '../../lib/failure.ts';
 import { type LiveEvent, onEvent } from '../../lib/live.ts';
@@ -56,7 +57,7 @@ export function useTalk<E extends { readonly seq: number }>({
     };
     look();
     const end = onEvent((event) => {
-      if (event.aid === aid && concerns(event)) look();
+      if (event.type === LOG_TRUNCATED || (event.aid === aid && concerns(event))) look();
     });
     addEventListener(WROTE, look);
     return () => {

@@ -1,0 +1,190 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { test } from 'node:test';
+import { NO_CHROMIUM, startChromium } from '../../support/browser/chromium.ts';
+import { PanelPage } from '../../support/browser/panel-page.ts';
+import { TestDaemon } from '../../support/daemon.ts';
+import { EchoService } from '../../support/echo-service.ts';
+import { eventually } from '../../support/eventually.ts';
+import { ready } from '../../support/network.ts';
+
+/** More tabs than a browser has connections to one origin. */
+const TABS = 8;
+const MINUTE_MS = 60_000;
+
+/** The AID of a node, once others can find it. */
+async function nodeAid(daemon: TestDaemon): Promise<string> {
+  type Status = { node_aid: string; node_published: boolean };
+  return await eventually('the node is published', async () => {
+    const { node_aid, node_published } = await daemon.call<Status>('GET', '/status');
+    return node_published && node_aid;
+  });
+}
+
+test('agents are found, called, let in, restored and deleted by the panel, on this node and on another one', {
+  skip: NO_CHROMIUM,
+}, async (t) => {
+  await using service = await EchoService.start();
+  await using near = await TestDaemon.start();
+  await using far = await TestDaemon.start({ bootstrap: [near.dhtAddress] });
+  await Promise.all([ready(near), ready(far)]);
+  const ann = await near.newAgent();
+  const ben = await far.newAgent(service.address);
+  await near.call('POST', `/agents/${ann}/publish`);
+  await far.call('POST', `/agents/${ben}/publish`);
+  await far.call('POST', `/agents/${ben}/services`, { services: ['flow.echo'], name: '<i>Ben</i>', brief: 'Echoes' });
+  await using browser = await startChromium();
+  await using panel = await PanelPage.open(browser, near.api, '/#/discover');
+  const { page } = panel;
+  const dialog = page.getByRole('dialog');
+  const call = page.getByRole('button', { name: 'Call', exact: true });
+
+  await t.test('an agent is found by what it offers, starred and named', async () => {
+    await page.getByRole('searchbox').fill('flow.echo');
+    await page.getByRole('button', { name: 'Look', exact: true }).click();
+    await page.getByText('“<i>Ben</i>”').waitFor();
+    await page.getByRole('button', { name: '☆' }).click();
+    await page.getByRole('button', { name: '★' }).waitFor();
+    await panel.check('found');
+    await page.getByRole('link', { name: new RegExp(ben.slice(-5)) }).click();
+    await page.getByRole('button', { name: 'Name it' }).click();
+    await dialog.getByRole('textbox').fill('Benjamin');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Benjamin' }).waitFor();
+  });
+
+  await t.test('it is called by hand, and its answer is text that can be saved', async () => {
+    await page.getByLabel('Path').fill('/hello');
+    await call.click();
+    await page.getByText('HTTP 200').waitFor();
+    await page.getByText('"url": "/hello"').waitFor();
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Save the answer' }).click(),
+    ]);
+    assert.match(await readFile(await download.path(), 'utf8'), /^\{"method":"GET","url":"\/hello"/);
+    await page.getByText('Called before').click();
+    await page.getByRole('button', { name: 'GET /hello' }).waitFor();
+    await panel.check('called');
+  });
+
+  await t.test('a tunnel to it carries bytes', async () => {
+    await page.getByRole('button', { name: 'Open a tunnel' }).click();
+    const listen = await dialog.locator('code').innerText();
+    const answer = await fetch(`http://${listen}/through`);
+    assert.match(await answer.text(), /"url":"\/through"/);
+    await dialog.getByRole('button', { name: 'Close' }).click();
+    await panel.go(`agents/${ann}/tunnels`, ann.slice(-5));
+    await page.getByRole('button', { name: 'Close the tunnel' }).click();
+    await dialog.getByRole('button', { name: 'Close the tunnel' }).click();
+    await page.getByText('No tunnel stands.').waitFor();
+    await panel.check('tunnels');
+  });
+
+  await t.test('who is not named is refused, and let in once it is named', async () => {
+    await using other = await PanelPage.open(browser, far.api, `/#/agents/${ben}/access`);
+    await other.page.getByRole('button', { name: 'Only those named here' }).click();
+    await other.page.getByText('Nobody but those named below.').waitFor();
+    await panel.go(`discover/${ben}`, 'Benjamin');
+    await call.click();
+    await page.locator('.toast.bad').first().waitFor();
+    panel.forgive();
+    await other.page.getByRole('button', { name: 'Allow an agent' }).click();
+    const allow = other.page.getByRole('dialog');
+    await allow.getByLabel('AID').fill(ann);
+    await allow.getByRole('button', { name: 'Allow an agent' }).click();
+    await other.page.getByRole('link', { name: new RegExp(ann.slice(-5)) }).waitFor();
+    await other.check('access list with an agent');
+    await call.click();
+    await page.getByText('HTTP 200').waitFor();
+  });
+
+  await t.test('a file is added, saved and deleted', async () => {
+    await panel.go(`files/${ann}`, 'Files');
+    const buffer = Buffer.from('kept');
+    await page.getByLabel('Add a file').setInputFiles({ name: 'kept.txt', mimeType: 'text/html', buffer });
+    const row = page.getByRole('row').filter({ hasText: 'kept.txt' });
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      row.getByRole('button', { name: 'Save' }).click(),
+    ]);
+    assert.equal(await readFile(await download.path(), 'utf8'), 'kept');
+    await panel.check('files');
+    await row.getByRole('button', { name: 'Delete' }).click();
+    await dialog.getByRole('button', { name: 'Delete the file' }).click();
+    await page.getByText('This agent keeps no files.').waitFor();
+  });
+
+  await t.test('a setting that waits for a restart stands in a bar', async () => {
+    await panel.go('node/settings', 'Node');
+    await page.getByLabel('disable_upnp').check();
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await page.getByText(/wait for a restart of the daemon: .*disable_upnp/).waitFor();
+    await panel.check('settings that wait');
+  });
+
+  await t.test('another node that lets this one in is shown by the same panel', async () => {
+    await far.call('PATCH', '/node/remote-admin', { enabled: true });
+    const [mine, theirs] = [await nodeAid(near), await nodeAid(far)];
+    await far.call('POST', '/node/remote-admin/allow', { aid: mine });
+    await panel.go(`via/${theirs}/agents`, 'Agents');
+    await page.getByText('You look at another node').waitFor();
+    await page
+      .getByRole('link', { name: new RegExp(ben.slice(-5)) })
+      .first()
+      .waitFor();
+    await panel.check('another node');
+    await page.getByRole('link', { name: 'Back to this node' }).click();
+  });
+
+  await t.test('an agent is restored by its master key, and deleted by the end of its AID', async () => {
+    type Keys = { aid: string; master_private_key_hex: string };
+    const { aid, master_private_key_hex: master } = await far.call<Keys>('POST', '/identity/generate');
+    await panel.go('new', 'New agent');
+    await page.getByText('Restore one from its master key').click();
+    const file = { name: 'master.txt', mimeType: 'text/plain', buffer: Buffer.from(`${master}\n`) };
+    await page.getByLabel('File with the master key').setInputFiles(file);
+    await page.getByRole('button', { name: 'Register it here' }).click();
+    await page.getByRole('button', { name: 'Skip' }).first().waitFor();
+    await panel.keepsToItself(master);
+    await panel.go(`agents/${aid}`, aid.slice(-5));
+    await page.getByRole('button', { name: 'Delete the agent' }).click();
+    const sure = dialog.getByRole('button', { name: 'Delete the agent' });
+    assert.equal(await sure.isDisabled(), true);
+    await dialog.getByRole('textbox').fill(aid.slice(-5));
+    await page.keyboard.press('Enter');
+    assert.equal((await near.request('GET', `/agents/${aid}`)).status, 200, 'Enter deletes nothing');
+    await sure.click();
+    await eventually('the agent is gone', async () => (await near.request('GET', `/agents/${aid}`)).status === 404);
+    panel.forgive();
+  });
+
+  await t.test('where events were missed, what is shown is asked for anew', async () => {
+    await using tab = await PanelPage.open(browser, near.api, '/#/nowhere');
+    const asks = (): number => tab.asked.filter((path) => path === 'GET /agents').length;
+    await tab.page.getByRole('heading', { level: 1 }).waitFor();
+    const missed = `id: 5\nevent: log.truncated\ndata: ${JSON.stringify({ type: 'log.truncated', aid: '', at: '', data: {} })}\n\n`;
+    await tab.page.route('**/events', (route) => route.fulfill({ contentType: 'text/event-stream', body: missed }));
+    const before = asks();
+    await tab.page.evaluate(`Object.defineProperty(document, 'visibilityState', { get: () => globalThis.seen ?? 'visible' });
+      globalThis.seen = 'hidden'; document.dispatchEvent(new Event('visibilitychange'));`);
+    assert.equal(asks(), before, 'a hidden tab asks nothing');
+    await tab.page.evaluate(`globalThis.seen = 'visible'; document.dispatchEvent(new Event('visibilitychange'));`);
+    await eventually('asked when seen, and when told', () => asks() >= before + 2);
+  });
+
+  await t.test('many tabs follow the events by one stream', async () => {
+    const streams = (): number => panel.asked.filter((path) => path === 'GET /events').length;
+    const before = streams();
+    const tabs = [];
+    for (let i = 0; i < TABS; i++) {
+      const tab = await panel.context.newPage();
+      tabs.push(tab);
+      tab.on('request', (request) => assert.doesNotMatch(request.url(), /\/events$/));
+      await tab.goto(`${near.api}/#/agents`);
+      await tab.getByRole('heading', { level: 1, name: 'Agents' }).waitFor({ timeout: MINUTE_MS });
+    }
+    assert.equal(streams(), before);
+    await Promise.all(tabs.map((tab) => tab.close()));
+  });
+});
