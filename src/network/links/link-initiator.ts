@@ -48,6 +48,8 @@ export interface Opening {
   readonly names: LinkNames;
   /** False where no third node may carry the packets. */
   readonly relays: boolean;
+  /** As in `OpenOptions`. */
+  readonly first?: (() => Uint8Array) | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -128,14 +130,17 @@ export class LinkInitiator {
     }
   }
 
-  async #request(session: NodeSession, { caller, names, signal }: Opening): Promise<LinkStream> {
+  async #request(session: NodeSession, { caller, names, first, signal }: Opening): Promise<LinkStream> {
     const { proven, standing, clock } = this.#deps;
     const known = proven.find('called', session, names.called, unixSeconds(clock));
     const wantsProof = known === null;
     const header = encodeHeader({ ...names, proof: proven.callerProof(session, caller), wantsProof });
     const stream = await openStreamWithin(session, signal);
     try {
-      stream.write(Buffer.concat([Uint8Array.of(KIND.link), u16(header.length), header]));
+      // Nothing but the header goes to a node that has not proven yet that the called agent is on it.
+      const early = known === null ? undefined : first?.();
+      const opening = [Uint8Array.of(KIND.link), u16(header.length), header, ...(early === undefined ? [] : [early])];
+      stream.write(Buffer.concat(opening));
       const [status = STATUS.failed] = await readExactly(stream, 1, signal);
       if (status !== STATUS.ok) throw new Refusal(status);
       proven.accepted(session, caller);
@@ -143,6 +148,7 @@ export class LinkInitiator {
       // A newer delegation was met meanwhile: who answers has to prove himself once more.
       if (!proven.stands(names.called, window, unixSeconds(clock))) throw new Refusal(STATUS.proofNeeded);
       standing.add(names.called, stream, window.issuedAt);
+      if (first !== undefined && early === undefined) stream.write(first());
       return asQuicLink(stream, { ...names, nodeKey: session.there.nodeKey });
     } catch (error) {
       stream.destroy();

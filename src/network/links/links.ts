@@ -84,9 +84,14 @@ export class AgentLinks implements Links, LinkPaths {
     const { accessToken } = options;
     const names: LinkNames = { caller: local, called: remote, purpose, accessToken, nodeKey: null };
     using limit = patience(this.#dependencies.clock, options.timeoutMs ?? OPEN_TIMEOUT_MS, options.signal);
-    const opening = { caller, names, relays: options.disableRelay !== true, signal: limit.signal };
+    const { first } = options;
+    const opening = { caller, names, relays: options.disableRelay !== true, first, signal: limit.signal };
     const here = await this.#isHere(remote, limit.signal);
-    if (here) return await this.#openHere(names, limit.signal);
+    if (here) {
+      const link = await this.#openHere(names, limit.signal);
+      if (first !== undefined) link.write(first());
+      return link;
+    }
     try {
       return await this.#openThere(opening);
     } catch (error) {

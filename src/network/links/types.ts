@@ -108,6 +108,12 @@ export interface OpenOptions {
   readonly timeoutMs?: number;
   /** True where no third node may carry the packets of this link. */
   readonly disableRelay?: boolean;
+  /**
+   * The first bytes of the link, made anew for each attempt: they go out with its header where the called agent is
+   * proven on the connection already, so that they cost no round trip. What they ask for must do no harm where the
+   * link then fails, and another attempt asks for it again.
+   */
+  readonly first?: () => Uint8Array;
 }
 
 export interface Links {

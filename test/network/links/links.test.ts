@@ -54,6 +54,32 @@ test('the called side may speak first, and a caller that ends at once still gets
   assert.equal((await readAll(link)).toString(), 'bye');
 });
 
+test('the first bytes of a link go with its header once the called agent is proven, and not before', async () => {
+  await using world = new LinkWorld();
+  const [a, b] = [await world.node(), await world.node()];
+  const [caller, called] = [a.host(), b.host()];
+  const inbox = b.inbox('tcp');
+  let made = 0;
+  const first = () => Uint8Array.of(++made);
+  const madeBefore: number[] = [];
+  b.authorize = async () => {
+    await settle();
+    madeBefore.push(made);
+  };
+  const links = [
+    await a.links.open(caller.aid, called.aid, 'tcp', { first }),
+    await a.links.open(caller.aid, called.aid, 'tcp', { first }),
+  ];
+  // Permission is asked before an answer: what is there by then has not waited for one.
+  assert.deepEqual(madeBefore, [0, 2]);
+  for (const link of links) link.end();
+  const received = await Promise.all(inbox.map((link) => readAll(link)));
+  assert.deepEqual(
+    received.map((bytes) => [...bytes]),
+    [[1], [2]],
+  );
+});
+
 test('both directions of a pair of nodes, and all of their agents, share one connection', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];

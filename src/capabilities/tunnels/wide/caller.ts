@@ -96,8 +96,14 @@ export class WideCaller {
     const wide = path.rttMs >= LONG_PATH_MS ? await this.#openWide(local, remote, options) : null;
     if (wide !== null) return wide;
     // What goes through no network is never lost.
-    const lasting = path.kind === 'local' ? null : await this.#openKnown(local, remote, 'tcp-lasting', options);
-    if (lasting !== null) return this.#last(lasting, local, remote, options);
+    let ticket: Uint8Array = new Uint8Array();
+    const first = (): Uint8Array => {
+      ticket = drawTicket();
+      return ticket;
+    };
+    const asked = { ...options, first };
+    const lasting = path.kind === 'local' ? null : await this.#openKnown(local, remote, 'tcp-lasting', asked);
+    if (lasting !== null) return this.#last(lasting, { ticket, local, remote, terms: termsOf(options) });
     const link = await this.#deps.links.open(local, remote, 'tcp', options);
     return { link, stream: link, path: () => link.path() };
   }
@@ -133,11 +139,9 @@ export class WideCaller {
     }
   }
 
-  #last(link: LinkStream, local: Aid, remote: Aid, options: Terms): Opened {
-    const ticket = drawTicket();
-    link.write(ticket);
-    const connection = new LastingConnection(link, remote, this.#host);
-    this.#resumer.add(connection, { ticket, local, remote, terms: termsOf(options) });
+  #last(link: LinkStream, anchor: Anchor): Opened {
+    const connection = new LastingConnection(link, anchor.remote, this.#host);
+    this.#resumer.add(connection, anchor);
     return { link, stream: connection, path: () => connection.path() };
   }
 
