@@ -11,7 +11,7 @@ import type { LinkStream, Links } from '../../network/links/types.ts';
 import { errorOfAnswer } from './error-answer.ts';
 import { type Body, ExchangeFailure, exchange, type HttpAnswer } from './exchange.ts';
 import { endToEnd, filterHeaders, type RawHeaders, REMADE, reasonPhrase } from './headers.ts';
-import { LinkAgent } from './link-agent.ts';
+import { LinkAgent, SpareStreams } from './link-agent.ts';
 import { BODILESS, IDEMPOTENT } from './methods.ts';
 
 /** Calls at once from one local agent to one remote agent; more wait for their turn. */
@@ -86,6 +86,7 @@ interface Target {
 export class HttpCaller {
   readonly #deps: HttpCallerDependencies;
   readonly #targets = new Map<string, Target>();
+  readonly #spare = new SpareStreams();
 
   constructor(dependencies: HttpCallerDependencies) {
     this.#deps = dependencies;
@@ -209,7 +210,12 @@ export class HttpCaller {
     if (known !== undefined) return known;
     const slots = new Semaphore(MAX_CALLS_PER_TARGET);
     const open = (): Promise<LinkStream> => this.#open(local, remote, accessToken);
-    const agent = new LinkAgent({ clock: this.#deps.clock, open, closed: () => this.#prune(target) });
+    const agent = new LinkAgent({
+      clock: this.#deps.clock,
+      open,
+      closed: () => this.#prune(target),
+      spare: this.#spare,
+    });
     const target: Target = { key, agent, slots, open, switched: 0 };
     this.#targets.set(key, target);
     return target;

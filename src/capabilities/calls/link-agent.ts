@@ -13,8 +13,17 @@ const IDLE_MS = 30_000;
  * taken back from a stolen key, and only who opens a stream asks where and who it is.
  */
 const MAX_AGE_MS = 60_000;
-/** Streams that wait for a request. */
+/** Streams that wait for a request, in any case. */
 const MAX_IDLE = 16;
+/** The same where few others wait: all that calls to one agent may use at once. */
+const MAX_IDLE_IN_BURST = 64;
+/** Streams beyond `MAX_IDLE` that wait, of all agents together: the called side takes only so many of one node. */
+const MAX_SPARE = 128;
+
+/** Counts the streams of several agents that wait beyond what each may keep in any case. */
+export class SpareStreams {
+  taken = 0;
+}
 
 type Created = (error: Error | null, stream: Duplex) => void;
 
@@ -32,6 +41,8 @@ export interface LinkAgentDependencies {
   open(): Promise<Duplex>;
   /** Told whenever a stream has closed. */
   closed(): void;
+  /** Shared by the agents of one caller. */
+  readonly spare: SpareStreams;
 }
 
 export class LinkAgent extends Agent {
@@ -41,7 +52,7 @@ export class LinkAgent extends Agent {
   #open = 0;
 
   constructor(dependencies: LinkAgentDependencies) {
-    super({ keepAlive: true, maxFreeSockets: MAX_IDLE, scheduling: 'lifo' });
+    super({ keepAlive: true, maxFreeSockets: MAX_IDLE_IN_BURST, scheduling: 'lifo' });
     this.#deps = dependencies;
   }
 
@@ -85,10 +96,11 @@ export class LinkAgent extends Agent {
   override keepSocketAlive(stream: Duplex): boolean {
     const { clock } = this.#deps;
     const left = (this.#openedAt.get(stream) ?? 0) + MAX_AGE_MS - clock.now();
-    if (stream.destroyed || stream.readableEnded || left <= 0) return false;
+    if (stream.destroyed || stream.readableEnded || left <= 0 || !this.#hasRoom()) return false;
     // Whatever comes while nothing was asked for, or its end: the stream is of no more use.
     const spoil = (): void => void stream.destroy();
     stream.on('data', spoil).on('end', spoil);
+    if (this.#idle.size >= MAX_IDLE) this.#deps.spare.taken++;
     this.#idle.set(stream, { spoil, timer: clock.after(Math.min(IDLE_MS, left), spoil) });
     stream.resume();
     return true;
@@ -103,10 +115,15 @@ export class LinkAgent extends Agent {
     process.nextTick(() => (stream.readableEnded ? stream.destroy() : stream.resume()));
   }
 
+  #hasRoom(): boolean {
+    return this.#idle.size < MAX_IDLE || this.#deps.spare.taken < MAX_SPARE;
+  }
+
   #forget(stream: Duplex): void {
     const idle = this.#idle.get(stream);
     if (idle === undefined) return;
     this.#idle.delete(stream);
+    if (this.#idle.size >= MAX_IDLE) this.#deps.spare.taken--;
     idle.timer.cancel();
     stream.off('data', idle.spoil).off('end', idle.spoil);
   }
