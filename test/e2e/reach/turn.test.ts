@@ -1,5 +1,7 @@
 /** Two nodes whose routers change ports, helpers that relay for nobody, and a TURN server that one of the two may use. */
 import assert from 'node:assert/strict';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
 import { test } from 'node:test';
 import { part } from '../../lab/parting.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -20,17 +22,17 @@ interface Opened {
 }
 
 /** Nonces that are stale after a second: whoever keeps a way has to take new ones. */
-function startTurnServer(machine: Machine): void {
+function startTurnServer(machine: Machine): ChildProcess {
   const account = ['--user=svc:a password', '--realm=lab', '--lt-cred-mech', '--stale-nonce=1'];
   const quiet = ['--no-cli', '--no-tls', '--no-dtls', '--no-tcp', '--log-file=/dev/null', '--pidfile=/dev/null', '-n'];
-  machine.spawn('turnserver', [`--listening-ip=${TURN}`, `--relay-ip=${TURN}`, ...account, ...quiet]);
+  return machine.spawn('turnserver', [`--listening-ip=${TURN}`, `--relay-ip=${TURN}`, ...account, ...quiet]);
 }
 
 test('a TURN server of either side leads where nothing else does', { skip: needs('turnserver') }, async (t) => {
   const internet = await Internet.start(t);
   if (internet === null) return;
   const turn = await internet.publicMachine('turn', [20]);
-  startTurnServer(turn);
+  const server = startTurnServer(turn);
   const bootstrap = ['203.0.113.10'];
   await using first = await LabDaemon.start(await internet.publicMachine('helper', [10]), [], NO_RELAY);
   await using second = await LabDaemon.start(await internet.publicMachine('helper2', [11]), bootstrap, NO_RELAY);
@@ -59,6 +61,22 @@ test('a TURN server of either side leads where nothing else does', { skip: needs
       assert.equal(relays.length, 1);
       assert.ok(relays[0]?.startsWith(`${TURN}:`) === true, JSON.stringify(relays));
     });
+
+  await t.test('the server is started anew: what stands goes on by another allocation, and new ones come', async () => {
+    const { listen } = await rich.call<Opened>('POST', `/tunnel/${poorAid}`, {});
+    await rich.hold(listen);
+    assert.equal(await rich.say('before'), 'before');
+    const ended = once(server, 'exit');
+    server.kill('SIGKILL');
+    await ended;
+    const startedAt = performance.now();
+    startTurnServer(turn);
+    assert.equal(await rich.say('and after'), 'and after');
+    t.diagnostic(`${Math.round(performance.now() - startedAt)} ms without bytes`);
+    assert.equal(await rich.echo(listen, 'a new one'), 'a new one');
+    const { path } = await rich.call<Opened>('POST', `/tunnel/${poorAid}`, {});
+    assert.equal(path, 'turn');
+  });
 });
 
 test('a TURN server of either side leads where nobody helps', { skip: needs('turnserver') }, async (t) => {

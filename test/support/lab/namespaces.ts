@@ -103,9 +103,11 @@ export class Machine {
   }
 
   /** Starts a program here that ends with the machine. */
-  spawn(program: string, args: readonly string[]): void {
+  spawn(program: string, args: readonly string[]): ChildProcess {
     const inside = [...into(this.pid, ['-U', '-n']), program, ...args];
-    this.#children.push(spawn('nsenter', inside, { stdio: 'ignore', env: withSystemPrograms() }));
+    const child = spawn('nsenter', inside, { stdio: 'ignore', env: withSystemPrograms() });
+    this.#children.push(child);
+    return child;
   }
 
   /** Starts a program here that is spoken with over its input and output; it ends with the machine. */
