@@ -134,7 +134,7 @@ test('every command, in every way of showing its result', async (t) => {
     assert.ok(doctor.stdout.includes(`${ESC}[32mPASS${ESC}[39m  the daemon answers`));
     const status = await onTerminal('status');
     assert.equal(status.code, 0);
-    assert.match(status.stdout, /^node: +aid1/);
+    assert.match(status.stdout, /^node: +aid1/m);
     const asked = await onTerminal('--json status');
     assert.ok(JSON.parse(asked.stdout));
     assert.equal((await onTerminal('status --api 127.0.0.1:1')).code, 3);

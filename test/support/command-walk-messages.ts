@@ -23,7 +23,7 @@ export async function messageCommands(
     return messages.length > 0;
   });
   let second = '';
-  const notes = { text: / type 3 \w+\n {4}Guten Tag$/, quiet: /^\w+$/ };
+  const notes = { text: / type 3 \w{8}…\n {4}Guten Tag$/, quiet: /^\w+$/ };
   await step(there, ['note', 'list', peer], { schema: d.mailboxList.output, ...notes });
   await step(here, ['note', 'send', aid, peer, '--text', 'Noch einer'], {
     schema: d.mailboxSend.output,
@@ -97,7 +97,7 @@ export async function groupCommands(step: Step, { here, there }: WalkWorld, aid:
   });
   await step(there, ['group', 'invitations', '--aid', peer], {
     schema: d.groupInvitations.output,
-    text: /invites you to "Plans", .* ago\. Join: svc group join [0-9a-f]+$/,
+    text: /invites you to "Plans", .* ago\. Join: svc group join [0-9a-f]{8}$/,
     quiet: HEX,
   });
   const { link } = (await tool(here, 'group_get_link', { aid, group_id: group })) as { link: string };
@@ -113,7 +113,7 @@ export async function groupCommands(step: Step, { here, there }: WalkWorld, aid:
   await step(here, mine('send', group, 'Who can?'), { schema: d.groupAppend.output, text: /entry: +\w/, quiet: HEX });
   await step(here, mine('read', group, '--kind', 'msg'), {
     schema: d.groupRead.output,
-    text: / msg [0-9a-f]{64}\n {4}Who can\?/,
+    text: / msg [0-9a-f]{8}…\n {4}Who can\?/,
     quiet: SEQ,
   });
   const page = await here.call<{ entries: { kind: string; entry_id: string }[] }>(
@@ -146,7 +146,7 @@ export async function objectCommands(step: Step, { here, directory }: WalkWorld,
   const id = createHash('sha256').update(text).digest('hex');
   const stored = {
     schema: d.objectPut.output,
-    text: /^object: +[0-9a-f]{64}\nsize: +\d+ bytes\nurl: +svc:/,
+    text: /^object: +[0-9a-f]{64}\nsize: +\d+ B\nurl: +svc:/,
     quiet: HEX,
   };
   await step(here, mine('put', file), stored);
@@ -162,7 +162,7 @@ export async function objectCommands(step: Step, { here, directory }: WalkWorld,
   await step(here, mine('locate', id), { schema: d.objectLocate.output, text: /^It is here/, quiet: ANY });
   await step(here, mine('get', id, '--dest', `${aid}.copy`), {
     schema: d.objectGet.output,
-    text: /\.copy has its \d+ bytes/,
+    text: /\.copy has all of it, \d+ B/,
     quiet: /\.copy$/,
   });
   await step(here, mine('del', id, '-y'), { schema: Ok, text: /is deleted/, quiet: HEX });

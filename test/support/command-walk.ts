@@ -35,7 +35,7 @@ const WalletKeys = Type.Object({
 });
 
 async function nodeCommands(step: Step, { here }: WalkWorld): Promise<void> {
-  await step(here, ['status'], { schema: NodeStatus, text: /^node: +aid1/, quiet: ONE_AID });
+  await step(here, ['status'], { schema: NodeStatus, text: /^node: +aid1/m, quiet: ONE_AID });
   await step(here, ['version'], {
     schema: Type.Object({ svc: Type.String(), svcd: Type.String() }),
     text: /^svc \S+, svcd \d/,
@@ -286,7 +286,7 @@ async function callCommands(step: Step, { here, there }: WalkWorld, aid: string,
   await step(here, ['post', peer, '/hello', '-d', '{}', '--local-aid', aid], answer);
   await step(there, ['callers', '--aid', peer], {
     schema: d.agentCallers.output,
-    text: /^CALLER +LAST[^]*\naid1\w+ +\d+ s ago +\d+ +0 +0 +0 +yes/,
+    text: /^CALLER +LAST[^]*\naid1\w+… +\d+ s ago +\d+ +0 +0 +0 +yes/,
     quiet: AIDS,
   });
   const tunnel = { text: /listens on 127/, quiet: ADDRESS };

@@ -1,5 +1,6 @@
 /** How access lists are shown. */
 import type { AnswerOf } from './client.ts';
+import type { Laid } from './laid.ts';
 import type { Loss } from './loss.ts';
 import { formatTable, relativeTime } from './text.ts';
 
@@ -7,7 +8,7 @@ type Lists = Pick<AnswerOf<'aclGet'>, 'allow' | 'deny'>;
 type NewEntry = Pick<AnswerOf<'aclAllow'>, 'id' | 'secret'>;
 
 /** Both lists as a table; empty where nobody is on them. */
-export function accessTable({ allow, deny }: Lists): string {
+export function accessTable({ allow, deny }: Lists): Laid {
   const now = Date.now();
   const rows = [
     ...allow.map((e) => [

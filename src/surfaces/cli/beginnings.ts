@@ -6,6 +6,9 @@ export const SHOWN_ID_CHARS = 8;
 /** Fewest characters that stand for an id. */
 const TYPED_ID_CHARS = 4;
 
+/** Ids of tunnels and of entries of access lists. */
+export const LISTED_ID = /^[0-9a-f]{16}$/;
+
 /** What an id may be, and where it is looked up. */
 export interface Listed {
   /** In words: `group`. */

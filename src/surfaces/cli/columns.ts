@@ -27,7 +27,8 @@ function theScript(): Script {
 
 /** Columns of a text in one line: two for most characters of East Asia and for pictures, none for what is not seen. */
 export function columns(text: string): number {
-  if (/^[ -~]*$/.test(text)) return text.length;
+  // What shortens ids is plain, too: lists are full of it.
+  if (/^[ -~…]*$/.test(text)) return text.length;
   const { clusters, visible, wide, picture } = theScript();
   let sum = 0;
   for (const { segment } of clusters.segment(text)) {

@@ -8,8 +8,9 @@ import type { AnswerOf, Inputs, OperationName } from './client.ts';
 import type { CliContext, ContextOf } from './context.ts';
 import { exampleOf, examples } from './examples.ts';
 import { agree, type Loss, YES } from './loss.ts';
-import { type Shown, show } from './shown.ts';
+import { printed, type Shown, show } from './shown.ts';
 import { ACTING, addTakes, type Takes, type Typed, typedFor } from './takes.ts';
+import { WATCH, watched } from './watch.ts';
 
 /** Names of commands in groups that people type who know them from elsewhere. */
 const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
@@ -142,15 +143,19 @@ export class CommandGroup<G = unknown> {
   }
 
   #act(command: Command, takes: Takes, shown: Losing<Values> & Shown<unknown, Values>, work: Work): void {
-    addTakes(command, takes);
+    addTakes(command, shown.watch === true ? { ...takes, ...WATCH } : takes);
     command.action(async () => {
       const context = this.#contextOf(command);
       const { yes, ...rest } = await typedFor(command, takes, context);
       const loss = shown.loses?.(rest);
       if (loss !== undefined) await agree(context, loss, yes === true);
       const typed = loss === undefined && yes !== undefined ? { ...rest, yes } : rest;
+      // A group that lists takes it for the command below it, too.
+      const { watch, every } = command.optsWithGlobals<{ watch?: true; every?: number }>();
+      if (shown.watch === true && watch === true)
+        return watched(context, async () => printed(context, await work(context, typed), typed, shown), every);
       const answer = await work(context, typed);
-      if (answer !== undefined) show(context, answer, typed, shown);
+      if (answer !== undefined) await show(context, answer, typed, shown);
     });
   }
 }

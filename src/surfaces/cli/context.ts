@@ -9,6 +9,7 @@ import { cliClient, type OperationName, type SvcClient } from './client.ts';
 import { addressIn, addressInNamed } from './daemon-address.ts';
 import { httpFetch } from './http-fetch.ts';
 import type { CliIo } from './io.ts';
+import { aidsIn, Names } from './names.ts';
 import { pipedSecret } from './piped-secret.ts';
 import { withProgress } from './progress.ts';
 import { ask } from './prompt.ts';
@@ -18,12 +19,17 @@ import { safeText } from './text.ts';
 /** Longest secret that is read, bytes. */
 const MAX_SECRET_BYTES = 64 * 1024;
 
+/** Agents here that are shown by their names, and found by them. */
+const MAX_OWN = 200;
+
 /** Options that every command takes. */
 export interface GlobalOptions {
   readonly api?: string;
   readonly token?: string;
   readonly json?: boolean;
   readonly quiet?: boolean;
+  /** AIDs and ids are shown whole to people. */
+  readonly full?: boolean;
   /** Another node that the command is meant for: its AID, or a label for it. */
   readonly via?: string;
   /** The identity here that asks the other node. */
@@ -67,7 +73,17 @@ export class CliContext {
     const named = io.env['SVCD_DATA_DIR'];
     this.dataDir = named ?? defaultDataDir;
     this.#api = stated ?? (named === undefined ? addressIn(defaultDataDir) : addressInNamed(named));
-    this.#aliases = new Aliases(() => readLabels(this.local));
+    const plain = (): SvcClient => createClient(this.connection, operations);
+    this.#aliases = new Aliases({
+      labels: () => readLabels(this.local),
+      own: async () => {
+        const { agents } = await plain()
+          .agentsList({ limit: MAX_OWN })
+          .catch(() => ({ agents: [] }));
+        return agents;
+      },
+      known: async (own) => (await import('./known-aids.ts')).knownAids(plain(), own),
+    });
   }
 
   /** Why there is no daemon to ask; null where one has an address. Commands that ask none work all the same. */
@@ -120,6 +136,22 @@ export class CliContext {
   /** The AID that a text is, or stands for in the address book of this machine's user. @throws SvcError `bad_aid` */
   aid(text: string): Promise<string> {
     return this.#aliases.aid(text);
+  }
+
+  /** The names for people of the agents in an answer. */
+  async names(answer: unknown): Promise<Names> {
+    const aids = aidsIn(answer);
+    const full = this.options.full === true;
+    // Without them the answer is no worse than its AIDs.
+    const names = aids.size === 0 ? null : await this.#aliases.names().catch(() => null);
+    return new Names(names ?? new Map(), aids, full);
+  }
+
+  /** Columns that a person sees; infinitely many where nobody says. */
+  get room(): number {
+    const { stdout, env } = this.io;
+    const columns = stdout.isTTY === true ? stdout.columns : Number(env['COLUMNS']);
+    return columns !== undefined && columns > 0 ? columns : Number.POSITIVE_INFINITY;
   }
 
   /** True where a person reads the result and can be asked. */

@@ -45,6 +45,7 @@ export async function buildProgram(io: CliIo, options: ProgramOptions, args: rea
     .option('--token <token>', 'API token (SVC_TOKEN keeps it out of the process list)')
     .option('--json', 'print JSON for machines')
     .option('--quiet', 'print only the one essential value')
+    .option('--full', 'show AIDs and ids whole in lists; --json does it always')
     .option('--via <aid>', 'drive the node of this AID through the daemon here (see svc admin --help)')
     .option('--via-as <aid>', 'ask it as this agent; as the node here where it is left out')
     .option('--via-password', 'ask for its password (SVC_VIA_PASSWORD where nobody is there to ask)')

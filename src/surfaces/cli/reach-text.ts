@@ -1,21 +1,15 @@
 /** How links, peers and ways to others are shown to people. */
 import type { PortMappingState } from '../../foundation/domain/directory.ts';
 import type { AnswerOf } from './client.ts';
-import { counted, formatFields, formatTable, relativeTime } from './text.ts';
+import type { Laid, Shape } from './laid.ts';
+import { counted, formatFields, formatTable, relativeTime, safeLine } from './text.ts';
 
 type Links = AnswerOf<'nodeLinks'>['links'];
 type Checked = AnswerOf<'netcheck'>;
 type CheckedAgent = AnswerOf<'netcheckAgent'>;
 
-/** Shortest and longest part of an AID that is shown of its beginning and its end, characters. */
-const [HEAD_CHARS, TAIL_CHARS] = [8, 5];
 const KIB = 1024;
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
-
-/** An AID in little room: `aid1qxyz…7k2rq`. */
-export function shortAid(aid: string): string {
-  return `${aid.slice(0, HEAD_CHARS)}…${aid.slice(-TAIL_CHARS)}`;
-}
 
 /** A number of bytes in few characters: `3.4 MiB`. */
 export function roughSize(bytes: number): string {
@@ -49,44 +43,40 @@ function linkRow(link: Links[number]) {
 }
 
 /** One line for each connection, below a line that says with whom. */
-export function linksText(links: Links): string {
+export function linksText(links: Links): Laid {
   const head = ['PATH', 'ADDRESS', 'RTT', 'LOSS', 'UP/DOWN', 'STREAMS', 'FOR', 'USE'];
-  const [title = '', ...lines] = formatTable(head, links.map(linkRow), 'No connection with another node stands.').split(
-    '\n',
-  );
-  const shown = lines.flatMap((line, i) => {
+  const above = (i: number): string | undefined => {
     const { node, agents } = links[i] ?? { node: '', agents: [] };
     // Those to one node stand together.
-    if (links[i - 1]?.node === node) return [line];
-    const names = agents.map(({ aid, label }) => label ?? shortAid(aid));
-    const who = names.length === 0 ? '' : `: ${names.join(', ')}`;
-    return [`node ${shortAid(node)}${who}`, line];
-  });
-  return [title, ...shown].join('\n');
+    if (links[i - 1]?.node === node) return undefined;
+    const names = agents.map(({ aid, label }) => label ?? aid);
+    return safeLine(`node ${node}${names.length === 0 ? '' : `: ${names.join(', ')}`}`);
+  };
+  return formatTable(head, links.map(linkRow), 'No connection with another node stands.', above);
 }
 
-export function trafficText({ samples }: AnswerOf<'nodeTraffic'>): string {
+export function trafficText({ samples }: AnswerOf<'nodeTraffic'>): Laid {
   const rows = samples.map(({ at, bytes_up, bytes_down, links, peers, tunnels, ready }) => [
     at.slice(0, 16).replace('T', ' '),
-    bytes_up,
-    bytes_down,
+    roughSize(bytes_up),
+    roughSize(bytes_down),
     links,
     peers,
     tunnels,
     ready ? '' : 'not in the network',
   ]);
   return formatTable(
-    ['MINUTE', 'BYTES UP', 'BYTES DOWN', 'LINKS', 'PEERS', 'TUNNELS', ''],
+    ['MINUTE', 'UP', 'DOWN', 'LINKS', 'PEERS', 'TUNNELS', ''],
     rows,
     'No minute has passed since the start.',
   );
 }
 
-export function peersText({ peers }: AnswerOf<'nodePeers'>): string {
+export function peersText({ peers }: AnswerOf<'nodePeers'>): Laid {
   const now = Date.now();
   const rows = peers.map(({ address, node, rtt_ms, last_seen, since, is_bootstrap, is_helper }) => [
     address,
-    node === null ? '' : shortAid(node),
+    node,
     rttText(rtt_ms),
     relativeTime(last_seen, now),
     relativeTime(since, now).replace(/ ago$/, ''),
@@ -134,7 +124,7 @@ function clockText({ offset_s, peers }: Checked['clock']): string {
   return `${Math.abs(offset_s).toFixed(1)} s ${offset_s > 0 ? 'behind' : 'ahead of'} ${counted(peers, 'other node')}`;
 }
 
-export function checkedText(c: Checked): string {
+export function checkedText(c: Checked): Shape {
   const fields = formatFields({
     network: c.network_ready ? `ready, ${counted(c.dht_peers, 'peer')}` : 'not ready: no other node is known yet',
     'reached by strangers': reachedText(c),
@@ -152,15 +142,16 @@ export function checkedText(c: Checked): string {
     published ? 'yes' : 'no',
     verified_by ?? '',
   ]);
-  const helpers = c.helpers.map(({ address, node, rtt_ms }) => [address, shortAid(node), rttText(rtt_ms)]);
+  const helpers = c.helpers.map(({ address, node, rtt_ms }) => [address, node, rttText(rtt_ms)]);
   return [
     fields,
+    '',
     formatTable(['OWN ADDRESS', 'FROM', 'PUBLISHED', 'REACHED BY'], own, 'No own address is known.'),
-    ...(helpers.length === 0 ? [] : [formatTable(['HELPER', 'NODE', 'RTT'], helpers)]),
-  ].join('\n\n');
+    ...(helpers.length === 0 ? [] : ['', formatTable(['HELPER', 'NODE', 'RTT'], helpers)]),
+  ];
 }
 
-export function checkedAgentText(c: CheckedAgent): string {
+export function checkedAgentText(c: CheckedAgent): Shape {
   if (c.is_here) return `${c.aid} is an agent of this daemon: nothing stands between.`;
   const now = c.connection;
   const fields = formatFields({
@@ -177,7 +168,7 @@ export function checkedAgentText(c: CheckedAgent): string {
   });
   const notes = c.ways.map(({ path, note }) => `${path}: ${note}`);
   const table = formatTable(['WAY', 'AFTER', 'LEADS', 'TO'], rows, 'There is no way to it.');
-  return [fields, table, ...(notes.length === 0 ? [] : [notes.join('\n')])].join('\n\n');
+  return [fields, '', table, ...(notes.length === 0 ? [] : ['', ...notes])];
 }
 
 /** What came of a ping, below the lines of its probes. */

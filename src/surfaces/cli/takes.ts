@@ -156,7 +156,11 @@ export async function typedFor(command: Command, takes: Takes, context: CliConte
   const words: readonly unknown[] = command.processedArgs;
   const typed: Record<string, unknown> = {};
   for (const [i, one] of command.registeredArguments.entries()) typed[memberName(one.name())] = words[i];
-  for (const [name, value] of Object.entries<unknown>(command.opts())) typed[memberName(name)] = value;
+  const own = new Set(
+    Object.keys(takes).map((flags) => (/^[<[]/.test(flags) ? '' : new Option(flags).attributeName())),
+  );
+  for (const [name, value] of Object.entries<unknown>(command.opts()))
+    if (own.has(name)) typed[memberName(name)] = value;
   // The daemon finds the only agent by itself, but does not know of a choice.
   if ('--local-aid <aid>' in takes) typed['local_aid'] ??= context.chosen?.aid;
   for (const [flags, said] of Object.entries(takes)) {

@@ -5,6 +5,7 @@
  */
 import { escapeUnsafe, UNSAFE } from '../../foundation/log-text.ts';
 import { columns } from './columns.ts';
+import { filled, Laid } from './laid.ts';
 
 function escapeCharacter(character: string): string {
   return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
@@ -33,20 +34,65 @@ function padded(text: string, width: number): string {
   return text + ' '.repeat(Math.max(0, width - columns(text)));
 }
 
-/** Columns of a table, padded; cells are made safe here. @param none what stands for a table without rows */
-export function formatTable(head: readonly string[], rows: readonly (readonly Cell[])[], none?: string): string {
-  if (rows.length === 0 && none !== undefined) return none;
-  const cells = [head, ...rows.map((row) => row.map((cell) => safeLine(String(cell ?? ''))))];
+/** Columns below each other. */
+function inColumns(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
+  const cells = [head, ...rows];
   const widths = head.map((_, i) => Math.max(...cells.map((row) => columns(row[i] ?? ''))));
-  const lines = cells.map((row) => row.map((cell, i) => padded(cell, widths[i] ?? 0)).join('  '));
-  return lines.map((line) => line.trimEnd()).join('\n');
+  return cells.map((row) =>
+    row
+      .map((cell, i) => padded(cell, widths[i] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
 }
 
-/** `name: value` lines, values aligned and made safe; undefined ones are left out. */
-export function formatFields(fields: Readonly<Record<string, Cell>>): string {
-  const shown = Object.entries(fields).filter(([, value]) => (value ?? '') !== '');
-  const width = Math.max(0, ...shown.map(([name]) => name.length));
-  return shown.map(([name, value]) => `${`${name}:`.padEnd(width + 2)}${safeLine(String(value))}`).join('\n');
+/** A row where there is no room for columns: its first cell, and the others below it, each with its name. */
+function inLines(head: readonly string[], [first = '', ...others]: readonly string[], room: number): string {
+  const said = others.flatMap((cell, i) => {
+    const name = head[i + 1]?.toLowerCase() ?? '';
+    return cell === '' || cell === '-' ? [] : [name === '' ? cell : `${name}: ${cell}`];
+  });
+  return [first, ...filled(said, room - 2, '  ', columns).map((line) => `  ${line}`)].join('\n');
+}
+
+/**
+ * Rows in columns, or each in lines of its own where there is too little room for those; cells are made safe here.
+ * @param none what stands for a table without rows
+ * @param above a line above a row, where there is one
+ */
+export function formatTable(
+  head: readonly string[],
+  rows: readonly (readonly Cell[])[],
+  none?: string,
+  above: (row: number) => string | undefined = () => undefined,
+): Laid {
+  const safe = rows.map((row) => row.map((cell) => safeLine(String(cell ?? ''))));
+  return new Laid((room) => {
+    if (rows.length === 0 && none !== undefined) return none;
+    const [title = '', ...lines] = inColumns(head, safe);
+    const fit = [title, ...lines].every((line) => columns(line) <= room);
+    const shown = fit ? lines : safe.map((row) => inLines(head, row, room));
+    const all = shown.flatMap((line, i) => [above(i) ?? [], line].flat());
+    return (fit ? [title, ...all] : all).join('\n');
+  });
+}
+
+/** `name: value` lines, values aligned and made safe, a list in lines below each other; undefined ones are left out. */
+export function formatFields(fields: Readonly<Record<string, Cell | readonly string[]>>): Laid {
+  const shown = Object.entries(fields).filter(([, value]) =>
+    Array.isArray(value) ? value.length > 0 : (value ?? '') !== '',
+  );
+  const width = Math.max(0, ...shown.map(([name]) => name.length)) + 2;
+  return new Laid((room) =>
+    shown
+      .map(([name, value]) => {
+        const texts = Array.isArray(value) ? value : [value];
+        const words = texts.map((text) => safeLine(String(text)).split(' '));
+        const lines = words.flatMap((some) => filled(some, room - width, ' ', columns));
+        return `${`${name}:`.padEnd(width)}${lines.join(`\n${' '.repeat(width)}`)}`;
+      })
+      .join('\n'),
+  );
 }
 
 /** `1 node`, `2 nodes`. */

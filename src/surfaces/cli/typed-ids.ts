@@ -4,14 +4,13 @@ import { MAX_ENTRIES_PAGE } from '../../foundation/domain/rooms.ts';
 import type { Client } from '../../operations/client.ts';
 import type { operations } from '../../operations/index.ts';
 import type { Declaration } from '../../operations/operation.ts';
-import { idFor, type Listed } from './beginnings.ts';
+import { idFor, LISTED_ID, type Listed } from './beginnings.ts';
 
 /** Entries of a group among which a beginning is looked up: the last ones. */
 const LOOKED_UP_ENTRIES: number = 10 * MAX_ENTRIES_PAGE;
 const MAX_OBJECTS = 1000;
 
 const HASH = new RegExp(SHA256_PATTERN);
-const LISTED = /^[0-9a-f]{16}$/;
 
 type SvcClient = Client<typeof operations>;
 type Input = Readonly<Record<string, unknown>>;
@@ -95,6 +94,6 @@ export async function withWholeIds(declaration: Declaration, input: Input, clien
     command: '"svc object list"',
     ids: () => objects(client, changed),
   });
-  await change('id', LISTED, listOf(path, client, changed));
+  await change('id', LISTED_ID, listOf(path, client, changed));
   return changed;
 }

@@ -7,6 +7,7 @@ import { runSvc } from '../../support/cli-run.ts';
 import { newIdentity } from '../../support/identities.ts';
 
 const { aid } = newIdentity();
+const other = newIdentity().aid;
 const LONG_AGO = '2020-01-01T00:00:00.000Z';
 const NEVER = '2999-01-01T00:00:00.000Z';
 
@@ -127,14 +128,32 @@ test('the state of a node begins with what waits, and shows sizes as people read
     ...{ helpers: [], listen_addrs: [], observed_addrs: [], mapped_addrs: [], node_last_publish_at: null },
     ...{ bytes_up: 1536, bytes_down: 5 * 1024 ** 2, tunnels_active: 0, data_dir: '/data' },
     relayed: { helps: true, sessions: 1, max_sessions: 9, bytes: 2048, dropped: 0 },
-    pending: { [aid]: { ...none, mailbox: 2 }, other: { mailbox: 1, chat_invites: 1, chat_unread: 3 } },
+    pending: { [aid]: { ...none, mailbox: 2 }, [other]: { mailbox: 1, chat_invites: 1, chat_unread: 3 } },
   };
-  const shown = await answered(t, { 'GET /status': [200, status] }, 'status');
-  assert.match(shown.stdout, /^waits for you: +1 request to chat, 3 unread messages, 3 notes\nnode: /);
+  const broken = { ...AGENT, service_tcp: '127.0.0.1:9', delegation: { issued_at: LONG_AGO, expires_at: LONG_AGO } };
+  const agents = [broken, { ...AGENT, aid: other, published: false }];
+  const answers: Answers = {
+    'GET /status': [200, status],
+    'GET /node/address-book': [200, { aliases: { [aid]: 'demo' }, favorites: [] }],
+    'GET /agents?limit=50': [200, { agents }],
+    'GET /agents?limit=200': [200, { agents }],
+  };
+  const shown = await answered(t, answers, 'status');
+  const short = `${other.slice(0, 12)}…`;
+  const [first, second, third, asks, notes, node] = shown.stdout.split('\n');
+  assert.match(first ?? '', /^problems: +demo: nothing answers at 127\.0\.0\.1:9, its service$/);
+  assert.match(second ?? '', /^ +demo: its key ran out \d+ days ago$/);
+  assert.match(third ?? '', new RegExp(`^ +${short}: nobody finds it, .*svc agents publish ${other}`));
+  assert.match(asks ?? '', /^waits for you: +demo: 2 notes$/);
+  assert.match(notes ?? '', new RegExp(`^ +${short}: 1 request to chat, 3 unread messages, 1 note$`));
+  assert.match(node ?? '', new RegExp(`^node: +${aid}$`));
+  assert.match(shown.stdout, new RegExp(`agents: +2, 1 of them published: demo, ${short}`));
   assert.match(shown.stdout, /traffic: +1\.5 KiB up, 5\.0 MiB down/);
   assert.match(shown.stdout, /relayed for others: +1 session, 2\.0 KiB/);
   const calm = await answered(t, { 'GET /status': [200, { ...status, pending: {} }] }, 'status');
-  assert.match(calm.stdout, /^node: /);
+  assert.match(calm.stdout, /^node: [^]*agents: +none yet/);
+  const lonely = await answered(t, { 'GET /status': [200, { ...status, pending: {}, dht_peers: 0 }] }, 'status');
+  assert.match(lonely.stdout, /^problems: +no other node is known\nnode: /);
 });
 
 test('a list of the configuration is typed with commas, as JSON or as one value; texts stay what they are', async (t) => {

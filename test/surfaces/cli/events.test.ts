@@ -42,7 +42,10 @@ test('the log is printed one line an event, all pages of it, and of the kinds th
   const since = terminal();
   assert.equal(await runCli(['--api', api.url, 'events', '--aid', one, '--since', '7'], since.io, OPTIONS), 0);
   assert.equal(since.lines.length, 1);
-  assert.match(since.lines[0] ?? '', /^#8 {2}\d{4}-.*Z {2}aid1\w+ {2}chat\.received {2}\{"peer":"aid1\w+","seq":7\}$/);
+  assert.match(
+    since.lines[0] ?? '',
+    /^#8 {2}\d{4}-.*Z {2}aid1\w{8}… {2}chat\.received {2}\{"peer":"aid1\w{8}…","seq":7\}$/,
+  );
 });
 
 test('a kind that does not exist is refused, not passed over', async (t) => {

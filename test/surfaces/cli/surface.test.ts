@@ -73,7 +73,7 @@ const COMMANDS_OF_OUR_OWN: readonly string[] = [
 const DAEMON_COMMANDS_OF_OUR_OWN: readonly string[] = ['service run', 'completion'];
 
 /** Global options of ours. */
-const GLOBALS_OF_OUR_OWN = ['--via', '--via-as', '--via-password', '--version'];
+const GLOBALS_OF_OUR_OWN = ['--full', '--via', '--via-as', '--via-password', '--version'];
 const DAEMON_OPTIONS_OF_OUR_OWN = ['--mcp-profile', '--version'];
 
 /** Arguments and options of the commands, as the interface lists them. */

@@ -19,22 +19,24 @@ test('no text of a stranger gets a dangerous character through', () => {
     fc.property(fc.string({ unit: 'binary', maxLength: 100 }), (text) => {
       assert.doesNotMatch(safeLine(text), DANGEROUS);
       assert.doesNotMatch(safeText(text).replaceAll(/[\n\t]/g, ''), DANGEROUS);
-      assert.doesNotMatch(formatTable(['A'], [[text]]).replaceAll('\n', ''), DANGEROUS);
-      assert.doesNotMatch(formatFields({ a: text }), DANGEROUS);
+      assert.doesNotMatch(String(formatTable(['A'], [[text]])).replaceAll('\n', ''), DANGEROUS);
+      assert.doesNotMatch(String(formatFields({ a: text })), DANGEROUS);
     }),
     { seed: 7, numRuns: 500 },
   );
 });
 
 test('columns stand below each other whatever the script, and with pictures', () => {
-  const lines = formatTable(
-    ['NAME', 'X'],
-    [
-      ['東京', 'a'],
-      ['👍🏽', 'b'],
-      ['e\u0301', 'c'],
-      ['Größe', 'd'],
-    ],
+  const lines = String(
+    formatTable(
+      ['NAME', 'X'],
+      [
+        ['東京', 'a'],
+        ['👍🏽', 'b'],
+        ['e\u0301', 'c'],
+        ['Größe', 'd'],
+      ],
+    ),
   ).split('\n');
   assert.deepEqual(lines, ['NAME   X', '東京   a', '👍🏽     b', 'e\u0301      c', 'Größe  d']);
 });
@@ -45,4 +47,25 @@ test('times are said as people say them', () => {
   assert.equal(relativeTime('2026-01-01T12:30:00Z', now), 'in 30 min');
   assert.equal(relativeTime('2026-01-01T03:00:00Z', now), '9 h ago');
   assert.equal(relativeTime('2025-12-25T12:00:00Z', now), '7 days ago');
+});
+
+test('where columns have no room, each row stands in lines of its own, with the names of what it holds', () => {
+  const table = formatTable(
+    ['ID', 'LISTEN', 'REMOTE', 'PATH'],
+    [['a1b2', '127.0.0.1:4000', '東京東京', '-']],
+    'none',
+    () => 'above',
+  );
+  assert.equal(table.within(40), 'ID    LISTEN          REMOTE    PATH\nabove\na1b2  127.0.0.1:4000  東京東京  -');
+  assert.equal(table.within(35), 'above\na1b2\n  listen: 127.0.0.1:4000\n  remote: 東京東京');
+  assert.equal(formatTable(['A'], [], 'none').within(35), 'none');
+});
+
+test('values that are too long go on below where they began, and so do lists', () => {
+  const fields = formatFields({ 'listens on': '127.0.0.1:2121, 127.0.0.1:4121, [::1]:4121', two: ['one', 'other'] });
+  assert.equal(
+    fields.within(40),
+    'listens on: 127.0.0.1:2121,\n            127.0.0.1:4121, [::1]:4121\ntwo:        one\n            other',
+  );
+  assert.equal(String(formatFields({ none: [], empty: '', a: 1 })), 'a: 1');
 });

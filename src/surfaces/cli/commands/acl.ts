@@ -17,8 +17,7 @@ export function aclCommands(agents: CommandGroup): void {
     text: (lists) => {
       const others =
         lists.default === 'public' ? 'Everyone who is not denied may call.' : 'Only who is allowed may call.';
-      return `${others}
-${accessTable(lists)}`.trimEnd();
+      return [others, ...(lists.allow.length + lists.deny.length === 0 ? [] : [accessTable(lists)])];
     },
     quiet: (lists) => lists.default,
   });

@@ -4,6 +4,7 @@ import { ALLOW, allowInput } from '../allow-options.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
+import { Laid, type Shape } from '../laid.ts';
 import { choice, integer } from '../takes.ts';
 import { formatTable, relativeTime, safeLine } from '../text.ts';
 
@@ -12,26 +13,27 @@ type State = AnswerOf<'remoteAdminGet'>;
 /** Label of the entry that `svc admin password` makes. */
 const PASSWORD = 'password';
 
-function stateText(state: State): string {
+function stateText(state: State): Shape {
   const now = Date.now();
   const { last_access: access, last_refused: refused } = state;
   const lastAccess = access && `${relativeTime(access.at, now)}, ${access.aid}, ${access.method} ${access.path}`;
   const lastRefused = refused && `${relativeTime(refused.at, now)}, ${refused.aid} (${refused.reason})`;
   const lines = [
     `Remote administration is ${state.enabled ? 'on' : 'off'}.`,
-    accessTable(state),
+    state.allow.length + state.deny.length > 0 && accessTable(state),
     lastAccess && safeLine(`Last access: ${lastAccess}`),
     lastRefused && safeLine(`Last refused: ${lastRefused}`),
   ];
-  return lines.filter(Boolean).join('\n');
+  return lines.filter((line) => typeof line === 'string' || line instanceof Laid);
 }
 
 const STATE = { text: stateText, quiet: ({ enabled }: State) => (enabled ? 'on' : 'off') };
 
-function auditText({ entries }: AnswerOf<'remoteAdminAudit'>): string {
+function auditText({ entries }: AnswerOf<'remoteAdminAudit'>): Laid {
+  const now = Date.now();
   const rows = entries.map((e) => {
     const what = [e.path ?? e.refused ?? '', ...e.tools].join(' ');
-    return [e.at, e.aid, e.address, e.method ?? 'refused', what, e.status];
+    return [relativeTime(e.at, now), e.aid, e.address, e.method ?? 'refused', what, e.status];
   });
   const none = 'Nothing was asked over remote administration.';
   return formatTable(['AT', 'WHO', 'ADDRESS', 'METHOD', 'PATH', 'STATUS'], rows, none);
@@ -67,12 +69,15 @@ export function adminCommands(svc: CommandGroup): void {
     });
   admin.call('status', 'show whether it is on, for whom, and the last access', {
     operation: 'remoteAdminGet',
+    watch: true,
+
     ...STATE,
   });
   admin.call('audit', 'list what was asked and who was refused, the newest first', {
     examples: ['svc admin audit --limit 20'],
     takes: { '--limit <n>': integer('at most so many') },
     operation: 'remoteAdminAudit',
+    watch: true,
     text: auditText,
   });
   admin.run('password', 'set the password that lets in who is on no list, or take it away', {

@@ -2,6 +2,8 @@
 import type { AnswerOf, SvcClient } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
+import type { Laid } from '../laid.ts';
+import type { Names } from '../names.ts';
 import { required } from '../takes.ts';
 import { counted, formatFields, formatTable, relativeTime } from '../text.ts';
 import { WALLETS } from '../wallet-options.ts';
@@ -14,7 +16,7 @@ import { PUBLISHED, profileCommands } from './profile.ts';
 type Agent = AnswerOf<'agentGet'>;
 type Probe = AnswerOf<'agentProbe'>;
 
-function describe(agent: Agent): string {
+function describe(agent: Agent): Laid {
   const now = Date.now();
   const { service_tcp, last_publish_at: publishedAt, next_republish_estimate: renewal } = agent;
   const { expires_at } = agent.delegation;
@@ -28,10 +30,16 @@ function describe(agent: Agent): string {
     published: published === null ? 'not yet' : `${published}, kept by ${counted(agent.replicas, 'node')}`,
     // What is due is not long ago, but about to come.
     'next renewal': renewal !== null && Date.parse(renewal) <= now ? 'due now' : renewal && relativeTime(renewal, now),
-    heartbeat: agent.heartbeat_seconds_ago === null ? 'none' : `${agent.heartbeat_seconds_ago} s ago`,
+    heartbeat: relativeTime(new Date(now - agent.heartbeat_seconds_ago * 1000).toISOString(), now),
     services: agent.services.join(', '),
     'key valid': expires_at && `until ${expires_at} (${relativeTime(expires_at, now)})`,
   });
+}
+
+/** What is bound, and whether it answers. */
+function boundText({ service_tcp, service_tcp_ok }: Agent): string {
+  if (service_tcp === '') return '-';
+  return service_tcp_ok ? service_tcp : `${service_tcp} (does not answer)`;
 }
 
 /** Every agent, page by page. */
@@ -49,16 +57,24 @@ export async function allAgents(client: SvcClient): Promise<Agent[]> {
 /** The list of them: what `svc agents` does by itself, too. */
 const LIST = {
   run: async ({ client }: CliContext) => ({ agents: await allAgents(client) }),
-  text: ({ agents }: { readonly agents: readonly Agent[] }) =>
+  aids: 'told' as const,
+  watch: true as const,
+  text: ({ agents }: { readonly agents: readonly Agent[] }, _: unknown, names: Names) =>
     formatTable(
-      ['AID', 'NAME', 'STATUS', 'SERVICE', 'SERVICES'],
-      agents.map((a) => [a.aid, a.name, a.status, a.service_tcp || '-', a.services.join(',')]),
+      ['AID', 'NAME', 'STATUS', 'SERVICE', 'OFFERS'],
+      agents.map((a) => [
+        names.short(a.aid),
+        names.nameOf(a.aid) ?? a.name,
+        a.status,
+        boundText(a),
+        a.services.join(', '),
+      ]),
       'No agent is registered here. Make one with "svc register".',
     ),
   quiet: ({ agents }: { readonly agents: readonly Agent[] }) => agents.map(({ aid }) => aid).join('\n'),
 };
 
-function probeText(p: Probe, service: string): string {
+function probeText(p: Probe, service: string): Laid {
   const failure = p.tcp_error === undefined ? '' : `: ${p.tcp_error}`;
   const answers = p.service_tcp_ok === true ? `answers in ${p.tcp_ms} ms` : `does not answer${failure}`;
   return formatFields({

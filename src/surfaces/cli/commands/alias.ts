@@ -35,6 +35,7 @@ export function aliasCommands(svc: CommandGroup): void {
       await setLabel(context, aid, label);
       return { ok: true, label, aid };
     },
+    aids: 'whole',
     text: ({ label, aid }) => `${label} is ${aid}.`,
     quiet: ({ aid }) => aid,
   });

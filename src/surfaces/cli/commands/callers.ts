@@ -1,6 +1,7 @@
 /** `svc callers`: who called an agent, and who was refused. */
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
+import type { Laid } from '../laid.ts';
 import { formatTable, relativeTime } from '../text.ts';
 
 type Caller = AnswerOf<'agentCallers'>['callers'][number];
@@ -14,7 +15,7 @@ const REFUSAL: Readonly<Record<NonNullable<Caller['last_refusal']>['code'], stri
 
 const NOW: Readonly<Record<Caller['access'], string>> = { allow: 'yes', deny: 'no', secret: 'with a secret' };
 
-function callersText({ callers, since }: AnswerOf<'agentCallers'>): string {
+function callersText({ callers, since }: AnswerOf<'agentCallers'>): Laid {
   const now = Date.now();
   const rows = callers.map(({ aid, label, calls, tunnels, objects, refused, last_at, last_refusal, access }) => [
     label ?? aid,
@@ -34,6 +35,7 @@ export function callerCommands(svc: CommandGroup): void {
   svc.acting().call('callers', 'show who called an agent since the start, and who was refused', {
     examples: ['svc callers', "svc callers --json | jq -r '.callers[] | select(.refused > 0) | .aid'"],
     operation: 'agentCallers',
+    watch: true,
     own: true,
     text: callersText,
     quiet: ({ callers }) => callers.map(({ aid }) => aid).join('\n'),

@@ -4,25 +4,28 @@ import { SvcError } from '../../../foundation/errors.ts';
 import { timeText } from '../../../foundation/quantities.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
+import type { Laid } from '../laid.ts';
+import { roughSize } from '../reach-text.ts';
 import { type ACTING, integer } from '../takes.ts';
-import { formatTable } from '../text.ts';
+import { formatTable, relativeTime } from '../text.ts';
 import { addFile } from '../upload.ts';
 
 type Entry = AnswerOf<'chatRead'>['entries'][number];
 
 function entryText({ seq, at, dir, status, text, name, size, url }: Entry): string {
-  const file = url === undefined ? [] : [`[${name ?? ''}, ${size ?? 0} bytes] ${url}`];
+  const file = url === undefined ? [] : [`[${name ?? ''}, ${roughSize(size ?? 0)}] ${url}`];
   const lines = [...(text === undefined ? [] : [text]), ...file].join('\n').replaceAll('\n', '\n    ');
   const mark = dir === 'in' ? '<' : status === 'sent' ? '>' : `> (${status})`;
-  return `#${seq} ${at} ${mark}\n    ${lines}`;
+  return `#${seq} ${relativeTime(at, Date.now())} ${mark}\n    ${lines}`;
 }
 
-function contactsText({ friends, in_pending, out_pending, blocked }: AnswerOf<'chatContacts'>): string {
+function contactsText({ friends, in_pending, out_pending, blocked }: AnswerOf<'chatContacts'>): Laid {
+  const ago = (iso: string): string => relativeTime(iso, Date.now());
   const rows = [
-    ...friends.map(({ peer, since, unread_count }) => [peer, 'friend', since, unread_count]),
-    ...in_pending.map(({ peer, since, note }) => [peer, 'asks you', since, '', note]),
-    ...out_pending.map(({ peer, since, note }) => [peer, 'asked', since, '', note]),
-    ...blocked.map(({ peer, since }) => [peer, 'blocked', since]),
+    ...friends.map(({ peer, since, unread_count }) => [peer, 'friend', ago(since), unread_count]),
+    ...in_pending.map(({ peer, since, note }) => [peer, 'asks you', ago(since), '', note]),
+    ...out_pending.map(({ peer, since, note }) => [peer, 'asked', ago(since), '', note]),
+    ...blocked.map(({ peer, since }) => [peer, 'blocked', ago(since)]),
   ];
   const none = 'No contacts yet. Ask somebody with "svc chat request".';
   return formatTable(['PEER', 'STATE', 'SINCE', 'UNREAD', 'NOTE'], rows, none);
@@ -64,6 +67,7 @@ function relations(chat: CommandGroup<typeof ACTING>): void {
     });
   chat.call('contacts', 'friends, requests and blocked peers', {
     operation: 'chatContacts',
+    watch: true,
     text: contactsText,
     quiet: ({ friends }) => friends.map(({ peer }) => peer).join('\n'),
   });

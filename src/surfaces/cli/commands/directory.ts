@@ -51,6 +51,8 @@ export function directoryCommands(svc: CommandGroup): void {
       if (aid !== undefined) await context.withOwn(context.client.agentGet({ aid }));
       return { services, filter: { protocols, tags }, limit };
     },
+    // What is found is what the next command takes.
+    aids: 'whole',
     text: ({ entries }) =>
       formatTable(
         ['AID', 'SERVICE', 'NAME', 'BRIEF', 'PROTOCOLS', 'TAGS'],
@@ -100,12 +102,14 @@ export function directoryCommands(svc: CommandGroup): void {
   svc.call('did <aid>', 'the did:key of a native agent, or the AID of a did:key', {
     examples: ['svc did bob', 'svc did did:key:z6MkiTBz1ymuepAQ4HEHYSF1H8quG5GLVVQR3djdX3mDooWp'],
     operation: 'did',
+    aids: 'whole',
     text: ({ aid, did }) => formatFields({ aid, did }),
     quiet: ({ did }) => did,
   });
   svc.call('did-document <aid>', 'the DID document of an agent, made from what it publishes', {
     operation: 'didDocument',
     progress: 'Resolving',
+    aids: 'whole',
     text: (document) => JSON.stringify(document, null, 2),
     quiet: ({ id }) => id,
   });

@@ -28,11 +28,14 @@ interface EventLine {
 }
 
 /** One line for each event: JSON for machines, a sentence for people. */
-function print({ io, options }: CliContext, event: EventLine): void {
-  const { seq, at, aid, type, data } = event;
+async function print(context: CliContext, event: EventLine): Promise<void> {
+  const { io, options } = context;
+  const { seq, type } = event;
+  if (options.json === true || options.quiet === true)
+    return void io.stdout.write(`${options.json === true ? safeJson(event) : safeLine(type)}\n`);
+  const [{ at, aid, data }] = (await context.names(event)).in([event]);
   const all = [seq === null ? '' : `#${seq}`, at, aid, type, JSON.stringify(data)];
-  const shown = options.quiet === true ? [type] : all.filter((one) => typeof one === 'string' && one !== '');
-  io.stdout.write(`${options.json === true ? safeJson(event) : safeLine(shown.join('  '))}\n`);
+  io.stdout.write(`${safeLine(all.filter((one) => typeof one === 'string' && one !== '').join('  '))}\n`);
 }
 
 /** @throws SvcError `invalid_request`: the log would seem empty */
@@ -55,7 +58,7 @@ async function showLog(context: CliContext, options: EventsOptions): Promise<voi
     const page = await context.client.eventsPoll({ aid, after_seq: after });
     if (page.truncated) context.note('Events behind --since are gone: this begins with the oldest that is kept.');
     const events = page.events.filter(({ type }) => wanted?.includes(type) !== false);
-    for (const event of events) print(context, event);
+    for (const event of events) await print(context, event);
     shown += events.length;
     if (!page.truncated && page.events.length === 0) break;
     after = page.truncated ? 0 : page.last_seq;
@@ -81,7 +84,7 @@ async function follow(context: CliContext, { aid: named, node, types, since }: E
   for await (const { seq, event, data } of followEvents(context.connection, options)) {
     // Logged events carry what they are about; `pending` is nothing but its data.
     const logged = isObject(data) && typeof data['type'] === 'string';
-    print(
+    await print(
       context,
       logged ? { seq, type: event, at: data['at'], aid: data['aid'], data: data['data'] } : { seq, type: event, data },
     );

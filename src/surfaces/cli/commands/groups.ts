@@ -10,13 +10,13 @@ function entryText(entry: Entry): string {
   const { seq, at, author, kind, entry_id, ref, to } = entry;
   const body = entry.retracted === true ? '(retracted)' : Buffer.from(entry.body ?? '', 'base64').toString();
   const shown = [body, ref && `ref ${ref}`, to && `to ${to.join(', ')}`].filter(Boolean).join('  ');
-  return `#${seq} ${at} ${author} ${kind} ${entry_id}\n    ${shown.replaceAll('\n', '\n    ')}`;
+  return `#${seq} ${relativeTime(at, Date.now())} ${author} ${kind} ${entry_id}\n    ${shown.replaceAll('\n', '\n    ')}`;
 }
 
 function invitationText(one: AnswerOf<'groupInvitations'>['invitations'][number]): string {
   const { group_id, title, inviter, at } = one;
   const what = title === '' ? 'a group without a title' : `"${title}"`;
-  return `${inviter} invites you to ${what}, ${relativeTime(at, Date.now())}. Join: svc group join ${group_id}`;
+  return `${inviter} invites you to ${what}, ${relativeTime(at, Date.now())}. Join: svc group join ${group_id.replace('…', '')}`;
 }
 
 function ways(group: CommandGroup<typeof ACTING>): void {
@@ -66,6 +66,8 @@ function ways(group: CommandGroup<typeof ACTING>): void {
 function looks(group: CommandGroup<typeof ACTING>): void {
   group.call('list', 'the groups of an agent', {
     operation: 'groupList',
+    watch: true,
+
     text: ({ groups }) =>
       formatTable(
         ['GROUP', 'TITLE', 'ROLE', 'MEMBERS', 'UNREAD', 'MENTIONS', 'LAST'],
@@ -76,7 +78,7 @@ function looks(group: CommandGroup<typeof ACTING>): void {
           g.member_count,
           g.unread_count,
           g.mention_count,
-          g.last_activity_at,
+          relativeTime(g.last_activity_at, Date.now()),
         ]),
         'No groups yet. Make one with "svc group create".',
       ),
@@ -85,6 +87,8 @@ function looks(group: CommandGroup<typeof ACTING>): void {
   group.call('invitations', 'the groups that an agent is invited to, each with the command that joins', {
     examples: ['svc group invitations'],
     operation: 'groupInvitations',
+    watch: true,
+
     text: ({ invitations }) =>
       invitations.length === 0 ? 'No invitation waits.' : invitations.map(invitationText).join('\n'),
     quiet: ({ invitations }) => invitations.map(({ group_id }) => group_id).join('\n'),
@@ -105,7 +109,7 @@ function looks(group: CommandGroup<typeof ACTING>): void {
         unread: head.unread_count,
         mentions: head.mention_count,
         'read up to': head.read_cursor,
-        'last activity': head.last_activity_at,
+        'last activity': relativeTime(head.last_activity_at, Date.now()),
       }),
     quiet: ({ unread_count }) => `${unread_count}`,
   });

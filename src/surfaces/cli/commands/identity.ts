@@ -1,6 +1,7 @@
 /** `svc register`, `svc identity`: new identities. */
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
+import type { Laid } from '../laid.ts';
 import { saveMasterKey } from '../master-file.ts';
 import { EXPIRES, type IdentityOptions, MASTER, type NewIdentity, newIdentity } from '../new-identity.ts';
 import type { Typed } from '../takes.ts';
@@ -44,7 +45,7 @@ export function masterText({
 
 /** How an identity is shown that was registered. */
 export const REGISTERED = {
-  text: (r: Registered): string =>
+  text: (r: Registered): Laid =>
     formatFields({
       aid: r.aid,
       'master key': masterText(r),

@@ -55,6 +55,7 @@ export function joiningCommands(svc: CommandGroup): void {
     ['svc contacts', 'svc contacts forget node.example.org:4121'],
     {
       run: async ({ client }) => await client.contacts(),
+      watch: true,
       text: (answer) =>
         formatTable(
           ['CONTACT', 'FROM', 'LAST TIME'],

@@ -6,6 +6,7 @@ import { seal } from '../../../foundation/moving/sealed-file.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
+import type { Laid } from '../laid.ts';
 import { openFile, refuseExisting, writeNewFile } from '../new-file.ts';
 import { newPassword, type PasswordOptions } from '../password.ts';
 import { readAll } from '../standard-input.ts';
@@ -100,7 +101,7 @@ async function importAgent(
   return client.agentRegister({ operational_private_key_hex, delegation_proof_hex, service_tcp });
 }
 
-function importedText(r: Imported): string {
+function importedText(r: Imported): Laid {
   return formatFields({
     aid: r.aid,
     'calls go to': r.service_tcp === '' ? 'nothing: bind a service with "svc inbound bind"' : r.service_tcp,

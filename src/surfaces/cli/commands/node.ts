@@ -1,18 +1,8 @@
 /** `svc status`, `svc version`: the daemon itself. */
-
 import { NO_NODE_KNOWN } from '../advice.ts';
-import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
-import { roughSize } from '../reach-text.ts';
-import { counted, formatFields, relativeTime } from '../text.ts';
-
-function uptime(seconds: number): string {
-  const hours = Math.floor(seconds / 3600);
-  return hours > 0
-    ? `${hours} h ${Math.floor((seconds % 3600) / 60)} min`
-    : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
-}
+import { type Glance, statusText } from '../status-text.ts';
 
 /** Null where no daemon answers. */
 async function daemonVersion(context: CliContext): Promise<string | null> {
@@ -21,53 +11,30 @@ async function daemonVersion(context: CliContext): Promise<string | null> {
   return status?.version ?? null;
 }
 
-function mappedText({ port_mapping, mapped_addrs }: AnswerOf<'status'>): string {
-  const ports = mapped_addrs.join(', ');
-  return port_mapping === 'double_nat' ? `${ports}, behind another router` : ports;
-}
+/** Agents that are looked at for what is wrong with them. */
+const MAX_AGENTS = 50;
 
-/** What waits for the agents here, all together; empty where nothing does. */
-function waitingText({ pending = {} }: AnswerOf<'status'>): string {
-  const all = Object.values(pending);
-  const sum = (of: (one: (typeof all)[number]) => number): number => all.reduce((total, one) => total + of(one), 0);
-  const [asks, unread, notes] = [
-    sum(({ chat_invites }) => chat_invites),
-    sum(({ chat_unread }) => chat_unread),
-    sum(({ mailbox }) => mailbox),
-  ];
-  return [
-    ...(asks > 0 ? [`${counted(asks, 'request')} to chat`] : []),
-    ...(unread > 0 ? [counted(unread, 'unread message')] : []),
-    ...(notes > 0 ? [counted(notes, 'note')] : []),
-  ].join(', ');
+/** The state of the node, and of its agents where a person reads it. */
+async function glance({ client, options }: CliContext): Promise<Glance> {
+  const nobody = { agents: [], next_cursor: undefined };
+  const people = options.json !== true && options.quiet !== true;
+  const [status, { agents, next_cursor }] = await Promise.all([
+    client.status(),
+    people ? client.agentsList({ limit: MAX_AGENTS }).catch(() => nobody) : nobody,
+  ]);
+  return { status, agents, more: next_cursor !== undefined };
 }
 
 export function nodeCommands(svc: CommandGroup, version: string): void {
-  svc.call('status', 'show the state of the node: identity, network, traffic', {
-    examples: ['svc status', 'svc status --json | jq .dht_peers'],
-    operation: 'status',
-    text: (s) =>
-      formatFields({
-        'waits for you': waitingText(s),
-        node: s.node_aid,
-        version: s.version,
-        up: uptime(s.uptime_s),
-        network: s.network_ready ? `ready, ${counted(s.dht_peers, 'peer')}` : 'not ready: no other node is known yet',
-        reachability: s.nat_type_label,
-        helpers: s.helpers.join(', '),
-        'listens on': s.listen_addrs.join(', '),
-        'seen as': s.observed_addrs.join(', '),
-        ...(s.mapped_addrs.length === 0 ? {} : { 'ports of the router': mappedText(s) }),
-        published: s.node_last_publish_at === null ? 'not yet' : relativeTime(s.node_last_publish_at, Date.now()),
-        traffic: `${roughSize(s.bytes_up)} up, ${roughSize(s.bytes_down)} down`,
-        tunnels: s.tunnels_active,
-        'relayed for others': s.relayed.helps
-          ? `${counted(s.relayed.sessions, 'session')}, ${roughSize(s.relayed.bytes)}`
-          : '',
-        data: s.data_dir,
-      }),
-    quiet: (s) => s.node_aid,
-    remark: (s) => (s.dht_peers === 0 ? NO_NODE_KNOWN : undefined),
+  svc.run('status', 'show the state of the node: what is wrong, what waits, agents, network, traffic', {
+    examples: ['svc status', 'svc status --watch', 'svc status --json | jq .dht_peers'],
+    run: glance,
+    json: ({ status }) => status,
+    aids: 'told',
+    watch: true,
+    text: (seen, _, names) => statusText(seen, names, Date.now()),
+    quiet: ({ status }) => status.node_aid,
+    remark: ({ status }) => (status.dht_peers === 0 ? NO_NODE_KNOWN : undefined),
   });
   svc.run('version', 'show the versions of this command and of the daemon', {
     run: async (context) => ({ svc: version, svcd: await daemonVersion(context) }),

@@ -5,7 +5,7 @@ import { sizeText } from '../../../foundation/quantities.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import { integer } from '../takes.ts';
-import { counted, formatFields } from '../text.ts';
+import { counted, formatFields, relativeTime } from '../text.ts';
 
 type Messages = AnswerOf<'mailboxList'>['messages'];
 
@@ -30,7 +30,7 @@ function shownBody(base64: string): string {
 
 function messageText({ sender, msg_type, sent_at, message_id, body_base64 }: Messages[number]): string {
   const body = shownBody(body_base64).replaceAll('\n', '\n    ');
-  return `${sent_at} ${sender} type ${msg_type} ${message_id}\n    ${body}`;
+  return `${relativeTime(sent_at, Date.now())} ${sender} type ${msg_type} ${message_id}\n    ${body}`;
 }
 
 const NOTES = {
@@ -81,6 +81,8 @@ export function noteCommands(svc: CommandGroup): void {
       '--cursor <cursor>': 'next_cursor of the page before',
     },
     operation: 'mailboxList',
+    watch: true,
+
     own: true,
     input: ({ local: aid, ...page }) => ({ aid, ...page }),
     ...NOTES,

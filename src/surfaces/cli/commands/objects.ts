@@ -2,23 +2,28 @@
 import { basename } from 'node:path';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
+import type { Shape } from '../laid.ts';
+import { roughSize } from '../reach-text.ts';
 import { type ACTING, accessToken, integer } from '../takes.ts';
 import { formatFields, formatTable, relativeTime } from '../text.ts';
 import { addFile, type Stored, uploadFile } from '../upload.ts';
 
 const STORED = {
-  text: ({ object_id, size, url }: Stored) => formatFields({ object: object_id, size: `${size} bytes`, url }),
+  text: ({ object_id, size, url }: Stored) => formatFields({ object: object_id, size: roughSize(size), url }),
   quiet: ({ object_id }: Stored) => object_id,
 };
 
 const NAME = { '--name <name>': 'its name; that of the file where it is left out' } as const;
 
-function listText({ objects: all, usage }: AnswerOf<'objectList'>): string {
-  const used = `${usage.count} of ${usage.max_count} objects, ${usage.bytes} of ${usage.max_bytes} bytes.`;
-  const rows = all.map((one) => [one.object_id, one.size, one.name, relativeTime(one.created_at, Date.now())]);
-  return all.length === 0
-    ? `No objects. ${used}`
-    : `${formatTable(['OBJECT', 'SIZE', 'NAME', 'STORED'], rows)}\n${used}`;
+function listText({ objects: all, usage }: AnswerOf<'objectList'>): Shape {
+  const used = `${usage.count} of ${usage.max_count} objects, ${roughSize(usage.bytes)} of ${roughSize(usage.max_bytes)}.`;
+  const rows = all.map((one) => [
+    one.object_id,
+    roughSize(one.size),
+    one.name,
+    relativeTime(one.created_at, Date.now()),
+  ]);
+  return all.length === 0 ? `No objects. ${used}` : [formatTable(['OBJECT', 'SIZE', 'NAME', 'STORED'], rows), used];
 }
 
 function storing(object: CommandGroup<typeof ACTING>): void {
@@ -39,6 +44,8 @@ function storing(object: CommandGroup<typeof ACTING>): void {
   object.call('list', 'list the objects of an agent', {
     takes: { '--limit <count>': integer('at most so many'), '--cursor <cursor>': 'next_cursor of the page before' },
     operation: 'objectList',
+    watch: true,
+
     text: listText,
     quiet: ({ objects }) => objects.map(({ object_id }) => object_id).join('\n'),
     remark: ({ next_cursor }) => next_cursor !== undefined && `More objects follow: --cursor ${next_cursor}`,
@@ -60,15 +67,14 @@ function getting(object: CommandGroup<typeof ACTING>): void {
     takes: { '--from <aid>': 'an agent that may have it' },
     operation: 'objectLocate',
     input: ({ from: hint_aid, ...rest }) => ({ ...rest, hint_aid }),
-    text: ({ local, holders }) =>
-      [
-        local ? 'It is here.' : 'It is not here.',
-        formatTable(
-          ['AID', 'STATUS', 'SIZE', 'NAME'],
-          holders.map((one) => [one.aid, one.status, one.size, one.name]),
-          'Nobody else is known to have it.',
-        ),
-      ].join('\n'),
+    text: ({ local, holders }) => [
+      local ? 'It is here.' : 'It is not here.',
+      formatTable(
+        ['AID', 'STATUS', 'SIZE', 'NAME'],
+        holders.map((one) => [one.aid, one.status, one.size === undefined ? '' : roughSize(one.size), one.name]),
+        'Nobody else is known to have it.',
+      ),
+    ],
     quiet: ({ holders }) => holders.flatMap(({ aid, status }) => (status === 'available' ? [aid] : [])).join('\n'),
   });
   object.call('get <object>', 'get an object to a file below files_root, from whoever has it', {
@@ -82,7 +88,7 @@ function getting(object: CommandGroup<typeof ACTING>): void {
     },
     operation: 'objectGet',
     input: ({ from: hint_aid, share: register, ...rest }) => ({ ...rest, hint_aid, register }),
-    text: ({ path, size }) => `${path} has its ${size} bytes.`,
+    text: ({ path, size }) => `${path} has all of it, ${roughSize(size)}.`,
     quiet: ({ path }) => path,
   });
 }

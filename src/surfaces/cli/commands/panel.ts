@@ -3,7 +3,7 @@ import { openInBrowser } from '../../../foundation/open-browser.ts';
 import { writePanelFile } from '../../../foundation/panel-file.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
-import { formatTable } from '../text.ts';
+import { formatTable, relativeTime } from '../text.ts';
 
 const ONCE = 'It works once, within a minute, in a browser on this machine.';
 
@@ -46,10 +46,14 @@ export function panelCommands(svc: CommandGroup): void {
   });
   panel.call('sessions', 'show who is logged in to the panel', {
     operation: 'panelSessions',
+    aids: 'whole',
     text: ({ sessions }) =>
       formatTable(
         ['ID', 'SINCE', 'LAST SEEN', 'ENDS'],
-        sessions.map(({ id, created_at, last_seen_at, expires_at }) => [id, created_at, last_seen_at, expires_at]),
+        sessions.map(({ id, created_at, last_seen_at, expires_at }) => [
+          id,
+          ...[created_at, last_seen_at, expires_at].map((at) => relativeTime(at, Date.now())),
+        ]),
         'Nobody is logged in. Where no token is needed, nobody has to.',
       ),
     quiet: ({ sessions }) => sessions.map(({ id }) => id).join('\n'),

@@ -38,7 +38,7 @@ function offerOf({ name, brief, url, protocol, tag }: Publishing, draft: CardDra
 
 function draftText(agent: string, service: string, { name, brief, url, ...lists }: ReturnType<typeof offerOf>): string {
   const [protocols, tags] = [lists.protocols.join(', '), lists.tags.join(', ')];
-  return formatFields({ service, agent, name, brief, protocols, tags, url });
+  return String(formatFields({ service, agent, name, brief, protocols, tags, url }));
 }
 
 /** Shows a draft; what a card says goes out only where somebody has agreed. */

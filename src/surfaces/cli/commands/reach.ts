@@ -15,12 +15,14 @@ export function reachCommands(svc: CommandGroup): void {
   svc.call('links', 'show the connections with other nodes, and by which path they go', {
     examples: ['svc links', "svc links --json | jq -r '.links[] | select(.is_relayed) | .node'"],
     operation: 'nodeLinks',
+    watch: true,
     text: ({ links }) => linksText(links),
     quiet: ({ links }) => links.map(({ node }) => node).join('\n'),
   });
   svc.call('peers', 'show the nodes that this one knows', {
     examples: ['svc peers', 'svc peers --quiet | wc -l'],
     operation: 'nodePeers',
+    watch: true,
     text: peersText,
     quiet: ({ peers }) => peers.map(({ address }) => address).join('\n'),
   });
@@ -28,6 +30,7 @@ export function reachCommands(svc: CommandGroup): void {
     examples: ['svc traffic', 'svc traffic --hours 1 --json'],
     takes: { '--hours <n>': integer(`so many; ${TRAFFIC_HOURS} where it is left out`) },
     operation: 'nodeTraffic',
+    watch: true,
     text: trafficText,
     quiet: ({ samples }) => samples.map(({ at, bytes_up, bytes_down }) => `${at} ${bytes_up} ${bytes_down}`).join('\n'),
   });
@@ -63,6 +66,7 @@ export function reachCommands(svc: CommandGroup): void {
       '--no-relay': 'fail rather than go through a relay',
     },
     run: ping,
+    aids: 'whole',
     text: pingSummary,
     quiet: ({ rtt_ms, path }) => (rtt_ms === null ? 'none' : `${path} ${rtt_ms.avg}`),
     fails: ({ received, is_relayed }, { until_direct }) => {

@@ -3,6 +3,8 @@ import { SvcError } from '../../../foundation/errors.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
+import type { Laid } from '../laid.ts';
+import type { Names } from '../names.ts';
 import type { Typed } from '../takes.ts';
 import { counted, formatFields, formatTable } from '../text.ts';
 import { allAgents } from './agents.ts';
@@ -86,21 +88,21 @@ async function stop(context: CliContext, options: Serving): Promise<Served> {
   return servedOf(await context.client.agentPatch({ aid, service_tcp: '' }));
 }
 
-function listText(served: readonly Served[]): string {
+function listText(served: readonly Served[], names: Names): Laid {
   return formatTable(
     ['NAME', 'SERVES', 'ANSWERS', 'PUBLISHED', 'AID'],
     served.map((one) => [
-      one.name ?? '-',
+      names.nameOf(one.aid) ?? one.name ?? '-',
       one.service_tcp,
       one.service_tcp_ok ? 'yes' : 'no',
       one.published ? 'yes' : 'not yet',
-      one.aid,
+      names.short(one.aid),
     ]),
     'Nothing is served. Begin with "svc serve <port>".',
   );
 }
 
-function startedText(one: Started): string {
+function startedText(one: Started): Laid {
   return formatFields({
     name: one.name,
     serves: `${one.service_tcp} (${one.service_tcp_ok ? 'it answers' : 'it does not answer yet'})`,
@@ -127,12 +129,13 @@ export function serveCommand(svc: CommandGroup): void {
       return { served: agents.filter(({ service_tcp }) => service_tcp !== '').map(servedOf) };
     },
     json: ({ started, stopped, served }) => started ?? stopped ?? { served },
-    text: ({ started, stopped, served }) =>
+    aids: 'told',
+    text: ({ started, stopped, served }, _, names) =>
       started !== undefined
         ? startedText(started)
         : stopped !== undefined
           ? `${stopped.aid} serves nothing any more. It is still registered here.`
-          : listText(served),
+          : listText(served, names),
     quiet: ({ started, stopped, served }) =>
       started?.aid ?? stopped?.aid ?? (served ?? []).map(({ aid }) => aid).join('\n'),
     remark: ({ started }) =>

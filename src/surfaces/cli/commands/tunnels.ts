@@ -4,6 +4,7 @@ import { timeText } from '../../../foundation/quantities.ts';
 import { GONE } from '../access-text.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
+import type { Shape } from '../laid.ts';
 import { roughSize } from '../reach-text.ts';
 import { accessToken, integer, type Typed } from '../takes.ts';
 import { formatTable, relativeTime } from '../text.ts';
@@ -38,7 +39,7 @@ function trouble({ id, last_error: error }: Pick<Closed, 'id' | 'last_error'>): 
   return error === undefined ? [] : [`${id}, ${relativeTime(error.at, Date.now())}: ${error.message}`];
 }
 
-function statusText({ tunnels, closed }: Tunnels): string {
+function statusText({ tunnels, closed }: Tunnels): Shape {
   const now = Date.now();
   const rows = tunnels.map((t) => {
     const bytes = `${roughSize(t.bytes_up)}/${roughSize(t.bytes_down)}`;
@@ -53,7 +54,7 @@ function statusText({ tunnels, closed }: Tunnels): string {
     formatTable(head, rows, 'No tunnel is open. Open one with "svc tunnel open <aid>".'),
     ...(past.length === 0 ? [] : ['', formatTable(['CLOSED', 'LISTENED', 'REMOTE', 'WHEN', 'WHY'], past)]),
     ...(errors.length === 0 ? [] : ['', 'Connections that were not served:', ...errors]),
-  ].join('\n');
+  ];
 }
 
 export function tunnelCommands(svc: CommandGroup): void {
@@ -101,6 +102,7 @@ export function tunnelCommands(svc: CommandGroup): void {
     takes: { '[id]': 'one tunnel; all where it is left out' },
     run: async ({ client }, { id }) =>
       id === undefined ? client.tunnelList() : { tunnels: [await client.tunnelGet({ id })], closed: [] },
+    watch: true,
     text: statusText,
     quiet: ({ tunnels }) => tunnels.map(({ listen }) => listen).join('\n'),
   });

@@ -1,6 +1,7 @@
 /** Whether each agent can be found, keeps being found, and has a service that answers. */
 import { HEARTBEAT_LIFE_S } from '../../../foundation/domain/agents.ts';
 import type { AnswerOf, SvcClient } from '../client.ts';
+import { DELEGATION_WARN_MS } from '../status-text.ts';
 import { counted, relativeTime } from '../text.ts';
 import { type Finding, findingsOf } from './finding.ts';
 import type { FindingStatus, Patient } from './patient.ts';
@@ -9,8 +10,6 @@ import type { FindingStatus, Patient } from './patient.ts';
 const MAX_AGENTS = 20;
 /** Nodes that should keep a record. */
 const FEW_REPLICAS = 3;
-/** A delegation that ends sooner than this is worth a word, milliseconds: a week. */
-const DELEGATION_WARN_MS = 7 * 86_400_000;
 
 type Agent = AnswerOf<'agentGet'>;
 type Probe = AnswerOf<'agentProbe'>;

@@ -1,0 +1,42 @@
+/** AIDs that the node of the user knows: those that the beginning of one may stand for. */
+import type { SvcClient } from './client.ts';
+import { aidsIn } from './names.ts';
+
+/** Agents of the node, and groups of each, that are asked about those whom they know. */
+const MAX_LOOKED_UP = 20;
+
+/** AIDs in an answer; none where it cannot be had. */
+async function heard(answer: Promise<unknown>): Promise<readonly string[]> {
+  return answer.then(
+    (given) => [...aidsIn(given)],
+    () => [],
+  );
+}
+
+async function membersOf(client: SvcClient, aid: string): Promise<readonly string[]> {
+  const { groups } = await client.groupList({ aid });
+  const some = groups.slice(0, MAX_LOOKED_UP);
+  return (await Promise.all(some.map(({ group_id }) => heard(client.groupHead({ aid, group_id }))))).flat();
+}
+
+async function knownTo(client: SvcClient, aid: string): Promise<readonly string[]> {
+  const parts = [
+    heard(client.chatContacts({ aid })),
+    heard(client.mailboxList({ aid })),
+    heard(client.groupInvitations({ aid })),
+    heard(client.aclGet({ aid })),
+    membersOf(client, aid).catch(() => []),
+  ];
+  return (await Promise.all(parts)).flat();
+}
+
+/** Agents here, other ends of tunnels and links, contacts, senders of notes, members of groups, entries of access lists. */
+export async function knownAids(client: SvcClient, own: readonly { readonly aid: string }[]): Promise<Set<string>> {
+  const parts = [
+    heard(client.tunnelList()),
+    heard(client.nodeLinks()),
+    heard(client.remoteAdminGet()),
+    ...own.slice(0, MAX_LOOKED_UP).map(({ aid }) => knownTo(client, aid)),
+  ];
+  return new Set([...own.map(({ aid }) => aid), ...(await Promise.all(parts)).flat()]);
+}
