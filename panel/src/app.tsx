@@ -102,7 +102,8 @@ function Foot({ status, changed }: { readonly status: Output<'status'> | undefin
     <footer class="foot">
       {status !== undefined && `${status.version} · ${t('up', { span: format.span(status.uptime_s, language) })}`}
       <br />
-      {location.host} ·{' '}
+      {location.host}
+      <br />
       <button type="button" class="plain" onClick={() => openDialog(showHelp)}>
         {t('keys')}
       </button>

@@ -6,6 +6,9 @@ import { gzipSync } from 'node:zlib';
 import { buildPanel } from '../../tools/build-panel.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
+/** Scripts that are the texts of a language; the English ones of the first view are in it. */
+const LANGUAGE = /^([a-z]{2})(?:-later)?-[\w-]+\.js$/;
+
 /** Bytes that a file has on the way, gzipped. */
 function gzipped(file: string): number {
   return gzipSync(readFileSync(file), { level: 9 }).length;
@@ -26,7 +29,11 @@ test('the panel keeps to its budgets, and its page names nothing that is not the
       first.add(next);
   assert.ok(sum([...first]) <= 30_000, `first view: ${sum([...first])} bytes`);
   assert.ok(first.size + 2 <= 6, `requests of the first view: ${first.size + 2}`);
-  assert.ok(sum(scripts) <= 110_000, `all scripts: ${sum(scripts)} bytes`);
+  const languages = Map.groupBy(scripts, (name) => LANGUAGE.exec(name)?.[1] ?? '');
+  const [texts, others] = [[...languages].filter(([code]) => code !== ''), languages.get('') ?? []];
+  assert.ok(texts.length >= 5, `languages: ${texts.map(([code]) => code).join(', ')}`);
+  for (const [code, names] of texts) assert.ok(sum(names) <= 10_000, `${code}: ${sum(names)} bytes`);
+  assert.ok(sum(others) <= 110_000, `all scripts without languages: ${sum(others)} bytes`);
   assert.ok(sum(files.filter((file) => file.endsWith('.css'))) <= 9_000);
   const manifest: { files: Record<string, string> } = JSON.parse(
     readFileSync(join(directory, 'manifest.json'), 'utf8'),

@@ -6,6 +6,11 @@ const MINUTE_S = 60;
 const HOUR_S = 3600;
 const DAY_S = 24 * HOUR_S;
 
+/** A number: `1,904`. */
+export function count(value: number, language: string): string {
+  return new Intl.NumberFormat(language).format(value);
+}
+
 /** A size: `3.1 MB`. */
 export function bytes(count: number, language: string): string {
   let value = count;

@@ -36,7 +36,7 @@ export function ServiceState({ agent }: { readonly agent: Agent }) {
   if (address === '') return <State tone="off">{t('service.none')}</State>;
   return (
     <>
-      <State tone={isUp ? 'good' : 'bad'}>{address}</State>
+      <State tone={isUp ? 'good' : 'bad'}>{address}</State>{' '}
       <small>{t(isUp ? 'service.answers' : 'service.silent')}</small>
     </>
   );

@@ -19,6 +19,7 @@ const PAGES: readonly (readonly [Key, readonly string[]])[] = [
   ['node.update', ['node', 'update']],
   ['node.admin', ['node', 'admin']],
   ['node.book', ['node', 'book']],
+  ['node.sessions', ['node', 'sessions']],
 ];
 const SHOWN = 12;
 

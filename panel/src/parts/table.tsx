@@ -91,8 +91,12 @@ export function Table<R>({ label, rows: given, columns, keyOf }: TableProps<R>) 
           {spacer(from)}
           {rows.slice(from, end).map((row) => (
             <tr key={keyOf(row)}>
-              {columns.map(({ cell, isNumber }, i) => (
-                <td key={i} class={isNumber === true ? 'num' : ''}>
+              {columns.map(({ title, cell, isNumber }, i) => (
+                <td
+                  key={i}
+                  class={isNumber === true ? 'num' : ''}
+                  {...(isNumber === true ? { 'data-title': title } : {})}
+                >
                   {cell(row)}
                 </td>
               ))}

@@ -8,6 +8,8 @@ import { useQuery } from '../lib/query.ts';
 import { Called, Mark } from '../parts/agent.tsx';
 import { type Agent, AgentsTable, CHOICE } from '../parts/agents-table.tsx';
 import { Answer, Copy, Empty } from '../parts/basics.tsx';
+import { Later } from '../parts/later.tsx';
+import { openDialog } from '../parts/overlay.tsx';
 import { Access } from './agent/access.tsx';
 import { Keys } from './agent/keys.tsx';
 import { Overview } from './agent/overview.tsx';
@@ -18,6 +20,8 @@ import { UseIt } from './agent/use-it.tsx';
 
 const AGENT_MS = 20_000;
 const LIST_MS = 30_000;
+
+const loadQr = async () => (await import('./agent/qr-dialog.tsx')).QrDialog;
 
 const TABS = ['overview', 'services', 'profile', 'access', 'tunnels', 'keys', 'use'] as const;
 type Tab = (typeof TABS)[number];
@@ -153,7 +157,7 @@ function Page({ tab, agent }: { readonly tab: Tab; readonly agent: Output<'agent
     case 'profile':
       return <Profile agent={agent} />;
     case 'access':
-      return <Access aid={agent.aid} />;
+      return <Access agent={agent} />;
     case 'tunnels':
       return <Tunnels aid={agent.aid} />;
     case 'keys':
@@ -173,9 +177,16 @@ function One({ aid, tab }: { readonly aid: string; readonly tab: Tab }) {
           <h1>
             <Called aid={aid} />
           </h1>
-          <code>{aid}</code>
+          <code class="aid">
+            <b>{aid.slice(0, 8)}</b>
+            {aid.slice(8, -5)}
+            <b>{aid.slice(-5)}</b>
+          </code>
         </div>
         <Copy text={aid} />
+        <button type="button" onClick={() => openDialog((close) => <Later load={loadQr} props={{ aid, close }} />)}>
+          {t('qr.show')}
+        </button>
       </div>
       <nav class="tabs" aria-label={t('agent')}>
         {TABS.map((one) => (

@@ -2,17 +2,22 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { type HeldKey, holdKey } from '../lib/held-key.ts';
 import { t } from '../lib/i18n.ts';
-import { aidOfKey, endOf, groupsOf, keyOf, masterFileText, newSeed, proofHex, readSeed, toHex } from '../lib/master.ts';
+import { aidOfKey, endOf, keyOf, masterFileText, newSeed, proofHex, readSeed, toHex } from '../lib/master.ts';
 import { perform } from '../lib/query.ts';
 import { saveFile } from '../lib/save.ts';
 import { Mark } from '../parts/agent.tsx';
 import { Field } from '../parts/basics.tsx';
+import { Later } from '../parts/later.tsx';
 import { act, confirm } from '../parts/overlay.tsx';
 import { ReadMaster } from '../parts/read-master.tsx';
+import { ImportBundle } from './import-bundle.tsx';
 
 /** Hex digits of the key that prove that it was written down. */
 const PROVEN_DIGITS = 8;
 const TAIL_CHARS = 5;
+
+const loadPrint = async () => (await import('./print-master.tsx')).PrintMaster;
+const loadWallet = async () => (await import('./wallet.tsx')).Wallet;
 
 interface Made {
   readonly aid: string;
@@ -63,13 +68,7 @@ function Prove({ made, proven }: { readonly made: Made; readonly proven: () => v
           {t('master.show')}
         </button>
       </div>
-      {isShown && (
-        <div class="groups" aria-label={t('master.key')}>
-          {groupsOf(key.seed).map((group, i) => (
-            <span key={i}>{group}</span>
-          ))}
-        </div>
-      )}
+      {isShown && <Later load={loadPrint} props={{ aid, seed: key.seed }} />}
       <p class="empty">{t('master.prove')}</p>
       <label class="field">
         <span>{t('master.prove.file')}</span>
@@ -120,6 +119,7 @@ function Prove({ made, proven }: { readonly made: Made; readonly proven: () => v
 export function MakeKeys({ done }: { readonly done: (aid: string) => void }) {
   const [made, setMade] = useState<Made>();
   const [note, setNote] = useState('');
+  const [wantsWallet, setWallet] = useState(false);
   const held = useRef<HeldKey>(undefined);
   useEffect(() => () => held.current?.letGo(), []);
   const take = async (seed: Uint8Array<ArrayBuffer>, isRestored: boolean): Promise<void> => {
@@ -161,6 +161,14 @@ export function MakeKeys({ done }: { readonly done: (aid: string) => void }) {
           <summary>{t('new.restore')}</summary>
           <p>{t('master.stays')}</p>
           <ReadMaster take={(seed) => begin(seed, true)} />
+        </details>
+        <details>
+          <summary>{t('new.import')}</summary>
+          <ImportBundle done={done} />
+        </details>
+        <details onToggle={({ currentTarget }) => setWallet(currentTarget.open)}>
+          <summary>{t('new.wallet')}</summary>
+          {wantsWallet && <Later load={loadWallet} props={{ done }} />}
         </details>
       </>
     );

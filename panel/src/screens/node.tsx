@@ -4,11 +4,12 @@ import { href } from '../lib/place.ts';
 import { Admin } from './node/admin.tsx';
 import { Book } from './node/book.tsx';
 import { Links, Peers } from './node/peers.tsx';
+import { Sessions } from './node/sessions.tsx';
 import { Settings } from './node/settings.tsx';
 import { StateOfNode } from './node/state.tsx';
 import { Update } from './node/update.tsx';
 
-const TABS = ['state', 'links', 'peers', 'settings', 'update', 'admin', 'book'] as const;
+const TABS = ['state', 'links', 'peers', 'settings', 'update', 'admin', 'book', 'sessions'] as const;
 type Tab = (typeof TABS)[number];
 
 function Page({ tab }: { readonly tab: Tab }) {
@@ -27,6 +28,8 @@ function Page({ tab }: { readonly tab: Tab }) {
       return <Admin />;
     case 'book':
       return <Book />;
+    case 'sessions':
+      return <Sessions />;
   }
 }
 

@@ -1,7 +1,9 @@
-/** A new operational key for an agent, allowed by its master key in the page. */
+/** A new delegation for an agent, signed by its master key in the page: for a new operational key, or for the one that it has. */
 import { useState } from 'preact/hooks';
+import { Failure } from '../lib/failure.ts';
+import { failureText } from '../lib/failure-text.ts';
 import { t } from '../lib/i18n.ts';
-import { aidOfKey, canSign, keyOf, newSeed, proofHex, toHex } from '../lib/master.ts';
+import { aidOfKey, type Bytes, canSign, keyOf, newSeed, proofHex, readSeed, toHex } from '../lib/master.ts';
 import { perform } from '../lib/query.ts';
 import { Field } from '../parts/basics.tsx';
 import { act } from '../parts/overlay.tsx';
@@ -11,7 +13,17 @@ interface Props {
   readonly aid: string;
   /** Of the delegation that stands: the new one has to be later. */
   readonly issuedAt: string;
+  /** The operational key stays. */
+  readonly keeps: boolean;
   readonly close: () => void;
+}
+
+/** The operational key that the node has: it gives it to this machine only. */
+async function present(aid: string): Promise<Bytes> {
+  const { operational_private_key_hex: hex } = await perform('agentExport', { aid });
+  const seed = readSeed(hex);
+  if (seed === null) throw new TypeError('the node gave no key');
+  return seed;
 }
 
 /** Unix seconds of a day that was chosen; 0 where none was. */
@@ -19,7 +31,7 @@ function endOfDay(day: string): number {
   return day === '' ? 0 : Math.floor(Date.parse(`${day}T23:59:59`) / 1000);
 }
 
-export function Rotate({ aid, issuedAt, close }: Props) {
+export function Rotate({ aid, issuedAt, keeps, close }: Props) {
   const [until, setUntil] = useState('');
   const [trouble, setTrouble] = useState('');
   if (!canSign()) return <p>{t('master.insecure')}</p>;
@@ -30,20 +42,22 @@ export function Rotate({ aid, issuedAt, close }: Props) {
         setTrouble(t('master.other'));
         return;
       }
-      const operational = newSeed();
+      const operational = keeps ? await present(aid) : newSeed();
       const { publicKey } = await keyOf(operational);
       const now = Math.max(Math.floor(Date.now() / 1000), Math.floor(Date.parse(issuedAt) / 1000) + 1);
       const proof = await proofHex(master, publicKey, now, endOfDay(until));
       const body = { operational_private_key_hex: toHex(operational), delegation_proof_hex: proof };
       operational.fill(0);
       close();
-      act(() => perform('agentRegister', body), t('key.rotated'));
+      act(() => perform('agentRegister', body), t(keeps ? 'key.renewed' : 'key.rotated'));
     } finally {
       seed.fill(0);
     }
   };
   const take = (seed: Uint8Array): void => {
-    sign(seed).catch(() => setTrouble(t('master.browser')));
+    sign(seed).catch((error: unknown) =>
+      setTrouble(error instanceof Failure ? failureText(error) : t('master.browser')),
+    );
   };
   return (
     <>

@@ -94,10 +94,9 @@ test('an agent is made in the page, its master key is saved, proven and kept the
       ['messages', 'Messages'],
       [`messages/${aid}/notes`, 'Messages'],
       ['files', 'Files'],
-      ...['', '/links', '/peers', '/settings', '/update', '/admin', '/book'].map((tab): [string, string] => [
-        `node${tab}`,
-        'Node',
-      ]),
+      ...['', '/links', '/peers', '/settings', '/update', '/admin', '/book', '/sessions'].map(
+        (tab): [string, string] => [`node${tab}`, 'Node'],
+      ),
     ];
     for (const [i, [route, heading]] of screens.entries()) {
       await page.setViewportSize({ width: WIDTHS[i % WIDTHS.length] ?? 320, height: 800 });

@@ -1,12 +1,15 @@
 /** Who may call an agent. */
+import type { Output } from '../../lib/api.ts';
 import { t } from '../../lib/i18n.ts';
 import { perform, useQuery } from '../../lib/query.ts';
 import { AccessLists } from '../../parts/access-list.tsx';
 import { Answer, Section } from '../../parts/basics.tsx';
 import { act, confirm } from '../../parts/overlay.tsx';
+import { Callers } from './callers.tsx';
 import { TAIL_CHARS } from './overview.tsx';
 
-export function Access({ aid }: { readonly aid: string }) {
+export function Access({ agent }: { readonly agent: Output<'agentGet'> }) {
+  const { aid } = agent;
   const acl = useQuery('aclGet', { aid });
   const setPublic = (): void =>
     confirm({
@@ -46,6 +49,7 @@ export function Access({ aid }: { readonly aid: string }) {
             removeAllow={(id) => perform('aclAllowDelete', { aid, id })}
             removeDeny={(id) => perform('aclDenyDelete', { aid, id })}
           />
+          <Callers agent={agent} />
         </>
       )}
     </Answer>

@@ -8,11 +8,14 @@ import { perform } from '../../lib/query.ts';
 import { ServiceState } from '../../parts/agents-table.tsx';
 import { Field, Section, State, T, When } from '../../parts/basics.tsx';
 import { act, confirm, Dialog, openDialog } from '../../parts/overlay.tsx';
+import { Callers } from './callers.tsx';
 
 type Agent = Output<'agentGet'>;
 
 /** How much of an AID has to be typed before something that cannot be taken back. */
 export const TAIL_CHARS = 5;
+/** Callers that are shown beside the state of the agent. */
+const FEW_CALLERS = 4;
 
 function Bind({ agent: { aid, service_tcp }, close }: { readonly agent: Agent; readonly close: () => void }) {
   const [address, setAddress] = useState(service_tcp);
@@ -102,8 +105,8 @@ export function Overview({ agent }: { readonly agent: Agent }) {
             <dd>
               <State tone={agent.published ? 'good' : 'warn'}>
                 {t(agent.published ? 'agent.published' : 'agent.unpublished')}
-              </State>{' '}
-              {t('agent.replicas', { n: agent.replicas })}
+              </State>
+              {agent.published && <span class="soft"> · {t('agent.replicas', { n: agent.replicas })}</span>}
             </dd>
             <dt>{t('agent.last')}</dt>
             <dd>{agent.last_publish_at === null ? t('never') : <When at={agent.last_publish_at} ago />}</dd>
@@ -139,6 +142,9 @@ export function Overview({ agent }: { readonly agent: Agent }) {
           </div>
           {probe !== undefined && <ProbeResult of={probe} />}
         </Section>
+        <Callers agent={agent} few={FEW_CALLERS} />
+      </div>
+      <div class="columns">
         <Section title={t('service')}>
           <dl class="pairs">
             <dt>{t('service.bound')}</dt>
@@ -163,29 +169,29 @@ export function Overview({ agent }: { readonly agent: Agent }) {
             </button>
           </div>
         </Section>
+        <Section title={t('danger')}>
+          <div class="acts">
+            <button
+              type="button"
+              class="danger"
+              onClick={() =>
+                confirm({
+                  title: t('agent.delete'),
+                  text: t('agent.delete.what'),
+                  verb: t('agent.delete'),
+                  tail: aid.slice(-TAIL_CHARS),
+                  run: async () => {
+                    await perform('agentDelete', { aid });
+                    go(['agents']);
+                  },
+                })
+              }
+            >
+              {t('agent.delete')}
+            </button>
+          </div>
+        </Section>
       </div>
-      <Section title={t('danger')}>
-        <div class="acts">
-          <button
-            type="button"
-            class="danger"
-            onClick={() =>
-              confirm({
-                title: t('agent.delete'),
-                text: t('agent.delete.what'),
-                verb: t('agent.delete'),
-                tail: aid.slice(-TAIL_CHARS),
-                run: async () => {
-                  await perform('agentDelete', { aid });
-                  go(['agents']);
-                },
-              })
-            }
-          >
-            {t('agent.delete')}
-          </button>
-        </div>
-      </Section>
     </>
   );
 }

@@ -7,6 +7,7 @@ import { Who } from '../../parts/agent.tsx';
 import { Answer, Empty, Section, State, When } from '../../parts/basics.tsx';
 import { act, confirm } from '../../parts/overlay.tsx';
 import { type Column, Table } from '../../parts/table.tsx';
+import { LookAt } from './look-at.tsx';
 
 const TAIL_CHARS = 5;
 
@@ -97,6 +98,7 @@ export function Admin() {
         )}
       </Answer>
       <Audit />
+      <LookAt />
     </>
   );
 }

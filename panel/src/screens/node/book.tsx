@@ -1,40 +1,99 @@
 /** The address book: what agents elsewhere are called here. */
+import { useContext, useState } from 'preact/hooks';
+import { type Book as Known, named, without } from '../../lib/book.ts';
 import { t } from '../../lib/i18n.ts';
-import { perform, useQuery } from '../../lib/query.ts';
-import { Who } from '../../parts/agent.tsx';
-import { Answer, Empty } from '../../parts/basics.tsx';
-import { actLater } from '../../parts/overlay.tsx';
+import { shortAid } from '../../lib/mark.ts';
+import { useQuery } from '../../lib/query.ts';
+import { Names, Who } from '../../parts/agent.tsx';
+import { Answer, Empty, Field } from '../../parts/basics.tsx';
+import { act, actLater, Dialog, openDialog } from '../../parts/overlay.tsx';
+
+interface NameProps {
+  /** Empty: another agent is added. */
+  readonly aid: string;
+  readonly alias: string;
+  readonly close: () => void;
+}
+
+function Name({ aid: given, alias: before, close }: NameProps) {
+  const [aid, setAid] = useState(given);
+  const [alias, setAlias] = useState(before);
+  return (
+    <Dialog title={t(given === '' ? 'book.add' : 'book.name')} close={close}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          close();
+          act(() => named(aid.trim(), alias.trim()), t('saved'));
+        }}
+      >
+        {given === '' ? (
+          <Field label={t('aid')} value={aid} onInput={setAid} placeholder="aid1…" />
+        ) : (
+          <p>
+            <Who aid={given} plain />
+          </p>
+        )}
+        <Field label={t('book.alias')} value={alias} onInput={setAlias} />
+        <div class="acts">
+          <button type="button" onClick={close}>
+            {t('cancel')}
+          </button>
+          <button type="submit" class="main" disabled={aid.trim() === '' || (given === '' && alias.trim() === '')}>
+            {t('save')}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function Row({ aid, book }: { readonly aid: string; readonly book: Known }) {
+  const name = useContext(Names).get(aid)?.text ?? shortAid(aid);
+  return (
+    <li>
+      <span class="grow">
+        <Who aid={aid} />
+      </span>
+      {book.favorites.some((favorite) => favorite.aid === aid) && (
+        <span role="img" aria-label={t('book.star')}>
+          ★
+        </span>
+      )}
+      <button
+        type="button"
+        aria-label={`${t('change')} ${name}`}
+        onClick={() => openDialog((close) => <Name aid={aid} alias={book.aliases[aid] ?? ''} close={close} />)}
+      >
+        {t('change')}
+      </button>
+      <button type="button" onClick={() => actLater(() => without(aid), t('book.removing'))}>
+        {t('remove')}
+      </button>
+    </li>
+  );
+}
 
 export function Book() {
   const book = useQuery('addressBookGet', {});
   return (
     <Answer of={book}>
-      {({ aliases, favorites }) => {
-        const aids = [...new Set([...Object.keys(aliases), ...favorites.map(({ aid }) => aid)])];
-        if (aids.length === 0) return <Empty text={t('book.none')} />;
-        const without = (gone: string) => ({
-          aliases: Object.fromEntries(Object.entries(aliases).filter(([aid]) => aid !== gone)),
-          favorites: favorites
-            .filter(({ aid }) => aid !== gone)
-            .map(({ aid, skill, protocols, addedAt }) => ({ aid, skill, protocols, addedAt })),
-        });
+      {(value) => {
+        const aids = [...new Set([...Object.keys(value.aliases), ...value.favorites.map(({ aid }) => aid)])];
         return (
-          <ul class="rows">
-            {aids.map((aid) => (
-              <li key={aid}>
-                <span class="grow">
-                  <Who aid={aid} />
-                </span>
-                {favorites.some((favorite) => favorite.aid === aid) && <span title={t('book.star')}>★</span>}
-                <button
-                  type="button"
-                  onClick={() => actLater(() => perform('addressBookPut', without(aid)), t('book.removing'))}
-                >
-                  {t('remove')}
-                </button>
-              </li>
-            ))}
-          </ul>
+          <>
+            <div class="acts">
+              <button type="button" onClick={() => openDialog((close) => <Name aid="" alias="" close={close} />)}>
+                {t('book.add')}
+              </button>
+            </div>
+            {aids.length === 0 && <Empty text={t('book.none')} />}
+            <ul class="rows">
+              {aids.map((aid) => (
+                <Row key={aid} aid={aid} book={value} />
+              ))}
+            </ul>
+          </>
         );
       }}
     </Answer>

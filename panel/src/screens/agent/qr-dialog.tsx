@@ -1,0 +1,20 @@
+/** The AID of an agent for a camera. */
+import { t } from '../../lib/i18n.ts';
+import { Dialog } from '../../parts/overlay.tsx';
+import { Qr } from '../../parts/qr.tsx';
+
+export function QrDialog({ aid, close }: { readonly aid: string; readonly close: () => void }) {
+  return (
+    <Dialog title={t('qr.aid')} close={close}>
+      <Qr text={aid} label={t('qr.aid')} />
+      <p>
+        <code>{aid}</code>
+      </p>
+      <div class="acts">
+        <button type="button" class="main" onClick={close}>
+          {t('close')}
+        </button>
+      </div>
+    </Dialog>
+  );
+}

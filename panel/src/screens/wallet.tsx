@@ -1,0 +1,114 @@
+/** An agent that belongs to an Ethereum wallet: the wallet signs a text, here or elsewhere, and that is its delegation. */
+import { useState } from 'preact/hooks';
+import { t } from '../lib/i18n.ts';
+import { newSeed, toHex } from '../lib/master.ts';
+import { perform } from '../lib/query.ts';
+import { addressOf, browserWallet, signedBy } from '../lib/wallet.ts';
+import { Copy, Field } from '../parts/basics.tsx';
+import { act } from '../parts/overlay.tsx';
+
+interface Props {
+  /** The agent that is renewed; any of the wallet's where there is none. */
+  readonly aid?: string;
+  /** Of the delegation that stands: the new one has to be later. */
+  readonly issuedAt?: string;
+  readonly done: (aid: string) => void;
+}
+
+interface Offer {
+  readonly agent: string;
+  readonly issued_at: number;
+  readonly seed: string;
+  readonly message: string;
+}
+
+/** The text that a wallet has to sign for a new operational key. */
+async function offerFor(agent: string, issuedAt: string): Promise<Offer> {
+  const seed = toHex(newSeed());
+  const after = issuedAt === '' ? 0 : Math.floor(Date.parse(issuedAt) / 1000) + 1;
+  const issued_at = Math.max(Math.floor(Date.now() / 1000), after);
+  const { message } = await perform('ethereumMessage', {
+    agent,
+    issued_at,
+    expires_at: 0,
+    operational_private_key_seed_hex: seed,
+  });
+  return { agent, issued_at, seed, message };
+}
+
+async function register({ agent, issued_at, seed }: Offer, signature: string): Promise<string> {
+  const { aid } = await perform('ethereumRegister', {
+    agent,
+    issued_at,
+    expires_at: 0,
+    eth_signature_hex: signature.trim(),
+    operational_private_key_seed_hex: seed,
+  });
+  return aid;
+}
+
+export function Wallet({ aid = '', issuedAt = '', done }: Props) {
+  const [address, setAddress] = useState(aid);
+  const [offer, setOffer] = useState<Offer>();
+  const [signature, setSignature] = useState('');
+  const [trouble, setTrouble] = useState('');
+  const wallet = browserWallet();
+  const finish = async (made: Offer, by: string): Promise<void> => done(await register(made, by));
+  const here = async (): Promise<void> => {
+    if (wallet === null) return;
+    const chosen = await addressOf(wallet);
+    if (aid !== '' && chosen.toLowerCase() !== aid.toLowerCase()) {
+      setTrouble(t('wallet.other'));
+      return;
+    }
+    const made = await offerFor(chosen, issuedAt);
+    await finish(made, await signedBy(wallet, chosen, made.message));
+  };
+  return (
+    <>
+      <p>{t('wallet.what')}</p>
+      {wallet !== null && (
+        <div class="acts">
+          <button type="button" class="main" onClick={() => act(here)}>
+            {t('wallet.connect')}
+          </button>
+        </div>
+      )}
+      <p class="empty">{t(wallet === null ? 'wallet.missing' : 'wallet.elsewhere')}</p>
+      {aid === '' && <Field label={t('wallet.address')} value={address} onInput={setAddress} placeholder="0x…" />}
+      <div class="acts">
+        <button
+          type="button"
+          disabled={address.trim() === ''}
+          onClick={() => act(async () => setOffer(await offerFor(address.trim(), issuedAt)))}
+        >
+          {t('wallet.text')}
+        </button>
+      </div>
+      {offer !== undefined && (
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            act(() => finish(offer, signature));
+          }}
+        >
+          <pre>{offer.message}</pre>
+          <div class="acts">
+            <Copy text={offer.message} />
+          </div>
+          <Field label={t('wallet.signature')} value={signature} onInput={setSignature} placeholder="0x…" />
+          <div class="acts">
+            <button type="submit" class="main" disabled={signature.trim() === ''}>
+              {t('wallet.register')}
+            </button>
+          </div>
+        </form>
+      )}
+      {trouble !== '' && (
+        <p class="bad" role="alert">
+          {trouble}
+        </p>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { NO_CHROMIUM, startChromium } from '../../support/browser/chromium.ts';
+import { PanelPage } from '../../support/browser/panel-page.ts';
+import { TestDaemon } from '../../support/daemon.ts';
+import { eventually } from '../../support/eventually.ts';
+
+test('the pages of an agent: who called and was refused, a list in order, the address book, the keyboard', {
+  skip: NO_CHROMIUM,
+}, async (t) => {
+  await using daemon = await TestDaemon.start();
+  await using browser = await startChromium();
+  const called = await daemon.newAgent();
+  const caller = await daemon.newAgent();
+  await daemon.call('PATCH', `/agents/${called}/acl`, { default: 'deny' });
+  await daemon.call('PUT', '/node/address-book', { aliases: { [caller]: 'zoe', [called]: 'anna' }, favorites: [] });
+  const code = async (): Promise<unknown> =>
+    (await daemon.request('POST', `/fetch/${called}`, { path: '/', local_aid: caller })).body;
+  assert.match(JSON.stringify(await code()), /access_denied/);
+  await using panel = await PanelPage.open(browser, daemon.api);
+  const { page } = panel;
+
+  await t.test('a caller that was refused is let in, and kept out again', async () => {
+    await panel.go(`agents/${called}`, 'anna');
+    await page.getByRole('button', { name: 'Allow… zoe' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Allow zoe' }).click();
+    await page.getByRole('button', { name: 'Keep out zoe' }).waitFor();
+    assert.match(JSON.stringify(await code()), /no_inbound/);
+    await panel.check('a caller is let in');
+    await page.getByRole('button', { name: 'Keep out zoe' }).click();
+    await page.getByRole('button', { name: 'Allow… zoe' }).waitFor();
+    assert.match(JSON.stringify(await code()), /access_denied/);
+  });
+
+  await t.test('the list is sorted and walked through by keys, which can be switched off', async () => {
+    await panel.go('agents', 'Agents');
+    const first = page.locator('tbody tr').first();
+    await page.getByRole('button', { name: 'Agent', exact: true }).click();
+    await first.getByText('anna').waitFor();
+    await page.getByRole('button', { name: 'Agent', exact: true }).click();
+    await first.getByText('zoe').waitFor();
+    await panel.check('a sorted list');
+    await page.keyboard.press('j');
+    await page.keyboard.press('k');
+    await page.keyboard.press('j');
+    await page.keyboard.press('Enter');
+    await page
+      .getByRole('heading', { level: 1, name: 'zoe' })
+      .or(page.getByRole('heading', { level: 1, name: 'anna' }))
+      .waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('heading', { level: 1, name: 'Agents' }).waitFor();
+    await page.keyboard.press('?');
+    await page.getByLabel('Single letters act as keys').uncheck();
+    await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+    await page.keyboard.press('n');
+    assert.match(page.url(), /#\/agents/);
+    await page.getByRole('button', { name: 'Keyboard' }).click();
+    await page.getByLabel('Single letters act as keys').check();
+    await panel.check('the list of keys');
+    await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+  });
+
+  await t.test('an agent gets another name, and two writers of the address book lose nothing', async () => {
+    await panel.go('node/book', 'Node');
+    await page.getByRole('button', { name: 'Change zoe' }).click();
+    await page.getByRole('dialog').getByLabel('What you call it').fill('zara');
+    await daemon.call('PUT', '/node/address-book', { aliases: { [caller]: 'zoe', [called]: 'amy' }, favorites: [] });
+    await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
+    await page.getByText('zara').first().waitFor();
+    const { aliases } = await daemon.call<{ aliases: unknown }>('GET', '/node/address-book');
+    assert.deepEqual(aliases, { [caller]: 'zara', [called]: 'amy' });
+    await panel.check('the address book');
+  });
+
+  await t.test('the AID is shown for a camera', async () => {
+    await panel.go(`agents/${called}`, 'amy');
+    await page.getByRole('button', { name: 'QR', exact: true }).click();
+    await page.getByRole('img', { name: 'QR code of the AID' }).waitFor();
+    await panel.check('the QR code');
+    await page.keyboard.press('Escape');
+  });
+
+  await t.test('all that is kept of an agent is saved, and taken in again once it is gone', async () => {
+    const tail = called.slice(-5);
+    await panel.go(`agents/${called}/keys`, 'amy');
+    await page.getByRole('button', { name: 'Save all of it as a file' }).click();
+    await page.getByRole('dialog').getByRole('textbox').fill(tail);
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('dialog').getByRole('button', { name: 'Save all of it as a file' }).click(),
+    ]);
+    await daemon.call('DELETE', `/agents/${called}`);
+    await panel.go('new', 'New agent');
+    await page.getByText('Take in one that was saved as a file').click();
+    await page.getByLabel('File of the agent').setInputFiles(await download.path());
+    await page.getByText('The agent is here now.').waitFor();
+    await eventually('the agent is here again', async () => {
+      const { agents } = await daemon.call<{ agents: readonly { aid: string }[] }>('GET', '/agents');
+      return agents.some(({ aid }) => aid === called);
+    });
+    await panel.check('an agent was taken in');
+  });
+});
