@@ -3,9 +3,13 @@ import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { NO_CHROMIUM, startChromium } from '../../support/browser/chromium.ts';
 import { PanelPage } from '../../support/browser/panel-page.ts';
+import { stretch } from '../../support/browser/stretched.ts';
 import { TestDaemon } from '../../support/daemon.ts';
 
-const WIDTHS = [1280, 390, 320];
+const NARROWEST = 320;
+const AGENTS = 1000;
+const MAX_ROWS = 60;
+const WIDTHS = [1280, 390, NARROWEST];
 
 test('an agent is made in the page, its master key is saved, proven and kept there; every screen is whole', {
   skip: NO_CHROMIUM,
@@ -82,22 +86,24 @@ test('an agent is made in the page, its master key is saved, proven and kept the
     await panel.check('access');
   });
 
+  const screens: readonly (readonly [string, string | RegExp])[] = [
+    ['', /./],
+    ['agents', 'Agents'],
+    ...['', '/services', '/profile', '/access', '/tunnels', '/keys', '/use'].map((tab): [string, string] => [
+      `agents/${aid}${tab}`,
+      aid.slice(-5),
+    ]),
+    ['discover', 'Discover'],
+    ['messages', 'Messages'],
+    [`messages/${aid}/notes`, 'Messages'],
+    ['files', 'Files'],
+    ...['', '/links', '/peers', '/settings', '/update', '/admin', '/book', '/sessions'].map((tab): [string, string] => [
+      `node${tab}`,
+      'Node',
+    ]),
+  ];
+
   await t.test('every screen is whole at every width, dark and light', async (all) => {
-    const screens: readonly (readonly [string, string | RegExp])[] = [
-      ['', /./],
-      ['agents', 'Agents'],
-      ...['', '/services', '/profile', '/access', '/tunnels', '/keys', '/use'].map((tab): [string, string] => [
-        `agents/${aid}${tab}`,
-        aid.slice(-5),
-      ]),
-      ['discover', 'Discover'],
-      ['messages', 'Messages'],
-      [`messages/${aid}/notes`, 'Messages'],
-      ['files', 'Files'],
-      ...['', '/links', '/peers', '/settings', '/update', '/admin', '/book', '/sessions'].map(
-        (tab): [string, string] => [`node${tab}`, 'Node'],
-      ),
-    ];
     for (const [i, [route, heading]] of screens.entries()) {
       await page.setViewportSize({ width: WIDTHS[i % WIDTHS.length] ?? 320, height: 800 });
       await page.emulateMedia({ colorScheme: i % 2 === 0 ? 'light' : 'dark' });
@@ -108,11 +114,45 @@ test('an agent is made in the page, its master key is saved, proven and kept the
     }
   });
 
-  await t.test('a daemon that goes and comes back', async () => {
+  await t.test('in a language that is two fifths longer all fits the narrowest page', async () => {
+    await using longer = await PanelPage.open(browser, daemon.api, '/', stretch);
+    for (const [route] of screens) {
+      await longer.go(route, /./);
+      await longer.fits(`longer ${route}`, [NARROWEST]);
+    }
+  });
+
+  await t.test('a thousand agents are a list of few rows, which moves on as it is scrolled', async () => {
+    const { agents } = await daemon.call<{ agents: { aid: string }[] }>('GET', '/agents');
+    const many = Array.from({ length: AGENTS }, (_, i) => ({ ...agents[0], aid: `${aid.slice(0, -4)}${1000 + i}` }));
+    await page.route('**/agents', (route) => route.fulfill({ json: { agents: many, pending: {} } }));
+    await page.reload();
+    await panel.go('agents', 'Agents');
+    const rows = page.locator('main tbody tr:not(.spacer)');
+    await rows.first().waitFor();
+    assert.ok((await rows.count()) <= MAX_ROWS, `${await rows.count()} rows`);
+    await page.evaluate('scrollTo(0, document.body.scrollHeight)');
+    await page
+      .getByRole('row')
+      .filter({ hasText: `${999 + AGENTS}` })
+      .waitFor();
+    assert.ok((await rows.count()) <= MAX_ROWS, `${await rows.count()} rows at the end`);
+    await page.unroute('**/agents');
+  });
+
+  await t.test('a daemon that is killed and comes back', async () => {
     await page.setViewportSize({ width: 1280, height: 900 });
     await panel.go('', /./);
-    await daemon.kill('SIGTERM');
+    await daemon.kill();
     await page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`);
-    await page.getByText('The daemon does not answer.').first().waitFor();
+    const gone = page.getByText('The daemon does not answer.').first();
+    await gone.waitFor();
+    const address = daemon.api.replace('http://', '');
+    await using _ = await TestDaemon.start({ dataDir: daemon.dataDir, args: ['--api-addr', address] });
+    await gone.waitFor({ state: 'hidden' });
+    await page
+      .getByRole('link', { name: new RegExp(aid.slice(-5)) })
+      .first()
+      .waitFor();
   });
 });

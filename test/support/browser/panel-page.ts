@@ -15,13 +15,23 @@ const TAGS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-prac
 const AXE_RUN = `axe.run({ runOnly: ${JSON.stringify(TAGS)} }).then(({ violations }) =>
   violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => id + ' ' + html.slice(0, 160) + ' ' + failureSummary)))`;
 
-/** What sticks out at the side, and what is wider than the window. */
-const OVERFLOW = `(() => {
+/** What is wider than the window, and what is cut off where nothing says that it is. */
+const LAYOUT = `(() => {
   const { scrollWidth, clientWidth } = document.documentElement;
-  return scrollWidth <= clientWidth ? [] : [...document.querySelectorAll('main *, header *, nav *')]
-    .filter((e) => e.getBoundingClientRect().right > clientWidth + 1)
-    .map((e) => e.outerHTML.slice(0, 120));
+  const shown = [...document.querySelectorAll('main *, header *, nav *, dialog *')];
+  const out = scrollWidth <= clientWidth ? [] : shown.filter((e) => e.getBoundingClientRect().right > clientWidth + 1);
+  const cut = shown.filter((e) => {
+    const { overflowX, textOverflow } = getComputedStyle(e);
+    if (overflowX === 'visible' || textOverflow === 'ellipsis' || e.closest('.hidden, thead, svg')) return false;
+    return e.scrollWidth > e.clientWidth + 1 && !e.matches('input, select, textarea');
+  });
+  return [...out, ...cut].map((e) => e.outerHTML.slice(0, 160));
 })()`;
+/** A desktop, a telephone, and the narrowest that a page has to fit. */
+const HEIGHT = 900;
+const WIDTHS: readonly number[] = [1280, 390, 320];
+/** "One moment…", in English and drawn out. */
+const LOADING = /One moment|Oñéé/;
 
 export class PanelPage {
   readonly page: Page;
@@ -43,9 +53,15 @@ export class PanelPage {
   }
 
   /** Opens the panel of the daemon whose API is at `api`. */
-  static async open(browser: Browser, api: string, path = '/'): Promise<PanelPage> {
-    const context = await browser.newContext({ locale: 'en-GB', viewport: { width: 1280, height: 900 } });
+  static async open(
+    browser: Browser,
+    api: string,
+    path = '/',
+    prepare: (context: BrowserContext) => Promise<void> = () => Promise.resolve(),
+  ): Promise<PanelPage> {
+    const context = await browser.newContext({ locale: 'en-GB', viewport: { width: 1280, height: HEIGHT } });
     await context.addInitScript(WATCH);
+    await prepare(context);
     const panel = new PanelPage(api, context, await context.newPage());
     await panel.page.goto(`${api}${path}`);
     return panel;
@@ -55,16 +71,26 @@ export class PanelPage {
   async go(route: string, heading: string | RegExp): Promise<void> {
     await this.page.evaluate(`location.hash = ${JSON.stringify(`#/${route}`)}`);
     await this.page.getByRole('heading', { level: 1, name: heading }).waitFor();
-    await this.page.locator('main .empty', { hasText: 'One moment' }).first().waitFor({ state: 'hidden' });
+    await this.page.locator('main .empty', { hasText: LOADING }).first().waitFor({ state: 'hidden' });
   }
 
-  /** Keeps a picture of the page as it is, where pictures are wanted. */
-  async picture(name: string): Promise<void> {
-    const path = `${name.replaceAll(/\W+/g, '-')}.png`;
-    if (PICTURES !== undefined) await this.page.screenshot({ path: join(PICTURES, path) });
+  /** Nothing sticks out and nothing is cut off; pictures are kept, light and dark, where they are wanted. */
+  async fits(where: string, widths: readonly number[] = WIDTHS): Promise<void> {
+    const before = this.page.viewportSize();
+    for (const width of widths) {
+      await this.page.setViewportSize({ width, height: HEIGHT });
+      assert.deepEqual(await this.page.evaluate(LAYOUT), [], `${where}, ${width} px`);
+      if (PICTURES === undefined) continue;
+      for (const colorScheme of ['light', 'dark'] as const) {
+        await this.page.emulateMedia({ colorScheme });
+        const name = `${where.replaceAll(/\W+/g, '-')}-${colorScheme}-${width}.png`;
+        await this.page.screenshot({ path: join(PICTURES, name) });
+      }
+    }
+    if (before !== null) await this.page.setViewportSize(before);
   }
 
-  /** No error, no violation of the policy, nothing that axe finds, no request to anybody else, nothing at the side. */
+  /** No error, no violation of the policy, nothing that axe finds, no request to anybody else, and it fits. */
   async check(where: string): Promise<void> {
     assert.deepEqual(await this.page.evaluate('violations'), [], where);
     assert.deepEqual(this.#errors, [], where);
@@ -72,8 +98,7 @@ export class PanelPage {
     assert.deepEqual(await this.page.evaluate(AXE_RUN), [], where);
     for (const request of this.#requests)
       assert.ok(request.url().startsWith(`${this.#api}/`) || /^(?:blob|data):/.test(request.url()), request.url());
-    assert.deepEqual(await this.page.evaluate(OVERFLOW), [], where);
-    await this.picture(where);
+    await this.fits(where);
   }
 
   /** Paths that were asked for so far. */
