@@ -1,7 +1,7 @@
 /** One call with its whole answer in memory, within a size and a time. */
 import { toBase64 } from '../../foundation/base64.ts';
-import { freeMemory } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { CollectedBytes } from '../../foundation/collected-bytes.ts';
 import { deadline } from '../../foundation/deadline.ts';
 import { DEFAULT_CALL_TIMEOUT_MS, MAX_CALL_TIMEOUT_MS, MAX_FETCHED_BYTES } from '../../foundation/domain/calls.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -21,7 +21,7 @@ export interface FetchResult {
 
 /** The bytes of a body, and whether there were more. */
 interface Collected {
-  readonly bytes: Uint8Array;
+  readonly bytes: CollectedBytes;
   readonly truncated: boolean;
 }
 
@@ -44,42 +44,31 @@ export async function fetchWhole(
   using limit = deadline(clock, timeoutMs, signal);
   const answer = await caller.request(request.local, request.remote, { ...call, signal: limit.signal });
   const { bytes, truncated } = await collect(answer, limit.signal);
-  const body = toBase64(bytes);
-  freeMemory(bytes);
+  const body = toBase64(bytes.bytes());
+  bytes.free();
   return { status: answer.status, headers: headerMap(answer.headers), body, truncated };
 }
 
-/** All of a body, or as much of it as is kept. Without an iterator: it would cost a small answer more than its bytes. */
+/** Reads a body, or as much of it as is kept. Without an iterator: it would cost a small answer more than its bytes. */
 function collect({ body }: CallAnswer, signal: AbortSignal): Promise<Collected> {
   const { promise, resolve, reject } = Promise.withResolvers<Collected>();
-  const chunks: Buffer[] = [];
-  let length = 0;
-  const whole = (): Collected => {
-    const [first] = chunks;
-    const bytes = chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks);
-    // Megabytes that nobody looks at again: the garbage collector would leave them for long.
-    for (const chunk of chunks) if (chunk !== bytes) freeMemory(chunk);
-    return { bytes: bytes.subarray(0, MAX_FETCHED_BYTES), truncated: length > MAX_FETCHED_BYTES };
-  };
+  const bytes = new CollectedBytes(MAX_FETCHED_BYTES);
+  let truncated = false;
   const broken = (cause?: unknown): void => {
     if (signal.reason instanceof SvcError) reject(signal.reason);
     else reject(new SvcError('connect_failed', { message: 'The answer broke off before its end.', cause }));
   };
   body.on('data', (chunk: Buffer) => {
-    if (length > MAX_FETCHED_BYTES) return;
-    length += chunk.length;
-    chunks.push(chunk);
-    if (length <= MAX_FETCHED_BYTES) return;
-    resolve(whole());
+    if (truncated || bytes.add(chunk)) return;
+    truncated = true;
+    resolve({ bytes, truncated });
     // The stream is reset, and nothing more is sent.
     body.destroy();
   });
-  body.once('end', () => {
-    if (length <= MAX_FETCHED_BYTES) resolve(whole());
-  });
+  body.once('end', () => resolve({ bytes, truncated }));
   body.once('error', broken);
   body.once('close', () => {
-    if (!body.readableEnded && length <= MAX_FETCHED_BYTES) broken();
+    if (!body.readableEnded && !truncated) broken();
   });
   if (body.destroyed && !body.readableEnded) broken(body.errored);
   return promise;

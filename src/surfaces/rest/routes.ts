@@ -1,7 +1,7 @@
 /** Serves the operations table: one route for each declaration. */
 import type { FastifyInstance } from 'fastify';
-import { freeMemory } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { longText } from '../../foundation/collected-bytes.ts';
 import type { SvcError } from '../../foundation/errors.ts';
 import type { BoundStream } from '../../operations/handlers/exchange.ts';
 import { compileInput, type ParseAid } from '../../operations/input.ts';
@@ -76,8 +76,8 @@ export function addOperation(app: FastifyInstance, operation: BoundOperation, de
       const text = JSON.stringify(output);
       if (text.length < LONG_ANSWER_CHARS) return reply.send(text);
       // Node sets three bytes aside for each character of a text that it writes, and leaves them to the garbage collector.
-      const bytes = Buffer.from(text);
-      reply.raw.once('finish', () => freeMemory(bytes));
+      const bytes = longText(text);
+      reply.raw.once('finish', () => bytes.buffer.transfer(0));
       return reply.send(bytes);
     },
   });
