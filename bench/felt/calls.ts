@@ -1,6 +1,7 @@
 /** What is felt of calls and tunnels: each step of one product once, to be taken in turns with the other. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { eventually } from '../../test/support/eventually.ts';
 import { dial } from '../support/tcp-client.ts';
 import { call, newAgent } from './api.ts';
 import { ends, type Step } from './messages.ts';
@@ -11,19 +12,27 @@ const ROUND_TRIP = Buffer.alloc(64, 0x78);
 const PARALLEL = 32;
 const CALLS_PER_ROUND = 600;
 
-/** An agent whose service is at a port, published; and the call that reaches it. */
-async function reached(network: FeltNetwork, port: number): Promise<{ near: number; aid: string }> {
+/** An agent whose service is at a port, published; and who calls it, in the words of the product. */
+async function reached(network: FeltNetwork, port: number) {
   const { near, far } = ends(network);
-  await call(near, 'POST', `/agents/${await newAgent(near)}/publish`);
+  const local = await newAgent(near);
+  await call(near, 'POST', `/agents/${local}/publish`);
   const aid = await newAgent(far, `127.0.0.1:${port}`);
   await call(far, 'POST', `/agents/${aid}/publish`);
-  return { near, aid };
+  return { near, aid, acting: network.name === 'svcd' ? { local_aid: local } : {} };
 }
 
 /** Calls with an answer of 1 KB: one, and many side by side with their speed and the CPU time of both nodes. */
 export async function fetches(network: FeltNetwork, port: number): Promise<{ one: Step; many: Step }> {
-  const { near, aid } = await reached(network, port);
-  const ask = () => call(near, 'POST', `/fetch/${aid}`, { method: 'GET', path: '/' });
+  const { near, aid, acting } = await reached(network, port);
+  const ask = () => call(near, 'POST', `/fetch/${aid}`, { ...acting, method: 'GET', path: '/1KB' });
+  // The other product finds an agent only some time after it was published.
+  await eventually('the agent to be found', () =>
+    ask().then(
+      () => true,
+      () => false,
+    ),
+  );
   const cpu = (): number => network.nodes.slice(1, 3).reduce((sum, { pid }) => sum + cpuMs(pid), 0);
   return {
     async one() {
@@ -48,8 +57,18 @@ export async function fetches(network: FeltNetwork, port: number): Promise<{ one
 
 /** Round trips of 64 bytes through a tunnel, and new connections to their first byte; `port` echoes what begins with `e`. */
 export async function tunnels(network: FeltNetwork, port: number): Promise<{ roundTrip: Step; connection: Step }> {
-  const { near, aid } = await reached(network, port);
-  const { listen } = await call(near, 'POST', `/tunnel/${aid}`, { local_port: 0, idle_timeout_sec: 3600 });
+  const { near, aid, acting } = await reached(network, port);
+  const open = () => call(near, 'POST', `/tunnel/${aid}`, { ...acting, local_port: 0, idle_timeout_sec: 3600 });
+  let listen: unknown;
+  await eventually('the agent to be found', () =>
+    open().then(
+      (tunnel) => {
+        listen = tunnel['listen'];
+        return true;
+      },
+      () => false,
+    ),
+  );
   const at = { host: '127.0.0.1', port: Number(String(listen).split(':').at(-1)) };
   const socket = await dial(at);
   socket.write('e');

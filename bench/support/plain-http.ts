@@ -2,11 +2,16 @@
 import { Agent, createServer, request as httpRequest, type RequestListener } from 'node:http';
 
 const BODY = JSON.stringify({ answer: 'x'.repeat(200) });
+/** Longer ones, by their path. */
+const LONG: Readonly<Record<string, Buffer>> = {
+  '/1KB': Buffer.alloc(1024, 'x'),
+  '/1MB': Buffer.alloc(1024 * 1024, 'x'),
+};
 
 const service: RequestListener = (request, response) => {
   request.resume();
   response.setHeader('content-type', 'application/json');
-  response.end(BODY);
+  response.end(LONG[request.url ?? ''] ?? BODY);
 };
 
 /** Forwards to the port that the first argument names, over kept connections. */
