@@ -147,6 +147,7 @@ async function measure(path: string): Promise<BenchTable> {
     nodeKey: node.publicKey,
     callerKey: () => new Uint8Array(32),
     acl: () => ({ default: 'public', allow: [], deny: [] }),
+    acls: (aids) => new Map(aids.map((aid) => [aid, { default: 'public', allow: [], deny: [] }])),
     pendingCounters: () => ({}),
     reachable: () => true,
   });

@@ -87,6 +87,7 @@ export function buildSurfaces(
         nodeKey: node.key.publicKey,
         callerKey: c.callerKey,
         acl: (aid) => c.accessLists.view(aid),
+        acls: (aids) => c.accessLists.views(aids),
         pendingCounters,
         reachable,
       }),

@@ -88,6 +88,7 @@ export class HandlerWorld {
           nodeKey: this.node.publicKey,
           callerKey: (aid) => callerKey(this.node.seed, aid),
           acl: () => ({ default: 'public', allow: [], deny: [] }),
+          acls: (aids) => new Map(aids.map((aid) => [aid, { default: 'public', allow: [], deny: [] }])),
           pendingCounters: () => this.pending,
           reachable: () => true,
         }),

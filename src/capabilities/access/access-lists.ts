@@ -77,6 +77,17 @@ export class AccessLists {
     };
   }
 
+  /** As `view`, of several subjects. */
+  views<S extends Subject>(subjects: readonly S[]): Map<S, AccessView> {
+    const changed = this.#repository.changed(subjects);
+    return new Map(
+      subjects.map((one) => [
+        one,
+        changed.has(one) ? this.view(one) : { default: initialPolicy(one), allow: [], deny: [] },
+      ]),
+    );
+  }
+
   /** The rules of a subject at this moment. */
   rules(subject: Subject): AccessRules {
     const known = this.#rules.get(subject);

@@ -12,7 +12,7 @@ import { parsePrivateKey } from '../../foundation/identity/keys.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
-import type { AgentRow, AgentStore } from '../../foundation/store/agents.ts';
+import type { AgentRow, AgentStore, ListedAgent } from '../../foundation/store/agents.ts';
 import type { LocalIdentity } from '../../network/links/types.ts';
 import { type Credentials, readCredentials } from './credentials.ts';
 import { Heartbeats } from './heartbeats.ts';
@@ -334,12 +334,12 @@ export class AgentRegistry implements Component {
     return service.text;
   }
 
-  #secondsSinceHeartbeat(row: AgentRow): number {
+  #secondsSinceHeartbeat(row: ListedAgent): number {
     const last = this.#heartbeats.last(row.aid, row.heartbeatAt);
     return Math.max(0, Math.floor((this.#deps.clock.now() - last) / 1000));
   }
 
-  #view(row: AgentRow): LocalAgent {
+  #view(row: ListedAgent): LocalAgent {
     return {
       aid: row.aid,
       serviceTcp: row.serviceTcp,

@@ -1,7 +1,7 @@
 /** How an identity's publication stands, for lists and status pages. */
 import { decodeServicePayload } from '../../foundation/records/payloads.ts';
 import { RECORD, type RecordType } from '../../foundation/records/types.ts';
-import type { PublicationRow, PublisherRow } from '../../foundation/store/publications.ts';
+import type { PublicationRow, PublisherState } from '../../foundation/store/publications.ts';
 import { type ProfileCard, readProfile } from './profile-cards.ts';
 
 /** Of which types a summary says something. */
@@ -33,7 +33,7 @@ function nameOf(profile: ProfileCard | null, services: readonly PublicationRow[]
 
 /** Sums up what is kept of one identity. `now` in Unix milliseconds. */
 export function summarize(
-  publisher: PublisherRow | undefined,
+  publisher: PublisherState | undefined,
   rows: readonly PublicationRow[],
   now: number,
 ): PublicationSummary {

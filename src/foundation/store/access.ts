@@ -65,6 +65,13 @@ export class AccessRepository {
     };
   }
 
+  /** Those of some subjects that have set anything. */
+  changed(subjects: readonly string[]): Set<string> {
+    const rows = this.#store.all`
+      SELECT subject FROM access_subjects WHERE subject IN (SELECT value FROM json_each(${JSON.stringify(subjects)}))`;
+    return new Set(rows.map((row) => textOf(row, 'subject')));
+  }
+
   /** In the order in which they were made. */
   #entries(subject: string, list: AccessListName): (AidEntry | SecretEntry)[] {
     const rows = this.#store.all`

@@ -28,6 +28,8 @@ export interface AgentHandlerDependencies {
   readonly callerKey: (aid: Aid) => Uint8Array;
   /** Access control of an agent, secrets redacted. */
   readonly acl: (aid: Aid) => Static<typeof AclView>;
+  /** The same of several agents. */
+  readonly acls: (aids: readonly Aid[]) => ReadonlyMap<Aid, Static<typeof AclView>>;
   /** What waits for the agents here, by AID: those with something only. */
   readonly pendingCounters: () => Static<typeof Pending>;
   /** Whether other nodes reach this one unasked; undefined while that is not known. */
@@ -65,7 +67,7 @@ function agentView(agent: LocalAgent, summary: PublicationSummary, acl: Static<t
 }
 
 export function agentHandlers(deps: AgentHandlerDependencies): Handlers<typeof agentOperations> {
-  const { agents, directory, resolver, clock, nodeKey, callerKey, acl, pendingCounters, reachable } = deps;
+  const { agents, directory, resolver, clock, nodeKey, callerKey, acl, acls, pendingCounters, reachable } = deps;
 
   function oneAgent(agent: LocalAgent): ResultOf<typeof agentOperations.agentGet> {
     const { aid } = agent;
@@ -107,11 +109,17 @@ export function agentHandlers(deps: AgentHandlerDependencies): Handlers<typeof a
     },
     agentsList: ({ limit = AGENTS_PAGE_DEFAULT, cursor }) => {
       const page = agents.list(limit, cursor);
-      const summaries = directory.summaries(page.agents.map((agent) => agent.aid));
+      const aids = page.agents.map((agent) => agent.aid);
+      const summaries = directory.summaries(aids);
+      const lists = acls(aids);
       const pending = pendingCounters();
       return {
         agents: page.agents.map((agent) =>
-          agentView(agent, summaries.get(agent.aid) ?? directory.summary(agent.aid), acl(agent.aid)),
+          agentView(
+            agent,
+            summaries.get(agent.aid) ?? directory.summary(agent.aid),
+            lists.get(agent.aid) ?? acl(agent.aid),
+          ),
         ),
         next_cursor: page.nextCursor ?? undefined,
         ...(Object.keys(pending).length === 0 ? {} : { pending }),

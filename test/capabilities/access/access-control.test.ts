@@ -207,6 +207,7 @@ test('a generated secret is shown once and stored as a hash only', async () => {
     created_at: new Date(clock.now()).toISOString(),
   });
   assert.deepEqual(lists.view(AGENT), { default: 'deny', allow: [entry], deny: [] });
+  assert.deepEqual(lists.views([AGENT]).get(AGENT), lists.view(AGENT));
   const given = await lists.allow(AGENT, { secret: SECRET });
   assert.ok(!('secret' in given));
   const stored = JSON.stringify(repository.load(AGENT), (_, value: unknown) =>
@@ -261,6 +262,7 @@ test('a subject that is gone leaves nothing behind', async () => {
   lists.setDefault(AGENT, 'public');
   assert.deepEqual(told, [AGENT]);
   assert.deepEqual(lists.view(AGENT), { default: 'public', allow: [], deny: [] });
+  assert.deepEqual(lists.views([AGENT]), new Map([[AGENT, lists.view(AGENT)]]));
   assert.equal(await ask(), 'ok');
 });
 

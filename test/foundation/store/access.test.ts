@@ -30,6 +30,13 @@ test('a subject that never changed anything has no row', () => {
   assert.equal(repository().load('s'), null);
 });
 
+test('those that changed anything are told from those that never did', () => {
+  const access = repository();
+  access.create('s', 'public', SALT);
+  access.create('other', 'public', SALT);
+  assert.deepEqual(access.changed(['never', 's']), new Set(['s']));
+});
+
 test('entries come back as they were put, in the order in which they were made', () => {
   const access = repository();
   access.create('s', 'public', SALT);

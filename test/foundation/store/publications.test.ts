@@ -106,7 +106,8 @@ test('several publishers are read at once', () => {
     table.claim(aid, 10);
     table.put(aid, publication());
   }
-  assert.deepEqual(table.publishersOf([A, testAid(9)]), new Map([[A, publisher()]]));
+  const { state, dueAt } = publisher();
+  assert.deepEqual(table.publishersOf([A, testAid(9)]), new Map([[A, { state, dueAt }]]));
   assert.deepEqual([...table.publishersOf([A, B]).keys()].sort(), [A, B].sort());
   table.put(A, publication({ type: RECORD.service, name: 'one' }));
   const types = [RECORD.profile, RECORD.endpoints];
