@@ -11,7 +11,12 @@ const MAX_TRIES = 4;
 /** HTTP: the book is no longer the one that was read. */
 const CHANGED = 412;
 
-async function change(by: (book: Book) => Book, tries = MAX_TRIES): Promise<void> {
+interface Changed {
+  readonly aliases: Book['aliases'];
+  readonly favorites: readonly ({ readonly aid: string } & Partial<Omit<Book['favorites'][number], 'aid'>>)[];
+}
+
+async function change(by: (book: Book) => Changed, tries = MAX_TRIES): Promise<void> {
   const path = `${here().base}${PATH}`;
   const read = await request(path, {});
   const book: Book = await read.json();
@@ -44,6 +49,17 @@ export function named(aid: string, alias: string): Promise<void> {
   return change(({ aliases, favorites }) => {
     const others = aliasesWithout(aliases, aid);
     return { aliases: alias === '' ? others : { ...others, [aid]: alias }, favorites };
+  });
+}
+
+/**
+ * Stars an agent, or takes its star away.
+ * @throws Failure
+ */
+export function starred(aid: string, isStar: boolean): Promise<void> {
+  return change(({ aliases, favorites }) => {
+    const others = favorites.filter((favorite) => favorite.aid !== aid);
+    return { aliases, favorites: isStar ? [...others, { aid }] : others };
   });
 }
 

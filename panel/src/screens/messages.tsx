@@ -6,13 +6,16 @@ import { href } from '../lib/place.ts';
 import { useQuery } from '../lib/query.ts';
 import { Mark, Who } from '../parts/agent.tsx';
 import { AsAgent } from '../parts/as-agent.tsx';
-import { Answer } from '../parts/basics.tsx';
+import { Answer, Foreign } from '../parts/basics.tsx';
 import { openDialog } from '../parts/overlay.tsx';
 import { ChatAsk, RoomAsk } from './messages/asks.tsx';
 import { AskToChat, JoinRoom, MakeRoom } from './messages/begin.tsx';
 import { Chat } from './messages/chat.tsx';
 import { Notes } from './messages/notes.tsx';
 import { Room, RoomTitle } from './messages/room.tsx';
+
+/** Kinds of entries of rooms that say something by their text. */
+const SAID: readonly string[] = ['msg', 'file'];
 
 interface Props {
   readonly path: readonly string[];
@@ -89,9 +92,11 @@ function Chats({ open, contacts }: { readonly open: Opened; readonly contacts: O
       <h2>{t('messages.chats')}</h2>
       {friends
         .toSorted((a, b) => (b.last_at ?? b.since).localeCompare(a.last_at ?? a.since))
-        .map(({ peer, unread_count }) => (
+        .map(({ peer, unread_count, last }) => (
           <Entry key={peer} to={['chat', peer]} open={open} badge={unread_count}>
-            <Who aid={peer} plain />
+            <Who aid={peer} plain>
+              {last !== null && <Foreign text={last.text} />}
+            </Who>
           </Entry>
         ))}
       {out_pending.map(({ peer }) => (
@@ -112,7 +117,7 @@ function Rooms({ open, rooms }: { readonly open: Opened; readonly rooms: Output<
       <h2>{t('messages.rooms')}</h2>
       {rooms
         .toSorted((a, b) => b.last_activity_at.localeCompare(a.last_activity_at))
-        .map(({ group_id, title, role, unread_count, mention_count, member_count }) => (
+        .map(({ group_id, title, role, unread_count, mention_count, member_count, last }) => (
           <Entry
             key={group_id}
             to={['room', group_id]}
@@ -125,7 +130,15 @@ function Rooms({ open, rooms }: { readonly open: Opened; readonly rooms: Output<
                 <b>
                   <RoomTitle id={group_id} title={title} />
                 </b>
-                <small>{member_count === 0 ? t(`room.${role}`) : t('room.members', { n: member_count })}</small>
+                <small>
+                  {last !== null && SAID.includes(last.kind) ? (
+                    <Foreign text={last.text} />
+                  ) : member_count === 0 ? (
+                    t(`room.${role}`)
+                  ) : (
+                    t('room.members', { n: member_count })
+                  )}
+                </small>
               </span>
             </span>
           </Entry>

@@ -9,6 +9,8 @@ import { ready } from '../../support/network.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
 const HOSTILE = '<b>bold</b>\u202Eevil';
+/** Of entries. */
+const MORE_THAN_A_PAGE = 55;
 const FILE = 'six times nine';
 
 async function say(page: Page, text: string): Promise<void> {
@@ -78,6 +80,7 @@ test('two people talk, meet in a room and send files by the panels of their node
     await page.getByText('1 new').waitFor({ state: 'hidden' });
     await attach(page, 'answer.txt');
     await saves(other, 'answer.txt');
+    await page.getByRole('link', { name: /answer\.txt/ }).waitFor();
   });
 
   await t.test('what is written to somebody who is away waits, and arrives when they are back', async () => {
@@ -123,6 +126,26 @@ test('two people talk, meet in a room and send files by the panels of their node
     await saves(other, 'sources.txt');
     await annPanel.check('room');
     await benPanel.check('room of a member');
+  });
+
+  await t.test('older entries come when they are scrolled to', async () => {
+    const { groups } = await near.call<{ groups: { group_id: string }[] }>('GET', `/agents/${ann}/groups`);
+    for (let i = 1; i <= MORE_THAN_A_PAGE; i++) {
+      const body = Buffer.from(`entry ${i} of many`).toString('base64');
+      await near.call('POST', '/mcp/call', {
+        tool: 'group_append',
+        args: { aid: ann, group_id: groups[0]?.group_id, body },
+      });
+    }
+    await rooms();
+    await page.getByRole('link', { name: /Harvest/ }).click();
+    await page.getByText(`entry ${MORE_THAN_A_PAGE} of many`).last().waitFor();
+    assert.equal(await page.getByText('made the room').count(), 0);
+    await page.getByRole('list', { name: 'Messages' }).focus();
+    await page.keyboard.press('Home');
+    await page.getByText('made the room').waitFor();
+    await page.getByRole('button', { name: 'Earlier' }).waitFor({ state: 'hidden' });
+    await annPanel.check('older entries');
   });
 
   await t.test('a member leaves, and the room says so', async () => {

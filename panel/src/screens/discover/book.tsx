@@ -1,25 +1,11 @@
 /** Agents elsewhere that the user has named or starred: buttons, and the list of them. */
 import { useState } from 'preact/hooks';
-import type { Output } from '../../lib/api.ts';
+import { type Book, named, starred } from '../../lib/book.ts';
 import { t } from '../../lib/i18n.ts';
-import { perform, useQuery } from '../../lib/query.ts';
+import { useQuery } from '../../lib/query.ts';
 import { Who } from '../../parts/agent.tsx';
 import { Field, Section } from '../../parts/basics.tsx';
 import { act, Dialog, openDialog } from '../../parts/overlay.tsx';
-
-type Book = Output<'addressBookGet'>;
-
-/** The address book as it is written back. */
-function bookWith(book: Book, aid: string, alias: string, isStar: boolean) {
-  const { [aid]: _, ...others } = book.aliases;
-  const favorites = book.favorites
-    .filter((favorite) => favorite.aid !== aid)
-    .map(({ aid: of, skill, protocols, addedAt }) => ({ aid: of, skill, protocols, addedAt }));
-  return {
-    aliases: alias === '' ? others : { ...others, [aid]: alias },
-    favorites: isStar ? [...favorites, { aid }] : favorites,
-  };
-}
 
 function isStarred(book: Book, aid: string): boolean {
   return book.favorites.some((favorite) => favorite.aid === aid);
@@ -39,7 +25,7 @@ function Name({ aid, book, close }: NameProps) {
         onSubmit={(event) => {
           event.preventDefault();
           close();
-          act(() => perform('addressBookPut', bookWith(book, aid, alias.trim(), isStarred(book, aid))), t('saved'));
+          act(() => named(aid, alias.trim()), t('saved'));
         }}
       >
         <Field label={t('book.alias')} value={alias} onInput={setAlias} />
@@ -61,14 +47,9 @@ export function InBook({ aid }: { readonly aid: string }) {
   const { value: book } = useQuery('addressBookGet', {});
   if (book === undefined) return null;
   const isStar = isStarred(book, aid);
-  const alias = book.aliases[aid] ?? '';
   return (
     <>
-      <button
-        type="button"
-        aria-pressed={isStar}
-        onClick={() => act(() => perform('addressBookPut', bookWith(book, aid, alias, !isStar)), t('saved'))}
-      >
+      <button type="button" aria-pressed={isStar} onClick={() => act(() => starred(aid, !isStar), t('saved'))}>
         {isStar ? '★' : '☆'} {t('book.star')}
       </button>
       <button type="button" onClick={() => openDialog((close) => <Name aid={aid} book={book} close={close} />)}>

@@ -8,7 +8,7 @@ export type RoomEntry = Output<'groupEntries'>['entries'][number];
 
 /** Entries of a page. */
 const PAGE = 50;
-/** A place in a chat that no entry has. */
+/** A place that no entry has. */
 const BEYOND = 1e12;
 
 /** The entries of a chat before a place; its end where none is given. */
@@ -18,9 +18,12 @@ export async function chatBefore(aid: string, peer: string, before = BEYOND): Pr
 }
 
 /** The entries of a room before a place; its end where none is given. */
-export async function roomBefore(aid: string, group_id: string, before?: number): Promise<Page<RoomEntry>> {
-  const behind = before ?? (await perform('groupHead', { aid, group_id })).max_seq + 1;
-  const after_seq = Math.max(0, behind - 1 - PAGE);
-  const { entries, read_cursor } = await perform('groupEntries', { aid, group_id, after_seq, limit: PAGE });
-  return { entries, hasOlder: after_seq > 0, readTo: read_cursor };
+export async function roomBefore(aid: string, group_id: string, before = BEYOND): Promise<Page<RoomEntry>> {
+  const { entries, has_more, read_cursor } = await perform('groupEntries', {
+    aid,
+    group_id,
+    before_seq: before,
+    limit: PAGE,
+  });
+  return { entries, hasOlder: has_more, readTo: read_cursor };
 }

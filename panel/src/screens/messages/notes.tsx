@@ -102,9 +102,11 @@ export function Notes({ aid }: { readonly aid: string }) {
                 note={kindOf(msg_type)}
               >
                 <span class="acts">
-                  <button type="button" onClick={() => write(aid, sender)}>
-                    {t('notes.answer')}
-                  </button>
+                  {msg_type !== NOTE_TYPE.invitation && (
+                    <button type="button" onClick={() => write(aid, sender)}>
+                      {t('notes.answer')}
+                    </button>
+                  )}
                   <button
                     type="button"
                     onClick={() =>
