@@ -5,6 +5,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { part } from '../test/lab/parting.ts';
 import type { LabDaemon } from '../test/support/lab/daemons.ts';
+import { needs } from '../test/support/needs.ts';
 import {
   countHelping,
   cpuSeconds,
@@ -12,6 +13,7 @@ import {
   type LabPaths,
   residentBytes,
   startPaths,
+  startTurnPath,
   transfer,
 } from './support/lab-paths.ts';
 import { type BenchRow, type BenchTable, quantile } from './table.ts';
@@ -149,15 +151,21 @@ async function idle({ paths, helpers }: LabPaths): Promise<BenchRow[]> {
   ];
 }
 
-export async function run(): Promise<BenchTable> {
-  await using lab = await startPaths();
-  const rows = await idle(lab);
-  const results = new Map<LabPath, Measured>();
+async function measure(lab: LabPaths, results: Map<LabPath, Measured>): Promise<void> {
   for (const path of lab.paths) {
     const least = { up: Number.POSITIVE_INFINITY, down: Number.POSITIVE_INFINITY };
     results.set(path, { setUps: await setUps(path), speeds: { up: 0, down: 0 }, cpu: least, relayed: 0 });
   }
   for (let i = 0; i < ROUNDS; i++) await round(lab, results);
+}
+
+export async function run(): Promise<BenchTable> {
+  const results = new Map<LabPath, Measured>();
+  await using lab = await startPaths();
+  const rows = await idle(lab);
+  await measure(lab, results);
+  await using turn = needs('turnserver') === false ? await startTurnPath() : null;
+  if (turn !== null) await measure(turn, results);
   const loopback = [...results.values()][0];
   const direct = [...results].find(([{ path }]) => path === 'direct')?.[1];
   if (loopback === undefined || direct === undefined) return { title: '', rows };

@@ -7,6 +7,7 @@ import { LabDaemon } from '../../test/support/lab/daemons.ts';
 import { Internet } from '../../test/support/lab/internet.ts';
 import type { Machine } from '../../test/support/lab/namespaces.ts';
 import type { NatKind } from '../../test/support/lab/nat.ts';
+import { startTurnServer, TURN_NUMBER, WITH_TURN } from '../../test/support/lab/turn-server.ts';
 import type { LabTransfer } from './lab-transfers.ts';
 
 const CLIENT = fileURLToPath(new URL('lab-transfers.ts', import.meta.url));
@@ -44,8 +45,8 @@ export interface LabPaths extends AsyncDisposable {
   readonly helpers: readonly LabDaemon[];
 }
 
-async function nodeOn(machine: Machine, listen?: string): Promise<LabNode> {
-  const daemon = await LabDaemon.start(machine, BOOTSTRAP, HELPS_NOBODY, listen);
+async function nodeOn(machine: Machine, listen?: string, config = ''): Promise<LabNode> {
+  const daemon = await LabDaemon.start(machine, BOOTSTRAP, HELPS_NOBODY + config, listen);
   const service = machine.fork(SERVICE);
   const [{ port } = { port: 0 }]: { port: number }[] = await once(service, 'message');
   const aid = await daemon.serve(`127.0.0.1:${port}`);
@@ -86,6 +87,31 @@ export async function startPaths(): Promise<LabPaths> {
     ],
     [Symbol.asyncDispose]: async () => {
       await Promise.all([...nodes.map(({ daemon }) => daemon), ...helpers].map((one) => one[Symbol.asyncDispose]()));
+      await internet[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** A lab whose helpers do not relay, so that a TURN server of the caller has to lead to the called node. */
+export async function startTurnPath(): Promise<LabPaths> {
+  const internet = await Internet.open();
+  startTurnServer(await internet.publicMachine('turn', [TURN_NUMBER]));
+  const helpers: LabDaemon[] = [];
+  for (const number of HELPERS) {
+    const machine = await internet.publicMachine(`helper-${number}`, [number]);
+    helpers.push(await LabDaemon.start(machine, helpers.length === 0 ? [] : BOOTSTRAP, 'relay_sessions = 0\n'));
+  }
+  for (const helper of helpers) await helper.until('a helper is open', ({ nat_type }) => nat_type === 1);
+  const caller = await nodeOn(await internet.behind('a', ['symmetric']), undefined, WITH_TURN);
+  const called = await nodeOn(await internet.behind('b', ['symmetric']));
+  for (const { daemon } of [caller, called])
+    await daemon.until('helpers', (status) => status.helpers.length === HELPERS.length && status.nat_type >= 3);
+  return {
+    helpers,
+    paths: [{ path: 'turn', what: 'turn', caller, called }],
+    [Symbol.asyncDispose]: async () => {
+      const daemons = [caller.daemon, called.daemon, ...helpers];
+      await Promise.all(daemons.map((one) => one[Symbol.asyncDispose]()));
       await internet[Symbol.asyncDispose]();
     },
   };

@@ -1,18 +1,15 @@
 /** Two nodes whose routers change ports, helpers that relay for nobody, and a TURN server that one of the two may use. */
 import assert from 'node:assert/strict';
-import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { test } from 'node:test';
 import { part } from '../../lab/parting.ts';
 import { eventually } from '../../support/eventually.ts';
 import { LabDaemon } from '../../support/lab/daemons.ts';
 import { Internet } from '../../support/lab/internet.ts';
-import type { Machine } from '../../support/lab/namespaces.ts';
+import { startTurnServer, TURN_HOST, TURN_NUMBER, WITH_TURN } from '../../support/lab/turn-server.ts';
 import { needs } from '../../support/needs.ts';
 
-const TURN = '203.0.113.20';
 const NO_RELAY = 'relay_sessions = 0\n';
-const WITH_TURN = `[[turn_servers]]\nurl = "turn:${TURN}:3478"\nusername = "svc"\ncredential = "a password"\n`;
 
 interface Opened {
   readonly id: string;
@@ -21,17 +18,10 @@ interface Opened {
   readonly is_relayed: boolean;
 }
 
-/** Nonces that are stale after a second: whoever keeps a way has to take new ones. */
-function startTurnServer(machine: Machine): ChildProcess {
-  const account = ['--user=svc:a password', '--realm=lab', '--lt-cred-mech', '--stale-nonce=1'];
-  const quiet = ['--no-cli', '--no-tls', '--no-dtls', '--no-tcp', '--log-file=/dev/null', '--pidfile=/dev/null', '-n'];
-  return machine.spawn('turnserver', [`--listening-ip=${TURN}`, `--relay-ip=${TURN}`, ...account, ...quiet]);
-}
-
 test('a TURN server of either side leads where nothing else does', { skip: needs('turnserver') }, async (t) => {
   const internet = await Internet.start(t);
   if (internet === null) return;
-  const turn = await internet.publicMachine('turn', [20]);
+  const turn = await internet.publicMachine('turn', [TURN_NUMBER]);
   const server = startTurnServer(turn);
   const bootstrap = ['203.0.113.10'];
   await using first = await LabDaemon.start(await internet.publicMachine('helper', [10]), [], NO_RELAY);
@@ -59,7 +49,7 @@ test('a TURN server of either side leads where nothing else does', { skip: needs
       assert.equal(await caller.echo(listen, text), text);
       const { relays } = await caller.call<{ relays: string[] }>('GET', '/status');
       assert.equal(relays.length, 1);
-      assert.ok(relays[0]?.startsWith(`${TURN}:`) === true, JSON.stringify(relays));
+      assert.ok(relays[0]?.startsWith(`${TURN_HOST}:`) === true, JSON.stringify(relays));
     });
 
   await t.test('the server is started anew: what stands goes on by another allocation, and new ones come', async () => {
@@ -82,7 +72,7 @@ test('a TURN server of either side leads where nothing else does', { skip: needs
 test('a TURN server of either side leads where nobody helps', { skip: needs('turnserver') }, async (t) => {
   const internet = await Internet.start(t);
   if (internet === null) return;
-  startTurnServer(await internet.publicMachine('turn', [20]));
+  startTurnServer(await internet.publicMachine('turn', [TURN_NUMBER]));
   const bootstrap = ['203.0.113.10'];
   await using running = new AsyncDisposableStack();
   running.use(await LabDaemon.start(await internet.publicMachine('open', [10]), [], 'help_others = false\n'));
