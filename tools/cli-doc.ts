@@ -12,7 +12,7 @@ This page is written from the commands themselves by \`tools/cli-doc.ts\`; chang
 
 Results go to standard output, errors and progress to standard error. \`--json\` prints JSON for machines, \`--quiet\` the
 one essential value. Exit codes: 0 success, 1 the operation failed, 2 wrong usage, 3 the daemon is not reachable,
-4 refused (token or access list), 5 not found.
+4 refused (token or access list), 5 not found. What programs may rely on: [what stays as it is](stability.md).
 
 \`svc\` finds the daemon through \`--api\`, else \`SVC_API\`, else what the daemon of this user wrote into its data
 directory, else http://127.0.0.1:2121. Where \`SVCD_DATA_DIR\` names a data directory, it is the daemon of that one and no

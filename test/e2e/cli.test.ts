@@ -157,7 +157,7 @@ test('the configuration is read and changed, and a secret comes from standard in
   assert.equal((await svc(daemon, ['config', 'set', 'api_token'], 'piped-token-of-length\n')).code, 0);
   assert.doesNotMatch(await svcOk(daemon, 'config', 'get'), /piped-token/);
   assert.match(readFileSync(join(daemon.dataDir, 'config.toml'), 'utf8'), /api_token = "piped-token-of-length"/);
-  assert.equal((await svc(daemon, ['config', 'set', 'files_root', '/tmp'])).code, 2);
+  assert.equal((await svc(daemon, ['config', 'set', 'network', 'mine'])).code, 2);
 });
 
 test('help has examples, and completions are valid shell', async (t) => {

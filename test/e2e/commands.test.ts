@@ -4,6 +4,7 @@ import { mkdirSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { TSchema } from 'typebox';
 import { clientProgram } from '../../tools/command-tree.ts';
@@ -14,8 +15,10 @@ import { commandsOf } from '../support/command-tree.ts';
 import { NOT_WALKED, walk } from '../support/command-walk.ts';
 import { TestDaemon } from '../support/daemon.ts';
 import { EchoService } from '../support/echo-service.ts';
+import { type Shape, shapeOf } from '../support/json-shape.ts';
 import { ready } from '../support/network.ts';
 import { run } from '../support/programs.ts';
+import { brokenPromises, RECORDING, record } from '../support/promised-json.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const ESC = '\u001b';
@@ -41,9 +44,10 @@ const WAYS: readonly Way[] = [
     name: '--json in a pipe',
     options: ['--json'],
     terminal: false,
-    check: ({ stdout }, { schema }, line) => {
+    check: ({ stdout }, { schema, lines }, line) => {
       assert.doesNotMatch(stdout, ESCAPES, line);
-      if (schema !== null) checkJson(stdout, schema, line);
+      const documents = lines === true ? stdout.trimEnd().split('\n') : [stdout];
+      if (schema !== null) for (const document of documents) checkJson(document, schema, line);
     },
   },
   {
@@ -77,6 +81,15 @@ async function leaves(): Promise<string[]> {
   return all.filter((name) => !all.some((other) => other.startsWith(`${name} `)));
 }
 
+/** Keeps the shape of what a command prints; one that prints another with arguments has several. */
+function keep(shapes: Map<string, Shape>, names: readonly string[], args: readonly string[], shape: Shape): void {
+  const name = names.find((one) => `${args.join(' ')} `.startsWith(`${one} `)) ?? args.join(' ');
+  const same = (one: Shape | undefined): boolean => one === undefined || isDeepStrictEqual(one, shape);
+  let key = name;
+  for (let i = 2; !same(shapes.get(key)); i++) key = `${name} (${i})`;
+  shapes.set(key, shape);
+}
+
 /** A web service with an agent card. */
 async function cardServer(t: TestContext): Promise<string> {
   const server = createServer((_request, response) => response.end('{"name":"Carded","skills":[]}'));
@@ -97,6 +110,7 @@ test('every command, in every way of showing its result', async (t) => {
   await Promise.all([ready(here), ready(there)]);
   await using service = await EchoService.start();
   const names = await leaves();
+  const shapes = new Map<string, Shape>();
   for (const way of WAYS) {
     await t.test(way.name, async () => {
       const walked = new Set<string>();
@@ -109,6 +123,7 @@ test('every command, in every way of showing its result', async (t) => {
         const { code, ...printed } = await runSvc([...way.options, ...args], options);
         assert.ok((expected.codes ?? [0]).includes(code ?? -1), `${line}: exit code ${code}\n${printed.stderr}`);
         way.check(printed, expected, line);
+        if (way === WAYS[0] && expected.schema !== null) keep(shapes, names, args, shapeOf(expected.schema));
         const name = names.find((one) => `${args.join(' ')} `.startsWith(`${one} `));
         if (name !== undefined) walked.add(name);
       };
@@ -119,6 +134,12 @@ test('every command, in every way of showing its result', async (t) => {
       assert.deepEqual(left.sort(), Object.keys(NOT_WALKED).sort(), 'commands that the walk does not know');
     });
   }
+
+  await t.test('programs find all in --json that was promised', () => {
+    if (process.env[RECORDING] !== undefined)
+      record({ commands: Object.fromEntries([...shapes].sort(([a], [b]) => (a < b ? -1 : 1))) });
+    assert.deepEqual(brokenPromises(shapes), []);
+  });
 
   await t.test('the real command, on a real terminal', async () => {
     const { api } = here;

@@ -56,7 +56,7 @@ test('a node is driven from another machine, as far as its owner lets it', async
   );
   assert.match(JSON.stringify(rpc.body), /service_tcp_ok/);
   const asked = await svcOk(there, 'admin', 'audit');
-  assert.match(asked, new RegExp(`${mine} .*POST +/mcp/call svc_agent_get +200`));
+  assert.match(asked, new RegExp(`laptop .*POST +/mcp/call svc_agent_get +200`));
   assert.match(asked, /POST +\/mcp\/ svc_agent_probe +200/);
   for (const line of asked.split('\n')) assert.ok(!/svc_agent/.test(line) || !line.includes(registered.aid));
 

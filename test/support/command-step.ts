@@ -6,6 +6,8 @@ import type { TestDaemon } from './daemon.ts';
 export interface Expected {
   /** Of the document that `--json` prints; null where it prints lines, or something else. */
   readonly schema: TSchema | null;
+  /** With `--json` it prints such a document in each line. */
+  readonly lines?: true;
   /** What the text for people holds. */
   readonly text: RegExp;
   /** All of what `--quiet` prints. */

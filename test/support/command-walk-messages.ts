@@ -2,10 +2,19 @@
 import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Type } from 'typebox';
 import { operations as d } from '../../src/operations/index.ts';
 import { AIDS, ANY, HEX, Ok, ONE_AID, SEQ, type Step, type WalkWorld } from './command-step.ts';
 import type { TestDaemon } from './daemon.ts';
 import { eventually } from './eventually.ts';
+
+const EventLine = Type.Object({
+  seq: Type.Integer(),
+  type: Type.String(),
+  at: Type.String(),
+  aid: Type.String(),
+  data: Type.Object({}),
+});
 
 export async function messageCommands(
   step: Step,
@@ -73,7 +82,12 @@ export async function messageCommands(
   await step(there, as(shy, 'refuse', aid), { schema: Ok, text: /refused/, quiet: /^ok$/ });
   await step(there, as(shy, 'block', aid, '-y'), { schema: Ok, text: /blocked/, quiet: /^ok$/ });
   await step(there, ['events', '--node'], { schema: null, text: /agent\.registered/, quiet: /agent\.registered/ });
-  await step(there, ['events', '--aid', peer], { schema: null, text: /mailbox\.received/, quiet: /mailbox\.received/ });
+  await step(there, ['events', '--aid', peer], {
+    schema: EventLine,
+    lines: true,
+    text: /mailbox\.received/,
+    quiet: /mailbox\.received/,
+  });
 }
 
 export async function groupCommands(step: Step, { here, there }: WalkWorld, aid: string, peer: string): Promise<void> {

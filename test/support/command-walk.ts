@@ -28,6 +28,10 @@ const Doctor = Type.Object({
     }),
   ),
 });
+const Info = Type.Object({
+  ...d.resolve.output.properties,
+  records: Type.Array(Type.Object({ rec_type: Type.Integer(), seq: Type.Integer(), ttl: Type.Integer() })),
+});
 const WalletKeys = Type.Object({
   aid: AidText,
   operational_private_key_hex: Type.String(),
@@ -255,7 +259,7 @@ async function callCommands(step: Step, { here, there }: WalkWorld, aid: string,
     quiet: AIDS,
   });
   await step(here, ['resolve', peer], { schema: d.resolve.output, text: /^aid: +aid1/, quiet: /^quic:\/\// });
-  await step(here, ['info', peer], { schema: d.resolve.output, text: /records: +0x/, quiet: ONE_AID });
+  await step(here, ['info', peer], { schema: Info, text: /records: +0x/, quiet: ONE_AID });
   await step(here, ['did', peer], {
     schema: d.did.output,
     text: /^aid: +aid1[\s\S]*did: +did:key:z6Mk/,

@@ -72,7 +72,7 @@ async function showNode(context: CliContext, { types, since }: EventsOptions): P
   const { events: all, truncated } = await context.client.nodeEventsRecent({ after_seq: since });
   const events = all.filter(({ type }) => wanted?.includes(type) !== false);
   if (truncated) context.note('Events behind --since are gone: this begins with the oldest that is kept.');
-  for (const event of events) print(context, event);
+  for (const event of events) await print(context, event);
   if (events.length === 0) context.note('Nothing has happened since the start.');
 }
 
