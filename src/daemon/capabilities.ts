@@ -11,6 +11,7 @@ import { buildLinks } from './capabilities/links.ts';
 import { buildMessages } from './capabilities/messages.ts';
 import { buildNodeEvents } from './capabilities/node-events.ts';
 import { buildObjects } from './capabilities/objects.ts';
+import { buildOrigins } from './capabilities/origins.ts';
 import { buildReachReport, buildTraffic } from './capabilities/reach.ts';
 import { buildRooms } from './capabilities/rooms.ts';
 import { buildTunnels } from './capabilities/tunnels.ts';
@@ -43,6 +44,7 @@ export function buildCapabilities(f: Foundation, n: Network, api: ApiReference) 
     ...objects,
     ...messages,
     ...tunnels,
+    ...buildOrigins(f, agents, calls, tunnels),
     ...streams,
     ...buildJoining(f, n),
     ...buildNodeEvents(f, n, agents, { links, access, directory }),

@@ -20,6 +20,7 @@ import { movingHandlers } from '../operations/handlers/moving.ts';
 import { nodeHandlers } from '../operations/handlers/node.ts';
 import { objectStreamHandlers } from '../operations/handlers/object-streams.ts';
 import { objectHandlers } from '../operations/handlers/objects.ts';
+import { originHandlers } from '../operations/handlers/origins.ts';
 import { panelHandlers } from '../operations/handlers/panel.ts';
 import { reachHandlers } from '../operations/handlers/reach.ts';
 import { remoteAdminHandlers } from '../operations/handlers/remote-admin.ts';
@@ -111,6 +112,7 @@ export function buildSurfaces(
         requireAgent,
       }),
       ...tunnelHandlers({ tunnels: c.tunnels, inbound: c.tunnelInbound, localAid: c.localAid }),
+      ...originHandlers({ origins: c.origins, localAid: c.localAid }),
       ...updateHandlers({ updater: c.updater }),
       ...panelHandlers({
         logins: c.panel.logins,

@@ -140,7 +140,7 @@ interface SvcErrorOptions {
 }
 
 /** Kinds of things that may not be there. */
-export type Thing = 'agent' | 'tunnel' | 'group' | 'entry' | 'object' | 'file' | 'service' | 'tool';
+export type Thing = 'agent' | 'tunnel' | 'origin' | 'group' | 'entry' | 'object' | 'file' | 'service' | 'tool';
 
 /** The only error that crosses a layer on purpose: a code of the catalogue and typed details. */
 export class SvcError extends Error {

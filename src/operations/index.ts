@@ -13,6 +13,7 @@ import { mcpStreams } from './mcp.ts';
 import { movingOperations } from './moving.ts';
 import { nodeOperations } from './node.ts';
 import { objectOperations, objectStreams } from './objects.ts';
+import { originOperations } from './origins.ts';
 import { pageStreams } from './pages.ts';
 import { panelOperations, panelStreams } from './panel.ts';
 import { reachOperations } from './reach.ts';
@@ -36,6 +37,7 @@ export const operations = {
   ...callOperations,
   ...accessOperations,
   ...tunnelOperations,
+  ...originOperations,
   ...remoteAdminOperations,
   ...addressBookOperations,
   ...eventOperations,

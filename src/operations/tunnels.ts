@@ -39,7 +39,7 @@ export const AccessToken = Type.Optional(
 const DisableRelay = Type.Optional(Type.Boolean({ default: false }));
 
 /** Why the latest connection that was not served was not. */
-const LastError = Type.Optional(
+export const LastError = Type.Optional(
   Type.Object(
     { code: Type.String(), message: Type.String(), at: Timestamp },
     { description: 'Of the latest connection that was not served.' },

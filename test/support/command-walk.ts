@@ -301,10 +301,19 @@ async function callCommands(step: Step, { here, there }: WalkWorld, aid: string,
   });
   await step(here, ['tunnel', 'open', peer, '--local-aid', aid], { schema: d.tunnelOpen.output, ...tunnel });
   await step(here, ['open', peer, '/hello', '--local-aid', aid], {
-    schema: Type.Object({ url: Type.String(), tunnel_id: Type.String(), opened: Type.Boolean() }),
+    schema: Type.Object({ url: Type.String(), origin_id: Type.String(), opened: Type.Boolean() }),
     text: /^http:\/\/127/,
     quiet: /^http:\/\/127\.0\.0\.1:\d+\/hello$/,
   });
+  const url = /^http:\/\/127\.0\.0\.1:\d+$/;
+  await step(here, ['origin', 'open', peer, '--local-aid', aid], {
+    schema: d.originOpen.output,
+    text: /^http:\/\/127[\s\S]* is this agent/,
+    quiet: url,
+  });
+  await step(here, ['origin', 'list'], { schema: d.originList.output, text: /^ID +ADDRESS/, quiet: url });
+  const { origins } = await here.call<{ origins: { id: string }[] }>('GET', '/origins');
+  await step(here, ['origin', 'close', origins[0]?.id ?? ''], { schema: Ok, text: /is closed/, quiet: ID });
   const { tunnels } = await here.call<{ tunnels: { id: string }[] }>('GET', '/tunnel');
   const id = tunnels[0]?.id ?? '';
   await step(here, ['tunnel', 'status'], { schema: d.tunnelList.output, text: /^ID +LISTEN/, quiet: ADDRESS });

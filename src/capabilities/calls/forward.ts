@@ -22,6 +22,9 @@ import { type BoundService, hostHeaderOf, reasonOf, type Upstreams } from './ups
 /** A call on which no byte moved for this long, in either direction, is ended: milliseconds. */
 export const CALL_STALL_MS = 600_000;
 
+/** A stream of events (`text/event-stream`) may be silent for so long, milliseconds: a day. */
+export const EVENT_STREAM_STALL_MS = 24 * 3600 * 1000;
+
 export interface Forwarding {
   readonly request: IncomingMessage;
   readonly link: LinkStream;
@@ -63,6 +66,11 @@ function serviceHeaders({ request, link, service, clock, callerKey }: Forwarding
   return ['Host', hostHeaderOf(service), ...kept, ...identityHeaders(caller, called), PROOF_HEADER, proof];
 }
 
+/** Its events come when there are any. */
+function isEventStream({ headers }: IncomingMessage): boolean {
+  return /^text\/event-stream\s*(?:;|$)/i.test(headers['content-type'] ?? '');
+}
+
 async function ask(forwarding: Forwarding, headers: string[], body: IncomingMessage | null): Promise<HttpAnswer> {
   const { request, service, upstreams, abort } = forwarding;
   const { method = 'GET', url = '/' } = request;
@@ -93,13 +101,18 @@ export async function forward(forwarding: Forwarding, response: ServerResponse):
   if (encoding !== undefined) headers.push('Transfer-Encoding', 'chunked');
   else if (length !== undefined) headers.push('Content-Length', length);
   else if (!BODILESS.has(request.method ?? '')) headers.push('Content-Length', '0');
-  const stall = new SilenceWatch(clock, CALL_STALL_MS, () => abort.abort(new SvcError('timeout')));
+  const silent = (): void => abort.abort(new SvcError('timeout'));
+  let stall = new SilenceWatch(clock, CALL_STALL_MS, silent);
   try {
-    if (!empty) request.on('data', stall.heard);
+    if (!empty) request.on('data', () => stall.heard());
     const { message, switched } = await ask(forwarding, headers, empty ? null : request);
     if (switched !== null) {
       switched.socket.destroy();
       throw new SvcError('inbound_unreachable', { details: { reason: 'it switched protocols without being asked' } });
+    }
+    if (isEventStream(message)) {
+      stall.stop();
+      stall = new SilenceWatch(clock, EVENT_STREAM_STALL_MS, silent);
     }
     message.on('data', stall.heard);
     await relay(message, response, forwarding.link);

@@ -1,4 +1,5 @@
 /** Tunnels to remote agents: opened, reused, listed, reset, closed, and restored after a restart. */
+import type { Socket } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
@@ -12,6 +13,7 @@ import { patience } from '../../foundation/stall.ts';
 import type { SavedTunnel, TunnelStore } from '../../foundation/store/tunnels.ts';
 import type { BulkLanes } from '../../network/bulk/bulk-lanes.ts';
 import type { LinkPath, LinkPaths, LinkStream, Links } from '../../network/links/types.ts';
+import { join } from './carrier.ts';
 import { ClosedTunnels } from './closed-tunnels.ts';
 import { readStatus } from './preamble.ts';
 import { Tunnel } from './tunnel.ts';
@@ -20,6 +22,12 @@ import { WideCaller } from './wide/caller.ts';
 
 /** How long the first contact with the remote agent may take, milliseconds. */
 export const PROBE_TIMEOUT_MS = 30_000;
+
+/** Of an agent that nobody has reached yet. */
+const NO_PATH: LinkPath = { kind: 'direct', remote: null, source: null, rttMs: 0 };
+
+/** Who connects to whom. */
+type Whom = Pick<TunnelRequest, 'localAid' | 'remoteAid'> & { readonly accessToken?: string | undefined };
 
 /** Where tunnels with a port of their own are remembered. */
 export type TunnelMemory = Pick<TunnelStore, 'save' | 'delete' | 'list'>;
@@ -100,6 +108,30 @@ export class TunnelService {
     return oneShot.info().listen;
   }
 
+  /**
+   * Carries a connection that somebody else has accepted, as one of a tunnel's.
+   * @param refused is told why the called side did not connect
+   * @throws SvcError as `Links.open`
+   */
+  async carry(socket: Socket, request: Whom, refused: (code: string) => void): Promise<void> {
+    const { localAid, remoteAid, accessToken } = request;
+    const gone = new AbortController();
+    const onGone = (): void => gone.abort();
+    socket.once('close', onGone);
+    const { connections, links } = this.#deps;
+    const path = links.path(remoteAid, false) ?? NO_PATH;
+    const options = { timeoutMs: PROBE_TIMEOUT_MS, signal: gone.signal, accessToken };
+    const { stream } = await connections.open(localAid, remoteAid, path, options);
+    if (socket.destroyed) return void stream.destroy();
+    socket.off('close', onGone);
+    join(socket, stream, { refused }, true);
+  }
+
+  /** Asks a remote agent whether a connection would be served. @throws SvcError what keeps it from that */
+  async probe(request: Whom): Promise<void> {
+    await this.#probe({ ...request, disableRelay: false });
+  }
+
   list(): TunnelInfo[] {
     return [...this.#tunnels.values()].map((t) => t.info());
   }
@@ -147,15 +179,14 @@ export class TunnelService {
   }
 
   async #restore(all: readonly SavedTunnel[]): Promise<number[]> {
-    const path: LinkPath = { kind: 'direct', remote: null, source: null, rttMs: 0 };
     const taken: number[] = [];
     for (const saved of all) {
       try {
         this.#checkQuota();
-        await this.#listen(saved.id, saved, path);
+        await this.#listen(saved.id, saved, NO_PATH);
       } catch (error) {
         taken.push(saved.localPort);
-        this.#closedLast.add(this.#notRestored(saved, path, error));
+        this.#closedLast.add(this.#notRestored(saved, NO_PATH, error));
         this.#deps.log.warn({ tunnel: saved.id, port: saved.localPort }, 'a saved tunnel cannot listen on its port');
       }
     }
@@ -242,7 +273,7 @@ export class TunnelService {
   }
 
   /** Asks the remote agent whether a connection would be served, before a port is promised. */
-  async #probe(request: TunnelRequest): Promise<LinkPath> {
+  async #probe(request: Whom & Pick<TunnelRequest, 'disableRelay'>): Promise<LinkPath> {
     const { localAid, remoteAid, accessToken, disableRelay } = request;
     using limit = patience(this.#deps.clock, PROBE_TIMEOUT_MS);
     const link: LinkStream = await this.#deps.links.open(localAid, remoteAid, 'tcp-probe', {

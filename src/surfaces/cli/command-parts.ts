@@ -94,6 +94,11 @@ export const PARTS: readonly Part[] = [
   },
   {
     heading: CALLS,
+    names: ['origin'],
+    add: async (svc) => (await import('./commands/origins.ts')).originCommands(svc),
+  },
+  {
+    heading: CALLS,
     names: ['open', 'ssh', 'nc'],
     add: async (svc) => (await import('./commands/ways.ts')).wayCommands(svc),
   },

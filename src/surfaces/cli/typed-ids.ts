@@ -61,6 +61,12 @@ function listOf(path: string, client: SvcClient, input: Input): Listed | null {
       command: '"svc tunnel status"',
       ids: async () => (await client.tunnelList()).tunnels.map(({ id }) => id),
     };
+  if (path.startsWith('/origins/'))
+    return {
+      noun: 'local address',
+      command: '"svc origin list"',
+      ids: async () => (await client.originList()).origins.map(({ id }) => id),
+    };
   if (path.startsWith('/node/remote-admin/')) return { noun: 'entry', command: '"svc admin status"', ids: ofAccess };
   return path.includes('/acl/') ? { noun: 'entry', command: '"svc agents acl show"', ids: ofAccess } : null;
 }

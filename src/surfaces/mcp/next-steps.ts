@@ -41,6 +41,7 @@ const NEXT_STEPS: Readonly<Partial<Record<ErrorCode, string>>> = {
 const WHERE: Readonly<Record<Thing, string>> = {
   agent: 'svc_agents_list shows the agents here.',
   tunnel: 'svc_tunnel_list shows the tunnels, and why the last ones closed.',
+  origin: 'GET /origins shows the local addresses; svc_origin_open opens one.',
   group: 'group_list shows the groups of this agent; join others with group_join.',
   entry: 'group_read shows the entries of the group.',
   object: 'group_object_locate says who has an object; group_object_put makes one.',

@@ -19,7 +19,7 @@ const CORE = [
 /** Names, or beginnings of names that end with `_`. */
 const ADDED: Readonly<Record<McpProfile, readonly string[]>> = {
   core: [],
-  calls: ['svc_connect', 'svc_tunnel_'],
+  calls: ['svc_connect', 'svc_tunnel_', 'svc_origin_'],
   mail: ['svc_mailbox_'],
   chat: ['chat_'],
   rooms: ['group_'],

@@ -1,7 +1,7 @@
 /** Hands a request of this API on to a remote node and its answer back, each as it streams. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { feed } from '../../capabilities/calls/exchange.ts';
-import { pairs } from '../../capabilities/calls/headers.ts';
+import { pairs, type RawHeaders } from '../../capabilities/calls/headers.ts';
 import type { CallAnswer, HttpCaller, SwitchedCall } from '../../capabilities/calls/http-caller.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
@@ -10,6 +10,22 @@ import { hasUnreadBody, setForeignPolicy } from './answer.ts';
 import { type AnswerPlace, sentHeaders, takenHeaders } from './remote-headers.ts';
 
 export type RemoteCaller = Pick<HttpCaller, 'request' | 'upgrade'>;
+
+/** What crosses between a client and the remote side, and how an answer begins. */
+export interface RemoteRules {
+  readonly sent: (raw: RawHeaders) => string[];
+  readonly taken: (raw: RawHeaders, place: AnswerPlace) => string[];
+  /** Sets what an answer of the remote side carries beyond its own headers, which are set by then. */
+  readonly begin: (response: ServerResponse) => void;
+}
+
+/** Below a path of this API: what the client holds for it stays here, and content is shut into its sandbox. */
+const BELOW_API: RemoteRules = { sent: sentHeaders, taken: takenHeaders, begin: setForeignPolicy };
+
+/** A request that goes on to a remote node. */
+export type RemoteExchange = Pick<StreamExchange, 'request' | 'response' | 'upgrade'> & {
+  readonly context: Pick<StreamExchange['context'], 'signal'>;
+};
 
 export interface RemoteTarget {
   readonly caller: RemoteCaller;
@@ -21,6 +37,14 @@ export interface RemoteTarget {
   /** Path and query at the remote side. */
   readonly path: string;
   readonly accessToken?: string | undefined;
+  /** Those below a path of this API, where they are left out. */
+  readonly rules?: RemoteRules;
+}
+
+/** An answer and by what rules it is handed on. */
+interface Way {
+  readonly rules: RemoteRules;
+  readonly place: AnswerPlace;
 }
 
 /** Path and query of a request below the first two segments, as they were written; `/` where nothing is left. */
@@ -30,23 +54,23 @@ export function pathBelow(url: string): string {
 }
 
 /** Writes the head of a remote answer; the security headers of ours stay. */
-function writeHead(response: ServerResponse, answer: CallAnswer | SwitchedCall, place: AnswerPlace): void {
-  setForeignPolicy(response);
+function writeHead(response: ServerResponse, answer: CallAnswer | SwitchedCall, { rules, place }: Way): void {
   const seen = new Set<string>();
-  for (const [name, value] of pairs(takenHeaders(answer.headers, place))) {
+  for (const [name, value] of pairs(rules.taken(answer.headers, place))) {
     const key = name.toLowerCase();
     // The first one takes the place of ours of that name, further ones come beside it.
     if (seen.has(key)) response.appendHeader(name, value);
     else response.setHeader(name, value);
     seen.add(key);
   }
+  rules.begin(response);
   response.writeHead(answer.status, answer.statusText);
 }
 
 /** @throws SvcError `protocol_error` where the remote head cannot be passed on */
-function begin(response: ServerResponse, answer: CallAnswer | SwitchedCall, place: AnswerPlace): void {
+function begin(response: ServerResponse, answer: CallAnswer | SwitchedCall, way: Way): void {
   try {
-    writeHead(response, answer, place);
+    writeHead(response, answer, way);
   } catch (cause) {
     ('socket' in answer ? answer.socket : answer.body).destroy();
     for (const name of response.getHeaderNames()) response.removeHeader(name);
@@ -54,7 +78,7 @@ function begin(response: ServerResponse, answer: CallAnswer | SwitchedCall, plac
   }
 }
 
-function passOn(response: ServerResponse, answer: CallAnswer, place: AnswerPlace): Promise<void> {
+function passOn(response: ServerResponse, answer: CallAnswer, { rules, place }: Way): Promise<void> {
   return new Promise((resolve) => {
     const { body } = answer;
     body.on('error', () => {});
@@ -69,7 +93,7 @@ function passOn(response: ServerResponse, answer: CallAnswer, place: AnswerPlace
     // The head goes out now: the body may take its time.
     response.flushHeaders();
     feed(body, response, () => {
-      const trailers = takenHeaders(body.rawTrailers, place);
+      const trailers = rules.taken(body.rawTrailers, place);
       if (trailers.length > 0) response.addTrailers([...pairs(trailers)]);
     });
   });
@@ -89,8 +113,8 @@ function join(response: ServerResponse, { socket, head }: Upgrade, answer: Switc
 }
 
 /** The head of a switch, written past the response: nothing of HTTP follows it. */
-function switchHead(answer: SwitchedCall, place: AnswerPlace): string {
-  const headers = [...pairs(takenHeaders(answer.headers, place))].map(([name, value]) => `${name}: ${value}`);
+function switchHead(answer: SwitchedCall, { rules, place }: Way): string {
+  const headers = [...pairs(rules.taken(answer.headers, place))].map(([name, value]) => `${name}: ${value}`);
   const lines = ['HTTP/1.1 101 Switching Protocols', 'Connection: Upgrade', 'Upgrade: websocket', ...headers];
   return `${lines.join('\r\n')}\r\n\r\n`;
 }
@@ -106,22 +130,22 @@ function bodyOf(request: IncomingMessage): { body: IncomingMessage | null; bodyL
  * Calls a remote node with the request of an exchange, and answers with what it answers.
  * @throws SvcError as `HttpCaller.request`, as long as no answer has begun
  */
-export async function callRemote(exchange: StreamExchange, target: RemoteTarget): Promise<void> {
+export async function callRemote(exchange: RemoteExchange, target: RemoteTarget): Promise<void> {
   const { request, response, context, upgrade } = exchange;
-  const { caller, local, remote, prefix, path, accessToken } = target;
-  const place: AnswerPlace = { prefix, path, host: request.headers.host };
-  const call = { method: request.method ?? 'GET', path, headers: sentHeaders(request.rawHeaders), accessToken };
+  const { caller, local, remote, prefix, path, accessToken, rules = BELOW_API } = target;
+  const way: Way = { rules, place: { prefix, path, host: request.headers.host } };
+  const call = { method: request.method ?? 'GET', path, headers: rules.sent(request.rawHeaders), accessToken };
   const { signal } = context;
   const answer =
     upgrade === undefined
       ? await caller.request(local, remote, { ...call, ...bodyOf(request), signal })
       : await caller.upgrade(local, remote, { ...call, signal });
   if (upgrade !== undefined && 'socket' in answer) {
-    upgrade.socket.write(switchHead(answer, place), 'latin1');
+    upgrade.socket.write(switchHead(answer, way), 'latin1');
     return join(response, upgrade, answer);
   }
   if ('socket' in answer) return void answer.socket.destroy();
   if (hasUnreadBody(request)) response.shouldKeepAlive = false;
-  begin(response, answer, place);
-  await passOn(response, answer, place);
+  begin(response, answer, way);
+  await passOn(response, answer, way);
 }

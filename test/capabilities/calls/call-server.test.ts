@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
 import { FIRST_HEAD_MS } from '../../../src/capabilities/calls/call-connection.ts';
 import { MAX_CALLS_PER_CALLER } from '../../../src/capabilities/calls/caller-limits.ts';
-import { CALL_STALL_MS } from '../../../src/capabilities/calls/forward.ts';
+import { CALL_STALL_MS, EVENT_STREAM_STALL_MS } from '../../../src/capabilities/calls/forward.ts';
 import { HttpCaller } from '../../../src/capabilities/calls/http-caller.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { MAX_UNANSWERED_PER_LINK, NEXT_REQUEST_MS } from '../../../src/network/links/http-server.ts';
@@ -297,6 +297,22 @@ test('an answer that is late is waited for, one that never comes is given up', a
   assert.equal(world.server.active, 1);
   clock.advance(1);
   await outcome;
+});
+
+test('a stream of events may be silent for a day', async (t) => {
+  const clock = new TestClock();
+  const world = await callWorld(t, clock);
+  const service = await webService(t, (_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' }).flushHeaders();
+  });
+  world.bound.set(world.remote, service.bound);
+  const { body } = await world.call();
+  const cut = once(body, 'error');
+  clock.advance(EVENT_STREAM_STALL_MS - 1);
+  assert.equal(body.destroyed, false);
+  assert.equal(world.server.active, 1);
+  clock.advance(1);
+  await cut;
 });
 
 test('an answer before the end of an upload comes through, and the rest of the upload is not waited for', async (t) => {

@@ -68,6 +68,9 @@ const COMMANDS_OF_OUR_OWN: readonly string[] = [
   'ping',
   'did',
   'did-document',
+  'origin open',
+  'origin list',
+  'origin close',
 ];
 
 const DAEMON_COMMANDS_OF_OUR_OWN: readonly string[] = ['service run', 'completion'];

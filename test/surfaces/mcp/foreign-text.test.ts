@@ -88,6 +88,7 @@ const OURS: Readonly<Record<string, readonly string[]>> = {
   svc_agent_patch: [...AGENT, PENDING],
   svc_connect: ['tunnel'],
   svc_tunnel_open: TUNNEL,
+  svc_origin_open: ['id', 'url', ...FAILURE],
   svc_tunnel_list: [
     ...TUNNEL.map((key) => `tunnels[]/${key}`),
     ...['id', 'listen', ...FAILURE].map((key) => `closed[]/${key}`),

@@ -16,6 +16,7 @@ import { retiredKeysMigration } from './014-retired-keys.ts';
 import { retiredObjectsMigration } from './015-retired-objects.ts';
 import { accessOfAgentsMigration } from './016-access-of-agents.ts';
 import { heldAgentsMigration } from './017-held-agents.ts';
+import { originsMigration } from './018-origins.ts';
 
 export const MIGRATIONS: readonly string[] = [
   agentsMigration,
@@ -35,4 +36,5 @@ export const MIGRATIONS: readonly string[] = [
   retiredObjectsMigration,
   accessOfAgentsMigration,
   heldAgentsMigration,
+  originsMigration,
 ];

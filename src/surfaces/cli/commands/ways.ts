@@ -87,21 +87,21 @@ async function ssh(context: CliContext, destination: string, args: readonly stri
 
 async function open(context: CliContext, aid: string, path: string, way: Way) {
   refuseRemote(context);
-  const { id, listen } = await context.client.tunnelOpen({ aid, ...way });
-  const url = `http://${listen}${path}`;
+  const { id, url: origin } = await context.client.originOpen({ aid, ...way });
+  const url = `${origin}${path}`;
   const [program, ...args] = BROWSERS[process.platform] ?? ['xdg-open'];
-  if (!context.interactive) return { url, tunnel_id: id, opened: false };
+  if (!context.interactive) return { url, origin_id: id, opened: false };
   const browser = spawn(program, [...args, url], { stdio: 'ignore', detached: true, env: { ...context.io.env } });
   browser.unref();
   const opened = await Promise.race([
     once(browser, 'spawn').then(() => true),
     once(browser, 'error').then(() => false),
   ]).catch(() => false);
-  return { url, tunnel_id: id, opened };
+  return { url, origin_id: id, opened };
 }
 
 export function wayCommands(svc: CommandGroup): void {
-  svc.run('open', 'open a tunnel to the web service of an agent, and a browser at it', {
+  svc.run('open', 'open a local address that is an agent, and a browser at it', {
     examples: ['svc open home', 'svc open aid1… /docs --quiet'],
     takes: { '<aid>': 'the agent', '[path]': PATH, ...WAY },
     progress: 'Connecting',

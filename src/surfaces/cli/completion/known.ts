@@ -56,6 +56,8 @@ export async function knownAt(
   if (name === 'label' && path === 'alias del')
     return Object.entries((await context.client.addressBookGet()).aliases).map(([about, word]) => ({ word, about }));
   if (name === 'id' && path.startsWith('tunnel')) return tunnels(context);
+  if (name === 'id' && path.startsWith('origin'))
+    return (await context.client.originList()).origins.map(({ id, url }) => ({ word: id, about: url }));
   if (name !== 'key' || !path.startsWith('config')) return [];
   return [...(path === 'config set' ? PATCHABLE_KEYS : CONFIG_KEYS)].map((word) => ({ word, about: '' }));
 }

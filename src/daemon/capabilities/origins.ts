@@ -1,0 +1,41 @@
+/** Local addresses that are remote agents. */
+import { Origins } from '../../capabilities/origins/origins.ts';
+import { detach } from '../../foundation/detached.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import { OriginStore } from '../../foundation/store/origins.ts';
+import { originServers } from '../../surfaces/origin/origin-server.ts';
+import type { Foundation } from '../foundation.ts';
+import type { Agents } from './agents.ts';
+import type { buildCalls } from './calls.ts';
+import type { buildTunnels } from './tunnels.ts';
+
+export function buildOrigins(
+  { life, clock, log: parent, store }: Foundation,
+  { onDeleted }: Agents,
+  { caller }: Pick<ReturnType<typeof buildCalls>, 'caller'>,
+  { tunnels }: Pick<ReturnType<typeof buildTunnels>, 'tunnels'>,
+) {
+  const log = parent.child('origins');
+  const origins = new Origins({
+    clock,
+    log,
+    memory: new OriginStore(store),
+    serve: originServers({
+      caller,
+      clock,
+      log,
+      carry: (socket, target, refused) => tunnels.carry(socket, target, refused),
+    }),
+    probe: async (request) => {
+      try {
+        await tunnels.probe(request);
+      } catch (error) {
+        // It is there and would serve calls, which is what most programs make.
+        if (!(error instanceof SvcError) || error.code !== 'calls_only') throw error;
+      }
+    },
+  });
+  life.add('acting', origins);
+  onDeleted((aid) => detach(origins.forget(aid)));
+  return { origins };
+}

@@ -1,0 +1,40 @@
+/** The local addresses of remote agents: they are served again when the daemon starts. */
+import { aidFromRow, integerOf, orNull, textOf } from './row.ts';
+import type { Row, Store } from './store.ts';
+
+export type SavedOrigin = Readonly<ReturnType<typeof fromRow>>;
+
+function fromRow(row: Row) {
+  return {
+    id: textOf(row, 'id'),
+    localAid: aidFromRow(row, 'local_aid'),
+    remoteAid: aidFromRow(row, 'remote_aid'),
+    /** What the remote agent asks for. */
+    accessToken: orNull(textOf, row, 'access_token') ?? undefined,
+    port: integerOf(row, 'port'),
+    /** Unix milliseconds. */
+    openedAt: integerOf(row, 'opened_at'),
+  };
+}
+
+export class OriginStore {
+  readonly #store: Store;
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  save(o: SavedOrigin): void {
+    this.#store.run`
+      INSERT OR REPLACE INTO origins (id, local_aid, remote_aid, access_token, port, opened_at)
+      VALUES (${o.id}, ${o.localAid}, ${o.remoteAid}, ${o.accessToken ?? null}, ${o.port}, ${o.openedAt})`;
+  }
+
+  delete(id: string): void {
+    this.#store.run`DELETE FROM origins WHERE id = ${id}`;
+  }
+
+  list(): SavedOrigin[] {
+    return this.#store.all('SELECT * FROM origins ORDER BY opened_at').map(fromRow);
+  }
+}

@@ -1,0 +1,43 @@
+/** The handlers of the operations on local addresses of remote agents. */
+import type { Origins } from '../../capabilities/origins/origins.ts';
+import type { OriginInfo } from '../../capabilities/origins/types.ts';
+import { isoTime } from '../../foundation/clock.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { Handlers } from '../operation.ts';
+import type { originOperations } from '../origins.ts';
+
+export interface OriginHandlerDependencies {
+  readonly origins: Pick<Origins, 'open' | 'list' | 'close'>;
+  /** The local agent that acts: the named one, or the only one. */
+  readonly localAid: (named: Aid | undefined) => Aid;
+}
+
+function view(o: OriginInfo) {
+  return {
+    id: o.id,
+    local_aid: o.localAid,
+    remote_aid: o.remoteAid,
+    url: o.url,
+    is_served: o.isServed,
+    opened_at: isoTime(o.openedAt),
+    active_conns: o.connections,
+    served: o.served,
+    last_error: o.lastError === null ? undefined : { ...o.lastError, at: isoTime(o.lastError.at) },
+  };
+}
+
+export function originHandlers({ origins, localAid }: OriginHandlerDependencies): Handlers<typeof originOperations> {
+  return {
+    originOpen: async ({ aid, local_aid, access_token: accessToken, local_port: port = 0 }, context) => {
+      const request = { localAid: localAid(local_aid), remoteAid: aid, accessToken, port };
+      const { origin, reused } = await origins.open(request);
+      if (reused) context.setStatus(200);
+      return view(origin);
+    },
+    originList: () => ({ origins: origins.list().map(view) }),
+    originClose: async ({ id }) => {
+      await origins.close(id);
+      return { ok: true };
+    },
+  };
+}

@@ -1,0 +1,224 @@
+/**
+ * Serves programs at a local address of a remote agent: HTTP/1.1 requests and WebSockets as calls, HTTP/2 as
+ * connections of a tunnel, byte by byte.
+ */
+import { once } from 'node:events';
+import {
+  createServer as createHttpServer,
+  type Server as HttpServer,
+  type IncomingMessage,
+  ServerResponse,
+} from 'node:http';
+import { createServer, type Server, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { MAX_HTTP_HEADER_BYTES, type RawHeaders } from '../../capabilities/calls/headers.ts';
+import type { OriginFailure, OriginListener, OriginTarget, ServeOrigin } from '../../capabilities/origins/types.ts';
+import type { Clock } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
+import { codeOf, ERRORS, isErrorCode, SvcError } from '../../foundation/errors.ts';
+import type { Log } from '../../foundation/log.ts';
+import { resetSocket } from '../../foundation/reset-socket.ts';
+import type { Upgrade } from '../../operations/handlers/exchange.ts';
+import { sendError, shownError } from '../rest/answer.ts';
+import { callRemote, type RemoteCaller } from '../rest/remote-call.ts';
+import type { AnswerPlace } from '../rest/remote-headers.ts';
+import { checkVisitor, isFromBrowser } from './door.ts';
+import { firstBytes } from './first-bytes.ts';
+import { PAGE_POLICY, sentToAgent, takenFromAgent } from './headers.ts';
+
+const HOST = '127.0.0.1';
+/** Connections at once to one address. */
+const MAX_CONNECTIONS = 1024;
+/** Requests of one connection that are not answered: clients wait for each answer. */
+const MAX_PIPELINED = 16;
+/** How long a connection waits for its next request, milliseconds. */
+const KEEP_ALIVE_MS = 75_000;
+const BACKLOG = 511;
+
+export interface OriginServerDependencies {
+  readonly caller: RemoteCaller;
+  readonly clock: Clock;
+  readonly log: Log;
+  /**
+   * Joins a connection with the service of the agent.
+   * @param refused is told why the agent's node did not
+   * @throws SvcError where there is no way to it
+   */
+  readonly carry: (socket: Socket, target: ReturnType<OriginTarget>, refused: (code: string) => void) => Promise<void>;
+}
+
+class OriginServer implements OriginListener {
+  readonly #target: OriginTarget;
+  readonly #deps: OriginServerDependencies;
+  readonly #listener: Server;
+  readonly #http: HttpServer;
+  readonly #sockets = new Set<Socket>();
+  readonly #unanswered = new WeakMap<Duplex, number>();
+  #served = 0;
+  #lastError: OriginFailure | null = null;
+
+  constructor(target: OriginTarget, dependencies: OriginServerDependencies) {
+    this.#target = target;
+    this.#deps = dependencies;
+    this.#listener = createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true }, (socket) =>
+      this.#take(socket),
+    );
+    this.#listener.maxConnections = MAX_CONNECTIONS;
+    this.#http = createHttpServer({
+      insecureHTTPParser: false,
+      maxHeaderSize: MAX_HTTP_HEADER_BYTES,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      // Streams may be silent for a day, up and down.
+      requestTimeout: 0,
+      // What asks for another protocol may as well have HTTP/1.1.
+      shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === 'websocket',
+    });
+    // Headers beyond the limit would be dropped without a word; the called side refuses them.
+    this.#http.maxHeadersCount = 0;
+    this.#http.on('request', (request, response) => detach(this.#serve(request, response)));
+    this.#http.on('upgrade', (request, socket, head) => this.#upgrade(request, { socket, head }));
+  }
+
+  /** @throws SvcError `port_in_use` */
+  async listen(port: number): Promise<void> {
+    this.#listener.listen({ port, host: HOST, backlog: BACKLOG });
+    try {
+      await once(this.#listener, 'listening');
+    } catch (cause) {
+      throw new SvcError('port_in_use', {
+        message: `Port ${port} of ${HOST} is not to be had (${codeOf(cause)}). Choose another local_port, or leave it out for a free one.`,
+        details: { port },
+        cause,
+      });
+    }
+    this.#listener.on('error', (error) => this.#deps.log.warn({ error: error.message }, 'a local address failed'));
+  }
+
+  get port(): number {
+    const address = this.#listener.address();
+    return typeof address === 'object' && address !== null ? address.port : 0;
+  }
+
+  get connections(): number {
+    return this.#sockets.size;
+  }
+
+  get served(): number {
+    return this.#served;
+  }
+
+  get lastError(): OriginFailure | null {
+    return this.#lastError;
+  }
+
+  async close(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#listener.close(() => resolve()));
+    for (const socket of this.#sockets) resetSocket(socket);
+    await closed;
+  }
+
+  #take(socket: Socket): void {
+    this.#sockets.add(socket);
+    socket.on('error', () => {});
+    socket.once('close', () => this.#sockets.delete(socket));
+    detach(this.#begin(socket));
+  }
+
+  async #begin(socket: Socket): Promise<void> {
+    const kind = await firstBytes(socket);
+    if (kind === null) return void socket.destroy();
+    if (kind === 'http') {
+      this.#http.emit('connection', socket);
+      socket.resume();
+      return;
+    }
+    this.#served++;
+    try {
+      await this.#deps.carry(socket, this.#target(), (code) => this.#failed(code));
+    } catch (error) {
+      this.#failed(error instanceof SvcError ? error.code : 'internal');
+      resetSocket(socket);
+    }
+  }
+
+  #upgrade(request: IncomingMessage, upgrade: Upgrade): void {
+    const { socket } = upgrade;
+    socket.on('error', () => socket.destroy());
+    const response = new ServerResponse(request);
+    response.shouldKeepAlive = false;
+    response.assignSocket(request.socket);
+    response.once('finish', () => socket.resume().end(() => socket.destroy()));
+    detach(this.#serve(request, response, upgrade));
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse, upgrade?: Upgrade): Promise<void> {
+    const { socket } = request;
+    const open = this.#unanswered.get(socket) ?? 0;
+    if (socket.destroyed || open >= MAX_PIPELINED) return void socket.destroy();
+    this.#unanswered.set(socket, open + 1);
+    const gone = new AbortController();
+    response.once('close', () => {
+      this.#unanswered.set(socket, (this.#unanswered.get(socket) ?? 1) - 1);
+      gone.abort();
+    });
+    this.#served++;
+    try {
+      checkVisitor(request);
+      await this.#call(request, response, gone.signal, upgrade);
+    } catch (error) {
+      this.#refuse(response, error);
+    }
+  }
+
+  async #call(
+    request: IncomingMessage,
+    response: ServerResponse,
+    signal: AbortSignal,
+    upgrade?: Upgrade,
+  ): Promise<void> {
+    const { id, localAid: local, remoteAid: remote, accessToken } = this.#target();
+    const visitor = { id, isBrowser: isFromBrowser(request) };
+    const rules = {
+      sent: (raw: RawHeaders) => sentToAgent(raw, visitor),
+      taken: (raw: RawHeaders, place: AnswerPlace) => takenFromAgent(raw, place, visitor),
+      begin: (head: ServerResponse) => {
+        if (visitor.isBrowser) head.appendHeader('content-security-policy', PAGE_POLICY);
+      },
+    };
+    const target = {
+      caller: this.#deps.caller,
+      local,
+      remote,
+      prefix: '',
+      path: request.url ?? '/',
+      accessToken,
+      rules,
+    };
+    await callRemote({ request, response, context: { signal }, ...(upgrade === undefined ? {} : { upgrade }) }, target);
+  }
+
+  #refuse(response: ServerResponse, error: unknown): void {
+    const shown = shownError(error, (err) => this.#deps.log.error({ err }, 'a request at a local address failed'));
+    this.#failed(shown.code);
+    if (response.destroyed) return;
+    if (response.headersSent) return void response.destroy();
+    // So that a program can tell who speaks: the service of the agent never says this.
+    response.setHeader('svc-error', shown.code);
+    sendError(response, shown);
+  }
+
+  #failed(code: string): void {
+    if (code === 'cancelled') return;
+    const { message } = ERRORS[isErrorCode(code) ? code : 'protocol_error'];
+    this.#lastError = { code, message, at: this.#deps.clock.now() };
+  }
+}
+
+/** Serves local addresses of remote agents. */
+export function originServers(dependencies: OriginServerDependencies): ServeOrigin {
+  return async (target, port) => {
+    const server = new OriginServer(target, dependencies);
+    await server.listen(port);
+    return server;
+  };
+}
