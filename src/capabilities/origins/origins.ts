@@ -16,7 +16,7 @@ import type { OriginInfo, OriginListener, OriginRequest, ServeOrigin } from './t
 export interface OriginsDependencies {
   readonly clock: Clock;
   readonly log: Log;
-  readonly memory: Pick<OriginStore, 'save' | 'delete' | 'list'>;
+  readonly memory: OriginStore;
   readonly serve: ServeOrigin;
   /** Asks whether the remote agent would serve this caller, before an address is promised. @throws SvcError */
   readonly probe: (request: OriginRequest) => Promise<void>;

@@ -20,6 +20,7 @@ import type { Log } from '../../foundation/log.ts';
 import { resetSocket } from '../../foundation/reset-socket.ts';
 import type { Upgrade } from '../../operations/handlers/exchange.ts';
 import { sendError, shownError } from '../rest/answer.ts';
+import { MAX_PIPELINED } from '../rest/connections.ts';
 import { callRemote, type RemoteCaller } from '../rest/remote-call.ts';
 import type { AnswerPlace } from '../rest/remote-headers.ts';
 import { checkVisitor, isFromBrowser } from './door.ts';
@@ -28,9 +29,7 @@ import { PAGE_POLICY, sentToAgent, takenFromAgent } from './headers.ts';
 
 const HOST = '127.0.0.1';
 /** Connections at once to one address. */
-const MAX_CONNECTIONS = 1024;
-/** Requests of one connection that are not answered: clients wait for each answer. */
-const MAX_PIPELINED = 16;
+const MAX_CONNECTIONS = 512;
 /** How long a connection waits for its next request, milliseconds. */
 const KEEP_ALIVE_MS = 75_000;
 const BACKLOG = 511;
