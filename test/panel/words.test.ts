@@ -22,7 +22,7 @@ const LANGUAGES: Readonly<Record<string, Readonly<Record<string, Text>>>> = {
 };
 const ENGLISH: Readonly<Record<string, Text>> = { ...en, ...enLater };
 /** Keys that are put together: their beginning. */
-const MADE = /^(?:area|chat|error|event|new|node|path|room|show|tab|theme|update|verdict|waiting)\./;
+const MADE = /^(?:area|chat|error|event|happened|new|node|path|room|show|tab|theme|update|verdict|waiting)\./;
 
 function places(text: Text): readonly string[] {
   const form = typeof text === 'string' ? text : text.other;

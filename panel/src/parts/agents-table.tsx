@@ -1,8 +1,9 @@
 /** The agents of a node, as home and the list of agents show them. */
+import { useContext } from 'preact/hooks';
 import type { Output } from '../lib/api.ts';
 import { t } from '../lib/i18n.ts';
 import { countOf } from '../lib/verdict.ts';
-import { Who } from './agent.tsx';
+import { Names, type Naming, Who } from './agent.tsx';
 import { State, T, When } from './basics.tsx';
 import { type Column, Table } from './table.tsx';
 
@@ -45,23 +46,20 @@ export function ServiceState({ agent }: { readonly agent: Agent }) {
 /** Names of the columns that can be left out. */
 export const CHOICE = ['network', 'service', 'offers', 'callers', 'waiting'] as const;
 
-/** What an agent is sorted by where its name is asked for: those without one come last. */
-function nameOf({ name, profile, aid }: Agent): string {
-  const text = profile?.name ?? name ?? '';
-  return (text === '' ? `\uffff${aid}` : text).toLowerCase();
-}
-
 /** Worst first. */
 function rankOf({ published, service_tcp, service_tcp_ok }: Agent): number {
   return (published ? 2 : 0) + (service_tcp === '' || service_tcp_ok ? 1 : 0);
 }
 
-function columns(pending: Agents['pending']): readonly (Column<Agent> & { readonly name: string })[] {
+function columns(
+  pending: Agents['pending'],
+  names: ReadonlyMap<string, Naming>,
+): readonly (Column<Agent> & { readonly name: string })[] {
   return [
     {
       name: 'name',
       title: t('agent'),
-      by: nameOf,
+      by: ({ aid }) => (names.get(aid)?.text ?? aid).toLowerCase(),
       cell: (agent) => <Who aid={agent.aid} />,
     },
     {
@@ -119,6 +117,7 @@ interface TableProps {
 }
 
 export function AgentsTable({ agents, pending, without = [] }: TableProps) {
-  const shown = columns(pending).filter(({ name }) => !without.includes(name));
+  const names = useContext(Names);
+  const shown = columns(pending, names).filter(({ name }) => !without.includes(name));
   return <Table label={t('agents.own')} rows={agents} columns={shown} keyOf={({ aid }) => aid} />;
 }

@@ -16,6 +16,7 @@ const PAGES: readonly (readonly [Key, readonly string[]])[] = [
   ['agent.new', ['new']],
   ['node.settings', ['node', 'settings']],
   ['node.peers', ['node', 'peers']],
+  ['node.events', ['node', 'events']],
   ['node.update', ['node', 'update']],
   ['node.admin', ['node', 'admin']],
   ['node.book', ['node', 'book']],

@@ -107,7 +107,7 @@ export function Home({ status, agents }: HomeProps) {
         <Section title={t('links')} note={t('links.legend')}>
           <Answer of={links}>{({ links: all }) => <LinksPicture links={all.filter((link) => link.current)} />}</Answer>
         </Section>
-        <Section title={t('events.title')}>
+        <Section title={t('events.title')} note={<a href={href(['node', 'events'])}>{t('events.all')}</a>}>
           <JustNow />
         </Section>
       </div>

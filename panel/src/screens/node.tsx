@@ -3,16 +3,18 @@ import { t } from '../lib/i18n.ts';
 import { href } from '../lib/place.ts';
 import { Admin } from './node/admin.tsx';
 import { Book } from './node/book.tsx';
+import { Happenings } from './node/happenings.tsx';
 import { Links, Peers } from './node/peers.tsx';
 import { Sessions } from './node/sessions.tsx';
 import { Settings } from './node/settings.tsx';
 import { StateOfNode } from './node/state.tsx';
 import { Update } from './node/update.tsx';
 
-const TABS = ['state', 'links', 'peers', 'settings', 'update', 'admin', 'book', 'sessions'] as const;
+const TABS = ['state', 'links', 'peers', 'events', 'settings', 'update', 'admin', 'book', 'sessions'] as const;
 type Tab = (typeof TABS)[number];
+type Query = Readonly<Record<string, string>>;
 
-function Page({ tab }: { readonly tab: Tab }) {
+function Page({ tab, query }: { readonly tab: Tab; readonly query: Query }) {
   switch (tab) {
     case 'state':
       return <StateOfNode />;
@@ -20,6 +22,8 @@ function Page({ tab }: { readonly tab: Tab }) {
       return <Links />;
     case 'peers':
       return <Peers />;
+    case 'events':
+      return <Happenings q={query['q']} />;
     case 'settings':
       return <Settings />;
     case 'update':
@@ -33,7 +37,7 @@ function Page({ tab }: { readonly tab: Tab }) {
   }
 }
 
-export function NodeScreen({ path }: { readonly path: readonly string[] }) {
+export function NodeScreen({ path, query }: { readonly path: readonly string[]; readonly query: Query }) {
   const tab = TABS.find((one) => one === path[0]) ?? 'state';
   return (
     <>
@@ -49,7 +53,7 @@ export function NodeScreen({ path }: { readonly path: readonly string[] }) {
           </a>
         ))}
       </nav>
-      <Page tab={tab} />
+      <Page tab={tab} query={query} />
     </>
   );
 }

@@ -21,7 +21,7 @@ export function PrintMaster({ aid, seed }: Props) {
           <span key={i}>{group}</span>
         ))}
       </div>
-      <p>{t('master.print.keep')}</p>
+      <p>{t('master.save.why')}</p>
       <div class="acts noprint">
         <button type="button" onClick={() => print()}>
           {t('master.print')}

@@ -97,10 +97,9 @@ test('an agent is made in the page, its master key is saved, proven and kept the
     ['messages', 'Messages'],
     [`messages/${aid}/notes`, 'Messages'],
     ['files', 'Files'],
-    ...['', '/links', '/peers', '/settings', '/update', '/admin', '/book', '/sessions'].map((tab): [string, string] => [
-      `node${tab}`,
-      'Node',
-    ]),
+    ...['', '/links', '/peers', '/events', '/settings', '/update', '/admin', '/book', '/sessions'].map(
+      (tab): [string, string] => [`node${tab}`, 'Node'],
+    ),
   ];
 
   await t.test('every screen is whole at every width, dark and light', async (all) => {

@@ -73,7 +73,7 @@ function Refused({ caller: { refused, last_refusal: last } }: { readonly caller:
 function columns(agent: Agent, few: boolean): readonly Column<Caller>[] {
   const calls = ({ calls: plain, tunnels, objects }: Caller): number => plain + tunnels + objects;
   const all: readonly (Column<Caller> | false)[] = [
-    { title: t('callers.who'), cell: ({ aid }) => <Who aid={aid} /> },
+    { title: t('agent'), cell: ({ aid }) => <Who aid={aid} /> },
     {
       name: 'calls',
       title: t('callers.calls'),
@@ -88,7 +88,7 @@ function columns(agent: Agent, few: boolean): readonly Column<Caller>[] {
       by: ({ refused }) => -refused,
       cell: (caller) => <Refused caller={caller} />,
     },
-    !few && { title: t('callers.last'), cell: ({ last_at }) => <When at={last_at} ago /> },
+    !few && { title: t('node.seen'), cell: ({ last_at }) => <When at={last_at} ago /> },
     { title: '', isNumber: true, cell: (caller) => <Decide agent={agent} caller={caller} /> },
   ];
   return all.filter((column) => column !== false);

@@ -120,7 +120,7 @@ export function Keys({ agent }: { readonly agent: Agent }) {
     <>
       <Delegation agent={agent} />
       <Section title={t('key.move')}>
-        <p class="empty">{t(here().node === null ? 'key.bundle.what' : 'key.only.here')}</p>
+        <p class="empty">{t(here().node === null ? 'key.bundle.what' : 'error.local_only')}</p>
         {here().node === null && (
           <div class="acts close">
             <button type="button" onClick={() => saveBundle(aid)}>

@@ -1,66 +1,154 @@
-/** What an agent offers. */
+/** What an agent offers: names by which others find it, with a sentence, tags and more for each. */
 import { useState } from 'preact/hooks';
 import type { Output } from '../../lib/api.ts';
 import { t } from '../../lib/i18n.ts';
 import { listOf } from '../../lib/lists.ts';
-import { perform } from '../../lib/query.ts';
-import { Empty, Field, Section } from '../../parts/basics.tsx';
-import { act, actLater } from '../../parts/overlay.tsx';
+import { perform, useQuery } from '../../lib/query.ts';
+import { Answer, Empty, Field, Section } from '../../parts/basics.tsx';
+import { act, actLater, Dialog, openDialog } from '../../parts/overlay.tsx';
 
-export function Services({ agent: { aid, services } }: { readonly agent: Output<'agentGet'> }) {
-  const [names, setNames] = useState('');
-  const [brief, setBrief] = useState('');
-  const [tags, setTags] = useState('');
+type Service = Output<'servicesList'>['services'][number];
+
+/** Free data as it stands in a field: an object in JSON, empty where there is none. */
+function metaText(meta: Service['meta'] | undefined): string {
+  return meta === undefined || Object.keys(meta).length === 0 ? '' : JSON.stringify(meta, null, 2);
+}
+
+/** The object that a field means; null where it is none. */
+function metaOf(text: string): Readonly<Record<string, unknown>> | null {
+  if (text.trim() === '') return {};
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : null;
+  } catch {
+    return null;
+  }
+}
+
+interface FormProps {
+  readonly aid: string;
+  /** The service that is changed; new ones where there is none. */
+  readonly service?: Service;
+  readonly done: () => void;
+  readonly cancel?: () => void;
+}
+
+function Form({ aid, service, done, cancel }: FormProps) {
+  const [names, setNames] = useState(service?.service ?? '');
+  const [brief, setBrief] = useState(service?.brief ?? '');
+  const [tags, setTags] = useState((service?.tags ?? []).join(', '));
+  const [meta, setMeta] = useState(metaText(service?.meta));
+  const object = metaOf(meta);
   const offer = async (): Promise<void> => {
+    if (object === null) return;
     await perform('serviceRegister', {
       aid,
       services: listOf(names),
-      ...(brief === '' ? {} : { brief }),
-      ...(tags === '' ? {} : { tags: listOf(tags) }),
+      ...(service === undefined ? {} : { name: service.name, protocols: service.protocols, ttl: service.ttl }),
+      brief,
+      tags: listOf(tags),
+      meta: object,
     });
-    setNames('');
-    setBrief('');
-    setTags('');
+    done();
   };
   return (
-    <div class="columns">
-      <Section title={t('agent.offers')} note={t('services.count', { n: services.length })}>
-        {services.length === 0 ? (
-          <Empty text={t('services.none')} />
-        ) : (
-          <ul class="rows">
-            {services.map((service) => (
-              <li key={service}>
-                <code class="grow">{service}</code>
-                <button
-                  type="button"
-                  aria-label={t('services.remove', { service })}
-                  onClick={() =>
-                    actLater(() => perform('serviceUnregister', { aid, service }), t('services.removing', { service }))
-                  }
-                >
-                  {t('remove')}
-                </button>
-              </li>
-            ))}
-          </ul>
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        act(offer, t('published'));
+      }}
+    >
+      {service === undefined && (
+        <Field label={t('services.names')} value={names} onInput={setNames} placeholder="lang.translate" />
+      )}
+      <Field label={t('services.brief')} value={brief} onInput={setBrief} />
+      <Field label={t('services.tags')} value={tags} onInput={setTags} />
+      <label class="field">
+        <span>{t('services.meta')}</span>
+        <textarea rows={3} value={meta} onInput={(event) => setMeta(event.currentTarget.value)} />
+      </label>
+      {object === null && (
+        <p class="bad" role="alert">
+          {t('services.meta.bad')}
+        </p>
+      )}
+      <div class="acts">
+        {cancel !== undefined && (
+          <button type="button" onClick={cancel}>
+            {t('cancel')}
+          </button>
         )}
+        <button type="submit" class="main" disabled={listOf(names).length === 0 || object === null}>
+          {t(service === undefined ? 'services.offer' : 'profile.save')}
+        </button>
+      </div>
+    </form>
+  );
+}
+
+function Row({ aid, service }: { readonly aid: string; readonly service: Service }) {
+  const { service: name, brief, tags, replicas } = service;
+  const change = (): void =>
+    openDialog((close) => (
+      <Dialog title={name} close={close}>
+        <Form aid={aid} service={service} done={close} cancel={close} />
+      </Dialog>
+    ));
+  return (
+    <li>
+      <span class="grow">
+        <code>
+          <b>{name}</b>
+        </code>{' '}
+        <small>{t('agent.replicas', { n: replicas })}</small>
+        {brief !== '' && <p>{brief}</p>}
+        {tags.map((tag) => (
+          <span key={tag} class="chip">
+            {tag}
+          </span>
+        ))}
+      </span>
+      <button type="button" aria-label={`${t('change')} ${name}`} onClick={change}>
+        {t('change')}
+      </button>
+      <button
+        type="button"
+        aria-label={t('services.remove', { service: name })}
+        onClick={() =>
+          actLater(
+            () => perform('serviceUnregister', { aid, service: name }),
+            t('services.removing', { service: name }),
+          )
+        }
+      >
+        {t('remove')}
+      </button>
+    </li>
+  );
+}
+
+export function Services({ agent: { aid, services: names } }: { readonly agent: Output<'agentGet'> }) {
+  const known = useQuery('servicesList', { aid });
+  const [made, setMade] = useState(0);
+  return (
+    <div class="columns">
+      <Section title={t('agent.offers')} note={t('services.count', { n: names.length })}>
+        <Answer of={known}>
+          {({ services }) =>
+            services.length === 0 ? (
+              <Empty text={t('services.none')} />
+            ) : (
+              <ul class="rows">
+                {services.map((service) => (
+                  <Row key={service.service} aid={aid} service={service} />
+                ))}
+              </ul>
+            )
+          }
+        </Answer>
       </Section>
       <Section title={t('services.offer')}>
-        <form
-          class="acts"
-          onSubmit={(event) => {
-            event.preventDefault();
-            act(offer, t('published'));
-          }}
-        >
-          <Field label={t('services.names')} value={names} onInput={setNames} placeholder="lang.translate" />
-          <Field label={t('services.brief')} value={brief} onInput={setBrief} />
-          <Field label={t('services.tags')} value={tags} onInput={setTags} />
-          <button type="submit" class="main" disabled={listOf(names).length === 0}>
-            {t('services.offer')}
-          </button>
-        </form>
+        <Form key={made} aid={aid} done={() => setMade(made + 1)} />
       </Section>
     </div>
   );

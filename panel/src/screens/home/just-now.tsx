@@ -1,16 +1,24 @@
-/** What happened lately, as it happens. */
+/** What happened lately, to the agents and to the node itself. */
+
+import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { isKey, t } from '../../lib/i18n.ts';
 import { type LiveEvent, onEvent } from '../../lib/live.ts';
+import { useQuery } from '../../lib/query.ts';
 import { Called } from '../../parts/agent.tsx';
 import { Empty, When } from '../../parts/basics.tsx';
+import { Happening } from '../../parts/happening.tsx';
 
 /** Events that are shown. */
 const SHOWN = 6;
+const LOOK_MS = 30_000;
+/** Events of the node that are asked for again, so that few of them come each time. */
+const ASKED = 50;
 
 let recent: readonly LiveEvent[] = [];
+let from = 0;
 
-export function JustNow() {
+function useLive(): readonly LiveEvent[] {
   const [events, setEvents] = useState(recent);
   useEffect(
     () =>
@@ -20,22 +28,46 @@ export function JustNow() {
       }),
     [],
   );
-  if (events.length === 0) return <Empty text={t('events.none')} />;
+  return events;
+}
+
+interface Row {
+  readonly at: string;
+  readonly key: string;
+  readonly text: ComponentChildren;
+}
+
+function liveRow({ at, aid, type }: LiveEvent, i: number): Row {
+  const key = `event.${type}`;
+  const text = (
+    <>
+      <Called aid={aid} /> {isKey(key) ? t(key) : type}
+    </>
+  );
+  return { at, key: `${at} ${i}`, text };
+}
+
+export function JustNow() {
+  const live = useLive();
+  const { value } = useQuery('nodeEventsRecent', { after_seq: from }, LOOK_MS);
+  useEffect(() => {
+    if (value !== undefined && value.last_seq - from > 2 * ASKED) from = value.last_seq - ASKED;
+  }, [value]);
+  const happened = (value?.events ?? [])
+    .slice(-SHOWN)
+    .map((event): Row => ({ at: event.at, key: String(event.seq), text: <Happening event={event} /> }));
+  const rows = [...live.map(liveRow), ...happened].sort((a, b) => b.at.localeCompare(a.at)).slice(0, SHOWN);
+  if (rows.length === 0) return <Empty text={t('events.none')} />;
   return (
     <ul class="rows">
-      {events.map(({ at, aid, type }, i) => {
-        const key = `event.${type}`;
-        return (
-          <li key={i}>
-            <span class="mono soft">
-              <When at={at} />
-            </span>
-            <span class="grow">
-              <Called aid={aid} /> {isKey(key) ? t(key) : type}
-            </span>
-          </li>
-        );
-      })}
+      {rows.map(({ at, key, text }) => (
+        <li key={key}>
+          <span class="mono soft">
+            <When at={at} />
+          </span>
+          <span class="grow">{text}</span>
+        </li>
+      ))}
     </ul>
   );
 }

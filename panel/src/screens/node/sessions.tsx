@@ -10,15 +10,15 @@ type Session = Output<'panelSessions'>['sessions'][number];
 
 const columns = (): readonly Column<Session>[] => [
   {
-    title: t('sessions.begun'),
+    title: t('node.since'),
     cell: ({ created_at, current }) => (
       <>
         <When at={created_at} /> {current && <State tone="good">{t('sessions.this')}</State>}
       </>
     ),
   },
-  { title: t('sessions.seen'), cell: ({ last_seen_at }) => <When at={last_seen_at} ago /> },
-  { title: t('sessions.until'), cell: ({ expires_at }) => <When at={expires_at} /> },
+  { title: t('node.seen'), cell: ({ last_seen_at }) => <When at={last_seen_at} ago /> },
+  { title: t('key.end'), cell: ({ expires_at }) => <When at={expires_at} /> },
   {
     title: '',
     isNumber: true,

@@ -1,0 +1,63 @@
+/** What happened to the node: live, with a filter and a pause. */
+import { useState } from 'preact/hooks';
+import { t } from '../../lib/i18n.ts';
+import { keep } from '../../lib/place.ts';
+import { useQuery } from '../../lib/query.ts';
+import { Answer, Copy, Empty, When } from '../../parts/basics.tsx';
+import { Happening, type NodeEvent, otherOf, wordsOf } from '../../parts/happening.tsx';
+import { type Column, Table } from '../../parts/table.tsx';
+
+const LOOK_MS = 10_000;
+
+const columns = (): readonly Column<NodeEvent>[] => [
+  { title: t('admin.when'), cell: ({ at }) => <When at={at} /> },
+  { title: t('happened.what'), cell: (event) => <Happening event={event} /> },
+  {
+    title: t('details'),
+    cell: ({ type }) => <code class="soft">{type}</code>,
+  },
+];
+
+/** What a filter looks in. */
+function textOf(event: NodeEvent): string {
+  return `${event.type} ${event.aid} ${otherOf(event) ?? ''} ${t(wordsOf(event))}`.toLowerCase();
+}
+
+export function Happenings({ q = '' }: { readonly q?: string | undefined }) {
+  const known = useQuery('nodeEventsRecent', {}, LOOK_MS);
+  const [held, setHeld] = useState<typeof known>();
+  return (
+    <>
+      <div class="acts">
+        <input
+          type="search"
+          aria-label={t('filter')}
+          placeholder={t('filter')}
+          value={q}
+          onInput={(event) => keep({ q: event.currentTarget.value })}
+        />
+        <button
+          type="button"
+          aria-pressed={held !== undefined}
+          onClick={() => setHeld(held === undefined ? known : undefined)}
+        >
+          {t(held === undefined ? 'live.pause' : 'live.resume')}
+        </button>
+      </div>
+      <Answer of={held ?? known}>
+        {({ events }) => {
+          const found = events.filter((event) => textOf(event).includes(q.toLowerCase())).toReversed();
+          if (found.length === 0) return <Empty text={t('happened.none')} />;
+          return (
+            <>
+              <Table label={t('node.events')} rows={found} columns={columns()} keyOf={({ seq }) => String(seq)} />
+              <div class="acts">
+                <Copy text={found.map((event) => JSON.stringify(event)).join('\n')} />
+              </div>
+            </>
+          );
+        }}
+      </Answer>
+    </>
+  );
+}
