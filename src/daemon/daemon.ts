@@ -12,7 +12,7 @@ import type { DaemonArguments } from './args.ts';
 import { buildNodeWatch } from './capabilities/node-events.ts';
 import { buildCapabilities } from './capabilities.ts';
 import { type Foundation, openFoundation } from './foundation.ts';
-import { Life } from './life.ts';
+import { type Ending, Life } from './life.ts';
 import { buildNetwork } from './network.ts';
 import { buildPanel } from './panel.ts';
 import { type Bound, connectable } from './status.ts';
@@ -45,12 +45,14 @@ export class Daemon {
   /**
    * Starts a daemon, with its API or (for MCP over stdio) without; what was acquired is released where a part fails.
    * @param supervisor who runs this process as the installed service; left out where nobody does
+   * @param stop ends the process
    * @throws SvcError `already_running`, `address_in_use`, `config_invalid`, `key_locked`, `store_corrupt`, `not_writable`
    */
   static async start(
     args: DaemonArguments,
     environment: NodeJS.ProcessEnv,
     supervisor: Supervisor | null = null,
+    stop: Ending['stop'] = () => {},
   ): Promise<Daemon> {
     const life = new Life();
     try {
@@ -67,7 +69,9 @@ export class Daemon {
         quic_addr: formatAddress(network.endpoint.address),
       });
       const panel = buildPanel(foundation, () => bound().api_addr, environment);
-      const { rest, tools } = buildSurfaces(foundation, network, { ...capabilities, updater, panel }, bound);
+      const parts = { ...capabilities, updater, panel };
+      const ending = { stop, restart: supervisor === null ? null : () => supervisor.restart() };
+      const { rest, tools } = buildSurfaces(foundation, network, parts, bound, ending);
       api.attach(rest);
       if (servesApi)
         life.add('api', new Api({ streams: [capabilities.eventStreams, capabilities.nodeEventStreams], rest }));

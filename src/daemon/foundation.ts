@@ -7,6 +7,7 @@ import { DelegationVerifier } from '../foundation/identity/delegation-verifier.t
 import { KeyStore } from '../foundation/keys/key-store.ts';
 import { PASSPHRASE_COST } from '../foundation/keys/passphrase.ts';
 import { Logger } from '../foundation/logger.ts';
+import { RecentLog } from '../foundation/recent-log.ts';
 import { RecordVerifier } from '../foundation/records/verifier.ts';
 import { GroupCommit } from '../foundation/store/group-commit.ts';
 import { MetaStore } from '../foundation/store/meta.ts';
@@ -38,7 +39,8 @@ export async function openFoundation(args: DaemonArguments, environment: NodeJS.
     otherVariables: OTHER_VARIABLES,
   });
   const config = configuration.current;
-  const log = new Logger({ level: config.log_level, format: config.log_format }, { clock });
+  const recentLog = new RecentLog();
+  const log = new Logger({ level: config.log_level, format: config.log_format }, { clock, recent: recentLog });
   life.defer(
     configuration.onChange((changed, current) => {
       if (changed.has('log_level')) log.setLevel(current.log_level);
@@ -75,6 +77,7 @@ export async function openFoundation(args: DaemonArguments, environment: NodeJS.
     configuration,
     config,
     log,
+    recentLog,
     keys,
     node,
     delegations,

@@ -4,6 +4,14 @@ import type { Component } from '../foundation/lifecycle.ts';
 /** A stop that takes longer than this is given up, milliseconds: the process ends with code 1, and none stays behind. */
 export const STOP_TIMEOUT_MS = 15_000;
 
+/** How the process is ended from within. */
+export interface Ending {
+  /** Ends it cleanly. */
+  readonly stop: (reason: string) => void;
+  /** Has who runs it end it and start it anew; null where nobody does. */
+  readonly restart: (() => void) | null;
+}
+
 /**
  * When a part starts. What answers other nodes is there before the network brings them, and what acts by
  * itself begins once there is a network. The API is last: whoever reaches it finds everything behind it.

@@ -3,18 +3,23 @@ import { resolve } from 'node:path';
 import { CommanderError } from 'commander';
 import type { Supervisor } from '../capabilities/update/types.ts';
 import { defaultDataDir } from '../foundation/data-dir/paths.ts';
+import { detach } from '../foundation/detached.ts';
 import { SvcError } from '../foundation/errors.ts';
 import { VERSION } from '../foundation/version.ts';
 import { type DaemonArguments, daemonProgram, optionsOf, withTwoDashes } from './args.ts';
 import { Daemon } from './daemon.ts';
 import { exitCodeOf, throwUsageErrors } from './exit-code.ts';
 import { surviveKnownFailures } from './last-resort.ts';
-import { STOP_TIMEOUT_MS } from './life.ts';
+import { type Ending, STOP_TIMEOUT_MS } from './life.ts';
 import { onSupervisorStop, supervisorOf } from './service/managed.ts';
 import { superviseDaemon } from './service/run.ts';
 
-async function start(args: DaemonArguments, supervisor: Supervisor | null = null): Promise<Daemon> {
-  const daemon = await Daemon.start(args, process.env, supervisor);
+async function start(
+  args: DaemonArguments,
+  supervisor: Supervisor | null = null,
+  stop?: Ending['stop'],
+): Promise<Daemon> {
+  const daemon = await Daemon.start(args, process.env, supervisor, stop);
   surviveKnownFailures(process, daemon.log);
   return daemon;
 }
@@ -31,7 +36,8 @@ async function run(args: DaemonArguments): Promise<void> {
     process.exit(await superviseDaemon(args.dataDir, program, optionsOf(args)));
   }
   const supervisor = supervisorOf(process);
-  const daemon = await start(args, supervisor);
+  const asked = Promise.withResolvers<string>();
+  const daemon = await start(args, supervisor, asked.resolve);
   const stop = (reason: string): void => {
     setTimeout(() => process.exit(1), STOP_TIMEOUT_MS).unref();
     daemon.stop(reason).then(
@@ -39,6 +45,7 @@ async function run(args: DaemonArguments): Promise<void> {
       () => process.exit(1),
     );
   };
+  detach(asked.promise.then(stop));
   process.once('SIGTERM', stop);
   process.once('SIGINT', stop);
   if (supervisor !== null) onSupervisorStop(process, () => stop('supervisor'));

@@ -22,6 +22,7 @@ import { objectStreamHandlers } from '../operations/handlers/object-streams.ts';
 import { objectHandlers } from '../operations/handlers/objects.ts';
 import { originHandlers } from '../operations/handlers/origins.ts';
 import { panelHandlers } from '../operations/handlers/panel.ts';
+import { processHandlers } from '../operations/handlers/process.ts';
 import { reachHandlers } from '../operations/handlers/reach.ts';
 import { remoteAdminHandlers } from '../operations/handlers/remote-admin.ts';
 import { roomHandlers } from '../operations/handlers/rooms.ts';
@@ -41,6 +42,7 @@ import { TokenCheck } from '../surfaces/rest/token.ts';
 import { viaHandlers } from '../surfaces/rest/via.ts';
 import type { Capabilities } from './capabilities.ts';
 import type { Foundation } from './foundation.ts';
+import type { Ending } from './life.ts';
 import { buildMover } from './moving.ts';
 import type { Network } from './network.ts';
 import { panelDirectory } from './package.ts';
@@ -58,6 +60,7 @@ export function buildSurfaces(
   n: Network,
   c: Capabilities & { readonly updater: Updater; readonly panel: Panel },
   bound: () => Bound,
+  ending: Ending,
 ) {
   const { clock, config, configuration, log, node } = f;
   const token = (): string => configuration.current.api_token;
@@ -78,6 +81,7 @@ export function buildSurfaces(
         filesRoot: c.filesRootSetting,
         debug: reports.debug(),
       }),
+      ...processHandlers({ log: f.recentLog, pid: process.pid, ...ending }),
       ...joiningHandlers({ joining: c.joining }),
       ...reachHandlers(c),
       ...agentHandlers({

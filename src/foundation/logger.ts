@@ -21,6 +21,8 @@ interface LoggerDependencies {
   readonly clock: Clock;
   /** stderr where it is left out. stdout carries results, and in stdio mode MCP. */
   readonly destination?: LogDestination;
+  /** Takes each line that is written, as JSON. */
+  readonly recent?: { add(json: string): void };
 }
 
 const STDERR_FD = 2;
@@ -29,11 +31,13 @@ const STDERR_FD = 2;
 export class Logger implements Log {
   readonly #pino: pino.Logger;
   readonly #destination: LogDestination;
+  readonly #recent: LoggerDependencies['recent'];
   #format: LogFormat;
 
   constructor(options: LoggerOptions, dependencies: LoggerDependencies) {
     const { clock } = dependencies;
     this.#format = options.format;
+    this.#recent = dependencies.recent;
     this.#destination = dependencies.destination ?? new LineWriter(STDERR_FD, { clock });
     this.#pino = pino(
       {
@@ -94,6 +98,7 @@ export class Logger implements Log {
   }
 
   #write(json: string): void {
+    this.#recent?.add(json);
     this.#destination.write(this.#format === 'json' ? `${escapeUnsafe(json.trimEnd())}\n` : `${textLine(json)}\n`);
   }
 }

@@ -16,6 +16,7 @@ import { objectOperations, objectStreams } from './objects.ts';
 import { originOperations } from './origins.ts';
 import { pageStreams } from './pages.ts';
 import { panelOperations, panelStreams } from './panel.ts';
+import { processOperations } from './process.ts';
 import { reachOperations } from './reach.ts';
 import { remoteAdminOperations, remoteAdminStreams } from './remote-admin.ts';
 import { roomOperations } from './rooms.ts';
@@ -26,6 +27,7 @@ import { walletOperations } from './wallets.ts';
 
 export const operations = {
   ...nodeOperations,
+  ...processOperations,
   ...joiningOperations,
   ...reachOperations,
   ...updateOperations,

@@ -101,6 +101,8 @@ export interface CallContext {
   requireToken(): void;
   /** The session of the panel that asks; null, or absent, for everybody else. */
   readonly session?: string | null;
+  /** A page in a browser asks, and be it the panel. */
+  readonly fromPage?: boolean;
   /**
    * Tries a secret that stands elsewhere than in the head of a request: a wrong one counts as a wrong token does.
    * Absent where nobody is asked for a token.

@@ -32,7 +32,7 @@ function setUp(t: TestContext, supervisor: Supervisor | null = null) {
 
 test('a checkout is not updated, with a supervisor neither, and says what to do instead', async (t) => {
   const switched: string[] = [];
-  const { updater } = setUp(t, { switchTo: (version) => void switched.push(version) });
+  const { updater } = setUp(t, { switchTo: (version) => void switched.push(version), restart: () => {} });
   assert.match(updater.disabled, /git pull/);
   await updater.check();
   updater.apply();

@@ -4,6 +4,7 @@ import { readdirSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { svc, svcJson, svcOk } from '../support/cli.ts';
 import { TestDaemon } from '../support/daemon.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
@@ -51,6 +52,26 @@ test('SIGTERM ends the daemon cleanly, and it ends by itself', async () => {
   const daemon = await TestDaemon.start();
   await daemon.newAgent();
   assert.equal(await daemon.kill('SIGTERM'), 0);
+  await daemon.stop();
+});
+
+test('svc reads the log and ends the daemon; a page cannot, and nobody starts it anew', async () => {
+  const daemon = await TestDaemon.start();
+  const lines = await svcJson<{ lines: { message: string }[] }>(daemon, 'logs', '-n', '1000');
+  assert.ok(lines.lines.some(({ message }) => message === 'svcd is ready'));
+  const errors = await svcJson<{ lines: unknown[] }>(daemon, 'logs', '--level', 'error');
+  assert.deepEqual(errors.lines, []);
+  for (const headers of [{ origin: daemon.api, 'sec-fetch-site': 'same-origin' }, { 'sec-fetch-site': 'none' }]) {
+    const refused = await daemon.request('POST', '/node/stop', {}, headers);
+    assert.equal(refused.status, 403, JSON.stringify(headers));
+  }
+  const restart = await svc(daemon, ['restart']);
+  assert.equal(restart.code, 1);
+  assert.match(restart.stderr, /started by hand/);
+  const ended = once(daemon.process, 'exit');
+  assert.equal(await svcOk(daemon, 'stop'), 'svcd has ended.');
+  assert.deepEqual(await ended, [0, null]);
+  assert.equal((await svc(daemon, ['logs'])).code, 3);
   await daemon.stop();
 });
 

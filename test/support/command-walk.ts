@@ -46,6 +46,7 @@ async function nodeCommands(step: Step, { here }: WalkWorld): Promise<void> {
     quiet: /^\S+$/,
   });
   await step(here, ['doctor'], { schema: Doctor, text: /PASS {2}the daemon/, quiet: /^(ok|failed)$/, codes: [0, 1] });
+  await step(here, ['logs', '-n', '5'], { schema: d.nodeLog.output, text: SOME, quiet: SOME });
   const url = /^http:\/\/127\.0\.0\.1:\d+\/#login=[\w-]{22}$/;
   await step(here, ['panel', 'url'], {
     schema: Type.Object({ url: Type.String(), expires_at: Type.String() }),
@@ -324,6 +325,8 @@ async function callCommands(step: Step, { here, there }: WalkWorld, aid: string,
 
 /** Commands that the walk leaves out, and why. */
 export const NOT_WALKED: Readonly<Record<string, string>> = {
+  stop: 'ends the daemon',
+  restart: 'needs the installed service',
   completion: 'prints a program for a shell, whatever the way',
   update: 'asks the registry of packages',
   backup: 'is about a data directory, not about a daemon',

@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** How it behaves after its start; `GET /switch/<version>` makes it ask for that version. */
+/** How it behaves after its start; `GET /switch/<version>` makes it ask for that version, `GET /restart` for a new start. */
 export type Behaviour = 'good' | 'ends' | 'hangs' | 'fails' | 'ends-later' | 'other-version' | 'ruins-database';
 
 /** Writes the program of a version into a folder; returns its path. */
@@ -24,6 +24,7 @@ process.on('SIGTERM', () => process.exit(0));
 const server = createServer((request, response) => {
   const [, what, version] = request.url.split('/');
   if (what === 'switch') process.send({ type: 'switch', version });
+  if (what === 'restart') process.send({ type: 'restart' });
   response.writeHead(what === 'health' && behaviour === 'fails' ? 500 : 200).end('{}');
   if (what === 'health' && behaviour === 'ends-later') process.exit(1);
 });

@@ -26,6 +26,8 @@ export interface Attempt {
 export interface Supervisor {
   /** Asks for the switch; this process is stopped soon after. */
   switchTo(version: string): void;
+  /** Asks for a new start of the same version; this process is stopped soon after. */
+  restart(): void;
 }
 
 /** How it stands with updates. */

@@ -1,7 +1,7 @@
 /** The daemon as the supervisor's child process. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Clock } from '../../foundation/clock.ts';
-import { isReady, isSwitch, MANAGED_VARIABLE, STOP_MESSAGE } from './managed.ts';
+import { isReady, isRestart, isSwitch, MANAGED_VARIABLE, STOP_MESSAGE } from './managed.ts';
 
 /** A daemon that has not ended this long after it was asked to is killed; it gives up by itself before. */
 const STOP_LIMIT_MS = 20_000;
@@ -19,8 +19,8 @@ export interface ChildOptions {
 export class DaemonChild {
   /** Resolves with its exit code once it has ended; 1 where a signal ended it. */
   readonly ended: Promise<number>;
-  /** Resolves with the version that it asks for. */
-  readonly asked: Promise<string>;
+  /** Resolves with the version that it asks for; null for a new start of the same one. */
+  readonly asked: Promise<string | null>;
   readonly #process: ChildProcess;
   readonly #clock: Clock;
   readonly #ready: Promise<string>;
@@ -42,9 +42,10 @@ export class DaemonChild {
       child.once('error', () => end(1));
       child.once('exit', end);
     });
-    const [asked, ready] = [Promise.withResolvers<string>(), Promise.withResolvers<string>()];
+    const [asked, ready] = [Promise.withResolvers<string | null>(), Promise.withResolvers<string>()];
     child.on('message', (message: unknown) => {
       if (isSwitch(message)) asked.resolve(message.version);
+      if (isRestart(message)) asked.resolve(null);
       if (isReady(message)) ready.resolve(message.api_addr);
     });
     this.asked = asked.promise;

@@ -14,6 +14,11 @@ export function isSwitch(message: unknown): message is { readonly version: strin
   return memberOf(message, 'type') === 'switch' && typeof memberOf(message, 'version') === 'string';
 }
 
+/** The daemon asks to be started anew as it is. */
+export function isRestart(message: unknown): boolean {
+  return memberOf(message, 'type') === 'restart';
+}
+
 export function isStop(message: unknown): boolean {
   return memberOf(message, 'type') === STOP_MESSAGE.type;
 }
@@ -26,7 +31,10 @@ export function isReady(message: unknown): message is { readonly api_addr: strin
 /** The supervisor that runs this process; null where somebody else started it. */
 export function supervisorOf(self: Pick<NodeJS.Process, 'env' | 'send'>): Supervisor | null {
   if (self.env[MANAGED_VARIABLE] !== '1' || self.send === undefined) return null;
-  return { switchTo: (version) => void self.send?.({ type: 'switch', version }) };
+  return {
+    switchTo: (version) => void self.send?.({ type: 'switch', version }),
+    restart: () => void self.send?.({ type: 'restart' }),
+  };
 }
 
 /** Calls back when the supervisor asks this process to stop, or is gone. */

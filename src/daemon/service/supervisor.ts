@@ -65,6 +65,12 @@ export class ServiceSupervisor {
     for (;;) {
       const wanted = await Promise.race([child.asked, child.ended]);
       if (typeof wanted === 'number') return wanted;
+      if (wanted === null) {
+        await child.stop();
+        if (this.#stopping) return 0;
+        child = this.#start(running);
+        continue;
+      }
       const next = this.#release(wanted, running.version);
       if (next === null) {
         this.#note(wanted, 'rolled_back', 'The release is not there, or is not newer.');

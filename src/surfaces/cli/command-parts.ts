@@ -133,6 +133,11 @@ export const PARTS: readonly Part[] = [
   },
   {
     heading: DAEMON,
+    names: ['logs', 'stop', 'restart'],
+    add: async (svc) => (await import('./commands/process.ts')).processCommands(svc),
+  },
+  {
+    heading: DAEMON,
     names: ['update'],
     add: async (svc) => (await import('./commands/update.ts')).updateCommands(svc),
   },

@@ -4,7 +4,7 @@ import type { AdmittedRequest } from './gate.ts';
 
 /** What the gate found out of who asks. */
 type Admission = Pick<AdmittedRequest, 'origin' | 'requireToken' | 'trySecret'> &
-  Partial<Pick<AdmittedRequest, 'session'>>;
+  Partial<Pick<AdmittedRequest, 'session' | 'fromPage'>>;
 
 /** The context of one request. The signal is made only for handlers that ask for it. */
 export class RestContext implements CallContext {
@@ -12,6 +12,7 @@ export class RestContext implements CallContext {
   /** @throws SvcError `unauthorized`, `rate_limited` where the request does not carry the API token that there is */
   readonly requireToken: () => void;
   readonly session: string | null;
+  readonly fromPage: boolean;
   readonly trySecret?: (isRight: () => boolean) => void;
   /** Hears of each tool that the request calls. */
   readonly onTool: (tool: string) => void;
@@ -21,13 +22,14 @@ export class RestContext implements CallContext {
   #controller: AbortController | undefined;
 
   constructor(
-    { origin, requireToken, session = null, trySecret }: Admission,
+    { origin, requireToken, session = null, fromPage = false, trySecret }: Admission,
     response: ServerResponse,
     onTool: (tool: string) => void = () => {},
   ) {
     this.origin = origin;
     this.requireToken = requireToken;
     this.session = session;
+    this.fromPage = fromPage;
     if (trySecret !== undefined) this.trySecret = trySecret;
     this.#response = response;
     this.onTool = onTool;

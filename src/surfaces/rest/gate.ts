@@ -45,6 +45,8 @@ export interface AdmittedRequest {
   readonly origin: CallContext['origin'];
   /** False: it lacks the token that it needs. */
   readonly authorised: boolean;
+  /** A page asks, and be it ours: browsers say so of themselves. */
+  readonly fromPage: boolean;
   /**
    * For what needs the API token from everybody, where there is one.
    * @throws SvcError `unauthorized`, `rate_limited` where the request does not carry it
@@ -118,6 +120,7 @@ export class RequestGate {
       origin: local ? 'local' : 'remote',
       authorised: right || !needed,
       requireToken,
+      fromPage: isFromPage(request),
       session: holder?.session ?? null,
       trySecret: (isRight) => this.#trySecret(isRight, address, 'This code or token is wrong, or has been used.'),
     };
@@ -189,6 +192,11 @@ function refuseOtherSites(request: IncomingMessage): void {
   // A file that leads to the panel is of another site, and no person followed it; the page holds no data.
   if (isPanelPage(request.url)) return;
   if (!(isPeerPath(request.url) && isFollowedLink(request))) throw new SvcError('forbidden_origin');
+}
+
+/** Programs that are no browser send neither header. */
+function isFromPage({ headers }: IncomingMessage): boolean {
+  return headers.origin !== undefined || headers['sec-fetch-site'] !== undefined;
 }
 
 /** What is asked for becomes a page of a window of its own: who caused it cannot read it. */

@@ -73,6 +73,7 @@ const REMOTE_ADMIN: AdmittedRequest = {
   origin: 'remote_admin',
   authorised: true,
   requireToken: () => {},
+  fromPage: false,
   session: null,
 };
 

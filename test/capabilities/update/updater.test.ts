@@ -36,7 +36,10 @@ function setUp(t: TestContext, options: { managed?: boolean; disabled?: string }
           },
           installer: { install: () => world.install() },
           releases,
-          supervisor: options.managed === false ? null : { switchTo: (version) => void world.switched.push(version) },
+          supervisor:
+            options.managed === false
+              ? null
+              : { switchTo: (version) => void world.switched.push(version), restart: () => {} },
           store: {
             get: (key) => memory.get(key),
             set: (key, value) => {

@@ -3,6 +3,7 @@ import { EventEmitter } from 'node:events';
 import { test } from 'node:test';
 import {
   isReady,
+  isRestart,
   isStop,
   isSwitch,
   MANAGED_VARIABLE,
@@ -41,9 +42,11 @@ test('only a process that a supervisor started, and that can talk to it, has one
   assert.equal(supervisorOf({ env: { [MANAGED_VARIABLE]: '0' }, send }), null);
   const supervisor = supervisorOf({ env: { [MANAGED_VARIABLE]: '1' }, send });
   supervisor?.switchTo('1.1.0');
-  assert.deepEqual(sent, [{ type: 'switch', version: '1.1.0' }]);
-  const [message] = sent;
-  assert.ok(isSwitch(message), 'the other end understands it');
+  supervisor?.restart();
+  assert.deepEqual(sent, [{ type: 'switch', version: '1.1.0' }, { type: 'restart' }]);
+  const [message, other] = sent;
+  assert.ok(isSwitch(message) && isRestart(other), 'the other end understands it');
+  assert.ok(!isRestart(message) && !isSwitch(other));
 });
 
 test('the daemon stops where its supervisor asks it to, or is gone', () => {

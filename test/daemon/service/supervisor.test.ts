@@ -103,6 +103,20 @@ test('a release that serves takes over, and is what starts the next time', async
   await world.serves('1.1.0');
 });
 
+test('a daemon that asks for it is started anew, as it is', async (t) => {
+  const world = setUp(t);
+  world.start();
+  await world.serves('1.0.0');
+  const before = readDaemonInfo(world.dataDir);
+  assert.ok(before !== null);
+  await fetch(`http://${before.api_addr}/restart`);
+  await eventually('another process serves', () => {
+    const now = readDaemonInfo(world.dataDir);
+    return now !== null && now.pid !== before.pid && now.version === '1.0.0';
+  });
+  await world.serves('1.0.0');
+});
+
 const BAD: [Behaviour, RegExp][] = [
   ['ends', /ended at its start/],
   ['fails', /does not answer/],

@@ -23,7 +23,7 @@ function setUp(t: TestContext, { managed = true, disabled = '' } = {}) {
       source: { latest: async () => (looks++, { version: '1.1.0', release }) },
       installer: { install: async () => {} },
       releases: new Releases(temporaryDirectory(t)),
-      supervisor: managed ? { switchTo: (version) => void switched.push(version) } : null,
+      supervisor: managed ? { switchTo: (version) => void switched.push(version), restart: () => {} } : null,
       store: { get: (key) => memory.get(key), set: (key, value) => void memory.set(key, value) },
       clock: new TestClock(),
       log: silentLog,

@@ -1,0 +1,137 @@
+/** `svc logs`, `svc stop`, `svc restart`: the process of the daemon. */
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { SvcError } from '../../../foundation/errors.ts';
+import { memberOf } from '../../../foundation/json.ts';
+import { LOG_LEVELS } from '../../../foundation/log.ts';
+import { textLine } from '../../../foundation/log-text.ts';
+import { LOG_LINES } from '../../../operations/process.ts';
+import type { AnswerOf } from '../client.ts';
+import type { CommandGroup } from '../command-group.ts';
+import type { CliContext } from '../context.ts';
+import { isSvcd } from '../doctor/process.ts';
+import { choice, integer, type Typed } from '../takes.ts';
+import { safeJson, safeLine } from '../text.ts';
+
+/** Time between two questions, milliseconds. */
+const QUESTION_MS = 400;
+/** The daemon has to have ended, or to be there again, this long after it was asked, milliseconds. */
+const END_LIMIT_MS = 30_000;
+/** Where the service's log is, below the home of its user, on systems that keep it in a file. */
+const LOG_FILE = join('Library', 'Logs', 'svcd.log');
+
+const LOGS = {
+  '-f, --follow': 'go on until interrupted',
+  '-n, --lines <n>': integer(`so many of the newest lines; ${LOG_LINES} where it is left out`),
+  '--level <level>': { ...choice(...LOG_LEVELS), about: 'nothing less important' },
+} as const;
+
+type Line = AnswerOf<'nodeLog'>['lines'][number];
+
+function lineText({ at, level, component, message, fields }: Line): string {
+  const from = component === null ? {} : { component };
+  return textLine(JSON.stringify({ time: at, level, ...from, msg: message, ...fields }));
+}
+
+function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal?.addEventListener('abort', () => (clearTimeout(timer), resolve()), { once: true });
+  });
+}
+
+/** The last lines of the log that a service left on this machine. @throws SvcError the failure where there is none */
+function leftLines({ io }: CliContext, lines: number, failure: SvcError): string {
+  const file = join(io.env['HOME'] ?? '', LOG_FILE);
+  if (failure.code !== 'daemon_unreachable' || !existsSync(file)) throw failure;
+  return readFileSync(file, 'utf8').trimEnd().split('\n').slice(-lines).map(safeLine).join('\n');
+}
+
+async function showLog(context: CliContext, { follow, lines = LOG_LINES, level }: Typed<'', typeof LOGS>) {
+  const { client, io, options } = context;
+  const asked = level === undefined ? {} : { level };
+  try {
+    const first = await client.nodeLog({ limit: lines, ...asked });
+    if (follow !== true) return first;
+    const print = (all: readonly Line[]): void => {
+      for (const one of all)
+        io.stdout.write(
+          `${options.json === true ? safeJson(one) : options.quiet === true ? one.message : lineText(one)}\n`,
+        );
+    };
+    print(first.lines);
+    for (let after_seq = first.last_seq; io.signal?.aborted !== true; ) {
+      await pause(QUESTION_MS, io.signal);
+      const next = await client.nodeLog({ limit: lines, after_seq, ...asked });
+      // The daemon was started anew.
+      if (next.last_seq < after_seq) {
+        after_seq = 0;
+        continue;
+      }
+      print(next.lines);
+      after_seq = next.last_seq;
+    }
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof SvcError)) throw error;
+    io.stdout.write(`${leftLines(context, lines, error)}\n`);
+    context.note('The daemon does not answer; this is what its service wrote.');
+    return undefined;
+  }
+}
+
+/** Waits until something is so of the daemon. @throws SvcError `timeout` */
+async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
+  for (const end = Date.now() + END_LIMIT_MS; Date.now() < end; await pause(QUESTION_MS, undefined))
+    if (await holds()) return;
+  throw new SvcError('timeout', { message: what });
+}
+
+async function numberOf({ client }: CliContext): Promise<number | null> {
+  try {
+    const pid = memberOf(await client.debugHost(), 'pid');
+    return typeof pid === 'number' ? pid : null;
+  } catch {
+    return null;
+  }
+}
+
+async function stop(context: CliContext) {
+  const { pid } = await context.client.nodeStop();
+  // Behind a forwarded port or in a container the number is another process's.
+  const ended = async () => !isSvcd(pid) && (await numberOf(context)) !== pid;
+  await until(`svcd (process ${pid}) has not ended yet; its log may say what it waits for.`, ended);
+  return { ok: true as const, pid };
+}
+
+async function restart(context: CliContext) {
+  const { pid: before } = await context.client.nodeRestart();
+  let pid = before;
+  await until('svcd is not back yet; "svcd service status" says how it stands.', async () => {
+    pid = (await numberOf(context)) ?? before;
+    return pid !== before;
+  });
+  return { ok: true as const, pid };
+}
+
+export function processCommands(svc: CommandGroup): void {
+  svc.run('logs', 'show the newest lines of the log of the daemon, or follow it', {
+    examples: ['svc logs -n 50', 'svc logs -f --level warn'],
+    takes: LOGS,
+    run: showLog,
+    text: ({ lines }) => lines.map(lineText).join('\n'),
+    quiet: ({ lines }) => lines.map(({ message }) => message).join('\n'),
+  });
+  svc.run('stop', 'end the daemon cleanly, and wait until it has ended', {
+    progress: 'Stopping',
+    run: stop,
+    text: () => 'svcd has ended.',
+    quiet: ({ pid }) => String(pid),
+  });
+  svc.run('restart', 'start the daemon anew, where it runs as the installed service', {
+    progress: 'Restarting',
+    run: restart,
+    text: ({ pid }) => `svcd runs again, as process ${pid}.`,
+    quiet: ({ pid }) => String(pid),
+  });
+}
