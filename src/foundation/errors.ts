@@ -96,7 +96,7 @@ export const ERRORS = {
   port_in_use: entry(409, 1, 'The local port is already in use.'),
   relay_required: entry(412, 1, 'The peer can only be reached through a relay, and relays are disabled for this call.'),
   not_friends: entry(403, 4, 'Chat needs an accepted request first: send one with chat request.'),
-  wrong_state: entry(409, 1, 'The relationship is not in a state that allows this.'),
+  wrong_state: entry(409, 1, 'The relationship is not in a state that allows this.', [412]),
   self: entry(409, 2, 'The peer is this agent itself.'),
   not_member: entry(403, 4, 'This agent is not a member of the group.'),
   creator_cannot_leave: entry(409, 1, 'The creator of a group cannot leave it.'),

@@ -23,13 +23,13 @@ export const AddressBookView = Type.Object({
 
 export const addressBookOperations = declare(COMMON, {
   addressBookGet: {
-    summary: 'Shows the address book.',
+    summary: 'Shows the address book; its `ETag` names what it says.',
     route: 'GET /node/address-book',
     output: AddressBookView,
   },
 
   addressBookPut: {
-    summary: 'Replaces the whole address book.',
+    summary: 'Replaces the whole address book; with `If-Match`, only where it says still what that names (else 412).',
     route: 'PUT /node/address-book',
     body: closed({
       aliases: Aliases,
@@ -45,6 +45,6 @@ export const addressBookOperations = declare(COMMON, {
       ),
     }),
     output: AddressBookView,
-    errors: ['bad_aid'],
+    errors: ['bad_aid', 'wrong_state'],
   },
 });

@@ -109,6 +109,10 @@ export interface CallContext {
    * @throws SvcError `unauthorized`, `rate_limited`
    */
   readonly trySecret?: (isRight: () => boolean) => void;
+  /** The versions that a write is meant for, as `If-Match` names them; absent where it is for any. */
+  readonly ifMatch?: string;
+  /** Says which version of a thing the answer shows, as an `ETag`. Absent where a surface has no place for it. */
+  showVersion?(etag: string): void;
   /** Aborts when the client goes away. */
   readonly signal: AbortSignal;
   /** The handler may answer with another status of success, such as 200 instead of 201. */

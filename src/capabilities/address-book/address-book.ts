@@ -1,4 +1,5 @@
 /** The user's address book: labels for AIDs, and favourites. One document, replaced as a whole. */
+import { createHash } from 'node:crypto';
 import { MAX_ALIAS_CHARS, MAX_BOOK_ENTRIES } from '../../foundation/domain/address-book.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
@@ -43,6 +44,11 @@ export class AddressBook {
   get(): AddressBookDocument {
     const stored = this.#memory.get(KEY);
     return stored === undefined || stored === null ? EMPTY : (stored as AddressBookDocument);
+  }
+
+  /** Names what the address book says now: another name, another content. */
+  version(): string {
+    return createHash('sha256').update(JSON.stringify(this.get())).digest('base64url');
   }
 
   /**

@@ -13,6 +13,7 @@ export class RestContext implements CallContext {
   readonly requireToken: () => void;
   readonly session: string | null;
   readonly fromPage: boolean;
+  readonly ifMatch?: string;
   readonly trySecret?: (isRight: () => boolean) => void;
   /** Hears of each tool that the request calls. */
   readonly onTool: (tool: string) => void;
@@ -31,6 +32,8 @@ export class RestContext implements CallContext {
     this.session = session;
     this.fromPage = fromPage;
     if (trySecret !== undefined) this.trySecret = trySecret;
+    const { 'if-match': ifMatch } = response.req.headers;
+    if (ifMatch !== undefined) this.ifMatch = ifMatch;
     this.#response = response;
     this.onTool = onTool;
   }
@@ -57,6 +60,10 @@ export class RestContext implements CallContext {
     };
     if (this.#response.closed) return tell(this.#response.writableFinished);
     this.#response.once('finish', () => tell(true)).once('close', () => tell(false));
+  }
+
+  showVersion(etag: string): void {
+    this.#response.setHeader('etag', etag);
   }
 
   setStatus(status: number): void {

@@ -4,6 +4,7 @@ import { AddressBook } from '../../../src/capabilities/address-book/address-book
 import { isoTime } from '../../../src/foundation/clock.ts';
 import { addressBookOperations } from '../../../src/operations/address-book.ts';
 import { addressBookHandlers } from '../../../src/operations/handlers/address-book.ts';
+import type { CallContext } from '../../../src/operations/operation.ts';
 import { testAid } from '../../support/agents.ts';
 import { operationRunner } from '../../support/run-operation.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -65,4 +66,34 @@ test('an address book is replaced as a whole, or not at all', async () => {
     aliases: {},
     favorites: [],
   });
+});
+
+test('who names the version that it has read does not overwrite another', async () => {
+  const clock = new TestClock();
+  const memory = new Map<string, unknown>();
+  const addressBook = new AddressBook({ get: (key) => memory.get(key), set: (key, value) => memory.set(key, value) });
+  const handlers = addressBookHandlers({ addressBook, clock });
+  const shown: string[] = [];
+  const context = (ifMatch?: string): CallContext => ({
+    origin: 'local',
+    signal: new AbortController().signal,
+    requireToken: () => {},
+    setStatus: () => {},
+    showVersion: (etag) => void shown.push(etag),
+    ...(ifMatch === undefined ? {} : { ifMatch }),
+  });
+  const put = async (label: string, ifMatch?: string): Promise<unknown> =>
+    handlers.addressBookPut({ aliases: { [FRIEND]: label }, favorites: [] }, context(ifMatch));
+  await handlers.addressBookGet({}, context());
+  const [first = ''] = shown.splice(0);
+  assert.match(first, /^"[\w-]{43}"$/);
+  await put('One', first);
+  const [second = ''] = shown.splice(0);
+  assert.notEqual(second, first);
+  await assert.rejects(put('Two', first), { code: 'wrong_state', status: 412 });
+  assert.deepEqual(addressBook.get().aliases, { [FRIEND]: 'One' });
+  await put('Two', `"other", ${second}`);
+  await put('Three', '*');
+  await put('Four');
+  assert.deepEqual(addressBook.get().aliases, { [FRIEND]: 'Four' });
 });
