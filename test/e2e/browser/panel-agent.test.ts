@@ -90,8 +90,9 @@ test('the pages of an agent: who called and was refused, a list in order, the ad
       page.waitForEvent('download'),
       page.getByRole('dialog').getByRole('button', { name: 'Save all of it as a file' }).click(),
     ]);
-    await daemon.call('DELETE', `/agents/${called}`);
+    // Gone while nobody looks at it: a page that asks for it is told so, and the browser writes that down.
     await panel.go('new', 'New agent');
+    await daemon.call('DELETE', `/agents/${called}`);
     await page.getByText('Take in one that was saved as a file').click();
     await page.getByLabel('File of the agent').setInputFiles(await download.path());
     await page.getByText('The agent is here now.').waitFor();
