@@ -56,12 +56,12 @@ test('a node is driven from another machine, as far as its owner lets it', async
   );
   assert.match(JSON.stringify(rpc.body), /service_tcp_ok/);
   const asked = await svcOk(there, 'admin', 'audit');
-  assert.match(asked, new RegExp(`laptop .*POST +/mcp/call svc_agent_get +200`));
+  assert.match(asked, /laptop .*POST +\/mcp\/call svc_agent_get +200/);
   assert.match(asked, /POST +\/mcp\/ svc_agent_probe +200/);
   for (const line of asked.split('\n')) assert.ok(!/svc_agent/.test(line) || !line.includes(registered.aid));
 
   // What was asked is written down, and still there after a restart; the way of the keys is not in it.
-  const audit = await svcOk(there, 'admin', 'audit');
+  const audit = await svcOk(there, '--full', 'admin', 'audit');
   assert.match(audit, new RegExp(`${mine} .*PATCH +/config +200`));
   assert.match(audit, new RegExp(`${mine} .*POST +/agents +200`));
   assert.match(audit, /refused +disabled/);
