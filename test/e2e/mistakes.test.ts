@@ -77,7 +77,7 @@ const MISTAKES: readonly Mistake[] = [
     says: /A bound service is/,
     next: /the daemon's own API address/,
   },
-  { line: 'note send OWN TWO', code: 2, says: /Give the body in base64, or --text/, next: /--text/ },
+  { line: 'note send OWN TWO', code: 2, says: /Say who sends, who receives, and what/, next: /--text/ },
   { line: 'note send OWN TWO --text x --msg-type -1', code: 2, says: /--msg-type is 0 at least/, next: /0/ },
   { line: 'chat send TWO hi --aid OWN', code: 4, says: /needs an accepted request/, next: /svc chat request/ },
   { line: 'chat request OWN --aid OWN', code: 2, says: /The peer is this agent itself/, next: /svc agents/ },

@@ -21,11 +21,13 @@ export interface Glance {
   readonly more: boolean;
 }
 
+/** In the two largest units: `12 days 3 h`, `2 min 5 s`, `15 s`. */
 function uptime(seconds: number): string {
-  const hours = Math.floor(seconds / 3600);
-  return hours > 0
-    ? `${hours} h ${Math.floor((seconds % 3600) / 60)} min`
-    : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  const [days, hours] = [Math.floor(seconds / 86_400), Math.floor(seconds / 3600) % 24];
+  const [minutes, rest] = [Math.floor(seconds / 60) % 60, Math.floor(seconds) % 60];
+  if (days > 0) return `${counted(days, 'day')} ${hours} h`;
+  if (hours > 0) return `${hours} h ${minutes} min`;
+  return minutes > 0 ? `${minutes} min ${rest} s` : `${rest} s`;
 }
 
 function mappedText({ port_mapping, mapped_addrs }: Status): string {

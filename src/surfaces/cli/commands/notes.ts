@@ -14,7 +14,10 @@ const DEFAULT_TYPE = 1;
 
 function bodyOf(base64: string | undefined, text: string | undefined): string {
   if ((base64 === undefined) === (text === undefined))
-    throw new SvcError('invalid_request', { message: 'Give the body in base64, or --text: one of the two.' });
+    throw new SvcError('invalid_request', {
+      message:
+        'Say who sends, who receives, and what: svc note send <local> <remote> --text "Guten Tag", or the body in base64 in place of --text.',
+    });
   return base64 ?? Buffer.from(text ?? '').toString('base64');
 }
 
