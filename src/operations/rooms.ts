@@ -108,6 +108,13 @@ export const roomOperations = declare(COMMON, {
     errors: ['not_found'],
   },
 
+  groupRefuse: {
+    summary: 'Refuses an invitation to a group: it goes away, and nobody is told.',
+    route: 'DELETE /agents/{aid}/group-invitations/{group_id}',
+    output: Ok,
+    errors: ['not_found'],
+  },
+
   groupHead: {
     summary: 'The header, members and counters of a group.',
     route: 'GET /agents/{aid}/groups/{group_id}',

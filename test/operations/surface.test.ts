@@ -21,6 +21,7 @@ const ROUTES_OF_OUR_OWN = [
   'GET /agents/{}/caller-key',
   'GET /agents/{}/bundle',
   'GET /agents/{}/group-invitations',
+  'DELETE /agents/{}/group-invitations/{}',
   'POST /agents/import',
   'GET /agents/{}/cas',
   'DELETE /agents/{}/cas/{}',

@@ -114,6 +114,7 @@ export async function groupCommands(step: Step, { here, there }: WalkWorld, aid:
     text: /invites you to "Plans", .* ago\. Join: svc group join [0-9a-f]{8}$/,
     quiet: HEX,
   });
+  await step(there, ['group', 'refuse', group, '--aid', peer], { schema: Ok, text: /is gone/, quiet: HEX });
   const { link } = (await tool(here, 'group_get_link', { aid, group_id: group })) as { link: string };
   await step(there, ['group', 'join', link, '--aid', peer], {
     schema: d.groupJoin.output,

@@ -1,4 +1,5 @@
 /** Rooms: signed logs that their members share. See docs/rooms.md. */
+import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import { AntiEntropy } from './anti-entropy.ts';
@@ -81,6 +82,17 @@ export class Rooms implements Component {
     const { rooms } = this.#deps;
     const joined = new Set(rooms.list(aid).flatMap(({ groupId, state }) => (state === 'member' ? [groupId] : [])));
     return rooms.invitesIn(aid).filter(({ groupId }) => !joined.has(groupId));
+  }
+
+  /** Lets an invitation go; whoever sent it may send another. @throws SvcError `not_found` */
+  refuseInvitation(aid: Aid, groupId: string): void {
+    if (!this.invitations(aid).some((invitation) => invitation.groupId === groupId))
+      throw new SvcError('not_found', {
+        thing: 'group',
+        message: 'No invitation to this group waits.',
+        details: { group_id: groupId },
+      });
+    this.#deps.rooms.dropInviteIn(aid, groupId);
   }
 
   /** @throws SvcError `not_found` */

@@ -96,6 +96,10 @@ export function roomHandlers({ rooms }: { readonly rooms: Rooms }): Handlers<typ
         at: isoTime(at),
       })),
     }),
+    groupRefuse: ({ aid, group_id }) => {
+      rooms.refuseInvitation(aid, group_id);
+      return { ok: true };
+    },
     groupHead: ({ aid, group_id }) => {
       const head = rooms.head(aid, group_id);
       const { link, members, maxSeq, readCursor } = head;

@@ -41,6 +41,10 @@ test('the tools of groups do what they say, under the names that the API has', a
   assert.deepEqual(others, []);
   const { at: _, ...rest } = invitation ?? { at: '' };
   assert.deepEqual(rest, { group_id, title: 'Plans', creator: ann.aid, inviter: ann.aid });
+  const refused = { aid: ben.aid, group_id: String(group_id) };
+  assert.deepEqual(await invited.groupRefuse(refused, CONTEXT), { ok: true });
+  assert.deepEqual(await invited.groupInvitations({ aid: ben.aid }, CONTEXT), { invitations: [] });
+  await assert.rejects(async () => invited.groupRefuse(refused, CONTEXT), { code: 'not_found' });
   const joined = await asBen('group_join', { group_id, creator_aid: ann.aid, inviter_aid: ann.aid, member_hints: [] });
   assert.deepEqual(joined, { group_id, state: 'joined', title: 'Plans' });
   assert.deepEqual(await invited.groupInvitations({ aid: ben.aid }, CONTEXT), { invitations: [] });

@@ -128,7 +128,14 @@ export function RoomAsk({ aid, id }: Props) {
               at={at}
               accept={() => roomTool('join', { aid, group_id, creator_aid: creator, inviter_aid: inviter })}
               to={['room', group_id]}
-              endings={null}
+              endings={
+                <Ending
+                  aid={aid}
+                  verb={t('chat.refuse')}
+                  what={t('chat.refuse.what')}
+                  run={() => perform('groupRefuse', { aid, group_id })}
+                />
+              }
             >
               <blockquote>
                 “<RoomTitle id={group_id} title={title} />”

@@ -52,6 +52,11 @@ function ways(group: CommandGroup<typeof ACTING>): void {
     text: ({ group_id, state, title }) => formatFields({ group: group_id, state, title }),
     quiet: ({ group_id }) => group_id,
   });
+  group.call('refuse <group>', 'let an invitation to a group go; nobody is told', {
+    operation: 'groupRefuse',
+    text: () => 'The invitation is gone.',
+    quiet: (_, { group_id }) => group_id,
+  });
   group.call('leave <group>', 'leave a group; its creator cannot', {
     loses: ({ group_id }) => ({
       question: `Leave the group ${group_id}?`,
