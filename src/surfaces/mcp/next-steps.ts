@@ -31,7 +31,7 @@ const NEXT_STEPS: Readonly<Partial<Record<ErrorCode, string>>> = {
   wrong_state: 'Look at the present state first, then choose the call that fits it.',
   self: 'Name another agent.',
   not_member: 'Join with group_join first.',
-  files_root_required: 'Ask the user to switch objects on: svc config set files_root ""',
+  files_root_required: 'Ask the user to switch objects on: they type svc config set files_root "".',
   quota_exceeded: 'Close or delete something first.',
   daemon_unreachable: 'Ask the user to start svcd, then call again.',
   internal: 'Ask the user to look into the log of svcd.',

@@ -51,7 +51,7 @@ test('ssh is run with this command as its way, and what it says counts', async (
 });
 
 test('open gives the address of a web service where nobody sees a browser', async (t) => {
-  const daemon = await AnsweringDaemon.start(t, () => [201, { id: '0123456789abcdef', listen: '127.0.0.1:7' }]);
+  const daemon = await AnsweringDaemon.start(t, () => [201, { id: '0123456789abcdef', url: 'http://127.0.0.1:7' }]);
   const { code, stdout } = await runSvc(['open', aid, '/docs'], { env: { SVC_API: daemon.api } });
-  assert.deepEqual([code, stdout, daemon.asked], [0, 'http://127.0.0.1:7/docs\n', [`POST /tunnel/${aid}`]]);
+  assert.deepEqual([code, stdout, daemon.asked], [0, 'http://127.0.0.1:7/docs\n', [`POST /origins/${aid}`]]);
 });
