@@ -71,7 +71,8 @@ test('notes and records of an absent publisher outlive every node that took them
       const removal = { digest: recordDigest(removed.record.encoded), token };
       assert.ok((await net.at(-1).dht.removeNotes(removed.key, [removal])) > 0);
     }
-    clock.leap(6 * HOUR_MS);
+    // The waits below let time pass too, the more the slower this machine is: the week of the notes has to last.
+    clock.leap(4 * HOUR_MS);
     const gone = i >= 4 ? 0 : 1;
     const wanted = (lasting.length + gone) * REPLICAS;
     await inTime(clock, `enough copies after ${i + 1} nodes`, () => rows(net.nodes) >= wanted);
