@@ -36,6 +36,15 @@ function missing(id: string): SvcError {
   });
 }
 
+function turnOf({ localAid, remoteAid }: Pick<OriginRequest, 'localAid' | 'remoteAid'>): string {
+  return `${localAid} ${remoteAid}`;
+}
+
+/** Nothing of a standing address is asked to be otherwise. */
+function isSame(saved: SavedOrigin, { port, accessToken }: OriginRequest): boolean {
+  return (port === 0 || port === saved.port) && (accessToken === undefined || accessToken === saved.accessToken);
+}
+
 function infoOf({ saved, listener }: Origin): OriginInfo {
   return {
     id: saved.id,
@@ -86,8 +95,9 @@ export class Origins implements Component {
    */
   async open(request: OriginRequest): Promise<{ readonly origin: OriginInfo; readonly reused: boolean }> {
     const { localAid, remoteAid } = request;
-    return this.#turns.run(`${localAid} ${remoteAid}`, async () => {
+    return this.#turns.run(turnOf(request), async () => {
       const standing = this.#of(localAid, remoteAid);
+      if (standing?.listener && isSame(standing.saved, request)) return { origin: infoOf(standing), reused: true };
       if (standing === undefined && this.#origins.size >= MAX_ORIGINS)
         throw new SvcError('quota_exceeded', {
           message: `${MAX_ORIGINS} local addresses are open: close some first.`,
@@ -156,9 +166,12 @@ export class Origins implements Component {
     origin.saved = { ...origin.saved, port: listener.port };
   }
 
+  /** After a change that is under way: that one would save it again. */
   async #end(origin: Origin): Promise<void> {
-    if (!this.#origins.delete(origin.saved.id)) return;
-    this.#deps.memory.delete(origin.saved.id);
-    await origin.listener?.close();
+    await this.#turns.run(turnOf(origin.saved), async () => {
+      if (!this.#origins.delete(origin.saved.id)) return;
+      this.#deps.memory.delete(origin.saved.id);
+      await origin.listener?.close();
+    });
   }
 }
