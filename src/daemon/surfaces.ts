@@ -1,4 +1,5 @@
 /** Every operation of the table over REST, and what is served by hand. */
+import { homedir } from 'node:os';
 import { fetchWhole } from '../capabilities/calls/fetch-service.ts';
 import { discover } from '../capabilities/directory/discovery.ts';
 import type { Updater } from '../capabilities/update/updater.ts';
@@ -11,11 +12,13 @@ import { agentHandlers } from '../operations/handlers/agents.ts';
 import { callHandlers } from '../operations/handlers/calls.ts';
 import { chatHandlers } from '../operations/handlers/chat.ts';
 import { directoryHandlers } from '../operations/handlers/directory.ts';
+import { doctorHandlers } from '../operations/handlers/doctor.ts';
 import { eventHandlers, eventStreamHandlers, nodeEventHandlers } from '../operations/handlers/events.ts';
 import { bindStreams } from '../operations/handlers/exchange.ts';
 import { countHeartbeats } from '../operations/handlers/heartbeats.ts';
 import { joiningHandlers } from '../operations/handlers/joining.ts';
 import { mailHandlers } from '../operations/handlers/mail.ts';
+import { mcpHostHandlers } from '../operations/handlers/mcp-hosts.ts';
 import { movingHandlers } from '../operations/handlers/moving.ts';
 import { nodeHandlers } from '../operations/handlers/node.ts';
 import { objectStreamHandlers } from '../operations/handlers/object-streams.ts';
@@ -43,11 +46,12 @@ import { viaHandlers } from '../surfaces/rest/via.ts';
 import type { Capabilities } from './capabilities.ts';
 import type { Foundation } from './foundation.ts';
 import type { Ending } from './life.ts';
+import { mcpHosts } from './mcp-hosts.ts';
 import { buildMover } from './moving.ts';
 import type { Network } from './network.ts';
 import { panelDirectory } from './package.ts';
 import type { Panel } from './panel.ts';
-import { type Bound, StatusReports } from './status.ts';
+import { type Bound, connectable, StatusReports } from './status.ts';
 
 /** Whether other nodes reach this one without its help; undefined where nobody can know, or nobody has said yet. */
 export function reachableFromPeers({ peers, natType, inRoutingTables }: Reachability): boolean | undefined {
@@ -73,29 +77,35 @@ export function buildSurfaces(
     if (c.registry.identity(aid) !== null) c.registry.heartbeat(aid);
   };
   const { toolCall, ...others } = operations;
+  // What the doctor asks too.
+  const examined = {
+    ...nodeHandlers({
+      status: () => reports.status(),
+      config: configuration,
+      filesRoot: c.filesRootSetting,
+      debug: reports.debug(),
+    }),
+    ...joiningHandlers({ joining: c.joining }),
+    ...reachHandlers(c),
+    ...agentHandlers({
+      agents: c.registry,
+      directory: c.directory,
+      resolver: n.resolver,
+      clock,
+      nodeKey: node.key.publicKey,
+      callerKey: c.callerKey,
+      acl: (aid) => c.accessLists.view(aid),
+      acls: (aids) => c.accessLists.views(aids),
+      pendingCounters,
+      reachable,
+    }),
+    ...updateHandlers({ updater: c.updater }),
+  };
   const own = countHeartbeats(
     bind(others, {
-      ...nodeHandlers({
-        status: () => reports.status(),
-        config: configuration,
-        filesRoot: c.filesRootSetting,
-        debug: reports.debug(),
-      }),
+      ...examined,
+      ...doctorHandlers({ ask: examined, clock, api: () => `http://${connectable(bound().api_addr)}`, token }),
       ...processHandlers({ log: f.recentLog, pid: process.pid, ...ending }),
-      ...joiningHandlers({ joining: c.joining }),
-      ...reachHandlers(c),
-      ...agentHandlers({
-        agents: c.registry,
-        directory: c.directory,
-        resolver: n.resolver,
-        clock,
-        nodeKey: node.key.publicKey,
-        callerKey: c.callerKey,
-        acl: (aid) => c.accessLists.view(aid),
-        acls: (aids) => c.accessLists.views(aids),
-        pendingCounters,
-        reachable,
-      }),
       ...walletHandlers({ agents: c.registry, clock }),
       ...movingHandlers({ mover: buildMover(f, c) }),
       ...directoryHandlers({
@@ -117,7 +127,7 @@ export function buildSurfaces(
       }),
       ...tunnelHandlers({ tunnels: c.tunnels, inbound: c.tunnelInbound, localAid: c.localAid }),
       ...originHandlers({ origins: c.origins, localAid: c.localAid }),
-      ...updateHandlers({ updater: c.updater }),
+      ...mcpHostHandlers(() => mcpHosts({ platform: process.platform, home: homedir(), environment: process.env })),
       ...panelHandlers({
         logins: c.panel.logins,
         login: () => c.panel.login(),

@@ -74,3 +74,15 @@ export function memberOf(value: unknown, ...path: readonly string[]): unknown {
   }
   return member;
 }
+
+/** A member that is a text; empty where it is none. */
+export function textMember(value: unknown, name: string): string {
+  const member = memberOf(value, name);
+  return typeof member === 'string' ? member : '';
+}
+
+/** The texts in a member that is a list. */
+export function listMember(value: unknown, name: string): readonly string[] {
+  const member = memberOf(value, name);
+  return Array.isArray(member) ? member.filter((item) => typeof item === 'string') : [];
+}

@@ -5,11 +5,12 @@ import { agentOperations } from './agents.ts';
 import { callOperations } from './calls.ts';
 import { chatOperations } from './chat.ts';
 import { directoryOperations } from './directory.ts';
+import { doctorOperations } from './doctor.ts';
 import { eventOperations, eventStreams, nodeEventOperations } from './events.ts';
 import { gatewayStreams } from './gateway.ts';
 import { joiningOperations } from './joining.ts';
 import { mailOperations } from './mail.ts';
-import { mcpStreams } from './mcp.ts';
+import { mcpOperations, mcpStreams } from './mcp.ts';
 import { movingOperations } from './moving.ts';
 import { nodeOperations } from './node.ts';
 import { objectOperations, objectStreams } from './objects.ts';
@@ -28,6 +29,7 @@ import { walletOperations } from './wallets.ts';
 export const operations = {
   ...nodeOperations,
   ...processOperations,
+  ...doctorOperations,
   ...joiningOperations,
   ...reachOperations,
   ...updateOperations,
@@ -48,6 +50,7 @@ export const operations = {
   ...chatOperations,
   ...roomOperations,
   ...toolOperations,
+  ...mcpOperations,
   ...objectOperations,
 };
 

@@ -1,7 +1,7 @@
-/** The MCP server over Streamable HTTP, and which tools it shows. */
+/** The MCP server over Streamable HTTP, which tools it shows, and which programs use it. */
 import { Type } from 'typebox';
-import { declareStreams } from './declare.ts';
-import { closed, NONE } from './schemas.ts';
+import { declare, declareStreams } from './declare.ts';
+import { closed, NONE, nullable } from './schemas.ts';
 
 /** Selections of tools, for assistants that need only some of them. */
 export const MCP_PROFILES = ['core', 'calls', 'mail', 'chat', 'rooms'] as const;
@@ -38,3 +38,29 @@ export const mcpStreams = declareStreams(MCP, {
     path: '/mcp',
   },
 });
+
+export const mcpOperations = declare(
+  { tag: 'MCP' },
+  {
+    mcpHosts: {
+      summary: 'Says which programs of this machine can use svcd over MCP, and which do; only for programs there.',
+      route: 'GET /mcp/hosts',
+      output: Type.Object({
+        hosts: Type.Array(
+          Type.Object({
+            name: Type.String({ description: 'As `svcd mcp add` takes it.' }),
+            title: Type.String(),
+            file: Type.String({ description: 'Where its configuration is, or would be.' }),
+            is_here: Type.Boolean({
+              description: 'It has been used here: there is a configuration, or a place for one.',
+            }),
+            has_svcd: nullable(
+              Type.Boolean({ description: 'Whether its configuration names svcd; null where it cannot be read.' }),
+            ),
+          }),
+        ),
+      }),
+      permission: 'local_only',
+    },
+  },
+);

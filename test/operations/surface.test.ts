@@ -42,6 +42,8 @@ const ROUTES_OF_OUR_OWN = [
   'GET /agents/{}/services',
   'GET /node/links',
   'GET /node/log',
+  'GET /node/doctor',
+  'GET /mcp/hosts',
   'POST /node/restart',
   'POST /node/stop',
   'GET /node/peers',

@@ -1,4 +1,5 @@
 /** The worst true thing about a node, and what waits for its owner. */
+import { DELEGATION_WARN_MS } from '../../../src/foundation/domain/agents.ts';
 
 export interface AgentState {
   readonly aid: string;
@@ -27,9 +28,6 @@ export interface Verdict {
   readonly aids: readonly string[];
 }
 
-/** A delegation that ends sooner is spoken of, milliseconds: a week. */
-export const ENDING_MS = 7 * 24 * 3600 * 1000;
-
 function endsIn({ delegation }: AgentState, now: number): number {
   return delegation.expires_at === null ? Infinity : Date.parse(delegation.expires_at) - now;
 }
@@ -42,7 +40,7 @@ export function verdictOf(isReady: boolean, agents: readonly AgentState[], now: 
     ['expired', (agent) => endsIn(agent, now) <= 0],
     ['service', (agent) => agent.service_tcp !== '' && !agent.service_tcp_ok],
     ['unpublished', (agent) => !agent.published],
-    ['ending', (agent) => endsIn(agent, now) < ENDING_MS],
+    ['ending', (agent) => endsIn(agent, now) < DELEGATION_WARN_MS],
   ];
   for (const [problem, has] of problems) {
     const aids = agents.filter(has).map(({ aid }) => aid);
@@ -78,7 +76,7 @@ export function waitingOf(
     }),
   );
   const ending = agents
-    .filter((agent) => endsIn(agent, now) < ENDING_MS)
+    .filter((agent) => endsIn(agent, now) < DELEGATION_WARN_MS)
     .map((agent): Waiting => {
       const left = endsIn(agent, now);
       return { kind: left <= 0 ? 'expired' : 'ending', aid: agent.aid, n: Math.max(0, left) };

@@ -6,6 +6,8 @@ export type AidScheme = (typeof AID_SCHEMES)[number];
 
 /** Seconds without a heartbeat after which an agent without a service that answers is renewed no more. */
 export const HEARTBEAT_LIFE_S = 3600;
+/** A delegation that ends sooner than this is worth a word, milliseconds: a week. */
+export const DELEGATION_WARN_MS = 7 * 86_400_000;
 /** Longest text of a bound service, characters. */
 export const MAX_SERVICE_ADDRESS_CHARS = 300;
 /** Longest text that can be an AID, characters: no scheme has a longer one. */

@@ -22,3 +22,7 @@ export type ProofState = Extract<MeetingState, 'met' | 'silent' | 'other_key'>;
 export const MAX_INVITATION_CONTACTS = 8;
 /** Longest invitation, characters. */
 export const MAX_INVITATION_CHARS = 4096;
+
+/** What to do where no other node is known. */
+export const NO_NODE_KNOWN =
+  'Type "svc invite" on a machine that runs svcd, and "svc join <the line>" here; or start svcd with --bootstrap and a node that you know. On one LAN nodes find each other by themselves, unless mdns is off.';

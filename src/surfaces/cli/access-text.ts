@@ -1,8 +1,9 @@
 /** How access lists are shown. */
+import { relativeTime } from '../../foundation/plain-words.ts';
 import type { AnswerOf } from './client.ts';
 import type { Laid } from './laid.ts';
 import type { Loss } from './loss.ts';
-import { formatTable, relativeTime } from './text.ts';
+import { formatTable } from './text.ts';
 
 type Lists = Pick<AnswerOf<'aclGet'>, 'allow' | 'deny'>;
 type NewEntry = Pick<AnswerOf<'aclAllow'>, 'id' | 'secret'>;

@@ -1,10 +1,6 @@
 /** How errors are told to people: what was wrong in the words of what they typed, and what to do next. */
 import { type ErrorCode, noSuchAgent, type SvcError } from '../../foundation/errors.ts';
 
-/** What to do where no other node is known. */
-export const NO_NODE_KNOWN =
-  'Type "svc invite" on a machine that runs svcd, and "svc join <the line>" here; or start svcd with --bootstrap and a node that you know. On one LAN nodes find each other by themselves, unless mdns is off.';
-
 /** What to do next, where the message of an error does not say it. */
 const NEXT: Partial<Record<ErrorCode, string>> = {
   unauthorized: 'Set SVC_TOKEN to the api_token of the daemon, or give it with --token.',

@@ -6,8 +6,8 @@
 import { SvcError } from '../../foundation/errors.ts';
 import { isObject } from '../../foundation/json.ts';
 import { UNSAFE } from '../../foundation/log-text.ts';
+import { isPublicHost } from '../../foundation/public-host.ts';
 import { MAX_BRIEF_BYTES, MAX_LABEL_BYTES, MAX_NAME_BYTES } from '../../foundation/records/types.ts';
-import { isPublicHost } from './public-host.ts';
 
 /** What a card gives for a service record; what it does not say is absent. */
 export interface CardDraft {

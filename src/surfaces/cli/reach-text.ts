@@ -1,8 +1,9 @@
 /** How links, peers and ways to others are shown to people. */
 import type { PortMappingState } from '../../foundation/domain/directory.ts';
+import { counted, relativeTime } from '../../foundation/plain-words.ts';
 import type { AnswerOf } from './client.ts';
 import type { Laid, Shape } from './laid.ts';
-import { counted, formatFields, formatTable, relativeTime, safeLine } from './text.ts';
+import { formatFields, formatTable, safeLine } from './text.ts';
 
 type Links = AnswerOf<'nodeLinks'>['links'];
 type Checked = AnswerOf<'netcheck'>;

@@ -1,15 +1,15 @@
 /** The state of the node at a glance: what is wrong first, then what waits, then how it is. */
+import { DELEGATION_WARN_MS } from '../../foundation/domain/agents.ts';
+import { counted, relativeTime } from '../../foundation/plain-words.ts';
 import type { AnswerOf } from './client.ts';
 import type { Laid } from './laid.ts';
 import type { Names } from './names.ts';
 import { roughSize } from './reach-text.ts';
-import { counted, formatFields, relativeTime } from './text.ts';
+import { formatFields } from './text.ts';
 
 type Status = AnswerOf<'status'>;
 type Agent = AnswerOf<'agentGet'>;
 
-/** A delegation that ends sooner than this is worth a word, milliseconds: a week. */
-export const DELEGATION_WARN_MS = 7 * 86_400_000;
 /** Agents whose names are shown; the others are counted. */
 const MAX_NAMED = 5;
 

@@ -94,23 +94,3 @@ export function formatFields(fields: Readonly<Record<string, Cell | readonly str
       .join('\n'),
   );
 }
-
-/** `1 node`, `2 nodes`. */
-export function counted(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
-}
-
-/** A time as a person says it: `3 min ago`, `in 20 s`. */
-export function relativeTime(iso: string, now: number): string {
-  const seconds = Math.round((now - Date.parse(iso)) / 1000);
-  const size = Math.abs(seconds);
-  const words =
-    size < 60
-      ? `${size} s`
-      : size < 3600
-        ? `${Math.round(size / 60)} min`
-        : size < 172_800
-          ? `${Math.round(size / 3600)} h`
-          : `${Math.round(size / 86_400)} days`;
-  return seconds >= 0 ? `${words} ago` : `in ${words}`;
-}

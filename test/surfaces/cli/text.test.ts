@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { formatFields, formatTable, relativeTime, safeLine, safeText } from '../../../src/surfaces/cli/text.ts';
+import { relativeTime } from '../../../src/foundation/plain-words.ts';
+import { formatFields, formatTable, safeLine, safeText } from '../../../src/surfaces/cli/text.ts';
 
 const DANGEROUS = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 

@@ -1,4 +1,5 @@
 /** `svc admin`: who may drive this node from afar, and who did. */
+import { relativeTime } from '../../../foundation/plain-words.ts';
 import { accessTable, ENTRY, entryLoss, GONE } from '../access-text.ts';
 import { ALLOW, allowInput } from '../allow-options.ts';
 import type { AnswerOf } from '../client.ts';
@@ -6,7 +7,7 @@ import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { Laid, type Shape } from '../laid.ts';
 import { choice, integer } from '../takes.ts';
-import { formatTable, relativeTime, safeLine } from '../text.ts';
+import { formatTable, safeLine } from '../text.ts';
 
 type State = AnswerOf<'remoteAdminGet'>;
 

@@ -1,11 +1,12 @@
 /** `svc agents`: the agents of this daemon. */
+import { counted, relativeTime } from '../../../foundation/plain-words.ts';
 import type { AnswerOf, SvcClient } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import type { Laid } from '../laid.ts';
 import type { Names } from '../names.ts';
 import { required } from '../takes.ts';
-import { counted, formatFields, formatTable, relativeTime } from '../text.ts';
+import { formatFields, formatTable } from '../text.ts';
 import { WALLETS } from '../wallet-options.ts';
 import { aclCommands } from './acl.ts';
 import { UNPUBLISHED } from './directory.ts';

@@ -3,12 +3,12 @@ import { resolve } from 'node:path';
 import { isoTime, systemClock } from '../../../foundation/clock.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { seal } from '../../../foundation/moving/sealed-file.ts';
+import { counted } from '../../../foundation/plain-words.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { openFile, refuseExisting, writeNewFile } from '../new-file.ts';
 import { newPassword } from '../password.ts';
 import type { Typed } from '../takes.ts';
-import { counted } from '../text.ts';
 
 const PASSWORD = {
   '--password-file <file>': 'file with the password in its first line; it is asked for otherwise',

@@ -1,8 +1,9 @@
 /** `svc callers`: who called an agent, and who was refused. */
+import { relativeTime } from '../../../foundation/plain-words.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { Laid } from '../laid.ts';
-import { formatTable, relativeTime } from '../text.ts';
+import { formatTable } from '../text.ts';
 
 type Caller = AnswerOf<'agentCallers'>['callers'][number];
 

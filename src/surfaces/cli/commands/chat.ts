@@ -1,13 +1,14 @@
 /** `svc chat`: conversations of two agents that have agreed on it. */
 import { MAX_REQUEST_NOTE_CHARS, REQUEST_LIFE_MS } from '../../../foundation/domain/chat.ts';
 import { SvcError } from '../../../foundation/errors.ts';
+import { relativeTime } from '../../../foundation/plain-words.ts';
 import { timeText } from '../../../foundation/quantities.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { Laid } from '../laid.ts';
 import { roughSize } from '../reach-text.ts';
 import { type ACTING, integer } from '../takes.ts';
-import { formatTable, relativeTime } from '../text.ts';
+import { formatTable } from '../text.ts';
 import { addFile } from '../upload.ts';
 
 type Entry = AnswerOf<'chatRead'>['entries'][number];

@@ -3,11 +3,12 @@ import { resolve } from 'node:path';
 import { NO_FILES_ROOT } from '../../../foundation/config/schema.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { isObject, memberOf, readJson } from '../../../foundation/json.ts';
+import { counted } from '../../../foundation/plain-words.ts';
 import type { AnswerOf } from '../client.ts';
 import { closest } from '../closest.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
-import { counted, formatFields } from '../text.ts';
+import { formatFields } from '../text.ts';
 
 /** A value as it is typed: JSON where it is JSON (numbers, booleans, lists), a list where one is wanted, text otherwise. */
 function parseValue(text: string, type: unknown): unknown {

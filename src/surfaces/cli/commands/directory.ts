@@ -1,10 +1,11 @@
 /** `svc unpublish`, `search`, `info`, `resolve`: what agents offer and where they are. */
 
 import { natLabel } from '../../../foundation/domain/directory.ts';
+import { relativeTime } from '../../../foundation/plain-words.ts';
 import { RECORD } from '../../../foundation/records/types.ts';
 import type { CommandGroup } from '../command-group.ts';
 import { ACTING, integer, repeated } from '../takes.ts';
-import { formatFields, formatTable, relativeTime } from '../text.ts';
+import { formatFields, formatTable } from '../text.ts';
 
 const RECORD_NAMES: Readonly<Record<number, string>> = {
   [RECORD.endpoints]: 'endpoints',

@@ -1,8 +1,9 @@
 /** `svc group`: logs that their members share. */
+import { relativeTime } from '../../../foundation/plain-words.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import { type ACTING, integer } from '../takes.ts';
-import { formatFields, formatTable, relativeTime } from '../text.ts';
+import { formatFields, formatTable } from '../text.ts';
 
 type Entry = AnswerOf<'groupRead'>['entries'][number];
 

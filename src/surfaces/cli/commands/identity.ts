@@ -1,11 +1,12 @@
 /** `svc register`, `svc identity`: new identities. */
+import { counted } from '../../../foundation/plain-words.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import type { Laid } from '../laid.ts';
 import { saveMasterKey } from '../master-file.ts';
 import { EXPIRES, type IdentityOptions, MASTER, type NewIdentity, newIdentity } from '../new-identity.ts';
 import type { Typed } from '../takes.ts';
-import { counted, formatFields } from '../text.ts';
+import { formatFields } from '../text.ts';
 import { WALLET, WALLETS, type WalletKind } from '../wallet-options.ts';
 
 /** An identity is published once it is registered, unless that is not wanted. */

@@ -1,7 +1,8 @@
 /** `svc invite`, `svc join`, `svc contacts`: coming into a network. */
 import type { InvitationReach, MeetingState } from '../../../foundation/domain/joining.ts';
+import { counted } from '../../../foundation/plain-words.ts';
 import type { CommandGroup } from '../command-group.ts';
-import { counted, formatTable } from '../text.ts';
+import { formatTable } from '../text.ts';
 
 /** Who can use an invitation, and what to do where that is not everybody. */
 const REACH: Readonly<Record<InvitationReach, string>> = {

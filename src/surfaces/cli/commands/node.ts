@@ -1,5 +1,5 @@
 /** `svc status`, `svc version`: the daemon itself. */
-import { NO_NODE_KNOWN } from '../advice.ts';
+import { NO_NODE_KNOWN } from '../../../foundation/domain/joining.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { type Glance, statusText } from '../status-text.ts';

@@ -1,11 +1,12 @@
 /** `svc note`: sealed messages that wait for their recipient. */
 import { MAX_NOTE_BODY_BYTES, NOTE_TYPE } from '../../../foundation/domain/notes.ts';
 import { SvcError } from '../../../foundation/errors.ts';
+import { counted, relativeTime } from '../../../foundation/plain-words.ts';
 import { sizeText } from '../../../foundation/quantities.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import { integer } from '../takes.ts';
-import { counted, formatFields, relativeTime } from '../text.ts';
+import { formatFields } from '../text.ts';
 
 type Messages = AnswerOf<'mailboxList'>['messages'];
 

@@ -1,11 +1,12 @@
 /** `svc object`: files by their hash, stored here or got from whoever has them. */
 import { basename } from 'node:path';
+import { relativeTime } from '../../../foundation/plain-words.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { Shape } from '../laid.ts';
 import { roughSize } from '../reach-text.ts';
 import { type ACTING, accessToken, integer } from '../takes.ts';
-import { formatFields, formatTable, relativeTime } from '../text.ts';
+import { formatFields, formatTable } from '../text.ts';
 import { addFile, type Stored, uploadFile } from '../upload.ts';
 
 const STORED = {

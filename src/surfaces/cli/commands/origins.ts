@@ -1,7 +1,8 @@
 /** `svc origin`: local addresses that are remote agents. */
+import { relativeTime } from '../../../foundation/plain-words.ts';
 import type { CommandGroup } from '../command-group.ts';
 import { accessToken, integer } from '../takes.ts';
-import { formatTable, relativeTime } from '../text.ts';
+import { formatTable } from '../text.ts';
 
 export function originCommands(svc: CommandGroup): void {
   const origin = svc.group('origin', 'local HTTP addresses that are remote agents', [

@@ -1,9 +1,10 @@
 /** `svc panel`: the web panel in a browser, and who is logged in to it. */
 import { openInBrowser } from '../../../foundation/open-browser.ts';
 import { writePanelFile } from '../../../foundation/panel-file.ts';
+import { relativeTime } from '../../../foundation/plain-words.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
-import { formatTable, relativeTime } from '../text.ts';
+import { formatTable } from '../text.ts';
 
 const ONCE = 'It works once, within a minute, in a browser on this machine.';
 

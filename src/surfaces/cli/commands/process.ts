@@ -9,7 +9,7 @@ import { LOG_LINES } from '../../../operations/process.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
-import { isSvcd } from '../doctor/process.ts';
+import { isSvcd } from '../svcd-process.ts';
 import { choice, integer, type Typed } from '../takes.ts';
 import { safeJson, safeLine } from '../text.ts';
 

@@ -1,8 +1,8 @@
 /** `svc agents profile`: what an agent says of itself to everyone. */
+import { counted } from '../../../foundation/plain-words.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import { repeated } from '../takes.ts';
-import { counted } from '../text.ts';
 
 type Published = AnswerOf<'serviceRegister'>;
 

@@ -1,5 +1,6 @@
 /** `svc publish`: says on the network that an agent offers a service. */
 import { SvcError } from '../../../foundation/errors.ts';
+import { counted } from '../../../foundation/plain-words.ts';
 import { sizeText } from '../../../foundation/quantities.ts';
 import { MAX_BRIEF_BYTES } from '../../../foundation/records/types.ts';
 import type { CardDraft } from '../agent-card.ts';
@@ -8,7 +9,7 @@ import type { CliContext } from '../context.ts';
 import { draftFrom } from '../find-card.ts';
 import { confirmed } from '../prompt.ts';
 import { ACTING, integer, repeated, type Typed } from '../takes.ts';
-import { counted, formatFields } from '../text.ts';
+import { formatFields } from '../text.ts';
 
 const TAKES = {
   '<service>': 'a service name such as lang.translate',

@@ -1,12 +1,13 @@
 /** `svc serve`: a local service for others in one step: an agent, what it leads to, and its publication. */
 import { SvcError } from '../../../foundation/errors.ts';
+import { counted } from '../../../foundation/plain-words.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import type { Laid } from '../laid.ts';
 import type { Names } from '../names.ts';
 import type { Typed } from '../takes.ts';
-import { counted, formatFields, formatTable } from '../text.ts';
+import { formatFields, formatTable } from '../text.ts';
 import { allAgents } from './agents.ts';
 import { setLabel } from './alias.ts';
 import { MASTER_WARNING, masterText, register } from './identity.ts';

@@ -1,5 +1,6 @@
 /** `svc connect`, `svc tunnel`: TCP to remote agents. */
 import { CLIENT_WAIT_MS } from '../../../foundation/domain/tunnels.ts';
+import { relativeTime } from '../../../foundation/plain-words.ts';
 import { timeText } from '../../../foundation/quantities.ts';
 import { GONE } from '../access-text.ts';
 import type { AnswerOf } from '../client.ts';
@@ -7,7 +8,7 @@ import type { CommandGroup } from '../command-group.ts';
 import type { Shape } from '../laid.ts';
 import { roughSize } from '../reach-text.ts';
 import { accessToken, integer, type Typed } from '../takes.ts';
-import { formatTable, relativeTime } from '../text.ts';
+import { formatTable } from '../text.ts';
 
 const REACH = {
   '--local-aid <aid>': 'the agent that connects; may be left out where there is only one',

@@ -5,10 +5,11 @@ import { readConfigFile } from '../../../foundation/config/file.ts';
 import { readDaemonInfo } from '../../../foundation/data-dir/daemon-info.ts';
 import { CONFIG_FILE } from '../../../foundation/data-dir/names.ts';
 import { isAlive } from '../../../foundation/data-dir/process.ts';
+import { type Finding, findingsOf } from '../../../foundation/domain/findings.ts';
 import { SvcError } from '../../../foundation/errors.ts';
-import { examineFiles } from './files.ts';
-import { type Finding, findingsOf } from './finding.ts';
-import { type Patient, textMember } from './patient.ts';
+import { examineFiles } from '../../../foundation/examination/files.ts';
+import { textMember } from '../../../foundation/json.ts';
+import type { Patient } from './patient.ts';
 
 const daemon = findingsOf('daemon');
 const WHERE = 'Start it with "svcd", or say where it is with --api or SVC_API.';

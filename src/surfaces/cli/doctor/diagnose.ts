@@ -1,58 +1,45 @@
-/** Looks for what keeps agents from being found and called. */
-import { isLoopbackHost, parseAddress } from '../../../foundation/address.ts';
+/** What the daemon finds when it examines itself, and what only the side that asks can see. */
+import { type Finding, findingsOf } from '../../../foundation/domain/findings.ts';
 import { SvcError } from '../../../foundation/errors.ts';
-import { memberOf } from '../../../foundation/json.ts';
+import { examineMcp } from '../../../foundation/examination/mcp-greeting.ts';
+import { textMember } from '../../../foundation/json.ts';
+import type { AnswerOf } from '../client.ts';
 import { examineAbsence } from './absent.ts';
-import { examineAgents } from './agents.ts';
-import { examineFiles } from './files.ts';
-import { type Finding, findingsOf } from './finding.ts';
-import { examineMcp } from './mcp.ts';
-import { examineNetwork } from './network.ts';
-import { type FindingStatus, listMember, type Patient, textMember } from './patient.ts';
-import { isSvcd } from './process.ts';
-import { examineRelease, examineStart } from './release.ts';
+import type { Patient } from './patient.ts';
 
-function examineVersions({ version }: Patient, status: FindingStatus, host: unknown): Finding[] {
+function examineVersions({ version }: Patient, status: AnswerOf<'status'>): Finding[] {
   const versions = findingsOf('version');
   const hint = 'Restart the daemon so that both are the same.';
   return [
     status.version === version
       ? versions.pass(`svc and svcd are both ${version}`)
       : versions.warn(`svc is ${version}, the daemon ${status.version}`, hint),
-    versions.info(`svcd runs on Node ${textMember(host, 'node')}, svc on ${process.version}`),
+    versions.info(`svc runs on Node ${process.version}`),
   ];
 }
 
-function* examineToken({ connection }: Patient, configuration: unknown): Generator<Finding> {
-  const token = findingsOf('token');
-  const address = parseAddress(textMember(configuration, 'api_addr'));
-  if (textMember(configuration, 'api_token') === '' && connection.token !== undefined)
-    yield token.info('a token was given, and the daemon asks for none', 'Clear SVC_TOKEN.');
-  if (address !== null && !isLoopbackHost(address.host))
-    yield token.info('the API listens beyond this machine; who has the token may use it');
+async function examineToken({ client, connection }: Patient): Promise<Finding[]> {
+  if (connection.token === undefined) return [];
+  const configuration = await client.configGet();
+  if (textMember(configuration, 'api_token') !== '') return [];
+  return [findingsOf('token').info('a token was given, and the daemon asks for none', 'Clear SVC_TOKEN.')];
 }
 
-function* examineConfiguration(configuration: unknown): Generator<Finding> {
-  const config = findingsOf('config');
-  const waiting = listMember(configuration, 'restart_required').join(', ');
-  const overridden = Object.keys(Object(memberOf(configuration, 'overridden'))).join(', ');
-  if (waiting !== '') yield config.warn(`changed and not in force yet: ${waiting}`, 'Restart svcd to apply them.');
-  if (overridden !== '') yield config.info(`decided by a flag or the environment, not by config.toml: ${overridden}`);
-}
-
-/** What a check cannot find out is a finding too, not the end of the examination. */
-async function attempt(check: Finding['check'], work: Promise<readonly Finding[]>): Promise<readonly Finding[]> {
+/** What the daemon says of itself; that it could not say anything is a finding too. */
+async function askDoctor({ client }: Patient): Promise<readonly Finding[]> {
   try {
-    return await work;
+    const { findings } = await client.nodeDoctor();
+    return findings;
   } catch (error) {
     if (!(error instanceof SvcError)) throw error;
-    return [findingsOf(check).fail(`this could not be examined: ${error.message}`, 'The log of svcd may say why.')];
+    const what = `the daemon could not examine itself: ${error.message}`;
+    return [findingsOf('daemon').fail(what, 'The log of svcd may say why.')];
   }
 }
 
 /** Examines a daemon; what cannot be asked because it is not there is a finding, not an error. */
 export async function diagnose(patient: Patient): Promise<readonly Finding[]> {
-  const { client, api, here } = patient;
+  const { client, api, connection } = patient;
   const status = await client.status().catch((error: unknown) => {
     if (error instanceof SvcError) return error;
     throw error;
@@ -61,23 +48,12 @@ export async function diagnose(patient: Patient): Promise<readonly Finding[]> {
   const daemon = findingsOf('daemon');
   const other = 'Another program has this port: say where svcd is with --api or SVC_API, or give it another api_addr.';
   if (textMember(status, 'node_aid') === '') return [daemon.fail(`what answers at ${api} is not svcd`, other)];
-  const [configuration, host] = await Promise.all([client.configGet(), client.debugHost()]);
-  const pid = memberOf(host, 'pid');
-  const parts = await Promise.all([
-    attempt('network', examineNetwork(patient)),
-    attempt('publication', examineAgents(patient, status)),
-    examineMcp(patient).then((finding) => [finding]),
-    attempt('update', examineRelease(patient)),
-    here && typeof pid === 'number' && isSvcd(pid)
-      ? examineFiles(status.data_dir, textMember(configuration, 'key_dir'))
-      : [findingsOf('data').info('the daemon runs on another machine: its files were not looked at')],
-  ]);
+  const [token, found, mcp] = await Promise.all([examineToken(patient), askDoctor(patient), examineMcp(connection)]);
   return [
     daemon.pass(`the daemon answers at ${api}`),
-    ...examineVersions(patient, status, host),
-    ...examineToken(patient, configuration),
-    ...examineConfiguration(configuration),
-    examineStart(host),
-    ...parts.flat(),
+    ...examineVersions(patient, status),
+    ...token,
+    // What matters is whether a client comes through from here.
+    ...found.map((finding) => (finding.check === 'mcp' ? mcp : finding)),
   ];
 }

@@ -1,7 +1,6 @@
-/** What an examination looks at. */
-import { memberOf } from '../../../foundation/json.ts';
+/** Whom `svc doctor` asks. */
 import type { ClientOptions } from '../../../operations/client.ts';
-import type { AnswerOf, SvcClient } from '../client.ts';
+import type { SvcClient } from '../client.ts';
 
 export interface Patient {
   readonly client: SvcClient;
@@ -15,17 +14,4 @@ export interface Patient {
   readonly dataDir: string;
   /** Version of this command. */
   readonly version: string;
-}
-
-export type FindingStatus = AnswerOf<'status'>;
-
-export function textMember(document: unknown, name: string): string {
-  const value = memberOf(document, name);
-  return typeof value === 'string' ? value : '';
-}
-
-/** The texts in a list. */
-export function listMember(document: unknown, name: string): readonly string[] {
-  const value = memberOf(document, name);
-  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
 }

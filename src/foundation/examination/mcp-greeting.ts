@@ -1,9 +1,18 @@
 /** Whether an assistant can connect: the MCP server answers its first request. */
-import { memberOf, readJson } from '../../../foundation/json.ts';
-import { type Finding, findingsOf } from './finding.ts';
-import type { Patient } from './patient.ts';
+import { type Finding, findingsOf } from '../domain/findings.ts';
+import { memberOf, readJson } from '../json.ts';
 
+/** Longest wait for its greeting, milliseconds. */
 const TIMEOUT_MS = 10_000;
+/** Whom the greeting is asked for. */
+export interface McpPlace {
+  /** Where the daemon answers, such as `http://127.0.0.1:2121`. */
+  readonly baseUrl: string;
+  /** The API token; absent or empty where none is asked for. */
+  readonly token?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
 /** An old revision of the protocol, which every server understands. */
 const PROTOCOL = '2025-06-18';
 
@@ -19,9 +28,9 @@ function jsonOf(text: string): unknown {
   return readJson(/^data: ?(.*)$/m.exec(text)?.[1] ?? text);
 }
 
-export async function examineMcp({ connection }: Patient): Promise<Finding> {
+/** Greets the MCP server as a client would. Never throws: no answer is a finding too. */
+export async function examineMcp({ baseUrl, headers, token }: McpPlace): Promise<Finding> {
   const mcp = findingsOf('mcp');
-  const { baseUrl, headers, token } = connection;
   const url = `${baseUrl.replace(/\/+$/, '')}/mcp/`;
   const hint = 'The log of svcd says why. Its configuration for an assistant: svcd mcp print';
   try {

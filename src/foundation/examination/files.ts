@@ -3,10 +3,10 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
-import { CONFIG_FILE, KEYS_DIRECTORY } from '../../../foundation/data-dir/names.ts';
-import { OTHERS_MODE, PRIVATE_FILE_MODE } from '../../../foundation/file-modes.ts';
-import { type Finding, findingsOf } from './finding.ts';
-import { textMember } from './patient.ts';
+import { CONFIG_FILE, KEYS_DIRECTORY } from '../data-dir/names.ts';
+import { type Finding, findingsOf } from '../domain/findings.ts';
+import { OTHERS_MODE, PRIVATE_FILE_MODE } from '../file-modes.ts';
+import { textMember } from '../json.ts';
 
 /** Less room than this stops the daemon soon, bytes. */
 const DISK_FAIL_BYTES = 50 * 2 ** 20;
@@ -80,6 +80,6 @@ export async function examineFiles(dataDir: string, keyDir: string): Promise<Fin
     return [examineWriting(dataDir), await examineDisk(dataDir), ...modes];
   } catch (error) {
     const what = `the files of ${dataDir} cannot be looked at (${textMember(error, 'code') || 'unknown error'})`;
-    return [data.info(what, 'Run svc doctor as the user that svcd runs as.')];
+    return [data.info(what, 'Give the user that svcd runs as the right to look at them.')];
   }
 }

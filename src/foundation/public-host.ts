@@ -1,6 +1,6 @@
 /** Which addresses mean something to strangers. */
-import { hostOfUrl } from '../../foundation/address.ts';
-import { canonicalIp, IP_SCOPE, ipScope } from '../../foundation/ip.ts';
+import { hostOfUrl } from './address.ts';
+import { canonicalIp, IP_SCOPE, ipScope } from './ip.ts';
 
 /** True where strangers can use the host of a URL: it is not this machine, nor something on its LAN. */
 export function isPublicHost(url: URL): boolean {

@@ -1,7 +1,6 @@
 /** Whether the daemon comes back with the machine, and whether it is the newest. */
-import { SvcError } from '../../../foundation/errors.ts';
+import { type Finding, findingsOf } from '../../../foundation/domain/findings.ts';
 import { memberOf } from '../../../foundation/json.ts';
-import { type Finding, findingsOf } from './finding.ts';
 import type { Patient } from './patient.ts';
 
 /** @param host what the daemon says of its process */
@@ -12,14 +11,9 @@ export function examineStart(host: unknown): Finding {
     : start.info('svcd was started by hand: it does not come back with the machine', 'svcd service install');
 }
 
-/** Asks nobody but the daemon: what it knows of releases is what it was told last. */
-export async function examineRelease({ client }: Patient): Promise<Finding[]> {
-  const release = await client.updateStatus().catch((error: unknown) => {
-    // A daemon that is older than this command.
-    if (error instanceof SvcError && error.code === 'not_found') return null;
-    throw error;
-  });
-  if (release === null) return [];
+/** Asks nobody elsewhere: what is known of releases is what was heard last. */
+export async function examineRelease({ ask, context }: Patient): Promise<readonly Finding[]> {
+  const release = await ask.updateStatus({}, context);
   const { current_version, latest_version, update_available, state, last_error } = release;
   const update = findingsOf('update');
   const why = last_error === undefined ? '' : `: ${last_error}`;

@@ -1,6 +1,6 @@
 /** Whether a process of this machine is the daemon that is meant. */
 import { readFileSync } from 'node:fs';
-import { isAlive } from '../../../foundation/data-dir/process.ts';
+import { isAlive } from '../../foundation/data-dir/process.ts';
 
 /**
  * True where the process of this number is a daemon of ours. Behind a forwarded port or in a

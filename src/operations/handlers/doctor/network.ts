@@ -1,11 +1,10 @@
 /** Whether this node is in the network, whether strangers reach it, and whether its clock is right. */
 import { hostOfUrl, isLoopbackHost } from '../../../foundation/address.ts';
+import { type Finding, findingsOf } from '../../../foundation/domain/findings.ts';
+import { NO_NODE_KNOWN } from '../../../foundation/domain/joining.ts';
 import { CLOCK_SKEW_S } from '../../../foundation/domain/time.ts';
-import { NO_NODE_KNOWN } from '../advice.ts';
-import type { AnswerOf } from '../client.ts';
-import { isPublicHost } from '../public-host.ts';
-import { type Finding, findingsOf } from './finding.ts';
-import type { Patient } from './patient.ts';
+import { isPublicHost } from '../../../foundation/public-host.ts';
+import type { AnswerOf, Patient } from './patient.ts';
 
 type Checked = AnswerOf<'netcheck'>;
 
@@ -105,8 +104,8 @@ function examineContacts(contacts: AnswerOf<'contacts'>['contacts']): Finding[] 
 }
 
 /** Stands on the same look as `svc netcheck`. */
-export async function examineNetwork({ client }: Patient): Promise<Finding[]> {
-  const [checked, { contacts }] = await Promise.all([client.netcheck(), client.contacts()]);
+export async function examineNetwork({ ask, context }: Patient): Promise<readonly Finding[]> {
+  const [checked, { contacts }] = await Promise.all([ask.netcheck({}, context), ask.contacts({}, context)]);
   return [
     examinePeers(checked),
     ...examineContacts(contacts),

@@ -1,10 +1,9 @@
 /** Whether each agent can be found, keeps being found, and has a service that answers. */
-import { HEARTBEAT_LIFE_S } from '../../../foundation/domain/agents.ts';
-import type { AnswerOf, SvcClient } from '../client.ts';
-import { DELEGATION_WARN_MS } from '../status-text.ts';
-import { counted, relativeTime } from '../text.ts';
-import { type Finding, findingsOf } from './finding.ts';
-import type { FindingStatus, Patient } from './patient.ts';
+import { DELEGATION_WARN_MS, HEARTBEAT_LIFE_S } from '../../../foundation/domain/agents.ts';
+import { type Finding, findingsOf } from '../../../foundation/domain/findings.ts';
+import type { Aid } from '../../../foundation/identity/aid.ts';
+import { counted, relativeTime } from '../../../foundation/plain-words.ts';
+import type { AnswerOf, Patient } from './patient.ts';
 
 /** How many agents are examined one by one. */
 const MAX_AGENTS = 20;
@@ -12,6 +11,7 @@ const MAX_AGENTS = 20;
 const FEW_REPLICAS = 3;
 
 type Agent = AnswerOf<'agentGet'>;
+type Status = AnswerOf<'status'>;
 type Probe = AnswerOf<'agentProbe'>;
 
 const publication = findingsOf('publication');
@@ -25,7 +25,7 @@ function examineDelegation(name: string, { delegation }: Agent, now: number): Fi
 }
 
 /** Whether its record is published, and how fresh it is. */
-function examinePublication(name: string, agent: Agent, probe: Probe, status: FindingStatus, now: number): Finding {
+function examinePublication(name: string, agent: Agent, probe: Probe, status: Status, now: number): Finding {
   const { aid, last_publish_at, published, replicas } = agent;
   const publish = `svc agents publish ${aid}`;
   const again = `Publish it again: ${publish}`;
@@ -50,7 +50,7 @@ function examinePublication(name: string, agent: Agent, probe: Probe, status: Fi
 }
 
 /** Whether it will still be found in an hour. */
-function examineRenewal(name: string, agent: Agent, probe: Probe, status: FindingStatus): Finding[] {
+function examineRenewal(name: string, agent: Agent, probe: Probe, status: Status): Finding[] {
   const { aid, heartbeat_seconds_ago: silence, published } = agent;
   if (!published) return [];
   if (!status.auto_publish)
@@ -73,9 +73,8 @@ function examineService(name: string, { aid, service_tcp }: Agent, probe: Probe)
   return service.fail(`the service of ${name} does not answer at ${service_tcp}${why}`, hint);
 }
 
-async function examineAgent(client: SvcClient, aid: string, status: FindingStatus): Promise<Finding[]> {
-  const [agent, probe] = await Promise.all([client.agentGet({ aid }), client.agentProbe({ aid })]);
-  const now = Date.now();
+async function examineAgent({ ask, context, now }: Patient, aid: Aid, status: Status): Promise<Finding[]> {
+  const [agent, probe] = await Promise.all([ask.agentGet({ aid }, context), ask.agentProbe({ aid }, context)]);
   const name = agent.name ?? `${aid.slice(0, 16)}…`;
   return [
     ...examineDelegation(name, agent, now),
@@ -85,10 +84,10 @@ async function examineAgent(client: SvcClient, aid: string, status: FindingStatu
   ];
 }
 
-export async function examineAgents({ client }: Patient, status: FindingStatus): Promise<Finding[]> {
-  const { agents, next_cursor } = await client.agentsList({ limit: MAX_AGENTS });
+export async function examineAgents(patient: Patient, status: Status): Promise<readonly Finding[]> {
+  const { agents, next_cursor } = await patient.ask.agentsList({ limit: MAX_AGENTS }, patient.context);
   if (agents.length === 0) return [publication.info('no agent is registered', 'Make one with "svc register".')];
-  const findings = await Promise.all(agents.map(({ aid }) => examineAgent(client, aid, status)));
+  const findings = await Promise.all(agents.map(({ aid }) => examineAgent(patient, aid, status)));
   const more = next_cursor === undefined ? [] : [publication.info(`only the first ${MAX_AGENTS} agents were examined`)];
   return [...findings.flat(), ...more];
 }

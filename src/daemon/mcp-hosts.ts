@@ -1,0 +1,41 @@
+/** Which MCP clients of this machine know svcd. */
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { isObject, memberOf, readJson } from '../foundation/json.ts';
+import type { McpHost } from '../operations/handlers/mcp-hosts.ts';
+import { isMcpClient, type Machine, MCP_CLIENTS, type McpClientName } from './mcp-clients.ts';
+
+/** A configuration that is larger is not read, bytes. */
+const MAX_HOST_FILE_BYTES = 16 * 2 ** 20;
+
+/** Null where it is no plain JSON, or cannot be read. */
+function namesSvcd(client: McpClientName, file: string): boolean | null {
+  try {
+    if (statSync(file).size > MAX_HOST_FILE_BYTES) return null;
+    const text = readFileSync(file, 'utf8');
+    const config = text.trim() === '' ? {} : readJson(text);
+    return isObject(config) ? memberOf(config, MCP_CLIENTS[client].servers, 'svcd') !== undefined : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Looks at the configuration of each client that is known, and changes nothing. */
+export function mcpHosts(machine: Machine): readonly McpHost[] {
+  return Object.keys(MCP_CLIENTS)
+    .filter(isMcpClient)
+    .map((name) => {
+      const { title, file: place } = MCP_CLIENTS[name];
+      const file = place(machine);
+      const folder = dirname(file);
+      const isThere = existsSync(file);
+      return {
+        name,
+        title,
+        file,
+        // The home of a user says nothing of one program.
+        isHere: isThere || (folder !== machine.home && existsSync(folder)),
+        hasSvcd: isThere ? namesSvcd(name, file) : false,
+      };
+    });
+}

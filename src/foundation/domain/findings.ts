@@ -1,0 +1,48 @@
+/** What an examination of a node says of one thing. */
+
+/** Only `FAIL` makes an examination fail. */
+export const FINDING_LEVELS = ['PASS', 'FAIL', 'WARN', 'INFO'] as const;
+export type Level = (typeof FINDING_LEVELS)[number];
+
+/** What is examined: stable words, for programs. */
+export const CHECKS = [
+  'daemon',
+  'version',
+  'token',
+  'config',
+  'network',
+  'clock',
+  'reachability',
+  'publication',
+  'service',
+  'mcp',
+  'data',
+  'keys',
+  'disk',
+  'start',
+  'update',
+] as const;
+export type Check = (typeof CHECKS)[number];
+
+export interface Finding {
+  readonly check: Check;
+  readonly level: Level;
+  readonly what: string;
+  /** What to do about it. */
+  readonly hint?: string | undefined;
+}
+
+/** The ways to say something of one check. A failure and a warning always come with a hint. */
+export function findingsOf(check: Check) {
+  return {
+    pass: (what: string): Finding => ({ check, level: 'PASS', what }),
+    info: (what: string, hint?: string): Finding => ({ check, level: 'INFO', what, hint }),
+    warn: (what: string, hint: string): Finding => ({ check, level: 'WARN', what, hint }),
+    fail: (what: string, hint: string): Finding => ({ check, level: 'FAIL', what, hint }),
+  };
+}
+
+/** True where nothing failed. */
+export function isWell(findings: readonly Finding[]): boolean {
+  return findings.every(({ level }) => level !== 'FAIL');
+}

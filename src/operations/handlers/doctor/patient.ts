@@ -1,0 +1,26 @@
+/** What an examination asks: other operations of the same daemon, whose answers are what everybody sees. */
+import type { operations } from '../../index.ts';
+import type { CallContext, Handlers, ResultOf } from '../../operation.ts';
+
+type Operations = typeof operations;
+
+/** What is asked. */
+type Asked =
+  | 'status'
+  | 'configGet'
+  | 'debugHost'
+  | 'netcheck'
+  | 'contacts'
+  | 'agentsList'
+  | 'agentGet'
+  | 'agentProbe'
+  | 'updateStatus';
+
+export type AnswerOf<N extends Asked> = ResultOf<Operations[N]>;
+
+export interface Patient {
+  readonly ask: Pick<Handlers<Operations>, Asked>;
+  readonly context: CallContext;
+  /** Milliseconds since 1970. */
+  readonly now: number;
+}

@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { test } from 'node:test';
+import { type Machine, MCP_CLIENTS, withSvcd } from '../../src/daemon/mcp-clients.ts';
+import { mcpHosts } from '../../src/daemon/mcp-hosts.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+
+test('a host is not there, there, knows svcd, or cannot be read', (t) => {
+  const machine: Machine = { platform: 'linux', home: temporaryDirectory(t), environment: {} };
+  const states = () =>
+    Object.fromEntries(mcpHosts(machine).map(({ name, isHere, hasSvcd }) => [name, [isHere, hasSvcd]]));
+  assert.deepEqual(states(), Object.fromEntries(Object.keys(MCP_CLIENTS).map((name) => [name, [false, false]])));
+
+  const launch = { command: 'node', args: ['svcd', '--mcp-stdio'] };
+  const files: Readonly<Record<string, string>> = {
+    'claude-code': '{"mcpServers": {"other": {"command": "x"}}}',
+    cursor: withSvcd('cursor', '{"theme": "dark"}', launch),
+    vscode: withSvcd('vscode', '', launch),
+    windsurf: '// a comment\n{}',
+    'claude-desktop': '',
+  };
+  for (const { name, file } of mcpHosts(machine)) {
+    const text = files[name];
+    if (text === undefined) continue;
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, text);
+  }
+  mkdirSync(join(machine.home, '.gemini'));
+  assert.deepEqual(states(), {
+    'claude-code': [true, false],
+    'claude-desktop': [true, false],
+    cursor: [true, true],
+    vscode: [true, true],
+    windsurf: [true, null],
+    'gemini-cli': [true, false],
+  });
+});
