@@ -9,12 +9,12 @@ import { listMember, memberOf, textMember } from '../../foundation/json.ts';
 import type { doctorOperations } from '../doctor.ts';
 import type { Handlers } from '../operation.ts';
 import { examineAgents } from './doctor/agents.ts';
+import type { Examination, OwnAnswer } from './doctor/examination.ts';
 import { examineNetwork } from './doctor/network.ts';
-import type { AnswerOf, Patient } from './doctor/patient.ts';
 import { examineRelease, examineStart } from './doctor/release.ts';
 
 export interface DoctorHandlerDependencies {
-  readonly ask: Patient['ask'];
+  readonly ask: Examination['ask'];
   readonly clock: Pick<Clock, 'now'>;
   /** Where the daemon answers on this machine: a URL. */
   readonly api: () => string;
@@ -22,7 +22,7 @@ export interface DoctorHandlerDependencies {
   readonly token: () => string;
 }
 
-function examineVersion({ version }: AnswerOf<'status'>, host: unknown): Finding {
+function examineVersion({ version }: OwnAnswer<'status'>, host: unknown): Finding {
   return findingsOf('version').info(`svcd ${version} runs on Node ${textMember(host, 'node')}`);
 }
 
@@ -54,17 +54,17 @@ export function doctorHandlers(dependencies: DoctorHandlerDependencies): Handler
   const { ask, clock, api, token } = dependencies;
   return {
     nodeDoctor: async (_input, context) => {
-      const patient = { ask, context, now: clock.now() };
+      const examination = { ask, context, now: clock.now() };
       const [status, configuration, host] = await Promise.all([
         ask.status({}, context),
         ask.configGet({}, context),
         ask.debugHost({}, context),
       ]);
       const parts = await Promise.all([
-        attempt('network', examineNetwork(patient)),
-        attempt('publication', examineAgents(patient, status)),
+        attempt('network', examineNetwork(examination)),
+        attempt('publication', examineAgents(examination, status)),
         examineMcp({ baseUrl: api(), token: token() }).then((finding) => [finding]),
-        attempt('update', examineRelease(patient)),
+        attempt('update', examineRelease(examination)),
         examineFiles(status.data_dir, textMember(configuration, 'key_dir')),
       ]);
       const findings = [

@@ -3,16 +3,16 @@ import { DELEGATION_WARN_MS, HEARTBEAT_LIFE_S } from '../../../foundation/domain
 import { type Finding, findingsOf } from '../../../foundation/domain/findings.ts';
 import type { Aid } from '../../../foundation/identity/aid.ts';
 import { counted, relativeTime } from '../../../foundation/plain-words.ts';
-import type { AnswerOf, Patient } from './patient.ts';
+import type { Examination, OwnAnswer } from './examination.ts';
 
 /** How many agents are examined one by one. */
 const MAX_AGENTS = 20;
 /** Nodes that should keep a record. */
 const FEW_REPLICAS = 3;
 
-type Agent = AnswerOf<'agentGet'>;
-type Status = AnswerOf<'status'>;
-type Probe = AnswerOf<'agentProbe'>;
+type Agent = OwnAnswer<'agentGet'>;
+type Status = OwnAnswer<'status'>;
+type Probe = OwnAnswer<'agentProbe'>;
 
 const publication = findingsOf('publication');
 
@@ -73,7 +73,7 @@ function examineService(name: string, { aid, service_tcp }: Agent, probe: Probe)
   return service.fail(`the service of ${name} does not answer at ${service_tcp}${why}`, hint);
 }
 
-async function examineAgent({ ask, context, now }: Patient, aid: Aid, status: Status): Promise<Finding[]> {
+async function examineAgent({ ask, context, now }: Examination, aid: Aid, status: Status): Promise<Finding[]> {
   const [agent, probe] = await Promise.all([ask.agentGet({ aid }, context), ask.agentProbe({ aid }, context)]);
   const name = agent.name ?? `${aid.slice(0, 16)}…`;
   return [
@@ -84,10 +84,10 @@ async function examineAgent({ ask, context, now }: Patient, aid: Aid, status: St
   ];
 }
 
-export async function examineAgents(patient: Patient, status: Status): Promise<readonly Finding[]> {
-  const { agents, next_cursor } = await patient.ask.agentsList({ limit: MAX_AGENTS }, patient.context);
+export async function examineAgents(examination: Examination, status: Status): Promise<readonly Finding[]> {
+  const { agents, next_cursor } = await examination.ask.agentsList({ limit: MAX_AGENTS }, examination.context);
   if (agents.length === 0) return [publication.info('no agent is registered', 'Make one with "svc register".')];
-  const findings = await Promise.all(agents.map(({ aid }) => examineAgent(patient, aid, status)));
+  const findings = await Promise.all(agents.map(({ aid }) => examineAgent(examination, aid, status)));
   const more = next_cursor === undefined ? [] : [publication.info(`only the first ${MAX_AGENTS} agents were examined`)];
   return [...findings.flat(), ...more];
 }

@@ -4,9 +4,9 @@ import { type Finding, findingsOf } from '../../../foundation/domain/findings.ts
 import { NO_NODE_KNOWN } from '../../../foundation/domain/joining.ts';
 import { CLOCK_SKEW_S } from '../../../foundation/domain/time.ts';
 import { isPublicHost } from '../../../foundation/public-host.ts';
-import type { AnswerOf, Patient } from './patient.ts';
+import type { Examination, OwnAnswer } from './examination.ts';
 
-type Checked = AnswerOf<'netcheck'>;
+type Checked = OwnAnswer<'netcheck'>;
 
 /** Fewer peers than this make the network fragile. */
 const FEW_PEERS = 3;
@@ -95,7 +95,7 @@ function examineClock({ clock: { offset_s: offset, peers } }: Checked): Finding 
 }
 
 /** What is wrong with the nodes that are to be come in by. */
-function examineContacts(contacts: AnswerOf<'contacts'>['contacts']): Finding[] {
+function examineContacts(contacts: OwnAnswer<'contacts'>['contacts']): Finding[] {
   const network = findingsOf('network');
   return contacts.flatMap(({ contact, state }) => {
     const trouble = state === 'untried' || state === 'met' ? undefined : TROUBLE[state];
@@ -104,7 +104,7 @@ function examineContacts(contacts: AnswerOf<'contacts'>['contacts']): Finding[] 
 }
 
 /** Stands on the same look as `svc netcheck`. */
-export async function examineNetwork({ ask, context }: Patient): Promise<readonly Finding[]> {
+export async function examineNetwork({ ask, context }: Examination): Promise<readonly Finding[]> {
   const [checked, { contacts }] = await Promise.all([ask.netcheck({}, context), ask.contacts({}, context)]);
   return [
     examinePeers(checked),

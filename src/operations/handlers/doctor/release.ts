@@ -1,7 +1,7 @@
 /** Whether the daemon comes back with the machine, and whether it is the newest. */
 import { type Finding, findingsOf } from '../../../foundation/domain/findings.ts';
 import { memberOf } from '../../../foundation/json.ts';
-import type { Patient } from './patient.ts';
+import type { Examination } from './examination.ts';
 
 /** @param host what the daemon says of its process */
 export function examineStart(host: unknown): Finding {
@@ -12,7 +12,7 @@ export function examineStart(host: unknown): Finding {
 }
 
 /** Asks nobody elsewhere: what is known of releases is what was heard last. */
-export async function examineRelease({ ask, context }: Patient): Promise<readonly Finding[]> {
+export async function examineRelease({ ask, context }: Examination): Promise<readonly Finding[]> {
   const release = await ask.updateStatus({}, context);
   const { current_version, latest_version, update_available, state, last_error } = release;
   const update = findingsOf('update');

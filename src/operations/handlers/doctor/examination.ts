@@ -16,9 +16,9 @@ type Asked =
   | 'agentProbe'
   | 'updateStatus';
 
-export type AnswerOf<N extends Asked> = ResultOf<Operations[N]>;
+export type OwnAnswer<N extends Asked> = ResultOf<Operations[N]>;
 
-export interface Patient {
+export interface Examination {
   readonly ask: Pick<Handlers<Operations>, Asked>;
   readonly context: CallContext;
   /** Milliseconds since 1970. */
