@@ -15,6 +15,7 @@ import type {
   AgentLocation,
   LinkStream,
   LocalIdentity,
+  LocateOptions,
   Purpose,
 } from '../../src/network/links/types.ts';
 import type { QuicEndpoint } from '../../src/network/quic/types.ts';
@@ -34,6 +35,9 @@ export class LinkWorld {
   readonly directory = new Map<Aid, AgentLocation>();
   /** What a fresh look finds, where it differs. */
   readonly fresh = new Map<Aid, AgentLocation>();
+  /** What it tells before that, and what it waits for then. */
+  readonly likely = new Map<Aid, AgentLocation>();
+  certain: Promise<void> = Promise.resolve();
   /** What `locate` was asked. */
   readonly asked: { readonly aid: Aid; readonly fresh: boolean }[] = [];
   readonly #nodes: LinkNode[] = [];
@@ -55,6 +59,14 @@ export class LinkWorld {
     await endpoint.start();
     await node.pool.start();
     return node;
+  }
+
+  /** As links ask it. */
+  async find(aid: Aid, { fresh, onLikely }: LocateOptions): Promise<AgentLocation> {
+    const likely = this.likely.get(aid);
+    if (likely !== undefined) onLikely?.(likely);
+    await this.certain;
+    return this.locate(aid, fresh);
   }
 
   locate(aid: Aid, fresh: boolean): AgentLocation {
@@ -108,7 +120,7 @@ export class LinkNode {
       pool: this.pool,
       ...common,
       identity: (aid) => this.agents.get(aid) ?? null,
-      locate: async (aid, { fresh }) => world.locate(aid, fresh),
+      locate: (aid, options) => world.find(aid, options),
       authorize: (request) => {
         this.authorized.push(request);
         return this.authorize(request);

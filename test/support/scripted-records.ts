@@ -44,7 +44,11 @@ export class ScriptedRecords
     return { replicas: this.replicas, newer: null, refused: {} };
   }
 
-  async get(key: Uint8Array, type: RecordType, _options?: GetOptions): Promise<SignedRecord | null> {
+  /** What a reader is told of before the newest is known. */
+  first: SignedRecord | null = null;
+
+  async get(key: Uint8Array, type: RecordType, options: GetOptions = {}): Promise<SignedRecord | null> {
+    if (this.first !== null) options.onFirst?.(this.first);
     const [first] = await this.list(key, [type]);
     return first ?? null;
   }

@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import { parseAddress } from '../../foundation/address.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
+import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
@@ -41,6 +42,11 @@ interface ResolveOptions {
   readonly signal?: AbortSignal;
 }
 
+interface LocateOptions extends ResolveOptions {
+  /** Told of a place that is likely the one, while the network is still asked for a newer one; not always. */
+  readonly onLikely?: ((place: AgentLocation) => void) | undefined;
+}
+
 interface ResolverDependencies {
   readonly network: Records;
   readonly clock: Clock;
@@ -77,16 +83,31 @@ export class Resolver {
    * Where an agent is.
    * @throws SvcError `resolve_failed`, `cancelled`
    */
-  async resolve(aid: Aid, { fresh = false, signal }: ResolveOptions = {}): Promise<Resolved> {
+  resolve(aid: Aid, options: ResolveOptions = {}): Promise<Resolved> {
+    return this.#resolve(aid, options);
+  }
+
+  /** Where to dial an agent. @throws SvcError `resolve_failed`, `cancelled` */
+  async locate(aid: Aid, { onLikely, ...options }: LocateOptions = {}): Promise<AgentLocation> {
+    const onFirst = (record: SignedRecord): void => {
+      const payload = record.aid === aid ? decodeEndpointsPayload(record.payload) : null;
+      if (payload === null || record.delegation.issuedAt < (this.#newestDelegation.get(aid) ?? 0)) return;
+      detach(this.#place(aid, { record, payload }).then(onLikely));
+    };
+    const resolved = await this.#resolve(aid, options, onLikely === undefined ? undefined : onFirst);
+    return await this.#place(aid, resolved);
+  }
+
+  async #resolve(aid: Aid, options: ResolveOptions, onFirst?: (record: SignedRecord) => void): Promise<Resolved> {
+    const { fresh = false, signal } = options;
     const cached = fresh ? undefined : this.#cached(aid);
-    const resolved = cached === undefined ? await abortable(this.#shared(aid, fresh), signal) : cached.resolved;
+    const resolved =
+      cached === undefined ? await abortable(this.#shared(aid, fresh, onFirst), signal) : cached.resolved;
     if (resolved === null) throw new SvcError('resolve_failed', { details: { aid } });
     return resolved;
   }
 
-  /** Where to dial an agent. @throws SvcError `resolve_failed`, `cancelled` */
-  async locate(aid: Aid, options: ResolveOptions = {}): Promise<AgentLocation> {
-    const { record, payload } = await this.resolve(aid, options);
+  async #place(aid: Aid, { record, payload }: Resolved): Promise<AgentLocation> {
     const { meeting, hasTurn } = payload;
     return {
       aid,
@@ -143,15 +164,16 @@ export class Resolver {
     );
   }
 
-  /** One look-up for all who ask at once. */
-  #shared(aid: Aid, fresh: boolean): Promise<Resolved | null> {
-    return this.#lookups.run(`${fresh ? 'fresh' : 'any'} ${aid}`, () => this.#ask(aid, fresh));
+  /** One look-up for all who ask at once; of its first record only he is told who began it. */
+  #shared(aid: Aid, fresh: boolean, onFirst?: (record: SignedRecord) => void): Promise<Resolved | null> {
+    return this.#lookups.run(`${fresh ? 'fresh' : 'any'} ${aid}`, () => this.#ask(aid, fresh, onFirst));
   }
 
-  async #ask(aid: Aid, fresh: boolean): Promise<Resolved | null> {
+  async #ask(aid: Aid, fresh: boolean, onFirst?: (record: SignedRecord) => void): Promise<Resolved | null> {
     const record = await this.#deps.network.get(agentKey(aid), RECORD.endpoints, {
       timeoutMs: LOOKUP_TIMEOUT_MS,
       thorough: fresh,
+      ...(onFirst === undefined ? {} : { onFirst }),
     });
     const payload = record === null || record.aid !== aid ? null : decodeEndpointsPayload(record.payload);
     const resolved = record === null || payload === null ? null : { record, payload };

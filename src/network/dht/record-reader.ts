@@ -54,9 +54,18 @@ export class RecordReader {
     using limit = patience(clock, options.timeoutMs ?? READ_TIMEOUT_MS, options.signal);
     const slot = String(type);
     const quorum = this.#newQuorum(key, [type]);
+    let isTold = false;
+    const tell = (): void => {
+      const [first] = isTold ? [] : quorum.records();
+      if (first === undefined) return;
+      isTold = true;
+      options.onFirst?.(first);
+    };
     quorum.add(store.page(key, { types: [type] }, 0, 0).records, [], null);
+    tell();
     const lookup = this.#deps.lookups.forRead(key, { types: [type], wantsRecords: true }, (answer) => {
       quorum.add(answer.reply.records, answer.reply.summaries, answer);
+      tell();
       if (options.thorough === true || quorum.agreement(slot) < AGREEMENT) return;
       // A few who agree on an older version must not be believed because they were the first.
       if (lookup.within(CLOSEST_HEARD).length === CLOSEST_HEARD && !lookup.looksDense) lookup.stop();

@@ -24,9 +24,11 @@ export interface GetOptions {
   readonly timeoutMs?: number;
   /** Ask all of the closest nodes and take the best of their answers, instead of the first that agree. */
   readonly thorough?: boolean;
+  /** Told of the first valid record that comes, before it is known whether it is the newest. */
+  readonly onFirst?: (record: SignedRecord) => void;
 }
 
-export interface ListOptions extends Omit<GetOptions, 'thorough'> {
+export interface ListOptions extends Omit<GetOptions, 'thorough' | 'onFirst'> {
   /** At most this many records. */
   readonly limit?: number;
   /** Digests (`recordDigest`, in hex) of records that the reader has: they are neither fetched nor returned. */

@@ -65,7 +65,9 @@ export class Dials {
     const others = running.get(node) ?? [];
     const begunAt = this.#deps.clock.now();
     const newest = others.at(-1);
-    if (newest !== undefined && begunAt - newest.begunAt < JOINED_MS) return newest;
+    const isNew = newest !== undefined && begunAt - newest.begunAt < JOINED_MS;
+    // One that does not know all that is known here may wait for an answer from where the node no longer is.
+    if (isNew && knownOf(place).every((one) => newest.known.has(one))) return newest;
     const ended = (): void => {
       const left = running.get(node)?.filter((other) => other !== dialling) ?? [];
       if (left.length > 0) running.set(node, left);

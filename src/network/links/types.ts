@@ -76,14 +76,21 @@ export interface AgentLocation extends NodePlace {
   readonly delegationIssuedAt: number;
 }
 
+export interface LocateOptions {
+  readonly fresh: boolean;
+  readonly signal?: AbortSignal;
+  readonly onLikely?: (place: AgentLocation) => void;
+}
+
 export interface LinksDependencies {
   /** The identity of an agent (or of the node itself) on this daemon; null where it is not here. */
   identity(aid: Aid): LocalIdentity | null;
   /**
-   * Finds where a remote agent is. `fresh` asks past every cache, after a dial of a cached place failed.
+   * Finds where a remote agent is. `fresh` asks past every cache, after a dial of a cached place failed. `onLikely` may be
+   * told of a verified place before it is known that no newer one is there.
    * @throws SvcError `resolve_failed`
    */
-  locate(aid: Aid, options: { readonly fresh: boolean; readonly signal?: AbortSignal }): Promise<AgentLocation>;
+  locate(aid: Aid, options: LocateOptions): Promise<AgentLocation>;
   /**
    * Asks whether a proven caller may speak to a called agent here.
    * @throws SvcError `access_denied`, `rate_limited`

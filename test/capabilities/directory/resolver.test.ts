@@ -7,6 +7,7 @@ import { agentKey } from '../../../src/foundation/records/keys.ts';
 import { type EndpointsPayload, encodeEndpointsPayload } from '../../../src/foundation/records/payloads.ts';
 import type { SignedRecord } from '../../../src/foundation/records/record.ts';
 import { RECORD, type RecordType } from '../../../src/foundation/records/types.ts';
+import type { AgentLocation } from '../../../src/network/links/types.ts';
 import { delegateAnew, newIdentity, type TestIdentity } from '../../support/identities.ts';
 import { testRecord } from '../../support/records.ts';
 import { ScriptedRecords } from '../../support/scripted-records.ts';
@@ -54,6 +55,35 @@ describe('the resolver', () => {
     assert.equal(network.reads, 1);
     await resolver.resolve(owner.aid);
     assert.equal(network.reads, 1);
+  });
+
+  test('tells where an agent likely is, unless a newer delegation is known', async () => {
+    const { clock, network, resolver, publish } = world();
+    const owner = newIdentity();
+    const first = await publish(owner, 1, ['quic://192.0.2.9:4122']);
+    await publish(owner, 2);
+    network.first = first;
+    const told: AgentLocation[] = [];
+    const onLikely = (place: AgentLocation): void => void told.push(place);
+    const hosts = ({ addresses }: AgentLocation) => addresses.map(({ host }) => host);
+    assert.deepEqual(hosts(await resolver.locate(owner.aid, { onLikely })), ['192.0.2.1']);
+    await turn();
+    assert.deepEqual(told.map(hosts), [['192.0.2.9']]);
+    await resolver.locate(owner.aid, { onLikely });
+    const other = newIdentity();
+    await publish(other, 1);
+    await resolver.locate(other.aid, { onLikely });
+    await turn();
+    assert.equal(told.length, 1, 'nothing where the place is known, and no record of somebody else');
+    await publish(delegateAnew(owner.master, owner.delegation.issuedAt + 1), 1);
+    clock.advance(61_000);
+    await resolver.locate(owner.aid, { onLikely });
+    await turn();
+    assert.equal(told.length, 2);
+    clock.advance(61_000);
+    await resolver.locate(owner.aid, { onLikely });
+    await turn();
+    assert.equal(told.length, 2, 'the newer delegation is known');
   });
 
   test('answers from memory for a minute, and looks for news meanwhile', async () => {

@@ -5,7 +5,8 @@ import { unixSeconds } from '../../../src/foundation/clock.ts';
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { addDigest, recordDigest } from '../../../src/foundation/records/digest.ts';
-import { serviceKey } from '../../../src/foundation/records/keys.ts';
+import { agentKey, serviceKey } from '../../../src/foundation/records/keys.ts';
+import type { SignedRecord } from '../../../src/foundation/records/record.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
 import { RecordVerifier } from '../../../src/foundation/records/verifier.ts';
 import { Lookup } from '../../../src/network/dht/lookup.ts';
@@ -15,21 +16,23 @@ import { PeerHealth } from '../../../src/network/dht/peer-health.ts';
 import { RecordReader } from '../../../src/network/dht/record-reader.ts';
 import { RecordSetFetcher } from '../../../src/network/dht/record-set-fetcher.ts';
 import { RecordStore } from '../../../src/network/dht/record-store.ts';
+import { newIdentity } from '../../support/identities.ts';
 import { answerOf, nodeAddress } from '../../support/named-nodes.ts';
-import { serviceRecord } from '../../support/records.ts';
+import { serviceRecord, testRecord } from '../../support/records.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 const KEY = serviceKey('lang.translate');
 const TYPES = [RECORD.service];
 
-/** A reader whose own store holds two records, and one node that says what the test wants. */
-function setUp(says: Partial<FindReply>) {
+/** A reader whose own store holds two records, and nodes that say what the test wants, when it wants (asked the n-th). */
+function setUp(says: Partial<FindReply>, answers: (n: number) => Promise<void> = async () => {}) {
   const clock = new TestClock();
   const store = new RecordStore({ file: ':memory:', maxBytes: 1 << 24 }, { clock, log: silentLog });
   const own = [1, 2].map(() => serviceRecord('lang.translate', undefined, { timestamp: unixSeconds(clock) }).record);
   for (const record of own) assert.equal(store.offer(KEY, record, 'a').code, 'kept');
   const verifier = new RecordVerifier({}, { delegations: new DelegationVerifier() });
   let pages = 0;
+  let asked = 0;
   const request = async (): Promise<Uint8Array> => {
     pages++;
     return encodePage({ records: own.map(({ encoded }) => encoded), next: 0 });
@@ -53,7 +56,10 @@ function setUp(says: Partial<FindReply>) {
           {
             clock,
             health: new PeerHealth({ clock }),
-            ask: async (to, id) => answerOf(to, id, says),
+            ask: async (to, id) => {
+              await answers(++asked);
+              return answerOf(to, id, says);
+            },
             skips: () => false,
             isOwnHost: () => false,
             onAnswer,
@@ -84,4 +90,37 @@ test('a node that says it has what the reader has, as many and the same, is aske
   says.count = 3;
   await reader.list(KEY, TYPES, { known });
   assert.equal(pages(), 2, 'one more');
+});
+
+/** Where an agent is, and the key that it stands under. */
+function whereabouts(): { readonly record: SignedRecord; readonly key: Uint8Array } {
+  const owner = newIdentity();
+  const timestamp = unixSeconds(new TestClock());
+  return { record: testRecord(owner, RECORD.endpoints, { timestamp, ttl: 3600 }), key: agentKey(owner.aid) };
+}
+
+test('who reads is told of the first valid record, once, and of none that does not belong there', async () => {
+  const { record, key } = whereabouts();
+  const { reader } = setUp({ count: 1, records: [record.encoded] });
+  const told: Uint8Array[] = [];
+  const onFirst = ({ encoded }: SignedRecord): void => void told.push(encoded);
+  const found = await reader.get(key, RECORD.endpoints, { onFirst });
+  assert.deepEqual(found?.encoded, record.encoded);
+  assert.deepEqual(told, [record.encoded]);
+  assert.equal(await reader.get(whereabouts().key, RECORD.endpoints, { onFirst }), null);
+  assert.equal(told.length, 1);
+});
+
+test('who reads is told of a record before all nodes have answered', async () => {
+  const { record, key } = whereabouts();
+  const answer = Promise.withResolvers<void>();
+  const says = { count: 1, records: [record.encoded], nodes: [nodeAddress(2)] };
+  let ended = false;
+  const { reader } = setUp(says, (n) => (n === 1 ? Promise.resolve() : answer.promise));
+  const told = Promise.withResolvers<SignedRecord>();
+  const found = reader.get(key, RECORD.endpoints, { onFirst: told.resolve }).finally(() => (ended = true));
+  assert.deepEqual((await told.promise).encoded, record.encoded);
+  assert.equal(ended, false, 'the second node has not answered');
+  answer.resolve();
+  assert.deepEqual((await found)?.encoded, record.encoded);
 });

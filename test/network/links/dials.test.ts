@@ -171,6 +171,20 @@ test('an attempt is shared while it runs', async () => {
   assert.notEqual(dials.to(PLACE, true), first);
 });
 
+test('an attempt that does not know all that somebody knows is not his, and either one serves both', async () => {
+  const { arrivals, session, dials } = setUp();
+  const first = dials.to(PLACE, true);
+  const elsewhere = { ...PLACE, addresses: [{ host: '198.51.100.2', port: 4122 }] };
+  const second = dials.to(elsewhere, true);
+  assert.notEqual(second, first);
+  assert.equal(dials.to(elsewhere, true), second);
+  const [before, after] = [first.attempt.join(never), second.attempt.join(never)];
+  arrivals[1]?.(connection());
+  assert.equal(await after, session);
+  dials.settle(session);
+  assert.equal(await before, session);
+});
+
 test('who comes a while after an attempt has begun begins another one, and either one serves both', async () => {
   const { clock, arrivals, session, dials } = setUp();
   const first = dials.to(PLACE, true);

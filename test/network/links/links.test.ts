@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { test } from 'node:test';
+import { describe, test } from 'node:test';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { delegateAnew, newIdentity } from '../../support/identities.ts';
 import { LinkWorld, readAll, settle, withCode } from '../../support/link-world.ts';
@@ -330,4 +330,56 @@ test('after stop nothing waits', async () => {
   assert.equal(clock.timers, 0);
   assert.equal(a.pool.stats().connections, 0);
   await assert.rejects(a.links.open(caller.aid, called.aid, 'tcp'), SvcError);
+});
+
+describe('while the newest record of an agent is looked for', () => {
+  test('the node that is likely the one is dialled, and the certain place is reached over that connection', async () => {
+    await using world = new LinkWorld();
+    const [a, b] = [await world.node(), await world.node()];
+    const [caller, called] = [a.host(), b.host()];
+    const inbox = b.inbox('tcp');
+    const certain = Promise.withResolvers<void>();
+    world.certain = certain.promise;
+    world.likely.set(called.aid, b.location(called));
+    const opened = a.links.open(caller.aid, called.aid, 'tcp');
+    await settle();
+    assert.ok(a.pool.current(b.key.publicKey), 'connected');
+    assert.deepEqual(inbox, [], 'and nothing else');
+    certain.resolve();
+    assert.deepEqual((await opened).nodeKey, b.key.publicKey);
+    assert.equal(b.pool.connections().length, 1);
+  });
+
+  test('a likely place that turns out to be an old one hears of no agent', async () => {
+    await using world = new LinkWorld();
+    const [a, b, old] = [await world.node(), await world.node(), await world.node()];
+    const [caller, called] = [a.host(), b.host()];
+    b.inbox('tcp');
+    world.likely.set(called.aid, old.location(called));
+    const link = await a.links.open(caller.aid, called.aid, 'tcp');
+    assert.deepEqual(link.nodeKey, b.key.publicKey);
+    assert.deepEqual(old.authorized, []);
+  });
+
+  test('a likely place where nobody is does not hold up the certain one', async () => {
+    await using world = new LinkWorld();
+    const [a, b] = [await world.node(), await world.node()];
+    const [caller, called] = [a.host(), b.host()];
+    b.inbox('tcp');
+    world.likely.set(called.aid, b.location(called, [{ host: '127.0.0.1', port: 1 }]));
+    const link = await a.links.open(caller.aid, called.aid, 'tcp');
+    assert.deepEqual(link.nodeKey, b.key.publicKey);
+  });
+
+  test('a place under a delegation that a newer one has replaced is not dialled', async () => {
+    await using world = new LinkWorld();
+    const [a, b, old] = [await world.node(), await world.node(), await world.node()];
+    const [caller, called] = [a.host(), b.host()];
+    b.inbox('tcp');
+    a.newest.set(called.aid, called.delegation.issuedAt);
+    world.likely.set(called.aid, { ...old.location(called), delegationIssuedAt: called.delegation.issuedAt - 1 });
+    await a.links.open(caller.aid, called.aid, 'tcp');
+    assert.equal(a.pool.current(old.key.publicKey), null);
+    assert.deepEqual(old.pool.connections(), []);
+  });
 });
