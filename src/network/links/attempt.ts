@@ -26,6 +26,11 @@ export class SharedAttempt<T> {
     }
   }
 
+  /** Whether nobody waited any more, or it was cancelled: who joins would get nothing but that. */
+  get isGivenUp(): boolean {
+    return this.#controller.signal.aborted;
+  }
+
   /** Gives the waiters a result that came another way; the work itself goes on, though nobody waits for it. */
   settle(result: T): void {
     this.#settled = true;

@@ -17,7 +17,7 @@ import { Tally } from '../../foundation/tally.ts';
 import type { QuicConnection, QuicEndpoint } from '../quic/types.ts';
 import { Detours } from './detours.ts';
 import { type Dialler, directly, type NodePlace } from './dial.ts';
-import { Dials, knownOf } from './dials.ts';
+import { Dials } from './dials.ts';
 import { type Greeted, Greeter, HELLO_TIMEOUT_MS } from './greeter.ts';
 import { sweepIdle } from './idle-sweep.ts';
 import { NodeSession } from './node-session.ts';
@@ -174,19 +174,12 @@ export class ConnectionPool implements Component {
     const { insteadOf } = options;
     const relays = this.#mayRelay(options.relays);
     this.#places.note(place);
-    for (;;) {
-      const current = this.current(place.nodeKey, relays);
-      if (current !== null && current !== insteadOf) return current;
-      const detour = insteadOf !== undefined && relays ? this.#table.detourOf(insteadOf) : null;
-      if (detour !== null) return this.#use(detour, insteadOf);
-      const { attempt, known } = this.#dials.to(place, relays);
-      try {
-        return this.#use(await attempt.join(signal), insteadOf);
-      } catch (error) {
-        // Another caller's attempt may not have known all that we know.
-        if (knownOf(place).every((one) => known.has(one)) || signal.aborted || this.#stopped) throw error;
-      }
-    }
+    const current = this.current(place.nodeKey, relays);
+    if (current !== null && current !== insteadOf) return current;
+    const detour = insteadOf !== undefined && relays ? this.#table.detourOf(insteadOf) : null;
+    if (detour !== null) return this.#use(detour, insteadOf);
+    const attempt = this.#dials.to(place, relays);
+    return this.#use(await attempt.join(signal), insteadOf);
   }
 
   /**

@@ -58,16 +58,18 @@ export class Dials {
       for (const { attempt } of [...running.values()].flat()) attempt.cancel();
   }
 
-  /** The attempt to reach a node that has begun just now, or a new one. */
-  to(place: NodePlace, relays: boolean): Dialling {
+  /** The attempt to reach a node that has begun just now with all that is known here, or a new one. */
+  to(place: NodePlace, relays: boolean): SharedAttempt<NodeSession> {
     const node = toHex(place.nodeKey);
     const running = relays ? this.#running.any : this.#running.unrelayed;
     const others = running.get(node) ?? [];
     const begunAt = this.#deps.clock.now();
-    const newest = others.at(-1);
-    const isNew = newest !== undefined && begunAt - newest.begunAt < JOINED_MS;
     // One that does not know all that is known here may wait for an answer from where the node no longer is.
-    if (isNew && knownOf(place).every((one) => newest.known.has(one))) return newest;
+    const fits = (other: Dialling): boolean => knownOf(place).every((one) => other.known.has(one));
+    const joined = others.findLast(
+      (other) => begunAt - other.begunAt < JOINED_MS && !other.attempt.isGivenUp && fits(other),
+    );
+    if (joined !== undefined) return joined.attempt;
     const ended = (): void => {
       const left = running.get(node)?.filter((other) => other !== dialling) ?? [];
       if (left.length > 0) running.set(node, left);
@@ -76,7 +78,7 @@ export class Dials {
     const attempt = this.#attempt(place, relays, ended);
     const dialling: Dialling = { attempt, known: new Set(knownOf(place)), begunAt };
     running.set(node, [...others, dialling]);
-    return dialling;
+    return attempt;
   }
 
   /** Gives those who wait for a node, and may use its path, a connection that came another way; who comes later dials anew. */

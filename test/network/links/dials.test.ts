@@ -164,8 +164,7 @@ test('an attempt is shared while it runs', async () => {
   const { arrivals, session, dials } = setUp();
   const first = dials.to(PLACE, true);
   assert.equal(dials.to({ ...PLACE, addresses: [] }, true), first);
-  assert.deepEqual([...first.known], ['198.51.100.1:4122']);
-  const joined = first.attempt.join(never);
+  const joined = first.join(never);
   for (const arrive of arrivals) arrive(connection());
   assert.equal(await joined, session);
   assert.notEqual(dials.to(PLACE, true), first);
@@ -178,7 +177,7 @@ test('an attempt that does not know all that somebody knows is not his, and eith
   const second = dials.to(elsewhere, true);
   assert.notEqual(second, first);
   assert.equal(dials.to(elsewhere, true), second);
-  const [before, after] = [first.attempt.join(never), second.attempt.join(never)];
+  const [before, after] = [first.join(never), second.join(never)];
   arrivals[1]?.(connection());
   assert.equal(await after, session);
   dials.settle(session);
@@ -188,14 +187,14 @@ test('an attempt that does not know all that somebody knows is not his, and eith
 test('who comes a while after an attempt has begun begins another one, and either one serves both', async () => {
   const { clock, arrivals, session, dials } = setUp();
   const first = dials.to(PLACE, true);
-  const early = first.attempt.join(never);
+  const early = first.join(never);
   clock.advance(JOINED_MS - 1);
   assert.equal(dials.to(PLACE, true), first);
   clock.advance(1);
   const second = dials.to(PLACE, true);
   assert.notEqual(second, first);
   assert.equal(dials.to(PLACE, true), second);
-  const late = second.attempt.join(never);
+  const late = second.join(never);
   assert.equal(arrivals.length, 2);
   arrivals[1]?.(connection());
   assert.equal(await late, session);
@@ -203,10 +202,22 @@ test('who comes a while after an attempt has begun begins another one, and eithe
   assert.equal(await early, session);
 });
 
+test('an attempt that was given up serves nobody who comes after', async () => {
+  const { arrivals, session, dials } = setUp();
+  const gone = new AbortController();
+  const left = assert.rejects(dials.to(PLACE, true).join(gone.signal), withCode('cancelled'));
+  gone.abort();
+  await left;
+  const next = dials.to(PLACE, true).join(never);
+  assert.equal(arrivals.length, 2);
+  arrivals[1]?.(connection());
+  assert.equal(await next, session);
+});
+
 test('a connection that came another way serves who waits, and who comes later dials anew', async () => {
   const { clock, dials } = setUp();
   const first = dials.to(PLACE, true);
-  const joined = first.attempt.join(never);
+  const joined = first.join(never);
   const other = stubSession(KEY, false, clock).session;
   dials.settle(other);
   assert.equal(await joined, other);
@@ -220,7 +231,7 @@ test('a connection that came another way serves who waits, and who comes later d
 
 test('a node that does not answer in time cannot be reached, and the next one dials anew', async () => {
   const { clock, arrivals, dials } = setUp();
-  const outcome = assert.rejects(dials.to(PLACE, true).attempt.join(never), withCode('connect_failed'));
+  const outcome = assert.rejects(dials.to(PLACE, true).join(never), withCode('connect_failed'));
   clock.advance(NODE_DIAL_TIMEOUT_MS);
   await outcome;
   void dials.to(PLACE, true);
@@ -229,10 +240,10 @@ test('a node that does not answer in time cannot be reached, and the next one di
 
 test('after stop nothing runs and nothing begins', async () => {
   const { clock, arrivals, dials } = setUp();
-  const outcome = assert.rejects(dials.to(PLACE, true).attempt.join(never), withCode('cancelled'));
+  const outcome = assert.rejects(dials.to(PLACE, true).join(never), withCode('cancelled'));
   dials.stop();
   await outcome;
-  await assert.rejects(dials.to(PLACE, true).attempt.join(never), withCode('cancelled'));
+  await assert.rejects(dials.to(PLACE, true).join(never), withCode('cancelled'));
   assert.equal(arrivals.length, 1);
   assert.equal(clock.timers, 0);
 });
@@ -243,7 +254,7 @@ test('who may use no relay has an attempt of his own, and what comes by a relay 
   const any = dials.to(PLACE, true);
   const unrelayed = dials.to(PLACE, false);
   assert.notEqual(any, unrelayed);
-  const [joined, waiting] = [any.attempt.join(never), unrelayed.attempt.join(never)];
+  const [joined, waiting] = [any.join(never), unrelayed.join(never)];
   dials.settle(stubSession(KEY, false, clock, relayed.session.connection.path).session);
   assert.equal((await joined).connection.path.kind, 'relay');
   clock.advance(JOINED_MS - 1);
@@ -260,7 +271,7 @@ test('where only a relay is left and none may be used, a relay is required', asy
     [[], 'connect_failed'],
   ] as const) {
     const { clock, dials } = setUp(...others);
-    const outcome = assert.rejects(dials.to(PLACE, false).attempt.join(never), withCode(code));
+    const outcome = assert.rejects(dials.to(PLACE, false).join(never), withCode(code));
     clock.advance(NODE_DIAL_TIMEOUT_MS);
     await outcome;
     assert.equal(clock.timers, 0);
@@ -272,7 +283,7 @@ test('a node that is not there by the word of its helpers is not there, whatever
     dialler('punched', 0, () => Promise.reject(new NodeAbsent())),
     dialler('relay', 0, () => assert.fail('not to be used')),
   );
-  const outcome = assert.rejects(dials.to(PLACE, false).attempt.join(never), NodeAbsent);
+  const outcome = assert.rejects(dials.to(PLACE, false).join(never), NodeAbsent);
   clock.advance(NODE_DIAL_TIMEOUT_MS);
   await outcome;
 });
@@ -310,7 +321,7 @@ test('addresses at which strangers do not reach a node by its own word are given
 test('a way of another kind that falls back to a relay does not bring one to who may use none', async () => {
   const fallen = stub(KEY, 'turn');
   const { clock, dials } = setUp(dialler('punched', 100, async () => fallen.session.connection));
-  const outcome = assert.rejects(dials.to(PLACE, false).attempt.join(never), withCode('relay_required'));
+  const outcome = assert.rejects(dials.to(PLACE, false).join(never), withCode('relay_required'));
   clock.advance(100);
   await outcome;
   assert.equal(fallen.isClosed(), true);
