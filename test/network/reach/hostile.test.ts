@@ -13,6 +13,7 @@ const HELPER = '203.0.113.10';
 const VICTIM = '203.0.113.50';
 const VICTIM_V6 = '2001:db8:0:1::50';
 const LIAR = '203.0.113.60';
+const SPOILER = '203.0.113.61';
 /** Datagrams that a stranger pours at each port in a burst, and from one burst to the next, milliseconds. */
 const BURST = 20;
 const BURST_MS = 10;
@@ -46,6 +47,11 @@ test('those who want a victim to be written to, and those who flood a relay', as
     Peer.start(await internet.behind('far', ['symmetric'])),
     Peer.start(await internet.behind('demanding', ['cone'])),
   ]);
+  const spoiler = await Peer.start(await internet.publicMachine('spoiler', [61]), { host: SPOILER, relays: 'hostile' });
+  const pair = await Promise.all(
+    ['spoiled', 'spoiled2'].map(async (name) => Peer.start(await internet.behind(name, ['symmetric']))),
+  );
+  for (const peer of pair) await peer.join([spoiler.at(SPOILER)]);
   await near.join([helper.at(HELPER), liar.at(LIAR)]);
   for (const peer of [far, demanding]) await peer.join([helper.at(HELPER)]);
   const arrivals = await countArrivals(victim);
@@ -77,6 +83,14 @@ test('those who want a victim to be written to, and those who flood a relay', as
       assert.equal((await far()).packets, 0);
     },
   );
+
+  await t.test('a relay that drops, replays and spoils packets changes no byte of what they carry', async () => {
+    const [one, other] = pair;
+    assert.ok(one && other);
+    const { error, echoed, kind } = await one.call(other, 'relay', { bytes: MIB });
+    assert.deepEqual({ error, echoed, kind }, { error: undefined, echoed: MIB, kind: 'relay' });
+    assert.ok((await spoiler.relayed()) >= 2 * MIB);
+  });
 
   await t.test('strangers at the ports of a relayed session change nothing and get nothing', async () => {
     const before = new Set(await udpPorts(helperMachine));

@@ -2,6 +2,7 @@
  * A node in a process of its own, on one of the machines of a lab: what reach stands on, and reach. Driven over IPC.
  * Connections that were punched or relayed echo; all others go to the pool.
  */
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { networkInterfaces } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -36,6 +37,7 @@ import {
 } from '../../../src/network/reach/signals.ts';
 import { publicIpv6To } from '../../../src/network/reach/source-address.ts';
 import { TurnServers } from '../../../src/network/turn/turn-servers.ts';
+import { hostileSockets } from './hostile-relay.ts';
 
 /** A node as the test names it. */
 export interface PeerAddress {
@@ -89,8 +91,8 @@ export interface PeerReply {
   readonly error?: string;
 }
 
-/** Whether ports are opened at all: the control shows that nothing gets through without. */
-const [, , host = '0.0.0.0', opens = 'yes'] = process.argv;
+/** Whether ports are opened at all: the control shows that nothing gets through without. And how it relays. */
+const [, , host = '0.0.0.0', opens = 'yes', relays = 'fair'] = process.argv;
 const FIRST_BYTE = Buffer.from('!');
 const key = KeyPair.generate();
 const endpoint = new NativeQuicEndpoint({ key, host, port: 0 }, { log, clock });
@@ -192,7 +194,11 @@ const caller = new Caller({
   },
   adopt,
 });
-const relay = new Relay({}, { clock, log, createSocket: () => engine.plainSocket() });
+const plainSocket = () => engine.plainSocket();
+const relay = new Relay(
+  {},
+  { clock, log, createSocket: relays === 'fair' ? plainSocket : hostileSockets(plainSocket) },
+);
 const helper = new Helper({
   clock,
   reaches: () => Promise.reject(new Error('nobody asks for that here')),
@@ -249,10 +255,12 @@ async function call({ key: hex, by, ipv6, tries, bytes }: Extract<PeerCommand, {
   const stream = await firstStream(connection);
   const ms = performance.now() - began;
   let echoed = 0;
+  const sent = randomBytes(bytes);
   stream.on('data', (chunk: Buffer) => {
+    if (!chunk.equals(sent.subarray(echoed, echoed + chunk.length))) stream.destroy(new Error('other bytes came back'));
     echoed += chunk.length;
   });
-  stream.end(Buffer.alloc(bytes, 7));
+  stream.end(sent);
   await once(stream, 'end');
   connection.close();
   return { ms, echoed, outbound: connection.outbound, kind: connection.path.kind };

@@ -20,12 +20,19 @@ export class Peer {
     this.#ports = { quic: quicPort, dht: dhtPort };
   }
 
-  /** @param options `host` to listen on; `opens`: false leaves out every packet that opens a filter */
+  /**
+   * @param options `host` to listen on; `opens`: false leaves out every packet that opens a filter; `relays`: 'hostile'
+   *   drops, replays and spoils what it hands over
+   */
   static async start(
     machine: Machine,
-    { host = '0.0.0.0', opens = true }: { readonly host?: string; readonly opens?: boolean } = {},
+    {
+      host = '0.0.0.0',
+      opens = true,
+      relays = 'fair',
+    }: { readonly host?: string; readonly opens?: boolean; readonly relays?: 'fair' | 'hostile' } = {},
   ): Promise<Peer> {
-    const child = machine.fork(PEER, [host, opens ? 'yes' : 'no']);
+    const child = machine.fork(PEER, [host, opens ? 'yes' : 'no', relays]);
     const [ready]: PeerReply[] = await once(child, 'message');
     if (ready === undefined) throw new Error('the node did not start');
     return new Peer(child, ready);
