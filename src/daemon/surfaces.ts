@@ -14,6 +14,7 @@ import { chatHandlers } from '../operations/handlers/chat.ts';
 import { directoryHandlers } from '../operations/handlers/directory.ts';
 import { doctorHandlers } from '../operations/handlers/doctor.ts';
 import { eventHandlers, eventStreamHandlers, nodeEventHandlers } from '../operations/handlers/events.ts';
+import { evidenceHandlers } from '../operations/handlers/evidence.ts';
 import { bindStreams } from '../operations/handlers/exchange.ts';
 import { countHeartbeats } from '../operations/handlers/heartbeats.ts';
 import { joiningHandlers } from '../operations/handlers/joining.ts';
@@ -106,6 +107,21 @@ export function buildSurfaces(
       ...examined,
       ...doctorHandlers({ ask: examined, clock, api: () => `http://${connectable(bound().api_addr)}`, token }),
       ...processHandlers({ log: f.recentLog, pid: process.pid, ...ending }),
+      ...joiningHandlers({ joining: c.joining }),
+      ...reachHandlers(c),
+      ...agentHandlers({
+        agents: c.registry,
+        directory: c.directory,
+        resolver: n.resolver,
+        clock,
+        nodeKey: node.key.publicKey,
+        callerKey: c.callerKey,
+        acl: (aid) => c.accessLists.view(aid),
+        acls: (aids) => c.accessLists.views(aids),
+        pendingCounters,
+        reachable,
+      }),
+      ...evidenceHandlers({ evidence: c.evidence }),
       ...walletHandlers({ agents: c.registry, clock }),
       ...movingHandlers({ mover: buildMover(f, c) }),
       ...directoryHandlers({

@@ -56,6 +56,11 @@ export const ERRORS = {
     4,
     'The remote agent refuses this caller. Ask its owner to allow your AID, or pass access_token.',
   ),
+  bad_evidence: entry(
+    403,
+    4,
+    'The called node does not take the signature that this call carries. Set the clock of this machine, or switch it off with "svc evidence off".',
+  ),
   not_found: entry(404, 5, 'There is no such thing here.'),
   resolve_failed: entry(
     404,

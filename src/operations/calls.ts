@@ -51,7 +51,7 @@ export const callOperations = declare(COMMON, {
     }),
     output: FetchAnswer,
     heartbeat: 'local_aid',
-    errors: [...REACH_ERRORS.filter((code) => code !== 'relay_required'), 'tunnels_only'],
+    errors: [...REACH_ERRORS.filter((code) => code !== 'relay_required'), 'tunnels_only', 'bad_evidence'],
     tool: {
       name: 'svc_fetch',
       description: "HTTP request to an agent's service.",

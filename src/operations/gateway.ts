@@ -15,6 +15,7 @@ const GATEWAY = {
   errors: [
     ...REACH_ERRORS.filter((code) => code !== 'relay_required' && code !== 'local_aid_required'),
     'tunnels_only',
+    'bad_evidence',
     'not_found',
   ],
   tag: 'Gateway',

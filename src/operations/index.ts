@@ -7,6 +7,7 @@ import { chatOperations } from './chat.ts';
 import { directoryOperations } from './directory.ts';
 import { doctorOperations } from './doctor.ts';
 import { eventOperations, eventStreams, nodeEventOperations } from './events.ts';
+import { evidenceOperations } from './evidence.ts';
 import { gatewayStreams } from './gateway.ts';
 import { joiningOperations } from './joining.ts';
 import { mailOperations } from './mail.ts';
@@ -36,6 +37,7 @@ export const operations = {
   ...panelOperations,
   ...agentOperations,
   ...movingOperations,
+  ...evidenceOperations,
   ...walletOperations,
   ...directoryOperations,
   ...callOperations,

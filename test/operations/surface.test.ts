@@ -19,6 +19,8 @@ const ROUTES_TO_COME: readonly string[] = [];
 const ROUTES_OF_OUR_OWN = [
   'GET /sessions/{}',
   'GET /agents/{}/caller-key',
+  'GET /agents/{}/evidence',
+  'PUT /agents/{}/evidence',
   'GET /agents/{}/bundle',
   'GET /agents/{}/group-invitations',
   'DELETE /agents/{}/group-invitations/{}',

@@ -1,10 +1,13 @@
 /** Two daemons' worth of calls over in-memory links: an agent that calls, one that is called, a real web service. */
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { TestContext } from 'node:test';
 import { Callers } from '../../src/capabilities/access/callers.ts';
 import { CallServer } from '../../src/capabilities/calls/call-server.ts';
+import { CallSigner } from '../../src/capabilities/calls/evidence/call-signer.ts';
+import { EvidenceCheck } from '../../src/capabilities/calls/evidence/evidence-check.ts';
 import type { FetchRequest } from '../../src/capabilities/calls/fetch-request.ts';
 import { type FetchResult, fetchWhole } from '../../src/capabilities/calls/fetch-service.ts';
 import { pairs } from '../../src/capabilities/calls/headers.ts';
@@ -12,6 +15,7 @@ import { type Call, type CallAnswer, HttpCaller } from '../../src/capabilities/c
 import type { BoundService } from '../../src/capabilities/calls/upstream.ts';
 import { type Clock, systemClock } from '../../src/foundation/clock.ts';
 import type { Aid } from '../../src/foundation/identity/aid.ts';
+import { DelegationVerifier } from '../../src/foundation/identity/delegation-verifier.ts';
 import { silentLog } from '../../src/foundation/log.ts';
 import type { AccessRequest } from '../../src/network/links/types.ts';
 import { type LinkNode, LinkWorld, readAll } from './link-world.ts';
@@ -33,6 +37,8 @@ export interface CallWorld {
   readonly fetch: (request: FetchRequest, signal: AbortSignal) => Promise<FetchResult>;
   /** What is bound to which agent. */
   readonly bound: Map<Aid, BoundService>;
+  /** Whether calls from `near` carry evidence. */
+  givesEvidence: boolean;
   /** Asked at each opening of a link and at each request. */
   access: (request: AccessRequest) => void | Promise<void>;
   /** A call of `local` to `remote`. */
@@ -46,13 +52,19 @@ export async function callWorld(t: TestContext, clock: Clock = systemClock): Pro
   const local = near.host().aid;
   const remote = far.host().aid;
   const bound = new Map<Aid, BoundService>();
-  const caller = new HttpCaller({ links: near.links, clock });
+  const signer = new CallSigner({
+    clock,
+    identity: (aid) => (world.givesEvidence ? (near.agents.get(aid) ?? null) : null),
+    random: randomBytes,
+  });
+  const caller = new HttpCaller({ links: near.links, clock, signer });
   const callers = new Callers({ clock, isNamed: () => false });
   const server = new CallServer({
     links: far.links,
     clock,
     log: silentLog,
     callerKey: () => PROOF_KEY,
+    evidence: new EvidenceCheck({ clock, delegations: new DelegationVerifier(), newest: () => 0 }),
     watch: () => {},
     serviceOf: (aid) => bound.get(aid) ?? null,
     authorize: (request) => world.access(request),
@@ -71,6 +83,7 @@ export async function callWorld(t: TestContext, clock: Clock = systemClock): Pro
     callers,
     fetch: (request, signal) => fetchWhole({ caller, clock }, request, signal),
     bound,
+    givesEvidence: false,
     access: () => {},
     call: (call = {}) => caller.request(local, remote, { method: 'GET', path: '/', headers: [], body: null, ...call }),
   };

@@ -135,6 +135,10 @@ async function agentCommands(step: Step, world: WalkWorld, aid: string): Promise
     text: /^[0-9a-f]{64}\nVerifies the header Svc-Caller-Proof of calls to aid1/,
     quiet: HEX,
   });
+  const evidence = d.evidenceGet.output;
+  await step(here, ['evidence', 'status', '--aid', aid], { schema: evidence, text: /no evidence/, quiet: /^off$/ });
+  await step(here, ['evidence', 'on', '--aid', aid], { schema: evidence, text: /carry evidence/, quiet: /^on$/ });
+  await step(here, ['evidence', 'off', '--aid', aid], { schema: evidence, text: /no evidence/, quiet: /^off$/ });
   await step(here, ['agents', 'publish', aid], {
     schema: d.agentPublish.output,
     text: /^Published with seq \d+/,

@@ -4,6 +4,8 @@ export const deErrors = {
   'error.agent_exists': 'Dieser Agent ist schon hier.',
   'error.bad_aid': 'Das ist keine AID: Ein Zeichen ist falsch oder fehlt.',
   'error.bad_delegation': 'Die Vollmacht gilt nicht.',
+  'error.bad_evidence':
+    'Der angerufene Knoten nimmt die Signatur dieses Aufrufs nicht an: Prüfen Sie die Uhr dieses Computers.',
   'error.bad_key': 'Das ist kein Schlüssel.',
   'error.bad_service_address': 'Das ist keine Adresse für einen Dienst, wie 127.0.0.1:8080.',
   'error.bad_service_name': 'Ein Dienstname hat Kleinbuchstaben, Ziffern, ".", "-" und "_", wie lang.translate.',

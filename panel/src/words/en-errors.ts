@@ -4,6 +4,7 @@ export const enErrors = {
   'error.agent_exists': 'This agent is here already.',
   'error.bad_aid': 'This is no AID: one character is wrong or missing.',
   'error.bad_delegation': 'The delegation does not hold.',
+  'error.bad_evidence': 'The called node does not take the signature of this call: look at the clock here.',
   'error.bad_key': 'This is no key.',
   'error.bad_service_address': 'This is no address for a service, such as 127.0.0.1:8080.',
   'error.bad_service_name': 'A service name has lower-case letters, digits, ".", "-" and "_", such as lang.translate.',

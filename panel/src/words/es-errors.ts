@@ -4,6 +4,7 @@ export const esErrors = {
   'error.agent_exists': 'Este agente ya está aquí.',
   'error.bad_aid': 'Esto no es un AID: falta o sobra un carácter, o está mal.',
   'error.bad_delegation': 'La delegación no vale.',
+  'error.bad_evidence': 'El nodo llamado no acepta la firma de esta llamada: compruebe el reloj de este equipo.',
   'error.bad_key': 'Esto no es una clave.',
   'error.bad_service_address': 'Esto no es una dirección de servicio, como 127.0.0.1:8080.',
   'error.bad_service_name': 'Un nombre de servicio tiene minúsculas, cifras, ".", "-" y "_", como lang.translate.',

@@ -4,6 +4,8 @@ export const jaErrors = {
   'error.agent_exists': 'このエージェントはすでにここにあります。',
   'error.bad_aid': 'AID ではありません。文字の誤りか不足があります。',
   'error.bad_delegation': '委任が有効ではありません。',
+  'error.bad_evidence':
+    '相手のノードはこの呼び出しの署名を受け付けません。このコンピューターの時計を確認してください。',
   'error.bad_key': '鍵ではありません。',
   'error.bad_service_address': 'サービスのアドレス（例 127.0.0.1:8080）ではありません。',
   'error.bad_service_name': 'サービス名は小文字、数字、「.」「-」「_」からなります（例 lang.translate）。',

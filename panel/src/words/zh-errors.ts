@@ -4,6 +4,7 @@ export const zhErrors = {
   'error.agent_exists': '此代理已在这里。',
   'error.bad_aid': '这不是 AID：有字符错误或缺失。',
   'error.bad_delegation': '授权无效。',
+  'error.bad_evidence': '被呼叫的节点不接受此呼叫的签名：请检查本机的时钟。',
   'error.bad_key': '这不是密钥。',
   'error.bad_service_address': '这不是服务地址（例如 127.0.0.1:8080）。',
   'error.bad_service_name': '服务名由小写字母、数字、“.”、“-”和“_”组成，如 lang.translate。',

@@ -17,6 +17,7 @@ import type { AccessRequest, LinkStream, Links } from '../../network/links/types
 import { CallConnection } from './call-connection.ts';
 import { CallerLimits } from './caller-limits.ts';
 import { daemonErrorAnswer } from './error-answer.ts';
+import type { EvidenceCheck } from './evidence/evidence-check.ts';
 import { feed } from './exchange.ts';
 import { askToSwitch, checkForm, type Forwarding, forward } from './forward.ts';
 import { MAX_HTTP_HEADER_BYTES, reasonPhrase, withoutOurMarks } from './headers.ts';
@@ -38,6 +39,8 @@ export interface CallServerDependencies {
   serviceOf(aid: Aid): BoundService | null;
   /** The key by which the service of a local agent knows calls. */
   callerKey(aid: Aid): Uint8Array;
+  /** Verifies the evidence of calls. */
+  readonly evidence: Pick<EvidenceCheck, 'check'>;
   /** Sees each connection to a service that is being made. */
   readonly watch: UpstreamsDependencies['watch'];
   /** @throws SvcError `access_denied`, `rate_limited` */
@@ -121,7 +124,7 @@ export class CallServer implements Component {
       checkForm(request);
       await this.#deps.authorize(accessRequestOf(connection.link));
       leave = this.#limits.enter(connection.link);
-      const forwarding = this.#forwarding(request, connection.link, abort);
+      const forwarding = await this.#forwarding(request, connection.link, abort);
       this.#deps.callers.entered(accessRequestOf(connection.link));
       await forward(forwarding, response);
     } catch (error) {
@@ -131,14 +134,17 @@ export class CallServer implements Component {
     }
   }
 
-  /** @throws SvcError `no_inbound`, `tunnels_only` */
-  #forwarding(request: IncomingMessage, link: LinkStream, abort: AbortController): Forwarding {
+  /** @throws SvcError `no_inbound`, `tunnels_only`, `bad_evidence` */
+  async #forwarding(request: IncomingMessage, link: LinkStream, abort: AbortController): Promise<Forwarding> {
     const { clock } = this.#deps;
     const service = this.#deps.serviceOf(link.called);
     if (service === null) throw new SvcError('no_inbound');
     if (!service.takesCalls) throw new SvcError('tunnels_only');
     const callerKey = this.#deps.callerKey(link.called);
-    return { request, link, service, upstreams: this.#upstreams, clock, callerKey, abort };
+    const { method = 'GET', url: target = '/', rawHeaders: headers } = request;
+    const { caller, called } = link;
+    const evidence = await this.#deps.evidence.check({ caller, called, method, target, headers });
+    return { request, link, service, upstreams: this.#upstreams, clock, callerKey, evidence, abort };
   }
 
   #answerError(connection: CallConnection, response: ServerResponse, request: IncomingMessage, cause: unknown): void {
@@ -181,7 +187,8 @@ export class CallServer implements Component {
       await this.#deps.authorize(accessRequestOf(link));
       if (stream.destroyed) return;
       stream.once('close', this.#limits.enter(link, true));
-      const forwarding = this.#forwarding(request, link, abort);
+      const forwarding = await this.#forwarding(request, link, abort);
+      if (stream.destroyed) return;
       this.#deps.callers.entered(accessRequestOf(link));
       const { message, switched } = await askToSwitch(forwarding);
       if (stream.destroyed) return void (switched?.socket ?? message).destroy();

@@ -9,6 +9,7 @@ const TELLABLE: readonly ErrorCode[] = [
   'rate_limited',
   'no_inbound',
   'tunnels_only',
+  'bad_evidence',
   'inbound_unreachable',
   'timeout',
   'too_large',

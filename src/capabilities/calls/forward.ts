@@ -5,12 +5,14 @@ import { SvcError } from '../../foundation/errors.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import { callerProof, PROOF_HEADER } from './caller-proof.ts';
+import { withoutEvidence } from './evidence/call-evidence.ts';
 import { feed, type HttpAnswer } from './exchange.ts';
 import {
   filterHeaders,
   identityHeaders,
   MAX_HEADERS,
   pairs,
+  type RawHeaders,
   REMADE,
   reasonPhrase,
   withoutForgeries,
@@ -33,6 +35,8 @@ export interface Forwarding {
   readonly clock: Clock;
   /** Of the proofs to this service. */
   readonly callerKey: Uint8Array;
+  /** Headers of the verified evidence that the request carries; none where it carries none. */
+  readonly evidence: RawHeaders;
   /** Ends the call; its reason is told to the caller as long as no answer has begun. */
   readonly abort: AbortController;
 }
@@ -58,12 +62,18 @@ export function checkForm(request: IncomingMessage): void {
 }
 
 /** The headers that a service receives, without those that delimit the body. */
-function serviceHeaders({ request, link, service, clock, callerKey }: Forwarding): string[] {
-  const kept = filterHeaders(withoutForgeries(request.rawHeaders), (name) => !REMADE.has(name));
+function serviceHeaders({ request, link, service, clock, callerKey, evidence }: Forwarding): string[] {
+  const kept = filterHeaders(ofCaller(request.rawHeaders), (name) => !REMADE.has(name));
   const { caller, called } = link;
   const { method = 'GET', url: target = '/' } = request;
   const proof = callerProof(callerKey, { caller, called, method, target, at: unixSeconds(clock) });
-  return ['Host', hostHeaderOf(service), ...kept, ...identityHeaders(caller, called), PROOF_HEADER, proof];
+  const identity = [...identityHeaders(caller, called), PROOF_HEADER, proof, ...evidence];
+  return ['Host', hostHeaderOf(service), ...kept, ...identity];
+}
+
+/** Headers or trailers of a caller as far as a service may believe that they are the caller's. */
+function ofCaller(raw: RawHeaders): string[] {
+  return withoutEvidence(withoutForgeries(raw));
 }
 
 /** Its events come when there are any. */
@@ -76,7 +86,7 @@ async function ask(forwarding: Forwarding, headers: string[], body: IncomingMess
   const { method = 'GET', url = '/' } = request;
   try {
     const { caller } = forwarding.link;
-    const sent = { caller, method, path: url, headers, body, trailers: withoutForgeries, signal: abort.signal };
+    const sent = { caller, method, path: url, headers, body, trailers: ofCaller, signal: abort.signal };
     return await upstreams.send(service, sent);
   } catch (error) {
     if (abort.signal.reason instanceof SvcError) throw abort.signal.reason;

@@ -9,10 +9,12 @@ import { Semaphore } from '../../foundation/semaphore.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
 import type { LinkStream, Links } from '../../network/links/types.ts';
 import { errorOfAnswer } from './error-answer.ts';
+import type { CallSigner } from './evidence/call-signer.ts';
 import { type Body, ExchangeFailure, exchange, type HttpAnswer } from './exchange.ts';
 import { endToEnd, filterHeaders, type RawHeaders, REMADE, reasonPhrase } from './headers.ts';
 import { LinkAgent, SpareStreams } from './link-agent.ts';
 import { BODILESS, IDEMPOTENT } from './methods.ts';
+import { isShort, wholeBody } from './whole-body.ts';
 
 /** Calls at once from one local agent to one remote agent; more wait for their turn. */
 export const MAX_CALLS_PER_TARGET = 64;
@@ -26,6 +28,7 @@ export const USED_SILENCE_MS = 1_000;
  * and to dial anew.
  */
 const OPEN_TIMEOUT_MS = 30_000;
+const NO_BODY = new Uint8Array(0);
 
 export interface Call {
   /** In upper case; not CONNECT. */
@@ -70,6 +73,8 @@ export interface HttpCallerDependencies {
   readonly clock: Clock;
   /** What the links are for: a service (`http`, where it is left out), the API of a node, or objects. */
   readonly purpose?: 'http' | 'admin' | 'object';
+  /** Signs the calls of agents that give evidence; nobody's where it is left out. */
+  readonly signer?: Pick<CallSigner, 'signs' | 'sign'>;
 }
 
 /** One caller, one called agent, one access token. */
@@ -130,8 +135,9 @@ export class HttpCaller {
         free();
         this.#prune(target);
       };
-      const kept = filterHeaders(endToEnd(call.headers), (name) => !REMADE.has(name));
-      const answer = await this.#send(target, call, ['Host', remote, ...kept, ...connectionHeaders]);
+      const sent = await this.#toSend(local, call);
+      const headers = this.#headers(local, remote, sent);
+      const answer = await this.#send(target, sent, () => ['Host', remote, ...headers(), ...connectionHeaders]);
       const { message, switched } = answer;
       if (switched === null) {
         message.once('close', leave);
@@ -144,6 +150,22 @@ export class HttpCaller {
       leave();
       throw errorOf(error, call.signal);
     }
+  }
+
+  /** A call whose body a signature can cover, where that costs no more than a short wait. */
+  async #toSend(caller: Aid, call: Call): Promise<Call> {
+    const { body, bodyLength, ...rest } = call;
+    const isSigned = this.#deps.signer?.signs(caller) === true;
+    return isSigned && isShort(body, bodyLength) ? { ...rest, body: await wholeBody(body) } : call;
+  }
+
+  /** What goes with a call, made anew for each time that it is sent. */
+  #headers(caller: Aid, called: Aid, { method, path: target, headers, body }: Call): () => readonly string[] {
+    const kept = filterHeaders(endToEnd(headers), (name) => !REMADE.has(name));
+    const { signer } = this.#deps;
+    if (signer?.signs(caller) !== true) return () => kept;
+    const known = body instanceof Uint8Array ? body : body === null ? NO_BODY : null;
+    return () => signer.sign({ caller, called, method, target, headers: kept, body: known });
   }
 
   /** @throws SvcError `rate_limited` where there are too many already */
@@ -162,12 +184,12 @@ export class HttpCaller {
     });
   }
 
-  async #send({ agent, open }: Target, call: Call, headers: string[]): Promise<HttpAnswer> {
+  async #send({ agent, open }: Target, call: Call, headers: () => string[]): Promise<HttpAnswer> {
     const options: RequestOptions = { agent, method: call.method, path: call.path };
     const watch = (request: ClientRequest): void => this.#watchUsed(request, open);
-    const parts = { options, headers, body: call.body, signal: call.signal, trailers: endToEnd, watch };
+    const parts = { options, body: call.body, signal: call.signal, trailers: endToEnd, watch };
     try {
-      return await exchange(parts);
+      return await exchange({ ...parts, headers: headers() });
     } catch (error) {
       // Where the node was found gone, there is nobody to repeat it to.
       const gone = error instanceof ExchangeFailure && error.cause instanceof SvcError;
@@ -175,7 +197,7 @@ export class HttpCaller {
       const repeatable = IDEMPOTENT.has(call.method) && (call.body === null || call.body instanceof Uint8Array);
       if (!dead || !repeatable || call.signal?.aborted === true) throw error;
       agent.dropIdle();
-      return await exchange(parts);
+      return await exchange({ ...parts, headers: headers() });
     }
   }
 

@@ -1,4 +1,5 @@
 /** The agents of this daemon: who they are, which one a request speaks for, and what they are bound to. */
+import { EvidenceSetting } from '../../capabilities/agents/evidence-setting.ts';
 import { AgentRegistry } from '../../capabilities/agents/registry.ts';
 import { RememberedAgents } from '../../capabilities/agents/remembered.ts';
 import { checkTcp } from '../../capabilities/agents/tcp-check.ts';
@@ -18,10 +19,11 @@ export function buildAgents(
   { interfaces, lookupHost }: Network,
   api: ApiReference,
 ) {
+  const agents = new AgentStore(store);
   const registry = new AgentRegistry(
     { nodeAid: node.aid },
     {
-      agents: new AgentStore(store),
+      agents,
       vault: keys,
       clock,
       log,
@@ -39,6 +41,7 @@ export function buildAgents(
   return {
     registry,
     serviceSockets,
+    evidence: new EvidenceSetting(agents, registry),
     /** An agent here, or the node itself. */
     identity: (aid: Aid) => (aid === node.aid ? node : registry.identity(aid)),
     localAid: (named: Aid | undefined): Aid => chooseLocalAid(local, node.aid, named),

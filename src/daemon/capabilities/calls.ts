@@ -1,6 +1,9 @@
 /** Calls over HTTP: those that are served here, and those that go out. */
+import { randomBytes } from 'node:crypto';
 import { CallServer } from '../../capabilities/calls/call-server.ts';
 import { callerKey } from '../../capabilities/calls/caller-proof.ts';
+import { CallSigner } from '../../capabilities/calls/evidence/call-signer.ts';
+import { EvidenceCheck } from '../../capabilities/calls/evidence/evidence-check.ts';
 import { HttpCaller } from '../../capabilities/calls/http-caller.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
@@ -13,8 +16,8 @@ import type { Agents } from './agents.ts';
 const MAX_KEYS = 1024;
 
 export function buildCalls(
-  { life, clock, log, node }: Foundation,
-  { boundService, onDeleted, serviceSockets }: Agents,
+  { life, clock, log, node, seen, delegations }: Foundation,
+  { registry, evidence, boundService, onDeleted, serviceSockets }: Agents,
   { access, callers, keepChecked }: Access,
   links: AgentLinks,
 ) {
@@ -30,6 +33,7 @@ export function buildCalls(
     log,
     callers,
     callerKey: keyOf,
+    evidence: new EvidenceCheck({ clock, delegations, newest: (aid) => seen.newest(aid) }),
     watch: (socket) => serviceSockets.watch(socket),
     authorize: (request) => access.authorize(request),
     serviceOf: (aid) => {
@@ -40,7 +44,12 @@ export function buildCalls(
   life.add('answering', callServer);
   keepChecked(callServer);
   onDeleted((aid) => callServer.drop(aid));
-  const caller = new HttpCaller({ links, clock });
+  const signer = new CallSigner({
+    clock,
+    identity: (aid) => (evidence.isOn(aid) ? registry.identity(aid) : null),
+    random: randomBytes,
+  });
+  const caller = new HttpCaller({ links, clock, signer });
   const adminCaller = new HttpCaller({ links, clock, purpose: 'admin' });
   life.defer(() => caller.stop());
   life.defer(() => adminCaller.stop());

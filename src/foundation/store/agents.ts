@@ -90,6 +90,16 @@ export class AgentStore {
     this.#store.run`UPDATE agents SET is_held = ${isHeld ? 1 : 0} WHERE aid = ${aid}`;
   }
 
+  /** True where the calls of an agent carry evidence; false also where it is not here. */
+  givesEvidence(aid: Aid): boolean {
+    const row = this.#store.one`SELECT gives_evidence FROM agents WHERE aid = ${aid}`;
+    return row !== undefined && flagOf(row, 'gives_evidence');
+  }
+
+  setEvidence(aid: Aid, gives: boolean): void {
+    this.#store.run`UPDATE agents SET gives_evidence = ${gives ? 1 : 0} WHERE aid = ${aid}`;
+  }
+
   setService(aid: Aid, serviceTcp: string): void {
     this.#store.run`UPDATE agents SET service_tcp = ${serviceTcp} WHERE aid = ${aid}`;
   }

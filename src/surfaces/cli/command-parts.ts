@@ -89,6 +89,11 @@ export const PARTS: readonly Part[] = [
   },
   {
     heading: CALLS,
+    names: ['evidence'],
+    add: async (svc) => (await import('./commands/evidence.ts')).evidenceCommands(svc),
+  },
+  {
+    heading: CALLS,
     names: ['connect', 'tunnel'],
     add: async (svc) => (await import('./commands/tunnels.ts')).tunnelCommands(svc),
   },

@@ -2,10 +2,12 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { CallServer } from '../../../src/capabilities/calls/call-server.ts';
+import { EvidenceCheck } from '../../../src/capabilities/calls/evidence/evidence-check.ts';
 import { pairs } from '../../../src/capabilities/calls/headers.ts';
 import { HttpCaller } from '../../../src/capabilities/calls/http-caller.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import type { ErrorCode } from '../../../src/foundation/errors.ts';
+import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import type { LinkStream, Links, Purpose } from '../../../src/network/links/types.ts';
 import { takenHeaders } from '../../../src/surfaces/rest/remote-headers.ts';
@@ -76,6 +78,7 @@ const requests: FuzzTarget = {
       callers: { entered: () => {}, refused: () => {} },
       watch: () => {},
       callerKey: () => new Uint8Array(32).fill(6),
+      evidence: new EvidenceCheck({ clock: systemClock, delegations: new DelegationVerifier(), newest: () => 0 }),
     });
     await server.start();
     return {

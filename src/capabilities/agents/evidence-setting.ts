@@ -1,0 +1,45 @@
+/** Which agents give evidence with their calls: asked at every call, and remembered until something of the agent changes. */
+import type { Aid } from '../../foundation/identity/aid.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
+import type { AgentStore } from '../../foundation/store/agents.ts';
+import type { AgentRegistry } from './registry.ts';
+
+/** Agents whose setting is remembered. */
+const MAX_REMEMBERED = 1024;
+
+export class EvidenceSetting {
+  readonly #agents: Pick<AgentStore, 'givesEvidence' | 'setEvidence'>;
+  readonly #registry: Pick<AgentRegistry, 'get'>;
+  readonly #known = new LruCache<Aid, boolean>({ maxEntries: MAX_REMEMBERED });
+
+  constructor(
+    agents: Pick<AgentStore, 'givesEvidence' | 'setEvidence'>,
+    registry: Pick<AgentRegistry, 'get' | 'onChange'>,
+  ) {
+    this.#agents = agents;
+    this.#registry = registry;
+    registry.onChange(({ aid, kind }) => {
+      if (kind !== 'alive') this.#known.delete(aid);
+    });
+  }
+
+  /** False also for the node itself, and for agents that are not here. */
+  isOn(aid: Aid): boolean {
+    const known = this.#known.get(aid);
+    if (known !== undefined) return known;
+    const isOn = this.#agents.givesEvidence(aid);
+    this.#known.set(aid, isOn);
+    return isOn;
+  }
+
+  /** @throws SvcError `not_found` */
+  get(aid: Aid): boolean {
+    return this.isOn(this.#registry.get(aid).aid);
+  }
+
+  /** From the next call on. @throws SvcError `not_found` */
+  set(aid: Aid, isOn: boolean): void {
+    this.#agents.setEvidence(this.#registry.get(aid).aid, isOn);
+    this.#known.delete(aid);
+  }
+}

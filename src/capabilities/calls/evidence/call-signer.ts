@@ -1,0 +1,88 @@
+/** Signs the calls of local agents that give evidence, on the caller's own node and with the caller's own key. */
+import { type Clock, unixSeconds } from '../../../foundation/clock.ts';
+import type { Aid } from '../../../foundation/identity/aid.ts';
+import { encodeDelegation } from '../../../foundation/identity/delegation.ts';
+import type { LocalIdentity } from '../../../network/links/types.ts';
+import type { RawHeaders } from '../headers.ts';
+import {
+  componentsOf,
+  evidenceHeaders,
+  fieldValue,
+  keyIdOf,
+  NONCE_BYTES,
+  paramsOf,
+  withoutEvidence,
+} from './call-evidence.ts';
+import { byteSequence, contentDigest, signatureBase } from './signature-base.ts';
+
+/** A call that is to be signed. */
+export interface CallToSign {
+  readonly caller: Aid;
+  readonly called: Aid;
+  readonly method: string;
+  readonly target: string;
+  /** What goes with it, without the headers of the connection. */
+  readonly headers: RawHeaders;
+  /** Null where nobody knows it yet: it streams. Empty where there is none. */
+  readonly body: Uint8Array | null;
+}
+
+export interface CallSignerDependencies {
+  readonly clock: Clock;
+  /** Who an agent is; null where it gives no evidence. */
+  identity(caller: Aid): LocalIdentity | null;
+  random(bytes: number): Uint8Array;
+}
+
+/** What stays the same of an agent from call to call. */
+interface Credentials {
+  readonly keyId: string;
+  readonly delegation: string;
+}
+
+export class CallSigner {
+  readonly #deps: CallSignerDependencies;
+  readonly #credentials = new WeakMap<LocalIdentity, Credentials>();
+
+  constructor(dependencies: CallSignerDependencies) {
+    this.#deps = dependencies;
+  }
+
+  /** True where the calls of an agent carry evidence. */
+  signs(caller: Aid): boolean {
+    return this.#deps.identity(caller) !== null;
+  }
+
+  /**
+   * The headers of a call with its evidence, signed anew each time: a call that is sent twice carries two signatures.
+   * A `Content-Digest` of the program's own is left as it is, and signed; otherwise the body's is added.
+   */
+  sign(call: CallToSign): string[] {
+    const { caller, called, method, target, body } = call;
+    const identity = this.#deps.identity(caller);
+    // Switched off meanwhile.
+    if (identity === null) return [...call.headers];
+    const { keyId, delegation } = this.#of(identity);
+    const headers = withoutEvidence(call.headers);
+    const own = fieldValue(headers, 'content-digest');
+    if (own === null && body !== null) headers.push('Content-Digest', contentDigest(body));
+    const digest = fieldValue(headers, 'content-digest');
+    const nonce = Buffer.from(this.#deps.random(NONCE_BYTES)).toString('base64url');
+    const components = componentsOf({ caller, called, method, target, digest, delegation });
+    const params = paramsOf(components, { created: unixSeconds(this.#deps.clock), nonce, keyId });
+    const signature = identity.sign(signatureBase(components, params));
+    return [...headers, ...evidenceHeaders(params, byteSequence(signature), delegation)];
+  }
+
+  #of(identity: LocalIdentity): Credentials {
+    const known = this.#credentials.get(identity);
+    if (known !== undefined) return known;
+    const { aid, delegation } = identity;
+    const made = {
+      keyId: keyIdOf(aid, delegation.operationalKey),
+      delegation: byteSequence(encodeDelegation(delegation)),
+    };
+    this.#credentials.set(identity, made);
+    return made;
+  }
+}
