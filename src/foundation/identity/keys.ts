@@ -78,11 +78,22 @@ export class VerifierKeys {
   readonly #keys = new LruCache<string, KeyObject>({ maxEntries: MAX_KEPT_KEYS });
 
   verify(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): Promise<boolean> {
+    const key = this.#key(publicKey, signature);
+    return key === null ? Promise.resolve(false) : verifyWith(key, message, signature);
+  }
+
+  /** As `verify`, on this thread: the way to another one and back costs nearly as much as the work. */
+  verifyHere(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
+    const key = this.#key(publicKey, signature);
+    return key !== null && verify(null, message, key, signature);
+  }
+
+  #key(publicKey: Uint8Array, signature: Uint8Array): KeyObject | null {
     const name = toHex(publicKey);
     const key = this.#keys.get(name) ?? verifierOf(publicKey, signature);
-    if (key === null || signature.length !== SIGNATURE_BYTES) return Promise.resolve(false);
+    if (key === null || signature.length !== SIGNATURE_BYTES) return null;
     this.#keys.set(name, key);
-    return verifyWith(key, message, signature);
+    return key;
   }
 }
 

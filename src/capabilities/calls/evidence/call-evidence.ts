@@ -5,7 +5,7 @@
 import type { Aid } from '../../../foundation/identity/aid.ts';
 import { didOf } from '../../../foundation/identity/did.ts';
 import { encodeMultikey } from '../../../foundation/identity/multikey.ts';
-import { filterHeaders, pairs, type RawHeaders } from '../headers.ts';
+import { pairs, type RawHeaders } from '../headers.ts';
 import { type Component, signatureParams } from './signature-base.ts';
 
 /** The delegation, in the base64 of its CBOR between colons. */
@@ -61,7 +61,7 @@ export function componentsOf({ caller, called, method, target, digest, delegatio
     ...(digest === null ? [] : [['content-digest', digest] as const]),
     ['svc-caller-aid', caller],
     ['svc-local-aid', called],
-    [DELEGATION_HEADER.toLowerCase(), delegation],
+    [DELEGATION_NAME, delegation],
   ];
 }
 
@@ -87,21 +87,31 @@ export function evidenceHeaders(params: string, signature: string, delegation: s
   return [...lines, DELEGATION_HEADER, delegation];
 }
 
-/** A name as CGI-like servers see it: they take `_` and `.` for `-`. */
-function spelled(name: string): string {
-  return name.toLowerCase().replace(/[^a-z0-9]/g, '-');
+const DELEGATION_NAME = DELEGATION_HEADER.toLowerCase();
+const INPUT_NAME = 'signature-input';
+const SIGNATURE_NAME = 'signature';
+
+/** True where CGI-like servers, which take `_` and `.` for `-`, see a name as this one. */
+function isSpelled(name: string, wanted: string): boolean {
+  // Most names differ in their length already.
+  return name.length === wanted.length && name.toLowerCase().replace(/[^a-z0-9]/g, '-') === wanted;
+}
+
+function isDelegation(name: string): boolean {
+  return isSpelled(name, DELEGATION_NAME);
 }
 
 /** True for a line of `Signature` or `Signature-Input` that holds our label, however deep: no program has a use for it. */
 function isOurs(name: string, value: string): boolean {
-  return /^signature(?:-input)?$/.test(spelled(name)) && /(?:^|[^a-z0-9_.*-])svcd\s*=/.test(value);
+  const isSignature = isSpelled(name, SIGNATURE_NAME) || isSpelled(name, INPUT_NAME);
+  return isSignature && /(?:^|[^a-z0-9_.*-])svcd\s*=/.test(value);
 }
 
 /** Headers without evidence, ours or forged: signatures that programs make themselves stay. */
 export function withoutEvidence(raw: RawHeaders): string[] {
   const kept: string[] = [];
-  for (const [name, value] of pairs(raw)) if (!isOurs(name, value)) kept.push(name, value);
-  return filterHeaders(kept, (name) => spelled(name) !== DELEGATION_HEADER.toLowerCase());
+  for (const [name, value] of pairs(raw)) if (!isDelegation(name) && !isOurs(name, value)) kept.push(name, value);
+  return kept;
 }
 
 /** All values of a header as one, as signatures see them (RFC 9421, section 2.1); null where there is none. */
@@ -120,16 +130,14 @@ const SIGNATURE = /^svcd=:([A-Za-z0-9+/]{85}[AQgw]==):$/;
  * @returns undefined where it carries none, null where what it carries is malformed
  */
 export function readEvidence(raw: RawHeaders): Evidence | null | undefined {
-  const delegations = [...pairs(raw)].filter(([name]) => spelled(name) === DELEGATION_HEADER.toLowerCase());
-  if (delegations.length === 0) return undefined;
-  const [delegation, ...more] = delegations;
-  const lines = [...pairs(raw)].filter(([name, value]) => isOurs(name, value));
-  const one = (wanted: string) => lines.filter(([name]) => name.toLowerCase() === wanted).map(([, value]) => value);
-  const [input, signature] = [one('signature-input'), one('signature')];
-  if (delegation === undefined || more.length > 0 || lines.length !== 2) return null;
-  if (delegation[0].toLowerCase() !== DELEGATION_HEADER.toLowerCase()) return null;
-  const [, params, digest, created, nonce, keyId] = INPUT.exec(input[0] ?? '') ?? [];
-  const [, bytes] = SIGNATURE.exec(signature[0] ?? '') ?? [];
+  const lines = [...pairs(raw)].filter(([name, value]) => isDelegation(name) || isOurs(name, value));
+  if (!lines.some(([name]) => isDelegation(name))) return undefined;
+  const value = (wanted: string) => lines.find(([name]) => name.toLowerCase() === wanted)?.[1];
+  const delegation = value(DELEGATION_NAME);
+  const [, params, digest, created, nonce, keyId] = INPUT.exec(value(INPUT_NAME) ?? '') ?? [];
+  const [, bytes] = SIGNATURE.exec(value(SIGNATURE_NAME) ?? '') ?? [];
+  // Each once: of three lines, three are of different names.
+  if (lines.length !== 3 || delegation === undefined) return null;
   if (params === undefined || nonce === undefined || keyId === undefined || bytes === undefined) return null;
   return {
     params,
@@ -138,6 +146,6 @@ export function readEvidence(raw: RawHeaders): Evidence | null | undefined {
     nonce,
     keyId,
     signature: Buffer.from(bytes, 'base64'),
-    delegation: delegation[1],
+    delegation,
   };
 }

@@ -17,7 +17,7 @@ import { retiredObjectsMigration } from './015-retired-objects.ts';
 import { accessOfAgentsMigration } from './016-access-of-agents.ts';
 import { heldAgentsMigration } from './017-held-agents.ts';
 import { originsMigration } from './018-origins.ts';
-import { evidenceMigration } from './022-evidence.ts';
+import { evidenceMigration } from './019-evidence.ts';
 
 export const MIGRATIONS: readonly string[] = [
   agentsMigration,
