@@ -6,14 +6,14 @@ import type { Aid } from '../../../foundation/identity/aid.ts';
 import { didOf } from '../../../foundation/identity/did.ts';
 import { encodeMultikey } from '../../../foundation/identity/multikey.ts';
 import { pairs, type RawHeaders } from '../headers.ts';
-import { type Component, signatureParams } from './signature-base.ts';
+import { type CoveredComponent, signatureParams } from './signature-base.ts';
 
 /** The delegation, in the base64 of its CBOR between colons. */
 export const DELEGATION_HEADER = 'Svc-Caller-Delegation';
 /** How long before the called side reads it a call may have been signed, seconds; its clock may run ahead or behind as well. */
 export const MAX_EVIDENCE_AGE_S = 300;
 /** Random bytes in a nonce. */
-export const NONCE_BYTES = 16;
+export const EVIDENCE_NONCE_BYTES = 16;
 
 /** Key of our signature in the dictionaries `Signature` and `Signature-Input`. */
 const LABEL = 'svcd';
@@ -54,7 +54,7 @@ export interface Evidence extends Signing {
 }
 
 /** The components that evidence covers, in their order. */
-export function componentsOf({ caller, called, method, target, digest, delegation }: SignedCall): Component[] {
+export function componentsOf({ caller, called, method, target, digest, delegation }: SignedCall): CoveredComponent[] {
   return [
     ['@method', method],
     ['@request-target', target],
@@ -66,7 +66,7 @@ export function componentsOf({ caller, called, method, target, digest, delegatio
 }
 
 /** The parameters of the signature, as `Signature-Input` says them without the label. */
-export function paramsOf(components: readonly Component[], { created, nonce, keyId }: Signing): string {
+export function paramsOf(components: readonly CoveredComponent[], { created, nonce, keyId }: Signing): string {
   return signatureParams(components, [
     ['created', created],
     ['nonce', nonce],

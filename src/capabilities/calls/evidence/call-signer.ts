@@ -6,10 +6,10 @@ import type { LocalIdentity } from '../../../network/links/types.ts';
 import type { RawHeaders } from '../headers.ts';
 import {
   componentsOf,
+  EVIDENCE_NONCE_BYTES,
   evidenceHeaders,
   fieldValue,
   keyIdOf,
-  NONCE_BYTES,
   paramsOf,
   withoutEvidence,
 } from './call-evidence.ts';
@@ -67,7 +67,7 @@ export class CallSigner {
     const own = fieldValue(headers, 'content-digest');
     if (own === null && body !== null) headers.push('Content-Digest', contentDigest(body));
     const digest = fieldValue(headers, 'content-digest');
-    const nonce = Buffer.from(this.#deps.random(NONCE_BYTES)).toString('base64url');
+    const nonce = Buffer.from(this.#deps.random(EVIDENCE_NONCE_BYTES)).toString('base64url');
     const components = componentsOf({ caller, called, method, target, digest, delegation });
     const params = paramsOf(components, { created: unixSeconds(this.#deps.clock), nonce, keyId });
     const signature = identity.sign(signatureBase(components, params));

@@ -2,13 +2,16 @@
 import { createHash } from 'node:crypto';
 
 /** A component that a signature covers: its name, in lower case, and its value (RFC 9421, section 2). */
-export type Component = readonly [name: string, value: string];
+export type CoveredComponent = readonly [name: string, value: string];
 
 /** The parameters of a signature, in the order in which they are written (RFC 9421, section 2.3). */
 export type SignatureParameter = readonly [name: string, value: string | number];
 
 /** What a signature covers and how it was made, as `Signature-Input` says it. Values hold no `"` and no `\`. */
-export function signatureParams(components: readonly Component[], parameters: readonly SignatureParameter[]): string {
+export function signatureParams(
+  components: readonly CoveredComponent[],
+  parameters: readonly SignatureParameter[],
+): string {
   const names = components.map(([name]) => `"${name}"`).join(' ');
   const rest = parameters.map(([name, value]) => `;${name}=${typeof value === 'number' ? value : `"${value}"`}`);
   return `(${names})${rest.join('')}`;
@@ -18,7 +21,7 @@ export function signatureParams(components: readonly Component[], parameters: re
  * The bytes that are signed (RFC 9421, section 2.5).
  * @param params what `signatureParams` gives for these components
  */
-export function signatureBase(components: readonly Component[], params: string): Buffer {
+export function signatureBase(components: readonly CoveredComponent[], params: string): Buffer {
   const lines = [...components, ['@signature-params', params]].map(([name, value]) => `"${name}": ${value}`);
   // Header values are bytes that Node shows as Latin-1.
   return Buffer.from(lines.join('\n'), 'latin1');

@@ -3,7 +3,7 @@ import { createPrivateKey, createPublicKey, sign, verify } from 'node:crypto';
 import { test } from 'node:test';
 import {
   byteSequence,
-  type Component,
+  type CoveredComponent,
   contentDigest,
   signatureBase,
   signatureParams,
@@ -14,7 +14,7 @@ test('RFC 9421, appendix B.2.6: the base, and a signature with Ed25519', () => {
   const seed = Buffer.from('n4Ni-HpISpVObnQMW0wOhCKROaIKqKtW_2ZYb2p9KcU', 'base64url');
   const der = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), seed]);
   const key = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
-  const components: Component[] = [
+  const components: CoveredComponent[] = [
     ['date', 'Tue, 20 Apr 2021 02:07:55 GMT'],
     ['@method', 'POST'],
     ['@path', '/foo'],
