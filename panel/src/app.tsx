@@ -6,7 +6,7 @@ import type { Known } from './lib/cache.ts';
 import { heedConcerns } from './lib/concerns.ts';
 import * as format from './lib/format.ts';
 import { whenHeaded } from './lib/heading.ts';
-import { isLanguage, type Key, LANGUAGES, language, speak, t } from './lib/i18n.ts';
+import { isLanguage, type Key, LANGUAGES, language, speak, speakNode, t } from './lib/i18n.ts';
 import { heedKeys } from './lib/keyboard.ts';
 import { go, href, usePlace } from './lib/place.ts';
 import { savedTheme, saveLanguage, setTheme, THEMES } from './lib/prefs.ts';
@@ -38,7 +38,10 @@ const SCREENS: Readonly<Record<Exclude<Area, 'home'> | 'new', () => Promise<Scre
   discover: async () => (await import('./screens/discover.tsx')).Discover,
   messages: async () => (await import('./screens/messages.tsx')).Messages,
   files: async () => (await import('./screens/files.tsx')).Files,
-  node: async () => (await import('./screens/node.tsx')).NodeScreen,
+  node: async () => {
+    const [{ NodeScreen }] = await Promise.all([import('./screens/node.tsx'), speakNode()]);
+    return NodeScreen;
+  },
   new: async () => (await import('./screens/new-agent.tsx')).NewAgent,
 };
 

@@ -3,11 +3,14 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
+import { LANGUAGES } from '../../panel/src/lib/i18n.ts';
 import { buildPanel } from '../../tools/build-panel.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 /** Scripts that are the texts of a language; the English ones of the first view are in it. */
-const LANGUAGE = /^([a-z]{2})(?:-later)?-[\w-]+\.js$/;
+const LANGUAGE = new RegExp(`^(${Object.keys(LANGUAGES).join('|')})(?:-later|-node)?-[\\w-]{8}\\.js$`);
+/** Those that come with the pages of the node only. */
+const OF_NODE = /^[a-z]{2}-node-/;
 
 /** Bytes that a file has on the way, gzipped. */
 function gzipped(file: string): number {
@@ -31,8 +34,12 @@ test('the panel keeps to its budgets, and its page names nothing that is not the
   assert.ok(first.size + 2 <= 6, `requests of the first view: ${first.size + 2}`);
   const languages = Map.groupBy(scripts, (name) => LANGUAGE.exec(name)?.[1] ?? '');
   const [texts, others] = [[...languages].filter(([code]) => code !== ''), languages.get('') ?? []];
-  assert.ok(texts.length >= 5, `languages: ${texts.map(([code]) => code).join(', ')}`);
-  for (const [code, names] of texts) assert.ok(sum(names) <= 10_000, `${code}: ${sum(names)} bytes`);
+  assert.equal(texts.length, Object.keys(LANGUAGES).length);
+  for (const [code, names] of texts) {
+    const [rare, common] = [names.filter((name) => OF_NODE.test(name)), names.filter((name) => !OF_NODE.test(name))];
+    assert.ok(sum(common) <= 10_000, `${code}: ${sum(common)} bytes`);
+    assert.ok(rare.length === 1 && sum(rare) <= 3_000, `${code}, node: ${sum(rare)} bytes`);
+  }
   assert.ok(sum(others) <= 110_000, `all scripts without languages: ${sum(others)} bytes`);
   assert.ok(sum(files.filter((file) => file.endsWith('.css'))) <= 9_000);
   const manifest: { files: Record<string, string> } = JSON.parse(

@@ -5,24 +5,29 @@ import { test } from 'node:test';
 import { PLACE, type Text } from '../../panel/src/lib/text.ts';
 import { de } from '../../panel/src/words/de.ts';
 import { deLater } from '../../panel/src/words/de-later.ts';
+import { deNode } from '../../panel/src/words/de-node.ts';
 import { en } from '../../panel/src/words/en.ts';
 import { enLater } from '../../panel/src/words/en-later.ts';
+import { enNode } from '../../panel/src/words/en-node.ts';
 import { es } from '../../panel/src/words/es.ts';
 import { esLater } from '../../panel/src/words/es-later.ts';
+import { esNode } from '../../panel/src/words/es-node.ts';
 import { ja } from '../../panel/src/words/ja.ts';
 import { jaLater } from '../../panel/src/words/ja-later.ts';
+import { jaNode } from '../../panel/src/words/ja-node.ts';
 import { zh } from '../../panel/src/words/zh.ts';
 import { zhLater } from '../../panel/src/words/zh-later.ts';
+import { zhNode } from '../../panel/src/words/zh-node.ts';
 
 const LANGUAGES: Readonly<Record<string, Readonly<Record<string, Text>>>> = {
-  zh: { ...zh, ...zhLater },
-  ja: { ...ja, ...jaLater },
-  de: { ...de, ...deLater },
-  es: { ...es, ...esLater },
+  zh: { ...zh, ...zhLater, ...zhNode },
+  ja: { ...ja, ...jaLater, ...jaNode },
+  de: { ...de, ...deLater, ...deNode },
+  es: { ...es, ...esLater, ...esNode },
 };
-const ENGLISH: Readonly<Record<string, Text>> = { ...en, ...enLater };
+const ENGLISH: Readonly<Record<string, Text>> = { ...en, ...enLater, ...enNode };
 /** Keys that are put together: their beginning. */
-const MADE = /^(?:area|chat|error|event|happened|new|node|path|room|show|tab|theme|update|verdict|waiting)\./;
+const MADE = /^(?:area|chat|doctor|error|event|happened|new|node|path|room|show|tab|theme|update|verdict|waiting)\./;
 
 function places(text: Text): readonly string[] {
   const form = typeof text === 'string' ? text : text.other;
@@ -63,6 +68,19 @@ test('the first view says nothing that is loaded later, and no text is in both p
       assert.ok(!source.includes(`'${key}'`) && !source.includes(`"${key}"`), `${file} ${key}`);
   }
   for (const key of Object.keys(enLater)) assert.ok(!Object.hasOwn(en, key), key);
+});
+
+test('nothing but the pages of the node says what is loaded with them', () => {
+  const files = globSync('panel/src/{*,{lib,parts,screens}/**/*}.{ts,tsx}').filter(
+    (file) => !/^panel\/src\/screens\/node[./]/.test(file),
+  );
+  assert.ok(files.includes('panel/src/app.tsx'));
+  for (const file of files) {
+    const source = readFileSync(file, 'utf8');
+    for (const key of Object.keys(enNode))
+      assert.ok(!source.includes(`'${key}'`) && !source.includes(`"${key}"`), `${file} ${key}`);
+  }
+  for (const key of Object.keys(enNode)) assert.ok(!Object.hasOwn(en, key) && !Object.hasOwn(enLater, key), key);
 });
 
 test('each language has each text, no other, with the plural forms that it needs', () => {

@@ -1,9 +1,13 @@
-/** The language that is chosen, with its texts: those of the first view at once, the others with the first other screen. */
+/**
+ * The language that is chosen, with its texts: those of the first view at once, the others with the first other screen,
+ * and those of the node with its pages.
+ */
 import { en, type Words } from '../words/en.ts';
 import type { LaterWords } from '../words/en-later.ts';
+import type { NodeWords } from '../words/en-node.ts';
 import { fill, type Text, type Values } from './text.ts';
 
-export type Key = keyof Words | keyof LaterWords;
+export type Key = keyof Words | keyof LaterWords | keyof NodeWords;
 
 export const LANGUAGES = { en: 'English', zh: '中文', ja: '日本語', de: 'Deutsch', es: 'Español' } as const;
 export type Language = keyof typeof LANGUAGES;
@@ -11,32 +15,43 @@ export type Language = keyof typeof LANGUAGES;
 interface Loaders {
   readonly first: () => Promise<Words>;
   readonly later: () => Promise<LaterWords>;
+  readonly node: () => Promise<NodeWords>;
 }
 
 const LOADERS: Readonly<Record<Language, Loaders>> = {
-  en: { first: async () => en, later: async () => (await import('../words/en-later.ts')).enLater },
+  en: {
+    first: async () => en,
+    later: async () => (await import('../words/en-later.ts')).enLater,
+    node: async () => (await import('../words/en-node.ts')).enNode,
+  },
   zh: {
     first: async () => (await import('../words/zh.ts')).zh,
     later: async () => (await import('../words/zh-later.ts')).zhLater,
+    node: async () => (await import('../words/zh-node.ts')).zhNode,
   },
   ja: {
     first: async () => (await import('../words/ja.ts')).ja,
     later: async () => (await import('../words/ja-later.ts')).jaLater,
+    node: async () => (await import('../words/ja-node.ts')).jaNode,
   },
   de: {
     first: async () => (await import('../words/de.ts')).de,
     later: async () => (await import('../words/de-later.ts')).deLater,
+    node: async () => (await import('../words/de-node.ts')).deNode,
   },
   es: {
     first: async () => (await import('../words/es.ts')).es,
     later: async () => (await import('../words/es-later.ts')).esLater,
+    node: async () => (await import('../words/es-node.ts')).esNode,
   },
 };
 
 let first: Words = en;
-let later: Partial<LaterWords> = {};
+let later: Partial<LaterWords & NodeWords> = {};
 /** A screen that says more than the first view was opened. */
 let needsAll = false;
+/** A page of the node was opened. */
+let needsNode = false;
 export let language: Language = 'en';
 
 export function isLanguage(text: string): text is Language {
@@ -51,7 +66,12 @@ export function bestLanguage(wanted: readonly string[]): Language {
 /** Loads a language and speaks it from now on. */
 export async function speak(wanted: Language): Promise<void> {
   const loaders = LOADERS[wanted];
-  [first, later] = await Promise.all([loaders.first(), needsAll ? loaders.later() : {}]);
+  const [some, more, ofNode] = await Promise.all([
+    loaders.first(),
+    needsAll ? loaders.later() : {},
+    needsNode ? loaders.node() : {},
+  ]);
+  [first, later] = [some, { ...more, ...ofNode }];
   language = wanted;
   document.documentElement.lang = wanted;
 }
@@ -59,8 +79,17 @@ export async function speak(wanted: Language): Promise<void> {
 /** Loads what the first view does not say, too. */
 export async function speakAll(): Promise<void> {
   if (needsAll) return;
-  later = await LOADERS[language].later();
+  const more = await LOADERS[language].later();
+  later = { ...later, ...more };
   needsAll = true;
+}
+
+/** Loads what the pages of the node say, too. */
+export async function speakNode(): Promise<void> {
+  if (needsNode) return;
+  const more = await LOADERS[language].node();
+  later = { ...later, ...more };
+  needsNode = true;
 }
 
 function isFirst(key: string): key is keyof Words {

@@ -14,6 +14,7 @@ const PAGES: readonly (readonly [Key, readonly string[]])[] = [
   ['area.files', ['files']],
   ['area.node', ['node']],
   ['agent.new', ['new']],
+  ['node.doctor', ['node', 'doctor']],
   ['node.settings', ['node', 'settings']],
   ['node.peers', ['node', 'peers']],
   ['node.events', ['node', 'events']],

@@ -1,29 +1,50 @@
 /** The node itself. */
 import { t } from '../lib/i18n.ts';
-import { href } from '../lib/place.ts';
+import { here, href } from '../lib/place.ts';
 import { Admin } from './node/admin.tsx';
 import { Book } from './node/book.tsx';
+import { Doctor } from './node/doctor.tsx';
 import { Happenings } from './node/happenings.tsx';
+import { Log } from './node/log.tsx';
 import { Links, Peers } from './node/peers.tsx';
 import { Sessions } from './node/sessions.tsx';
 import { Settings } from './node/settings.tsx';
 import { StateOfNode } from './node/state.tsx';
 import { Update } from './node/update.tsx';
 
-const TABS = ['state', 'links', 'peers', 'events', 'settings', 'update', 'admin', 'book', 'sessions'] as const;
+const TABS = [
+  'state',
+  'doctor',
+  'links',
+  'peers',
+  'events',
+  'log',
+  'settings',
+  'update',
+  'admin',
+  'book',
+  'sessions',
+] as const;
 type Tab = (typeof TABS)[number];
 type Query = Readonly<Record<string, string>>;
+
+/** Pages that a node shows to nobody but programs on its own machine. */
+const AT_HOME: ReadonlySet<Tab> = new Set(['log', 'sessions']);
 
 function Page({ tab, query }: { readonly tab: Tab; readonly query: Query }) {
   switch (tab) {
     case 'state':
       return <StateOfNode />;
+    case 'doctor':
+      return <Doctor />;
     case 'links':
       return <Links />;
     case 'peers':
       return <Peers />;
     case 'events':
       return <Happenings q={query['q']} />;
+    case 'log':
+      return <Log q={query['q']} level={query['level']} />;
     case 'settings':
       return <Settings />;
     case 'update':
@@ -38,12 +59,13 @@ function Page({ tab, query }: { readonly tab: Tab; readonly query: Query }) {
 }
 
 export function NodeScreen({ path, query }: { readonly path: readonly string[]; readonly query: Query }) {
-  const tab = TABS.find((one) => one === path[0]) ?? 'state';
+  const tabs = TABS.filter((one) => here().node === null || !AT_HOME.has(one));
+  const tab = tabs.find((one) => one === path[0]) ?? 'state';
   return (
     <>
       <h1>{t('area.node')}</h1>
       <nav class="tabs" aria-label={t('area.node')}>
-        {TABS.map((one) => (
+        {tabs.map((one) => (
           <a
             key={one}
             href={href(one === 'state' ? ['node'] : ['node', one])}

@@ -1,9 +1,10 @@
 /** An agent elsewhere: where it is, what it says of itself, how to call it. */
+import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { Output } from '../lib/api.ts';
 import { asFailure, type Failure } from '../lib/failure.ts';
 import * as format from '../lib/format.ts';
-import { language, t } from '../lib/i18n.ts';
+import { type Key, language, t } from '../lib/i18n.ts';
 import { go, here } from '../lib/place.ts';
 import { perform, useQuery } from '../lib/query.ts';
 import { Called, Mark } from '../parts/agent.tsx';
@@ -107,6 +108,43 @@ function Says({ aid }: { readonly aid: string }) {
   );
 }
 
+interface Local {
+  readonly local_aid?: string;
+}
+
+/** Shows where programs of the node reach the agent now. */
+function showPlace(title: Key, place: string, link: ComponentChildren): void {
+  openDialog((close) => (
+    <Dialog title={t(title)} close={close}>
+      <p>
+        <T k="tunnel.opened.at" listen={<code>{place}</code>} />
+      </p>
+      <div class="acts">
+        <Copy text={place} />
+        {link}
+        <button type="button" class="main" onClick={close}>
+          {t('close')}
+        </button>
+      </div>
+    </Dialog>
+  ));
+}
+
+async function openTunnel(aid: string, local: Local): Promise<void> {
+  const { listen } = await perform('tunnelOpen', { aid, ...local });
+  showPlace('tunnel.opened', listen, null);
+}
+
+async function openOrigin(aid: string, local: Local): Promise<void> {
+  const { url } = await perform('originOpen', { aid, ...local });
+  const link = here().node === null && (
+    <a class="button" href={url} target="_blank" rel="noopener noreferrer">
+      {t('open')}
+    </a>
+  );
+  showPlace('origin.opened', url, link);
+}
+
 export function Peer({ aid }: { readonly aid: string }) {
   const [looked, setLooked] = useState<Looked>({ value: undefined, failure: undefined });
   useEffect(() => {
@@ -165,28 +203,11 @@ export function Peer({ aid }: { readonly aid: string }) {
           </Answer>
           <div class="acts">
             {choice}
-            <button
-              type="button"
-              onClick={() =>
-                act(async () => {
-                  const tunnel = await perform('tunnelOpen', { aid, ...local });
-                  openDialog((close) => (
-                    <Dialog title={t('tunnel.opened')} close={close}>
-                      <p>
-                        <T k="tunnel.opened.at" listen={<code>{tunnel.listen}</code>} />
-                      </p>
-                      <div class="acts">
-                        <Copy text={tunnel.listen} />
-                        <button type="button" class="main" onClick={close}>
-                          {t('close')}
-                        </button>
-                      </div>
-                    </Dialog>
-                  ));
-                })
-              }
-            >
+            <button type="button" onClick={() => act(() => openTunnel(aid, local))}>
               {t('tunnel.open')}
+            </button>
+            <button type="button" onClick={() => act(() => openOrigin(aid, local))}>
+              {t('origin.open')}
             </button>
             <a class="button" href={`${base}/aid/${aid}/`} target="_blank" rel="noopener noreferrer">
               {t('peer.gateway')}

@@ -1,7 +1,6 @@
 /** 日本語: what the first view does not say. */
 import type { LaterWords } from './en-later.ts';
 import { jaAgent } from './ja-agent.ts';
-import { jaNode } from './ja-node.ts';
 import { jaTalk } from './ja-talk.ts';
 
-export const jaLater = { ...jaAgent, ...jaNode, ...jaTalk } satisfies LaterWords;
+export const jaLater = { ...jaAgent, ...jaTalk } satisfies LaterWords;

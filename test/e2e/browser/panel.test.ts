@@ -97,9 +97,19 @@ test('an agent is made in the page, its master key is saved, proven and kept the
     ['messages', 'Messages'],
     [`messages/${aid}/notes`, 'Messages'],
     ['files', 'Files'],
-    ...['', '/links', '/peers', '/events', '/settings', '/update', '/admin', '/book', '/sessions'].map(
-      (tab): [string, string] => [`node${tab}`, 'Node'],
-    ),
+    ...[
+      '',
+      '/doctor',
+      '/links',
+      '/peers',
+      '/events',
+      '/log',
+      '/settings',
+      '/update',
+      '/admin',
+      '/book',
+      '/sessions',
+    ].map((tab): [string, string] => [`node${tab}`, 'Node']),
   ];
 
   await t.test('every screen is whole at every width, dark and light', async (all) => {

@@ -6,8 +6,9 @@ import type { BrowserContext } from 'playwright-core';
 import { PLACE, type Text } from '../../../panel/src/lib/text.ts';
 import { en } from '../../../panel/src/words/en.ts';
 import { enLater } from '../../../panel/src/words/en-later.ts';
+import { enNode } from '../../../panel/src/words/en-node.ts';
 
-const ENGLISH: Readonly<Record<string, Text>> = { ...en, ...enLater };
+const ENGLISH: Readonly<Record<string, Text>> = { ...en, ...enLater, ...enNode };
 const ACCENTS: Readonly<Record<string, string>> = {
   a: 'åå',
   e: 'éé',
@@ -21,7 +22,7 @@ const ACCENTS: Readonly<Record<string, string>> = {
 /** The language whose place it takes. */
 const PLACE_OF = 'de';
 /** The scripts of that language; the bundler gives each a hash. */
-const SCRIPT = new RegExp(`^${PLACE_OF}(?:-later)?-[\\w-]{8}\\.js$`);
+const SCRIPT = new RegExp(`^${PLACE_OF}(?:-later|-node)?-[\\w-]{8}\\.js$`);
 
 /** A text with its places as they were. */
 function stretchedText(text: string): string {

@@ -1,12 +1,13 @@
-/** TCP tunnels of an agent. */
+/** TCP tunnels of an agent, and its local addresses of others. */
 import type { Output } from '../../lib/api.ts';
 import * as format from '../../lib/format.ts';
 import { language, t } from '../../lib/i18n.ts';
 import { perform, useQuery } from '../../lib/query.ts';
 import { Who } from '../../parts/agent.tsx';
-import { Answer, Bytes, Empty, State, When } from '../../parts/basics.tsx';
+import { Answer, Bytes, Empty, Section, State, When } from '../../parts/basics.tsx';
 import { act, confirm } from '../../parts/overlay.tsx';
 import { type Column, Table } from '../../parts/table.tsx';
+import { Origins } from './origins.tsx';
 
 type Tunnel = Output<'tunnelList'>['tunnels'][number];
 
@@ -76,12 +77,17 @@ function columns(): readonly Column<Tunnel>[] {
 export function Tunnels({ aid }: { readonly aid: string }) {
   const tunnels = useQuery('tunnelList', {}, TUNNELS_MS);
   return (
-    <Answer of={tunnels}>
-      {({ tunnels: all }) => {
-        const own = all.filter(({ local_aid }) => local_aid === aid);
-        if (own.length === 0) return <Empty text={t('tunnel.none')} />;
-        return <Table label={t('tab.tunnels')} rows={own} columns={columns()} keyOf={({ id }) => id} />;
-      }}
-    </Answer>
+    <>
+      <Section title={t('tab.tunnels')}>
+        <Answer of={tunnels}>
+          {({ tunnels: all }) => {
+            const own = all.filter(({ local_aid }) => local_aid === aid);
+            if (own.length === 0) return <Empty text={t('tunnel.none')} />;
+            return <Table label={t('tab.tunnels')} rows={own} columns={columns()} keyOf={({ id }) => id} />;
+          }}
+        </Answer>
+      </Section>
+      <Origins aid={aid} />
+    </>
   );
 }

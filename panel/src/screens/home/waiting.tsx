@@ -52,6 +52,35 @@ function Counted({ kind, aid, n }: Waiting) {
   );
 }
 
+interface AnsweringProps {
+  readonly accept: () => Promise<unknown>;
+  readonly refuse: () => Promise<unknown>;
+}
+
+/** The two answers to a request. */
+function Answering({ accept, refuse }: AnsweringProps) {
+  return (
+    <span class="pair">
+      <button type="button" class="main" onClick={() => act(accept, t('saved'))}>
+        {t('chat.accept')}
+      </button>{' '}
+      <button
+        type="button"
+        onClick={() =>
+          confirm({
+            title: t('chat.refuse'),
+            text: t('chat.refuse.what'),
+            verb: t('chat.refuse'),
+            run: refuse,
+          })
+        }
+      >
+        {t('chat.refuse')}
+      </button>
+    </span>
+  );
+}
+
 /** Each request to chat by itself, once they are known; until then how many there are. */
 function Asks(waiting: Waiting) {
   const { aid, n } = waiting;
@@ -73,28 +102,10 @@ function Asks(waiting: Waiting) {
               </>
             )}
           </span>
-          <span class="pair">
-            <button
-              type="button"
-              class="main"
-              onClick={() => act(() => perform('chatAccept', { aid, peer }), t('saved'))}
-            >
-              {t('chat.accept')}
-            </button>{' '}
-            <button
-              type="button"
-              onClick={() =>
-                confirm({
-                  title: t('chat.refuse'),
-                  text: t('chat.refuse.what'),
-                  verb: t('chat.refuse'),
-                  run: () => perform('chatRefuse', { aid, peer }),
-                })
-              }
-            >
-              {t('chat.refuse')}
-            </button>
-          </span>
+          <Answering
+            accept={() => perform('chatAccept', { aid, peer })}
+            refuse={() => perform('chatRefuse', { aid, peer })}
+          />
         </Row>
       ))}
       {n > SHOWN_ASKS && <Counted {...waiting} n={n - SHOWN_ASKS} />}
@@ -107,15 +118,21 @@ function Invitations({ aid }: { readonly aid: string }) {
   const { value } = useQuery('groupInvitations', { aid });
   return (
     <>
-      {(value?.invitations ?? []).slice(0, SHOWN_ASKS).map(({ group_id, title, inviter }) => (
+      {(value?.invitations ?? []).slice(0, SHOWN_ASKS).map(({ group_id, title, creator, inviter }) => (
         <Row key={group_id} kind="invites">
           <span class="grow">
             <Inline aid={inviter} />{' '}
             <T k="waiting.invited" agent={<Called aid={aid} />} room={<Foreign text={`“${title}”`} />} />
           </span>
-          <a class="button" href={href(['messages', aid])}>
-            {t('read')}
-          </a>
+          <Answering
+            accept={() =>
+              perform('toolCall', {
+                tool: 'group_join',
+                args: { aid, group_id, creator_aid: creator, inviter_aid: inviter },
+              })
+            }
+            refuse={() => perform('groupRefuse', { aid, group_id })}
+          />
         </Row>
       ))}
     </>

@@ -1,11 +1,10 @@
 /** What happened to the node: live, with a filter and a pause. */
-import { useState } from 'preact/hooks';
 import { t } from '../../lib/i18n.ts';
-import { keep } from '../../lib/place.ts';
 import { useQuery } from '../../lib/query.ts';
 import { Answer, Copy, Empty, When } from '../../parts/basics.tsx';
 import { Happening, type NodeEvent, otherOf, wordsOf } from '../../parts/happening.tsx';
 import { type Column, Table } from '../../parts/table.tsx';
+import { useHeld } from './live.tsx';
 
 const LOOK_MS = 10_000;
 
@@ -25,26 +24,11 @@ function textOf(event: NodeEvent): string {
 
 export function Happenings({ q = '' }: { readonly q?: string | undefined }) {
   const known = useQuery('nodeEventsRecent', {}, LOOK_MS);
-  const [held, setHeld] = useState<typeof known>();
+  const { shown, tools } = useHeld(known, q);
   return (
     <>
-      <div class="acts">
-        <input
-          type="search"
-          aria-label={t('filter')}
-          placeholder={t('filter')}
-          value={q}
-          onInput={(event) => keep({ q: event.currentTarget.value })}
-        />
-        <button
-          type="button"
-          aria-pressed={held !== undefined}
-          onClick={() => setHeld(held === undefined ? known : undefined)}
-        >
-          {t(held === undefined ? 'live.pause' : 'live.resume')}
-        </button>
-      </div>
-      <Answer of={held ?? known}>
+      {tools}
+      <Answer of={shown}>
         {({ events }) => {
           const found = events.filter((event) => textOf(event).includes(q.toLowerCase())).toReversed();
           if (found.length === 0) return <Empty text={t('happened.none')} />;

@@ -13,6 +13,7 @@ import {
 } from '../../lib/settings.ts';
 import { Answer, Copy } from '../../parts/basics.tsx';
 import { act, confirm } from '../../parts/overlay.tsx';
+import { Restart } from './restart.tsx';
 
 interface ControlProps {
   readonly setting: Setting;
@@ -131,6 +132,7 @@ export function Settings() {
       {waiting.length > 0 && (
         <div class="bar" role="status">
           <span>{t('settings.waiting', { keys: waiting.join(', ') })}</span>
+          <Restart />
         </div>
       )}
       <Answer of={schema}>

@@ -3,6 +3,7 @@ import * as format from '../../lib/format.ts';
 import { language, t } from '../../lib/i18n.ts';
 import { useQuery } from '../../lib/query.ts';
 import { Answer, Bytes, Copy, Section, State, T, When } from '../../parts/basics.tsx';
+import { Restart } from './restart.tsx';
 
 const STATE_MS = 20_000;
 
@@ -50,6 +51,9 @@ function Self() {
           </dl>
         )}
       </Answer>
+      <div class="acts close">
+        <Restart />
+      </div>
     </Section>
   );
 }

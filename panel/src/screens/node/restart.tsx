@@ -1,0 +1,26 @@
+/** Starts the daemon anew, where somebody runs it who can; only from its own machine. */
+import { t } from '../../lib/i18n.ts';
+import { here } from '../../lib/place.ts';
+import { perform, useQuery } from '../../lib/query.ts';
+import { confirm } from '../../parts/overlay.tsx';
+
+export function Restart() {
+  const { value } = useQuery('updateStatus', {});
+  if (here().node !== null || value === undefined) return null;
+  if (!value.managed) return <small class="soft">{t('restart.byhand')}</small>;
+  return (
+    <button
+      type="button"
+      onClick={() =>
+        confirm({
+          title: t('restart.do'),
+          text: t('restart.what'),
+          verb: t('restart.do'),
+          run: () => perform('nodeRestart', {}),
+        })
+      }
+    >
+      {t('restart.do')}
+    </button>
+  );
+}
