@@ -8,7 +8,7 @@ import * as format from './lib/format.ts';
 import { whenHeaded } from './lib/heading.ts';
 import { isLanguage, type Key, LANGUAGES, language, speak, speakNode, t } from './lib/i18n.ts';
 import { heedKeys } from './lib/keyboard.ts';
-import { go, href, usePlace } from './lib/place.ts';
+import { go, href, isChosen, lookAt, type Place, usePlace } from './lib/place.ts';
 import { savedTheme, saveLanguage, setTheme, THEMES } from './lib/prefs.ts';
 import { refresh, useQuery } from './lib/query.ts';
 import { useRedraw } from './lib/redraw.ts';
@@ -17,6 +17,7 @@ import { Called, Names, type Naming } from './parts/agent.tsx';
 import { T } from './parts/basics.tsx';
 import { Later } from './parts/later.tsx';
 import { Overlay, openDialog } from './parts/overlay.tsx';
+import { Door } from './screens/door.tsx';
 import { Home } from './screens/home.tsx';
 import { Login } from './screens/login.tsx';
 
@@ -147,6 +148,27 @@ function Foot({ status, changed }: { readonly status: Output<'status'> | undefin
 export function App() {
   const place = usePlace();
   const redraw = useRedraw();
+  const { node } = place;
+  if (node !== null && !isChosen(node))
+    return (
+      <Door
+        node={node}
+        look={() => {
+          lookAt(node, place.path);
+          redraw();
+        }}
+      />
+    );
+  return <Frame place={place} redraw={redraw} />;
+}
+
+interface FrameProps {
+  readonly place: Place;
+  readonly redraw: () => void;
+}
+
+/** What stands around every screen. */
+function Frame({ place, redraw }: FrameProps) {
   const status = useQuery('status', {}, STATUS_MS);
   const agents = useQuery('agentsList', {}, AGENTS_MS);
   const book = useQuery('addressBookGet', {});

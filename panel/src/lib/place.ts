@@ -17,6 +17,24 @@ export function here(): Place {
   return { path: node === null ? path : path.slice(2), query, node, base: baseOf(node) };
 }
 
+const LOOKED_AT = 'svcd-looked-at';
+
+/** Nodes that somebody chose to look at in this tab. */
+function chosen(): readonly string[] {
+  return (sessionStorage.getItem(LOOKED_AT) ?? '').split(' ');
+}
+
+/** True where the user chose to look at this node: a link from elsewhere is no choice. */
+export function isChosen(node: string): boolean {
+  return chosen().includes(node);
+}
+
+/** Notes that the user chose to look at a node, and goes there. */
+export function lookAt(node: string, path: readonly string[] = []): void {
+  if (!isChosen(node)) sessionStorage.setItem(LOOKED_AT, [...chosen(), node].join(' ').trim());
+  location.hash = hashOf(['via', node, ...path]);
+}
+
 /** The link to a path on the node that is looked at. */
 export function href(path: readonly string[], query: Readonly<Record<string, string>> = {}): string {
   const { node } = here();

@@ -5,7 +5,7 @@ import type { Output } from '../lib/api.ts';
 import { asFailure, type Failure } from '../lib/failure.ts';
 import * as format from '../lib/format.ts';
 import { type Key, language, t } from '../lib/i18n.ts';
-import { go, here } from '../lib/place.ts';
+import { go, here, lookAt } from '../lib/place.ts';
 import { perform, useQuery } from '../lib/query.ts';
 import { Called, Mark } from '../parts/agent.tsx';
 import { Answer, Copy, Foreign, Section, State, T, When } from '../parts/basics.tsx';
@@ -168,7 +168,7 @@ export function Peer({ aid }: { readonly aid: string }) {
         <Copy text={aid} />
         <InBook aid={aid} />
         {base === '' && (
-          <button type="button" onClick={() => (location.hash = `#/via/${encodeURIComponent(aid)}`)}>
+          <button type="button" onClick={() => lookAt(aid)}>
             {t('peer.administer')}
           </button>
         )}

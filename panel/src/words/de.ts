@@ -244,7 +244,11 @@ export const de = {
   'verdict.unpublished': { one: '{agent} ist nicht veröffentlicht.', other: '{n} Agenten sind nicht veröffentlicht.' },
   'verdict.unpublished.why': 'Andere können ihn noch nicht finden.',
   via: 'Sie sehen einen anderen Knoten: {node}',
+  'via.ask': 'Ein Link führt zu einem anderen Knoten',
+  'via.ask.what':
+    'Ansehen verbindet diesen Knoten mit ihm, und was Sie dort eingeben, geht an seinen Besitzer. Nur weiter, wenn Sie den Knoten kennen.',
   'via.back': 'Zurück zu diesem Knoten',
+  'via.go': 'Ansehen',
   waiting: 'wartend',
   'waiting.asks': 'bittet {agent} um einen Chat',
   'waiting.count': { one: '{n} Sache', other: '{n} Sachen' },

@@ -243,7 +243,11 @@ export const en = {
   'verdict.unpublished': { one: '{agent} is not published.', other: '{n} agents are not published.' },
   'verdict.unpublished.why': 'Others cannot find it yet.',
   via: 'You look at another node: {node}',
+  'via.ask': 'A link leads to another node',
+  'via.ask.what':
+    'Looking connects this node with it, and what you type there goes to its owner. Go on only where you know the node.',
   'via.back': 'Back to this node',
+  'via.go': 'Look at it',
   waiting: 'waiting',
   'waiting.asks': 'asks {agent} to chat',
   'waiting.count': { one: '{n} thing', other: '{n} things' },

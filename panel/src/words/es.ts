@@ -244,7 +244,11 @@ export const es = {
   'verdict.unpublished': { one: '{agent} no está publicado.', other: '{n} agentes no están publicados.' },
   'verdict.unpublished.why': 'Los demás aún no pueden encontrarlo.',
   via: 'Está viendo otro nodo: {node}',
+  'via.ask': 'Un enlace lleva a otro nodo',
+  'via.ask.what':
+    'Mirarlo conecta este nodo con él, y lo que escriba allí llega a su dueño. Siga solo si conoce el nodo.',
   'via.back': 'Volver a este nodo',
+  'via.go': 'Mirarlo',
   waiting: 'en espera',
   'waiting.asks': 'pide chatear con {agent}',
   'waiting.count': { one: '{n} cosa', other: '{n} cosas' },

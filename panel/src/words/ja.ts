@@ -240,7 +240,11 @@ export const ja = {
   'verdict.unpublished': { other: '{agent} など {n} 件が未公開です。' },
   'verdict.unpublished.why': '他からはまだ見つけられません。',
   via: '別のノードを見ています：{node}',
+  'via.ask': 'リンク先は別のノードです',
+  'via.ask.what':
+    '見るとこのノードがそこへ接続し、入力した内容はその持ち主に届きます。知っているノードの場合だけ進んでください。',
   'via.back': 'このノードに戻る',
+  'via.go': '見る',
   waiting: '待ち',
   'waiting.asks': 'が {agent} とのチャットを希望しています',
   'waiting.count': { other: '{n} 件' },

@@ -127,7 +127,15 @@ test('agents are found, called, let in, restored and deleted by the panel, on th
     await far.call('PATCH', '/node/remote-admin', { enabled: true });
     const [mine, theirs] = [await nodeAid(near), await nodeAid(far)];
     await far.call('POST', '/node/remote-admin/allow', { aid: mine });
-    await panel.go(`via/${theirs}/agents`, 'Agents');
+    const before = panel.asked.length;
+    await panel.go(`via/${theirs}/agents`, 'A link leads to another node');
+    await panel.check('a link to another node');
+    assert.deepEqual(
+      panel.asked.slice(before).filter((path) => path.includes('/via/')),
+      [],
+      'a link alone asks another node nothing',
+    );
+    await page.getByRole('button', { name: 'Look at it' }).click();
     await page.getByText('You look at another node').waitFor();
     await page
       .getByRole('link', { name: new RegExp(ben.slice(-5)) })

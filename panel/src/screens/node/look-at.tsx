@@ -1,6 +1,7 @@
 /** The way to the panel of another node, through this one. */
 import { useState } from 'preact/hooks';
 import { t } from '../../lib/i18n.ts';
+import { lookAt } from '../../lib/place.ts';
 import { Field, Section } from '../../parts/basics.tsx';
 
 export function LookAt() {
@@ -11,7 +12,7 @@ export function LookAt() {
         class="one"
         onSubmit={(event) => {
           event.preventDefault();
-          location.hash = `#/via/${encodeURIComponent(node.trim())}/node`;
+          lookAt(node.trim(), ['node']);
         }}
       >
         <p class="empty">{t('via.look.what')}</p>

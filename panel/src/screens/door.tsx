@@ -1,0 +1,30 @@
+/** Before another node is asked anything: a link may have led here that nobody of this machine made. */
+import { t } from '../lib/i18n.ts';
+import { Foreign } from '../parts/basics.tsx';
+
+interface Props {
+  readonly node: string;
+  readonly look: () => void;
+}
+
+export function Door({ node, look }: Props) {
+  return (
+    <main>
+      <h1>{t('via.ask')}</h1>
+      <p class="lead">
+        <code>
+          <Foreign text={node} />
+        </code>
+      </p>
+      <p>{t('via.ask.what')}</p>
+      <div class="acts">
+        <a class="button" href="#/">
+          {t('via.back')}
+        </a>
+        <button type="button" onClick={look}>
+          {t('via.go')}
+        </button>
+      </div>
+    </main>
+  );
+}
