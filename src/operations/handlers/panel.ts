@@ -35,7 +35,10 @@ export function panelHandlers({
         throw new SvcError('invalid_request', { message: 'Send either code or api_token.', details: { in: 'body' } });
       if (trySecret === undefined)
         throw new SvcError('access_denied', { message: 'Log in to the panel of a node at its own address.' });
-      trySecret(() => (code === undefined ? isApiToken(api_token ?? '') : logins.redeem(code)));
+      // A code has too many bits to be guessed, and any page can lead a browser to a wrong one: that uses up no tries.
+      if (code === undefined) trySecret(() => isApiToken(api_token ?? ''));
+      else if (!logins.redeem(code))
+        throw new SvcError('unauthorized', { message: 'This code is wrong, or has been used. Get another: svc panel' });
       const { id, token, expiresAt } = logins.begin();
       return { id, token, expires_at: isoTime(expiresAt) };
     },

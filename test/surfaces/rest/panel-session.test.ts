@@ -94,18 +94,23 @@ test('a session makes no others', async (t) => {
   assert.equal((await call('POST', '/panel/login', token)).error, 'access_denied');
 });
 
-test('wrong codes and tokens run out together with wrong tokens in the head', async (t) => {
-  const { call, codeOf, clock } = await panelWorld(t);
-  const code = await codeOf();
+test('wrong tokens run out together with those in the head', async (t) => {
+  const { call, clock } = await panelWorld(t);
   for (let i = 0; i < 5; i++) {
-    assert.equal((await call('POST', '/panel/session', undefined, { code: `wrong${i}` })).error, 'unauthorized');
+    assert.equal((await call('GET', '/panel/sessions', `wrong${i}`)).error, 'unauthorized');
     assert.equal((await call('POST', '/panel/session', undefined, { api_token: `wrong${i}` })).error, 'unauthorized');
   }
-  assert.equal((await call('POST', '/panel/session', undefined, { code })).error, 'rate_limited');
   assert.equal((await call('POST', '/panel/session', undefined, { api_token: TOKEN })).error, 'rate_limited');
   assert.equal((await call('GET', '/panel/sessions', TOKEN)).error, 'rate_limited');
   clock.advance(10_000);
-  assert.equal((await call('POST', '/panel/session', undefined, { code })).status, 200);
+  assert.equal((await call('POST', '/panel/session', undefined, { api_token: TOKEN })).status, 200);
+});
+
+test('wrong codes, to which any page can lead a browser, use up no tries', async (t) => {
+  const { call, codeOf } = await panelWorld(t);
+  for (let i = 0; i < 30; i++)
+    assert.equal((await call('POST', '/panel/session', undefined, { code: `wrong${i}` })).error, 'unauthorized');
+  assert.equal((await call('POST', '/panel/session', undefined, { code: await codeOf() })).status, 200);
 });
 
 test('a page whose session has ended uses up no tries', async (t) => {
