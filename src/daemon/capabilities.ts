@@ -4,6 +4,7 @@ import type { ApiReference } from './api.ts';
 import { buildAccess } from './capabilities/access.ts';
 import { buildAgents } from './capabilities/agents.ts';
 import { buildCalls } from './capabilities/calls.ts';
+import { buildCards } from './capabilities/cards.ts';
 import { buildDirectory } from './capabilities/directory.ts';
 import { buildEventLog, buildEventStreams } from './capabilities/events.ts';
 import { buildJoining } from './capabilities/joining.ts';
@@ -34,6 +35,7 @@ export function buildCapabilities(f: Foundation, n: Network, api: ApiReference) 
   const rooms = buildRooms(f, agents, { ...shared, notes: messages.notes });
   const tunnels = buildTunnels(f, agents, access, links, n);
   const streams = buildEventStreams(f, agents, eventLog, messages);
+  const cards = buildCards(f, n, agents, directory, objects);
   const addressBook = new AddressBook(f.meta);
   const reachReport = buildReachReport(f, n, agents, { links, eventLog, addressBook });
   return {
@@ -44,7 +46,8 @@ export function buildCapabilities(f: Foundation, n: Network, api: ApiReference) 
     ...objects,
     ...messages,
     ...tunnels,
-    ...buildOrigins(f, agents, calls, tunnels),
+    ...cards,
+    ...buildOrigins(f, agents, calls, tunnels, cards),
     ...streams,
     ...buildJoining(f, n),
     ...buildNodeEvents(f, n, agents, { links, access, directory }),

@@ -10,6 +10,7 @@ import { accessHandlers } from '../operations/handlers/access.ts';
 import { addressBookHandlers } from '../operations/handlers/address-book.ts';
 import { agentHandlers } from '../operations/handlers/agents.ts';
 import { callHandlers } from '../operations/handlers/calls.ts';
+import { cardHandlers } from '../operations/handlers/cards.ts';
 import { chatHandlers } from '../operations/handlers/chat.ts';
 import { directoryHandlers } from '../operations/handlers/directory.ts';
 import { doctorHandlers } from '../operations/handlers/doctor.ts';
@@ -115,7 +116,9 @@ export function buildSurfaces(
         directory: c.directory,
         resolver: n.resolver,
         discover: (search) => discover(n.records, search),
+        cardOf: (aid) => c.ownCards.find(aid)?.objectId,
       }),
+      ...cardHandlers({ ...c, agents: c.registry }),
       ...callHandlers({
         fetch: (request, signal) => fetchWhole({ caller: c.caller, clock }, request, signal),
         localAid: c.localAid,

@@ -35,6 +35,7 @@ export const ERRORS = {
   bad_key: entry(400, 2, 'This is not a valid key. Ed25519 private keys are 32-byte seeds in 64 hex characters.'),
   bad_delegation: entry(400, 2, 'The delegation proof does not verify.'),
   bad_record: entry(400, 2, 'The signed record does not verify.'),
+  bad_card: entry(502, 4, 'The card of this agent is refused.', [400]),
   bad_service_name: entry(
     400,
     2,
@@ -145,7 +146,7 @@ interface SvcErrorOptions {
 }
 
 /** Kinds of things that may not be there. */
-export type Thing = 'agent' | 'tunnel' | 'origin' | 'group' | 'entry' | 'object' | 'file' | 'service' | 'tool';
+export type Thing = 'agent' | 'tunnel' | 'origin' | 'group' | 'entry' | 'object' | 'file' | 'service' | 'tool' | 'card';
 
 /** The only error that crosses a layer on purpose: a code of the catalogue and typed details. */
 export class SvcError extends Error {

@@ -52,7 +52,7 @@ const KeyIds = Type.Array(Type.String());
 /** What a look-up of an agent may fail with. */
 export const RESOLVE_ERRORS = ['bad_aid', 'resolve_failed', 'cancelled'] as const;
 /** What publishing may fail with. */
-const PUBLISH_ERRORS = [
+export const PUBLISH_ERRORS = [
   'bad_aid',
   'not_found',
   'not_acknowledged',

@@ -3,6 +3,7 @@ import { accessOperations } from './access.ts';
 import { addressBookOperations } from './address-book.ts';
 import { agentOperations } from './agents.ts';
 import { callOperations } from './calls.ts';
+import { cardOperations } from './cards.ts';
 import { chatOperations } from './chat.ts';
 import { directoryOperations } from './directory.ts';
 import { doctorOperations } from './doctor.ts';
@@ -40,6 +41,7 @@ export const operations = {
   ...evidenceOperations,
   ...walletOperations,
   ...directoryOperations,
+  ...cardOperations,
   ...callOperations,
   ...accessOperations,
   ...tunnelOperations,

@@ -33,6 +33,10 @@ const ROUTES_OF_OUR_OWN = [
   'GET /origins',
   'DELETE /origins/{}',
   'GET /resolve/{}/did',
+  'GET /resolve/{}/card',
+  'PUT /agents/{}/card',
+  'GET /agents/{}/card',
+  'DELETE /agents/{}/card',
   'GET /node/invitation',
   'POST /node/join',
   'GET /node/contacts',
@@ -70,7 +74,7 @@ const ROUTES_OF_OUR_OWN = [
 ];
 
 /** Tools of ours that the surface does not name. */
-const TOOLS_OF_OUR_OWN = ['svc_origin_open'];
+const TOOLS_OF_OUR_OWN = ['svc_origin_open', 'svc_card'];
 
 /** A route by its method and shape: what a parameter is called is not part of the surface. */
 function route(method: string, path: string): string {

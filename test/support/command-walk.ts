@@ -2,6 +2,7 @@
  * One walk through every command of `svc`, between two daemons. The same walk is done in every way
  * of showing a result; what it needs to know it asks the API, not the output that is under test.
  */
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Type } from 'typebox';
 import { operations as d } from '../../src/operations/index.ts';
@@ -172,6 +173,21 @@ async function agentCommands(step: Step, world: WalkWorld, aid: string): Promise
   const profiled = { schema: d.profileSet.output, text: /^Published, kept by/, quiet: SEQ };
   await step(here, ['agents', 'profile', 'set', aid, '--name', 'Walker', '--skill', 'walk'], profiled);
   await step(here, ['agents', 'profile', 'clear', aid, '-y'], profiled);
+  const card = join(directory, 'agent-card.json');
+  writeFileSync(card, JSON.stringify({ name: 'Walker', description: 'Walks.', url: '/a2a', skills: [{ id: 'walk' }] }));
+  const hash = /^[0-9a-f]{64}$/;
+  await step(here, ['agents', 'card', 'set', aid, card], {
+    schema: d.cardSet.output,
+    text: /^The a2a card is signed/,
+    quiet: hash,
+  });
+  await step(here, ['agents', 'card', 'get', aid], { schema: d.cardGet.output, text: /"signatures"/, quiet: hash });
+  await step(here, ['card', aid, '--local-aid', aid], { schema: d.card.output, text: /^aid: +aid1/, quiet: hash });
+  await step(here, ['agents', 'card', 'del', aid, '-y'], {
+    schema: Ok,
+    text: /names no card any more/,
+    quiet: ONE_AID,
+  });
   const moving = await there.newAgent();
   const file = join(directory, 'agent');
   await step(there, ['agents', 'export', moving, '-o', file], {

@@ -100,6 +100,7 @@ export class HandlerWorld {
           agents: this.agents,
           directory: this.directory,
           resolver,
+          cardOf: () => undefined,
           discover: async (search) => discover(network, search),
         }),
       ),

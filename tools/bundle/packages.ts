@@ -5,6 +5,7 @@ export const BUNDLED: ReadonlySet<string> = new Set([
   '@noble/curves',
   '@noble/hashes',
   '@scure/base',
+  'canonicalize',
   'cborg',
   'commander',
   'dht-rpc',

@@ -9,7 +9,7 @@ import { isCustomType, MAX_CUSTOM_PAYLOAD_BYTES, RECORD, type RecordType } from 
 import { every, UNTIL_HURRIED } from '../../foundation/repeat.ts';
 import type { Publication } from '../../foundation/store/publications.ts';
 import { AddressNews } from './address-news.ts';
-import { type ProfileCard, profilePublication } from './profile-cards.ts';
+import { type ProfileCard, profilePublication, readProfile } from './profile-cards.ts';
 import { ENDPOINTS, Publishing, type PublishResult } from './publishing.ts';
 import { RecordPublisher } from './record-publisher.ts';
 import { Renewal } from './renewal.ts';
@@ -145,6 +145,17 @@ export class Directory implements Component {
   /** Sets the profile card, in place of the one before. @throws SvcError `too_large`, `invalid_request`, and as `publish` */
   async setProfile(aid: Aid, card: ProfileCard): Promise<PublishResult> {
     return this.#write(aid, [profilePublication(card)]);
+  }
+
+  /**
+   * Has the profile card name a fuller card, and say all else as before.
+   * @param hash null: none
+   * @throws SvcError `too_large`, and as `publish`
+   */
+  async nameCard(aid: Aid, hash: string | null): Promise<PublishResult> {
+    const known = this.#deps.publications.publications(aid).find(({ type }) => type === RECORD.profile);
+    const { cardHash: _, ...rest } = (known === undefined ? null : readProfile(known.payload)) ?? {};
+    return this.setProfile(aid, hash === null ? rest : { ...rest, cardHash: hash });
   }
 
   /**

@@ -7,6 +7,7 @@ import { originServers } from '../../surfaces/origin/origin-server.ts';
 import type { Foundation } from '../foundation.ts';
 import type { Agents } from './agents.ts';
 import type { buildCalls } from './calls.ts';
+import type { buildCards } from './cards.ts';
 import type { buildTunnels } from './tunnels.ts';
 
 export function buildOrigins(
@@ -14,6 +15,7 @@ export function buildOrigins(
   { onDeleted }: Agents,
   { caller }: Pick<ReturnType<typeof buildCalls>, 'caller'>,
   { tunnels }: Pick<ReturnType<typeof buildTunnels>, 'tunnels'>,
+  { cardAdmission }: Pick<ReturnType<typeof buildCards>, 'cardAdmission'>,
 ) {
   const log = parent.child('origins');
   const origins = new Origins({
@@ -24,6 +26,7 @@ export function buildOrigins(
       caller,
       clock,
       log,
+      cards: cardAdmission,
       carry: (socket, target, refused) => tunnels.carry(socket, target, refused),
     }),
     probe: async (request) => {

@@ -24,6 +24,8 @@ export interface DirectoryHandlerDependencies {
   readonly agents: Pick<AgentRegistry, 'get'>;
   readonly directory: Directory;
   readonly resolver: Resolver;
+  /** The signed card of an agent here, which its profile names unless it says otherwise. */
+  readonly cardOf: (aid: Aid) => string | undefined;
   readonly discover: (search: Search) => Promise<readonly DiscoveryEntry[]>;
 }
 
@@ -64,7 +66,7 @@ function entryView({ expiresAt: end, ...entry }: DiscoveryEntry) {
 }
 
 export function directoryHandlers(deps: DirectoryHandlerDependencies): Handlers<typeof directoryOperations> {
-  const { agents, directory, resolver, discover } = deps;
+  const { agents, directory, resolver, discover, cardOf } = deps;
   /** An agent that is registered here; the node itself is none. */
   const local = (aid: Aid): Aid => agents.get(aid).aid;
   return {
@@ -74,8 +76,10 @@ export function directoryHandlers(deps: DirectoryHandlerDependencies): Handlers<
       const payload = bytesOf(input.payload_base64, 'payload_base64');
       return published(await directory.publishRecord(local(input.aid), type, payload, ttl));
     },
-    profileSet: async ({ aid, card_hash: cardHash, ...card }) =>
-      published(await directory.setProfile(local(aid), cardHash === undefined ? card : { ...card, cardHash })),
+    profileSet: async ({ aid, card_hash, ...card }) => {
+      const cardHash = card_hash ?? cardOf(aid);
+      return published(await directory.setProfile(local(aid), cardHash === undefined ? card : { ...card, cardHash }));
+    },
     profileDelete: async ({ aid }) => published(await directory.deleteProfile(local(aid))),
     servicesList: ({ aid }) => ({
       services: directory.services(local(aid)).map(({ expiresAt: end, meta, ...card }) => ({

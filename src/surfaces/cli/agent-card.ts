@@ -3,6 +3,7 @@
  * card, or the card of an MCP server. What a card says is foreign and goes out under the user's
  * name, so a draft is short, plain, and shown before it is published.
  */
+import { type Card, type CardKind, cardKind } from '../../foundation/cards/card.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { isObject } from '../../foundation/json.ts';
 import { UNSAFE } from '../../foundation/log-text.ts';
@@ -70,13 +71,9 @@ function publicUrl(candidates: readonly unknown[]): { readonly url: string | und
   return { url, hidden: url === undefined && urls.length > 0 };
 }
 
-const A2A_MEMBERS = ['skills', 'supportedInterfaces', 'additionalInterfaces', 'preferredTransport'];
-const MCP_MEMBERS = ['serverInfo', 'remotes', 'transport', 'transports', 'tools', 'endpoint'];
-
-function protocolOf(card: object, url: URL): 'a2a' | 'mcp' {
-  if (A2A_MEMBERS.some((key) => Object.hasOwn(card, key))) return 'a2a';
-  if (MCP_MEMBERS.some((key) => Object.hasOwn(card, key))) return 'mcp';
-  return url.pathname.endsWith('/mcp.json') ? 'mcp' : 'a2a';
+/** What kind of a card it is; one that says nothing of it is known by its place. */
+function protocolOf(card: Card, url: URL): CardKind {
+  return cardKind(card) ?? (url.pathname.endsWith('/mcp.json') ? 'mcp' : 'a2a');
 }
 
 /** What a card says, in the terms of a service record. @throws SvcError `invalid_request` where it is no card */

@@ -77,6 +77,7 @@ export const PARTS: readonly Part[] = [
     names: ['publish'],
     add: async (svc) => (await import('./commands/publish.ts')).publishCommand(svc),
   },
+  { heading: FINDING, names: ['card'], add: async (svc) => (await import('./commands/cards.ts')).cardCommands(svc) },
   {
     heading: FINDING,
     names: ['unpublish', 'search', 'resolve', 'info', 'did', 'did-document'],

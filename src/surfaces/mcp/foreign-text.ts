@@ -31,6 +31,7 @@ const WRITERS: Readonly<Record<string, (args: Values) => string>> = {
   svc_resolve: (args) => `${named(args, 'aid')}, who signed the record`,
   svc_discover: () => 'the agent in "aid" of each entry, who signed it',
   svc_resolve_records: (args) => `${named(args, 'aid')}, who signed each record`,
+  svc_card: (args) => `${named(args, 'aid')}, who signed the card`,
   svc_mailbox_list: () => 'the agent in "sender" of each note, who signed it',
   svc_mailbox_poll: () => 'the agent in "sender" of each note, who signed it',
   chat_read: (args) => `${named(args, 'peer')} (entries with "dir":"in"), who proved its identity on the connection`,

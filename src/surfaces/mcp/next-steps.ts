@@ -7,6 +7,7 @@ const NEXT_STEPS: Readonly<Partial<Record<ErrorCode, string>>> = {
   bad_key: 'Pass the key as it was returned when it was made.',
   bad_delegation:
     'Pass key and proof of one identity as they were made; a wallet signs the very text of svc_ethereum_delegation_message.',
+  bad_card: 'Do not use this card; tell the user why it is refused.',
   bad_service_name: 'Choose a name such as "lang.translate" and call again.',
   bad_service_address: 'Pass host:port of a service on this machine.',
   local_aid_required: 'Call again with local_aid; svc_agents_list shows the agents here.',
@@ -46,6 +47,7 @@ const WHERE: Readonly<Record<Thing, string>> = {
   entry: 'group_read shows the entries of the group.',
   object: 'group_object_locate says who has an object; group_object_put makes one.',
   file: 'Ask the user for the path: it is below files_root, which svc_status shows.',
+  card: 'svc_agent_get shows whether the profile of an agent here names a card.',
   service: 'svc_agent_get shows the services of an agent.',
   tool: 'tools/list shows the tools.',
 };

@@ -12,7 +12,10 @@ import {
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { MAX_HTTP_HEADER_BYTES, type RawHeaders } from '../../capabilities/calls/headers.ts';
+import type { CallAnswer } from '../../capabilities/calls/http-caller.ts';
+import type { CardAdmission } from '../../capabilities/cards/admission.ts';
 import type { OriginFailure, OriginListener, OriginTarget, ServeOrigin } from '../../capabilities/origins/types.ts';
+import type { Card } from '../../foundation/cards/card.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { codeOf, ERRORS, isErrorCode, SvcError } from '../../foundation/errors.ts';
@@ -23,6 +26,7 @@ import { sendError, shownError } from '../rest/answer.ts';
 import { MAX_PIPELINED } from '../rest/connections.ts';
 import { callRemote, type RemoteCaller } from '../rest/remote-call.ts';
 import type { AnswerPlace } from '../rest/remote-headers.ts';
+import { askedForCard, asksForCard, type CardQuestion, isCardCall, mayAskForCard, withLocalCard } from './cards.ts';
 import { checkVisitor, isFromBrowser } from './door.ts';
 import { firstBytes } from './first-bytes.ts';
 import { PAGE_POLICY, sentToAgent, takenFromAgent } from './headers.ts';
@@ -38,6 +42,8 @@ export interface OriginServerDependencies {
   readonly caller: RemoteCaller;
   readonly clock: Clock;
   readonly log: Log;
+  /** Says what of an agent's card programs here may follow. */
+  readonly cards: Pick<CardAdmission, 'local'>;
   /**
    * Joins a connection with the service of the agent.
    * @param refused is told why the agent's node did not
@@ -177,13 +183,25 @@ class OriginServer implements OriginListener {
   ): Promise<void> {
     const { id, localAid: local, remoteAid: remote, accessToken } = this.#target();
     const visitor = { id, isBrowser: isFromBrowser(request) };
+    const { question, body } = await this.#cardQuestion(request);
+    let note = '';
     const rules = {
-      sent: (raw: RawHeaders) => sentToAgent(raw, visitor),
+      sent: (raw: RawHeaders) => {
+        const sent = sentToAgent(raw, visitor);
+        return question === null ? sent : askedForCard(sent);
+      },
       taken: (raw: RawHeaders, place: AnswerPlace) => takenFromAgent(raw, place, visitor),
       begin: (head: ServerResponse) => {
+        if (note !== '') head.setHeader('svc-card', note);
         if (visitor.isBrowser) head.appendHeader('content-security-policy', PAGE_POLICY);
       },
     };
+    const to = `http://${request.headers.host ?? ''}`;
+    const lead = (card: Card) => this.#deps.cards.local(card, remote, to, signal);
+    const reshape = (answer: CallAnswer, place: AnswerPlace) =>
+      withLocalCard(answer, question ?? 'document', place, lead, (text) => {
+        note = text;
+      });
     const target = {
       caller: this.#deps.caller,
       local,
@@ -192,8 +210,24 @@ class OriginServer implements OriginListener {
       path: request.url ?? '/',
       accessToken,
       rules,
+      ...(body === null ? {} : { body }),
+      ...(question === null ? {} : { reshape }),
     };
     await callRemote({ request, response, context: { signal }, ...(upgrade === undefined ? {} : { upgrade }) }, target);
+  }
+
+  /** Whether a request asks for a card, and its body where that had to be read. */
+  async #cardQuestion(request: IncomingMessage): Promise<{ question: CardQuestion | null; body: Buffer | null }> {
+    if (asksForCard(request)) return { question: 'document', body: null };
+    if (!mayAskForCard(request)) return { question: null, body: null };
+    const chunks: Buffer[] = [];
+    try {
+      for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
+    } catch (cause) {
+      throw new SvcError('cancelled', { cause });
+    }
+    const body = Buffer.concat(chunks);
+    return { question: isCardCall(body) ? 'call' : null, body };
   }
 
   #refuse(response: ServerResponse, error: unknown): void {

@@ -22,6 +22,12 @@ export interface RemoteRules {
 /** Below a path of this API: what the client holds for it stays here, and content is shut into its sandbox. */
 const BELOW_API: RemoteRules = { sent: sentHeaders, taken: takenHeaders, begin: setForeignPolicy };
 
+/** An answer in another form than the remote side sent it. */
+export interface Reshaped {
+  readonly headers: RawHeaders;
+  readonly body: Buffer;
+}
+
 /** A request that goes on to a remote node. */
 export type RemoteExchange = Pick<StreamExchange, 'request' | 'response' | 'upgrade'> & {
   readonly context: Pick<StreamExchange['context'], 'signal'>;
@@ -39,6 +45,10 @@ export interface RemoteTarget {
   readonly accessToken?: string | undefined;
   /** Those below a path of this API, where they are left out. */
   readonly rules?: RemoteRules;
+  /** The body of the request, where it has been read already. */
+  readonly body?: Uint8Array;
+  /** Another form of the answer; null: as it is. What it throws takes the place of the answer. */
+  readonly reshape?: (answer: CallAnswer, place: AnswerPlace) => Promise<Reshaped | null>;
 }
 
 /** An answer and by what rules it is handed on. */
@@ -132,13 +142,13 @@ function bodyOf(request: IncomingMessage): { body: IncomingMessage | null; bodyL
  */
 export async function callRemote(exchange: RemoteExchange, target: RemoteTarget): Promise<void> {
   const { request, response, context, upgrade } = exchange;
-  const { caller, local, remote, prefix, path, accessToken, rules = BELOW_API } = target;
+  const { caller, local, remote, prefix, path, accessToken, rules = BELOW_API, body, reshape } = target;
   const way: Way = { rules, place: { prefix, path, host: request.headers.host } };
   const call = { method: request.method ?? 'GET', path, headers: rules.sent(request.rawHeaders), accessToken };
   const { signal } = context;
   const answer =
     upgrade === undefined
-      ? await caller.request(local, remote, { ...call, ...bodyOf(request), signal })
+      ? await caller.request(local, remote, { ...call, ...(body === undefined ? bodyOf(request) : { body }), signal })
       : await caller.upgrade(local, remote, { ...call, signal });
   if (upgrade !== undefined && 'socket' in answer) {
     upgrade.socket.write(switchHead(answer, way), 'latin1');
@@ -146,6 +156,11 @@ export async function callRemote(exchange: RemoteExchange, target: RemoteTarget)
   }
   if ('socket' in answer) return void answer.socket.destroy();
   if (hasUnreadBody(request)) response.shouldKeepAlive = false;
+  const reshaped = reshape === undefined ? null : await reshape(answer, way.place);
+  if (reshaped !== null) {
+    begin(response, { ...answer, headers: reshaped.headers }, way);
+    return void response.end(reshaped.body);
+  }
   begin(response, answer, way);
   await passOn(response, answer, way);
 }

@@ -24,12 +24,11 @@ const MAX_TOKENS = 15_000;
 const CHARS_PER_TOKEN = 3.5;
 
 test('each listed tool has the parameters of the surface', () => {
-  const own = {
-    name: 'svc_origin_open',
-    required: ['remote_aid'],
-    optional: ['access_token', 'local_aid', 'local_port'],
-  };
-  const wanted = new Map([...surface.tools, own].map((tool) => [tool.name, tool]));
+  const own = [
+    { name: 'svc_origin_open', required: ['remote_aid'], optional: ['access_token', 'local_aid', 'local_port'] },
+    { name: 'svc_card', required: ['aid'], optional: ['local_aid'] },
+  ];
+  const wanted = new Map([...surface.tools, ...own].map((tool) => [tool.name, tool]));
   const differences = tools.flatMap(({ name, inputSchema: { properties = {}, required = [] } }) => {
     const { required: needed = [], optional = [] } = wanted.get(name) ?? {};
     const have = { required: [...required].sort(), all: Object.keys(properties).sort() };

@@ -18,6 +18,7 @@ import { accessOfAgentsMigration } from './016-access-of-agents.ts';
 import { heldAgentsMigration } from './017-held-agents.ts';
 import { originsMigration } from './018-origins.ts';
 import { evidenceMigration } from './019-evidence.ts';
+import { cardsMigration } from './020-cards.ts';
 
 export const MIGRATIONS: readonly string[] = [
   agentsMigration,
@@ -39,4 +40,5 @@ export const MIGRATIONS: readonly string[] = [
   heldAgentsMigration,
   originsMigration,
   evidenceMigration,
+  cardsMigration,
 ];

@@ -9,6 +9,7 @@ import { required } from '../takes.ts';
 import { formatFields, formatTable } from '../text.ts';
 import { WALLETS } from '../wallet-options.ts';
 import { aclCommands } from './acl.ts';
+import { ownCardCommands } from './cards.ts';
 import { UNPUBLISHED } from './directory.ts';
 import { addRegister } from './identity.ts';
 import { moveCommands } from './move.ts';
@@ -173,5 +174,6 @@ export function agentCommands(svc: CommandGroup): void {
   moveCommands(agents);
   aclCommands(agents);
   profileCommands(agents);
+  ownCardCommands(agents);
   topicCommands(agents);
 }

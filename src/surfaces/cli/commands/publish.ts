@@ -1,5 +1,6 @@
 /** `svc publish`: says on the network that an agent offers a service. */
 import { SvcError } from '../../../foundation/errors.ts';
+import { isObject } from '../../../foundation/json.ts';
 import { counted } from '../../../foundation/plain-words.ts';
 import { sizeText } from '../../../foundation/quantities.ts';
 import { MAX_BRIEF_BYTES } from '../../../foundation/records/types.ts';
@@ -13,7 +14,8 @@ import { formatFields } from '../text.ts';
 
 const TAKES = {
   '<service>': 'a service name such as lang.translate',
-  '--from <url>': 'draft the rest from the card of a service: its address, or that of the card',
+  '--from <url>':
+    'draft the rest from the card of a service, and sign that: its address, or a file such as ./card.json',
   ...ACTING,
   '--name <text>': 'display name',
   '--brief <text>': `one or two sentences, at most ${sizeText(MAX_BRIEF_BYTES)}`,
@@ -51,6 +53,19 @@ function showDraft(context: CliContext, text: string, { from, remarks }: CardDra
     });
 }
 
+/** Has the card that a draft was made from signed and kept whole; what is published stands without it. */
+async function keepCard(context: CliContext, aid: string, card: unknown): Promise<string | undefined> {
+  try {
+    if (!isObject(card)) return undefined;
+    const { object_id } = await context.client.cardSet({ aid, card });
+    return object_id;
+  } catch (error) {
+    if (!(error instanceof SvcError)) throw error;
+    context.note(`The card itself is not kept: ${error.message}`);
+    return undefined;
+  }
+}
+
 async function publish(context: CliContext, options: Publishing) {
   const { service, aid, from, ttl, yes } = options;
   const draft = from === undefined ? undefined : await context.progress('Reading the card', draftFrom(from));
@@ -66,7 +81,9 @@ async function publish(context: CliContext, options: Publishing) {
     context.client.agentGet({ aid }),
   ]);
   const [published, agent] = await context.progress('Publishing', work);
-  return { answer: { ...published, aid, service, ...offer }, agent };
+  const signed = draft === undefined ? undefined : await keepCard(context, aid, draft.card);
+  const kept = signed === undefined ? {} : { card: signed };
+  return { answer: { ...published, aid, service, ...offer, ...kept }, agent };
 }
 
 export function publishCommand(svc: CommandGroup): void {

@@ -1,0 +1,163 @@
+/**
+ * Who vouches for a card: a JWS over its canonical JSON without `signatures` (A2A 1.0, section 8.4), by the operational
+ * key of the agent that `kid` names, with the delegation by which that key acts. No other root of trust is followed: a
+ * `jku` would have the signer choose his own.
+ */
+import { toBase64 } from '../base64.ts';
+import { fromBase64 } from '../bytes.ts';
+import { CLOCK_SKEW_S } from '../domain/time.ts';
+import { SvcError } from '../errors.ts';
+import { type Aid, DID_KEY_PREFIX, parseAid } from '../identity/aid.ts';
+import { type Delegation, decodeDelegation, encodeDelegation } from '../identity/delegation.ts';
+import type { Signer } from '../identity/ed25519.ts';
+import { encodeMultikey } from '../identity/multikey.ts';
+import { isObject } from '../json.ts';
+import { badCard } from './bad-card.ts';
+import { canonicalJson, withoutEmpty } from './canonical-json.ts';
+import type { Card } from './card.ts';
+import { type DetachedJws, readHeader, signDetached, verifyDetached } from './jws.ts';
+
+/** Signatures of one card that are looked at. */
+const MAX_SIGNATURES = 8;
+/** Members of a header by which a signer names his own keys, or where they are. */
+const ROOTS = ['jku', 'jwk', 'x5u', 'x5c'];
+
+/** Who signs: an agent here. */
+export interface CardSigner extends Pick<Signer, 'sign'> {
+  readonly aid: Aid;
+  readonly delegation: Delegation;
+}
+
+/** What is known of an agent when its card is verified. */
+export interface CardCheck {
+  readonly aid: Aid;
+  /** Unix seconds. */
+  readonly now: number;
+  /** `issuedAt` of the newest delegation known of the agent: an older one is a rotated key's. */
+  readonly newestDelegation: number;
+  /** When the newest card known of the agent was signed, Unix seconds; 0 where none is. */
+  readonly newestCard: number;
+  /** @throws SvcError `bad_delegation` */
+  readonly verifyDelegation: (delegation: Delegation, now: number) => void;
+}
+
+/** What a verified signature says. */
+export interface CardProof {
+  /** Unix seconds. */
+  readonly signedAt: number;
+  readonly delegation: Delegation;
+}
+
+interface Entry extends DetachedJws {
+  readonly header: Readonly<Record<string, unknown>>;
+}
+
+/** A card without its signatures: what they are over. */
+export function unsigned(card: Card): Card {
+  const { signatures: _, ...rest } = card;
+  return rest;
+}
+
+/**
+ * The card with our signature, in place of whatever it had. Where it has empty members, which the SDKs of A2A leave out
+ * before they verify, a second signature stands beside it over what they see.
+ * @param now Unix seconds
+ * @throws SvcError `bad_card`
+ */
+export function signCard(card: Card, signer: CardSigner, now: number): Card {
+  const content = unsigned(card);
+  const protectedHeader = { iat: now, kid: signer.aid, typ: 'JOSE' };
+  const { delegation } = signer;
+  const header = {
+    delegation: toBase64(encodeDelegation(delegation)),
+    key: `${DID_KEY_PREFIX}${encodeMultikey('ed25519', delegation.operationalKey)}`,
+  };
+  const payloads = new Set([canonicalJson(content), canonicalJson(withoutEmpty(content) ?? {})]);
+  const signatures = [...payloads].map((payload) => ({ ...signDetached(protectedHeader, payload, signer), header }));
+  return { ...content, signatures };
+}
+
+function entriesOf(card: Card): Entry[] {
+  const { signatures = [] } = card;
+  if (!Array.isArray(signatures) || signatures.length > MAX_SIGNATURES)
+    throw badCard('bad_signature', `its signatures are no list of at most ${MAX_SIGNATURES}`);
+  return signatures.map((one: unknown) => {
+    const entry = isObject(one) ? one : {};
+    const { protected: head, signature, header = {} } = entry;
+    if (typeof head !== 'string' || typeof signature !== 'string' || !isObject(header))
+      throw badCard('bad_signature', 'a signature of it is malformed');
+    return { protected: head, signature, header };
+  });
+}
+
+/** The agent that a key id names; null for other ids. */
+function agentOf(kid: unknown): Aid | null {
+  try {
+    return typeof kid === 'string' ? parseAid(kid) : null;
+  } catch {
+    return null;
+  }
+}
+
+function delegationIn({ header }: Entry, { aid, now, newestDelegation, verifyDelegation }: CardCheck): Delegation {
+  const text = header['delegation'];
+  const bytes = typeof text === 'string' ? fromBase64(text) : null;
+  if (bytes === null) throw badCard('bad_signature', 'it has no delegation');
+  let delegation: Delegation;
+  try {
+    delegation = decodeDelegation(bytes);
+    verifyDelegation(delegation, now);
+  } catch (cause) {
+    if (!(cause instanceof SvcError)) throw cause;
+    const isOver = cause.details?.['reason'] === 'it has expired';
+    throw badCard(isOver ? 'expired' : 'bad_signature', cause.message.replace(/\.$/, ''), { cause });
+  }
+  if (delegation.agent !== aid) throw badCard('swapped', 'its delegation is of another agent');
+  if (delegation.issuedAt < newestDelegation)
+    throw badCard('replayed', 'it is signed with a key that the agent has replaced');
+  return delegation;
+}
+
+function proofOf(entry: Entry, kid: Aid, signedAt: unknown, check: CardCheck): CardProof {
+  if (kid !== check.aid) throw badCard('swapped', 'it is the card of another agent', { details: { aid: kid } });
+  if (typeof signedAt !== 'number' || !Number.isSafeInteger(signedAt))
+    throw badCard('bad_signature', 'it does not say when it was signed');
+  if (signedAt > check.now + CLOCK_SKEW_S) throw badCard('bad_signature', 'it is signed in the future');
+  const delegation = delegationIn(entry, check);
+  if (signedAt < check.newestCard) throw badCard('replayed', 'a newer card of this agent is known');
+  return { signedAt, delegation };
+}
+
+/**
+ * Checks the signatures of a card that name an agent. Those of other key ids prove nothing here and are passed over.
+ * @returns what ours prove; null where the card has none of them
+ * @throws SvcError `bad_card` with `foreign_root`, `swapped`, `replayed`, `expired`, `bad_signature`
+ */
+export function checkSignatures(card: Card, check: CardCheck): CardProof | null {
+  const payload = canonicalJson(unsigned(card));
+  let proof: CardProof | null = null;
+  let ours = 0;
+  for (const entry of entriesOf(card)) {
+    const head = readHeader(entry);
+    if (head === null) throw badCard('bad_signature', 'a signature of it is malformed');
+    if (ROOTS.some((name) => name in head || name in entry.header))
+      throw badCard('foreign_root', 'a signature of it names a root of trust of its own (jku)');
+    const kid = agentOf(head['kid']);
+    if (kid === null) continue;
+    ours++;
+    const one = proofOf(entry, kid, head['iat'], check);
+    if (verifyDetached(entry, payload, one.delegation.operationalKey)) proof ??= one;
+  }
+  if (ours > 0 && proof === null) throw badCard('bad_signature', 'its signature does not verify');
+  return proof;
+}
+
+/**
+ * Verifies that an agent vouches for a card.
+ * @throws SvcError `bad_card` as `checkSignatures`, and with `unsigned`
+ */
+export function verifyCard(card: Card, check: CardCheck): CardProof {
+  const proof = checkSignatures(card, check);
+  if (proof === null) throw badCard('unsigned', 'no agent has signed it');
+  return proof;
+}

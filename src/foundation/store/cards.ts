@@ -1,0 +1,61 @@
+/** Signed cards: those of agents here, and the newest one seen of each other agent. */
+import type { Aid } from '../identity/aid.ts';
+import { integerOf, textOf } from './row.ts';
+import type { Row, Store } from './store.ts';
+
+/** Cards of others that are remembered; those not seen for longest are forgotten first. */
+export const MAX_SEEN_CARDS = 500;
+
+export type StoredCard = Readonly<ReturnType<typeof fromRow>>;
+
+function fromRow(row: Row) {
+  return {
+    /** The signed card, JSON. */
+    card: textOf(row, 'card'),
+    objectId: textOf(row, 'object_id'),
+    /** Unix seconds. */
+    signedAt: integerOf(row, 'signed_at'),
+  };
+}
+
+export class CardStore {
+  readonly #store: Store;
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  /** The card of an agent here; null where it has none. */
+  own(aid: Aid): StoredCard | null {
+    const row = this.#store.one`SELECT card, object_id, signed_at FROM own_cards WHERE aid = ${aid}`;
+    return row === undefined ? null : fromRow(row);
+  }
+
+  putOwn(aid: Aid, { card, objectId, signedAt }: StoredCard): void {
+    this.#store.run`
+      INSERT OR REPLACE INTO own_cards (aid, card, object_id, signed_at)
+      VALUES (${aid}, ${card}, ${objectId}, ${signedAt})`;
+  }
+
+  deleteOwn(aid: Aid): void {
+    this.#store.run`DELETE FROM own_cards WHERE aid = ${aid}`;
+  }
+
+  /** The newest card that was seen of another agent; null where none was. */
+  seen(aid: Aid): StoredCard | null {
+    const row = this.#store.one`SELECT card, object_id, signed_at FROM seen_cards WHERE aid = ${aid}`;
+    return row === undefined ? null : fromRow(row);
+  }
+
+  /** @param now Unix milliseconds */
+  putSeen(aid: Aid, { card, objectId, signedAt }: StoredCard, now: number): void {
+    this.#store.transaction(() => {
+      this.#store.run`
+        INSERT OR REPLACE INTO seen_cards (aid, card, object_id, signed_at, seen_at)
+        VALUES (${aid}, ${card}, ${objectId}, ${signedAt}, ${now})`;
+      this.#store.run`
+        DELETE FROM seen_cards WHERE aid IN
+          (SELECT aid FROM seen_cards ORDER BY seen_at DESC LIMIT -1 OFFSET ${MAX_SEEN_CARDS})`;
+    });
+  }
+}

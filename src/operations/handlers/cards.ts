@@ -1,0 +1,42 @@
+/** The handlers of the operations on cards. */
+import type { AgentRegistry } from '../../capabilities/agents/registry.ts';
+import type { OwnCard, OwnCards } from '../../capabilities/cards/own-cards.ts';
+import type { FoundCard, RemoteCards } from '../../capabilities/cards/remote-cards.ts';
+import { isoTime } from '../../foundation/clock.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { cardOperations } from '../cards.ts';
+import type { Handlers } from '../operation.ts';
+
+export interface CardHandlerDependencies {
+  readonly agents: Pick<AgentRegistry, 'get'>;
+  readonly ownCards: Pick<OwnCards, 'find' | 'get' | 'set' | 'delete'>;
+  readonly remoteCards: Pick<RemoteCards, 'get'>;
+  /** The local agent that acts: the named one, or the only one. */
+  readonly localAid: (named: Aid | undefined) => Aid;
+}
+
+function view(aid: Aid, { kind, card, objectId, signedAt }: OwnCard | FoundCard) {
+  return { aid, kind, card, object_id: objectId, signed_at: isoTime(signedAt * 1000) };
+}
+
+export function cardHandlers(deps: CardHandlerDependencies): Handlers<typeof cardOperations> {
+  const { agents, ownCards, remoteCards, localAid } = deps;
+  const local = (aid: Aid): Aid => agents.get(aid).aid;
+  return {
+    cardSet: async ({ aid, card }) => {
+      const { seq, replicas, ...own } = await ownCards.set(local(aid), card);
+      return { ...view(aid, own), seq, replicas };
+    },
+    cardGet: ({ aid }) => view(aid, ownCards.get(local(aid))),
+    cardDelete: async ({ aid }) => {
+      await ownCards.delete(local(aid));
+      return { ok: true };
+    },
+    card: async ({ aid, local_aid }, { signal }) => {
+      const found = await remoteCards.get(aid, localAid(local_aid), signal);
+      const { expiresAt, isCurrent } = found;
+      const end = expiresAt === 0 ? null : isoTime(expiresAt * 1000);
+      return { ...view(aid, found), expires_at: end, is_current: isCurrent };
+    },
+  };
+}

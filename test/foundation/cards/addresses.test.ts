@@ -1,0 +1,221 @@
+/** Where the addresses of a card lead: to the service itself, and nowhere else. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { type CardPlace, leadAddresses } from '../../../src/foundation/cards/addresses.ts';
+import type { Card } from '../../../src/foundation/cards/card.ts';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import { newIdentity } from '../../support/identities.ts';
+
+const { aid } = newIdentity();
+const other = newIdentity().aid;
+const HERE = 'http://127.0.0.1:40123';
+const PLACE: CardPlace = { aid, service: { host: '127.0.0.1', port: 41241 }, to: HERE };
+
+function v10(...urls: readonly string[]): Card {
+  return { name: 'x', supportedInterfaces: urls.map((url) => ({ url, protocolBinding: 'JSONRPC' })) };
+}
+
+function urlsOf({ card }: { readonly card: Card }): unknown[] {
+  const list = card['supportedInterfaces'];
+  assert.ok(Array.isArray(list));
+  return list.map(({ url }: { url: unknown }) => url);
+}
+
+function reasonOf(card: Card, place: CardPlace = PLACE): unknown {
+  try {
+    leadAddresses(card, place);
+  } catch (error) {
+    assert.ok(error instanceof SvcError, String(error));
+    assert.equal(error.code, 'bad_card');
+    return error.details?.['reason'];
+  }
+  return 'let in';
+}
+
+test('whatever the service calls itself on its machine leads to the local address, with path and query', () => {
+  const table: readonly (readonly [string, string])[] = [
+    ['http://127.0.0.1:41241', HERE],
+    ['http://127.0.0.1:41241/', `${HERE}/`],
+    ['http://localhost:41241/a2a/jsonrpc?x=1', `${HERE}/a2a/jsonrpc?x=1`],
+    ['http://LOCALHOST.:41241/a', `${HERE}/a`],
+    ['http://0.0.0.0:41241/a', `${HERE}/a`],
+    ['http://[::1]:41241/a', `${HERE}/a`],
+    ['http://[::ffff:127.0.0.1]:41241/a', `${HERE}/a`],
+    ['http://2130706433:41241/a', `${HERE}/a`],
+    ['https://localhost:41241/a', `${HERE}/a`],
+    ['grpc://localhost:41241', HERE],
+    ['localhost:41241', '127.0.0.1:40123'],
+    ['[::1]:41241', '127.0.0.1:40123'],
+    ['/a2a/v1?tenant=x', `${HERE}/a2a/v1?tenant=x`],
+    [`svc://${aid}`, HERE],
+    [`svc://${aid}/a2a?y=2`, `${HERE}/a2a?y=2`],
+  ];
+  for (const [url, led] of table) assert.deepEqual(urlsOf(leadAddresses(v10(url), PLACE)), [led], url);
+});
+
+test('cards of 0.3 and of MCP servers, and addresses that stand elsewhere', () => {
+  const card = {
+    protocolVersion: '0.3.0',
+    url: 'http://localhost:41241/rpc',
+    preferredTransport: 'JSONRPC',
+    additionalInterfaces: [
+      { url: 'http://localhost:41241/rest', transport: 'HTTP+JSON' },
+      { url: 'localhost:41241', transport: 'GRPC' },
+    ],
+    iconUrl: 'http://localhost:41241/icon.png',
+    documentationUrl: 'https://words.example/docs',
+    provider: { organization: 'Words', url: 'https://words.example/' },
+    description: 'Not an address: http://localhost:3000',
+    capabilities: { extensions: [{ uri: 'http://localhost/ext' }] },
+    securitySchemes: { o: { flows: { clientCredentials: { tokenUrl: 'http://127.0.0.1:41241/token' } } } },
+  };
+  assert.deepEqual(leadAddresses(card, PLACE), {
+    card: {
+      ...card,
+      url: `${HERE}/rpc`,
+      additionalInterfaces: [
+        { url: `${HERE}/rest`, transport: 'HTTP+JSON' },
+        { url: '127.0.0.1:40123', transport: 'GRPC' },
+      ],
+      iconUrl: `${HERE}/icon.png`,
+      securitySchemes: { o: { flows: { clientCredentials: { tokenUrl: `${HERE}/token` } } } },
+    },
+    left: 0,
+  });
+  const mcp = { name: 'files', remotes: [{ type: 'streamable-http', url: 'http://localhost:41241/mcp' }] };
+  assert.deepEqual(leadAddresses(mcp, { ...PLACE, to: `svc://${aid}` }).card, {
+    name: 'files',
+    remotes: [{ type: 'streamable-http', url: `svc://${aid}/mcp` }],
+  });
+  const old = { serverInfo: { name: 'files' }, transport: { type: 'http', endpoint: '/mcp' } };
+  assert.deepEqual(leadAddresses(old, PLACE).card['transport'], { type: 'http', endpoint: `${HERE}/mcp` });
+});
+
+test('what a card takes along leads back: signed for everyone, then read at a local address', () => {
+  const interfaces = [
+    { url: 'http://localhost:41241/rpc', protocolBinding: 'JSONRPC' },
+    { url: 'localhost:41241', protocolBinding: 'GRPC' },
+  ];
+  const published = leadAddresses({ supportedInterfaces: interfaces }, { ...PLACE, to: `svc://${aid}` });
+  assert.deepEqual(urlsOf(published), [`svc://${aid}/rpc`, `svc://${aid}`]);
+  assert.deepEqual(urlsOf(leadAddresses(published.card, PLACE)), [`${HERE}/rpc`, '127.0.0.1:40123']);
+});
+
+test('the attack table: what leads past the service is refused', () => {
+  const special = [
+    'http://127.0.0.1:22/',
+    'http://localhost/',
+    'http://169.254.169.254/latest/meta-data/',
+    'http://[fe80::1]/',
+    'http://[::ffff:169.254.169.254]/',
+    'http://2852039166/',
+    'http://0xa9fea9fe/',
+    'http://169.254.169.254.:80/',
+    'http://metadata.google.internal/computeMetadata/v1/',
+    'http://100.100.100.200/',
+    'http://[fd00:ec2::254]/',
+    'http://10.0.0.1:41241/',
+    'http://192.168.1.1/',
+    'http://printer.local/',
+    'http://router/',
+    '169.254.169.254:80',
+  ];
+  for (const url of special) assert.match(String(reasonOf(v10(url))), /^special_address$/, url);
+  const foreign = [
+    'https://evil.example/a2a',
+    'http://8.8.8.8:41241/',
+    'evil.example:41241',
+    'http://localhost:41241@evil.example/',
+    'http://user:password@localhost:41241/',
+    '//evil.example/',
+    'http://localhost:41241\\@evil.example/',
+    'file:///etc/passwd',
+    'javascript:alert(1)',
+    'data:application/json,{}',
+    '',
+    'a2a',
+  ];
+  for (const url of foreign) assert.match(String(reasonOf(v10(url))), /^(foreign|special)_address$/, url);
+  assert.equal(reasonOf(v10(`svc://${other}/a2a`)), 'swapped');
+  assert.equal(reasonOf({ url: 5, skills: [] }), 'not_a_card');
+  // One bad interface among good ones, in each place where clients look.
+  const good = 'http://localhost:41241/';
+  for (const key of ['supportedInterfaces', 'supported_interfaces', 'additionalInterfaces', 'remotes'])
+    assert.equal(
+      reasonOf({ url: good, [key]: [{ url: good }, { url: 'https://evil.example/' }] }),
+      'foreign_address',
+      key,
+    );
+  assert.equal(reasonOf({ ...v10(good), url: 'https://evil.example/' }), 'foreign_address');
+});
+
+test('addresses beside the interfaces may be public, and nothing else', () => {
+  const besides = (url: string): Card => ({
+    ...v10('http://localhost:41241/'),
+    securitySchemes: { o: { tokenUrl: url } },
+  });
+  for (const url of [
+    'https://login.example/token',
+    'urn:x',
+    'mailto:a@b.example',
+    '/token',
+    'data:image/png;base64,AA',
+  ])
+    assert.equal(reasonOf(besides(url)), 'let in', url);
+  const bad = [
+    'http://169.254.169.254/token',
+    'ht\ttp://169.254.169.254/token',
+    ' http://169.254.169.254/',
+    'http:/169.254.169.254/',
+    'http:\\\\127.0.0.1\\x',
+    '//169.254.169.254/token',
+    'http://127.0.0.1:9/',
+    'http://user@127.0.0.1:41241/',
+    'ws://10.0.0.1/',
+  ];
+  for (const url of bad) assert.equal(reasonOf(besides(url)), 'special_address', url);
+  assert.equal(reasonOf(besides('https://user@login.example/')), 'foreign_address');
+});
+
+test('interfaces at other ports of the machine are left out where one is there that is the service', () => {
+  const led = leadAddresses(v10('http://localhost:41241/', 'localhost:50051'), PLACE);
+  assert.deepEqual([urlsOf(led), led.left], [[`${HERE}/`], 1]);
+  assert.equal(reasonOf(v10('localhost:50051')), 'special_address');
+  assert.equal(
+    reasonOf({ url: 'http://localhost:50051/', additionalInterfaces: [{ url: 'http://localhost:41241/' }] }),
+    'special_address',
+  );
+});
+
+test('where it is not known what the agent is bound to, its machine is it', () => {
+  const place = { ...PLACE, service: null };
+  assert.deepEqual(urlsOf(leadAddresses(v10('http://127.0.0.1:9/x'), place)), [`${HERE}/x`]);
+  assert.equal(reasonOf(v10('http://169.254.169.254/'), place), 'special_address');
+  assert.equal(reasonOf(v10('https://evil.example/'), place), 'foreign_address');
+});
+
+test('a service on another machine is known by its host', () => {
+  const place = { ...PLACE, service: { host: 'agent.example', port: 443 } };
+  assert.deepEqual(urlsOf(leadAddresses(v10('https://Agent.Example/a2a'), place)), [`${HERE}/a2a`]);
+  assert.equal(reasonOf(v10('https://other.example/a2a'), place), 'foreign_address');
+});
+
+test('whatever stands in an interface, it leads to the local address or the card is refused', () => {
+  const text = fc.oneof(
+    fc.webUrl(),
+    fc.string({ unit: 'binary' }),
+    fc.constantFrom('http://localhost:41241', '//', 'svc://', '/\\', ':80'),
+  );
+  fc.assert(
+    fc.property(fc.array(text, { minLength: 1, maxLength: 3 }), (parts) => {
+      const card = v10(parts.join(''));
+      if (reasonOf(card) !== 'let in') return;
+      for (const url of urlsOf(leadAddresses(card, PLACE))) {
+        const led = String(url);
+        assert.equal(URL.parse(led.includes('://') ? led : `http://${led}`)?.origin, HERE, led);
+      }
+    }),
+    { seed: 7, numRuns: 2000 },
+  );
+});
