@@ -19,6 +19,7 @@ import type {
   DhtPeer,
   GetOptions,
   ListOptions,
+  NearbyNodes,
   NoteRemoval,
   PutOptions,
   PutResult,
@@ -106,6 +107,14 @@ export class MemoryRecordNetwork implements RecordNetwork {
       .filter((record, i) => errors[i] === null && options.known?.has(toHex(recordDigest(record.encoded))) !== true)
       .sort((a, b) => b.timestamp - a.timestamp)
       .slice(0, options.limit);
+  }
+
+  near(key: Uint8Array): NearbyNodes {
+    return {
+      get: (type, options) => this.get(key, type, options),
+      put: (record, options) => this.put(key, record, options),
+      stop: () => {},
+    };
   }
 
   async removeNotes(key: Uint8Array, removals: readonly NoteRemoval[]): Promise<number> {

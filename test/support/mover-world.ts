@@ -38,6 +38,12 @@ class Vault extends MemoryVault {
     this.secrets.set(name, secret);
   }
 
+  putSecretSoon(name: string, secret: Uint8Array): void {
+    this.putSecret(name, secret);
+  }
+
+  settle(): void {}
+
   getSecret(name: string): Uint8Array | null {
     return this.secrets.get(name) ?? null;
   }

@@ -4,11 +4,18 @@ import { type Clock, unixSeconds } from '../../src/foundation/clock.ts';
 import { belongsUnder } from '../../src/foundation/records/keys.ts';
 import { compareFreshness, expiresAt, type SignedRecord } from '../../src/foundation/records/record.ts';
 import type { RecordType } from '../../src/foundation/records/types.ts';
-import type { GetOptions, ListOptions, PutResult, Reachability, RecordNetwork } from '../../src/network/dht/types.ts';
+import type {
+  GetOptions,
+  ListOptions,
+  NearbyNodes,
+  PutResult,
+  Reachability,
+  RecordNetwork,
+} from '../../src/network/dht/types.ts';
 import { verifyRecord } from './records.ts';
 
 export class ScriptedRecords
-  implements Pick<RecordNetwork, 'put' | 'get' | 'list' | 'reachability' | 'onReachability'>
+  implements Pick<RecordNetwork, 'put' | 'get' | 'list' | 'near' | 'reachability' | 'onReachability'>
 {
   /** What a put reports where it is kept; 0: nobody answers, and nothing is kept. */
   replicas = 8;
@@ -51,6 +58,14 @@ export class ScriptedRecords
     if (this.first !== null) options.onFirst?.(this.first);
     const [first] = await this.list(key, [type]);
     return first ?? null;
+  }
+
+  near(key: Uint8Array): NearbyNodes {
+    return {
+      get: (type, options) => this.get(key, type, options),
+      put: (record) => this.put(key, record),
+      stop: () => {},
+    };
   }
 
   async list(

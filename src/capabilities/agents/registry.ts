@@ -63,6 +63,7 @@ export class AgentRegistry implements Component {
   readonly #heartbeats: Heartbeats;
   readonly #monitor: ServiceMonitor;
   readonly #changes = new Listeners<[AgentChange]>();
+  readonly #rotations = new Listeners<[Aid]>();
 
   constructor(options: RegistryOptions, dependencies: RegistryDependencies) {
     this.#options = options;
@@ -85,6 +86,14 @@ export class AgentRegistry implements Component {
   /** Calls back after each change. Returns how to stop. */
   onChange(listener: (change: AgentChange) => void): () => void {
     return this.#changes.add(listener);
+  }
+
+  /**
+   * Calls back before an agent gets another operational key, while it still has the one before: what follows from that is
+   * to be kept by then. What the listener throws refuses the registration. Returns how to stop.
+   */
+  beforeRotation(listener: (aid: Aid) => void): () => void {
+    return this.#rotations.add(listener);
   }
 
   /** Calls back when a bound service begins to answer, or no longer does. Returns how to stop. */
@@ -132,6 +141,7 @@ export class AgentRegistry implements Component {
         message: 'This agent is registered with another operational key, and this delegation is not newer.',
       });
     const name = keyName(aid, pair.publicKey);
+    if (known !== null && !sameKey) this.#rotations.tell(aid);
     if (!sameKey || this.#keyring.pair(name) === null) this.#keyring.put(name, pair);
     if (newer) {
       const serviceTcp = service ?? known?.serviceTcp ?? '';

@@ -10,7 +10,7 @@ import { every, UNTIL_HURRIED } from '../../foundation/repeat.ts';
 import type { Publication } from '../../foundation/store/publications.ts';
 import { AddressNews } from './address-news.ts';
 import { type ProfileCard, profilePublication, readProfile } from './profile-cards.ts';
-import { ENDPOINTS, Publishing, type PublishResult } from './publishing.ts';
+import { type Companion, ENDPOINTS, Publishing, type PublishResult } from './publishing.ts';
 import { RecordPublisher } from './record-publisher.ts';
 import { Renewal } from './renewal.ts';
 import {
@@ -73,6 +73,11 @@ export class Directory implements Component {
       ...[look, touch, reach].map((repeating) => () => repeating.stop()),
     );
     this.#grace = clock.after(START_GRACE_MS, () => this.#begin());
+  }
+
+  /** Names what goes out beside the endpoint records of agents; before `start`. Where it throws, they go out alone. */
+  accompany(companion: Companion): void {
+    this.#publishing.companions.push(companion);
   }
 
   async stop(): Promise<void> {

@@ -9,7 +9,7 @@ import { KeyedMutex } from '../../foundation/keyed-mutex.ts';
 import { RECORD } from '../../foundation/records/types.ts';
 import type { Publication, PublicationRow, PublisherRow } from '../../foundation/store/publications.ts';
 import type { LocalIdentity } from '../../network/links/types.ts';
-import type { RecordPublisher, Sent } from './record-publisher.ts';
+import type { RecordPublisher, SendOptions, Sent } from './record-publisher.ts';
 import { goesOut, renewalTime, retryDelay } from './schedule.ts';
 import type { DirectoryDependencies, DirectoryOptions } from './types.ts';
 
@@ -33,6 +33,9 @@ export const ENDPOINTS: Publication = {
   ttl: RECORD_TTL_S,
 };
 
+/** What goes out beside the endpoint record of an agent now; null where nothing has to. */
+export type Companion = (aid: Aid) => Publication | null;
+
 interface PublishingDependencies extends DirectoryDependencies {
   readonly recordPublisher: RecordPublisher;
 }
@@ -42,6 +45,8 @@ export class Publishing {
   readonly #deps: PublishingDependencies;
   /** Whatever happens to the publications of an identity happens in its turn. */
   readonly turns = new KeyedMutex<Aid>();
+  /** Who has something to go out beside endpoint records: one publication of two records costs little more than of one. */
+  readonly companions: Companion[] = [];
   /** Agents that are not renewed because they are not alive: the ones whose heartbeats count. */
   readonly #lapsed = new Set<Aid>();
 
@@ -88,16 +93,18 @@ export class Publishing {
   async publish(aid: Aid, wanted: readonly Publication[]): Promise<PublishResult> {
     return this.turns.run(aid, async () => {
       const identity = this.identity(aid);
-      const { publications, clock } = this.#deps;
-      const reserved = publications.transaction(() => {
-        publications.claim(aid, clock.now() + SAFETY_MS);
-        for (const one of wanted) publications.put(aid, one);
-        return publications.reserve(aid, 0, wanted.length);
+      const { publications, recordPublisher } = this.#deps;
+      const both = [...wanted, ...this.#along(aid, wanted)];
+      // The network answers while the disk takes what is to be on it first.
+      const near = recordPublisher.approach(aid, both);
+      const reserved = await this.#reserve(aid, both).catch((error: unknown) => {
+        recordPublisher.leave(near);
+        throw error;
       });
       const all = publications.publications(aid);
-      const rows = all.filter((row) => wanted.some((one) => one.type === row.type && one.name === row.name));
       try {
-        return acknowledged(await this.#send(identity, rows, all, true, reserved));
+        const sent = await this.#send(identity, among(all, both), all, { mayJump: true, reserved, near });
+        return acknowledged(sent.filter(({ row }) => isAmong(wanted, row)));
       } catch (error) {
         const publisher = publications.publisher(aid);
         const isUnacknowledged = error instanceof SvcError && error.code === 'not_acknowledged';
@@ -105,6 +112,29 @@ export class Publishing {
         throw error;
       }
     });
+  }
+
+  /** Keeps what is wanted and gives out its sequence numbers; the first of them, once it is on disk. */
+  async #reserve(aid: Aid, wanted: readonly Publication[]): Promise<number | null> {
+    const { publications, clock } = this.#deps;
+    return await publications.together(() => {
+      // It may have been deleted since.
+      this.identity(aid);
+      publications.claim(aid, clock.now() + SAFETY_MS);
+      for (const one of wanted) publications.put(aid, one);
+      return publications.reserve(aid, 0, wanted.length);
+    });
+  }
+
+  /** What goes out beside these; nothing where the endpoint record is not among them. */
+  #along(aid: Aid, wanted: readonly Pick<Publication, 'type'>[]): Publication[] {
+    if (!wanted.some(({ type }) => type === RECORD.endpoints)) return [];
+    try {
+      return this.companions.map((companion) => companion(aid)).filter((one) => one !== null);
+    } catch (error) {
+      this.#deps.log.warn({ aid, error }, 'what goes out beside the endpoint record of this agent could not be made');
+      return [];
+    }
   }
 
   /**
@@ -117,7 +147,7 @@ export class Publishing {
       this.#deps.publications.claim(aid, this.#deps.clock.now() + SAFETY_MS);
       const all = this.#deps.publications.publications(aid);
       const row: PublicationRow = { ...one, aid, seq: 0, publishedAt: null, replicas: 0, dirty: 0 };
-      return acknowledged(await this.#deps.recordPublisher.send(identity, [row], all, true));
+      return acknowledged(await this.#deps.recordPublisher.send(identity, [row], all, { mayJump: true }));
     });
   }
 
@@ -146,9 +176,19 @@ export class Publishing {
       const dueAt = this.#deps.serviceOf(aid) !== '' ? clock.now() + pause : null;
       return publications.schedule(aid, { ...publisher, state: 'lapsed', dueAt });
     }
-    const all = publications.publications(aid);
-    const rows = all.filter((row) => goesOut(row, clock.now()));
-    await this.#send(identity, rows, all, publisher.claim);
+    const before = publications.publications(aid);
+    const now = clock.now();
+    const along = this.#along(
+      aid,
+      before.filter((row) => goesOut(row, now)),
+    );
+    if (along.length > 0)
+      publications.later(() => {
+        for (const one of along) publications.put(aid, one);
+      });
+    const all = along.length > 0 ? publications.publications(aid) : before;
+    const rows = all.filter((row) => goesOut(row, now));
+    await this.#send(identity, rows, all, { mayJump: publisher.claim });
   }
 
   /** Sends, keeps what was acknowledged, and decides when the identity's next turn is. */
@@ -156,11 +196,10 @@ export class Publishing {
     identity: LocalIdentity,
     rows: readonly PublicationRow[],
     all: readonly PublicationRow[],
-    mayJump: boolean,
-    reserved: number | null = null,
+    options: SendOptions,
   ): Promise<readonly Sent[]> {
     const { ready, peers } = this.#deps.network.reachability();
-    const sent = rows.length === 0 ? [] : await this.#deps.recordPublisher.send(identity, rows, all, mayJump, reserved);
+    const sent = rows.length === 0 ? [] : await this.#deps.recordPublisher.send(identity, rows, all, options);
     const kept = sent.filter(({ replicas }) => replicas > 0);
     const { publications, clock } = this.#deps;
     const now = clock.now();
@@ -219,6 +258,15 @@ export class Publishing {
     if (identity === null) throw noSuchAgent(aid);
     return identity;
   }
+}
+
+function isAmong(wanted: readonly Publication[], row: Publication): boolean {
+  return wanted.some((one) => one.type === row.type && one.name === row.name);
+}
+
+/** The rows of what is wanted. */
+function among(rows: readonly PublicationRow[], wanted: readonly Publication[]): PublicationRow[] {
+  return rows.filter((row) => isAmong(wanted, row));
 }
 
 /** @throws SvcError `not_acknowledged` where one of the records is kept by nobody */

@@ -1,4 +1,5 @@
 /** Signs records and brings them to the network, with sequence numbers that never go back. */
+import { toHex } from '../../foundation/bytes.ts';
 import { unixSeconds } from '../../foundation/clock.ts';
 import { abortable, abortError, deadline } from '../../foundation/deadline.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
@@ -12,7 +13,8 @@ import {
 } from '../../foundation/records/payloads.ts';
 import { payloadBudget, type SignedRecord, signRecord } from '../../foundation/records/record.ts';
 import { isCustomType, RECORD } from '../../foundation/records/types.ts';
-import type { PublicationRow } from '../../foundation/store/publications.ts';
+import type { Publication, PublicationRow } from '../../foundation/store/publications.ts';
+import type { NearbyNodes } from '../../network/dht/types.ts';
 import type { LocalIdentity } from '../../network/links/types.ts';
 import type { AddressNews } from './address-news.ts';
 import { checkRoomAbove, standing, supersededError } from './sequence.ts';
@@ -34,6 +36,21 @@ export interface Sent {
   readonly replicas: number;
 }
 
+/** The nodes around the keys of records that are about to go out, by key in hex. */
+type Approach = ReadonlyMap<string, NearbyNodes>;
+
+export interface SendOptions {
+  /** Go ahead of a higher number that the network holds. */
+  readonly mayJump: boolean;
+  /**
+   * The first of as many sequence numbers as there are rows, which were given out with what else had to be on disk. The
+   * network is asked first all the same: another machine of the agent may have used the same numbers.
+   */
+  readonly reserved?: number | null;
+  /** What `approach` has begun for these rows. */
+  readonly near?: Approach;
+}
+
 interface Attempt {
   readonly identity: LocalIdentity;
   readonly all: readonly PublicationRow[];
@@ -43,6 +60,7 @@ interface Attempt {
   readonly signal: AbortSignal;
   /** The first of the numbers that were given out for it already; null where none were. */
   readonly reserved: number | null;
+  readonly near: Approach;
 }
 
 interface Round {
@@ -79,10 +97,29 @@ export class RecordPublisher {
   }
 
   /**
+   * Begins to search for the nodes that are to get the first records of a publication: meanwhile other things can be done.
+   * What it returns is given to `send`, or to `leave`.
+   */
+  approach(aid: Aid, wanted: readonly Pick<Publication, 'type' | 'name'>[]): Approach {
+    const near = new Map<string, NearbyNodes>();
+    if (this.#stopped.signal.aborted) return near;
+    for (const one of wanted.slice(0, SIDE_BY_SIDE)) {
+      const key = keyOf(aid, one);
+      const name = toHex(key);
+      // Endpoint records stand under the same key as the others of the agent, and say what the network holds of it.
+      const type = one.type === RECORD.service ? null : RECORD.endpoints;
+      if (!near.has(name)) near.set(name, this.#deps.network.near(key, type));
+    }
+    return near;
+  }
+
+  /** Ends the searches of a publication that does not come about. */
+  leave(near: Approach): void {
+    for (const nodes of near.values()) nodes.stop();
+  }
+
+  /**
    * Publishes some of an agent's publications; `all` are all of them.
-   * @param mayJump go ahead of a higher number that the network holds
-   * @param reserved the first of as many sequence numbers as there are rows, which were given out with what else had to
-   *   be on disk. The network is asked first all the same: another machine of the agent may have used the same numbers
    * @throws SvcError `stale_sequence` where the network holds a newer record that stays ahead;
    *   `bad_delegation` where ours is not in force; `timeout`; `not_found` where the agent is gone
    */
@@ -90,17 +127,19 @@ export class RecordPublisher {
     identity: LocalIdentity,
     rows: readonly PublicationRow[],
     all: readonly PublicationRow[],
-    mayJump: boolean,
-    reserved: number | null = null,
+    { mayJump, reserved = null, near = this.approach(identity.aid, rows) }: SendOptions,
   ): Promise<readonly Sent[]> {
-    checkWindow(identity.delegation, unixSeconds(this.#deps.clock));
-    using limit = deadline(this.#deps.clock, SEND_TIMEOUT_MS, this.#stopped.signal);
-    if (limit.signal.aborted) throw abortError(limit.signal);
-    const first = !this.#learned.has(identity.aid);
-    return await abortable(
-      this.#rounds({ identity, all, mayJump, first, signal: limit.signal, reserved }, rows),
-      limit.signal,
-    );
+    try {
+      checkWindow(identity.delegation, unixSeconds(this.#deps.clock));
+      using limit = deadline(this.#deps.clock, SEND_TIMEOUT_MS, this.#stopped.signal);
+      const { signal } = limit;
+      if (signal.aborted) throw abortError(signal);
+      const first = !this.#learned.has(identity.aid);
+      return await abortable(this.#rounds({ identity, all, mayJump, first, signal, reserved, near }, rows), signal);
+    } catch (error) {
+      this.leave(near);
+      throw error;
+    }
   }
 
   /** Sends until nothing is open: what the network has a newer version of goes again, above it. */
@@ -111,7 +150,7 @@ export class RecordPublisher {
     for (let round = 0; round < MAX_ROUNDS && open.length > 0; round++) {
       const { reserved } = attempt;
       const isHighEnough = round === 0 && reserved !== null && reserved > floor;
-      const first = isHighEnough ? reserved : this.#reserve(attempt, open, floor);
+      const first = isHighEnough ? reserved : await this.#reserve(attempt, open, floor);
       const { sent: now, beaten, highest } = await this.#round(attempt, open, first);
       for (const one of now) sent.set(one.row, one);
       open = beaten;
@@ -120,9 +159,14 @@ export class RecordPublisher {
     return [...sent.values()];
   }
 
-  #reserve({ identity: { aid } }: Attempt, { length }: readonly PublicationRow[], floor: number): number {
+  async #reserve(
+    { identity: { aid } }: Attempt,
+    { length }: readonly PublicationRow[],
+    floor: number,
+  ): Promise<number> {
     checkRoomAbove(floor);
-    const first = this.#deps.publications.reserve(aid, floor, length);
+    const { publications } = this.#deps;
+    const first = await publications.together(() => publications.reserve(aid, floor, length));
     if (first === null) throw noSuchAgent(aid);
     return first;
   }
@@ -132,11 +176,12 @@ export class RecordPublisher {
     const { network } = this.#deps;
     const { aid } = attempt.identity;
     const ready = network.reachability().ready;
-    const held = await network.get(agentKey(aid), RECORD.endpoints, {
-      thorough: attempt.first,
-      timeoutMs: LOOK_TIMEOUT_MS,
-      signal: attempt.signal,
-    });
+    const key = agentKey(aid);
+    const options = { thorough: attempt.first, timeoutMs: LOOK_TIMEOUT_MS, signal: attempt.signal };
+    const near = attempt.near.get(toHex(key));
+    const held = await (near === undefined
+      ? network.get(key, RECORD.endpoints, options)
+      : near.get(RECORD.endpoints, options));
     const floor = held === null ? 0 : this.#pass(attempt, held);
     if (ready) this.#learned.add(aid);
     return floor;
@@ -164,14 +209,14 @@ export class RecordPublisher {
 
   /** @param first the sequence number of the first of them */
   async #round(attempt: Attempt, rows: readonly PublicationRow[], first: number): Promise<Round> {
-    const { identity, all, signal } = attempt;
+    const { identity, all } = attempt;
     const records = rows.map((row, i) => ({ row, record: this.#sign(identity, row, all, first + i) }));
     const sent: Sent[] = [];
     const beaten: PublicationRow[] = [];
     let highest = 0;
     for (let at = 0; at < records.length; at += SIDE_BY_SIDE) {
       const part = records.slice(at, at + SIDE_BY_SIDE);
-      const results = await Promise.all(part.map(async ({ row, record }) => this.#put(row, record, signal)));
+      const results = await Promise.all(part.map(async ({ row, record }) => this.#put(row, record, attempt)));
       for (const [i, { row, record }] of part.entries()) {
         const { replicas = 0, newer = null } = results[i] ?? {};
         sent.push({ row, record, replicas });
@@ -185,10 +230,13 @@ export class RecordPublisher {
     return { sent, beaten, highest };
   }
 
-  async #put(row: PublicationRow, record: SignedRecord, signal: AbortSignal) {
-    const key = row.type === RECORD.service ? serviceKey(row.name) : agentKey(record.aid);
+  async #put(row: PublicationRow, record: SignedRecord, { near, signal }: Attempt) {
+    const key = keyOf(record.aid, row);
+    const nodes = near.get(toHex(key));
     try {
-      return await this.#deps.network.put(key, record, { signal });
+      return await (nodes === undefined
+        ? this.#deps.network.put(key, record, { signal })
+        : nodes.put(record, { signal }));
     } catch (error) {
       if (signal.aborted) throw error;
       this.#deps.log.warn({ aid: record.aid, type: record.type, error }, 'a record could not be published');
@@ -213,4 +261,9 @@ export class RecordPublisher {
     const payload = { ...addresses, nodeKey, customTypes, ...bound };
     return encodeEndpointsPayload(fitEndpointsPayload(payload, payloadBudget(RECORD.endpoints, delegation)));
   }
+}
+
+/** Under which key a record stands on the network. */
+function keyOf(aid: Aid, { type, name }: Pick<Publication, 'type' | 'name'>): Uint8Array {
+  return type === RECORD.service ? serviceKey(name) : agentKey(aid);
 }

@@ -10,7 +10,7 @@ import type { LocalIdentity } from '../../network/links/types.ts';
 import type { NodeAddresses } from '../../network/reach/own-addresses.ts';
 
 /** The part of the record network that the directory uses. */
-export type Records = Pick<RecordNetwork, 'put' | 'get' | 'list' | 'reachability' | 'onReachability'>;
+export type Records = Pick<RecordNetwork, 'put' | 'get' | 'list' | 'near' | 'reachability' | 'onReachability'>;
 
 export interface DirectoryOptions {
   readonly nodeAid: Aid;

@@ -33,7 +33,7 @@ const SECRET_DOMAIN = new TextEncoder().encode('svcd/note-key/v1\0');
 const FORMAT = 1;
 
 /** Where secrets are kept: files that only their owner reads. */
-export type SecretVault = Pick<KeyStore, 'putSecret' | 'getSecret' | 'delete'>;
+export type SecretVault = Pick<KeyStore, 'putSecret' | 'putSecretSoon' | 'settle' | 'getSecret' | 'delete'>;
 
 export interface NoteKeysDependencies {
   readonly vault: SecretVault;
@@ -78,8 +78,8 @@ export class NoteKeys {
   }
 
   /**
-   * The key that notes for an agent are sealed to now; it is kept before it is returned. Keys that are
-   * no longer needed are deleted.
+   * The key that notes for an agent are sealed to now. Nobody waits until it is kept: as long as the operational key is
+   * the same, it follows from that (see `secure`). Keys that are no longer needed are deleted.
    * @throws SvcError `not_found` where the agent is not here; `key_damaged`, `not_writable`
    */
   current(aid: Aid): CurrentKey {
@@ -92,9 +92,18 @@ export class NoteKeys {
     const privateKey = derive(identity, createdAt);
     if (newest === undefined || !equalBytes(newest.privateKey, privateKey)) {
       const retired = ring.kept.map((key) => (key.retiredAt === 0 ? { ...key, retiredAt: now } : key));
-      this.#keep(aid, [{ privateKey, createdAt, retiredAt: 0 }, ...retired]);
-    } else if (!ring.kept.every((key) => isNeeded(key, now))) this.#keep(aid, ring.kept);
+      this.#keep(aid, [{ privateKey, createdAt, retiredAt: 0 }, ...retired], 'soon');
+    } else if (!ring.kept.every((key) => isNeeded(key, now))) this.#keep(aid, ring.kept, 'soon');
     return { publicKey: sealingKeyOf(privateKey).publicKey, createdAt };
+  }
+
+  /**
+   * Keeps the key that was published, durably: to be called before the operational key changes from which it follows.
+   * @throws SvcError as `current`
+   */
+  secure(aid: Aid): void {
+    this.current(aid);
+    this.#deps.vault.settle();
   }
 
   /** What opens the notes that are sealed to a key; null where it is none of this agent's. */
@@ -131,7 +140,7 @@ export class NoteKeys {
     });
     const { kept } = this.#ring(aid);
     const fresh = given.filter((key) => !kept.some((own) => equalBytes(own.privateKey, key.privateKey)));
-    if (fresh.length > 0) this.#keep(aid, [...kept, ...fresh]);
+    if (fresh.length > 0) this.#keep(aid, [...kept, ...fresh], 'now');
   }
 
   /** Deletes the keys of an agent that is no longer here. */
@@ -154,10 +163,12 @@ export class NoteKeys {
     return ring;
   }
 
-  #keep(aid: Aid, keys: readonly KeptKey[]): void {
+  #keep(aid: Aid, keys: readonly KeptKey[], when: 'now' | 'soon'): void {
     const now = unixSeconds(this.#deps.clock);
     const needed = keys.filter((key) => isNeeded(key, now)).slice(0, MAX_KEPT_NOTE_KEYS);
-    this.#deps.vault.putSecret(nameOf(aid), encodeKept(needed));
+    const { vault } = this.#deps;
+    if (when === 'now') vault.putSecret(nameOf(aid), encodeKept(needed));
+    else vault.putSecretSoon(nameOf(aid), encodeKept(needed));
     this.#hold(aid, needed);
   }
 }

@@ -16,6 +16,7 @@ import { MAX_TTL_S, RECORD } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import { every, type Repeating } from '../../foundation/repeat.ts';
 import type { NoteStore, StoredNote } from '../../foundation/store/notes.ts';
+import type { Publication } from '../../foundation/store/publications.ts';
 import type { Links } from '../../network/links/types.ts';
 import { Inbox, viewOf } from './inbox.ts';
 import { type AgentsPage, NoteFetcher } from './note-fetcher.ts';
@@ -203,12 +204,38 @@ export class Notes implements Component {
     }
   }
 
-  /** Takes notice of a record that was published here: where an agent can be found, its key can be as well. */
+  /**
+   * What goes out beside the endpoint record of an agent: where it can be found, its key can be as well. Null where the
+   * key that is published will do.
+   * @throws SvcError `key_damaged`
+   */
+  keyToPublish(aid: Aid): Publication | null {
+    if (this.#deps.identity(aid) === null) return null;
+    const { directory, clock } = this.#deps;
+    const payload = encodeEncryptionKeysPayload([this.#keys.current(aid)]);
+    const known = directory.published(aid, RECORD.encryptionKeys);
+    const isNew = known === null || Buffer.compare(known.payload, payload) !== 0;
+    const isOld = clock.now() - (known?.publishedAt ?? 0) >= REPUBLISH_KEYS_MS;
+    return isNew || isOld ? { type: RECORD.encryptionKeys, name: '', payload, ttl: MAX_TTL_S } : null;
+  }
+
+  /** Takes notice of a record that was published here: a key that should have gone out beside it goes out now. */
   published({ aid, type }: SignedRecord): void {
     if (type !== RECORD.endpoints || this.#deps.identity(aid) === null) return;
     this.#publishKey(aid).catch((error: unknown) =>
       this.#deps.log.warn({ aid, error }, 'the encryption key of this agent was not published; it is tried again'),
     );
+  }
+
+  /** To be called before an agent gets another operational key: notes that are sealed to what follows from it wait. */
+  beforeRotation(aid: Aid): void {
+    if (this.#deps.identity(aid) === null) return;
+    try {
+      this.#keys.secure(aid);
+    } catch (error) {
+      if (!(error instanceof SvcError) || error.code !== 'key_damaged') throw error;
+      this.#deps.log.error({ aid, error }, 'the encryption keys of this agent cannot be read: notes for it may be lost');
+    }
   }
 
   /** The private keys that open notes, for an export of the agent. */
@@ -237,12 +264,9 @@ export class Notes implements Component {
   }
 
   async #publishKey(aid: Aid): Promise<void> {
-    const { directory, clock } = this.#deps;
-    const payload = encodeEncryptionKeysPayload([this.#keys.current(aid)]);
-    const known = directory.published(aid, RECORD.encryptionKeys);
-    const isNew = known === null || Buffer.compare(known.payload, payload) !== 0;
-    const isOld = clock.now() - (known?.publishedAt ?? 0) >= REPUBLISH_KEYS_MS;
-    if (isNew || isOld) await directory.publishRecord(aid, RECORD.encryptionKeys, payload, MAX_TTL_S);
+    const { directory } = this.#deps;
+    const due = this.keyToPublish(aid);
+    if (due !== null) await directory.publishRecord(aid, due.type, due.payload, due.ttl);
   }
 
   #confirm(aid: Aid, notes: readonly StoredNote[]): void {

@@ -10,11 +10,11 @@ import type { Agents } from './agents.ts';
 export type DirectoryParts = ReturnType<typeof buildDirectory>;
 
 export function buildDirectory(
-  { life, clock, log, store, meta, node, configuration, seen }: Foundation,
+  { life, clock, log, store, commits, meta, node, configuration, seen }: Foundation,
   { records, resolver, ownAddresses }: Network,
   { registry, identity }: Agents,
 ) {
-  const publications = new PublicationStore(store);
+  const publications = new PublicationStore(store, commits);
   const published = new Listeners<[SignedRecord]>();
   const directory = new Directory(
     { nodeAid: node.aid, nodeKey: node.key.publicKey },

@@ -47,7 +47,9 @@ export function buildMessages(
     newestDelegation: (aid) => seen.newest(aid),
   });
   life.add('acting', notes);
+  directory.accompany((aid) => notes.keyToPublish(aid));
   published.add((record) => notes.published(record));
+  registry.beforeRotation((aid) => notes.beforeRotation(aid));
   const chat = new Chat({
     ...common,
     store: new ChatStore(store, commits),

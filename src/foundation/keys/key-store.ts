@@ -101,9 +101,26 @@ export class KeyStore {
 
   /** Keeps secret bytes (at most 4 KiB), durably; others of the same name are replaced. @throws SvcError `not_writable` */
   putSecret(name: string, secret: Uint8Array): void {
+    this.#directory.write(fileOf(name), this.#textOf(name, secret));
+  }
+
+  /**
+   * As `putSecret` for what can be made again: nobody waits for the disk, and many that come together cost it less. They
+   * are sure after `settle`, or some moments.
+   */
+  putSecretSoon(name: string, secret: Uint8Array): void {
+    this.#directory.writeSoon(fileOf(name), this.#textOf(name, secret));
+  }
+
+  /** Makes sure what was put soon: before that goes from which it could be made again. @throws SvcError `not_writable` */
+  settle(): void {
+    this.#directory.settle();
+  }
+
+  #textOf(name: string, secret: Uint8Array): string {
     if (secret.length > MAX_SECRET_BYTES) throw new RangeError(`a secret of ${secret.length} bytes is too long`);
     const content = this.#seal === null ? { secret: toHex(secret) } : { sealed: toHex(this.#seal.close(name, secret)) };
-    this.#directory.write(fileOf(name), JSON.stringify({ svcd_key: VERSION, name, ...content }));
+    return JSON.stringify({ svcd_key: VERSION, name, ...content });
   }
 
   /** The secret bytes of a name; null where there are none. @throws SvcError `key_damaged`, `key_exposed` */

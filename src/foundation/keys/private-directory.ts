@@ -19,6 +19,7 @@ import { diskTrouble } from '../disk-trouble.ts';
 import { codeOf, SvcError } from '../errors.ts';
 import { OTHERS_MODE, PRIVATE_DIRECTORY_MODE, PRIVATE_FILE_MODE } from '../file-modes.ts';
 import type { Log } from '../log.ts';
+import { LateFiles } from './late-files.ts';
 
 /** Larger files are none of ours. */
 const MAX_FILE_BYTES = 16 * 1024;
@@ -26,10 +27,12 @@ const MAX_FILE_BYTES = 16 * 1024;
 export class PrivateDirectory {
   readonly #path: string;
   readonly #log: Log;
+  readonly #late: LateFiles;
 
   private constructor(path: string, log: Log) {
     this.#path = path;
     this.#log = log;
+    this.#late = new LateFiles(path, { log, write: (file, text) => writeFileAtomic(join(path, file), text) });
   }
 
   /**
@@ -65,6 +68,8 @@ export class PrivateDirectory {
    * @throws SvcError `key_exposed` where it is another user's or a link, `key_damaged` where it cannot be read
    */
   read(file: string): string | null {
+    const late = this.#late.get(file);
+    if (late !== undefined) return late;
     const path = join(this.#path, file);
     let handle: number;
     try {
@@ -93,10 +98,22 @@ export class PrivateDirectory {
   /** Writes a file as a whole, durably. @throws SvcError `not_writable` */
   write(file: string, text: string): void {
     writeFileAtomic(join(this.#path, file), text);
+    this.#late.drop(file);
+  }
+
+  /** Writes a file as a whole, soon: `read` gives it from now on, and until `settle` a power cut may leave what was before. */
+  writeSoon(file: string, text: string): void {
+    this.#late.put(file, text);
+  }
+
+  /** Makes all sure that was to be written soon. @throws SvcError `not_writable` */
+  settle(): void {
+    this.#late.settle();
   }
 
   /** Deletes a file durably; nothing happens where there is none. @throws SvcError `not_writable` */
   delete(file: string): void {
+    this.#late.drop(file);
     const path = join(this.#path, file);
     try {
       rmSync(path, { force: true });

@@ -3,16 +3,25 @@
 interface Write {
   /** Returns how to tell what became of it. */
   run(): () => void;
+  /** Does it as a transaction of its own, and tells. */
+  runAlone(): void;
   reject(error: unknown): void;
+}
+
+interface GroupCommitOptions {
+  /** Most writes in one transaction: the event loop has a turn between two of them. */
+  readonly maxWrites?: number;
 }
 
 export class GroupCommit {
   readonly #transaction: <T>(work: () => T) => T;
+  readonly #maxWrites: number;
   #waiting: Write[] = [];
 
   /** @param transaction runs its work whole or not at all; nested calls as well */
-  constructor(transaction: <T>(work: () => T) => T) {
+  constructor(transaction: <T>(work: () => T) => T, { maxWrites = Number.POSITIVE_INFINITY }: GroupCommitOptions = {}) {
     this.#transaction = transaction;
+    this.#maxWrites = maxWrites;
   }
 
   /**
@@ -29,13 +38,17 @@ export class GroupCommit {
         return () => reject(error);
       }
     };
-    if (this.#waiting.push({ run, reject }) === 1) setImmediate(() => this.#flush());
+    // Alone it needs no savepoint inside of a transaction.
+    const write: Write = { run, runAlone: () => run()(), reject };
+    if (this.#waiting.push(write) === 1) setImmediate(() => this.#flush());
     return promise;
   }
 
   #flush(): void {
-    const writes = this.#waiting;
-    this.#waiting = [];
+    const writes = this.#waiting.splice(0, this.#maxWrites);
+    if (this.#waiting.length > 0) setImmediate(() => this.#flush());
+    const [first, ...others] = writes;
+    if (first !== undefined && others.length === 0) return first.runAlone();
     try {
       for (const tell of this.#transaction(() => writes.map((write) => write.run()))) tell();
     } catch (error) {

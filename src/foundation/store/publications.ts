@@ -1,6 +1,7 @@
 /** The tables of what is published. Times are Unix milliseconds. */
 import type { Aid } from '../identity/aid.ts';
 import { RECORD, type RecordType } from '../records/types.ts';
+import { GroupCommit } from './group-commit.ts';
 import { aidFromRow, blobOf, flagOf, integerOf, orNull, textOf, wordOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
@@ -73,9 +74,12 @@ function publicationOf(row: Row) {
 
 export class PublicationStore {
   readonly #store: Store;
+  readonly #commits: GroupCommit;
 
-  constructor(store: Store) {
+  /** @param commits what others write at the same time is made sure together with that of this one */
+  constructor(store: Store, commits: GroupCommit = new GroupCommit((work) => store.transaction(work))) {
     this.#store = store;
+    this.#commits = commits;
   }
 
   publisher(aid: Aid): PublisherRow | null {
@@ -132,8 +136,8 @@ export class PublicationStore {
   }
 
   /**
-   * Gives out `count` sequence numbers above all that were given out before and above `floor`; they
-   * are on disk when this returns. The first of them, or null where the publisher is gone.
+   * Gives out `count` sequence numbers above all that were given out before and above `floor`; they are on disk when
+   * this returns, or the transaction around it ends. The first of them, or null where the publisher is gone.
    */
   reserve(aid: Aid, floor: number, count: number): number | null {
     const row = this.#store.one`
@@ -162,6 +166,11 @@ export class PublicationStore {
 
   transaction<T>(work: () => T): T {
     return this.#store.transaction(work);
+  }
+
+  /** As `GroupCommit.run`. */
+  together<T>(work: () => T): Promise<T> {
+    return this.#commits.run(work);
   }
 
   /** As `transaction`; nobody waits until it is on disk. */

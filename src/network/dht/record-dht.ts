@@ -35,6 +35,7 @@ import type {
   DhtPeer,
   GetOptions,
   ListOptions,
+  NearbyNodes,
   Neighbour,
   NoteRemoval,
   PutOptions,
@@ -43,6 +44,7 @@ import type {
   RecordNetwork,
   StoreUsage,
 } from './types.ts';
+import { Vicinity } from './vicinity.ts';
 import { networkTag } from './wire.ts';
 
 export interface RecordDhtOptions {
@@ -182,6 +184,10 @@ export class RecordDht implements RecordNetwork {
 
   list(key: Uint8Array, types: readonly RecordType[], options: ListOptions = {}): Promise<readonly SignedRecord[]> {
     return this.#parts.reader.list(key, types, options);
+  }
+
+  near(key: Uint8Array, type: RecordType | null): NearbyNodes {
+    return new Vicinity(key, type, this.#parts);
   }
 
   removeNotes(key: Uint8Array, removals: readonly NoteRemoval[]): Promise<number> {

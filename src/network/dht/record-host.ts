@@ -14,6 +14,7 @@ import { decodeRecord, MAX_RECORD_BYTES } from '../../foundation/records/record.
 import { RECORD_DIGEST_BYTES } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import { Semaphore } from '../../foundation/semaphore.ts';
+import { GroupCommit } from '../../foundation/store/group-commit.ts';
 import type { DhtEngine } from './engine.ts';
 import {
   DATAGRAM_OVERHEAD_BYTES,
@@ -54,6 +55,8 @@ const LOOK_ROWS = 10;
 const MAX_RATE_KEYS = 4096;
 /** Records that are verified at once; more are refused, so that a flood costs no memory. */
 const MAX_VERIFYING = 256;
+/** Records that are put into the database in one step, which takes some milliseconds then. */
+const MAX_OFFERS = 16;
 /** Records of many publishers of which an answer carries the first that fit. */
 const MAX_INLINE = 4;
 /** What is told to who asks only who is near. */
@@ -93,14 +96,15 @@ export class RecordHost {
   readonly #allRowRate: RateLimiter;
   /** Pages that are put together: one at a time, with a turn of the event loop for others between them. */
   readonly #pages = new Semaphore(1);
-  /** The same for records that are put into the database. */
-  readonly #offers = new Semaphore(1);
+  /** Records that are put into the database: those that come together in one step, so many that others have a turn. */
+  readonly #offers: GroupCommit;
   /** Records that other threads look at right now. */
   #verifying = 0;
 
   constructor(options: RecordHostOptions, dependencies: RecordHostDependencies) {
     this.#options = options;
     this.#deps = dependencies;
+    this.#offers = new GroupCommit((work) => dependencies.store.transaction(work), { maxWrites: MAX_OFFERS });
     const perAddress = (perSecond: number, burst: number): RateLimiter =>
       new RateLimiter({ perSecond, burst, maxKeys: MAX_RATE_KEYS }, dependencies);
     this.#storeRate = perAddress(STORES_PER_SECOND, STORE_BURST);
@@ -173,10 +177,7 @@ export class RecordHost {
       const record = decodeRecord(Uint8Array.from(encoded));
       if (!belongsUnder(record, key)) return { code: 'misplaced' };
       await verifier.verifyAsync(record, unixSeconds(clock));
-      return await this.#offers.run(async () => {
-        await turn();
-        return replyTo(store.offer(key, record, publisher));
-      });
+      return replyTo(await this.#offers.run(() => store.offer(key, record, publisher)));
     } catch (error) {
       if (!(error instanceof SvcError)) throw error;
       log.debug({ from: publisher, reason: error.message }, 'refused a record that does not verify');

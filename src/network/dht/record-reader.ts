@@ -16,6 +16,7 @@ import { type Claim, Quorum } from './quorum.ts';
 import type { ReadRepair } from './read-repair.ts';
 import type { Collection, RecordSetFetcher } from './record-set-fetcher.ts';
 import type { RecordStore } from './record-store.ts';
+import type { SharedLookup } from './shared-lookup.ts';
 import { isOfMany } from './stored-record.ts';
 import type { GetOptions, ListOptions } from './types.ts';
 
@@ -48,8 +49,17 @@ export class RecordReader {
     this.#deps = dependencies;
   }
 
-  /** The newest valid record of one type; null where nobody has one. @throws SvcError `cancelled` */
-  async get(key: Uint8Array, type: RecordType, options: GetOptions): Promise<SignedRecord | null> {
+  /**
+   * The newest valid record of one type; null where nobody has one.
+   * @param shared a search around the key that asks for records of the type, and goes on when this has ended
+   * @throws SvcError `cancelled`
+   */
+  async get(
+    key: Uint8Array,
+    type: RecordType,
+    options: GetOptions,
+    shared: SharedLookup | null = null,
+  ): Promise<SignedRecord | null> {
     const { clock, store } = this.#deps;
     using limit = patience(clock, options.timeoutMs ?? READ_TIMEOUT_MS, options.signal);
     const slot = String(type);
@@ -63,17 +73,30 @@ export class RecordReader {
     };
     quorum.add(store.page(key, { types: [type] }, 0, 0).records, [], null);
     tell();
-    const lookup = this.#deps.lookups.forRead(key, { types: [type], wantsRecords: true }, (answer) => {
+    const enough = Promise.withResolvers<void>();
+    const hear = (answer: LookupAnswer): void => {
       quorum.add(answer.reply.records, answer.reply.summaries, answer);
       tell();
       if (options.thorough === true || quorum.agreement(slot) < AGREEMENT) return;
       // A few who agree on an older version must not be believed because they were the first.
-      if (lookup.within(CLOSEST_HEARD).length === CLOSEST_HEARD && !lookup.looksDense) lookup.stop();
-    });
-    await this.#finish(lookup, limit.signal, options.signal);
+      if (lookup.within(CLOSEST_HEARD).length < CLOSEST_HEARD || lookup.looksDense) return;
+      if (shared === null) lookup.stop();
+      enough.resolve();
+    };
+    const request = { types: [type], wantsRecords: true };
+    const lookup = shared?.lookup ?? this.#deps.lookups.forRead(key, request, hear);
+    for (const answer of shared?.answers ?? []) hear(answer);
+    const leave = shared?.follow(hear);
+    try {
+      const ended = Promise.race([lookup.finished, enough.promise]);
+      await this.#finish(ended, shared === null ? lookup : null, limit.signal, options.signal);
+    } finally {
+      leave?.();
+    }
     const newest = await this.#redeem(quorum, slot, key, limit.signal);
     if (newest === null) return null;
-    this.#deps.readRepair.onRead(key, newest.record, lookup, newest.claim.holders);
+    // Who shares the search is about to put a newer one there.
+    if (shared === null) this.#deps.readRepair.onRead(key, newest.record, lookup, newest.claim.holders);
     return newest.record;
   }
 
@@ -93,7 +116,7 @@ export class RecordReader {
       answers.push(answer);
       quorum.add([], answer.reply.summaries, answer);
     });
-    await this.#finish(lookup, limit.signal, options.signal);
+    await this.#finish(lookup.finished, lookup, limit.signal, options.signal);
     lookup.stop();
     const { fetcher } = this.#deps;
     await this.#takeOwn(wanted);
@@ -127,11 +150,17 @@ export class RecordReader {
     } while (from !== 0);
   }
 
-  async #finish(lookup: Lookup, limit: AbortSignal, outer: AbortSignal | undefined): Promise<void> {
+  /** @param own the search where it is nobody else's: it ends with the time for it */
+  async #finish(
+    ended: Promise<void>,
+    own: Lookup | null,
+    limit: AbortSignal,
+    outer: AbortSignal | undefined,
+  ): Promise<void> {
     try {
-      await abortable(lookup.finished, limit);
+      await abortable(ended, limit);
     } catch (error) {
-      lookup.stop();
+      own?.stop();
       if (outer?.aborted === true) throw error;
     }
   }

@@ -103,6 +103,11 @@ export class RecordStore {
     }
   }
 
+  /** Runs several of the methods below in one transaction, which is kept whole or not at all; nested calls as well. */
+  transaction<T>(work: () => T): T {
+    return this.#change(work);
+  }
+
   /** Keeps a verified record that belongs under `key`, unless a newer one is held or there is no fair room. */
   offer(key: Uint8Array, record: SignedRecord, publisher: string): Offer {
     return this.#change(() => {

@@ -14,6 +14,7 @@ import type { NodeClient } from './node-client.ts';
 import { STORE_WIDTH, widthFor } from './placement.ts';
 import { PutOperation } from './put-operation.ts';
 import type { Offer, RecordStore } from './record-store.ts';
+import type { SharedLookup } from './shared-lookup.ts';
 import type { NoteRemoval, PutOptions, PutResult } from './types.ts';
 
 /** Time for a publication, milliseconds. */
@@ -46,8 +47,17 @@ export class RecordWriter {
     this.#deps = dependencies;
   }
 
-  /** As `RecordNetwork.put`. @throws SvcError `bad_record`, `cancelled`, and as `RecordVerifier.verifyAsync` */
-  async put(key: Uint8Array, record: SignedRecord, { signal, onKept }: PutOptions = {}): Promise<PutResult> {
+  /**
+   * As `RecordNetwork.put`.
+   * @param shared a search around the key of a moment ago, whose answers still prove our address
+   * @throws SvcError `bad_record`, `cancelled`, and as `RecordVerifier.verifyAsync`
+   */
+  async put(
+    key: Uint8Array,
+    record: SignedRecord,
+    { signal, onKept }: PutOptions = {},
+    shared: SharedLookup | null = null,
+  ): Promise<PutResult> {
     const { clock, verifier, lookups, client } = this.#deps;
     if (!belongsUnder(record, key))
       throw new SvcError('bad_record', { message: 'The record belongs under another key.' });
@@ -64,12 +74,17 @@ export class RecordWriter {
       },
       { clock: wakingClock(clock), store: (at) => client.store(at, key, record), onKept },
     );
-    const lookup = lookups.forWrite(key, { types: [record.type], wantsRecords: false }, () => put.advance(lookup));
+    const advance = (): void => put.advance(lookup);
+    const request = { types: [record.type], wantsRecords: false };
+    const lookup = shared?.lookup ?? lookups.forWrite(key, request, advance);
+    shared?.follow(advance);
     limit.signal.addEventListener('abort', () => {
       lookup.stop();
       put.stop();
     });
-    return await abortable(put.run(lookup), signal);
+    const result = put.run(lookup);
+    if (shared !== null) advance();
+    return await abortable(result, signal);
   }
 
   /** Keeps a record of our own where we are among those who should, or there is nobody else. */

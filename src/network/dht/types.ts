@@ -81,6 +81,16 @@ export interface StoreUsage {
   readonly maxBytes: number;
 }
 
+/** The nodes around one key, searched once for what is read there and what is put there after it. */
+export interface NearbyNodes {
+  /** As `RecordNetwork.get`; no further search where the type is the one that was named. */
+  get(type: RecordType, options: GetOptions): Promise<SignedRecord | null>;
+  /** As `RecordNetwork.put`; no further search for some seconds. */
+  put(record: SignedRecord, options: PutOptions): Promise<PutResult>;
+  /** Ends the search, where nothing is to be put after all. */
+  stop(): void;
+}
+
 export interface RecordNetwork {
   start(): Promise<void>;
   stop(): Promise<void>;
@@ -92,6 +102,8 @@ export interface RecordNetwork {
   get(key: Uint8Array, type: RecordType, options?: GetOptions): Promise<SignedRecord | null>;
   /** All valid records under a key, newest of each AID and type: of every type, or of the given ones. */
   list(key: Uint8Array, types: readonly RecordType[], options?: ListOptions): Promise<readonly SignedRecord[]>;
+  /** Begins to search the nodes around a key, for a record of one type to be read there or null, and others to be put. */
+  near(key: Uint8Array, type: RecordType | null): NearbyNodes;
   /** Asks the nodes near a mailbox key to drop notes; returns how many removals they report. Never rejects. */
   removeNotes(key: Uint8Array, removals: readonly NoteRemoval[]): Promise<number>;
   reachability(): Reachability;
