@@ -49,6 +49,9 @@ function stubNetwork(): Records & { published: number } {
     },
     get: async (key, type) => held.get(name(key, type)) ?? null,
     list: async () => [],
+    near(key) {
+      return { get: (type) => this.get(key, type), put: (record) => this.put(key, record), stop: () => {} };
+    },
     reachability: () => ({ ready: true, peers: 60, natType: 1, observed: [], inRoutingTables: true }),
     onReachability: () => () => {},
   };

@@ -234,7 +234,10 @@ export class Notes implements Component {
       this.#keys.secure(aid);
     } catch (error) {
       if (!(error instanceof SvcError) || error.code !== 'key_damaged') throw error;
-      this.#deps.log.error({ aid, error }, 'the encryption keys of this agent cannot be read: notes for it may be lost');
+      this.#deps.log.error(
+        { aid, error },
+        'the encryption keys of this agent cannot be read: notes for it may be lost',
+      );
     }
   }
 

@@ -242,6 +242,25 @@ describe('the agent registry', () => {
     await next.stop();
   });
 
+  test('what follows from the key before is kept while it is still there, or there is no rotation', async () => {
+    const old = newIdentity();
+    await registry.register(old.credentials);
+    const heard: boolean[] = [];
+    let refuses = true;
+    registry.beforeRotation((aid) => {
+      heard.push(registry.identity(aid)?.delegation.issuedAt === old.delegation.issuedAt);
+      if (refuses) throw new SvcError('not_writable');
+    });
+    const rotated = delegateAnew(old.master, old.delegation.issuedAt + 10);
+    await assert.rejects(registry.register(rotated.credentials), { code: 'not_writable' });
+    assert.equal(registry.identity(old.aid)?.delegation.issuedAt, old.delegation.issuedAt);
+    refuses = false;
+    await registry.register(rotated.credentials);
+    assert.equal(registry.identity(old.aid)?.delegation.issuedAt, rotated.delegation.issuedAt);
+    await registry.register(rotated.credentials);
+    assert.deepEqual(heard, [true, true], 'and nobody is told of the same key again');
+  });
+
   test('a crash during a rotation leaves the old key in force', async () => {
     const old = newIdentity();
     await registry.register(old.credentials);

@@ -36,6 +36,61 @@ test('publishing brings out a verified endpoint record and says how many keep it
   world.store.close();
 });
 
+test('what goes out beside the endpoint record goes out with it, in one step', async () => {
+  const world = new DirectoryWorld();
+  const { aid } = world.add();
+  const payload = new Uint8Array([1]);
+  let isDue = true;
+  world.directory.accompany((one) => (isDue && one === aid ? { type: 3, name: '', payload, ttl: 7200 } : null));
+  assert.deepEqual(await world.directory.publish(aid), { seq: 1, replicas: 8 });
+  assert.deepEqual(
+    world.network.kept.map(({ type, seq, ttl }) => [type, seq, ttl]),
+    [
+      [1, 1, 3600],
+      [3, 2, 7200],
+    ],
+  );
+  assert.equal(world.network.reads, 1);
+  isDue = false;
+  assert.equal((await world.directory.publish(aid)).seq, 3);
+  assert.deepEqual([world.kept(aid).length, world.kept(aid, 3).length], [2, 1]);
+  world.store.close();
+});
+
+test('where it cannot be made, or nobody keeps it, the endpoint record is published all the same', async () => {
+  const world = new DirectoryWorld();
+  const { aid } = world.add();
+  let broken = true;
+  world.directory.accompany(() => {
+    if (broken) throw new Error('the disk');
+    return { type: 3, name: '', payload: new Uint8Array([1]), ttl: 7200 };
+  });
+  assert.deepEqual(await world.directory.publish(aid), { seq: 1, replicas: 8 });
+  broken = false;
+  world.network.beforePut = ({ type }) => {
+    if (type === 3) throw new Error('network down');
+  };
+  assert.deepEqual(await world.directory.publish(aid), { seq: 2, replicas: 8 });
+  assert.equal(world.publications.publications(aid).find(({ type }) => type === 3)?.publishedAt, null);
+  world.network.beforePut = () => {};
+  await world.directory.start();
+  await world.clock.run(60_000);
+  assert.ok(world.kept(aid, 3).length > 0);
+  await world.directory.stop();
+  world.store.close();
+});
+
+test('an agent that is deleted while its publication waits for the disk is not published', async () => {
+  const world = new DirectoryWorld();
+  const { aid } = world.add();
+  const published = world.directory.publish(aid);
+  world.remove(aid);
+  await assert.rejects(published, { code: 'not_found' });
+  assert.equal(world.publications.publisher(aid), null);
+  assert.equal(world.kept(aid).length, 0);
+  world.store.close();
+});
+
 test('who is not here is not found', async () => {
   const world = new DirectoryWorld();
   const { aid } = newIdentity();

@@ -3,20 +3,23 @@ import { test } from 'node:test';
 import { GroupCommit } from '../../../src/foundation/store/group-commit.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 
-function world() {
+function world(maxWrites?: number) {
   const store = Store.open(':memory:', ['CREATE TABLE things (n INTEGER PRIMARY KEY)']);
   const outer: string[] = [];
   let depth = 0;
-  const commits = new GroupCommit((work) => {
-    depth++;
-    try {
-      const result = store.transaction(work);
-      if (depth === 1) outer.push('commit');
-      return result;
-    } finally {
-      depth--;
-    }
-  });
+  const commits = new GroupCommit(
+    (work) => {
+      depth++;
+      try {
+        const result = store.transaction(work);
+        if (depth === 1) outer.push('commit');
+        return result;
+      } finally {
+        depth--;
+      }
+    },
+    maxWrites === undefined ? {} : { maxWrites },
+  );
   const add = (n: number): void => void store.run`INSERT INTO things (n) VALUES (${n})`;
   const numbers = () => store.all('SELECT n FROM things ORDER BY n').map((row) => row['n']);
   return { store, outer, commits, add, numbers };
@@ -71,4 +74,22 @@ test('where the commit fails, everybody hears so, and nothing is kept', async ()
     ['rejected', 'rejected'],
   );
   assert.deepEqual(store.all('SELECT * FROM things'), []);
+});
+
+test('of more than fit into one commit the rest comes in the next, in order', async () => {
+  const { outer, commits, add, numbers } = world(2);
+  const order: number[] = [];
+  await Promise.all([1, 2, 3, 4, 5].map(async (n) => commits.run(() => add(n)).then(() => order.push(n))));
+  assert.deepEqual([outer.length, order, numbers()], [3, [1, 2, 3, 4, 5], [1, 2, 3, 4, 5]]);
+});
+
+test('one that comes alone and throws is undone, and who comes after it is kept', async () => {
+  const { commits, add, numbers } = world();
+  const failing = commits.run(() => {
+    add(1);
+    throw new RangeError('no');
+  });
+  await assert.rejects(failing, RangeError);
+  await commits.run(() => add(2));
+  assert.deepEqual(numbers(), [2]);
 });

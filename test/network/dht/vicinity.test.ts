@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { unixSeconds } from '../../../src/foundation/clock.ts';
+import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import { RECORD } from '../../../src/foundation/records/types.ts';
+import { RecordVerifier } from '../../../src/foundation/records/verifier.ts';
+import { Lookup, type LookupAnswer } from '../../../src/network/dht/lookup.ts';
+import type { FindReply } from '../../../src/network/dht/messages.ts';
+import { PeerHealth } from '../../../src/network/dht/peer-health.ts';
+import { RecordReader } from '../../../src/network/dht/record-reader.ts';
+import { RecordSetFetcher } from '../../../src/network/dht/record-set-fetcher.ts';
+import { RecordStore } from '../../../src/network/dht/record-store.ts';
+import { RecordWriter } from '../../../src/network/dht/record-writer.ts';
+import { nodeId } from '../../../src/network/dht/routing-id.ts';
+import { Vicinity } from '../../../src/network/dht/vicinity.ts';
+import { newIdentity } from '../../support/identities.ts';
+import { answerOf, nodeAddress } from '../../support/named-nodes.ts';
+import { endpointRecord } from '../../support/records.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const NODES = 7;
+
+/** A node among seven others, which say what the test wants. */
+function setUp(says: (n: number) => Partial<FindReply> = () => ({})) {
+  const clock = new TestClock();
+  const verifier = new RecordVerifier({}, { delegations: new DelegationVerifier() });
+  const store = new RecordStore({ file: ':memory:', maxBytes: 1 << 24 }, { clock, log: silentLog });
+  const asked: { types: readonly number[]; wantsRecords: boolean }[] = [];
+  const given: string[] = [];
+  const others = Array.from({ length: NODES }, (_, n) => nodeAddress(n + 1));
+  const search = (
+    target: Uint8Array,
+    request: { types: readonly number[]; wantsRecords: boolean },
+    onAnswer: (answer: LookupAnswer) => void,
+  ): Lookup => {
+    asked.push(request);
+    return new Lookup(
+      { target, width: 20, parallel: 20, enough: 20, start: others },
+      {
+        clock,
+        health: new PeerHealth({ clock }),
+        ask: async (to, id) => answerOf(to, id, { nodeKey: nodeId(to), ...says(others.findIndex((at) => at === to)) }),
+        skips: () => false,
+        isOwnHost: () => false,
+        onAnswer,
+      },
+    );
+  };
+  const nodeRequests = { request: async () => new Uint8Array(), onRequest: () => {} };
+  const fetcher = new RecordSetFetcher({
+    clock,
+    verifier,
+    nodeRequests,
+    tag: new Uint8Array(8),
+    client: { ask: async () => null },
+  });
+  let repairs = 0;
+  const reader = new RecordReader({
+    clock,
+    store,
+    verifier,
+    fetcher,
+    lookups: { forRead: search },
+    readRepair: { onRead: () => void repairs++ },
+  });
+  const writer = new RecordWriter(
+    { nodeKey: new Uint8Array(32).fill(1) },
+    {
+      clock,
+      verifier,
+      store,
+      engine: { ownAddress: null, peerCount: NODES, closerThanSelf: () => NODES },
+      lookups: { forWrite: search, survey: (key) => search(key, { types: [], wantsRecords: false }, () => {}) },
+      client: {
+        store: async (at) => {
+          given.push(at.address.host);
+          return { code: 'kept', newer: null, token: null };
+        },
+        removeNotes: async () => 0,
+      },
+    },
+  );
+  const near = (key: Uint8Array, type: number | null) =>
+    new Vicinity(key, type, { clock, lookups: { forWrite: search }, reader, writer });
+  const record = (seq: number, by = agent) => endpointRecord(by, { timestamp: unixSeconds(clock), seq });
+  const agent = newIdentity();
+  return { clock, asked, given, near, record, repairs: () => repairs };
+}
+
+test('what is read and what is put there afterwards take one search, and every node gets all', async () => {
+  const world = setUp();
+  const { key, record } = world.record(1);
+  const nearby = world.near(key, RECORD.endpoints);
+  assert.equal(await nearby.get(RECORD.endpoints, { thorough: true }), null);
+  const results = await Promise.all([nearby.put(record, {}), nearby.put(world.record(2).record, {})]);
+  assert.deepEqual(
+    results.map(({ replicas }) => replicas),
+    [NODES, NODES],
+  );
+  assert.deepEqual(world.asked, [{ types: [RECORD.endpoints], wantsRecords: true }]);
+  assert.equal(world.given.length, 2 * NODES);
+});
+
+test('a read finds the newest that any of the nodes holds, and repairs nothing', async () => {
+  const held: Uint8Array[] = [];
+  const world = setUp((n) => (n === NODES - 1 && held.length > 0 ? { count: 1, records: held } : {}));
+  const { key, record } = world.record(7);
+  held.push(record.encoded);
+  const found = await world.near(key, RECORD.endpoints).get(RECORD.endpoints, { thorough: true });
+  assert.equal(found?.seq, 7);
+  assert.equal(world.repairs(), 0);
+});
+
+test('what is not read there is not asked for, and another type takes a search of its own', async () => {
+  const world = setUp();
+  const { key, record } = world.record(1);
+  const nearby = world.near(key, null);
+  assert.equal((await nearby.put(record, {})).replicas, NODES);
+  await nearby.get(RECORD.endpoints, {});
+  assert.deepEqual(
+    world.asked.map(({ wantsRecords }) => wantsRecords),
+    [false, true],
+  );
+});
+
+test('once the nodes may have forgotten our address, a record goes out with a search of its own', async () => {
+  const world = setUp();
+  const { key, record } = world.record(1);
+  const nearby = world.near(key, RECORD.endpoints);
+  await nearby.get(RECORD.endpoints, {});
+  await world.clock.run(5000);
+  assert.equal((await nearby.put(record, {})).replicas, NODES);
+  assert.equal(world.asked.length, 2);
+});
+
+test('a search that was stopped gives its records to nobody more', async () => {
+  const world = setUp();
+  const { key, record } = world.record(1);
+  const nearby = world.near(key, RECORD.endpoints);
+  nearby.stop();
+  assert.equal((await nearby.put(record, {})).replicas, 0);
+  assert.deepEqual(world.given, []);
+});
