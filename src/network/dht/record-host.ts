@@ -55,8 +55,8 @@ const LOOK_ROWS = 10;
 const MAX_RATE_KEYS = 4096;
 /** Records that are verified at once; more are refused, so that a flood costs no memory. */
 const MAX_VERIFYING = 256;
-/** Records that are put into the database in one step, which takes some milliseconds then. */
-const MAX_OFFERS = 16;
+/** Records that are put into the database in one step: a publication of an agent is two of them. Others have a turn after it. */
+const MAX_OFFERS = 4;
 /** Records of many publishers of which an answer carries the first that fit. */
 const MAX_INLINE = 4;
 /** What is told to who asks only who is near. */
