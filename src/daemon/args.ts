@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import { CONFIG_FILE } from '../foundation/data-dir/names.ts';
 import { SvcError } from '../foundation/errors.ts';
+import { ownScript } from '../foundation/package-file.ts';
 import { MCP_PROFILES, PROFILES_PATTERN } from '../operations/mcp.ts';
 import { completionCommands } from '../surfaces/cli/commands/completion.ts';
 import type { ClientLaunch } from './mcp-clients.ts';
@@ -115,7 +116,7 @@ function thisMachine(): ServiceMachine {
     // Asked only where it is needed: in a container a user may have no name.
     userName: () => `${process.env['USERDOMAIN'] ?? ''}\\${userInfo().username}`,
     node: process.execPath,
-    program: resolve(process.argv[1] ?? 'svcd'),
+    program: ownScript(),
     // What sd_booted(3) asks.
     hasSystemd: () => existsSync('/run/systemd/system'),
   };
@@ -136,10 +137,10 @@ export function optionsOf({ dataDir, configFile, flags }: DaemonArguments): stri
 
 /** How an MCP client starts this very program, with the data directory that was named. */
 function launchOf({ dataDir, mcpProfile }: Options): ClientLaunch {
-  const [command = 'node', script = 'svcd'] = process.argv;
+  const [command = 'node'] = process.argv;
   const directory = dataDir === undefined ? [] : ['--data-dir', resolve(dataDir)];
   const profile = mcpProfile === undefined ? [] : ['--mcp-profile', mcpProfile];
-  return { command, args: [resolve(script), '--mcp-stdio', ...directory, ...profile] };
+  return { command, args: [ownScript(), '--mcp-stdio', ...directory, ...profile] };
 }
 
 function readProfiles(text: string): string {

@@ -1,10 +1,10 @@
 /** The `svcd` command: starts the daemon, and ends it cleanly when it is asked to. */
-import { resolve } from 'node:path';
 import { CommanderError } from 'commander';
 import type { Supervisor } from '../capabilities/update/types.ts';
 import { defaultDataDir } from '../foundation/data-dir/paths.ts';
 import { detach } from '../foundation/detached.ts';
 import { SvcError } from '../foundation/errors.ts';
+import { ownScript } from '../foundation/package-file.ts';
 import { VERSION } from '../foundation/version.ts';
 import { type DaemonArguments, daemonProgram, optionsOf, withTwoDashes } from './args.ts';
 import { Daemon } from './daemon.ts';
@@ -32,7 +32,7 @@ async function run(args: DaemonArguments): Promise<void> {
     process.exit(0);
   }
   if (args.supervise === true) {
-    const program = resolve(process.argv[1] ?? 'svcd');
+    const program = ownScript();
     process.exit(await superviseDaemon(args.dataDir, program, optionsOf(args)));
   }
   const supervisor = supervisorOf(process);

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { Npm } from '../capabilities/update/npm.ts';
 import { ReleaseSource } from '../capabilities/update/release-source.ts';
 import type { Clock } from '../foundation/clock.ts';
+import { isSingleFile } from '../foundation/package-file.ts';
 
 /** Name of the npm package. */
 export const PACKAGE = 'svcd';
@@ -14,13 +15,10 @@ export function nodeProgram(): string {
   return isAbsolute(process.argv0) ? process.argv0 : process.execPath;
 }
 
-/** Where the built web panel lies, in a package as in a checkout. */
-export function panelDirectory(): string {
-  return fileURLToPath(new URL('../../dist/panel', import.meta.url));
-}
-
-/** Why there are no updates: a checkout is brought up to date by git. Empty in a package. */
+/** Why there are no updates: a checkout is brought up to date by git, a single file by a newer one. Empty in a package. */
 export function updatesDisabled(): string {
+  if (isSingleFile)
+    return 'This svcd is a single file: put a newer one in its place, and start it again ("svc restart").';
   const isCheckout = existsSync(new URL('../../src', import.meta.url));
   return isCheckout ? 'This svcd runs from a checkout: bring it up to date with "git pull && npm ci".' : '';
 }

@@ -4,6 +4,7 @@ import { fetchWhole } from '../capabilities/calls/fetch-service.ts';
 import { discover } from '../capabilities/directory/discovery.ts';
 import type { Updater } from '../capabilities/update/updater.ts';
 import type { Aid } from '../foundation/identity/aid.ts';
+import { readPackageFile } from '../foundation/package-file.ts';
 import { VERSION } from '../foundation/version.ts';
 import type { Reachability } from '../network/dht/types.ts';
 import { accessHandlers } from '../operations/handlers/access.ts';
@@ -51,7 +52,6 @@ import type { Ending } from './life.ts';
 import { mcpHosts } from './mcp-hosts.ts';
 import { buildMover } from './moving.ts';
 import type { Network } from './network.ts';
-import { panelDirectory } from './package.ts';
 import type { Panel } from './panel.ts';
 import { type Bound, connectable, StatusReports } from './status.ts';
 
@@ -169,7 +169,7 @@ export function buildSurfaces(
           heartbeat,
         }),
         ...gatewayHandlers({ caller: c.caller, nodeAid: node.aid }),
-        ...panelPageHandlers(new PanelFiles(panelDirectory())),
+        ...panelPageHandlers(new PanelFiles((name) => readPackageFile(`dist/panel/${name}`))),
         ...mcpHandlers({ version: VERSION }, { tools, clock, log: log.child('mcp') }),
         ...viaHandlers({ caller: c.adminCaller, nodeAid: node.aid, requireLocal: requireAgent }),
       }),

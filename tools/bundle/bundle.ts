@@ -3,7 +3,7 @@ import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { rolldown } from 'rolldown';
+import { type InputOptions, type OutputOptions, type Plugin, rolldown } from 'rolldown';
 import { buildPanel } from '../build-panel.ts';
 import { declarationsAsData } from './declarations.ts';
 import { licencesOf } from './licences.ts';
@@ -37,7 +37,7 @@ const MINIFY = { mangle: false, compress: true, codegen: { removeWhitespace: tru
 const SWAGGER = ['swagger-ui-bundle.js', 'swagger-ui.css'];
 
 /** One character above 255 makes V8 keep the text of a file at two bytes for each. */
-function toAscii(code: string): string {
+export function toAscii(code: string): string {
   return code.replaceAll(/[^\0-\x7F]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
@@ -52,19 +52,30 @@ function write(directory: string, name: string, content: string): void {
   writeFileSync(file, content);
 }
 
-/** Writes a program and the chunks that it loads later; returns the modules in them. */
-async function writeProgram(directory: string, input: Readonly<Record<string, string>>): Promise<string[]> {
-  const bundle = await rolldown({
+/** How a program is put together; `external` are the packages that stay outside. */
+export function programOptions(
+  input: Readonly<Record<string, string>>,
+  plugins: readonly Plugin[],
+  external: readonly string[],
+): InputOptions {
+  return {
     input,
     platform: 'node',
-    external: Object.keys(dependencies),
+    external: [...external],
     resolve: { alias: REPLACED },
-    plugins: [nodeModules, declarationsAsData],
+    plugins: [nodeModules, declarationsAsData, ...plugins],
     treeshake: { propertyReadSideEffects: false },
-  });
+  };
+}
+
+/** How its code is written. */
+export const programOutput: OutputOptions = { format: 'esm', minify: MINIFY };
+
+/** Writes a program and the chunks that it loads later; returns the modules in them. */
+async function writeProgram(directory: string, input: Readonly<Record<string, string>>): Promise<string[]> {
+  const bundle = await rolldown(programOptions(input, [], Object.keys(dependencies)));
   const { output } = await bundle.generate({
-    format: 'esm',
-    minify: MINIFY,
+    ...programOutput,
     entryFileNames: '[name].js',
     chunkFileNames: 'chunks/[name]-[hash].js',
   });

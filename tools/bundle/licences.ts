@@ -36,12 +36,13 @@ function textOf(folder: string): string {
 /**
  * The licences of all packages that the modules of a bundle come from, as one text.
  * @param modules their files
+ * @param what the first line says of them
  * @throws Error where a package names no licence
  */
-export function licencesOf(modules: readonly string[]): string {
+export function licencesOf(modules: readonly string[], what = 'dist/ holds code of these packages.'): string {
   // What begins with a zero byte is made by the bundler.
   const folders = new Set(modules.map((module) => packageOf(module.replace(/^\0/, ''))));
   const packages = [...folders].filter((folder) => folder !== null && existsSync(join(folder, 'package.json')));
   const texts = packages.map((folder) => textOf(String(folder))).sort();
-  return `dist/ holds code of these packages.\n\n${texts.join(`\n\n${'-'.repeat(80)}\n\n`)}\n`;
+  return `${what}\n\n${texts.join(`\n\n${'-'.repeat(80)}\n\n`)}\n`;
 }

@@ -18,7 +18,7 @@ export type Step =
 /** What the service starts. Every path is absolute. */
 export interface ServiceLaunch {
   readonly node: string;
-  /** Program of `svcd`. */
+  /** Program of `svcd`; that single file which is Node as well goes by the word `svcd`. */
   readonly program: string;
   readonly dataDir: string;
 }
@@ -67,7 +67,7 @@ export function launchWords(
 ): [string, ...string[]] {
   return [
     checkedPath('The path of Node', node, rules, forbidden),
-    checkedPath('The path of svcd', program, rules, forbidden),
+    program === SERVICE_NAME ? program : checkedPath('The path of svcd', program, rules, forbidden),
     'service',
     'run',
     '--data-dir',

@@ -5,6 +5,7 @@ import { systemClock } from '../../foundation/clock.ts';
 import { DataDir } from '../../foundation/data-dir/data-dir.ts';
 import { takeLock } from '../../foundation/data-dir/lock.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { isSingleFile } from '../../foundation/package-file.ts';
 import { VERSION } from '../../foundation/version.ts';
 import { nodeProgram } from '../package.ts';
 import { DatabaseSnapshot } from './snapshot.ts';
@@ -26,7 +27,14 @@ export async function superviseDaemon(dataDir: string, program: string, args: re
   if (lock === null)
     throw new SvcError('already_running', { message: `Another service runs on the data directory ${dataDir}.` });
   const supervisor = new ServiceSupervisor(
-    { dataDir, installed: { version: VERSION, program }, node: nodeProgram(), args, environment: process.env },
+    {
+      dataDir,
+      installed: { version: VERSION, program },
+      alone: isSingleFile,
+      node: nodeProgram(),
+      args,
+      environment: process.env,
+    },
     {
       releases,
       snapshot: new DatabaseSnapshot(dataDir, join(releases.directory, '.before')),

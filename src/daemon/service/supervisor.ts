@@ -32,6 +32,8 @@ export interface SupervisorOptions extends Omit<ChildOptions, 'program'> {
   readonly dataDir: string;
   /** The version that the service was installed with. */
   readonly installed: Installed;
+  /** Runs nothing but what was installed: a single file cannot run releases of the package. */
+  readonly alone?: boolean;
   readonly startLimitMs?: number;
   readonly probationMs?: number;
   readonly probeEveryMs?: number;
@@ -167,7 +169,7 @@ export class ServiceSupervisor {
 
   /** A release that is there and newer than `than`; null otherwise. */
   #release(version: string, than: string): Installed | null {
-    const program = this.#deps.releases.programOf(version);
+    const program = this.#options.alone === true ? null : this.#deps.releases.programOf(version);
     return program === null || !isUpdate(version, than) ? null : { version, program };
   }
 

@@ -11,6 +11,8 @@ import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { SvcError } from '../../foundation/errors.ts';
 import { memberOf } from '../../foundation/json.ts';
+import { loadAddon } from '../../foundation/native-addon.ts';
+import { isSingleFile } from '../../foundation/package-file.ts';
 
 /** Every field is required by the engine. Times in milliseconds, sizes in bytes. */
 interface EngineConfig {
@@ -99,7 +101,7 @@ function isEngine(value: unknown): value is QuicEngine {
  * @throws SvcError `internal`, naming the packages that would be needed
  */
 export function loadEngine(
-  require: (name: string) => unknown = createRequire(import.meta.url),
+  require: (name: string) => unknown = isSingleFile ? () => loadAddon('quic') : createRequire(import.meta.url),
   platform: string = process.platform,
   arch: string = process.arch,
 ): QuicEngine {

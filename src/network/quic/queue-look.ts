@@ -4,6 +4,7 @@
  */
 import { spawn } from 'node:child_process';
 import { isObject, parseJson } from '../../foundation/json.ts';
+import { scriptCommand } from '../../foundation/package-file.ts';
 import { SETSOCKOPT_TYPES } from './receive-buffer.ts';
 
 /** With so many packets a look has seen enough at once … */
@@ -13,7 +14,7 @@ const MIN_SEEN = 16;
 const SHORT_LOOK_MS = 300;
 
 /** Looks at the queues without taking from them: who sends first packets, by address (IPv4) or /64 (IPv6), in hex. */
-const LOOK = `
+export const LOOK = `
 const [count, lookMs, shortMs, minSeen, maxSeen] = process.argv.slice(1).map(Number);
 const ffi = require('node:ffi');
 const { functions: c } = ffi.dlopen(null, {
@@ -75,9 +76,9 @@ function readSources(text: string): ReadonlyMap<string, number> {
 /** Looks for so many milliseconds at most; null where this system or this Node cannot. */
 export async function lookAtQueues(descriptors: readonly number[], lookMs: number): Promise<Look | null> {
   if (process.platform !== 'linux' || descriptors.length === 0) return null;
-  const flags = ['--disable-warning=ExperimentalWarning', '--input-type=commonjs', '--eval', LOOK];
+  const [program, ...first] = scriptCommand('queue-look', LOOK);
   const args = [descriptors.length, lookMs, SHORT_LOOK_MS, MIN_SEEN, MAX_SEEN].map(String);
-  const child = spawn(process.execPath, [...flags, ...args], {
+  const child = spawn(program, [...first, ...args], {
     env: {},
     stdio: ['pipe', 'pipe', 'ignore', ...descriptors],
   });

@@ -8,6 +8,7 @@
  */
 import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { scriptCommand } from '../../foundation/package-file.ts';
 
 /** The first descriptor that a child gets beyond the standard ones. */
 const FIRST_INHERITED = 3;
@@ -16,7 +17,7 @@ const FIRST_INHERITED = 3;
 export const SETSOCKOPT_TYPES = "{ arguments: ['i32', 'i32', 'i32', 'buffer', 'u32'], return: 'i32' }";
 
 /** `SOL_SOCKET` and `SO_RCVBUF` of Linux, on the platforms that the engine is built for. */
-const SET_RECEIVE_BUFFER = `
+export const SET_RECEIVE_BUFFER = `
 const [count, bytes] = process.argv.slice(1).map(Number);
 const { functions } = require('node:ffi').dlopen(null, { setsockopt: ${SETSOCKOPT_TYPES} });
 const value = Buffer.from(Int32Array.of(bytes).buffer);
@@ -65,8 +66,8 @@ function targetOf(fd: string): string {
 /** Asks the system for receive buffers of so many bytes; it may give less. Settles in any case. */
 export async function enlargeReceiveBuffers(descriptors: readonly number[], bytes: number): Promise<void> {
   if (process.platform !== 'linux' || descriptors.length === 0) return;
-  const flags = ['--disable-warning=ExperimentalWarning', '--input-type=commonjs', '--eval', SET_RECEIVE_BUFFER];
-  const child = spawn(process.execPath, [...flags, String(descriptors.length), String(bytes)], {
+  const [program, ...first] = scriptCommand('receive-buffer', SET_RECEIVE_BUFFER);
+  const child = spawn(program, [...first, String(descriptors.length), String(bytes)], {
     env: {},
     stdio: ['ignore', 'ignore', 'ignore', ...descriptors],
   });

@@ -2,10 +2,10 @@
  * `GET /openapi.json`, and `GET /docs`: the same document in a browser. Only the files of Swagger UI are taken from its
  * package; its Fastify plugin would cost 120 ms at every start and 13 MB.
  */
-import { createReadStream, existsSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
-import { pipeline } from 'node:stream/promises';
 import { SvcError } from '../../foundation/errors.ts';
+import { readPackageFile } from '../../foundation/package-file.ts';
 import type { HttpStreamHandler, StreamHandlers } from '../../operations/handlers/exchange.ts';
 import type { pageStreams } from '../../operations/pages.ts';
 import { JSON_TYPE } from './answer.ts';
@@ -41,10 +41,13 @@ const START = `SwaggerUIBundle({
 });
 `;
 
-/** Where the files of Swagger UI lie: in the bundle, or where nothing is built, in the package that they come from. */
-function staticUrl(): URL {
-  const bundled = new URL('../swagger/', import.meta.url);
-  return existsSync(bundled) ? bundled : new URL('static/', import.meta.resolve('@fastify/swagger-ui'));
+/** A file of Swagger UI: from what is built, or where nothing is, from the package that it comes from. */
+function staticFile(name: string): Buffer {
+  try {
+    return readPackageFile(`dist/swagger/${name}`);
+  } catch {
+    return readFileSync(new URL(`static/${name}`, import.meta.resolve('@fastify/swagger-ui')));
+  }
 }
 
 const FILES: Readonly<Record<string, string>> = {
@@ -71,13 +74,13 @@ export function openApiHandler(make: () => object): HttpStreamHandler {
 /** The page and what it loads: all from here, nothing from the network. */
 export const docsHandlers: Pick<StreamHandlers<typeof pageStreams>, 'docs' | 'docsFile'> = {
   docs: ({ response }) => sendText(response, 'text/html', PAGE),
-  docsFile: async ({ input, response, context }) => {
+  docsFile: ({ input, response }) => {
     const name = String(input['file']);
     if (name === 'start.js') return sendText(response, 'text/javascript', START);
     const type = Object.hasOwn(FILES, name) ? FILES[name] : undefined;
     if (type === undefined) throw new SvcError('not_found');
     response.setHeader('content-type', `${type}; charset=utf-8`);
     response.setHeader('cache-control', FILE_CACHE);
-    await pipeline(createReadStream(new URL(name, staticUrl())), response, { signal: context.signal });
+    response.end(staticFile(name));
   },
 };

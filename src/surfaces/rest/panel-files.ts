@@ -1,6 +1,4 @@
 /** The files of the built panel, read once and kept: they are small, and a build while the daemon runs changes none of them. */
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { memberOf, readJson } from '../../foundation/json.ts';
 
 /** The page that loads the others. */
@@ -14,11 +12,14 @@ export interface PanelFile {
   readonly content: Buffer;
 }
 
+/** Reads a file of the build by its name; throws where it is not there. */
+type ReadFile = (name: string) => Buffer;
+
 type Files = ReadonlyMap<string, PanelFile>;
 
 /** Names and media types as the build wrote them down; none where there is no build. */
-function listed(directory: string): readonly (readonly [string, string])[] {
-  const manifest = readJson(readFileSync(join(directory, MANIFEST), 'utf8'));
+function listed(read: ReadFile): readonly (readonly [string, string])[] {
+  const manifest = readJson(read(MANIFEST).toString('utf8'));
   const files = memberOf(manifest, 'files');
   if (typeof files !== 'object' || files === null) return [];
   return Object.entries(files)
@@ -26,10 +27,10 @@ function listed(directory: string): readonly (readonly [string, string])[] {
     .slice(0, MAX_PANEL_FILES);
 }
 
-function read(directory: string): Files | null {
+function readAll(read: ReadFile): Files | null {
   try {
-    const names = new Map([[PANEL_PAGE, 'text/html; charset=utf-8'], ...listed(directory)]);
-    return new Map([...names].map(([name, type]) => [name, { type, content: readFileSync(join(directory, name)) }]));
+    const names = new Map([[PANEL_PAGE, 'text/html; charset=utf-8'], ...listed(read)]);
+    return new Map([...names].map(([name, type]) => [name, { type, content: read(name) }]));
   } catch {
     // Not built, or half: as if it were not there, until it is whole.
     return null;
@@ -37,17 +38,17 @@ function read(directory: string): Files | null {
 }
 
 export class PanelFiles {
-  readonly #directory: string;
+  readonly #read: ReadFile;
   #files: Files | null = null;
 
-  /** @param directory where the build puts the panel; it need not exist yet */
-  constructor(directory: string) {
-    this.#directory = directory;
+  /** @param read gives what the build made; it need not be there yet */
+  constructor(read: ReadFile) {
+    this.#read = read;
   }
 
   /** One of the files; undefined for a name that the build did not list, and where there is none. */
   get(name: string): PanelFile | undefined {
-    this.#files ??= read(this.#directory);
+    this.#files ??= readAll(this.#read);
     return this.#files?.get(name);
   }
 }

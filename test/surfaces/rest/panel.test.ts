@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { bindStreams } from '../../../src/operations/handlers/exchange.ts';
@@ -24,7 +24,7 @@ function build(directory: string): void {
 function panelWorld(t: TestContext, directory: string, options: WorldOptions = {}) {
   return startWorld(t, {
     ...options,
-    streams: bindStreams(panelStreams, panelPageHandlers(new PanelFiles(directory))),
+    streams: bindStreams(panelStreams, panelPageHandlers(new PanelFiles((name) => readFileSync(join(directory, name))))),
   });
 }
 

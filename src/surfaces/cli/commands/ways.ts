@@ -2,9 +2,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { resolve } from 'node:path';
 import { parseAddress } from '../../../foundation/address.ts';
 import { codeOf, SvcError } from '../../../foundation/errors.ts';
+import { ownScript } from '../../../foundation/package-file.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { accessToken, type Taken, type Typed } from '../takes.ts';
@@ -72,7 +72,7 @@ async function ssh(context: CliContext, destination: string, args: readonly stri
   const at = destination.lastIndexOf('@') + 1;
   const aid = await context.aid(destination.slice(at));
   const local = way.local_aid === undefined ? [] : ['--local-aid', await context.aid(way.local_aid)];
-  const program = [process.execPath, resolve(process.argv[1] ?? 'svc'), 'nc', ...local, aid];
+  const program = [process.execPath, ownScript(), 'nc', ...local, aid];
   const options = [`ProxyCommand=${program.map(quoted).join(' ')}`, `HostKeyAlias=${aid}`];
   const { token } = context.connection;
   const env = {

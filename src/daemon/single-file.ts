@@ -1,0 +1,39 @@
+/**
+ * The single file: `svcd` and `svc` in one program, and the short scripts that they run in processes of their own. Which
+ * one is meant its first word says, and without one the name that the file goes by.
+ */
+import { basename } from 'node:path';
+import { compileFunction } from 'node:vm';
+
+const PROGRAMS: Readonly<Record<string, () => Promise<unknown>>> = {
+  svcd: () => import('./main.ts'),
+  svc: () => import('../surfaces/cli/main.ts'),
+};
+
+/** By the names that `scriptCommand` calls them. */
+const SCRIPTS: Readonly<Record<string, () => Promise<string>>> = {
+  'script:receive-buffer': async () => (await import('../network/quic/receive-buffer.ts')).SET_RECEIVE_BUFFER,
+  'script:queue-look': async () => (await import('../network/quic/queue-look.ts')).LOOK,
+};
+
+/** The program that a name of the file stands for: `svcd`, `svcd.exe` and `svcd-0.1.0` are the daemon. */
+function programOf(file: string): string {
+  return /^svcd(?:[.-]|$)/.test(basename(file)) ? 'svcd' : 'svc';
+}
+
+async function start(file: string, words: readonly string[]): Promise<void> {
+  const [first = '', ...rest] = words;
+  const script = Object.hasOwn(SCRIPTS, first) ? SCRIPTS[first] : undefined;
+  if (script !== undefined) {
+    process.argv = [process.execPath, ...rest];
+    compileFunction(await script(), ['require'])((name: string) => process.getBuiltinModule(name));
+    return;
+  }
+  const isNamed = Object.hasOwn(PROGRAMS, first);
+  const name = isNamed ? first : programOf(file);
+  process.argv = [process.execPath, name, ...(isNamed ? rest : words)];
+  await PROGRAMS[name]?.();
+}
+
+const [, file = 'svc', ...words] = process.argv;
+await start(file, words);

@@ -1,0 +1,47 @@
+/** Both programs as one module without imports beyond Node's own: what stands in the single file. */
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type Plugin, rolldown } from 'rolldown';
+import { enginePackages } from '../../src/network/quic/engine.ts';
+import { programOptions, programOutput, toAscii } from './bundle.ts';
+
+const ENTRY = 'src/daemon/single-file.ts';
+const ADDONS = fileURLToPath(new URL('../../src/foundation/native-addon.ts', import.meta.url));
+const BINDING = '\0udx-binding';
+
+/** `udx-native` looks for its native part in its folder; in the single file that is beside the code. */
+const udxBinding: Plugin = {
+  name: 'udx-binding',
+  resolveId: (name, importer) =>
+    name === '../binding' && importer !== undefined && /[\\/]udx-native[\\/]lib[\\/]/.test(importer) ? BINDING : null,
+  load: (id) =>
+    id === BINDING ? `module.exports = require(${JSON.stringify(ADDONS)}).loadAddon('udx-native');` : null,
+};
+
+/** The code, and the modules in it. */
+export async function singleProgram(): Promise<{ readonly code: string; readonly modules: readonly string[] }> {
+  const bundle = await rolldown(programOptions({ single: ENTRY }, [udxBinding], []));
+  const { output } = await bundle.generate({ ...programOutput, codeSplitting: false });
+  const [part, ...more] = output;
+  if (more.length > 0) throw new Error(`one file was wanted, and there are ${output.map((one) => one.fileName)}`);
+  return { code: toAscii(part.code), modules: part.moduleIds };
+}
+
+/** The native parts for this machine, by the names that `loadAddon` asks for. */
+export function nativeParts(): Readonly<Record<string, string>> {
+  const require = createRequire(import.meta.url);
+  const { platform, arch } = process;
+  const engine = enginePackages(platform, arch)
+    .map((name) => {
+      try {
+        return require.resolve(name);
+      } catch {
+        return null;
+      }
+    })
+    .find((path) => path !== null);
+  if (engine === undefined || engine === null) throw new Error(`no QUIC engine for ${platform}-${arch} is installed`);
+  const udx = dirname(require.resolve('udx-native/package.json'));
+  return { quic: engine, 'udx-native': join(udx, 'prebuilds', `${platform}-${arch}`, 'udx-native.node') };
+}

@@ -1,0 +1,142 @@
+/**
+ * The container image, as one file that `docker load`, `podman load` and `skopeo` take: an OCI image layout, with the
+ * `manifest.json` beside it that older Dockers read. Written without any of them.
+ */
+import { createHash } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { gzipSync } from 'node:zlib';
+import { archive, type Entry } from './archive.ts';
+import { baseEntries, IMAGE_DATA, IMAGE_USER } from './base.ts';
+
+const NANOSECONDS = 1_000_000_000;
+/** How OCI calls the processors that Node knows. */
+const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' };
+
+interface Blob {
+  readonly mediaType: string;
+  readonly digest: string;
+  readonly size: number;
+  readonly content: Buffer;
+}
+
+function sha256(content: Uint8Array): string {
+  return `sha256:${createHash('sha256').update(content).digest('hex')}`;
+}
+
+function blob(kind: string, content: Buffer): Blob {
+  const mediaType = `application/vnd.oci.image.${kind}`;
+  return { mediaType, digest: sha256(content), size: content.length, content };
+}
+
+function json(kind: string, value: unknown): Blob {
+  return blob(kind, Buffer.from(JSON.stringify(value)));
+}
+
+/** A blob as others refer to it. */
+function named({ mediaType, digest, size }: Blob, more: object = {}) {
+  return { mediaType, digest, size, ...more };
+}
+
+function pathOf({ digest }: Blob): string {
+  return `blobs/${digest.replace(':', '/')}`;
+}
+
+function svcdEntries(singleFile: string, licences: string): readonly Entry[] {
+  return [
+    { path: 'usr', directory: true },
+    { path: 'usr/bin', directory: true },
+    { path: 'usr/bin/svc', mode: 0o755, content: readFileSync(singleFile) },
+    { path: 'usr/bin/svcd', link: 'svc' },
+    { path: 'usr/share', directory: true },
+    { path: 'usr/share/doc', directory: true },
+    { path: 'usr/share/doc/svcd', directory: true },
+    { path: 'usr/share/doc/svcd/LICENSE', content: readFileSync('LICENSE') },
+    { path: 'usr/share/doc/svcd/licences.txt', content: Buffer.from(licences) },
+  ];
+}
+
+/** How the image is run. */
+function configuration(version: string, created: string) {
+  return {
+    User: `${IMAGE_USER}:${IMAGE_USER}`,
+    ExposedPorts: { '4121/udp': {}, '4122/udp': {} },
+    Env: ['PATH=/usr/bin', `HOME=${IMAGE_DATA}`, `SVCD_DATA_DIR=${IMAGE_DATA}`],
+    Entrypoint: ['/usr/bin/svcd'],
+    WorkingDir: IMAGE_DATA,
+    Volumes: { [IMAGE_DATA]: {} },
+    StopSignal: 'SIGTERM',
+    Labels: {
+      'org.opencontainers.image.title': 'svcd',
+      'org.opencontainers.image.version': version,
+      'org.opencontainers.image.licenses': 'Apache-2.0',
+      'org.opencontainers.image.created': created,
+    },
+    // Not of OCI: Docker and Podman read it all the same.
+    Healthcheck: {
+      Test: ['CMD', '/usr/bin/svc', '--quiet', 'status'],
+      Interval: 60 * NANOSECONDS,
+      Timeout: 10 * NANOSECONDS,
+      StartPeriod: 20 * NANOSECONDS,
+      Retries: 3,
+    },
+  };
+}
+
+export interface ImageOptions {
+  /** The single file, made before. */
+  readonly singleFile: string;
+  /** Licences of what is in it. */
+  readonly licences: string;
+  readonly version: string;
+  /** Stands in the image as the time of all that is in it. */
+  readonly time: Date;
+  /** How hard layers are compressed, 1 to 9. */
+  readonly compression: number;
+}
+
+/** Writes the image for this machine's processor. Run in the folder of a checkout whose dist/ is built. */
+export function writeImage(file: string, { singleFile, licences, version, time, compression }: ImageOptions): void {
+  const architecture = ARCHITECTURES[process.arch];
+  if (process.platform !== 'linux' || architecture === undefined)
+    throw new Error(`an image is made on Linux, for amd64 or arm64; this is ${process.platform}-${process.arch}`);
+  const created = time.toISOString();
+  const contents = [
+    { by: 'the libraries that Node needs', entries: baseEntries() },
+    { by: 'svcd', entries: svcdEntries(singleFile, licences) },
+  ].map(({ by, entries }) => ({ by, plain: archive(entries, time) }));
+  const layers = contents.map(({ plain }) => blob('layer.v1.tar+gzip', gzipSync(plain, { level: compression })));
+  const config = json('config.v1+json', {
+    architecture,
+    os: 'linux',
+    created,
+    config: configuration(version, created),
+    rootfs: { type: 'layers', diff_ids: contents.map(({ plain }) => sha256(plain)) },
+    history: contents.map(({ by }) => ({ created, created_by: by })),
+  });
+  const manifest = json('manifest.v1+json', {
+    schemaVersion: 2,
+    mediaType: 'application/vnd.oci.image.manifest.v1+json',
+    config: named(config),
+    layers: layers.map((layer) => named(layer)),
+  });
+  const annotations = {
+    'io.containerd.image.name': `docker.io/library/svcd:${version}`,
+    'org.opencontainers.image.ref.name': version,
+  };
+  const index = {
+    schemaVersion: 2,
+    mediaType: 'application/vnd.oci.image.index.v1+json',
+    manifests: [named(manifest, { platform: { os: 'linux', architecture }, annotations })],
+  };
+  const docker = [{ Config: pathOf(config), RepoTags: [`svcd:${version}`], Layers: layers.map(pathOf) }];
+  const text = (path: string, value: unknown): Entry => ({ path, content: Buffer.from(JSON.stringify(value)) });
+  const entries: Entry[] = [
+    text('oci-layout', { imageLayoutVersion: '1.0.0' }),
+    text('index.json', index),
+    text('manifest.json', docker),
+    { path: 'blobs', directory: true },
+    { path: 'blobs/sha256', directory: true },
+    ...[config, manifest, ...layers].map((one) => ({ path: pathOf(one), content: one.content })),
+  ];
+  writeFileSync(file, archive(entries, time));
+}
