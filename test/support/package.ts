@@ -5,7 +5,7 @@ import { type Output, run, runOk } from './programs.ts';
 
 /** What npm says and fetches stays in directories of the test; what it has in its cache, it takes from there. */
 const NPM_QUIET = ['--no-audit', '--no-fund', '--no-update-notifier', '--loglevel=error'];
-const NOT_PACKED = new Set(['node_modules', '.git', 'dist', 'coverage']);
+const NOT_PACKED = new Set(['node_modules', '.git', 'dist', 'out', 'coverage']);
 
 /** An entry of package-lock.json, as far as the tests need it. */
 export interface LockEntry {

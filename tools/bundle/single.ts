@@ -24,7 +24,8 @@ export async function singleProgram(): Promise<{ readonly code: string; readonly
   const bundle = await rolldown(programOptions({ single: ENTRY }, [udxBinding], []));
   const { output } = await bundle.generate({ ...programOutput, codeSplitting: false });
   const [part, ...more] = output;
-  if (more.length > 0) throw new Error(`one file was wanted, and there are ${output.map((one) => one.fileName)}`);
+  if (more.length > 0)
+    throw new Error(`one file was wanted, and there are ${output.map((one) => one.fileName).join(', ')}`);
   return { code: toAscii(part.code), modules: part.moduleIds };
 }
 

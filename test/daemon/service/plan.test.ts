@@ -108,6 +108,9 @@ test('a service starts Node with svcd and its data directory, each of them check
   const launch = { node: '/usr/bin/node', program: '/opt/svcd', dataDir: '/srv/svcd' };
   const words = ['/usr/bin/node', '/opt/svcd', 'service', 'run', '--data-dir', '/srv/svcd'];
   assert.deepEqual(launchWords(launch, path.posix), words);
+  // The single file is named, and then which of its programs.
+  const single = launchWords({ ...launch, node: '/usr/bin/svc', program: 'svcd' }, path.posix);
+  assert.deepEqual(single, ['/usr/bin/svc', 'svcd', ...words.slice(2)]);
   for (const [key, name] of [
     ['node', 'The path of Node'],
     ['program', 'The path of svcd'],

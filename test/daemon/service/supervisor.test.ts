@@ -27,7 +27,7 @@ function setUp(t: TestContext) {
     dataDir,
     releases,
     release: (version: string, behaviour: Behaviour) => writeFakeDaemon(releases.pathOf(version), version, behaviour),
-    start: (version = '1.0.0', startLimitMs = 60_000): ServiceSupervisor => {
+    start: (version = '1.0.0', startLimitMs = 60_000, alone = false): ServiceSupervisor => {
       const environment = { PATH: process.env['PATH'] };
       const args = ['--data-dir', dataDir];
       const supervisor = new ServiceSupervisor(
@@ -37,6 +37,7 @@ function setUp(t: TestContext) {
           node: process.execPath,
           args,
           environment,
+          alone,
           startLimitMs,
           probationMs: 200,
           probeEveryMs: 50,
@@ -194,6 +195,14 @@ test('who brings the installed one up to date by hand gets it, not an older rele
   writeFakeDaemon(join(world.dataDir, '..', 'installed'), '2.0.0', 'good');
   world.start('2.0.0');
   await world.serves('2.0.0');
+});
+
+test('a single file runs no release of the package, newer or not', async (t) => {
+  const world = setUp(t);
+  world.release('1.1.0', 'good');
+  world.releases.write({ current: '1.1.0', previous: null, trial: null, last: null });
+  world.start('1.0.0', 60_000, true);
+  await world.serves('1.0.0');
 });
 
 test('a release that is gone, or a state that is damaged, leaves the installed one', async (t) => {

@@ -24,7 +24,10 @@ function build(directory: string): void {
 function panelWorld(t: TestContext, directory: string, options: WorldOptions = {}) {
   return startWorld(t, {
     ...options,
-    streams: bindStreams(panelStreams, panelPageHandlers(new PanelFiles((name) => readFileSync(join(directory, name))))),
+    streams: bindStreams(
+      panelStreams,
+      panelPageHandlers(new PanelFiles((name) => readFileSync(join(directory, name)))),
+    ),
   });
 }
 

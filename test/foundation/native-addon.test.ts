@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict';
+import {
+  chmodSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { keptFile } from '../../src/foundation/native-addon.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+
+const CONTENT = Buffer.from('what came with the program');
+
+test('a part is written once for its content, for its owner only, and anew where it was changed', (t) => {
+  const directory = join(temporaryDirectory(t), 'a', 'b');
+  const file = keptFile(directory, 'part', CONTENT);
+  assert.ok(readFileSync(file).equals(CONTENT));
+  assert.deepEqual([statSync(directory).mode & 0o777, statSync(file).mode & 0o777], [0o700, 0o600]);
+  const { ino } = statSync(file);
+  assert.equal(keptFile(directory, 'part', CONTENT), file);
+  assert.equal(statSync(file).ino, ino, 'left as it is');
+
+  writeFileSync(file, 'what somebody put there!!!');
+  assert.equal(keptFile(directory, 'part', CONTENT), file);
+  assert.ok(readFileSync(file).equals(CONTENT));
+  assert.notEqual(keptFile(directory, 'part', Buffer.from('the next release')), file);
+  assert.equal(readdirSync(directory).length, 2, 'nothing is left of writing');
+});
+
+test('a link in the place of a part is replaced, not followed', (t) => {
+  const directory = temporaryDirectory(t);
+  const file = keptFile(directory, 'part', CONTENT);
+  const other = join(directory, 'other');
+  writeFileSync(other, CONTENT);
+  rmSync(file);
+  symlinkSync(other, file);
+  assert.equal(keptFile(directory, 'part', CONTENT), file);
+  assert.ok(lstatSync(file).isFile());
+});
+
+test('no part is put where others may write, and into no link', (t) => {
+  const directory = temporaryDirectory(t);
+  const [open, link] = [join(directory, 'open'), join(directory, 'link')];
+  mkdirSync(open);
+  chmodSync(open, 0o770);
+  assert.throws(() => keptFile(open, 'part', CONTENT), /not ours alone/);
+  symlinkSync(directory, link);
+  assert.throws(() => keptFile(link, 'part', CONTENT), /not ours alone/);
+});
