@@ -2,7 +2,7 @@
 import type { Output } from '../lib/api.ts';
 import * as format from '../lib/format.ts';
 import { language, t } from '../lib/i18n.ts';
-import { Mark, Who } from './agent.tsx';
+import { Called, Mark, Who } from './agent.tsx';
 import { Empty } from './basics.tsx';
 
 type Link = Output<'nodeLinks'>['links'][number];
@@ -54,6 +54,13 @@ export function LinksPicture({ links }: { readonly links: readonly Link[] }) {
           const link = lines.find(({ to }) => to === aid)?.link;
           return (
             <li key={aid}>
+              {lines
+                .filter(({ to }) => to === aid)
+                .map(({ from }) => (
+                  <small key={from} class="from">
+                    {from === '' ? t('links.node') : <Called aid={from} />} –
+                  </small>
+                ))}
               {link?.agents.length === 0 ? <Mark aid={aid} /> : <Who aid={aid} />}
               <small>{link !== undefined && ` ${t(`path.${link.path}`)} · ${format.ms(link.rtt_ms, language)}`}</small>
             </li>

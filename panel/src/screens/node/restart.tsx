@@ -5,9 +5,9 @@ import { perform, useQuery } from '../../lib/query.ts';
 import { confirm } from '../../parts/overlay.tsx';
 
 export function Restart() {
-  const { value } = useQuery('updateStatus', {});
+  const { value } = useQuery('debugHost', {});
   if (here().node !== null || value === undefined) return null;
-  if (!value.managed) return <small class="soft">{t('restart.byhand')}</small>;
+  if (value['service'] !== true) return <small class="soft">{t('restart.byhand')}</small>;
   return (
     <button
       type="button"

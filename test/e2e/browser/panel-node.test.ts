@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { readDaemonInfo } from '../../../src/foundation/data-dir/daemon-info.ts';
+import { NO_CHROMIUM, startChromium } from '../../support/browser/chromium.ts';
+import { PanelPage } from '../../support/browser/panel-page.ts';
+import { TestDaemon } from '../../support/daemon.ts';
+import { eventually } from '../../support/eventually.ts';
+import { quietPort } from '../../support/programs.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
+
+const TOKEN = 'correct-horse-battery-staple';
+const CONFIG = `api_token = "${TOKEN}"\nrequire_local_token = true\n`;
+
+/** The page of the panel behind a code. */
+async function codeFor(daemon: TestDaemon): Promise<string> {
+  const { body } = await daemon.request('POST', '/panel/login', {}, { authorization: `Bearer ${TOKEN}` });
+  return String(Reflect.get(Object(body), 'code'));
+}
+
+test('the node: its doctor, its log, its settings, the programs that use it', { skip: NO_CHROMIUM }, async (t) => {
+  const home = temporaryDirectory(t);
+  mkdirSync(join(home, '.cursor'));
+  writeFileSync(join(home, '.cursor', 'mcp.json'), '{"mcpServers": {"svcd": {"command": "svcd"}}}');
+  mkdirSync(join(home, '.gemini'));
+  await using daemon = await TestDaemon.start({ env: { HOME: home, XDG_CONFIG_HOME: join(home, '.config') } });
+  const aid = await daemon.newAgent();
+  await using browser = await startChromium();
+  await using panel = await PanelPage.open(browser, daemon.api);
+  const { page } = panel;
+  const config = (): Promise<Record<string, unknown>> => daemon.call('GET', '/config');
+
+  await t.test('the doctor says what is wrong first, and looks again', async () => {
+    await panel.go('node/doctor', 'Node');
+    await page.getByRole('heading', { level: 2, name: /\d+ things? (is|are) wrong/ }).waitFor();
+    const [first = ''] = await page.locator('main .rows li').allInnerTexts();
+    assert.match(first, /^wrong/);
+    await page.getByText('the data directory').first().waitFor();
+    chmodSync(join(daemon.dataDir, 'keys'), 0o755);
+    await page.getByRole('button', { name: 'Examine again' }).click();
+    await page.getByText(/others on this machine can read/).waitFor();
+    chmodSync(join(daemon.dataDir, 'keys'), 0o700);
+    await panel.check('the doctor');
+  });
+
+  await t.test('the log is filtered, by level too, and held', async () => {
+    await panel.go('node/log', 'Node');
+    await page.getByText('svcd is ready').waitFor();
+    await page.getByRole('searchbox').fill('no line says this');
+    await page.getByText('No line of the log is like that.').waitFor();
+    await page.getByRole('searchbox').fill('is ready');
+    await page.getByText('svcd is ready').waitFor();
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await page.getByRole('button', { name: 'Go on' }).waitFor();
+    await panel.check('the log');
+    await page.getByRole('button', { name: 'Go on' }).click();
+    await page.getByLabel('Level').selectOption('error');
+    await page.getByText('No line of the log is like that.').waitFor();
+    assert.match(page.url(), /level=error/);
+  });
+
+  await t.test('settings take what fits, at once or at the next start', async () => {
+    await panel.go('node/settings', 'Node');
+    const save = page.getByRole('button', { name: 'Save', exact: true });
+    await page.getByLabel('auto_publish').uncheck();
+    await save.click();
+    await eventually('it holds', async () => (await config())['auto_publish'] === false);
+    const peers = page.getByLabel('min_observed_peers');
+    await peers.fill('many');
+    assert.equal(await save.isDisabled(), true);
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await peers.fill('0');
+    await save.click();
+    await page.locator('.toast.bad').first().waitFor();
+    panel.forgive();
+    await peers.fill('5');
+    await save.click();
+    await page.getByText(/wait for a restart of the daemon: .*min_observed_peers/).waitFor();
+    await page.getByText(/started by hand/).waitFor();
+    await panel.check('settings');
+  });
+
+  await t.test('an API that others can reach has to be typed', async () => {
+    const before = (await config())['api_addr'];
+    await page.getByLabel('api_addr').fill('0.0.0.0:2121');
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    const dialog = page.getByRole('dialog');
+    assert.equal(await dialog.getByRole('button', { name: 'Save' }).isDisabled(), true);
+    await dialog.getByRole('textbox').fill('open');
+    assert.equal(await dialog.getByRole('button', { name: 'Save' }).isDisabled(), false);
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    assert.equal((await config())['api_addr'], before);
+    await page.getByRole('button', { name: 'Undo' }).click();
+  });
+
+  await t.test('a program that knows svcd is told from one that does not', async () => {
+    await panel.go(`agents/${aid}/use`, aid.slice(-5));
+    const row = (name: string) => page.getByRole('listitem').filter({ hasText: name });
+    await row('Cursor').getByText('uses svcd').waitFor();
+    await row('Gemini CLI').getByText('svcd mcp add gemini-cli').waitFor();
+    assert.equal(await row('Windsurf').count(), 0);
+    await panel.check('programs of the machine');
+  });
+});
+
+test('a login is ended from another one', { skip: NO_CHROMIUM }, async () => {
+  await using daemon = await TestDaemon.start({ config: CONFIG });
+  await using browser = await startChromium();
+  await using one = await PanelPage.open(browser, daemon.api, `/#login=${await codeFor(daemon)}`);
+  await one.page.getByRole('heading', { level: 1 }).waitFor();
+  await using other = await PanelPage.open(browser, daemon.api, `/#login=${await codeFor(daemon)}`);
+  await other.page.getByRole('heading', { level: 1 }).waitFor();
+  await one.go('node/sessions', 'Node');
+  await one.check('logins');
+  const theirs = one.page.getByRole('row').filter({ hasNotText: 'this one' });
+  await theirs.getByRole('button', { name: 'Log out' }).click();
+  await one.page.getByRole('dialog').getByRole('button', { name: 'Log out' }).click();
+  await theirs.getByRole('button').waitFor({ state: 'hidden' });
+  await other.page.reload();
+  await other.page.getByRole('heading', { level: 1, name: 'Open the panel' }).waitFor();
+  await one.page.getByRole('button', { name: 'Log out' }).click();
+  await one.page.getByRole('dialog').getByRole('button', { name: 'Log out' }).click();
+  await one.page.getByRole('heading', { level: 1, name: 'Open the panel' }).waitFor();
+});
+
+test('the service is started anew by a button, and the page finds it again', { skip: NO_CHROMIUM }, async (t) => {
+  const dataDir = temporaryDirectory(t);
+  chmodSync(dataDir, 0o700);
+  const address = `127.0.0.1:${await quietPort()}`;
+  const config = `api_addr = "${address}"\nlisten_addr = "127.0.0.1:0"\nmdns = false\nopen_browser = false\n`;
+  writeFileSync(join(dataDir, 'config.toml'), config, { mode: 0o600 });
+  const supervisor = spawn(process.execPath, ['bin/svcd', '--data-dir', dataDir, 'service', 'run'], {
+    stdio: 'ignore',
+  });
+  const ended = once(supervisor, 'exit');
+  t.after(async () => {
+    supervisor.kill('SIGTERM');
+    await ended;
+  });
+  const serving = (): number | undefined => {
+    const info = readDaemonInfo(dataDir);
+    return info?.api_addr === null ? undefined : info?.pid;
+  };
+  const before = await eventually('it serves', serving);
+  await using browser = await startChromium();
+  await using panel = await PanelPage.open(browser, `http://${address}`, '/#/node');
+  const { page } = panel;
+  await page.getByRole('button', { name: 'Restart' }).click();
+  await panel.check('before a restart');
+  await page.getByRole('dialog').getByRole('button', { name: 'Restart' }).click();
+  await eventually('another process serves', () => {
+    const now = serving();
+    return now !== undefined && now !== before;
+  });
+  panel.forgive();
+  await page.reload();
+  await page.getByRole('button', { name: 'Restart' }).waitFor();
+  assert.equal(await page.getByText('The daemon does not answer.').count(), 0);
+});
