@@ -2,7 +2,7 @@
 import { LOG_TRUNCATED } from '../../../src/foundation/domain/events.ts';
 import type { EventType } from '../../../src/foundation/events.ts';
 import type { Name } from './api.ts';
-import { type LiveEvent, onEvent } from './live.ts';
+import { type LiveEvent, onEvent, onTurn } from './live.ts';
 import { refresh, refreshOf } from './query.ts';
 
 /** The counters of what waits. */
@@ -51,8 +51,14 @@ export function heedConcerns(): () => void {
     heard.push(event);
     timer ??= setTimeout(heed, TOGETHER_MS);
   });
+  // A stream that broke says at once that the daemon may be gone, and one that is back, that all may be another.
+  const endTurns = onTurn((isThere) => {
+    if (isThere) refresh();
+    else refreshOf(new Set<Name>(['status']), '');
+  });
   return () => {
     clearTimeout(timer);
     end();
+    endTurns();
   };
 }

@@ -17,6 +17,7 @@ export interface LiveEvent {
 type Listener = (event: LiveEvent) => void;
 
 const listeners = new Set<Listener>();
+const followers = new Set<(isThere: boolean) => void>();
 const channel = new BroadcastChannel('svcd-events');
 const tell = channel.postMessage.bind(channel);
 let position = '';
@@ -28,7 +29,9 @@ function isEvent(value: unknown): value is LiveEvent {
 }
 
 channel.addEventListener('message', ({ data }: MessageEvent<unknown>) => {
-  if (typeof data !== 'object' || data === null || !('id' in data) || !('event' in data)) return;
+  if (typeof data !== 'object' || data === null) return;
+  if ('isThere' in data) turn(data.isThere === true);
+  if (!('id' in data) || !('event' in data)) return;
   if (typeof data.id === 'string') position = data.id;
   hear(data.event);
 });
@@ -43,11 +46,22 @@ export function onEvent(listener: Listener): () => void {
   return () => listeners.delete(listener);
 }
 
-async function read(signal: AbortSignal): Promise<void> {
+function turn(isThere: boolean): void {
+  for (const follower of followers) follower(isThere);
+}
+
+/** Calls back when the stream breaks, and when it is there again; what it gives ends that. */
+export function onTurn(follower: (isThere: boolean) => void): () => void {
+  followers.add(follower);
+  return () => followers.delete(follower);
+}
+
+async function read(signal: AbortSignal, begun: () => void): Promise<void> {
   const response = await request('/events', {
     headers: { accept: 'text/event-stream', ...(position === '' ? {} : { 'last-event-id': position }) },
     signal,
   });
+  begun();
   const parser = createParser({
     onEvent: ({ id = '', data }) => {
       if (id !== '') position = id;
@@ -75,13 +89,21 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
 }
 
 async function lead(signal: AbortSignal): Promise<void> {
+  let wasThere = true;
+  const set = (isThere: boolean): void => {
+    if (isThere === wasThere) return;
+    wasThere = isThere;
+    turn(isThere);
+    tell({ isThere });
+  };
   for (let failed = 0; !signal.aborted; failed++) {
     const started = Date.now();
     try {
-      await read(signal);
+      await read(signal, () => set(true));
     } catch (error) {
       if (asFailure(error).code === 'unauthorized') failed = RETRY_MS.length;
     }
+    if (!signal.aborted) set(false);
     if (Date.now() - started > (RETRY_MS.at(-1) ?? 0)) failed = 0;
     await pause(RETRY_MS[Math.min(failed, RETRY_MS.length - 1)] ?? 0, signal);
   }

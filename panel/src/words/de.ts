@@ -234,8 +234,8 @@ export const de = {
   'verdict.expired.why': 'Andere weisen ihn ab, bis sein Hauptschlüssel eine neue unterschreibt.',
   'verdict.none': 'Alles ist gut.',
   'verdict.none.why': {
-    one: 'Ihr Agent ist im Netz, und sein Dienst antwortet.',
-    other: 'Alle {n} Agenten sind im Netz, und ihre Dienste antworten.',
+    one: 'Ihr Agent ist im Netz.',
+    other: 'Alle {n} Agenten sind im Netz, und jeder gebundene Dienst antwortet.',
   },
   'verdict.offline': 'Dieser Knoten ist nicht im Netz.',
   'verdict.offline.why': 'Er hat noch keinen anderen Knoten gefunden: Niemand kann Ihre Agenten finden.',

@@ -233,8 +233,8 @@ export const en = {
   'verdict.expired.why': 'Others refuse it until its master key signs a new one.',
   'verdict.none': 'All is well.',
   'verdict.none.why': {
-    one: 'Your agent is on the network, and its service answers.',
-    other: 'All {n} agents are on the network, and their services answer.',
+    one: 'Your agent is on the network.',
+    other: 'All {n} agents are on the network, and every bound service answers.',
   },
   'verdict.offline': 'This node is not on the network.',
   'verdict.offline.why': 'It has found no other node yet: nobody can find your agents.',

@@ -234,8 +234,8 @@ export const es = {
   'verdict.expired.why': 'Los demás lo rechazan hasta que su clave maestra firme una nueva.',
   'verdict.none': 'Todo va bien.',
   'verdict.none.why': {
-    one: 'Su agente está en la red, y su servicio responde.',
-    other: 'Los {n} agentes están en la red, y sus servicios responden.',
+    one: 'Su agente está en la red.',
+    other: 'Los {n} agentes están en la red, y cada servicio enlazado responde.',
   },
   'verdict.offline': 'Este nodo no está en la red.',
   'verdict.offline.why': 'Aún no ha encontrado otro nodo: nadie puede encontrar a sus agentes.',

@@ -232,7 +232,9 @@ export const ja = {
   'verdict.expired': { other: '{agent} など {n} 件の委任が終わりました。' },
   'verdict.expired.why': 'マスター鍵が新しい委任に署名するまで、他から拒否されます。',
   'verdict.none': 'すべて順調です。',
-  'verdict.none.why': { other: '{n} 件のエージェントはすべてネットワーク上にあり、サービスは応答しています。' },
+  'verdict.none.why': {
+    other: '{n} 個のエージェントはすべてネットワーク上にあり、結び付けたサービスは応答しています。',
+  },
   'verdict.offline': 'このノードはネットワーク上にありません。',
   'verdict.offline.why': 'まだ他のノードが見つからず、誰もあなたのエージェントを見つけられません。',
   'verdict.service': { other: '{agent} など {n} 件のサービスが応答しません。' },

@@ -232,7 +232,7 @@ export const zh = {
   'verdict.expired': { other: '{agent} 等 {n} 个代理的授权已到期。' },
   'verdict.expired.why': '在主密钥签署新授权之前，其他人会拒绝它。',
   'verdict.none': '一切正常。',
-  'verdict.none.why': { other: '{n} 个代理都已联网，其服务均有回应。' },
+  'verdict.none.why': { other: '全部 {n} 个代理都在网络上，已绑定的服务都有应答。' },
   'verdict.offline': '此节点未联网。',
   'verdict.offline.why': '它还没有找到其他节点：无人能找到您的代理。',
   'verdict.service': { other: '{agent} 等 {n} 个代理的服务没有回应。' },

@@ -153,7 +153,6 @@ test('an agent is made in the page, its master key is saved, proven and kept the
     await page.setViewportSize({ width: 1280, height: 900 });
     await panel.go('', /./);
     await daemon.kill();
-    await page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`);
     const gone = page.getByText('The daemon does not answer.').first();
     await gone.waitFor();
     const address = daemon.api.replace('http://', '');

@@ -29,7 +29,7 @@ function Hosts() {
                 <li key={name}>
                   <span class="grow">
                     <b>{title}</b>
-                    <small>
+                    <small class="below">
                       <code>{file}</code>
                     </small>
                   </span>

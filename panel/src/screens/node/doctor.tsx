@@ -31,7 +31,7 @@ function Row({ finding: { check, level, what, hint } }: { readonly finding: Find
       <span class="grow" lang="en">
         <Foreign text={what} />
         {hint !== undefined && (
-          <small>
+          <small class="below">
             <Foreign text={hint} />
           </small>
         )}
@@ -73,7 +73,7 @@ export function Doctor() {
     <Section title={report.value === undefined ? t('node.doctor') : verdictOf(report.value.findings)} note={again}>
       <Answer of={{ ...report, at: 0 }}>
         {({ findings }) => (
-          <ul class="rows">
+          <ul class="rows findings">
             {ORDER.flatMap((level) => findings.filter((finding) => finding.level === level)).map((finding, i) => (
               <Row key={i} finding={finding} />
             ))}

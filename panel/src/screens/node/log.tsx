@@ -32,7 +32,7 @@ const columns = (): readonly Column<Line>[] => [
       <span lang="en">
         <Foreign text={line.message} />
         {fieldsOf(line) !== '' && (
-          <small>
+          <small class="below">
             <code class="fields">{escapeUnsafe(fieldsOf(line))}</code>
           </small>
         )}

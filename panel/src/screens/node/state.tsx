@@ -27,7 +27,7 @@ function Self() {
               <State tone={node.node_published ? 'good' : 'warn'}>
                 {t(node.node_published ? 'agent.published' : 'agent.unpublished')}
               </State>
-              {node.node_next_republish_estimate !== null && (
+              {node.node_published && node.node_next_republish_estimate !== null && (
                 <small>
                   {' '}
                   <T k="agent.renews" when={<When at={node.node_next_republish_estimate} ago />} />
