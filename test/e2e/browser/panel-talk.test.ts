@@ -99,7 +99,8 @@ test('two people talk, meet in a room and send files by the panels of their node
     // A word from the one who came back tells the other that it is there.
     await say(other, 'I am back');
     await page.getByText('I am back').waitFor();
-    await other.getByText('Are you there?').waitFor();
+    // Where it came last, it stands beside the conversation too.
+    await other.getByRole('list', { name: 'Messages' }).getByText('Are you there?').waitFor();
     const line = page.getByRole('listitem').filter({ hasText: 'Are you there?' });
     await line.getByText('delivered').waitFor();
   });
