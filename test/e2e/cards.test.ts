@@ -208,5 +208,12 @@ describe('an agent of A2A at a local address', () => {
     await far.stop();
     const away = await near.call<Shown>('GET', `/resolve/${aid}/card`);
     assert.deepEqual([away.object_id, away.card], [known.object_id, known.card]);
+    // The local address shows it in place of the one of the service.
+    const response = await fetch(url + CARD_PATH);
+    assert.equal(response.headers.get('svc-card'), 'rewritten; signature=verified; service=away');
+    assert.deepEqual(urlsOf(await response.json()), [`${url}/a2a/jsonrpc`]);
+    const message = await fetch(`${url}/a2a/jsonrpc`, { method: 'POST', body: '{}' });
+    await message.body?.cancel();
+    assert.deepEqual([message.status, message.headers.get('svc-error')], [502, 'connect_failed']);
   });
 });

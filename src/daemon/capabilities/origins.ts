@@ -15,7 +15,7 @@ export function buildOrigins(
   { onDeleted }: Agents,
   { caller }: Pick<ReturnType<typeof buildCalls>, 'caller'>,
   { tunnels }: Pick<ReturnType<typeof buildTunnels>, 'tunnels'>,
-  { cardAdmission }: Pick<ReturnType<typeof buildCards>, 'cardAdmission'>,
+  { cardAdmission, remoteCards }: Pick<ReturnType<typeof buildCards>, 'cardAdmission' | 'remoteCards'>,
 ) {
   const log = parent.child('origins');
   const origins = new Origins({
@@ -27,6 +27,10 @@ export function buildOrigins(
       clock,
       log,
       cards: cardAdmission,
+      signedCard: async (remote, local, signal) => {
+        const { kind, card } = await remoteCards.get(remote, local, signal);
+        return kind === 'a2a' ? card : null;
+      },
       carry: (socket, target, refused) => tunnels.carry(socket, target, refused),
     }),
     probe: async (request) => {

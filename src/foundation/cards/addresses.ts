@@ -151,7 +151,7 @@ class Leading {
   card(card: Card): Card {
     return Object.fromEntries(
       Object.entries(card).map(([key, value]): [string, unknown] => {
-        if (INTERFACE_LISTS.has(key) && Array.isArray(value)) return [key, this.#list(value, key)];
+        if (INTERFACE_LISTS.has(key)) return [key, this.#list(value, key)];
         if (key === 'transport' && isObject(value)) return [key, this.#interface(value, key)];
         if (INTERFACE_ADDRESSES.includes(key)) return [key, this.#led(value, key, card['preferredTransport'])];
         return [key, this.#member(value, key, key)];
@@ -165,7 +165,8 @@ class Leading {
     return led;
   }
 
-  #list(list: readonly unknown[], where: string): unknown[] {
+  #list(list: unknown, where: string): unknown[] {
+    if (!Array.isArray(list)) throw badCard('not_a_card', `"${where}" is no list`);
     return list.flatMap((item: unknown, index): unknown[] => {
       const at = `${where}[${index}]`;
       if (!isObject(item)) throw badCard('not_a_card', `"${at}" is no object`);

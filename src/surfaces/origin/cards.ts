@@ -2,8 +2,8 @@
  * The cards of A2A agents at a local address: where they are asked for, and how an answer with one is handed on. The
  * addresses in a card are those that its server knows itself by; followed as they are, they lead past this address.
  */
-import type { IncomingMessage } from 'node:http';
-import { filterHeaders, type RawHeaders } from '../../capabilities/calls/headers.ts';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { filterHeaders, pairs, type RawHeaders } from '../../capabilities/calls/headers.ts';
 import type { CallAnswer } from '../../capabilities/calls/http-caller.ts';
 import type { LocalCard } from '../../capabilities/cards/admission.ts';
 import { badCard } from '../../foundation/cards/bad-card.ts';
@@ -94,6 +94,28 @@ function checkRedirect(headers: RawHeaders, question: CardQuestion, place: Answe
   throw badCard('foreign_address', 'the agent sends on to another address for it');
 }
 
+/** Why a service cannot show its card itself, where it may have one all the same. */
+const AWAY: ReadonlySet<string> = new Set([
+  'no_inbound',
+  'inbound_unreachable',
+  'connect_failed',
+  'resolve_failed',
+  'timeout',
+]);
+
+/** True where what the agent has signed stands in for the public card that its service would show if it were there. */
+export function isStandIn(request: IncomingMessage, error: unknown): boolean {
+  const isPublic = asksForCard(request) && /\/\.well-known\//.test(request.url ?? '');
+  return isPublic && error instanceof SvcError && AWAY.has(error.code);
+}
+
+/** Answers with a card that no service sent. */
+export function sendLocalCard(response: ServerResponse, { card }: LocalCard): void {
+  const { headers, body } = answered([], card);
+  for (const [name, value] of pairs(headers)) response.setHeader(name, value);
+  response.end(body);
+}
+
 /** Brings a card into its local form. */
 export type LeadCard = (card: Card) => Promise<LocalCard>;
 
@@ -105,7 +127,7 @@ function answered(headers: RawHeaders, document: unknown): Reshaped {
 }
 
 /** What is said of a card beside it: what became of its signatures, and of interfaces that are not the service. */
-function noteOf({ left, isSigned }: LocalCard): string {
+export function cardNote({ left, isSigned }: LocalCard): string {
   const parts = ['rewritten', ...(isSigned ? ['signature=verified'] : []), ...(left > 0 ? [`left-out=${left}`] : [])];
   return parts.join('; ');
 }
@@ -138,7 +160,7 @@ export async function withLocalCard(
   const document = readCard(await collect(answer));
   if (question === 'document') {
     const local = await lead(document);
-    note(noteOf(local));
+    note(cardNote(local));
     return answered(headers, local.card);
   }
   const { result } = document;
@@ -147,6 +169,6 @@ export async function withLocalCard(
     throw badCard('not_a_card', 'the answer holds none');
   }
   const local = await lead(result);
-  note(noteOf(local));
+  note(cardNote(local));
   return answered(headers, { ...document, result: local.card });
 }

@@ -13,12 +13,13 @@ import { createServer, type Server, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { MAX_HTTP_HEADER_BYTES, type RawHeaders } from '../../capabilities/calls/headers.ts';
 import type { CallAnswer } from '../../capabilities/calls/http-caller.ts';
-import type { CardAdmission } from '../../capabilities/cards/admission.ts';
+import type { CardAdmission, LocalCard } from '../../capabilities/cards/admission.ts';
 import type { OriginFailure, OriginListener, OriginTarget, ServeOrigin } from '../../capabilities/origins/types.ts';
 import type { Card } from '../../foundation/cards/card.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { codeOf, ERRORS, isErrorCode, SvcError } from '../../foundation/errors.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import { resetSocket } from '../../foundation/reset-socket.ts';
 import type { Upgrade } from '../../operations/handlers/exchange.ts';
@@ -26,7 +27,17 @@ import { sendError, shownError } from '../rest/answer.ts';
 import { MAX_PIPELINED } from '../rest/connections.ts';
 import { callRemote, type RemoteCaller } from '../rest/remote-call.ts';
 import type { AnswerPlace } from '../rest/remote-headers.ts';
-import { askedForCard, asksForCard, type CardQuestion, isCardCall, mayAskForCard, withLocalCard } from './cards.ts';
+import {
+  askedForCard,
+  asksForCard,
+  type CardQuestion,
+  cardNote,
+  isCardCall,
+  isStandIn,
+  mayAskForCard,
+  sendLocalCard,
+  withLocalCard,
+} from './cards.ts';
 import { checkVisitor, isFromBrowser } from './door.ts';
 import { firstBytes } from './first-bytes.ts';
 import { PAGE_POLICY, sentToAgent, takenFromAgent } from './headers.ts';
@@ -44,6 +55,8 @@ export interface OriginServerDependencies {
   readonly log: Log;
   /** Says what of an agent's card programs here may follow. */
   readonly cards: Pick<CardAdmission, 'local'>;
+  /** The A2A card that an agent has signed; null where it has none. @throws SvcError where it cannot be had */
+  readonly signedCard: (remote: Aid, local: Aid, signal: AbortSignal) => Promise<Card | null>;
   /**
    * Joins a connection with the service of the agent.
    * @param refused is told why the agent's node did not
@@ -213,7 +226,27 @@ class OriginServer implements OriginListener {
       ...(body === null ? {} : { body }),
       ...(question === null ? {} : { reshape }),
     };
-    await callRemote({ request, response, context: { signal }, ...(upgrade === undefined ? {} : { upgrade }) }, target);
+    const exchange = { request, response, context: { signal }, ...(upgrade === undefined ? {} : { upgrade }) };
+    try {
+      await callRemote(exchange, target);
+    } catch (error) {
+      const local = response.headersSent || !isStandIn(request, error) ? null : await this.#signedCard(to, signal);
+      if (local === null) throw error;
+      response.setHeader('svc-card', `${cardNote(local)}; service=away`);
+      sendLocalCard(response, local);
+    }
+  }
+
+  /** What the agent has signed of itself, for when its service does not answer; null where there is none to be had. */
+  async #signedCard(to: string, signal: AbortSignal): Promise<LocalCard | null> {
+    const { localAid: local, remoteAid: remote } = this.#target();
+    try {
+      const card = await this.#deps.signedCard(remote, local, signal);
+      return card === null ? null : await this.#deps.cards.local(card, remote, to, signal);
+    } catch (error) {
+      this.#deps.log.debug({ agent: remote, error }, 'no signed card stands in for the one of the service');
+      return null;
+    }
   }
 
   /** Whether a request asks for a card, and its body where that had to be read. */

@@ -139,6 +139,7 @@ test('the attack table: what leads past the service is refused', () => {
   for (const url of foreign) assert.match(String(reasonOf(v10(url))), /^(foreign|special)_address$/, url);
   assert.equal(reasonOf(v10(`svc://${other}/a2a`)), 'swapped');
   assert.equal(reasonOf({ url: 5, skills: [] }), 'not_a_card');
+  assert.equal(reasonOf({ additionalInterfaces: { url: 'https://evil.example/' } }), 'not_a_card');
   // One bad interface among good ones, in each place where clients look.
   const good = 'http://localhost:41241/';
   for (const key of ['supportedInterfaces', 'supported_interfaces', 'additionalInterfaces', 'remotes'])

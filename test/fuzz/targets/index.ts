@@ -3,6 +3,7 @@ import type { FuzzTarget } from '../engine/target.ts';
 import { apiTargets } from './api.ts';
 import { archiveTargets } from './archives.ts';
 import { callTargets } from './calls.ts';
+import { cardTargets } from './cards.ts';
 import { basicTargets } from './cbor.ts';
 import { chatTargets } from './chat.ts';
 import { chatLinkTargets } from './chat-links.ts';
@@ -56,4 +57,5 @@ export const TARGETS: readonly FuzzTarget[] = [
   ...portMappingTargets,
   ...turnTargets,
   ...knockTargets,
+  ...cardTargets,
 ];
