@@ -7,10 +7,14 @@ import { freeMemory } from './bytes.ts';
 /** Up to this length bytes stay in the chunks in which they came: memory of their own would cost more than it saves. */
 const SHORT_BYTES: number = 128 * 1024;
 
-/** A long text as UTF-8 in memory of its own, all of which goes back to the system when it is transferred. */
+/** Room for so many bytes in memory of its own, all of which goes back to the system when it is transferred. */
+export function ownMemory(length: number): Buffer<ArrayBuffer> {
+  return Buffer.from(new ArrayBuffer(length, { maxByteLength: length }));
+}
+
+/** A long text as UTF-8 in such memory. */
 export function longText(text: string): Buffer<ArrayBuffer> {
-  const length = Buffer.byteLength(text);
-  const bytes = Buffer.from(new ArrayBuffer(length, { maxByteLength: length }));
+  const bytes = ownMemory(Buffer.byteLength(text));
   bytes.write(text);
   return bytes;
 }

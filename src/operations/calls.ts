@@ -50,6 +50,7 @@ export const callOperations = declare(COMMON, {
       ),
     }),
     output: FetchAnswer,
+    carriesBytes: true,
     heartbeat: 'local_aid',
     errors: [...REACH_ERRORS.filter((code) => code !== 'relay_required'), 'tunnels_only', 'bad_evidence'],
     tool: {

@@ -52,6 +52,8 @@ export interface Declaration<
   readonly bodyLimit?: number;
   /** Whatever the body is, even no JSON: nothing looks at it. */
   readonly ignoresBody?: true;
+  /** Its answer may hold bytes that a surface writes as base64 itself: see `CallContext.inline`. */
+  readonly carriesBytes?: true;
   /** Status of success; 200 where it is left out. */
   readonly status?: number;
   /** Statuses of success that the handler may choose instead. */
@@ -89,6 +91,12 @@ export type InputOf<D extends Declaration> = Static<D['params']> &
   BodyInput<Static<D['params']>, Static<D['body']>>;
 export type OutputOf<D extends Declaration> = Static<D['output']>;
 
+/** Bytes that an answer carries, until they are freed. */
+export interface AnswerBytes {
+  bytes(): Uint8Array;
+  free(): void;
+}
+
 /** Who asks, and how long they wait. */
 export interface CallContext {
   /** `local`: a loopback peer with a loopback Host. Remote administration and the gateway are never local. */
@@ -115,6 +123,11 @@ export interface CallContext {
   showVersion?(etag: string): void;
   /** Aborts when the client goes away. */
   readonly signal: AbortSignal;
+  /**
+   * Takes bytes, once, and returns what the answer holds in the place of their base64: the surface writes that itself.
+   * Absent where the operation does not say `carriesBytes`, and where a surface needs the text.
+   */
+  inline?(bytes: AnswerBytes): string;
   /** The handler may answer with another status of success, such as 200 instead of 201. */
   setStatus(status: number): void;
   /**

@@ -13,6 +13,7 @@ import { type FetchResult, fetchWhole } from '../../src/capabilities/calls/fetch
 import { pairs } from '../../src/capabilities/calls/headers.ts';
 import { type Call, type CallAnswer, HttpCaller } from '../../src/capabilities/calls/http-caller.ts';
 import type { BoundService } from '../../src/capabilities/calls/upstream.ts';
+import { toBase64 } from '../../src/foundation/base64.ts';
 import { type Clock, systemClock } from '../../src/foundation/clock.ts';
 import type { Aid } from '../../src/foundation/identity/aid.ts';
 import { DelegationVerifier } from '../../src/foundation/identity/delegation-verifier.ts';
@@ -34,7 +35,7 @@ export interface CallWorld {
   readonly server: CallServer;
   /** Who was served at `far`. */
   readonly callers: Callers;
-  readonly fetch: (request: FetchRequest, signal: AbortSignal) => Promise<FetchResult>;
+  readonly fetch: (request: FetchRequest, signal: AbortSignal) => Promise<FetchResult & { readonly body: string }>;
   /** What is bound to which agent. */
   readonly bound: Map<Aid, BoundService>;
   /** Whether calls from `near` carry evidence. */
@@ -81,7 +82,10 @@ export async function callWorld(t: TestContext, clock: Clock = systemClock): Pro
     caller,
     server,
     callers,
-    fetch: (request, signal) => fetchWhole({ caller, clock }, request, signal),
+    fetch: async (request, signal) => {
+      const result = await fetchWhole({ caller, clock }, request, signal);
+      return { ...result, body: toBase64(result.bytes.bytes()) };
+    },
     bound,
     givesEvidence: false,
     access: () => {},

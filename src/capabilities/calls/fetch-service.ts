@@ -1,5 +1,4 @@
 /** One call with its whole answer in memory, within a size and a time. */
-import { toBase64 } from '../../foundation/base64.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { CollectedBytes } from '../../foundation/collected-bytes.ts';
 import { deadline } from '../../foundation/deadline.ts';
@@ -9,20 +8,18 @@ import { callOf, type FetchRequest } from './fetch-request.ts';
 import { pairs, type RawHeaders } from './headers.ts';
 import type { CallAnswer, HttpCaller } from './http-caller.ts';
 
-export interface FetchResult {
-  status: number;
-  /** By lower-case name. */
-  headers: Record<string, string[]>;
-  /** Base64. */
-  body: string;
-  /** The body was longer than what is kept. */
-  truncated: boolean;
-}
-
 /** The bytes of a body, and whether there were more. */
 interface Collected {
+  /** Whoever gets them frees them. */
   readonly bytes: CollectedBytes;
+  /** The body was longer than what is kept. */
   readonly truncated: boolean;
+}
+
+export interface FetchResult extends Collected {
+  readonly status: number;
+  /** By lower-case name. */
+  readonly headers: Record<string, string[]>;
 }
 
 interface FetchDependencies {
@@ -43,10 +40,8 @@ export async function fetchWhole(
   const timeoutMs = Math.min(request.timeoutMs ?? DEFAULT_CALL_TIMEOUT_MS, MAX_CALL_TIMEOUT_MS);
   using limit = deadline(clock, timeoutMs, signal);
   const answer = await caller.request(request.local, request.remote, { ...call, signal: limit.signal });
-  const { bytes, truncated } = await collect(answer, limit.signal);
-  const body = toBase64(bytes.bytes());
-  bytes.free();
-  return { status: answer.status, headers: headerMap(answer.headers), body, truncated };
+  const body = await collect(answer, limit.signal);
+  return { status: answer.status, headers: headerMap(answer.headers), ...body };
 }
 
 /** Reads a body, or as much of it as is kept. Without an iterator: it would cost a small answer more than its bytes. */

@@ -20,7 +20,8 @@ import {
   type ServiceOffer,
   servicePublications,
 } from './service-cards.ts';
-import { type PublicationSummary, SUMMARIZED, summarize } from './summary.ts';
+import { Summaries } from './summaries.ts';
+import { type PublicationSummary, summarize } from './summary.ts';
 import type { DirectoryDependencies, DirectoryOptions } from './types.ts';
 
 /** Milliseconds that automatic publication waits for the network after a start. */
@@ -40,6 +41,7 @@ export class Directory implements Component {
   readonly #news: AddressNews;
   readonly #publishing: Publishing;
   readonly #renewal: Renewal;
+  readonly #summaries: Summaries;
   /** Ends what repeats, and what tells us something. */
   readonly #stops: (() => void)[] = [];
   #grace: Timer | null = null;
@@ -54,6 +56,7 @@ export class Directory implements Component {
     this.#news = new AddressNews(deps.memory, () => deps.addresses());
     const recordPublisher = new RecordPublisher(options, { ...deps, news: this.#news });
     this.#publishing = new Publishing(options, { ...deps, recordPublisher });
+    this.#summaries = new Summaries(deps);
     this.#renewal = new Renewal({ ...deps, renew: async (aid) => this.#publishing.renew(aid) });
   }
 
@@ -103,7 +106,10 @@ export class Directory implements Component {
 
   /** Takes notice of what happened to an agent. */
   async agentChanged({ aid, kind }: AgentChange): Promise<void> {
-    if (kind === 'deleted') return this.#publishing.forget(aid);
+    if (kind === 'deleted') {
+      this.#summaries.forget(aid);
+      return this.#publishing.forget(aid);
+    }
     if (kind !== 'alive') await this.#publishing.turns.run(aid, () => this.#written(aid, kind));
     else if (this.#publishing.isLapsed(aid)) await this.#publishing.revive(aid);
     else return;
@@ -221,11 +227,7 @@ export class Directory implements Component {
 
   /** How the publications of several identities stand; all of the asked ones are there. */
   summaries(aids: readonly Aid[]): Map<Aid, PublicationSummary> {
-    const { publications, clock } = this.#deps;
-    const publishers = publications.publishersOf(aids);
-    const rows = publications.publicationsOf(aids, SUMMARIZED);
-    const now = clock.now();
-    return new Map(aids.map((aid) => [aid, summarize(publishers.get(aid), rows.get(aid) ?? [], now)]));
+    return this.#summaries.of(aids);
   }
 
   summary(aid: Aid): PublicationSummary {

@@ -31,6 +31,11 @@ function nameOf(profile: ProfileCard | null, services: readonly PublicationRow[]
   return profile?.name ?? names.find((name) => name !== '') ?? '';
 }
 
+/** An endpoint record of ours is valid. `now` in Unix milliseconds. */
+export function isPublished({ recordExpiresAt }: Pick<PublicationSummary, 'recordExpiresAt'>, now: number): boolean {
+  return recordExpiresAt !== null && recordExpiresAt > now;
+}
+
 /** Sums up what is kept of one identity. `now` in Unix milliseconds. */
 export function summarize(
   publisher: PublisherState | undefined,
@@ -47,7 +52,7 @@ export function summarize(
   return {
     seq: endpoints?.seq ?? 0,
     everPublished: lastPublishAt !== null,
-    published: recordExpiresAt !== null && recordExpiresAt > now,
+    published: isPublished({ recordExpiresAt }, now),
     lastPublishAt,
     nextRepublishAt: publisher?.state === 'active' ? publisher.dueAt : null,
     recordExpiresAt,

@@ -1,5 +1,6 @@
 /** The tables of what is published. Times are Unix milliseconds. */
 import type { Aid } from '../identity/aid.ts';
+import { Listeners } from '../listeners.ts';
 import { RECORD, type RecordType } from '../records/types.ts';
 import { GroupCommit } from './group-commit.ts';
 import { aidFromRow, blobOf, flagOf, integerOf, orNull, textOf, wordOf } from './row.ts';
@@ -73,6 +74,8 @@ function publicationOf(row: Row) {
 }
 
 export class PublicationStore {
+  /** Told of whose rows change; null where they may be anybody's. */
+  readonly changed: Listeners<[Aid | null]> = new Listeners();
   readonly #store: Store;
   readonly #commits: GroupCommit;
 
@@ -92,6 +95,7 @@ export class PublicationStore {
    * holds. What was held back goes out anew.
    */
   claim(aid: Aid, dueAt: number | null): void {
+    this.changed.tell(aid);
     this.#store.transaction(() => {
       this.#store.run`
         UPDATE publications SET dirty = dirty + 1
@@ -105,6 +109,7 @@ export class PublicationStore {
 
   /** Adds a publication, or changes what it says; it has to go out then. The publisher exists. */
   put(aid: Aid, { type, name, payload, ttl }: Publication): void {
+    this.changed.tell(aid);
     this.#store.run`
       INSERT INTO publications (aid, type, name, payload, ttl) VALUES (${aid}, ${type}, ${name}, ${payload}, ${ttl})
       ON CONFLICT (aid, type, name) DO UPDATE SET payload = excluded.payload, ttl = excluded.ttl, dirty = dirty + 1`;
@@ -112,6 +117,7 @@ export class PublicationStore {
 
   /** True where there was such a publication. */
   remove(aid: Aid, type: RecordType, name: string): boolean {
+    this.changed.tell(aid);
     return this.#store.run`DELETE FROM publications WHERE aid = ${aid} AND type = ${type} AND name = ${name}` > 0;
   }
 
@@ -150,6 +156,7 @@ export class PublicationStore {
    * changed since has to go out again.
    */
   acknowledge(aid: Aid, acknowledgements: readonly Acknowledgement[]): void {
+    this.changed.tell(aid);
     for (const { type, name, seq, publishedAt, replicas, dirty, settled } of acknowledgements)
       this.#store.run`
         UPDATE publications SET seq = ${seq}, published_at = ${publishedAt}, replicas = ${replicas},
@@ -159,6 +166,7 @@ export class PublicationStore {
 
   /** Sets how a publisher goes on. */
   schedule(aid: Aid, next: Pick<PublisherRow, 'claim' | 'state' | 'dueAt' | 'failures'>): void {
+    this.changed.tell(aid);
     this.#store.run`
       UPDATE publishers SET claim = ${next.claim ? 1 : 0}, state = ${next.state}, due_at = ${next.dueAt},
         failures = ${next.failures} WHERE aid = ${aid}`;
@@ -203,6 +211,7 @@ export class PublicationStore {
 
   /** After a start, or a leap of the clock: what waited for somebody, a key to be unlocked for example, is looked at again. */
   resume(now: number): void {
+    this.changed.tell(null);
     this.#store.run`UPDATE publishers SET due_at = ${now} WHERE state = 'active' AND due_at IS NULL`;
   }
 
@@ -211,6 +220,7 @@ export class PublicationStore {
    * out again; and whoever waits for a time that the wrong clock showed is looked at now.
    */
   mendTimes(now: number): void {
+    this.changed.tell(null);
     this.#store.transaction(() => {
       this.#store.run`
         UPDATE publishers SET due_at = ${now}
@@ -223,17 +233,20 @@ export class PublicationStore {
 
   /** Lets a lapsed publisher go on. */
   revive(aid: Aid, dueAt: number): void {
+    this.changed.tell(aid);
     this.#store.run`
       UPDATE publishers SET state = 'active', due_at = ${dueAt} WHERE aid = ${aid} AND state = 'lapsed'`;
   }
 
   /** Everything of one publisher has to go out anew. */
   touch(aid: Aid): void {
+    this.changed.tell(aid);
     this.#store.run`UPDATE publications SET dirty = dirty + 1 WHERE aid = ${aid}`;
   }
 
   /** The endpoint records that are out have to go out anew, that of one publisher or of all. */
   touchEndpoints(dueAt: number, only: Aid | null = null): void {
+    this.changed.tell(only);
     this.#store.transaction(() => {
       this.#store.run`
         UPDATE publications SET dirty = dirty + 1
@@ -247,6 +260,7 @@ export class PublicationStore {
 
   /** What fewer nodes keep than could goes out again. */
   touchUnsettled(dueAt: number): void {
+    this.changed.tell(null);
     this.#store.transaction(() => {
       this.#store.run`
         UPDATE publishers SET due_at = min(coalesce(due_at, ${dueAt}), ${dueAt})
@@ -257,6 +271,7 @@ export class PublicationStore {
 
   /** Agents that have no endpoint record to keep, and are not held back, get one that is due at `dueAt`. Returns how many. */
   adopt(dueAt: number, ttl: number): number {
+    this.changed.tell(null);
     const missing = `FROM agents a WHERE a.is_held = 0 AND NOT EXISTS
       (SELECT 1 FROM publications p WHERE p.aid = a.aid AND p.type = ?1 AND p.name = '')`;
     return this.#store.transaction(() => {

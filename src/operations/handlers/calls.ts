@@ -1,9 +1,11 @@
 /** The handler of calls. */
 import type { FetchRequest } from '../../capabilities/calls/fetch-request.ts';
 import type { FetchResult } from '../../capabilities/calls/fetch-service.ts';
+import { toBase64 } from '../../foundation/base64.ts';
+import type { CollectedBytes } from '../../foundation/collected-bytes.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { callOperations } from '../calls.ts';
-import type { Handlers } from '../operation.ts';
+import type { CallContext, Handlers } from '../operation.ts';
 
 export interface CallHandlerDependencies {
   readonly fetch: (request: FetchRequest, signal: AbortSignal) => Promise<FetchResult>;
@@ -11,10 +13,21 @@ export interface CallHandlerDependencies {
   readonly localAid: (named: Aid | undefined) => Aid;
 }
 
+/** Bodies from here on are written into the answer by the surface where it can, bytes. */
+const LONG_BODY_BYTES: number = 48 * 1024;
+
+/** The base64 of a body, or what stands for it. */
+function bodyText(body: CollectedBytes, context: CallContext): string {
+  if (body.length >= LONG_BODY_BYTES && context.inline !== undefined) return context.inline(body);
+  const text = toBase64(body.bytes());
+  body.free();
+  return text;
+}
+
 export function callHandlers({ fetch, localAid }: CallHandlerDependencies): Handlers<typeof callOperations> {
   return {
-    fetch: (input, { signal }) =>
-      fetch(
+    fetch: async (input, context) => {
+      const { status, headers, bytes, truncated } = await fetch(
         {
           remote: input.aid,
           local: localAid(input.local_aid),
@@ -25,7 +38,9 @@ export function callHandlers({ fetch, localAid }: CallHandlerDependencies): Hand
           accessToken: input.access_token,
           timeoutMs: input.timeout_ms,
         },
-        signal,
-      ),
+        context.signal,
+      );
+      return { status, headers, body: bodyText(bytes, context), truncated };
+    },
   };
 }

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
-import type { CallContext } from '../../operations/operation.ts';
+import type { AnswerBytes, CallContext } from '../../operations/operation.ts';
 import type { AdmittedRequest } from './gate.ts';
+import { InlinedBytes } from './inlined-bytes.ts';
 
 /** What the gate found out of who asks. */
 type Admission = Pick<AdmittedRequest, 'origin' | 'requireToken' | 'trySecret'> &
@@ -19,13 +20,18 @@ export class RestContext implements CallContext {
   readonly onTool: (tool: string) => void;
   /** The status that the handler chose, if it did. */
   status: number | undefined;
+  /** What is written into the answer as it leaves, if anything is. */
+  inlined: InlinedBytes | undefined;
+  readonly inline?: (bytes: AnswerBytes) => string;
   readonly #response: ServerResponse;
   #controller: AbortController | undefined;
 
+  /** @param carriesBytes the answer is written by `routes.ts`, and may hold bytes */
   constructor(
     { origin, requireToken, session = null, fromPage = false, trySecret }: Admission,
     response: ServerResponse,
     onTool: (tool: string) => void = () => {},
+    carriesBytes = false,
   ) {
     this.origin = origin;
     this.requireToken = requireToken;
@@ -36,6 +42,11 @@ export class RestContext implements CallContext {
     if (ifMatch !== undefined) this.ifMatch = ifMatch;
     this.#response = response;
     this.onTool = onTool;
+    if (carriesBytes)
+      this.inline = (bytes) => {
+        this.inlined = new InlinedBytes(bytes);
+        return this.inlined.mark;
+      };
   }
 
   /** Aborts when the connection ends before the answer is written. */

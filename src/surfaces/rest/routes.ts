@@ -70,13 +70,14 @@ export function addOperation(app: FastifyInstance, operation: BoundOperation, de
     },
     handler: async ({ params, query, body, raw }, reply) => {
       const { admission, audit } = states.of(raw);
-      const context = new RestContext(admission, reply.raw, audit);
+      const context = new RestContext(admission, reply.raw, audit, declaration.carriesBytes);
       const output = await operation.run(read({ params, query, body: write ? body : undefined }), context);
       reply.code(context.status ?? declaration.status ?? 200).type(JSON_TYPE);
       const text = JSON.stringify(output);
-      if (text.length < LONG_ANSWER_CHARS) return reply.send(text);
+      const { inlined } = context;
+      if (inlined === undefined && text.length < LONG_ANSWER_CHARS) return reply.send(text);
       // Node sets three bytes aside for each character of a text that it writes, and leaves them to the garbage collector.
-      const bytes = longText(text);
+      const bytes = inlined?.into(text) ?? longText(text);
       reply.raw.once('finish', () => bytes.buffer.transfer(0));
       return reply.send(bytes);
     },

@@ -51,3 +51,31 @@ test('a fetch acts for the named agent or the one that is chosen, and takes what
   ])
     await assert.rejects(run(body), { code: 'invalid_request' }, JSON.stringify(body));
 });
+
+test('a long body is given to a surface that writes it itself, a short one is a text', async (t) => {
+  const world = await callWorld(t);
+  const service = await webService(t, (request, response) =>
+    response.end(Buffer.alloc(Number(request.url?.slice(1)), 7)),
+  );
+  world.bound.set(world.remote, service.bound);
+  const [operation] = bind(callOperations, callHandlers({ fetch: world.fetch, localAid: () => world.local }));
+  assert.ok(operation);
+  const given: Uint8Array[] = [];
+  const context: CallContext = {
+    origin: 'local',
+    signal: new AbortController().signal,
+    requireToken: () => {},
+    setStatus: () => {},
+    inline: (bytes) => {
+      given.push(Uint8Array.from(bytes.bytes()));
+      return 'a mark';
+    },
+  };
+  const bodyOf = async (length: number): Promise<unknown> => {
+    const answer = await operation.run({ aid: world.remote, path: `/${length}` }, context);
+    return typeof answer === 'object' && answer !== null && 'body' in answer ? answer.body : null;
+  };
+  assert.equal(await bodyOf(1000), Buffer.alloc(1000, 7).toString('base64'));
+  assert.equal(await bodyOf(100_000), 'a mark');
+  assert.deepEqual(given, [new Uint8Array(100_000).fill(7)]);
+});

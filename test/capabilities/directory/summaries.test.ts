@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ENDPOINTS } from '../../../src/capabilities/directory/publishing.ts';
+import { Summaries } from '../../../src/capabilities/directory/summaries.ts';
+import { DirectoryWorld } from '../../support/directory-world.ts';
+
+const HOUR_MS = 3600_000;
+
+/** What two agents' summaries are after each step, beside what anybody finds who has kept nothing. */
+function setUp() {
+  const world = new DirectoryWorld();
+  const aids = [world.add().aid, world.add().aid] as const;
+  const kept = new Summaries(world);
+  const same = (what: string): void => assert.deepEqual(kept.of(aids), new Summaries(world).of(aids), `after ${what}`);
+  return { world, aids, kept, same };
+}
+
+test('what is kept is what stands in the database, whatever changes it', () => {
+  const { world, aids, kept, same } = setUp();
+  const { publications, clock } = world;
+  const [a, b] = aids;
+  const ack = (seq: number, settled: boolean) => ({
+    ...{ type: 1, name: '', seq, replicas: seq, dirty: 0, settled },
+    publishedAt: clock.now(),
+  });
+  const steps: Readonly<Record<string, () => unknown>> = {
+    nothing: () => {},
+    adopt: () => publications.adopt(clock.now(), 3600),
+    claim: () => publications.claim(a, clock.now() + 5),
+    put: () => publications.put(a, ENDPOINTS),
+    service: () => publications.put(a, { type: 0x10, name: 'a.b', payload: new Uint8Array([1]), ttl: 60 }),
+    acknowledge: () => publications.acknowledge(a, [ack(3, false)]),
+    schedule: () => publications.schedule(a, { claim: false, state: 'active', dueAt: clock.now() + 7, failures: 0 }),
+    touchUnsettled: () => publications.touchUnsettled(clock.now() + 1),
+    touchEndpoints: () => publications.touchEndpoints(clock.now()),
+    'touchEndpoints of one': () => publications.touchEndpoints(clock.now() - 1, a),
+    touch: () => publications.touch(a),
+    lapse: () => publications.schedule(a, { claim: false, state: 'lapsed', dueAt: null, failures: 0 }),
+    revive: () => publications.revive(a, clock.now() + 9),
+    'wait for somebody': () => publications.schedule(a, { claim: false, state: 'active', dueAt: null, failures: 0 }),
+    resume: () => publications.resume(clock.now() + 11),
+    mendTimes: () => publications.mendTimes(clock.now() - HOUR_MS),
+    remove: () => publications.remove(a, 0x10, 'a.b'),
+    'another agent': () => publications.acknowledge(b, [ack(1, true)]),
+    'a publication that is taken back': () => {
+      const undone = (): void =>
+        publications.transaction(() => {
+          publications.acknowledge(a, [ack(9, true)]);
+          throw new RangeError('the disk');
+        });
+      assert.throws(undone, RangeError);
+    },
+  };
+  for (const [what, step] of Object.entries(steps)) {
+    step();
+    same(what);
+  }
+  assert.equal(kept.of([a]).get(a)?.seq, 3);
+  world.store.close();
+});
+
+test('time alone makes a record run out, and an agent that was deleted is forgotten', async () => {
+  const { world, aids, kept, same } = setUp();
+  const [a] = aids;
+  await world.directory.publish(a);
+  same('a publication');
+  assert.equal(kept.of([a]).get(a)?.published, true);
+  await world.clock.run(HOUR_MS);
+  same('an hour');
+  assert.equal(kept.of([a]).get(a)?.published, false);
+  assert.equal(world.directory.summaries([a]).get(a)?.seq, 1);
+  world.remove(a);
+  await world.directory.agentChanged({ aid: a, kind: 'deleted' });
+  assert.equal(world.directory.summaries([a]).get(a)?.seq, 0);
+  world.store.close();
+});
+
+test('a list that is asked for again reads no row of what has not changed', async (t) => {
+  const { world, aids, kept } = setUp();
+  await world.directory.publish(aids[0]);
+  kept.of(aids);
+  const read = t.mock.method(world.publications, 'publicationsOf');
+  kept.of(aids);
+  assert.equal(read.mock.callCount(), 0);
+  await world.directory.publish(aids[0]);
+  kept.of(aids);
+  assert.deepEqual(
+    read.mock.calls.map(({ arguments: [asked] }) => asked),
+    [[aids[0]]],
+  );
+  world.store.close();
+});
