@@ -16,19 +16,49 @@ export function toBase64(bytes: Uint8Array): string {
   return pieces.join('');
 }
 
-/** So many bytes are written at a time, a multiple of three: short texts are gone with the next small collection. */
-const WRITTEN_BYTES = 24 * 1024;
-
 /** How many characters the base64 of so many bytes has. */
 export function base64Length(bytes: number): number {
   return 4 * Math.ceil(bytes / 3);
 }
 
-/** Writes standard base64, padded, into `target` from `at` on, without a text of the whole; returns where it ends. */
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
+/** Bytes that are encoded at a time, a multiple of three, and what they become. */
+const STEP_BYTES = 24 * 1024;
+const step = new Uint8Array(STEP_BYTES);
+const encoded = new Uint16Array((STEP_BYTES / 3) * 2);
+const encodedBytes = new Uint8Array(encoded.buffer);
+/** For each 12 bits their two characters, in the order in which this machine writes 16 bits. */
+const PAIRS = new Uint16Array(
+  Uint8Array.from({ length: 2 * 64 * 64 }, (_, i) => ALPHABET.charCodeAt(i % 2 === 0 ? i >> 7 : (i >> 1) & 63)).buffer,
+);
+
+/**
+ * Writes standard base64, padded, into `target` from `at` on; returns where it ends. It takes twice the time that Node takes
+ * for a text, and leaves nothing to the garbage collector: many megabytes of text make it set tens of megabytes aside, which
+ * a process at rest keeps.
+ */
 export function writeBase64(target: Buffer, at: number, bytes: Uint8Array): number {
-  const whole = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const whole = bytes.length - (bytes.length % 3);
   let end = at;
-  for (let from = 0; from < whole.length; from += WRITTEN_BYTES)
-    end += target.write(whole.toString('base64', from, Math.min(from + WRITTEN_BYTES, whole.length)), end, 'latin1');
-  return end;
+  for (let from = 0; from < whole; from += STEP_BYTES) {
+    const length = Math.min(STEP_BYTES, whole - from);
+    step.set(bytes.subarray(from, from + length));
+    const written = encodeStep(length);
+    target.set(encodedBytes.subarray(0, written), end);
+    end += written;
+  }
+  const rest = Buffer.from(bytes.subarray(whole)).toString('base64');
+  return end + target.write(rest, end, 'latin1');
+}
+
+/** Encodes the first bytes of `step`, a multiple of three; returns how many characters they have become. */
+function encodeStep(length: number): number {
+  let to = 0;
+  for (let i = 0; i < length; i += 3) {
+    const bits = ((step[i] ?? 0) << 16) | ((step[i + 1] ?? 0) << 8) | (step[i + 2] ?? 0);
+    encoded[to] = PAIRS[bits >> 12] ?? 0;
+    encoded[to + 1] = PAIRS[bits & 4095] ?? 0;
+    to += 2;
+  }
+  return to * 2;
 }

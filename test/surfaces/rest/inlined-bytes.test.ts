@@ -25,6 +25,13 @@ test('an answer is the same bytes whether base64 is written into it or stands in
   }
 });
 
+test('every three bytes have the characters that Node gives them', () => {
+  const all = Uint8Array.from({ length: 3 * 65_536 }, (_, i) => (i % 3 === 0 ? i >> 8 : i % 3 === 1 ? i / 3 : i / 768));
+  const target = Buffer.alloc(4 * 65_536);
+  assert.equal(writeBase64(target, 0, all), target.length);
+  assert.equal(target.toString('latin1'), Buffer.from(all).toString('base64'));
+});
+
 test('base64 is written where it belongs, and says where it ends', () => {
   const target = Buffer.alloc(12, 0x2e);
   assert.equal(writeBase64(target, 2, bytesOf(4)), 10);
