@@ -2,7 +2,7 @@
  * What the panel costs: how soon a browser shows it and what it shows, what the daemon pays while it is open, and what it
  * adds to the package. The yardstick of the daemon is the same daemon in the same state without a panel. Needs Chromium.
  */
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
@@ -83,7 +83,9 @@ function rowOf(what: string, value: number, limit: number, unit: string): BenchR
 }
 
 function sizes(): readonly BenchRow[] {
-  const files = readdirSync(PANEL).map((file) => join(PANEL, file));
+  // A checkout keeps files of earlier builds beside them.
+  const manifest: { files: Record<string, string> } = JSON.parse(readFileSync(join(PANEL, 'manifest.json'), 'utf8'));
+  const files = ['index.html', 'manifest.json', ...Object.keys(manifest.files)].map((file) => join(PANEL, file));
   const sum = (sizeOf: (file: string) => number): number => files.reduce((all, file) => all + sizeOf(file), 0) / KIB;
   return [
     { what: 'the panel in the package', value: sum((file) => statSync(file).size), unit: 'KiB' },

@@ -4,6 +4,7 @@ import {
   aidOfKey,
   endOf,
   groupsOf,
+  issueTime,
   keyOf,
   masterFileText,
   newSeed,
@@ -57,4 +58,12 @@ test('a file is read back as svc writes it, typed keys with blanks too, and noth
   assert.deepEqual(readSeed(`${toHex(seed)}${'0'.repeat(64)}`), seed);
   for (const wrong of ['', 'zz', toHex(seed).slice(2), `${toHex(seed)}00`]) assert.equal(readSeed(wrong), null);
   assert.equal(endOf(seed, 8), toHex(seed).slice(-8));
+});
+
+test('a new delegation is later than the one that stands, and not in the past', () => {
+  const now = Date.parse('2026-01-01T00:00:10.900Z');
+  assert.equal(issueTime('', now), Date.parse('2026-01-01T00:00:10Z') / 1000);
+  assert.equal(issueTime('2026-01-01T00:00:10.000Z', now), Date.parse('2026-01-01T00:00:11Z') / 1000);
+  assert.equal(issueTime('2026-01-01T00:01:00.000Z', now), Date.parse('2026-01-01T00:01:01Z') / 1000);
+  assert.equal(issueTime('2025-01-01T00:00:00.000Z', now), Date.parse('2026-01-01T00:00:10Z') / 1000);
 });

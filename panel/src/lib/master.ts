@@ -112,3 +112,13 @@ export function endOf(seed: Uint8Array, digits: number): string {
 }
 
 export { toHex };
+
+/**
+ * When a new delegation is issued, Unix seconds: now, and later than the one that stands.
+ * @param standing when that one was issued, as the daemon says it; empty where there is none
+ * @param now milliseconds since 1970
+ */
+export function issueTime(standing: string, now: number): number {
+  const after = standing === '' ? 0 : Math.floor(Date.parse(standing) / 1000) + 1;
+  return Math.max(Math.floor(now / 1000), after);
+}

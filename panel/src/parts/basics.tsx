@@ -138,6 +138,16 @@ export function Field({ label, value, onInput, type = 'text', placeholder = '' }
   );
 }
 
+/** What went wrong with what was entered; nothing where nothing did. */
+export function Trouble({ text }: { readonly text: string }) {
+  if (text === '') return null;
+  return (
+    <p class="bad" role="alert">
+      {text}
+    </p>
+  );
+}
+
 export function Empty({ text, children }: { readonly text: string; readonly children?: ComponentChildren }) {
   return (
     <div class="empty">

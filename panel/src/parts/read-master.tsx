@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import { t } from '../lib/i18n.ts';
 import { readSeed } from '../lib/master.ts';
-import { Field } from './basics.tsx';
+import { Field, Trouble } from './basics.tsx';
 
 /** Longest file that is looked at, bytes. */
 const MAX_BYTES = 4096;
@@ -48,11 +48,7 @@ export function ReadMaster({ take }: Props) {
           {t('master.use')}
         </button>
       </details>
-      {trouble !== '' && (
-        <p class="bad" role="alert">
-          {trouble}
-        </p>
-      )}
+      <Trouble text={trouble} />
     </>
   );
 }

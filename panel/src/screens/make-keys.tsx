@@ -6,7 +6,7 @@ import { aidOfKey, endOf, keyOf, masterFileText, newSeed, proofHex, readSeed, to
 import { perform } from '../lib/query.ts';
 import { saveFile } from '../lib/save.ts';
 import { Mark } from '../parts/agent.tsx';
-import { Field } from '../parts/basics.tsx';
+import { Field, Trouble } from '../parts/basics.tsx';
 import { Later } from '../parts/later.tsx';
 import { act, confirm } from '../parts/overlay.tsx';
 import { ReadMaster } from '../parts/read-master.tsx';
@@ -107,11 +107,7 @@ function Prove({ made, proven }: { readonly made: Made; readonly proven: () => v
           </button>
         </div>
       </form>
-      {trouble !== '' && (
-        <p class="bad" role="alert">
-          {trouble}
-        </p>
-      )}
+      <Trouble text={trouble} />
     </>
   );
 }

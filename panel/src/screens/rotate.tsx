@@ -3,9 +3,9 @@ import { useState } from 'preact/hooks';
 import { Failure } from '../lib/failure.ts';
 import { failureText } from '../lib/failure-text.ts';
 import { t } from '../lib/i18n.ts';
-import { aidOfKey, type Bytes, canSign, keyOf, newSeed, proofHex, readSeed, toHex } from '../lib/master.ts';
+import { aidOfKey, type Bytes, canSign, issueTime, keyOf, newSeed, proofHex, readSeed, toHex } from '../lib/master.ts';
 import { perform } from '../lib/query.ts';
-import { Field } from '../parts/basics.tsx';
+import { Field, Trouble } from '../parts/basics.tsx';
 import { act } from '../parts/overlay.tsx';
 import { ReadMaster } from '../parts/read-master.tsx';
 
@@ -44,7 +44,7 @@ export function Rotate({ aid, issuedAt, keeps, close }: Props) {
       }
       const operational = keeps ? await present(aid) : newSeed();
       const { publicKey } = await keyOf(operational);
-      const now = Math.max(Math.floor(Date.now() / 1000), Math.floor(Date.parse(issuedAt) / 1000) + 1);
+      const now = issueTime(issuedAt, Date.now());
       const proof = await proofHex(master, publicKey, now, endOfDay(until));
       const body = { operational_private_key_hex: toHex(operational), delegation_proof_hex: proof };
       operational.fill(0);
@@ -64,11 +64,7 @@ export function Rotate({ aid, issuedAt, keeps, close }: Props) {
       <p>{t('master.stays')}</p>
       <Field label={t('key.until')} type="date" value={until} onInput={setUntil} />
       <ReadMaster take={take} />
-      {trouble !== '' && (
-        <p class="bad" role="alert">
-          {trouble}
-        </p>
-      )}
+      <Trouble text={trouble} />
       <div class="acts">
         <button type="button" onClick={close}>
           {t('cancel')}

@@ -1,10 +1,10 @@
 /** An agent that belongs to an Ethereum wallet: the wallet signs a text, here or elsewhere, and that is its delegation. */
 import { useState } from 'preact/hooks';
 import { t } from '../lib/i18n.ts';
-import { newSeed, toHex } from '../lib/master.ts';
+import { issueTime, newSeed, toHex } from '../lib/master.ts';
 import { perform } from '../lib/query.ts';
 import { addressOf, browserWallet, signedBy } from '../lib/wallet.ts';
-import { Copy, Field } from '../parts/basics.tsx';
+import { Copy, Field, Trouble } from '../parts/basics.tsx';
 import { act } from '../parts/overlay.tsx';
 
 interface Props {
@@ -25,8 +25,7 @@ interface Offer {
 /** The text that a wallet has to sign for a new operational key. */
 async function offerFor(agent: string, issuedAt: string): Promise<Offer> {
   const seed = toHex(newSeed());
-  const after = issuedAt === '' ? 0 : Math.floor(Date.parse(issuedAt) / 1000) + 1;
-  const issued_at = Math.max(Math.floor(Date.now() / 1000), after);
+  const issued_at = issueTime(issuedAt, Date.now());
   const { message } = await perform('ethereumMessage', {
     agent,
     issued_at,
@@ -104,11 +103,7 @@ export function Wallet({ aid = '', issuedAt = '', done }: Props) {
           </div>
         </form>
       )}
-      {trouble !== '' && (
-        <p class="bad" role="alert">
-          {trouble}
-        </p>
-      )}
+      <Trouble text={trouble} />
     </>
   );
 }
