@@ -8,7 +8,7 @@ import { SvcError } from '../foundation/errors.ts';
 import { ownScript } from '../foundation/package-file.ts';
 import { MCP_PROFILES, PROFILES_PATTERN } from '../operations/mcp.ts';
 import { completionCommands } from '../surfaces/cli/commands/completion.ts';
-import type { ClientLaunch } from './mcp-clients.ts';
+import type { ClientLaunch } from '../surfaces/mcp-hosts/hosts.ts';
 import { mcpCommand } from './mcp-command.ts';
 import { type ServiceMachine, serviceCommand } from './service/command.ts';
 import { updateCommand } from './update-command.ts';

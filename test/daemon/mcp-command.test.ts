@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { type Machine, MCP_CLIENTS } from '../../src/daemon/mcp-clients.ts';
 import { mcpCommand } from '../../src/daemon/mcp-command.ts';
+import { type Machine, MCP_CLIENTS } from '../../src/surfaces/mcp-hosts/hosts.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const LAUNCH = { command: '/usr/bin/node', args: ['/opt/svcd', '--mcp-stdio'] };

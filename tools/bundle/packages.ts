@@ -1,6 +1,7 @@
 /** Packages whose code the bundle holds: those that the sources may import beside the dependencies of the package. */
 export const BUNDLED: ReadonlySet<string> = new Set([
   '@fastify/swagger-ui',
+  '@modelcontextprotocol/client',
   '@modelcontextprotocol/server',
   '@noble/curves',
   '@noble/hashes',

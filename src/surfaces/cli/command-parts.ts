@@ -108,6 +108,7 @@ export const PARTS: readonly Part[] = [
     names: ['open', 'ssh', 'nc'],
     add: async (svc) => (await import('./commands/ways.ts')).wayCommands(svc),
   },
+  { heading: CALLS, names: ['mcp'], add: async (svc) => (await import('./commands/mcp.ts')).mcpCommands(svc) },
   {
     heading: MESSAGES,
     names: ['events'],

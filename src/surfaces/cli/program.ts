@@ -91,7 +91,7 @@ function pointToHelp(command: Command, path: string): void {
 }
 
 /** Commands that are not of `svc` but of the daemon. */
-const DAEMON_COMMANDS: ReadonlySet<string> = new Set(['service', 'mcp', 'start', 'run']);
+const DAEMON_COMMANDS: ReadonlySet<string> = new Set(['service', 'start', 'run']);
 
 /** What helps beside what the parser has said. */
 function usageRemark(io: CliIo, { code }: CommanderError, args: readonly string[]): void {

@@ -11,7 +11,7 @@ import type { CallContext } from '../../operations/operation.ts';
  * a request of the web follows by weak references that keep the garbage collector busy: what runs asks
  * the context of the call.
  */
-export function webRequest({ request }: StreamExchange): Request {
+export function webRequest({ request }: Pick<StreamExchange, 'request'>): Request {
   const headers = new Headers();
   for (const [name, value] of Object.entries(request.headers))
     for (const one of Array.isArray(value) ? value : [value ?? '']) headers.append(name, one);
@@ -31,7 +31,8 @@ export async function sendWebResponse(
     response.writeHead(answer.status, { ...headers, 'content-length': bytes.length }).end(bytes);
     return;
   }
-  response.writeHead(answer.status, headers);
+  // The head goes out now: the first event may take its time.
+  response.writeHead(answer.status, headers).flushHeaders();
   const { signal } = context;
   const reader = answer.body.getReader();
   const cancel = (): void => detach(reader.cancel().catch(() => {}));

@@ -43,7 +43,10 @@ function servedOf({ aid, name, service_tcp, service_tcp_ok, published }: AnswerO
 }
 
 /** The agent that is meant; undefined where a new one is to be made. @throws SvcError `local_aid_required` */
-async function agentOf(context: CliContext, { aid, name }: Serving): Promise<string | undefined> {
+export async function agentOf(
+  context: CliContext,
+  { aid, name }: Pick<Serving, 'aid' | 'name'>,
+): Promise<string | undefined> {
   if (aid !== undefined) return context.aid(aid);
   const agents = await allAgents(context.client);
   if (name === undefined) return agents.length === 0 ? undefined : context.localAgent(undefined);
@@ -52,7 +55,8 @@ async function agentOf(context: CliContext, { aid, name }: Serving): Promise<str
   return agents.find((one) => (aliases[one.aid] ?? one.name ?? '').toLowerCase() === wanted)?.aid;
 }
 
-async function published(context: CliContext, aid: string) {
+/** Publishes an agent, where the network is there. */
+export async function published(context: CliContext, aid: string) {
   try {
     const { replicas } = await context.client.agentPublish({ aid });
     return { published: true, replicas };
@@ -60,6 +64,14 @@ async function published(context: CliContext, aid: string) {
     // It is bound all the same; the daemon publishes it when the network is there.
     return { published: false, publish_error: error instanceof Error ? error.message : 'unknown failure' };
   }
+}
+
+/** Names an agent, here and to others. */
+export async function giveName(context: CliContext, aid: string, name: string): Promise<void> {
+  await setLabel(context, aid, name);
+  const { profile } = await context.client.agentGet({ aid });
+  // What it says of itself besides stays. Where the network is not there yet, its name waits for another time.
+  await context.client.profileSet({ ...profile, aid, name }).catch(() => {});
 }
 
 async function start(context: CliContext, where: string, options: Serving): Promise<Started> {
@@ -71,12 +83,7 @@ async function start(context: CliContext, where: string, options: Serving): Prom
   const aid = made?.aid ?? known ?? '';
   if (made === undefined) await client.agentPatch({ aid, service_tcp });
   const state = made ?? (await published(context, aid));
-  if (name !== undefined) {
-    await setLabel(context, aid, name);
-    const { profile } = await client.agentGet({ aid });
-    // What it says of itself besides stays. Where the network is not there yet, its name waits for another time.
-    await client.profileSet({ ...profile, aid, name }).catch(() => {});
-  }
+  if (name !== undefined) await giveName(context, aid, name);
   return { ...servedOf(await client.agentGet({ aid })), ...(name === undefined ? {} : { name }), ...state };
 }
 

@@ -1,7 +1,7 @@
-/** The MCP clients that `svcd mcp` knows: where their configuration is, and what svcd looks like in it. */
+/** The MCP clients that `svcd mcp` and `svc mcp use` know: where their configuration is, and what a server looks like in it. */
 import path from 'node:path';
-import { SvcError } from '../foundation/errors.ts';
-import { isObject, readJson } from '../foundation/json.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import { isObject, readJson } from '../../foundation/json.ts';
 
 /** What the places of the files depend on. */
 export interface Machine {
@@ -10,7 +10,7 @@ export interface Machine {
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-/** How a client starts svcd. Absolute paths: programs of a desktop do not have the PATH of a shell. */
+/** How a client starts a server. Absolute paths: programs of a desktop do not have the PATH of a shell. */
 export interface ClientLaunch {
   readonly command: string;
   readonly args: readonly string[];
@@ -63,19 +63,34 @@ export function isMcpClient(name: string): name is McpClientName {
   return Object.hasOwn(MCP_CLIENTS, name);
 }
 
+/** A server in the configuration of a client. */
+export interface ServerEntry {
+  /** What it is called there; one of this name is replaced. */
+  readonly name: string;
+  readonly launch: ClientLaunch;
+  /** The command that shows what to add by hand. */
+  readonly shownBy: string;
+}
+
+/** svcd itself in the configuration of a client. */
+export function svcdEntry(client: McpClientName, launch: ClientLaunch): ServerEntry {
+  return { name: 'svcd', launch, shownBy: `svcd mcp print ${client}` };
+}
+
 /**
- * The configuration with svcd in it, everything else as it was.
+ * The configuration with a server in it, everything else as it was.
  * @param text what the file holds; empty where there is none
  * @throws SvcError `config_invalid` where it is no plain JSON, such as with comments
  */
-export function withSvcd(client: McpClientName, text: string, { command, args }: ClientLaunch): string {
+export function withServer(client: McpClientName, text: string, { name, launch, shownBy }: ServerEntry): string {
   const { servers, title } = MCP_CLIENTS[client];
   const config = text.trim() === '' ? {} : readJson(text);
   const present = isObject(config) ? (config[servers] ?? {}) : undefined;
   if (!isObject(config) || !isObject(present))
     throw new SvcError('config_invalid', {
-      message: `The configuration of ${title} is no plain JSON (has it comments?), so it is left alone. "svcd mcp print ${client}" shows what to add.`,
+      message: `The configuration of ${title} is no plain JSON (has it comments?), so it is left alone. "${shownBy}" shows what to add.`,
     });
+  const { command, args } = launch;
   const entry = { ...(servers === 'servers' ? { type: 'stdio' } : {}), command, args };
-  return `${JSON.stringify({ ...config, [servers]: { ...present, svcd: entry } }, null, 2)}\n`;
+  return `${JSON.stringify({ ...config, [servers]: { ...present, [name]: entry } }, null, 2)}\n`;
 }

@@ -1,9 +1,21 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isMcpClient, type Machine, MCP_CLIENTS, type McpClientName, withSvcd } from '../../src/daemon/mcp-clients.ts';
+import {
+  type ClientLaunch,
+  isMcpClient,
+  type Machine,
+  MCP_CLIENTS,
+  type McpClientName,
+  svcdEntry,
+  withServer,
+} from '../../../src/surfaces/mcp-hosts/hosts.ts';
 
 const LAUNCH = { command: '/usr/bin/node', args: ['/opt/svcd', '--mcp-stdio'] };
 const ENTRY = { command: LAUNCH.command, args: LAUNCH.args };
+
+function withSvcd(client: McpClientName, text: string, launch: ClientLaunch): string {
+  return withServer(client, text, svcdEntry(client, launch));
+}
 
 const LINUX: Machine = { platform: 'linux', home: '/home/u', environment: {} };
 const MAC: Machine = { platform: 'darwin', home: '/Users/u', environment: {} };
@@ -90,4 +102,9 @@ test('what is no plain JSON of that form is left alone, and named', () => {
         `${client} ${text}`,
       );
   }
+});
+
+test('another server stands beside svcd under a name of its own', () => {
+  const both = withServer('cursor', withSvcd('cursor', '', LAUNCH), { name: 'bob', launch: LAUNCH, shownBy: 'x' });
+  assert.deepEqual(JSON.parse(both), { mcpServers: { svcd: ENTRY, bob: ENTRY } });
 });

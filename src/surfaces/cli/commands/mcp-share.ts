@@ -1,0 +1,147 @@
+/** `svc mcp share`: an MCP server of this machine for the agents that are let in, as long as the command runs. */
+import { systemClock } from '../../../foundation/clock.ts';
+import { SvcError } from '../../../foundation/errors.ts';
+import type { Gate } from '../../mcp-share/gate.ts';
+import type { Seen } from '../../mcp-share/look.ts';
+import type { CommandGroup } from '../command-group.ts';
+import type { CliContext } from '../context.ts';
+import { askedToEnd } from '../ending.ts';
+import { bindShare, closeToOthers, type ShareAgent, shareAgent, unbindShare } from '../share-agent.ts';
+import { show } from '../shown.ts';
+import { repeated, type Typed } from '../takes.ts';
+import { formatFields, safeText } from '../text.ts';
+import { MASTER_WARNING, masterText } from './identity.ts';
+
+const TAKES = {
+  '<server...>': 'the command that starts the server, behind "--", or the address of one that runs',
+  '--name <name>': 'what it is called, by others and as a label here; an agent of this name is used again',
+  '--aid <aid>': 'the agent whose server it is; the only one where it is left out, and a new one where there is none',
+  '--allow <agent>': repeated('who may use it; may be repeated. Nobody else may'),
+  '--tools <agent=tool,…>': repeated('who may use it, and nothing but these of its tools; may be repeated'),
+  '--save-master <file>': 'write the master key of a new agent to a new file of mode 0600 instead of showing it',
+} as const;
+
+type Sharing = Omit<Typed<'', typeof TAKES>, 'server'>;
+
+interface Shared extends ShareAgent {
+  readonly name?: string | undefined;
+  readonly server: string | null;
+  readonly tools: readonly string[];
+  readonly allowed: readonly string[];
+  readonly service_tcp: string;
+  readonly published: boolean;
+  readonly publish_error?: string | undefined;
+}
+
+/** AID → tools, of `agent=tool,tool`. @throws SvcError `invalid_request`, `bad_aid` */
+async function toolLists(context: CliContext, texts: readonly string[]): Promise<Map<string, Set<string>>> {
+  const lists = new Map<string, Set<string>>();
+  for (const text of texts) {
+    const [, agent, names] = /^([^=]+)=(.+)$/.exec(text) ?? [];
+    if (agent === undefined || names === undefined)
+      throw new SvcError('invalid_request', {
+        message: 'Say --tools <agent>=<tool>,<tool>, such as --tools bob=search.',
+      });
+    const aid = await context.aid(agent);
+    const tools = names.split(',').map((name) => name.trim());
+    lists.set(aid, new Set([...(lists.get(aid) ?? []), ...tools.filter((name) => name !== '')]));
+  }
+  return lists;
+}
+
+/** A mistyped name would open nothing, and nobody would know why. @throws SvcError `invalid_request` */
+function checkTools({ tools, title }: Seen, lists: ReadonlyMap<string, ReadonlySet<string>>): void {
+  if (title === null || tools.length === 0) return;
+  const unknown = [...lists.values()].flatMap((names) => [...names]).find((name) => !tools.includes(name));
+  if (unknown !== undefined)
+    throw new SvcError('invalid_request', {
+      message: `The server has no tool "${unknown}". It has ${tools.join(', ')}.`,
+    });
+}
+
+/** What is shared: a command, or an address. */
+function serverOf(words: readonly string[]): { command: string; args: string[] } | URL {
+  const [first = '', ...args] = words;
+  if (!/^https?:\/\//i.test(first)) return { command: first, args };
+  const url = URL.parse(first);
+  if (url === null || args.length > 0)
+    throw new SvcError('invalid_request', {
+      message: 'An address of a server stands alone: http://127.0.0.1:3000/mcp',
+    });
+  return url;
+}
+
+async function share(context: CliContext, words: readonly string[], options: Sharing): Promise<undefined> {
+  if (context.options.via !== undefined)
+    throw new SvcError('local_only', { message: 'A server is shared by the machine that it is on: leave --via out.' });
+  const server = serverOf(words);
+  const lists = await toolLists(context, options.tools ?? []);
+  const named = await Promise.all((options.allow ?? []).map((agent) => context.aid(agent)));
+  const { io } = context;
+  const log = (text: string): void => void io.stderr.write(safeText(text));
+  const { open } = await import('../../mcp-share/open.ts');
+  const opening = open(server, { environment: io.env, log, lists, clock: systemClock });
+  const { seen, begin } = await context.progress('Starting the server', opening);
+  checkTools(seen, lists);
+  const agent = await shareAgent(context, options);
+  const { aid } = agent;
+  const allowed = await closeToOthers(context, aid, [...new Set([...named, ...lists.keys()])]);
+  const { caller_key_hex } = await context.client.agentCallerKey({ aid });
+  const ending = askedToEnd(io.signal);
+  const gate: Gate = await begin({ aid, key: Buffer.from(caller_key_hex, 'hex') });
+  try {
+    const state = await context.progress('Publishing', bindShare(context, aid, gate.address));
+    const { title, tools } = seen;
+    const service_tcp = `http://${gate.address}`;
+    await tell(context, { ...agent, name: options.name, server: title, tools, allowed, service_tcp, ...state });
+    await ending;
+  } finally {
+    // The daemon may be gone: what it was told of the port does nobody harm, for without this nothing answers there.
+    await unbindShare(context, aid, gate.address).catch(() => {});
+    await gate.close();
+  }
+  return undefined;
+}
+
+function tell(context: CliContext, shared: Shared): Promise<void> {
+  return show(
+    context,
+    shared,
+    {},
+    {
+      aids: 'told',
+      text: (one, _, names) =>
+        formatFields({
+          name: one.name,
+          server: one.server ?? 'asks for authorization first',
+          tools: one.tools.length === 0 ? 'none shown' : one.tools.join(', '),
+          'lets in':
+            one.allowed.length === 0 ? 'nobody yet' : one.allowed.map((aid) => names.nameOf(aid) ?? aid).join(', '),
+          aid: one.aid,
+          'master key': (one.master_private_key_hex ?? one.master_file) ? masterText(one) : undefined,
+          published: one.published ? 'yes' : (one.publish_error ?? 'not yet'),
+        }),
+      quiet: ({ aid }) => aid,
+      remark: ({ aid, allowed, master_private_key_hex }) =>
+        [
+          master_private_key_hex !== undefined && MASTER_WARNING,
+          allowed.length === 0 && `Let somebody in: "svc agents acl allow ${aid} --aid <agent>".`,
+          `They use it with "svc mcp use ${aid} --into claude-code". It is shared until this command ends.`,
+        ]
+          .filter((line) => line !== false)
+          .join('\n'),
+    },
+  );
+}
+
+export function addShare(mcp: CommandGroup): void {
+  mcp.run('share', 'let other agents use an MCP server of this machine, as long as this runs', {
+    examples: [
+      'svc mcp share --name notes --allow bob -- npx my-notes-server',
+      'svc mcp share http://127.0.0.1:3000/mcp --name notes --tools bob=search,read',
+    ],
+    takes: TAKES,
+    run: (context, { server, ...options }) => share(context, server, options),
+    text: () => '',
+  });
+}

@@ -1,0 +1,128 @@
+/** `svc mcp use`: the MCP server that another agent shares, for programs of this machine. */
+import { homedir } from 'node:os';
+import { resolve } from 'node:path';
+import { systemClock } from '../../../foundation/clock.ts';
+import { SvcError } from '../../../foundation/errors.ts';
+import { addServer } from '../../mcp-hosts/add.ts';
+import { type ClientLaunch, isMcpClient, type Machine, MCP_CLIENTS } from '../../mcp-hosts/hosts.ts';
+import { SHARED_PATH } from '../../mcp-share/shared-path.ts';
+import type { CommandGroup } from '../command-group.ts';
+import type { CliContext } from '../context.ts';
+import { accessToken, type Taken, type Typed } from '../takes.ts';
+import { formatFields } from '../text.ts';
+
+const INTO: Taken<string | undefined> = {
+  about: 'add it to the configuration of a client, which then starts it',
+  choices: Object.keys(MCP_CLIENTS),
+  conflicts: ['stdio'],
+};
+
+const TAKES = {
+  '--into <client>': INTO,
+  '--name <name>': 'with --into, what it is called there; its name here where it is left out',
+  '--dry-run': 'with --into, only say what would be written',
+  '--stdio': 'be the server, on standard input and output: what a client starts',
+  '--local-aid <aid>': 'the agent that calls; may be left out where there is only one',
+  '--access-token <secret>': accessToken('what the remote agent asks for'),
+} as const;
+
+type Using = Typed<'<agent>', typeof TAKES>;
+type Way = Pick<Using, 'local_aid' | 'access_token'>;
+
+/** Where the server of an agent is, for programs of this machine. @throws SvcError as `originOpen` */
+async function addressOf(context: CliContext, aid: string, { local_aid, access_token }: Way): Promise<URL> {
+  const { url } = await context.client.originOpen({
+    aid,
+    ...(local_aid === undefined ? {} : { local_aid }),
+    ...(access_token === undefined ? {} : { access_token }),
+  });
+  return new URL(SHARED_PATH, url);
+}
+
+async function beServer(context: CliContext, aid: string, way: Way): Promise<undefined> {
+  const { Bridge } = await import('../../mcp-share/bridge.ts');
+  const { stdin: input, stdout: output } = context.io;
+  const bridge = await Bridge.start({ input, output, address: () => addressOf(context, aid, way), clock: systemClock });
+  await bridge.closed;
+  return undefined;
+}
+
+/** How a client starts the server: this very program, which a desktop would not find by its name. */
+function launchFor(context: CliContext, aid: string, { local_aid }: Way): ClientLaunch {
+  const [command = 'node', script = 'svc'] = process.argv;
+  const api = context.options.api ?? context.io.env['SVC_API'];
+  const args = [
+    ...[resolve(script), 'mcp', 'use', aid, '--stdio'],
+    ...(local_aid === undefined ? [] : ['--local-aid', local_aid]),
+    ...(api === undefined && context.io.env['SVCD_DATA_DIR'] === undefined ? [] : ['--api', context.api]),
+  ];
+  return { command, args };
+}
+
+function thisMachine({ io }: CliContext): Machine {
+  return { platform: process.platform, home: io.env['HOME'] ?? homedir(), environment: io.env };
+}
+
+/** A name as it may stand in any client's configuration. */
+function entryName(text: string): string {
+  return text.replaceAll(/[^A-Za-z0-9_-]+/g, '-').slice(0, 64) || 'friend';
+}
+
+async function use(context: CliContext, typed: Using) {
+  if (context.options.via !== undefined)
+    throw new SvcError('local_only', { message: 'Clients are on this machine: leave --via out.' });
+  const aid = await context.aid(typed.agent);
+  const way: Way = {
+    local_aid: typed.local_aid === undefined ? undefined : await context.aid(typed.local_aid),
+    access_token: typed.access_token,
+  };
+  if (typed.stdio === true) return beServer(context, aid, way);
+  const url = await context.progress('Connecting', addressOf(context, aid, way));
+  const { added, aside } = into(context, aid, typed);
+  const { lookAtUrl } = await import('../../mcp-share/look.ts');
+  const used = { aid, url: url.href, into: typed.into, added, aside };
+  try {
+    const { title, tools } = await context.progress('Looking at the server', lookAtUrl(url));
+    return { ...used, server: title, tools, problem: undefined };
+  } catch (error) {
+    // It is added all the same: a server that is away comes back.
+    const problem = error instanceof Error ? error.message : 'unknown failure';
+    return { ...used, server: null, tools: [], problem };
+  }
+}
+
+/** Adds the server to the configuration of a client, where that is wanted. @throws SvcError `config_invalid` */
+function into(context: CliContext, aid: string, { into: client, name, agent, dry_run, ...way }: Using) {
+  if (client === undefined || !isMcpClient(client)) return { added: undefined, aside: undefined };
+  const called = entryName(name ?? agent);
+  const entry = { name: called, launch: launchFor(context, aid, way), shownBy: 'svc mcp use --into cursor --dry-run' };
+  return { added: addServer(client, entry, thisMachine(context), dry_run === true), aside: called };
+}
+
+export function addUse(mcp: CommandGroup): void {
+  mcp.run('use <agent>', 'use the MCP server that another agent shares', {
+    examples: ['svc mcp use bob --into claude-code', 'svc mcp use bob', 'svc mcp use bob --stdio'],
+    takes: TAKES,
+    run: use,
+    json: ({ aid, url, server, tools, problem, into: client, aside }) => ({
+      aid,
+      url,
+      server,
+      tools,
+      ...(problem === undefined ? {} : { problem }),
+      ...(client === undefined ? {} : { into: client, name: aside }),
+    }),
+    text: ({ url, server, tools, problem, added }) => [
+      formatFields({
+        address: url,
+        server: problem ?? server ?? 'asks for authorization: give clients the address',
+        tools: tools.length === 0 ? undefined : tools.join(', '),
+      }),
+      ...(added === undefined ? [] : [added.trimEnd()]),
+    ],
+    quiet: ({ url }) => url,
+    remark: ({ added }, { agent }) =>
+      added === undefined &&
+      `Clients that take an address use this one; the others start "svc mcp use ${agent} --stdio", which --into adds to them.`,
+  });
+}

@@ -1,0 +1,13 @@
+/** `svc mcp`: MCP servers of this machine for the agents of others, and theirs for programs here. */
+import type { CommandGroup } from '../command-group.ts';
+import { addShare } from './mcp-share.ts';
+import { addUse } from './mcp-use.ts';
+
+export function mcpCommands(svc: CommandGroup): void {
+  const mcp = svc.group('mcp', 'share an MCP server with other agents, and use theirs', [
+    'svc mcp share --name notes --allow bob -- npx my-notes-server',
+    'svc mcp use notes --into claude-code',
+  ]);
+  addShare(mcp);
+  addUse(mcp);
+}

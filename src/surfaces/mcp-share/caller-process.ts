@@ -1,0 +1,144 @@
+/**
+ * The process of a wrapped server for one caller of the revisions since 2026-07-28, which have no sessions: requests of
+ * several clients of that caller go to it under ids and progress tokens of our own.
+ */
+import { type JSONRPCMessage, SUBSCRIPTION_ID_META_KEY } from '@modelcontextprotocol/server';
+import { isObject } from '../../foundation/json.ts';
+import {
+  errorAnswer,
+  type Id,
+  idOf,
+  isAnswer,
+  isRequest,
+  type Message,
+  metaOf,
+  paramsOf,
+  RPC,
+  withMeta,
+} from './messages.ts';
+import { type ServerCommand, ServerProcess } from './server-process.ts';
+import { SERVER_GONE } from './session.ts';
+
+/** One request and where its messages go. */
+export interface Exchange {
+  readonly request: Message;
+  /** Takes what the server says before it answers, and its answer, which is the last. */
+  readonly take: (message: Message) => void;
+}
+
+const LISTEN = 'subscriptions/listen';
+
+/** The end of a subscription says of which one, too. */
+function namedResult({ result }: Message, clientId: Id | null): Message {
+  if (!isObject(result) || !isObject(result['_meta']) || result['_meta'][SUBSCRIPTION_ID_META_KEY] === undefined)
+    return {};
+  return { result: { ...result, _meta: { ...result['_meta'], [SUBSCRIPTION_ID_META_KEY]: clientId } } };
+}
+
+export class CallerProcess {
+  readonly #exchanges = new Map<number, Exchange>();
+  #process: ServerProcess | null = null;
+  #lastId = 0;
+
+  /**
+   * @param onEnd told once, when the process is gone
+   * @throws what Node gives for a program that cannot be run
+   */
+  static async start(
+    what: ServerCommand,
+    caller: string,
+    onEnd: (gone: CallerProcess) => void,
+  ): Promise<CallerProcess> {
+    const started = new CallerProcess();
+    started.#process = await ServerProcess.start(what, caller, {
+      onMessage: (message) => started.#fromServer(message),
+      onEnd: () => {
+        started.#gone();
+        onEnd(started);
+      },
+    });
+    return started;
+  }
+
+  /** Requests that wait for an answer, subscriptions too. */
+  get waiting(): number {
+    return this.#exchanges.size;
+  }
+
+  /** Sends a request; the returned function gives it up. */
+  ask(exchange: Exchange): () => void {
+    const id = ++this.#lastId;
+    this.#exchanges.set(id, exchange);
+    const hasToken = metaOf(exchange.request)['progressToken'] !== undefined;
+    const request = hasToken ? withMeta(exchange.request, { progressToken: id }) : exchange.request;
+    this.#process?.send({ ...request, id });
+    return () => {
+      if (!this.#exchanges.delete(id)) return;
+      this.tell({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: id } });
+    };
+  }
+
+  tell(notification: Message): void {
+    this.#process?.send(notification);
+  }
+
+  async end(): Promise<void> {
+    await this.#process?.end();
+  }
+
+  #fromServer(message: JSONRPCMessage): void {
+    const about = this.#about(message);
+    if (about === undefined) return this.#refuse(message);
+    const [id, exchange] = about;
+    const clientId = idOf(exchange.request) ?? null;
+    if (isAnswer(message)) {
+      this.#exchanges.delete(id);
+      return exchange.take({ ...message, ...namedResult(message, clientId), id: clientId });
+    }
+    if (isRequest(message)) return this.#refuse(message);
+    exchange.take(this.#named(message, exchange));
+  }
+
+  /** The exchange that a message belongs to. */
+  #about(message: Message): [number, Exchange] | undefined {
+    const find = (id: unknown): [number, Exchange] | undefined => {
+      const exchange = this.#exchanges.get(Number(id));
+      return exchange === undefined ? undefined : [Number(id), exchange];
+    };
+    if (isAnswer(message)) return find(idOf(message));
+    const subscription = metaOf(message)[SUBSCRIPTION_ID_META_KEY];
+    if (subscription !== undefined) return find(subscription);
+    if (message['method'] === 'notifications/progress') return find(paramsOf(message)['progressToken']);
+    if (message['method'] === 'notifications/cancelled') return find(paramsOf(message)['requestId']);
+    // What says of no request that it is about it, such as a line of a log, is about the newest.
+    return [...this.#exchanges].findLast(([, { request }]) => request['method'] !== LISTEN);
+  }
+
+  /** Under the names that the client gave. */
+  #named(message: Message, { request }: Exchange): Message {
+    const clientId: Id | null = idOf(request) ?? null;
+    const params = paramsOf(message);
+    if (message['method'] === 'notifications/progress')
+      return { ...message, params: { ...params, progressToken: metaOf(request)['progressToken'] } };
+    const own =
+      message['method'] === 'notifications/cancelled'
+        ? { ...message, params: { ...params, requestId: clientId } }
+        : message;
+    return metaOf(own)[SUBSCRIPTION_ID_META_KEY] === undefined
+      ? own
+      : withMeta(own, { [SUBSCRIPTION_ID_META_KEY]: clientId });
+  }
+
+  /** In these revisions a server asks nothing: it answers that it needs input. */
+  #refuse(message: Message): void {
+    const id = idOf(message);
+    if (isRequest(message) && id !== undefined)
+      this.tell(errorAnswer(id, RPC.unknownMethod, 'Servers make no requests in this revision.'));
+  }
+
+  #gone(): void {
+    const lost = [...this.#exchanges.values()];
+    this.#exchanges.clear();
+    for (const { request, take } of lost) take(errorAnswer(idOf(request) ?? null, RPC.serverGone, SERVER_GONE));
+  }
+}

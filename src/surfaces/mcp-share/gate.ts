@@ -1,0 +1,78 @@
+/** The port of a shared MCP server: only the daemon beside it gets in, and only with the proof of who calls. */
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
+import type { Backend } from './backend.ts';
+import { provenCaller } from './caller.ts';
+import { RPC } from './messages.ts';
+import { sendRefusal } from './rpc-answer.ts';
+
+const HOST = '127.0.0.1';
+/** Connections of the daemon, streams among them. */
+const MAX_CONNECTIONS = 1024;
+/** Longer than the daemon keeps a connection that nobody uses, milliseconds: it hangs up, not this. */
+const KEEP_ALIVE_MS = 75_000;
+
+export interface GateParts {
+  /** The agent whose server it is, and the key by which the daemon proves who calls. */
+  readonly agent: { readonly aid: string; readonly key: Uint8Array };
+  readonly backend: Backend;
+  readonly clock: Clock;
+  /** Takes what failed unexpectedly. */
+  readonly log: (text: string) => void;
+}
+
+export class Gate {
+  readonly #parts: GateParts;
+  readonly #server: Server;
+
+  private constructor(parts: GateParts) {
+    this.#parts = parts;
+    this.#server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) =>
+      detach(this.#serve(request, response)),
+    );
+    this.#server.maxConnections = MAX_CONNECTIONS;
+  }
+
+  /** Listens on a free port of loopback. */
+  static async open(parts: GateParts): Promise<Gate> {
+    const gate = new Gate(parts);
+    gate.#server.listen(0, HOST);
+    await once(gate.#server, 'listening');
+    return gate;
+  }
+
+  /** `host:port` */
+  get address(): string {
+    const address = this.#server.address();
+    return `${HOST}:${typeof address === 'object' && address !== null ? address.port : 0}`;
+  }
+
+  /** Cuts every connection and ends what stands behind. */
+  async close(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    this.#server.closeAllConnections();
+    await Promise.all([closed, this.#parts.backend.close()]);
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { agent, backend, clock, log } = this.#parts;
+    response.on('error', () => {});
+    const caller = provenCaller(request, agent, unixSeconds(clock));
+    if (caller === null) {
+      response.setHeader('connection', 'close');
+      return sendRefusal(response, 403, RPC.invalidRequest, 'Only calls through svcd are taken here.');
+    }
+    const gone = new AbortController();
+    response.once('close', () => gone.abort());
+    try {
+      await backend.serve({ request, response, caller, signal: gone.signal });
+    } catch (error) {
+      if (gone.signal.aborted) return;
+      log(`a request failed: ${error instanceof Error ? error.message : 'unknown failure'}\n`);
+      if (response.headersSent) response.destroy();
+      else sendRefusal(response, 500, RPC.serverGone, 'The request failed unexpectedly.');
+    }
+  }
+}

@@ -1,0 +1,43 @@
+/** A stream of events whose messages are looked into before the caller gets them. */
+import { createParser } from 'eventsource-parser';
+import { isObject, readJson } from '../../foundation/json.ts';
+import { MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
+import type { Message } from './messages.ts';
+
+/** One message as text, changed where it is one that is. */
+export function changed(text: string, change: (message: Message) => Message): string {
+  const message = readJson(text);
+  if (!isObject(message)) return text;
+  const after = change(message);
+  return after === message ? text : JSON.stringify(after);
+}
+
+/** Takes the bytes of a stream and gives those of one whose messages are changed. */
+export class LimitedStream {
+  readonly #decoder = new TextDecoder();
+  readonly #parser: ReturnType<typeof createParser>;
+  #out: string[] = [];
+
+  constructor(change: (message: Message) => Message) {
+    const line = (name: string, value: string): void => void this.#out.push(`${name}: ${value}\n`);
+    this.#parser = createParser({
+      maxBufferSize: MAX_SHARED_MESSAGE_BYTES,
+      onEvent: ({ id, event, data }) => {
+        if (id !== undefined) line('id', id);
+        if (event !== undefined) line('event', event);
+        for (const part of changed(data, change).split('\n')) line('data', part);
+        this.#out.push('\n');
+      },
+      onRetry: (ms) => this.#out.push(`retry: ${ms}\n\n`),
+      onComment: (text) => this.#out.push(`: ${text}\n\n`),
+    });
+  }
+
+  /** What goes on of a chunk; empty as long as no event is whole. */
+  push(chunk: Uint8Array): string {
+    this.#parser.feed(this.#decoder.decode(chunk, { stream: true }));
+    const text = this.#out.join('');
+    this.#out = [];
+    return text;
+  }
+}

@@ -1,0 +1,89 @@
+/** One request of the revisions since 2026-07-28 over HTTP: its checks, and its answer as JSON or as a stream. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { classifyInboundRequest } from '@modelcontextprotocol/server';
+import { errorAnswer, type Id, idOf, isAnswer, type Message, paramsOf, RPC } from './messages.ts';
+import { sendMessage } from './rpc-answer.ts';
+
+/** What a header says beside the body, by method: the member of the parameters. */
+const NAMED: Readonly<Record<string, string>> = {
+  'tools/call': 'name',
+  'prompts/get': 'name',
+  'resources/read': 'uri',
+};
+
+/** The status of an answer that is an error, where it is not 200. */
+const STATUS_OF: ReadonlyMap<number, number> = new Map([
+  [RPC.unknownMethod, 404],
+  [RPC.headerMismatch, 400],
+  [RPC.missingCapability, 400],
+  [RPC.unsupportedVersion, 400],
+]);
+
+function header({ headers }: IncomingMessage, name: string): string | undefined {
+  const value = headers[name];
+  return typeof value === 'string' ? value.trim() : undefined;
+}
+
+/** Values that are not plain ASCII are sent as `=?base64?…?=`. */
+function decoded(value: string): string {
+  const [, base64] = /^=\?base64\?(.*)\?=$/.exec(value) ?? [];
+  return base64 === undefined ? value : Buffer.from(base64, 'base64').toString();
+}
+
+/** What a message is by its headers and body. */
+export type Kind =
+  | { readonly kind: 'legacy' | 'modern' }
+  | { readonly kind: 'refused'; readonly status: number; readonly answer: Message };
+
+function mismatch(id: Id | undefined, name: string): Kind {
+  const text = `The header ${name} does not say what the body says.`;
+  return { kind: 'refused', status: 400, answer: errorAnswer(id ?? null, RPC.headerMismatch, text) };
+}
+
+/** Tells requests of the two kinds of revisions apart, and refuses those whose headers and body differ. */
+export function kindOf(request: IncomingMessage, message: Message): Kind {
+  const [version, method, name] = ['mcp-protocol-version', 'mcp-method', 'mcp-name'].map((one) => header(request, one));
+  const outcome = classifyInboundRequest({
+    httpMethod: request.method ?? 'POST',
+    ...(version === undefined ? {} : { protocolVersionHeader: version }),
+    ...(method === undefined ? {} : { mcpMethodHeader: method }),
+    ...(name === undefined ? {} : { mcpNameHeader: name }),
+    body: message,
+  });
+  const id = idOf(message);
+  if (outcome.kind === 'legacy') return { kind: 'legacy' };
+  if (outcome.kind === 'reject') {
+    const { httpStatus: status, code, message: text, data } = outcome;
+    return { kind: 'refused', status, answer: errorAnswer(id ?? null, code, text, data) };
+  }
+  if (id === undefined) return { kind: 'modern' };
+  if (version === undefined) return mismatch(id, 'MCP-Protocol-Version');
+  if (method !== message['method']) return mismatch(id, 'Mcp-Method');
+  const member = NAMED[String(message['method'])];
+  const named = member === undefined ? undefined : paramsOf(message)[member];
+  if (typeof named === 'string' && (name === undefined || decoded(name) !== named)) return mismatch(id, 'Mcp-Name');
+  return { kind: 'modern' };
+}
+
+/** Where the messages about a request go: one JSON text where the answer is the first, events where others come before. */
+export class ModernAnswer {
+  readonly #response: ServerResponse;
+
+  constructor(response: ServerResponse) {
+    this.#response = response;
+  }
+
+  take(message: Message): void {
+    const response = this.#response;
+    if (response.destroyed || response.writableEnded) return;
+    const { error } = message;
+    if (isAnswer(message) && !response.headersSent) {
+      const code = typeof error === 'object' && error !== null ? Number(Reflect.get(error, 'code')) : 0;
+      return sendMessage(response, STATUS_OF.get(code) ?? 200, message);
+    }
+    if (!response.headersSent)
+      response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache, no-transform' });
+    response.write(`event: message\ndata: ${JSON.stringify(message)}\n\n`);
+    if (isAnswer(message)) response.end();
+  }
+}

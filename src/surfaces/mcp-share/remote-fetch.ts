@@ -1,0 +1,73 @@
+/**
+ * `fetch` at a local address of an agent, for the transport of the SDK: streams may be silent for as long as they like,
+ * and a request that certainly went nowhere, as while a daemon restarts, is sent again.
+ */
+import { type IncomingMessage, request } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
+import { type Clock } from '../../foundation/clock.ts';
+import { codeOf } from '../../foundation/errors.ts';
+
+/** How long a request waits for the way to be there again, milliseconds: about what a restart takes, of either daemon. */
+const RECONNECT_FOR_MS = 20_000;
+const RECONNECT_INTERVAL_MS = 250;
+
+/** Errors of svcd that say that nothing has reached the other side. */
+const NOT_SENT: ReadonlySet<string> = new Set(['connect_failed', 'network_not_ready', 'resolve_failed']);
+/** Answers that have no body by what they are. */
+const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
+
+interface Init {
+  readonly method?: string | undefined;
+  readonly headers?: unknown;
+  readonly body?: unknown;
+  readonly signal?: AbortSignal | null | undefined;
+}
+
+function ask(url: URL, { method = 'GET', headers, body, signal }: Init): Promise<IncomingMessage> {
+  const sent = headers instanceof Headers ? Object.fromEntries(headers) : {};
+  const text = typeof body === 'string' ? body : undefined;
+  const length = text === undefined ? {} : { 'content-length': Buffer.byteLength(text) };
+  return new Promise((resolve, reject) => {
+    request(url, {
+      method,
+      headers: { ...sent, ...length },
+      // A connection that was kept may be dead, and a call is not sent twice on suspicion.
+      agent: false,
+      ...(signal === null || signal === undefined ? {} : { signal }),
+    })
+      .once('response', resolve)
+      .once('error', reject)
+      .end(text);
+  });
+}
+
+function webAnswer(answer: IncomingMessage): Response {
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(answer.headers))
+    for (const one of Array.isArray(value) ? value : [value ?? '']) headers.append(name, one);
+  const status = answer.statusCode ?? 502;
+  return new Response(BODILESS.has(status) ? null : ReadableStream.from(answer), { status, headers });
+}
+
+/**
+ * @param address where the agent is now; asked again after each failure
+ * @returns what the transport of the SDK takes for `fetch`
+ */
+export function remoteFetch(address: () => Promise<URL>, clock: Clock) {
+  return async (_url: string | URL, init: Init = {}): Promise<Response> => {
+    const giveUpAt = clock.now() + RECONNECT_FOR_MS;
+    for (;;) {
+      const isLast = clock.now() >= giveUpAt;
+      try {
+        const answer = await ask(await address(), init);
+        const code = answer.headers['svc-error'];
+        if (isLast || typeof code !== 'string' || !NOT_SENT.has(code)) return webAnswer(answer);
+        answer.resume();
+      } catch (error) {
+        const isRefused = codeOf(error) === 'ECONNREFUSED' || codeOf(error) === 'daemon_unreachable';
+        if (isLast || !isRefused) throw error;
+      }
+      await pause(RECONNECT_INTERVAL_MS, undefined, init.signal ? { signal: init.signal } : {});
+    }
+  };
+}

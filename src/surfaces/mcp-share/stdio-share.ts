@@ -1,0 +1,212 @@
+/**
+ * A wrapped server that speaks over stdio, as a Streamable HTTP service: a process for each session of the older
+ * revisions, and one for each caller of the newer. Callers never share a process.
+ */
+import type { IncomingMessage } from 'node:http';
+import { isInitializeRequest } from '@modelcontextprotocol/server';
+import type { Clock, Timer } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
+import { sendWebResponse, webRequest } from '../mcp/web-exchange.ts';
+import type { Backend, SharedRequest } from './backend.ts';
+import { CallerProcess } from './caller-process.ts';
+import { MAX_PROCESSES_PER_CALLER, MAX_SHARED_PROCESSES, MAX_SHARED_REQUESTS, SHARED_IDLE_MS } from './limits.ts';
+import { errorAnswer, fromCaller, idOf, isRequest, type Message, RPC } from './messages.ts';
+import { kindOf, ModernAnswer } from './modern-answer.ts';
+import { readMessage, sendMessage, sendRefusal } from './rpc-answer.ts';
+import type { ServerCommand } from './server-process.ts';
+import { Session } from './session.ts';
+import type { ToolRules } from './tool-rules.ts';
+
+export interface StdioShareParts {
+  readonly command: ServerCommand;
+  /** False: the server knows only revisions with sessions. */
+  readonly isModern: boolean;
+  readonly rules: ToolRules;
+  readonly clock: Clock;
+}
+
+/** Why no process was started. */
+interface Refusal {
+  readonly status: number;
+  readonly code: number;
+  readonly why: string;
+}
+
+const TOO_MANY: Refusal = {
+  status: 503,
+  code: RPC.busy,
+  why: 'Too many sessions of this server are open: end some first.',
+};
+/** Why it cannot be run is for its owner, who sees it at the terminal. */
+const CANNOT_START: Refusal = { status: 502, code: RPC.serverGone, why: 'The MCP server cannot be started.' };
+
+/** A process, by whoever keeps it. */
+interface Held {
+  readonly caller: string;
+  readonly keeper: Session | CallerProcess;
+  /** Requests and streams of clients that are open. */
+  open: number;
+  idle: Timer | null;
+}
+
+function sessionIdOf({ headers }: IncomingMessage): string | undefined {
+  const id = headers['mcp-session-id'];
+  return typeof id === 'string' ? id : undefined;
+}
+
+export class StdioShare implements Backend {
+  readonly #parts: StdioShareParts;
+  readonly #held = new Set<Held>();
+  readonly #sessions = new Map<string, Held>();
+  readonly #callers = new Map<string, Promise<Held | Refusal>>();
+  /** Processes that are being started, by caller. */
+  readonly #starting: string[] = [];
+  #closed = false;
+
+  constructor(parts: StdioShareParts) {
+    this.#parts = parts;
+  }
+
+  /** Processes that run. */
+  get processes(): number {
+    return this.#held.size;
+  }
+
+  async serve(shared: SharedRequest): Promise<void> {
+    const { request, response } = shared;
+    if (request.method !== 'POST') return this.#serveSession(shared);
+    const read = await readMessage(request, response);
+    if (read === null) return;
+    const { message } = read;
+    const refusal = this.#parts.rules.refusal(shared.caller, message);
+    if (refusal !== null) return sendMessage(response, 200, refusal);
+    const kind = this.#parts.isModern ? kindOf(request, message) : { kind: 'legacy' as const };
+    if (kind.kind === 'refused') return sendMessage(response, kind.status, kind.answer);
+    if (kind.kind === 'legacy') return this.#serveSession(shared, message);
+    return this.#serveModern(shared, message);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await Promise.all([...this.#held].map(({ keeper }) => keeper.end()));
+  }
+
+  async #serveSession(shared: SharedRequest, message?: Message): Promise<void> {
+    const { request, response, caller, signal } = shared;
+    const id = sessionIdOf(request);
+    const begins = message !== undefined && isInitializeRequest(message);
+    const held = begins ? await this.#begin(caller) : this.#sessions.get(id ?? '');
+    if (held !== undefined && 'why' in held) return this.#refuse(shared, message, held);
+    // Of another caller's session nobody learns that it is there.
+    if (held === undefined || held.caller !== caller || !(held.keeper instanceof Session)) {
+      if (id === undefined)
+        return sendRefusal(response, 400, RPC.serverGone, 'Bad Request: Mcp-Session-Id header is required');
+      return sendRefusal(response, 404, RPC.sessionUnknown, 'Session not found');
+    }
+    if (message !== undefined && this.#isBusy(shared, message, held.keeper.waiting)) return;
+    const release = this.#use(held);
+    try {
+      const web = webRequest({ request });
+      await sendWebResponse(await held.keeper.serve(web, message), response, { signal });
+    } finally {
+      release();
+    }
+  }
+
+  async #begin(caller: string): Promise<Held | Refusal> {
+    const { command, rules } = this.#parts;
+    const held = await this.#hold(caller, () =>
+      Session.start(command, { caller, rules, onEnd: (gone) => this.#forget(gone) }),
+    );
+    if ('keeper' in held && held.keeper instanceof Session) this.#sessions.set(held.keeper.id, held);
+    return held;
+  }
+
+  /** The process of a caller, which is started by its first request. */
+  #ofCaller(caller: string): Promise<Held | Refusal> {
+    const known = this.#callers.get(caller);
+    if (known !== undefined) return known;
+    const { command } = this.#parts;
+    const held = this.#hold(caller, () => CallerProcess.start(command, caller, (gone) => this.#forget(gone)));
+    this.#callers.set(caller, held);
+    detach(held.then((one) => ('why' in one ? this.#callers.delete(caller) : undefined)));
+    return held;
+  }
+
+  async #serveModern(shared: SharedRequest, message: Message): Promise<void> {
+    const { response, caller, signal } = shared;
+    const held = await this.#ofCaller(caller);
+    if ('why' in held) return this.#refuse(shared, message, held);
+    const { keeper } = held;
+    if (!(keeper instanceof CallerProcess) || this.#isBusy(shared, message, keeper.waiting)) return;
+    const sent = fromCaller(message, caller);
+    if (!isRequest(sent)) {
+      keeper.tell(sent);
+      return void response.writeHead(202).end();
+    }
+    const release = this.#use(held);
+    const answer = new ModernAnswer(response);
+    const giveUp = keeper.ask({ request: sent, take: (said) => answer.take(this.#parts.rules.shown(caller, said)) });
+    const gone = (): void => {
+      giveUp();
+      release();
+    };
+    if (signal.aborted) gone();
+    else response.once('close', gone);
+  }
+
+  /** Starts a process where there may be one more. */
+  async #hold(caller: string, start: () => Promise<Held['keeper']>): Promise<Held | Refusal> {
+    const own = [...this.#held].filter((held) => held.caller === caller).length;
+    const starting = this.#starting.filter((one) => one === caller).length;
+    const isFull = this.#held.size + this.#starting.length >= MAX_SHARED_PROCESSES;
+    if (this.#closed || isFull || own + starting >= MAX_PROCESSES_PER_CALLER) return TOO_MANY;
+    this.#starting.push(caller);
+    try {
+      const held: Held = { caller, keeper: await start(), open: 0, idle: null };
+      this.#held.add(held);
+      return held;
+    } catch {
+      return CANNOT_START;
+    } finally {
+      this.#starting.splice(this.#starting.indexOf(caller), 1);
+    }
+  }
+
+  #refuse({ response }: SharedRequest, message: Message | undefined, { status, code, why }: Refusal): void {
+    const id = message === undefined ? undefined : idOf(message);
+    sendMessage(response, status, errorAnswer(id ?? null, code, why));
+  }
+
+  #isBusy({ response }: SharedRequest, message: Message, waiting: number): boolean {
+    if (!isRequest(message) || waiting < MAX_SHARED_REQUESTS) return false;
+    const text = `${MAX_SHARED_REQUESTS} requests wait for an answer: try again when some have one.`;
+    sendMessage(response, 429, errorAnswer(idOf(message) ?? null, RPC.busy, text));
+    return true;
+  }
+
+  /** Notes that a client uses a process; the returned function says that it does no more. */
+  #use(held: Held): () => void {
+    held.open++;
+    held.idle?.cancel();
+    held.idle = null;
+    let used = true;
+    return () => {
+      if (!used) return;
+      used = false;
+      held.open--;
+      if (held.open === 0 && this.#held.has(held))
+        held.idle = this.#parts.clock.after(SHARED_IDLE_MS, () => detach(held.keeper.end()));
+    };
+  }
+
+  #forget(gone: Held['keeper']): void {
+    for (const held of this.#held) {
+      if (held.keeper !== gone) continue;
+      held.idle?.cancel();
+      this.#held.delete(held);
+      if (gone instanceof Session) this.#sessions.delete(gone.id);
+      else this.#callers.delete(held.caller);
+    }
+  }
+}

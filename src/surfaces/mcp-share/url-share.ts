@@ -1,0 +1,158 @@
+/**
+ * A wrapped server that speaks Streamable HTTP at an address: requests to it and its metadata of OAuth go on, and
+ * nothing else that the address has. Bytes pass as they are, but for who asks, and what a caller may not see.
+ */
+
+import { once } from 'node:events';
+import {
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  request as plainRequest,
+  type ServerResponse,
+} from 'node:http';
+import { request as secureRequest } from 'node:https';
+import { readBytes } from '../rest/json-body.ts';
+import type { Backend, SharedRequest } from './backend.ts';
+import { changed, LimitedStream } from './limited-stream.ts';
+import { MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
+import { errorAnswer, fromCaller, idOf, type Message, RPC } from './messages.ts';
+import {
+  isMetadataPath,
+  MAX_METADATA_BYTES,
+  RESOURCE_METADATA,
+  withOwnAddresses,
+  withOwnChallenge,
+} from './oauth-addresses.ts';
+import { readMessage, sendMessage, sendRefusal } from './rpc-answer.ts';
+import { SHARED_PATH } from './shared-path.ts';
+import type { ToolRules } from './tool-rules.ts';
+
+/** Made anew for each connection, or for the daemon beside this only. */
+const LEFT_OUT: ReadonlySet<string> = new Set([
+  'connection',
+  'content-length',
+  'host',
+  'keep-alive',
+  'svc-caller-proof',
+  'transfer-encoding',
+]);
+
+function passed(headers: IncomingHttpHeaders): Record<string, string | string[]> {
+  const kept = Object.entries(headers).filter(([name]) => !LEFT_OUT.has(name));
+  return Object.fromEntries(kept.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
+}
+
+export class UrlShare implements Backend {
+  readonly #url: URL;
+  readonly #rules: ToolRules;
+
+  constructor(url: URL, rules: ToolRules) {
+    this.#url = url;
+    this.#rules = rules;
+  }
+
+  async serve(shared: SharedRequest): Promise<void> {
+    const { request, response, caller } = shared;
+    const { pathname } = new URL(request.url ?? '/', this.#url);
+    if (isMetadataPath(pathname)) return this.#serveMetadata(shared, pathname);
+    if (pathname !== SHARED_PATH)
+      return sendRefusal(response, 404, RPC.unknownMethod, 'There is nothing at this path.');
+    if (request.method !== 'POST') return this.#pass(shared, this.#url, null);
+    const read = await readMessage(request, response);
+    if (read === null) return;
+    const refusal = this.#rules.refusal(caller, read.message);
+    if (refusal !== null) return sendMessage(response, 200, refusal);
+    await this.#pass(shared, this.#url, read.message);
+  }
+
+  async close(): Promise<void> {}
+
+  async #serveMetadata(shared: SharedRequest, pathname: string): Promise<void> {
+    const { request, response } = shared;
+    if (request.method !== 'GET') return sendRefusal(response, 405, RPC.unknownMethod, 'Metadata is read with GET.');
+    // The path of the server stands behind the well-known one; a client knows another.
+    const path =
+      pathname === `${RESOURCE_METADATA}${SHARED_PATH}` ? `${RESOURCE_METADATA}${this.#url.pathname}` : pathname;
+    const answer = await this.#ask(shared, new URL(path, this.#url), null);
+    if (answer === null) return;
+    const text = (await readBytes(answer, MAX_METADATA_BYTES)).toString();
+    const body = withOwnAddresses(text, (url) => this.#known(url, request));
+    response
+      .writeHead(answer.statusCode ?? 502, { ...passed(answer.headers), 'content-length': Buffer.byteLength(body) })
+      .end(body);
+  }
+
+  /** An own address of the server as the daemon beside this knows it. */
+  #known(url: URL, { headers }: IncomingMessage): string {
+    const { pathname } = this.#url;
+    const rest = url.pathname.replace(`${RESOURCE_METADATA}${pathname}`, `${RESOURCE_METADATA}${SHARED_PATH}`);
+    const path = url.pathname === pathname ? SHARED_PATH : rest;
+    return `http://${headers.host ?? this.#url.host}${path}${url.search}`;
+  }
+
+  async #pass(shared: SharedRequest, url: URL, message: Message | null): Promise<void> {
+    const { request, response, caller, signal } = shared;
+    const answer = await this.#ask(shared, url, message);
+    if (answer === null) return;
+    const headers = passed(answer.headers);
+    const challenge = answer.headers['www-authenticate'];
+    if (challenge !== undefined)
+      headers['www-authenticate'] = withOwnChallenge(challenge, (one) => this.#known(one, request));
+    const length = answer.headers['content-length'];
+    const kind = answer.headers['content-type'] ?? '';
+    const change = this.#rules.limits(caller) ? (said: Message) => this.#rules.shown(caller, said) : null;
+    if (change !== null && /^application\/json\b/i.test(kind)) {
+      const text = (await readBytes(answer, MAX_SHARED_MESSAGE_BYTES)).toString();
+      const body = changed(text, change);
+      response.writeHead(answer.statusCode ?? 502, { ...headers, 'content-length': Buffer.byteLength(body) }).end(body);
+      return;
+    }
+    const limited = change !== null && /^text\/event-stream\b/i.test(kind) ? new LimitedStream(change) : null;
+    const known = length === undefined || limited !== null ? {} : { 'content-length': length };
+    response.writeHead(answer.statusCode ?? 502, { ...headers, ...known }).flushHeaders();
+    await pour(answer, response, signal, limited);
+  }
+
+  /** The answer of the server; null where there is none, which the caller has been told. */
+  async #ask({ request, response, caller, signal }: SharedRequest, url: URL, message: Message | null) {
+    const ask = url.protocol === 'https:' ? secureRequest : plainRequest;
+    const body = message === null ? null : Buffer.from(JSON.stringify(fromCaller(message, caller)));
+    const headers = {
+      ...passed(request.headers),
+      // What is looked into has to be read.
+      'accept-encoding': 'identity',
+      ...(body === null ? {} : { 'content-length': body.length }),
+    };
+    try {
+      return await new Promise<IncomingMessage>((resolve, reject) => {
+        ask(url, { method: request.method ?? 'GET', headers, signal, agent: false }, resolve)
+          .on('error', reject)
+          .end(body ?? undefined);
+      });
+    } catch {
+      if (signal.aborted) return null;
+      const id = message === null ? null : (idOf(message) ?? null);
+      sendMessage(response, 502, errorAnswer(id, RPC.serverGone, 'The MCP server does not answer.'));
+      return null;
+    }
+  }
+}
+
+/** Hands an answer on as it comes. */
+async function pour(
+  answer: IncomingMessage,
+  response: ServerResponse,
+  signal: AbortSignal,
+  limited: LimitedStream | null,
+) {
+  try {
+    for await (const chunk of answer) {
+      const part: string | Buffer = limited === null ? chunk : limited.push(chunk);
+      if (part.length > 0 && !response.write(part)) await once(response, 'drain', { signal });
+    }
+    response.end();
+  } catch {
+    // One side broke off: so does the other, or half a message would seem whole.
+    response.destroy();
+  }
+}

@@ -1,0 +1,140 @@
+/**
+ * An MCP server with something of everything, by the SDK of the protocol's makers: over stdio, or with a port at that
+ * port over Streamable HTTP. `--legacy` knows the revisions with sessions only, `--modern` none of them.
+ */
+import { randomUUID } from 'node:crypto';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import {
+  createMcpHandler,
+  isLegacyRequest,
+  Server,
+  WebStandardStreamableHTTPServerTransport,
+} from '@modelcontextprotocol/server';
+import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
+
+const OBJECT = { type: 'object' } as const;
+
+const TOOLS = ['echo', 'who', 'count', 'fail', 'hang', 'ask', 'sample', 'die', 'big', 'change'].map((name) => ({
+  name,
+  description: `The tool ${name}.`,
+  inputSchema: OBJECT,
+}));
+
+function text(value: unknown) {
+  return { content: [{ type: 'text' as const, text: typeof value === 'string' ? value : JSON.stringify(value) }] };
+}
+
+export function fixture(): Server {
+  const capabilities = {
+    tools: { listChanged: true },
+    resources: { subscribe: true, listChanged: true },
+    prompts: {},
+    logging: {},
+    completions: {},
+  };
+  const server = new Server({ name: 'fixture', title: 'Fixture', version: '1.0.0' }, { capabilities, instructions: 'Ask.' });
+  server.setRequestHandler('tools/list', () => ({ tools: TOOLS }));
+  server.setRequestHandler('tools/call', async ({ params }, context) => {
+    const { mcpReq } = context;
+    const args = params.arguments ?? {};
+    switch (params.name) {
+      case 'echo':
+        return text(args);
+      case 'who':
+        return text({ meta: params._meta ?? mcpReq._meta ?? {}, env: process.env['SVC_CALLER_AID'] ?? null });
+      case 'count': {
+        const progressToken = mcpReq._meta?.progressToken;
+        for (let progress = 1; progress <= 3 && progressToken !== undefined; progress++)
+          await mcpReq.notify({ method: 'notifications/progress', params: { progressToken, progress, total: 3 } });
+        await mcpReq.log('info', 'counted');
+        return text('3');
+      }
+      case 'fail':
+        return { ...text('it failed'), isError: true };
+      case 'hang':
+        process.stderr.write('hanging\n');
+        return new Promise((resolve) =>
+          mcpReq.signal.addEventListener('abort', () => {
+            process.stderr.write('given up\n');
+            resolve(text('given up'));
+          }),
+        );
+      case 'ask': {
+        const answer = await mcpReq.elicitInput({
+          message: 'What is your name?',
+          requestedSchema: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] },
+        });
+        return text(answer);
+      }
+      case 'sample': {
+        const messages = [{ role: 'user' as const, content: { type: 'text' as const, text: 'hello' } }];
+        return text(await mcpReq.requestSampling({ messages, maxTokens: 10 }));
+      }
+      case 'die':
+        process.kill(process.pid, 'SIGKILL');
+        return text('dead');
+      case 'big':
+        return text('x'.repeat(Number(args['size'] ?? 0)));
+      default:
+        await server.sendToolListChanged();
+        return text('changed');
+    }
+  });
+  server.setRequestHandler('resources/list', () => ({ resources: [{ uri: 'note:1', name: 'one' }] }));
+  server.setRequestHandler('resources/templates/list', () => ({
+    resourceTemplates: [{ uriTemplate: 'note:{id}', name: 'notes' }],
+  }));
+  server.setRequestHandler('resources/read', ({ params }) => ({
+    contents: [{ uri: params.uri, text: `the note ${params.uri}` }],
+  }));
+  server.setRequestHandler('prompts/list', () => ({ prompts: [{ name: 'greet', arguments: [{ name: 'who' }] }] }));
+  server.setRequestHandler('prompts/get', ({ params }) => ({
+    messages: [{ role: 'user', content: { type: 'text', text: `Greet ${params.arguments?.['who']}` } }],
+  }));
+  server.setRequestHandler('completion/complete', () => ({ completion: { values: ['a', 'b'] } }));
+  return server;
+}
+
+async function serveHttp(port: number): Promise<void> {
+  const modern = createMcpHandler(fixture, { legacy: 'reject' });
+  const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>();
+  const legacy = async (request: Request, parsedBody: unknown): Promise<Response> => {
+    const known = sessions.get(request.headers.get('mcp-session-id') ?? '');
+    if (known !== undefined) return known.handleRequest(request, { parsedBody });
+    const transport = new WebStandardStreamableHTTPServerTransport({
+      sessionIdGenerator: () => randomUUID(),
+      onsessioninitialized: (id) => void sessions.set(id, transport),
+    });
+    await fixture().connect(transport);
+    return transport.handleRequest(request, { parsedBody });
+  };
+  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const body = Buffer.concat(await request.toArray());
+    const web = new Request(`http://localhost${request.url}`, {
+      method: request.method ?? 'GET',
+      headers: Object.entries(request.headers).map(([name, value]): [string, string] => [name, String(value)]),
+      ...(request.method === 'POST' ? { body } : {}),
+    });
+    const parsedBody: unknown = body.length === 0 ? undefined : JSON.parse(body.toString());
+    const isLegacy = await isLegacyRequest(web, parsedBody);
+    const answer = isLegacy ? await legacy(web, parsedBody) : await modern.fetch(web, { parsedBody });
+    response.writeHead(answer.status, Object.fromEntries(answer.headers)).flushHeaders();
+    if (answer.body === null) return void response.end();
+    const stream = Readable.fromWeb(answer.body);
+    stream.on('error', () => response.destroy());
+    response.once('close', () => stream.destroy());
+    stream.pipe(response);
+  };
+  createServer((request, response) => {
+    serve(request, response).catch(() => response.destroy());
+  }).listen(port, '127.0.0.1');
+}
+
+if (import.meta.main) {
+  const args = new Set(process.argv.slice(2));
+  const port = Number(process.argv[2]);
+  if (port > 0) await serveHttp(port);
+  else if (args.has('--legacy')) await fixture().connect(new StdioServerTransport());
+  else serveStdio(fixture, args.has('--modern') ? { legacy: 'reject' } : {});
+}
