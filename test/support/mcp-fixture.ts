@@ -5,17 +5,23 @@
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
+import { setTimeout as pause } from 'node:timers/promises';
 import {
+  acceptedContent,
   createMcpHandler,
+  inputRequired,
   isLegacyRequest,
   Server,
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server';
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
 
+/** What a step of a tool takes that tells of its progress, milliseconds. */
+const STEP_MS = 30;
+
 const OBJECT = { type: 'object' } as const;
 
-const TOOLS = ['echo', 'who', 'count', 'fail', 'hang', 'ask', 'sample', 'die', 'big', 'change'].map((name) => ({
+const TOOLS = ['echo', 'who', 'count', 'fail', 'hang', 'ask', 'input', 'sample', 'die', 'big', 'change'].map((name) => ({
   name,
   description: `The tool ${name}.`,
   inputSchema: OBJECT,
@@ -45,8 +51,11 @@ export function fixture(): Server {
         return text({ meta: params._meta ?? mcpReq._meta ?? {}, env: process.env['SVC_CALLER_AID'] ?? null });
       case 'count': {
         const progressToken = mcpReq._meta?.progressToken;
-        for (let progress = 1; progress <= 3 && progressToken !== undefined; progress++)
+        for (let progress = 1; progress <= 3 && progressToken !== undefined; progress++) {
           await mcpReq.notify({ method: 'notifications/progress', params: { progressToken, progress, total: 3 } });
+          // The SDK's client drops what comes in one piece with the answer.
+          await pause(STEP_MS);
+        }
         await mcpReq.log('info', 'counted');
         return text('3');
       }
@@ -66,6 +75,15 @@ export function fixture(): Server {
           requestedSchema: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] },
         });
         return text(answer);
+      }
+      case 'input': {
+        const input = acceptedContent(mcpReq.inputResponses, 'name');
+        if (input !== undefined) return text(input);
+        const requestedSchema = { type: 'object' as const, properties: { name: { type: 'string' as const } } };
+        return inputRequired({
+          inputRequests: { name: inputRequired.elicit({ message: 'Your name?', requestedSchema }) },
+          requestState: 'asked',
+        });
       }
       case 'sample': {
         const messages = [{ role: 'user' as const, content: { type: 'text' as const, text: 'hello' } }];

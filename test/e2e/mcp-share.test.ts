@@ -1,0 +1,191 @@
+/** An MCP server for a friend: `svc mcp share` at one daemon, `svc mcp use` at another, and the official client at both ends. */
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, type TestContext, test } from 'node:test';
+import { type Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { svc, svcJson, svcOk } from '../support/cli.ts';
+import { TestDaemon } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
+import { ready } from '../support/network.ts';
+import { connected, everything, FIXTURE, LEGACY, MODERN } from '../support/shared-mcp.ts';
+
+interface Told {
+  readonly aid: string;
+  readonly tools: string[];
+  readonly allowed: string[];
+  readonly published: boolean;
+  readonly service_tcp: string;
+}
+
+/** `svc mcp share` while it runs. */
+class Share {
+  readonly #child: ChildProcess;
+  #output = '';
+  #log = '';
+
+  constructor(daemon: TestDaemon, ...args: readonly string[]) {
+    const env = { ...process.env, SVC_API: daemon.api };
+    this.#child = spawn(process.execPath, ['bin/svc', '--json', 'mcp', 'share', ...args], { env });
+    this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => (this.#output += text));
+    this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => (this.#log += text));
+  }
+
+  get log(): string {
+    return this.#log;
+  }
+
+  async told(): Promise<Told> {
+    await eventually('it is shared', () => {
+      assert.equal(this.#child.exitCode, null, this.#log);
+      return this.#output.endsWith('}\n');
+    });
+    return JSON.parse(this.#output);
+  }
+
+  async end(signal: NodeJS.Signals): Promise<number | null> {
+    const ended = new Promise<number | null>((resolve) => this.#child.once('exit', resolve));
+    this.#child.kill(signal);
+    return ended;
+  }
+}
+
+function textOf(result: unknown): string {
+  const { content } = result as { content: { text: string }[] };
+  return content[0]?.text ?? '';
+}
+
+describe('an MCP server for a friend', () => {
+  let home: TestDaemon;
+  let friend: TestDaemon;
+  let other: TestDaemon;
+  let share: Share;
+  let told: Told;
+  let me: string;
+  let stranger: string;
+  const [homeDir, friendDir] = ['home', 'friend'].map((name) => mkdtempSync(join(tmpdir(), `svcd-mcp-${name}-`)));
+
+  before(async () => {
+    home = await TestDaemon.start({ dataDir: homeDir ?? '' });
+    friend = await TestDaemon.start({ dataDir: friendDir ?? '', bootstrap: [home.dhtAddress] });
+    other = await TestDaemon.start({ bootstrap: [home.dhtAddress] });
+    await Promise.all([home, friend, other].map((daemon) => ready(daemon)));
+    me = await friend.newAgent();
+    stranger = await other.newAgent();
+    share = new Share(home, '--name', 'notes', '--allow', me, '--save-master', join(homeDir ?? '', 'k'), '--', process.execPath, FIXTURE);
+    told = await share.told();
+  });
+  after(async () => {
+    await share.end('SIGTERM');
+    await Promise.all([home, friend, other].map((daemon) => daemon.stop()));
+    for (const dir of [homeDir, friendDir]) rmSync(dir ?? '', { recursive: true, force: true });
+  });
+
+  /** As a host would start it. */
+  async function overStdio(t: TestContext, revision: string): Promise<Client> {
+    const transport = new StdioClientTransport({
+      command: process.execPath,
+      args: ['bin/svc', 'mcp', 'use', told.aid, '--stdio'],
+      env: { ...process.env, SVC_API: friend.api } as Record<string, string>,
+    });
+    const client = await connected(transport, revision);
+    t.after(() => client.close());
+    return client;
+  }
+
+  async function overHttp(t: TestContext, revision: string): Promise<Client> {
+    const url = await svcOk(friend, '--quiet', 'mcp', 'use', told.aid);
+    const client = await connected(new StreamableHTTPClientTransport(new URL(url)), revision);
+    t.after(() => client.close());
+    return client;
+  }
+
+  async function direct(t: TestContext, revision: string): Promise<Client> {
+    const transport = new StdioClientTransport({ command: process.execPath, args: [FIXTURE], stderr: 'ignore' });
+    const client = await connected(transport, revision);
+    t.after(() => client.close());
+    return client;
+  }
+
+  test('what the command says of it', async () => {
+    assert.ok(told.tools.includes('echo'));
+    assert.deepEqual(told.allowed, [me]);
+    assert.match(told.service_tcp, /^http:\/\/127\.0\.0\.1:\d+$/);
+    const { default: policy } = await home.call<{ default: string }>('GET', `/agents/${told.aid}/acl`);
+    assert.equal(policy, 'deny');
+    const seen = await svcJson<{ url: string; server: string; tools: string[] }>(friend, 'mcp', 'use', told.aid);
+    assert.equal(seen.server, 'Fixture');
+    assert.deepEqual(seen.tools, told.tools);
+  });
+
+  for (const revision of [LEGACY, MODERN])
+    test(`${revision}: over stdio and over HTTP a client sees what it sees directly`, async (t) => {
+      const expected = await everything(await direct(t, revision));
+      assert.deepEqual(await everything(await overStdio(t, revision)), expected);
+      assert.deepEqual(await everything(await overHttp(t, revision)), expected);
+    });
+
+  test('the server learns who calls, and others are refused', async (t) => {
+    const client = await overStdio(t, MODERN);
+    const said = JSON.parse(textOf(await client.callTool({ name: 'who', _meta: { 'svcd/caller': stranger } })));
+    assert.equal(said.env, me);
+    assert.equal(said.meta['svcd/caller'], me);
+    const refused = await svc(other, ['mcp', 'use', told.aid]);
+    assert.equal(refused.code, 4, refused.stderr);
+  });
+
+  test('it stands in the configuration of a client, which starts it', async (t) => {
+    const name = mkdtempSync(join(tmpdir(), 'svcd-mcp-host-'));
+    t.after(() => rmSync(name, { recursive: true }));
+    process.env['HOME'] = name;
+    await svcOk(friend, 'mcp', 'use', told.aid, '--into', 'cursor', '--name', 'my friend');
+    const { mcpServers } = JSON.parse(readFileSync(join(name, '.cursor', 'mcp.json'), 'utf8'));
+    const { command, args } = mcpServers['my-friend'];
+    const client = await connected(new StdioClientTransport({ command, args, env: {} }), LEGACY);
+    t.after(() => client.close());
+    assert.equal(textOf(await client.callTool({ name: 'echo', arguments: {} })), '{}');
+  });
+
+  for (const [which, revision] of [
+    ['home', LEGACY],
+    ['friend', LEGACY],
+    ['home', MODERN],
+    ['friend', MODERN],
+  ] as const)
+    test(`${revision}: a session outlives SIGKILL of the daemon ${which === 'home' ? 'beside the server' : 'of the caller'}`, async (t) => {
+      const client = await overStdio(t, revision);
+      assert.equal(textOf(await client.callTool({ name: 'echo', arguments: { before: 1 } })), '{"before":1}');
+      const killed = which === 'home' ? home : friend;
+      const api = new URL(killed.api).host;
+      await killed.kill('SIGKILL');
+      const bootstrap = which === 'home' ? [friend.dhtAddress] : [home.dhtAddress];
+      const args = ['--api-addr', api];
+      const again = await TestDaemon.start({ dataDir: killed.dataDir, bootstrap, args });
+      if (which === 'home') home = again;
+      else friend = again;
+      await eventually('calls go through again', async () => {
+        const result = await client.callTool({ name: 'echo', arguments: { after: 1 } }).catch(() => null);
+        return result !== null && textOf(result) === '{"after":1}';
+      });
+    });
+
+  test('the end of the command ends the sharing', async (t) => {
+    const client = await overStdio(t, LEGACY);
+    assert.equal(await share.end('SIGTERM'), 0);
+    await assert.rejects(client.callTool({ name: 'echo' }));
+    const { service_tcp } = await home.call<{ service_tcp: string }>('GET', `/agents/${told.aid}`);
+    assert.equal(service_tcp, '');
+    // The same agent is used again, and the session of the client goes on.
+    share = new Share(home, '--name', 'notes', '--', process.execPath, FIXTURE);
+    const next = await share.told();
+    assert.equal(next.aid, told.aid);
+    assert.deepEqual(next.allowed, [me]);
+    await eventually('it is there again', async () => {
+      const result = await client.callTool({ name: 'echo', arguments: {} }).catch(() => null);
+      return result !== null && textOf(result) === '{}';
+    });
+  });
+});

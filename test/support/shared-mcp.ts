@@ -1,0 +1,105 @@
+/** A shared MCP server without daemons: calls as the daemon beside it would make them, and what clients see of a server. */
+import { randomBytes } from 'node:crypto';
+import { Client, type ClientOptions, type Transport } from '@modelcontextprotocol/client';
+import { callerProof } from '../../src/capabilities/calls/caller-proof.ts';
+import { type Clock, systemClock, unixSeconds } from '../../src/foundation/clock.ts';
+import { parseAid } from '../../src/foundation/identity/aid.ts';
+import { newIdentity } from './identities.ts';
+
+export const FIXTURE = 'test/support/mcp-fixture.ts';
+
+/** The agent whose server is shared, and those who call. */
+export const AGENT = { aid: newIdentity().aid, key: randomBytes(32) };
+export const ALICE: string = newIdentity().aid;
+export const MALLORY: string = newIdentity().aid;
+
+interface CallOptions {
+  readonly key?: Uint8Array;
+  readonly clock?: Clock;
+  readonly send?: typeof fetch;
+}
+
+/** `fetch` with what the daemon beside a service says of a call. */
+export function callOf(caller: string, { key = AGENT.key, clock = systemClock, send = fetch }: CallOptions = {}) {
+  return async (input: string | URL | Request, init: RequestInit = {}): Promise<Response> => {
+    const url = new URL(input instanceof Request ? input.url : input);
+    const method = init.method ?? 'GET';
+    const proof = callerProof(key, {
+      caller: parseAid(caller),
+      called: AGENT.aid,
+      method,
+      target: url.pathname + url.search,
+      at: unixSeconds(clock),
+    });
+    const headers = new Headers(init.headers);
+    headers.set('svc-caller-aid', caller);
+    headers.set('svc-local-aid', AGENT.aid);
+    headers.set('svc-caller-proof', proof);
+    return send(url, { ...init, headers });
+  };
+}
+
+export const LEGACY = '2025-11-25';
+export const MODERN = '2026-07-28';
+
+/** A client of a revision, that answers what a server asks. */
+export async function connected(transport: Transport, revision: string): Promise<Client> {
+  const versionNegotiation: ClientOptions['versionNegotiation'] =
+    revision === MODERN ? { mode: { pin: MODERN } } : { mode: 'legacy' };
+  const client = new Client(
+    { name: 'judge', version: '1.0.0' },
+    { capabilities: { sampling: {}, elicitation: { form: {} }, roots: {} }, versionNegotiation },
+  );
+  client.setRequestHandler('elicitation/create', () => ({ action: 'accept', content: { name: 'Ada' } }));
+  client.setRequestHandler('sampling/createMessage', () => ({
+    role: 'assistant',
+    content: { type: 'text', text: 'hi' },
+    model: 'none',
+  }));
+  await client.connect(transport);
+  return client;
+}
+
+async function said(work: Promise<unknown>): Promise<unknown> {
+  try {
+    return await work;
+  } catch (error) {
+    const { code, message } = error as { code?: unknown; message: string };
+    return { threw: message, code };
+  }
+}
+
+/** Everything that a client sees of the fixture, one after the other: two ways to it show the same or differ. */
+export async function everything(client: Client): Promise<Record<string, unknown>> {
+  const progress: unknown[] = [];
+  const call = (name: string, args: Record<string, unknown> = {}): Promise<unknown> =>
+    said(client.callTool({ name, arguments: args }));
+  return {
+    server: client.getServerVersion(),
+    capabilities: client.getServerCapabilities(),
+    instructions: client.getInstructions(),
+    revision: client.getNegotiatedProtocolVersion(),
+    tools: await said(client.listTools()),
+    resources: await said(client.listResources()),
+    templates: await said(client.listResourceTemplates()),
+    resource: await said(client.readResource({ uri: 'note:7' })),
+    prompts: await said(client.listPrompts()),
+    prompt: await said(client.getPrompt({ name: 'greet', arguments: { who: 'Bob' } })),
+    completion: await said(
+      client.complete({ ref: { type: 'ref/prompt', name: 'greet' }, argument: { name: 'who', value: '' } }),
+    ),
+    echo: await call('echo', { text: 'ä\u2028€', n: 1.5, deep: [{ a: null }], empty: {} }),
+    failed: await call('fail'),
+    unknown: await said(client.readResource({ uri: '' })),
+    counted: await said(
+      client.callTool({ name: 'count' }, { onprogress: (one: unknown) => void progress.push(one) }),
+    ),
+    progress,
+    cancelled: await said(client.callTool({ name: 'hang' }, { signal: AbortSignal.timeout(200) })),
+    asked: await call('ask'),
+    input: await call('input'),
+    sampled: await call('sample'),
+    big: await call('big', { size: 300_000 }),
+    again: await call('echo', { still: 'there' }),
+  };
+}

@@ -1,0 +1,192 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { type Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { systemClock } from '../../../src/foundation/clock.ts';
+import type { Gate } from '../../../src/surfaces/mcp-share/gate.ts';
+import {
+  MAX_PROCESSES_PER_CALLER,
+  MAX_SHARED_MESSAGE_BYTES,
+  SHARED_IDLE_MS,
+} from '../../../src/surfaces/mcp-share/limits.ts';
+import { open } from '../../../src/surfaces/mcp-share/open.ts';
+import { serverEnvironment } from '../../../src/surfaces/mcp-share/server-process.ts';
+import { eventually } from '../../support/eventually.ts';
+import { LeapClock } from '../../support/leap-clock.ts';
+import { AGENT, ALICE, callOf, connected, everything, FIXTURE, LEGACY, MALLORY, MODERN } from '../../support/shared-mcp.ts';
+
+interface Shared {
+  readonly gate: Gate;
+  readonly log: string[];
+  client(caller: string, revision: string): Promise<Client>;
+}
+
+interface Options {
+  readonly args?: readonly string[];
+  readonly lists?: ReadonlyMap<string, ReadonlySet<string>>;
+  readonly clock?: LeapClock;
+}
+
+async function share(t: TestContext, { args = [], lists = new Map(), clock }: Options = {}): Promise<Shared> {
+  const log: string[] = [];
+  const { begin } = await open(
+    { command: process.execPath, args: [FIXTURE, ...args] },
+    { environment: { ...process.env, SVC_TOKEN: 'secret' }, log: (text) => log.push(text), lists, clock: clock ?? systemClock },
+  );
+  const gate = await begin(AGENT);
+  t.after(() => gate.close());
+  const client = async (caller: string, revision: string): Promise<Client> => {
+    const transport = new StreamableHTTPClientTransport(new URL(`http://${gate.address}/mcp`), {
+      fetch: callOf(caller, clock === undefined ? {} : { clock }),
+    });
+    const made = await connected(transport, revision);
+    t.after(() => made.close());
+    return made;
+  };
+  return { gate, log, client };
+}
+
+async function direct(t: TestContext, revision: string): Promise<Client> {
+  const transport = new StdioClientTransport({ command: process.execPath, args: [FIXTURE], stderr: 'ignore' });
+  const client = await connected(transport, revision);
+  t.after(() => client.close());
+  return client;
+}
+
+function textOf(result: unknown): string {
+  const { content } = result as { content: { text: string }[] };
+  return content[0]?.text ?? '';
+}
+
+describe('a shared server over stdio', () => {
+  for (const revision of [LEGACY, MODERN])
+    test(`${revision}: a client sees through it what it sees directly`, async (t) => {
+      const shared = await share(t);
+      const [through, without] = [await shared.client(ALICE, revision), await direct(t, revision)];
+      assert.deepEqual(await everything(through), await everything(without));
+      await eventually('the server hears of what was cancelled', () => shared.log.join('').includes('given up'));
+    });
+
+  for (const revision of [LEGACY, MODERN]) {
+    test(`${revision}: the server learns the proven caller, whatever the caller says`, async (t) => {
+      const { client } = await share(t);
+      const alice = await client(ALICE, revision);
+      const spoofed = { 'svcd/caller': MALLORY, 'svcd/other': 'x', mine: 1 };
+      const said = JSON.parse(textOf(await alice.callTool({ name: 'who', _meta: spoofed })));
+      assert.equal(said.env, ALICE);
+      assert.equal(said.meta['svcd/caller'], ALICE);
+      assert.equal(said.meta['svcd/other'], undefined);
+      assert.equal(said.meta.mine, 1);
+    });
+
+    test(`${revision}: a caller sees and calls the tools that are open to it, and others see all`, async (t) => {
+      const { client } = await share(t, { lists: new Map([[ALICE, new Set(['echo', 'count'])]]) });
+      const [alice, other] = [await client(ALICE, revision), await client(MALLORY, revision)];
+      const names = async (of: Client): Promise<string[]> => (await of.listTools()).tools.map(({ name }) => name);
+      assert.deepEqual(await names(alice), ['echo', 'count']);
+      assert.ok((await names(other)).length > 2);
+      assert.equal(textOf(await alice.callTool({ name: 'echo', arguments: { a: 1 } })), '{"a":1}');
+      await assert.rejects(alice.callTool({ name: 'who' }), { code: -32602 });
+      assert.match(textOf(await other.callTool({ name: 'who' })), /svcd\/caller/);
+    });
+
+    test(`${revision}: a server that dies is an error at once, and is there again for the next session`, async (t) => {
+      const { client } = await share(t);
+      const alice = await client(ALICE, revision);
+      const hanging = alice.callTool({ name: 'hang' });
+      const dying = alice.callTool({ name: 'die' });
+      await assert.rejects(hanging, /has ended/);
+      await assert.rejects(dying, /has ended/);
+      const again = await client(ALICE, revision);
+      assert.equal(textOf(await again.callTool({ name: 'echo', arguments: {} })), '{}');
+    });
+
+    test(`${revision}: callers have processes of their own`, async (t) => {
+      const { client } = await share(t);
+      const [alice, other] = [await client(ALICE, revision), await client(MALLORY, revision)];
+      const hanging = other.callTool({ name: 'echo' });
+      await assert.rejects(alice.callTool({ name: 'die' }), /has ended/);
+      await hanging;
+      assert.equal(JSON.parse(textOf(await other.callTool({ name: 'who' }))).env, MALLORY);
+    });
+  }
+
+  test('nobody gets in without the proof of the daemon', async (t) => {
+    const { gate } = await share(t);
+    const url = `http://${gate.address}/mcp`;
+    const refused = async (answer: Promise<Response>): Promise<void> => assert.equal((await answer).status, 403);
+    await refused(fetch(url, { method: 'POST', headers: { 'svc-caller-aid': ALICE }, body: '{}' }));
+    await refused(callOf(ALICE, { key: Buffer.alloc(32) })(url, { method: 'POST', body: '{}' }));
+    // A proof is for one method and one path.
+    let seen = new Headers();
+    const spy: typeof fetch = (_input, init) => {
+      seen = new Headers(init?.headers);
+      return Promise.resolve(new Response());
+    };
+    await callOf(ALICE, { send: spy })(url, { method: 'GET' });
+    await refused(fetch(url, { method: 'POST', headers: seen, body: '{}' }));
+    await refused(fetch(`${url}?x`, { headers: seen }));
+    seen.set('svc-caller-aid', MALLORY);
+    await refused(fetch(url, { headers: seen }));
+  });
+
+  test('a session is of the caller that began it', async (t) => {
+    const { gate, client } = await share(t);
+    const alice = await client(ALICE, LEGACY);
+    const { transport } = alice;
+    assert.ok(transport instanceof StreamableHTTPClientTransport);
+    const headers = {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'mcp-session-id': transport.sessionId ?? '',
+    };
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' });
+    const url = `http://${gate.address}/mcp`;
+    assert.equal((await callOf(MALLORY)(url, { method: 'POST', headers, body })).status, 404);
+    const own = await callOf(ALICE)(url, { method: 'POST', headers, body });
+    assert.equal(own.status, 200);
+    await own.text();
+  });
+
+  test('sessions are limited for each caller, and end when nobody uses them', async (t) => {
+    const clock = new LeapClock();
+    const { client } = await share(t, { clock });
+    const clients: Client[] = [];
+    for (let i = 0; i < MAX_PROCESSES_PER_CALLER; i++) clients.push(await client(ALICE, LEGACY));
+    await assert.rejects(client(ALICE, LEGACY), /Too many sessions/);
+    // An open stream uses its session, however silent it is; half an hour is not too long for it.
+    const [first] = clients;
+    clock.pass(SHARED_IDLE_MS + 1);
+    assert.ok(first !== undefined);
+    assert.equal(textOf(await first.callTool({ name: 'echo', arguments: {} })), '{}');
+    await Promise.all(clients.map((one) => one.close()));
+    await eventually('streams are closed and the sessions idle', async () => {
+      clock.pass(SHARED_IDLE_MS + 1);
+      return await client(ALICE, LEGACY).then(
+        () => true,
+        () => false,
+      );
+    });
+  });
+
+  test('what is too large, no JSON or a batch is refused', async (t) => {
+    const { gate } = await share(t);
+    const url = `http://${gate.address}/mcp`;
+    const post = async (body: string, type = 'application/json'): Promise<number> => {
+      const headers = { 'content-type': type, accept: 'application/json, text/event-stream' };
+      const answer = await callOf(ALICE)(url, { method: 'POST', headers, body });
+      await answer.text();
+      return answer.status;
+    };
+    assert.equal(await post('x'.repeat(MAX_SHARED_MESSAGE_BYTES + 1)), 413);
+    assert.equal(await post('{'), 400);
+    assert.equal(await post('[]'), 400);
+    assert.equal(await post('{}', 'text/plain'), 415);
+    assert.equal(await post('{"jsonrpc":"2.0","id":1,"method":"tools/list"}'), 400);
+  });
+
+  test('its environment holds no secrets of svcd', () => {
+    const own = { PATH: '/bin', SVC_TOKEN: 'a', SVCD_DATA_DIR: 'b', svc_caller_aid: 'c', GONE: undefined };
+    assert.deepEqual(serverEnvironment(own), { PATH: '/bin' });
+  });
+});
