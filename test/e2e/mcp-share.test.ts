@@ -75,7 +75,18 @@ describe('an MCP server for a friend', () => {
     await Promise.all([home, friend, other].map((daemon) => ready(daemon)));
     me = await friend.newAgent();
     stranger = await other.newAgent();
-    share = new Share(home, '--name', 'notes', '--allow', me, '--save-master', join(homeDir ?? '', 'k'), '--', process.execPath, FIXTURE);
+    share = new Share(
+      home,
+      '--name',
+      'notes',
+      '--allow',
+      me,
+      '--save-master',
+      join(homeDir ?? '', 'k'),
+      '--',
+      process.execPath,
+      FIXTURE,
+    );
     told = await share.told();
   });
   after(async () => {
@@ -89,7 +100,7 @@ describe('an MCP server for a friend', () => {
     const transport = new StdioClientTransport({
       command: process.execPath,
       args: ['bin/svc', 'mcp', 'use', told.aid, '--stdio'],
-      env: { ...process.env, SVC_API: friend.api } as Record<string, string>,
+      env: { ...process.env, SVC_API: friend.api },
     });
     const client = await connected(transport, revision);
     t.after(() => client.close());

@@ -4,6 +4,7 @@
  * `…` stands for what differs from reader to reader.
  */
 import assert from 'node:assert/strict';
+import { eventually } from './eventually.ts';
 import type { Machine } from './lab/namespaces.ts';
 import { MachineShell } from './lab/shell.ts';
 
@@ -75,10 +76,17 @@ export class Reader implements AsyncDisposable {
     const shell = this.#shells.get(machine);
     if (shell === undefined) throw new Error(`there is no machine ${machine}`);
     const typed = commands.replace(/[^\s'"=]*…[^\s'"]*/g, (word) => this.#copied(word, machine));
-    const output = await shell.type(typed);
+    const before = shell.output.length;
+    const expected = (shown?.trimEnd().split('\n') ?? []).map((line) => new RegExp(patternOf(line.trim(), '.*')));
+    let output = await shell.type(typed);
+    // What goes on in the background shows it when it is ready, and the reader waits for that.
+    if (/&\s*$/.test(commands) && expected.length > 0)
+      await eventually(`what ${commands} shows`, () => {
+        output = shell.output.slice(before);
+        return expected.every((line) => line.test(output));
+      });
     this.#shown.push({ machine, text: output });
-    for (const line of shown?.trimEnd().split('\n') ?? [])
-      assert.match(output, new RegExp(patternOf(line.trim(), '.*')), `after ${commands}`);
+    for (const line of expected) assert.match(output, line, `after ${commands}`);
     return output;
   }
 

@@ -14,6 +14,7 @@ import {
   Server,
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server';
+import { memberOf } from '../../src/foundation/json.ts';
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
 
 /** What a step of a tool takes that tells of its progress, milliseconds. */
@@ -21,11 +22,13 @@ const STEP_MS = 30;
 
 const OBJECT = { type: 'object' } as const;
 
-const TOOLS = ['echo', 'who', 'count', 'fail', 'hang', 'ask', 'input', 'sample', 'die', 'big', 'change'].map((name) => ({
-  name,
-  description: `The tool ${name}.`,
-  inputSchema: OBJECT,
-}));
+const TOOLS = ['echo', 'who', 'count', 'fail', 'hang', 'ask', 'input', 'sample', 'die', 'big', 'change'].map(
+  (name) => ({
+    name,
+    description: `The tool ${name}.`,
+    inputSchema: OBJECT,
+  }),
+);
 
 function text(value: unknown) {
   return { content: [{ type: 'text' as const, text: typeof value === 'string' ? value : JSON.stringify(value) }] };
@@ -39,7 +42,10 @@ export function fixture(): Server {
     logging: {},
     completions: {},
   };
-  const server = new Server({ name: 'fixture', title: 'Fixture', version: '1.0.0' }, { capabilities, instructions: 'Ask.' });
+  const server = new Server(
+    { name: 'fixture', title: 'Fixture', version: '1.0.0' },
+    { capabilities, instructions: 'Ask.' },
+  );
   server.setRequestHandler('tools/list', () => ({ tools: TOOLS }));
   server.setRequestHandler('tools/call', async ({ params }, context) => {
     const { mcpReq } = context;
@@ -48,10 +54,11 @@ export function fixture(): Server {
       case 'echo':
         return text(args);
       case 'who':
-        return text({ meta: params._meta ?? mcpReq._meta ?? {}, env: process.env['SVC_CALLER_AID'] ?? null });
+        return text({ meta: memberOf(params, '_meta') ?? memberOf(mcpReq, '_meta'), env: process.env['SVC_CALLER_AID'] ?? null });
       case 'count': {
-        const progressToken = mcpReq._meta?.progressToken;
-        for (let progress = 1; progress <= 3 && progressToken !== undefined; progress++) {
+        const progressToken = memberOf(mcpReq, '_meta', 'progressToken');
+        const isAsked = typeof progressToken === 'string' || typeof progressToken === 'number';
+        for (const progress of isAsked ? [1, 2, 3] : []) {
           await mcpReq.notify({ method: 'notifications/progress', params: { progressToken, progress, total: 3 } });
           // The SDK's client drops what comes in one piece with the answer.
           await pause(STEP_MS);

@@ -1,12 +1,13 @@
 /** A shared MCP server without daemons: calls as the daemon beside it would make them, and what clients see of a server. */
 import { randomBytes } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
 import { Client, type ClientOptions, type Transport } from '@modelcontextprotocol/client';
 import { callerProof } from '../../src/capabilities/calls/caller-proof.ts';
 import { type Clock, systemClock, unixSeconds } from '../../src/foundation/clock.ts';
 import { parseAid } from '../../src/foundation/identity/aid.ts';
 import { newIdentity } from './identities.ts';
 
-export const FIXTURE = 'test/support/mcp-fixture.ts';
+export const FIXTURE: string = fileURLToPath(new URL('./mcp-fixture.ts', import.meta.url));
 
 /** The agent whose server is shared, and those who call. */
 export const AGENT = { aid: newIdentity().aid, key: randomBytes(32) };
@@ -91,9 +92,7 @@ export async function everything(client: Client): Promise<Record<string, unknown
     echo: await call('echo', { text: 'ä\u2028€', n: 1.5, deep: [{ a: null }], empty: {} }),
     failed: await call('fail'),
     unknown: await said(client.readResource({ uri: '' })),
-    counted: await said(
-      client.callTool({ name: 'count' }, { onprogress: (one: unknown) => void progress.push(one) }),
-    ),
+    counted: await said(client.callTool({ name: 'count' }, { onprogress: (one: unknown) => void progress.push(one) })),
     progress,
     cancelled: await said(client.callTool({ name: 'hang' }, { signal: AbortSignal.timeout(200) })),
     asked: await call('ask'),

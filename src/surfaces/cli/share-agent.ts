@@ -25,11 +25,13 @@ export async function shareAgent(context: CliContext, options: ShareAgentOptions
   const { name, save_master } = options;
   const known = await agentOf(context, options);
   const { service_tcp, service_tcp_ok } = known === undefined ? NOTHING : await context.client.agentGet({ aid: known });
-  if (service_tcp !== '' && service_tcp_ok)
+  const isMeant = options.aid !== undefined || name !== undefined;
+  if (service_tcp !== '' && service_tcp_ok && !isMeant)
     throw new SvcError('invalid_request', {
-      message: `This agent serves ${service_tcp} already. Share under another --name, or end that first with "svc serve --off".`,
+      message: `The only agent here serves ${service_tcp}. Name it with --aid to share this in its place, or another with --name.`,
     });
-  const made = known === undefined ? await register(context, { save_master, publish: false, service_tcp: undefined }) : undefined;
+  const made =
+    known === undefined ? await register(context, { save_master, publish: false, service_tcp: undefined }) : undefined;
   const aid = made?.aid ?? known ?? '';
   if (name !== undefined) await giveName(context, aid, name);
   return { aid, master_private_key_hex: made?.master_private_key_hex, master_file: made?.master_file };

@@ -11,7 +11,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { isObject, memberOf, readJson } from '../../foundation/json.ts';
 import { MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
-import { errorAnswer, type Id, idOf, isAnswer, isRequest, type Message, metaOf, paramsOf, RPC } from './messages.ts';
+import { idOf, isAnswer, isRequest, metaOf, paramsOf, RPC, type RpcId, type RpcMessage, rpcError } from './messages.ts';
 import { remoteFetch } from './remote-fetch.ts';
 
 /** How often a broken stream is taken up again: until the host goes. */
@@ -44,15 +44,15 @@ export class Bridge {
   readonly closed: Promise<void>;
   readonly #parts: BridgeParts;
   readonly #host: StdioServerTransport;
-  readonly #waiting = new Map<Id, Waiting>();
+  readonly #waiting = new Map<RpcId, Waiting>();
   readonly #over: () => void;
   #remote: StreamableHTTPClientTransport;
   /** How the host began its session, to begin it again where the server has lost it. */
-  #initialize: Message | null = null;
+  #initialize: RpcMessage | null = null;
   #turn: Promise<void> = Promise.resolve();
   #beginning: Promise<void> | null = null;
   /** Takes the answer to a beginning that the host has not asked for. */
-  #onBegun: ((answer: Message) => void) | null = null;
+  #onBegun: ((answer: RpcMessage) => void) | null = null;
 
   private constructor(parts: BridgeParts) {
     this.#parts = parts;
@@ -103,7 +103,7 @@ export class Bridge {
     detach(this.#ask(message, id, waiting).catch((error: unknown) => this.#failed(id, waiting, error)));
   }
 
-  async #ask(message: JSONRPCMessage, id: Id, waiting: Waiting): Promise<void> {
+  async #ask(message: JSONRPCMessage, id: RpcId, waiting: Waiting): Promise<void> {
     const send = (): Promise<void> => {
       const remote = this.#remote;
       return remote.send(message, {
@@ -134,7 +134,7 @@ export class Bridge {
     const begin = async (): Promise<void> => {
       await lost.close();
       await this.#remote.start();
-      const { promise, resolve } = Promise.withResolvers<Message>();
+      const { promise, resolve } = Promise.withResolvers<RpcMessage>();
       this.#onBegun = resolve;
       await this.#remote.send(parseJSONRPCMessage({ ...this.#initialize, id: 'svc-begin-again' }));
       const answer = await promise;
@@ -163,7 +163,7 @@ export class Bridge {
   }
 
   /** In revisions without sessions the end of a stream says that its request is given up. True where that was done. */
-  #cancel(message: Message): boolean {
+  #cancel(message: RpcMessage): boolean {
     const { requestId } = paramsOf(message);
     if (typeof requestId !== 'string' && typeof requestId !== 'number') return false;
     const waiting = this.#waiting.get(requestId);
@@ -173,13 +173,13 @@ export class Bridge {
     return true;
   }
 
-  #failed(id: Id, waiting: Waiting, error: unknown): void {
+  #failed(id: RpcId, waiting: Waiting, error: unknown): void {
     if (this.#waiting.get(id) !== waiting) return;
     this.#waiting.delete(id);
     this.#toHost(answerFor(id, error));
   }
 
-  #toHost(message: Message): void {
+  #toHost(message: RpcMessage): void {
     // A host that is gone has ended stdin too.
     detach(this.#host.send(parseJSONRPCMessage(message)).catch(() => {}));
   }
@@ -196,18 +196,19 @@ export class Bridge {
 }
 
 /** What a host is told of a failure: the error of the server where it is one, or what svcd says. */
-function answerFor(id: Id, error: unknown): Message {
+function answerFor(id: RpcId, error: unknown): RpcMessage {
   const text = memberOf(error, 'data', 'text');
   const said = typeof text === 'string' ? readJson(text) : undefined;
   const own = memberOf(said, 'error');
   if (isObject(own) && typeof own['code'] === 'number') return { jsonrpc: '2.0', id, error: own };
-  if (typeof own === 'string')
-    return errorAnswer(id, RPC.serverGone, `${own}: ${String(memberOf(said, 'message') ?? '')}`, { code: own });
+  const why = memberOf(said, 'message');
+  if (typeof own === 'string' && typeof why === 'string')
+    return rpcError(id, RPC.serverGone, `${own}: ${why}`, { code: own });
   if (memberOf(error, 'data', 'status') === 401)
-    return errorAnswer(
+    return rpcError(
       id,
       RPC.serverGone,
       'The server asks for authorization: give its address to the client ("svc mcp use").',
     );
-  return errorAnswer(id, RPC.serverGone, error instanceof Error ? error.message : 'The request failed.');
+  return rpcError(id, RPC.serverGone, error instanceof Error ? error.message : 'The request failed.');
 }

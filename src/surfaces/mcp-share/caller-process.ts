@@ -5,15 +5,15 @@
 import { type JSONRPCMessage, SUBSCRIPTION_ID_META_KEY } from '@modelcontextprotocol/server';
 import { isObject } from '../../foundation/json.ts';
 import {
-  errorAnswer,
-  type Id,
   idOf,
   isAnswer,
   isRequest,
-  type Message,
   metaOf,
   paramsOf,
   RPC,
+  type RpcId,
+  type RpcMessage,
+  rpcError,
   withMeta,
 } from './messages.ts';
 import { type ServerCommand, ServerProcess } from './server-process.ts';
@@ -21,15 +21,15 @@ import { SERVER_GONE } from './session.ts';
 
 /** One request and where its messages go. */
 export interface Exchange {
-  readonly request: Message;
+  readonly request: RpcMessage;
   /** Takes what the server says before it answers, and its answer, which is the last. */
-  readonly take: (message: Message) => void;
+  readonly take: (message: RpcMessage) => void;
 }
 
 const LISTEN = 'subscriptions/listen';
 
 /** The end of a subscription says of which one, too. */
-function namedResult({ result }: Message, clientId: Id | null): Message {
+function namedResult({ result }: RpcMessage, clientId: RpcId | null): RpcMessage {
   if (!isObject(result) || !isObject(result['_meta']) || result['_meta'][SUBSCRIPTION_ID_META_KEY] === undefined)
     return {};
   return { result: { ...result, _meta: { ...result['_meta'], [SUBSCRIPTION_ID_META_KEY]: clientId } } };
@@ -78,7 +78,7 @@ export class CallerProcess {
     };
   }
 
-  tell(notification: Message): void {
+  tell(notification: RpcMessage): void {
     this.#process?.send(notification);
   }
 
@@ -100,7 +100,7 @@ export class CallerProcess {
   }
 
   /** The exchange that a message belongs to. */
-  #about(message: Message): [number, Exchange] | undefined {
+  #about(message: RpcMessage): [number, Exchange] | undefined {
     const find = (id: unknown): [number, Exchange] | undefined => {
       const exchange = this.#exchanges.get(Number(id));
       return exchange === undefined ? undefined : [Number(id), exchange];
@@ -115,8 +115,8 @@ export class CallerProcess {
   }
 
   /** Under the names that the client gave. */
-  #named(message: Message, { request }: Exchange): Message {
-    const clientId: Id | null = idOf(request) ?? null;
+  #named(message: RpcMessage, { request }: Exchange): RpcMessage {
+    const clientId: RpcId | null = idOf(request) ?? null;
     const params = paramsOf(message);
     if (message['method'] === 'notifications/progress')
       return { ...message, params: { ...params, progressToken: metaOf(request)['progressToken'] } };
@@ -130,15 +130,15 @@ export class CallerProcess {
   }
 
   /** In these revisions a server asks nothing: it answers that it needs input. */
-  #refuse(message: Message): void {
+  #refuse(message: RpcMessage): void {
     const id = idOf(message);
     if (isRequest(message) && id !== undefined)
-      this.tell(errorAnswer(id, RPC.unknownMethod, 'Servers make no requests in this revision.'));
+      this.tell(rpcError(id, RPC.unknownMethod, 'Servers make no requests in this revision.'));
   }
 
   #gone(): void {
     const lost = [...this.#exchanges.values()];
     this.#exchanges.clear();
-    for (const { request, take } of lost) take(errorAnswer(idOf(request) ?? null, RPC.serverGone, SERVER_GONE));
+    for (const { request, take } of lost) take(rpcError(idOf(request) ?? null, RPC.serverGone, SERVER_GONE));
   }
 }

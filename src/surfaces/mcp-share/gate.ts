@@ -10,9 +10,9 @@ import { sendRefusal } from './rpc-answer.ts';
 
 const HOST = '127.0.0.1';
 /** Connections of the daemon, streams among them. */
-const MAX_CONNECTIONS = 1024;
+const MAX_GATE_CONNECTIONS = 1024;
 /** Longer than the daemon keeps a connection that nobody uses, milliseconds: it hangs up, not this. */
-const KEEP_ALIVE_MS = 75_000;
+const KEEP_ALIVE_MS = 60_000;
 
 export interface GateParts {
   /** The agent whose server it is, and the key by which the daemon proves who calls. */
@@ -32,7 +32,7 @@ export class Gate {
     this.#server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) =>
       detach(this.#serve(request, response)),
     );
-    this.#server.maxConnections = MAX_CONNECTIONS;
+    this.#server.maxConnections = MAX_GATE_CONNECTIONS;
   }
 
   /** Listens on a free port of loopback. */

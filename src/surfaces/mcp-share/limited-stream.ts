@@ -2,10 +2,10 @@
 import { createParser } from 'eventsource-parser';
 import { isObject, readJson } from '../../foundation/json.ts';
 import { MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
-import type { Message } from './messages.ts';
+import type { RpcMessage } from './messages.ts';
 
 /** One message as text, changed where it is one that is. */
-export function changed(text: string, change: (message: Message) => Message): string {
+export function changed(text: string, change: (message: RpcMessage) => RpcMessage): string {
   const message = readJson(text);
   if (!isObject(message)) return text;
   const after = change(message);
@@ -18,7 +18,7 @@ export class LimitedStream {
   readonly #parser: ReturnType<typeof createParser>;
   #out: string[] = [];
 
-  constructor(change: (message: Message) => Message) {
+  constructor(change: (message: RpcMessage) => RpcMessage) {
     const line = (name: string, value: string): void => void this.#out.push(`${name}: ${value}\n`);
     this.#parser = createParser({
       maxBufferSize: MAX_SHARED_MESSAGE_BYTES,

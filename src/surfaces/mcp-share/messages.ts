@@ -1,11 +1,11 @@
 /** Messages of MCP as a share sees them: JSON-RPC, and what of it is the share's own. */
 import { isObject } from '../../foundation/json.ts';
 
-export type Message = Readonly<Record<string, unknown>>;
-export type Id = string | number;
+export type RpcMessage = Readonly<Record<string, unknown>>;
+export type RpcId = string | number;
 
 /** Where a wrapped server finds the AID of the caller, in `_meta` of each request. Callers cannot set it. */
-export const CALLER_META_KEY = 'svcd/caller';
+const CALLER_META_KEY = 'svcd/caller';
 
 /** What only a share writes into `_meta`: everything of this prefix. */
 const OWN_PREFIX = 'svcd/';
@@ -25,31 +25,31 @@ export const RPC = {
   parse: -32700,
 } as const;
 
-export function idOf(message: Message): Id | undefined {
+export function idOf(message: RpcMessage): RpcId | undefined {
   const { id } = message;
   return typeof id === 'string' || typeof id === 'number' ? id : undefined;
 }
 
-export function isRequest(message: Message): boolean {
+export function isRequest(message: RpcMessage): boolean {
   return typeof message['method'] === 'string' && idOf(message) !== undefined;
 }
 
-export function isAnswer(message: Message): boolean {
+export function isAnswer(message: RpcMessage): boolean {
   return message['method'] === undefined && ('result' in message || 'error' in message);
 }
 
-export function paramsOf(message: Message): Message {
+export function paramsOf(message: RpcMessage): RpcMessage {
   const { params } = message;
   return isObject(params) ? params : {};
 }
 
-export function metaOf(message: Message): Message {
+export function metaOf(message: RpcMessage): RpcMessage {
   const { _meta } = paramsOf(message);
   return isObject(_meta) ? _meta : {};
 }
 
 /** The message with these members of `_meta`, in place of what it has under those names; undefined takes one out. */
-export function withMeta(message: Message, changes: Message): Message {
+export function withMeta(message: RpcMessage, changes: RpcMessage): RpcMessage {
   const params = paramsOf(message);
   const meta = Object.fromEntries(
     Object.entries({ ...metaOf(message), ...changes }).filter(([, value]) => value !== undefined),
@@ -58,13 +58,13 @@ export function withMeta(message: Message, changes: Message): Message {
 }
 
 /** A message of a caller as the server gets it: requests say who asks, and nothing else says it. */
-export function fromCaller(message: Message, caller: string): Message {
+export function fromCaller(message: RpcMessage, caller: string): RpcMessage {
   const forged = Object.keys(metaOf(message)).filter((key) => key.startsWith(OWN_PREFIX));
   const clean =
     forged.length === 0 ? message : withMeta(message, Object.fromEntries(forged.map((key) => [key, undefined])));
   return isRequest(message) ? withMeta(clean, { [CALLER_META_KEY]: caller }) : clean;
 }
 
-export function errorAnswer(id: Id | null, code: number, message: string, data?: unknown): Message {
+export function rpcError(id: RpcId | null, code: number, message: string, data?: unknown): RpcMessage {
   return { jsonrpc: '2.0', id, error: { code, message, ...(data === undefined ? {} : { data }) } };
 }

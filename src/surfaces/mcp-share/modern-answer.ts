@@ -1,7 +1,7 @@
 /** One request of the revisions since 2026-07-28 over HTTP: its checks, and its answer as JSON or as a stream. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { classifyInboundRequest } from '@modelcontextprotocol/server';
-import { errorAnswer, type Id, idOf, isAnswer, type Message, paramsOf, RPC } from './messages.ts';
+import { idOf, isAnswer, paramsOf, RPC, type RpcId, type RpcMessage, rpcError } from './messages.ts';
 import { sendMessage } from './rpc-answer.ts';
 
 /** What a header says beside the body, by method: the member of the parameters. */
@@ -31,17 +31,17 @@ function decoded(value: string): string {
 }
 
 /** What a message is by its headers and body. */
-export type Kind =
+export type MessageKind =
   | { readonly kind: 'legacy' | 'modern' }
-  | { readonly kind: 'refused'; readonly status: number; readonly answer: Message };
+  | { readonly kind: 'refused'; readonly status: number; readonly answer: RpcMessage };
 
-function mismatch(id: Id | undefined, name: string): Kind {
+function mismatch(id: RpcId | undefined, name: string): MessageKind {
   const text = `The header ${name} does not say what the body says.`;
-  return { kind: 'refused', status: 400, answer: errorAnswer(id ?? null, RPC.headerMismatch, text) };
+  return { kind: 'refused', status: 400, answer: rpcError(id ?? null, RPC.headerMismatch, text) };
 }
 
 /** Tells requests of the two kinds of revisions apart, and refuses those whose headers and body differ. */
-export function kindOf(request: IncomingMessage, message: Message): Kind {
+export function kindOf(request: IncomingMessage, message: RpcMessage): MessageKind {
   const [version, method, name] = ['mcp-protocol-version', 'mcp-method', 'mcp-name'].map((one) => header(request, one));
   const outcome = classifyInboundRequest({
     httpMethod: request.method ?? 'POST',
@@ -54,7 +54,7 @@ export function kindOf(request: IncomingMessage, message: Message): Kind {
   if (outcome.kind === 'legacy') return { kind: 'legacy' };
   if (outcome.kind === 'reject') {
     const { httpStatus: status, code, message: text, data } = outcome;
-    return { kind: 'refused', status, answer: errorAnswer(id ?? null, code, text, data) };
+    return { kind: 'refused', status, answer: rpcError(id ?? null, code, text, data) };
   }
   if (id === undefined) return { kind: 'modern' };
   if (version === undefined) return mismatch(id, 'MCP-Protocol-Version');
@@ -73,7 +73,7 @@ export class ModernAnswer {
     this.#response = response;
   }
 
-  take(message: Message): void {
+  take(message: RpcMessage): void {
     const response = this.#response;
     if (response.destroyed || response.writableEnded) return;
     const { error } = message;

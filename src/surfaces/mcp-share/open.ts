@@ -8,7 +8,7 @@ import { StdioShare } from './stdio-share.ts';
 import { type ToolLists, ToolRules } from './tool-rules.ts';
 import { UrlShare } from './url-share.ts';
 
-export interface OpenOptions {
+export interface ShareOptions {
   /** Of the owner, whose program the server is. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly log: (text: string) => void;
@@ -16,10 +16,10 @@ export interface OpenOptions {
   readonly clock: Clock;
 }
 
-export interface Opening {
+export interface ShareOpening {
   readonly seen: Seen;
   /** Begins to share. */
-  begin(agent: GateParts['agent']): Promise<Gate>;
+  readonly begin: (agent: GateParts['agent']) => Promise<Gate>;
 }
 
 async function looked(looking: Promise<Seen>): Promise<Seen> {
@@ -37,8 +37,8 @@ async function looked(looking: Promise<Seen>): Promise<Seen> {
  */
 export async function open(
   server: { readonly command: string; readonly args: readonly string[] } | URL,
-  { environment, log, lists, clock }: OpenOptions,
-): Promise<Opening> {
+  { environment, log, lists, clock }: ShareOptions,
+): Promise<ShareOpening> {
   const rules = new ToolRules(lists);
   if (server instanceof URL) {
     const seen = await looked(lookAtUrl(server));

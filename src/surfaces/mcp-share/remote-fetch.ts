@@ -8,8 +8,8 @@ import { type Clock } from '../../foundation/clock.ts';
 import { codeOf } from '../../foundation/errors.ts';
 
 /** How long a request waits for the way to be there again, milliseconds: about what a restart takes, of either daemon. */
-const RECONNECT_FOR_MS = 20_000;
-const RECONNECT_INTERVAL_MS = 250;
+const REACH_AGAIN_FOR_MS = 20_000;
+const REACH_AGAIN_INTERVAL_MS = 250;
 
 /** Errors of svcd that say that nothing has reached the other side. */
 const NOT_SENT: ReadonlySet<string> = new Set(['connect_failed', 'network_not_ready', 'resolve_failed']);
@@ -55,7 +55,7 @@ function webAnswer(answer: IncomingMessage): Response {
  */
 export function remoteFetch(address: () => Promise<URL>, clock: Clock) {
   return async (_url: string | URL, init: Init = {}): Promise<Response> => {
-    const giveUpAt = clock.now() + RECONNECT_FOR_MS;
+    const giveUpAt = clock.now() + REACH_AGAIN_FOR_MS;
     for (;;) {
       const isLast = clock.now() >= giveUpAt;
       try {
@@ -67,7 +67,7 @@ export function remoteFetch(address: () => Promise<URL>, clock: Clock) {
         const isRefused = codeOf(error) === 'ECONNREFUSED' || codeOf(error) === 'daemon_unreachable';
         if (isLast || !isRefused) throw error;
       }
-      await pause(RECONNECT_INTERVAL_MS, undefined, init.signal ? { signal: init.signal } : {});
+      await pause(REACH_AGAIN_INTERVAL_MS, undefined, init.signal ? { signal: init.signal } : {});
     }
   };
 }

@@ -4,9 +4,9 @@ import { SvcError } from '../../foundation/errors.ts';
 import { isObject } from '../../foundation/json.ts';
 import { parseJsonBody, readBytes } from '../rest/json-body.ts';
 import { MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
-import { errorAnswer, type Message, RPC } from './messages.ts';
+import { RPC, type RpcMessage, rpcError } from './messages.ts';
 
-export function sendMessage(response: ServerResponse, status: number, message: Message): void {
+export function sendMessage(response: ServerResponse, status: number, message: RpcMessage): void {
   const body = JSON.stringify(message);
   response
     .writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) })
@@ -15,7 +15,7 @@ export function sendMessage(response: ServerResponse, status: number, message: M
 
 /** Refuses what is over a limit, at once and before the rest of the body. */
 export function sendRefusal(response: ServerResponse, status: number, code: number, message: string): void {
-  sendMessage(response, status, errorAnswer(null, code, message));
+  sendMessage(response, status, rpcError(null, code, message));
 }
 
 /**
@@ -25,7 +25,7 @@ export function sendRefusal(response: ServerResponse, status: number, code: numb
 export async function readMessage(
   request: IncomingMessage,
   response: ServerResponse,
-): Promise<{ readonly message: Message; readonly bytes: Buffer } | null> {
+): Promise<{ readonly message: RpcMessage; readonly bytes: Buffer } | null> {
   const refused = (status: number, code: number, why: string): null => {
     response.setHeader('connection', 'close');
     sendRefusal(response, status, code, why);

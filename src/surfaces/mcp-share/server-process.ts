@@ -3,10 +3,10 @@ import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { type JSONRPCMessage, parseJSONRPCMessage } from '@modelcontextprotocol/server';
 import { detach } from '../../foundation/detached.ts';
 import { MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
-import type { Message } from './messages.ts';
+import type { RpcMessage } from './messages.ts';
 
 /** The variable of its environment that names the caller. */
-export const CALLER_VARIABLE = 'SVC_CALLER_AID';
+const CALLER_VARIABLE = 'SVC_CALLER_AID';
 
 /** How a wrapped server is run. */
 export interface ServerCommand {
@@ -65,7 +65,7 @@ export class ServerProcess {
   }
 
   /** Hands a message over; one for a process that is gone goes nowhere, which `onEnd` has told of. */
-  send(message: Message): void {
+  send(message: RpcMessage): void {
     if (this.#alive) detach(this.#transport.send(parseJSONRPCMessage(message)).catch(() => {}));
   }
 

@@ -10,20 +10,20 @@ import {
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server';
 import { detach } from '../../foundation/detached.ts';
-import { EventLog } from './event-log.ts';
 import { MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
 import {
-  errorAnswer,
   fromCaller,
-  type Id,
   idOf,
   isAnswer,
   isRequest,
-  type Message,
   metaOf,
   paramsOf,
   RPC,
+  type RpcId,
+  type RpcMessage,
+  rpcError,
 } from './messages.ts';
+import { ReplayLog } from './replay-log.ts';
 import { type ServerCommand, ServerProcess } from './server-process.ts';
 import type { ToolRules } from './tool-rules.ts';
 
@@ -44,7 +44,7 @@ export class Session {
   readonly #parts: SessionParts;
   readonly #http: WebStandardStreamableHTTPServerTransport;
   /** Requests of the client without an answer, the newest last, with their progress tokens. */
-  readonly #waiting = new Map<Id, unknown>();
+  readonly #waiting = new Map<RpcId, unknown>();
   #process: ServerProcess | null = null;
   #over = false;
 
@@ -52,7 +52,7 @@ export class Session {
     this.#parts = parts;
     this.#http = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: () => this.id,
-      eventStore: new EventLog(),
+      eventStore: new ReplayLog(),
       onsessionclosed: () => detach(this.end()),
       maxRequestBodySize: MAX_SHARED_MESSAGE_BYTES,
       // Streams are silent for as long as they like: svcd holds them for a day, and writes cost both sides.
@@ -96,7 +96,7 @@ export class Session {
     await this.#process?.end();
   }
 
-  #fromClient(message: Message): void {
+  #fromClient(message: RpcMessage): void {
     const id = idOf(message);
     if (isRequest(message) && id !== undefined) this.#waiting.set(id, metaOf(message)['progressToken']);
     if (message['method'] === 'notifications/cancelled') {
@@ -116,7 +116,7 @@ export class Session {
     this.#send(shown, this.#relatedTo(shown));
   }
 
-  #relatedTo(message: Message): Id | undefined {
+  #relatedTo(message: RpcMessage): RpcId | undefined {
     const { method } = message;
     if (typeof method === 'string' && UNRELATED.test(method)) return undefined;
     if (method === 'notifications/progress') {
@@ -127,7 +127,7 @@ export class Session {
     return [...this.#waiting.keys()].at(-1);
   }
 
-  #send(message: Message, relatedRequestId?: Id): void {
+  #send(message: RpcMessage, relatedRequestId?: RpcId): void {
     const sent = this.#http.send(
       parseJSONRPCMessage(message),
       relatedRequestId === undefined ? {} : { relatedRequestId },
@@ -141,7 +141,7 @@ export class Session {
     const lost = [...this.#waiting.keys()];
     this.#waiting.clear();
     for (const id of lost) {
-      const answer = parseJSONRPCMessage(errorAnswer(id, RPC.serverGone, SERVER_GONE));
+      const answer = parseJSONRPCMessage(rpcError(id, RPC.serverGone, SERVER_GONE));
       await this.#http.send(answer).catch(() => {});
     }
     await this.end();

@@ -1,2 +1,2 @@
 /** Where a shared server is at its agent, whatever its own path. */
-export const SHARED_PATH = '/mcp';
+export const MCP_PATH = '/mcp';

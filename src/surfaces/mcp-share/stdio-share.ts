@@ -10,7 +10,7 @@ import { sendWebResponse, webRequest } from '../mcp/web-exchange.ts';
 import type { Backend, SharedRequest } from './backend.ts';
 import { CallerProcess } from './caller-process.ts';
 import { MAX_PROCESSES_PER_CALLER, MAX_SHARED_PROCESSES, MAX_SHARED_REQUESTS, SHARED_IDLE_MS } from './limits.ts';
-import { errorAnswer, fromCaller, idOf, isRequest, type Message, RPC } from './messages.ts';
+import { fromCaller, idOf, isRequest, RPC, type RpcMessage, rpcError } from './messages.ts';
 import { kindOf, ModernAnswer } from './modern-answer.ts';
 import { readMessage, sendMessage, sendRefusal } from './rpc-answer.ts';
 import type { ServerCommand } from './server-process.ts';
@@ -91,7 +91,7 @@ export class StdioShare implements Backend {
     await Promise.all([...this.#held].map(({ keeper }) => keeper.end()));
   }
 
-  async #serveSession(shared: SharedRequest, message?: Message): Promise<void> {
+  async #serveSession(shared: SharedRequest, message?: RpcMessage): Promise<void> {
     const { request, response, caller, signal } = shared;
     const id = sessionIdOf(request);
     const begins = message !== undefined && isInitializeRequest(message);
@@ -100,7 +100,7 @@ export class StdioShare implements Backend {
     // Of another caller's session nobody learns that it is there.
     if (held === undefined || held.caller !== caller || !(held.keeper instanceof Session)) {
       if (id === undefined)
-        return sendRefusal(response, 400, RPC.serverGone, 'Bad Request: Mcp-Session-Id header is required');
+        return sendRefusal(response, 400, RPC.serverGone, 'Bad Request: Mcp-Session-RpcId header is required');
       return sendRefusal(response, 404, RPC.sessionUnknown, 'Session not found');
     }
     if (message !== undefined && this.#isBusy(shared, message, held.keeper.waiting)) return;
@@ -133,7 +133,7 @@ export class StdioShare implements Backend {
     return held;
   }
 
-  async #serveModern(shared: SharedRequest, message: Message): Promise<void> {
+  async #serveModern(shared: SharedRequest, message: RpcMessage): Promise<void> {
     const { response, caller, signal } = shared;
     const held = await this.#ofCaller(caller);
     if ('why' in held) return this.#refuse(shared, message, held);
@@ -173,15 +173,15 @@ export class StdioShare implements Backend {
     }
   }
 
-  #refuse({ response }: SharedRequest, message: Message | undefined, { status, code, why }: Refusal): void {
+  #refuse({ response }: SharedRequest, message: RpcMessage | undefined, { status, code, why }: Refusal): void {
     const id = message === undefined ? undefined : idOf(message);
-    sendMessage(response, status, errorAnswer(id ?? null, code, why));
+    sendMessage(response, status, rpcError(id ?? null, code, why));
   }
 
-  #isBusy({ response }: SharedRequest, message: Message, waiting: number): boolean {
+  #isBusy({ response }: SharedRequest, message: RpcMessage, waiting: number): boolean {
     if (!isRequest(message) || waiting < MAX_SHARED_REQUESTS) return false;
     const text = `${MAX_SHARED_REQUESTS} requests wait for an answer: try again when some have one.`;
-    sendMessage(response, 429, errorAnswer(idOf(message) ?? null, RPC.busy, text));
+    sendMessage(response, 429, rpcError(idOf(message) ?? null, RPC.busy, text));
     return true;
   }
 

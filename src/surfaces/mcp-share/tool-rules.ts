@@ -1,6 +1,6 @@
 /** Which tools each caller of a shared server may use. Without a list for a caller they are all: access lists say who calls. */
 import { isObject } from '../../foundation/json.ts';
-import { errorAnswer, idOf, type Message, paramsOf, RPC } from './messages.ts';
+import { idOf, paramsOf, RPC, type RpcMessage, rpcError } from './messages.ts';
 
 /** AID → names of tools. */
 export type ToolLists = ReadonlyMap<string, ReadonlySet<string>>;
@@ -18,20 +18,16 @@ export class ToolRules {
   }
 
   /** The answer to a request that a caller may not make; null where it goes on to the server. */
-  refusal(caller: string, message: Message): Message | null {
+  refusal(caller: string, message: RpcMessage): RpcMessage | null {
     const allowed = this.#lists.get(caller);
     if (allowed === undefined || message['method'] !== 'tools/call') return null;
     const { name } = paramsOf(message);
     if (typeof name === 'string' && allowed.has(name)) return null;
-    return errorAnswer(
-      idOf(message) ?? null,
-      RPC.invalidParams,
-      'There is no tool of this name for you: see tools/list.',
-    );
+    return rpcError(idOf(message) ?? null, RPC.invalidParams, 'There is no tool of this name for you: see tools/list.');
   }
 
   /** A message of the server as the caller gets it: a list of tools names those that are open to it. */
-  shown(caller: string, message: Message): Message {
+  shown(caller: string, message: RpcMessage): RpcMessage {
     const allowed = this.#lists.get(caller);
     const { result } = message;
     if (allowed === undefined || !isObject(result) || !Array.isArray(result['tools'])) return message;

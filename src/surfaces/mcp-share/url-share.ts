@@ -15,7 +15,7 @@ import { readBytes } from '../rest/json-body.ts';
 import type { Backend, SharedRequest } from './backend.ts';
 import { changed, LimitedStream } from './limited-stream.ts';
 import { MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
-import { errorAnswer, fromCaller, idOf, type Message, RPC } from './messages.ts';
+import { fromCaller, idOf, RPC, type RpcMessage, rpcError } from './messages.ts';
 import {
   isMetadataPath,
   MAX_METADATA_BYTES,
@@ -24,7 +24,7 @@ import {
   withOwnChallenge,
 } from './oauth-addresses.ts';
 import { readMessage, sendMessage, sendRefusal } from './rpc-answer.ts';
-import { SHARED_PATH } from './shared-path.ts';
+import { MCP_PATH } from './shared-path.ts';
 import type { ToolRules } from './tool-rules.ts';
 
 /** Made anew for each connection, or for the daemon beside this only. */
@@ -55,8 +55,7 @@ export class UrlShare implements Backend {
     const { request, response, caller } = shared;
     const { pathname } = new URL(request.url ?? '/', this.#url);
     if (isMetadataPath(pathname)) return this.#serveMetadata(shared, pathname);
-    if (pathname !== SHARED_PATH)
-      return sendRefusal(response, 404, RPC.unknownMethod, 'There is nothing at this path.');
+    if (pathname !== MCP_PATH) return sendRefusal(response, 404, RPC.unknownMethod, 'There is nothing at this path.');
     if (request.method !== 'POST') return this.#pass(shared, this.#url, null);
     const read = await readMessage(request, response);
     if (read === null) return;
@@ -72,7 +71,7 @@ export class UrlShare implements Backend {
     if (request.method !== 'GET') return sendRefusal(response, 405, RPC.unknownMethod, 'Metadata is read with GET.');
     // The path of the server stands behind the well-known one; a client knows another.
     const path =
-      pathname === `${RESOURCE_METADATA}${SHARED_PATH}` ? `${RESOURCE_METADATA}${this.#url.pathname}` : pathname;
+      pathname === `${RESOURCE_METADATA}${MCP_PATH}` ? `${RESOURCE_METADATA}${this.#url.pathname}` : pathname;
     const answer = await this.#ask(shared, new URL(path, this.#url), null);
     if (answer === null) return;
     const text = (await readBytes(answer, MAX_METADATA_BYTES)).toString();
@@ -85,12 +84,12 @@ export class UrlShare implements Backend {
   /** An own address of the server as the daemon beside this knows it. */
   #known(url: URL, { headers }: IncomingMessage): string {
     const { pathname } = this.#url;
-    const rest = url.pathname.replace(`${RESOURCE_METADATA}${pathname}`, `${RESOURCE_METADATA}${SHARED_PATH}`);
-    const path = url.pathname === pathname ? SHARED_PATH : rest;
+    const rest = url.pathname.replace(`${RESOURCE_METADATA}${pathname}`, `${RESOURCE_METADATA}${MCP_PATH}`);
+    const path = url.pathname === pathname ? MCP_PATH : rest;
     return `http://${headers.host ?? this.#url.host}${path}${url.search}`;
   }
 
-  async #pass(shared: SharedRequest, url: URL, message: Message | null): Promise<void> {
+  async #pass(shared: SharedRequest, url: URL, message: RpcMessage | null): Promise<void> {
     const { request, response, caller, signal } = shared;
     const answer = await this.#ask(shared, url, message);
     if (answer === null) return;
@@ -100,7 +99,7 @@ export class UrlShare implements Backend {
       headers['www-authenticate'] = withOwnChallenge(challenge, (one) => this.#known(one, request));
     const length = answer.headers['content-length'];
     const kind = answer.headers['content-type'] ?? '';
-    const change = this.#rules.limits(caller) ? (said: Message) => this.#rules.shown(caller, said) : null;
+    const change = this.#rules.limits(caller) ? (said: RpcMessage) => this.#rules.shown(caller, said) : null;
     if (change !== null && /^application\/json\b/i.test(kind)) {
       const text = (await readBytes(answer, MAX_SHARED_MESSAGE_BYTES)).toString();
       const body = changed(text, change);
@@ -114,7 +113,7 @@ export class UrlShare implements Backend {
   }
 
   /** The answer of the server; null where there is none, which the caller has been told. */
-  async #ask({ request, response, caller, signal }: SharedRequest, url: URL, message: Message | null) {
+  async #ask({ request, response, caller, signal }: SharedRequest, url: URL, message: RpcMessage | null) {
     const ask = url.protocol === 'https:' ? secureRequest : plainRequest;
     const body = message === null ? null : Buffer.from(JSON.stringify(fromCaller(message, caller)));
     const headers = {
@@ -132,7 +131,7 @@ export class UrlShare implements Backend {
     } catch {
       if (signal.aborted) return null;
       const id = message === null ? null : (idOf(message) ?? null);
-      sendMessage(response, 502, errorAnswer(id, RPC.serverGone, 'The MCP server does not answer.'));
+      sendMessage(response, 502, rpcError(id, RPC.serverGone, 'The MCP server does not answer.'));
       return null;
     }
   }

@@ -81,6 +81,9 @@ const COMMANDS_OF_OUR_OWN: readonly string[] = [
   'origin open',
   'origin list',
   'origin close',
+  'mcp',
+  'mcp share',
+  'mcp use',
 ];
 
 const DAEMON_COMMANDS_OF_OUR_OWN: readonly string[] = ['service run', 'completion'];

@@ -13,12 +13,22 @@ import { open } from '../../../src/surfaces/mcp-share/open.ts';
 import { serverEnvironment } from '../../../src/surfaces/mcp-share/server-process.ts';
 import { eventually } from '../../support/eventually.ts';
 import { LeapClock } from '../../support/leap-clock.ts';
-import { AGENT, ALICE, callOf, connected, everything, FIXTURE, LEGACY, MALLORY, MODERN } from '../../support/shared-mcp.ts';
+import {
+  AGENT,
+  ALICE,
+  callOf,
+  connected,
+  everything,
+  FIXTURE,
+  LEGACY,
+  MALLORY,
+  MODERN,
+} from '../../support/shared-mcp.ts';
 
 interface Shared {
   readonly gate: Gate;
   readonly log: string[];
-  client(caller: string, revision: string): Promise<Client>;
+  readonly client: (caller: string, revision: string) => Promise<Client>;
 }
 
 interface Options {
@@ -31,7 +41,12 @@ async function share(t: TestContext, { args = [], lists = new Map(), clock }: Op
   const log: string[] = [];
   const { begin } = await open(
     { command: process.execPath, args: [FIXTURE, ...args] },
-    { environment: { ...process.env, SVC_TOKEN: 'secret' }, log: (text) => log.push(text), lists, clock: clock ?? systemClock },
+    {
+      environment: { ...process.env, SVC_TOKEN: 'secret' },
+      log: (text) => log.push(text),
+      lists,
+      clock: clock ?? systemClock,
+    },
   );
   const gate = await begin(AGENT);
   t.after(() => gate.close());

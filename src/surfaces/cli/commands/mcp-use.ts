@@ -5,7 +5,7 @@ import { systemClock } from '../../../foundation/clock.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { addServer } from '../../mcp-hosts/add.ts';
 import { type ClientLaunch, isMcpClient, type Machine, MCP_CLIENTS } from '../../mcp-hosts/hosts.ts';
-import { SHARED_PATH } from '../../mcp-share/shared-path.ts';
+import { MCP_PATH } from '../../mcp-share/shared-path.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { accessToken, type Taken, type Typed } from '../takes.ts';
@@ -36,7 +36,7 @@ async function addressOf(context: CliContext, aid: string, { local_aid, access_t
     ...(local_aid === undefined ? {} : { local_aid }),
     ...(access_token === undefined ? {} : { access_token }),
   });
-  return new URL(SHARED_PATH, url);
+  return new URL(MCP_PATH, url);
 }
 
 async function beServer(context: CliContext, aid: string, way: Way): Promise<undefined> {

@@ -15,7 +15,7 @@ interface Kept {
   readonly chars: number;
 }
 
-export class EventLog implements EventStore {
+export class ReplayLog implements EventStore {
   readonly #events = new Map<string, Kept>();
   #chars = 0;
   #last = 0;
