@@ -3,7 +3,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { isObject, memberOf, readJson } from '../foundation/json.ts';
 import type { McpHost } from '../operations/handlers/mcp-hosts.ts';
-import { isMcpClient, type Machine, MCP_CLIENTS, type McpClientName } from './mcp-clients.ts';
+import { isMcpClient, type Machine, MCP_CLIENTS, type McpClientName } from '../surfaces/mcp-hosts/hosts.ts';
 
 /** A configuration that is larger is not read, bytes. */
 const MAX_HOST_FILE_BYTES = 16 * 2 ** 20;

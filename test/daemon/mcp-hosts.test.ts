@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { type Machine, MCP_CLIENTS, withSvcd } from '../../src/daemon/mcp-clients.ts';
 import { mcpHosts } from '../../src/daemon/mcp-hosts.ts';
+import { type Machine, MCP_CLIENTS, svcdEntry, withServer } from '../../src/surfaces/mcp-hosts/hosts.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 test('a host is not there, there, knows svcd, or cannot be read', (t) => {
@@ -15,8 +15,8 @@ test('a host is not there, there, knows svcd, or cannot be read', (t) => {
   const launch = { command: 'node', args: ['svcd', '--mcp-stdio'] };
   const files: Readonly<Record<string, string>> = {
     'claude-code': '{"mcpServers": {"other": {"command": "x"}}}',
-    cursor: withSvcd('cursor', '{"theme": "dark"}', launch),
-    vscode: withSvcd('vscode', '', launch),
+    cursor: withServer('cursor', '{"theme": "dark"}', svcdEntry('cursor', launch)),
+    vscode: withServer('vscode', '', svcdEntry('vscode', launch)),
     windsurf: '// a comment\n{}',
     'claude-desktop': '',
   };

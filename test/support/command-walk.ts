@@ -352,6 +352,8 @@ export const NOT_WALKED: Readonly<Record<string, string>> = {
   backup: 'is about a data directory, not about a daemon',
   restore: 'is about a data directory, not about a daemon',
   'wallet register': 'needs the signature of a wallet',
+  'mcp share': 'goes on until it is asked to end',
+  'mcp use': 'needs a server that somebody shares',
   nc: 'carries what comes, whatever the way',
   ssh: 'runs another program',
   use: 'is about the data directory of the daemon here',

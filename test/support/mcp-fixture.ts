@@ -14,8 +14,8 @@ import {
   Server,
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server';
-import { memberOf } from '../../src/foundation/json.ts';
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
+import { memberOf } from '../../src/foundation/json.ts';
 
 /** What a step of a tool takes that tells of its progress, milliseconds. */
 const STEP_MS = 30;
@@ -54,7 +54,10 @@ export function fixture(): Server {
       case 'echo':
         return text(args);
       case 'who':
-        return text({ meta: memberOf(params, '_meta') ?? memberOf(mcpReq, '_meta'), env: process.env['SVC_CALLER_AID'] ?? null });
+        return text({
+          meta: memberOf(params, '_meta') ?? memberOf(mcpReq, '_meta'),
+          env: process.env['SVC_CALLER_AID'] ?? null,
+        });
       case 'count': {
         const progressToken = memberOf(mcpReq, '_meta', 'progressToken');
         const isAsked = typeof progressToken === 'string' || typeof progressToken === 'number';
