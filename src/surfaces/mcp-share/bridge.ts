@@ -11,7 +11,17 @@ import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { isObject, memberOf, readJson } from '../../foundation/json.ts';
 import { MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
-import { idOf, isAnswer, isRequest, metaOf, paramsOf, RPC, type RpcId, type RpcMessage, rpcError } from './messages.ts';
+import {
+  idOf,
+  isAnswer,
+  isRequest,
+  metaOf,
+  RPC,
+  type RpcId,
+  type RpcMessage,
+  rpcError,
+  rpcParamsOf,
+} from './messages.ts';
 import { remoteFetch } from './remote-fetch.ts';
 
 /** How often a broken stream is taken up again: until the host goes. */
@@ -164,7 +174,7 @@ export class Bridge {
 
   /** In revisions without sessions the end of a stream says that its request is given up. True where that was done. */
   #cancel(message: RpcMessage): boolean {
-    const { requestId } = paramsOf(message);
+    const { requestId } = rpcParamsOf(message);
     if (typeof requestId !== 'string' && typeof requestId !== 'number') return false;
     const waiting = this.#waiting.get(requestId);
     if (waiting?.isModern !== true) return false;

@@ -9,11 +9,11 @@ import {
   isAnswer,
   isRequest,
   metaOf,
-  paramsOf,
   RPC,
   type RpcId,
   type RpcMessage,
   rpcError,
+  rpcParamsOf,
   withMeta,
 } from './messages.ts';
 import { type ServerCommand, ServerProcess } from './server-process.ts';
@@ -108,8 +108,8 @@ export class CallerProcess {
     if (isAnswer(message)) return find(idOf(message));
     const subscription = metaOf(message)[SUBSCRIPTION_ID_META_KEY];
     if (subscription !== undefined) return find(subscription);
-    if (message['method'] === 'notifications/progress') return find(paramsOf(message)['progressToken']);
-    if (message['method'] === 'notifications/cancelled') return find(paramsOf(message)['requestId']);
+    if (message['method'] === 'notifications/progress') return find(rpcParamsOf(message)['progressToken']);
+    if (message['method'] === 'notifications/cancelled') return find(rpcParamsOf(message)['requestId']);
     // What says of no request that it is about it, such as a line of a log, is about the newest.
     return [...this.#exchanges].findLast(([, { request }]) => request['method'] !== LISTEN);
   }
@@ -117,7 +117,7 @@ export class CallerProcess {
   /** Under the names that the client gave. */
   #named(message: RpcMessage, { request }: Exchange): RpcMessage {
     const clientId: RpcId | null = idOf(request) ?? null;
-    const params = paramsOf(message);
+    const params = rpcParamsOf(message);
     if (message['method'] === 'notifications/progress')
       return { ...message, params: { ...params, progressToken: metaOf(request)['progressToken'] } };
     const own =

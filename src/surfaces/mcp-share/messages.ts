@@ -38,19 +38,19 @@ export function isAnswer(message: RpcMessage): boolean {
   return message['method'] === undefined && ('result' in message || 'error' in message);
 }
 
-export function paramsOf(message: RpcMessage): RpcMessage {
+export function rpcParamsOf(message: RpcMessage): RpcMessage {
   const { params } = message;
   return isObject(params) ? params : {};
 }
 
 export function metaOf(message: RpcMessage): RpcMessage {
-  const { _meta } = paramsOf(message);
+  const { _meta } = rpcParamsOf(message);
   return isObject(_meta) ? _meta : {};
 }
 
 /** The message with these members of `_meta`, in place of what it has under those names; undefined takes one out. */
 export function withMeta(message: RpcMessage, changes: RpcMessage): RpcMessage {
-  const params = paramsOf(message);
+  const params = rpcParamsOf(message);
   const meta = Object.fromEntries(
     Object.entries({ ...metaOf(message), ...changes }).filter(([, value]) => value !== undefined),
   );

@@ -1,7 +1,7 @@
 /** One request of the revisions since 2026-07-28 over HTTP: its checks, and its answer as JSON or as a stream. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { classifyInboundRequest } from '@modelcontextprotocol/server';
-import { idOf, isAnswer, paramsOf, RPC, type RpcId, type RpcMessage, rpcError } from './messages.ts';
+import { idOf, isAnswer, RPC, type RpcId, type RpcMessage, rpcError, rpcParamsOf } from './messages.ts';
 import { sendMessage } from './rpc-answer.ts';
 
 /** What a header says beside the body, by method: the member of the parameters. */
@@ -60,7 +60,7 @@ export function kindOf(request: IncomingMessage, message: RpcMessage): MessageKi
   if (version === undefined) return mismatch(id, 'MCP-Protocol-Version');
   if (method !== message['method']) return mismatch(id, 'Mcp-Method');
   const member = NAMED[String(message['method'])];
-  const named = member === undefined ? undefined : paramsOf(message)[member];
+  const named = member === undefined ? undefined : rpcParamsOf(message)[member];
   if (typeof named === 'string' && (name === undefined || decoded(name) !== named)) return mismatch(id, 'Mcp-Name');
   return { kind: 'modern' };
 }

@@ -17,11 +17,11 @@ import {
   isAnswer,
   isRequest,
   metaOf,
-  paramsOf,
   RPC,
   type RpcId,
   type RpcMessage,
   rpcError,
+  rpcParamsOf,
 } from './messages.ts';
 import { ReplayLog } from './replay-log.ts';
 import { type ServerCommand, ServerProcess } from './server-process.ts';
@@ -100,7 +100,7 @@ export class Session {
     const id = idOf(message);
     if (isRequest(message) && id !== undefined) this.#waiting.set(id, metaOf(message)['progressToken']);
     if (message['method'] === 'notifications/cancelled') {
-      const { requestId } = paramsOf(message);
+      const { requestId } = rpcParamsOf(message);
       if (typeof requestId === 'string' || typeof requestId === 'number') this.#waiting.delete(requestId);
     }
     this.#process?.send(fromCaller(message, this.#parts.caller));
@@ -120,7 +120,7 @@ export class Session {
     const { method } = message;
     if (typeof method === 'string' && UNRELATED.test(method)) return undefined;
     if (method === 'notifications/progress') {
-      const { progressToken } = paramsOf(message);
+      const { progressToken } = rpcParamsOf(message);
       const of = [...this.#waiting].find(([, token]) => token !== undefined && token === progressToken);
       if (of !== undefined) return of[0];
     }

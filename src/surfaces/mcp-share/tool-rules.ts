@@ -1,6 +1,6 @@
 /** Which tools each caller of a shared server may use. Without a list for a caller they are all: access lists say who calls. */
 import { isObject } from '../../foundation/json.ts';
-import { idOf, paramsOf, RPC, type RpcMessage, rpcError } from './messages.ts';
+import { idOf, RPC, type RpcMessage, rpcError, rpcParamsOf } from './messages.ts';
 
 /** AID → names of tools. */
 export type ToolLists = ReadonlyMap<string, ReadonlySet<string>>;
@@ -21,7 +21,7 @@ export class ToolRules {
   refusal(caller: string, message: RpcMessage): RpcMessage | null {
     const allowed = this.#lists.get(caller);
     if (allowed === undefined || message['method'] !== 'tools/call') return null;
-    const { name } = paramsOf(message);
+    const { name } = rpcParamsOf(message);
     if (typeof name === 'string' && allowed.has(name)) return null;
     return rpcError(idOf(message) ?? null, RPC.invalidParams, 'There is no tool of this name for you: see tools/list.');
   }
