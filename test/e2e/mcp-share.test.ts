@@ -1,6 +1,5 @@
 /** An MCP server for a friend: `svc mcp share` at one daemon, `svc mcp use` at another, and the official client at both ends. */
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,47 +10,8 @@ import { svc, svcJson, svcOk } from '../support/cli.ts';
 import { TestDaemon } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { ready } from '../support/network.ts';
+import { ShareCommand, type SharedServer } from '../support/share-command.ts';
 import { connected, everything, FIXTURE, LEGACY, MODERN } from '../support/shared-mcp.ts';
-
-interface Told {
-  readonly aid: string;
-  readonly tools: string[];
-  readonly allowed: string[];
-  readonly published: boolean;
-  readonly service_tcp: string;
-}
-
-/** `svc mcp share` while it runs. */
-class Share {
-  readonly #child: ChildProcess;
-  #output = '';
-  #log = '';
-
-  constructor(daemon: TestDaemon, ...args: readonly string[]) {
-    const env = { ...process.env, SVC_API: daemon.api };
-    this.#child = spawn(process.execPath, ['bin/svc', '--json', 'mcp', 'share', ...args], { env });
-    this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => (this.#output += text));
-    this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => (this.#log += text));
-  }
-
-  get log(): string {
-    return this.#log;
-  }
-
-  async told(): Promise<Told> {
-    await eventually('it is shared', () => {
-      assert.equal(this.#child.exitCode, null, this.#log);
-      return this.#output.endsWith('}\n');
-    });
-    return JSON.parse(this.#output);
-  }
-
-  async end(signal: NodeJS.Signals): Promise<number | null> {
-    const ended = new Promise<number | null>((resolve) => this.#child.once('exit', resolve));
-    this.#child.kill(signal);
-    return ended;
-  }
-}
 
 function textOf(result: unknown): string {
   const { content } = result as { content: { text: string }[] };
@@ -62,8 +22,8 @@ describe('an MCP server for a friend', () => {
   let home: TestDaemon;
   let friend: TestDaemon;
   let other: TestDaemon;
-  let share: Share;
-  let told: Told;
+  let share: ShareCommand;
+  let told: SharedServer;
   let me: string;
   let stranger: string;
   const [homeDir, friendDir] = ['home', 'friend'].map((name) => mkdtempSync(join(tmpdir(), `svcd-mcp-${name}-`)));
@@ -75,7 +35,7 @@ describe('an MCP server for a friend', () => {
     await Promise.all([home, friend, other].map((daemon) => ready(daemon)));
     me = await friend.newAgent();
     stranger = await other.newAgent();
-    share = new Share(
+    share = new ShareCommand(
       home,
       '--name',
       'notes',
@@ -190,7 +150,7 @@ describe('an MCP server for a friend', () => {
     const { service_tcp } = await home.call<{ service_tcp: string }>('GET', `/agents/${told.aid}`);
     assert.equal(service_tcp, '');
     // The same agent is used again, and the session of the client goes on.
-    share = new Share(home, '--name', 'notes', '--', process.execPath, FIXTURE);
+    share = new ShareCommand(home, '--name', 'notes', '--', process.execPath, FIXTURE);
     const next = await share.told();
     assert.equal(next.aid, told.aid);
     assert.deepEqual(next.allowed, [me]);

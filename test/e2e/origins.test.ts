@@ -77,6 +77,16 @@ describe('the local address of a remote agent', () => {
         response.setHeader('content-security-policy', 'img-src data:');
         response.setHeader('access-control-allow-origin', '*');
         return void response.writeHead(401, { 'www-authenticate': 'Basic realm="x"' }).end();
+      case '/.well-known/oauth-protected-resource/mcp': {
+        const own = `http://127.0.0.1:${portOf(service)}`;
+        const metadata = { resource: `${own}/mcp`, authorization_servers: [own, 'https://login.example.org/'] };
+        return void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(metadata));
+      }
+      case '/mcp': {
+        const at = `http://127.0.0.1:${portOf(service)}/.well-known/oauth-protected-resource/mcp`;
+        const challenge = `Bearer error="invalid_token", resource_metadata="${at}"`;
+        return void response.writeHead(401, { 'www-authenticate': challenge }).end();
+      }
       case '/elsewhere':
         return void response.writeHead(302, { location: `http://127.0.0.1:${portOf(service)}/there?x=1` }).end();
       default:
@@ -137,6 +147,19 @@ describe('the local address of a remote agent', () => {
     assert.equal(seen.headers.cookie, 'sid=1; b=x=y');
     (await ask(`${origin.url}/x`, { cookie: 'other.sid=2', 'sec-fetch-site': 'same-origin' })).resume();
     assert.equal(seen.headers.cookie, undefined);
+  });
+
+  test('a server that asks for authorization names the local address in its challenge and its metadata', async () => {
+    const refused = await ask(`${origin.url}/mcp`);
+    const at = `${origin.url}/.well-known/oauth-protected-resource/mcp`;
+    assert.equal(refused.headers['www-authenticate'], `Bearer error="invalid_token", resource_metadata="${at}"`);
+    refused.resume();
+    const metadata = await ask(at, { 'accept-encoding': 'gzip' });
+    assert.equal(seen.headers['accept-encoding'], 'identity');
+    assert.deepEqual(JSON.parse(await textOf(metadata)), {
+      resource: `${origin.url}/mcp`,
+      authorization_servers: [`${origin.url}/`, 'https://login.example.org/'],
+    });
   });
 
   test('a redirect leads to the same address, not to the port of the service', async () => {

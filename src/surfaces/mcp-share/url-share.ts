@@ -11,18 +11,18 @@ import {
   type ServerResponse,
 } from 'node:http';
 import { request as secureRequest } from 'node:https';
-import { readBytes } from '../rest/json-body.ts';
-import type { Backend, SharedRequest } from './backend.ts';
-import { changed, LimitedStream } from './limited-stream.ts';
-import { MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
-import { fromCaller, idOf, RPC, type RpcMessage, rpcError } from './messages.ts';
 import {
   isMetadataPath,
   MAX_METADATA_BYTES,
   RESOURCE_METADATA,
   withOwnAddresses,
   withOwnChallenge,
-} from './oauth-addresses.ts';
+} from '../origin/oauth-addresses.ts';
+import { readBytes } from '../rest/json-body.ts';
+import type { Backend, SharedRequest } from './backend.ts';
+import { changed, LimitedStream } from './limited-stream.ts';
+import { MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
+import { fromCaller, idOf, RPC, type RpcMessage, rpcError } from './messages.ts';
 import { readMessage, sendMessage, sendRefusal } from './rpc-answer.ts';
 import { MCP_PATH } from './shared-path.ts';
 import type { ToolRules } from './tool-rules.ts';
@@ -53,7 +53,8 @@ export class UrlShare implements Backend {
 
   async serve(shared: SharedRequest): Promise<void> {
     const { request, response, caller } = shared;
-    const { pathname } = new URL(request.url ?? '/', this.#url);
+    // As it was sent: a path such as //host/mcp is none of ours.
+    const [pathname = ''] = (request.url ?? '/').split('?', 1);
     if (isMetadataPath(pathname)) return this.#serveMetadata(shared, pathname);
     if (pathname !== MCP_PATH) return sendRefusal(response, 404, RPC.unknownMethod, 'There is nothing at this path.');
     if (request.method !== 'POST') return this.#pass(shared, this.#url, null);

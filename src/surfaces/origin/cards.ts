@@ -120,7 +120,12 @@ export function sendLocalCard(response: ServerResponse, { card }: LocalCard): vo
 export type LeadCard = (card: Card) => Promise<LocalCard>;
 
 function answered(headers: RawHeaders, document: unknown): Reshaped {
-  const body = Buffer.from(JSON.stringify(document));
+  return withBody(headers, JSON.stringify(document));
+}
+
+/** An answer with another body, which is JSON, and without what its headers said of the one before. */
+export function withBody(headers: RawHeaders, text: string): Reshaped {
+  const body = Buffer.from(text);
   const kept = filterHeaders(headers, (name) => !OF_ITS_BYTES.test(name));
   const own = ['Content-Type', JSON_TYPE, 'Content-Length', String(body.length), 'Cache-Control', 'no-store'];
   return { headers: [...kept, ...own], body };

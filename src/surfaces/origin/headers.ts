@@ -5,6 +5,7 @@
  */
 import { filterHeaders, pairs, type RawHeaders } from '../../capabilities/calls/headers.ts';
 import { type AnswerPlace, rewriteLocation } from '../rest/remote-headers.ts';
+import { localChallenge } from './oauth.ts';
 
 /** What the daemon beside the service says itself, and what a service would compare with a host that it does not know. */
 const NEVER_SENT = /^(?:forwarded|host|origin|proxy|referer|via|(?:proxy|svc|x-forwarded)-.*)$/;
@@ -80,7 +81,9 @@ export function takenFromAgent(raw: RawHeaders, place: AnswerPlace, visitor: Ori
         ? rewriteLocation(value, place)
         : key === 'set-cookie'
           ? keptCookie(value, visitor)
-          : value;
+          : key === 'www-authenticate'
+            ? localChallenge(value, place)
+            : value;
     return kept === null ? [] : [name, kept];
   });
 }

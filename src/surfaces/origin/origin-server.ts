@@ -41,6 +41,7 @@ import {
 import { checkVisitor, isFromBrowser } from './door.ts';
 import { firstBytes } from './first-bytes.ts';
 import { PAGE_POLICY, sentToAgent, takenFromAgent } from './headers.ts';
+import { asksForMetadata, withLocalMetadata } from './oauth.ts';
 
 const HOST = '127.0.0.1';
 /** Connections at once to one address. */
@@ -197,11 +198,12 @@ class OriginServer implements OriginListener {
     const { id, localAid: local, remoteAid: remote, accessToken } = this.#target();
     const visitor = { id, isBrowser: isFromBrowser(request) };
     const { question, body } = await this.#cardQuestion(request);
+    const isMetadata = asksForMetadata(request);
     let note = '';
     const rules = {
       sent: (raw: RawHeaders) => {
         const sent = sentToAgent(raw, visitor);
-        return question === null ? sent : askedForCard(sent);
+        return question === null && !isMetadata ? sent : askedForCard(sent);
       },
       taken: (raw: RawHeaders, place: AnswerPlace) => takenFromAgent(raw, place, visitor),
       begin: (head: ServerResponse) => {
@@ -211,7 +213,7 @@ class OriginServer implements OriginListener {
     };
     const to = `http://${request.headers.host ?? ''}`;
     const lead = (card: Card) => this.#deps.cards.local(card, remote, to, signal);
-    const reshape = (answer: CallAnswer, place: AnswerPlace) =>
+    const reshapeCard = (answer: CallAnswer, place: AnswerPlace) =>
       withLocalCard(answer, question ?? 'document', place, lead, (text) => {
         note = text;
       });
@@ -224,7 +226,7 @@ class OriginServer implements OriginListener {
       accessToken,
       rules,
       ...(body === null ? {} : { body }),
-      ...(question === null ? {} : { reshape }),
+      ...(question !== null ? { reshape: reshapeCard } : isMetadata ? { reshape: withLocalMetadata } : {}),
     };
     const exchange = { request, response, context: { signal }, ...(upgrade === undefined ? {} : { upgrade }) };
     try {

@@ -1,0 +1,64 @@
+/** The conformance suite of MCP against a server directly and as a friend reaches it: the verdicts are the same. */
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { after, before, describe, type TestContext, test } from 'node:test';
+import { svcOk } from '../support/cli.ts';
+import { TestDaemon } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
+import { conformance } from '../support/mcp-conformance.ts';
+import { ready } from '../support/network.ts';
+import { ShareCommand } from '../support/share-command.ts';
+import { FIXTURE } from '../support/shared-mcp.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+
+const REVISIONS = ['2025-06-18', '2025-11-25', '2026-07-28'];
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  assert.ok(typeof address === 'object' && address !== null);
+  server.close();
+  return address.port;
+}
+
+describe('conformance through svcd', () => {
+  let home: TestDaemon;
+  let friend: TestDaemon;
+  let server: ChildProcess;
+  let share: ShareCommand;
+  let direct: string;
+  let through: string;
+
+  before(async () => {
+    home = await TestDaemon.start();
+    friend = await TestDaemon.start({ bootstrap: [home.dhtAddress] });
+    await Promise.all([home, friend].map((daemon) => ready(daemon)));
+    const port = await freePort();
+    server = spawn(process.execPath, [FIXTURE, String(port)], { stdio: 'inherit' });
+    direct = `http://127.0.0.1:${port}/mcp`;
+    await eventually('it listens', async () => (await fetch(direct).catch(() => null)) !== null);
+    share = new ShareCommand(home, direct, '--allow', await friend.newAgent());
+    const { aid } = await share.told();
+    through = await svcOk(friend, '--quiet', 'mcp', 'use', aid);
+  });
+  after(async () => {
+    await share.end('SIGTERM');
+    server.kill('SIGKILL');
+    await Promise.all([home, friend].map((daemon) => daemon.stop()));
+  });
+
+  async function verdicts(t: TestContext, url: string, revision: string): Promise<Record<string, unknown>> {
+    const { passed, others } = await conformance(url, revision, temporaryDirectory(t));
+    const checks = [...others].map(([check, why]) => [check, why.split(' ')[0]]);
+    return { passed: Object.fromEntries([...passed].sort()), others: Object.fromEntries(checks.sort()) };
+  }
+
+  for (const revision of REVISIONS)
+    test(revision, async (t) => {
+      const [expected, seen] = [await verdicts(t, direct, revision), await verdicts(t, through, revision)];
+      assert.deepEqual(seen, expected);
+    });
+});

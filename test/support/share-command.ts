@@ -1,0 +1,42 @@
+/** `svc mcp share` while it runs. */
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import type { TestDaemon } from './daemon.ts';
+import { eventually } from './eventually.ts';
+
+/** What it prints once it shares. */
+export interface SharedServer {
+  readonly aid: string;
+  readonly tools: string[];
+  readonly allowed: string[];
+  readonly service_tcp: string;
+}
+
+export class ShareCommand {
+  readonly #child: ChildProcess;
+  #output = '';
+  #log = '';
+
+  constructor(daemon: TestDaemon, ...args: readonly string[]) {
+    const env = { ...process.env, SVC_API: daemon.api };
+    this.#child = spawn(process.execPath, ['bin/svc', '--json', 'mcp', 'share', ...args], { env });
+    this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => (this.#output += text));
+    this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => (this.#log += text));
+  }
+
+  async told(): Promise<SharedServer> {
+    await eventually('it is shared', () => {
+      assert.equal(this.#child.exitCode, null, this.#log);
+      return this.#output.endsWith('}\n');
+    });
+    return JSON.parse(this.#output);
+  }
+
+  /** Ends it with a signal; its exit code. */
+  async end(signal: NodeJS.Signals): Promise<number | null> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return this.#child.exitCode;
+    const ended = new Promise<number | null>((resolve) => this.#child.once('exit', resolve));
+    this.#child.kill(signal);
+    return ended;
+  }
+}
