@@ -11,7 +11,9 @@ import {
   createMcpHandler,
   inputRequired,
   isLegacyRequest,
+  localhostAllowedHostnames,
   Server,
+  validateHostHeader,
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server';
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
@@ -138,6 +140,8 @@ async function serveHttp(port: number): Promise<void> {
     return transport.handleRequest(request, { parsedBody });
   };
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const isLocal = validateHostHeader(request.headers.host, localhostAllowedHostnames()).ok;
+    if (!isLocal) return void response.writeHead(403).end();
     const body = Buffer.concat(await request.toArray());
     const web = new Request(`http://localhost${request.url}`, {
       method: request.method ?? 'GET',

@@ -1,7 +1,12 @@
 /** One request of the revisions since 2026-07-28 over HTTP: its checks, and its answer as JSON or as a stream. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { classifyInboundRequest } from '@modelcontextprotocol/server';
-import { idOf, isAnswer, RPC, type RpcId, type RpcMessage, rpcError, rpcParamsOf } from './messages.ts';
+import {
+  classifyInboundRequest,
+  PROTOCOL_VERSION_META_KEY,
+  UnsupportedProtocolVersionError,
+} from '@modelcontextprotocol/server';
+import { MODERN_REVISIONS } from '../mcp/stdio-transport.ts';
+import { idOf, isAnswer, metaOf, RPC, type RpcId, type RpcMessage, rpcError, rpcParamsOf } from './messages.ts';
 import { sendMessage } from './rpc-answer.ts';
 
 /** What a header says beside the body, by method: the member of the parameters. */
@@ -57,6 +62,16 @@ export function kindOf(request: IncomingMessage, message: RpcMessage): MessageKi
     return { kind: 'refused', status, answer: rpcError(id ?? null, code, text, data) };
   }
   if (id === undefined) return { kind: 'modern' };
+  const requested = metaOf(message)[PROTOCOL_VERSION_META_KEY];
+  // On stdio the SDK looks at the revision of the first request only.
+  if (typeof requested === 'string' && !MODERN_REVISIONS.includes(requested)) {
+    const {
+      code,
+      message: text,
+      data,
+    } = new UnsupportedProtocolVersionError({ supported: MODERN_REVISIONS, requested });
+    return { kind: 'refused', status: 400, answer: rpcError(id, code, text, data) };
+  }
   if (version === undefined) return mismatch(id, 'MCP-Protocol-Version');
   if (method !== message['method']) return mismatch(id, 'Mcp-Method');
   const member = NAMED[String(message['method'])];
