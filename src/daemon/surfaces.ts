@@ -1,7 +1,8 @@
 /** Every operation of the table over REST, and what is served by hand. */
 import { homedir } from 'node:os';
 import { fetchWhole } from '../capabilities/calls/fetch-service.ts';
-import { discover } from '../capabilities/directory/discovery.ts';
+import { Catalog } from '../capabilities/catalog/catalog.ts';
+import { discover, type Search } from '../capabilities/directory/discovery.ts';
 import type { Updater } from '../capabilities/update/updater.ts';
 import type { Aid } from '../foundation/identity/aid.ts';
 import { readPackageFile } from '../foundation/package-file.ts';
@@ -12,6 +13,7 @@ import { addressBookHandlers } from '../operations/handlers/address-book.ts';
 import { agentHandlers } from '../operations/handlers/agents.ts';
 import { callHandlers } from '../operations/handlers/calls.ts';
 import { cardHandlers } from '../operations/handlers/cards.ts';
+import { catalogHandlers } from '../operations/handlers/catalog.ts';
 import { chatHandlers } from '../operations/handlers/chat.ts';
 import { directoryHandlers } from '../operations/handlers/directory.ts';
 import { doctorHandlers } from '../operations/handlers/doctor.ts';
@@ -78,6 +80,16 @@ export function buildSurfaces(
   const heartbeat = (aid: Aid): void => {
     if (c.registry.identity(aid) !== null) c.registry.heartbeat(aid);
   };
+  const api = (): string => `http://${connectable(bound().api_addr)}`;
+  const search = (wanted: Search) => discover(n.records, wanted);
+  const catalog = new Catalog({
+    nodeAid: node.aid,
+    clock,
+    directory: c.directory,
+    agents: (limit) => c.registry.list(limit).agents.map(({ aid }) => aid),
+    discover: search,
+    api,
+  });
   const { toolCall, ...others } = operations;
   // What the doctor asks too.
   const examined = {
@@ -106,7 +118,7 @@ export function buildSurfaces(
   const own = countHeartbeats(
     bind(others, {
       ...examined,
-      ...doctorHandlers({ ask: examined, clock, api: () => `http://${connectable(bound().api_addr)}`, token }),
+      ...doctorHandlers({ ask: examined, clock, api, token }),
       ...processHandlers({ log: f.recentLog, pid: process.pid, ...ending }),
       ...evidenceHandlers({ evidence: c.evidence }),
       ...walletHandlers({ agents: c.registry, clock }),
@@ -115,10 +127,11 @@ export function buildSurfaces(
         agents: c.registry,
         directory: c.directory,
         resolver: n.resolver,
-        discover: (search) => discover(n.records, search),
+        discover: search,
         cardOf: (aid) => c.ownCards.find(aid)?.objectId,
       }),
       ...cardHandlers({ ...c, agents: c.registry }),
+      ...catalogHandlers({ catalog }),
       ...callHandlers({
         fetch: (request, signal) => fetchWhole({ caller: c.caller, clock }, request, signal),
         localAid: c.localAid,

@@ -4,6 +4,7 @@ import { addressBookOperations } from './address-book.ts';
 import { agentOperations } from './agents.ts';
 import { callOperations } from './calls.ts';
 import { cardOperations } from './cards.ts';
+import { catalogOperations } from './catalog.ts';
 import { chatOperations } from './chat.ts';
 import { directoryOperations } from './directory.ts';
 import { doctorOperations } from './doctor.ts';
@@ -42,6 +43,7 @@ export const operations = {
   ...walletOperations,
   ...directoryOperations,
   ...cardOperations,
+  ...catalogOperations,
   ...callOperations,
   ...accessOperations,
   ...tunnelOperations,

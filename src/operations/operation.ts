@@ -46,6 +46,8 @@ export interface Declaration<
   readonly query: Q;
   readonly body: B;
   readonly output: R;
+  /** Media type of the answer, which is JSON; `application/json` where it is left out. */
+  readonly produces?: string;
   /** The body as the OpenAPI document shows it, where it is checked by what is called. */
   readonly shownBody?: TObject;
   /** Largest JSON body, bytes; that of every operation where it is left out. */

@@ -29,6 +29,8 @@ const ROUTES_OF_OUR_OWN = [
   'DELETE /agents/{}/cas/{}',
   'GET /node/remote-admin/audit',
   'GET /did/{}',
+  'GET /.well-known/ai-catalog.json',
+  'POST /ard/search',
   'POST /origins/{}',
   'GET /origins',
   'DELETE /origins/{}',

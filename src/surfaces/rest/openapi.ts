@@ -129,14 +129,14 @@ function requestBody(body: TObject): Document {
   return { requestBody: { required: required > 0, content: jsonContent(body, 'json') } };
 }
 
-function jsonContent(schema: TSchema, place: 'json' | 'answer'): Document {
+function jsonContent(schema: TSchema, place: 'json' | 'answer', type = 'application/json'): Document {
   const full = shown({ ...schema }, place);
-  return { 'application/json': { schema: full, example: schemaExample(full, shared()) } };
+  return { [type]: { schema: full, example: schemaExample(full, shared()) } };
 }
 
 function successes(statuses: readonly number[], type: string, schema?: TSchema): Document {
   const bytes = /^(?:text|application\/octet)/.test(type) ? { schema: { type: 'string' } } : {};
-  const content = schema === undefined ? { [type]: bytes } : jsonContent(schema, 'answer');
+  const content = schema === undefined ? { [type]: bytes } : jsonContent(schema, 'answer', type);
   return Object.fromEntries(statuses.map((status) => [status, { description: 'Success.', content }]));
 }
 
@@ -153,7 +153,7 @@ function description(permission: Declaration['permission'], heartbeat: Declarati
 
 function operationItem(declaration: Declaration, path: string, spelt: string): Document {
   const { name, summary, tag, params, query, body, output, method, permission, heartbeat } = declaration;
-  const { status = 200, otherStatuses = [] } = declaration;
+  const { status = 200, otherStatuses = [], produces = 'application/json' } = declaration;
   return {
     operationId: name,
     summary,
@@ -162,7 +162,7 @@ function operationItem(declaration: Declaration, path: string, spelt: string): D
     parameters: [...pathParameters(path, spelt, params), ...parameters('query', query)],
     ...(method === 'GET' ? {} : requestBody(declaration.shownBody ?? body)),
     responses: {
-      ...successes([status, ...otherStatuses], 'application/json', output),
+      ...successes([status, ...otherStatuses], produces, output),
       ...errorResponses(errorCodes(declaration)),
     },
   };

@@ -72,7 +72,7 @@ export function addOperation(app: FastifyInstance, operation: BoundOperation, de
       const { admission, audit } = states.of(raw);
       const context = new RestContext(admission, reply.raw, audit, declaration.carriesBytes);
       const output = await operation.run(read({ params, query, body: write ? body : undefined }), context);
-      reply.code(context.status ?? declaration.status ?? 200).type(JSON_TYPE);
+      reply.code(context.status ?? declaration.status ?? 200).type(declaration.produces ?? JSON_TYPE);
       const text = JSON.stringify(output);
       const { inlined } = context;
       if (inlined === undefined && text.length < LONG_ANSWER_CHARS) return reply.send(text);

@@ -1,0 +1,93 @@
+/** Operations for programs that look for agents as the web has agreed on: AI Catalog 1.0, Agentic Resource Discovery 0.9. */
+import { Type } from 'typebox';
+import {
+  MAX_FILTER_FIELDS,
+  MAX_FILTER_VALUES,
+  MAX_SEARCH_PAGE,
+  MAX_SEARCH_TEXT_CHARS,
+  SEARCH_PAGE_DEFAULT,
+} from '../foundation/domain/catalog.ts';
+import { declare } from './declare.ts';
+import { AnyObject, closed, oneOf } from './schemas.ts';
+
+/** How a search may go on to others; here all of it is one network. */
+const FEDERATIONS = ['auto', 'referrals', 'none'] as const;
+/** Longest text that a filter compares with, characters. */
+const MAX_FILTER_CHARS = 200;
+/** Pages have numbers of their first entry. */
+const PAGE_TOKEN = '^[1-9]\\d{0,5}$';
+
+const TrustManifest = Type.Object({
+  identity: Type.String({ description: 'The DID of the agent, or `svc://` and the AID of a wallet.' }),
+  identityType: oneOf(['did', 'other']),
+});
+
+const Entry = Type.Object({
+  identifier: Type.String({ description: '`urn:air:`, the DID or AID, and what it is.' }),
+  displayName: Type.String(),
+  type: Type.String({ description: 'Media type of the card.' }),
+  url: Type.Optional(Type.String({ description: 'Where the card is, through this node.' })),
+  data: Type.Optional(AnyObject),
+  description: Type.Optional(Type.String()),
+  tags: Type.Optional(Type.Array(Type.String())),
+  capabilities: Type.Optional(Type.Array(Type.String(), { description: 'Service names.' })),
+  metadata: Type.Record(Type.String(), Type.String()),
+  trustManifest: TrustManifest,
+});
+
+const FilterText = Type.String({ maxLength: MAX_FILTER_CHARS });
+
+export const catalogOperations = declare(
+  { tag: 'Directory', permission: 'read' },
+  {
+    catalogGet: {
+      summary: 'The AI Catalog of this node: its published agents, and where it answers searches.',
+      route: 'GET /.well-known/ai-catalog.json',
+      output: Type.Object({
+        specVersion: Type.Literal('1.0'),
+        host: Type.Object({
+          displayName: Type.String(),
+          identifier: Type.String(),
+          trustManifest: TrustManifest,
+        }),
+        entries: Type.Array(Entry),
+      }),
+      produces: 'application/ai-catalog+json',
+    },
+
+    catalogSearch: {
+      summary:
+        'Finds agents by a text (Agentic Resource Discovery 0.9): service names in it, its words, pairs of them.',
+      route: 'POST /ard/search',
+      body: closed({
+        query: closed({
+          text: Type.String({ minLength: 1, maxLength: MAX_SEARCH_TEXT_CHARS }),
+          filter: Type.Optional(
+            Type.Record(
+              Type.String(),
+              Type.Union([FilterText, Type.Array(FilterText, { maxItems: MAX_FILTER_VALUES })]),
+              {
+                maxProperties: MAX_FILTER_FIELDS,
+                description: 'By field path of an entry: any of the values. `publisher` is the DID or AID.',
+              },
+            ),
+          ),
+        }),
+        federation: Type.Optional(oneOf(FEDERATIONS, { description: 'The record network is asked in any case.' })),
+        pageSize: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_SEARCH_PAGE, default: SEARCH_PAGE_DEFAULT })),
+        pageToken: Type.Optional(Type.String({ pattern: PAGE_TOKEN, description: 'Of the page before.' })),
+      }),
+      output: Type.Object({
+        results: Type.Array(
+          Type.Object({
+            ...Entry.properties,
+            score: Type.Integer({ minimum: 0, maximum: 100, description: 'How well it fits; nothing of trust.' }),
+            source: Type.String(),
+          }),
+        ),
+        referrals: Type.Optional(Type.Array(AnyObject, { description: 'None: there is nobody else to ask.' })),
+        pageToken: Type.Optional(Type.String()),
+      }),
+    },
+  },
+);

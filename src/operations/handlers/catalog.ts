@@ -1,0 +1,25 @@
+/** The handlers of the operations for programs that look for agents as the web has agreed on. */
+import type { Catalog } from '../../capabilities/catalog/catalog.ts';
+import { SEARCH_PAGE_DEFAULT } from '../../foundation/domain/catalog.ts';
+import type { catalogOperations } from '../catalog.ts';
+import type { Handlers } from '../operation.ts';
+
+export interface CatalogHandlerDependencies {
+  readonly catalog: Pick<Catalog, 'manifest' | 'search'>;
+}
+
+export function catalogHandlers({ catalog }: CatalogHandlerDependencies): Handlers<typeof catalogOperations> {
+  return {
+    catalogGet: () => catalog.manifest(),
+    catalogSearch: async ({ query, federation, pageSize = SEARCH_PAGE_DEFAULT, pageToken }, { signal }) => {
+      const { text, filter = {} } = query;
+      const offset = Number(pageToken ?? 0);
+      const { results, next } = await catalog.search({ text, filter, pageSize, offset, signal });
+      return {
+        results,
+        ...(federation === 'referrals' ? { referrals: [] } : {}),
+        ...(next === null ? {} : { pageToken: `${next}` }),
+      };
+    },
+  };
+}
