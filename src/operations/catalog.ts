@@ -3,6 +3,7 @@ import { Type } from 'typebox';
 import {
   MAX_FILTER_FIELDS,
   MAX_FILTER_VALUES,
+  MAX_SCORE,
   MAX_SEARCH_PAGE,
   MAX_SEARCH_TEXT_CHARS,
   SEARCH_PAGE_DEFAULT,
@@ -81,7 +82,7 @@ export const catalogOperations = declare(
         results: Type.Array(
           Type.Object({
             ...Entry.properties,
-            score: Type.Integer({ minimum: 0, maximum: 100, description: 'How well it fits; nothing of trust.' }),
+            score: Type.Integer({ minimum: 0, maximum: MAX_SCORE, description: 'How well it fits; nothing of trust.' }),
             source: Type.String(),
           }),
         ),

@@ -7,11 +7,11 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Directory } from '../directory/directory.ts';
 import type { DiscoveryEntry, Search } from '../directory/discovery.ts';
-import { type CatalogEntry, type CatalogOffer, entriesOf, hostOf, registryEntry, registryUrl } from './entries.ts';
+import { type CatalogEntry, type CatalogOffer, catalogHost, entriesOf, registryEntry, registryUrl } from './entries.ts';
 import { type Filter, fits, namesIn, scoreOf } from './query.ts';
 
 /** Milliseconds after which a search answers with what was found until then: its clients wait five seconds. */
-const SEARCH_MS = 3000;
+const CATALOG_SEARCH_MS = 3000;
 
 export interface CatalogDependencies {
   readonly nodeAid: Aid;
@@ -34,7 +34,7 @@ export interface CatalogSearch {
 }
 
 export interface FoundEntry extends CatalogEntry {
-  /** How much of the text it answers, 0 to 100. */
+  /** How much of the text it answers, 0 to `MAX_SCORE`. */
   readonly score: number;
   /** The search that found it. */
   readonly source: string;
@@ -52,7 +52,11 @@ export class Catalog {
     const { nodeAid } = this.#deps;
     const api = this.#deps.api();
     const entries = this.#ownOffers().flatMap((offer) => entriesOf(offer, api));
-    return { specVersion: '1.0' as const, host: hostOf(nodeAid), entries: [...entries, registryEntry(nodeAid, api)] };
+    return {
+      specVersion: '1.0' as const,
+      host: catalogHost(nodeAid),
+      entries: [...entries, registryEntry(nodeAid, api)],
+    };
   }
 
   /**
@@ -92,7 +96,7 @@ export class Catalog {
 
   /** What the network has under the names that a text may mean, as far as it answers in time. */
   async #discover(text: string, signal: AbortSignal | undefined): Promise<DiscoveryEntry[]> {
-    using limit = deadline(this.#deps.clock, SEARCH_MS, signal);
+    using limit = deadline(this.#deps.clock, CATALOG_SEARCH_MS, signal);
     const looks = namesIn(text).map(async (name) => {
       try {
         const any = { protocols: [], tags: [], limit: MAX_PROVIDERS, signal: limit.signal };

@@ -111,7 +111,7 @@ export function registryUrl(api: string): string {
 }
 
 /** Who serves the catalog. */
-export function hostOf(node: Aid) {
+export function catalogHost(node: Aid) {
   const trustManifest = trustOf(node);
   return { displayName: 'svcd', identifier: trustManifest.identity, trustManifest };
 }

@@ -2,6 +2,7 @@
  * Searches in plain language, answered by a network that knows names: which names a text may mean, and how well what
  * is found under them fits the text.
  */
+import { MAX_SCORE } from '../../foundation/domain/catalog.ts';
 import { MAX_NAMES_PER_CALL } from '../../foundation/domain/directory.ts';
 import { isServiceName } from '../../foundation/records/payloads.ts';
 import type { CatalogEntry, CatalogOffer } from './entries.ts';
@@ -37,14 +38,14 @@ export function namesIn(text: string): string[] {
   return [...names].filter(isServiceName).slice(0, MAX_NAMES_PER_CALL);
 }
 
-/** How much of a text an offer answers: 0 to 100. An offer under a name that stands in the text answers all of it. */
+/** How much of a text an offer answers: 0 to `MAX_SCORE`. An offer under a name that stands in the text answers all of it. */
 export function scoreOf(offer: CatalogOffer, text: string): number {
   const words = wordsOf(text);
   if (words.length === 0) return 0;
-  if (offer.service !== null && words.includes(offer.service)) return 100;
+  if (offer.service !== null && words.includes(offer.service)) return MAX_SCORE;
   const told = [offer.service ?? '', offer.name, offer.brief, ...offer.tags, ...offer.protocols].join(' ');
   const known = new Set(wordsOf(told.replaceAll('.', ' ')));
-  return Math.round((100 * words.filter((word) => known.has(word)).length) / words.length);
+  return Math.round((MAX_SCORE * words.filter((word) => known.has(word)).length) / words.length);
 }
 
 /** The texts at a path of an entry; of lists, those of each element. */

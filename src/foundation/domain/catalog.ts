@@ -11,3 +11,5 @@ export const MAX_FILTER_FIELDS = 16;
 export const MAX_FILTER_VALUES = 32;
 /** Agents here that the catalog shows, the first registered ones. */
 export const MAX_CATALOG_AGENTS = 1000;
+/** Score of what fits a text whole; the specification's. */
+export const MAX_SCORE = 100;
