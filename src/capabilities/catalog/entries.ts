@@ -80,6 +80,7 @@ function artifacts(offer: CatalogOffer, gateway: string) {
  */
 export function entriesOf(offer: CatalogOffer, api: string): CatalogEntry[] {
   const { aid, service, name, brief, tags } = offer;
+  const about = `${api}/resolve/${aid}`;
   return artifacts(offer, `${api}/aid/${aid}`).map(({ kind, ...artifact }) => ({
     identifier: urn(aid, kind, service ?? 'agent'),
     displayName: name || (service ?? aid),
@@ -87,7 +88,13 @@ export function entriesOf(offer: CatalogOffer, api: string): CatalogEntry[] {
     ...(brief === '' ? {} : { description: brief }),
     ...(tags.length === 0 ? {} : { tags }),
     ...(service === null ? {} : { capabilities: [service] }),
-    metadata: { aid, ...(service === null ? {} : { service }), record: `${api}/resolve/${aid}/records` },
+    metadata: {
+      aid,
+      ...(service === null ? {} : { service }),
+      record: `${about}/records`,
+      // Signed by the agent, and verified by this node.
+      ...(kind === 'service' ? {} : { card: `${about}/card` }),
+    },
     trustManifest: trustOf(aid),
   }));
 }

@@ -74,7 +74,12 @@ test('an entry leads to the card of its protocol through this node, and its own 
     description: 'Translates German and French.',
     tags: ['fast', 'free'],
     capabilities: ['lang.translate'],
-    metadata: { aid, service: 'lang.translate', record: `${API}/resolve/${aid}/records` },
+    metadata: {
+      aid,
+      service: 'lang.translate',
+      record: `${API}/resolve/${aid}/records`,
+      card: `${API}/resolve/${aid}/card`,
+    },
     trustManifest: { identity: did, identityType: 'did' },
   });
   const meta = { url: 'https://example.com/tools/mcp' };
