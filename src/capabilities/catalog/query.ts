@@ -52,7 +52,7 @@ export function scoreOf(offer: CatalogOffer, text: string): number {
 function textsAt(value: unknown, path: readonly string[]): string[] {
   if (Array.isArray(value)) return value.flatMap((element) => textsAt(element, path));
   const [first, ...rest] = path;
-  if (first === undefined) return typeof value === 'object' || value === undefined ? [] : [String(value)];
+  if (first === undefined) return typeof value === 'string' ? [value] : [];
   return typeof value === 'object' && value !== null && Object.hasOwn(value, first)
     ? textsAt(Reflect.get(value, first), rest)
     : [];
