@@ -1,7 +1,7 @@
 /** Every operation of the table over REST, and what is served by hand. */
 import { homedir } from 'node:os';
 import { fetchWhole } from '../capabilities/calls/fetch-service.ts';
-import { Catalog } from '../capabilities/catalog/catalog.ts';
+import { Catalog } from '../capabilities/directory/catalog/catalog.ts';
 import { discover, type Search } from '../capabilities/directory/discovery.ts';
 import type { Updater } from '../capabilities/update/updater.ts';
 import type { Aid } from '../foundation/identity/aid.ts';

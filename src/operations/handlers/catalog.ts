@@ -1,5 +1,5 @@
 /** The handlers of the operations for programs that look for agents as the web has agreed on. */
-import type { Catalog } from '../../capabilities/catalog/catalog.ts';
+import type { Catalog } from '../../capabilities/directory/catalog/catalog.ts';
 import { SEARCH_PAGE_DEFAULT } from '../../foundation/domain/catalog.ts';
 import type { catalogOperations } from '../catalog.ts';
 import type { Handlers } from '../operation.ts';

@@ -2,9 +2,9 @@
  * Searches in plain language, answered by a network that knows names: which names a text may mean, and how well what
  * is found under them fits the text.
  */
-import { MAX_SCORE } from '../../foundation/domain/catalog.ts';
-import { MAX_NAMES_PER_CALL } from '../../foundation/domain/directory.ts';
-import { isServiceName } from '../../foundation/records/payloads.ts';
+import { MAX_SCORE } from '../../../foundation/domain/catalog.ts';
+import { MAX_NAMES_PER_CALL } from '../../../foundation/domain/directory.ts';
+import { isServiceName } from '../../../foundation/records/payloads.ts';
 import type { CatalogEntry, CatalogOffer } from './entries.ts';
 
 /** Words that say nothing of what is sought. */

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Catalog } from '../../../src/capabilities/catalog/catalog.ts';
-import type { DiscoveryEntry } from '../../../src/capabilities/directory/discovery.ts';
-import type { OfferedService } from '../../../src/capabilities/directory/service-cards.ts';
-import { summarize } from '../../../src/capabilities/directory/summary.ts';
-import { SvcError } from '../../../src/foundation/errors.ts';
-import type { Aid } from '../../../src/foundation/identity/aid.ts';
-import { newIdentity } from '../../support/identities.ts';
-import { settle } from '../../support/link-world.ts';
-import { TestClock } from '../../support/test-clock.ts';
+import { Catalog } from '../../../../src/capabilities/directory/catalog/catalog.ts';
+import type { DiscoveryEntry } from '../../../../src/capabilities/directory/discovery.ts';
+import type { OfferedService } from '../../../../src/capabilities/directory/service-cards.ts';
+import { summarize } from '../../../../src/capabilities/directory/summary.ts';
+import { SvcError } from '../../../../src/foundation/errors.ts';
+import type { Aid } from '../../../../src/foundation/identity/aid.ts';
+import { newIdentity } from '../../../support/identities.ts';
+import { settle } from '../../../support/link-world.ts';
+import { TestClock } from '../../../support/test-clock.ts';
 
 const [node, here, held, there] = [newIdentity().aid, newIdentity().aid, newIdentity().aid, newIdentity().aid];
 const OFFER: OfferedService = {
