@@ -7,6 +7,7 @@ import { buildCalls } from './capabilities/calls.ts';
 import { buildCards } from './capabilities/cards.ts';
 import { buildDirectory } from './capabilities/directory.ts';
 import { buildEventLog, buildEventStreams } from './capabilities/events.ts';
+import { buildFileOffers, buildOffered } from './capabilities/file-offers.ts';
 import { buildJoining } from './capabilities/joining.ts';
 import { buildLinks } from './capabilities/links.ts';
 import { buildMessages } from './capabilities/messages.ts';
@@ -26,9 +27,10 @@ export function buildCapabilities(f: Foundation, n: Network, api: ApiReference) 
   const agents = buildAgents(f, n, api);
   const directory = buildDirectory(f, n, agents);
   const access = buildAccess(f, agents, api);
-  const links = buildLinks(f, n, agents, access);
+  const offered = buildOffered(f, access);
+  const links = buildLinks(f, n, agents, access, offered);
   const calls = buildCalls(f, agents, access, links);
-  const objects = buildObjects(f, agents, access, links);
+  const objects = buildObjects(f, agents, access, offered, links);
   const eventLog = buildEventLog(f);
   const shared = { links, events: eventLog, objects: objects.objects };
   const messages = buildMessages(f, n, agents, directory, shared);
@@ -37,6 +39,14 @@ export function buildCapabilities(f: Foundation, n: Network, api: ApiReference) 
   const streams = buildEventStreams(f, agents, eventLog, messages);
   const cards = buildCards(f, n, agents, directory, objects);
   const addressBook = new AddressBook(f.meta);
+  const fileOffers = buildFileOffers(f, agents, {
+    ...objects,
+    ...messages,
+    access,
+    offered,
+    addressBook,
+    events: eventLog,
+  });
   const reachReport = buildReachReport(f, n, agents, { links, eventLog, addressBook });
   return {
     ...agents,
@@ -45,6 +55,7 @@ export function buildCapabilities(f: Foundation, n: Network, api: ApiReference) 
     ...calls,
     ...objects,
     ...messages,
+    ...fileOffers,
     ...tunnels,
     ...cards,
     ...buildOrigins(f, agents, calls, tunnels, cards),

@@ -21,6 +21,7 @@ import { eventHandlers, eventStreamHandlers, nodeEventHandlers } from '../operat
 import { evidenceHandlers } from '../operations/handlers/evidence.ts';
 import { bindStreams } from '../operations/handlers/exchange.ts';
 import { countHeartbeats } from '../operations/handlers/heartbeats.ts';
+import { fileOfferHandlers, fileOfferStreamHandlers } from '../operations/handlers/file-offers.ts';
 import { joiningHandlers } from '../operations/handlers/joining.ts';
 import { mailHandlers } from '../operations/handlers/mail.ts';
 import { mcpHostHandlers } from '../operations/handlers/mcp-hosts.ts';
@@ -158,6 +159,7 @@ export function buildSurfaces(
       ...mailHandlers({ notes: c.notes }),
       ...chatHandlers({ chat: c.chat }),
       ...roomHandlers({ rooms: c.rooms }),
+      ...fileOfferHandlers({ offers: c.fileOffers, taker: c.offerTaker }),
       ...objectHandlers({ objects: c.objects, holders: c.holders, getter: c.objectGetter, requireAgent }),
     }),
     {
@@ -181,6 +183,7 @@ export function buildSurfaces(
           requireAgent,
           heartbeat,
         }),
+        ...fileOfferStreamHandlers({ taker: c.offerTaker }),
         ...gatewayHandlers({ caller: c.caller, nodeAid: node.aid }),
         ...panelPageHandlers(new PanelFiles((name) => readPackageFile(`dist/panel/${name}`))),
         ...mcpHandlers({ version: VERSION }, { tools, clock, log: log.child('mcp') }),

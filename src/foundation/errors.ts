@@ -146,7 +146,18 @@ interface SvcErrorOptions {
 }
 
 /** Kinds of things that may not be there. */
-export type Thing = 'agent' | 'tunnel' | 'origin' | 'group' | 'entry' | 'object' | 'file' | 'service' | 'tool' | 'card';
+export type Thing =
+  | 'agent'
+  | 'tunnel'
+  | 'origin'
+  | 'group'
+  | 'entry'
+  | 'object'
+  | 'offer'
+  | 'file'
+  | 'service'
+  | 'tool'
+  | 'card';
 
 /** The only error that crosses a layer on purpose: a code of the catalogue and typed details. */
 export class SvcError extends Error {

@@ -1,4 +1,5 @@
 /** The events that agents are told of: hints only, the content is read where it lies. See docs/events.md. */
+import type { FileOfferState } from './domain/file-offers.ts';
 import type { PathKind } from './domain/tunnels.ts';
 import type { Aid } from './identity/aid.ts';
 
@@ -15,6 +16,14 @@ export interface EventPayloads {
   'chat.invites': { readonly count: number; readonly peers: readonly Aid[] };
   'chat.unread': { readonly peer: Aid; readonly unread_count: number };
   'chat.received': { readonly peer: Aid; readonly seq: number };
+  /** Another agent offers a file. */
+  'file.offered': { readonly offer_id: string; readonly from: Aid };
+  /** An offer was taken, declined or withdrawn at the other end. */
+  'file.answered': {
+    readonly offer_id: string;
+    readonly peer: Aid;
+    readonly state: Exclude<FileOfferState, 'open' | 'expired'>;
+  };
   /** The connection to the node of agents that this one speaks with goes another way from now on. */
   'path.changed': {
     readonly node: Aid;
@@ -38,6 +47,8 @@ export const EVENT_TYPES = [
   'chat.invites',
   'chat.unread',
   'chat.received',
+  'file.offered',
+  'file.answered',
   'path.changed',
 ] as const satisfies readonly EventType[];
 

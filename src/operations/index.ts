@@ -10,6 +10,7 @@ import { directoryOperations } from './directory.ts';
 import { doctorOperations } from './doctor.ts';
 import { eventOperations, eventStreams, nodeEventOperations } from './events.ts';
 import { evidenceOperations } from './evidence.ts';
+import { fileOfferOperations, fileOfferStreams } from './file-offers.ts';
 import { gatewayStreams } from './gateway.ts';
 import { joiningOperations } from './joining.ts';
 import { mailOperations } from './mail.ts';
@@ -58,6 +59,7 @@ export const operations = {
   ...toolOperations,
   ...mcpOperations,
   ...objectOperations,
+  ...fileOfferOperations,
 };
 
 /** Routes that are served by hand, but for the pages of the REST surface itself. */
@@ -67,6 +69,7 @@ export const servedStreams = {
   ...remoteAdminStreams,
   ...eventStreams,
   ...objectStreams,
+  ...fileOfferStreams,
   ...mcpStreams,
 };
 

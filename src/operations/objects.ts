@@ -16,9 +16,9 @@ const MAX_NAME_CHARS = 1024;
 export const OBJECTS_PAGE_DEFAULT = 100;
 export const MAX_OBJECTS_PAGE = 1_000;
 
-const ObjectId = Type.String({ pattern: SHA256_PATTERN, description: 'SHA-256 of the bytes, lower-case hex.' });
-const Size = Type.Integer({ minimum: 0, description: 'Bytes.' });
-const Name = Type.Optional(Type.String({ maxLength: MAX_NAME_CHARS, description: 'File name.' }));
+export const ObjectId = Type.String({ pattern: SHA256_PATTERN, description: 'SHA-256 of the bytes, lower-case hex.' });
+export const Size = Type.Integer({ minimum: 0, description: 'Bytes.' });
+export const Name = Type.Optional(Type.String({ maxLength: MAX_NAME_CHARS, description: 'File name.' }));
 const FilePath = Type.String({ minLength: 1, maxLength: MAX_FILE_PATH_CHARS });
 
 export const StoredObject = Type.Object({
@@ -28,9 +28,9 @@ export const StoredObject = Type.Object({
   url: Type.String({ description: '`svc://<holder>/cas/<object_id>`.' }),
 });
 
-const STORE_ERRORS = ['files_root_required', 'quota_exceeded', 'not_writable'] as const;
+export const STORE_ERRORS = ['files_root_required', 'quota_exceeded', 'not_writable'] as const;
 /** What reaching a holder may give. */
-const HOLDER_ERRORS = REACH_ERRORS.filter(
+export const HOLDER_ERRORS = REACH_ERRORS.filter(
   (code) => !['local_aid_required', 'no_inbound', 'inbound_unreachable', 'relay_required'].includes(code),
 );
 

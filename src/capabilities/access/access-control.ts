@@ -38,6 +38,11 @@ export class AccessControl {
     return isNamed(this.#lists.rules(called), caller, this.#clock.now());
   }
 
+  /** True where the owner of an agent has shut a caller out by its AID. */
+  denies(called: Aid, caller: Aid): boolean {
+    return this.#lists.rules(called).deny.has(caller);
+  }
+
   /** What the access list of an agent says of a caller, before any secret is looked at. */
   decide(called: Aid, caller: Aid): AccessDecision {
     return decide(this.#lists.rules(called), caller, this.#clock.now());

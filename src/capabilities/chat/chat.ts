@@ -137,6 +137,11 @@ export class Chat implements Component {
     this.#change(aid, peer, block);
   }
 
+  /** True where an agent has blocked a peer. */
+  isBlocked(aid: Aid, peer: Aid): boolean {
+    return this.#deps.store.pair(aid, peer)?.state === 'blocked';
+  }
+
   /**
    * Sends a text or a file. It is on disk when this returns, and goes out when the peer is there.
    * @throws SvcError `not_found`, `self`, `not_friends`, `invalid_request`, `too_large`,

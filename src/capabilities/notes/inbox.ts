@@ -19,7 +19,7 @@ import { MAX_NOTE_TTL_S } from '../../foundation/records/types.ts';
 import { type NewNote, type NoteStore, noteSize } from '../../foundation/store/notes.ts';
 import { decodeLetter, type Letter, messageId, verifyLetter } from './letter.ts';
 import type { NoteKeys } from './note-keys.ts';
-import type { Note, NoteHandler } from './types.ts';
+import type { Note, NoteHandler, NoteTaker } from './types.ts';
 
 /** Bytes that wait in one mailbox. */
 export const MAX_MAILBOX_BYTES: number = 16 * 1024 * 1024;
@@ -41,7 +41,7 @@ export type Verdict = 'kept' | 'known' | 'full' | 'unknown_key' | 'refused';
 /** What became of a note, and what removes the copies of it where it was opened. */
 export interface Receipt {
   readonly verdict: Verdict;
-  /** The note was here before and its reader has taken it: the copies of it are of no more use. */
+  /** Its reader has taken the note: the copies of it are of no more use. */
   readonly removal: { readonly digest: Uint8Array; readonly token: Uint8Array } | null;
 }
 
@@ -66,6 +66,7 @@ const REFUSED: Receipt = { verdict: 'refused', removal: null };
 export class Inbox {
   readonly #deps: InboxDependencies;
   readonly #handlers = new Map<number, NoteHandler>();
+  readonly #takers = new Map<number, NoteTaker>();
 
   constructor(dependencies: InboxDependencies) {
     this.#deps = dependencies;
@@ -77,6 +78,12 @@ export class Inbox {
     this.#handlers.set(msgType, handler);
   }
 
+  /** Names who takes the notes of a type in place of the mailbox; once each. */
+  claim(msgType: number, taker: NoteTaker): void {
+    if (this.#takers.has(msgType)) throw new Error(`notes of type ${msgType} are already taken`);
+    this.#takers.set(msgType, taker);
+  }
+
   /** Takes in verified records of the mailbox of a local agent; returns a receipt for each, in their order. */
   async accept(aid: Aid, records: readonly SignedRecord[]): Promise<Receipt[]> {
     const opened = await Promise.all(records.map((record) => this.#open(aid, record)));
@@ -85,6 +92,8 @@ export class Inbox {
       const message_ids: string[] = [];
       const receipts = opened.map((one): Receipt => {
         if ('verdict' in one) return one;
+        const taker = this.#takers.get(one.note.msgType);
+        if (taker !== undefined) return this.#handOver(one, taker);
         const verdict = this.#keep(one);
         if (verdict === 'kept') message_ids.push(toHex(one.note.messageId));
         return { verdict, removal: null };
@@ -144,6 +153,24 @@ export class Inbox {
     if (!store.add(note, seenUntil)) return 'refused';
     this.#tell(note);
     return 'kept';
+  }
+
+  /** Gives a note to who takes its type, once; in a transaction. What removes its copies is of use at once. */
+  #handOver({ note, seenUntil }: Opened, taker: NoteTaker): Receipt {
+    const { store, log } = this.#deps;
+    const { aid, messageId: id, digest, token, msgType } = note;
+    const removal = { digest, token };
+    if (store.seen(aid, id)) return { verdict: 'known', removal };
+    try {
+      return store.transaction(() => {
+        const verdict = taker(aid, viewOf(note));
+        if (verdict === 'kept') store.markSeen(aid, id, seenUntil);
+        return { verdict, removal: verdict === 'kept' ? removal : null };
+      });
+    } catch (error) {
+      log.error({ aid, msgType, error }, 'the taker of a note failed');
+      return REFUSED;
+    }
   }
 
   #tell(note: NewNote): void {

@@ -24,7 +24,7 @@ import { type ExportedNoteKey, NoteKeys, type SecretVault } from './note-keys.ts
 import { NoteLinks } from './note-links.ts';
 import { NoteSender, type Posted } from './note-sender.ts';
 import { RecipientKeys } from './recipient-keys.ts';
-import type { KeyDirectory, LocalIdentity, MailNetwork, Note, NoteHandler, SendResult } from './types.ts';
+import type { KeyDirectory, LocalIdentity, MailNetwork, Note, NoteHandler, NoteTaker, SendResult } from './types.ts';
 
 /** Milliseconds after which published keys go out again, well within their life: nodes that keep them come and go. */
 const REPUBLISH_KEYS_MS: number = 24 * 3600 * 1000;
@@ -117,6 +117,16 @@ export class Notes implements Component {
   /** Names who is told of the notes of a type; once each, before `start`. */
   onNote(msgType: number, handler: NoteHandler): void {
     this.#inbox.onNote(msgType, handler);
+  }
+
+  /** Names who takes the notes of a type, which do not come into mailboxes then; once each, before `start`. */
+  claim(msgType: number, taker: NoteTaker): void {
+    this.#inbox.claim(msgType, taker);
+  }
+
+  /** A taker has room again: looks for what it passed over. */
+  roomAgain(aid: Aid): void {
+    this.#fetcher.reconsider(aid, 'full');
   }
 
   /** Sends a note for somebody who certainly hears how it went. See `NoteSender.send`. */

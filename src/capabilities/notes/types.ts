@@ -40,6 +40,12 @@ export interface Note {
  */
 export type NoteHandler = (recipient: Aid, note: Note) => void;
 
+/**
+ * Takes the notes of one type in place of the mailbox, in the transaction that remembers their ids. `full`: there is no
+ * room for it now; its copies stay on the network. Where it throws, the note is refused.
+ */
+export type NoteTaker = (recipient: Aid, note: Note) => 'kept' | 'full';
+
 /** How sending went. */
 export interface SendResult {
   readonly messageId: string;

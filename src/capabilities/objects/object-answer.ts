@@ -50,8 +50,8 @@ function drained(response: ServerResponse): Promise<void> {
 }
 
 export interface AnswerOptions {
-  /** Told whenever something was read, which is when the other side takes it. */
-  readonly moved?: () => void;
+  /** Told up to which byte the object was read, whenever something was: which is when the other side takes it. */
+  readonly moved?: (bytes: number) => void;
   /** What is written has been copied once its callback runs, so its memory can be used again. */
   readonly copies?: boolean;
 }
@@ -72,7 +72,7 @@ async function sendPart(
     position += bytesRead;
     // Not an end: what is missing must show.
     if (bytesRead === 0 || (position === end && !(await isIntact()))) return void response.destroy();
-    moved?.();
+    moved?.(position);
     const written = (error?: Error | null): void => {
       if (copies && !error) free.push(buffer);
     };

@@ -33,6 +33,8 @@ export interface GetRequest {
   /** Gets it although it is here, and overwrites what has its name. */
   readonly force: boolean;
   readonly accessToken?: string | undefined;
+  /** What it must be long, bytes, where that is known. */
+  readonly size?: number | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -83,7 +85,7 @@ export class ObjectGetter {
 
   async #bring(request: GetRequest, target: string): Promise<Brought & { readonly size: number }> {
     const { objects, holders, remote, clock } = this.#deps;
-    const { aid, objectId, hint, accessToken, signal, force } = request;
+    const { aid, objectId, hint, size, accessToken, signal, force } = request;
     const { root } = objects.files();
     const part = await PartFile.open(join(root.parts, objectId));
     try {
@@ -91,7 +93,7 @@ export class ObjectGetter {
       const own = force ? null : await this.#copyOwn(aid, objectId, part);
       const candidates = holders.candidates(aid, objectId, hint);
       const admit = (bytes: number): Promise<void> => checkRoom(root.parts, bytes);
-      const wanted = { local: aid, objectId, holders: candidates, accessToken, signal };
+      const wanted = { local: aid, objectId, holders: candidates, size, accessToken, signal };
       const brought = own ?? (await new Transfer({ remote, clock, admit }, wanted, part).run(failures));
       for (const [holder, { code }] of failures)
         if (code === 'not_found' || code === 'gone') holders.learn(objectId, holder, false);

@@ -1,16 +1,4 @@
-/** Names of files as they are shown to others, and taken from others. */
-import { MAX_FILE_NAME_BYTES } from '../../foundation/domain/objects.ts';
-import { UNSAFE } from '../../foundation/log-text.ts';
-
-/** A plain file name: no folders, nothing invisible, not too long; `fallback` where nothing is left. */
-export function safeName(name: string | undefined, fallback: string): string {
-  const plain = (name ?? '').split(/[/\\]/).at(-1)?.replace(UNSAFE, '').trim() ?? '';
-  if (plain === '' || plain === '.' || plain === '..') return fallback;
-  let cut = plain;
-  while (Buffer.byteLength(cut) > MAX_FILE_NAME_BYTES) cut = cut.slice(0, -1);
-  // Half of a pair of code units may be left over.
-  return cut.replace(/[\uD800-\uDBFF]$/, '');
-}
+/** The name of an object in the head of an answer. */
 
 /** Offers the bytes for saving, never for showing (RFC 6266). */
 export function disposition(name: string): string {

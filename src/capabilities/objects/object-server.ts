@@ -31,8 +31,13 @@ export interface ObjectServerDependencies {
   readonly objects: { open(aid: Aid, objectId: string): Promise<OpenedObject> };
   readonly clock: Clock;
   readonly log: Log;
-  /** @throws SvcError `access_denied`, `rate_limited` */
-  readonly authorize: (request: AccessRequest) => void | Promise<void>;
+  /**
+   * @param objectId what is asked for; null on a link where nothing is
+   * @throws SvcError `access_denied`, `rate_limited`
+   */
+  readonly authorize: (request: AccessRequest, objectId: string | null) => void | Promise<void>;
+  /** Who is told up to which byte an object is read; null where nobody wants to know. */
+  readonly reading?: (request: AccessRequest, objectId: string) => ((bytes: number) => void) | null;
   /** Is told who was served, and who was refused. */
   readonly callers: CallerNotes;
 }
@@ -41,6 +46,8 @@ interface Connection {
   readonly link: LinkStream;
   /** Runs while no request does. */
   timer: Timer;
+  /** What the request that runs asks for. */
+  objectId: string | null;
 }
 
 export class ObjectServer implements Component {
@@ -78,12 +85,13 @@ export class ObjectServer implements Component {
   /** Asks access control again about all who read objects of an agent, and cuts off whom it now refuses. */
   async recheck(called: Aid): Promise<void> {
     const connections = this.#connections.values().filter(({ link }) => link.called === called);
-    await askAgain(connections, this.#deps.authorize, ({ link }) => link.destroy());
+    const authorize = (request: AccessRequest, { objectId }: Connection) => this.#deps.authorize(request, objectId);
+    await askAgain(connections, authorize, ({ link }) => link.destroy());
   }
 
   #accept(link: LinkStream): void {
     if (this.#stopped || !this.#links.enter(link)) return void link.destroy();
-    this.#connections.set(link, { link, timer: this.#idle(link) });
+    this.#connections.set(link, { link, timer: this.#idle(link), objectId: null });
     link.once('close', () => {
       this.#connections.get(link)?.timer.cancel();
       this.#connections.delete(link);
@@ -103,17 +111,24 @@ export class ObjectServer implements Component {
     connection.timer.cancel();
     response.once('close', () => {
       stall.stop();
+      connection.objectId = null;
       if (!link.destroyed) connection.timer = this.#idle(link);
     });
     let leave = (): void => {};
     try {
       const objectId = objectAsked(request);
-      await this.#deps.authorize(accessRequestOf(link));
+      connection.objectId = objectId;
+      await this.#deps.authorize(accessRequestOf(link), objectId);
       leave = this.#limits.enter(link);
       this.#deps.callers.entered(accessRequestOf(link));
       const object = await this.#deps.objects.open(link.called, objectId);
       // On the same daemon the reader gets the very memory that is written.
-      await answerObject(request, response, object, { moved: stall.heard, copies: link.release !== undefined });
+      const reading = this.#deps.reading?.(accessRequestOf(link), objectId) ?? null;
+      const moved = (bytes: number): void => {
+        stall.heard();
+        reading?.(bytes);
+      };
+      await answerObject(request, response, object, { moved, copies: link.release !== undefined });
     } catch (error) {
       this.#refuse(link, request, response, error);
     } finally {

@@ -2,14 +2,15 @@
 import { existsSync } from 'node:fs';
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { safeName } from '../../foundation/file-name.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
+import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { ObjectRepository, ObjectRow } from '../../foundation/store/objects.ts';
 import { BlobStore, type Incoming } from './blob-store.ts';
 import { FilesRoot } from './files-root.ts';
 import { hashFile } from './fingerprint.ts';
-import { safeName } from './object-name.ts';
 import { type ObjectQuota, QuotaLedger } from './quota.ts';
 import { type OpenedObject, RegisteredFiles } from './registered-files.ts';
 import { type ObjectInfo, type ObjectSource, objectUrl } from './types.ts';
@@ -38,6 +39,7 @@ export class ObjectService implements Component {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #quota: QuotaLedger;
+  readonly #stored = new Listeners<[Aid, string]>();
   #filesRoot: string;
   #files: ObjectFiles | null = null;
 
@@ -62,6 +64,11 @@ export class ObjectService implements Component {
     this.#filesRoot = filesRoot;
     this.#files = null;
     this.#tidy();
+  }
+
+  /** Tells of each object that an agent stores or registers, before it is kept. Returns how to end that. */
+  onStored(listener: (aid: Aid, objectId: string) => void): () => void {
+    return this.#stored.add(listener);
   }
 
   /** Objects of all agents here. */
@@ -147,6 +154,7 @@ export class ObjectService implements Component {
     this.#repository.expectBytes(objectId);
     const fingerprint = blobs.commit(incoming);
     const shown = safeName(name, objectId);
+    this.#stored.tell(aid, objectId);
     this.#repository.put({ aid, objectId, size, name: shown, createdAt: now, path: null, fingerprint, hashedAt: now });
     return infoOf({ aid, objectId, size, name: shown });
   }
@@ -172,6 +180,7 @@ export class ObjectService implements Component {
     const createdAt = known?.createdAt ?? hashedAt;
     const row: ObjectRow = { aid, objectId, size, name: shown, createdAt, path: file.path, fingerprint, hashedAt };
     if (known === null) room.confirm();
+    this.#stored.tell(aid, objectId);
     this.#repository.put(row);
     return infoOf(row);
   }

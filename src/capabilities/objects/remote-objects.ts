@@ -2,9 +2,10 @@
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { SvcError } from '../../foundation/errors.ts';
+import { safeName } from '../../foundation/file-name.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { type ObjectHead, tagOf } from './object-answer.ts';
-import { nameInDisposition, safeName } from './object-name.ts';
+import { nameInDisposition } from './object-name.ts';
 import { parseContentRange } from './range.ts';
 import type { ObjectCaller } from './types.ts';
 

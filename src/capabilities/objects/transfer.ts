@@ -27,6 +27,8 @@ export interface TransferRequest {
   readonly local: Aid;
   readonly objectId: string;
   readonly holders: readonly Aid[];
+  /** What it must be long, bytes, where that is known. */
+  readonly size?: number | undefined;
   readonly accessToken?: string | undefined;
   readonly signal: AbortSignal;
 }
@@ -138,6 +140,8 @@ export class Transfer {
   async #take(holder: Aid, answer: RemoteObject): Promise<void> {
     const { status, size, start, body } = answer;
     try {
+      if (this.#request.size !== undefined && size !== this.#request.size)
+        throw new SvcError('protocol_error', { message: 'The file has another size than was said of it.' });
       if (status === 200 && this.#part.length > 0) await this.#reset();
       else if (status === 416 && this.#part.length !== size) {
         // What is here is longer than the object: it is not its beginning.

@@ -1,15 +1,17 @@
-/** Links between agents, let in by the access lists of agents or of the node. */
+/** Links between agents, let in by the access lists of agents or of the node, and to objects by offers of them. */
 import { AgentLinks } from '../../network/links/links.ts';
 import type { Foundation } from '../foundation.ts';
 import type { Network } from '../network.ts';
 import type { Access } from './access.ts';
 import type { Agents } from './agents.ts';
+import type { Offered } from './file-offers.ts';
 
 export function buildLinks(
   { clock, log, seen, delegations }: Foundation,
   { pool, resolver }: Network,
   { identity }: Agents,
   { access, callers, remoteAdmin }: Access,
+  { authorizeObject }: Offered,
 ): AgentLinks {
   const links = new AgentLinks({
     pool,
@@ -21,7 +23,9 @@ export function buildLinks(
     authorize: (request) =>
       request.purpose === 'admin'
         ? remoteAdmin.authorize(request)
-        : callers.watch(request, (asked) => access.authorize(asked)),
+        : callers.watch(request, (asked) =>
+            asked.purpose === 'object' ? authorizeObject(asked, null) : access.authorize(asked),
+          ),
     noteDelegation: (aid, issuedAt) => seen.note(aid, issuedAt),
     newestDelegation: (aid) => seen.newest(aid),
   });

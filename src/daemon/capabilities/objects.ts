@@ -11,11 +11,13 @@ import { FilesRootSetting, filesRootOf } from '../files-root.ts';
 import type { Foundation } from '../foundation.ts';
 import type { Access } from './access.ts';
 import type { Agents } from './agents.ts';
+import type { Offered } from './file-offers.ts';
 
 export function buildObjects(
   { life, clock, log, store, config, configuration, dataDir, keyDirectory }: Foundation,
   { onDeleted }: Agents,
-  { access, callers, keepChecked }: Access,
+  { callers, keepChecked }: Access,
+  { offered, authorizeObject }: Offered,
   links: AgentLinks,
 ) {
   const repository = new ObjectRepository(store);
@@ -32,7 +34,8 @@ export function buildObjects(
     clock,
     log,
     callers,
-    authorize: (request) => access.authorize(request),
+    authorize: authorizeObject,
+    reading: (request, objectId) => offered.reading(request, objectId),
   });
   life.add('answering', objectServer);
   keepChecked(objectServer);

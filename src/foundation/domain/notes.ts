@@ -1,7 +1,7 @@
 /** Notes: sealed messages to agents that need not be there. Rules: docs/notes-and-chat.md. */
 
 /** What the body of a note is; any other number is the applications' own. */
-export const NOTE_TYPE = { text: 3, invitation: 0x10 } as const;
+export const NOTE_TYPE = { text: 3, invitation: 0x10, fileOffer: 0x11, fileNews: 0x12 } as const;
 
 /** Largest `msg_type`. */
 export const MAX_NOTE_TYPE = 0xffff_ffff;

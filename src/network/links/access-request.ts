@@ -18,9 +18,9 @@ export function accessRequestOf(link: LinkStream): AccessRequest {
 /** Asks access control again about all of these, after a change of the rules; tells of each whom it now refuses, and why. */
 export async function askAgain<T extends { readonly link: LinkStream }>(
   all: Iterable<T>,
-  authorize: (request: AccessRequest) => void | Promise<void>,
+  authorize: (request: AccessRequest, one: T) => void | Promise<void>,
   refused: (one: T, error: unknown) => void,
 ): Promise<void> {
-  const ask = async (one: T): Promise<void> => authorize(accessRequestOf(one.link));
+  const ask = async (one: T): Promise<void> => authorize(accessRequestOf(one.link), one);
   await Promise.all(Array.from(all, (one) => ask(one).catch((error: unknown) => refused(one, error))));
 }

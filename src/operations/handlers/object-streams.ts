@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { headersOf } from '../../capabilities/objects/object-answer.ts';
 import type { ObjectService } from '../../capabilities/objects/object-service.ts';
-import { type RemoteObjects, verified } from '../../capabilities/objects/remote-objects.ts';
+import { type RemoteObject, type RemoteObjects, verified } from '../../capabilities/objects/remote-objects.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
@@ -62,8 +62,16 @@ async function upload(exchange: StreamExchange, dependencies: ObjectStreamDepend
   response.writeHead(200, headers).end(body);
 }
 
-/** Sends bytes on; a failure after the head breaks the connection off, which no client takes for the end. */
-async function send(source: AsyncIterable<Uint8Array>, response: ServerResponse): Promise<void> {
+/**
+ * Sends the bytes of an object on, a whole one with its last piece held back until the hash is right. A failure after the
+ * head breaks the connection off, which no client takes for the end.
+ */
+export async function sendBody(
+  { status, body }: Pick<RemoteObject, 'status' | 'body'>,
+  objectId: string,
+  response: ServerResponse,
+): Promise<void> {
+  const source = status === 200 ? verified(body, objectId) : body;
   await pipeline(Readable.from(source, { objectMode: false }), response).catch(() => void response.destroy());
 }
 
@@ -83,7 +91,7 @@ async function read(exchange: StreamExchange, { remote, nodeAid }: ObjectStreamD
   if (method === 'HEAD' || status === 304 || status === 416) {
     body.resume();
     response.end();
-  } else await send(status === 200 ? verified(body, objectId) : body, response);
+  } else await sendBody(object, objectId, response);
 }
 
 export function objectStreamHandlers(dependencies: ObjectStreamDependencies): StreamHandlers<typeof objectStreams> {

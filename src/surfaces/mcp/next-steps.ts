@@ -46,6 +46,7 @@ const WHERE: Readonly<Record<Thing, string>> = {
   group: 'group_list shows the groups of this agent; join others with group_join.',
   entry: 'group_read shows the entries of the group.',
   object: 'group_object_locate says who has an object; group_object_put makes one.',
+  offer: 'svc_file_offers shows the files that are offered.',
   file: 'Ask the user for the path: it is below files_root, which svc_status shows.',
   card: 'svc_agent_get shows whether the profile of an agent here names a card.',
   service: 'svc_agent_get shows the services of an agent.',

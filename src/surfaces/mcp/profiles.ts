@@ -20,7 +20,7 @@ const CORE = [
 const ADDED: Readonly<Record<McpProfile, readonly string[]>> = {
   core: [],
   calls: ['svc_connect', 'svc_tunnel_', 'svc_origin_'],
-  mail: ['svc_mailbox_'],
+  mail: ['svc_mailbox_', 'svc_file_'],
   chat: ['chat_'],
   rooms: ['group_'],
 };

@@ -1,6 +1,7 @@
 /** Addresses, headers and other texts that strangers write. */
 import { parseServiceAddress } from '../../../src/capabilities/agents/service-address.ts';
-import { disposition, nameInDisposition, safeName } from '../../../src/capabilities/objects/object-name.ts';
+import { disposition, nameInDisposition } from '../../../src/capabilities/objects/object-name.ts';
+import { safeName } from '../../../src/foundation/file-name.ts';
 import { namesTag, parseContentRange, parseRange } from '../../../src/capabilities/objects/range.ts';
 import { formatAddress, hostOfUrl, isHost, parseAddress } from '../../../src/foundation/address.ts';
 import { formatContact, parseContact } from '../../../src/foundation/contact.ts';

@@ -19,6 +19,7 @@ import { heldAgentsMigration } from './017-held-agents.ts';
 import { originsMigration } from './018-origins.ts';
 import { evidenceMigration } from './019-evidence.ts';
 import { cardsMigration } from './020-cards.ts';
+import { fileOffersMigration } from './021-file-offers.ts';
 
 export const MIGRATIONS: readonly string[] = [
   agentsMigration,
@@ -41,4 +42,5 @@ export const MIGRATIONS: readonly string[] = [
   originsMigration,
   evidenceMigration,
   cardsMigration,
+  fileOffersMigration,
 ];

@@ -1,0 +1,51 @@
+/** Tells the other end how an offer ended, again and again until somebody keeps the note or nobody waits for it any more. */
+import { type Backoff, backoff } from '../../foundation/backoff.ts';
+import type { Clock } from '../../foundation/clock.ts';
+import { NOTE_TYPE } from '../../foundation/domain/notes.ts';
+import type { Log } from '../../foundation/log.ts';
+import type { FileOfferRow, FileOfferStore } from '../../foundation/store/file-offers.ts';
+import type { OfferNotes } from './types.ts';
+import { encodeNews } from './wire.ts';
+
+/** Milliseconds until the next attempt: after a first failure, and at most. */
+const RETRY: Backoff = { firstMs: 30_000, maxMs: 3600_000 };
+/** Notes that are sent in one go, side by side. */
+const BATCH = 8;
+
+export interface OfferNewsTellerDependencies {
+  readonly store: Pick<FileOfferStore, 'untold' | 'tellAgain'>;
+  readonly notes: Pick<OfferNotes, 'send'>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export class OfferNewsTeller {
+  readonly #deps: OfferNewsTellerDependencies;
+
+  constructor(dependencies: OfferNewsTellerDependencies) {
+    this.#deps = dependencies;
+  }
+
+  /** Tells all who are to be told something by now. */
+  async tellAll(): Promise<void> {
+    const { store, clock } = this.#deps;
+    for (;;) {
+      const due = store.untold(clock.now(), BATCH);
+      await Promise.all(due.map((row) => this.#tell(row)));
+      if (due.length < BATCH) return;
+    }
+  }
+
+  async #tell({ aid, id, peer, state, expiresAt, attempts }: FileOfferRow): Promise<void> {
+    const { store, notes, clock, log } = this.#deps;
+    if (state === 'open' || state === 'expired' || expiresAt <= clock.now()) return store.tellAgain(aid, id, null);
+    // Before the note goes out: nobody is sent a flood of them where the daemon ends in between.
+    store.tellAgain(aid, id, clock.now() + backoff(RETRY, attempts + 1));
+    try {
+      await notes.send(aid, peer, NOTE_TYPE.fileNews, encodeNews({ id, end: state }));
+      store.tellAgain(aid, id, null);
+    } catch (error) {
+      log.debug({ aid, error }, 'how an offer ended was not told; it is tried again');
+    }
+  }
+}

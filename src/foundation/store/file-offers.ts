@@ -1,0 +1,153 @@
+/** The table of the files that are offered, by agents here and to them. Times are Unix milliseconds. */
+import {
+  FILE_OFFER_STATES,
+  type FileOfferDirection,
+  type FileOfferState,
+  MAX_SETTLED_OFFERS,
+} from '../domain/file-offers.ts';
+import type { Aid } from '../identity/aid.ts';
+import { aidFromRow, flagOf, integerOf, orNull, textOf, wordOf } from './row.ts';
+import type { Row, Store } from './store.ts';
+
+export type FileOfferRow = Readonly<ReturnType<typeof offerOf>>;
+
+/** An offer that begins. */
+export type NewFileOffer = Omit<FileOfferRow, 'state' | 'settledAt' | 'tellAt' | 'attempts'>;
+
+function offerOf(row: Row) {
+  return {
+    /** The agent here that offers it, or to which it is offered. */
+    aid: aidFromRow(row, 'aid'),
+    /** Chosen by who offers, lower-case hex. */
+    id: textOf(row, 'id'),
+    /** The agent at the other end. */
+    peer: aidFromRow(row, 'peer'),
+    direction: flagOf(row, 'outgoing') ? ('out' as const) : ('in' as const),
+    /** SHA-256 of the bytes, lower-case hex. */
+    objectId: textOf(row, 'object_id'),
+    size: integerOf(row, 'size'),
+    name: textOf(row, 'name'),
+    message: textOf(row, 'message'),
+    state: wordOf(row, 'state', FILE_OFFER_STATES),
+    at: integerOf(row, 'at'),
+    expiresAt: integerOf(row, 'expires_at'),
+    /** When it was taken, declined, withdrawn or had expired; null while it is open. */
+    settledAt: orNull(integerOf, row, 'settled_at'),
+    /** The object is there for offers alone. */
+    temporary: flagOf(row, 'temporary'),
+    /** When the peer is told the next time how it ended; null where it knows. */
+    tellAt: orNull(integerOf, row, 'tell_at'),
+    attempts: integerOf(row, 'attempts'),
+  };
+}
+
+function flag(value: boolean): number {
+  return value ? 1 : 0;
+}
+
+export class FileOfferStore {
+  readonly #store: Store;
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  /** Keeps a new offer; false where its agent is not here, or has one of this id. */
+  add(offer: NewFileOffer): boolean {
+    const { aid, id, peer, direction, objectId, size, name, message, at, expiresAt, temporary } = offer;
+    return (
+      this.#store.run`
+        INSERT INTO file_offers
+          (aid, id, peer, outgoing, object_id, size, name, message, state, at, expires_at, temporary)
+        SELECT aid, ${id}, ${peer}, ${flag(direction === 'out')}, ${objectId}, ${size}, ${name}, ${message}, 'open',
+          ${at}, ${expiresAt}, ${flag(temporary)} FROM agents WHERE aid = ${aid}
+        ON CONFLICT DO NOTHING` > 0
+    );
+  }
+
+  get(aid: Aid, id: string): FileOfferRow | null {
+    const row = this.#store.one`SELECT * FROM file_offers WHERE aid = ${aid} AND id = ${id}`;
+    return row === undefined ? null : offerOf(row);
+  }
+
+  /** The offers of an agent, newest first: of one direction or both, open or all. */
+  list(aid: Aid, direction: FileOfferDirection | undefined, onlyOpen: boolean): FileOfferRow[] {
+    const outgoing = direction === undefined ? null : flag(direction === 'out');
+    return this.#store.all`
+      SELECT * FROM file_offers
+      WHERE aid = ${aid} AND (${outgoing} IS NULL OR outgoing = ${outgoing}) AND (${flag(onlyOpen)} = 0 OR state = 'open')
+      ORDER BY at DESC, id`.map(offerOf);
+  }
+
+  /** Open offers of an agent in one direction, by the agents at the other end. */
+  openByPeer(aid: Aid, direction: FileOfferDirection): Map<Aid, number> {
+    const rows = this.#store.all`
+      SELECT peer, count(*) AS n FROM file_offers
+      WHERE aid = ${aid} AND outgoing = ${flag(direction === 'out')} AND state = 'open' GROUP BY peer`;
+    return new Map(rows.map((row) => [aidFromRow(row, 'peer'), integerOf(row, 'n')]));
+  }
+
+  /** True where an agent here has an open offer to a peer, of this object or, where it is null, of any. */
+  isOffered(aid: Aid, peer: Aid, objectId: string | null, now: number): boolean {
+    return (
+      this.#store.one`
+        SELECT 1 FROM file_offers
+        WHERE aid = ${aid} AND outgoing = 1 AND peer = ${peer} AND state = 'open' AND expires_at > ${now}
+          AND (${objectId} IS NULL OR object_id = ${objectId}) LIMIT 1` !== undefined
+    );
+  }
+
+  /** Ends an open offer; false where it is not open. @param tellAt when the peer is to be told; null where it knows */
+  settle(aid: Aid, id: string, state: Exclude<FileOfferState, 'open'>, now: number, tellAt: number | null): boolean {
+    return this.#store.transaction(() => {
+      const settled = this.#store.run`
+        UPDATE file_offers SET state = ${state}, settled_at = ${now}, tell_at = ${tellAt}, attempts = 0
+        WHERE aid = ${aid} AND id = ${id} AND state = 'open'`;
+      if (settled > 0) this.#forgetOldest(aid);
+      return settled > 0;
+    });
+  }
+
+  #forgetOldest(aid: Aid): void {
+    this.#store.run`
+      DELETE FROM file_offers WHERE aid = ${aid} AND id IN
+        (SELECT id FROM file_offers WHERE aid = ${aid} AND state <> 'open'
+         ORDER BY settled_at DESC, id LIMIT -1 OFFSET ${MAX_SETTLED_OFFERS})`;
+  }
+
+  /** Open offers whose time is over, a few. */
+  expired(now: number, limit: number): FileOfferRow[] {
+    return this.#store.all`
+      SELECT * FROM file_offers WHERE state = 'open' AND expires_at <= ${now} ORDER BY expires_at LIMIT ${limit}`.map(
+      offerOf,
+    );
+  }
+
+  /** Offers of whose end the peer is to be told by now, a few. */
+  untold(now: number, limit: number): FileOfferRow[] {
+    return this.#store.all`
+      SELECT * FROM file_offers WHERE tell_at <= ${now} ORDER BY tell_at LIMIT ${limit}`.map(offerOf);
+  }
+
+  /** Notes when the peer is told again; null: it knows, or there is no more use in it. */
+  tellAgain(aid: Aid, id: string, tellAt: number | null): void {
+    this.#store.run`
+      UPDATE file_offers SET tell_at = ${tellAt}, attempts = attempts + 1 WHERE aid = ${aid} AND id = ${id}`;
+  }
+
+  /** Objects that are there for offers alone, of which none is open any more, a few. */
+  leftOver(limit: number): { readonly aid: Aid; readonly objectId: string }[] {
+    return this.#store.all`
+      SELECT DISTINCT aid, object_id FROM file_offers AS over
+      WHERE temporary = 1 AND state <> 'open' AND NOT EXISTS
+        (SELECT 1 FROM file_offers
+         WHERE aid = over.aid AND outgoing = 1 AND object_id = over.object_id AND state = 'open')
+      LIMIT ${limit}`.map((row) => ({ aid: aidFromRow(row, 'aid'), objectId: textOf(row, 'object_id') }));
+  }
+
+  /** The object is not there for offers alone, or is gone: it is left alone when its offers end. */
+  keepObject(aid: Aid, objectId: string): void {
+    this.#store.run`
+      UPDATE file_offers SET temporary = 0 WHERE aid = ${aid} AND object_id = ${objectId} AND temporary = 1`;
+  }
+}

@@ -1,0 +1,78 @@
+/** The handlers of the operations on offered files. */
+import type { FileOffers } from '../../capabilities/file-offers/file-offers.ts';
+import type { OfferTaker } from '../../capabilities/file-offers/offer-taker.ts';
+import type { FileOffer } from '../../capabilities/file-offers/types.ts';
+import { headersOf } from '../../capabilities/objects/object-answer.ts';
+import type { RemoteObject } from '../../capabilities/objects/remote-objects.ts';
+import { isoTime } from '../../foundation/clock.ts';
+import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
+import type { fileOfferOperations, fileOfferStreams } from '../file-offers.ts';
+import type { Handlers } from '../operation.ts';
+import type { StreamExchange, StreamHandlers } from './exchange.ts';
+import { sendBody } from './object-streams.ts';
+
+export interface FileOfferHandlerDependencies {
+  readonly offers: FileOffers;
+  readonly taker: OfferTaker<RemoteObject>;
+}
+
+function view(offer: FileOffer) {
+  return {
+    id: offer.id,
+    direction: offer.direction,
+    peer: offer.peer,
+    object_id: offer.objectId,
+    name: offer.name,
+    size: offer.size,
+    message: offer.message === '' ? undefined : offer.message,
+    state: offer.state,
+    at: isoTime(offer.at),
+    expires_at: isoTime(offer.expiresAt),
+    settled_at: offer.settledAt === null ? undefined : isoTime(offer.settledAt),
+    sent_bytes: offer.sentBytes ?? undefined,
+  };
+}
+
+export function fileOfferHandlers(dependencies: FileOfferHandlerDependencies): Handlers<typeof fileOfferOperations> {
+  const { offers, taker } = dependencies;
+  return {
+    fileOffer: async ({ aid, recipient, object_id: objectId, name, message, temporary = false }, context) => {
+      context.requireToken();
+      const made = await offers.offer(aid, { recipient, objectId, name, message, temporary });
+      return { offer: view(made.offer), delivered: made.delivered };
+    },
+    fileOfferList: ({ aid, direction, all = false }) => ({ offers: offers.list(aid, direction, !all).map(view) }),
+    fileOfferGet: ({ aid, id }) => view(offers.get(aid, id)),
+    fileOfferAccept: async ({ aid, id }, context) => {
+      context.requireToken();
+      const { offer, path } = await taker.accept(aid, id, context.signal);
+      return { offer: view(offer), path };
+    },
+    fileOfferTaken: ({ aid, id }, context) => {
+      context.requireToken();
+      return view(offers.taken(aid, id));
+    },
+    fileOfferDecline: ({ aid, id }) => view(offers.decline(aid, id)),
+    fileOfferWithdraw: ({ aid, id }) => view(offers.withdraw(aid, id)),
+  };
+}
+
+async function content(exchange: StreamExchange, taker: OfferTaker<RemoteObject>): Promise<void> {
+  const { request, response, input, context } = exchange;
+  context.requireToken();
+  const aid: Aid = parseAid(String(input['aid']));
+  const { range } = request.headers;
+  const { object, objectId } = await taker.read(aid, String(input['id']), range, context.signal);
+  response.once('close', () => object.body.destroy());
+  response.writeHead(object.status, headersOf(object, objectId));
+  if (object.status === 416) {
+    object.body.resume();
+    response.end();
+  } else await sendBody(object, objectId, response);
+}
+
+export function fileOfferStreamHandlers({
+  taker,
+}: Pick<FileOfferHandlerDependencies, 'taker'>): StreamHandlers<typeof fileOfferStreams> {
+  return { fileOfferContent: (exchange) => content(exchange, taker) };
+}
