@@ -97,7 +97,8 @@ export const fileOfferOperations = declare(COMMON, {
   },
 
   fileOfferAccept: {
-    summary: 'Gets an offered file below files_root, resumed where it broke off, and tells its sender. Names that are taken get a number.',
+    summary:
+      'Gets an offered file below files_root, resumed where it broke off, and tells its sender. Names that are taken get a number.',
     route: 'POST /agents/{aid}/file-offers/{id}/accept',
     params: OfferParams,
     output: Type.Object({ offer: FileOffer, path: Type.String({ description: 'The file, absolute.' }) }),

@@ -18,6 +18,8 @@ const CONCERNS: Readonly<Record<EventType, readonly Name[]>> = {
   'chat.invites': CHAT,
   'chat.unread': CHAT,
   'chat.received': CHAT,
+  'file.offered': ['fileOfferList'],
+  'file.answered': ['fileOfferList'],
   'path.changed': ['nodeLinks', 'tunnelList'],
 };
 /** Events that come together are heeded together, milliseconds. */

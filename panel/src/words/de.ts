@@ -85,6 +85,8 @@ export const de = {
   'event.chat.invites': 'wurde zum Chat gebeten',
   'event.chat.received': 'bekam eine Nachricht',
   'event.chat.unread': 'hat eine ungelesene Nachricht',
+  'event.file.answered': 'erhielt Antwort zu einer angebotenen Datei',
+  'event.file.offered': 'bekam eine Datei angeboten',
   'event.group.appended': 'schrieb in einen Raum',
   'event.group.mentioned': 'wurde in einem Raum genannt',
   'event.group.unread': 'hat Neues in einem Raum',

@@ -85,6 +85,8 @@ export const en = {
   'event.chat.invites': 'was asked to chat',
   'event.chat.received': 'got a message',
   'event.chat.unread': 'has an unread message',
+  'event.file.answered': 'heard of a file it offered',
+  'event.file.offered': 'was offered a file',
   'event.group.appended': 'wrote in a room',
   'event.group.mentioned': 'was named in a room',
   'event.group.unread': 'has something new in a room',

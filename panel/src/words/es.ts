@@ -86,6 +86,8 @@ export const es = {
   'event.chat.invites': 'recibió una petición de chat',
   'event.chat.received': 'recibió un mensaje',
   'event.chat.unread': 'tiene un mensaje sin leer',
+  'event.file.answered': 'supo de un archivo que ofreció',
+  'event.file.offered': 'recibió la oferta de un archivo',
   'event.group.appended': 'escribió en una sala',
   'event.group.mentioned': 'fue mencionado en una sala',
   'event.group.unread': 'tiene novedades en una sala',

@@ -85,6 +85,8 @@ export const ja = {
   'event.chat.invites': 'にチャットの申し込みが届きました',
   'event.chat.received': 'にメッセージが届きました',
   'event.chat.unread': 'に未読メッセージがあります',
+  'event.file.answered': 'が送ろうとしたファイルに返事がありました',
+  'event.file.offered': 'にファイルが届けられようとしています',
   'event.group.appended': 'がルームに書き込みました',
   'event.group.mentioned': 'がルームで言及されました',
   'event.group.unread': 'のルームに新着があります',

@@ -85,6 +85,8 @@ export const zh = {
   'event.chat.invites': '收到聊天请求',
   'event.chat.received': '收到一条消息',
   'event.chat.unread': '有未读消息',
+  'event.file.answered': '收到对所发文件的答复',
+  'event.file.offered': '收到一个文件邀约',
   'event.group.appended': '在群组中写了内容',
   'event.group.mentioned': '在群组中被提到',
   'event.group.unread': '的群组有新内容',

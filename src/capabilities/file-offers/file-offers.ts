@@ -275,5 +275,5 @@ export class FileOffers implements Component {
 }
 
 function overAlready(message: string): SvcError {
-  return new SvcError('wrong_state', { message: `${message} "svc files --all" shows how offers stand.` });
+  return new SvcError('wrong_state', { message: `${message} "svc files list --all" shows how offers stand.` });
 }

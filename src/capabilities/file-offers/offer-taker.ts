@@ -28,7 +28,11 @@ export class OfferTaker<B extends OfferedBytes> {
    * @throws SvcError `not_found`, `wrong_state`, `protocol_error` where it is not the file that was offered, and what
    *   getting an object gives
    */
-  async accept(aid: Aid, id: string, signal: AbortSignal): Promise<{ readonly offer: FileOffer; readonly path: string }> {
+  async accept(
+    aid: Aid,
+    id: string,
+    signal: AbortSignal,
+  ): Promise<{ readonly offer: FileOffer; readonly path: string }> {
     const { offers } = this.#deps;
     const { path } = await this.#get(aid, offers.takeable(aid, id), signal);
     return { offer: offers.taken(aid, id), path };

@@ -29,9 +29,7 @@ export class OfferedObjects {
    */
   mayRead({ purpose, called, caller }: AccessRequest, objectId: string | null): boolean {
     const { store, clock, isDenied } = this.#deps;
-    return (
-      purpose === 'object' && !isDenied(called, caller) && store.isOffered(called, caller, objectId, clock.now())
-    );
+    return purpose === 'object' && !isDenied(called, caller) && store.isOffered(called, caller, objectId, clock.now());
   }
 
   /** Who is told how far the reading of an object comes: nobody where it is not offered to who reads it. */

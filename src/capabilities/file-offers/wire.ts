@@ -4,7 +4,11 @@
  */
 import { fromHex, toHex } from '../../foundation/bytes.ts';
 import { asMap, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';
-import { FILE_OFFER_ID_BYTES, MAX_OFFER_MESSAGE_CHARS, MAX_OFFERED_BYTES } from '../../foundation/domain/file-offers.ts';
+import {
+  FILE_OFFER_ID_BYTES,
+  MAX_OFFER_MESSAGE_CHARS,
+  MAX_OFFERED_BYTES,
+} from '../../foundation/domain/file-offers.ts';
 import { MAX_FILE_NAME_BYTES, OBJECT_ID_BYTES } from '../../foundation/domain/objects.ts';
 
 const VERSION = 1;

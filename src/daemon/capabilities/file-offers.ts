@@ -47,7 +47,8 @@ interface Parts extends Pick<Shared, 'events'>, Messages {
 }
 
 export function buildFileOffers({ life, clock, log }: Foundation, { registry }: Agents, parts: Parts) {
-  const { access, offered, notes, chat, events, objects, objectServer, objectGetter, remoteObjects, addressBook } = parts;
+  const { access, offered, notes, chat, events, objects, objectServer, objectGetter, remoteObjects, addressBook } =
+    parts;
   const fileOffers = new FileOffers({
     store: offered.offerStore,
     offered: offered.offered,

@@ -123,6 +123,11 @@ export const PARTS: readonly Part[] = [
   },
   {
     heading: MESSAGES,
+    names: ['send', 'receive', 'files'],
+    add: async (svc) => (await import('./commands/files.ts')).fileCommands(svc),
+  },
+  {
+    heading: MESSAGES,
     names: ['object'],
     add: async (svc) => (await import('./commands/objects.ts')).objectCommands(svc),
   },

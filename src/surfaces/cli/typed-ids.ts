@@ -61,6 +61,12 @@ function listOf(path: string, client: SvcClient, input: Input): Listed | null {
       command: '"svc tunnel status"',
       ids: async () => (await client.tunnelList()).tunnels.map(({ id }) => id),
     };
+  if (path.includes('/file-offers/'))
+    return {
+      noun: 'offer',
+      command: '"svc files list"',
+      ids: async () => (await client.fileOfferList({ aid: textIn(input, 'aid') })).offers.map(({ id }) => id),
+    };
   if (path.startsWith('/origins/'))
     return {
       noun: 'local address',

@@ -33,6 +33,11 @@ async function objects(context: CliContext, aid: string | undefined): Promise<Ca
   return shortened(found.objects.map(({ object_id: id, name: about }) => ({ id, about })));
 }
 
+async function offers(context: CliContext, aid: string | undefined): Promise<Candidate[]> {
+  const found = await context.client.fileOfferList({ aid: await context.localAgent(aid) });
+  return shortened(found.offers.map(({ id, name: about }) => ({ id, about })));
+}
+
 async function tunnels({ client }: CliContext): Promise<Candidate[]> {
   const found = await client.tunnelList();
   return shortened(found.tunnels.map(({ id, listen, remote_aid }) => ({ id, about: `${listen} to ${remote_aid}` })));
@@ -56,6 +61,7 @@ export async function knownAt(
   if (name === 'label' && path === 'alias del')
     return Object.entries((await context.client.addressBookGet()).aliases).map(([about, word]) => ({ word, about }));
   if (name === 'id' && path.startsWith('tunnel')) return tunnels(context);
+  if (name === 'id' && path.startsWith('files')) return offers(context, given['aid']);
   if (name === 'id' && path.startsWith('origin'))
     return (await context.client.originList()).origins.map(({ id, url }) => ({ word: id, about: url }));
   if (name !== 'key' || !path.startsWith('config')) return [];

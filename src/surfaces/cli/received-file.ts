@@ -1,0 +1,159 @@
+/**
+ * A file that comes in, written by `svc` itself: it grows under a name of its own in the folder where it will be, gets
+ * its true one only when it is whole and right, and never takes the place of another file.
+ */
+import { createHash, type Hash } from 'node:crypto';
+import { constants } from 'node:fs';
+import { type FileHandle, link, lstat, open, rename, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { syncDirectory } from '../../foundation/atomic-file.ts';
+import { diskTrouble } from '../../foundation/disk-trouble.ts';
+import { codeOf, SvcError } from '../../foundation/errors.ts';
+import { numberedName, receivedName } from '../../foundation/file-name.ts';
+
+/** Names that are tried for one file. */
+const MAX_NAMES = 1000;
+/** What was there before is hashed in pieces of so many bytes. */
+const READ_BYTES: number = 1024 * 1024;
+/** File systems without hard links say so in these ways. */
+const NO_LINKS: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
+
+function notWritable(file: string, cause: unknown): SvcError {
+  return new SvcError('not_writable', { message: `${file} cannot be written${diskTrouble(cause)}`, cause });
+}
+
+/** @throws SvcError `not_found` where there is no such folder */
+export async function checkFolder(folder: string): Promise<void> {
+  const there = await stat(folder).catch(() => null);
+  if (there?.isDirectory() !== true)
+    throw new SvcError('not_found', {
+      message: `There is no folder ${folder}: make it, or name another one with --into.`,
+    });
+}
+
+export class ReceivedFile implements AsyncDisposable {
+  readonly #folder: string;
+  readonly #part: string;
+  readonly #handle: FileHandle;
+  #hash: Hash;
+  #length = 0;
+
+  private constructor(folder: string, part: string, handle: FileHandle) {
+    this.#folder = folder;
+    this.#part = part;
+    this.#handle = handle;
+    this.#hash = createHash('sha256');
+  }
+
+  /**
+   * Takes up what is there of a file, or begins it.
+   * @param id of its offer: the next attempt finds the part by it
+   * @throws SvcError `not_writable`
+   */
+  static async open(folder: string, id: string): Promise<ReceivedFile> {
+    const part = join(folder, `.svc-${id}.part`);
+    try {
+      const flags = constants.O_RDWR | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0);
+      const handle = await open(part, flags, 0o600);
+      const file = new ReceivedFile(folder, part, handle);
+      await file.#readAll();
+      return file;
+    } catch (error) {
+      throw notWritable(part, error);
+    }
+  }
+
+  async #readAll(): Promise<void> {
+    const buffer = Buffer.allocUnsafe(READ_BYTES);
+    for (;;) {
+      const { bytesRead } = await this.#handle.read(buffer, 0, READ_BYTES, this.#length);
+      if (bytesRead === 0) return;
+      this.#hash.update(buffer.subarray(0, bytesRead));
+      this.#length += bytesRead;
+    }
+  }
+
+  /** Bytes that are here. */
+  get length(): number {
+    return this.#length;
+  }
+
+  /** @throws SvcError `not_writable` */
+  async append(bytes: Uint8Array): Promise<void> {
+    try {
+      for (let at = 0; at < bytes.length; ) {
+        const { bytesWritten } = await this.#handle.write(bytes, at, bytes.length - at, this.#length + at);
+        at += bytesWritten;
+      }
+    } catch (error) {
+      throw notWritable(this.#part, error);
+    }
+    this.#hash.update(bytes);
+    this.#length += bytes.length;
+  }
+
+  /** Throws away what is here. @throws SvcError `not_writable` */
+  async reset(): Promise<void> {
+    try {
+      await this.#handle.truncate(0);
+    } catch (error) {
+      throw notWritable(this.#part, error);
+    }
+    this.#hash = createHash('sha256');
+    this.#length = 0;
+  }
+
+  /** True where what is here is the object. @param objectId SHA-256, lower-case hex */
+  is(objectId: string): boolean {
+    return this.#hash.copy().digest('hex') === objectId;
+  }
+
+  /**
+   * Gives the file its name, with its bytes on disk before; one that is taken gets a number.
+   * @param mode of the file, as the user has new files be
+   * @returns its path
+   * @throws SvcError `not_writable`
+   */
+  async finish(name: string, mode: number): Promise<string> {
+    const plain = receivedName(name);
+    try {
+      await this.#handle.chmod(mode);
+      await this.#handle.sync();
+      for (let number = 0; number < MAX_NAMES; number++) {
+        const target = join(this.#folder, numberedName(plain, number));
+        if (!(await this.#moveTo(target))) continue;
+        syncDirectory(this.#folder);
+        return target;
+      }
+    } catch (error) {
+      throw notWritable(join(this.#folder, plain), error);
+    }
+    throw new SvcError('not_writable', { message: `There are too many files called ${plain} already.` });
+  }
+
+  /** False where something has this name. */
+  async #moveTo(target: string): Promise<boolean> {
+    try {
+      // Unlike a renaming this never replaces anything.
+      await link(this.#part, target);
+      await rm(this.#part);
+      return true;
+    } catch (error) {
+      if (codeOf(error) === 'EEXIST') return false;
+      if (!NO_LINKS.has(codeOf(error))) throw error;
+      if ((await lstat(target).catch(() => null)) !== null) return false;
+      await rename(this.#part, target);
+      return true;
+    }
+  }
+
+  /** Deletes what is here: nobody goes on with it. */
+  async discard(): Promise<void> {
+    await rm(this.#part, { force: true });
+  }
+
+  /** Closes the file; its part stays for another attempt. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#handle.close();
+  }
+}

@@ -1,0 +1,101 @@
+/** Makes a file of this machine an object, offers it, and waits until it is taken. */
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { codeOf, SvcError } from '../../foundation/errors.ts';
+import type { CliContext } from './context.ts';
+import type { Offer } from './file-download.ts';
+import { ProgressLine, progressText, Speed } from './transfer-progress.ts';
+import { addFile } from './upload.ts';
+
+/** From one look at an offer to the next, milliseconds. */
+const LOOK_MS = 500;
+
+async function sizeOf(file: string): Promise<number> {
+  try {
+    const there = await stat(file);
+    if (there.isFile()) return there.size;
+    throw new SvcError('invalid_request', {
+      message: there.isDirectory()
+        ? `${file} is a folder. Send it as one file: tar czf folder.tgz ${basename(file)} && svc send folder.tgz <agent>`
+        : `${file} is no regular file.`,
+    });
+  } catch (error) {
+    if (error instanceof SvcError) throw error;
+    throw new SvcError('not_found', { message: `${file} cannot be read (${codeOf(error)}).`, cause: error });
+  }
+}
+
+/** SHA-256 of a file, lower-case hex. @throws SvcError `not_found` */
+async function hashOf(file: string): Promise<string> {
+  const hash = createHash('sha256');
+  try {
+    for await (const piece of createReadStream(file)) hash.update(piece);
+  } catch (error) {
+    throw new SvcError('not_found', { message: `${file} cannot be read (${codeOf(error)}).`, cause: error });
+  }
+  return hash.digest('hex');
+}
+
+/** The id right before another one: lists go on behind an id. */
+function before(objectId: string): string {
+  const previous = BigInt(`0x${objectId}`) - 1n;
+  return (previous < 0n ? 0n : previous).toString(16).padStart(objectId.length, '0');
+}
+
+/** True where an agent has an object already. */
+async function has(context: CliContext, aid: string, objectId: string): Promise<boolean> {
+  const { objects } = await context.client.objectList({ aid, limit: 1, cursor: before(objectId) });
+  return objects[0]?.object_id === objectId;
+}
+
+export interface SendRequest {
+  readonly aid: string;
+  readonly file: string;
+  readonly recipient: string;
+  readonly name: string | undefined;
+  readonly message: string | undefined;
+}
+
+/**
+ * Offers a file. Its bytes are stored with the daemon, where they are not yet, for as long as the offer is open.
+ * @throws SvcError `not_found`, `invalid_request` for a folder, and what the daemon answers
+ */
+export async function offerFile(context: CliContext, { aid, file, recipient, name, message }: SendRequest) {
+  await sizeOf(file);
+  const objectId = await hashOf(file);
+  const temporary = !(await has(context, aid, objectId));
+  const shown = name ?? basename(file);
+  const object_id = temporary ? (await addFile(context, aid, file, shown)).object_id : objectId;
+  return await context.client.fileOffer({
+    aid,
+    recipient,
+    object_id,
+    name: shown,
+    temporary,
+    ...(message === undefined ? {} : { message }),
+  });
+}
+
+/** Waits until an offer is over, and shows how far it is read. @throws SvcError `cancelled`, and what the daemon answers */
+export async function untilOver(context: CliContext, aid: string, offer: Offer): Promise<Offer> {
+  const { io, options } = context;
+  const speed = new Speed();
+  using line = new ProgressLine(io, options.json === true || options.quiet === true);
+  for (;;) {
+    const now = await context.client.fileOfferGet({ aid, id: offer.id }).catch((error: unknown) => {
+      // The daemon may be on its way back: the offer outlives it.
+      if (error instanceof SvcError && error.code === 'daemon_unreachable') return offer;
+      throw error;
+    });
+    if (now.state !== 'open') return now;
+    const sent = now.sent_bytes ?? 0;
+    const at = Date.now();
+    speed.note(sent, at);
+    if (sent > 0) line.show(() => progressText(now.name, sent, now.size, speed.perSecond()), at);
+    await pause(LOOK_MS, undefined, io.signal === undefined ? {} : { signal: io.signal }).catch(() => {});
+    if (io.signal?.aborted === true) throw new SvcError('cancelled', { message: 'The offer stands.' });
+  }
+}
