@@ -18,19 +18,16 @@ const OfferParams = closed({ aid: AidText, id: Id });
 
 const FileOffer = Type.Object({
   id: Type.String(),
-  direction: oneOf(FILE_OFFER_DIRECTIONS, { description: '`in`: offered to this agent; `out`: by it.' }),
+  direction: oneOf(FILE_OFFER_DIRECTIONS),
   peer: AidText,
-  object_id: ObjectId,
-  name: Type.String({ description: 'What a file of this name can be called on every system.' }),
+  object_id: Type.String(),
+  name: Type.String(),
   size: Size,
   message: Type.Optional(Type.String()),
   state: oneOf(FILE_OFFER_STATES),
   at: Timestamp,
   expires_at: Timestamp,
-  settled_at: Type.Optional(Timestamp),
-  sent_bytes: Type.Optional(
-    Type.Integer({ minimum: 0, description: 'Up to where the other agent has read it, where that is known.' }),
-  ),
+  sent_bytes: Type.Optional(Type.Integer({ minimum: 0, description: 'Up to where the other agent has read it.' })),
 });
 
 export const fileOfferOperations = declare(COMMON, {
@@ -48,7 +45,7 @@ export const fileOfferOperations = declare(COMMON, {
       ),
     }),
     output: Type.Object({
-      offer: FileOffer,
+      id: Type.String(),
       delivered: Type.Boolean({ description: "The recipient's node has the offer already." }),
     }),
     permission: 'local_only',
@@ -67,9 +64,8 @@ export const fileOfferOperations = declare(COMMON, {
     ],
     tool: {
       name: 'svc_file_send',
-      description: 'Offer an object (group_object_put makes one) to an agent, online or not.',
-      omit: ['temporary'],
-      foreignText: true,
+      description: 'Offer an object (see group_object_put) to an agent, online or not.',
+      omit: ['name', 'temporary'],
     },
   },
 
@@ -85,7 +81,12 @@ export const fileOfferOperations = declare(COMMON, {
       offers: Type.Array(FileOffer, { maxItems: MAX_OPEN_OFFERS + MAX_OPEN_OFFERS_MADE + MAX_SETTLED_OFFERS }),
     }),
     errors: ['not_found'],
-    tool: { name: 'svc_file_offers', description: 'Files offered to an agent and by it.', foreignText: true },
+    tool: {
+      name: 'svc_file_offers',
+      description: 'Open offers of files to an agent and by it.',
+      omit: ['direction', 'all'],
+      foreignText: true,
+    },
   },
 
   fileOfferGet: {
@@ -101,7 +102,7 @@ export const fileOfferOperations = declare(COMMON, {
       'Gets an offered file below files_root, resumed where it broke off, and tells its sender. Names that are taken get a number.',
     route: 'POST /agents/{aid}/file-offers/{id}/accept',
     params: OfferParams,
-    output: Type.Object({ offer: FileOffer, path: Type.String({ description: 'The file, absolute.' }) }),
+    output: Type.Object({ path: Type.String({ description: 'The file, absolute.' }) }),
     permission: 'local_only',
     errors: ['not_found', 'gone', 'wrong_state', 'cancelled', ...STORE_ERRORS, ...HOLDER_ERRORS],
     tool: { name: 'svc_file_take', description: 'Download an offered file below files_root.', foreignText: true },

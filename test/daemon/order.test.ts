@@ -37,7 +37,17 @@ test('what answers others is there before the network, and what acts by itself b
       ...['NativeQuicEndpoint', 'ConnectionPool', 'RecordDht', 'BulkLanes', 'OwnAddresses', 'NetworkChanges'],
       ...['Released', 'NatLooks', 'OwnProof', 'ChosenHelpers', 'Meetings'],
     ],
-    acting: ['Directory', 'Notes', 'Chat', 'Rooms', 'TunnelService', 'Origins', 'TrafficHistory', 'Updater'],
+    acting: [
+      'Directory',
+      'Notes',
+      'Chat',
+      'Rooms',
+      'TunnelService',
+      'FileOffers',
+      'Origins',
+      'TrafficHistory',
+      'Updater',
+    ],
     api: [],
   });
 });

@@ -27,6 +27,14 @@ const ROUTES_OF_OUR_OWN = [
   'POST /agents/import',
   'GET /agents/{}/cas',
   'DELETE /agents/{}/cas/{}',
+  'POST /agents/{}/file-offers',
+  'GET /agents/{}/file-offers',
+  'GET /agents/{}/file-offers/{}',
+  'POST /agents/{}/file-offers/{}/accept',
+  'POST /agents/{}/file-offers/{}/taken',
+  'POST /agents/{}/file-offers/{}/decline',
+  'DELETE /agents/{}/file-offers/{}',
+  'GET /agents/{}/file-offers/{}/content',
   'GET /node/remote-admin/audit',
   'GET /did/{}',
   'GET /.well-known/ai-catalog.json',
@@ -76,7 +84,7 @@ const ROUTES_OF_OUR_OWN = [
 ];
 
 /** Tools of ours that the surface does not name. */
-const TOOLS_OF_OUR_OWN = ['svc_origin_open', 'svc_card'];
+const TOOLS_OF_OUR_OWN = ['svc_origin_open', 'svc_card', 'svc_file_send', 'svc_file_offers', 'svc_file_take'];
 
 /** A route by its method and shape: what a parameter is called is not part of the surface. */
 function route(method: string, path: string): string {

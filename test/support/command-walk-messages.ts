@@ -182,3 +182,63 @@ export async function objectCommands(step: Step, { here, directory }: WalkWorld,
   });
   await step(here, mine('del', id, '-y'), { schema: Ok, text: /is deleted/, quiet: HEX });
 }
+
+const Received = Type.Object({
+  offered: Type.Integer(),
+  received: Type.Array(
+    Type.Object({
+      offer_id: Type.String(),
+      object_id: Type.String(),
+      from: Type.String(),
+      name: Type.String(),
+      size: Type.Integer(),
+      path: Type.String(),
+    }),
+  ),
+});
+
+export async function fileCommands(
+  step: Step,
+  { here, there, directory }: WalkWorld,
+  aid: string,
+  peer: string,
+): Promise<void> {
+  const file = join(directory, 'offered.txt');
+  const come = (): Promise<string> =>
+    eventually('the offer has come', async () => {
+      const { offers } = await there.call<{ offers: { id: string }[] }>('GET', `/agents/${peer}/file-offers`);
+      return offers[0]?.id;
+    });
+  const send = async (text: string): Promise<string> => {
+    writeFileSync(file, `${text} of ${aid}`);
+    await step(here, ['send', file, peer, '--aid', aid, '-m', 'for you', '--no-wait'], {
+      schema: Type.Intersect([d.fileOfferGet.output, Type.Object({ delivered: Type.Boolean() })]),
+      text: /^offered\.txt \(\d+ B\) is offered to /,
+      quiet: /^[0-9a-f]{16}$/,
+    });
+    return come();
+  };
+  await send('one');
+  await step(there, ['files', 'list', '--aid', peer], {
+    schema: d.fileOfferList.output,
+    text: /^ID +AGENT +NAME[\s\S]* offered\.txt: for you +\d+ B /,
+    quiet: /^[0-9a-f]{16}$/,
+  });
+  await step(there, ['receive', '--aid', peer, '-y', '--into', directory], {
+    schema: Received,
+    text: /^FILE +SIZE +FROM\n\S+offered \(\d+\)\.txt /,
+    quiet: /offered \(\d+\)\.txt$/,
+  });
+  const declined = await send('two');
+  await step(there, ['files', 'decline', declined, '--aid', peer], {
+    schema: d.fileOfferDecline.output,
+    text: /is declined/,
+    quiet: /^[0-9a-f]{16}$/,
+  });
+  const withdrawn = await send('three');
+  await step(here, ['files', 'withdraw', withdrawn, '--aid', aid], {
+    schema: d.fileOfferWithdraw.output,
+    text: /is not offered/,
+    quiet: /^[0-9a-f]{16}$/,
+  });
+}

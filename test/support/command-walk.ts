@@ -9,7 +9,7 @@ import { operations as d } from '../../src/operations/index.ts';
 import { NodeStatus } from '../../src/operations/node.ts';
 import { AidText } from '../../src/operations/schemas.ts';
 import { ADDRESS, AIDS, ANY, HEX, ID, Ok, ONE_AID, SEQ, SOME, type Step, type WalkWorld } from './command-step.ts';
-import { groupCommands, messageCommands, objectCommands } from './command-walk-messages.ts';
+import { fileCommands, groupCommands, messageCommands, objectCommands } from './command-walk-messages.ts';
 
 const Registered = Type.Object({
   aid: AidText,
@@ -379,5 +379,6 @@ export async function walk(step: Step, world: WalkWorld): Promise<void> {
   await messageCommands(step, world, aid, peer);
   await groupCommands(step, world, aid, peer);
   await objectCommands(step, world, aid);
+  await fileCommands(step, world, aid, peer);
   await accessCommands(step, world, aid, peer);
 }

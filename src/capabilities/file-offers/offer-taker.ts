@@ -24,18 +24,15 @@ export class OfferTaker<B extends OfferedBytes> {
 
   /**
    * Gets the file of an offer below files_root, and tells its sender.
-   * @returns the offer as it is now, and the absolute path of the file
+   * @returns the absolute path of the file
    * @throws SvcError `not_found`, `wrong_state`, `protocol_error` where it is not the file that was offered, and what
    *   getting an object gives
    */
-  async accept(
-    aid: Aid,
-    id: string,
-    signal: AbortSignal,
-  ): Promise<{ readonly offer: FileOffer; readonly path: string }> {
+  async accept(aid: Aid, id: string, signal: AbortSignal): Promise<string> {
     const { offers } = this.#deps;
     const { path } = await this.#get(aid, offers.takeable(aid, id), signal);
-    return { offer: offers.taken(aid, id), path };
+    offers.taken(aid, id);
+    return path;
   }
 
   async #get(aid: Aid, { objectId, size, name, peer: hint }: FileOffer, signal: AbortSignal) {

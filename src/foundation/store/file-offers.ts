@@ -103,16 +103,17 @@ export class FileOfferStore {
       const settled = this.#store.run`
         UPDATE file_offers SET state = ${state}, settled_at = ${now}, tell_at = ${tellAt}, attempts = 0
         WHERE aid = ${aid} AND id = ${id} AND state = 'open'`;
-      if (settled > 0) this.#forgetOldest(aid);
+      if (settled > 0) this.#forgetOldest(aid, id);
       return settled > 0;
     });
   }
 
-  #forgetOldest(aid: Aid): void {
+  /** Of those that are over; the one that has just ended stays. */
+  #forgetOldest(aid: Aid, last: string): void {
     this.#store.run`
       DELETE FROM file_offers WHERE aid = ${aid} AND id IN
         (SELECT id FROM file_offers WHERE aid = ${aid} AND state <> 'open'
-         ORDER BY settled_at DESC, id LIMIT -1 OFFSET ${MAX_SETTLED_OFFERS})`;
+         ORDER BY id = ${last} DESC, settled_at DESC, id LIMIT -1 OFFSET ${MAX_SETTLED_OFFERS})`;
   }
 
   /** Open offers whose time is over, a few. */

@@ -28,7 +28,6 @@ function view(offer: FileOffer) {
     state: offer.state,
     at: isoTime(offer.at),
     expires_at: isoTime(offer.expiresAt),
-    settled_at: offer.settledAt === null ? undefined : isoTime(offer.settledAt),
     sent_bytes: offer.sentBytes ?? undefined,
   };
 }
@@ -38,15 +37,14 @@ export function fileOfferHandlers(dependencies: FileOfferHandlerDependencies): H
   return {
     fileOffer: async ({ aid, recipient, object_id: objectId, name, message, temporary = false }, context) => {
       context.requireToken();
-      const made = await offers.offer(aid, { recipient, objectId, name, message, temporary });
-      return { offer: view(made.offer), delivered: made.delivered };
+      const { offer, delivered } = await offers.offer(aid, { recipient, objectId, name, message, temporary });
+      return { id: offer.id, delivered };
     },
     fileOfferList: ({ aid, direction, all = false }) => ({ offers: offers.list(aid, direction, !all).map(view) }),
     fileOfferGet: ({ aid, id }) => view(offers.get(aid, id)),
     fileOfferAccept: async ({ aid, id }, context) => {
       context.requireToken();
-      const { offer, path } = await taker.accept(aid, id, context.signal);
-      return { offer: view(offer), path };
+      return { path: await taker.accept(aid, id, context.signal) };
     },
     fileOfferTaken: ({ aid, id }, context) => {
       context.requireToken();

@@ -69,7 +69,7 @@ export async function offerFile(context: CliContext, { aid, file, recipient, nam
   const temporary = !(await has(context, aid, objectId));
   const shown = name ?? basename(file);
   const object_id = temporary ? (await addFile(context, aid, file, shown)).object_id : objectId;
-  return await context.client.fileOffer({
+  const { id, delivered } = await context.client.fileOffer({
     aid,
     recipient,
     object_id,
@@ -77,6 +77,7 @@ export async function offerFile(context: CliContext, { aid, file, recipient, nam
     temporary,
     ...(message === undefined ? {} : { message }),
   });
+  return { ...(await context.client.fileOfferGet({ aid, id })), delivered };
 }
 
 /** Waits until an offer is over, and shows how far it is read. @throws SvcError `cancelled`, and what the daemon answers */

@@ -37,7 +37,6 @@ const WRITERS: Readonly<Record<string, (args: Values) => string>> = {
   chat_read: (args) => `${named(args, 'peer')} (entries with "dir":"in"), who proved its identity on the connection`,
   chat_contacts: () => 'the agent in "peer" of each request, who proved its identity on the connection',
   svc_events_poll: () => 'this node, about what the agents named in each event did',
-  svc_file_send: () => 'whoever named the file that is offered',
   svc_file_offers: () => 'the agent in "peer" of each offer with "direction":"in", who signed it',
   svc_file_take: () => 'the agent in "peer" of the offer, who signed it',
   group_object_locate: () => 'the agent in "aid" of each holder, who proved its identity on the connection',

@@ -11,6 +11,7 @@ import { datagramTargets } from './datagrams.ts';
 import { dhtTargets } from './dht.ts';
 import { documentTargets } from './documents.ts';
 import { eventTargets } from './events.ts';
+import { fileOfferTargets } from './file-offers.ts';
 import { identityTargets } from './identities.ts';
 import { knockTargets } from './knocks.ts';
 import { linkStreamTargets } from './link-streams.ts';
@@ -40,6 +41,7 @@ export const TARGETS: readonly FuzzTarget[] = [
   ...roomTargets,
   ...roomLinkTargets,
   ...noteTargets,
+  ...fileOfferTargets,
   ...tunnelTargets,
   ...textTargets,
   ...apiTargets,

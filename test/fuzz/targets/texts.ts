@@ -1,11 +1,11 @@
 /** Addresses, headers and other texts that strangers write. */
 import { parseServiceAddress } from '../../../src/capabilities/agents/service-address.ts';
 import { disposition, nameInDisposition } from '../../../src/capabilities/objects/object-name.ts';
-import { safeName } from '../../../src/foundation/file-name.ts';
 import { namesTag, parseContentRange, parseRange } from '../../../src/capabilities/objects/range.ts';
 import { formatAddress, hostOfUrl, isHost, parseAddress } from '../../../src/foundation/address.ts';
 import { formatContact, parseContact } from '../../../src/foundation/contact.ts';
 import { MAX_INVITATION_CONTACTS } from '../../../src/foundation/domain/joining.ts';
+import { numberedName, receivedName, safeName } from '../../../src/foundation/file-name.ts';
 import { nativeAid } from '../../../src/foundation/identity/aid.ts';
 import { formatInvitation, parseInvitation } from '../../../src/foundation/invitation.ts';
 import { canonicalIp, inIpv4Network, ipScope, subscriberOf } from '../../../src/foundation/ip.ts';
@@ -128,7 +128,14 @@ const objectHeaders = decoder({
       throw broken('a name that leads elsewhere', text, name);
     if (nameInDisposition(disposition(name)) !== name && name.length < 100)
       throw broken('a name came back as another', name);
-    return { range, content, tag: namesTag(text, '"abc"'), name };
+    const received = numberedName(receivedName(text), 999);
+    if (
+      /^[.\s]|[/\\<>:"|?*]|[.\s]$/.test(received) ||
+      received.search(UNSAFE) >= 0 ||
+      Buffer.byteLength(received) > 255
+    )
+      throw broken('a name that a stranger must not give', text, received);
+    return { range, content, tag: namesTag(text, '"abc"'), name, received };
   },
 });
 

@@ -50,6 +50,11 @@ const COMMANDS_OF_OUR_OWN: readonly string[] = [
   'object del',
   'object locate',
   'object get',
+  'send',
+  'receive',
+  'files list',
+  'files withdraw',
+  'files decline',
   'events',
   'completion',
   'backup',
@@ -189,7 +194,7 @@ test('the global options and those of the process are the ones of the surface an
 });
 
 /** Kinds of events that the surface does not name. */
-const EVENTS_OF_OUR_OWN = ['path.changed'];
+const EVENTS_OF_OUR_OWN = ['path.changed', 'file.offered', 'file.answered'];
 
 test('the events are the ones of the surface and our own', () => {
   const opening = /^event: (\S+)$/m.exec(openingFrame({ aid: {} }).toString())?.[1] ?? '';

@@ -29,7 +29,7 @@ interface Received {
 }
 
 function sending(svc: CommandGroup<typeof ACTING>): void {
-  svc.run('send <file> <agent>', 'offer a file to an agent, which takes it when it likes; waits until it is taken', {
+  svc.run('send', 'offer a file to an agent, which takes it when it likes; waits until it is taken', {
     examples: [
       'svc send report.pdf aid1…',
       'svc send report.pdf bob --name "Report for May.pdf" -m "as promised"',
@@ -46,19 +46,18 @@ function sending(svc: CommandGroup<typeof ACTING>): void {
       const recipient = await context.aid(agent);
       const made = await context.progress('Offering', offerFile(context, { aid, file, recipient, name, message }));
       if (!wait) return made;
-      const { peer } = made.offer;
-      const shown = (await context.names(made)).shown(peer);
+      const shown = (await context.names(made)).shown(made.peer);
       context.note(
         `${made.delivered ? 'Offered' : `${shown} is away; the offer waits`}. ${shown} takes it with "svc receive". Ctrl-C ends the waiting, not the offer; this machine has to be reachable then.`,
       );
-      return { ...made, offer: await untilOver(context, aid, made.offer) };
+      return { ...(await untilOver(context, aid, made)), delivered: made.delivered };
     },
-    text: ({ offer: { id, peer, name, size, state } }) =>
+    text: ({ id, peer, name, size, state }) =>
       state === 'open'
         ? `${safeLine(name)} (${roughSize(size)}) is offered to ${peer}. "svc files list" shows what becomes of it, "svc files withdraw ${id}" takes it back.`
         : `${peer} has ${state === 'taken' ? 'taken' : `not taken`} ${safeLine(name)}${state === 'taken' ? '' : `: ${state}`}.`,
-    quiet: ({ offer }) => offer.id,
-    fails: ({ offer: { state, name } }) =>
+    quiet: ({ id }) => id,
+    fails: ({ state, name }) =>
       state !== 'open' && state !== 'taken' && `${safeLine(name)} was not taken: the offer is ${state}.`,
   });
 }
@@ -106,7 +105,7 @@ async function take(context: CliContext, aid: string, offer: Offer, folder: stri
 }
 
 function receiving(svc: CommandGroup<typeof ACTING>): void {
-  svc.run('receive [from]', 'take files that others offer: asks for each, goes on where it broke off', {
+  svc.run('receive', 'take files that others offer: asks for each, goes on where it broke off', {
     examples: ['svc receive', 'svc receive bob -y --into ~/Downloads', 'svc receive --wait -y'],
     takes: {
       '[from]': 'those of one sender, or one by its id as "svc files list" shows it; all where it is left out',

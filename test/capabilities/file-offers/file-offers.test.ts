@@ -1,0 +1,335 @@
+/** Offers between two nodes whose notes are handed over by hand. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { FileOffers } from '../../../src/capabilities/file-offers/file-offers.ts';
+import { OfferedObjects } from '../../../src/capabilities/file-offers/offered.ts';
+import type { OfferNote } from '../../../src/capabilities/file-offers/types.ts';
+import { decodeNews, encodeNews, encodeOffer } from '../../../src/capabilities/file-offers/wire.ts';
+import {
+  FILE_OFFER_LIFE_MS,
+  MAX_OPEN_OFFERS,
+  MAX_OPEN_OFFERS_MADE,
+  MAX_OPEN_OFFERS_OF_STRANGERS,
+  MAX_OPEN_OFFERS_PER_SENDER,
+  MAX_SETTLED_OFFERS,
+} from '../../../src/foundation/domain/file-offers.ts';
+import { NOTE_TYPE } from '../../../src/foundation/domain/notes.ts';
+import { type ErrorCode, SvcError } from '../../../src/foundation/errors.ts';
+import type { Aid } from '../../../src/foundation/identity/aid.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import { AgentStore } from '../../../src/foundation/store/agents.ts';
+import { FileOfferStore } from '../../../src/foundation/store/file-offers.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { Store } from '../../../src/foundation/store/store.ts';
+import type { Purpose } from '../../../src/network/links/types.ts';
+import { newIdentity } from '../../support/identities.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const OBJECT = 'a1'.repeat(32);
+const OTHER = 'b2'.repeat(32);
+
+interface Sent {
+  readonly from: Aid;
+  readonly to: Aid;
+  readonly type: number;
+  readonly body: Uint8Array;
+}
+
+function fails(code: ErrorCode) {
+  return (error: unknown): boolean => error instanceof SvcError && error.code === code;
+}
+
+/** A node with one agent. */
+class World {
+  readonly clock: TestClock;
+  readonly db = Store.open(':memory:', MIGRATIONS);
+  readonly store = new FileOfferStore(this.db);
+  readonly aid: Aid;
+  readonly sent: Sent[] = [];
+  readonly events: string[] = [];
+  readonly objects = new Map<string, { size: number; name: string }>([[OBJECT, { size: 3, name: 'plan.pdf' }]]);
+  readonly blocked = new Set<Aid>();
+  readonly known = new Set<Aid>();
+  readonly rechecked: Aid[] = [];
+  readonly offered: OfferedObjects;
+  readonly offers: FileOffers;
+  readonly #takers = new Map<number, (recipient: Aid, note: OfferNote) => 'kept' | 'full'>();
+  /** What sending fails with. */
+  failure: SvcError | null = null;
+  rooms = 0;
+  #ids = 0;
+
+  constructor(clock = new TestClock()) {
+    this.clock = clock;
+    const identity = newIdentity();
+    this.aid = identity.aid;
+    new AgentStore(this.db).put({ keyName: 'k', delegation: identity.delegation, serviceTcp: '', registeredAt: 0 });
+    this.offered = new OfferedObjects({
+      store: this.store,
+      clock: this.clock,
+      isDenied: (_called, caller) => this.blocked.has(caller),
+    });
+    this.offers = new FileOffers({
+      store: this.store,
+      offered: this.offered,
+      notes: {
+        claim: (type, taker) => void this.#takers.set(type, taker),
+        roomAgain: () => void this.rooms++,
+        send: async (from, to, type, body) => {
+          if (this.failure !== null) throw this.failure;
+          this.sent.push({ from, to, type, body });
+          return { delivered: true };
+        },
+      },
+      objects: {
+        stat: (_aid, objectId) => this.objects.get(objectId) ?? null,
+        delete: (_aid, objectId) => {
+          if (!this.objects.delete(objectId)) throw new SvcError('not_found');
+        },
+      },
+      events: { emit: (_aid, type) => this.events.push(type) },
+      clock: this.clock,
+      log: silentLog,
+      isHere: (aid) => aid === this.aid,
+      isBlocked: (_aid, peer) => this.blocked.has(peer),
+      isKnown: (_aid, peer) => this.known.has(peer),
+      recheck: (aid) => void this.rechecked.push(aid),
+      newId: () => (++this.#ids).toString(16).padStart(16, '0'),
+    });
+  }
+
+  take(sender: Aid, type: number, body: Uint8Array, sentAt = this.clock.now()): 'kept' | 'full' | undefined {
+    return this.#takers.get(type)?.(this.aid, { sender, body, sentAt });
+  }
+
+  /** Hands over all that was sent to another node. */
+  deliver(to: World): void {
+    for (const { from, type, body } of this.sent.splice(0)) assert.equal(to.take(from, type, body), 'kept');
+  }
+
+  /** An offer of a stranger, numbered. */
+  strange(sender: Aid, number: number): 'kept' | 'full' | undefined {
+    const id = number.toString(16).padStart(16, 'f');
+    return this.take(
+      sender,
+      NOTE_TYPE.fileOffer,
+      encodeOffer({ id, objectId: OBJECT, size: 3, name: 'x', message: '' }),
+    );
+  }
+
+  mayRead(caller: Aid, objectId: string | null, purpose: Purpose = 'object'): boolean {
+    return this.offered.mayRead(
+      { purpose, called: this.aid, caller, accessToken: undefined, nodeKey: null, source: null },
+      objectId,
+    );
+  }
+}
+
+function pair(): readonly [World, World] {
+  const near = new World();
+  return [near, new World(near.clock)];
+}
+
+test('an offer is made, taken, and told to both', async (t) => {
+  const [near, far] = pair();
+  const request = { recipient: far.aid, objectId: OBJECT, name: '../.plan.pdf', message: 'hi', temporary: true };
+  const { offer, delivered } = await near.offers.offer(near.aid, request);
+  assert.deepEqual([offer.state, offer.direction, offer.name, delivered], ['open', 'out', 'plan.pdf', true]);
+  near.deliver(far);
+  assert.deepEqual(far.events, ['file.offered']);
+  const [got] = far.offers.list(far.aid, 'in', true);
+  assert.deepEqual(
+    [got?.id, got?.peer, got?.name, got?.message, got?.size, got?.sentBytes],
+    [offer.id, near.aid, 'plan.pdf', 'hi', 3, null],
+  );
+  near.offered.reading(
+    { purpose: 'object', called: near.aid, caller: far.aid, accessToken: undefined, nodeKey: null, source: null },
+    OBJECT,
+  )?.(2);
+  assert.equal(near.offers.get(near.aid, offer.id).sentBytes, 2);
+  await far.offers.start();
+  await near.offers.start();
+  t.after(() => Promise.all([far.offers.stop(), near.offers.stop()]));
+  assert.equal(far.offers.taken(far.aid, offer.id).state, 'taken');
+  await far.clock.run(0);
+  far.deliver(near);
+  await near.clock.run(0);
+  assert.equal(near.offers.get(near.aid, offer.id).state, 'taken');
+  assert.equal(near.offers.get(near.aid, offer.id).sentBytes, 3);
+  assert.deepEqual(near.events, ['file.answered']);
+  // What was there for the offer alone is gone, those who read it are looked at again, and there is room.
+  assert.equal(near.objects.has(OBJECT), false);
+  assert.deepEqual(near.rechecked, [near.aid]);
+  assert.equal(far.rooms, 1);
+  assert.throws(() => far.offers.decline(far.aid, offer.id), fails('wrong_state'));
+  assert.throws(() => near.offers.withdraw(near.aid, offer.id), fails('wrong_state'));
+});
+
+test('an open offer opens its object to its recipient, and nothing else to anybody', async () => {
+  const [near, far] = pair();
+  const { offer } = await near.offers.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: false });
+  assert.ok(near.mayRead(far.aid, OBJECT));
+  assert.ok(near.mayRead(far.aid, null));
+  assert.equal(near.mayRead(far.aid, OTHER), false);
+  assert.equal(near.mayRead(newIdentity().aid, OBJECT), false);
+  assert.equal(near.mayRead(newIdentity().aid, null), false);
+  for (const purpose of ['http', 'tcp', 'tcp-wide', 'tcp-lasting', 'chat', 'room', 'note', 'admin'] as const)
+    assert.equal(near.mayRead(far.aid, OBJECT, purpose), false, purpose);
+  near.blocked.add(far.aid);
+  assert.equal(near.mayRead(far.aid, OBJECT), false);
+  near.blocked.clear();
+  // An offer that came opens nothing in the other direction.
+  near.deliver(far);
+  assert.equal(far.mayRead(near.aid, OBJECT), false);
+  near.offers.withdraw(near.aid, offer.id);
+  assert.equal(near.mayRead(far.aid, OBJECT), false);
+  assert.equal(near.mayRead(far.aid, null), false);
+  await near.offers.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: false });
+  near.clock.advance(FILE_OFFER_LIFE_MS);
+  assert.equal(near.mayRead(far.aid, OBJECT), false);
+});
+
+test('only who offered withdraws, only who was offered takes, and nobody else is heard', async () => {
+  const [near, far] = pair();
+  const { offer } = await near.offers.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: true });
+  near.deliver(far);
+  const tell = (to: World, sender: Aid, end: 'taken' | 'declined' | 'withdrawn') =>
+    to.take(sender, NOTE_TYPE.fileNews, encodeNews({ id: offer.id, end }));
+  tell(near, newIdentity().aid, 'taken');
+  tell(near, far.aid, 'withdrawn');
+  tell(far, near.aid, 'taken');
+  tell(far, newIdentity().aid, 'withdrawn');
+  assert.equal(near.offers.get(near.aid, offer.id).state, 'open');
+  assert.equal(far.offers.get(far.aid, offer.id).state, 'open');
+  assert.throws(() => near.offers.taken(near.aid, offer.id), fails('wrong_state'));
+  assert.throws(() => far.offers.withdraw(far.aid, offer.id), fails('wrong_state'));
+  tell(far, near.aid, 'withdrawn');
+  assert.equal(far.offers.get(far.aid, offer.id).state, 'withdrawn');
+});
+
+test('an id that another one has offered under already changes nothing', async () => {
+  const world = new World();
+  const [one, two] = [newIdentity().aid, newIdentity().aid];
+  assert.equal(world.strange(one, 1), 'kept');
+  assert.equal(world.strange(two, 1), 'kept');
+  assert.deepEqual(
+    world.offers.list(world.aid, 'in', true).map(({ peer }) => peer),
+    [one],
+  );
+  assert.equal(world.events.length, 1);
+});
+
+test('what is no offer, and what comes from who is shut out, leaves nothing', () => {
+  const world = new World();
+  const sender = newIdentity().aid;
+  assert.equal(world.take(sender, NOTE_TYPE.fileOffer, new Uint8Array(10)), 'kept');
+  assert.equal(world.take(sender, NOTE_TYPE.fileNews, new Uint8Array(10)), 'kept');
+  world.blocked.add(sender);
+  assert.equal(world.strange(sender, 1), 'kept');
+  assert.deepEqual(world.offers.list(world.aid, undefined, false), []);
+  assert.deepEqual(world.events, []);
+});
+
+test('a flood of offers finds its bounds, and strangers leave room for those who are known', () => {
+  const world = new World();
+  const flood = newIdentity().aid;
+  for (let i = 0; i < MAX_OPEN_OFFERS_PER_SENDER; i++) assert.equal(world.strange(flood, i), 'kept');
+  assert.equal(world.strange(flood, 999), 'full');
+  let strangers = MAX_OPEN_OFFERS_PER_SENDER;
+  for (; strangers < MAX_OPEN_OFFERS_OF_STRANGERS; strangers++)
+    assert.equal(world.strange(newIdentity().aid, 1000 + strangers), 'kept');
+  assert.equal(world.strange(newIdentity().aid, 5000), 'full');
+  const friends = Array.from({ length: 10 }, () => newIdentity().aid);
+  for (const friend of friends) world.known.add(friend);
+  let kept = 0;
+  for (const [i, friend] of friends.entries())
+    for (let n = 0; n < MAX_OPEN_OFFERS_PER_SENDER; n++)
+      if (world.strange(friend, 10_000 + 100 * i + n) === 'kept') kept++;
+  assert.equal(kept, MAX_OPEN_OFFERS - MAX_OPEN_OFFERS_OF_STRANGERS);
+});
+
+test('offers that are over are kept up to a bound', () => {
+  const world = new World();
+  const friend = newIdentity().aid;
+  for (let i = 0; i < MAX_SETTLED_OFFERS + 20; i++) {
+    world.strange(friend, i);
+    world.offers.decline(world.aid, i.toString(16).padStart(16, 'f'));
+  }
+  assert.equal(world.offers.list(world.aid, 'in', false).length, MAX_SETTLED_OFFERS);
+});
+
+test('what cannot be offered is refused, and a note that is not sent leaves no open offer', async () => {
+  const [near, far] = pair();
+  const offer = (change: object = {}) =>
+    near.offers.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: true, ...change });
+  await assert.rejects(offer({ recipient: near.aid }), fails('self'));
+  await assert.rejects(offer({ objectId: OTHER }), fails('not_found'));
+  await assert.rejects(offer({ message: '\ud800' }), fails('invalid_request'));
+  await assert.rejects(
+    near.offers.offer(far.aid, { recipient: near.aid, objectId: OBJECT, temporary: false }),
+    fails('not_found'),
+  );
+  near.blocked.add(far.aid);
+  await assert.rejects(offer(), fails('access_denied'));
+  near.blocked.clear();
+  near.failure = new SvcError('resolve_failed');
+  await assert.rejects(offer(), fails('resolve_failed'));
+  assert.equal(near.mayRead(far.aid, OBJECT), false);
+  assert.deepEqual(near.offers.list(near.aid, 'out', true), []);
+  near.failure = null;
+  for (let i = 0; i < MAX_OPEN_OFFERS_MADE; i++) await offer();
+  await assert.rejects(offer(), fails('quota_exceeded'));
+});
+
+test('an object stays while an offer of it is open, or where somebody stored it for itself', async (t) => {
+  const [near, far] = pair();
+  await near.offers.start();
+  t.after(() => near.offers.stop());
+  const offer = async (temporary: boolean): Promise<string> =>
+    (await near.offers.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary })).offer.id;
+  const [first, second] = [await offer(true), await offer(false)];
+  near.offers.withdraw(near.aid, first);
+  await near.clock.run(0);
+  assert.ok(near.objects.has(OBJECT));
+  near.offers.withdraw(near.aid, second);
+  await near.clock.run(0);
+  assert.equal(near.objects.has(OBJECT), false);
+  near.objects.set(OBJECT, { size: 3, name: 'plan.pdf' });
+  const third = await offer(true);
+  near.store.keepObject(near.aid, OBJECT);
+  near.offers.withdraw(near.aid, third);
+  await near.clock.run(0);
+  assert.ok(near.objects.has(OBJECT));
+});
+
+test('offers expire, and the end is told until somebody keeps the note', async (t) => {
+  const [near, far] = pair();
+  const { offer } = await near.offers.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: true });
+  near.deliver(far);
+  far.failure = new SvcError('not_acknowledged');
+  await far.offers.start();
+  await near.offers.start();
+  t.after(() => Promise.all([far.offers.stop(), near.offers.stop()]));
+  far.offers.decline(far.aid, offer.id);
+  await far.clock.run(0);
+  assert.equal(far.sent.length, 0);
+  far.failure = null;
+  for (let i = 0; i < 10 && far.sent.length === 0; i++) {
+    await far.clock.run(15_000);
+  }
+  const [news] = far.sent.splice(0);
+  assert.deepEqual(decodeNews(news?.body ?? new Uint8Array()), { id: offer.id, end: 'declined' });
+  await far.clock.run(3600_000);
+  assert.deepEqual(far.sent, []);
+  near.clock.jump(FILE_OFFER_LIFE_MS);
+  await near.clock.run(15_000);
+  assert.equal(near.offers.get(near.aid, offer.id).state, 'expired');
+  assert.equal(near.objects.has(OBJECT), false);
+});
+
+test('with its agent the offers go', () => {
+  const world = new World();
+  world.strange(newIdentity().aid, 1);
+  world.db.run`DELETE FROM agents WHERE aid = ${world.aid}`;
+  assert.deepEqual(world.store.list(world.aid, undefined, false), []);
+});

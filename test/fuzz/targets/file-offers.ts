@@ -1,0 +1,46 @@
+/** What notes about files say, once they are opened. */
+import { decodeNews, decodeOffer, encodeNews, encodeOffer } from '../../../src/capabilities/file-offers/wire.ts';
+import { MAX_OFFER_MESSAGE_CHARS, MAX_OFFERED_BYTES } from '../../../src/foundation/domain/file-offers.ts';
+import { MAX_FILE_NAME_BYTES } from '../../../src/foundation/domain/objects.ts';
+import { editCbor } from '../engine/cbor.ts';
+import { broken, decoder } from '../engine/properties.ts';
+import type { FuzzTarget } from '../engine/target.ts';
+
+const ID = '0123456789abcdef';
+const OBJECT_ID = 'e3'.repeat(32);
+
+const offer = decoder({
+  name: 'file-offer',
+  inputs: 5000,
+  edit: editCbor,
+  seeds: () => [
+    encodeOffer({ id: ID, objectId: OBJECT_ID, size: 0, name: 'plan.pdf', message: '' }),
+    encodeOffer({
+      id: ID,
+      objectId: OBJECT_ID,
+      size: 3_000_000_000,
+      name: '../Pläne\u202efdp.exe',
+      message: 'as promised',
+    }),
+  ],
+  decode: decodeOffer,
+  encode: encodeOffer,
+  check: ({ id, objectId, size, name, message }, bytes) => {
+    if (!/^[0-9a-f]{16}$/.test(id) || !/^[0-9a-f]{64}$/.test(objectId)) throw broken('an id of another form', bytes);
+    if (!Number.isSafeInteger(size) || size < 0 || size > MAX_OFFERED_BYTES) throw broken('a size beyond all', bytes);
+    if (Buffer.byteLength(name) > MAX_FILE_NAME_BYTES || message.length > MAX_OFFER_MESSAGE_CHARS)
+      throw broken('a text beyond its limit', bytes);
+  },
+});
+
+const news = decoder({
+  name: 'file-news',
+  inputs: 2000,
+  edit: editCbor,
+  seeds: () => (['taken', 'declined', 'withdrawn'] as const).map((end) => encodeNews({ id: ID, end })),
+  decode: decodeNews,
+  encode: encodeNews,
+  canonical: true,
+});
+
+export const fileOfferTargets: readonly FuzzTarget[] = [offer, news];
