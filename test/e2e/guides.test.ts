@@ -94,6 +94,7 @@ async function toolServer({ home }: Shells): Promise<null> {
 const PREPARATIONS: Readonly<Record<string, Preparation>> = {
   'assistants.md': nothing,
   'database.md': postgres,
+  'file.md': nothing,
   'mcp-server.md': toolServer,
   'model.md': modelPage,
   'ssh-home.md': sshd,
