@@ -27,7 +27,7 @@ import type { FileOffer, OfferNote, OfferNotes, OfferObjects, OfferRequest } fro
 import { decodeNews, decodeOffer, encodeOffer, type OfferEnd } from './wire.ts';
 
 /** Milliseconds between two looks at what has expired and at who is to be told something. */
-const TICK_MS = 15_000;
+const OFFERS_TICK_MS = 15_000;
 /** Offers that expire in one go. */
 const BATCH = 64;
 
@@ -40,15 +40,15 @@ export interface FileOffersDependencies {
   readonly clock: Clock;
   readonly log: Log;
   /** True where an agent is registered here. */
-  isHere(aid: Aid): boolean;
+  readonly isHere: (aid: Aid) => boolean;
   /** True where the owner of an agent has shut another one out, by the access list or by chat. */
-  isBlocked(aid: Aid, peer: Aid): boolean;
+  readonly isBlocked: (aid: Aid, peer: Aid) => boolean;
   /** True where the owner of an agent has labelled another one, or let it in by name. */
-  isKnown(aid: Aid, peer: Aid): boolean;
+  readonly isKnown: (aid: Aid, peer: Aid) => boolean;
   /** Has those who read objects of an agent looked at again. */
-  recheck(aid: Aid): void;
+  readonly recheck: (aid: Aid) => void;
   /** An id that nothing else has, in hex. */
-  newId(): string;
+  readonly newId: () => string;
 }
 
 export class FileOffers implements Component {
@@ -70,7 +70,7 @@ export class FileOffers implements Component {
   async start(): Promise<void> {
     const { clock, log } = this.#deps;
     const onError = (error: unknown): void => log.warn({ error }, 'offers of files could not be looked through');
-    const options = { periodMs: TICK_MS, firstMs: 0, onError };
+    const options = { periodMs: OFFERS_TICK_MS, firstMs: 0, onError };
     this.#looks = every(clock, options, () => {
       this.#expire();
       this.#clearUp();
@@ -267,7 +267,7 @@ export class FileOffers implements Component {
     return row;
   }
 
-  #view({ temporary: _, tellAt: __, attempts: ___, ...row }: FileOfferRow): FileOffer {
+  #view(row: FileOfferRow): FileOffer {
     const { aid, peer, objectId, direction, state, size } = row;
     if (direction === 'in') return { ...row, sentBytes: null };
     return { ...row, sentBytes: state === 'taken' ? size : this.#deps.offered.readBytes(aid, peer, objectId) };

@@ -3,7 +3,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { FileOfferRow } from '../../foundation/store/file-offers.ts';
 
 /** An offer as it is shown. */
-export interface FileOffer extends Omit<FileOfferRow, 'temporary' | 'tellAt' | 'attempts'> {
+export interface FileOffer extends FileOfferRow {
   /** Bytes that the other agent has read, as far as this daemon has seen since its start; null for an offer to one here. */
   readonly sentBytes: number | null;
 }

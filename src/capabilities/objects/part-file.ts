@@ -1,17 +1,15 @@
 /** A download on its way: it grows under a name of its own, and gets its true one only when it is whole. */
 import { createHash, type Hash } from 'node:crypto';
 import { constants } from 'node:fs';
-import { type FileHandle, link, lstat, open, rename, rm } from 'node:fs/promises';
+import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { syncDirectory } from '../../foundation/atomic-file.ts';
-import { codeOf, SvcError } from '../../foundation/errors.ts';
+import { SvcError } from '../../foundation/errors.ts';
 import { PRIVATE_FILE_MODE } from '../../foundation/file-modes.ts';
+import { moveWhereFree } from '../../foundation/move-where-free.ts';
 import { writeError } from './file-errors.ts';
 import { FileSink } from './file-sink.ts';
 import { hashInto } from './fingerprint.ts';
-
-/** File systems without hard links say so in these ways. */
-const NO_LINKS: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
 
 export class PartFile extends FileSink {
   readonly #file: string;
@@ -58,10 +56,9 @@ export class PartFile extends FileSink {
       await this.sync();
       await check();
       if (force) await rename(this.#file, target);
-      else await moveToFreeName(this.#file, target);
+      else if (!(await moveWhereFree(this.#file, target))) throw taken(target);
       syncDirectory(dirname(target));
     } catch (error) {
-      if (codeOf(error) === 'EEXIST') throw taken(target);
       throw writeError(error);
     }
   }
@@ -83,16 +80,4 @@ export function taken(target: string): SvcError {
 
 function openPart(file: string): Promise<FileHandle> {
   return open(file, constants.O_RDWR | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0), PRIVATE_FILE_MODE);
-}
-
-async function moveToFreeName(file: string, target: string): Promise<void> {
-  try {
-    // Unlike a renaming this never replaces anything.
-    await link(file, target);
-    await rm(file);
-  } catch (error) {
-    if (!NO_LINKS.has(codeOf(error))) throw error;
-    if ((await lstat(target).catch(() => null)) !== null) throw taken(target);
-    await rename(file, target);
-  }
 }

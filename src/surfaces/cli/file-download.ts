@@ -7,7 +7,7 @@ import type { CliContext } from './context.ts';
 import type { ReceivedFile } from './received-file.ts';
 import { ProgressLine, progressText, Speed } from './transfer-progress.ts';
 
-export type Offer = AnswerOf<'fileOfferGet'>;
+export type OfferAnswer = AnswerOf<'fileOfferGet'>;
 
 /** What may pass by itself: the sender or a daemon was restarted, or a network changed. */
 const PASSING: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
@@ -46,7 +46,10 @@ async function ask(context: CliContext, aid: string, id: string, from: number): 
 async function takeAll(response: Response, file: ReceivedFile, size: number, moved: () => void): Promise<void> {
   // What is here is longer than the file, or the sender begins at its beginning.
   if (response.status === 416 || (response.status === 200 && file.length > 0)) await file.reset();
-  if (response.status === 416 || response.body === null) return void response.body?.cancel();
+  if (response.status === 416 || response.body === null) {
+    await response.body?.cancel();
+    return;
+  }
   const reader = response.body.getReader();
   try {
     for (;;) {
@@ -67,7 +70,12 @@ async function takeAll(response: Response, file: ReceivedFile, size: number, mov
  * @throws SvcError `protocol_error` where they are not what was offered: then nothing is kept of them; `cancelled` where
  *   the command is interrupted, and what the daemon answers where that does not pass: another attempt goes on
  */
-export async function download(context: CliContext, aid: string, offer: Offer, file: ReceivedFile): Promise<void> {
+export async function download(
+  context: CliContext,
+  aid: string,
+  offer: OfferAnswer,
+  file: ReceivedFile,
+): Promise<void> {
   const { io, options } = context;
   const speed = new Speed();
   using line = new ProgressLine(io, options.json === true || options.quiet === true);

@@ -4,19 +4,18 @@
  */
 import { createHash, type Hash } from 'node:crypto';
 import { constants } from 'node:fs';
-import { type FileHandle, link, lstat, open, rename, rm, stat } from 'node:fs/promises';
+import { type FileHandle, open, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { syncDirectory } from '../../foundation/atomic-file.ts';
 import { diskTrouble } from '../../foundation/disk-trouble.ts';
-import { codeOf, SvcError } from '../../foundation/errors.ts';
+import { SvcError } from '../../foundation/errors.ts';
 import { numberedName, receivedName } from '../../foundation/file-name.ts';
+import { moveWhereFree } from '../../foundation/move-where-free.ts';
 
 /** Names that are tried for one file. */
 const MAX_NAMES = 1000;
 /** What was there before is hashed in pieces of so many bytes. */
 const READ_BYTES: number = 1024 * 1024;
-/** File systems without hard links say so in these ways. */
-const NO_LINKS: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
 
 function notWritable(file: string, cause: unknown): SvcError {
   return new SvcError('not_writable', { message: `${file} cannot be written${diskTrouble(cause)}`, cause });
@@ -121,7 +120,7 @@ export class ReceivedFile implements AsyncDisposable {
       await this.#handle.sync();
       for (let number = 0; number < MAX_NAMES; number++) {
         const target = join(this.#folder, numberedName(plain, number));
-        if (!(await this.#moveTo(target))) continue;
+        if (!(await moveWhereFree(this.#part, target))) continue;
         syncDirectory(this.#folder);
         return target;
       }
@@ -129,22 +128,6 @@ export class ReceivedFile implements AsyncDisposable {
       throw notWritable(join(this.#folder, plain), error);
     }
     throw new SvcError('not_writable', { message: `There are too many files called ${plain} already.` });
-  }
-
-  /** False where something has this name. */
-  async #moveTo(target: string): Promise<boolean> {
-    try {
-      // Unlike a renaming this never replaces anything.
-      await link(this.#part, target);
-      await rm(this.#part);
-      return true;
-    } catch (error) {
-      if (codeOf(error) === 'EEXIST') return false;
-      if (!NO_LINKS.has(codeOf(error))) throw error;
-      if ((await lstat(target).catch(() => null)) !== null) return false;
-      await rename(this.#part, target);
-      return true;
-    }
   }
 
   /** Deletes what is here: nobody goes on with it. */

@@ -6,7 +6,7 @@ import { basename } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
 import type { CliContext } from './context.ts';
-import type { Offer } from './file-download.ts';
+import type { OfferAnswer } from './file-download.ts';
 import { ProgressLine, progressText, Speed } from './transfer-progress.ts';
 import { addFile } from './upload.ts';
 
@@ -81,7 +81,7 @@ export async function offerFile(context: CliContext, { aid, file, recipient, nam
 }
 
 /** Waits until an offer is over, and shows how far it is read. @throws SvcError `cancelled`, and what the daemon answers */
-export async function untilOver(context: CliContext, aid: string, offer: Offer): Promise<Offer> {
+export async function untilOver(context: CliContext, aid: string, offer: OfferAnswer): Promise<OfferAnswer> {
   const { io, options } = context;
   const speed = new Speed();
   using line = new ProgressLine(io, options.json === true || options.quiet === true);

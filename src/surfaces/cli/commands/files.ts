@@ -4,7 +4,7 @@ import { SvcError } from '../../../foundation/errors.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
-import { download, type Offer } from '../file-download.ts';
+import { download, type OfferAnswer } from '../file-download.ts';
 import type { Laid } from '../laid.ts';
 import type { Names } from '../names.ts';
 import { ask } from '../prompt.ts';
@@ -15,7 +15,7 @@ import type { ACTING } from '../takes.ts';
 import { formatTable, relativeTime, safeLine } from '../text.ts';
 
 /** From one look for an offer to the next, milliseconds. */
-const LOOK_MS = 1000;
+const ARRIVAL_LOOK_MS = 1000;
 /** What new files are for everybody before the umask of the user. */
 const FILE_MODE = 0o666;
 
@@ -63,7 +63,11 @@ function sending(svc: CommandGroup<typeof ACTING>): void {
 }
 
 /** Offers that are meant: of a sender, or of an id or its beginning; all where nothing is said. */
-async function meant(context: CliContext, offers: readonly Offer[], which: string | undefined): Promise<Offer[]> {
+async function meant(
+  context: CliContext,
+  offers: readonly OfferAnswer[],
+  which: string | undefined,
+): Promise<OfferAnswer[]> {
   if (which === undefined) return [...offers];
   const typed = which.trim().replace(/…$/, '').toLowerCase();
   const byId = /^[0-9a-f]{4,}$/.test(typed) ? offers.filter(({ id }) => id.startsWith(typed)) : [];
@@ -73,7 +77,12 @@ async function meant(context: CliContext, offers: readonly Offer[], which: strin
 }
 
 /** What is offered now; with `wait` as soon as something is. */
-async function offered(context: CliContext, aid: string, which: string | undefined, wait: boolean): Promise<Offer[]> {
+async function offered(
+  context: CliContext,
+  aid: string,
+  which: string | undefined,
+  wait: boolean,
+): Promise<OfferAnswer[]> {
   const { signal } = context.io;
   for (let isFirst = true; ; isFirst = false) {
     const { offers } = await context.client.fileOfferList({ aid, direction: 'in' });
@@ -81,12 +90,12 @@ async function offered(context: CliContext, aid: string, which: string | undefin
     const found = await meant(context, offers.toReversed(), which);
     if (found.length > 0 || !wait || signal?.aborted === true) return found;
     if (isFirst) context.note('Nothing is offered yet. Waiting …');
-    await pause(LOOK_MS, undefined, signal === undefined ? {} : { signal }).catch(() => {});
+    await pause(ARRIVAL_LOOK_MS, undefined, signal === undefined ? {} : { signal }).catch(() => {});
   }
 }
 
 /** What a person says to an offer. @throws SvcError `cancelled` */
-async function wish(context: CliContext, offer: Offer): Promise<'take' | 'decline' | 'leave'> {
+async function wish(context: CliContext, offer: OfferAnswer): Promise<'take' | 'decline' | 'leave'> {
   const from = (await context.names([offer.peer])).shown(offer.peer);
   const said = offer.message === undefined ? '' : `: "${safeLine(offer.message)}"`;
   const what = `${safeLine(offer.name)} (${roughSize(offer.size)}) from ${safeLine(from)}, ${relativeTime(offer.at, Date.now())}${said}`;
@@ -95,7 +104,7 @@ async function wish(context: CliContext, offer: Offer): Promise<'take' | 'declin
   return /^d(ecline)?$/i.test(answer) ? 'decline' : 'leave';
 }
 
-async function take(context: CliContext, aid: string, offer: Offer, folder: string): Promise<Received> {
+async function take(context: CliContext, aid: string, offer: OfferAnswer, folder: string): Promise<Received> {
   await using file = await ReceivedFile.open(folder, offer.id);
   await download(context, aid, offer, file);
   const path = await file.finish(offer.name, FILE_MODE & ~process.umask());
