@@ -258,3 +258,39 @@ test('a note for an agent that was deleted meanwhile is not kept', async () => {
   assert.equal(await accepting, 'refused');
   assert.equal(world.db.one('SELECT count(*) AS n FROM notes_seen')?.['n'], 0);
 });
+
+test('what somebody takes in place of the mailbox is handed over once, and its copies are of no more use', async () => {
+  const world = new World();
+  const [bob, alice] = [world.host(), newIdentity()];
+  const taken: string[] = [];
+  let answer: 'kept' | 'full' = 'full';
+  world.inbox.claim(7, (recipient, note) => {
+    taken.push(`${recipient} ${note.sender}`);
+    return answer;
+  });
+  assert.throws(() => world.inbox.claim(7, () => 'kept'));
+  const payload = await world.seal(alice, world.content(alice.aid, bob.aid, { msgType: 7 }));
+  const accept = async () => (await world.inbox.accept(bob.aid, [world.record(payload)]))[0];
+  assert.deepEqual(await accept(), { verdict: 'full', removal: null });
+  answer = 'kept';
+  const kept = await accept();
+  assert.equal(kept?.verdict, 'kept');
+  assert.ok(kept?.removal);
+  const again = await accept();
+  assert.equal(again?.verdict, 'known');
+  assert.ok(again?.removal);
+  assert.deepEqual(taken, [`${bob.aid} ${alice.aid}`, `${bob.aid} ${alice.aid}`]);
+  assert.deepEqual(world.store.page(bob.aid, 0, 10, 1_000_000).notes, []);
+  assert.deepEqual(world.events, []);
+});
+
+test('a note whose taker fails is refused, and leaves nothing', async () => {
+  const world = new World();
+  const [bob, alice] = [world.host(), newIdentity()];
+  world.inbox.claim(7, () => {
+    throw new Error('broken');
+  });
+  const record = await world.note(alice, bob.aid, { msgType: 7 });
+  assert.equal(await world.verdict(bob.aid, record), 'refused');
+  assert.deepEqual(world.store.page(bob.aid, 0, 10, 1_000_000).notes, []);
+});

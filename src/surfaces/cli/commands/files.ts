@@ -1,4 +1,5 @@
 /** `svc send`, `svc receive`, `svc files`: a file to another agent, which says whether it wants it. */
+import { relative, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { SvcError } from '../../../foundation/errors.ts';
 import type { AnswerOf } from '../client.ts';
@@ -113,6 +114,12 @@ async function take(context: CliContext, aid: string, offer: OfferAnswer, folder
   return { offer_id, object_id, from, name, size, path };
 }
 
+/** A path as a person writes it who stands in the present folder. */
+function shortPath(path: string): string {
+  const short = relative('.', path);
+  return short.startsWith('..') ? path : short;
+}
+
 function receiving(svc: CommandGroup<typeof ACTING>): void {
   svc.run('receive', 'take files that others offer: asks for each, goes on where it broke off', {
     examples: ['svc receive', 'svc receive bob -y --into ~/Downloads', 'svc receive --wait -y'],
@@ -133,7 +140,7 @@ function receiving(svc: CommandGroup<typeof ACTING>): void {
       for (const offer of offers) {
         const wished = yes === true ? 'take' : await wish(context, offer);
         if (wished === 'decline') await context.client.fileOfferDecline({ aid, id: offer.id });
-        if (wished === 'take') received.push(await take(context, aid, offer, into));
+        if (wished === 'take') received.push(await take(context, aid, offer, resolve(into)));
       }
       return { offered: offers.length, received };
     },
@@ -144,7 +151,7 @@ function receiving(svc: CommandGroup<typeof ACTING>): void {
           : 'Nothing was taken.'
         : formatTable(
             ['FILE', 'SIZE', 'FROM'],
-            received.map(({ path, size, from }) => [path, roughSize(size), from]),
+            received.map(({ path, size, from }) => [shortPath(path), roughSize(size), from]),
           ),
     quiet: ({ received }) => received.map(({ path }) => path).join('\n'),
   });

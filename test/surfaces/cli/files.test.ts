@@ -1,0 +1,175 @@
+/** `svc send` and `svc receive` against a daemon of which each answer is known. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { runSvc } from '../../support/cli-run.ts';
+import { newIdentity } from '../../support/identities.ts';
+import { sha256, someBytes } from '../../support/object-world.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
+
+const { aid } = newIdentity();
+const peer = newIdentity().aid;
+const ID = '0123456789abcdef';
+const PART = `.svc-${ID}.part`;
+const BYTES = someBytes(300_000);
+
+interface Sender {
+  readonly name?: string;
+  readonly bytes?: Buffer;
+  /** Answers the question for the content that comes `turn` times after the first, from a byte on. */
+  readonly content?: (response: ServerResponse, from: number, turn: number) => void;
+}
+
+/** Answers with the bytes from a place on; breaks off behind so many where that is said. */
+function serve(response: ServerResponse, bytes: Buffer, from: number, count = Number.POSITIVE_INFINITY): void {
+  const rest = bytes.subarray(from);
+  response.writeHead(from === 0 ? 200 : 206, { 'content-length': rest.length });
+  if (count >= rest.length) return void response.end(rest);
+  response.write(rest.subarray(0, count), () => setImmediate(() => response.destroy()));
+}
+
+/** A daemon to which one file is offered. */
+async function offering(t: TestContext, { name = 'plan.pdf', bytes = BYTES, content }: Sender) {
+  const offer = {
+    ...{ id: ID, direction: 'in', peer, object_id: sha256(bytes), name, size: bytes.length, state: 'open' },
+    ...{ message: 'as promised', at: new Date().toISOString(), expires_at: '2999-01-01T00:00:00.000Z' },
+  };
+  const asked: string[] = [];
+  let turn = 0;
+  const server = createServer((request, response) => {
+    const line = `${request.method} ${request.url?.replace(`/agents/${aid}`, '')}`;
+    const from = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0);
+    asked.push(from === 0 ? line : `${line} from ${from}`);
+    if (line.endsWith('/content')) return (content ?? serveAll)(response, from, turn++);
+    const body = line.startsWith('GET /file-offers')
+      ? { offers: [offer] }
+      : line.startsWith('POST')
+        ? offer
+        : { aliases: {}, agents: [] };
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+  });
+  const serveAll = (response: ServerResponse, from: number): void => serve(response, bytes, from);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  t.after(() => (server.closeAllConnections(), server.close()));
+  const folder = temporaryDirectory(t);
+  const receive = (options: { input?: string; terminal?: boolean } = {}, ...args: readonly string[]) =>
+    runSvc(['receive', '--aid', aid, '--into', folder, ...args], {
+      env: { SVC_API: `http://127.0.0.1:${(server.address() as AddressInfo).port}` },
+      ...options,
+    });
+  return { folder, receive, asked: (what: string) => asked.filter((line) => line.includes(what)) };
+}
+
+test('what breaks off goes on behind what is here, and the sender is told once it is whole', async (t) => {
+  const world = await offering(t, {
+    content: (response, from, turn) => serve(response, BYTES, from, turn < 2 ? 100_000 : undefined),
+  });
+  const { code, stderr } = await world.receive({}, '-y');
+  assert.equal(code, 0, stderr);
+  assert.ok(readFileSync(join(world.folder, 'plan.pdf')).equals(BYTES));
+  assert.deepEqual(readdirSync(world.folder), ['plan.pdf']);
+  const froms = world.asked('/content').map((line) => Number(/ from (\d+)$/.exec(line)?.[1] ?? 0));
+  assert.equal(froms.length, 3);
+  const [first, second = 0, third = 0] = froms;
+  assert.ok(first === 0 && second > 0 && third > second && third <= 200_000, froms.join(', '));
+  assert.equal(world.asked('/taken').length, 1);
+});
+
+test('a file of an earlier day is gone on with, and begun anew where it is another one', async (t) => {
+  for (const [part, first] of [
+    [BYTES.subarray(0, 1000), ' from 1000'],
+    [Buffer.alloc(BYTES.length, 1), ''],
+    [Buffer.alloc(BYTES.length + 5, 1), ''],
+  ] as const) {
+    const world = await offering(t, {});
+    writeFileSync(join(world.folder, PART), part);
+    assert.equal((await world.receive({}, '-y')).code, 0);
+    assert.deepEqual(world.asked('/content'), [`GET /file-offers/${ID}/content${first}`]);
+    assert.ok(readFileSync(join(world.folder, 'plan.pdf')).equals(BYTES));
+  }
+});
+
+test('other bytes than those that were offered get no name, and nobody is told that they were taken', async (t) => {
+  const wrong = Buffer.from(BYTES);
+  wrong[17] = (wrong[17] ?? 0) ^ 1;
+  for (const [bytes, says] of [
+    [wrong, /is not the file that was offered/],
+    [Buffer.concat([BYTES, BYTES]), /more than it had offered/],
+  ] as const) {
+    const world = await offering(t, { content: (response, from) => serve(response, bytes, from) });
+    const { code, stderr } = await world.receive({}, '-y');
+    assert.equal(code, 1);
+    assert.match(stderr, says);
+    assert.deepEqual(
+      readdirSync(world.folder).filter((name) => name !== PART),
+      [],
+    );
+    assert.deepEqual(world.asked('/taken'), []);
+  }
+});
+
+test('no file is overwritten, followed or made elsewhere, whatever name the sender gives', async (t) => {
+  const world = await offering(t, { name: '../../.plan.pdf' });
+  writeFileSync(join(world.folder, 'plan.pdf'), 'mine');
+  mkdirSync(join(world.folder, 'plan (1).pdf'));
+  symlinkSync(join(world.folder, 'nowhere'), join(world.folder, 'plan (2).pdf'));
+  const { stdout } = await world.receive({}, '-y', '--quiet');
+  assert.equal(stdout, `${join(world.folder, 'plan (3).pdf')}\n`);
+  assert.equal(readFileSync(join(world.folder, 'plan.pdf'), 'utf8'), 'mine');
+  assert.deepEqual(readdirSync(world.folder).sort(), ['plan (1).pdf', 'plan (2).pdf', 'plan (3).pdf', 'plan.pdf']);
+  assert.equal(statSync(join(world.folder, 'plan (3).pdf')).mode & 0o111, 0);
+});
+
+test('a link in the place of the part is not followed', async (t) => {
+  const world = await offering(t, {});
+  const elsewhere = join(temporaryDirectory(t), 'elsewhere');
+  writeFileSync(elsewhere, 'mine');
+  symlinkSync(elsewhere, join(world.folder, PART));
+  assert.equal((await world.receive({}, '-y')).code, 1);
+  assert.equal(readFileSync(elsewhere, 'utf8'), 'mine');
+});
+
+test('an empty file needs no bytes', async (t) => {
+  const world = await offering(t, { bytes: Buffer.alloc(0) });
+  assert.equal((await world.receive({}, '-y')).code, 0);
+  assert.equal(statSync(join(world.folder, 'plan.pdf')).size, 0);
+  assert.deepEqual(world.asked('/content'), []);
+});
+
+test('a person is asked, and a script has to say -y', async (t) => {
+  for (const [input, told] of [
+    ['y\n', '/taken'],
+    ['d\n', '/decline'],
+    ['n\n', null],
+    ['\n', null],
+  ] as const) {
+    const world = await offering(t, {});
+    const { code, stderr } = await world.receive({ input, terminal: true });
+    assert.equal(code, 0, stderr);
+    assert.match(stderr, /plan\.pdf \(293 KiB\) from aid1\S+, \d s ago: "as promised"/);
+    assert.deepEqual(
+      world.asked('POST').map((line) => line.replace(/^.*\//, '/')),
+      told === null ? [] : [told],
+    );
+    assert.equal(readdirSync(world.folder).length, told === '/taken' ? 1 : 0);
+  }
+  const world = await offering(t, {});
+  const { code, stderr } = await world.receive();
+  assert.equal(code, 2);
+  assert.match(stderr, /nobody is there to ask/);
+  assert.deepEqual(world.asked('POST'), []);
+});
+
+test('a folder that is not there, and a file that cannot be sent, are said before anything is asked', async (t) => {
+  const world = await offering(t, {});
+  assert.equal((await world.receive({}, '-y', '--into', join(world.folder, 'none'))).code, 5);
+  const send = (file: string) => runSvc(['send', file, peer, '--aid', aid], { env: { SVC_API: 'http://127.0.0.1:1' } });
+  const folder = await send(world.folder);
+  assert.equal(folder.code, 2);
+  assert.match(folder.stderr, /is a folder\. Send it as one file: tar czf /);
+  assert.equal((await send(join(world.folder, 'none'))).code, 5);
+});

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { PassThrough } from 'node:stream';
+import { test } from 'node:test';
+import { ProgressLine, progressText, Speed } from '../../../src/surfaces/cli/transfer-progress.ts';
+
+const MIB = 1024 ** 2;
+
+test('the speed is that of the last seconds, and unknown at first', () => {
+  const speed = new Speed();
+  assert.equal(speed.perSecond(), null);
+  speed.note(0, 0);
+  speed.note(100, 400);
+  assert.equal(speed.perSecond(), null);
+  speed.note(1000, 1000);
+  assert.equal(speed.perSecond(), 1000);
+  // What was long ago does not count.
+  for (let second = 2; second <= 20; second++) speed.note(1000 + 10 * second, 1000 * second);
+  assert.equal(speed.perSecond(), 10);
+  speed.note(5, 21_000);
+  assert.equal(speed.perSecond(), null);
+});
+
+test('a line says how far it is, how fast, and how long it takes', () => {
+  assert.equal(
+    progressText('plan.pdf', 12 * MIB, 27 * MIB, 4 * MIB),
+    'plan.pdf  44 %  12.0 MiB of 27.0 MiB  4.0 MiB/s  4 s left',
+  );
+  assert.match(progressText('a', 0, 1000 * MIB, MIB), / 17 min left$/);
+  assert.match(progressText('a', 0, 100_000 * MIB, MIB), / 28 h left$/);
+  assert.equal(progressText('a', 0, 10, null), 'a  0 %  0 B of 10 B');
+  assert.equal(progressText('\u001b[2J', 0, 0, 0), '\\u{1b}[2J  100 %  0 B of 0 B  0 B/s');
+});
+
+test('a line is written again now and then, taken away at the end, and never into a pipe', () => {
+  const written = (isTTY: boolean, isSilent: boolean): string[] => {
+    const stderr = Object.assign(new PassThrough({ encoding: 'utf8' }), { isTTY });
+    const io = { stdin: new PassThrough(), stdout: new PassThrough(), stderr, env: {} };
+    const texts: string[] = [];
+    stderr.on('data', (text: string) => texts.push(text));
+    const line = new ProgressLine(io, isSilent);
+    for (let at = 0; at < 1000; at += 50) line.show(() => `${at}`, at);
+    line.clear();
+    line.clear();
+    stderr.read();
+    return texts;
+  };
+  assert.equal(written(false, false).length + written(true, true).length, 0);
+  const all = written(true, false).join('');
+  assert.deepEqual(all.split('\r\u001b[2K'), ['', '0', '200', '400', '600', '800', '']);
+});
