@@ -2,6 +2,7 @@
 import { relative, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { SvcError } from '../../../foundation/errors.ts';
+import { relativeTime } from '../../../foundation/quantities.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
@@ -13,7 +14,7 @@ import { roughSize } from '../reach-text.ts';
 import { checkFolder, ReceivedFile } from '../received-file.ts';
 import { offerFile, untilOver } from '../send-file.ts';
 import type { ACTING } from '../takes.ts';
-import { formatTable, relativeTime, safeLine } from '../text.ts';
+import { formatTable, safeLine } from '../text.ts';
 
 /** From one look for an offer to the next, milliseconds. */
 const ARRIVAL_LOOK_MS = 1000;
