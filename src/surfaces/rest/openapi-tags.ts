@@ -17,6 +17,7 @@ export const TAG_DESCRIPTIONS: Readonly<Record<string, string>> = {
   Mailbox: 'Sealed notes, also for those who are away.',
   Node: 'State of this node.',
   Objects: 'Bytes that are named by their hash.',
+  Files: 'Files that agents offer one another: offered, taken, declined, withdrawn.',
   Panel: 'The web page for people.',
   Reach: 'By which paths other nodes are reached.',
   'Remote administration': 'Who may manage this node from elsewhere.',
