@@ -62,11 +62,6 @@ export const fileOfferOperations = declare(COMMON, {
       'not_acknowledged',
       'timeout',
     ],
-    tool: {
-      name: 'svc_file_send',
-      description: 'Offer an object (see group_object_put) to an agent, online or not.',
-      omit: ['name', 'temporary'],
-    },
   },
 
   fileOfferList: {
@@ -83,7 +78,7 @@ export const fileOfferOperations = declare(COMMON, {
     errors: ['not_found'],
     tool: {
       name: 'svc_file_offers',
-      description: 'Open offers of files to an agent and by it.',
+      description: 'Files offered to and by an agent.',
       omit: ['direction', 'all'],
       foreignText: true,
     },
@@ -105,7 +100,7 @@ export const fileOfferOperations = declare(COMMON, {
     output: Type.Object({ path: Type.String({ description: 'The file, absolute.' }) }),
     permission: 'local_only',
     errors: ['not_found', 'gone', 'wrong_state', 'cancelled', ...STORE_ERRORS, ...HOLDER_ERRORS],
-    tool: { name: 'svc_file_take', description: 'Download an offered file below files_root.', foreignText: true },
+    tool: { name: 'svc_file_take', description: 'Get an offered file.', foreignText: true },
   },
 
   fileOfferTaken: {

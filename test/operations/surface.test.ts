@@ -84,7 +84,7 @@ const ROUTES_OF_OUR_OWN = [
 ];
 
 /** Tools of ours that the surface does not name. */
-const TOOLS_OF_OUR_OWN = ['svc_origin_open', 'svc_card', 'svc_file_send', 'svc_file_offers', 'svc_file_take'];
+const TOOLS_OF_OUR_OWN = ['svc_origin_open', 'svc_card', 'svc_file_offers', 'svc_file_take'];
 
 /** A route by its method and shape: what a parameter is called is not part of the surface. */
 function route(method: string, path: string): string {

@@ -27,7 +27,6 @@ test('each listed tool has the parameters of the surface', () => {
   const own = [
     { name: 'svc_origin_open', required: ['remote_aid'], optional: ['access_token', 'local_aid', 'local_port'] },
     { name: 'svc_card', required: ['aid'], optional: ['local_aid'] },
-    { name: 'svc_file_send', required: ['aid', 'object_id', 'recipient'], optional: ['message'] },
     { name: 'svc_file_offers', required: ['aid'], optional: [] },
     { name: 'svc_file_take', required: ['aid', 'id'], optional: [] },
   ];

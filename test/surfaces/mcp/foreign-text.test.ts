@@ -94,7 +94,6 @@ const OURS: Readonly<Record<string, readonly string[]>> = {
     ...['id', 'listen', ...FAILURE].map((key) => `closed[]/${key}`),
   ],
   svc_mailbox_send: ['message_id'],
-  svc_file_send: ['id'],
   group_create: ['link'],
   group_get_link: ['link'],
   group_object_put: ['name', 'url'],
