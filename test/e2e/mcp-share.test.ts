@@ -1,8 +1,8 @@
 /** An MCP server for a friend: `svc mcp share` at one daemon, `svc mcp use` at another, and the official client at both ends. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { type Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
@@ -141,6 +141,25 @@ describe('an MCP server for a friend', () => {
         const result = await client.callTool({ name: 'echo', arguments: { after: 1 } }).catch(() => null);
         return result !== null && textOf(result) === '{"after":1}';
       });
+    });
+
+  for (const which of ['friend', 'home'] as const)
+    test(`a call that is under way is answered, though the daemon of ${which} is killed meanwhile`, async (t) => {
+      const client = await overStdio(t, LEGACY);
+      const file = join(mkdtempSync(join(tmpdir(), 'svcd-mcp-until-')), 'over');
+      const waits = share.log.split('waiting').length;
+      const answer = client.callTool({ name: 'until', arguments: { file } });
+      await eventually('the call has begun', () => share.log.split('waiting').length > waits);
+      const killed = which === 'home' ? home : friend;
+      await killed.kill('SIGKILL');
+      const bootstrap = [(which === 'home' ? friend : home).dhtAddress];
+      const args = ['--api-addr', new URL(killed.api).host];
+      const again = await TestDaemon.start({ dataDir: killed.dataDir, bootstrap, args });
+      if (which === 'home') home = again;
+      else friend = again;
+      writeFileSync(file, '');
+      assert.equal(textOf(await answer), 'it is there');
+      rmSync(dirname(file), { recursive: true });
     });
 
   test('the end of the command ends the sharing', async (t) => {

@@ -3,6 +3,7 @@
  * port over Streamable HTTP. `--legacy` knows the revisions with sessions only, `--modern` none of them.
  */
 import { randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -24,7 +25,7 @@ const STEP_MS = 30;
 
 const OBJECT = { type: 'object' } as const;
 
-const TOOLS = ['echo', 'who', 'count', 'fail', 'hang', 'ask', 'input', 'sample', 'die', 'big', 'change'].map(
+const TOOLS = ['echo', 'who', 'count', 'fail', 'hang', 'until', 'ask', 'input', 'sample', 'die', 'big', 'change'].map(
   (name) => ({
     name,
     description: `The tool ${name}.`,
@@ -101,6 +102,11 @@ export function fixture(): Server {
         const messages = [{ role: 'user' as const, content: { type: 'text' as const, text: 'hello' } }];
         return text(await mcpReq.requestSampling({ messages, maxTokens: 10 }));
       }
+      case 'until':
+        // So that a test says when it is over, whatever becomes of the daemons meanwhile.
+        process.stderr.write('waiting\n');
+        while (!existsSync(String(args['file']))) await pause(STEP_MS);
+        return text('it is there');
       case 'die':
         process.kill(process.pid, 'SIGKILL');
         return text('dead');

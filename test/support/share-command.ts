@@ -24,6 +24,11 @@ export class ShareCommand {
     this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => (this.#log += text));
   }
 
+  /** What it has written to stderr so far, and the server with it. */
+  get log(): string {
+    return this.#log;
+  }
+
   async told(): Promise<SharedServer> {
     await eventually('it is shared', () => {
       assert.equal(this.#child.exitCode, null, this.#log);
