@@ -1,6 +1,12 @@
 /** Operations on what agents publish, and on finding others. */
 import { Type } from 'typebox';
-import { MAX_NAMES_PER_CALL, MAX_PROVIDERS, MIN_RECORD_TTL_S, RECORD_TTL_S } from '../foundation/domain/directory.ts';
+import {
+  MAX_NAMES_PER_CALL,
+  MAX_PROVIDERS,
+  MIN_RECORD_TTL_S,
+  RECORD_TTL_S,
+  SERVICE_NAME_FORMAT,
+} from '../foundation/domain/directory.ts';
 import {
   MAX_BRIEF_BYTES,
   MAX_LABELS,
@@ -30,7 +36,7 @@ export const DISCOVER_LIMIT_DEFAULT = 100;
 const COMMON = { params: AidParams, heartbeat: true, tag: 'Directory' } as const;
 
 const Labels = Type.Array(Type.String(), { maxItems: MAX_LABELS });
-const ServiceName = Type.String({ description: 'Such as `lang.translate`.' });
+const ServiceName = Type.String({ format: SERVICE_NAME_FORMAT, description: 'Such as `lang.translate`.' });
 const ServiceNames = Type.Array(ServiceName, { minItems: 1, maxItems: MAX_NAMES_PER_CALL });
 const Seq = Type.Integer({ minimum: 0 });
 const Ttl = Type.Integer({

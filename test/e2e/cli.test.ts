@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -189,4 +189,21 @@ test('help has examples, and completions are valid shell', async (t) => {
     const { stdout, stderr } = tab(...words);
     assert.deepEqual([stdout, stderr], [reply, ''], words.join(' '));
   }
+});
+
+test('an identity gets a label of its own with its registration, and none that another has', async (t) => {
+  await using daemon = await TestDaemon.start();
+  const key = join(temporaryDirectory(t), 'master.key');
+  const aid = await svcOk(daemon, 'register', '--label', 'Home', '--no-publish', '--quiet');
+  const labels = () => daemon.call<{ aliases: object }>('GET', '/node/address-book');
+  assert.deepEqual((await labels()).aliases, { [aid]: 'Home' });
+  const taken = await svc(daemon, ['register', '--label', 'home', '--no-publish', '--save-master', key]);
+  assert.equal(taken.code, 2);
+  assert.match(taken.stderr, new RegExp(`"home" is ${aid} here`));
+  const { agents } = await daemon.call<{ agents: unknown[] }>('GET', '/agents');
+  assert.deepEqual([agents.length, existsSync(key)], [1, false], 'nothing was made for it');
+
+  const unfit = await svc(daemon, ['register', '--label', 'two\u0007words', '--no-publish', '--quiet']);
+  assert.equal(unfit.code, 0, 'the identity stands');
+  assert.match(unfit.stderr, /not called .*svc alias add/);
 });

@@ -11,6 +11,8 @@ export const MAX_NAMES_PER_CALL = 16;
 export const MAX_PROVIDERS: number = MAX_RECORDS_PER_KEY;
 /** Services that one agent may offer. */
 export const MAX_SERVICES = 64;
+/** How a schema says that a text is the name of a service. */
+export const SERVICE_NAME_FORMAT = 'service-name';
 /** Nodes that should keep a record. */
 export const REPLICAS = 8;
 

@@ -86,7 +86,8 @@ export const MAX_BOUND_SERVICE_BYTES = 128;
 const CUSTOM_TYPES: number = RECORD.customLast - RECORD.customFirst + 1;
 /** What an endpoint begins with, before `host:port`. */
 export const ENDPOINT_SCHEME = 'quic://';
-const SERVICE_NAME = /^[a-z0-9]+(?:[._-][a-z0-9]+)*$/;
+/** The form of a service name, besides its length. */
+export const SERVICE_NAME = /^[a-z0-9]+(?:[._-][a-z0-9]+)*$/;
 
 /** True for a well-formed service name such as `lang.translate`. */
 export function isServiceName(name: string): boolean {

@@ -1,6 +1,7 @@
 /** Makes schemas short: an assistant pays for every word of the tool list, in every conversation. */
 import type { TSchema } from 'typebox';
 import { AID_FORMAT } from '../../foundation/domain/agents.ts';
+import { SERVICE_NAME_FORMAT } from '../../foundation/domain/directory.ts';
 import { isObject } from '../../foundation/json.ts';
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
@@ -66,6 +67,10 @@ export function compactOutput(schema: TSchema): JsonSchema {
 /** The schema of arguments: all limits stay, what is the same for every AID is said once, by the server. */
 export function compactInput(schema: JsonSchema): JsonSchema {
   return walk(plain(schema), (one) => {
+    if (one['format'] === SERVICE_NAME_FORMAT) {
+      const { format: _ours, ...known } = one;
+      return known;
+    }
     if (one['format'] !== AID_FORMAT) return one;
     const { format: _format, description: _description, ...rest } = one;
     return rest;

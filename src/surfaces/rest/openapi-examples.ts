@@ -11,8 +11,6 @@ const MAX_DEPTH = 12;
 
 /** What members of a name look like. */
 const BY_NAME: Readonly<Record<string, string>> = {
-  service: 'lang.translate',
-  services: 'lang.translate',
   listen: '127.0.0.1:40123',
   tunnel: '127.0.0.1:40123',
   service_tcp: '127.0.0.1:8080',
@@ -27,6 +25,7 @@ const BY_NAME: Readonly<Record<string, string>> = {
 function text(schema: Document, key: string): string {
   const { format, pattern, contentEncoding, minLength } = schema;
   if (format === 'aid') return AID;
+  if (format === 'service-name') return 'lang.translate';
   if (typeof pattern === 'string' && pattern.startsWith('^did:key:')) return DID;
   if (format === 'date-time') return '2026-11-22T20:00:00.000Z';
   if (contentEncoding === 'base64') return Buffer.from('hello').toString('base64');

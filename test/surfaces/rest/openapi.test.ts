@@ -99,6 +99,14 @@ test('the document of the whole table is sound, down to every schema', () => {
       }
     }
   }
+  const service = document.paths['/agents/{aid}/services/{service}']?.['delete']?.parameters.find(
+    ({ name }) => name === 'service',
+  );
+  const pattern = new RegExp(String(Reflect.get(service?.schema ?? {}, 'pattern')));
+  assert.deepEqual(
+    ['lang.translate', 'Lang', '', 'a b', 'a..b'].map((name) => pattern.test(name)),
+    [true, false, false, false, false],
+  );
   const cas = document.paths['/agents/{aid}/cas']?.['post'];
   assert.deepEqual(cas?.requestBody?.content, {
     'application/octet-stream': { schema: { type: 'string', format: 'binary' } },

@@ -13,6 +13,17 @@ export async function setLabel(context: CliContext, aid: string, label: string):
   });
 }
 
+/** Refuses a label that another agent has, before anything is done for it. @throws SvcError `invalid_request` */
+export async function refuseTakenLabel({ client }: CliContext, label: string): Promise<void> {
+  const { aliases } = await client.addressBookGet();
+  const wanted = label.trim().toLowerCase();
+  const taken = Object.entries(aliases).find(([, one]) => one.toLowerCase() === wanted);
+  if (taken === undefined) return;
+  throw new SvcError('invalid_request', {
+    message: `"${label}" is ${taken[0]} here. Choose another label, or forget that one with "svc alias del".`,
+  });
+}
+
 async function change({ client }: CliContext, edit: (aliases: Record<string, string>) => void): Promise<void> {
   const { aliases, favorites } = await client.addressBookGet();
   const changed = { ...aliases };

@@ -8,6 +8,7 @@ import { EXPIRES, type IdentityOptions, MASTER, type NewIdentity, newIdentity } 
 import type { Typed } from '../takes.ts';
 import { formatFields } from '../text.ts';
 import { WALLET, WALLETS, type WalletKind } from '../wallet-options.ts';
+import { refuseTakenLabel, setLabel } from './alias.ts';
 
 /** An identity is published once it is registered, unless that is not wanted. */
 export const NO_PUBLISH = {
@@ -16,6 +17,7 @@ export const NO_PUBLISH = {
 
 const REGISTER = {
   '--service-tcp <address>': 'the service that answers its calls: host:port, http://host:port or https://host:port',
+  '--label <label>': 'a name of your own for it, usable wherever a command takes an AID',
   '--save-master <file>': 'write the master key to a new file of mode 0600 instead of showing it',
   ...NO_PUBLISH,
 } as const;
@@ -26,6 +28,7 @@ type Credentials = Pick<NewIdentity, 'operational_private_key_hex' | 'delegation
 
 interface Registered {
   readonly aid: string;
+  readonly label?: string | undefined;
   readonly master_private_key_hex?: string | undefined;
   readonly master_file?: string | undefined;
   readonly published: boolean;
@@ -49,24 +52,37 @@ export const REGISTERED = {
   text: (r: Registered): Laid =>
     formatFields({
       aid: r.aid,
+      label: r.label,
       'master key': masterText(r),
       published: r.published ? `yes, kept by ${counted(r.replicas ?? 0, 'node')}` : (r.publish_error ?? 'no'),
     }),
   quiet: ({ aid }: Registered): string => aid,
 };
 
+/** Gives a new agent its label. The identity stands without one too. */
+async function labelled(context: CliContext, aid: string, label: string): Promise<void> {
+  try {
+    await setLabel(context, aid, label);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : 'unknown failure';
+    context.warn(`It is registered, but not called "${label}": ${reason} Another: svc alias add <label> ${aid}`);
+  }
+}
+
 /** Makes an identity, keeps its master key first of all, then registers and publishes it. */
 export async function register(context: CliContext, options: RegisterOptions, kind?: WalletKind) {
-  const { save_master: file } = options;
+  const { save_master: file, label } = options;
   const identity = await newIdentity(context, options, kind);
   const { aid, master_private_key_hex: masterHex, ownMaster } = identity;
   // A key file of an identity that no daemon takes would only be in the way of the next try.
   await context.client.agentsList({ limit: 1 });
+  if (label !== undefined) await refuseTakenLabel(context, label);
   if (file !== undefined) saveMasterKey(file, aid, masterHex);
   const shown = file === undefined && !ownMaster ? masterHex : undefined;
   const { aid: registered, ...state } = await registerIdentity(context, identity, options);
   if (shown !== undefined && context.options.quiet === true) context.warn(`master key of ${aid}: ${masterHex}`);
-  return { aid: registered, master_private_key_hex: shown, master_file: file, ...state };
+  if (label !== undefined) await labelled(context, registered, label);
+  return { aid: registered, label, master_private_key_hex: shown, master_file: file, ...state };
 }
 
 /** Registers an identity here and publishes it, unless that is not wanted. */
@@ -102,7 +118,7 @@ function ofWallet(kind: WalletKind | undefined): string {
  */
 export function addRegister(parent: CommandGroup, path: string, kind?: WalletKind): void {
   parent.run(path.replace(/^.* /, ''), `make an identity${ofWallet(kind)}, register it here and publish it`, {
-    examples: [`svc ${path} --service-tcp 127.0.0.1:8080 --save-master master.key`],
+    examples: [`svc ${path} --service-tcp 127.0.0.1:8080 --save-master master.key`, `svc ${path} --label home`],
     takes: { ...REGISTER, ...(kind?.takes ?? { ...WALLET, ...MASTER }), ...EXPIRES },
     run: (context, typed) => register(context, typed, kind),
     ...REGISTERED,
