@@ -87,11 +87,11 @@ const CUSTOM_TYPES: number = RECORD.customLast - RECORD.customFirst + 1;
 /** What an endpoint begins with, before `host:port`. */
 export const ENDPOINT_SCHEME = 'quic://';
 /** The form of a service name, besides its length. */
-export const SERVICE_NAME = /^[a-z0-9]+(?:[._-][a-z0-9]+)*$/;
+export const SERVICE_NAME_FORM = /^[a-z0-9]+(?:[._-][a-z0-9]+)*$/;
 
 /** True for a well-formed service name such as `lang.translate`. */
 export function isServiceName(name: string): boolean {
-  return name.length <= MAX_SERVICE_NAME_CHARS && SERVICE_NAME.test(name);
+  return name.length <= MAX_SERVICE_NAME_CHARS && SERVICE_NAME_FORM.test(name);
 }
 
 function isDialable(text: string): boolean {

@@ -7,7 +7,7 @@ import { MAX_AID_CHARS } from '../../foundation/domain/agents.ts';
 import { SERVICE_NAME_FORMAT } from '../../foundation/domain/directory.ts';
 import { isObject } from '../../foundation/json.ts';
 import { lazy } from '../../foundation/lazy.ts';
-import { SERVICE_NAME } from '../../foundation/records/payloads.ts';
+import { SERVICE_NAME_FORM } from '../../foundation/records/payloads.ts';
 import { MAX_SERVICE_NAME_CHARS } from '../../foundation/records/types.ts';
 import { AclView, Agent, Profile } from '../../operations/agents.ts';
 import { NodeStatus } from '../../operations/node.ts';
@@ -49,7 +49,7 @@ function tightened(schema: Document, place: Place, key: string): Document {
   const { type, format, pattern, maximum, minimum } = schema;
   if (format === 'aid') return { ...schema, pattern: AID_PATTERN };
   if (format === SERVICE_NAME_FORMAT)
-    return { ...schema, pattern: SERVICE_NAME.source, minLength: 1, maxLength: MAX_SERVICE_NAME_CHARS };
+    return { ...schema, pattern: SERVICE_NAME_FORM.source, minLength: 1, maxLength: MAX_SERVICE_NAME_CHARS };
   const isHex = type === 'string' && key.endsWith('_hex') && pattern === undefined;
   if (isHex && place !== 'answer') return { ...schema, pattern: HEX_PATTERN };
   if (type !== 'integer') return schema;

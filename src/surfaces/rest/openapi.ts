@@ -124,9 +124,9 @@ function parameters(place: 'path' | 'query', schema: TObject, nameOf = (name: st
 /** Made when the document is asked for first: no start waits for it. */
 const shared = lazy(sharedSchemas);
 
+/** Required even where it may be empty: with no body a generated client sends no `Content-Type` either, which every write needs. */
 function requestBody(body: TObject): Document {
-  const required = (body.required as readonly string[] | undefined)?.length ?? 0;
-  return { requestBody: { required: required > 0, content: jsonContent(body, 'json') } };
+  return { requestBody: { required: true, content: jsonContent(body, 'json') } };
 }
 
 function jsonContent(schema: TSchema, place: 'json' | 'answer', type = 'application/json'): Document {

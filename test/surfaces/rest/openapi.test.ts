@@ -145,10 +145,10 @@ test('an operation shows its input, its success and every error code it may give
   assert.ok(item);
   assert.deepEqual(Object.keys(item.responses), ['201', '400', '401', '403', '413', '415', '429', '500']);
   assert.match(item.responses['400']?.description ?? '', /`bad_aid`/);
-  assert.equal(item.requestBody?.required, false);
+  assert.equal(item.requestBody?.required, true, 'without a body clients send no content type');
   assert.match(paths['/secret']?.['get']?.responses['403']?.description ?? '', /`local_only`/);
   assert.match(paths['/broken/{how}']?.['get']?.responses['404']?.description ?? '', /`not_found`/);
-  assert.equal(paths['/things/{aid}']?.['delete']?.requestBody?.required, false);
+  assert.equal(paths['/things/{aid}']?.['delete']?.requestBody?.required, true);
   assert.deepEqual(paths['/ping']?.['get']?.parameters[0], {
     name: 'n',
     in: 'query',
