@@ -22,7 +22,9 @@ const REGISTER = {
   ...NO_PUBLISH,
 } as const;
 
-type RegisterOptions = IdentityOptions & Typed<'', typeof REGISTER>;
+type Typeable = Typed<'', typeof REGISTER>;
+/** Who registers for another purpose has names of its own. */
+type RegisterOptions = IdentityOptions & Omit<Typeable, 'label'> & Partial<Pick<Typeable, 'label'>>;
 
 type Credentials = Pick<NewIdentity, 'operational_private_key_hex' | 'delegation_proof_hex'>;
 

@@ -79,10 +79,7 @@ async function start(context: CliContext, where: string, options: Serving): Prom
   const service_tcp = /^\d+$/.test(where) ? `127.0.0.1:${where}` : where;
   const known = await agentOf(context, options);
   const { name, save_master } = options;
-  const made =
-    known === undefined
-      ? await register(context, { service_tcp, save_master, label: undefined, publish: true })
-      : undefined;
+  const made = known === undefined ? await register(context, { service_tcp, save_master, publish: true }) : undefined;
   const aid = made?.aid ?? known ?? '';
   if (made === undefined) await client.agentPatch({ aid, service_tcp });
   const state = made ?? (await published(context, aid));
