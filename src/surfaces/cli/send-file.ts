@@ -66,17 +66,19 @@ export interface SendRequest {
 export async function offerFile(context: CliContext, { aid, file, recipient, name, message }: SendRequest) {
   await sizeOf(file);
   const objectId = await hashOf(file);
-  const temporary = !(await has(context, aid, objectId));
   const shown = name ?? basename(file);
-  const object_id = temporary ? (await addFile(context, aid, file, shown)).object_id : objectId;
-  const { id, delivered } = await context.client.fileOffer({
-    aid,
-    recipient,
-    object_id,
-    name: shown,
-    temporary,
-    ...(message === undefined ? {} : { message }),
-  });
+  const said = message === undefined ? {} : { message };
+  const offer = (object_id: string, temporary: boolean) =>
+    context.client.fileOffer({ aid, recipient, object_id, name: shown, temporary, ...said });
+  const store = async () => offer((await addFile(context, aid, file, shown)).object_id, true);
+  const known = (await has(context, aid, objectId))
+    ? // It may have been there for another offer alone, which has ended in between.
+      await offer(objectId, false).catch((error: unknown) => {
+        if (error instanceof SvcError && error.code === 'not_found') return null;
+        throw error;
+      })
+    : null;
+  const { id, delivered } = known ?? (await store());
   return { ...(await context.client.fileOfferGet({ aid, id })), delivered };
 }
 

@@ -6,6 +6,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { AnsweringDaemon } from '../../support/answering-daemon.ts';
 import { runSvc } from '../../support/cli-run.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { sha256, someBytes } from '../../support/object-world.ts';
@@ -172,4 +173,23 @@ test('a folder that is not there, and a file that cannot be sent, are said befor
   assert.equal(folder.code, 2);
   assert.match(folder.stderr, /is a folder\. Send it as one file: tar czf /);
   assert.equal((await send(join(world.folder, 'none'))).code, 5);
+});
+
+test('a file whose object goes with another offer just then is stored again', async (t) => {
+  const file = join(temporaryDirectory(t), 'plan.pdf');
+  writeFileSync(file, '{}');
+  const object_id = sha256(Buffer.from('{}'));
+  let offers = 0;
+  const daemon = await AnsweringDaemon.start(t, (line) => {
+    if (line.startsWith(`GET /agents/${aid}/cas`)) return [200, { objects: [{ object_id }] }];
+    if (line.startsWith(`POST /agents/${aid}/cas`)) return [200, { object_id, size: 2, name: 'plan.pdf', url: '' }];
+    if (line.startsWith('POST') && offers++ === 0) return [404, { error: 'not_found', message: 'Gone.' }];
+    if (line.startsWith('POST')) return [200, { id: ID, delivered: true }];
+    if (line.includes('/file-offers/')) return [200, { id: ID, peer, name: 'plan.pdf', size: 2, state: 'open' }];
+    return [200, { files_root: '', aliases: {}, agents: [] }];
+  });
+  const args = ['send', file, peer, '--aid', aid, '--no-wait', '--quiet'];
+  const { code, stdout, stderr } = await runSvc(args, { env: { SVC_API: daemon.api } });
+  assert.deepEqual([code, stdout], [0, `${ID}\n`], stderr);
+  assert.equal(daemon.asked.filter((line) => line.startsWith('POST')).length, 3);
 });
