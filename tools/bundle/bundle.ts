@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type InputOptions, type OutputOptions, type Plugin, rolldown } from 'rolldown';
 import { buildPanel } from '../build-panel.ts';
+import { writeClientTypes } from './client-types.ts';
 import { declarationsAsData } from './declarations.ts';
 import { licencesOf } from './licences.ts';
 import { nodeModules } from './node-modules.ts';
@@ -13,7 +14,16 @@ import { nodeModules } from './node-modules.ts';
  * The programs: each file of the bundle lies two folders deep, as those sources do that look for what is beside them
  * in the package.
  */
-const ENTRIES = { 'daemon/main': 'src/daemon/main.ts', 'cli/main': 'src/surfaces/cli/main.ts' };
+const ENTRIES = {
+  'daemon/main': 'src/daemon/main.ts',
+  'cli/main': 'src/surfaces/cli/main.ts',
+};
+
+/** What other programs import. */
+const CLIENTS = {
+  'client/node': { source: 'src/surfaces/client/node.ts', platform: 'node' },
+  'client/browser': { source: 'src/surfaces/client/browser.ts', platform: 'browser' },
+} as const;
 
 /** What the package depends on stays a package of its own: native code, which finds itself by where it lies. */
 const { dependencies }: { dependencies: Record<string, string> } = JSON.parse(readFileSync('package.json', 'utf8'));
@@ -72,10 +82,16 @@ export function programOptions(
 export const programOutput: OutputOptions = { format: 'esm', minify: MINIFY };
 
 /** Writes a program and the chunks that it loads later; returns the modules in them. */
-async function writeProgram(directory: string, input: Readonly<Record<string, string>>): Promise<string[]> {
-  const bundle = await rolldown(programOptions(input, [], Object.keys(dependencies)));
+async function writeProgram(
+  directory: string,
+  input: Readonly<Record<string, string>>,
+  platform: 'node' | 'browser',
+  minify: typeof MINIFY | false,
+): Promise<string[]> {
+  const bundle = await rolldown({ ...programOptions(input, [], Object.keys(dependencies)), platform });
   const { output } = await bundle.generate({
     ...programOutput,
+    minify,
     entryFileNames: '[name].js',
     chunkFileNames: 'chunks/[name]-[hash].js',
   });
@@ -95,7 +111,11 @@ export async function writeBundle(directory: string): Promise<void> {
   const modules: string[] = [];
   // One by one: what both have in common would be a file for each set of programs and chunks that need it.
   for (const [name, source] of Object.entries(ENTRIES))
-    modules.push(...(await writeProgram(directory, { [name]: source })));
+    modules.push(...(await writeProgram(directory, { [name]: source }, 'node', MINIFY)));
+  // Programs of others meet its lines in their stack traces.
+  for (const [name, { source, platform }] of Object.entries(CLIENTS))
+    modules.push(...(await writeProgram(directory, { [name]: source }, platform, false)));
+  writeClientTypes(join(directory, 'client'));
   const pages = new URL('static/', import.meta.resolve('@fastify/swagger-ui'));
   for (const name of SWAGGER) write(directory, `swagger/${name}`, readFileSync(new URL(name, pages), 'utf8'));
   modules.push(fileURLToPath(pages));

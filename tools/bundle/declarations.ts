@@ -1,5 +1,5 @@
 /**
- * The operations table of the command line as plain JSON. A client reads from a declaration where a request goes and
+ * The operations table of the command line and of `svcd/client` as plain JSON. A client reads from a declaration where a request goes and
  * what its members are named; making the schemas themselves, and the package that makes them, would take a command that
  * asks once a fifth of its time.
  */
@@ -10,7 +10,8 @@ import { memberOf } from '../../src/foundation/json.ts';
 import type { Declaration } from '../../src/operations/operation.ts';
 
 const TABLE = fileURLToPath(new URL('../../src/operations/index.ts', import.meta.url));
-const COMMANDS = fileURLToPath(new URL('../../src/surfaces/cli/', import.meta.url));
+/** Who needs no schemas. */
+const CLIENTS = ['cli', 'client'].map((name) => fileURLToPath(new URL(`../../src/surfaces/${name}/`, import.meta.url)));
 const DATA = '\0operations as data';
 
 /** The names of the members, whether others may stand beside them, and which are AIDs. */
@@ -37,7 +38,7 @@ export function dataModule(table: Readonly<Record<string, Declaration>>): string
 export const declarationsAsData: Plugin = {
   name: 'declarations-as-data',
   async resolveId(name, importer) {
-    if (!name.endsWith('/operations/index.ts') || importer?.startsWith(COMMANDS) !== true) return null;
+    if (!name.endsWith('/operations/index.ts') || !CLIENTS.some((folder) => importer?.startsWith(folder))) return null;
     const found = await this.resolve(name, importer, { skipSelf: true });
     return found?.id === TABLE ? DATA : null;
   },

@@ -6,7 +6,7 @@ import { operations } from '../../operations/index.ts';
 import { Aliases } from './aliases.ts';
 import { chosenAgent } from './chosen-agent.ts';
 import { cliClient, type OperationName, type SvcClient } from './client.ts';
-import { addressIn, addressInNamed } from './daemon-address.ts';
+import { addressIn, addressInNamed } from '../../foundation/data-dir/daemon-address.ts';
 import { httpFetch } from './http-fetch.ts';
 import type { CliIo } from './io.ts';
 import { aidsIn, Names } from './names.ts';

@@ -1,8 +1,8 @@
-/** Where the daemon answers that a command is meant for. */
+/** Where the daemon answers that a program of this machine is meant to talk to. */
 import { resolve } from 'node:path';
-import { readDaemonInfo } from '../../foundation/data-dir/daemon-info.ts';
-import { isAlive } from '../../foundation/data-dir/process.ts';
-import { SvcError } from '../../foundation/errors.ts';
+import { readDaemonInfo } from './daemon-info.ts';
+import { isAlive } from './process.ts';
+import { SvcError } from '../errors.ts';
 
 const DEFAULT_API = 'http://127.0.0.1:2121';
 

@@ -1,0 +1,44 @@
+/** Which agents a program means. */
+import { SvcError } from '../../foundation/errors.ts';
+import type { Api } from './api.ts';
+
+/** How an AID of any scheme or its did:key begins; everything else is a label. */
+const AID_START = /^(?:aid1|did:key:|0x|para)/i;
+/** Agents per page of the list. */
+const PAGE = 1000;
+
+/** The AID that a program writes as an AID or as a label of the address book. @throws SvcError `not_found` */
+export async function aidOf(api: Api, text: string): Promise<string> {
+  if (AID_START.test(text)) return text;
+  const { aliases } = await api.addressBookGet();
+  const wanted = text.trim().toLowerCase();
+  const aid = Object.keys(aliases).find((one) => aliases[one]?.toLowerCase() === wanted);
+  if (aid !== undefined) return aid;
+  throw new SvcError('not_found', {
+    message: `No agent is called "${text}" here. Give it a label with "svc alias add", or name it by its AID.`,
+  });
+}
+
+/** The agents of this daemon, with the labels that the user has given them. */
+export async function ownAgents(api: Api): Promise<{ readonly aid: string; readonly label: string | undefined }[]> {
+  const [{ agents }, { aliases }] = await Promise.all([api.agentsList({ limit: PAGE }), api.addressBookGet()]);
+  return agents.map(({ aid, name }) => ({ aid, label: aliases[aid] ?? name }));
+}
+
+/**
+ * The agent here that acts: the one that is named, or the only one.
+ * @throws SvcError `not_found`, `local_aid_required` where there are several
+ */
+export async function actingAgent(api: Api, as: string | undefined): Promise<string> {
+  if (as !== undefined) return await aidOf(api, as);
+  const [first, ...others] = await ownAgents(api);
+  if (first === undefined)
+    throw new SvcError('not_found', {
+      message: 'No agent is registered here. Make one with serve() or "svc register".',
+    });
+  if (others.length > 0)
+    throw new SvcError('local_aid_required', {
+      message: 'Several agents are registered here: say which one acts, with "as".',
+    });
+  return first.aid;
+}

@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { callerKey, callerProof } from '../../../src/capabilities/calls/caller-proof.ts';
+import { toHex } from '../../../src/foundation/bytes.ts';
+import { callerOf } from '../../../src/surfaces/client/caller.ts';
+import { newIdentity } from '../../support/identities.ts';
+
+const [caller, called, other] = [newIdentity().aid, newIdentity().aid, newIdentity().aid];
+const AT = 1_800_000_000;
+const key = callerKey(new Uint8Array(32).fill(1), called);
+
+function requestWith(changed: Readonly<Record<string, string | undefined>> = {}, method = 'GET', url = '/a?b=c') {
+  const proof = callerProof(key, { caller, called, method: 'GET', target: '/a?b=c', at: AT });
+  const headers = { 'svc-caller-aid': caller, 'svc-local-aid': called, 'svc-caller-proof': proof, ...changed };
+  return { method, url, headers };
+}
+
+test('a request that the daemon has passed on says who calls', () => {
+  assert.equal(callerOf(requestWith(), toHex(key), AT + 60), caller);
+  assert.equal(callerOf(requestWith(), toHex(key), AT - 60), caller);
+});
+
+test('a request that somebody else made, changed or kept says nothing', () => {
+  const forged = callerProof(callerKey(new Uint8Array(32), called), {
+    caller,
+    called,
+    method: 'GET',
+    target: '/a?b=c',
+    at: AT,
+  });
+  for (const request of [
+    requestWith({ 'svc-caller-aid': other }),
+    requestWith({ 'svc-local-aid': other }),
+    requestWith({ 'svc-caller-proof': undefined }),
+    requestWith({ 'svc-caller-proof': forged }),
+    requestWith({ 'svc-caller-proof': `t=${AT},v1=` }),
+    requestWith({ 'svc-caller-proof': `t=${AT},v1=${'0'.repeat(64)}` }),
+    requestWith({}, 'POST'),
+    requestWith({}, 'GET', '/a?b=d'),
+  ])
+    assert.equal(callerOf(request, toHex(key), AT), null, JSON.stringify(request));
+  assert.equal(callerOf(requestWith(), toHex(key), AT + 61), null, 'too old');
+  assert.equal(callerOf(requestWith(), toHex(key), AT - 61), null, 'from the future');
+});
