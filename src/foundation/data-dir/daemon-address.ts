@@ -1,8 +1,8 @@
 /** Where the daemon answers that a program of this machine is meant to talk to. */
 import { resolve } from 'node:path';
+import { SvcError } from '../errors.ts';
 import { readDaemonInfo } from './daemon-info.ts';
 import { isAlive } from './process.ts';
-import { SvcError } from '../errors.ts';
 
 const DEFAULT_API = 'http://127.0.0.1:2121';
 

@@ -1,12 +1,12 @@
 /** What every command has at hand: the client, the global options, and how results are shown. */
 import type { Command } from 'commander';
+import { addressIn, addressInNamed } from '../../foundation/data-dir/daemon-address.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type ClientOptions, createClient } from '../../operations/client.ts';
 import { operations } from '../../operations/index.ts';
 import { Aliases } from './aliases.ts';
 import { chosenAgent } from './chosen-agent.ts';
 import { cliClient, type OperationName, type SvcClient } from './client.ts';
-import { addressIn, addressInNamed } from '../../foundation/data-dir/daemon-address.ts';
 import { httpFetch } from './http-fetch.ts';
 import type { CliIo } from './io.ts';
 import { aidsIn, Names } from './names.ts';
