@@ -65,7 +65,7 @@ test('the examples of docs/client.md do what they say', async (t) => {
 
   const served = begins('serve', far);
   const demo = await served.line(/^Others call it by (aid1\w+)$/);
-  assert.match(String(await served.line(/^Keep this safe and offline: ([0-9a-f]+)$/)), /^[0-9a-f]{64,128}$/);
+  assert.match(await served.line(/^Keep this safe and offline: ([0-9a-f]+)$/), /^[0-9a-f]{64,128}$/);
   const me = (await svcOk(near, 'register', '--quiet')).trim();
   await svcOk(near, 'alias', 'add', 'demo', demo);
 

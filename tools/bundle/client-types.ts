@@ -44,7 +44,7 @@ export function typeText(schema: unknown): string {
   if (type === 'array') return `readonly (${typeText(memberOf(schema, 'items'))})[]`;
   if (type === 'object') return objectText(schema);
   if (type === undefined) return 'unknown';
-  const plain = PLAIN[String(type)];
+  const plain = typeof type === 'string' ? PLAIN[type] : undefined;
   if (plain === undefined) throw new Error(`no type is known for ${JSON.stringify(schema)}`);
   return plain;
 }
@@ -93,7 +93,7 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
   readonly timeoutMs?: number;
 }
-export interface Api {
+export interface SvcApi {
 ${Object.values(table).map(methodText).join('\n')}
 }
 `;

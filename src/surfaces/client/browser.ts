@@ -1,11 +1,13 @@
 /** `svcd/client` in a browser. */
-import { Daemon } from './daemon.ts';
+import { SvcDaemon } from './daemon.ts';
 import type { DaemonOptions } from './place.ts';
 
 export { SvcError } from '../../foundation/errors.ts';
-export type { Daemon } from './daemon.ts';
+export type { SvcDaemon } from './daemon.ts';
 
 /** A daemon at an address. @throws SvcError `invalid_request` where that is not an http or https URL */
-export function connect(options: DaemonOptions): Daemon {
-  return new Daemon(options);
+function connectTo(options: DaemonOptions): SvcDaemon {
+  return new SvcDaemon(options);
 }
+
+export { connectTo as connect };

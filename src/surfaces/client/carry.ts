@@ -1,7 +1,7 @@
 /** Calls through the API itself: what a page in a browser can do. */
 import { fromBase64 } from '../../foundation/bytes.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import type { Api } from './api.ts';
+import type { SvcApi } from './api.ts';
 import type { Carry } from './remote-agent.ts';
 import { base64Of } from './text.ts';
 
@@ -9,7 +9,7 @@ import { base64Of } from './text.ts';
 const NO_BODY: ReadonlySet<number> = new Set([101, 103, 204, 205, 304]);
 
 /** Carries calls in one piece: an answer is there when it is whole. */
-export function carryThrough(api: Api): Carry {
+export function carryThrough(api: SvcApi): Carry {
   return async ({ aid, as: local_aid, accessToken: access_token }, path, { method, headers, body, signal }) => {
     const body_base64 = body === undefined ? undefined : base64Of(body);
     const input = { aid, path, method, headers, body_base64, local_aid, access_token };

@@ -1,8 +1,8 @@
 /** A daemon, as a program uses it: its operations, remote agents, notes and rooms. */
 import { followEvents } from '../../operations/event-client.ts';
-import { type Api, apiOf } from './api.ts';
+import { apiOf, type SvcApi } from './api.ts';
 import { carryThrough } from './carry.ts';
-import { type InboxOptions, inboxOf, type Note } from './inbox.ts';
+import { type InboxOptions, inboxOf, type ReceivedNote } from './inbox.ts';
 import { actingAgent } from './names.ts';
 import type { DaemonOptions } from './place.ts';
 import { type AgentOptions, type Carry, RemoteAgent } from './remote-agent.ts';
@@ -27,14 +27,14 @@ export interface AgentEvent {
   readonly data: unknown;
 }
 
-export class Daemon {
+export class SvcDaemon {
   /** Every operation of the REST API, and those that only tools offer. */
-  readonly api: Api;
+  readonly api: SvcApi;
   readonly #client: DaemonOptions;
   readonly #carry: Carry;
 
   /** @param carry how calls go; through the API where it is left out */
-  constructor(options: DaemonOptions, carry?: (api: Api) => Carry) {
+  constructor(options: DaemonOptions, carry?: (api: SvcApi) => Carry) {
     this.#client = options;
     this.api = apiOf(options);
     this.#carry = (carry ?? carryThrough)(this.api);
@@ -46,7 +46,7 @@ export class Daemon {
   }
 
   /** The notes of an agent here and those that come, each deleted once it was handled. */
-  inbox(options: InboxOptions = {}): AsyncGenerator<Note, void> {
+  inbox(options: InboxOptions = {}): AsyncGenerator<ReceivedNote, void> {
     return inboxOf(this.api, this.#client, options);
   }
 

@@ -1,7 +1,7 @@
 /** Events of an agent as a bell: somebody looks again whenever it rings. */
 import type { CallOptions } from '../../operations/client.ts';
 import { followEvents } from '../../operations/event-client.ts';
-import type { Api } from './api.ts';
+import type { SvcApi } from './api.ts';
 import type { DaemonOptions } from './place.ts';
 
 /**
@@ -17,7 +17,7 @@ export async function* lookAgain<T>(
     types,
     signal,
   }: {
-    readonly api: Api;
+    readonly api: SvcApi;
     readonly client: DaemonOptions;
     readonly aid: string;
     readonly types: string;

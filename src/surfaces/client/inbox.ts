@@ -2,7 +2,7 @@
 import { fromBase64 } from '../../foundation/bytes.ts';
 import { NOTE_TYPE } from '../../foundation/domain/notes.ts';
 import type { CallOptions } from '../../operations/client.ts';
-import type { Api } from './api.ts';
+import type { SvcApi } from './api.ts';
 import { lookAgain } from './hints.ts';
 import { actingAgent } from './names.ts';
 import type { DaemonOptions } from './place.ts';
@@ -16,7 +16,7 @@ export interface InboxOptions {
 }
 
 /** A note that somebody left. */
-export interface Note {
+export interface ReceivedNote {
   /** The same for every copy. */
   readonly id: string;
   /** AID of the sender, proven by its signature. */
@@ -32,12 +32,12 @@ export interface Note {
 }
 
 /** Leaves a note of text for an agent, which need not be there. @throws SvcError what the daemon answers */
-export async function sendNote(api: Api, as: string | undefined, recipient: string, text: string): Promise<void> {
+export async function sendNote(api: SvcApi, as: string | undefined, recipient: string, text: string): Promise<void> {
   const aid = await actingAgent(api, as);
   await api.mailboxSend({ aid, recipient, msg_type: NOTE_TYPE.text, body_base64: base64Of(text) });
 }
 
-async function* waiting(api: Api, aid: string, call: CallOptions): AsyncGenerator<Note, void> {
+async function* waiting(api: SvcApi, aid: string, call: CallOptions): AsyncGenerator<ReceivedNote, void> {
   let cursor: string | undefined;
   do {
     const page = await api.mailboxList({ aid, cursor }, call);
@@ -60,10 +60,10 @@ async function* waiting(api: Api, aid: string, call: CallOptions): AsyncGenerato
  * @throws SvcError what the daemon answers
  */
 export async function* inboxOf(
-  api: Api,
+  api: SvcApi,
   client: DaemonOptions,
   { as, signal }: InboxOptions,
-): AsyncGenerator<Note, void> {
+): AsyncGenerator<ReceivedNote, void> {
   const aid = await actingAgent(api, as);
   yield* lookAgain({ api, client, aid, types: 'mailbox.received', signal }, (call) => waiting(api, aid, call));
 }

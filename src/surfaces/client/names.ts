@@ -1,6 +1,6 @@
 /** Which agents a program means. */
 import { SvcError } from '../../foundation/errors.ts';
-import type { Api } from './api.ts';
+import type { SvcApi } from './api.ts';
 
 /** How an AID of any scheme or its did:key begins; everything else is a label. */
 const AID_START = /^(?:aid1|did:key:|0x|para)/i;
@@ -8,7 +8,7 @@ const AID_START = /^(?:aid1|did:key:|0x|para)/i;
 const PAGE = 1000;
 
 /** The AID that a program writes as an AID or as a label of the address book. @throws SvcError `not_found` */
-export async function aidOf(api: Api, text: string): Promise<string> {
+export async function namedAid(api: SvcApi, text: string): Promise<string> {
   if (AID_START.test(text)) return text;
   const { aliases } = await api.addressBookGet();
   const wanted = text.trim().toLowerCase();
@@ -20,7 +20,7 @@ export async function aidOf(api: Api, text: string): Promise<string> {
 }
 
 /** The agents of this daemon, with the labels that the user has given them. */
-export async function ownAgents(api: Api): Promise<{ readonly aid: string; readonly label: string | undefined }[]> {
+export async function ownAgents(api: SvcApi): Promise<{ readonly aid: string; readonly label: string | undefined }[]> {
   const [{ agents }, { aliases }] = await Promise.all([api.agentsList({ limit: PAGE }), api.addressBookGet()]);
   return agents.map(({ aid, name }) => ({ aid, label: aliases[aid] ?? name }));
 }
@@ -29,8 +29,8 @@ export async function ownAgents(api: Api): Promise<{ readonly aid: string; reado
  * The agent here that acts: the one that is named, or the only one.
  * @throws SvcError `not_found`, `local_aid_required` where there are several
  */
-export async function actingAgent(api: Api, as: string | undefined): Promise<string> {
-  if (as !== undefined) return await aidOf(api, as);
+export async function actingAgent(api: SvcApi, as: string | undefined): Promise<string> {
+  if (as !== undefined) return await namedAid(api, as);
   const [first, ...others] = await ownAgents(api);
   if (first === undefined)
     throw new SvcError('not_found', {

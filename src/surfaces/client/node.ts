@@ -3,10 +3,10 @@ import { addressIn, addressInNamed } from '../../foundation/data-dir/daemon-addr
 import { defaultDataDir } from '../../foundation/data-dir/paths.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { errorOf } from '../../operations/client.ts';
-import type { Api } from './api.ts';
+import type { SvcApi } from './api.ts';
 import { carryThrough } from './carry.ts';
-import { Daemon } from './daemon.ts';
-import type { InboxOptions, Note } from './inbox.ts';
+import { SvcDaemon } from './daemon.ts';
+import type { InboxOptions, ReceivedNote } from './inbox.ts';
 import type { DaemonOptions } from './place.ts';
 import type { AgentOptions, Carry, RemoteAgent } from './remote-agent.ts';
 import type { Room, RoomOptions } from './room.ts';
@@ -19,7 +19,7 @@ export type { App, Served, ServeOptions, Serving } from './serve.ts';
 const ERROR_HEADER = 'svc-error';
 
 /** Carries calls over the local address of the agent: bodies stream both ways, and are of any length. */
-function carryOverOrigin(api: Api): Carry {
+function carryOverOrigin(api: SvcApi): Carry {
   const through = carryThrough(api);
   return async (call, path, request) => {
     const { aid, as: local_aid, accessToken: access_token } = call;
@@ -41,7 +41,7 @@ function carryOverOrigin(api: Api): Carry {
 }
 
 /** A daemon that also serves programs of this machine. */
-export class LocalDaemon extends Daemon {
+export class LocalDaemon extends SvcDaemon {
   constructor(options: DaemonOptions) {
     super(options, carryOverOrigin);
   }
@@ -77,7 +77,7 @@ export function agent(name: string, options?: AgentOptions): RemoteAgent {
 }
 
 /** `connect().inbox(…)` */
-export function inbox(options?: InboxOptions): AsyncGenerator<Note, void> {
+export function inbox(options?: InboxOptions): AsyncGenerator<ReceivedNote, void> {
   return connect().inbox(options);
 }
 

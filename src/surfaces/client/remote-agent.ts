@@ -1,8 +1,8 @@
 /** A remote agent, as a program uses it. */
 import { SvcError } from '../../foundation/errors.ts';
-import type { Api } from './api.ts';
+import type { SvcApi } from './api.ts';
 import { sendNote } from './inbox.ts';
-import { aidOf } from './names.ts';
+import { namedAid } from './names.ts';
 
 export interface AgentOptions {
   /** The agent here that calls, by AID or label; the only one where it is left out. */
@@ -12,7 +12,7 @@ export interface AgentOptions {
 }
 
 /** What of a request a call passes on. */
-export interface RequestOptions {
+export interface CallRequest {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array;
@@ -20,7 +20,7 @@ export interface RequestOptions {
 }
 
 /** A tunnel to the TCP service of an agent. */
-export interface Tunnel {
+export interface OpenTunnel {
   readonly id: string;
   /** Where programs of this machine connect, and are with the agent. */
   readonly host: string;
@@ -34,7 +34,7 @@ export interface Tunnel {
 export type Carry = (
   call: { readonly aid: string; readonly as: string | undefined; readonly accessToken: string | undefined },
   path: string,
-  request: RequestOptions,
+  request: CallRequest,
 ) => Promise<Response>;
 
 /** Paths of the agent card, of A2A 1.0 and of 0.3 and before. */
@@ -44,11 +44,11 @@ const MCP_PATH = '/mcp';
 
 export class RemoteAgent {
   readonly #name: string;
-  readonly #api: Api;
+  readonly #api: SvcApi;
   readonly #carry: Carry;
   readonly #options: AgentOptions;
 
-  constructor(name: string, { api, carry }: { readonly api: Api; readonly carry: Carry }, options: AgentOptions) {
+  constructor(name: string, { api, carry }: { readonly api: SvcApi; readonly carry: Carry }, options: AgentOptions) {
     this.#name = name;
     this.#api = api;
     this.#carry = carry;
@@ -57,7 +57,7 @@ export class RemoteAgent {
 
   /** Its AID. @throws SvcError `not_found` where the label is none */
   aid(): Promise<string> {
-    return aidOf(this.#api, this.#name);
+    return namedAid(this.#api, this.#name);
   }
 
   /**
@@ -65,7 +65,7 @@ export class RemoteAgent {
    * @param path path and query, such as `/chat?lang=en`
    * @throws SvcError what the daemon answers: `resolve_failed`, `connect_failed`, `access_denied`, …; `invalid_request`
    */
-  async fetch(path: string = '/', request: RequestOptions = {}): Promise<Response> {
+  async fetch(path: string = '/', request: CallRequest = {}): Promise<Response> {
     if (!path.startsWith('/') || path.startsWith('//'))
       throw new SvcError('invalid_request', { message: 'A path of an agent begins with one slash.' });
     const { accessToken } = this.#options;
@@ -91,7 +91,7 @@ export class RemoteAgent {
   }
 
   /** Opens a tunnel to its TCP service. @throws SvcError what the daemon answers */
-  async tunnel(): Promise<Tunnel> {
+  async tunnel(): Promise<OpenTunnel> {
     const { accessToken: access_token } = this.#options;
     const api = this.#api;
     const opened = await api.tunnelOpen({ aid: await this.aid(), local_aid: await this.#local(), access_token });
@@ -109,6 +109,6 @@ export class RemoteAgent {
 
   async #local(): Promise<string | undefined> {
     const { as } = this.#options;
-    return as === undefined ? undefined : await aidOf(this.#api, as);
+    return as === undefined ? undefined : await namedAid(this.#api, as);
   }
 }

@@ -1,7 +1,7 @@
 /** A room of many: what is said in it, and what comes. */
 import { fromBase64 } from '../../foundation/bytes.ts';
 import type { CallOptions } from '../../operations/client.ts';
-import type { Api } from './api.ts';
+import type { SvcApi } from './api.ts';
 import { lookAgain } from './hints.ts';
 import { actingAgent } from './names.ts';
 import type { DaemonOptions } from './place.ts';
@@ -13,7 +13,7 @@ export interface RoomOptions {
 }
 
 /** What somebody said in a room. */
-export interface RoomEntry {
+export interface SaidEntry {
   readonly id: string;
   /** Its place in the copy of this node. */
   readonly seq: number;
@@ -37,11 +37,11 @@ export interface EntriesOptions {
 
 export class Room {
   readonly id: string;
-  readonly #api: Api;
+  readonly #api: SvcApi;
   readonly #client: DaemonOptions;
   readonly #as: string | undefined;
 
-  constructor(id: string, api: Api, client: DaemonOptions, { as }: RoomOptions) {
+  constructor(id: string, api: SvcApi, client: DaemonOptions, { as }: RoomOptions) {
     this.id = id;
     this.#api = api;
     this.#client = client;
@@ -75,11 +75,11 @@ export class Room {
    * handling threw, or during which the program ended, comes again.
    * @throws SvcError what the daemon answers
    */
-  async *entries({ after, signal }: EntriesOptions = {}): AsyncGenerator<RoomEntry, void> {
+  async *entries({ after, signal }: EntriesOptions = {}): AsyncGenerator<SaidEntry, void> {
     const api = this.#api;
     const { aid, group_id } = await this.#names();
     let seen = after ?? (await api.groupHead({ aid, group_id })).read_cursor;
-    const read = async function* (room: Room, call: CallOptions): AsyncGenerator<RoomEntry, void> {
+    const read = async function* (room: Room, call: CallOptions): AsyncGenerator<SaidEntry, void> {
       for (;;) {
         const page = await api.groupRead({ aid, group_id, after_seq: seen }, call);
         for (const { seq, entry_id: id, author, kind, at, body = '', retracted } of page.entries) {

@@ -4,10 +4,10 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import type { Api } from './api.ts';
+import type { SvcApi } from './api.ts';
 import { callerOf } from './caller.ts';
 import { answer, requestOf } from './fetch-server.ts';
-import { aidOf, ownAgents } from './names.ts';
+import { namedAid, ownAgents } from './names.ts';
 
 const LOOPBACK = '127.0.0.1';
 /** From one sign of life to the next, milliseconds: without any for an hour an agent is no longer published. */
@@ -90,8 +90,8 @@ interface Identity {
   readonly masterKey?: string;
 }
 
-async function identityFor(api: Api, { as, name }: ServeOptions): Promise<Identity> {
-  if (as !== undefined) return { aid: await aidOf(api, as) };
+async function identityFor(api: SvcApi, { as, name }: ServeOptions): Promise<Identity> {
+  if (as !== undefined) return { aid: await namedAid(api, as) };
   const agents = await ownAgents(api);
   const known =
     name === undefined ? agents[0] : agents.find(({ label }) => label?.toLowerCase() === name.toLowerCase());
@@ -111,7 +111,7 @@ async function identityFor(api: Api, { as, name }: ServeOptions): Promise<Identi
 }
 
 /** Publishes where the agent is, and its names. True where the network took them. */
-async function publish(api: Api, aid: string, { name, services = [], brief }: ServeOptions): Promise<boolean> {
+async function publish(api: SvcApi, aid: string, { name, services = [], brief }: ServeOptions): Promise<boolean> {
   try {
     await api.agentPublish({ aid });
     if (services.length > 0) await api.serviceRegister({ aid, services: [...services], name, brief });
@@ -127,7 +127,7 @@ async function publish(api: Api, aid: string, { name, services = [], brief }: Se
  * Lets other agents call a program: finds or makes its identity, binds it, publishes it, and says who calls.
  * @throws SvcError what the daemon answers, such as `daemon_unreachable`; an error of the system where the port is taken
  */
-export async function serveOn(api: Api, app: App, options: ServeOptions = {}): Promise<Serving> {
+export async function serveOn(api: SvcApi, app: App, options: ServeOptions = {}): Promise<Serving> {
   const { aid, masterKey } = await identityFor(api, options);
   const { caller_key_hex } = await api.agentCallerKey({ aid });
   const server = typeof app === 'number' ? null : await listen(handlerOf(app), caller_key_hex, aid, options.port ?? 0);
