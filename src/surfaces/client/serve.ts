@@ -154,6 +154,12 @@ export async function serveOn(api: SvcApi, app: App, options: ServeOptions = {})
     await closed;
   };
   const close = (): Promise<void> => (closing ??= end());
-  options.signal?.addEventListener('abort', () => void close().catch(() => {}), { once: true });
+  options.signal?.addEventListener(
+    'abort',
+    () => {
+      close().catch(() => {});
+    },
+    { once: true },
+  );
   return { aid, masterKey, isPublished, close, [Symbol.asyncDispose]: close };
 }
