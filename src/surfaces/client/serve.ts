@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { provenCaller } from '../proven-caller.ts';
 import type { SvcApi } from './api.ts';
-import { callerOf } from './caller.ts';
 import { answer, requestOf } from './fetch-server.ts';
 import { namedAid, ownAgents } from './names.ts';
 
@@ -74,9 +74,9 @@ async function handle(
   }
 }
 
-async function listen(app: Handler, keyHex: string, aid: string, port: number): Promise<Server> {
+async function listen(app: Handler, key: Uint8Array, aid: string, port: number): Promise<Server> {
   const server = createServer((incoming, outgoing) => {
-    const caller = callerOf(incoming, keyHex, Date.now() / 1000);
+    const caller = provenCaller(incoming, { key, aid }, Date.now() / 1000);
     if (caller === null) outgoing.writeHead(403).end('Only calls of agents are answered here.\n');
     else detach(handle(app, incoming, outgoing, { caller, aid }));
   });
@@ -130,7 +130,10 @@ async function publish(api: SvcApi, aid: string, { name, services = [], brief }:
 export async function serveOn(api: SvcApi, app: App, options: ServeOptions = {}): Promise<Serving> {
   const { aid, masterKey } = await identityFor(api, options);
   const { caller_key_hex } = await api.agentCallerKey({ aid });
-  const server = typeof app === 'number' ? null : await listen(handlerOf(app), caller_key_hex, aid, options.port ?? 0);
+  const server =
+    typeof app === 'number'
+      ? null
+      : await listen(handlerOf(app), Buffer.from(caller_key_hex, 'hex'), aid, options.port ?? 0);
   const bound = server?.address();
   const port = typeof app === 'number' ? app : typeof bound === 'object' ? bound?.port : undefined;
   const service_tcp = `http://${LOOPBACK}:${port}`;

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
+import { provenCaller } from '../proven-caller.ts';
 import type { Backend } from './backend.ts';
-import { provenCaller } from './caller.ts';
 import { RPC } from './messages.ts';
 import { sendRefusal } from './rpc-answer.ts';
 

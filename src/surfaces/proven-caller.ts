@@ -1,5 +1,5 @@
 /**
- * Who asks a shared MCP server: the agent that the daemon beside it names, where it proves that it named it. Any program
+ * Who asks a program that is bound to an agent: the agent that the daemon names, where it proves that it named it. Any program
  * of this machine can speak to the port; none but the daemon can make the proof. See docs/protocol-calls.md, "The proof
  * of a call".
  */
@@ -15,7 +15,7 @@ function one(value: string | string[] | undefined): string | null {
 
 /**
  * The AID of the caller; null where nothing proves it.
- * @param key of the agent whose server it is
+ * @param key and AID of the agent that is called
  * @param nowS Unix seconds
  */
 export function provenCaller(

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { callerKey, callerProof } from '../../../src/capabilities/calls/caller-proof.ts';
-import { toHex } from '../../../src/foundation/bytes.ts';
-import { callerOf } from '../../../src/surfaces/client/caller.ts';
-import { newIdentity } from '../../support/identities.ts';
+import { callerKey, callerProof } from '../../src/capabilities/calls/caller-proof.ts';
+import { provenCaller } from '../../src/surfaces/proven-caller.ts';
+import { newIdentity } from '../support/identities.ts';
 
 const [caller, called, other] = [newIdentity().aid, newIdentity().aid, newIdentity().aid];
 const AT = 1_800_000_000;
@@ -16,8 +15,8 @@ function requestWith(changed: Readonly<Record<string, string | undefined>> = {},
 }
 
 test('a request that the daemon has passed on says who calls', () => {
-  assert.equal(callerOf(requestWith(), toHex(key), AT + 60), caller);
-  assert.equal(callerOf(requestWith(), toHex(key), AT - 60), caller);
+  assert.equal(provenCaller(requestWith(), { key, aid: called }, AT + 60), caller);
+  assert.equal(provenCaller(requestWith(), { key, aid: called }, AT - 60), caller);
 });
 
 test('a request that somebody else made, changed or kept says nothing', () => {
@@ -30,7 +29,6 @@ test('a request that somebody else made, changed or kept says nothing', () => {
   });
   for (const request of [
     requestWith({ 'svc-caller-aid': other }),
-    requestWith({ 'svc-local-aid': other }),
     requestWith({ 'svc-caller-proof': undefined }),
     requestWith({ 'svc-caller-proof': forged }),
     requestWith({ 'svc-caller-proof': `t=${AT},v1=` }),
@@ -38,7 +36,8 @@ test('a request that somebody else made, changed or kept says nothing', () => {
     requestWith({}, 'POST'),
     requestWith({}, 'GET', '/a?b=d'),
   ])
-    assert.equal(callerOf(request, toHex(key), AT), null, JSON.stringify(request));
-  assert.equal(callerOf(requestWith(), toHex(key), AT + 61), null, 'too old');
-  assert.equal(callerOf(requestWith(), toHex(key), AT - 61), null, 'from the future');
+    assert.equal(provenCaller(request, { key, aid: called }, AT), null, JSON.stringify(request));
+  assert.equal(provenCaller(requestWith(), { key, aid: other }, AT), null, 'for another agent');
+  assert.equal(provenCaller(requestWith(), { key, aid: called }, AT + 61), null, 'too old');
+  assert.equal(provenCaller(requestWith(), { key, aid: called }, AT - 61), null, 'from the future');
 });
