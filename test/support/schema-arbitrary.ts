@@ -3,6 +3,8 @@
 import type { Arbitrary, JsonValue } from 'fast-check';
 import * as fc from 'fast-check';
 
+import { SERVICE_NAME_FORMAT } from '../../src/foundation/domain/directory.ts';
+
 export type Schema = Readonly<Record<string, unknown>>;
 
 export interface ArbitraryOptions {
@@ -44,6 +46,7 @@ function text(schema: Schema, { aids }: ArbitraryOptions): Arbitrary<string> {
   if (schema['format'] === 'aid' && aids.length > 0) return fc.constantFrom(...aids);
   if (schema['format'] === 'date-time')
     return fc.date({ noInvalidDate: true, min: new Date(0), max: new Date(4e12) }).map((date) => date.toISOString());
+  if (schema['format'] === SERVICE_NAME_FORMAT) return fc.stringMatching(/^[a-z0-9]{1,8}(?:[._-][a-z0-9]{1,8}){0,3}$/u);
   if (schema['contentEncoding'] === 'base64')
     return fc.uint8Array({ maxLength: 64 }).map((bytes) => Buffer.from(bytes).toString('base64'));
   if (typeof schema['pattern'] === 'string') return fc.stringMatching(new RegExp(schema['pattern'], 'u'));

@@ -1,4 +1,5 @@
 /** A record network of real nodes on 127.0.0.1. */
+import { join } from 'node:path';
 import { type Clock, systemClock } from '../../src/foundation/clock.ts';
 import { DelegationVerifier } from '../../src/foundation/identity/delegation-verifier.ts';
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
@@ -13,10 +14,14 @@ import { NodeRequestHub } from './memory-node-requests.ts';
 export interface TestNode {
   readonly dht: RecordDht;
   readonly nodeKey: Uint8Array;
+  /** The database of its records. */
+  readonly storeFile: string;
 }
 
 export type TestNodeOptions = Partial<Omit<RecordDhtOptions, 'nodeKey'>> & {
   readonly clock?: Clock;
+  /** A folder for the databases of all nodes, which tests look into; they are in memory where it is left out. */
+  readonly storeIn?: string;
   readonly resolveName?: (name: string) => Promise<readonly string[]>;
   /** Who proves its key; all do where it is left out. */
   readonly proves?: (node: NodeAt) => boolean;
@@ -31,17 +36,18 @@ let lastQuicPort = 10_000;
 /** One node, not started. */
 export function dhtNode(hub: NodeRequestHub, options: TestNodeOptions = {}): TestNode {
   const { publicKey: nodeKey } = KeyPair.generate();
-  const { clock = systemClock, resolveName, proves = () => true, ...rest } = options;
+  const { clock = systemClock, storeIn, resolveName, proves = () => true, ...rest } = options;
   const port = (lastQuicPort = (lastQuicPort % 60_000) + 1);
+  const storeFile = rest.storeFile ?? (storeIn === undefined ? ':memory:' : join(storeIn, `${port}.db`));
   const dht = new RecordDht(
     {
       listen: { host: '127.0.0.1', port: 0 },
       bootstrap: [],
       network: 'test',
       maxStoreBytes: 8 * 1024 * 1024,
-      storeFile: ':memory:',
       minObservedPeers: 3,
       ...rest,
+      storeFile,
       nodeKey,
     },
     {
@@ -55,7 +61,7 @@ export function dhtNode(hub: NodeRequestHub, options: TestNodeOptions = {}): Tes
       ...(resolveName === undefined ? {} : { resolveName }),
     },
   );
-  return { dht, nodeKey };
+  return { dht, nodeKey, storeFile };
 }
 
 /** Waits until something is true of a node's reachability. */
