@@ -4,14 +4,14 @@ import { CARD_KINDS } from '../foundation/cards/card.ts';
 import { SHA256_PATTERN } from '../foundation/domain/hashes.ts';
 import { declare } from './declare.ts';
 import { PUBLISH_ERRORS, RESOLVE_ERRORS } from './directory.ts';
-import { AidParams, AidText, AnyObject, closed, freeForm, nullable, Ok, oneOf, Timestamp } from './schemas.ts';
+import { AidParams, AidText, closed, freeForm, nullable, Ok, oneOf, Timestamp } from './schemas.ts';
 
 const ObjectId = Type.String({ pattern: SHA256_PATTERN, description: 'SHA-256 of the signed card.' });
 
 const Signed = {
   aid: AidText,
   kind: oneOf(CARD_KINDS),
-  card: AnyObject,
+  card: freeForm('The card, with its signatures.'),
   object_id: ObjectId,
   signed_at: Timestamp,
 };
