@@ -66,10 +66,13 @@ describe('conformance through svcd', () => {
 
   for (const revision of REVISIONS)
     test(`${revision}: a server at an address, and one over stdio`, async (t) => {
-      const expected = await verdicts(t, direct, revision);
-      assert.deepEqual(await verdicts(t, through, revision), expected);
+      const [expected, carried, { others }] = await Promise.all([
+        verdicts(t, direct, revision),
+        verdicts(t, through, revision),
+        verdicts(t, wrapped, revision),
+      ]);
+      assert.deepEqual(carried, expected);
       // What the wrapped one lacks, the other lacks too; it passes some more, for a share gives ids to events.
-      const { others } = await verdicts(t, wrapped, revision);
       assert.deepEqual(
         Object.keys(others).filter((check) => expected.others[check] === undefined),
         [],
