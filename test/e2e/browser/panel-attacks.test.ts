@@ -15,6 +15,8 @@ const WRONG_LINKS = 12;
 const RUN = 'globalThis.ran = true';
 /** A name may be this, but have no control character. */
 const MARKUP = '<img src=x onerror="globalThis.ran = true">';
+/** Characters of a name as no daemon of ours takes it. */
+const LONG_CHARS = 65_536;
 /** A text that is markup, turns the reading direction and hides a character. */
 const ODD = `${MARKUP}\u202egnp.exe\u200b`;
 
@@ -116,6 +118,25 @@ test('the panel runs, loads and tells nothing that was smuggled into it', { skip
       assert.equal(await page.locator('img').count(), 0, route);
       await panel.check(`odd text ${route === '' ? 'at home' : route.split('/')[0]}`);
     }
+  });
+
+  await t.test('a name of 64 kB, which another node may give, leaves the page what it is', async () => {
+    const long = `${'n'.repeat(LONG_CHARS)}<b>`;
+    const lists = /\/agents(\?|$)/;
+    await page.route(lists, async (route) => {
+      const answer = await route.fetch();
+      const body = (await answer.text()).replaceAll(/"name":"(?:[^"\\]|\\.)*"/g, `"name":"${long}"`);
+      await route.fulfill({ response: answer, body });
+    });
+    for (const route of ['', 'agents']) {
+      await page.reload();
+      await panel.go(route, /./);
+      await page.getByText('nnnnnnnn').and(page.locator(':visible')).first().waitFor();
+      assert.equal(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), true, route);
+      await panel.check(`a long name ${route === '' ? 'at home' : route}`);
+    }
+    await page.unroute(lists);
+    await page.reload();
   });
 
   await t.test('an agent’s pages are opened without a way back', async () => {

@@ -9,7 +9,7 @@ import { eventually } from '../../support/eventually.ts';
 import { ready } from '../../support/network.ts';
 
 /** With the one that is open more than a browser has connections to one origin. */
-const TABS = 6;
+const TABS = 9;
 const MINUTE_MS = 60_000;
 
 /** The AID of a node, once others can find it. */
