@@ -1,28 +1,45 @@
 /** Which agents a program means. */
 import { SvcError } from '../../foundation/errors.ts';
+import { parseAid } from '../../foundation/identity/aid.ts';
 import type { SvcApi } from './api.ts';
 
-/** How an AID of any scheme or its did:key begins; everything else is a label. */
-const AID_START = /^(?:aid1|did:key:|0x|para)/i;
 /** Agents per page of the list. */
 const PAGE = 1000;
 
+/** The AID that a text is. */
+function aidIn(text: string): string | null {
+  try {
+    return parseAid(text);
+  } catch (error) {
+    if (error instanceof SvcError) return null;
+    throw error;
+  }
+}
+
 /** The AID that a program writes as an AID or as a label of the address book. @throws SvcError `not_found` */
 export async function namedAid(api: SvcApi, text: string): Promise<string> {
-  if (AID_START.test(text)) return text;
+  const written = aidIn(text);
+  if (written !== null) return written;
   const { aliases } = await api.addressBookGet();
   const wanted = text.trim().toLowerCase();
   const aid = Object.keys(aliases).find((one) => aliases[one]?.toLowerCase() === wanted);
   if (aid !== undefined) return aid;
   throw new SvcError('not_found', {
-    message: `No agent is called "${text}" here. Give it a label with "svc alias add", or name it by its AID.`,
+    message: `"${text}" is neither an AID nor a label here. Give the agent one with "svc alias add".`,
   });
 }
 
 /** The agents of this daemon, with the labels that the user has given them. */
 export async function ownAgents(api: SvcApi): Promise<{ readonly aid: string; readonly label: string | undefined }[]> {
-  const [{ agents }, { aliases }] = await Promise.all([api.agentsList({ limit: PAGE }), api.addressBookGet()]);
-  return agents.map(({ aid, name }) => ({ aid, label: aliases[aid] ?? name }));
+  const { aliases } = await api.addressBookGet();
+  const own = [];
+  let cursor: string | undefined;
+  do {
+    const page = await api.agentsList({ limit: PAGE, cursor });
+    own.push(...page.agents.map(({ aid, name }) => ({ aid, label: aliases[aid] ?? name })));
+    cursor = page.next_cursor;
+  } while (cursor !== undefined);
+  return own;
 }
 
 /**
