@@ -22,7 +22,6 @@ import { KeyStore } from '../src/foundation/keys/key-store.ts';
 import { silentLog } from '../src/foundation/log.ts';
 import type { SignedRecord } from '../src/foundation/records/record.ts';
 import { AgentStore } from '../src/foundation/store/agents.ts';
-import { MetaStore } from '../src/foundation/store/meta.ts';
 import { MIGRATIONS } from '../src/foundation/store/migrations/index.ts';
 import { PublicationStore } from '../src/foundation/store/publications.ts';
 import { Store } from '../src/foundation/store/store.ts';
@@ -52,6 +51,7 @@ function stubNetwork(): Records & { published: number } {
     near(key) {
       return { get: (type) => this.get(key, type), put: (record) => this.put(key, record), stop: () => {} };
     },
+    holders: async () => ({ answered: 8, holding: 8 }),
     reachability: () => ({ ready: true, peers: 60, natType: 1, observed: [], inRoutingTables: true }),
     onReachability: () => () => {},
   };
@@ -120,7 +120,6 @@ async function measure(path: string): Promise<BenchTable> {
       isAlive: async (aid) => agents.isAlive(aid),
       isHeld: () => false,
       serviceOf: () => '',
-      memory: new MetaStore(store),
       addresses: () => ({ endpoints: ['quic://192.0.2.1:4122'], mapped: [], natType: 1, helpers: [] }),
       onAddresses: () => () => {},
       autoPublish: () => true,

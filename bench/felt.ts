@@ -1,21 +1,27 @@
 /**
  * What a person or an agent waits for: one small thing at a time, of svcd and, where `SVCD_BENCH_A2AL` names its
- * program, of A2AL in turns with it. The ratio is the median of the pairs that were taken one after the other.
- * `BENCH_FELT` names the parts to run, separated by commas; left out: all.
+ * program, of A2AL in turns with it; where `SVCD_BENCH_BEFORE` names another checkout, of that one. The ratio is the median
+ * of the pairs that were taken one after the other. `BENCH_FELT` names the parts to run, separated by commas; left out: all.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { loadavg } from 'node:os';
 import { fetches, tunnels } from './felt/calls.ts';
 import { chat, notes, publishing, type Step, type Taken } from './felt/messages.ts';
-import { a2alNetwork, cpuMs, type FeltNetwork, svcdNetwork } from './felt/nodes.ts';
+import { cpuMs, type FeltNetwork, otherNetwork, svcdNetwork, YARDSTICK } from './felt/nodes.ts';
 import { type BenchRow, type BenchTable, quantile } from './table.ts';
 
+/** Nodes of a network: publishing, notes and chat ask many; calls and tunnels concern two, beside the one that they know. */
 const NODES = 8;
+const FEW_NODES = 3;
 
-/** How the steps of a part are made, how many warm it up, and how many are measured. */
+/**
+ * How the steps of a part are made, how many warm it up, and how many are measured: a node runs for days, and V8 compiles
+ * what is used often only after some hundred times.
+ */
 interface Part {
   readonly name: string;
+  readonly nodes: number;
   readonly warmUp: number;
   readonly samples: number;
   readonly make: (network: FeltNetwork) => Promise<Step>;
@@ -32,39 +38,47 @@ function cpuOf({ nodes }: FeltNetwork): number {
   return nodes.reduce((sum, { pid }) => sum + cpuMs(pid), 0);
 }
 
-/** What a step took; of the other product, which gives up under load, nothing where it fails. */
-async function attempt(step: Step, index: number, { name }: FeltNetwork): Promise<Taken> {
+/** What was tried; null where the other product, which gives up under load, fails at it. */
+async function attempt<T>({ name }: FeltNetwork, work: () => Promise<T>): Promise<T | null> {
   try {
-    return await step(index);
+    return await work();
   } catch (error) {
     if (name === 'svcd') throw error;
     console.error(`${name} failed: ${String(error)}`);
-    return {};
+    return null;
   }
 }
 
 /** All samples of a part, of each network by what was measured. */
-async function measure({ warmUp, samples, make }: Part, networks: readonly FeltNetwork[]) {
-  const steps: Step[] = [];
-  for (const network of networks) steps.push(await make(network));
-  const taken = networks.map(() => new Map<string, number[]>());
-  const cpu = networks.map(() => 0);
+async function measure({ make, warmUp, samples }: Part, networks: readonly FeltNetwork[]) {
+  const taken = networks.map((network) => ({ network, all: new Map<string, number[]>(), cpu: 0 }));
+  const steps: (Step | null)[] = [];
+  for (const network of networks) steps.push(await attempt(network, () => make(network)));
   for (let i = 0; i < warmUp + samples; i++) {
-    for (const [at, step] of steps.entries()) {
-      const network = networks[at];
-      if (network === undefined) continue;
-      const before = cpuOf(network);
-      const result = await attempt(step, i, network);
+    for (const [at, of] of taken.entries()) {
+      const step = steps[at];
+      if (step === undefined || step === null) continue;
+      const before = cpuOf(of.network);
+      const result: Taken = (await attempt(of.network, () => step(i))) ?? {};
       if (i < warmUp) continue;
-      cpu[at] = (cpu[at] ?? 0) + cpuOf(network) - before;
-      for (const [what, ms] of Object.entries(result)) {
-        const all = taken[at]?.get(what) ?? [];
-        taken[at]?.set(what, all);
-        all.push(ms);
-      }
+      of.cpu += cpuOf(of.network) - before;
+      for (const [what, ms] of Object.entries(result)) of.all.set(what, [...(of.all.get(what) ?? []), ms]);
     }
   }
-  return { taken, cpu: cpu.map((ms) => ms / samples) };
+  return taken.map(({ all, cpu }) => ({ all, cpu: cpu / samples }));
+}
+
+/** The rows of a part. */
+async function rowsOfPart(part: Part, networks: readonly FeltNetwork[]): Promise<BenchRow[]> {
+  const [own, other] = await measure(part, networks);
+  if (own === undefined) return [];
+  const rows = [...own.all].flatMap(([what, samples]) => rowsOf(what, samples, other?.all.get(what)));
+  const yardstick = other === undefined || other.all.size === 0 ? null : other.cpu;
+  const ratio = yardstick === null ? {} : { yardstick, ratio: own.cpu / yardstick };
+  return [
+    ...rows,
+    { what: `${part.name}: CPU of all ${part.nodes} nodes, each step`, value: own.cpu, unit: 'ms', ...ratio },
+  ];
 }
 
 function rowsOf(what: string, own: readonly number[], other: readonly number[] | undefined): BenchRow[] {
@@ -84,44 +98,72 @@ function rowsOf(what: string, own: readonly number[], other: readonly number[] |
   return [row(0.5, 'p50'), row(0.99, 'p99')];
 }
 
+/** Parts in networks of the same size, and the load that they ended with; whatever fails, no daemon stays behind. */
+async function rowsOfNetworks(nodes: number, parts: readonly Part[]): Promise<BenchRow[]> {
+  const networks: FeltNetwork[] = [];
+  try {
+    networks.push(await svcdNetwork(nodes));
+    const other = await otherNetwork(nodes);
+    if (other !== null) networks.push(other);
+    const rows: BenchRow[] = [];
+    for (const part of parts) rows.push(...(await rowsOfPart(part, networks)));
+    return rows;
+  } finally {
+    await Promise.all(networks.map((network) => network.stop()));
+  }
+}
+
 export async function run(): Promise<BenchTable> {
   const web = await child('plain-http.ts');
   const echo = await child('tcp-service.ts');
-  const own = await svcdNetwork(NODES);
-  const other = await a2alNetwork(NODES);
-  const networks = other === null ? [own] : [own, other];
-  const parts: Part[] = [
-    { name: 'publish', warmUp: 5, samples: 40, make: async (network) => publishing(network) },
-    { name: 'notes', warmUp: 10, samples: 100, make: notes },
-    { name: 'chat', warmUp: 10, samples: 200, make: chat },
-    { name: 'fetch', warmUp: 200, samples: 600, make: async (network) => (await fetches(network, web.port)).one },
-    { name: 'fetches', warmUp: 2, samples: 6, make: async (network) => (await fetches(network, web.port)).many },
+  const all: Part[] = [
+    { name: 'publish', nodes: NODES, warmUp: 40, samples: 40, make: async (network) => publishing(network) },
+    { name: 'notes', nodes: NODES, warmUp: 150, samples: 100, make: notes },
+    { name: 'chat', nodes: NODES, warmUp: 400, samples: 200, make: chat },
+    {
+      name: 'fetch',
+      nodes: FEW_NODES,
+      warmUp: 2000,
+      samples: 600,
+      make: async (network) => (await fetches(network, web.port)).one,
+    },
+    {
+      name: 'fetches',
+      nodes: FEW_NODES,
+      warmUp: 5,
+      samples: 10,
+      make: async (network) => (await fetches(network, web.port)).many,
+    },
     {
       name: 'tunnel',
-      warmUp: 200,
+      nodes: FEW_NODES,
+      warmUp: 4000,
       samples: 1500,
       make: async (network) => (await tunnels(network, echo.port)).roundTrip,
     },
     {
       name: 'connect',
-      warmUp: 50,
+      nodes: FEW_NODES,
+      warmUp: 1500,
       samples: 300,
       make: async (network) => (await tunnels(network, echo.port)).connection,
     },
   ];
-  const wanted = process.env['BENCH_FELT']?.split(',') ?? parts.map(({ name }) => name);
+  const wanted = process.env['BENCH_FELT']?.split(',') ?? all.map(({ name }) => name);
   const rows: BenchRow[] = [];
-  for (const part of parts.filter(({ name }) => wanted.includes(name))) {
-    const { taken, cpu } = await measure(part, networks);
-    for (const [what, samples] of taken[0] ?? []) rows.push(...rowsOf(what, samples, taken[1]?.get(what)));
-    const [value = 0, yardstick] = cpu;
-    const ratio = yardstick === undefined ? {} : { yardstick, ratio: value / yardstick };
-    rows.push({ what: `${part.name}: CPU of all ${NODES} nodes, each step`, value, unit: 'ms', ...ratio });
+  try {
+    for (const [nodes, parts] of Map.groupBy(
+      all.filter(({ name }) => wanted.includes(name)),
+      (part) => part.nodes,
+    ))
+      rows.push(...(await rowsOfNetworks(nodes, parts)));
+  } finally {
+    web.stop();
+    echo.stop();
   }
   rows.push({ what: 'load of the machine, of the last minute', value: loadavg()[0] ?? 0, unit: '' });
-  for (const network of networks) await network.stop();
-  web.stop();
-  echo.stop();
-  const title = other === null ? 'What is felt' : 'What is felt; yardstick: A2AL in the same run, in turns';
-  return { title, rows };
+  return {
+    title: `What is felt${YARDSTICK === null ? '' : `; yardstick: ${YARDSTICK} in the same run, in turns`}`,
+    rows,
+  };
 }

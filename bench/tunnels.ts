@@ -1,11 +1,11 @@
 /** Tunnels between two daemons, against a direct connection to the same service over loopback TCP. */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { TestDaemon } from '../test/support/daemon.ts';
 import { ready } from '../test/support/network.ts';
+import { cpuSeconds, residentBytes } from './support/process-usage.ts';
 import { bulk, dial, download, request, upload } from './support/tcp-client.ts';
 import { type BenchRow, type BenchTable, quantile } from './table.ts';
 
@@ -57,16 +57,7 @@ async function connecting(port: number): Promise<number[]> {
 }
 
 function residentMib(daemon: TestDaemon): number {
-  return (Number(readFileSync(`/proc/${daemon.process.pid}/statm`, 'utf8').split(' ')[1]) * 4096) / MIB;
-}
-
-/** CPU time of a daemon so far; the kernel counts in hundredths of a second. */
-function cpuSeconds(daemon: TestDaemon): number {
-  const [user = 0, system = 0] = readFileSync(`/proc/${daemon.process.pid}/stat`, 'utf8')
-    .split(' ')
-    .slice(13)
-    .map(Number);
-  return (user + system) / 100;
+  return residentBytes(daemon.process.pid) / MIB;
 }
 
 /** Opens `HELD` connections at a steady rate; how many echo, and the seconds it took. */
@@ -197,6 +188,7 @@ async function latency({ direct, tunnel }: World): Promise<BenchRow[]> {
 }
 
 async function throughput({ near, far, direct, tunnel }: World): Promise<BenchRow[]> {
+  const used = (): number => cpuSeconds(near.process.pid) + cpuSeconds(far.process.pid);
   const rows: BenchRow[] = [];
   for (const [name, transfer] of [
     ['up', upload],
@@ -210,9 +202,9 @@ async function throughput({ near, far, direct, tunnel }: World): Promise<BenchRo
       // The best of the rounds: whatever else runs on the machine only takes away.
       let [value, yardstick, cpu] = [0, 0, Number.POSITIVE_INFINITY];
       for (let round = 0; round < BULK_ROUNDS; round++) {
-        const before = cpuSeconds(near) + cpuSeconds(far);
+        const before = used();
         value = Math.max(value, await bulk(transfer, { host: HOST, port: tunnel }, streams, BULK_BYTES));
-        cpu = Math.min(cpu, cpuSeconds(near) + cpuSeconds(far) - before);
+        cpu = Math.min(cpu, used() - before);
         yardstick = Math.max(yardstick, await bulk(transfer, { host: HOST, port: direct }, streams, BULK_BYTES));
       }
       rows.push({

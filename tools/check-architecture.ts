@@ -102,6 +102,7 @@ const BROWSER_PACKAGES: ReadonlySet<string> = new Set([
   'eventsource-parser',
   'preact',
   'typebox',
+  'uqr',
 ]);
 
 /** Imports against a rule, or that lead nowhere in production. */

@@ -1,7 +1,7 @@
 /** What is felt of calls and tunnels: each step of one product once, to be taken in turns with the other. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { eventually } from '../../test/support/eventually.ts';
+import { setTimeout as delay } from 'node:timers/promises';
 import { dial } from '../support/tcp-client.ts';
 import { call, newAgent } from './api.ts';
 import { ends, type Step } from './messages.ts';
@@ -11,28 +11,41 @@ const ROUND_TRIP = Buffer.alloc(64, 0x78);
 /** Calls at a time, and in one round of them. */
 const PARALLEL = 32;
 const CALLS_PER_ROUND = 600;
+/** How long an agent of the other product may take to be found once it was published, milliseconds: more than a minute at times. */
+const FOUND_MS = 120_000;
+/** Pause before it is asked for again, milliseconds. */
+const ASK_AGAIN_MS = 1000;
 
-/** An agent whose service is at a port, published; and who calls it, in the words of the product. */
+/**
+ * An agent whose service is at a port, published; who calls it, in the words of the product; and what asks until the agent
+ * is found, which svcd has to do at once.
+ */
 async function reached(network: FeltNetwork, port: number) {
   const { near, far } = ends(network);
   const local = await newAgent(near);
   await call(near, 'POST', `/agents/${local}/publish`);
   const aid = await newAgent(far, `127.0.0.1:${port}`);
   await call(far, 'POST', `/agents/${aid}/publish`);
-  return { near, aid, acting: network.name === 'svcd' ? { local_aid: local } : {} };
+  const acting = network.name === 'svcd' ? { local_aid: local } : {};
+  const found = async <T>(ask: () => Promise<T>): Promise<T> => {
+    const until = performance.now() + FOUND_MS;
+    for (;;) {
+      try {
+        return await ask();
+      } catch (error) {
+        if (network.name === 'svcd' || performance.now() > until) throw error;
+      }
+      await delay(ASK_AGAIN_MS);
+    }
+  };
+  return { near, aid, acting, found };
 }
 
 /** Calls with an answer of 1 KB: one, and many side by side with their speed and the CPU time of both nodes. */
 export async function fetches(network: FeltNetwork, port: number): Promise<{ one: Step; many: Step }> {
-  const { near, aid, acting } = await reached(network, port);
+  const { near, aid, acting, found } = await reached(network, port);
   const ask = () => call(near, 'POST', `/fetch/${aid}`, { ...acting, method: 'GET', path: '/1KB' });
-  // The other product finds an agent only some time after it was published.
-  await eventually('the agent to be found', () =>
-    ask().then(
-      () => true,
-      () => false,
-    ),
-  );
+  await found(ask);
   const cpu = (): number => network.nodes.slice(1, 3).reduce((sum, { pid }) => sum + cpuMs(pid), 0);
   return {
     async one() {
@@ -57,17 +70,9 @@ export async function fetches(network: FeltNetwork, port: number): Promise<{ one
 
 /** Round trips of 64 bytes through a tunnel, and new connections to their first byte; `port` echoes what begins with `e`. */
 export async function tunnels(network: FeltNetwork, port: number): Promise<{ roundTrip: Step; connection: Step }> {
-  const { near, aid, acting } = await reached(network, port);
-  const open = () => call(near, 'POST', `/tunnel/${aid}`, { ...acting, local_port: 0, idle_timeout_sec: 3600 });
-  let listen: unknown;
-  await eventually('the agent to be found', () =>
-    open().then(
-      (tunnel) => {
-        listen = tunnel['listen'];
-        return true;
-      },
-      () => false,
-    ),
+  const { near, aid, acting, found } = await reached(network, port);
+  const { listen } = await found(() =>
+    call(near, 'POST', `/tunnel/${aid}`, { ...acting, local_port: 0, idle_timeout_sec: 3600 }),
   );
   const at = { host: '127.0.0.1', port: Number(String(listen).split(':').at(-1)) };
   const socket = await dial(at);

@@ -1,4 +1,4 @@
-/** Networks of nodes that the felt benchmark asks: of svcd, and of A2AL where SVCD_BENCH_A2AL names its program. */
+/** Networks of nodes that the felt benchmark asks: of svcd, and of A2AL or another svcd where a variable names it. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -9,8 +9,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { TestDaemon } from '../../test/support/daemon.ts';
 import { ready } from '../../test/support/network.ts';
 
-/** The variable that names the program of A2AL. */
-const A2AL_VARIABLE = 'SVCD_BENCH_A2AL';
+/** The program of A2AL, and the folder of another checkout of svcd, beside one of which this one is measured. */
+const { SVCD_BENCH_A2AL: A2AL, SVCD_BENCH_BEFORE: BEFORE } = process.env;
+/** What stands beside svcd; null for nothing. */
+export const YARDSTICK = BEFORE !== undefined ? 'svcd as it was' : A2AL !== undefined ? 'A2AL' : null;
 /** Milliseconds for the nodes of the other product to find each other, which tell nobody when they have. */
 const SETTLE_MS = 8000;
 const START_MS = 20_000;
@@ -37,21 +39,33 @@ export function cpuMs(pid: number): number {
   return ns / 1e6;
 }
 
-/** `count` daemons of this checkout that know each other. */
-export async function svcdNetwork(count: number): Promise<FeltNetwork> {
-  const first = await TestDaemon.start({ env: { SVCD_LOG_LEVEL: 'warn' } });
-  const daemons = [first];
-  while (daemons.length < count)
-    daemons.push(await TestDaemon.start({ bootstrap: [first.dhtAddress], env: { SVCD_LOG_LEVEL: 'warn' } }));
-  await Promise.all(daemons.map((daemon) => ready(daemon, Math.min(KNOWN_PEERS, count - 1))));
-  const nodes = daemons.map(({ api, process: { pid = 0 } }) => ({ port: Number(new URL(api).port), pid }));
-  return {
-    name: 'svcd',
-    nodes,
-    async stop() {
-      await Promise.all(daemons.map((daemon) => daemon.stop()));
-    },
+/** `count` daemons that know each other: of this checkout, or of the one in a folder. */
+export async function svcdNetwork(count: number, folder?: string): Promise<FeltNetwork> {
+  const command = folder === undefined ? {} : { command: [process.execPath, join(folder, 'bin/svcd')] as const };
+  const options = { ...command, env: { SVCD_LOG_LEVEL: 'warn' } };
+  const daemons: TestDaemon[] = [];
+  const stop = async (): Promise<void> => {
+    await Promise.all(daemons.map((daemon) => daemon.stop()));
   };
+  try {
+    while (daemons.length < count) {
+      const [first] = daemons;
+      const bootstrap = first === undefined ? [] : [first.dhtAddress];
+      daemons.push(await TestDaemon.start({ ...options, bootstrap }));
+    }
+    await Promise.all(daemons.map((daemon) => ready(daemon, Math.min(KNOWN_PEERS, count - 1))));
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  const nodes = daemons.map(({ api, process: { pid = 0 } }) => ({ port: Number(new URL(api).port), pid }));
+  return { name: 'svcd', nodes, stop };
+}
+
+/** What stands beside svcd; null where nothing does. */
+export async function otherNetwork(count: number): Promise<FeltNetwork | null> {
+  if (BEFORE !== undefined) return await svcdNetwork(count, BEFORE);
+  return A2AL === undefined ? null : await a2alNetwork(count, A2AL);
 }
 
 async function freePort(): Promise<number> {
@@ -69,41 +83,43 @@ async function isHealthy(port: number): Promise<boolean> {
   );
 }
 
-/** As many of A2AL; null where its program is not named. */
-export async function a2alNetwork(count: number): Promise<FeltNetwork | null> {
-  const program = process.env[A2AL_VARIABLE];
-  if (program === undefined) return null;
+async function a2alNetwork(count: number, program: string): Promise<FeltNetwork> {
   const home = mkdtempSync(join(tmpdir(), 'felt-a2al-'));
   const children: ChildProcess[] = [];
   const nodes: FeltNode[] = [];
-  let bootstrap = '';
-  for (let i = 0; i < count; i++) {
-    const [port, dht] = [await freePort(), await freePort()];
-    const where = ['-data-dir', join(home, `${i}`), '-api-addr', `127.0.0.1:${port}`, '-listen', `127.0.0.1:${dht}`];
-    const known = bootstrap === '' ? [] : ['-bootstrap', bootstrap];
-    const args = [...where, '-fallback-host', '127.0.0.1', '-no-open-browser', ...known];
-    const child = spawn(program, args, { stdio: 'ignore' });
-    children.push(child);
-    nodes.push({ port, pid: child.pid ?? 0 });
-    const until = performance.now() + START_MS;
-    while (!(await isHealthy(port))) {
-      if (performance.now() > until) throw new Error('A2AL did not start');
-      await delay(50);
-    }
-    if (i === 0) bootstrap = `127.0.0.1:${dht}`;
-  }
-  await delay(SETTLE_MS);
-  return {
-    name: 'a2al',
-    nodes,
-    async stop() {
-      await Promise.all(
-        children.map(async (child) => {
-          child.kill();
-          await once(child, 'exit');
-        }),
-      );
-      rmSync(home, { recursive: true, force: true });
-    },
+  const stop = async (): Promise<void> => {
+    const running = children.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null);
+    await Promise.all(
+      running.map(async (child) => {
+        const exited = once(child, 'exit');
+        child.kill();
+        await exited;
+      }),
+    );
+    rmSync(home, { recursive: true, force: true });
   };
+  // Each knows all before it: with one for all to begin with, its records reach some nodes only after minutes.
+  const bootstrap: string[] = [];
+  try {
+    for (let i = 0; i < count; i++) {
+      const [port, dht] = [await freePort(), await freePort()];
+      const where = ['-data-dir', join(home, `${i}`), '-api-addr', `127.0.0.1:${port}`, '-listen', `127.0.0.1:${dht}`];
+      const known = bootstrap.length === 0 ? [] : ['-bootstrap', bootstrap.join(',')];
+      const args = [...where, '-fallback-host', '127.0.0.1', '-no-open-browser', ...known];
+      const child = spawn(program, args, { stdio: 'ignore' });
+      children.push(child);
+      nodes.push({ port, pid: child.pid ?? 0 });
+      const until = performance.now() + START_MS;
+      while (!(await isHealthy(port))) {
+        if (performance.now() > until) throw new Error('A2AL did not start');
+        await delay(50);
+      }
+      bootstrap.push(`127.0.0.1:${dht}`);
+    }
+    await delay(SETTLE_MS);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { name: 'a2al', nodes, stop };
 }

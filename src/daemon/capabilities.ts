@@ -14,6 +14,7 @@ import { buildMessages } from './capabilities/messages.ts';
 import { buildNodeEvents } from './capabilities/node-events.ts';
 import { buildObjects } from './capabilities/objects.ts';
 import { buildOrigins } from './capabilities/origins.ts';
+import { buildPush } from './capabilities/push.ts';
 import { buildReachReport, buildTraffic } from './capabilities/reach.ts';
 import { buildRooms } from './capabilities/rooms.ts';
 import { buildTunnels } from './capabilities/tunnels.ts';
@@ -38,6 +39,7 @@ export function buildCapabilities(f: Foundation, n: Network, api: ApiReference) 
   const tunnels = buildTunnels(f, agents, access, links, n);
   const streams = buildEventStreams(f, agents, eventLog, messages);
   const cards = buildCards(f, n, agents, directory, objects);
+  const push = buildPush(f, n, agents, access, links);
   const addressBook = new AddressBook(f.meta);
   const fileOffers = buildFileOffers(f, agents, {
     ...objects,
@@ -58,7 +60,8 @@ export function buildCapabilities(f: Foundation, n: Network, api: ApiReference) 
     ...fileOffers,
     ...tunnels,
     ...cards,
-    ...buildOrigins(f, agents, calls, tunnels, cards),
+    ...push,
+    ...buildOrigins(f, agents, calls, tunnels, cards, push),
     ...streams,
     ...buildJoining(f, n),
     ...buildNodeEvents(f, n, agents, { links, access, directory }),

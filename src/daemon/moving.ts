@@ -1,16 +1,22 @@
 /** Moving agents: the parts of an agent, each from its capability. */
 import { exportAccess, importAccess } from '../capabilities/access/moving.ts';
+import { exportCard, importCard } from '../capabilities/cards/moving.ts';
 import { exportChat, importChat } from '../capabilities/chat/moving.ts';
 import { exportRecords, importRecords } from '../capabilities/directory/moving.ts';
 import { AgentMover } from '../capabilities/moving/agent-mover.ts';
 import { exportNotes, importNotes } from '../capabilities/notes/moving.ts';
+import { exportOrigins, importOrigins } from '../capabilities/origins/moving.ts';
 import { exportRooms, importRooms } from '../capabilities/rooms/moving.ts';
 import { exportTunnels, importTunnels } from '../capabilities/tunnels/moving.ts';
+import { unixSeconds } from '../foundation/clock.ts';
 import { AccessRepository } from '../foundation/store/access.ts';
+import { AgentStore } from '../foundation/store/agents.ts';
+import { CardStore } from '../foundation/store/cards.ts';
 import { ChatStore } from '../foundation/store/chat.ts';
 import { ChatLog } from '../foundation/store/chat-log.ts';
 import { NoteStore } from '../foundation/store/notes.ts';
 import { ObjectRepository } from '../foundation/store/objects.ts';
+import { OriginStore } from '../foundation/store/origins.ts';
 import { PublicationStore } from '../foundation/store/publications.ts';
 import { RoomEntryStore } from '../foundation/store/room-entries.ts';
 import { RoomStore } from '../foundation/store/rooms.ts';
@@ -26,6 +32,8 @@ export interface MoverSources {
   readonly addressBook: Pick<Capabilities['addressBook'], 'get' | 'label'>;
   readonly accessLists: Pick<Capabilities['accessLists'], 'reload'>;
   readonly tunnels: Pick<Capabilities['tunnels'], 'resume'>;
+  readonly origins: Pick<Capabilities['origins'], 'resume'>;
+  readonly ownCards: Pick<Capabilities['ownCards'], 'settle'>;
 }
 
 export function buildMover(
@@ -38,6 +46,13 @@ export function buildMover(
   const chat = { store: new ChatStore(store), entries: new ChatLog(store) };
   const rooms = { rooms: new RoomStore(store), entries: new RoomEntryStore(store), delegations };
   const objects = new ObjectRepository(store);
+  const agents = new AgentStore(store);
+  const cards = new CardStore(store);
+  const origins = {
+    memory: new OriginStore(store),
+    clock,
+    tunnelPorts: () => tunnels.list().map(({ localPort }) => localPort),
+  };
   const notes = {
     store: new NoteStore(store),
     exportSecrets: c.notes.exportSecrets.bind(c.notes),
@@ -54,6 +69,15 @@ export function buildMover(
       importAccess: (aid, part) => importAccess(access, aid, part),
       exportTunnels: (aid) => exportTunnels(tunnels, aid),
       importTunnels: (aid, part) => importTunnels(tunnels, aid, part),
+      exportOrigins: (aid) => exportOrigins(origins.memory, aid),
+      importOrigins: (aid, part) => importOrigins(origins, aid, part),
+      exportEvidence: (aid) => agents.givesEvidence(aid),
+      importEvidence: (aid, gives) => () => agents.setEvidence(aid, gives),
+      exportCard: (aid) => exportCard(cards, aid),
+      importCard: (aid, card, delegation) => {
+        const verifyDelegation = delegations.verify.bind(delegations);
+        return importCard({ store: cards, now: unixSeconds(clock), verifyDelegation }, aid, card, delegation);
+      },
       exportNotes: (aid) => exportNotes(notes, aid),
       importNotes: (aid, part) => importNotes(notes, aid, part, clock.now()),
       exportChat: (aid) => exportChat(chat, aid),
@@ -63,11 +87,16 @@ export function buildMover(
     },
     label: (aid) => c.addressBook.get().aliases[aid],
     setLabel: (aid, label) => c.addressBook.label(aid, label),
-    countObjects: (aid) => objects.usage(aid).count,
+    countObjects: (aid) => {
+      const card = cards.own(aid);
+      const hasCard = card !== null && objects.get(aid, card.objectId) !== null;
+      return objects.usage(aid).count - (hasCard ? 1 : 0);
+    },
     undo: (aid) => c.notes.discardSecrets(aid),
     arrived: async (aid) => {
       c.accessLists.reload(aid);
-      return c.tunnels.resume(aid);
+      await c.ownCards.settle(aid);
+      return { tunnels: await c.tunnels.resume(aid), origins: await c.origins.resume(aid) };
     },
   });
 }

@@ -32,6 +32,7 @@ import { objectHandlers } from '../operations/handlers/objects.ts';
 import { originHandlers } from '../operations/handlers/origins.ts';
 import { panelHandlers } from '../operations/handlers/panel.ts';
 import { processHandlers } from '../operations/handlers/process.ts';
+import { pushHandlers } from '../operations/handlers/push.ts';
 import { reachHandlers } from '../operations/handlers/reach.ts';
 import { remoteAdminHandlers } from '../operations/handlers/remote-admin.ts';
 import { roomHandlers } from '../operations/handlers/rooms.ts';
@@ -146,6 +147,7 @@ export function buildSurfaces(
       }),
       ...tunnelHandlers({ tunnels: c.tunnels, inbound: c.tunnelInbound, localAid: c.localAid }),
       ...originHandlers({ origins: c.origins, localAid: c.localAid }),
+      ...pushHandlers(c),
       ...mcpHostHandlers(() => mcpHosts({ platform: process.platform, home: homedir(), environment: process.env })),
       ...panelHandlers({
         logins: c.panel.logins,
@@ -184,7 +186,7 @@ export function buildSurfaces(
           heartbeat,
         }),
         ...fileOfferStreamHandlers({ taker: c.offerTaker }),
-        ...gatewayHandlers({ caller: c.caller, nodeAid: node.aid }),
+        ...gatewayHandlers({ caller: c.caller, nodeAid: node.aid, requireLocal: requireAgent }),
         ...panelPageHandlers(new PanelFiles((name) => readPackageFile(`dist/panel/${name}`))),
         ...mcpHandlers({ version: VERSION }, { tools, clock, log: log.child('mcp') }),
         ...viaHandlers({ caller: c.adminCaller, nodeAid: node.aid, requireLocal: requireAgent }),

@@ -31,7 +31,7 @@ const ProofHex = Type.String({ description: 'Delegation proof in hex.' });
 export const ServiceTcp = Type.String({
   maxLength: MAX_SERVICE_ADDRESS_CHARS,
   description:
-    'http://host:port or https://host:port takes calls, tcp://host:port tunnels, host:port both, and so do http+tcp:// and https+tcp://. https+insecure:// takes any certificate. Empty: none.',
+    'http://host:port or https:// takes calls, tcp:// tunnels; host:port, http+tcp:// or https+tcp:// both; http://host:port,tcp://host:port each its own; https+insecure:// takes any certificate. Empty: none.',
 });
 const Labels = Type.Array(Type.String(), { maxItems: MAX_LABELS });
 

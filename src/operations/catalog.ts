@@ -38,6 +38,33 @@ const Entry = Type.Object({
 
 const FilterText = Type.String({ maxLength: MAX_FILTER_CHARS });
 
+const SearchQuery = closed({
+  query: closed({
+    text: Type.String({ minLength: 1, maxLength: MAX_SEARCH_TEXT_CHARS }),
+    filter: Type.Optional(
+      Type.Record(Type.String(), Type.Union([FilterText, Type.Array(FilterText, { maxItems: MAX_FILTER_VALUES })]), {
+        maxProperties: MAX_FILTER_FIELDS,
+        description: 'By field path of an entry: any of the values. `publisher` is the DID or AID.',
+      }),
+    ),
+  }),
+  federation: Type.Optional(oneOf(FEDERATIONS, { description: 'The record network is asked in any case.' })),
+  pageSize: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_SEARCH_PAGE, default: SEARCH_PAGE_DEFAULT })),
+  pageToken: Type.Optional(Type.String({ pattern: PAGE_TOKEN, description: 'Of the page before.' })),
+});
+
+const SearchResults = Type.Object({
+  results: Type.Array(
+    Type.Object({
+      ...Entry.properties,
+      score: Type.Integer({ minimum: 0, maximum: MAX_SCORE, description: 'How well it fits; nothing of trust.' }),
+      source: Type.String(),
+    }),
+  ),
+  referrals: Type.Optional(Type.Array(AnyObject, { description: 'None: there is nobody else to ask.' })),
+  pageToken: Type.Optional(Type.String()),
+});
+
 export const catalogOperations = declare(
   { tag: 'Directory', permission: 'read' },
   {
@@ -59,36 +86,16 @@ export const catalogOperations = declare(
     catalogSearch: {
       summary:
         'Finds agents by a text (Agentic Resource Discovery 0.9): service names in it, its words, pairs of them.',
+      route: 'POST /search',
+      body: SearchQuery,
+      output: SearchResults,
+    },
+
+    catalogSearchBelow: {
+      summary: 'The same below an address of its own, to which the catalog leads.',
       route: 'POST /ard/search',
-      body: closed({
-        query: closed({
-          text: Type.String({ minLength: 1, maxLength: MAX_SEARCH_TEXT_CHARS }),
-          filter: Type.Optional(
-            Type.Record(
-              Type.String(),
-              Type.Union([FilterText, Type.Array(FilterText, { maxItems: MAX_FILTER_VALUES })]),
-              {
-                maxProperties: MAX_FILTER_FIELDS,
-                description: 'By field path of an entry: any of the values. `publisher` is the DID or AID.',
-              },
-            ),
-          ),
-        }),
-        federation: Type.Optional(oneOf(FEDERATIONS, { description: 'The record network is asked in any case.' })),
-        pageSize: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_SEARCH_PAGE, default: SEARCH_PAGE_DEFAULT })),
-        pageToken: Type.Optional(Type.String({ pattern: PAGE_TOKEN, description: 'Of the page before.' })),
-      }),
-      output: Type.Object({
-        results: Type.Array(
-          Type.Object({
-            ...Entry.properties,
-            score: Type.Integer({ minimum: 0, maximum: MAX_SCORE, description: 'How well it fits; nothing of trust.' }),
-            source: Type.String(),
-          }),
-        ),
-        referrals: Type.Optional(Type.Array(AnyObject, { description: 'None: there is nobody else to ask.' })),
-        pageToken: Type.Optional(Type.String()),
-      }),
+      body: SearchQuery,
+      output: SearchResults,
     },
   },
 );

@@ -58,7 +58,7 @@ export const chatOperations = declare(COMMON, {
     errors: [...ERRORS, 'too_large', 'wrong_state', 'quota_exceeded'],
     tool: {
       name: 'chat_request',
-      description: `Ask an agent to chat; note: at most ${MAX_REQUEST_NOTE_CHARS} characters.`,
+      description: 'Ask an agent to chat.',
       idempotent: true,
     },
   },

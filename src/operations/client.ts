@@ -28,7 +28,11 @@ export type ClientFetch = (
     readonly redirect: 'error';
     readonly signal: AbortSignal;
   },
-) => Promise<{ readonly status: number; text(): Promise<string> }>;
+) => Promise<{
+  readonly status: number;
+  readonly headers?: { get(name: string): string | null };
+  text(): Promise<string>;
+}>;
 
 export interface ClientOptions {
   /** Where the daemon answers, such as `http://127.0.0.1:2121`. */
@@ -46,6 +50,10 @@ export interface CallOptions {
   /** Gives the call up: it fails with `cancelled`. */
   readonly signal?: AbortSignal;
   readonly timeoutMs?: number;
+  /** `If-Match`: the write is for this version only, and fails with status 412 where there is another. */
+  readonly ifMatch?: string | undefined;
+  /** Told the version (`ETag`) of what an answer says, where it names one. */
+  readonly onVersion?: (etag: string) => void;
 }
 
 /** An AID may come in any of its spellings. */
@@ -170,6 +178,7 @@ async function send(
 ): Promise<unknown> {
   const timeout = AbortSignal.timeout(options.timeoutMs ?? client.timeoutMs ?? CLIENT_TIMEOUT_MS);
   let status: number;
+  let etag: string | null;
   let text: string;
   try {
     const response = await (client.fetch ?? fetch)(request.url, {
@@ -177,12 +186,14 @@ async function send(
       headers: {
         ...headersFor(client, 'application/json'),
         ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(options.ifMatch === undefined ? {} : { 'if-match': options.ifMatch }),
       },
       body: request.body ?? null,
       redirect: 'error',
       signal: options.signal === undefined ? timeout : AbortSignal.any([options.signal, timeout]),
     });
     status = response.status;
+    etag = response.headers?.get('etag') ?? null;
     text = await response.text();
   } catch (error) {
     throw failureOf(error, base, options);
@@ -194,6 +205,7 @@ async function send(
     throw errorOf(status, undefined);
   }
   if (status < 200 || status > 299) throw errorOf(status, body);
+  if (etag !== null) options.onVersion?.(etag);
   return body;
 }
 

@@ -48,7 +48,7 @@ const Ttl = Type.Integer({
 const Published = Type.Object({
   ok: Type.Literal(true),
   seq: Seq,
-  replicas: Type.Integer({ minimum: 0, description: 'Nodes that verified and keep it.' }),
+  replicas: Type.Integer({ minimum: 0, description: 'Nodes that verified and keep it so far.' }),
 });
 const DidText = Type.String({
   pattern: '^did:key:z[1-9A-HJ-NP-Za-km-z]{47}$',

@@ -27,6 +27,9 @@ const FileOffer = Type.Object({
   state: oneOf(FILE_OFFER_STATES),
   at: Timestamp,
   expires_at: Timestamp,
+  received_bytes: Type.Optional(
+    Type.Integer({ minimum: 0, description: 'What of it is here, while it is being got below files_root.' }),
+  ),
   sent_bytes: Type.Optional(Type.Integer({ minimum: 0, description: 'Up to where the other agent has read it.' })),
 });
 

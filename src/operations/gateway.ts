@@ -5,7 +5,8 @@ import { AidParams, AidText, closed } from './schemas.ts';
 import { REACH_ERRORS } from './tunnels.ts';
 
 const GATEWAY = {
-  summary: "Calls a remote agent's service as this node, streaming both ways; WebSocket passes through.",
+  summary:
+    "Calls a remote agent's service, streaming both ways; WebSocket passes through. `Svc-Local-Aid` names the agent here that calls, `Svc-Access-Token` carries what it presents; this node where it is left out.",
   methods: 'ANY',
   params: closed({ aid: AidText, path: Type.String({ description: 'Handed on as it was written.' }) }),
   // The remote agent's affair.

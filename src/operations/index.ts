@@ -22,6 +22,7 @@ import { originOperations } from './origins.ts';
 import { pageStreams } from './pages.ts';
 import { panelOperations, panelStreams } from './panel.ts';
 import { processOperations } from './process.ts';
+import { pushOperations } from './push.ts';
 import { reachOperations } from './reach.ts';
 import { remoteAdminOperations, remoteAdminStreams } from './remote-admin.ts';
 import { roomOperations } from './rooms.ts';
@@ -49,6 +50,7 @@ export const operations = {
   ...accessOperations,
   ...tunnelOperations,
   ...originOperations,
+  ...pushOperations,
   ...remoteAdminOperations,
   ...addressBookOperations,
   ...eventOperations,

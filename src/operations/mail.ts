@@ -49,7 +49,7 @@ export const mailOperations = declare(COMMON, {
     output: Type.Object({
       ok: Type.Literal(true),
       message_id: Type.String(),
-      replicas: Type.Integer({ minimum: 0, description: 'Nodes of the network that keep the note.' }),
+      replicas: Type.Integer({ minimum: 0, description: 'Nodes of the network that keep the note so far.' }),
       delivered: Type.Boolean({ description: "The recipient's node has it already." }),
     }),
     errors: [

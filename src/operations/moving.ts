@@ -28,8 +28,9 @@ export const movingOperations = declare(COMMON, {
       service_tcp: Type.String({ description: 'What answers its calls here now; empty: nothing.' }),
       services: Type.Integer({ minimum: 0 }),
       tunnels: Type.Integer({ minimum: 0, description: 'That listen here.' }),
+      origins: Type.Integer({ minimum: 0, description: 'Local addresses of other agents that are served here.' }),
       ports_taken: Type.Array(Type.Integer(), {
-        description: 'Ports of its tunnels that something else has here.',
+        description: 'Ports of its tunnels and local addresses that something else has here.',
       }),
       notes: Type.Integer({ minimum: 0, description: 'That wait in its mailbox.' }),
       conversations: Type.Integer({ minimum: 0 }),

@@ -62,14 +62,19 @@ test('an agent of one node is in its catalog, and found by a text at another', a
     [[aid, 100, did]],
   );
   assert.deepEqual([referrals, pageToken], [[], undefined]);
+  const here = await near.call<{ results: Entry[] }>('POST', '/search', { query: { text } });
+  assert.deepEqual(here.results, results);
   const type = ['application/a2a-agent-card+json'];
   assert.deepEqual((await search({ query: { text, filter: { type } } })).results, []);
 });
 
 test('a node without a network answers a search at once, and what is no search is refused', async () => {
   await using alone = await TestDaemon.start();
-  const search = () =>
-    alone.call<{ results: Entry[] }>('POST', '/ard/search', { query: { text: 'weather forecast tools' } });
-  assert.deepEqual((await search()).results, []);
-  await assert.rejects(alone.call('POST', '/ard/search', { query: {} }), /invalid_request|400/);
+  for (const path of ['/search', '/ard/search']) {
+    const query = { text: 'weather forecast tools' };
+    assert.deepEqual((await alone.call<{ results: Entry[] }>('POST', path, { query })).results, []);
+    await assert.rejects(alone.call('POST', path, { query: {} }), /invalid_request|400/);
+    const foreign = await alone.request('POST', path, { query }, { origin: 'https://example.org' });
+    assert.equal(foreign.status, 403);
+  }
 });

@@ -141,6 +141,11 @@ test('who is denied by name stays out, on either side, and a withdrawn offer ope
   await here(withdrawn);
   await svc(far, 'files', 'withdraw', withdrawn.slice(0, 8));
   await eventually('the recipient knows', async () => (await state(near, bob, withdrawn)) === 'withdrawn');
+  // What had come of it goes, and what is not known to be over stays.
+  const into = temporaryDirectory(t);
+  for (const id of [withdrawn, '00ff00ff']) writeFileSync(join(into, `.svc-${id}.part`), 'half of it');
+  await svc(near, 'receive', '--aid', bob, '--into', into, '-y');
+  assert.deepEqual(readdirSync(into), ['.svc-00ff00ff.part']);
   assert.equal(await svc(near, 'receive', '-y', '--into', inbox), 'Nothing is offered.\n');
 
   const declined = await offer();

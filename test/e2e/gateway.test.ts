@@ -87,6 +87,14 @@ test('the access list of the called agent governs the gateway, and changes count
   assert.equal((await page()).status, 403);
   await far.call('POST', `/agents/${aid}/acl/allow`, { aid: node_aid });
   assert.equal((await page()).status, 200);
+  const friend = await near.newAgent();
+  const { secret } = await far.call<{ secret: string }>('POST', `/agents/${aid}/acl/allow`, { generate_secret: true });
+  const as = (headers: Record<string, string>): Promise<Response> => fetch(`${near.api}/aid/${aid}/x`, { headers });
+  assert.equal((await as({ 'svc-local-aid': friend })).status, 403);
+  const opened = await as({ 'svc-local-aid': friend, 'svc-access-token': secret });
+  const heard = JSON.parse(await opened.text()) as { headers: Record<string, string> };
+  assert.equal(heard.headers['svc-caller-aid'], friend);
+  assert.ok(!JSON.stringify(heard).includes(secret));
   await far.call('POST', `/agents/${aid}/acl/deny`, { aid: node_aid });
   assert.equal((await page()).status, 403);
 });

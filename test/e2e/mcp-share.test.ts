@@ -1,6 +1,8 @@
 /** An MCP server for a friend: `svc mcp share` at one daemon, `svc mcp use` at another, and the official client at both ends. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
@@ -84,7 +86,7 @@ describe('an MCP server for a friend', () => {
   test('what the command says of it', async () => {
     assert.ok(told.tools.includes('echo'));
     assert.deepEqual(told.allowed, [me]);
-    assert.match(told.service_tcp, /^http:\/\/127\.0\.0\.1:\d+$/);
+    assert.match(told.service_tcp, /^http\+proven:\/\/127\.0\.0\.1:\d+$/);
     const { default: policy } = await home.call<{ default: string }>('GET', `/agents/${told.aid}/acl`);
     assert.equal(policy, 'deny');
     const seen = await svcJson<{ url: string; server: string; tools: string[] }>(friend, 'mcp', 'use', told.aid);
@@ -147,9 +149,10 @@ describe('an MCP server for a friend', () => {
     test(`a call that is under way is answered, though the daemon of ${which} is killed meanwhile`, async (t) => {
       const client = await overStdio(t, LEGACY);
       const file = join(mkdtempSync(join(tmpdir(), 'svcd-mcp-until-')), 'over');
-      const waits = share.log.split('waiting').length;
-      const answer = client.callTool({ name: 'until', arguments: { file } });
-      await eventually('the call has begun', () => share.log.split('waiting').length > waits);
+      // Once something has come of the answer, the stream can be taken up where it was.
+      const begun = Promise.withResolvers<void>();
+      const answer = client.callTool({ name: 'until', arguments: { file } }, { onprogress: () => begun.resolve() });
+      await begun.promise;
       const killed = which === 'home' ? home : friend;
       await killed.kill('SIGKILL');
       const bootstrap = [(which === 'home' ? friend : home).dhtAddress];
@@ -161,6 +164,41 @@ describe('an MCP server for a friend', () => {
       assert.equal(textOf(await answer), 'it is there');
       rmSync(dirname(file), { recursive: true });
     });
+
+  test('where the command is killed, a program that takes its port hears of no call', async (t) => {
+    const client = await overHttp(t, MODERN);
+    assert.equal(textOf(await client.callTool({ name: 'echo', arguments: { before: 1 } })), '{"before":1}');
+    const port = Number(new URL(told.service_tcp).port);
+    await share.end('SIGKILL');
+    const heard: string[] = [];
+    const impostor = createServer((socket) => {
+      socket
+        .on('error', () => {})
+        .on('data', (chunk: Buffer) => {
+          heard.push(chunk.toString('latin1'));
+          socket.write('HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}');
+        });
+    });
+    t.after(() => impostor.close());
+    await eventually('it has the port', async () => {
+      impostor.listen(port, '127.0.0.1');
+      return once(impostor, 'listening').then(
+        () => true,
+        () => false,
+      );
+    });
+    await assert.rejects(client.callTool({ name: 'echo', arguments: { secret: 'sesame' } }));
+    await eventually('it was asked', () => heard.length > 0);
+    for (const one of heard)
+      assert.match(one, /^OPTIONS \* HTTP\/1\.1\r\nHost: localhost\r\nSvc-Service-Challenge: [0-9a-f]{64}\r\n\r\n$/);
+    // Shared again, at another port, it is the same agent.
+    share = new ShareCommand(home, '--name', 'notes', '--', process.execPath, FIXTURE);
+    const next = await share.told();
+    assert.equal(next.aid, told.aid);
+    assert.notEqual(next.service_tcp, told.service_tcp);
+    const again = await overHttp(t, MODERN);
+    assert.equal(textOf(await again.callTool({ name: 'echo', arguments: { after: 1 } })), '{"after":1}');
+  });
 
   test('the end of the command ends the sharing', async (t) => {
     const client = await overStdio(t, LEGACY);

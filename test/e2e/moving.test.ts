@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { svcJson, svcOk } from '../support/cli.ts';
 import { TestDaemon } from '../support/daemon.ts';
-import { EchoService } from '../support/echo-service.ts';
+import { type Echo, EchoService } from '../support/echo-service.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   base64,
@@ -38,6 +38,10 @@ test('an agent moves with all that it has, and a third one finds it, calls it an
   await using friendService = await EchoService.start();
   const services = { own: service.address, friend: friendService.address };
   const { aid, friend, group, tunnelPort, seq } = await fullAgent(old, away, services);
+  await old.call('PUT', `/agents/${aid}/evidence`, { enabled: true });
+  const card = { protocolVersion: '0.3.0', url: `http://${service.address}/a2a`, name: 'Mover', skills: [] };
+  const { object_id: cardId } = await old.call<{ object_id: string }>('PUT', `/agents/${aid}/card`, { card });
+  const { url: origin } = await old.call<{ url: string }>('POST', `/origins/${friend}`, { local_aid: aid });
   const bundle = await old.call<Record<string, unknown>>('GET', `/agents/${aid}/bundle`);
   assert.ok(!JSON.stringify(bundle).includes(SECRET));
   const [file, password] = [join(temporaryDirectory(t), 'a.agent'), join(temporaryDirectory(t), 'password')];
@@ -58,6 +62,7 @@ test('an agent moves with all that it has, and a third one finds it, calls it an
     service_tcp: service.address,
     services: 1,
     tunnels: 1,
+    origins: 1,
     ports_taken: [],
     notes: 1,
     conversations: 1,
@@ -95,6 +100,15 @@ test('an agent moves with all that it has, and a third one finds it, calls it an
   assert.equal((await called('another secret')).status, 403);
   assert.equal((await called()).status, 403);
   assert.match(await eventually('the tunnel', () => throughPort(tunnelPort)), /"url":"\/tunnel"/);
+  const echo = (await (await fetch(`${origin}/origin`)).json()) as Echo;
+  assert.deepEqual([echo.url, echo.headers['svc-caller-aid']], ['/origin', aid]);
+  assert.match(String(echo.headers['signature-input']), /^svcd=/);
+  await home.call('POST', `/agents/${aid}/acl/allow`, { aid: stranger });
+  const read = await away.call<{ object_id: string; is_current: boolean }>(
+    'GET',
+    `/resolve/${aid}/card?local_aid=${stranger}`,
+  );
+  assert.deepEqual([read.object_id, read.is_current], [cardId, true]);
 
   await eventually('the chat goes on', async () => (await chatTexts(home, aid, friend)).includes('three'));
   await home.call('POST', `/agents/${aid}/chat/send`, { peer: friend, text: 'four' });
@@ -149,7 +163,7 @@ test('a bundle that does not hold changes nothing', async () => {
     await refused({ operational_private_key_hex: foreign['operational_private_key_hex'] }),
     '400 bad_delegation',
   );
-  assert.equal(await refused({ svcd_agent: 2 }), '400 invalid_request');
+  assert.equal(await refused({ svcd_agent: 3 }), '400 invalid_request');
   assert.equal(await refused({ surprise: 1 }), '400 invalid_request');
   assert.equal(await refused({ service_tcp: home.api.replace('http://', '') }), '400 bad_service_address');
   const endpoints = { type: 1, name: '', payload_base64: '', ttl: 3600 };

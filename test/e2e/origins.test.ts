@@ -1,5 +1,6 @@
 /** A local address that is a remote agent: what programs and browsers do with it, through two daemons. */
 import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, request as httpRequest, type IncomingMessage, type Server } from 'node:http';
@@ -134,6 +135,20 @@ describe('the local address of a remote agent', () => {
     assert.equal(refused.headers['access-control-allow-origin'], '*');
     assert.equal(refused.headers['content-security-policy'], 'img-src data:');
     refused.resume();
+  });
+
+  test('large bodies arrive byte for byte, both ways at once', async () => {
+    const body = randomBytes(24 * 1024 * 1024);
+    const hashes: string[] = [];
+    for (const chunked of [false, true]) {
+      const sent = chunked ? new ReadableStream({ start: (to) => (to.enqueue(body), to.close()) }) : body;
+      const response = await fetch(`${origin.url}/large`, { method: 'POST', body: sent, duplex: 'half' });
+      const hash = createHash('sha256');
+      for await (const chunk of response.body ?? []) hash.update(chunk);
+      hashes.push(hash.digest('hex'));
+    }
+    const expected = createHash('sha256').update(body).digest('hex');
+    assert.deepEqual(hashes, [expected, expected]);
   });
 
   test('nothing that an agent says rules the host that all addresses of this machine share', async () => {

@@ -38,6 +38,8 @@ export interface CallWorld {
   readonly fetch: (request: FetchRequest, signal: AbortSignal) => Promise<FetchResult & { readonly body: string }>;
   /** What is bound to which agent. */
   readonly bound: Map<Aid, BoundService>;
+  /** Whom `far` has let in by name. */
+  readonly named: Set<Aid>;
   /** Whether calls from `near` carry evidence. */
   givesEvidence: boolean;
   /** Asked at each opening of a link and at each request. */
@@ -69,6 +71,7 @@ export async function callWorld(t: TestContext, clock: Clock = systemClock): Pro
     watch: () => {},
     serviceOf: (aid) => bound.get(aid) ?? null,
     authorize: (request) => world.access(request),
+    isNamed: ({ caller }) => world.named.has(caller),
     callers,
   });
   await server.start();
@@ -87,6 +90,7 @@ export async function callWorld(t: TestContext, clock: Clock = systemClock): Pro
       return { ...result, body: toBase64(result.bytes.bytes()) };
     },
     bound,
+    named: new Set(),
     givesEvidence: false,
     access: () => {},
     call: (call = {}) => caller.request(local, remote, { method: 'GET', path: '/', headers: [], body: null, ...call }),

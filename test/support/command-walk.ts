@@ -333,6 +333,21 @@ async function callCommands(step: Step, { here, there }: WalkWorld, aid: string,
     quiet: url,
   });
   await step(here, ['origin', 'list'], { schema: d.originList.output, text: /^ID +ADDRESS/, quiet: url });
+  const {
+    origins: [opened],
+  } = await here.call<{ origins: { url: string }[] }>('GET', '/origins');
+  await fetch(`${opened?.url ?? ''}/message:send`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ configuration: { taskPushNotificationConfig: { url: 'http://127.0.0.1:9/hook' } } }),
+  });
+  await step(here, ['push', 'list'], {
+    schema: d.pushList.output,
+    text: /^ID +FOR[\s\S]*127\.0\.0\.1:9\/hook/,
+    quiet: ID,
+  });
+  const { webhooks } = await here.call<{ webhooks: { id: string }[] }>('GET', '/push');
+  await step(here, ['push', 'remove', webhooks[0]?.id ?? ''], { schema: Ok, text: /is no more/, quiet: ID });
   const { origins } = await here.call<{ origins: { id: string }[] }>('GET', '/origins');
   await step(here, ['origin', 'close', origins[0]?.id ?? ''], { schema: Ok, text: /is closed/, quiet: ID });
   const { tunnels } = await here.call<{ tunnels: { id: string }[] }>('GET', '/tunnel');

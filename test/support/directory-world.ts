@@ -7,7 +7,6 @@ import { KeyPair } from '../../src/foundation/identity/keys.ts';
 import { silentLog } from '../../src/foundation/log.ts';
 import type { SignedRecord } from '../../src/foundation/records/record.ts';
 import { AgentStore } from '../../src/foundation/store/agents.ts';
-import { MetaStore } from '../../src/foundation/store/meta.ts';
 import { MIGRATIONS } from '../../src/foundation/store/migrations/index.ts';
 import { PublicationStore } from '../../src/foundation/store/publications.ts';
 import { Store } from '../../src/foundation/store/store.ts';
@@ -72,7 +71,6 @@ export class DirectoryWorld {
         isAlive: async (aid) => this.alive.has(aid),
         isHeld: (aid) => this.agents.get(aid)?.isHeld === true,
         serviceOf: (aid) => this.bound.get(aid) ?? '',
-        memory: new MetaStore(this.store),
         addresses: () => this.addresses,
         onAddresses: (handler) => {
           this.#addressHandler = handler;

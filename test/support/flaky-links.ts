@@ -203,6 +203,7 @@ export class FlakyNode implements Links {
     const path = () => ({ kind: 'direct', remote: null, source: null, rttMs: 1 }) as const;
     this.opened++;
     clock.after(0, () => handler(asLink(far, names, path)));
+    if (options.first !== undefined) near.write(options.first.bytes({ instance: '', isFresh: false }));
     return asLink(near, names, path);
   }
 

@@ -12,7 +12,6 @@ import { selfDelegation } from '../../src/foundation/identity/delegation.ts';
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
 import { silentLog } from '../../src/foundation/log.ts';
 import { AgentStore } from '../../src/foundation/store/agents.ts';
-import { MetaStore } from '../../src/foundation/store/meta.ts';
 import { MIGRATIONS } from '../../src/foundation/store/migrations/index.ts';
 import { PublicationStore } from '../../src/foundation/store/publications.ts';
 import { Store } from '../../src/foundation/store/store.ts';
@@ -68,7 +67,6 @@ export class HandlerWorld {
         isAlive: async (aid) => this.agents.isAlive(aid),
         isHeld: (aid) => this.agents.isHeld(aid),
         serviceOf: (aid) => this.agents.service(aid),
-        memory: new MetaStore(store),
         addresses: () => this.addresses,
         onAddresses: () => () => {},
         autoPublish: () => false,

@@ -12,6 +12,7 @@ import { RECORD, type RecordType } from '../../src/foundation/records/types.ts';
 import { RecordVerifier } from '../../src/foundation/records/verifier.ts';
 import { AgentStore } from '../../src/foundation/store/agents.ts';
 import { MIGRATIONS } from '../../src/foundation/store/migrations/index.ts';
+import { NoteCopyStore } from '../../src/foundation/store/note-copies.ts';
 import { NoteStore } from '../../src/foundation/store/notes.ts';
 import { Store } from '../../src/foundation/store/store.ts';
 import type { LocalIdentity } from '../../src/network/links/types.ts';
@@ -90,6 +91,7 @@ export class MailNode {
     const delegations = new DelegationVerifier();
     this.notes = new Notes({
       store: new NoteStore(store),
+      copies: new NoteCopyStore(store),
       network: this.records,
       links: this.links,
       vault,

@@ -1,6 +1,8 @@
 /**
  * An MCP server with something of everything, by the SDK of the protocol's makers: over stdio, or with a port at that
- * port over Streamable HTTP. `--legacy` knows the revisions with sessions only, `--modern` none of them.
+ * port over Streamable HTTP. `--legacy` knows the revisions with sessions only, `--modern` none of them. At a port,
+ * `--silent` sends nothing to keep streams alive; `/changed` tells all streams that the tools have changed, and `/ping`
+ * answers.
  */
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -53,6 +55,12 @@ export function fixture(): Server {
   server.setRequestHandler('tools/call', async ({ params }, context) => {
     const { mcpReq } = context;
     const args = params.arguments ?? {};
+    const progressToken = memberOf(mcpReq, '_meta', 'progressToken');
+    const isAsked = typeof progressToken === 'string' || typeof progressToken === 'number';
+    const tell = async (progress: number): Promise<void> => {
+      const told = { method: 'notifications/progress', params: { progressToken, progress, total: 3 } } as const;
+      if (isAsked) await mcpReq.notify(told);
+    };
     switch (params.name) {
       case 'echo':
         return text(args);
@@ -62,10 +70,8 @@ export function fixture(): Server {
           env: process.env['SVC_CALLER_AID'] ?? null,
         });
       case 'count': {
-        const progressToken = memberOf(mcpReq, '_meta', 'progressToken');
-        const isAsked = typeof progressToken === 'string' || typeof progressToken === 'number';
-        for (const progress of isAsked ? [1, 2, 3] : []) {
-          await mcpReq.notify({ method: 'notifications/progress', params: { progressToken, progress, total: 3 } });
+        for (const progress of [1, 2, 3]) {
+          await tell(progress);
           // The SDK's client drops what comes in one piece with the answer.
           await pause(STEP_MS);
         }
@@ -105,6 +111,7 @@ export function fixture(): Server {
       case 'until':
         // So that a test says when it is over, whatever becomes of the daemons meanwhile.
         process.stderr.write('waiting\n');
+        await tell(1);
         while (!existsSync(String(args['file']))) await pause(STEP_MS);
         return text('it is there');
       case 'die':
@@ -132,23 +139,34 @@ export function fixture(): Server {
   return server;
 }
 
-async function serveHttp(port: number): Promise<void> {
-  const modern = createMcpHandler(fixture, { legacy: 'reject' });
+async function serveHttp(port: number, isSilent: boolean): Promise<void> {
+  const quiet = isSilent ? { keepAliveMs: 0 } : {};
+  const modern = createMcpHandler(fixture, { legacy: 'reject', ...quiet });
   const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>();
+  const servers = new Set<Server>();
   const legacy = async (request: Request, parsedBody: unknown): Promise<Response> => {
     const known = sessions.get(request.headers.get('mcp-session-id') ?? '');
     if (known !== undefined) return known.handleRequest(request, { parsedBody });
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: () => randomUUID(),
       onsessioninitialized: (id) => void sessions.set(id, transport),
+      ...quiet,
     });
-    await fixture().connect(transport);
+    const server = fixture();
+    servers.add(server);
+    await server.connect(transport);
     return transport.handleRequest(request, { parsedBody });
   };
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const isLocal = validateHostHeader(request.headers.host, localhostAllowedHostnames()).ok;
     if (!isLocal) return void response.writeHead(403).end();
     const body = Buffer.concat(await request.toArray());
+    if (request.url === '/ping') return void response.writeHead(204).end();
+    if (request.url === '/changed') {
+      modern.notify.toolsChanged();
+      await Promise.all([...servers].map((server) => server.sendToolListChanged()));
+      return void response.writeHead(204).end();
+    }
     const web = new Request(`http://localhost${request.url}`, {
       method: request.method ?? 'GET',
       headers: Object.entries(request.headers).map(([name, value]): [string, string] => [name, String(value)]),
@@ -172,7 +190,7 @@ async function serveHttp(port: number): Promise<void> {
 if (import.meta.main) {
   const args = new Set(process.argv.slice(2));
   const port = Number(process.argv[2]);
-  if (port > 0) await serveHttp(port);
+  if (port > 0) await serveHttp(port, args.has('--silent'));
   else if (args.has('--legacy')) await fixture().connect(new StdioServerTransport());
   else serveStdio(fixture, args.has('--modern') ? { legacy: 'reject' } : {});
 }

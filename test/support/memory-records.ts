@@ -18,6 +18,7 @@ import { RecordStore } from '../../src/network/dht/record-store.ts';
 import type {
   DhtPeer,
   GetOptions,
+  HolderCount,
   ListOptions,
   NearbyNodes,
   NoteRemoval,
@@ -107,6 +108,11 @@ export class MemoryRecordNetwork implements RecordNetwork {
       .filter((record, i) => errors[i] === null && options.known?.has(toHex(recordDigest(record.encoded))) !== true)
       .sort((a, b) => b.timestamp - a.timestamp)
       .slice(0, options.limit);
+  }
+
+  async holders(key: Uint8Array, type: RecordType): Promise<HolderCount> {
+    const answered = this.unreachable ? 0 : this.#hub.nodes.size - 1;
+    return { answered, holding: (await this.get(key, type)) === null ? 0 : answered };
   }
 
   near(key: Uint8Array): NearbyNodes {

@@ -1,4 +1,5 @@
 /** A node without a network that agents move from and to. */
+import { createHash } from 'node:crypto';
 import { AccessLists } from '../../src/capabilities/access/access-lists.ts';
 import { AddressBook } from '../../src/capabilities/address-book/address-book.ts';
 import { AgentRegistry } from '../../src/capabilities/agents/registry.ts';
@@ -7,6 +8,9 @@ import { signEntry } from '../../src/capabilities/rooms/entry.ts';
 import { Replica } from '../../src/capabilities/rooms/replica.ts';
 import { Rooms } from '../../src/capabilities/rooms/rooms.ts';
 import { buildMover } from '../../src/daemon/moving.ts';
+import { canonicalJson } from '../../src/foundation/cards/canonical-json.ts';
+import { signCard } from '../../src/foundation/cards/signature.ts';
+import { unixSeconds } from '../../src/foundation/clock.ts';
 import type { Aid } from '../../src/foundation/identity/aid.ts';
 import { DelegationVerifier } from '../../src/foundation/identity/delegation-verifier.ts';
 import { silentLog } from '../../src/foundation/log.ts';
@@ -14,11 +18,13 @@ import type { AgentDocument } from '../../src/foundation/moving/agent-document.t
 import { encodeServicePayload } from '../../src/foundation/records/payloads.ts';
 import { AccessRepository } from '../../src/foundation/store/access.ts';
 import { AgentStore } from '../../src/foundation/store/agents.ts';
+import { CardStore } from '../../src/foundation/store/cards.ts';
 import { ChatStore } from '../../src/foundation/store/chat.ts';
 import { ChatLog } from '../../src/foundation/store/chat-log.ts';
 import { MetaStore } from '../../src/foundation/store/meta.ts';
 import { MIGRATIONS } from '../../src/foundation/store/migrations/index.ts';
 import { NoteStore } from '../../src/foundation/store/notes.ts';
+import { OriginStore } from '../../src/foundation/store/origins.ts';
 import { PublicationStore } from '../../src/foundation/store/publications.ts';
 import { RoomEntryStore } from '../../src/foundation/store/room-entries.ts';
 import { RoomStore } from '../../src/foundation/store/rooms.ts';
@@ -65,6 +71,9 @@ export class MoverNode {
   readonly mover: ReturnType<typeof buildMover>;
   /** Agents whose tunnels were told to listen. */
   readonly resumed: Aid[] = [];
+  /** Agents whose local addresses were told to be served, and whose cards to be stored. */
+  readonly served: Aid[] = [];
+  readonly settled: Aid[] = [];
 
   constructor() {
     const { store, clock, vault } = this;
@@ -99,6 +108,13 @@ export class MoverNode {
             return [];
           },
         },
+        origins: {
+          resume: async (aid: Aid) => {
+            this.served.push(aid);
+            return [];
+          },
+        },
+        ownCards: { settle: async (aid: Aid) => void this.settled.push(aid) },
       },
     );
   }
@@ -146,6 +162,10 @@ export async function furnish(node: MoverNode, agent: TestIdentity, peers: reado
     idleTimeoutSec: -1,
     disableRelay: true,
   });
+  const origin = { id: 'cd'.repeat(8), localAid: aid, remoteAid: friend.aid, accessToken: 'token', openedAt: now };
+  new OriginStore(store).save({ ...origin, port: 4343 });
+  new AgentStore(store).setEvidence(aid, true);
+  furnishCard(node, agent);
   node.noteKeys.current(aid);
   const note = { aid, sender: friend.aid, msgType: 3, body: Uint8Array.of(7), sentAt: now, receivedAt: now };
   const ids = { messageId: new Uint8Array(32).fill(1), digest: new Uint8Array(8).fill(2), token: new Uint8Array(16) };
@@ -153,6 +173,16 @@ export async function furnish(node: MoverNode, agent: TestIdentity, peers: reado
   new NoteStore(store).markSeen(aid, new Uint8Array(32).fill(9), now + 500);
   furnishChat(node, aid, friend.aid, stranger.aid);
   await furnishRooms(node, agent, member);
+}
+
+/** A card that the agent has signed. */
+export function furnishCard(node: MoverNode, { aid, delegation, operational }: TestIdentity): void {
+  const signedAt = unixSeconds(node.clock);
+  const content = { protocolVersion: '0.3.0', url: `svc://${aid}/`, name: 'Mover', skills: [] };
+  const signed = signCard(content, { aid, delegation, sign: (bytes) => operational.sign(bytes) }, signedAt);
+  const card = canonicalJson(signed);
+  const objectId = createHash('sha256').update(card).digest('hex');
+  new CardStore(node.store).putOwn(aid, { card, objectId, signedAt });
 }
 
 function furnishChat(node: MoverNode, aid: Aid, friend: Aid, stranger: Aid): void {

@@ -1,6 +1,7 @@
 /** Programs of the machine that tests drive, and the Debian packages that bring them. */
 import { accessSync, constants } from 'node:fs';
 import { join } from 'node:path';
+import { pythonTools } from '../../tools/python-place.ts';
 
 const PACKAGES = {
   ssh: 'openssh-client',
@@ -31,4 +32,11 @@ export function needs(...programs: (keyof typeof PACKAGES)[]): string | false {
   if (missing.length === 0) return false;
   const packages = [...new Set(missing.map((program) => PACKAGES[program]))];
   return `needs ${missing.join(', ')}: apt-get install ${packages.join(' ')}`;
+}
+
+/** For the option `skip` of a test: false where the Python packages of the tests are there, else how to get them. */
+export function needsPython(): string | false {
+  return pythonTools() === null
+    ? 'needs the packages of test/python/requirements.txt: node tools/python-tools.ts'
+    : false;
 }

@@ -6,8 +6,10 @@ import { compareFreshness, expiresAt, type SignedRecord } from '../../src/founda
 import type { RecordType } from '../../src/foundation/records/types.ts';
 import type {
   GetOptions,
+  HolderCount,
   ListOptions,
   NearbyNodes,
+  PutOptions,
   PutResult,
   Reachability,
   RecordNetwork,
@@ -15,7 +17,7 @@ import type {
 import { verifyRecord } from './records.ts';
 
 export class ScriptedRecords
-  implements Pick<RecordNetwork, 'put' | 'get' | 'list' | 'near' | 'reachability' | 'onReachability'>
+  implements Pick<RecordNetwork, 'put' | 'get' | 'list' | 'near' | 'holders' | 'reachability' | 'onReachability'>
 {
   /** What a put reports where it is kept; 0: nobody answers, and nothing is kept. */
   replicas = 8;
@@ -36,7 +38,11 @@ export class ScriptedRecords
     this.#clock = clock;
   }
 
-  async put(key: Uint8Array, record: SignedRecord): Promise<PutResult> {
+  /** Given how to tell of what came after the answer, by those who want to be told. */
+  readonly wholes: ((result: PutResult) => void)[] = [];
+
+  async put(key: Uint8Array, record: SignedRecord, { onWhole }: PutOptions = {}): Promise<PutResult> {
+    if (onWhole !== undefined) this.wholes.push(onWhole);
     verifyRecord(record, unixSeconds(this.#clock));
     if (!belongsUnder(record, key)) throw new Error('misplaced record');
     await this.beforePut(record);
@@ -60,10 +66,20 @@ export class ScriptedRecords
     return first ?? null;
   }
 
+  async holders(key: Uint8Array, type: RecordType): Promise<HolderCount> {
+    const answered = this.state.ready && this.replicas > 0 ? this.state.peers : 0;
+    return { answered, holding: (await this.get(key, type)) === null ? 0 : answered };
+  }
+
+  /** As where all nodes were replaced by others. */
+  forget(): void {
+    this.#records.clear();
+  }
+
   near(key: Uint8Array): NearbyNodes {
     return {
       get: (type, options) => this.get(key, type, options),
-      put: (record) => this.put(key, record),
+      put: (record, options) => this.put(key, record, options),
       stop: () => {},
     };
   }

@@ -9,6 +9,7 @@ import { writeClientTypes } from './client-types.ts';
 import { declarationsAsData } from './declarations.ts';
 import { licencesOf } from './licences.ts';
 import { nodeModules } from './node-modules.ts';
+import { INSTALLED, udxBinding } from './udx-binding.ts';
 
 /**
  * The programs: each file of the bundle lies two folders deep, as those sources do that look for what is beside them
@@ -25,7 +26,7 @@ const CLIENTS = {
   'client/browser': { source: 'src/surfaces/client/browser.ts', platform: 'browser' },
 } as const;
 
-/** What the package depends on stays a package of its own: native code, which finds itself by where it lies. */
+/** What the package depends on stays a package of its own: native code. */
 const { dependencies }: { dependencies: Record<string, string> } = JSON.parse(readFileSync('package.json', 'utf8'));
 
 const LEFT_OUT = fileURLToPath(new URL('left-out.ts', import.meta.url));
@@ -88,7 +89,7 @@ async function writeProgram(
   platform: 'node' | 'browser',
   minify: typeof MINIFY | false,
 ): Promise<string[]> {
-  const bundle = await rolldown({ ...programOptions(input, [], Object.keys(dependencies)), platform });
+  const bundle = await rolldown({ ...programOptions(input, [udxBinding(INSTALLED)], []), platform });
   const { output } = await bundle.generate({
     ...programOutput,
     minify,

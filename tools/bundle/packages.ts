@@ -12,7 +12,6 @@ export const BUNDLED: ReadonlySet<string> = new Set([
   'dht-rpc',
   'eventsource-parser',
   'fastify',
-  'hpke',
   'multicast-dns',
   'pino',
   'preact',
@@ -20,4 +19,5 @@ export const BUNDLED: ReadonlySet<string> = new Set([
   'smol-toml',
   'tar',
   'typebox',
+  'uqr',
 ]);

@@ -2,26 +2,20 @@
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Plugin, rolldown } from 'rolldown';
+import { rolldown } from 'rolldown';
 import { enginePackages } from '../../src/network/quic/engine.ts';
 import { programOptions, programOutput, toAscii } from './bundle.ts';
+import { udxBinding } from './udx-binding.ts';
 
 const ENTRY = 'src/daemon/single-file.ts';
 const ADDONS = fileURLToPath(new URL('../../src/foundation/native-addon.ts', import.meta.url));
-const BINDING = '\0udx-binding';
 
-/** `udx-native` looks for its native part in its folder; in the single file that is beside the code. */
-const udxBinding: Plugin = {
-  name: 'udx-binding',
-  resolveId: (name, importer) =>
-    name === '../binding' && importer !== undefined && /[\\/]udx-native[\\/]lib[\\/]/.test(importer) ? BINDING : null,
-  load: (id) =>
-    id === BINDING ? `module.exports = require(${JSON.stringify(ADDONS)}).loadAddon('udx-native');` : null,
-};
+/** Beside the code, and not in a folder of its package. */
+const beside = udxBinding(`module.exports = require(${JSON.stringify(ADDONS)}).loadAddon('udx-native');`);
 
 /** The code, and the modules in it. */
 export async function singleProgram(): Promise<{ readonly code: string; readonly modules: readonly string[] }> {
-  const bundle = await rolldown(programOptions({ single: ENTRY }, [udxBinding], []));
+  const bundle = await rolldown(programOptions({ single: ENTRY }, [beside], []));
   const { output } = await bundle.generate({ ...programOutput, codeSplitting: false });
   const [part, ...more] = output;
   if (more.length > 0)

@@ -48,10 +48,11 @@ function dismiss(id: number): void {
 }
 
 /** Does something, says how it ended, and shows what is known anew. */
-export function act(run: () => Promise<unknown>, done = ''): void {
+export function act<A>(run: () => Promise<A>, done: string | ((answer: A) => string) = ''): void {
   run().then(
-    () => {
-      if (done !== '') notify(done, false);
+    (answer) => {
+      const text = typeof done === 'string' ? done : done(answer);
+      if (text !== '') notify(text, false);
       refresh();
     },
     (error: unknown) => {

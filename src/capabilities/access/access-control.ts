@@ -13,7 +13,7 @@ import { decide, isNamed, opens } from './rules.ts';
 import { SecretCheck } from './secret-check.ts';
 
 /** What the access list of a called agent decides about. */
-const GOVERNED: ReadonlySet<Purpose> = new Set<Purpose>(['http', ...TUNNEL_PURPOSES, 'object']);
+const GOVERNED: ReadonlySet<Purpose> = new Set<Purpose>(['http', ...TUNNEL_PURPOSES, 'object', 'push-box']);
 
 export interface AccessControlDependencies {
   readonly lists: AccessLists;

@@ -8,39 +8,59 @@ export interface ServiceAddress extends Address {
   readonly scheme: 'tcp' | 'http' | 'https';
   /** HTTP requests come to it, each with who calls. */
   readonly takesCalls: boolean;
-  /** TCP connections come to it, whose bytes may say anything: a header that names somebody too. */
-  readonly takesTunnels: boolean;
+  /**
+   * Where TCP connections come to, whose bytes may say anything: a header that names somebody too. It may be another
+   * port than that of calls. Null: nowhere.
+   */
+  readonly tunnels: Address | null;
   /** False for `https+insecure`: any certificate is taken. */
   readonly verifyCertificate: boolean;
+  /** `http+proven`: the program proves on each connection that it is the one which was bound. */
+  readonly provesItself: boolean;
   /** The canonical text: no blanks, no slash at the end. */
   readonly text: string;
 }
 
 function refused(reason: string): SvcError {
   return new SvcError('bad_service_address', {
-    message: `A bound service is host:port, tcp://host:port, http://host:port, https://host:port or https+insecure://host:port, with +tcp in front of :// where tunnels may lead to a web service too: ${reason}.`,
+    message: `A bound service is host:port, tcp://host:port, http://host:port, https://host:port or https+insecure://host:port, with +tcp in front of :// where tunnels may lead to a web service too, or ,tcp://host:port behind it where they lead to another port, or http+proven://host:port of a program that proves itself: ${reason}.`,
     details: { reason },
   });
 }
 
-const FORM = /^(?:(?:(tcp)|(https?|https\+insecure)(\+tcp)?):\/\/)?(.*)$/is;
+const FORM = /^(?:(?:(tcp)|(https?|https\+insecure)(\+tcp|\+proven)?):\/\/)?(.*)$/is;
 
 /**
  * Reads where a service is, and which ways lead to it. `http://host:port` and `https://host:port` take calls,
  * `tcp://host:port` takes tunnels, `host:port` both; so do `http+tcp://`, `https+tcp://`. The certificate of
- * `https+insecure://` and `https+insecure+tcp://` is not verified. See docs/decisions/0022.
+ * `https+insecure://` and `https+insecure+tcp://` is not verified. See docs/decisions/0022. Calls may go to one port and
+ * tunnels to another: `http://host:port,tcp://host:port`. See docs/decisions/0044. Behind `http+proven://` is a program
+ * that proves itself, see docs/protocol-calls.md.
  * @throws SvcError `bad_service_address`
  */
 export function parseServiceAddress(input: string): ServiceAddress {
+  if (input.trim().length > MAX_SERVICE_ADDRESS_CHARS) throw refused('the text is too long');
+  const [first = '', second, ...more] = input.split(',');
+  const service = parseOne(first);
+  if (second === undefined) return service;
+  if (more.length > 0) throw refused('there are at most two addresses');
+  const tunnels = parseOne(second);
+  if (service.tunnels !== null || tunnels.takesCalls)
+    throw refused('of two addresses, the first is http:// or https://, and the second tcp://');
+  return { ...service, tunnels: tunnels.tunnels, text: `${service.text},${tunnels.text}` };
+}
+
+function parseOne(input: string): ServiceAddress {
   const text = input.trim().replace(/\/$/, '');
-  if (text.length > MAX_SERVICE_ADDRESS_CHARS) throw refused('the text is too long');
-  const [, tcp, web, both, rest = ''] = FORM.exec(text) ?? [];
+  const [, tcp, web, more, rest = ''] = FORM.exec(text) ?? [];
   const address = parseAddress(rest);
   if (address === null) throw refused('this is not a host and a port');
   if (address.host === '') throw refused('the host is missing');
   if (address.port === 0) throw refused('the port is 1 to 65535');
   const scheme = web?.toLowerCase();
-  const prefix = [tcp, web, both]
+  const provesItself = more?.toLowerCase() === '+proven';
+  if (provesItself && scheme !== 'http') throw refused('only http+proven:// proves itself');
+  const prefix = [tcp, web, more]
     .filter((part) => part !== undefined)
     .join('')
     .toLowerCase();
@@ -48,8 +68,9 @@ export function parseServiceAddress(input: string): ServiceAddress {
     ...address,
     scheme: scheme === undefined ? 'tcp' : scheme === 'http' ? 'http' : 'https',
     takesCalls: tcp === undefined,
-    takesTunnels: web === undefined || both !== undefined,
+    tunnels: web === undefined || more?.toLowerCase() === '+tcp' ? address : null,
     verifyCertificate: scheme !== 'https+insecure',
+    provesItself,
     text: prefix === '' ? rest : `${prefix}://${rest}`,
   };
 }
@@ -68,7 +89,18 @@ export interface OwnApi {
  * Every spelling counts: `localhost`, `127.0.0.0/8`, mapped addresses, names that resolve to this machine.
  * @throws SvcError `bad_service_address`
  */
-export async function refuseOwnApi(service: Address, own: OwnApi): Promise<void> {
+export async function refuseOwnApi(service: ServiceAddress, own: OwnApi): Promise<void> {
+  for (const place of placesOf(service)) await refuseApiAt(place, own);
+}
+
+/** Every address that a bound service has: one, or that of its calls and that of its tunnels. */
+export function placesOf(service: ServiceAddress): readonly Address[] {
+  const { host, port, tunnels } = service;
+  const isApart = tunnels !== null && (tunnels.host !== host || tunnels.port !== port);
+  return isApart ? [service, tunnels] : [service];
+}
+
+async function refuseApiAt(service: Address, own: OwnApi): Promise<void> {
   const api = own.api();
   if (api === null || api.port !== service.port) return;
   const local = new Set(own.interfaces().map(canonicalIp));

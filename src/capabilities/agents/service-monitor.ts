@@ -8,7 +8,7 @@ import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
 import { every, type Repeating } from '../../foundation/repeat.ts';
 import { SingleFlight } from '../../foundation/single-flight.ts';
-import { parseServiceAddress } from './service-address.ts';
+import { parseServiceAddress, placesOf } from './service-address.ts';
 import type { TcpCheck } from './types.ts';
 
 /** Milliseconds between the end of a round and the next one. */
@@ -76,12 +76,22 @@ export class ServiceMonitor {
   /** Looks now. Those who ask for the same service at once share one connection. */
   async check(service: string): Promise<TcpCheck> {
     return this.#checks.run(service, async () => {
-      const check = await this.#deps.checkTcp(parseServiceAddress(service), TCP_CHECK_TIMEOUT_MS);
+      const check = await this.#look(service);
       const before = this.#known.get(service)?.check.ok ?? true;
       this.#known.set(service, { check, at: this.#deps.clock.now() });
       if (check.ok !== before) this.changed.tell({ service, ok: check.ok, error: check.error ?? '' });
       return check;
     });
+  }
+
+  /** Connects to each of its addresses: the first that does not answer is what is said of it. */
+  async #look(service: string): Promise<TcpCheck> {
+    const [first, second] = placesOf(parseServiceAddress(service)).map((place) =>
+      this.#deps.checkTcp(place, TCP_CHECK_TIMEOUT_MS),
+    );
+    const check = await first;
+    if (check === undefined) throw new Error('a service has an address');
+    return check.ok && second !== undefined ? second : check;
   }
 
   async #round(): Promise<void> {

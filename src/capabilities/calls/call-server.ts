@@ -22,9 +22,10 @@ import { feed } from './exchange.ts';
 import { askToSwitch, checkForm, type Forwarding, forward } from './forward.ts';
 import { MAX_HTTP_HEADER_BYTES, reasonPhrase, withoutOurMarks } from './headers.ts';
 import { lingerThenDestroy, refuseOn, writeHead } from './raw-answer.ts';
+import { StreamPlaces } from './stream-places.ts';
 import { type BoundService, Upstreams, type UpstreamsDependencies } from './upstream.ts';
 
-/** Streams that one node may hold open for calls. */
+/** Link streams that one node may hold open for calls, besides those that carry events. */
 const MAX_STREAMS_PER_NODE = 1024;
 /** Why what is left of a call ends whose answer is over: made once, as its like would cost each call a stack trace. */
 const ANSWERED = new Error('the answer is over');
@@ -45,6 +46,8 @@ export interface CallServerDependencies {
   readonly watch: UpstreamsDependencies['watch'];
   /** @throws SvcError `access_denied`, `rate_limited` */
   readonly authorize: (request: AccessRequest) => void | Promise<void>;
+  /** True where the owner of the called agent has let a caller in by name. */
+  readonly isNamed: (link: Pick<LinkStream, 'caller' | 'called'>) => boolean;
   /** Is told who was served, and who was refused. */
   readonly callers: CallerNotes;
 }
@@ -55,6 +58,7 @@ export class CallServer implements Component {
   readonly #server: Server;
   readonly #upstreams: Upstreams;
   readonly #limits = new CallerLimits();
+  readonly #eventStreams: StreamPlaces;
   readonly #connections = new Map<Duplex, CallConnection>();
   readonly #streams = new StreamsPerNode(MAX_STREAMS_PER_NODE);
   #stopped = false;
@@ -62,6 +66,7 @@ export class CallServer implements Component {
   constructor(dependencies: CallServerDependencies) {
     this.#deps = dependencies;
     this.#log = dependencies.log.child('calls');
+    this.#eventStreams = new StreamPlaces(dependencies);
     this.#upstreams = new Upstreams({ clock: dependencies.clock, watch: dependencies.watch });
     // It would drop what is over its limit of headers without a word; checkForm refuses that.
     this.#server = linkHttpServer({
@@ -84,9 +89,9 @@ export class CallServer implements Component {
     this.#upstreams.stop();
   }
 
-  /** Requests that are being served. */
+  /** Requests that are being served, streams of events among them. */
   get active(): number {
-    return this.#limits.active;
+    return this.#limits.active + this.#eventStreams.taken;
   }
 
   /** Asks access control again about all who are connected to an agent, and cuts off whom it now refuses. */
@@ -102,7 +107,7 @@ export class CallServer implements Component {
   }
 
   #accept(link: LinkStream): void {
-    if (this.#stopped || (link.nodeKey !== null && !this.#streams.enter(link))) return void link.destroy();
+    if (this.#stopped || !this.#enter(link)) return void link.destroy();
     this.#connections.set(link, new CallConnection(link, this.#deps.clock));
     link.once('close', () => this.#connections.delete(link));
     this.#server.emit('connection', link);
@@ -115,7 +120,8 @@ export class CallServer implements Component {
     const abort = new AbortController();
     connection.begin(abort);
     response.once('close', () => {
-      abort.abort(ANSWERED);
+      // An error for each call would cost more than the rest of its end.
+      if (!response.writableFinished || !request.complete) abort.abort(ANSWERED);
       connection.end(abort);
       if (!request.complete || connection.spoilt) lingerThenDestroy(connection.link, this.#deps.clock);
     });
@@ -126,12 +132,35 @@ export class CallServer implements Component {
       leave = this.#limits.enter(connection.link);
       const forwarding = await this.#forwarding(request, connection.link, abort);
       this.#deps.callers.entered(accessRequestOf(connection.link));
-      await forward(forwarding, response);
+      const asStream = (): void => {
+        const asCall = leave;
+        leave = this.#asStream(connection.link, abort);
+        asCall();
+      };
+      await forward(forwarding, response, asStream);
     } catch (error) {
       this.#answerError(connection, response, request, error);
     } finally {
       leave();
     }
+  }
+
+  /**
+   * Counts a call with the streams of events, and its link no more; returns how to count it out.
+   * @throws SvcError `rate_limited`
+   */
+  #asStream(link: LinkStream, abort: AbortController): () => void {
+    const leave = this.#eventStreams.take(link, () => abort.abort(new SvcError('rate_limited')));
+    this.#streams.leave(link);
+    return () => {
+      leave();
+      if (!link.destroyed && !this.#enter(link)) lingerThenDestroy(link, this.#deps.clock);
+    };
+  }
+
+  /** Counts a stream of another node; false where that holds too many already. */
+  #enter(link: LinkStream): boolean {
+    return link.nodeKey === null || this.#streams.enter(link);
   }
 
   /** @throws SvcError `no_inbound`, `tunnels_only`, `bad_evidence` */

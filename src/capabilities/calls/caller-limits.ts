@@ -16,7 +16,7 @@ export const MAX_CALLS = 4096;
 /** Requests at once from all nodes on one IPv4 address or IPv6 /64. */
 export const MAX_CALLS_PER_SOURCE = 1024;
 /** What a refused caller is told to wait, seconds. */
-const BUSY_RETRY_S = 1;
+export const BUSY_RETRY_S = 1;
 
 export class CallerLimits {
   readonly #ofPair = new Tally();

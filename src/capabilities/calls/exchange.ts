@@ -1,5 +1,5 @@
 /** One request over HTTP/1.1 and the head of its answer: towards a remote daemon, and towards a bound service. */
-import { type ClientRequest, type IncomingMessage, request as requestHttp } from 'node:http';
+import { type ClientRequest, IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { Socket } from 'node:net';
 import type { Duplex, Readable, Writable } from 'node:stream';
@@ -57,17 +57,25 @@ export class ExchangeFailure extends Error {
 
 class MalformedAnswer extends Error {}
 
+/** A closed socket would look like a clean end. */
+function breakSink(sink: Writable): void {
+  if (sink instanceof Socket) resetSocket(sink);
+  else sink.destroy();
+}
+
 /**
  * Sends what `source` gives into `sink` and ends it, trailers included, at the pace of the slower.
  * A source that breaks off breaks the sink; the source itself is left to its owner.
  * @param written told of each chunk that the sink has written and does not need any more
+ * @param broken breaks the sink; it may be called more than once
  */
-export function feed(source: Readable, sink: Writable, atEnd: () => void, written?: (chunk: Buffer) => void): void {
-  const broken = (): void => {
-    // A closed socket would look like a clean end.
-    if (sink instanceof Socket) resetSocket(sink);
-    else sink.destroy();
-  };
+export function feed(
+  source: Readable,
+  sink: Writable,
+  atEnd: () => void,
+  written?: (chunk: Buffer) => void,
+  broken: () => void = () => breakSink(sink),
+): void {
   const ended = (): void => {
     atEnd();
     sink.end();
@@ -107,11 +115,13 @@ function sendBody(request: ClientRequest, { body, trailers }: HttpExchange): voi
   else {
     // The head goes out now: the first bytes of the body may take their time.
     request.flushHeaders();
-    feed(body, request, () => {
+    const atEnd = (): void => {
       const raw = 'rawTrailers' in body ? body.rawTrailers : null;
       const kept = Array.isArray(raw) ? trailers?.(raw) : undefined;
       if (kept !== undefined && kept.length > 0) request.addTrailers([...pairs(kept)]);
-    });
+    };
+    // Chunks of a message are copies that its parser made for whoever reads it.
+    feed(body, request, atEnd, body instanceof IncomingMessage ? freeMemory : undefined);
   }
 }
 
@@ -139,6 +149,17 @@ function freeChunks(request: ClientRequest): void {
   });
 }
 
+/** Ends a request when a signal aborts. What `signal` of node:http does beside costs a call more than all its headers. */
+function endWith(request: ClientRequest, signal: AbortSignal | undefined): void {
+  if (signal === undefined) return;
+  const abort = (): void => {
+    request.destroy(new Error('aborted', { cause: signal.reason }));
+  };
+  if (signal.aborted) return abort();
+  signal.addEventListener('abort', abort, { once: true });
+  request.once('close', () => signal.removeEventListener('abort', abort));
+}
+
 /** Why the head of an answer is none that could be handed on; null where it is. */
 function problemOf({ rawHeaders, statusCode = 0 }: IncomingMessage, switches: boolean): string | null {
   if (rawHeaders.length / 2 > MAX_HEADERS) return 'the answer has too many headers';
@@ -158,9 +179,9 @@ export function exchange(parts: HttpExchange): Promise<HttpAnswer> {
       headers: parts.headers,
       insecureHTTPParser: false,
       maxHeaderSize: MAX_HTTP_HEADER_BYTES,
-      signal: parts.signal,
     });
     request.maxHeadersCount = 0;
+    endWith(request, parts.signal);
     let settled = false;
     // An error is dear to make, and whatever comes behind an answer is for whoever reads that.
     const fail = (why: () => unknown): void => {

@@ -1,6 +1,6 @@
 /** The called side of one request: on to the bound service, and its answer back. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { type Clock, type Timer, unixSeconds } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
 import type { LinkStream } from '../../network/links/types.ts';
@@ -10,6 +10,7 @@ import { feed, type HttpAnswer } from './exchange.ts';
 import {
   filterHeaders,
   identityHeaders,
+  isEventStream,
   MAX_HEADERS,
   pairs,
   type RawHeaders,
@@ -24,6 +25,8 @@ import { type BoundService, hostHeaderOf, reasonOf, type Upstreams } from './ups
 /** A call on which no byte moved for this long, in either direction, is ended: milliseconds. */
 export const CALL_STALL_MS = 600_000;
 
+/** What a service said before it broke off has so long to arrive, milliseconds from the head of its answer. */
+const HEAD_MS = 250;
 /** A stream of events (`text/event-stream`) may be silent for so long, milliseconds: a day. */
 export const EVENT_STREAM_STALL_MS = 24 * 3600 * 1000;
 
@@ -76,17 +79,23 @@ function ofCaller(raw: RawHeaders): string[] {
   return withoutEvidence(withoutForgeries(raw));
 }
 
-/** Its events come when there are any. */
-function isEventStream({ headers }: IncomingMessage): boolean {
-  return /^text\/event-stream\s*(?:;|$)/i.test(headers['content-type'] ?? '');
-}
-
 async function ask(forwarding: Forwarding, headers: string[], body: IncomingMessage | null): Promise<HttpAnswer> {
   const { request, service, upstreams, abort } = forwarding;
   const { method = 'GET', url = '/' } = request;
   try {
-    const { caller } = forwarding.link;
-    const sent = { caller, method, path: url, headers, body, trailers: ofCaller, signal: abort.signal };
+    const { caller, called } = forwarding.link;
+    const { callerKey } = forwarding;
+    const sent = {
+      caller,
+      called,
+      callerKey,
+      method,
+      path: url,
+      headers,
+      body,
+      trailers: ofCaller,
+      signal: abort.signal,
+    };
     return await upstreams.send(service, sent);
   } catch (error) {
     if (abort.signal.reason instanceof SvcError) throw abort.signal.reason;
@@ -101,9 +110,10 @@ async function ask(forwarding: Forwarding, headers: string[], body: IncomingMess
 
 /**
  * Forwards a request and its answer, each as it streams; settles when the answer is through or broken off.
+ * @param asStream told where the answer turns out to be a stream of events; what it throws takes the place of the answer
  * @throws SvcError `inbound_unreachable`, `timeout`, or why the call was aborted, as long as no answer has begun
  */
-export async function forward(forwarding: Forwarding, response: ServerResponse): Promise<void> {
+export async function forward(forwarding: Forwarding, response: ServerResponse, asStream: () => void): Promise<void> {
   const { request, clock, abort } = forwarding;
   const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
   const empty = encoding === undefined && (length === undefined || Number(length) === 0);
@@ -120,18 +130,24 @@ export async function forward(forwarding: Forwarding, response: ServerResponse):
       switched.socket.destroy();
       throw new SvcError('inbound_unreachable', { details: { reason: 'it switched protocols without being asked' } });
     }
-    if (isEventStream(message)) {
+    if (isEventStream(message.headers['content-type'])) {
+      try {
+        asStream();
+      } catch (error) {
+        message.destroy();
+        throw error;
+      }
       stall.stop();
       stall = new SilenceWatch(clock, EVENT_STREAM_STALL_MS, silent);
     }
     message.on('data', stall.heard);
-    await relay(message, response, forwarding.link);
+    await relay(message, response, forwarding);
   } finally {
     stall.stop();
   }
 }
 
-function relay(message: IncomingMessage, response: ServerResponse, link: LinkStream): Promise<void> {
+function relay(message: IncomingMessage, response: ServerResponse, { link, clock }: Forwarding): Promise<void> {
   return new Promise((resolve) => {
     message.on('error', () => {});
     response.once('close', () => {
@@ -151,7 +167,16 @@ function relay(message: IncomingMessage, response: ServerResponse, link: LinkStr
       const trailers = withoutOurMarks(message.rawTrailers);
       if (trailers.length > 0) response.addTrailers([...pairs(trailers)]);
     };
-    feed(message, response, atEnd, link.release === undefined ? undefined : (chunk) => link.release?.(chunk));
+    // A reset may overtake the head and take it back.
+    const [begun, destroy] = [clock.now(), () => response.destroy()];
+    let rest: Timer | null = null;
+    response.once('close', () => rest?.cancel());
+    const breakOff = (): void => {
+      if (clock.now() - begun >= HEAD_MS) destroy();
+      else rest ??= clock.after(HEAD_MS, destroy);
+    };
+    const written = link.release === undefined ? undefined : (chunk: Buffer) => link.release?.(chunk);
+    feed(message, response, atEnd, written, breakOff);
   });
 }
 

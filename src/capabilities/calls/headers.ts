@@ -89,6 +89,11 @@ export function reasonPhrase({ statusMessage = '' }: { readonly statusMessage?: 
   return /^[\t\x20-\x7e\x80-\xff]*$/.test(statusMessage) ? statusMessage : '';
 }
 
+/** True for the `Content-Type` of a stream of events, which come when there are any. */
+export function isEventStream(type: string | undefined): boolean {
+  return /^text\/event-stream\s*(?:;|$)/i.test(type ?? '');
+}
+
 /** What tells a service who calls. */
 export function identityHeaders(caller: Aid, called: Aid): string[] {
   // A node that is not an address starts with "_" (RFC 7239, section 6.3).

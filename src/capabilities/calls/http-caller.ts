@@ -11,7 +11,7 @@ import type { LinkStream, Links } from '../../network/links/types.ts';
 import { errorOfAnswer } from './error-answer.ts';
 import type { CallSigner } from './evidence/call-signer.ts';
 import { type Body, ExchangeFailure, exchange, type HttpAnswer } from './exchange.ts';
-import { endToEnd, filterHeaders, type RawHeaders, REMADE, reasonPhrase } from './headers.ts';
+import { endToEnd, filterHeaders, isEventStream, type RawHeaders, REMADE, reasonPhrase } from './headers.ts';
 import { LinkAgent, SpareStreams } from './link-agent.ts';
 import { BODILESS, IDEMPOTENT } from './methods.ts';
 import { isShort, wholeBody } from './whole-body.ts';
@@ -20,6 +20,8 @@ import { isShort, wholeBody } from './whole-body.ts';
 export const MAX_CALLS_PER_TARGET = 64;
 /** Connections at once that switched protocols, counted apart: they may last for days. */
 export const MAX_SWITCHED_PER_TARGET = 64;
+/** Streams of events at once, counted apart as well: as many as the called side lets one node hold. */
+export const MAX_EVENT_STREAMS_PER_TARGET = 1024;
 /** Silence on a used stream after which it is asked whether its node still lives, milliseconds. */
 export const USED_SILENCE_MS = 1_000;
 
@@ -86,6 +88,8 @@ interface Target {
   readonly open: () => Promise<LinkStream>;
   /** Connections that switched protocols. */
   switched: number;
+  /** Answers under way that are streams of events. */
+  eventStreams: number;
 }
 
 export class HttpCaller {
@@ -141,7 +145,12 @@ export class HttpCaller {
       const { message, switched } = answer;
       if (switched === null) {
         message.once('close', leave);
-        return received(message);
+        const received = receivedOf(message);
+        if (isEventStream(message.headers['content-type'])) {
+          this.#countEventStream(target, message);
+          leave();
+        }
+        return received;
       }
       this.#countSwitched(target, switched.socket);
       leave();
@@ -182,6 +191,19 @@ export class HttpCaller {
       target.switched--;
       this.#prune(target);
     });
+  }
+
+  /** @throws SvcError `rate_limited` where there are too many already */
+  #countEventStream(target: Target, message: IncomingMessage): void {
+    if (target.eventStreams >= MAX_EVENT_STREAMS_PER_TARGET) {
+      message.destroy();
+      throw new SvcError('rate_limited', {
+        message: `${MAX_EVENT_STREAMS_PER_TARGET} streams of events from this agent are open: close some first.`,
+        details: { limit: MAX_EVENT_STREAMS_PER_TARGET },
+      });
+    }
+    target.eventStreams++;
+    message.once('close', () => target.eventStreams--);
   }
 
   async #send({ agent, open }: Target, call: Call, headers: () => string[]): Promise<HttpAnswer> {
@@ -238,7 +260,7 @@ export class HttpCaller {
       closed: () => this.#prune(target),
       spare: this.#spare,
     });
-    const target: Target = { key, agent, slots, open, switched: 0 };
+    const target: Target = { key, agent, slots, open, switched: 0, eventStreams: 0 };
     this.#targets.set(key, target);
     return target;
   }
@@ -271,7 +293,7 @@ function head(message: IncomingMessage) {
   return { statusText: reasonPhrase(message), headers: endToEnd(message.rawHeaders) };
 }
 
-function received(message: IncomingMessage): CallAnswer {
+function receivedOf(message: IncomingMessage): CallAnswer {
   const error = errorOfAnswer(message);
   if (error !== null) {
     message.destroy();

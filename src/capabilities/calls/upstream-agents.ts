@@ -2,6 +2,7 @@
 import type { Agent, RequestOptions } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { askForProof, type ProofExpected } from './proven-connection.ts';
 
 /** How long a connection waits for its next request: shorter than the 5 s after which many servers hang up. */
 const IDLE_MS = 4_000;
@@ -16,21 +17,29 @@ export interface PoolOptions extends RequestOptions {
   /** Who shares connections with nobody else. */
   readonly owner?: string;
   readonly rejectUnauthorized?: boolean;
+  /** What the service has to prove on each new connection; left out where it has nothing to prove. */
+  readonly proof?: ProofExpected;
 }
 
 /** Sees each connection that is being made. */
 export type Watch = (socket: Socket) => void;
 
-/** Has an agent made with `POOL`, of `node:http` or `node:https`, keep the connections of owners apart, and shows each new one. */
+/** Has an agent made with `POOL`, of `node:http` or `node:https`, keep the connections of owners apart, shows each new one, and
+ * uses none before it has proven what it has to. */
 export function upstreamAgent<A extends Agent>(agent: A, watch: Watch): A {
   const name = agent.getName.bind(agent);
   const create = agent.createConnection.bind(agent);
   const keep = agent.keepSocketAlive.bind(agent);
   agent.getName = (options: PoolOptions = {}) => `${name(options)} ${options.owner}`;
-  agent.createConnection = (...args: Parameters<typeof create>) => {
-    const made = create(...args);
-    if (made instanceof Socket) watch(made);
-    return made;
+  agent.createConnection = (...[options, done]: Parameters<typeof create>) => {
+    const { proof }: PoolOptions = options;
+    // Given the callback, it would be told of the connection before there is a proof.
+    const made = proof === undefined ? create(options, done) : create(options);
+    if (!(made instanceof Socket)) return made;
+    watch(made);
+    if (proof === undefined) return made;
+    askForProof(made, proof, (error, socket) => done?.(error, socket ?? made));
+    return undefined;
   };
   agent.keepSocketAlive = (socket: Duplex) =>
     Object.keys(agent.freeSockets).length < MAX_IDLE_OWNERS && Boolean(keep(socket));

@@ -13,6 +13,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import { newId } from '../../foundation/ids.ts';
 import { ExchangeFailure, exchange, type HttpAnswer, type HttpExchange } from './exchange.ts';
 import { BODILESS, IDEMPOTENT } from './methods.ts';
+import { UNPROVEN } from './proven-connection.ts';
 import { POOL, type PoolOptions, upstreamAgent } from './upstream-agents.ts';
 
 /** How long a service may take to accept a connection, TLS included, milliseconds. */
@@ -28,6 +29,8 @@ export interface BoundService {
   readonly port: number;
   /** False: any certificate is taken; for `https` only. */
   readonly verifyCertificate: boolean;
+  /** True: it proves on each connection that it is the program which was bound; for `http` only. */
+  readonly provesItself?: boolean;
 }
 
 export type UpstreamRequest = Pick<HttpExchange, 'headers' | 'body' | 'trailers' | 'signal'> & {
@@ -35,6 +38,9 @@ export type UpstreamRequest = Pick<HttpExchange, 'headers' | 'body' | 'trailers'
   readonly path: string;
   /** Whose request it is. */
   readonly caller: Aid;
+  /** Whose service is asked, and the key that it has. */
+  readonly called: Aid;
+  readonly callerKey: Uint8Array;
 };
 
 export interface UpstreamsDependencies {
@@ -72,13 +78,16 @@ export class Upstreams {
    */
   async send(service: BoundService, request: UpstreamRequest): Promise<HttpAnswer> {
     const secure = service.scheme === 'https';
+    const { host, port } = service;
+    const isProven = service.provesItself === true && !secure;
     const options: PoolOptions = {
       agent: secure ? this.#https : this.#http,
-      host: service.host,
-      port: service.port,
+      host,
+      port,
       method: request.method,
       path: request.path,
-      owner: request.caller,
+      owner: isProven ? `${request.caller} ${request.called}` : request.caller,
+      ...(isProven ? { proof: { key: request.callerKey, port, clock: this.#clock } } : {}),
       ...(secure ? { rejectUnauthorized: service.verifyCertificate } : {}),
     };
     // A body where none is usual is left unread by many services.
@@ -131,6 +140,7 @@ export class Upstreams {
 export function reasonOf(error: unknown): string {
   const code = codeOf(error instanceof ExchangeFailure ? error.cause : error);
   if (code === 'ECONNREFUSED') return 'it refuses connections';
+  if (code === UNPROVEN) return 'another program has its port';
   if (code === 'ETIMEDOUT') return 'it does not accept connections in time';
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'its host name does not resolve';
   if (/CERT|TLS|SSL/.test(code)) return 'its certificate is not trusted';

@@ -1,6 +1,5 @@
 /** What is let in of a card that comes from another agent: nothing that another has signed, and no address but its own. */
-import type { Address } from '../../foundation/address.ts';
-import { type LedCard, leadAddresses } from '../../foundation/cards/addresses.ts';
+import { type CardService, type LedCard, leadAddresses } from '../../foundation/cards/addresses.ts';
 import type { Card } from '../../foundation/cards/card.ts';
 import {
   type CardCheck,
@@ -20,7 +19,7 @@ export interface CardAdmissionDependencies {
   /** `issuedAt` of the newest delegation that was met of an agent, Unix seconds; 0 where none was. */
   readonly newestDelegation: (aid: Aid) => number;
   /** What an agent says that it is bound to; null where it says nothing. Never rejects. */
-  readonly serviceOf: (aid: Aid, signal?: AbortSignal) => Promise<Pick<Address, 'host' | 'port'> | null>;
+  readonly serviceOf: (aid: Aid, signal?: AbortSignal) => Promise<CardService | null>;
 }
 
 /** A card whose addresses lead to a place on this machine; without signatures, which fit it no more. */
@@ -52,7 +51,9 @@ export class CardAdmission {
   async local(card: Card, aid: Aid, to: string, signal?: AbortSignal): Promise<LocalCard> {
     const proof = checkSignatures(card, this.#check(aid));
     const service = await this.#deps.serviceOf(aid, signal);
-    return { ...leadAddresses(unsigned(card), { aid, service, to }), isSigned: proof !== null };
+    // A list without signatures in it stays: clients see what the server wrote.
+    const isBare = Array.isArray(card['signatures']) && card['signatures'].length === 0;
+    return { ...leadAddresses(isBare ? card : unsigned(card), { aid, service, to }), isSigned: proof !== null };
   }
 
   #check(aid: Aid): CardCheck {

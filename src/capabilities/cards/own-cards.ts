@@ -2,18 +2,19 @@
  * The cards of agents here, as their owners took them over: signed, kept as objects, named by the profile. They are
  * signed anew when an agent gets another key, so that what the old one signed is good no longer.
  */
-import type { Address } from '../../foundation/address.ts';
-import { leadAddresses } from '../../foundation/cards/addresses.ts';
+import { type CardService, leadAddresses } from '../../foundation/cards/addresses.ts';
 import { badCard } from '../../foundation/cards/bad-card.ts';
 import { canonicalJson } from '../../foundation/cards/canonical-json.ts';
 import { type Card, type CardKind, cardKind, MAX_CARD_BYTES, readCard } from '../../foundation/cards/card.ts';
 import { type CardSigner, signCard, unsigned } from '../../foundation/cards/signature.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { KeyedMutex } from '../../foundation/keyed-mutex.ts';
+import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
-import type { CardStore, StoredCard } from '../../foundation/store/cards.ts';
+import { type CardStore, type StoredCard, UNSIGNED } from '../../foundation/store/cards.ts';
 
 /** The name of the object that a card is. */
 const OBJECT_NAME = 'agent-card.json';
@@ -30,9 +31,11 @@ export interface OwnCardsDependencies {
   /** An agent here with what it signs; null where it is not here. */
   readonly identity: (aid: Aid) => CardSigner | null;
   /** What an agent here is bound to; null where nothing is. */
-  readonly serviceOf: (aid: Aid) => Pick<Address, 'host' | 'port'> | null;
+  readonly serviceOf: (aid: Aid) => CardService | null;
   readonly objects: {
     store(aid: Aid, source: Iterable<Uint8Array>, name: string): Promise<{ readonly objectId: string }>;
+    /** Null where the agent has no such object. */
+    stat(aid: Aid, objectId: string): object | null;
     delete(aid: Aid, objectId: string): void;
   };
   /** Has the profile of an agent name an object, or none. */
@@ -62,7 +65,7 @@ function noCard(aid: Aid): SvcError {
   });
 }
 
-export class OwnCards {
+export class OwnCards implements Component {
   readonly #deps: OwnCardsDependencies;
   /** One change at a time of the card of one agent. */
   readonly #turns = new KeyedMutex();
@@ -89,10 +92,12 @@ export class OwnCards {
    * @throws SvcError `bad_card` (400), `not_found`, `files_root_required`, `quota_exceeded`, `not_writable`, and what publishing gives
    */
   async set(aid: Aid, card: Card): Promise<OwnCard & Published> {
-    return this.#turns.run(aid, async () => {
-      const signed = this.#sign(aid, card);
-      return { ...(await this.#keep(aid, signed)), ...(await this.#name(aid)) };
-    });
+    return this.#turns.run(aid, () => this.#renew(aid, card));
+  }
+
+  async #renew(aid: Aid, card: Card): Promise<OwnCard & Published> {
+    const signed = this.#sign(aid, card);
+    return { ...(await this.#keep(aid, signed)), ...(await this.#name(aid)) };
   }
 
   /**
@@ -106,6 +111,31 @@ export class OwnCards {
       this.#discard(aid, objectId);
       await this.#deps.nameCard(aid, null);
     });
+  }
+
+  /** Sees to cards whose agents moved here, or were to be signed, when the daemon ended. */
+  async start(): Promise<void> {
+    for (const aid of this.#deps.store.owners()) detach(this.settle(aid));
+  }
+
+  async stop(): Promise<void> {}
+
+  /**
+   * Has the card of an agent that moved here be an object here, signed with the key that the agent has. Never rejects.
+   */
+  async settle(aid: Aid): Promise<void> {
+    try {
+      await this.#turns.run(aid, async () => {
+        const { store, objects } = this.#deps;
+        const stored = store.own(aid);
+        if (stored === null) return;
+        const { card, objectId, signedAt } = stored;
+        if (signedAt === UNSIGNED) await this.#renew(aid, shownCard(stored).card);
+        else if (objects.stat(aid, objectId) === null) await objects.store(aid, [Buffer.from(card)], OBJECT_NAME);
+      });
+    } catch (error) {
+      this.#deps.log.warn({ aid, error }, 'the card of an agent cannot be had by others');
+    }
   }
 
   /** Signs the card of an agent anew, which has another key now. Never rejects. */

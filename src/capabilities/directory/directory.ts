@@ -8,11 +8,12 @@ import type { Component } from '../../foundation/lifecycle.ts';
 import { isCustomType, MAX_CUSTOM_PAYLOAD_BYTES, RECORD, type RecordType } from '../../foundation/records/types.ts';
 import { every, UNTIL_HURRIED } from '../../foundation/repeat.ts';
 import type { Publication } from '../../foundation/store/publications.ts';
-import { AddressNews } from './address-news.ts';
 import { type ProfileCard, profilePublication, readProfile } from './profile-cards.ts';
 import { type Companion, ENDPOINTS, Publishing, type PublishResult } from './publishing.ts';
 import { RecordPublisher } from './record-publisher.ts';
+import { Remembrance } from './remembrance.ts';
 import { Renewal } from './renewal.ts';
+import { saidOf, whereOf } from './said.ts';
 import {
   checkServiceName,
   type OfferedService,
@@ -32,15 +33,19 @@ const FIRST_PUBLISH_MS = 1000;
 const ADDRESS_QUIET_MS = 1000;
 /** Milliseconds for which news of our addresses are collected by which nobody reaches us sooner or later. */
 const ADDRESS_NEWS_MS = 30_000;
+/** Milliseconds from the moment when the network is ready until it is asked whether it still has what was published. */
+const REMEMBRANCE_MS = 3000;
+/** Milliseconds from then until records that lead elsewhere go out anew: sooner less is known of where this node is. */
+const MOVED_MS = 5000;
 /** Milliseconds between looks at the clock and at how many nodes there are to keep our records. */
 const LOOK_MS = 60_000;
 
 export class Directory implements Component {
   readonly #options: DirectoryOptions;
   readonly #deps: DirectoryDependencies;
-  readonly #news: AddressNews;
   readonly #publishing: Publishing;
   readonly #renewal: Renewal;
+  readonly #remembrance: Remembrance;
   readonly #summaries: Summaries;
   /** Ends what repeats, and what tells us something. */
   readonly #stops: (() => void)[] = [];
@@ -48,15 +53,16 @@ export class Directory implements Component {
   #peers = 0;
   #lastLook = 0;
   #ready = false;
+  #stopped = false;
 
   constructor(options: DirectoryOptions, dependencies: DirectoryDependencies) {
     const deps = { ...dependencies, log: dependencies.log.child('directory') };
     this.#options = options;
     this.#deps = deps;
-    this.#news = new AddressNews(deps.memory, () => deps.addresses());
-    const recordPublisher = new RecordPublisher(options, { ...deps, news: this.#news });
-    this.#publishing = new Publishing(options, { ...deps, recordPublisher });
+    const recordPublisher = new RecordPublisher(options, deps);
+    this.#publishing = new Publishing(options, { ...deps, recordPublisher, due: () => this.#renewal.wake() });
     this.#summaries = new Summaries(deps);
+    this.#remembrance = new Remembrance(deps);
     this.#renewal = new Renewal({ ...deps, renew: async (aid) => this.#publishing.renew(aid) });
   }
 
@@ -68,12 +74,24 @@ export class Directory implements Component {
     this.applyAutoPublish();
     const onError = (error: unknown): void => log.warn({ error }, 'publications could not be marked for renewal');
     const look = every(clock, { periodMs: LOOK_MS, onError }, () => this.#lookAround());
-    const touch = every(clock, { firstMs: UNTIL_HURRIED, periodMs: LOOK_MS, onError }, () => this.#touchEndpoints());
-    const reach = every(clock, { firstMs: 0, periodMs: UNTIL_HURRIED, onError }, () => this.#lookAtNetwork());
+    const touch = every(clock, { firstMs: UNTIL_HURRIED, periodMs: LOOK_MS, onError }, () =>
+      this.#touchMoved(saidOf(this.#deps.addresses())),
+    );
+    const moved = every(clock, { firstMs: UNTIL_HURRIED, periodMs: UNTIL_HURRIED, onError }, () =>
+      this.#touchMoved(whereOf(this.#deps.addresses())),
+    );
+    const remembrance = every(clock, { firstMs: UNTIL_HURRIED, periodMs: UNTIL_HURRIED, onError }, () =>
+      this.#askAfterOwn(),
+    );
+    const onNetwork = (): void => {
+      remembrance.soon(REMEMBRANCE_MS);
+      moved.soon(MOVED_MS);
+    };
+    const reach = every(clock, { firstMs: 0, periodMs: UNTIL_HURRIED, onError }, () => this.#lookAtNetwork(onNetwork));
     this.#stops.push(
       network.onReachability(() => reach.soon()),
       this.#deps.onAddresses((isUrgent) => (isUrgent ? touch.plan(ADDRESS_QUIET_MS) : touch.soon(ADDRESS_NEWS_MS))),
-      ...[look, touch, reach].map((repeating) => () => repeating.stop()),
+      ...[look, touch, moved, reach, remembrance].map((repeating) => () => repeating.stop()),
     );
     this.#grace = clock.after(START_GRACE_MS, () => this.#begin());
   }
@@ -84,6 +102,7 @@ export class Directory implements Component {
   }
 
   async stop(): Promise<void> {
+    this.#stopped = true;
     for (const stop of this.#stops) stop();
     this.#grace?.cancel();
     await Promise.all([this.#publishing.stop(), this.#renewal.stop()]);
@@ -123,7 +142,7 @@ export class Directory implements Component {
     const now = clock.now();
     publications.transaction(() => {
       if (kind === 'rotated') publications.touch(aid);
-      if (kind === 'bound') publications.touchEndpoints(now, aid);
+      if (kind === 'bound') publications.touchEndpoints(aid, now);
       if (publications.publications(aid).length > 0) return publications.claim(aid, now);
       if (!this.#deps.autoPublish() || this.#deps.isHeld(aid)) return;
       publications.claim(aid, now + FIRST_PUBLISH_MS);
@@ -249,7 +268,7 @@ export class Directory implements Component {
 
   /** Endpoint records say which custom types there are. */
   #customTypesChanged(aid: Aid): void {
-    this.#deps.publications.touchEndpoints(this.#deps.clock.now(), aid);
+    this.#deps.publications.touchEndpoints(aid, this.#deps.clock.now());
     this.#renewal.wake();
   }
 
@@ -259,24 +278,30 @@ export class Directory implements Component {
     this.#renewal.start();
   }
 
-  #lookAtNetwork(): void {
+  /** @param onNetwork told where there is a network that was not there before */
+  #lookAtNetwork(onNetwork: () => void): void {
     const { ready } = this.#deps.network.reachability();
     if (ready && !this.#ready) {
       this.#deps.publications.touchUnsettled(this.#deps.clock.now());
       if (this.#grace !== null) this.#begin();
       else this.#renewal.wake();
+      onNetwork();
     }
     this.#ready = ready;
   }
 
-  #touchEndpoints(): number {
+  /** Has everything go out anew where the network does not know it any more. */
+  async #askAfterOwn(): Promise<void> {
+    const { publications, clock, log } = this.#deps;
+    if (!(await this.#remembrance.isLost()) || this.#stopped) return;
+    log.warn({}, 'the network has lost what was published here: everything is published again');
+    publications.touchAll(clock.now());
+    this.#renewal.wake();
+  }
+
+  #touchMoved(said: string): number {
     const { publications, clock } = this.#deps;
-    this.#news.tell((remember) =>
-      publications.transaction(() => {
-        publications.touchEndpoints(clock.now());
-        remember();
-      }),
-    );
+    publications.touchMoved(said, clock.now());
     this.#renewal.wake();
     return UNTIL_HURRIED;
   }

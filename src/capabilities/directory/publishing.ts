@@ -2,12 +2,14 @@
  * Keeps what identities publish: on request, and by itself when its time has come. All work on one
  * identity happens one after the other.
  */
+import { detach } from '../../foundation/detached.ts';
 import { RECORD_TTL_S, REPLICAS } from '../../foundation/domain/directory.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { KeyedMutex } from '../../foundation/keyed-mutex.ts';
 import { RECORD } from '../../foundation/records/types.ts';
-import type { Publication, PublicationRow, PublisherRow } from '../../foundation/store/publications.ts';
+import type { Publication, PublicationRow, PublishedRow, PublisherRow } from '../../foundation/store/publications.ts';
+import type { PutResult } from '../../network/dht/types.ts';
 import type { LocalIdentity } from '../../network/links/types.ts';
 import type { RecordPublisher, SendOptions, Sent } from './record-publisher.ts';
 import { goesOut, renewalTime, retryDelay } from './schedule.ts';
@@ -15,6 +17,8 @@ import type { DirectoryDependencies, DirectoryOptions } from './types.ts';
 
 /** Milliseconds after which a publication that somebody asked for is tried again, should we crash meanwhile. */
 const SAFETY_MS = 30_000;
+/** Part of what is left of the life of records over which renewals are spread whose time was over before the start. */
+const OVERDUE_SPREAD = 0.25;
 /** Milliseconds between looks at the bound service of an agent that is not alive … */
 const LAPSED_LOOK_MS = 60_000;
 /** … and so many for each such agent, where they are many. */
@@ -38,6 +42,8 @@ export type Companion = (aid: Aid) => Publication | null;
 
 interface PublishingDependencies extends DirectoryDependencies {
   readonly recordPublisher: RecordPublisher;
+  /** Told that something has become due. */
+  due(): void;
 }
 
 export class Publishing {
@@ -60,6 +66,7 @@ export class Publishing {
     for (const aid of publications.lapsed()) this.#lapsed.add(aid);
     publications.resume(clock.now());
     publications.mendTimes(clock.now());
+    publications.spreadOverdue(clock.now(), OVERDUE_SPREAD);
   }
 
   /** Gives up what is under way. */
@@ -103,7 +110,9 @@ export class Publishing {
       });
       const all = publications.publications(aid);
       try {
-        const sent = await this.#send(identity, among(all, both), all, { mayJump: true, reserved, near });
+        const onWhole: SendOptions['onWhole'] = (row, { seq }, result) =>
+          detach(this.#complete(aid, { type: row.type, name: row.name, seq }, result));
+        const sent = await this.#send(identity, among(all, both), all, { mayJump: true, reserved, near, onWhole });
         return acknowledged(sent.filter(({ row }) => isAmong(wanted, row)));
       } catch (error) {
         const publisher = publications.publisher(aid);
@@ -207,8 +216,8 @@ export class Publishing {
     publications.later(() => {
       publications.acknowledge(
         identity.aid,
-        kept.map(({ row: { type, name, dirty }, record: { seq }, replicas }) => ({
-          ...{ type, name, seq, dirty, replicas },
+        kept.map(({ row: { type, name, dirty }, record: { seq }, replicas, said }) => ({
+          ...{ type, name, seq, dirty, replicas, said },
           publishedAt: now,
           settled: ready && replicas >= Math.min(REPLICAS, peers),
         })),
@@ -231,6 +240,29 @@ export class Publishing {
     });
     for (const { record } of kept) this.#deps.onPublished(record);
     return sent;
+  }
+
+  /** Takes notice of what became of a record after its answer. Never rejects. */
+  async #complete(
+    aid: Aid,
+    published: PublishedRow,
+    { replicas, newer }: Pick<PutResult, 'replicas' | 'newer'>,
+  ): Promise<void> {
+    const { publications, clock, network, log } = this.#deps;
+    try {
+      await this.turns.run(aid, () => {
+        const { ready, peers } = network.reachability();
+        const settled = ready && replicas >= Math.min(REPLICAS, peers);
+        publications.later(() => {
+          publications.complete(aid, { ...published, replicas, settled });
+          // Whoever asked for it asked to be ahead.
+          if (newer !== null) publications.beaten(aid, published, clock.now());
+        });
+      });
+      if (newer !== null) this.#deps.due();
+    } catch (error) {
+      log.debug({ aid, error }, 'what became of a record after its answer could not be written down');
+    }
   }
 
   /** What an identity does after a failure: hold back, wait for somebody, or try again. */

@@ -14,9 +14,9 @@ import {
 import { payloadBudget, type SignedRecord, signRecord } from '../../foundation/records/record.ts';
 import { isCustomType, RECORD } from '../../foundation/records/types.ts';
 import type { Publication, PublicationRow } from '../../foundation/store/publications.ts';
-import type { NearbyNodes } from '../../network/dht/types.ts';
+import type { NearbyNodes, PutResult } from '../../network/dht/types.ts';
 import type { LocalIdentity } from '../../network/links/types.ts';
-import type { AddressNews } from './address-news.ts';
+import { saidOf } from './said.ts';
 import { checkRoomAbove, standing, supersededError } from './sequence.ts';
 import type { DirectoryDependencies, DirectoryOptions } from './types.ts';
 
@@ -34,6 +34,8 @@ export interface Sent {
   readonly record: SignedRecord;
   /** Nodes that keep it; 0 where none does. */
   readonly replicas: number;
+  /** What it says of where this node is, as `saidOf`; null of other records. */
+  readonly said: string | null;
 }
 
 /** The nodes around the keys of records that are about to go out, by key in hex. */
@@ -49,6 +51,8 @@ export interface SendOptions {
   readonly reserved?: number | null;
   /** What `approach` has begun for these rows. */
   readonly near?: Approach;
+  /** Told what has become of a record in all, where its answer did not wait for that. See `PutOptions.onWhole`. */
+  readonly onWhole?: (row: PublicationRow, record: SignedRecord, result: PutResult) => void;
 }
 
 interface Attempt {
@@ -61,6 +65,7 @@ interface Attempt {
   /** The first of the numbers that were given out for it already; null where none were. */
   readonly reserved: number | null;
   readonly near: Approach;
+  readonly onWhole: SendOptions['onWhole'];
 }
 
 interface Round {
@@ -70,18 +75,14 @@ interface Round {
   readonly highest: number;
 }
 
-interface PublisherDependencies extends DirectoryDependencies {
-  readonly news: AddressNews;
-}
-
 export class RecordPublisher {
   readonly #options: DirectoryOptions;
-  readonly #deps: PublisherDependencies;
+  readonly #deps: DirectoryDependencies;
   /** Agents of which we know what a working network held, since this process started. */
   readonly #learned = new Set<Aid>();
   readonly #stopped = new AbortController();
 
-  constructor(options: DirectoryOptions, dependencies: PublisherDependencies) {
+  constructor(options: DirectoryOptions, dependencies: DirectoryDependencies) {
     this.#options = options;
     this.#deps = dependencies;
   }
@@ -127,7 +128,7 @@ export class RecordPublisher {
     identity: LocalIdentity,
     rows: readonly PublicationRow[],
     all: readonly PublicationRow[],
-    { mayJump, reserved = null, near = this.approach(identity.aid, rows) }: SendOptions,
+    { mayJump, reserved = null, near = this.approach(identity.aid, rows), onWhole }: SendOptions,
   ): Promise<readonly Sent[]> {
     try {
       checkWindow(identity.delegation, unixSeconds(this.#deps.clock));
@@ -135,7 +136,8 @@ export class RecordPublisher {
       const { signal } = limit;
       if (signal.aborted) throw abortError(signal);
       const first = !this.#learned.has(identity.aid);
-      return await abortable(this.#rounds({ identity, all, mayJump, first, signal, reserved, near }, rows), signal);
+      const attempt = { identity, all, mayJump, first, signal, reserved, near, onWhole };
+      return await abortable(this.#rounds(attempt, rows), signal);
     } catch (error) {
       this.leave(near);
       throw error;
@@ -210,16 +212,16 @@ export class RecordPublisher {
   /** @param first the sequence number of the first of them */
   async #round(attempt: Attempt, rows: readonly PublicationRow[], first: number): Promise<Round> {
     const { identity, all } = attempt;
-    const records = rows.map((row, i) => ({ row, record: this.#sign(identity, row, all, first + i) }));
+    const records = rows.map((row, i) => ({ row, ...this.#sign(identity, row, all, first + i) }));
     const sent: Sent[] = [];
     const beaten: PublicationRow[] = [];
     let highest = 0;
     for (let at = 0; at < records.length; at += SIDE_BY_SIDE) {
       const part = records.slice(at, at + SIDE_BY_SIDE);
       const results = await Promise.all(part.map(async ({ row, record }) => this.#put(row, record, attempt)));
-      for (const [i, { row, record }] of part.entries()) {
+      for (const [i, { row, record, said }] of part.entries()) {
         const { replicas = 0, newer = null } = results[i] ?? {};
-        sent.push({ row, record, replicas });
+        sent.push({ row, record, replicas, said });
         if (newer === null) continue;
         if (newer.delegation.issuedAt > identity.delegation.issuedAt) throw this.#superseded(newer);
         if (row.type === RECORD.endpoints) this.#pass(attempt, newer);
@@ -230,13 +232,13 @@ export class RecordPublisher {
     return { sent, beaten, highest };
   }
 
-  async #put(row: PublicationRow, record: SignedRecord, { near, signal }: Attempt) {
+  async #put(row: PublicationRow, record: SignedRecord, { near, signal, onWhole }: Attempt) {
     const key = keyOf(record.aid, row);
     const nodes = near.get(toHex(key));
+    const told = onWhole && ((result: PutResult) => onWhole(row, record, result));
+    const options = told === undefined ? { signal } : { signal, onWhole: told };
     try {
-      return await (nodes === undefined
-        ? this.#deps.network.put(key, record, { signal })
-        : nodes.put(record, { signal }));
+      return await (nodes === undefined ? this.#deps.network.put(key, record, options) : nodes.put(record, options));
     } catch (error) {
       if (signal.aborted) throw error;
       this.#deps.log.warn({ aid: record.aid, type: record.type, error }, 'a record could not be published');
@@ -244,22 +246,31 @@ export class RecordPublisher {
     }
   }
 
-  #sign(identity: LocalIdentity, row: PublicationRow, all: readonly PublicationRow[], seq: number): SignedRecord {
+  #sign(
+    identity: LocalIdentity,
+    row: PublicationRow,
+    all: readonly PublicationRow[],
+    seq: number,
+  ): Pick<Sent, 'record' | 'said'> {
     const { aid, delegation } = identity;
-    const payload = row.type === RECORD.endpoints ? this.#endpoints(identity, all) : row.payload;
+    const { payload, said } =
+      row.type === RECORD.endpoints ? this.#endpoints(identity, all) : { payload: row.payload, said: null };
     const timestamp = unixSeconds(this.#deps.clock);
-    return signRecord({ aid, type: row.type, seq, timestamp, ttl: row.ttl, payload, delegation }, identity);
+    const record = signRecord({ aid, type: row.type, seq, timestamp, ttl: row.ttl, payload, delegation }, identity);
+    return { record, said };
   }
 
-  #endpoints({ aid, delegation }: LocalIdentity, all: readonly PublicationRow[]): Uint8Array {
+  #endpoints({ aid, delegation }: LocalIdentity, all: readonly PublicationRow[]) {
     const addresses = this.#deps.addresses();
-    this.#deps.news.goesOut(addresses);
+    const said = saidOf(addresses);
+    this.#deps.publications.says(aid, said);
     const customTypes = all.map((row) => row.type).filter(isCustomType);
     const { nodeKey } = this.#options;
     const service = this.#deps.serviceOf(aid);
     const bound = service === '' || service.length > MAX_BOUND_SERVICE_BYTES ? {} : { service };
-    const payload = { ...addresses, nodeKey, customTypes, ...bound };
-    return encodeEndpointsPayload(fitEndpointsPayload(payload, payloadBudget(RECORD.endpoints, delegation)));
+    const whole = { ...addresses, nodeKey, customTypes, ...bound };
+    const payload = encodeEndpointsPayload(fitEndpointsPayload(whole, payloadBudget(RECORD.endpoints, delegation)));
+    return { payload, said };
   }
 }
 

@@ -3,14 +3,16 @@ import type { Clock } from '../../foundation/clock.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
-import type { MetaStore } from '../../foundation/store/meta.ts';
 import type { PublicationStore } from '../../foundation/store/publications.ts';
 import type { RecordNetwork } from '../../network/dht/types.ts';
 import type { LocalIdentity } from '../../network/links/types.ts';
 import type { NodeAddresses } from '../../network/reach/own-addresses.ts';
 
 /** The part of the record network that the directory uses. */
-export type Records = Pick<RecordNetwork, 'put' | 'get' | 'list' | 'near' | 'reachability' | 'onReachability'>;
+export type Records = Pick<
+  RecordNetwork,
+  'put' | 'get' | 'list' | 'near' | 'holders' | 'reachability' | 'onReachability'
+>;
 
 export interface DirectoryOptions {
   readonly nodeAid: Aid;
@@ -32,8 +34,6 @@ export interface DirectoryDependencies {
   /** True where an agent is not to be published until somebody asks for it. */
   isHeld(aid: Aid): boolean;
   addresses(): NodeAddresses;
-  /** Remembers over restarts what records say of the addresses. */
-  readonly memory: Pick<MetaStore, 'get' | 'set'>;
   /**
    * Calls back when `addresses` gives something else: with true where others reach us by what is new, or no more by what
    * they know. Returns how to stop.

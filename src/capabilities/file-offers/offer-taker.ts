@@ -35,6 +35,11 @@ export class OfferTaker<B extends OfferedBytes> {
     return path;
   }
 
+  /** Bytes of an offer to an agent here that have come, while it is being got below files_root; null otherwise. */
+  received({ direction, state, objectId }: FileOffer): number | null {
+    return direction === 'in' && state === 'open' ? this.#deps.progress(objectId) : null;
+  }
+
   async #get(aid: Aid, { objectId, size, name, peer: hint }: FileOffer, signal: AbortSignal) {
     for (let number = 0; ; number++) {
       const dest = join(RECEIVED, numberedName(name, number));

@@ -65,6 +65,8 @@ export interface OfferSources<B extends OfferedBytes> {
     readonly force: false;
     readonly signal: AbortSignal;
   }): Promise<{ readonly path: string }>;
+  /** Bytes that are here of an object that is being brought; null where it is not. */
+  progress(objectId: string): number | null;
   /** Asks a holder. */
   read(request: {
     readonly local: Aid;

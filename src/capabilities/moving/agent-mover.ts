@@ -10,8 +10,10 @@ import {
   type AccessPart,
   type AgentDocument,
   type ChatPart,
+  DOCUMENT_VERSION,
   MAX_AGENT_DOCUMENT_BYTES,
   type NotesPart,
+  type OriginsPart,
   type RecordsPart,
   type RoomsPart,
   type TunnelsPart,
@@ -27,12 +29,26 @@ export interface AgentParts {
   readonly exportTunnels: (aid: Aid) => TunnelsPart;
   /** Gives the ports that a tunnel here has already. */
   readonly importTunnels: (aid: Aid, part: TunnelsPart) => () => readonly number[];
+  readonly exportOrigins: (aid: Aid) => OriginsPart;
+  /** Gives the ports that a local address or a tunnel here has already. */
+  readonly importOrigins: (aid: Aid, part: OriginsPart) => () => readonly number[];
+  readonly exportEvidence: (aid: Aid) => boolean;
+  readonly importEvidence: (aid: Aid, gives: boolean) => () => void;
+  /** The signed card; undefined where the agent has none. */
+  readonly exportCard: (aid: Aid) => string | undefined;
+  readonly importCard: (aid: Aid, card: string | undefined, delegation: Delegation) => () => void;
   readonly exportNotes: (aid: Aid) => NotesPart;
   readonly importNotes: (aid: Aid, part: NotesPart) => () => void;
   readonly exportChat: (aid: Aid) => { part: ChatPart; leftOut: number };
   readonly importChat: (aid: Aid, part: ChatPart) => () => void;
   readonly exportRooms: (aid: Aid) => { part: RoomsPart; leftOut: string[] };
   readonly importRooms: (aid: Aid, part: RoomsPart) => Promise<() => void>;
+}
+
+/** Ports of an agent that something else has here. */
+export interface PortsTaken {
+  readonly tunnels: readonly number[];
+  readonly origins: readonly number[];
 }
 
 /** What proves an agent, and what it is bound to. */
@@ -59,8 +75,8 @@ interface MoverDependencies {
   countObjects(aid: Aid): number;
   /** Undoes what `importNotes` wrote outside of the database. */
   undo(aid: Aid): void;
-  /** Once the agent is here: what was written past a capability is read by it. Gives the tunnel ports that are taken. */
-  arrived(aid: Aid): Promise<readonly number[]>;
+  /** Once the agent is here: what was written past a capability is read by it. Gives the ports that are taken. */
+  arrived(aid: Aid): Promise<PortsTaken>;
 }
 
 export class AgentMover {
@@ -79,20 +95,24 @@ export class AgentMover {
     const credentials = registry.export(aid);
     const label = this.#deps.label(aid);
     const access = parts.exportAccess(aid);
+    const card = parts.exportCard(aid);
     const chat = parts.exportChat(aid);
     const rooms = parts.exportRooms(aid);
     const document: AgentDocument = {
-      svcd_agent: 1,
+      svcd_agent: DOCUMENT_VERSION,
       svcd_version: version,
       exported_at: clock.now(),
       aid,
       operational_private_key_hex: credentials.operationalPrivateKeyHex,
       delegation_proof_hex: credentials.delegationProofHex,
       service_tcp: credentials.serviceTcp,
+      evidence: parts.exportEvidence(aid),
+      ...(card === undefined ? {} : { card }),
       ...(label === undefined ? {} : { label }),
       records: parts.exportRecords(aid),
       ...(access === undefined ? {} : { access }),
       tunnels: parts.exportTunnels(aid),
+      origins: parts.exportOrigins(aid),
       notes: parts.exportNotes(aid),
       chat: chat.part,
       rooms: rooms.part,
@@ -115,18 +135,20 @@ export class AgentMover {
   /**
    * Takes an agent in, all of it or nothing. What it published goes out from here, behind the
    * numbers that it has used; where it still runs elsewhere, it is renewed there no more.
-   * @returns its AID, and the ports of its tunnels that another program, or another tunnel, has here
+   * @returns its AID, and those of its ports that something else has here
    * @throws SvcError `bad_file`, `bad_key`, `bad_delegation`, `bad_service_address`, `agent_exists`
    */
   async import(document: AgentDocument) {
     const { registry, parts } = this.#deps;
     const aid = aidAt('/aid', document.aid);
-    const { access, tunnels, notes, chat, rooms, records, label } = document;
-    let refused: readonly number[] = [];
+    const { access, tunnels, origins = [], evidence = false, card, notes, chat, rooms, records, label } = document;
+    let refused: PortsTaken = { tunnels: [], origins: [] };
     const keepTunnels = parts.importTunnels(aid, tunnels);
+    const keepOrigins = parts.importOrigins(aid, origins);
     const writes = [
       parts.importAccess(aid, access),
-      () => void (refused = keepTunnels()),
+      () => void (refused = { tunnels: keepTunnels(), origins: keepOrigins() }),
+      parts.importEvidence(aid, evidence),
       parts.importChat(aid, chat),
       await parts.importRooms(aid, rooms),
       ...(label === undefined ? [] : [() => this.#deps.setLabel(aid, label)]),
@@ -142,12 +164,18 @@ export class AgentMover {
       if (delegation.agent !== aid) throw badDocument('/delegation_proof_hex', 'is of another agent');
       try {
         parts.importRecords(aid, records, delegation)();
+        parts.importCard(aid, card, delegation)();
         for (const write of writes) write();
       } catch (error) {
         this.#deps.undo(aid);
         throw error;
       }
     });
-    return { aid, portsTaken: [...refused, ...(await this.#deps.arrived(aid))].sort((a, b) => a - b) };
+    const taken = await this.#deps.arrived(aid);
+    const portsTaken: PortsTaken = {
+      tunnels: [...refused.tunnels, ...taken.tunnels],
+      origins: [...refused.origins, ...taken.origins],
+    };
+    return { aid, portsTaken };
   }
 }

@@ -84,9 +84,14 @@ export class Inbox {
     this.#takers.set(msgType, taker);
   }
 
-  /** Takes in verified records of the mailbox of a local agent; returns a receipt for each, in their order. */
-  async accept(aid: Aid, records: readonly SignedRecord[]): Promise<Receipt[]> {
-    const opened = await Promise.all(records.map((record) => this.#open(aid, record)));
+  /**
+   * Takes in verified records of the mailbox of a local agent; returns a receipt for each, in their order.
+   * @param verified settles once they are verified, where that goes on still: they are opened meanwhile
+   * @throws what `verified` rejects with; then nothing is kept
+   */
+  async accept(aid: Aid, records: readonly SignedRecord[], verified?: Promise<void>): Promise<Receipt[]> {
+    const opening = records.map((record) => this.#open(aid, record));
+    const [opened] = await Promise.all([Promise.all(opening), verified]);
     const { store, events } = this.#deps;
     return store.together(() => {
       const message_ids: string[] = [];

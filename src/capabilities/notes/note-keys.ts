@@ -12,6 +12,7 @@ import { MAX_KEPT_NOTE_KEYS, X25519_PRIVATE_KEY_BYTES } from '../../foundation/d
 import { MAX_UNIX_S } from '../../foundation/domain/time.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import { type Aid, aidToBytes } from '../../foundation/identity/aid.ts';
+import type { Delegation } from '../../foundation/identity/delegation.ts';
 import { type KeyStore, MAX_SECRET_BYTES } from '../../foundation/keys/key-store.ts';
 import { sealingKeyOf } from '../../foundation/keys/sealed-box.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
@@ -65,6 +66,8 @@ export interface ExportedNoteKey {
 
 interface Ring {
   readonly kept: readonly KeptKey[];
+  /** The newest key, with the operational key that it follows from: a publication asks for it twice. Null until then. */
+  newest: (CurrentKey & Pick<Delegation, 'operationalKey'>) | null;
   /** By the id of the key, in hex. */
   readonly openers: Map<string, NoteOpener>;
 }
@@ -87,14 +90,19 @@ export class NoteKeys {
     if (identity === null) throw noSuchAgent(aid);
     const now = unixSeconds(this.#deps.clock);
     const createdAt = periodStart(aid, now);
-    const ring = this.#ring(aid);
+    const { operationalKey } = identity.delegation;
+    let ring = this.#ring(aid);
+    const areNeeded = ring.kept.every((key) => isNeeded(key, now));
+    if (areNeeded && ring.newest?.createdAt === createdAt && equalBytes(ring.newest.operationalKey, operationalKey))
+      return ring.newest;
     const newest = ring.kept.find((key) => key.retiredAt === 0);
     const privateKey = derive(identity, createdAt);
     if (newest === undefined || !equalBytes(newest.privateKey, privateKey)) {
       const retired = ring.kept.map((key) => (key.retiredAt === 0 ? { ...key, retiredAt: now } : key));
-      this.#keep(aid, [{ privateKey, createdAt, retiredAt: 0 }, ...retired], 'soon');
-    } else if (!ring.kept.every((key) => isNeeded(key, now))) this.#keep(aid, ring.kept, 'soon');
-    return { publicKey: sealingKeyOf(privateKey).publicKey, createdAt };
+      ring = this.#keep(aid, [{ privateKey, createdAt, retiredAt: 0 }, ...retired], 'soon');
+    } else if (!areNeeded) ring = this.#keep(aid, ring.kept, 'soon');
+    ring.newest = { publicKey: sealingKeyOf(privateKey).publicKey, createdAt, operationalKey };
+    return ring.newest;
   }
 
   /**
@@ -157,19 +165,19 @@ export class NoteKeys {
   }
 
   #hold(aid: Aid, kept: readonly KeptKey[]): Ring {
-    const ring: Ring = { kept, openers: new Map() };
+    const ring: Ring = { kept, newest: null, openers: new Map() };
     for (const { privateKey } of kept) remember(ring, privateKey);
     this.#rings.set(aid, ring);
     return ring;
   }
 
-  #keep(aid: Aid, keys: readonly KeptKey[], when: 'now' | 'soon'): void {
+  #keep(aid: Aid, keys: readonly KeptKey[], when: 'now' | 'soon'): Ring {
     const now = unixSeconds(this.#deps.clock);
     const needed = keys.filter((key) => isNeeded(key, now)).slice(0, MAX_KEPT_NOTE_KEYS);
     const { vault } = this.#deps;
     if (when === 'now') vault.putSecret(nameOf(aid), encodeKept(needed));
     else vault.putSecretSoon(nameOf(aid), encodeKept(needed));
-    this.#hold(aid, needed);
+    return this.#hold(aid, needed);
   }
 }
 

@@ -15,7 +15,16 @@ import { letGo, sourceOfLink } from '../../network/links/source.ts';
 import type { LinkStream, Links } from '../../network/links/types.ts';
 import type { Inbox } from './inbox.ts';
 import type { NoteKeys } from './note-keys.ts';
-import { answerKeys, answerNote, askKeys, type NoteAnswer, offerNote, readRequest } from './wire.ts';
+import {
+  answerKeys,
+  answerNote,
+  keysRequest,
+  type NoteAnswer,
+  noteRequest,
+  readAnswer,
+  readKeys,
+  readRequest,
+} from './wire.ts';
 
 /** Milliseconds for a request to be whole, and for its answer. */
 const REQUEST_TIMEOUT_MS = 10_000;
@@ -67,28 +76,32 @@ export class NoteLinks {
    * @throws SvcError as `Links.open`; `protocol_error`
    */
   async offer(sender: Aid, recipient: Aid, record: SignedRecord, signal: AbortSignal): Promise<NoteAnswer> {
-    const answer = await this.#call(sender, recipient, signal, (link, limit) => offerNote(link, record.encoded, limit));
+    const request = noteRequest(record.encoded);
+    const answer = await this.#call(sender, recipient, signal, { request, read: readAnswer });
     if (answer === null) throw new SvcError('protocol_error');
     return answer;
   }
 
   /** The payload of the recipient's encryption key record. @throws as `offer` */
   async askKeys(sender: Aid, recipient: Aid, signal: AbortSignal): Promise<Uint8Array> {
-    return this.#call(sender, recipient, signal, askKeys);
+    return this.#call(sender, recipient, signal, { request: keysRequest(), read: readKeys });
   }
 
   async #call<T>(
     sender: Aid,
     recipient: Aid,
     signal: AbortSignal,
-    talk: (link: LinkStream, signal: AbortSignal) => Promise<T>,
+    { request, read }: { request: Uint8Array; read: (link: LinkStream, signal: AbortSignal) => Promise<T> },
   ): Promise<T> {
     const { links, clock } = this.#deps;
     const either = AbortSignal.any([signal, this.#stop.signal]);
-    const link = await links.open(sender, recipient, 'note', { signal: either, timeoutMs: OPEN_TIMEOUT_MS });
+    // A note that comes twice is one, so that it may go with the header of its link.
+    const options = { signal: either, timeoutMs: OPEN_TIMEOUT_MS, first: { bytes: () => request } };
+    const link = await links.open(sender, recipient, 'note', options);
     using limit = patience(clock, REQUEST_TIMEOUT_MS, either);
     try {
-      const said = await talk(link, limit.signal);
+      link.end();
+      const said = await read(link, limit.signal);
       letGo(link, clock);
       return said;
     } catch (error) {
@@ -126,8 +139,8 @@ export class NoteLinks {
     try {
       const record = decodeRecord(Uint8Array.from(encoded));
       if (record.type !== RECORD.note) return 'refused';
-      await this.#deps.verifier.verifyAsync(record, unixSeconds(this.#deps.clock));
-      const [receipt] = await this.#deps.inbox.accept(link.called, [record]);
+      const verified = this.#deps.verifier.verifyAsync(record, unixSeconds(this.#deps.clock));
+      const [receipt] = await this.#deps.inbox.accept(link.called, [record], verified);
       return receipt?.verdict ?? 'refused';
     } catch (error) {
       if (!(error instanceof SvcError) || error.status >= 500) throw error;

@@ -1,12 +1,14 @@
 /**
  * Sends notes: sealed to the recipient's key, straight to its node where it answers, and always
- * also to the record network, where they wait.
+ * also to the record network, where they wait. Where the recipient's node has one, its copies follow (`note-copies.ts`).
  */
 import { createHash, randomBytes } from 'node:crypto';
+import { setImmediate as turn } from 'node:timers/promises';
 import { toHex } from '../../foundation/bytes.ts';
 import { encodeCbor } from '../../foundation/cbor.ts';
 import { type Clock, type Timer, unixSeconds } from '../../foundation/clock.ts';
 import { abortable, deadline } from '../../foundation/deadline.ts';
+import { detach } from '../../foundation/detached.ts';
 import { MAX_NOTE_BODY_BYTES, MAX_NOTE_TYPE } from '../../foundation/domain/notes.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import { type Aid, aidToBytes } from '../../foundation/identity/aid.ts';
@@ -20,6 +22,7 @@ import { type SignedRecord, signRecord } from '../../foundation/records/record.t
 import { MAX_NOTE_TTL_S, RECORD, REMOVAL_TOKEN_BYTES } from '../../foundation/records/types.ts';
 import type { NoteStore } from '../../foundation/store/notes.ts';
 import { encodeLetter, type LetterContent, messageId } from './letter.ts';
+import type { LeftCopy, NoteCopies } from './note-copies.ts';
 import type { NoteLinks } from './note-links.ts';
 import type { RecipientKeys } from './recipient-keys.ts';
 import { sealLetter } from './sealing.ts';
@@ -30,9 +33,11 @@ import type { NoteAnswer } from './wire.ts';
 const SENDS_PER_S = 20;
 const SEND_BURST = 300;
 const MAX_SENDERS = 16_384;
+/** Milliseconds that the recipient's node has for its answer before the note goes to the network as well. */
+export const HEAD_START_MS = 100;
 /** Milliseconds that the slower of the two ways may take once the other has worked. */
 const GRACE_MS = 1500;
-/** Where the recipient's node has the note, so many nodes of the network are enough to answer; others follow. */
+/** Where the recipient's node has the note and it cannot be left to be copied, so many nodes of the network are enough to answer. */
 const ENOUGH_REPLICAS = 2;
 /** Milliseconds for both ways together. */
 const SEND_TIMEOUT_MS = 20_000;
@@ -45,6 +50,7 @@ interface NoteSenderDependencies {
   readonly network: Pick<MailNetwork, 'put'>;
   readonly links: NoteLinks;
   readonly recipients: RecipientKeys;
+  readonly copies: Pick<NoteCopies, 'leave' | 'release' | 'drop'>;
   readonly store: NoteStore;
   readonly clock: Clock;
   readonly log: Log;
@@ -81,13 +87,15 @@ export class NoteSender {
     const fingerprint = fingerprintOf(recipient, msgType, body);
     const name = `${sender} ${toHex(fingerprint)}`;
     if (this.#underWay.has(name)) {
-      const result = await this.#deliver(identity, { sender, recipient, msgType, body, ...fresh });
+      const letter = { sender, recipient, msgType, body, ...fresh };
+      const result = await this.#deliver(identity, letter, Promise.resolve());
       return { ...result, settle: () => {} };
     }
     this.#underWay.add(name);
     try {
-      const attempt = await store.attempt(sender, fingerprint, fresh, clock.now() - RETRY_MS);
-      const result = await this.#deliver(identity, { sender, recipient, msgType, body, ...attempt });
+      const attempt = store.attempt(sender, fingerprint, fresh, clock.now() - RETRY_MS);
+      const letter = { sender, recipient, msgType, body, ...attempt.result };
+      const result = await this.#deliver(identity, letter, attempt.sure);
       const settle = (heard: boolean): void => {
         this.#underWay.delete(name);
         if (heard) store.settleAttempt(sender, fingerprint);
@@ -118,15 +126,17 @@ export class NoteSender {
     return identity;
   }
 
-  async #deliver(identity: LocalIdentity, letter: LetterContent): Promise<SendResult> {
+  /** @param sure settles once it is on disk which note this is: it is sealed meanwhile, and not sent before */
+  async #deliver(identity: LocalIdentity, letter: LetterContent, sure: Promise<void>): Promise<SendResult> {
     using limit = deadline(this.#deps.clock, SEND_TIMEOUT_MS);
     const { signal } = limit;
     for (let sealing = 1; ; sealing++) {
-      const record = await this.#seal(identity, letter, sealing > 1, signal);
-      const { replicas, answer } = await this.#bothWays(letter, record, signal);
+      const [record] = await Promise.all([this.#seal(identity, letter, sealing > 1, signal), sure]);
+      const isLast = sealing === MAX_SEALINGS;
+      const { replicas, answer } = await this.#bothWays(letter, record, isLast, signal);
       // A copy that its recipient cannot open is of no use, wherever it is kept.
-      if (answer === 'unknown_key' && sealing < MAX_SEALINGS) continue;
-      const delivered = answer === 'kept' || answer === 'known';
+      if (answer === 'unknown_key' && !isLast) continue;
+      const delivered = isTaken(answer);
       if (replicas > 0 || delivered) return { messageId: toHex(messageId(letter)), replicas, delivered };
       throw undelivered(answer);
     }
@@ -150,44 +160,99 @@ export class NoteSender {
   }
 
   /**
-   * Hands the note over and stores it, side by side; once one has worked, the other one gets a moment more. What is
-   * handed over and kept by some of the network as well needs no more waiting: the rest of it goes on by itself.
+   * Hands the note over, and stores it on the network as well where the recipient's node does not answer soon. Once one
+   * has worked, the other one gets a moment more; what is handed over and left to be copied needs none.
    */
-  async #bothWays(letter: LetterContent, record: SignedRecord, signal: AbortSignal) {
-    const outcome: { replicas: number; answer: NoteAnswer | null } = { replicas: 0, answer: null };
+  async #bothWays(letter: LetterContent, record: SignedRecord, isLast: boolean, signal: AbortSignal) {
+    const outcome: Outcome = { replicas: 0, answer: null };
     const { network, links, clock, log } = this.#deps;
     const { sender, recipient } = letter;
     const enough = Promise.withResolvers<void>();
+    const stored = Promise.withResolvers<void>();
     const timers: Timer[] = [];
-    const grace = () => timers.push(clock.after(GRACE_MS, () => enough.resolve()));
-    const isDelivered = (): boolean => outcome.answer === 'kept' || outcome.answer === 'known';
+    const after = (ms: number, work: () => void) => timers.push(clock.after(ms, work));
+    const grace = () => after(GRACE_MS, () => enough.resolve());
     const kept = (replicas: number): void => {
       outcome.replicas = replicas;
-      if (isDelivered() && replicas >= ENOUGH_REPLICAS) enough.resolve();
+      if (isTaken(outcome.answer) && replicas >= ENOUGH_REPLICAS) enough.resolve();
     };
-    const stored = network.put(mailboxKey(recipient), record, { signal, onKept: kept }).then(
-      ({ replicas }) => {
-        kept(replicas);
-        if (replicas > 0) grace();
-      },
-      (error: unknown) => log.debug({ aid: sender, error }, 'a note was not stored'),
-    );
+    let isStoring = false;
+    const store = (): void => {
+      if (isStoring) return;
+      isStoring = true;
+      const storing = network.put(mailboxKey(recipient), record, { signal, onKept: kept }).then(
+        ({ replicas }) => {
+          kept(replicas);
+          if (replicas > 0) grace();
+        },
+        (error: unknown) => log.debug({ aid: sender, error }, 'a note was not stored'),
+      );
+      stored.resolve(storing);
+    };
+    after(HEAD_START_MS, store);
     const handed = links.offer(sender, recipient, record, signal).then(
       (answer) => {
         outcome.answer = answer;
-        if (isDelivered()) grace();
         kept(outcome.replicas);
-        if (answer === 'unknown_key') enough.resolve();
+        if (answer === 'unknown_key' && !isLast) enough.resolve();
       },
       (error: unknown) => log.debug({ aid: sender, error }, 'a note was not handed over'),
     );
+    const left = this.#leave(letter, record);
+    const taken = Promise.all([left, handed]).then(([copy]) => {
+      if (outcome.answer === 'unknown_key' && !isLast) return;
+      if (!isTaken(outcome.answer)) store();
+      else if (copy !== null) enough.resolve();
+      else {
+        store();
+        grace();
+      }
+    });
     try {
-      await abortable(Promise.race([Promise.all([stored, handed]), enough.promise]), signal);
+      await abortable(Promise.race([Promise.all([stored.promise, taken]), enough.promise]), signal);
     } finally {
       for (const timer of timers) timer.cancel();
+      const isStored = isStoring ? stored.promise.then(() => outcome.replicas > 0) : Promise.resolve(false);
+      detach(this.#settleCopy(left, isTaken(outcome.answer), isStored));
     }
     return { ...outcome };
   }
+
+  /** Leaves a note to be copied, while it is on its way to the recipient; null where that cannot be. */
+  async #leave({ sender, recipient }: LetterContent, record: SignedRecord): Promise<LeftCopy | null> {
+    // The note leaves first.
+    await turn();
+    try {
+      return await this.#deps.copies.leave(recipient, record);
+    } catch (error) {
+      this.#deps.log.debug({ aid: sender, error }, 'a note cannot be left to be copied');
+      return null;
+    }
+  }
+
+  /** Has the copies go out of what its recipient has, unless that was done already. */
+  async #settleCopy(left: Promise<LeftCopy | null>, isDelivered: boolean, isStored: Promise<boolean>): Promise<void> {
+    const { copies, log } = this.#deps;
+    try {
+      const copy = await left;
+      if (copy === null) return;
+      if (isDelivered && !(await isStored)) copies.release(copy);
+      else copies.drop(copy);
+    } catch (error) {
+      log.warn({ error }, 'what becomes of the copies of a note could not be written down');
+    }
+  }
+}
+
+/** What has become of a note so far. */
+interface Outcome {
+  replicas: number;
+  answer: NoteAnswer | null;
+}
+
+/** True where the recipient's node has the note on disk. */
+function isTaken(answer: NoteAnswer | null): boolean {
+  return answer === 'kept' || answer === 'known';
 }
 
 function undelivered(answer: NoteAnswer | null): SvcError {

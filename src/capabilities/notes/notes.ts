@@ -10,15 +10,17 @@ import type { DelegationVerifier } from '../../foundation/identity/delegation-ve
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import { encodeEncryptionKeysPayload } from '../../foundation/records/encryption-keys.ts';
-import { mailboxKey } from '../../foundation/records/keys.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import { MAX_TTL_S, RECORD } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import { every, type Repeating } from '../../foundation/repeat.ts';
+import type { NoteCopyStore } from '../../foundation/store/note-copies.ts';
 import type { NoteStore, StoredNote } from '../../foundation/store/notes.ts';
 import type { Publication } from '../../foundation/store/publications.ts';
 import type { Links } from '../../network/links/types.ts';
+import { CopyRemovals } from './copy-removals.ts';
 import { Inbox, viewOf } from './inbox.ts';
+import { NoteCopies } from './note-copies.ts';
 import { type AgentsPage, NoteFetcher } from './note-fetcher.ts';
 import { type ExportedNoteKey, NoteKeys, type SecretVault } from './note-keys.ts';
 import { NoteLinks } from './note-links.ts';
@@ -35,6 +37,7 @@ const PURGE_BATCH = 1000;
 
 export interface NotesDependencies {
   readonly store: NoteStore;
+  readonly copies: NoteCopyStore;
   readonly network: MailNetwork;
   readonly links: Links;
   readonly vault: SecretVault;
@@ -78,6 +81,8 @@ export class Notes implements Component {
   readonly #links: NoteLinks;
   readonly #noteSender: NoteSender;
   readonly #fetcher: NoteFetcher;
+  readonly #copies: NoteCopies;
+  readonly #removals: CopyRemovals;
   /** How many notes wait, of those agents that have some. */
   readonly #waiting = new Map<Aid, number>();
   #purge: Repeating | null = null;
@@ -88,10 +93,12 @@ export class Notes implements Component {
     this.#deps = deps;
     this.#keys = new NoteKeys(deps);
     this.#inbox = new Inbox({ ...deps, keys: this.#keys, verifier: deps.delegations });
-    const inbox = { accept: (aid: Aid, records: readonly SignedRecord[]) => this.#accept(aid, records) };
+    const inbox: Pick<Inbox, 'accept'> = { accept: (aid, records, verified) => this.#accept(aid, records, verified) };
     this.#links = new NoteLinks({ ...deps, inbox, keys: this.#keys, verifier: deps.records });
     const recipients = new RecipientKeys({ ...deps, keys: this.#keys, links: this.#links });
-    this.#noteSender = new NoteSender({ ...deps, links: this.#links, recipients });
+    this.#copies = new NoteCopies(deps);
+    this.#removals = new CopyRemovals(deps);
+    this.#noteSender = new NoteSender({ ...deps, copies: this.#copies, links: this.#links, recipients });
     this.#fetcher = new NoteFetcher({ ...deps, inbox });
   }
 
@@ -105,13 +112,15 @@ export class Notes implements Component {
       store.purgeSeen(clock.now(), PURGE_BATCH) ? PURGE_AGAIN_MS : PURGE_PAUSE_MS,
     );
     this.#fetcher.start();
+    this.#copies.start();
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#purge?.stop();
     this.#links.stop();
-    await this.#fetcher.stop();
+    this.#removals.stop();
+    await Promise.all([this.#fetcher.stop(), this.#copies.stop()]);
   }
 
   /** Names who is told of the notes of a type; once each, before `start`. */
@@ -270,8 +279,8 @@ export class Notes implements Component {
     this.#keys.forget(aid);
   }
 
-  async #accept(aid: Aid, records: readonly SignedRecord[]) {
-    const receipts = await this.#inbox.accept(aid, records);
+  async #accept(aid: Aid, records: readonly SignedRecord[], verified?: Promise<void>) {
+    const receipts = await this.#inbox.accept(aid, records, verified);
     if (receipts.some(({ verdict }) => verdict === 'kept')) this.#recount(aid);
     return receipts;
   }
@@ -284,12 +293,9 @@ export class Notes implements Component {
 
   #confirm(aid: Aid, notes: readonly StoredNote[]): void {
     if (notes.length === 0) return;
-    const { store, network, log } = this.#deps;
-    store.discard(notes.map((note) => note.id));
+    this.#deps.store.discard(notes.map((note) => note.id));
     this.#fetcher.reconsider(aid, 'full');
-    network
-      .removeNotes(mailboxKey(aid), notes)
-      .catch((error: unknown) => log.debug({ aid, error }, 'the copies of notes were not removed; they expire'));
+    this.#removals.add(aid, notes);
   }
 
   /** What comes after an answer: nobody waits for it, and after a stop it is left to the next start. */

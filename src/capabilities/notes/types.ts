@@ -6,7 +6,10 @@ import type { RecordNetwork } from '../../network/dht/types.ts';
 export type { LocalIdentity } from '../../network/links/types.ts';
 
 /** The part of the record network that notes use. */
-export type MailNetwork = Pick<RecordNetwork, 'put' | 'list' | 'removeNotes' | 'reachability' | 'onReachability'>;
+export type MailNetwork = Pick<
+  RecordNetwork,
+  'put' | 'list' | 'near' | 'removeNotes' | 'reachability' | 'onReachability'
+>;
 
 /** What the directory keeps on the network for an agent. */
 export interface KeyPublication {

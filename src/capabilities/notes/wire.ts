@@ -14,16 +14,24 @@ const ANSWERS = ['kept', 'known', 'full', 'unknown_key', 'refused', 'limited'] a
 /** What a recipient's node says to a note. */
 export type NoteAnswer = Verdict | 'limited';
 
-/** Hands over a note; null where the answer makes no sense. Rejects as `readExactly`. */
-export async function offerNote(link: LinkStream, record: Uint8Array, signal: AbortSignal): Promise<NoteAnswer | null> {
-  link.end(Buffer.concat([Uint8Array.of(REQUEST.note), u16(record.length), record]));
+/** What hands over a note. */
+export function noteRequest(record: Uint8Array): Uint8Array {
+  return Buffer.concat([Uint8Array.of(REQUEST.note), u16(record.length), record]);
+}
+
+/** What asks for the payload of the encryption key record. */
+export function keysRequest(): Uint8Array {
+  return Uint8Array.of(REQUEST.keys);
+}
+
+/** What is said to a note; null where that makes no sense. Rejects as `readExactly`. */
+export async function readAnswer(link: LinkStream, signal: AbortSignal): Promise<NoteAnswer | null> {
   const [answer = 255] = await readExactly(link, 1, signal);
   return ANSWERS[answer] ?? null;
 }
 
-/** Asks for the payload of the encryption key record. Rejects as `readFrame`. */
-export async function askKeys(link: LinkStream, signal: AbortSignal): Promise<Uint8Array> {
-  link.end(Uint8Array.of(REQUEST.keys));
+/** The payload of the encryption key record. Rejects as `readFrame`. */
+export function readKeys(link: LinkStream, signal: AbortSignal): Promise<Uint8Array> {
   return readFrame(link, MAX_DATAGRAM_RECORD_BYTES, signal);
 }
 

@@ -3,11 +3,12 @@
  * opened is a regular file whose real place is below this folder. A symbolic link leads nowhere
  * else, not even one that is put there between the check and the use.
  */
-import { constants, mkdirSync, realpathSync } from 'node:fs';
+import { constants, realpathSync } from 'node:fs';
 import { type FileHandle, mkdir, open, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { SvcError } from '../../foundation/errors.ts';
 import { PRIVATE_DIRECTORY_MODE } from '../../foundation/file-modes.ts';
+import { makeDirectory } from '../../foundation/make-directory.ts';
 import { lookupError, writeError } from './file-errors.ts';
 
 /** Ours alone, below files_root. */
@@ -44,10 +45,10 @@ export class FilesRoot {
    */
   static open(configured: string): FilesRoot {
     try {
-      mkdirSync(configured, { recursive: true, mode: PRIVATE_DIRECTORY_MODE });
+      makeDirectory(configured, PRIVATE_DIRECTORY_MODE);
       const root = new FilesRoot(realpathSync(configured));
       for (const directory of [root.objects, root.incoming, root.parts]) {
-        mkdirSync(directory, { recursive: true, mode: PRIVATE_DIRECTORY_MODE });
+        makeDirectory(directory, PRIVATE_DIRECTORY_MODE);
         if (realpathSync(directory) !== directory)
           throw new SvcError('not_writable', { message: `${directory} must not be a symbolic link.` });
       }

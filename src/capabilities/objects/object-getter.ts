@@ -52,6 +52,8 @@ export class ObjectGetter {
   readonly #deps: ObjectGetterDependencies;
   /** The last download of each object that is under way: two of the same would write to one file. */
   readonly #turns = new KeyedMutex();
+  /** What has come of the downloads under way, by object. */
+  readonly #parts = new Map<string, PartFile>();
 
   constructor(dependencies: ObjectGetterDependencies) {
     this.#deps = dependencies;
@@ -67,6 +69,11 @@ export class ObjectGetter {
     if (!this.#turns.has(request.objectId) && this.#turns.size >= MAX_DOWNLOADS)
       throw new SvcError('rate_limited', { message: `At most ${MAX_DOWNLOADS} objects are got at once.` });
     return this.#turns.run(request.objectId, () => this.#get(request));
+  }
+
+  /** Bytes that are here of an object whose download is under way; null where none is. */
+  progress(objectId: string): number | null {
+    return this.#parts.get(objectId)?.length ?? null;
   }
 
   async #get(request: GetRequest) {
@@ -88,6 +95,7 @@ export class ObjectGetter {
     const { aid, objectId, hint, size, accessToken, signal, force } = request;
     const { root } = objects.files();
     const part = await PartFile.open(join(root.parts, objectId));
+    this.#parts.set(objectId, part);
     try {
       const failures: Failures = new Map();
       const own = force ? null : await this.#copyOwn(aid, objectId, part);
@@ -102,6 +110,7 @@ export class ObjectGetter {
       if (brought.from !== aid) holders.learn(objectId, brought.from, true);
       return { ...brought, size: part.length };
     } finally {
+      this.#parts.delete(objectId);
       await part.close();
     }
   }

@@ -71,15 +71,28 @@ export class Origins implements Component {
 
   /** Serves again at the saved addresses; the agents are dialled when a program asks. */
   async start(): Promise<void> {
-    for (const saved of this.#deps.memory.list()) {
-      const origin: Origin = { saved, listener: null };
-      this.#origins.set(saved.id, origin);
+    await this.#restore(this.#deps.memory.list());
+  }
+
+  /** Serves the saved addresses of an agent that moved here; gives the ports that are taken. */
+  async resume(localAid: Aid): Promise<number[]> {
+    return this.#restore(this.#deps.memory.list().filter((saved) => saved.localAid === localAid));
+  }
+
+  /** The ports of those that cannot be served. */
+  async #restore(saved: readonly SavedOrigin[]): Promise<number[]> {
+    const taken: number[] = [];
+    for (const one of saved) {
+      const origin: Origin = { saved: one, listener: null };
+      this.#origins.set(one.id, origin);
       try {
         await this.#listen(origin);
       } catch (error) {
-        this.#deps.log.warn({ origin: saved.id, port: saved.port, error }, 'a saved local address cannot be served');
+        taken.push(one.port);
+        this.#deps.log.warn({ origin: one.id, port: one.port, error }, 'a saved local address cannot be served');
       }
     }
+    return taken;
   }
 
   /** Closes every listener; the addresses stay saved. */

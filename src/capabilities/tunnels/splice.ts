@@ -75,6 +75,8 @@ export function splice(socket: Socket, link: SpliceLink, observer: SpliceObserve
     if (!link.readableEnded) resetSocket(socket);
     closed();
   });
+  // What it said first was read before.
+  if (socket.readableEnded) link.end();
   socket.resume();
   link.resume();
 }

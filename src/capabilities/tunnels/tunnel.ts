@@ -12,6 +12,7 @@ import { resetSocket } from '../../foundation/reset-socket.ts';
 import type { LinkPath, LinkPaths } from '../../network/links/types.ts';
 import { type Carrier, join } from './carrier.ts';
 import { MAX_CONNECTIONS_PER_CALLER } from './inbound-places.ts';
+import { EarlyBytes } from './lasting/early-bytes.ts';
 import type { ClosedTunnel, TunnelFailure, TunnelInfo, TunnelRequest } from './types.ts';
 import type { WideCaller } from './wide/caller.ts';
 
@@ -181,8 +182,12 @@ export class Tunnel {
     const onGone = (): void => abort.abort();
     socket.once('close', onGone);
     const later = () => ({ accessToken: this.request.accessToken, disableRelay: this.request.disableRelay });
-    const options = { timeoutMs: LINK_TIMEOUT_MS, signal: abort.signal, accessToken, disableRelay, later };
+    const early = new EarlyBytes(socket, (bytes) => {
+      this.#bytesUp += bytes;
+    });
+    const options = { timeoutMs: LINK_TIMEOUT_MS, signal: abort.signal, accessToken, disableRelay, later, early };
     const { stream, path } = await this.#deps.connections.open(localAid, remoteAid, this.#path, options);
+    early.stop();
     if (socket.destroyed) return void stream.destroy();
     this.#path = path();
     this.#newest = { socket, path };

@@ -2,9 +2,10 @@
 import { EvidenceSetting } from '../../capabilities/agents/evidence-setting.ts';
 import { AgentRegistry } from '../../capabilities/agents/registry.ts';
 import { RememberedAgents } from '../../capabilities/agents/remembered.ts';
+import { placesOf } from '../../capabilities/agents/service-address.ts';
 import { checkTcp } from '../../capabilities/agents/tcp-check.ts';
 import { chooseLocalAid } from '../../capabilities/calls/local-aid.ts';
-import { isLoopbackHost } from '../../foundation/address.ts';
+import { type Address, isLoopbackHost } from '../../foundation/address.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { ServiceSockets } from '../../foundation/service-sockets.ts';
 import { AgentStore } from '../../foundation/store/agents.ts';
@@ -49,7 +50,8 @@ export function buildAgents(
       const service = remembered.service(aid);
       if (service === null) return null;
       // The API may have moved to this address after the service was bound to it.
-      return isLoopbackHost(service.host) && service.port === api.address?.port ? null : service;
+      const isApi = ({ host, port }: Address): boolean => isLoopbackHost(host) && port === api.address?.port;
+      return placesOf(service).some(isApi) ? null : service;
     },
     /** Calls back once an agent is gone. */
     onDeleted: (forget: (aid: Aid) => void): void => {

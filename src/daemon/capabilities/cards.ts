@@ -30,7 +30,7 @@ function addressOf(service: string) {
 }
 
 export function buildCards(
-  { clock, log, store, seen, delegations }: Foundation,
+  { life, clock, log, store, seen, delegations }: Foundation,
   { resolver }: Network,
   { registry }: Agents,
   { directory }: Pick<DirectoryParts, 'directory'>,
@@ -63,6 +63,7 @@ export function buildCards(
     objects,
     nameCard: (aid, objectId) => directory.nameCard(aid, objectId),
   });
+  life.add('acting', ownCards);
   registry.onChange(({ aid, kind }) => {
     if (kind === 'rotated') detach(ownCards.resign(aid));
   });

@@ -10,7 +10,7 @@ import type { Agents } from './agents.ts';
 export type DirectoryParts = ReturnType<typeof buildDirectory>;
 
 export function buildDirectory(
-  { life, clock, log, store, commits, meta, node, configuration, seen }: Foundation,
+  { life, clock, log, store, commits, node, configuration, seen }: Foundation,
   { records, resolver, ownAddresses }: Network,
   { registry, identity }: Agents,
 ) {
@@ -27,7 +27,6 @@ export function buildDirectory(
       isAlive: (aid) => registry.isAlive(aid),
       isHeld: (aid) => registry.isHeld(aid),
       serviceOf: (aid) => registry.service(aid),
-      memory: meta,
       addresses: () => ownAddresses.current(),
       onAddresses: (handler) => ownAddresses.onChange(handler),
       autoPublish: () => configuration.current.auto_publish,

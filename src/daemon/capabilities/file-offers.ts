@@ -68,6 +68,7 @@ export function buildFileOffers({ life, clock, log }: Foundation, { registry }: 
   const offerTaker = new OfferTaker({
     offers: fileOffers,
     get: (request) => objectGetter.get(request),
+    progress: (objectId) => objectGetter.progress(objectId),
     read: (request) => remoteObjects.read(request),
   });
   return { fileOffers, offerTaker };

@@ -5,6 +5,7 @@ import { Notes } from '../../capabilities/notes/notes.ts';
 import type { ObjectService } from '../../capabilities/objects/object-service.ts';
 import { ChatStore } from '../../foundation/store/chat.ts';
 import { ChatLog } from '../../foundation/store/chat-log.ts';
+import { NoteCopyStore } from '../../foundation/store/note-copies.ts';
 import { NoteStore } from '../../foundation/store/notes.ts';
 import type { AgentLinks } from '../../network/links/links.ts';
 import type { Foundation } from '../foundation.ts';
@@ -32,6 +33,7 @@ export function buildMessages(
   const notes = new Notes({
     ...common,
     store: new NoteStore(store, commits),
+    copies: new NoteCopyStore(store),
     vault: keys,
     directory: {
       published: (aid, type) => publications.publications(aid).find((row) => row.type === type) ?? null,

@@ -8,6 +8,7 @@ import type { Foundation } from '../foundation.ts';
 import type { Agents } from './agents.ts';
 import type { buildCalls } from './calls.ts';
 import type { buildCards } from './cards.ts';
+import type { buildPush } from './push.ts';
 import type { buildTunnels } from './tunnels.ts';
 
 export function buildOrigins(
@@ -16,6 +17,7 @@ export function buildOrigins(
   { caller }: Pick<ReturnType<typeof buildCalls>, 'caller'>,
   { tunnels }: Pick<ReturnType<typeof buildTunnels>, 'tunnels'>,
   { cardAdmission, remoteCards }: Pick<ReturnType<typeof buildCards>, 'cardAdmission' | 'remoteCards'>,
+  { webhooks, ownPorts }: Pick<ReturnType<typeof buildPush>, 'webhooks' | 'ownPorts'>,
 ) {
   const log = parent.child('origins');
   const origins = new Origins({
@@ -31,6 +33,7 @@ export function buildOrigins(
         const { kind, card } = await remoteCards.get(remote, local, signal);
         return kind === 'a2a' ? card : null;
       },
+      push: webhooks,
       carry: (socket, target, refused) => tunnels.carry(socket, target, refused),
     }),
     probe: async (request) => {
@@ -43,6 +46,7 @@ export function buildOrigins(
     },
   });
   life.add('acting', origins);
+  ownPorts.push(() => origins.list().map(({ url }) => Number(new URL(url).port)));
   onDeleted((aid) => detach(origins.forget(aid)));
   return { origins };
 }

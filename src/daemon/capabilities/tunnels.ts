@@ -27,7 +27,10 @@ export function buildTunnels(
     clock,
     log,
     lanes,
-    serviceOf: boundService,
+    serviceOf: (aid) => {
+      const service = boundService(aid);
+      return service === null ? null : { ...(service.tunnels ?? service), takesTunnels: service.tunnels !== null };
+    },
     connect: serviceSockets.connect,
     isNamed: ({ caller, called }) => access.names(called, caller),
     maxConnections: () => maxConnections,

@@ -19,11 +19,17 @@ const WEB_SCHEMES = /^(?:https?|wss?|grpcs?):\/\//i;
 const CARD_BASE = 'http://agent.invalid';
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443, 'ws:': 80, 'wss:': 443 };
 
+/** What an agent is bound to: where its calls go, and where its tunnels. */
+export interface CardService extends Address {
+  /** HTTP/2 without an upgrade, which gRPC speaks, goes there; null: nowhere. */
+  readonly tunnels: Address | null;
+}
+
 /** Whose card it is, and where its own addresses lead from now on. */
 export interface CardPlace {
   readonly aid: Aid;
   /** What the agent is bound to; null where that is not known: then every port of its machine may be it. */
-  readonly service: Pick<Address, 'host' | 'port'> | null;
+  readonly service: CardService | null;
   /** Without a path: `http://127.0.0.1:40123`, or `svc://aid1…`. */
   readonly to: string;
 }
@@ -64,11 +70,17 @@ function isItself(host: string): boolean {
   return isLoopbackHost(host) || isEveryInterface(host);
 }
 
+/** Where requests of an interface go: gRPC has a port of its own at many services. */
+function placeOf(service: CardService, binding: unknown): Address {
+  return binding === 'GRPC' ? (service.tunnels ?? service) : service;
+}
+
 /** True where an address is that of the bound service. */
-function isService(url: URL, service: CardPlace['service']): boolean {
+function isService(url: URL, service: CardPlace['service'], binding: unknown): boolean {
   const host = hostOf(url);
   if (service === null) return isItself(host);
-  return portOf(url) === service.port && (host === service.host.toLowerCase() || isItself(host));
+  const place = placeOf(service, binding);
+  return portOf(url) === place.port && (host === place.host.toLowerCase() || isItself(host));
 }
 
 /** Path and query of a relative address; null where it leads elsewhere. */
@@ -110,7 +122,7 @@ function ledInterface(text: unknown, where: string, place: CardPlace, binding: u
   if (typeof text !== 'string') throw badCard('not_a_card', `"${where}" is no text`);
   const inAgent = pathInAgent(text, place);
   const read = inAgent === null ? readAddress(text) : null;
-  if (inAgent === null && (read === null || !isService(read.url, place.service))) throw foreign(text, where);
+  if (inAgent === null && (read === null || !isService(read.url, place.service, binding))) throw foreign(text, where);
   const path = inAgent ?? read?.path ?? '';
   // Clients of gRPC take a host and a port.
   const isBare = read?.isBare ?? (path === '' && binding === 'GRPC');
@@ -118,9 +130,10 @@ function ledInterface(text: unknown, where: string, place: CardPlace, binding: u
 }
 
 /** True for an address on the machine of the service, at another port: another program's. */
-function isBesides(text: unknown, { service }: CardPlace): boolean {
+function isBesides(text: unknown, { service }: CardPlace, binding: unknown): boolean {
   const read = typeof text === 'string' ? readAddress(text) : null;
-  return read !== null && service !== null && isItself(hostOf(read.url)) && portOf(read.url) !== service.port;
+  if (read === null || service === null || !isItself(hostOf(read.url))) return false;
+  return portOf(read.url) !== placeOf(service, binding).port;
 }
 
 /** Members of a card that are lists of interfaces, each with a `url`. */
@@ -136,6 +149,10 @@ const INTERFACE_LISTS: ReadonlySet<string> = new Set([
 const BINDINGS = ['protocolBinding', 'protocol_binding', 'transport', 'type'];
 /** Members that are addresses of an interface. */
 const INTERFACE_ADDRESSES = ['url', 'endpoint'];
+
+function bindingOf(one: Card): unknown {
+  return BINDINGS.map((key) => one[key]).find((value) => typeof value === 'string');
+}
 
 class Leading {
   readonly #place: CardPlace;
@@ -170,7 +187,7 @@ class Leading {
     return list.flatMap((item: unknown, index): unknown[] => {
       const at = `${where}[${index}]`;
       if (!isObject(item)) throw badCard('not_a_card', `"${at}" is no object`);
-      const besides = INTERFACE_ADDRESSES.some((key) => isBesides(item[key], this.#place));
+      const besides = INTERFACE_ADDRESSES.some((key) => isBesides(item[key], this.#place, bindingOf(item)));
       if (!besides) return [this.#interface(item, at)];
       this.left++;
       return [];
@@ -178,7 +195,7 @@ class Leading {
   }
 
   #interface(one: Card, where: string): Card {
-    const binding = BINDINGS.map((key) => one[key]).find((value) => typeof value === 'string');
+    const binding = bindingOf(one);
     return Object.fromEntries(
       Object.entries(one).map(([key, value]): [string, unknown] => {
         const at = `${where}.${key}`;
@@ -207,7 +224,7 @@ class Leading {
     const isPlain = url.username === '' && url.password === '';
     if (isPlain && isPublicHost(url)) return text;
     const read = readAddress(text);
-    if (read === null || !isService(read.url, this.#place.service)) throw foreign(text, where);
+    if (read === null || !isService(read.url, this.#place.service, undefined)) throw foreign(text, where);
     return `${this.#place.to}${read.path}`;
   }
 }

@@ -1,11 +1,12 @@
 /** The data directory of a daemon: one daemon at a time, and nobody else's eyes. */
-import { chmodSync, mkdirSync, rmSync, statSync } from 'node:fs';
+import { chmodSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeFileAtomic } from '../atomic-file.ts';
 import { type Clock, isoTime } from '../clock.ts';
 import { diskTrouble } from '../disk-trouble.ts';
 import { codeOf, SvcError } from '../errors.ts';
 import { OTHERS_MODE, PRIVATE_DIRECTORY_MODE } from '../file-modes.ts';
+import { makeDirectory } from '../make-directory.ts';
 import { type DaemonInfo, daemonInfoFile, readDaemonInfo, type SharedMcp } from './daemon-info.ts';
 import { sweepBackups } from './leftovers.ts';
 import { type Lock, takeLock } from './lock.ts';
@@ -78,7 +79,7 @@ export class DataDir {
 
 function makePrivate(path: string): void {
   try {
-    mkdirSync(path, { recursive: true, mode: PRIVATE_DIRECTORY_MODE });
+    makeDirectory(path, PRIVATE_DIRECTORY_MODE);
     if (process.platform === 'win32') return;
     const { uid, mode } = statSync(path);
     const own = process.getuid?.();

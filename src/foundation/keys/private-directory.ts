@@ -5,7 +5,6 @@ import {
   constants,
   fchmodSync,
   fstatSync,
-  mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -19,6 +18,7 @@ import { diskTrouble } from '../disk-trouble.ts';
 import { codeOf, SvcError } from '../errors.ts';
 import { OTHERS_MODE, PRIVATE_DIRECTORY_MODE, PRIVATE_FILE_MODE } from '../file-modes.ts';
 import type { Log } from '../log.ts';
+import { makeDirectory } from '../make-directory.ts';
 import { LateFiles } from './late-files.ts';
 
 /** Larger files are none of ours. */
@@ -42,7 +42,7 @@ export class PrivateDirectory {
   static open(path: string, { log }: { readonly log: Log }): PrivateDirectory {
     let found: Stats;
     try {
-      mkdirSync(path, { recursive: true, mode: PRIVATE_DIRECTORY_MODE });
+      makeDirectory(path, PRIVATE_DIRECTORY_MODE);
       found = statSync(path);
     } catch (error) {
       throw new SvcError('not_writable', {

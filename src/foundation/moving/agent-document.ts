@@ -3,6 +3,7 @@
  * nothing else is said. Format: docs/moving.md, "The document".
  */
 import { type Static, type TProperties, type TSchema, Type } from 'typebox';
+import { MAX_CARD_BYTES } from '../cards/card.ts';
 import {
   ACCESS_POLICIES,
   MAX_ACCESS_TOKEN_CHARS,
@@ -29,6 +30,7 @@ import {
   X25519_PRIVATE_KEY_BYTES,
 } from '../domain/notes.ts';
 import { MAX_FILE_NAME_BYTES, OBJECT_ID_BYTES } from '../domain/objects.ts';
+import { MAX_ORIGINS } from '../domain/origins.ts';
 import {
   HASH_BYTES,
   JOIN_SECRET_BYTES,
@@ -50,6 +52,8 @@ import {
   REMOVAL_TOKEN_BYTES,
 } from '../records/types.ts';
 
+/** What is written; 1 is read too. */
+export const DOCUMENT_VERSION = 2;
 /**
  * Largest document, bytes. An agent whose parts are all at their own limits has one of about 110 MiB: notes 33
  * (24 in base64: a full mailbox, and what was handed out but not acknowledged), ids of notes 10, what waits in chats
@@ -136,6 +140,15 @@ export const TunnelsPart = Type.Array(
     access_token: Type.Optional(Type.String({ maxLength: MAX_ACCESS_TOKEN_CHARS })),
   }),
   { maxItems: MAX_TUNNELS },
+);
+
+export const OriginsPart = Type.Array(
+  part({
+    remote_aid: AidText,
+    local_port: Type.Integer({ minimum: 1, maximum: MAX_PORT }),
+    access_token: Type.Optional(Type.String({ maxLength: MAX_ACCESS_TOKEN_CHARS })),
+  }),
+  { maxItems: MAX_ORIGINS, description: 'Local addresses of other agents. Version 1 has none.' },
 );
 
 export const NotesPart = part({
@@ -234,17 +247,22 @@ export const RoomsPart = part({
 });
 
 export const AgentDocument = part({
-  svcd_agent: Type.Literal(1, { description: 'Version of the format.' }),
+  svcd_agent: Type.Union([Type.Literal(1), Type.Literal(DOCUMENT_VERSION)], {
+    description: 'Version of the format; what version 1 lacks is off, or not there.',
+  }),
   svcd_version: Type.String({ maxLength: MAX_VERSION_CHARS, description: 'Of the daemon that wrote it.' }),
   exported_at: Time,
   aid: AidText,
   operational_private_key_hex: Type.String({ maxLength: MAX_KEY_CHARS }),
   delegation_proof_hex: Type.String({ maxLength: MAX_PROOF_CHARS }),
   service_tcp: Type.String({ maxLength: MAX_SERVICE_ADDRESS_CHARS }),
+  evidence: Type.Optional(Type.Boolean({ description: 'Whether its calls are signed.' })),
+  card: Type.Optional(Type.String({ maxLength: MAX_CARD_BYTES, description: 'Its signed card, canonical JSON.' })),
   label: Type.Optional(Label),
   records: RecordsPart,
   access: Type.Optional(AccessPart),
   tunnels: TunnelsPart,
+  origins: Type.Optional(OriginsPart),
   notes: NotesPart,
   chat: ChatPart,
   rooms: RoomsPart,
@@ -259,6 +277,7 @@ export type AgentDocument = Static<typeof AgentDocument>;
 export type RecordsPart = Static<typeof RecordsPart>;
 export type AccessPart = Static<typeof AccessPart>;
 export type TunnelsPart = Static<typeof TunnelsPart>;
+export type OriginsPart = Static<typeof OriginsPart>;
 export type NotesPart = Static<typeof NotesPart>;
 export type ChatPart = Static<typeof ChatPart>;
 export type RoomsPart = Static<typeof RoomsPart>;

@@ -30,6 +30,7 @@ import { EPOCH_BYTES } from '../domain/rooms.ts';
 import { SvcError } from '../errors.ts';
 import { PRIVATE_DIRECTORY_MODE, PRIVATE_FILE_MODE } from '../file-modes.ts';
 import { keyFileName, NODE_KEY } from '../keys/key-store.ts';
+import { makeDirectory } from '../make-directory.ts';
 import { MIGRATIONS } from '../store/migrations/index.ts';
 import { Store } from '../store/store.ts';
 import type { ByteSource } from './byte-reader.ts';
@@ -61,7 +62,7 @@ export async function restoreNode(archive: ByteSource, options: RestoreOptions):
   const { dataDir } = options;
   const isNew = !existsSync(dataDir);
   try {
-    mkdirSync(dataDir, { recursive: true, mode: PRIVATE_DIRECTORY_MODE });
+    makeDirectory(dataDir, PRIVATE_DIRECTORY_MODE);
   } catch (error) {
     throw unwritable(dataDir, error);
   }

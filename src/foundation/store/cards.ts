@@ -1,10 +1,13 @@
 /** Signed cards: those of agents here, and the newest one seen of each other agent. */
 import type { Aid } from '../identity/aid.ts';
-import { integerOf, textOf } from './row.ts';
+import { aidFromRow, integerOf, textOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
 /** Cards of others that are remembered; those not seen for longest are forgotten first. */
 export const MAX_SEEN_CARDS = 500;
+
+/** `signedAt` of a card of an agent here that has yet to be signed with its key. */
+export const UNSIGNED = 0;
 
 export type StoredCard = Readonly<ReturnType<typeof fromRow>>;
 
@@ -29,6 +32,11 @@ export class CardStore {
   own(aid: Aid): StoredCard | null {
     const row = this.#store.one`SELECT card, object_id, signed_at FROM own_cards WHERE aid = ${aid}`;
     return row === undefined ? null : fromRow(row);
+  }
+
+  /** The agents here that have a card. */
+  owners(): Aid[] {
+    return this.#store.all('SELECT aid FROM own_cards ORDER BY aid').map((row) => aidFromRow(row, 'aid'));
   }
 
   putOwn(aid: Aid, { card, objectId, signedAt }: StoredCard): void {

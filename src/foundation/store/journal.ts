@@ -18,6 +18,8 @@ export class Journal {
   #isSyncing = false;
   #isBehind = false;
   #isClosed = false;
+  /** Who waits for the next look at the disk. */
+  #waiting: { readonly resolve: () => void; readonly reject: (error: Error) => void }[] = [];
 
   private constructor(file: number, directory: string) {
     this.#file = file;
@@ -68,15 +70,34 @@ export class Journal {
     if (this.#isSyncing) return;
     this.#isSyncing = true;
     this.#isBehind = false;
-    fdatasync(this.#file, () => {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    fdatasync(this.#file, (error) => {
       this.#isSyncing = false;
-      if (this.#isClosed) close(this.#file, () => {});
+      for (const { resolve, reject } of waiting) {
+        if (error === null) resolve();
+        else reject(error);
+      }
+      if (this.#isClosed) this.#end();
       else if (this.#isBehind) this.syncSoon();
     });
   }
 
+  /** As `syncSoon`; settles when the disk has it, and rejects where it refuses. Those who come together share a look. */
+  sure(): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#waiting.push({ resolve, reject });
+    this.syncSoon();
+    return promise;
+  }
+
+  #end(): void {
+    close(this.#file, () => {});
+    for (const { reject } of this.#waiting) reject(new Error('the database was closed'));
+  }
+
   close(): void {
     this.#isClosed = true;
-    if (!this.#isSyncing) close(this.#file, () => {});
+    if (!this.#isSyncing) this.#end();
   }
 }

@@ -7,7 +7,6 @@ import type { Row, Store } from './store.ts';
 /** A note as it is kept for a local agent. */
 export interface NewNote extends Omit<StoredNote, 'id'> {
   readonly aid: Aid;
-  readonly receivedAt: number;
 }
 
 export type StoredNote = Readonly<ReturnType<typeof noteOf>>;
@@ -31,6 +30,7 @@ function noteOf(row: Row) {
     msgType: integerOf(row, 'msg_type'),
     body: blobOf(row, 'body'),
     sentAt: integerOf(row, 'sent_at'),
+    receivedAt: integerOf(row, 'received_at'),
     /** The digest of its record, and the token that removes the copies of it. */
     digest: blobOf(row, 'digest'),
     token: blobOf(row, 'token'),
@@ -107,7 +107,7 @@ export class NoteStore {
   /** Every note of an agent, oldest first: those that were handed out too, while it is not known whether they arrived. */
   all(aid: Aid): NewNote[] {
     const rows = this.#store.all`SELECT * FROM notes WHERE aid = ${aid} ORDER BY id`;
-    return rows.map((row) => ({ ...noteOf(row), aid, receivedAt: integerOf(row, 'received_at') }));
+    return rows.map((row) => ({ ...noteOf(row), aid }));
   }
 
   /** Message ids that are not shown again and until when, those that are remembered for longest first. */
@@ -172,9 +172,9 @@ export class NoteStore {
     return gone === limit;
   }
 
-  /** The attempt that is under way for a content: the one kept since `since`, or the given one. It is on disk then. */
+  /** The attempt that is under way for a content: the one kept since `since`, or the given one. See `Store.transactionSoon`. */
   attempt(aid: Aid, fingerprint: Uint8Array, fresh: { nonce: Uint8Array; sentAt: number }, since: number) {
-    return this.together(() => {
+    return this.#store.transactionSoon(() => {
       this.#store.run`DELETE FROM notes_unsent WHERE sent_at < ${since}`;
       this.#store.run`
         INSERT INTO notes_unsent (aid, fingerprint, nonce, sent_at)

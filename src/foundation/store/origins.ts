@@ -24,10 +24,16 @@ export class OriginStore {
     this.#store = store;
   }
 
+  /** Keeps an address, or what changed of it: the webhooks that were registered there stay. */
   save(o: SavedOrigin): void {
-    this.#store.run`
-      INSERT OR REPLACE INTO origins (id, local_aid, remote_aid, access_token, port, opened_at)
-      VALUES (${o.id}, ${o.localAid}, ${o.remoteAid}, ${o.accessToken ?? null}, ${o.port}, ${o.openedAt})`;
+    this.#store.transaction(() => {
+      // The system gave this port away, so whatever was saved with it is not served any more.
+      this.#store.run`DELETE FROM origins WHERE port = ${o.port} AND id <> ${o.id}`;
+      this.#store.run`
+        INSERT INTO origins (id, local_aid, remote_aid, access_token, port, opened_at)
+        VALUES (${o.id}, ${o.localAid}, ${o.remoteAid}, ${o.accessToken ?? null}, ${o.port}, ${o.openedAt})
+        ON CONFLICT (id) DO UPDATE SET access_token = excluded.access_token, port = excluded.port`;
+    });
   }
 
   delete(id: string): void {

@@ -29,11 +29,16 @@ export interface Publication {
 
 export type PublicationRow = Publication & Readonly<ReturnType<typeof publicationOf>>;
 
+/** Which publication of an agent it was, and which time. */
+export type PublishedRow = Pick<PublicationRow, 'type' | 'name' | 'seq'>;
+
 /** A publication that at least one node acknowledged; `dirty` is that of the row that went out. */
-export interface Acknowledgement extends Pick<PublicationRow, 'type' | 'name' | 'seq' | 'replicas' | 'dirty'> {
+export interface Acknowledgement extends PublishedRow, Pick<PublicationRow, 'replicas' | 'dirty'> {
   readonly publishedAt: number;
   /** As many nodes as there are to have keep it: it need not go out again when the network grows. */
   readonly settled: boolean;
+  /** What it says of where its node is, in short; null of other records. */
+  readonly said: string | null;
 }
 
 function stateOf(row: Row) {
@@ -157,11 +162,30 @@ export class PublicationStore {
    */
   acknowledge(aid: Aid, acknowledgements: readonly Acknowledgement[]): void {
     this.changed.tell(aid);
-    for (const { type, name, seq, publishedAt, replicas, dirty, settled } of acknowledgements)
+    for (const { type, name, seq, publishedAt, replicas, dirty, settled, said } of acknowledgements)
       this.#store.run`
         UPDATE publications SET seq = ${seq}, published_at = ${publishedAt}, replicas = ${replicas},
-          settled = ${settled ? 1 : 0}, dirty = CASE dirty WHEN ${dirty} THEN 0 ELSE dirty END
+          settled = ${settled ? 1 : 0}, said = ${said}, dirty = CASE dirty WHEN ${dirty} THEN 0 ELSE dirty END
         WHERE aid = ${aid} AND type = ${type} AND name = ${name}`;
+  }
+
+  /** Keeps what came to light after a publication was acknowledged, unless another one was since. */
+  complete(
+    aid: Aid,
+    { type, name, seq, replicas, settled }: Omit<Acknowledgement, 'publishedAt' | 'dirty' | 'said'>,
+  ): void {
+    this.changed.tell(aid);
+    this.#store.run`
+      UPDATE publications SET replicas = ${replicas}, settled = ${settled ? 1 : 0}
+      WHERE aid = ${aid} AND type = ${type} AND name = ${name} AND seq = ${seq}`;
+  }
+
+  /** A publication was beaten by a newer one after it was acknowledged: it has to go out again, unless another one did. */
+  beaten(aid: Aid, { type, name, seq }: PublishedRow, dueAt: number): void {
+    const changes = this.#store.run`
+      UPDATE publications SET dirty = dirty + 1
+      WHERE aid = ${aid} AND type = ${type} AND name = ${name} AND seq = ${seq}`;
+    if (changes > 0) this.claim(aid, dueAt);
   }
 
   /** Sets how a publisher goes on. */
@@ -244,18 +268,86 @@ export class PublicationStore {
     this.#store.run`UPDATE publications SET dirty = dirty + 1 WHERE aid = ${aid}`;
   }
 
-  /** The endpoint records that are out have to go out anew, that of one publisher or of all. */
-  touchEndpoints(dueAt: number, only: Aid | null = null): void {
-    this.changed.tell(only);
+  /** The endpoint record of a publisher has to go out anew, where it is out. */
+  touchEndpoints(aid: Aid, dueAt: number): void {
+    this.changed.tell(aid);
     this.#store.transaction(() => {
       this.#store.run`
         UPDATE publications SET dirty = dirty + 1
-        WHERE type = ${RECORD.endpoints} AND published_at IS NOT NULL AND (${only} IS NULL OR aid = ${only})`;
+        WHERE type = ${RECORD.endpoints} AND published_at IS NOT NULL AND aid = ${aid}`;
+      this.#hurry(dueAt, aid);
+    });
+  }
+
+  /**
+   * The endpoint records that are out have to go out anew where what they say of their node does not begin so, or may not.
+   */
+  touchMoved(now: string, dueAt: number): void {
+    this.changed.tell(null);
+    this.#store.transaction(() => {
+      const others = this.#store.run`
+        UPDATE publications SET dirty = dirty + 1, said = NULL
+        WHERE type = ${RECORD.endpoints} AND published_at IS NOT NULL
+          AND substr(said, 1, ${now.length}) IS NOT ${now}`;
+      if (others > 0) this.#hurry(dueAt, null);
+    });
+  }
+
+  /** Active publishers whose endpoint record has to go out, one or all of them, are due at `dueAt` at the latest. */
+  #hurry(dueAt: number, only: Aid | null): void {
+    this.#store.run`
+      UPDATE publishers SET due_at = min(coalesce(due_at, ${dueAt}), ${dueAt})
+      WHERE state = 'active' AND (${only} IS NULL OR aid = ${only}) AND EXISTS (SELECT 1 FROM publications p
+        WHERE p.aid = publishers.aid AND p.type = ${RECORD.endpoints} AND p.dirty > 0)`;
+  }
+
+  /**
+   * An endpoint record is about to go out that says this of where its node is. Where the one that is out says something
+   * else, it is not known from now on which of them the network has: that is on disk when this returns.
+   */
+  says(aid: Aid, said: string): void {
+    this.#store.run`
+      UPDATE publications SET said = NULL
+      WHERE aid = ${aid} AND type = ${RECORD.endpoints} AND said IS NOT NULL AND said <> ${said}`;
+  }
+
+  /** Publishers whose endpoint records should be where they are looked for, and do not run out until then. */
+  kept(now: number, until: number, limit: number): Aid[] {
+    const sql = `SELECT aid FROM publications WHERE type = ? AND settled = 1 AND dirty = 0
+      AND published_at <= ? AND published_at + ttl * 1000 > ? LIMIT ?`;
+    return this.#store.all(sql, RECORD.endpoints, now, until, limit).map((row) => aidFromRow(row, 'aid'));
+  }
+
+  /** Everything that is out has to go out anew: the network does not know it. */
+  touchAll(dueAt: number): void {
+    this.changed.tell(null);
+    this.#store.transaction(() => {
+      this.#store.run('UPDATE publications SET dirty = dirty + 1 WHERE published_at IS NOT NULL');
       this.#store.run`
         UPDATE publishers SET due_at = min(coalesce(due_at, ${dueAt}), ${dueAt})
-        WHERE state = 'active' AND (${only} IS NULL OR aid = ${only}) AND EXISTS (SELECT 1 FROM publications p
-          WHERE p.aid = publishers.aid AND p.type = ${RECORD.endpoints} AND p.dirty > 0)`;
+        WHERE state = 'active' AND EXISTS (SELECT 1 FROM publications p
+          WHERE p.aid = publishers.aid AND p.published_at IS NOT NULL)`;
     });
+  }
+
+  /**
+   * Renewals whose time is over, but whose records have not run out, are spread over a part of the time until they do:
+   * after a pause all of them would be due at once. What changed meanwhile, and what failed, stays due.
+   * @param part of the time that is left, 0 to 1
+   */
+  spreadOverdue(now: number, part: number): void {
+    this.changed.tell(null);
+    this.#store.run`
+      WITH ends AS (
+        SELECT aid, min(published_at + ttl * 1000) AS at FROM publications
+        GROUP BY aid HAVING max(dirty) = 0 AND count(published_at) = count(*) AND max(published_at) <= ${now}
+      ), late AS (
+        SELECT aid, ends.at, row_number() OVER (ORDER BY ends.at, aid) AS place, count(*) OVER () AS total
+        FROM ends JOIN publishers USING (aid)
+        WHERE state = 'active' AND claim = 0 AND failures = 0 AND due_at <= ${now} AND ends.at > ${now}
+      )
+      UPDATE publishers SET due_at = ${now} + CAST((late.at - ${now}) * ${part} * late.place / late.total AS INTEGER)
+      FROM late WHERE publishers.aid = late.aid`;
   }
 
   /** What fewer nodes keep than could goes out again. */

@@ -147,6 +147,21 @@ export class Store {
     this.#journal?.syncSoon();
   }
 
+  /**
+   * Runs `work` as `transaction` does, and has another thread wait for the disk: other work goes on meanwhile. What it
+   * returns may be acknowledged once `sure` has settled; until then others here see what is not on disk for certain.
+   * @throws as `transaction`; `sure` rejects with SvcError `not_writable`
+   */
+  transactionSoon<T>(work: () => T): { readonly result: T; readonly sure: Promise<void> } {
+    const journal = this.#journal;
+    if (journal === null || this.#depth > 0) return { result: this.transaction(work), sure: Promise.resolve() };
+    const result = this.transaction(work, 'normal');
+    const sure = journal.sure().catch((error: unknown) => {
+      throw known(error) ?? error;
+    });
+    return { result, sure };
+  }
+
   /** @throws SvcError `not_writable` */
   #mustHaveRoom(): void {
     if (this.#journal?.isDiskFull() === true) throw unwritable('The database');

@@ -5,7 +5,7 @@ import { freeMemory } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { every, type Repeating } from '../../foundation/repeat.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
-import { STREAM_BUFFER_BYTES } from '../quic/limits.ts';
+import { BUFFERED } from '../quic/limits.ts';
 import { StreamError } from '../quic/stream-error.ts';
 import { type BulkRecord, MAX_RECORD_PAYLOAD_BYTES, RecordOpener, RecordSealer } from './records.ts';
 
@@ -42,11 +42,7 @@ export class BulkLane extends Duplex {
   #onClosed: (() => void) | null = null;
 
   constructor({ clock, stream, keys }: BulkLaneOptions) {
-    super({
-      allowHalfOpen: true,
-      readableHighWaterMark: STREAM_BUFFER_BYTES,
-      writableHighWaterMark: STREAM_BUFFER_BYTES,
-    });
+    super(BUFFERED);
     this.#clock = clock;
     this.#stream = stream;
     this.#sealer = new RecordSealer(keys.seal);

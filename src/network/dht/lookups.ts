@@ -4,6 +4,7 @@ import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { REPLICAS } from '../../foundation/domain/directory.ts';
 import type { ProofState } from '../../foundation/domain/joining.ts';
+import type { RecordType } from '../../foundation/records/types.ts';
 import { wakingClock } from '../../foundation/stall.ts';
 import type { NodeAt } from '../node-requests.ts';
 import type { BootstrapNodes } from './bootstrap-nodes.ts';
@@ -12,7 +13,9 @@ import { Lookup, type LookupAnswer, type LookupOptions } from './lookup.ts';
 import { encodeFindRequest, type FindRequest } from './messages.ts';
 import type { NodeClient } from './node-client.ts';
 import type { PeerHealth } from './peer-health.ts';
+import { STORE_WIDTH } from './placement.ts';
 import { nodeId } from './routing-id.ts';
+import type { HolderCount } from './types.ts';
 
 /** How many of the closest nodes a thorough search hears. */
 export const SEARCH_WIDTH = 24;
@@ -57,6 +60,15 @@ export class Lookups {
   /** For the nodes closest to an id alone. */
   survey(id: Uint8Array): Lookup {
     return this.forWrite(id, SURVEY);
+  }
+
+  /** As `RecordNetwork.holders`. */
+  async holders(key: Uint8Array, type: RecordType): Promise<HolderCount> {
+    const lookup = this.forWrite(key, { types: [type], wantsRecords: true });
+    await lookup.finished;
+    lookup.stop();
+    const near = lookup.closest(lookup.beyond(STORE_WIDTH));
+    return { answered: near.length, holding: near.filter(({ reply }) => reply.count > 0).length };
   }
 
   /** Asks one node for those closest to us; false where it does not answer. */

@@ -11,6 +11,9 @@ import { BEYOND, type Lookup, type LookupAnswer } from './lookup.ts';
 import type { StoreCode } from './messages.ts';
 import type { PutOptions, PutResult } from './types.ts';
 
+/** So many acknowledgements at least, where half of those near a key are enough. */
+export const FEWEST_REPLICAS = 4;
+
 /** A node's verdict on a record; `newer` is what it holds instead, verified. */
 export interface StoreVerdict {
   readonly code: StoreCode;
@@ -36,6 +39,7 @@ interface PutOperationDependencies {
   readonly store: (at: LookupAnswer) => Promise<StoreVerdict | null>;
   /** Told of how many nodes keep it, each time that there is one more. */
   readonly onKept?: PutOptions['onKept'];
+  readonly onWhole?: PutOptions['onWhole'];
 }
 
 export class PutOperation {
@@ -51,6 +55,8 @@ export class PutOperation {
   readonly #waiting = new Set<LookupAnswer>();
   readonly #overdue = new Set<LookupAnswer>();
   #searched = false;
+  #isAnswered = false;
+  #isWhole = false;
   #lookup: Lookup | null = null;
 
   constructor(options: PutOperationOptions, dependencies: PutOperationDependencies) {
@@ -71,7 +77,11 @@ export class PutOperation {
       }),
     );
     await this.#done.promise;
-    return { replicas: this.#keepers.size, newer: this.#newer, refused: this.#refused };
+    return this.#result();
+  }
+
+  #result(): PutResult {
+    return { replicas: this.#keepers.size, newer: this.#newer, refused: { ...this.#refused } };
   }
 
   /** Gives the record to every node that has answered and now stands among the closest. */
@@ -85,6 +95,7 @@ export class PutOperation {
 
   /** Ends the wait with what has been acknowledged so far. */
   stop(): void {
+    this.#isAnswered = true;
     this.#done.resolve();
   }
 
@@ -118,9 +129,25 @@ export class PutOperation {
 
   #settle(): void {
     const kept = this.#keepers.size;
-    // Where the closest may be in league, enough means so many that others are among them.
-    const wanted = this.#options.wanted * (this.#lookup?.looksDense === true ? BEYOND : 1);
     const awaited = kept > 0 ? this.#waiting.difference(this.#overdue).size : this.#waiting.size;
-    if (kept >= wanted || (this.#searched && awaited === 0)) this.#done.resolve();
+    if (this.#isWhole) return;
+    this.#isWhole = this.#searched && awaited === 0;
+    if (this.#isAnswered) {
+      if (this.#isWhole) this.#deps.onWhole?.(this.#result());
+    } else if (this.#isWhole || kept >= this.#enough()) {
+      this.#isAnswered = true;
+      this.#done.resolve();
+    }
+  }
+
+  /** How many have to keep it before there is an answer. */
+  #enough(): number {
+    const { wanted, width, keptBy } = this.#options;
+    // Where the closest may be in league, enough means so many that others are among them.
+    if (this.#lookup?.looksDense === true) return wanted * BEYOND;
+    if (this.#lookup === null || !this.#searched || this.#deps.onWhole === undefined) return wanted;
+    // Of networks so small that nearly all of their nodes would have to answer, half: who reads there hears them all.
+    const near = this.#lookup.within(width).length + (keptBy === null ? 0 : 1);
+    return Math.min(wanted, Math.max(FEWEST_REPLICAS, Math.ceil(near / 2)));
   }
 }

@@ -34,6 +34,7 @@ import { Replication } from './replication.ts';
 import type {
   DhtPeer,
   GetOptions,
+  HolderCount,
   ListOptions,
   NearbyNodes,
   Neighbour,
@@ -184,6 +185,10 @@ export class RecordDht implements RecordNetwork {
 
   list(key: Uint8Array, types: readonly RecordType[], options: ListOptions = {}): Promise<readonly SignedRecord[]> {
     return this.#parts.reader.list(key, types, options);
+  }
+
+  holders(key: Uint8Array, type: RecordType): Promise<HolderCount> {
+    return this.#parts.lookups.holders(key, type);
   }
 
   near(key: Uint8Array, type: RecordType | null): NearbyNodes {

@@ -55,7 +55,7 @@ export class RecordWriter {
   async put(
     key: Uint8Array,
     record: SignedRecord,
-    { signal, onKept }: PutOptions = {},
+    { signal, onKept, onWhole }: PutOptions = {},
     shared: SharedLookup | null = null,
   ): Promise<PutResult> {
     const { clock, verifier, lookups, client } = this.#deps;
@@ -72,7 +72,7 @@ export class RecordWriter {
         keptBy: own?.code === 'kept' ? this.#options.nodeKey : null,
         patienceMs: STORE_PATIENCE_MS,
       },
-      { clock: wakingClock(clock), store: (at) => client.store(at, key, record), onKept },
+      { clock: wakingClock(clock), store: (at) => client.store(at, key, record), onKept, onWhole },
     );
     const advance = (): void => put.advance(lookup);
     const request = { types: [record.type], wantsRecords: false };

@@ -4,8 +4,9 @@
  * place that it likes, for ports cost nothing. See docs/decisions/0023-places-cost-addresses.md.
  */
 import peer from 'dht-rpc/lib/peer.js';
-import type { Address } from '../../foundation/address.ts';
+import { type Address, formatAddress } from '../../foundation/address.ts';
 import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
 
 /** Places that the ports of one public address lead to; a power of two. */
 export const PLACES_PER_ADDRESS = 8;
@@ -15,7 +16,28 @@ const PLACE_BYTES = 20;
 /** BLAKE2b-256 of an address's six bytes. */
 const hashOf = peer.id;
 
+/** Ids that are remembered: each datagram from a node and each search near it asks for its id, which takes longer than all else. */
+const MAX_REMEMBERED_IDS = 4096;
+const remembered = new LruCache<string, Uint8Array>({ maxEntries: MAX_REMEMBERED_IDS });
+
+/** As `computedId`, from memory where it can. Whoever gets one may keep it and change it. */
 function routingId(host: string, port: number): Uint8Array {
+  const name = formatAddress({ host, port });
+  const known = remembered.peek(name);
+  if (known !== undefined) return copyOf(known);
+  const id = computedId(host, port);
+  remembered.set(name, id);
+  return copyOf(id);
+}
+
+/** In memory of its own: the engine keeps ids for as long as it knows a node. */
+function copyOf(id: Uint8Array): Uint8Array {
+  const copy = Buffer.allocUnsafeSlow(id.length);
+  copy.set(id);
+  return copy;
+}
+
+function computedId(host: string, port: number): Uint8Array {
   const own = hashOf(host, port);
   // In one's own network addresses are as cheap as ports, and many nodes on one machine are no attack.
   if (ipScope(host) !== IP_SCOPE.public) return own;

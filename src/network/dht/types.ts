@@ -16,6 +16,11 @@ export interface PutOptions {
   readonly signal?: AbortSignal;
   /** Told each time that one more node keeps the record: of how many by then. */
   readonly onKept?: (replicas: number) => void;
+  /**
+   * Told what has become of the record in all, where that is known later than the answer only. Who names it has the answer
+   * once half of the nodes near the key keep the record, though they are fewer than should.
+   */
+  readonly onWhole?: (result: PutResult) => void;
 }
 
 export interface GetOptions {
@@ -75,6 +80,12 @@ export interface Reachability {
   readonly inRoutingTables: boolean;
 }
 
+/** Of the nodes that should keep a record, how many answer, and how many of them say that they have one. */
+export interface HolderCount {
+  readonly answered: number;
+  readonly holding: number;
+}
+
 export interface StoreUsage {
   readonly records: number;
   readonly bytes: number;
@@ -102,6 +113,8 @@ export interface RecordNetwork {
   get(key: Uint8Array, type: RecordType, options?: GetOptions): Promise<SignedRecord | null>;
   /** All valid records under a key, newest of each AID and type: of every type, or of the given ones. */
   list(key: Uint8Array, types: readonly RecordType[], options?: ListOptions): Promise<readonly SignedRecord[]>;
+  /** Asks the other nodes that should keep a record of one type under a key whether they do. */
+  holders(key: Uint8Array, type: RecordType): Promise<HolderCount>;
   /** Begins to search the nodes around a key, for a record of one type to be read there or null, and others to be put. */
   near(key: Uint8Array, type: RecordType | null): NearbyNodes;
   /** Asks the nodes near a mailbox key to drop notes; returns how many removals they report. Never rejects. */

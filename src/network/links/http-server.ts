@@ -36,6 +36,7 @@ export function linkHttpServer({ maxHeaderBytes, maxHeaderCount, serve }: LinkHt
     keepAliveTimeout: 0,
   });
   server.maxHeadersCount = maxHeaderCount;
+  freeChunks(server);
   const unanswered = new WeakMap<Duplex, number>();
   server.on('request', (request, response) => {
     const { socket } = request;
@@ -48,21 +49,50 @@ export function linkHttpServer({ maxHeaderBytes, maxHeaderCount, serve }: LinkHt
   return server;
 }
 
+/** Frees the chunks that links bring once the HTTP parser, which copies bodies, has seen them. */
+function freeChunks(server: Server): void {
+  // What came behind the head of a switch is a part of its chunk.
+  const switched = new WeakSet<Duplex>();
+  server.on('upgrade', (_request, link) => void switched.add(link));
+  server.on('connection', (link: Duplex & Pick<LinkStream, 'release'>) => {
+    const free = (chunk: Buffer): void => {
+      if (switched.has(link)) link.off('data', free);
+      else link.release?.(chunk);
+    };
+    // The server has its own listener by now: ours comes behind it, when the parser is done with the chunk.
+    if (link.release !== undefined) link.on('data', free);
+  });
+}
+
 /** Counts the streams that each node holds open; this node is one of them. */
 export class StreamsPerNode {
   readonly #limit: number;
   readonly #open = new Tally();
+  readonly #counted = new Set<LinkStream>();
+  readonly #watched = new WeakSet<LinkStream>();
 
   constructor(limit: number) {
     this.#limit = limit;
   }
 
-  /** Counts a stream until it closes; false where its node holds too many already. */
+  /** Counts a stream until it closes or leaves; false where its node holds too many already. */
   enter(link: LinkStream): boolean {
-    const node = link.nodeKey === null ? '' : Buffer.from(link.nodeKey).toString('hex');
+    if (this.#counted.has(link)) return true;
+    const node = nodeOf(link);
     if (this.#open.of(node) >= this.#limit) return false;
     this.#open.add(node);
-    link.once('close', () => this.#open.add(node, -1));
+    this.#counted.add(link);
+    if (!this.#watched.has(link)) link.once('close', () => this.leave(link));
+    this.#watched.add(link);
     return true;
   }
+
+  /** Counts a stream no more that something else counts. */
+  leave(link: LinkStream): void {
+    if (this.#counted.delete(link)) this.#open.add(nodeOf(link), -1);
+  }
+}
+
+function nodeOf({ nodeKey }: LinkStream): string {
+  return nodeKey === null ? '' : Buffer.from(nodeKey).toString('hex');
 }

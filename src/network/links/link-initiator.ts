@@ -15,7 +15,7 @@ import type { ProvenAgents } from './proven.ts';
 import { Refusal, STATUS } from './status.ts';
 import { asQuicLink } from './stream.ts';
 import { KIND } from './stream-dispatcher.ts';
-import type { LinkNames, LinkStream, LocalIdentity } from './types.ts';
+import type { FirstBytes, FirstPlace, LinkNames, LinkStream, LocalIdentity } from './types.ts';
 import { readExactly, readFrame, u16 } from './wire.ts';
 
 /** Silence of the other node, right after a header, that makes us dial beside the old connection: milliseconds … */
@@ -26,6 +26,9 @@ const SILENCE_RTTS = 4;
 export const BESIDE_MS = 2_500;
 /** … or so many round trips, where that is longer. */
 const BESIDE_RTTS = 8;
+
+/** A node of which something came so lately is most likely still there: milliseconds. */
+export const FRESH_MS = 1_000;
 
 /** Neither the pooled connection nor a new one brings a packet. */
 class NodeGone extends SvcError {
@@ -41,6 +44,10 @@ interface OpeningDependencies {
   readonly clock: Clock;
 }
 
+function placeOf(session: NodeSession): FirstPlace {
+  return { instance: session.instance, isFresh: session.heardWithin(FRESH_MS) };
+}
+
 /** A link that is to be opened. */
 export interface Opening {
   readonly place: NodePlace;
@@ -49,7 +56,7 @@ export interface Opening {
   /** False where no third node may carry the packets. */
   readonly relays: boolean;
   /** As in `OpenOptions`. */
-  readonly first?: (() => Uint8Array) | undefined;
+  readonly first?: FirstBytes | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -138,17 +145,22 @@ export class LinkInitiator {
     const stream = await openStreamWithin(session, signal);
     try {
       // Nothing but the header goes to a node that has not proven yet that the called agent is on it.
-      const early = known === null ? undefined : first?.();
+      const early = known === null ? undefined : first?.bytes(placeOf(session));
       const opening = [Uint8Array.of(KIND.link), u16(header.length), header, ...(early === undefined ? [] : [early])];
       stream.write(Buffer.concat(opening));
-      const [status = STATUS.failed] = await readExactly(stream, 1, signal);
-      if (status !== STATUS.ok) throw new Refusal(status);
+      if (early !== undefined) first?.follow?.((bytes) => void stream.write(bytes));
+      const [status = STATUS.failed] = await readExactly(stream, 1, signal).finally(() => first?.follow?.(null));
+      session.heard();
+      if (status !== STATUS.ok) {
+        if (early !== undefined) first?.refused?.();
+        throw new Refusal(status);
+      }
       proven.accepted(session, caller);
       const window = known ?? (await this.#checkCalled(stream, session, names.called, signal));
       // A newer delegation was met meanwhile: who answers has to prove himself once more.
       if (!proven.stands(names.called, window, unixSeconds(clock))) throw new Refusal(STATUS.proofNeeded);
       standing.add(names.called, stream, window.issuedAt);
-      if (first !== undefined && early === undefined) stream.write(first());
+      if (first !== undefined && early === undefined) stream.write(first.bytes(placeOf(session)));
       return asQuicLink(stream, { ...names, nodeKey: session.there.nodeKey });
     } catch (error) {
       stream.destroy();

@@ -90,7 +90,7 @@ export class AgentLinks implements Links, LinkPaths {
     const here = await this.#isHere(remote, limit.signal);
     if (here) {
       const link = await this.#openHere(names, limit.signal);
-      if (first !== undefined) link.write(first());
+      if (first !== undefined) link.write(first.bytes({ instance: '', isFresh: false }));
       return link;
     }
     try {
@@ -170,13 +170,16 @@ export class AgentLinks implements Links, LinkPaths {
 
   async #openThere(opening: Omit<Opening, 'place'>): Promise<LinkStream> {
     const { names, signal } = opening;
-    const ahead = new AbortController();
+    let ahead: AbortController | null = null;
     try {
-      const onLikely = (place: AgentLocation): void => this.#dialAhead(place, opening, ahead.signal);
+      const onLikely = (place: AgentLocation): void => {
+        ahead ??= new AbortController();
+        this.#dialAhead(place, opening, ahead.signal);
+      };
       const cached = await this.#locate(names.called, { fresh: false, signal, onLikely });
       return await this.#openFound(cached, opening);
     } finally {
-      ahead.abort(new SvcError('cancelled'));
+      cancel(ahead);
     }
   }
 
@@ -219,6 +222,11 @@ export class AgentLinks implements Links, LinkPaths {
     this.#met.note(location.nodeKey, { local: names.caller, remote: names.called });
     return link;
   }
+}
+
+/** Most links are opened without any attempt ahead, and an error is dear to make. */
+function cancel(ahead: AbortController | null): void {
+  ahead?.abort(new SvcError('cancelled'));
 }
 
 function isTunnel(purpose: Purpose): boolean {

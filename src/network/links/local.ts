@@ -1,6 +1,6 @@
 /** Two ends of a stream inside one process, with the manners of a QUIC stream. */
 import { Duplex } from 'node:stream';
-import { STREAM_BUFFER_BYTES } from '../quic/limits.ts';
+import { BUFFERED } from '../quic/limits.ts';
 import { StreamError } from '../quic/stream-error.ts';
 
 type Callback = (error?: Error | null) => void;
@@ -14,11 +14,7 @@ class LocalStream extends Duplex {
 
   /** @param peer the other end, where that was made before */
   constructor(peer?: LocalStream) {
-    super({
-      allowHalfOpen: true,
-      readableHighWaterMark: STREAM_BUFFER_BYTES,
-      writableHighWaterMark: STREAM_BUFFER_BYTES,
-    });
+    super(BUFFERED);
     if (peer === undefined) return;
     this.#peer = peer;
     peer.#peer = this;

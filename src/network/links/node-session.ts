@@ -31,6 +31,7 @@ export class NodeSession {
   readonly #clock: Clock;
   #streams = 0;
   #idleSince: number;
+  #heardAt = Number.NEGATIVE_INFINITY;
   #draining = false;
   #closed = false;
 
@@ -95,6 +96,17 @@ export class NodeSession {
     this.#streams++;
     guard(stream);
     stream.once('close', () => this.#release());
+  }
+
+  /** Something has come from the other node. */
+  heard(): void {
+    this.#heardAt = this.#clock.now();
+  }
+
+  /** Whether that is known to have been so lately; a clock that was set back says no. */
+  heardWithin(ms: number): boolean {
+    const silentMs = this.#clock.now() - this.#heardAt;
+    return silentMs >= 0 && silentMs < ms;
   }
 
   /** Takes no new streams of ours from now on. */

@@ -126,6 +126,7 @@ export class PathWatch {
     }
     const { bytesReceived: received, bytesSent: sent } = session.stats();
     if (known === undefined || received !== known.received) {
+      if (known !== undefined) session.heard();
       const { asked, asking } = known ?? { asked: received, asking: 0 };
       const heard = { received, sent, silentMs: 0, unansweredMs: null, asked, asking, isSuspect: false };
       if (known === undefined) this.#watched.set(session, heard);

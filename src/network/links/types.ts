@@ -20,6 +20,8 @@ export const PURPOSES = [
   'chat',
   'room',
   'object',
+  'push-box',
+  'push',
 ] as const;
 export type Purpose = (typeof PURPOSES)[number];
 /** Those that bring TCP connections. */
@@ -115,12 +117,33 @@ export interface OpenOptions {
   readonly timeoutMs?: number;
   /** True where no third node may carry the packets of this link. */
   readonly disableRelay?: boolean;
+  /** The first bytes of the link: they go out with its header where the called agent is proven on the connection already. */
+  readonly first?: FirstBytes;
+}
+
+/** Where the first bytes of a link would go. */
+export interface FirstPlace {
+  /** Names the process on the other side; empty on this very daemon. */
+  readonly instance: string;
+  /** Whether the other node was heard just now: it will most likely hear this. */
+  readonly isFresh: boolean;
+}
+
+/** What goes out first on a link, before the other side has answered: such bytes cost no round trip. */
+export interface FirstBytes {
   /**
-   * The first bytes of the link, made anew for each attempt: they go out with its header where the called agent is
-   * proven on the connection already, so that they cost no round trip. What they ask for must do no harm where the
-   * link then fails, and another attempt asks for it again.
+   * The bytes of an attempt to open the link. An attempt may fail after the other side has got them, and another one
+   * asks for them again.
+   * @throws SvcError where no other attempt may be made
    */
-  readonly first?: () => Uint8Array;
+  bytes(place: FirstPlace): Uint8Array;
+  /**
+   * While an attempt waits for its answer, more may be said on it.
+   * @param write says more; null once that is over
+   */
+  follow?(write: ((bytes: Uint8Array) => void) | null): void;
+  /** The last attempt at a place was refused: nobody has acted on its bytes. */
+  refused?(): void;
 }
 
 export interface Links {

@@ -27,6 +27,13 @@ export const CONNECTION_WINDOW_BYTES = 120 * 1024 * 1024;
 /** Bytes that either half of a stream buffers in JavaScript before it holds back. */
 export const STREAM_BUFFER_BYTES: number = 256 * 1024;
 
+/** How every stream of ours buffers, whose halves end one by one. */
+export const BUFFERED = {
+  allowHalfOpen: true,
+  readableHighWaterMark: STREAM_BUFFER_BYTES,
+  writableHighWaterMark: STREAM_BUFFER_BYTES,
+} as const;
+
 export interface ConnectionLimits {
   readonly connections: number;
   readonly connectionsPerSource: number;

@@ -2,7 +2,7 @@
 import { Duplex } from 'node:stream';
 import { freeMemory } from '../../foundation/bytes.ts';
 import type { EngineStream } from './engine.ts';
-import { STREAM_BUFFER_BYTES } from './limits.ts';
+import { BUFFERED } from './limits.ts';
 import { streamError } from './stream-error.ts';
 import type { QuicConnection, QuicStream } from './types.ts';
 
@@ -41,11 +41,7 @@ export class NativeStream extends Duplex implements QuicStream {
   #finished = false;
 
   constructor(native: EngineStream, connection: QuicConnection, released: () => void) {
-    super({
-      allowHalfOpen: true,
-      readableHighWaterMark: STREAM_BUFFER_BYTES,
-      writableHighWaterMark: STREAM_BUFFER_BYTES,
-    });
+    super(BUFFERED);
     this.#native = native;
     this.connection = connection;
     this.#released = released;

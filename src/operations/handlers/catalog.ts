@@ -9,17 +9,16 @@ export interface CatalogHandlerDependencies {
 }
 
 export function catalogHandlers({ catalog }: CatalogHandlerDependencies): Handlers<typeof catalogOperations> {
-  return {
-    catalogGet: () => catalog.manifest(),
-    catalogSearch: async ({ query, federation, pageSize = SEARCH_PAGE_DEFAULT, pageToken }, { signal }) => {
-      const { text, filter = {} } = query;
-      const offset = Number(pageToken ?? 0);
-      const { results, next } = await catalog.search({ text, filter, pageSize, offset, signal });
-      return {
-        results,
-        ...(federation === 'referrals' ? { referrals: [] } : {}),
-        ...(next === null ? {} : { pageToken: `${next}` }),
-      };
-    },
+  const search: Handlers<typeof catalogOperations>['catalogSearch'] = async (input, { signal }) => {
+    const { query, federation, pageSize = SEARCH_PAGE_DEFAULT, pageToken } = input;
+    const { text, filter = {} } = query;
+    const offset = Number(pageToken ?? 0);
+    const { results, next } = await catalog.search({ text, filter, pageSize, offset, signal });
+    return {
+      results,
+      ...(federation === 'referrals' ? { referrals: [] } : {}),
+      ...(next === null ? {} : { pageToken: `${next}` }),
+    };
   };
+  return { catalogGet: () => catalog.manifest(), catalogSearch: search, catalogSearchBelow: search };
 }

@@ -16,7 +16,7 @@ export interface FileOfferHandlerDependencies {
   readonly taker: OfferTaker<RemoteObject>;
 }
 
-function view(offer: FileOffer) {
+function viewOf(offer: FileOffer, taker: Pick<OfferTaker<RemoteObject>, 'received'>) {
   return {
     id: offer.id,
     direction: offer.direction,
@@ -28,12 +28,14 @@ function view(offer: FileOffer) {
     state: offer.state,
     at: isoTime(offer.at),
     expires_at: isoTime(offer.expiresAt),
+    received_bytes: taker.received(offer) ?? undefined,
     sent_bytes: offer.sentBytes ?? undefined,
   };
 }
 
 export function fileOfferHandlers(dependencies: FileOfferHandlerDependencies): Handlers<typeof fileOfferOperations> {
   const { offers, taker } = dependencies;
+  const view = (offer: FileOffer) => viewOf(offer, taker);
   return {
     fileOffer: async ({ aid, recipient, object_id: objectId, name, message, temporary = false }, context) => {
       context.requireToken();

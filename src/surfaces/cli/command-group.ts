@@ -20,6 +20,7 @@ const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
   close: ['rm'],
   forget: ['rm'],
   status: ['list', 'ls'],
+  send: ['post'],
   contacts: ['list', 'ls'],
 };
 

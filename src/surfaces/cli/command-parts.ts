@@ -105,6 +105,11 @@ export const PARTS: readonly Part[] = [
   },
   {
     heading: CALLS,
+    names: ['push'],
+    add: async (svc) => (await import('./commands/push.ts')).pushCommands(svc),
+  },
+  {
+    heading: CALLS,
     names: ['open', 'ssh', 'nc'],
     add: async (svc) => (await import('./commands/ways.ts')).wayCommands(svc),
   },

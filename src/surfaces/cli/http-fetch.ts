@@ -22,6 +22,12 @@ async function textOf(answer: IncomingMessage): Promise<string> {
   return text;
 }
 
+/** A header, or none; where it stands several times, the first. */
+function headerOf({ headers }: IncomingMessage, name: string): string | null {
+  const value = headers[name.toLowerCase()];
+  return (Array.isArray(value) ? value[0] : value) ?? null;
+}
+
 /** As `fetch` does, what fails is thrown with its cause, and what is given up with the reason. No redirect is followed. */
 export const httpFetch: ClientFetch = async (url, init) => {
   const { signal } = init;
@@ -37,7 +43,8 @@ export const httpFetch: ClientFetch = async (url, init) => {
       throw new Error('a redirect is not followed');
     }
     const text = await textOf(answer);
-    return { status, text: async () => text };
+    const headers = { get: (name: string): string | null => headerOf(answer, name) };
+    return { status, headers, text: async () => text };
   } catch (error) {
     throw failure(error);
   }

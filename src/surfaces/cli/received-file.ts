@@ -4,7 +4,7 @@
  */
 import { createHash, type Hash } from 'node:crypto';
 import { constants } from 'node:fs';
-import { type FileHandle, open, rm, stat } from 'node:fs/promises';
+import { type FileHandle, open, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { syncDirectory } from '../../foundation/atomic-file.ts';
 import { diskTrouble } from '../../foundation/disk-trouble.ts';
@@ -30,6 +30,24 @@ export async function checkFolder(folder: string): Promise<void> {
     });
 }
 
+/** The part of an offer by its id, and the other way round. */
+const PART = /^\.svc-([0-9a-f]+)\.part$/;
+
+function partOf(folder: string, id: string): string {
+  return join(folder, `.svc-${id}.part`);
+}
+
+/** Ids of the offers of which a folder holds a part. */
+export async function partsIn(folder: string): Promise<string[]> {
+  const names = await readdir(folder);
+  return names.flatMap((name) => PART.exec(name)?.[1] ?? []);
+}
+
+/** Deletes the part of an offer that is over. */
+export async function discardPart(folder: string, id: string): Promise<void> {
+  await rm(partOf(folder, id), { force: true });
+}
+
 export class ReceivedFile implements AsyncDisposable {
   readonly #folder: string;
   readonly #part: string;
@@ -50,7 +68,7 @@ export class ReceivedFile implements AsyncDisposable {
    * @throws SvcError `not_writable`
    */
   static async open(folder: string, id: string): Promise<ReceivedFile> {
-    const part = join(folder, `.svc-${id}.part`);
+    const part = partOf(folder, id);
     try {
       const flags = constants.O_RDWR | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0);
       const handle = await open(part, flags, 0o600);

@@ -1,6 +1,7 @@
 /** The agent whose service a shared MCP server is: made if need be, closed to all but those that are let in. */
 import { SvcError } from '../../foundation/errors.ts';
 import { parseAid } from '../../foundation/identity/aid.ts';
+import { provenService } from '../proven-caller.ts';
 import { register } from './commands/identity.ts';
 import { agentOf, giveName, published } from './commands/serve.ts';
 import type { CliContext } from './context.ts';
@@ -49,19 +50,17 @@ export async function closeToOthers(context: CliContext, aid: string, allowed: r
   return [...new Set([...known, ...allowed])];
 }
 
-/** Binds the agent to a port of this machine that takes calls only, and publishes it. */
+/**
+ * Binds the agent to a port of this machine that takes calls only, and publishes it. Where this command is killed, nobody
+ * who takes the port can be the agent.
+ */
 export async function bindShare(context: CliContext, aid: string, address: string) {
-  await context.client.agentPatch({ aid, service_tcp: serviceAt(address) });
+  await context.client.agentPatch({ aid, service_tcp: provenService(address) });
   return published(context, aid);
 }
 
 /** Unbinds it again, unless somebody has bound something else meanwhile. */
 export async function unbindShare(context: CliContext, aid: string, address: string): Promise<void> {
   const { service_tcp } = await context.client.agentGet({ aid });
-  if (service_tcp === serviceAt(address)) await context.client.agentPatch({ aid, service_tcp: '' });
-}
-
-/** No tunnel leads there. */
-function serviceAt(address: string): string {
-  return `http://${address}`;
+  if (service_tcp === provenService(address)) await context.client.agentPatch({ aid, service_tcp: '' });
 }

@@ -73,6 +73,15 @@ function listOf(path: string, client: SvcClient, input: Input): Listed | null {
       command: '"svc origin list"',
       ids: async () => (await client.originList()).origins.map(({ id }) => id),
     };
+  if (path.startsWith('/push/'))
+    return {
+      noun: 'webhook or mailbox',
+      command: '"svc push list"',
+      ids: async () => {
+        const { webhooks, mailboxes } = await client.pushList();
+        return [...webhooks, ...mailboxes].map(({ id }) => id);
+      },
+    };
   if (path.startsWith('/node/remote-admin/')) return { noun: 'entry', command: '"svc admin status"', ids: ofAccess };
   return path.includes('/acl/') ? { noun: 'entry', command: '"svc agents acl show"', ids: ofAccess } : null;
 }

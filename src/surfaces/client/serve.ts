@@ -4,7 +4,8 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { provenCaller } from '../proven-caller.ts';
+import { changeLabels } from '../../operations/address-book-client.ts';
+import { answerChallenge, provenCaller, provenService } from '../proven-caller.ts';
 import type { SvcApi } from './api.ts';
 import { answer, requestOf } from './fetch-server.ts';
 import { namedAid, ownAgents } from './names.ts';
@@ -76,6 +77,7 @@ async function handle(
 
 async function listen(app: Handler, key: Uint8Array, aid: string, port: number): Promise<Server> {
   const server = createServer((incoming, outgoing) => {
+    if (answerChallenge(incoming, outgoing, key)) return;
     const caller = provenCaller(incoming, { key, aid }, Date.now() / 1000);
     if (caller === null) outgoing.writeHead(403).end('Only calls of agents are answered here.\n');
     else detach(handle(app, incoming, outgoing, { caller, aid }));
@@ -103,10 +105,7 @@ async function identityFor(api: SvcApi, { as, name }: ServeOptions): Promise<Ide
   const { aid, master_private_key_hex: masterKey, ...made } = await api.identityGenerate();
   const { operational_private_key_hex, delegation_proof_hex } = made;
   await api.agentRegister({ operational_private_key_hex, delegation_proof_hex, publish: false });
-  if (name !== undefined) {
-    const { aliases, favorites } = await api.addressBookGet();
-    await api.addressBookPut({ aliases: { ...aliases, [aid]: name }, favorites });
-  }
+  if (name !== undefined) await changeLabels(api, (labels) => ({ ...labels, [aid]: name }));
   return { aid, masterKey };
 }
 
@@ -136,7 +135,9 @@ export async function serveOn(api: SvcApi, app: App, options: ServeOptions = {})
       : await listen(handlerOf(app), Buffer.from(caller_key_hex, 'hex'), aid, options.port ?? 0);
   const bound = server?.address();
   const port = typeof app === 'number' ? app : typeof bound === 'object' ? bound?.port : undefined;
-  const service_tcp = `http://${LOOPBACK}:${port}`;
+  const address = `${LOOPBACK}:${port}`;
+  // A program that is killed leaves its port to others; what runs already has nothing to prove itself by.
+  const service_tcp = server === null ? `http://${address}` : provenService(address);
   await api.agentPatch({ aid, service_tcp });
   const isPublished = await publish(api, aid, options);
   const beat = setInterval(() => {

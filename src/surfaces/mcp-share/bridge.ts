@@ -10,6 +10,8 @@ import { StdioServerTransport } from '@modelcontextprotocol/server/stdio';
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { isObject, memberOf, readJson } from '../../foundation/json.ts';
+import { LargeIntegers } from './exact-json.ts';
+import { keepLargeIntegers } from './exact-lines.ts';
 import { MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
 import {
   idOf,
@@ -55,6 +57,7 @@ export class Bridge {
   readonly #parts: BridgeParts;
   readonly #host: StdioServerTransport;
   readonly #waiting = new Map<RpcId, Waiting>();
+  readonly #large = new LargeIntegers();
   readonly #over: () => void;
   #remote: StreamableHTTPClientTransport;
   /** How the host began its session, to begin it again where the server has lost it. */
@@ -69,7 +72,9 @@ export class Bridge {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.closed = promise;
     this.#over = resolve;
-    this.#host = new StdioServerTransport(parts.input, parts.output, { maxBufferSize: MAX_SHARED_MESSAGE_BYTES });
+    this.#host = keepLargeIntegers(
+      new StdioServerTransport(parts.input, parts.output, { maxBufferSize: MAX_SHARED_MESSAGE_BYTES }),
+    );
     this.#remote = this.#newRemote();
   }
 
@@ -91,11 +96,11 @@ export class Bridge {
   #newRemote(): StreamableHTTPClientTransport {
     const { address, clock } = this.#parts;
     const remote = new StreamableHTTPClientTransport(new URL('http://127.0.0.1'), {
-      fetch: remoteFetch(address, clock),
+      fetch: remoteFetch(address, clock, this.#large),
       reconnectionOptions: RESUME,
     });
     // oxlint-disable-next-line prefer-add-event-listener -- a transport of the SDK is no EventTarget
-    remote.onmessage = (message) => this.#fromRemote(remote, message);
+    remote.onmessage = (message) => this.#fromRemote(remote, this.#large.restored(message));
     return remote;
   }
 

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
-import { provenCaller } from '../proven-caller.ts';
+import { answerChallenge, provenCaller } from '../proven-caller.ts';
 import type { Backend } from './backend.ts';
 import { RPC } from './messages.ts';
 import { sendRefusal } from './rpc-answer.ts';
@@ -59,6 +59,7 @@ export class Gate {
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { agent, backend, clock, log } = this.#parts;
     response.on('error', () => {});
+    if (answerChallenge(request, response, agent.key)) return;
     const caller = provenCaller(request, agent, unixSeconds(clock));
     if (caller === null) {
       response.setHeader('connection', 'close');

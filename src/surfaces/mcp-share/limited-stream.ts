@@ -1,12 +1,14 @@
 /** A stream of events whose messages are looked into before the caller gets them. */
 import { createParser } from 'eventsource-parser';
 import { isObject, readJson } from '../../foundation/json.ts';
+import { parseExact } from './exact-json.ts';
 import { MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
 import type { RpcMessage } from './messages.ts';
 
 /** One message as text, changed where it is one that is. */
 export function changed(text: string, change: (message: RpcMessage) => RpcMessage): string {
-  const message = readJson(text);
+  if (!isObject(readJson(text))) return text;
+  const message = parseExact(text);
   if (!isObject(message)) return text;
   const after = change(message);
   return after === message ? text : JSON.stringify(after);

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { SvcError } from '../../foundation/errors.ts';
 import { isObject } from '../../foundation/json.ts';
 import { parseJsonBody, readBytes } from '../rest/json-body.ts';
+import { parseExact } from './exact-json.ts';
 import { MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
 import { RPC, type RpcMessage, rpcError } from './messages.ts';
 
@@ -35,7 +36,9 @@ export async function readMessage(
     return refused(415, RPC.serverGone, 'Unsupported Media Type: Content-Type must be application/json');
   try {
     const bytes = await readBytes(request, MAX_SHARED_MESSAGE_BYTES);
-    const message = parseJsonBody(bytes);
+    // What is refused is refused by the one reader of foreign JSON.
+    const checked = parseJsonBody(bytes);
+    const message = checked === undefined ? undefined : parseExact(bytes.toString('utf8'));
     if (!isObject(message))
       return refused(400, RPC.invalidRequest, 'The body is one JSON-RPC message: no batch, and not empty.');
     return { message, bytes };

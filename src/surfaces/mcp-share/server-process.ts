@@ -2,6 +2,7 @@
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { type JSONRPCMessage, parseJSONRPCMessage } from '@modelcontextprotocol/server';
 import { detach } from '../../foundation/detached.ts';
+import { keepLargeIntegers } from './exact-lines.ts';
 import { MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
 import type { RpcMessage } from './messages.ts';
 
@@ -31,13 +32,15 @@ export function serverEnvironment(own: Readonly<Record<string, string | undefine
 
 /** The transport of a server's process; nothing runs before it is started. @param caller null where it is only looked at */
 export function stdioTransport(what: ServerCommand, caller: string | null): StdioClientTransport {
-  const transport = new StdioClientTransport({
-    command: what.command,
-    args: [...what.args],
-    env: caller === null ? { ...what.environment } : { ...what.environment, [CALLER_VARIABLE]: caller },
-    stderr: 'pipe',
-    maxBufferSize: MAX_SHARED_MESSAGE_BYTES,
-  });
+  const transport = keepLargeIntegers(
+    new StdioClientTransport({
+      command: what.command,
+      args: [...what.args],
+      env: caller === null ? { ...what.environment } : { ...what.environment, [CALLER_VARIABLE]: caller },
+      stderr: 'pipe',
+      maxBufferSize: MAX_SHARED_MESSAGE_BYTES,
+    }),
+  );
   transport.stderr?.on('data', (chunk: Buffer) => what.log(chunk.toString()));
   return transport;
 }

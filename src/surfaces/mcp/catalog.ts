@@ -4,18 +4,23 @@ import type { ToolTable, ToolView } from '../../operations/tool-call.ts';
 import { compactInput, compactOutput } from './compact-schema.ts';
 import { isShown } from './profiles.ts';
 
+/** Hints of the protocol. That a call may be repeated is left out where it is the default, and where nothing changes. */
+function annotationsOf(view: ToolView): NonNullable<Tool['annotations']> {
+  return {
+    readOnlyHint: view.readOnly,
+    destructiveHint: view.destructive,
+    ...(view.idempotent && !view.readOnly ? { idempotentHint: true } : {}),
+    openWorldHint: view.openWorld,
+  };
+}
+
 function listed(view: ToolView): Tool {
   return {
     name: view.name,
     description: view.description,
     inputSchema: { ...compactInput({ ...view.inputSchema }), type: 'object' },
     outputSchema: { ...compactOutput(view.outputSchema), type: 'object' },
-    annotations: {
-      readOnlyHint: view.readOnly,
-      destructiveHint: view.destructive,
-      idempotentHint: view.idempotent,
-      openWorldHint: view.openWorld,
-    },
+    annotations: annotationsOf(view),
   };
 }
 

@@ -2,6 +2,7 @@
 import type { TSchema } from 'typebox';
 import { AID_FORMAT } from '../../foundation/domain/agents.ts';
 import { SERVICE_NAME_FORMAT } from '../../foundation/domain/directory.ts';
+import { SHA256_PATTERN } from '../../foundation/domain/hashes.ts';
 import { isObject } from '../../foundation/json.ts';
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
@@ -22,6 +23,7 @@ const OUTPUT_NOISE: ReadonlySet<string> = new Set([
   'minItems',
   'maxItems',
   'pattern',
+  'patternProperties',
   'additionalProperties',
 ]);
 
@@ -55,23 +57,34 @@ function walk(schema: JsonSchema, change: (schema: JsonSchema, depth: number) =>
   return short === undefined ? result : { ...rest, ...short };
 }
 
-/** The schema of a result: names and types. */
+/** Constants say themselves of which type they are. */
+function isConstant(schema: JsonSchema): boolean {
+  return 'const' in schema || 'enum' in schema;
+}
+
+/** The schema of a result: names and types, and which members of the result itself are always there. */
 export function compactOutput(schema: TSchema): JsonSchema {
   return walk(plain(schema), (one, depth) => {
     if (depth > MAX_OUTPUT_DEPTH && one['type'] === 'object') return { type: 'object' };
-    const kept = Object.entries(one).filter(([key]) => !OUTPUT_NOISE.has(key));
-    return Object.fromEntries('const' in one ? kept.filter(([key]) => key !== 'type') : kept);
+    const noise = (key: string) =>
+      OUTPUT_NOISE.has(key) || (key === 'type' && isConstant(one)) || (key === 'required' && depth > 1);
+    return Object.fromEntries(Object.entries(one).filter(([key]) => !noise(key)));
   });
 }
 
-/** The schema of arguments: all limits stay, what is the same for every AID is said once, by the server. */
+/** What the name of the parameter, its pattern or the server's instructions say already. */
+function isSaidElsewhere(schema: JsonSchema): boolean {
+  return schema['format'] === AID_FORMAT || schema['pattern'] === SHA256_PATTERN;
+}
+
+/** The schema of arguments: all limits stay, and descriptions where they say what is not to be seen without them. */
 export function compactInput(schema: JsonSchema): JsonSchema {
   return walk(plain(schema), (one) => {
     if (one['format'] === SERVICE_NAME_FORMAT) {
       const { format: _ours, ...known } = one;
       return known;
     }
-    if (one['format'] !== AID_FORMAT) return one;
+    if (!isSaidElsewhere(one)) return one;
     const { format: _format, description: _description, ...rest } = one;
     return rest;
   });

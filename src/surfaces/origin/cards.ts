@@ -31,6 +31,8 @@ const OF_ITS_BYTES =
   /^(?:accept-ranges|cache-control|content-(?:digest|encoding|length|md5|range|type)|digest|etag|expires|last-modified|repr-digest|signature(?:-input)?|trailer)$/;
 const BODILESS_STATUSES: ReadonlySet<number> = new Set([204, 205]);
 const JSON_TYPE = 'application/json';
+/** What a server may call its JSON; the bytes are UTF-8. */
+const JSON_TYPES = /^application\/(?:[\w.-]+\+)?json\s*(?:;\s*charset="?utf-8"?\s*)?$/i;
 
 /** How a card is asked for: as a document, or by a call of JSON-RPC. */
 export type CardQuestion = 'document' | 'call';
@@ -123,11 +125,19 @@ function answered(headers: RawHeaders, document: unknown): Reshaped {
   return withBody(headers, JSON.stringify(document));
 }
 
-/** An answer with another body, which is JSON, and without what its headers said of the one before. */
+/** An answer with another body, which is JSON in UTF-8 as well, and without what its headers said of the one before. */
 export function withBody(headers: RawHeaders, text: string): Reshaped {
   const body = Buffer.from(text);
   const kept = filterHeaders(headers, (name) => !OF_ITS_BYTES.test(name));
-  const own = ['Content-Type', JSON_TYPE, 'Content-Length', String(body.length), 'Cache-Control', 'no-store'];
+  const said = pairs(headers).find(([name]) => name.toLowerCase() === 'content-type')?.[1] ?? '';
+  const own = [
+    'Content-Type',
+    JSON_TYPES.test(said) ? said : JSON_TYPE,
+    'Content-Length',
+    String(body.length),
+    'Cache-Control',
+    'no-store',
+  ];
   return { headers: [...kept, ...own], body };
 }
 

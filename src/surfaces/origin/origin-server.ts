@@ -11,7 +11,7 @@ import {
 } from 'node:http';
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { MAX_HTTP_HEADER_BYTES, type RawHeaders } from '../../capabilities/calls/headers.ts';
+import { filterHeaders, MAX_HTTP_HEADER_BYTES, type RawHeaders } from '../../capabilities/calls/headers.ts';
 import type { CallAnswer } from '../../capabilities/calls/http-caller.ts';
 import type { CardAdmission, LocalCard } from '../../capabilities/cards/admission.ts';
 import type { OriginFailure, OriginListener, OriginTarget, ServeOrigin } from '../../capabilities/origins/types.ts';
@@ -25,6 +25,7 @@ import { resetSocket } from '../../foundation/reset-socket.ts';
 import type { Upgrade } from '../../operations/handlers/exchange.ts';
 import { sendError, shownError } from '../rest/answer.ts';
 import { MAX_PIPELINED } from '../rest/connections.ts';
+import { readBytes } from '../rest/json-body.ts';
 import { callRemote, type RemoteCaller } from '../rest/remote-call.ts';
 import type { AnswerPlace } from '../rest/remote-headers.ts';
 import {
@@ -40,15 +41,19 @@ import {
 } from './cards.ts';
 import { checkVisitor, isFromBrowser } from './door.ts';
 import { firstBytes } from './first-bytes.ts';
-import { PAGE_POLICY, sentToAgent, takenFromAgent } from './headers.ts';
+import { type OriginVisitor, PAGE_POLICY, sentToAgent, takenFromAgent } from './headers.ts';
 import { asksForMetadata, withLocalMetadata } from './oauth.ts';
+import { type PushRegistry, pushStep } from './push.ts';
+import { MAX_PUSH_REQUEST_BYTES, mayNameWebhook } from './push-questions.ts';
 
 const HOST = '127.0.0.1';
-/** Connections at once to one address. */
-const MAX_CONNECTIONS = 512;
+/** Connections at once to one address: room for the streams of events and WebSockets that calls of one agent to another may be. */
+const MAX_CONNECTIONS = 2048;
 /** How long a connection waits for its next request, milliseconds. */
 const KEEP_ALIVE_MS = 75_000;
 const BACKLOG = 511;
+/** Speak of the bytes of a request, which are others where it names a webhook. */
+const OF_THE_BODY = /^(?:content-(?:digest|md5)|digest|repr-digest|signature(?:-input)?|trailer)$/;
 
 export interface OriginServerDependencies {
   readonly caller: RemoteCaller;
@@ -58,6 +63,8 @@ export interface OriginServerDependencies {
   readonly cards: Pick<CardAdmission, 'local'>;
   /** The A2A card that an agent has signed; null where it has none. @throws SvcError where it cannot be had */
   readonly signedCard: (remote: Aid, local: Aid, signal: AbortSignal) => Promise<Card | null>;
+  /** Stands in for webhooks of programs here. */
+  readonly push: PushRegistry;
   /**
    * Joins a connection with the service of the agent.
    * @param refused is told why the agent's node did not
@@ -178,7 +185,8 @@ class OriginServer implements OriginListener {
     const gone = new AbortController();
     response.once('close', () => {
       this.#unanswered.set(socket, (this.#unanswered.get(socket) ?? 1) - 1);
-      gone.abort();
+      // A call whose answer is through may not have said so yet: its link is to serve the next one.
+      if (!response.writableFinished) gone.abort();
     });
     this.#served++;
     try {
@@ -197,13 +205,16 @@ class OriginServer implements OriginListener {
   ): Promise<void> {
     const { id, localAid: local, remoteAid: remote, accessToken } = this.#target();
     const visitor = { id, isBrowser: isFromBrowser(request) };
-    const { question, body } = await this.#cardQuestion(request);
+    const { question, body } = await this.#look(request);
     const isMetadata = asksForMetadata(request);
+    const push = question === null ? await this.#pushStep(request, body, visitor, signal) : null;
+    const isRead = question !== null || isMetadata || push?.isRead === true;
     let note = '';
     const rules = {
       sent: (raw: RawHeaders) => {
-        const sent = sentToAgent(raw, visitor);
-        return question === null && !isMetadata ? sent : askedForCard(sent);
+        const all = sentToAgent(raw, visitor);
+        const sent = push === null || push.body === null ? all : filterHeaders(all, (name) => !OF_THE_BODY.test(name));
+        return isRead ? askedForCard(sent) : sent;
       },
       taken: (raw: RawHeaders, place: AnswerPlace) => takenFromAgent(raw, place, visitor),
       begin: (head: ServerResponse) => {
@@ -217,6 +228,8 @@ class OriginServer implements OriginListener {
       withLocalCard(answer, question ?? 'document', place, lead, (text) => {
         note = text;
       });
+    const reshape = question !== null ? reshapeCard : isMetadata ? withLocalMetadata : push?.reshape;
+    const sentBody = push?.body ?? body;
     const target = {
       caller: this.#deps.caller,
       local,
@@ -225,8 +238,8 @@ class OriginServer implements OriginListener {
       path: request.url ?? '/',
       accessToken,
       rules,
-      ...(body === null ? {} : { body }),
-      ...(question !== null ? { reshape: reshapeCard } : isMetadata ? { reshape: withLocalMetadata } : {}),
+      ...(sentBody === null ? {} : { body: sentBody }),
+      ...(reshape === undefined ? {} : { reshape }),
     };
     const exchange = { request, response, context: { signal }, ...(upgrade === undefined ? {} : { upgrade }) };
     try {
@@ -252,17 +265,24 @@ class OriginServer implements OriginListener {
   }
 
   /** Whether a request asks for a card, and its body where that had to be read. */
-  async #cardQuestion(request: IncomingMessage): Promise<{ question: CardQuestion | null; body: Buffer | null }> {
+  async #look(request: IncomingMessage): Promise<{ question: CardQuestion | null; body: Buffer | null }> {
     if (asksForCard(request)) return { question: 'document', body: null };
-    if (!mayAskForCard(request)) return { question: null, body: null };
-    const chunks: Buffer[] = [];
+    const mayAsk = mayAskForCard(request);
+    if (!mayAsk && !mayNameWebhook(request)) return { question: null, body: null };
+    let body: Buffer;
     try {
-      for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
+      body = await readBytes(request, MAX_PUSH_REQUEST_BYTES);
     } catch (cause) {
-      throw new SvcError('cancelled', { cause });
+      throw cause instanceof SvcError ? cause : new SvcError('cancelled', { cause });
     }
-    const body = Buffer.concat(chunks);
-    return { question: isCardCall(body) ? 'call' : null, body };
+    return { question: mayAsk && isCardCall(body) ? 'call' : null, body };
+  }
+
+  #pushStep(request: IncomingMessage, body: Buffer | null, { isBrowser, id }: OriginVisitor, signal: AbortSignal) {
+    const { caller, push: registry } = this.#deps;
+    const origin = { ...this.#target(), id };
+    const headers = sentToAgent(request.rawHeaders, { isBrowser, id });
+    return pushStep(request, body, { registry, caller, origin, isBrowser, headers, signal });
   }
 
   #refuse(response: ServerResponse, error: unknown): void {

@@ -1,8 +1,9 @@
-/** The gateway: `/aid/{AID}/…` is the service of that agent, called as this node. */
+/** The gateway: `/aid/{AID}/…` is the service of that agent, called as this node or as an agent here. */
 import { SvcError } from '../../foundation/errors.ts';
-import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
+import { parseAid } from '../../foundation/identity/aid.ts';
 import type { gatewayStreams } from '../../operations/gateway.ts';
 import type { StreamExchange, StreamHandlers } from '../../operations/handlers/exchange.ts';
+import { actingFor, type LocalIdentities } from './acting.ts';
 import { hasUnreadBody } from './answer.ts';
 import { isPeerPath } from './peer-path.ts';
 import { callRemote, pathBelow, type RemoteCaller } from './remote-call.ts';
@@ -16,10 +17,8 @@ const OBJECT_PATH = /^\/cas\/[^/?]+(?:\?|$)/;
  */
 const DESTINATIONS: ReadonlySet<unknown> = new Set([undefined, 'document', 'empty', 'websocket']);
 
-export interface GatewayDependencies {
+export interface GatewayDependencies extends LocalIdentities {
   readonly caller: RemoteCaller;
-  /** The node's own identity. */
-  readonly nodeAid: Aid;
 }
 
 /** @throws SvcError `not_found`, `forbidden_origin`, `method_not_allowed` */
@@ -35,7 +34,8 @@ function check({ request }: StreamExchange, path: string): void {
   throw new SvcError('method_not_allowed', { details: { allow: 'GET, HEAD' } });
 }
 
-export function gatewayHandlers({ caller, nodeAid }: GatewayDependencies): StreamHandlers<typeof gatewayStreams> {
+export function gatewayHandlers(dependencies: GatewayDependencies): StreamHandlers<typeof gatewayStreams> {
+  const { caller } = dependencies;
   return {
     gatewayRoot: (exchange) => {
       check(exchange, '/');
@@ -45,10 +45,12 @@ export function gatewayHandlers({ caller, nodeAid }: GatewayDependencies): Strea
       response.writeHead(307, { location: `/aid/${String(input['aid'])}/${query}`, 'content-length': '0' }).end();
     },
     gateway: async (exchange) => {
-      const path = pathBelow(exchange.request.url ?? '');
+      const { url = '', headers } = exchange.request;
+      const path = pathBelow(url);
       check(exchange, path);
+      const acting = actingFor(headers, dependencies);
       const remote = parseAid(String(exchange.input['aid']));
-      await callRemote(exchange, { caller, local: nodeAid, remote, prefix: `/aid/${remote}`, path });
+      await callRemote(exchange, { caller, ...acting, remote, prefix: `/aid/${remote}`, path });
     },
   };
 }

@@ -6,6 +6,12 @@ import { errorAnswer } from './answer.ts';
 import { isPeerPath } from './peer-path.ts';
 
 /** The head of a request has to be here within this time: a slow one must not hold a connection. */
+/**
+ * Who may listen to the end of one answer: the parts of this server, the framework, and a stream into it with its ends are
+ * eleven, and Node takes ten for sound.
+ */
+const RESPONSE_LISTENERS = 20;
+
 const HEAD_TIMEOUT_MS = 10_000;
 /** How often connections are looked at for their time-outs. */
 const TIMEOUT_CHECK_MS = 2_000;
@@ -74,6 +80,7 @@ export function createHttpServer(handler: RequestHandler, limits = LIMITS): Serv
   const serve: RequestHandler = (request, response) => {
     const { socket } = request;
     taken.add(socket);
+    response.setMaxListeners(RESPONSE_LISTENERS);
     response.once('close', () => {
       if (response.shouldKeepAlive) taken.delete(socket);
     });

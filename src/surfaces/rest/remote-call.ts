@@ -102,10 +102,11 @@ function passOn(response: ServerResponse, answer: CallAnswer, { rules, place }: 
     }
     // The head goes out now: the body may take its time.
     response.flushHeaders();
-    feed(body, response, () => {
+    const atEnd = (): void => {
       const trailers = rules.taken(body.rawTrailers, place);
       if (trailers.length > 0) response.addTrailers([...pairs(trailers)]);
-    });
+    };
+    feed(body, response, atEnd, answer.release);
   });
 }
 

@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type OwnApi, parseServiceAddress, refuseOwnApi } from '../../../src/capabilities/agents/service-address.ts';
+import {
+  type OwnApi,
+  parseServiceAddress,
+  placesOf,
+  refuseOwnApi,
+} from '../../../src/capabilities/agents/service-address.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 
 function isRefused(error: unknown): boolean {
@@ -18,6 +23,7 @@ test('reads the forms of a service address', () => {
     ['TCP://localhost:22', 'tcp', 'localhost', 22, 'tcp://localhost:22'],
     ['http+TCP://localhost:80', 'http', 'localhost', 80, 'http+tcp://localhost:80'],
     ['https+tcp://localhost:443', 'https', 'localhost', 443, 'https+tcp://localhost:443'],
+    ['HTTP+Proven://localhost:80', 'http', 'localhost', 80, 'http+proven://localhost:80'],
     ['https+insecure+tcp://localhost:443', 'https', 'localhost', 443, 'https+insecure+tcp://localhost:443'],
   ] as const;
   for (const [input, scheme, host, port, text] of cases) {
@@ -28,11 +34,33 @@ test('reads the forms of a service address', () => {
       port,
       text,
       takesCalls: prefix !== 'tcp',
-      takesTunnels: prefix === '' || prefix.endsWith('tcp'),
+      tunnels: prefix === '' || prefix.endsWith('tcp') ? { host, port } : null,
       verifyCertificate: !text.includes('insecure'),
+      provesItself: text.includes('proven'),
     });
     assert.equal(parseServiceAddress(text).text, text);
   }
+});
+
+test('calls may go to one port and tunnels to another', () => {
+  const service = parseServiceAddress(' HTTP://localhost:8080/ , TCP://[::1]:50051 ');
+  assert.deepEqual(service, {
+    scheme: 'http',
+    host: 'localhost',
+    port: 8080,
+    text: 'http://localhost:8080,tcp://[::1]:50051',
+    takesCalls: true,
+    tunnels: { host: '::1', port: 50051 },
+    verifyCertificate: true,
+    provesItself: false,
+  });
+  assert.equal(parseServiceAddress(service.text).text, service.text);
+  assert.deepEqual(
+    placesOf(service).map(({ port }) => port),
+    [8080, 50051],
+  );
+  for (const text of ['localhost:80', 'http://localhost:80', 'http+tcp://localhost:80'])
+    assert.equal(placesOf(parseServiceAddress(text)).length, 1);
 });
 
 test('refuses everything else', () => {
@@ -49,6 +77,10 @@ test('refuses everything else', () => {
     'tcp+tcp://host:80',
     '+tcp://host:80',
     'http+tcp+tcp://host:80',
+    'http+proven+tcp://host:80',
+    'https+proven://host:80',
+    'https+insecure+proven://host:80',
+    'tcp+proven://host:80',
     'http://host',
     'http://host:80/path',
     'http://user:pw@host:80',
@@ -60,6 +92,15 @@ test('refuses everything else', () => {
     'a b:80',
     `${'a'.repeat(300)}:80`,
     'http://http://host:80',
+    'http://host:80,',
+    ',tcp://host:81',
+    'http://host:80,host:81',
+    'http://host:80,http://host:81',
+    'http+tcp://host:80,tcp://host:81',
+    'host:80,tcp://host:81',
+    'tcp://host:80,tcp://host:81',
+    'tcp://host:80,http://host:81',
+    'http://host:80,tcp://host:81,tcp://host:82',
   ];
   for (const input of bad) assert.throws(() => parseServiceAddress(input), isRefused, input);
 });
@@ -99,6 +140,8 @@ test("refuses every spelling of the daemon's own API", async () => {
     '0.1.2.3:2121',
     'me.example:2121',
     'six.example:2121',
+    'http://127.0.0.1:2122,tcp://localhost:2121',
+    'http://127.0.0.1:2121,tcp://localhost:2122',
   ];
   for (const text of spellings) await assert.rejects(refuseOwnApi(parseServiceAddress(text), OWN), isRefused, text);
 });

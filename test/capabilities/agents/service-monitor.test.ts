@@ -107,3 +107,11 @@ test('tells when a service begins to answer or ends to, and of a new one that do
     ['127.0.0.1:2', false, 'refused'],
   ]);
 });
+
+test('a service with two addresses answers where both do', async () => {
+  const { monitor, seen } = world([]);
+  assert.deepEqual(await monitor.check('http://127.0.0.1:2,tcp://127.0.0.1:4'), { ok: true, ms: 1 });
+  assert.equal((await monitor.check('http://127.0.0.1:2,tcp://127.0.0.1:3')).ok, false);
+  assert.equal((await monitor.check('http://127.0.0.1:1,tcp://127.0.0.1:4')).ok, false);
+  assert.deepEqual(seen, [2, 4, 2, 3, 1, 4]);
+});

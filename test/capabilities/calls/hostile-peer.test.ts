@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { type TestContext, test } from 'node:test';
 import type { Body } from '../../../src/capabilities/calls/exchange.ts';
-import { HttpCaller } from '../../../src/capabilities/calls/http-caller.ts';
+import { HttpCaller, MAX_EVENT_STREAMS_PER_TARGET } from '../../../src/capabilities/calls/http-caller.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import type { LinkStream } from '../../../src/network/links/types.ts';
 import { textOf } from '../../support/call-world.ts';
@@ -192,4 +192,14 @@ test('a daemon that never answers is given up with its callers, those that wait 
   abort.abort();
   for (const outcome of await outcomes) assert.ok(outcome.status === 'rejected' && outcome.reason.code === 'cancelled');
   await eventually('all streams to be closed', () => closed === 64);
+});
+
+test('a daemon that lets streams of events begin without end makes its caller hold so many of them', async (t) => {
+  const { call } = await hostile(t, answering('HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n'));
+  const streams = await Promise.all(Array.from({ length: MAX_EVENT_STREAMS_PER_TARGET }, () => call()));
+  const refused = { code: 'rate_limited', details: { limit: MAX_EVENT_STREAMS_PER_TARGET } };
+  await assert.rejects(call(), refused);
+  streams[0]?.body.destroy();
+  await eventually('one ended', () => streams[0]?.body.closed === true);
+  (await call()).body.destroy();
 });

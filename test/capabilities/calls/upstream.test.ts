@@ -120,7 +120,8 @@ test('broken HTTP of a service is its fault, and told as such', async (t) => {
 
 test('each connection is seen as it is made, and none that is ended then carries a request', async (t) => {
   const { aid: caller } = newIdentity();
-  const request = { caller, method: 'GET', path: '/', headers: ['Host', 'x'], body: null };
+  const callerKey = new Uint8Array(32);
+  const request = { caller, called: caller, callerKey, method: 'GET', path: '/', headers: ['Host', 'x'], body: null };
   const plain = createHttpServer();
   const secure = createHttpsServer(SELF_SIGNED);
   for (const [server, scheme] of [

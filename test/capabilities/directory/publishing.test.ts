@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ServiceOffer } from '../../../src/capabilities/directory/service-cards.ts';
+import { unixSeconds } from '../../../src/foundation/clock.ts';
 import { agentKey } from '../../../src/foundation/records/keys.ts';
 import { decodeEndpointsPayload } from '../../../src/foundation/records/payloads.ts';
 import { DirectoryWorld } from '../../support/directory-world.ts';
 import { delegateAnew, newIdentity } from '../../support/identities.ts';
+import { testRecord } from '../../support/records.ts';
 
 const HOUR_MS = 3600_000;
 
@@ -289,4 +291,42 @@ test('numbers that were given out beforehand are used above what the network hol
   assert.deepEqual(puts, [2, 3, 4], 'none is the number that the other machine has used');
   world.store.close();
   before.store.close();
+});
+
+test('what comes to light after an answer is kept with it, unless it was published again since', async () => {
+  const world = new DirectoryWorld();
+  const { aid } = world.add();
+  world.network.become({ peers: 7 });
+  world.network.replicas = 4;
+  assert.deepEqual(await world.directory.publish(aid), { seq: 1, replicas: 4 });
+  world.network.wholes[0]?.({ replicas: 7, newer: null, refused: {} });
+  await world.clock.run(0);
+  assert.equal(world.directory.summary(aid).replicas, 7);
+  assert.deepEqual(await world.directory.publish(aid), { seq: 2, replicas: 4 });
+  world.network.wholes[0]?.({ replicas: 6, newer: null, refused: {} });
+  await world.clock.run(0);
+  assert.equal(world.directory.summary(aid).replicas, 4, 'that was said of another record');
+  world.store.close();
+  world.network.wholes[1]?.({ replicas: 7, newer: null, refused: {} });
+  await world.clock.run(0);
+});
+
+test('a record that turns out to be beaten after its answer goes out again, ahead of the other', async () => {
+  const world = new DirectoryWorld();
+  const agent = world.add();
+  await world.directory.start();
+  await world.clock.run(10_000);
+  world.network.replicas = 4;
+  const { seq } = await world.directory.publish(agent.aid);
+  const newer = testRecord(agent, 1, { timestamp: unixSeconds(world.clock), seq: 70 });
+  const key = agentKey(agent.aid);
+  await world.network.put(key, newer);
+  world.network.wholes[0]?.({ replicas: 4, newer, refused: { newer: 3 } });
+  await world.clock.run(5000);
+  assert.deepEqual(
+    world.kept(agent.aid).map((record) => record.seq),
+    [seq, 70, 71],
+  );
+  await world.directory.stop();
+  world.store.close();
 });

@@ -20,7 +20,7 @@ test('what is kept is what stands in the database, whatever changes it', () => {
   const { publications, clock } = world;
   const [a, b] = aids;
   const ack = (seq: number, settled: boolean) => ({
-    ...{ type: 1, name: '', seq, replicas: seq, dirty: 0, settled },
+    ...{ type: 1, name: '', seq, replicas: seq, dirty: 0, settled, said: null },
     publishedAt: clock.now(),
   });
   const steps: Readonly<Record<string, () => unknown>> = {
@@ -32,8 +32,10 @@ test('what is kept is what stands in the database, whatever changes it', () => {
     acknowledge: () => publications.acknowledge(a, [ack(3, false)]),
     schedule: () => publications.schedule(a, { claim: false, state: 'active', dueAt: clock.now() + 7, failures: 0 }),
     touchUnsettled: () => publications.touchUnsettled(clock.now() + 1),
-    touchEndpoints: () => publications.touchEndpoints(clock.now()),
-    'touchEndpoints of one': () => publications.touchEndpoints(clock.now() - 1, a),
+    touchMoved: () => publications.touchMoved('elsewhere', clock.now()),
+    touchEndpoints: () => publications.touchEndpoints(a, clock.now() - 1),
+    touchAll: () => publications.touchAll(clock.now()),
+    spreadOverdue: () => publications.spreadOverdue(clock.now(), 0.5),
     touch: () => publications.touch(a),
     lapse: () => publications.schedule(a, { claim: false, state: 'lapsed', dueAt: null, failures: 0 }),
     revive: () => publications.revive(a, clock.now() + 9),

@@ -1,10 +1,7 @@
 /** Offers between two nodes whose notes are handed over by hand. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FileOffers } from '../../../src/capabilities/file-offers/file-offers.ts';
-import { OfferedObjects } from '../../../src/capabilities/file-offers/offered.ts';
-import type { OfferNote } from '../../../src/capabilities/file-offers/types.ts';
-import { decodeNews, encodeNews, encodeOffer } from '../../../src/capabilities/file-offers/wire.ts';
+import { decodeNews, encodeNews } from '../../../src/capabilities/file-offers/wire.ts';
 import {
   FILE_OFFER_LIFE_MS,
   MAX_OPEN_OFFERS,
@@ -16,122 +13,17 @@ import {
 import { NOTE_TYPE } from '../../../src/foundation/domain/notes.ts';
 import { type ErrorCode, SvcError } from '../../../src/foundation/errors.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
-import { silentLog } from '../../../src/foundation/log.ts';
-import { AgentStore } from '../../../src/foundation/store/agents.ts';
-import { FileOfferStore } from '../../../src/foundation/store/file-offers.ts';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
-import { Store } from '../../../src/foundation/store/store.ts';
-import type { Purpose } from '../../../src/network/links/types.ts';
 import { newIdentity } from '../../support/identities.ts';
-import { TestClock } from '../../support/test-clock.ts';
+import { OBJECT, OfferNode, offerNodes } from '../../support/offer-nodes.ts';
 
-const OBJECT = 'a1'.repeat(32);
 const OTHER = 'b2'.repeat(32);
-
-interface Sent {
-  readonly from: Aid;
-  readonly to: Aid;
-  readonly type: number;
-  readonly body: Uint8Array;
-}
 
 function fails(code: ErrorCode) {
   return (error: unknown): boolean => error instanceof SvcError && error.code === code;
 }
 
-/** A node with one agent. */
-class World {
-  readonly clock: TestClock;
-  readonly db = Store.open(':memory:', MIGRATIONS);
-  readonly store = new FileOfferStore(this.db);
-  readonly aid: Aid;
-  readonly sent: Sent[] = [];
-  readonly events: string[] = [];
-  readonly objects = new Map<string, { size: number; name: string }>([[OBJECT, { size: 3, name: 'plan.pdf' }]]);
-  readonly blocked = new Set<Aid>();
-  readonly known = new Set<Aid>();
-  readonly rechecked: Aid[] = [];
-  readonly offered: OfferedObjects;
-  readonly offers: FileOffers;
-  readonly #takers = new Map<number, (recipient: Aid, note: OfferNote) => 'kept' | 'full'>();
-  /** What sending fails with. */
-  failure: SvcError | null = null;
-  rooms = 0;
-  #ids = 0;
-
-  constructor(clock = new TestClock()) {
-    this.clock = clock;
-    const identity = newIdentity();
-    this.aid = identity.aid;
-    new AgentStore(this.db).put({ keyName: 'k', delegation: identity.delegation, serviceTcp: '', registeredAt: 0 });
-    this.offered = new OfferedObjects({
-      store: this.store,
-      clock: this.clock,
-      isDenied: (_called, caller) => this.blocked.has(caller),
-    });
-    this.offers = new FileOffers({
-      store: this.store,
-      offered: this.offered,
-      notes: {
-        claim: (type, taker) => void this.#takers.set(type, taker),
-        roomAgain: () => void this.rooms++,
-        send: async (from, to, type, body) => {
-          if (this.failure !== null) throw this.failure;
-          this.sent.push({ from, to, type, body });
-          return { delivered: true };
-        },
-      },
-      objects: {
-        stat: (_aid, objectId) => this.objects.get(objectId) ?? null,
-        delete: (_aid, objectId) => {
-          if (!this.objects.delete(objectId)) throw new SvcError('not_found');
-        },
-      },
-      events: { emit: (_aid, type) => this.events.push(type) },
-      clock: this.clock,
-      log: silentLog,
-      isHere: (aid) => aid === this.aid,
-      isBlocked: (_aid, peer) => this.blocked.has(peer),
-      isKnown: (_aid, peer) => this.known.has(peer),
-      recheck: (aid) => void this.rechecked.push(aid),
-      newId: () => (++this.#ids).toString(16).padStart(16, '0'),
-    });
-  }
-
-  take(sender: Aid, type: number, body: Uint8Array, sentAt = this.clock.now()): 'kept' | 'full' | undefined {
-    return this.#takers.get(type)?.(this.aid, { sender, body, sentAt });
-  }
-
-  /** Hands over all that was sent to another node. */
-  deliver(to: World): void {
-    for (const { from, type, body } of this.sent.splice(0)) assert.equal(to.take(from, type, body), 'kept');
-  }
-
-  /** An offer of a stranger, numbered. */
-  strange(sender: Aid, number: number): 'kept' | 'full' | undefined {
-    const id = number.toString(16).padStart(16, 'f');
-    return this.take(
-      sender,
-      NOTE_TYPE.fileOffer,
-      encodeOffer({ id, objectId: OBJECT, size: 3, name: 'x', message: '' }),
-    );
-  }
-
-  mayRead(caller: Aid, objectId: string | null, purpose: Purpose = 'object'): boolean {
-    return this.offered.mayRead(
-      { purpose, called: this.aid, caller, accessToken: undefined, nodeKey: null, source: null },
-      objectId,
-    );
-  }
-}
-
-function pair(): readonly [World, World] {
-  const near = new World();
-  return [near, new World(near.clock)];
-}
-
 test('an offer is made, taken, and told to both', async (t) => {
-  const [near, far] = pair();
+  const [near, far] = offerNodes();
   const request = { recipient: far.aid, objectId: OBJECT, name: '../.plan.pdf', message: 'hi', temporary: true };
   const { offer, delivered } = await near.offers.offer(near.aid, request);
   assert.deepEqual([offer.state, offer.direction, offer.name, delivered], ['open', 'out', 'plan.pdf', true]);
@@ -166,7 +58,7 @@ test('an offer is made, taken, and told to both', async (t) => {
 });
 
 test('an open offer opens its object to its recipient, and nothing else to anybody', async () => {
-  const [near, far] = pair();
+  const [near, far] = offerNodes();
   const { offer } = await near.offers.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: false });
   assert.ok(near.mayRead(far.aid, OBJECT));
   assert.ok(near.mayRead(far.aid, null));
@@ -190,10 +82,10 @@ test('an open offer opens its object to its recipient, and nothing else to anybo
 });
 
 test('only who offered withdraws, only who was offered takes, and nobody else is heard', async () => {
-  const [near, far] = pair();
+  const [near, far] = offerNodes();
   const { offer } = await near.offers.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: true });
   near.deliver(far);
-  const tell = (to: World, sender: Aid, end: 'taken' | 'declined' | 'withdrawn') =>
+  const tell = (to: OfferNode, sender: Aid, end: 'taken' | 'declined' | 'withdrawn') =>
     to.take(sender, NOTE_TYPE.fileNews, encodeNews({ id: offer.id, end }));
   tell(near, newIdentity().aid, 'taken');
   tell(near, far.aid, 'withdrawn');
@@ -208,7 +100,7 @@ test('only who offered withdraws, only who was offered takes, and nobody else is
 });
 
 test('an id that another one has offered under already changes nothing', async () => {
-  const world = new World();
+  const world = new OfferNode();
   const [one, two] = [newIdentity().aid, newIdentity().aid];
   assert.equal(world.strange(one, 1), 'kept');
   assert.equal(world.strange(two, 1), 'kept');
@@ -220,7 +112,7 @@ test('an id that another one has offered under already changes nothing', async (
 });
 
 test('what is no offer, and what comes from who is shut out, leaves nothing', () => {
-  const world = new World();
+  const world = new OfferNode();
   const sender = newIdentity().aid;
   assert.equal(world.take(sender, NOTE_TYPE.fileOffer, new Uint8Array(10)), 'kept');
   assert.equal(world.take(sender, NOTE_TYPE.fileNews, new Uint8Array(10)), 'kept');
@@ -231,7 +123,7 @@ test('what is no offer, and what comes from who is shut out, leaves nothing', ()
 });
 
 test('a flood of offers finds its bounds, and strangers leave room for those who are known', () => {
-  const world = new World();
+  const world = new OfferNode();
   const flood = newIdentity().aid;
   for (let i = 0; i < MAX_OPEN_OFFERS_PER_SENDER; i++) assert.equal(world.strange(flood, i), 'kept');
   assert.equal(world.strange(flood, 999), 'full');
@@ -249,7 +141,7 @@ test('a flood of offers finds its bounds, and strangers leave room for those who
 });
 
 test('offers that are over are kept up to a bound', () => {
-  const world = new World();
+  const world = new OfferNode();
   const friend = newIdentity().aid;
   for (let i = 0; i < MAX_SETTLED_OFFERS + 20; i++) {
     world.strange(friend, i);
@@ -259,7 +151,7 @@ test('offers that are over are kept up to a bound', () => {
 });
 
 test('what cannot be offered is refused, and a note that is not sent leaves no open offer', async () => {
-  const [near, far] = pair();
+  const [near, far] = offerNodes();
   const offer = (change: object = {}) =>
     near.offers.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: true, ...change });
   await assert.rejects(offer({ recipient: near.aid }), fails('self'));
@@ -282,7 +174,7 @@ test('what cannot be offered is refused, and a note that is not sent leaves no o
 });
 
 test('an object stays while an offer of it is open, or where somebody stored it for itself', async (t) => {
-  const [near, far] = pair();
+  const [near, far] = offerNodes();
   await near.offers.start();
   t.after(() => near.offers.stop());
   const offer = async (temporary: boolean): Promise<string> =>
@@ -303,7 +195,7 @@ test('an object stays while an offer of it is open, or where somebody stored it 
 });
 
 test('offers expire, and the end is told until somebody keeps the note', async (t) => {
-  const [near, far] = pair();
+  const [near, far] = offerNodes();
   const { offer } = await near.offers.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: true });
   near.deliver(far);
   far.failure = new SvcError('not_acknowledged');
@@ -328,7 +220,7 @@ test('offers expire, and the end is told until somebody keeps the note', async (
 });
 
 test('with its agent the offers go', () => {
-  const world = new World();
+  const world = new OfferNode();
   world.strange(newIdentity().aid, 1);
   world.db.run`DELETE FROM agents WHERE aid = ${world.aid}`;
   assert.deepEqual(world.store.list(world.aid, undefined, false), []);

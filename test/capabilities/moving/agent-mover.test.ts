@@ -2,20 +2,24 @@ import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import * as fc from 'fast-check';
 import { MAX_MAILBOX_BYTES } from '../../../src/capabilities/notes/inbox.ts';
+import { toHex } from '../../../src/foundation/bytes.ts';
 import { MAX_NOTE_BODY_BYTES } from '../../../src/foundation/domain/notes.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
+import { encodeDelegation } from '../../../src/foundation/identity/delegation.ts';
 import {
   type AgentDocument,
   MAX_AGENT_DOCUMENT_BYTES,
   MAX_MOVED_CHAT_BYTES,
 } from '../../../src/foundation/moving/agent-document.ts';
+import { AgentStore } from '../../../src/foundation/store/agents.ts';
+import { CardStore, UNSIGNED } from '../../../src/foundation/store/cards.ts';
 import { ChatStore } from '../../../src/foundation/store/chat.ts';
 import { ChatLog } from '../../../src/foundation/store/chat-log.ts';
 import { NoteStore } from '../../../src/foundation/store/notes.ts';
 import { compileInput } from '../../../src/operations/input.ts';
 import { movingOperations } from '../../../src/operations/moving.ts';
-import { newIdentity, type TestIdentity } from '../../support/identities.ts';
-import { furnish, MoverNode, timeless } from '../../support/mover-world.ts';
+import { delegateAnew, newIdentity, type TestIdentity } from '../../support/identities.ts';
+import { furnish, furnishCard, MoverNode, timeless } from '../../support/mover-world.ts';
 import { anything, damaged } from '../../support/schema-arbitrary.ts';
 
 const SEED = 51_121;
@@ -81,7 +85,10 @@ describe('moving an agent', () => {
     assert.equal(document.chat.length, 2);
     assert.equal(document.rooms.joined[0]?.entries_base64.length, 4);
     const { aid, portsTaken } = await home.mover.import(throughJson(document));
-    assert.deepEqual([aid, portsTaken, home.resumed], [agent.aid, [], [agent.aid]]);
+    assert.deepEqual([aid, portsTaken], [agent.aid, { tunnels: [], origins: [] }]);
+    assert.deepEqual([home.resumed, home.served, home.settled], [[aid], [aid], [aid]]);
+    assert.equal(new AgentStore(home.store).givesEvidence(aid), true);
+    assert.deepEqual(new CardStore(home.store).own(aid), new CardStore(old.store).own(aid));
     assert.deepEqual(timeless(home.mover.export(aid)), timeless(document));
     assert.equal(home.registry.service(aid), '127.0.0.1:8080');
   });
@@ -134,6 +141,37 @@ describe('moving an agent', () => {
     assert.deepEqual(timeless(home.mover.export(agent.aid)), timeless(full));
   });
 
+  /** The signed card of an agent elsewhere. */
+  async function foreignCard(): Promise<string | undefined> {
+    const node = new MoverNode();
+    const identity = newIdentity();
+    await node.registry.register(identity.credentials);
+    furnishCard(node, identity);
+    const { card } = node.mover.export(identity.aid);
+    node.close();
+    return card;
+  }
+
+  test('a document of version 1 is taken in: what it lacks is off, or not there', async () => {
+    const { evidence: _evidence, card: _card, origins: _origins, ...rest } = timeless(document);
+    await home.mover.import(throughJson({ ...rest, svcd_agent: 1, exported_at: 0 }));
+    assert.equal(new AgentStore(home.store).givesEvidence(agent.aid), false);
+    assert.equal(new CardStore(home.store).own(agent.aid), null);
+    const { evidence, card, origins, ...there } = timeless(home.mover.export(agent.aid));
+    assert.deepEqual([evidence, card, origins], [false, undefined, []]);
+    assert.deepEqual(there, rest);
+  });
+
+  test('a card that an earlier key of the agent signed moves, and is signed anew where it arrives', async () => {
+    const { operational, delegation } = delegateAnew(agent.master, agent.delegation.issuedAt + 1);
+    const renewed = {
+      operational_private_key_hex: toHex(operational.seed),
+      delegation_proof_hex: toHex(encodeDelegation(delegation)),
+    };
+    await home.mover.import(throughJson({ ...document, ...renewed }));
+    assert.equal(new CardStore(home.store).own(agent.aid)?.signedAt, UNSIGNED);
+  });
+
   test('secrets of the access list go along as their hashes', () => {
     assert.ok(!JSON.stringify(document).includes('open sesame'));
   });
@@ -151,7 +189,7 @@ describe('moving an agent', () => {
     await furnish(home, other, [newIdentity(), newIdentity(), newIdentity()]);
     const before = JSON.stringify(home.store.all('SELECT * FROM tunnels'));
     const { portsTaken } = await home.mover.import(throughJson(document));
-    assert.deepEqual(portsTaken, [4242]);
+    assert.deepEqual(portsTaken, { tunnels: [4242], origins: [4343] });
     assert.equal(JSON.stringify(home.store.all('SELECT * FROM tunnels')), before);
   });
 
@@ -176,6 +214,8 @@ describe('moving an agent', () => {
     assert.ok(friend !== undefined && room !== undefined && note !== undefined && service !== undefined);
     const chat = (change: object) => ({ chat: [{ ...friend, ...change }] });
     const entry = (change: object) => chat({ entries: [{ ...friend.entries[0], ...change }] });
+    const [origin] = document.origins ?? [];
+    assert.ok(origin !== undefined);
     const other = newIdentity();
     const cases: Record<string, object> = {
       'another agent': { aid: other.aid },
@@ -204,6 +244,13 @@ describe('moving an agent', () => {
         access: { default: 'deny', salt_hex: 'ab'.repeat(16), allow: [{ created_at: 1 }], deny: [] },
       },
       'two tunnels on one port': { tunnels: [document.tunnels[0], document.tunnels[0]] },
+      'two addresses of one agent': { origins: [origin, { ...origin, local_port: 1 }] },
+      'an address of nobody': { origins: [{ ...origin, remote_aid: 'aid1nonsense' }] },
+      'a card that is none': { card: '{"a":1}' },
+      'a card in another spelling': { card: ` ${document.card ?? ''}` },
+      'a card that was changed': { card: document.card?.replace('Mover', 'Thief') },
+      'a card that nobody signed': { card: '{"protocolVersion":"1","skills":[]}' },
+      'the card of another agent': { card: await foreignCard() },
     };
     const before = home.dump();
     for (const [what, change] of Object.entries(cases)) {
@@ -238,7 +285,7 @@ describe('moving an agent', () => {
         taken++;
         home.registry.delete(agent.aid);
         home.noteKeys.forget(agent.aid);
-        for (const table of ['access_subjects', 'tunnels', 'rooms', 'room_invites_in', 'meta'])
+        for (const table of ['access_subjects', 'tunnels', 'origins', 'rooms', 'room_invites_in', 'meta'])
           home.store.run(`DELETE FROM ${table}`);
       } catch (error) {
         if (!(error instanceof SvcError) || error.status >= 500) throw error;

@@ -159,7 +159,7 @@ test('who waits for another link waits for so long, and gives all back', async (
   assert.deepEqual(called.counts, { known: 0, waiting: 0, keptBytes: 0 });
 
   const [again, lost] = linkEnds();
-  again.write(ticket);
+  again.write(drawTicket());
   const other = await called.accept(lost);
   other.write(Buffer.from('kept'));
   lost.destroy(new StreamError('connection_lost'));

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { encode } from 'uqr';
 import { NO_CHROMIUM, startChromium } from '../../support/browser/chromium.ts';
 import { PanelPage } from '../../support/browser/panel-page.ts';
 import { TestDaemon } from '../../support/daemon.ts';
@@ -76,7 +77,15 @@ test('the pages of an agent: who called and was refused, a list in order, the ad
   await t.test('the AID is shown for a camera', async () => {
     await panel.go(`agents/${called}`, 'amy');
     await page.getByRole('button', { name: 'QR', exact: true }).click();
-    await page.getByRole('img', { name: 'QR code of the AID' }).waitFor();
+    const drawn = page.getByRole('img', { name: 'QR code of the AID' });
+    await drawn.waitFor();
+    // Dark modules as the panel draws them, against the encoder's own for this AID.
+    const { data } = encode(called, { ecc: 'M', border: 4 });
+    const dark = await drawn.locator('path').getAttribute('d');
+    assert.deepEqual(
+      dark?.match(/M\d+ \d+/g),
+      data.flatMap((row, y) => row.flatMap((isDark, x) => (isDark ? [`M${x} ${y}`] : []))),
+    );
     await panel.check('the QR code');
     await page.keyboard.press('Escape');
   });

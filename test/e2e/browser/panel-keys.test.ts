@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import type { BrowserContext } from 'playwright-core';
 import { fromHex, toHex } from '../../../src/foundation/bytes.ts';
@@ -6,10 +8,12 @@ import { signDelegation } from '../../../src/foundation/identity/wallet.ts';
 import { parseWalletText } from '../../../src/foundation/identity/wallet-text.ts';
 import { NO_CHROMIUM, startChromium } from '../../support/browser/chromium.ts';
 import { PanelPage } from '../../support/browser/panel-page.ts';
+import { svcOk } from '../../support/cli.ts';
 import { TestDaemon } from '../../support/daemon.ts';
 import { EchoService } from '../../support/echo-service.ts';
 import { eventually } from '../../support/eventually.ts';
 import { TestNetwork } from '../../support/network.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
 interface Keys {
   readonly aid: string;
@@ -185,6 +189,34 @@ test('an agent says what it is and offers, is renewed until a day, and is invite
     await eventually('it is a member', async () => {
       const { groups } = await near.call<{ groups: readonly { group_id: string }[] }>('GET', `/agents/${aid}/groups`);
       return groups.some((group) => group.group_id === group_id);
+    });
+  });
+
+  await t.test('offered files are taken and declined at home', async () => {
+    const folder = temporaryDirectory(t);
+    const offer = async (name: string, text: string, ...more: string[]): Promise<void> => {
+      writeFileSync(join(folder, name), text);
+      await svcOk(far, 'send', join(folder, name), aid, '--aid', ben, '--no-wait', ...more);
+    };
+    await offer('plan.txt', 'the plan', '-m', 'as promised');
+    await offer('advert.txt', 'buy this');
+    await panel.go('', /./);
+    const row = (name: string) => page.getByRole('listitem').filter({ hasText: name });
+    await row('plan.txt').getByText('as promised').waitFor();
+    await row('advert.txt').waitFor();
+    await panel.check('offered files');
+    await row('plan.txt').getByRole('button', { name: 'Take' }).click();
+    const told = await page.getByText(/^The file is here: /).innerText();
+    assert.equal(readFileSync(told.replace('The file is here: ', ''), 'utf8'), 'the plan');
+    await row('plan.txt').waitFor({ state: 'hidden' });
+    await row('advert.txt').getByRole('button', { name: 'Decline' }).click();
+    await dialog.getByRole('button', { name: 'Decline' }).click();
+    await row('advert.txt').waitFor({ state: 'hidden' });
+    await eventually('the sender hears of both', async () => {
+      const path = `/agents/${ben}/file-offers?direction=out&all=true`;
+      const { offers } = await far.call<{ offers: readonly { name: string; state: string }[] }>('GET', path);
+      const states = Object.fromEntries(offers.map(({ name, state }) => [name, state]));
+      return states['plan.txt'] === 'taken' && states['advert.txt'] === 'declined';
     });
   });
 

@@ -98,7 +98,7 @@ test('two people talk, meet in a room and send files by the panels of their node
   await t.test('who is back gets it', async () => {
     // A word from the one who came back tells the other that it is there.
     await say(other, 'I am back');
-    await page.getByText('I am back').waitFor();
+    await page.getByRole('list', { name: 'Messages' }).getByText('I am back').waitFor();
     // Where it came last, it stands beside the conversation too.
     await other.getByRole('list', { name: 'Messages' }).getByText('Are you there?').waitFor();
     const line = page.getByRole('listitem').filter({ hasText: 'Are you there?' });
@@ -121,7 +121,7 @@ test('two people talk, meet in a room and send files by the panels of their node
     await benPanel.check('invited to a room');
     await other.getByRole('button', { name: 'Accept' }).click();
     await say(other, 'Two sources disagree.');
-    await page.getByText('Two sources disagree.').waitFor();
+    await page.getByRole('list', { name: 'Messages' }).getByText('Two sources disagree.').waitFor();
     await page.getByText(/joined/).waitFor();
     await attach(page, 'sources.txt');
     await saves(other, 'sources.txt');

@@ -10,7 +10,8 @@ import { newIdentity } from '../../support/identities.ts';
 const { aid } = newIdentity();
 const other = newIdentity().aid;
 const HERE = 'http://127.0.0.1:40123';
-const PLACE: CardPlace = { aid, service: { host: '127.0.0.1', port: 41241 }, to: HERE };
+const AT = { host: '127.0.0.1', port: 41241 };
+const PLACE: CardPlace = { aid, service: { ...AT, tunnels: AT }, to: HERE };
 
 function v10(...urls: readonly string[]): Card {
   return { name: 'x', supportedInterfaces: urls.map((url) => ({ url, protocolBinding: 'JSONRPC' })) };
@@ -189,6 +190,25 @@ test('interfaces at other ports of the machine are left out where one is there t
   );
 });
 
+test('gRPC at a port of its own is the service where tunnels lead there, and nothing else at that port is', () => {
+  const grpc = { host: 'localhost', port: 50051 };
+  const place = { ...PLACE, service: { ...AT, tunnels: grpc } };
+  const ways = (...list: readonly (readonly [string, string])[]): Card => ({
+    supportedInterfaces: list.map(([protocolBinding, url]) => ({ protocolBinding, url })),
+  });
+  const led = leadAddresses(ways(['JSONRPC', 'http://127.0.0.1:41241/rpc'], ['GRPC', '127.0.0.1:50051']), place);
+  assert.deepEqual([urlsOf(led), led.left], [[`${HERE}/rpc`, '127.0.0.1:40123'], 0]);
+  const others = leadAddresses(
+    ways(['GRPC', 'localhost:50051'], ['GRPC', 'localhost:41241'], ['JSONRPC', 'http://localhost:50051/rpc']),
+    place,
+  );
+  assert.deepEqual([urlsOf(others), others.left], [['127.0.0.1:40123'], 2]);
+  const old = { url: 'localhost:50051', preferredTransport: 'GRPC', protocolVersion: '0.3.0' };
+  assert.equal(leadAddresses(old, place).card['url'], '127.0.0.1:40123');
+  assert.equal(reasonOf({ ...old, preferredTransport: 'JSONRPC' }, place), 'special_address');
+  assert.equal(reasonOf(ways(['GRPC', 'grpc.example:50051']), place), 'foreign_address');
+});
+
 test('where it is not known what the agent is bound to, its machine is it', () => {
   const place = { ...PLACE, service: null };
   assert.deepEqual(urlsOf(leadAddresses(v10('http://127.0.0.1:9/x'), place)), [`${HERE}/x`]);
@@ -197,7 +217,7 @@ test('where it is not known what the agent is bound to, its machine is it', () =
 });
 
 test('a service on another machine is known by its host', () => {
-  const place = { ...PLACE, service: { host: 'agent.example', port: 443 } };
+  const place = { ...PLACE, service: { host: 'agent.example', port: 443, tunnels: null } };
   assert.deepEqual(urlsOf(leadAddresses(v10('https://Agent.Example/a2a'), place)), [`${HERE}/a2a`]);
   assert.equal(reasonOf(v10('https://other.example/a2a'), place), 'foreign_address');
 });

@@ -38,6 +38,7 @@ test('every list of a document is bounded', () => {
     '.access.allow': 1000,
     '.access.deny': 1000,
     '.tunnels': 256,
+    '.origins': 64,
     '.notes.keys': 32,
     '.notes.waiting': 2000,
     '.notes.seen': 100_000,
@@ -101,8 +102,11 @@ test('the document of an agent that has next to nothing holds, and not with one 
     left_out: { chat_entries: 0, room_copies: [], objects: 0 },
   };
   assert.ok(Check(AgentDocument, document));
+  assert.ok(Check(AgentDocument, { ...document, svcd_agent: 2, evidence: true, card: '{}', origins: [] }));
   for (const change of [
-    { svcd_agent: 2 },
+    { svcd_agent: 3 },
+    { origins: [{ remote_aid: testAid(2), local_port: 0 }] },
+    { evidence: 1 },
     { more: 1 },
     { notes: seen('ab'.repeat(31), latest) },
     { notes: seen('ab'.repeat(32), latest + 1) },

@@ -3,6 +3,7 @@ import fs, { copyFileSync, statSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { SvcError } from '../../../src/foundation/errors.ts';
 import { JOURNAL_BYTES } from '../../../src/foundation/store/journal.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
@@ -110,4 +111,51 @@ test('one look at the disk makes sure what several commits left to it', (t) => {
   store.syncSoon();
   assert.equal(waiting.length, 1);
   waiting.shift()?.();
+});
+
+test('what is written soon is there at once, and sure when the disk has been looked at', async (t) => {
+  const waiting: ((error: Error | null) => void)[] = [];
+  instead(t, 'fdatasync', (_: number, done: (error: Error | null) => void) => void waiting.push(done));
+  const { store } = open(t);
+  waiting.shift()?.(null);
+  const told: string[] = [];
+  const write = (n: number): Promise<number> => {
+    const { result, sure } = store.transactionSoon(() => {
+      add(store, n);
+      return n;
+    });
+    assert.equal(result, n);
+    return sure.then(
+      () => told.push(`${n}`),
+      (error: unknown) => told.push(`${n} ${error instanceof SvcError ? error.code : 'another error'}`),
+    );
+  };
+  const first = write(1);
+  const others = [write(2), write(3)];
+  assert.deepEqual(numbers(store), [1, 2, 3]);
+  assert.equal(waiting.length, 1);
+  waiting.shift()?.(null);
+  await first;
+  assert.deepEqual(told, ['1'], 'what came after the look has to wait for the next one');
+  assert.equal(waiting.length, 1, 'which is one for both');
+  waiting.shift()?.(Object.assign(new Error('the disk is broken'), { syscall: 'fdatasync' }));
+  await Promise.all(others);
+  assert.deepEqual(told, ['1', '2 not_writable', '3 not_writable']);
+});
+
+test('without a journal of its own, and inside of another transaction, what is written soon is sure with that', async (t) => {
+  const plain = Store.open(join(temporaryDirectory(t), 'a.db'), [TABLE]);
+  await plain.transactionSoon(() => add(plain, 1)).sure;
+  assert.deepEqual(numbers(plain), [1]);
+  plain.close();
+  const { store } = open(t);
+  assert.throws(
+    () =>
+      store.transaction(() => {
+        store.transactionSoon(() => add(store, 2));
+        throw new RangeError('all or nothing');
+      }),
+    RangeError,
+  );
+  assert.deepEqual(numbers(store), []);
 });

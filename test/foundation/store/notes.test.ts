@@ -23,6 +23,18 @@ function note(n: number, more: Partial<NewNote> = {}): NewNote {
   return { aid: A, messageId: bytes(n, 32), sender: SENDER, msgType: n, ...parts, ...times, ...more };
 }
 
+/** An attempt for a content of agent A, once it is on disk. */
+async function attempted(
+  notes: NoteStore,
+  content: number,
+  fresh: { nonce: Uint8Array; sentAt: number },
+  since: number,
+) {
+  const { result, sure } = notes.attempt(A, bytes(content), fresh, since);
+  await sure;
+  return result;
+}
+
 function fill(notes: NoteStore, count: number): void {
   for (let n = 1; n <= count; n++) assert.equal(notes.add(note(n), 1000 + n), true);
 }
@@ -37,7 +49,7 @@ test('a note comes back as it was added, once', () => {
   assert.equal(notes.add(note(1), 1000), true);
   assert.equal(notes.add(note(1, { body: bytes(9, 9) }), 1000), false);
   assert.equal(notes.add(note(1, { aid: testAid(9) }), 1000), false, 'an agent that is not here');
-  const { aid: _aid, receivedAt: _at, ...stored } = note(1);
+  const { aid: _aid, ...stored } = note(1);
   assert.deepEqual(notes.page(A, 0, 9, 1e6), { notes: [{ ...stored, id: 1 }], more: false });
   assert.deepEqual(notes.all(A), [{ ...note(1), id: 1 }]);
   assert.deepEqual([notes.seen(A, bytes(1, 32)), notes.isKept(A, bytes(1, 32))], [true, true]);
@@ -121,20 +133,20 @@ test('notes that are taken are given back or discarded', () => {
 test('an attempt keeps its number until it is settled or too old', async () => {
   const { notes } = world();
   const fresh = (n: number, sentAt: number) => ({ nonce: bytes(n), sentAt });
-  assert.deepEqual(await notes.attempt(A, bytes(1), fresh(1, 10), 0), fresh(1, 10));
-  assert.deepEqual(await notes.attempt(A, bytes(1), fresh(2, 20), 10), fresh(1, 10));
-  assert.deepEqual(await notes.attempt(A, bytes(2), fresh(3, 20), 0), fresh(3, 20));
-  assert.deepEqual(await notes.attempt(A, bytes(1), fresh(4, 30), 11), fresh(4, 30));
+  assert.deepEqual(await attempted(notes, 1, fresh(1, 10), 0), fresh(1, 10));
+  assert.deepEqual(await attempted(notes, 1, fresh(2, 20), 10), fresh(1, 10));
+  assert.deepEqual(await attempted(notes, 2, fresh(3, 20), 0), fresh(3, 20));
+  assert.deepEqual(await attempted(notes, 1, fresh(4, 30), 11), fresh(4, 30));
   notes.settleAttempt(A, bytes(1));
-  assert.deepEqual(await notes.attempt(A, bytes(1), fresh(5, 40), 0), fresh(5, 40));
-  assert.deepEqual(await notes.attempt(A, bytes(2), fresh(6, 50), 0), fresh(3, 20));
+  assert.deepEqual(await attempted(notes, 1, fresh(5, 40), 0), fresh(5, 40));
+  assert.deepEqual(await attempted(notes, 2, fresh(6, 50), 0), fresh(3, 20));
 });
 
 test('a mailbox goes with its agent', async () => {
   const { store, notes } = world();
   fill(notes, 1);
   notes.add(note(1, { aid: B }), 1000);
-  await notes.attempt(A, bytes(1), { nonce: bytes(1), sentAt: 1 }, 0);
+  await attempted(notes, 1, { nonce: bytes(1), sentAt: 1 }, 0);
   new AgentStore(store).delete(A);
   assert.deepEqual([notes.all(A), notes.seenOf(A, 9), notes.all(B).length], [[], [], 1]);
 });

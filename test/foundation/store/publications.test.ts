@@ -1,15 +1,20 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { RECORD } from '../../../src/foundation/records/types.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
+import { MetaStore } from '../../../src/foundation/store/meta.ts';
+import { saidAddressesMigration } from '../../../src/foundation/store/migrations/023-said-addresses.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
 import {
   type Acknowledgement,
   type PublicationRow,
   PublicationStore,
   type PublisherRow,
 } from '../../../src/foundation/store/publications.ts';
-import type { Store } from '../../../src/foundation/store/store.ts';
+import { Store } from '../../../src/foundation/store/store.ts';
 import { testAid } from '../../support/agents.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { bytes, storeWithAgents } from './agents-here.ts';
 
 const [A, B] = [testAid(1), testAid(2)];
@@ -29,7 +34,7 @@ function publication(more: Partial<PublicationRow> = {}): PublicationRow {
 }
 
 function acknowledged(more: Partial<Acknowledgement> = {}): Acknowledgement {
-  const outcome = { seq: 4, publishedAt: 20, replicas: 3, dirty: 1, settled: true };
+  const outcome = { seq: 4, publishedAt: 20, replicas: 3, dirty: 1, settled: true, said: null };
   return { type: RECORD.profile, name: '', ...outcome, ...more };
 }
 
@@ -205,26 +210,35 @@ test('after the clock was set back, what was published in the future goes out ag
   );
 });
 
-test('endpoint records that are out go out anew, of one publisher or of all', () => {
+test('endpoint records that are out go out anew, of one publisher or of all that say something else', () => {
   const { table } = world();
   for (const aid of [A, B]) {
     table.claim(aid, 50);
     table.put(aid, publication({ type: RECORD.endpoints }));
     table.put(aid, publication());
   }
-  table.touchEndpoints(5);
+  table.touchEndpoints(A, 5);
   assert.deepEqual(dirty(table), [1, 1], 'none is out');
   assert.equal(table.publisher(A)?.dueAt, 5, 'but it has to go out');
   for (const aid of [A, B]) {
-    table.acknowledge(aid, [acknowledged(), acknowledged({ type: RECORD.endpoints })]);
+    table.acknowledge(aid, [acknowledged(), acknowledged({ type: RECORD.endpoints, said: 'here' })]);
     table.schedule(aid, publisher({ dueAt: aid === A ? null : 50 }));
   }
   const endpoints = (aid: typeof A) => table.publications(aid).find(({ type }) => type === RECORD.endpoints)?.dirty;
-  table.touchEndpoints(7, A);
+  table.touchEndpoints(A, 7);
   assert.deepEqual([endpoints(A), endpoints(B)], [1, 0]);
   assert.deepEqual([table.publisher(A)?.dueAt, table.publisher(B)?.dueAt], [7, 50]);
-  table.touchEndpoints(60);
-  assert.deepEqual([endpoints(A), endpoints(B)], [2, 1]);
+  table.touchMoved('here', 6);
+  assert.deepEqual([endpoints(A), endpoints(B)], [1, 0], 'all of them say so');
+  assert.deepEqual([table.publisher(A)?.dueAt, table.publisher(B)?.dueAt], [7, 50]);
+  table.says(B, 'here');
+  table.touchMoved('he', 6);
+  assert.deepEqual([endpoints(A), endpoints(B)], [1, 0], 'what they say begins so');
+  table.says(B, 'there');
+  table.touchMoved('here', 60);
+  assert.deepEqual([endpoints(A), endpoints(B)], [1, 1], 'who may have said something else alone');
+  table.touchMoved('there', 60);
+  assert.deepEqual([endpoints(A), endpoints(B)], [2, 2]);
   assert.deepEqual([table.publisher(A)?.dueAt, table.publisher(B)?.dueAt], [7, 50]);
   assert.deepEqual(dirty(table), [2, 0], 'only endpoints');
   table.touch(A);
@@ -232,9 +246,77 @@ test('endpoint records that are out go out anew, of one publisher or of all', ()
     [dirty(table), dirty(table, B)],
     [
       [3, 1],
-      [1, 0],
+      [2, 0],
     ],
   );
+});
+
+test('everything that is out goes out anew where the network has lost it', () => {
+  const { table } = world();
+  table.claim(A, 50);
+  table.claim(B, 50);
+  table.put(A, publication({ type: RECORD.endpoints }));
+  table.put(A, publication());
+  table.put(B, publication());
+  table.acknowledge(A, [acknowledged(), acknowledged({ type: RECORD.endpoints })]);
+  const kept = (now: number, until: number) => table.kept(now, until, 10);
+  assert.deepEqual(kept(100, 20 + 60_000 - 1), [A]);
+  assert.deepEqual(kept(100, 20 + 60_000), [], 'it has run out by then');
+  assert.deepEqual(kept(19, 100), [], 'it is from the future');
+  table.touchAll(7);
+  assert.deepEqual([dirty(table), dirty(table, B)], [[1, 1], [1]]);
+  assert.deepEqual([table.publisher(A)?.dueAt, table.publisher(B)?.dueAt], [7, 50]);
+  assert.deepEqual(kept(100, 200), [], 'it is to go out anyway');
+});
+
+test('renewals that are overdue at once are spread, others are not', () => {
+  const { table } = world();
+  const half = { claim: false, state: 'active', failures: 0 } as const;
+  const now = 100_000;
+  const states = [
+    // Ends at 140 and 160 s.
+    { n: 1, publishedAt: 80_000, dueAt: 90_000, more: {} },
+    { n: 2, publishedAt: 100_000, dueAt: 95_000, more: {} },
+    // Its time has not come; it has run out; it has failed; somebody asked for it; it is not alive.
+    { n: 3, publishedAt: 90_000, dueAt: 100_001, more: {} },
+    { n: 4, publishedAt: 40_000, dueAt: 90_000, more: {} },
+    { n: 5, publishedAt: 80_000, dueAt: 90_000, more: { failures: 1 } },
+    { n: 6, publishedAt: 80_000, dueAt: 90_000, more: { claim: true } },
+    { n: 7, publishedAt: 80_000, dueAt: 90_000, more: { state: 'lapsed' } },
+    // From the future; it was never out.
+    { n: 8, publishedAt: 100_001, dueAt: 90_000, more: {} },
+    { n: 9, publishedAt: null, dueAt: 90_000, more: {} },
+  ] as const;
+  for (const { n, publishedAt, dueAt, more } of states) {
+    const aid = testAid(n);
+    table.claim(aid, 1);
+    table.put(aid, publication());
+    if (publishedAt !== null) table.acknowledge(aid, [acknowledged({ publishedAt })]);
+    table.schedule(aid, { ...half, dueAt, ...more });
+  }
+  const times = () => states.map(({ n }) => table.publisher(testAid(n))?.dueAt);
+  table.spreadOverdue(now, 0.25);
+  // A quarter of what is left, and of that half for the first of the two.
+  assert.deepEqual(times(), [105_000, 115_000, 100_001, 90_000, 90_000, 90_000, 90_000, 90_000, 90_000]);
+  table.put(testAid(1), publication());
+  table.spreadOverdue(110_000, 0.25);
+  assert.equal(times()[0], 105_000, 'it has changed');
+});
+
+test('what endpoint records of the version before say is not known: they go out once more', (t) => {
+  const file = join(temporaryDirectory(t), 'a.db');
+  const before = Store.open(file, MIGRATIONS.slice(0, MIGRATIONS.indexOf(saidAddressesMigration)));
+  before.run('INSERT INTO publishers (aid, claim) VALUES (?, 0)', A);
+  const put = 'INSERT INTO publications (aid, type, name, payload, ttl, published_at) VALUES (?, ?, ?, ?, 9, 5)';
+  for (const type of [RECORD.endpoints, RECORD.profile]) before.run(put, A, type, '', bytes(1));
+  new MetaStore(before).set('directory.said_addresses', 'here');
+  before.close();
+  const store = Store.open(file, MIGRATIONS);
+  const table = new PublicationStore(store);
+  table.touchMoved('here', 5);
+  assert.deepEqual(dirty(table), [2, 1]);
+  assert.equal(new MetaStore(store).get('directory.said_addresses'), undefined);
+  store.close();
 });
 
 test('what fewer nodes keep than could goes out again', () => {

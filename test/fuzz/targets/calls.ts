@@ -75,6 +75,7 @@ const requests: FuzzTarget = {
       log: { ...silentLog, error: keep, child: () => ({ ...silentLog, error: keep }) },
       serviceOf: () => ({ scheme: 'http', host: '127.0.0.1', port, verifyCertificate: true, takesCalls: true }),
       authorize: () => {},
+      isNamed: () => false,
       callers: { entered: () => {}, refused: () => {} },
       watch: () => {},
       callerKey: () => new Uint8Array(32).fill(6),

@@ -16,7 +16,8 @@ import type { FuzzTarget } from '../engine/target.ts';
 const T0 = Date.UTC(2026, 0, 1) / 1000;
 const alice = person(1);
 const HERE = 'http://127.0.0.1:40123';
-const PLACE = { aid: alice.aid, service: { host: '127.0.0.1', port: 41241 }, to: HERE };
+const SERVICE = { host: '127.0.0.1', port: 41241, tunnels: { host: '127.0.0.1', port: 50051 } };
+const PLACE = { aid: alice.aid, service: SERVICE, to: HERE };
 const INTERFACES = ['supportedInterfaces', 'additionalInterfaces', 'remotes'];
 const WORDS = [
   ...['"url":', '"tokenUrl":', '"supportedInterfaces":', '"signatures":', '"jku":', '"iat":', '"kid":', '"header":'],

@@ -19,6 +19,7 @@ import { linkTargets } from './links.ts';
 import { noteTargets } from './notes.ts';
 import { objectTargets } from './objects.ts';
 import { portMappingTargets } from './port-mapping.ts';
+import { pushTargets } from './push.ts';
 import { recordTargets } from './records.ts';
 import { roomLinkTargets } from './room-links.ts';
 import { roomTargets } from './rooms.ts';
@@ -33,6 +34,7 @@ import { wideTargets } from './wide.ts';
 export const TARGETS: readonly FuzzTarget[] = [
   ...basicTargets,
   ...identityTargets,
+  ...pushTargets,
   ...recordTargets,
   ...dhtTargets,
   ...linkTargets,

@@ -75,8 +75,15 @@ const serviceAddress = decoder({
   name: 'service-address',
   inputs: 3000,
   edit: () => null,
-  words: [...ADDRESS_WORDS, 'http://', 'https://', 'https+insecure://'],
-  seeds: () => bytesOf('127.0.0.1:8080', 'http://localhost:80/', 'https://a.example:443', 'https+insecure://[::1]:1'),
+  words: [...ADDRESS_WORDS, 'http://', 'https://', 'https+insecure://', 'tcp://', ','],
+  seeds: () =>
+    bytesOf(
+      '127.0.0.1:8080',
+      'http://localhost:80/',
+      'https://a.example:443',
+      'https+insecure://[::1]:1',
+      'http://localhost:80,tcp://localhost:81',
+    ),
   decode: (bytes) => parseServiceAddress(textOf(bytes)),
   refuses: ['bad_service_address'],
   encode: ({ text }) => new TextEncoder().encode(text),

@@ -1,6 +1,7 @@
 /** Where nodes stand: an address decides it, and its ports hardly. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { toHex } from '../../../src/foundation/bytes.ts';
 import { nodeId, PLACES_PER_ADDRESS } from '../../../src/network/dht/routing-id.ts';
 
 /** The different beginnings of the ids of a host's ports. */
@@ -34,4 +35,16 @@ const VECTORS = {
 test('the same address is the same place to every node', () => {
   const hex = (host: string, port: number) => Buffer.from(nodeId({ host, port })).toString('hex');
   assert.deepEqual([hex('45.12.7.1', 4121), hex('127.0.0.1', 4121)], [VECTORS.public, VECTORS.loopback]);
+});
+
+test('an id is the same each time, and whoever gets one may change it', () => {
+  const address = { host: '203.0.113.9', port: 4121 };
+  const first = nodeId(address);
+  const spelt = toHex(first);
+  first.fill(0);
+  assert.equal(toHex(nodeId(address)), spelt);
+  assert.notEqual(toHex(nodeId({ ...address, port: 4122 })), spelt);
+  // More of them than are remembered.
+  for (let port = 1; port <= 5000; port++) nodeId({ host: '203.0.113.10', port });
+  assert.equal(toHex(nodeId(address)), spelt);
 });

@@ -8,21 +8,28 @@ import { RecordVerifier } from '../../../src/foundation/records/verifier.ts';
 import { Lookup, type LookupAnswer } from '../../../src/network/dht/lookup.ts';
 import type { FindReply } from '../../../src/network/dht/messages.ts';
 import { PeerHealth } from '../../../src/network/dht/peer-health.ts';
+import { FEWEST_REPLICAS, type StoreVerdict } from '../../../src/network/dht/put-operation.ts';
 import { RecordReader } from '../../../src/network/dht/record-reader.ts';
 import { RecordSetFetcher } from '../../../src/network/dht/record-set-fetcher.ts';
 import { RecordStore } from '../../../src/network/dht/record-store.ts';
 import { RecordWriter } from '../../../src/network/dht/record-writer.ts';
 import { nodeId } from '../../../src/network/dht/routing-id.ts';
+import type { PutResult } from '../../../src/network/dht/types.ts';
 import { Vicinity } from '../../../src/network/dht/vicinity.ts';
 import { newIdentity } from '../../support/identities.ts';
+import { idle } from '../../support/idle.ts';
 import { answerOf, nodeAddress } from '../../support/named-nodes.ts';
 import { endpointRecord } from '../../support/records.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 const NODES = 7;
+const KEPT: StoreVerdict = { code: 'kept', newer: null, token: null };
 
 /** A node among seven others, which say what the test wants. */
-function setUp(says: (n: number) => Partial<FindReply> = () => ({})) {
+function setUp(
+  says: (n: number) => Partial<FindReply> = () => ({}),
+  verdict: () => Promise<StoreVerdict> = async () => KEPT,
+) {
   const clock = new TestClock();
   const verifier = new RecordVerifier({}, { delegations: new DelegationVerifier() });
   const store = new RecordStore({ file: ':memory:', maxBytes: 1 << 24 }, { clock, log: silentLog });
@@ -75,7 +82,7 @@ function setUp(says: (n: number) => Partial<FindReply> = () => ({})) {
       client: {
         store: async (at) => {
           given.push(at.address.host);
-          return { code: 'kept', newer: null, token: null };
+          return await verdict();
         },
         removeNotes: async () => 0,
       },
@@ -141,4 +148,48 @@ test('a search that was stopped gives its records to nobody more', async () => {
   nearby.stop();
   assert.equal((await nearby.put(record, {})).replicas, 0);
   assert.deepEqual(world.given, []);
+});
+
+test('who wants to be told of the rest has the answer once half of them keep it; others wait for all', async () => {
+  const answers: ((verdict: StoreVerdict) => void)[] = [];
+  const world = setUp(undefined, () => new Promise((resolve) => answers.push(resolve)));
+  const { key, record } = world.record(1);
+  const nearby = world.near(key, null);
+  const whole: PutResult[] = [];
+  const results: number[] = [];
+  const early = nearby.put(record, { onWhole: (result) => whole.push(result) });
+  const patient = nearby.put(world.record(2).record, {});
+  patient.then(({ replicas }) => results.push(replicas)).catch(assert.fail);
+  await idle();
+  assert.equal(answers.length, 2 * NODES, 'all are given it at once');
+  for (const answer of answers.slice(0, FEWEST_REPLICAS - 1)) answer(KEPT);
+  for (const answer of answers.slice(NODES, 2 * NODES - 1)) answer(KEPT);
+  await idle();
+  answers[FEWEST_REPLICAS - 1]?.(KEPT);
+  assert.equal((await early).replicas, FEWEST_REPLICAS);
+  assert.deepEqual([whole, results], [[], []]);
+  answers[FEWEST_REPLICAS]?.({ code: 'full', newer: null, token: null });
+  for (const answer of answers.slice(FEWEST_REPLICAS + 1)) answer(KEPT);
+  assert.equal((await patient).replicas, NODES);
+  await idle();
+  assert.deepEqual(whole, [{ replicas: NODES - 1, newer: null, refused: { full: 1 } }]);
+});
+
+test('where all have answered by then, nobody is told again; one who does not answer is not waited for', async () => {
+  const world = setUp();
+  const { key, record } = world.record(1);
+  const whole: PutResult[] = [];
+  const onWhole = (result: PutResult): void => void whole.push(result);
+  const { replicas } = await world.near(key, null).put(record, { onWhole });
+  await idle();
+  assert.equal(whole.at(-1)?.replicas ?? replicas, NODES);
+  let calls = 0;
+  const slow = setUp(undefined, () => (++calls > FEWEST_REPLICAS ? new Promise(() => {}) : Promise.resolve(KEPT)));
+  const next = slow.record(1);
+  whole.length = 0;
+  assert.equal((await slow.near(next.key, null).put(next.record, { onWhole })).replicas, FEWEST_REPLICAS);
+  assert.deepEqual(whole, []);
+  await slow.clock.run(1000);
+  await idle();
+  assert.deepEqual(whole, [{ replicas: FEWEST_REPLICAS, newer: null, refused: {} }]);
 });

@@ -60,7 +60,7 @@ test('the first bytes of a link go with its header once the called agent is prov
   const [caller, called] = [a.host(), b.host()];
   const inbox = b.inbox('tcp');
   let made = 0;
-  const first = () => Uint8Array.of(++made);
+  const first = { bytes: () => Uint8Array.of(++made) };
   const madeBefore: number[] = [];
   b.authorize = async () => {
     await settle();

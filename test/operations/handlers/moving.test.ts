@@ -37,6 +37,7 @@ test('an agent goes into a bundle and comes out of it elsewhere, counted part by
     service_tcp: '127.0.0.1:8080',
     services: 1,
     tunnels: 1,
+    origins: 1,
     ports_taken: [],
     notes: 1,
     conversations: 1,
@@ -56,12 +57,13 @@ test('tunnels whose ports something else has are told apart from those that list
     export: () => assert.fail(),
     import: async (given: AgentDocument) => {
       assert.equal(given.tunnels.length, 3);
-      return { aid, portsTaken: [4242, 4244] };
+      return { aid, portsTaken: { tunnels: [4242, 4244], origins: [4243] } };
     },
   };
   const answer = await runnerOf(taken)('agentImport', { body: { ...document, tunnels } });
   assert.ok(typeof answer === 'object' && answer !== null && 'tunnels' in answer && 'ports_taken' in answer);
-  assert.deepEqual([answer.tunnels, answer.ports_taken], [1, [4242, 4244]]);
+  assert.ok('origins' in answer);
+  assert.deepEqual([answer.tunnels, answer.origins, answer.ports_taken], [1, 0, [4242, 4243, 4244]]);
 });
 
 test('keys leave and enter for programs on this machine only, whatever a surface forgot to ask', async (t) => {
@@ -86,6 +88,6 @@ test('an agent that is not here, and a document that is none, are errors', async
   await assert.rejects(run('agentImport', { body: {} }), { code: 'invalid_request' });
   const { node: other, aid } = await furnished(t);
   const document = other.mover.export(aid);
-  await assert.rejects(run('agentImport', { body: { ...document, svcd_agent: 2 } }), { code: 'invalid_request' });
+  await assert.rejects(run('agentImport', { body: { ...document, svcd_agent: 3 } }), { code: 'invalid_request' });
   await assert.rejects(run('agentImport', { body: { ...document, extra: 1 } }), { code: 'invalid_request' });
 });

@@ -53,7 +53,7 @@ async function world(t: TestContext, token = '', clock: Clock = systemClock) {
     streams: bindStreams(
       { ...gatewayStreams, ...objectStreams },
       {
-        ...gatewayHandlers({ caller, nodeAid: near.aid }),
+        ...gatewayHandlers({ caller, nodeAid: near.aid, requireLocal: requireAgent }),
         ...objectStreamHandlers({
           objects: near.objects,
           remote: near.remote,

@@ -86,6 +86,8 @@ const COMMANDS_OF_OUR_OWN: readonly string[] = [
   'origin open',
   'origin list',
   'origin close',
+  'push list',
+  'push remove',
   'mcp',
   'mcp share',
   'mcp use',

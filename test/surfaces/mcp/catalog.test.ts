@@ -69,17 +69,20 @@ test('the annotations say what a tool does', () => {
   assert.deepEqual(annotations.get('svc_discover'), {
     readOnlyHint: true,
     destructiveHint: false,
-    idempotentHint: true,
     openWorldHint: true,
   });
   assert.deepEqual(annotations.get('svc_agent_delete'), {
     readOnlyHint: false,
     destructiveHint: true,
-    idempotentHint: false,
     openWorldHint: false,
   });
+  assert.deepEqual(annotations.get('svc_agent_publish'), {
+    readOnlyHint: false,
+    destructiveHint: false,
+    idempotentHint: true,
+    openWorldHint: true,
+  });
   assert.equal(annotations.get('svc_fetch')?.openWorldHint, true);
-  assert.equal(annotations.get('svc_agent_publish')?.openWorldHint, true);
   assert.equal(annotations.get('svc_agents_list')?.openWorldHint, false);
 });
 

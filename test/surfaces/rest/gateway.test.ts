@@ -76,6 +76,44 @@ test('a request reaches the service of the agent as it is, but for the credentia
   assert.ok(!JSON.stringify(seen).includes('secret'));
 });
 
+test('an agent of this node calls where a program names it, with the access token that it names', async (t) => {
+  const { api, prefix, calls, agentAid } = await gatewayWorld(t, mirror);
+  const tokens: (string | undefined)[] = [];
+  calls.access = ({ accessToken }) => void tokens.push(accessToken);
+  const ask = (headers: Record<string, string>) => api.request('GET', `${prefix}/x`, { headers });
+  const answer = await ask({ 'svc-local-aid': agentAid, 'Svc-Access-Token': 's3cret' });
+  const seen = answer.json as Seen;
+  assert.equal(seen.headers['svc-caller-aid'], agentAid);
+  assert.equal(seen.headers['svc-local-aid'], calls.remote);
+  assert.ok(!JSON.stringify(seen).includes('s3cret'));
+  assert.deepEqual(new Set(tokens), new Set(['s3cret']));
+  const plain = (await ask({})).json as Seen;
+  assert.equal(plain.headers['svc-caller-aid'], calls.local);
+  assert.equal((await ask({ 'svc-local-aid': calls.remote })).status, 404);
+  assert.equal((await ask({ 'svc-local-aid': 'nobody' })).status, 400);
+  assert.equal((await ask({ 'svc-local-aid': `${agentAid}, ${agentAid}` })).status, 400);
+});
+
+test('a page of another site chooses no agent, whatever it says of itself', async (t) => {
+  const { api, prefix, calls, agentAid } = await gatewayWorld(t, mirror);
+  let asked = 0;
+  calls.access = () => void asked++;
+  const as = { 'svc-local-aid': agentAid };
+  const pages: readonly Record<string, string>[] = [
+    { origin: 'https://example.org' },
+    { origin: 'null' },
+    { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' },
+    { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' },
+    { host: 'rebound.example.org' },
+  ];
+  for (const page of pages)
+    assert.equal((await api.request('GET', `${prefix}/x`, { headers: { ...as, ...page } })).status, 403);
+  // What a browser asks before it lets a page send a header of its own.
+  const preflight = { origin: 'https://example.org', 'access-control-request-headers': 'svc-local-aid' };
+  assert.equal((await api.request('OPTIONS', `${prefix}/x`, { headers: preflight })).status, 403);
+  assert.equal(asked, 0);
+});
+
 test('what a service says of more than its answer is not taken; the rest is', async (t) => {
   const hostile = hostileHeaders('http://evil.example');
   const own = {

@@ -8,12 +8,13 @@ import { type AgentState, type Counters, type Waiting, waitingOf } from '../../l
 import { Called, Inline } from '../../parts/agent.tsx';
 import { Empty, Foreign, Section, T } from '../../parts/basics.tsx';
 import { act, confirm } from '../../parts/overlay.tsx';
+import { Offers } from './offers.tsx';
 
 const SIGNS = { invites: '?', unread: '●', notes: '✉', ending: '!', expired: '✕' } as const;
 const TONES = { invites: 'hue', unread: 'hue', notes: 'hue', ending: 'warn', expired: 'bad' } as const;
 /** Requests to one agent that are shown here. */
 const SHOWN_ASKS = 3;
-/** Agents whose invitations to rooms are asked for. */
+/** Agents whose invitations to rooms, and whose offered files, are asked for. */
 const ASKED_AGENTS = 8;
 
 interface RowProps {
@@ -152,6 +153,9 @@ export function WaitingForYou({ agents, pending }: Props) {
         {waiting.map((one) => (one.kind === 'invites' ? <Asks key={`asks ${one.aid}`} {...one} /> : null))}
         {agents.slice(0, ASKED_AGENTS).map(({ aid }) => (
           <Invitations key={aid} aid={aid} />
+        ))}
+        {agents.slice(0, ASKED_AGENTS).map(({ aid }) => (
+          <Offers key={`offers ${aid}`} aid={aid} />
         ))}
         {waiting.map((one) => (one.kind === 'invites' ? null : <Counted key={`${one.kind} ${one.aid}`} {...one} />))}
       </ul>

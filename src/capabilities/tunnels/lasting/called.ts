@@ -1,6 +1,7 @@
 /** The called side of connections that outlive their links: knows them by their tickets, and lets them wait for a link. */
 import type { Clock } from '../../../foundation/clock.ts';
 import { SvcError } from '../../../foundation/errors.ts';
+import { LruCache } from '../../../foundation/lru-cache.ts';
 import { patience } from '../../../foundation/stall.ts';
 import type { LinkStream } from '../../../network/links/types.ts';
 import { peerOf, readTicket, TICKET_TIMEOUT_MS } from '../wide/ticket.ts';
@@ -10,16 +11,24 @@ import { LastingConnection, type LastingHost } from './lasting-connection.ts';
 import { KNOWN, type Resumable } from './resumable.ts';
 import { Waiting } from './waiting.ts';
 
+/** Tickets that are remembered after their connection has ended … */
+const MAX_USED = 8192;
+/** … and for how long, milliseconds: longer than a caller tries to open one. */
+export const USED_MS = 60_000;
+
 export class LastingCalled {
   readonly #clock: Clock;
   /** By ticket, with the names of the node and both agents. */
   readonly #known = new Map<string, Resumable>();
+  /** Tickets of connections that have ended: an attempt may still come that was made for them. */
+  readonly #used: LruCache<string, true>;
   readonly #waiting: Waiting;
   readonly #host: Omit<LastingHost, 'over'>;
 
   constructor(dependencies: { readonly clock: Clock }) {
     const { clock } = dependencies;
     this.#clock = clock;
+    this.#used = new LruCache({ maxEntries: MAX_USED, ttlMs: USED_MS }, dependencies);
     this.#waiting = new Waiting(dependencies);
     this.#host = {
       clock,
@@ -41,7 +50,7 @@ export class LastingCalled {
    */
   async accept(link: LinkStream): Promise<LastingConnection> {
     const ticket = await this.#ticket(link);
-    if (this.#known.has(ticket)) throw new SvcError('protocol_error');
+    if (this.isUsed(ticket)) throw new SvcError('protocol_error');
     const over = (connection: LastingConnection): void => this.forget(ticket, connection);
     const connection = new LastingConnection(link, peerOf(link.nodeKey), { ...this.#host, over });
     this.know(ticket, connection);
@@ -56,13 +65,18 @@ export class LastingCalled {
     connection.attach(link);
   }
 
+  /** True where a connection has this ticket, or had it lately: what its caller says first is said once. */
+  isUsed(ticket: string): boolean {
+    return this.#known.has(ticket) || this.#used.has(ticket);
+  }
+
   /** A connection can be named from now on. */
   know(ticket: string, connection: Resumable): void {
     this.#known.set(ticket, connection);
   }
 
   forget(ticket: string, connection: Resumable): void {
-    this.#known.delete(ticket);
+    if (this.#known.delete(ticket)) this.#used.set(ticket, true);
     this.#waiting.end(connection);
   }
 

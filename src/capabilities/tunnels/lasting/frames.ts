@@ -28,15 +28,18 @@ interface FrameSink {
   uncork(): void;
 }
 
+/** A data frame of memory of its own. */
+export function framedData(payload: Buffer): Buffer {
+  const frame = Buffer.allocUnsafe(DATA_HEAD_BYTES + payload.length);
+  frame.writeUInt32BE((KIND.data << 24) | payload.length);
+  frame.set(payload, DATA_HEAD_BYTES);
+  return frame;
+}
+
 /** Writes a data frame; false where the stream wants no more for now. */
 export function writeData(stream: FrameSink, payload: Buffer): boolean {
   const { length } = payload;
-  if (length <= JOINED_BYTES) {
-    const frame = Buffer.allocUnsafe(DATA_HEAD_BYTES + length);
-    frame.writeUInt32BE((KIND.data << 24) | length);
-    frame.set(payload, DATA_HEAD_BYTES);
-    return stream.write(frame);
-  }
+  if (length <= JOINED_BYTES) return stream.write(framedData(payload));
   const head = Buffer.allocUnsafe(DATA_HEAD_BYTES);
   head.writeUInt32BE((KIND.data << 24) | length);
   stream.cork();

@@ -67,13 +67,17 @@ export class LastingConnection implements FrameTaker, Resumable {
   #came: Buffer[] = [];
   #isOver = false;
 
-  /** @param peer whose share of what is kept it uses */
-  constructor(link: LinkStream, peer: string, host: LastingHost) {
+  /**
+   * @param peer whose share of what is kept it uses
+   * @param said bytes that have gone out over the link
+   */
+  constructor(link: LinkStream, peer: string, host: LastingHost, said: readonly Buffer[] = []) {
     this.first = link;
     this.#host = host;
     this.#peer = peer;
     this.#kept = new KeptBytes(host.budget.join(peer));
     this.#path = new LastPath(link);
+    for (const chunk of said) this.#keep(chunk);
     this.#use(link);
   }
 
@@ -129,6 +133,8 @@ export class LastingConnection implements FrameTaker, Resumable {
     });
     // Lost before it was joined: the other side may still come back.
     if (this.#isOver) return resetSocket(socket);
+    // What it said first was read before.
+    if (socket.readableEnded) this.#end();
     this.#goOn();
     this.#link?.resume();
   }
@@ -214,6 +220,8 @@ export class LastingConnection implements FrameTaker, Resumable {
       if (this.#link === link) this.destroy();
     });
     link.on('close', () => this.#closed(link, error));
+    // It may have been reset right behind its answer.
+    if (link.destroyed) process.nextTick(() => this.#closed(link, link.errored));
   }
 
   #take(link: LinkStream, chunk: Buffer): void {
@@ -273,16 +281,19 @@ export class LastingConnection implements FrameTaker, Resumable {
 
   #send(chunk: Buffer): void {
     if (this.#isOver) return;
-    this.#sent += chunk.length;
-    if (this.#keeps && !this.#kept.add(chunk)) {
-      // It goes on without: another may need the room more.
-      this.#keeps = false;
-      this.#kept.clear();
-    }
+    this.#keep(chunk);
     const link = this.#isSynced ? this.#link : null;
     if (link === null && !this.#keeps) return this.destroy();
     const isStalled = link === null || !writeData(link, chunk);
     if (isStalled || this.#kept.isFull) this.#socket?.pause();
+  }
+
+  #keep(chunk: Buffer): void {
+    this.#sent += chunk.length;
+    if (!this.#keeps || this.#kept.add(chunk)) return;
+    // It goes on without: another may need the room more.
+    this.#keeps = false;
+    this.#kept.clear();
   }
 
   #end(): void {

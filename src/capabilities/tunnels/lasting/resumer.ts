@@ -77,8 +77,10 @@ export class Resumer {
 
   /** A connection has ended. */
   delete(connection: Resumable): void {
-    this.#standing.get(connection)?.over.abort(new SvcError('cancelled'));
+    const standing = this.#standing.get(connection);
     this.#standing.delete(connection);
+    // Most end without having been resumed, and an error is dear to make.
+    if (standing?.isBusy === true) standing.over.abort(new SvcError('cancelled'));
   }
 
   /** The link of a connection was lost. */

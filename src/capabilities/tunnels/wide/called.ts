@@ -52,7 +52,7 @@ export class WideCalled {
     let ticket: string;
     try {
       ticket = await this.#ticket(link);
-      if (this.#streams.has(ticket)) throw new SvcError('protocol_error');
+      if (this.#lasting.isUsed(ticket)) throw new SvcError('protocol_error');
     } catch (error) {
       share.giveAll();
       throw error;

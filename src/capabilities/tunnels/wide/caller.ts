@@ -9,13 +9,17 @@ import { Refusal, STATUS } from '../../../network/links/status.ts';
 import type { LinkPath, LinkPaths, LinkStream, Links, OpenOptions, Purpose } from '../../../network/links/types.ts';
 import type { Carrier } from '../carrier.ts';
 import { AckTurns } from '../lasting/ack-turns.ts';
+import type { EarlyBytes } from '../lasting/early-bytes.ts';
+import { FirstWords } from '../lasting/first-words.ts';
+import { framedData } from '../lasting/frames.ts';
 import { KeptBudget } from '../lasting/kept-bytes.ts';
 import { LastingConnection, type LastingHost } from '../lasting/lasting-connection.ts';
 import { type Anchor, Resumer } from '../lasting/resumer.ts';
+import { dataFrame } from './frames.ts';
 import { askForLane } from './lane-talk.ts';
 import { countsOf, LossWatch } from './loss-watch.ts';
 import { LossyNodes } from './lossy-nodes.ts';
-import { drawTicket, peerOf } from './ticket.ts';
+import { peerOf } from './ticket.ts';
 import { FIRST_WINDOW_BYTES, WideStream } from './wide-stream.ts';
 import { Widening } from './widening.ts';
 import { WindowBudget, WindowShare } from './window-budget.ts';
@@ -40,6 +44,8 @@ interface WideCallerDependencies {
 interface Terms extends OpenOptions {
   /** What its later links are opened with. */
   readonly later?: () => Pick<OpenOptions, 'accessToken' | 'disableRelay'>;
+  /** What the client says before the connection stands; left out where it has to wait. */
+  readonly early?: EarlyBytes;
 }
 
 /** A connection to a service, the link that it began with, and the path that it goes. */
@@ -93,22 +99,19 @@ export class WideCaller {
    * @throws SvcError as `Links.open`
    */
   async open(local: Aid, remote: Aid, path: Pick<LinkPath, 'kind' | 'rttMs'>, options: Terms): Promise<Opened> {
-    const wide = path.rttMs >= LONG_PATH_MS ? await this.#openWide(local, remote, options) : null;
+    const first = new FirstWords(options.early ?? null, wideFrame);
+    const wide = path.rttMs >= LONG_PATH_MS ? await this.#openWide(local, remote, { ...options, first }) : null;
     if (wide !== null) return wide;
     // What goes through no network is never lost.
-    let ticket: Uint8Array = new Uint8Array();
-    const first = (): Uint8Array => {
-      ticket = drawTicket();
-      return ticket;
-    };
-    const asked = { ...options, first };
+    const asked = { ...options, first: first.reframe(framedData) };
     const lasting = path.kind === 'local' ? null : await this.#openKnown(local, remote, 'tcp-lasting', asked);
-    if (lasting !== null) return this.#last(lasting, { ticket, local, remote, terms: termsOf(options) });
+    if (lasting !== null) return this.#last(lasting, first, { local, remote, terms: termsOf(options) });
     const link = await this.#deps.links.open(local, remote, 'tcp', options);
+    for (const chunk of first.said) link.write(chunk);
     return { link, stream: link, path: () => link.path() };
   }
 
-  async #openWide(local: Aid, remote: Aid, options: Terms): Promise<Opened | null> {
+  async #openWide(local: Aid, remote: Aid, options: Terms & { readonly first: FirstWords }): Promise<Opened | null> {
     const share = new WindowShare(this.#budget, remote);
     if (this.#open >= MAX_WIDE || !share.begin(2 * FIRST_WINDOW_BYTES)) return null;
     this.#open++;
@@ -119,7 +122,8 @@ export class WideCaller {
     try {
       const link = await this.#openKnown(local, remote, 'tcp-wide', options);
       if (link === null) over();
-      return link === null ? null : this.#widen(link, share, { local, remote, terms: termsOf(options) }, over);
+      if (link === null) return null;
+      return this.#widen(link, share, options.first, { local, remote, terms: termsOf(options) }, over);
     } catch (error) {
       over();
       throw error;
@@ -139,9 +143,10 @@ export class WideCaller {
     }
   }
 
-  #last(link: LinkStream, anchor: Anchor): Opened {
-    const connection = new LastingConnection(link, anchor.remote, this.#host);
-    this.#resumer.add(connection, anchor);
+  #last(link: LinkStream, { ticket, said, isEarly }: FirstWords, to: Omit<Anchor, 'ticket'>): Opened {
+    const connection = new LastingConnection(link, to.remote, this.#host, isEarly ? said : []);
+    if (!isEarly) for (const chunk of said) connection.write(chunk);
+    this.#resumer.add(connection, { ...to, ticket });
     return { link, stream: connection, path: () => connection.path() };
   }
 
@@ -160,9 +165,13 @@ export class WideCaller {
     }
   }
 
-  #widen(link: LinkStream, share: WindowShare, to: Omit<Anchor, 'ticket'>, over: () => void): Opened {
-    const ticket = drawTicket();
-    link.write(ticket);
+  #widen(
+    link: LinkStream,
+    share: WindowShare,
+    { ticket, said, isEarly }: FirstWords,
+    to: Omit<Anchor, 'ticket'>,
+    over: () => void,
+  ): Opened {
     const gone = new AbortController();
     let carrier = link;
     const openLane = async (): Promise<void> => {
@@ -182,6 +191,7 @@ export class WideCaller {
     let widening = newWidening();
     const stream: WideStream = new WideStream(link, {
       clock: this.#deps.clock,
+      said: isEarly ? said : [],
       widen: (bytes) => share.grow(bytes),
       onProgress: () => widening.progress(stream.moved, stream.waits),
       onWider: () => widening.ask(),
@@ -191,6 +201,7 @@ export class WideCaller {
         widening = newWidening();
       },
     });
+    if (!isEarly) for (const piece of said) stream.write(piece);
     this.#resumer.add(stream, { ...to, ticket });
     stream.once('close', () => {
       gone.abort();
@@ -199,6 +210,10 @@ export class WideCaller {
     });
     return { link, stream, path: () => stream.path() };
   }
+}
+
+function wideFrame(piece: Buffer, offset: number): Buffer {
+  return dataFrame(offset, [piece], piece.length);
 }
 
 function termsOf(options: Terms): Anchor['terms'] {

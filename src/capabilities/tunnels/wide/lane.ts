@@ -77,9 +77,14 @@ export class Lane {
 
   /** @param now milliseconds */
   send(frame: Buffer, now: number): void {
+    this.noteSent(frame, now);
+    this.write(frame);
+  }
+
+  /** A frame has gone out already. @param now milliseconds */
+  noteSent(frame: Buffer, now: number): void {
     this.#underway.push({ frame, at: now });
     this.#underwayBytes += frame.length;
-    this.write(frame);
   }
 
   /** Sends a frame that is not acknowledged. */

@@ -7,7 +7,7 @@ import { freeMemory } from '../../../foundation/bytes.ts';
 import type { Clock } from '../../../foundation/clock.ts';
 import { letGo } from '../../../network/links/source.ts';
 import type { LinkPath, LinkStream } from '../../../network/links/types.ts';
-import { STREAM_BUFFER_BYTES } from '../../../network/quic/limits.ts';
+import { BUFFERED } from '../../../network/quic/limits.ts';
 import { StreamError } from '../../../network/quic/stream-error.ts';
 import { LastPath } from '../lasting/last-path.ts';
 import type { Resumable } from '../lasting/resumable.ts';
@@ -27,6 +27,8 @@ type Callback = (error?: Error | null) => void;
 
 interface WideStreamOptions {
   readonly clock: Clock;
+  /** What has gone out over the first lane already, a frame for each piece. */
+  readonly said?: readonly Buffer[];
   /** Asks for room to keep so many bytes more, of either direction; false where there is none. */
   readonly widen: (bytes: number) => boolean;
   /** Called when bytes have moved, either way. */
@@ -76,16 +78,14 @@ export class WideStream extends Duplex implements Resumable {
   #retired: SpliceLink[] = [];
 
   constructor(first: SpliceLink & Pick<LinkStream, 'path'>, options: WideStreamOptions) {
-    super({
-      allowHalfOpen: true,
-      readableHighWaterMark: STREAM_BUFFER_BYTES,
-      writableHighWaterMark: STREAM_BUFFER_BYTES,
-    });
+    super(BUFFERED);
     this.#options = options;
     this.#path = new LastPath(first);
     // A reset must not end the process where a consumer has no listener yet.
     this.on('error', () => {});
     this.add(first);
+    const [lane] = this.#lanes;
+    for (const piece of options.said ?? []) lane?.noteSent(this.#frameOf([piece], piece.length), options.clock.now());
   }
 
   /** Bytes that have reached the other side or the reader here. */
@@ -245,6 +245,10 @@ export class WideStream extends Duplex implements Resumable {
       if (piece.length === first.length) this.#pending.shift();
       else this.#pending[0] = first.subarray(piece.length);
     }
+    return this.#frameOf(pieces, length);
+  }
+
+  #frameOf(pieces: readonly Buffer[], length: number): Buffer {
     const frame = dataFrame(this.#sent, pieces, length);
     this.#sent += length;
     this.#ahead.push(this.#sent);
@@ -260,8 +264,7 @@ export class WideStream extends Duplex implements Resumable {
         this.#handle(frame, lane);
       }
     } catch (error) {
-      this.destroy(error instanceof Error ? error : undefined);
-      return;
+      return void this.destroy(error instanceof Error ? error : undefined);
     }
     this.#deliver();
     if (!this.#settled && !this.destroyed && this.#allSaid && this.#allAcknowledged()) this.#letGo();

@@ -20,6 +20,9 @@ import { originsMigration } from './018-origins.ts';
 import { evidenceMigration } from './019-evidence.ts';
 import { cardsMigration } from './020-cards.ts';
 import { fileOffersMigration } from './021-file-offers.ts';
+import { noteCopiesMigration } from './022-note-copies.ts';
+import { saidAddressesMigration } from './023-said-addresses.ts';
+import { pushMigration } from './024-push.ts';
 
 export const MIGRATIONS: readonly string[] = [
   agentsMigration,
@@ -43,4 +46,7 @@ export const MIGRATIONS: readonly string[] = [
   evidenceMigration,
   cardsMigration,
   fileOffersMigration,
+  noteCopiesMigration,
+  saidAddressesMigration,
+  pushMigration,
 ];

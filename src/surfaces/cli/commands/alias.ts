@@ -1,5 +1,6 @@
 /** `svc alias`: names of your own for agents, usable wherever a command takes an AID. */
 import { SvcError } from '../../../foundation/errors.ts';
+import { changeLabels } from '../../../operations/address-book-client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { formatTable, safeLine } from '../text.ts';
@@ -25,10 +26,11 @@ export async function refuseTakenLabel({ client }: CliContext, label: string): P
 }
 
 async function change({ client }: CliContext, edit: (aliases: Record<string, string>) => void): Promise<void> {
-  const { aliases, favorites } = await client.addressBookGet();
-  const changed = { ...aliases };
-  edit(changed);
-  await client.addressBookPut({ aliases: changed, favorites });
+  await changeLabels(client, (labels) => {
+    const changed = { ...labels };
+    edit(changed);
+    return changed;
+  });
 }
 
 /** Labels with their AIDs, in the order of the alphabet. */

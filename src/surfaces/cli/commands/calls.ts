@@ -32,6 +32,7 @@ async function bodyOf(io: CliIo, data: string | undefined): Promise<Buffer | und
 /** What an address of a bound service lets in: see docs/concepts.md, "Service". */
 function waysTo(service: string): string {
   if (service.startsWith('tcp:')) return 'Tunnels';
+  if (service.includes(',')) return 'Calls and tunnels';
   return /^https?(?:\+insecure)?:/.test(service) ? 'Calls' : 'Calls and tunnels';
 }
 
@@ -84,7 +85,7 @@ export function callCommands(svc: CommandGroup): void {
     ],
     takes: {
       '--addr <address>': required(
-        'http:// or https://host:port for calls, tcp://host:port for tunnels, host:port or http+tcp:// for both; https+insecure:// takes any certificate',
+        'http:// or https://host:port for calls, tcp://host:port for tunnels, host:port or http+tcp:// for both; https+insecure:// takes any certificate; http://host:port,tcp://host:port where each has a port',
       ),
       ...ACTING,
     },

@@ -11,7 +11,7 @@ import type { Laid } from '../laid.ts';
 import type { Names } from '../names.ts';
 import { ask } from '../prompt.ts';
 import { roughSize } from '../reach-text.ts';
-import { checkFolder, ReceivedFile } from '../received-file.ts';
+import { checkFolder, discardPart, partsIn, ReceivedFile } from '../received-file.ts';
 import { offerFile, untilOver } from '../send-file.ts';
 import type { ACTING } from '../takes.ts';
 import { formatTable, safeLine } from '../text.ts';
@@ -106,9 +106,31 @@ async function wish(context: CliContext, offer: OfferAnswer): Promise<'take' | '
   return /^d(ecline)?$/i.test(answer) ? 'decline' : 'leave';
 }
 
+/** True where nobody goes on with an offer: it was taken back, declined, or is too old. */
+async function isOver({ client }: CliContext, aid: string, id: string): Promise<boolean> {
+  try {
+    return (await client.fileOfferGet({ aid, id })).state !== 'open';
+  } catch {
+    return false;
+  }
+}
+
+/** Deletes what is here of files whose offers are over; parts of other agents' offers are left alone. */
+async function discardOver({ client }: CliContext, aid: string, folder: string): Promise<void> {
+  const ids = new Set(await partsIn(folder));
+  if (ids.size === 0) return;
+  const { offers } = await client.fileOfferList({ aid, direction: 'in', all: true });
+  for (const { id, state } of offers) if (ids.has(id) && state !== 'open') await discardPart(folder, id);
+}
+
 async function take(context: CliContext, aid: string, offer: OfferAnswer, folder: string): Promise<Received> {
   await using file = await ReceivedFile.open(folder, offer.id);
-  await download(context, aid, offer, file);
+  try {
+    await download(context, aid, offer, file);
+  } catch (error) {
+    if (await isOver(context, aid, offer.id)) await file.discard();
+    throw error;
+  }
   const path = await file.finish(offer.name, FILE_MODE & ~process.umask());
   await context.client.fileOfferTaken({ aid, id: offer.id });
   const { id: offer_id, object_id, peer: from, name, size } = offer;
@@ -132,6 +154,7 @@ function receiving(svc: CommandGroup<typeof ACTING>): void {
     },
     run: async (context, { aid, from, yes, into = '.', wait }) => {
       await checkFolder(into);
+      await discardOver(context, aid, resolve(into));
       const offers = await offered(context, aid, from, wait === true);
       if (offers.length > 0 && yes !== true && !context.interactive)
         throw new SvcError('invalid_request', {

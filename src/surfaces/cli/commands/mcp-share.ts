@@ -3,6 +3,7 @@ import { systemClock } from '../../../foundation/clock.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import type { Gate } from '../../mcp-share/gate.ts';
 import type { Seen } from '../../mcp-share/look.ts';
+import { provenService } from '../../proven-caller.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { askedToEnd } from '../ending.ts';
@@ -92,11 +93,11 @@ async function share(context: CliContext, words: readonly string[], options: Sha
   try {
     const state = await context.progress('Publishing', bindShare(context, aid, gate.address));
     const { title, tools } = seen;
-    const service_tcp = `http://${gate.address}`;
+    const service_tcp = provenService(gate.address);
     await tell(context, { ...agent, name: options.name, server: title, tools, allowed, service_tcp, ...state });
     await ending;
   } finally {
-    // The daemon may be gone: what it was told of the port does nobody harm, for without this nothing answers there.
+    // The daemon may be gone: what it was told of the port does nobody harm, for nobody else can prove to be this.
     await unbindShare(context, aid, gate.address).catch(() => {});
     await gate.close();
   }

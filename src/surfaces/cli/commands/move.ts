@@ -107,6 +107,7 @@ function importedText(r: Imported): Laid {
     'calls go to': r.service_tcp === '' ? 'nothing: bind a service with "svc inbound bind"' : r.service_tcp,
     services: r.services,
     tunnels: r.tunnels,
+    'local addresses': r.origins,
     'notes waiting': r.notes,
     'chat friends': r.conversations,
     rooms: r.rooms,
@@ -115,7 +116,7 @@ function importedText(r: Imported): Laid {
 
 function importRemarks({ ports_taken }: Imported): string {
   return [
-    ...ports_taken.map((port) => `The tunnel on port ${port} does not listen: something else has the port here.`),
+    ...ports_taken.map((port) => `The agent is not served on port ${port}: something else has it here.`),
     'What it publishes goes out from here now; where it still runs elsewhere, it is renewed there no more.',
   ].join('\n');
 }

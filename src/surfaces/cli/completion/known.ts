@@ -64,6 +64,8 @@ export async function knownAt(
   if (name === 'id' && path.startsWith('files')) return offers(context, given['aid']);
   if (name === 'id' && path.startsWith('origin'))
     return (await context.client.originList()).origins.map(({ id, url }) => ({ word: id, about: url }));
+  if (name === 'id' && path.startsWith('push'))
+    return (await context.client.pushList()).webhooks.map(({ id, url }) => ({ word: id, about: url }));
   if (name !== 'key' || !path.startsWith('config')) return [];
   return [...(path === 'config set' ? PATCHABLE_KEYS : CONFIG_KEYS)].map((word) => ({ word, about: '' }));
 }

@@ -1,0 +1,93 @@
+/** A node with a thousand agents that comes back into a network: where it was, and at another port. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { InstalledPackage } from './support/installed.ts';
+import { type Command, PolledDaemon, type PolledOptions } from './support/polled-daemon.ts';
+import { type BenchTable, quantile } from './table.ts';
+
+const PEERS = 3;
+const AGENTS = 1000;
+/** Registrations under way at a time. */
+const AT_ONCE = 8;
+const ROUNDS = 3;
+/** How long a node is watched that came back, milliseconds. */
+const AFTER_MS = 10_000;
+const AIM_CPU_MS = 600;
+const LOOK_MS = 1000;
+
+interface Listed {
+  readonly agents: readonly { readonly last_publish_at: string | null }[];
+}
+
+/** How many agents were published since a time, Unix milliseconds. */
+async function publishedSince(daemon: PolledDaemon, since: number): Promise<number> {
+  const { agents } = await daemon.call<Listed>('GET', `/agents?limit=${AGENTS}`);
+  return agents.filter(({ last_publish_at: at }) => at !== null && Date.parse(at) >= since).length;
+}
+
+async function untilAll(daemon: PolledDaemon, since: number): Promise<void> {
+  while ((await publishedSince(daemon, since)) < AGENTS) await delay(LOOK_MS);
+}
+
+async function measure(svcd: Command, home: PolledOptions): Promise<BenchTable> {
+  const began = Date.now();
+  {
+    await using first = await PolledDaemon.start(svcd, home);
+    let left = AGENTS;
+    const register = async (): Promise<void> => {
+      while (left-- > 0) await first.newAgent();
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, register));
+    await untilAll(first, began);
+  }
+  const cpuMs: number[] = [];
+  let anew = 0;
+  for (let i = 0; i < ROUNDS; i++) {
+    const started = Date.now();
+    await using again = await PolledDaemon.start(svcd, home);
+    const before = again.cpuMs();
+    await delay(AFTER_MS);
+    cpuMs.push(again.cpuMs() - before);
+    anew = Math.max(anew, await publishedSince(again, started));
+  }
+  const started = Date.now();
+  await using moved = await PolledDaemon.start(svcd, { ...home, ports: await PolledDaemon.anyPorts() });
+  const before = moved.cpuMs();
+  await untilAll(moved, started);
+  const [seconds, cpu] = [(Date.now() - started) / 1000, (moved.cpuMs() - before) / AGENTS];
+  const inTenSeconds = quantile(cpuMs, 0.5);
+  return {
+    title: `A node with ${AGENTS} agents comes back into a network of ${PEERS} others`,
+    rows: [
+      { what: 'published anew where it was, most', value: anew, unit: 'agents', aim: 'none', ok: anew === 0 },
+      {
+        what: 'processor time in the 10 s after, p50',
+        value: inTenSeconds,
+        unit: 'ms',
+        aim: `≤ ${AIM_CPU_MS} ms`,
+        ok: inTenSeconds <= AIM_CPU_MS,
+      },
+      { what: 'at another port: all published anew after', value: seconds, unit: 's' },
+      { what: 'processor time for each of them', value: cpu, unit: 'ms' },
+    ],
+  };
+}
+
+export async function run(): Promise<BenchTable> {
+  const installed = new InstalledPackage();
+  const dataDir = mkdtempSync(join(tmpdir(), 'svcd-back-'));
+  const svcd: Command = [process.execPath, installed.program('svcd')];
+  const peers: PolledDaemon[] = [];
+  try {
+    for (let i = 0; i < PEERS; i++)
+      peers.push(await PolledDaemon.start(svcd, { bootstrap: peers.slice(0, 1).map((peer) => peer.dhtAddress) }));
+    const bootstrap = peers.map((peer) => peer.dhtAddress);
+    return await measure(svcd, { dataDir, bootstrap, ports: await PolledDaemon.anyPorts() });
+  } finally {
+    await Promise.all(peers.map((peer) => peer.stop()));
+    installed.remove();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,16 @@
+/** What a process of the benchmarks has used so far, as the kernel of Linux counts it. */
+import { readFileSync } from 'node:fs';
+
+const PAGE_BYTES = 4096;
+const TICKS_PER_S = 100;
+
+/** Resident memory, bytes. */
+export function residentBytes(pid: number | undefined): number {
+  return Number(readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1]) * PAGE_BYTES;
+}
+
+/** CPU time, seconds; counted in hundredths. */
+export function cpuSeconds(pid: number | undefined): number {
+  const [user = 0, system = 0] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(' ').slice(13).map(Number);
+  return (user + system) / TICKS_PER_S;
+}

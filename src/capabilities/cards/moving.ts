@@ -1,0 +1,58 @@
+/** The signed card of an agent, for its move to another node. */
+import { createHash } from 'node:crypto';
+import { canonicalJson } from '../../foundation/cards/canonical-json.ts';
+import { type Card, cardKind, readCard } from '../../foundation/cards/card.ts';
+import { type CardCheck, verifyCard } from '../../foundation/cards/signature.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { Delegation } from '../../foundation/identity/delegation.ts';
+import { badDocument } from '../../foundation/moving/document-fields.ts';
+import { type CardStore, UNSIGNED } from '../../foundation/store/cards.ts';
+
+export function exportCard(store: Pick<CardStore, 'own'>, aid: Aid): string | undefined {
+  return store.own(aid)?.card;
+}
+
+export interface CardHome {
+  readonly store: Pick<CardStore, 'putOwn'>;
+  /** Unix seconds. */
+  readonly now: number;
+  readonly verifyDelegation: CardCheck['verifyDelegation'];
+}
+
+/**
+ * Checks a card from elsewhere. One that a key signed which the agent has no more is taken in too: it is signed anew.
+ * @returns what keeps it; its object is stored once the agent is here
+ * @throws SvcError `bad_file`
+ */
+export function importCard(home: CardHome, aid: Aid, text: string | undefined, delegation: Delegation): () => void {
+  if (text === undefined) return () => {};
+  const card = readText(text);
+  const signedAt = signedAtOf(card, home, aid, delegation);
+  const objectId = createHash('sha256').update(text).digest('hex');
+  return () => home.store.putOwn(aid, { card: text, objectId, signedAt });
+}
+
+function readText(text: string): Card {
+  try {
+    const card = readCard(Buffer.from(text));
+    if (cardKind(card) !== null && canonicalJson(card) === text) return card;
+  } catch (error) {
+    if (!(error instanceof SvcError)) throw error;
+  }
+  throw badDocument('/card', 'is no card in canonical JSON');
+}
+
+/** What makes a signature one of the past, not a false one. */
+const PAST = new Set<unknown>(['expired', 'replayed']);
+
+function signedAtOf(card: Card, { now, verifyDelegation }: CardHome, aid: Aid, delegation: Delegation): number {
+  try {
+    const check = { aid, now, newestDelegation: delegation.issuedAt, newestCard: 0, verifyDelegation };
+    return verifyCard(card, check).signedAt;
+  } catch (error) {
+    if (!(error instanceof SvcError)) throw error;
+    if (PAST.has(error.details?.['reason'])) return UNSIGNED;
+    throw badDocument('/card', 'is not signed by the agent');
+  }
+}

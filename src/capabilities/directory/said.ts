@@ -1,0 +1,20 @@
+/** What endpoint records say of where their node is, in short: what says something else than is so has to go out anew. */
+import { createHash } from 'node:crypto';
+import type { NodeAddresses } from '../../network/reach/own-addresses.ts';
+
+/** Characters of a hash: of 128 bits, in base64url. */
+const HASH_CHARS = 22;
+
+function hashOf(value: unknown): string {
+  return createHash('sha256').update(JSON.stringify(value)).digest('base64url').slice(0, HASH_CHARS);
+}
+
+/** Begins with `whereOf` what is said. */
+export function saidOf(addresses: NodeAddresses): string {
+  return whereOf(addresses) + hashOf(addresses);
+}
+
+/** The part of it without which nobody reaches the node: more is found out of a node in the seconds after its start. */
+export function whereOf({ endpoints, meeting }: NodeAddresses): string {
+  return hashOf([endpoints, meeting ?? null]);
+}

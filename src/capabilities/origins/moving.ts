@@ -1,0 +1,63 @@
+/** The local addresses that an agent has of others, for its move to another node: programs there go on under the same ones. */
+import type { Clock } from '../../foundation/clock.ts';
+import { MAX_ORIGINS } from '../../foundation/domain/origins.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import { newId } from '../../foundation/ids.ts';
+import type { OriginsPart } from '../../foundation/moving/agent-document.ts';
+import { aidAt, checkDistinct } from '../../foundation/moving/document-fields.ts';
+import type { OriginStore, SavedOrigin } from '../../foundation/store/origins.ts';
+
+export function exportOrigins(memory: Pick<OriginStore, 'list'>, aid: Aid): OriginsPart {
+  return memory
+    .list()
+    .filter(({ localAid }) => localAid === aid)
+    .map(({ remoteAid, port, accessToken }) => ({
+      remote_aid: remoteAid,
+      local_port: port,
+      ...(accessToken === undefined ? {} : { access_token: accessToken }),
+    }));
+}
+
+export interface OriginsHome {
+  readonly memory: Pick<OriginStore, 'list' | 'save'>;
+  readonly clock: Clock;
+  /** Ports of the tunnels that are saved here. */
+  readonly tunnelPorts: () => readonly number[];
+}
+
+/**
+ * Checks local addresses from elsewhere. One whose port is another address, or a tunnel, here is passed over, and so is
+ * what this node has no room for.
+ * @returns what keeps them, and gives the ports that were passed over
+ * @throws SvcError `bad_file`
+ */
+export function importOrigins(
+  { memory, clock, tunnelPorts }: OriginsHome,
+  aid: Aid,
+  part: OriginsPart,
+): () => number[] {
+  const now = clock.now();
+  const origins = part.map(
+    (one, i): SavedOrigin => ({
+      id: newId(),
+      localAid: aid,
+      remoteAid: aidAt(`/origins/${i}/remote_aid`, one.remote_aid),
+      accessToken: one.access_token,
+      port: one.local_port,
+      openedAt: now,
+    }),
+  );
+  const ports = origins.map(({ port }) => port);
+  checkDistinct('/origins', ports);
+  checkDistinct(
+    '/origins',
+    origins.map(({ remoteAid }) => remoteAid),
+  );
+  return () => {
+    const here = memory.list().map(({ port }) => port);
+    const taken = new Set([...here, ...tunnelPorts()]);
+    const free = origins.filter(({ port }) => !taken.has(port)).slice(0, Math.max(0, MAX_ORIGINS - here.length));
+    for (const origin of free) memory.save(origin);
+    return ports.filter((port) => !free.some((origin) => origin.port === port));
+  };
+}

@@ -1,0 +1,273 @@
+/**
+ * The called side of push notifications: for each agent elsewhere that asks, an address on this machine at which the server
+ * of an agent here leaves notifications for its webhooks. They are kept until the other side has them. See docs/push.md.
+ */
+import type { JitteredBackoff } from '../../foundation/backoff.ts';
+import { toHex } from '../../foundation/bytes.ts';
+import type { Clock } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
+import type { AccessDecision } from '../../foundation/domain/access.ts';
+import {
+  MAX_PUSH_BOXES,
+  MAX_PUSH_BOXES_OF_STRANGERS,
+  MAX_WAITING_BYTES,
+  MAX_WAITING_BYTES_PER_PEER,
+  MAX_WAITING_NOTIFICATIONS,
+  MAX_WAITING_PER_WEBHOOK,
+  NOTIFICATION_ID_BYTES,
+  NOTIFICATION_LIFE_MS,
+  PUSH_BOX_TOKEN_BYTES,
+} from '../../foundation/domain/push.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { Component } from '../../foundation/lifecycle.ts';
+import type { Log } from '../../foundation/log.ts';
+import { RateLimiter } from '../../foundation/rate-limit.ts';
+import { every, type Repeating } from '../../foundation/repeat.ts';
+import { SingleFlight } from '../../foundation/single-flight.ts';
+import { patience } from '../../foundation/stall.ts';
+import type { MetaStore } from '../../foundation/store/meta.ts';
+import type { PushBoxRow, PushBoxStore } from '../../foundation/store/push-boxes.ts';
+import { letGo } from '../../network/links/source.ts';
+import { Refusal, STATUS } from '../../network/links/status.ts';
+import type { LinkStream, Links } from '../../network/links/types.ts';
+import { Lanes } from './lanes.ts';
+import { NOTIFICATIONS_BURST, NOTIFICATIONS_PER_S, PUSH_ANSWER_MS, PUSH_TIDY_MS } from './limits.ts';
+import type { BoxListener, LeaveNotification, Left, ServeBoxes } from './types.ts';
+import { answerBox, type BoxAnswer, isWebhookName, type NotificationAnswer, offerNotification } from './wire.ts';
+
+/** Where the port is kept at which servers here leave notifications. */
+const PORT_KEY = 'push_port';
+/** Between attempts to hand a notification over. */
+const RETRY: JitteredBackoff = { firstMs: 1000, maxMs: 300_000, jitter: 0.2 };
+/** Webhooks for which notifications are handed over at one time. */
+const AT_ONCE = 8;
+/** Milliseconds to reach the caller's node. */
+const OPEN_TIMEOUT_MS = 10_000;
+/** Milliseconds between two looks at a port that was not to be had. */
+const LISTEN_AGAIN_MS = 15_000;
+
+export interface MailboxesDependencies {
+  readonly store: PushBoxStore;
+  readonly links: Pick<Links, 'open' | 'accept'>;
+  readonly memory: Pick<MetaStore, 'get' | 'set'>;
+  readonly serve: ServeBoxes;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly randomBytes: (length: number) => Uint8Array;
+  /** From 0 to below 1. */
+  readonly random: () => number;
+  readonly newId: () => string;
+  /** What the access list of an agent here says of a caller. */
+  readonly decide: (called: Aid, caller: Aid) => AccessDecision;
+  /** True where the owner of an agent here has let a caller in by name. */
+  readonly isNamed: (called: Aid, caller: Aid) => boolean;
+  /** Whether the service of an agent here is on this machine; null where it has none. */
+  readonly isServedHere: (called: Aid) => boolean | null;
+}
+
+/** A mailbox as it is shown: without its address. */
+export type MailboxInfo = Omit<PushBoxRow, 'token'> & { readonly waiting: number };
+
+export class Mailboxes implements Component {
+  readonly #deps: MailboxesDependencies;
+  readonly #lanes: Lanes;
+  readonly #rate: RateLimiter;
+  readonly #listening = new SingleFlight<BoxListener, ''>();
+  readonly #stop = new AbortController();
+  #listener: BoxListener | null = null;
+  #tidying: Repeating | null = null;
+  #looking: Repeating | null = null;
+
+  /** Takes the links of purpose `push-box`. */
+  constructor(dependencies: MailboxesDependencies) {
+    this.#deps = { ...dependencies, log: dependencies.log.child('mailboxes') };
+    const { clock, random, links, isServedHere } = dependencies;
+    const options = { backoff: RETRY, maxAtOnce: AT_ONCE };
+    this.#lanes = new Lanes(options, { clock, random, work: (lane, signal) => this.#handOver(lane, signal) });
+    this.#rate = new RateLimiter(
+      { perSecond: NOTIFICATIONS_PER_S, burst: NOTIFICATIONS_BURST, maxKeys: MAX_PUSH_BOXES },
+      dependencies,
+    );
+    links.accept(
+      'push-box',
+      (link) => detach(this.#serve(link)),
+      ({ called }) => {
+        if (isServedHere(called) === null) throw new SvcError('no_inbound');
+      },
+    );
+  }
+
+  /** Listens where mailboxes are open, at the port that they have, and goes on handing over what waits. */
+  async start(): Promise<void> {
+    const { store, clock, log } = this.#deps;
+    const onError = (error: unknown): void => log.warn({ error }, 'mailboxes for webhooks could not be looked through');
+    this.#tidying = every(clock, { periodMs: PUSH_TIDY_MS, onError }, () => store.forgetOld(clock.now()));
+    store.forgetOld(clock.now());
+    const portTaken = (error: unknown): void =>
+      log.warn({ error }, 'the port at which servers here leave notifications is taken');
+    const look = { periodMs: LISTEN_AGAIN_MS, onError: portTaken };
+    // Once, before anything else takes the port; then as long as it is not to be had.
+    await this.#lookAfterPort().catch(portTaken);
+    this.#looking = every(clock, look, () => this.#lookAfterPort());
+    for (const { box, webhook } of store.busy(null)) this.#lanes.wake(laneOf(box, webhook));
+  }
+
+  async stop(): Promise<void> {
+    this.#tidying?.stop();
+    this.#looking?.stop();
+    this.#stop.abort();
+    await this.#looking?.idle();
+    await Promise.all([this.#lanes.stop(), this.#listener?.close()]);
+  }
+
+  /** The port of 127.0.0.1 at which servers here leave notifications; null where none is needed. */
+  get port(): number | null {
+    return this.#listener?.port ?? null;
+  }
+
+  list(): MailboxInfo[] {
+    return this.#deps.store.list().map(({ box: { token: _secret, ...box }, waiting }) => ({ ...box, waiting }));
+  }
+
+  /** Ends a mailbox, and all that waits in it. @throws SvcError `not_found` */
+  end(id: string): void {
+    if (this.#deps.store.delete(id)) return;
+    throw new SvcError('not_found', { message: 'There is no such mailbox.' });
+  }
+
+  async #lookAfterPort(): Promise<void> {
+    if (this.#listener === null && this.#deps.store.list().length > 0) await this.#listen();
+  }
+
+  /** Listens at the port of before, or at one that is kept from now on. @throws SvcError `port_in_use` */
+  async #listen(): Promise<BoxListener> {
+    if (this.#listener !== null) return this.#listener;
+    return await this.#listening.run('', async () => {
+      const { memory, serve } = this.#deps;
+      const before = memory.get(PORT_KEY);
+      const listener = await serve(typeof before === 'number' ? before : 0, this.#leave);
+      if (listener.port !== before) memory.set(PORT_KEY, listener.port);
+      if (this.#stop.signal.aborted) await listener.close();
+      this.#listener = listener;
+      return listener;
+    });
+  }
+
+  async #serve(link: LinkStream): Promise<void> {
+    link.on('error', () => {});
+    try {
+      answerBox(link, await this.#answerFor(link));
+      letGo(link, this.#deps.clock);
+    } catch (error) {
+      this.#deps.log.warn({ caller: link.caller, error }, 'no mailbox could be opened');
+      link.destroy();
+    }
+  }
+
+  async #answerFor({ called, caller }: LinkStream): Promise<BoxAnswer> {
+    const { isServedHere, store } = this.#deps;
+    if (isServedHere(called) !== true) return 'elsewhere';
+    const { port } = await this.#listen();
+    const box = this.#open(called, caller);
+    if (box === null) return 'full';
+    // Who asks is there.
+    for (const { webhook } of store.busy(box.id)) this.#lanes.hurry(laneOf(box.id, webhook));
+    return { url: `http://127.0.0.1:${port}/${box.token}` };
+  }
+
+  /** The mailbox of a caller; null where there is no room for one more. */
+  #open(called: Aid, caller: Aid): PushBoxRow | null {
+    const { store, clock, isNamed, randomBytes, newId } = this.#deps;
+    const standing = store.of(called, caller);
+    if (standing !== null) {
+      store.renew(standing.id, clock.now());
+      return standing;
+    }
+    const all = store.list().map(({ box }) => box);
+    const strangers = all.filter((box) => !isNamed(box.called, box.caller)).length;
+    const isFull = !isNamed(called, caller) && strangers >= MAX_PUSH_BOXES_OF_STRANGERS;
+    if (isFull || all.length >= MAX_PUSH_BOXES) return null;
+    const token = Buffer.from(randomBytes(PUSH_BOX_TOKEN_BYTES)).toString('base64url');
+    store.open({ id: newId(), called, caller, token, openedAt: clock.now() });
+    return store.of(called, caller);
+  }
+
+  /** Keeps what a server here has for a webhook elsewhere. */
+  readonly #leave: LeaveNotification = (token, { webhook, headers, body }): Left => {
+    const { store, clock, randomBytes } = this.#deps;
+    const box = isWebhookName(webhook) ? store.byToken(token) : null;
+    if (box === null || !this.#mayStand(box)) return 'unknown';
+    if (!this.#rate.take(box.id)) return 'limited';
+    if (!this.#hasRoom(box.id, webhook, body.length)) return 'full';
+    const id = toHex(randomBytes(NOTIFICATION_ID_BYTES));
+    store.leave(box.id, { webhook, id, headers, body }, clock.now());
+    this.#lanes.wake(laneOf(box.id, webhook));
+    return 'kept';
+  };
+
+  /** False, and the mailbox ended, where the owner of the agent has shut its caller out since. */
+  #mayStand({ id, called, caller }: PushBoxRow): boolean {
+    if (this.#deps.decide(called, caller) !== 'deny') return true;
+    this.#deps.store.delete(id);
+    return false;
+  }
+
+  #hasRoom(box: string, webhook: string, bytes: number): boolean {
+    const { store } = this.#deps;
+    if (store.waitingFor(box, webhook).count >= MAX_WAITING_PER_WEBHOOK) return false;
+    if (store.waitingIn(box).bytes + bytes > MAX_WAITING_BYTES_PER_PEER) return false;
+    const all = store.waitingInAll();
+    return all.count < MAX_WAITING_NOTIFICATIONS && all.bytes + bytes <= MAX_WAITING_BYTES;
+  }
+
+  /** Hands the next notification for a webhook over; false where none waits. What it throws is tried again. */
+  async #handOver(lane: string, signal: AbortSignal): Promise<boolean> {
+    const { store, clock, log } = this.#deps;
+    const [id = '', webhook = ''] = lane.split(' ');
+    const box = store.get(id);
+    const next = box === null ? null : store.next(id, webhook);
+    if (box === null || next === null || !this.#mayStand(box)) return false;
+    if (next.at + NOTIFICATION_LIFE_MS <= clock.now()) {
+      store.handedOver(next.seq);
+      return true;
+    }
+    const answer = await this.#offer(box, next, signal);
+    if (answer === 'gone') store.drop(id, webhook);
+    else if (answer === 'kept' || answer === 'refused') store.handedOver(next.seq);
+    else throw new SvcError('rate_limited');
+    if (answer !== 'kept') log.debug({ caller: box.caller, answer }, 'the other side does not take a notification');
+    return true;
+  }
+
+  async #offer({ called, caller }: PushBoxRow, next: Parameters<typeof offerNotification>[1], signal: AbortSignal) {
+    const { links, clock } = this.#deps;
+    let link: LinkStream;
+    try {
+      link = await links.open(called, caller, 'push', { signal, timeoutMs: OPEN_TIMEOUT_MS });
+    } catch (error) {
+      if (isShutOut(error)) return 'gone' satisfies NotificationAnswer;
+      throw error;
+    }
+    using limit = patience(clock, PUSH_ANSWER_MS, signal);
+    try {
+      const answer = await offerNotification(link, next, limit.signal);
+      letGo(link, clock);
+      if (answer === null) throw new SvcError('protocol_error');
+      return answer;
+    } catch (error) {
+      link.destroy();
+      throw error;
+    }
+  }
+}
+
+function laneOf(box: string, webhook: string): string {
+  return `${box} ${webhook}`;
+}
+
+/** The other side waits for nothing from this agent, or has shut it out; a proof that it does not take says nothing of that. */
+function isShutOut(error: unknown): boolean {
+  const isBadProof = error instanceof Refusal && error.refusal === STATUS.badProof;
+  return error instanceof SvcError && error.code === 'access_denied' && !isBadProof;
+}

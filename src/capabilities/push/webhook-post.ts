@@ -1,0 +1,56 @@
+/** Posts to a webhook of this machine or its network, and to nothing else, wherever its name leads by now. */
+import { request as httpRequest } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import type { Socket } from 'node:net';
+import type { Clock } from '../../foundation/clock.ts';
+import { codeOf, SvcError } from '../../foundation/errors.ts';
+import { patience } from '../../foundation/stall.ts';
+import { PUSH_ANSWER_MS } from './limits.ts';
+import type { PostToWebhook, WebhookPost } from './types.ts';
+import { isOwnIp } from './webhook-address.ts';
+
+export interface WebhookPostDependencies {
+  readonly clock: Clock;
+  /** Sees each connection that is being made. */
+  readonly watch: (socket: Socket) => void;
+  /** True where svcd itself listens there: none of it is a webhook. */
+  readonly isOurs: (ip: string, port: number) => boolean;
+}
+
+export function webhookPosts({ clock, watch, isOurs }: WebhookPostDependencies): PostToWebhook {
+  const guarded = (socket: Socket): void => {
+    watch(socket);
+    socket.prependOnceListener('connect', () => {
+      const { remoteAddress = '', remotePort = 0 } = socket;
+      if (!isOwnIp(remoteAddress)) socket.destroy(new Error('it leads beyond the own network'));
+      else if (isOurs(remoteAddress, remotePort)) socket.destroy(new Error('it leads to svcd itself'));
+    });
+  };
+  return async (post) => {
+    using limit = patience(clock, PUSH_ANSWER_MS, post.signal);
+    return await send(post, guarded, limit.signal);
+  };
+}
+
+function send({ url, headers, body }: WebhookPost, guarded: (socket: Socket) => void, signal: AbortSignal) {
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
+  const make = url.protocol === 'https:' ? httpsRequest : httpRequest;
+  const own = ['Host', url.host, 'Content-Length', String(body.length), 'Connection', 'close'];
+  const request = make(url, { method: 'POST', agent: false, headers: [...headers, ...own] });
+  const stop = (): void => void request.destroy();
+  signal.addEventListener('abort', stop, { once: true });
+  request.once('socket', guarded);
+  request.once('response', (answer) => {
+    // What it says beyond its status is for nobody.
+    answer.on('error', () => {}).destroy();
+    resolve(answer.statusCode ?? 0);
+  });
+  request.once('error', (cause) => {
+    const reason = signal.reason instanceof SvcError ? signal.reason : null;
+    reject(reason ?? new SvcError('connect_failed', { message: `The webhook does not answer (${codeOf(cause)}).` }));
+  });
+  request.once('close', () => signal.removeEventListener('abort', stop));
+  if (signal.aborted) stop();
+  else request.end(body);
+  return promise;
+}

@@ -1,0 +1,287 @@
+/**
+ * The caller's side of push notifications: webhooks of programs here, which agents elsewhere call through svcd. Only who a
+ * webhook was registered with has it called, and only as long as it is. See docs/push.md.
+ */
+import type { JitteredBackoff } from '../../foundation/backoff.ts';
+import { toHex } from '../../foundation/bytes.ts';
+import type { Clock } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
+import {
+  MAX_SHOWN_WEBHOOKS,
+  MAX_WAITING_BYTES,
+  MAX_WAITING_BYTES_PER_PEER,
+  MAX_WAITING_NOTIFICATIONS,
+  MAX_WAITING_PER_WEBHOOK,
+  NOTIFICATION_LIFE_MS,
+  PUSH_BOX_RENEW_MS,
+  WEBHOOK_NAME_BYTES,
+} from '../../foundation/domain/push.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { Component } from '../../foundation/lifecycle.ts';
+import type { Log } from '../../foundation/log.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
+import { RateLimiter } from '../../foundation/rate-limit.ts';
+import { every, type Repeating } from '../../foundation/repeat.ts';
+import { patience } from '../../foundation/stall.ts';
+import type { NewNotification, WebhookRow, WebhookStore } from '../../foundation/store/webhooks.ts';
+import { Tally } from '../../foundation/tally.ts';
+import { letGo } from '../../network/links/source.ts';
+import type { AccessRequest, LinkStream, Links } from '../../network/links/types.ts';
+import { Lanes } from './lanes.ts';
+import { NOTIFICATIONS_BURST, NOTIFICATIONS_PER_S, PUSH_TIDY_MS } from './limits.ts';
+import type { PostToWebhook, PushOrigin } from './types.ts';
+import { ownWebhook } from './webhook-address.ts';
+import { answerNotification, askForBox, isWebhookName, type NotificationAnswer, readNotification } from './wire.ts';
+
+/** Between attempts at a webhook whose program is away. */
+const POST_RETRY: JitteredBackoff = { firstMs: 1000, maxMs: 60_000, jitter: 0.2 };
+/** Webhooks that are posted to at one time. */
+const POSTS_AT_ONCE = 16;
+/** Between attempts to tell the other side that this one is back. */
+const RENEW_RETRY: JitteredBackoff = { firstMs: 2000, maxMs: 600_000, jitter: 0.2 };
+const RENEWALS_AT_ONCE = 4;
+/** Milliseconds for the other side to say where its mailbox is. */
+const BOX_TIMEOUT_MS = 10_000;
+/** Milliseconds for a notification to be whole. */
+const TAKE_TIMEOUT_MS = 30_000;
+/** Pairs of agents, and webhooks, of which something is remembered. */
+const MAX_REMEMBERED = 1024;
+/** Links on which one agent hands notifications over at one time, and all of them. */
+const LINKS_PER_AGENT = 8;
+const LINKS_IN_ALL = 64;
+
+export interface WebhooksDependencies {
+  readonly store: WebhookStore;
+  readonly links: Pick<Links, 'open' | 'accept'>;
+  readonly post: PostToWebhook;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly randomBytes: (length: number) => Uint8Array;
+  /** From 0 to below 1. */
+  readonly random: () => number;
+  /** True where the owner of an agent here has shut another one out. */
+  readonly isDenied: (localAid: Aid, remoteAid: Aid) => boolean;
+}
+
+/** A webhook as it is shown. */
+export interface WebhookInfo extends WebhookRow {
+  readonly waiting: number;
+  /** Why its last notification did not come through; null where it did, and since the start. */
+  readonly lastError: string | null;
+}
+
+export class Webhooks implements Component {
+  readonly #deps: WebhooksDependencies;
+  readonly #posts: Lanes;
+  readonly #renewals: Lanes;
+  readonly #rate: RateLimiter;
+  /** Links that hand notifications over, by who does. */
+  readonly #open = new Tally<Aid>();
+  readonly #failures = new LruCache<string, string>({ maxEntries: MAX_REMEMBERED });
+  readonly #stop = new AbortController();
+  #tidying: Repeating | null = null;
+  #renewing: Repeating | null = null;
+
+  /** Takes the links of purpose `push`. */
+  constructor(dependencies: WebhooksDependencies) {
+    const { links, log } = dependencies;
+    this.#deps = { ...dependencies, log: log.child('webhooks') };
+    const { clock, random } = dependencies;
+    this.#posts = new Lanes(
+      { backoff: POST_RETRY, maxAtOnce: POSTS_AT_ONCE },
+      { clock, random, work: (name, signal) => this.#postNext(name, signal) },
+    );
+    this.#renewals = new Lanes(
+      { backoff: RENEW_RETRY, maxAtOnce: RENEWALS_AT_ONCE },
+      { clock, random, work: (originId, signal) => this.#renew(originId, signal) },
+    );
+    this.#rate = new RateLimiter(
+      { perSecond: NOTIFICATIONS_PER_S, burst: NOTIFICATIONS_BURST, maxKeys: MAX_REMEMBERED },
+      dependencies,
+    );
+    links.accept(
+      'push',
+      (link) => detach(this.#serve(link)),
+      (request) => this.#check(request),
+    );
+  }
+
+  /** Goes on with what waits, and tells those who have something for webhooks here that they can be reached again. */
+  async start(): Promise<void> {
+    const { store, clock, log } = this.#deps;
+    const onError = (error: unknown): void => log.warn({ error }, 'webhooks could not be looked through');
+    this.#tidying = every(clock, { periodMs: PUSH_TIDY_MS, firstMs: 0, onError }, () => store.forgetOld(clock.now()));
+    this.#renewing = every(clock, { periodMs: PUSH_BOX_RENEW_MS, firstMs: 0, onError }, () => {
+      for (const { id } of store.origins()) this.#renewals.wake(id);
+    });
+    for (const name of store.busy()) this.#posts.wake(name);
+  }
+
+  async stop(): Promise<void> {
+    this.#tidying?.stop();
+    this.#renewing?.stop();
+    this.#stop.abort();
+    await Promise.all([this.#posts.stop(), this.#renewals.stop()]);
+  }
+
+  /**
+   * Registers a webhook of this machine or its network, and gives the address that the other agent's server calls in its
+   * place; null for one that the server can call itself.
+   * @param purpose which task and configuration it is of; null where that is not known
+   * @throws SvcError `invalid_request` for one that may not be called; what asking the other side for an address gives
+   */
+  async register(origin: PushOrigin, text: string, purpose: string | null, signal: AbortSignal) {
+    const url = ownWebhook(text);
+    if (url === null) return null;
+    const { store, clock, randomBytes } = this.#deps;
+    const box = await this.#askForBox(origin, signal);
+    const fresh = toHex(randomBytes(WEBHOOK_NAME_BYTES));
+    const name = store.register({ name: fresh, originId: origin.id, url: url.href, purpose }, clock.now());
+    return { name, address: `${box}/${name}`, isNew: name === fresh };
+  }
+
+  /** The webhook whose place an address has taken; null where it is none of this local address. */
+  behind(originId: string, address: string): { readonly name: string; readonly url: string } | null {
+    const name = /^http:\/\/127\.0\.0\.1:\d+\/[\w-]+\/([0-9a-f]+)$/.exec(address)?.[1] ?? '';
+    const row = isWebhookName(name) ? this.#deps.store.get(name) : null;
+    return row === null || row.originId !== originId ? null : row;
+  }
+
+  has(name: string): boolean {
+    return this.#deps.store.get(name) !== null;
+  }
+
+  /** Ends a webhook and what waits for it. @throws SvcError `not_found` */
+  end(name: string): void {
+    if (this.#deps.store.delete(name)) return;
+    throw new SvcError('not_found', { message: 'There is no such webhook.' });
+  }
+
+  list(): WebhookInfo[] {
+    return this.#deps.store.list(MAX_SHOWN_WEBHOOKS).map(({ webhook, waiting }) => ({
+      ...webhook,
+      waiting,
+      lastError: this.#failures.peek(webhook.name) ?? null,
+    }));
+  }
+
+  /** Before a link of a stranger costs anything: nobody hands over what nobody here waits for. */
+  #check({ called, caller }: Pick<AccessRequest, 'called' | 'caller'>): void {
+    const { store, isDenied } = this.#deps;
+    if (isDenied(called, caller) || !store.hasAny(called, caller)) throw new SvcError('access_denied');
+    if (this.#open.of(caller) >= LINKS_PER_AGENT || this.#open.total >= LINKS_IN_ALL)
+      throw new SvcError('rate_limited');
+  }
+
+  async #serve(link: LinkStream): Promise<void> {
+    link.on('error', () => {});
+    if (link.destroyed) return;
+    this.#open.add(link.caller);
+    link.once('close', () => this.#open.add(link.caller, -1));
+    using limit = patience(this.#deps.clock, TAKE_TIMEOUT_MS, this.#stop.signal);
+    limit.signal.addEventListener('abort', () => link.destroy(), { once: true });
+    try {
+      const notification = await readNotification(link, limit.signal);
+      answerNotification(link, notification === null ? 'refused' : this.#take(link, notification));
+      letGo(link, this.#deps.clock);
+    } catch (error) {
+      this.#deps.log.debug({ caller: link.caller, error }, 'a link with a notification failed');
+      link.destroy();
+    }
+  }
+
+  #take({ called, caller }: LinkStream, notification: NewNotification): NotificationAnswer {
+    const { store, clock, isDenied } = this.#deps;
+    const row = store.get(notification.webhook);
+    if (row === null || row.localAid !== called || row.remoteAid !== caller || isDenied(called, caller)) return 'gone';
+    if (store.isKnown(row.name, notification.id)) return 'kept';
+    if (!this.#rate.take(`${called} ${caller}`)) return 'limited';
+    if (!this.#hasRoom(row, notification.body.length)) return 'full';
+    store.keep(notification, clock.now());
+    this.#posts.wake(row.name);
+    return 'kept';
+  }
+
+  #hasRoom({ name, originId }: WebhookRow, bytes: number): boolean {
+    const { store } = this.#deps;
+    if (store.waitingFor(name).count >= MAX_WAITING_PER_WEBHOOK) return false;
+    if (store.waitingBy(originId).bytes + bytes > MAX_WAITING_BYTES_PER_PEER) return false;
+    const all = store.waitingInAll();
+    return all.count < MAX_WAITING_NOTIFICATIONS && all.bytes + bytes <= MAX_WAITING_BYTES;
+  }
+
+  /** Posts the next notification of a webhook; false where none waits. What it throws is tried again. */
+  async #postNext(name: string, signal: AbortSignal): Promise<boolean> {
+    const { store, post, clock, isDenied } = this.#deps;
+    const row = store.get(name);
+    const next = row === null ? null : store.next(name);
+    if (row === null || next === null) return false;
+    const { localAid, remoteAid } = row;
+    if (isDenied(localAid, remoteAid)) {
+      store.deletePair(localAid, remoteAid);
+      return false;
+    }
+    if (next.at + NOTIFICATION_LIFE_MS <= clock.now()) {
+      store.settle(next.seq, false);
+      return true;
+    }
+    const headers = [...next.headers, ...['Svc-Caller-Aid', remoteAid, 'Svc-Local-Aid', localAid]];
+    headers.push('Svc-Notification-Id', next.id);
+    try {
+      const status = await post({ url: new URL(row.url), headers, body: next.body, signal });
+      this.#answered(name, next.seq, status);
+    } catch (error) {
+      const { message } = error instanceof SvcError ? error : new SvcError('internal');
+      if (!signal.aborted) this.#failures.set(name, message);
+      throw error;
+    }
+    return true;
+  }
+
+  /** @throws SvcError `connect_failed` where the notification is to be posted again */
+  #answered(name: string, seq: number, status: number): void {
+    const { store } = this.#deps;
+    const isTaken = status >= 200 && status < 300;
+    if (isTaken) this.#failures.delete(name);
+    else this.#failures.set(name, `The webhook answered with status ${status}.`);
+    if (!isTaken && !isRefusal(status))
+      throw new SvcError('connect_failed', { message: `The webhook answered with status ${status}.` });
+    store.settle(seq, isTaken);
+  }
+
+  async #renew(originId: string, signal: AbortSignal): Promise<boolean> {
+    const origin = this.#deps.store.origins().find(({ id }) => id === originId);
+    if (origin !== undefined) await this.#askForBox(origin, signal);
+    return false;
+  }
+
+  /** The address of the other side's mailbox. */
+  async #askForBox({ localAid, remoteAid, accessToken }: PushOrigin, signal: AbortSignal): Promise<string> {
+    const { links, clock } = this.#deps;
+    const either = AbortSignal.any([signal, this.#stop.signal]);
+    const link = await links.open(localAid, remoteAid, 'push-box', { accessToken, signal: either });
+    using limit = patience(clock, BOX_TIMEOUT_MS, either);
+    try {
+      const answer = await askForBox(link, limit.signal);
+      letGo(link, clock);
+      if (answer === 'full')
+        throw new SvcError('quota_exceeded', { message: 'The other node has no room for webhooks of one more agent.' });
+      if (answer === 'elsewhere')
+        throw new SvcError('inbound_unreachable', {
+          message:
+            'The server of this agent runs on another machine than its svcd, where it reaches no webhooks of others.',
+        });
+      if (answer === null) throw new SvcError('protocol_error');
+      return answer.url;
+    } catch (error) {
+      link.destroy();
+      throw error;
+    }
+  }
+}
+
+/** The program says no, and would say so again: the ones behind it have their turn. */
+function isRefusal(status: number): boolean {
+  return status >= 400 && status < 500 && status !== 408 && status !== 425 && status !== 429;
+}

@@ -1,0 +1,64 @@
+/** Push notifications: webhooks of programs here, and mailboxes for those of others. */
+import { randomBytes } from 'node:crypto';
+import { Mailboxes } from '../../capabilities/push/mailboxes.ts';
+import { webhookPosts } from '../../capabilities/push/webhook-post.ts';
+import { Webhooks } from '../../capabilities/push/webhooks.ts';
+import { isLoopbackHost } from '../../foundation/address.ts';
+import { newId } from '../../foundation/ids.ts';
+import { canonicalIp } from '../../foundation/ip.ts';
+import { PushBoxStore } from '../../foundation/store/push-boxes.ts';
+import { WebhookStore } from '../../foundation/store/webhooks.ts';
+import type { AgentLinks } from '../../network/links/links.ts';
+import { boxServers } from '../../surfaces/push/box-server.ts';
+import type { Foundation } from '../foundation.ts';
+import type { Network } from '../network.ts';
+import type { Access } from './access.ts';
+import type { Agents } from './agents.ts';
+
+export function buildPush(
+  { life, clock, log, store, meta }: Foundation,
+  { interfaces }: Pick<Network, 'interfaces'>,
+  { boundService, serviceSockets }: Agents,
+  { access }: Access,
+  links: AgentLinks,
+) {
+  const random = Math.random;
+  const mailboxes = new Mailboxes({
+    store: new PushBoxStore(store),
+    links,
+    memory: meta,
+    serve: boxServers({ log: log.child('mailboxes') }),
+    clock,
+    log,
+    randomBytes,
+    random,
+    newId,
+    decide: (called, caller) => access.decide(called, caller),
+    isNamed: (called, caller) => access.names(called, caller),
+    isServedHere: (called) => {
+      const service = boundService(called);
+      if (service === null) return null;
+      const ip = canonicalIp(service.host);
+      return isLoopbackHost(service.host) || interfaces().some((own) => canonicalIp(own) === ip);
+    },
+  });
+  /** Ports of 127.0.0.1 at which svcd itself serves programs, by who knows them. */
+  const ownPorts: (() => readonly (number | null)[])[] = [() => [mailboxes.port]];
+  const webhooks = new Webhooks({
+    store: new WebhookStore(store),
+    links,
+    post: webhookPosts({
+      clock,
+      watch: (socket) => serviceSockets.watch(socket),
+      isOurs: (ip, port) => isLoopbackHost(ip) && ownPorts.some((ports) => ports().includes(port)),
+    }),
+    clock,
+    log,
+    randomBytes,
+    random,
+    isDenied: (localAid, remoteAid) => access.denies(localAid, remoteAid),
+  });
+  life.add('acting', mailboxes);
+  life.add('acting', webhooks);
+  return { mailboxes, webhooks, ownPorts };
+}

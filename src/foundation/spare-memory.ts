@@ -1,0 +1,80 @@
+/** Has memory given back once the load is over that it was taken for. */
+import type { Clock } from './clock.ts';
+import type { Component } from './lifecycle.ts';
+import type { Log } from './log.ts';
+import { every, type Repeating } from './repeat.ts';
+
+/** Milliseconds between two looks. */
+const MEMORY_LOOK_MS = 5000;
+/** A process rests that took less of one processor than this part since the last look. */
+const RESTING = 0.03;
+/** So much more than was left the last time is worth the work, bytes. */
+const WORTH_BYTES: number = 12 * 1024 * 1024;
+
+/** What this process takes. */
+export interface TakenFigures {
+  /** Processor time since its start, milliseconds. */
+  cpuMs(): number;
+  /** Memory, bytes. */
+  residentBytes(): number;
+}
+
+interface SpareMemoryDependencies {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly taken: TakenFigures;
+  /** Gives back what is spare; everything else waits meanwhile. */
+  readonly giveBack: () => void;
+}
+
+export const takenByProcess: TakenFigures = {
+  cpuMs: () => {
+    const { user, system } = process.cpuUsage();
+    return (user + system) / 1000;
+  },
+  residentBytes: () => process.memoryUsage.rss(),
+};
+
+export class SpareMemory implements Component {
+  readonly #deps: SpareMemoryDependencies;
+  /** What was left the last time; nothing yet, as a start takes more than it needs later. */
+  #left = 0;
+  #lookedAt = 0;
+  #cpuMs = 0;
+  #looks: Repeating | null = null;
+
+  constructor(dependencies: SpareMemoryDependencies) {
+    this.#deps = dependencies;
+  }
+
+  async start(): Promise<void> {
+    const { clock, log } = this.#deps;
+    this.#remember();
+    const onError = (error: unknown): void => log.warn({ error }, 'memory could not be given back');
+    this.#looks = every(clock, { periodMs: MEMORY_LOOK_MS, onError }, () => this.#look());
+  }
+
+  async stop(): Promise<void> {
+    this.#looks?.stop();
+  }
+
+  #look(): void {
+    const { clock, log, taken, giveBack } = this.#deps;
+    const passed = clock.now() - this.#lookedAt;
+    const isResting = passed > 0 && taken.cpuMs() - this.#cpuMs < RESTING * passed;
+    const before = taken.residentBytes();
+    this.#left = Math.min(this.#left, before);
+    if (isResting && before - this.#left >= WORTH_BYTES) {
+      giveBack();
+      this.#left = taken.residentBytes();
+      log.debug({ before, left: this.#left }, 'memory was given back');
+    }
+    this.#remember();
+  }
+
+  #remember(): void {
+    const { clock, taken } = this.#deps;
+    this.#lookedAt = clock.now();
+    this.#cpuMs = taken.cpuMs();
+  }
+}

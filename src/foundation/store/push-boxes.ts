@@ -1,0 +1,127 @@
+/** The mailboxes in which agents here leave notifications for webhooks elsewhere. Times are Unix milliseconds. */
+import { PUSH_BOX_LIFE_MS } from '../domain/push.ts';
+import type { Aid } from '../identity/aid.ts';
+import { notificationOf, type WaitingNotification, type WaitingSum, waitingOf } from './notification-row.ts';
+import { aidFromRow, integerOf, textOf } from './row.ts';
+import type { Row, Store } from './store.ts';
+import type { NewNotification } from './webhooks.ts';
+
+export type PushBoxRow = Readonly<ReturnType<typeof boxOf>>;
+
+function boxOf(row: Row) {
+  return {
+    id: textOf(row, 'id'),
+    /** The agent here whose server leaves notifications. */
+    called: aidFromRow(row, 'called'),
+    /** The agent elsewhere whose webhooks they are for. */
+    caller: aidFromRow(row, 'caller'),
+    /** What its address is known by. A secret. */
+    token: textOf(row, 'token'),
+    openedAt: integerOf(row, 'opened_at'),
+    /** When its caller asked for it the last time. */
+    renewedAt: integerOf(row, 'renewed_at'),
+  };
+}
+
+export class PushBoxStore {
+  readonly #store: Store;
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  open({ id, called, caller, token, openedAt }: Omit<PushBoxRow, 'renewedAt'>): void {
+    this.#store.run`
+      INSERT INTO push_boxes (id, called, caller, token, opened_at, renewed_at)
+      VALUES (${id}, ${called}, ${caller}, ${token}, ${openedAt}, ${openedAt})`;
+  }
+
+  renew(id: string, now: number): void {
+    this.#store.run`UPDATE push_boxes SET renewed_at = ${now} WHERE id = ${id}`;
+  }
+
+  get(id: string): PushBoxRow | null {
+    return oneOf(this.#store.one`SELECT * FROM push_boxes WHERE id = ${id}`);
+  }
+
+  of(called: Aid, caller: Aid): PushBoxRow | null {
+    return oneOf(this.#store.one`SELECT * FROM push_boxes WHERE called = ${called} AND caller = ${caller}`);
+  }
+
+  byToken(token: string): PushBoxRow | null {
+    return oneOf(this.#store.one`SELECT * FROM push_boxes WHERE token = ${token}`);
+  }
+
+  /** All of them, oldest first; each with how many notifications wait in it. */
+  list(): { readonly box: PushBoxRow; readonly waiting: number }[] {
+    return this.#store.all`
+      SELECT b.*, (SELECT count(*) FROM push_mail AS m WHERE m.box = b.id) AS waiting
+      FROM push_boxes AS b ORDER BY b.opened_at, b.id`.map((row) => ({
+      box: boxOf(row),
+      waiting: integerOf(row, 'waiting'),
+    }));
+  }
+
+  /** Ends a mailbox, and all that waits in it; false where there is none. */
+  delete(id: string): boolean {
+    return this.#store.run`DELETE FROM push_boxes WHERE id = ${id}` > 0;
+  }
+
+  /** Ends those whose callers have not asked for them for long. */
+  forgetOld(now: number): void {
+    this.#store.run`DELETE FROM push_boxes WHERE renewed_at <= ${now - PUSH_BOX_LIFE_MS}`;
+  }
+
+  leave(box: string, { webhook, id, headers, body }: NewNotification, now: number): void {
+    this.#store.run`
+      INSERT INTO push_mail (box, webhook, id, headers, body, size, at)
+      VALUES (${box}, ${webhook}, ${id}, ${JSON.stringify(headers)}, ${body}, ${body.length}, ${now})`;
+  }
+
+  /** The one that goes next to a webhook; null where none waits. */
+  next(box: string, webhook: string): WaitingNotification | null {
+    const row = this.#store.one`
+      SELECT * FROM push_mail WHERE box = ${box} AND webhook = ${webhook} ORDER BY seq LIMIT 1`;
+    return row === undefined ? null : notificationOf(row);
+  }
+
+  /** A notification is with the other side, which knows it again: a power cut may undo this. */
+  handedOver(seq: number): void {
+    this.#store.transaction(() => this.#store.run`DELETE FROM push_mail WHERE seq = ${seq}`, 'normal');
+  }
+
+  /** Nobody takes what waits for a webhook. */
+  drop(box: string, webhook: string): void {
+    this.#store.run`DELETE FROM push_mail WHERE box = ${box} AND webhook = ${webhook}`;
+  }
+
+  /** For which webhooks something waits in a mailbox, or in all. */
+  busy(box: string | null): { readonly box: string; readonly webhook: string }[] {
+    return this.#store.all`
+      SELECT DISTINCT box, webhook FROM push_mail WHERE ${box} IS NULL OR box = ${box}`.map((row) => ({
+      box: textOf(row, 'box'),
+      webhook: textOf(row, 'webhook'),
+    }));
+  }
+
+  waitingFor(box: string, webhook: string): WaitingSum {
+    return waitingOf(
+      this.#store.one`
+        SELECT count(*) AS n, coalesce(sum(size), 0) AS bytes FROM push_mail WHERE box = ${box} AND webhook = ${webhook}`,
+    );
+  }
+
+  waitingIn(box: string): WaitingSum {
+    return waitingOf(
+      this.#store.one`SELECT count(*) AS n, coalesce(sum(size), 0) AS bytes FROM push_mail WHERE box = ${box}`,
+    );
+  }
+
+  waitingInAll(): WaitingSum {
+    return waitingOf(this.#store.one`SELECT count(*) AS n, coalesce(sum(size), 0) AS bytes FROM push_mail`);
+  }
+}
+
+function oneOf(row: Row | undefined): PushBoxRow | null {
+  return row === undefined ? null : boxOf(row);
+}

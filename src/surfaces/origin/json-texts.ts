@@ -1,0 +1,67 @@
+/** Changes single texts of a JSON document, and leaves every other byte of it as it was written: numbers of any length, too. */
+
+/** Where a text stands: the names that lead to it with `/` between them, `[]` for whatever is in a list. */
+type Change = (path: string, value: string) => string | null;
+
+const STRING = /"(?:[^"\\]|\\.)*"/y;
+const OTHER = /[^"[\]{},:]+/y;
+
+/** One object or list that is open. */
+interface Open {
+  readonly isList: boolean;
+  readonly path: string;
+  /** The name whose value comes next; null where a name comes next. */
+  name: string | null;
+}
+
+function below({ isList, path, name }: Open): string {
+  const step = isList ? '[]' : (name ?? '');
+  return path === '' ? step : `${path}/${step}`;
+}
+
+/**
+ * A JSON text with some of its texts changed; names of members stay.
+ * @param json a text that `JSON.parse` takes
+ * @param change gives a text anew; null leaves it
+ */
+export function withTexts(json: string, change: Change): string {
+  const open: Open[] = [];
+  const parts: string[] = [];
+  let kept = 0;
+  for (let at = 0; at < json.length; ) {
+    const top = open.at(-1);
+    const char = json[at];
+    const pattern = char === '"' ? STRING : OTHER;
+    pattern.lastIndex = at;
+    if (char === '{' || char === '[') {
+      const path = top === undefined ? '' : below(top);
+      open.push({ isList: char === '[', path, name: null });
+    } else if (char === '}' || char === ']') open.pop();
+    else if (char === ',') {
+      if (top !== undefined) top.name = null;
+    } else if (char === '"' && pattern.test(json)) {
+      const value = textOf(json.slice(at, pattern.lastIndex));
+      if (top !== undefined && !top.isList && top.name === null) top.name = value;
+      else {
+        const changed = change(top === undefined ? '' : below(top), value);
+        if (changed !== null) {
+          parts.push(json.slice(kept, at), JSON.stringify(changed));
+          kept = pattern.lastIndex;
+        }
+      }
+      at = pattern.lastIndex;
+      continue;
+    } else if (pattern.test(json)) {
+      at = pattern.lastIndex;
+      continue;
+    }
+    at++;
+  }
+  return parts.join('') + json.slice(kept);
+}
+
+function textOf(literal: string): string {
+  if (!literal.includes('\\')) return literal.slice(1, -1);
+  const value: unknown = JSON.parse(literal);
+  return typeof value === 'string' ? value : '';
+}

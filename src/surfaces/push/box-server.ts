@@ -1,0 +1,105 @@
+/**
+ * Takes the notifications that servers of this machine post for webhooks elsewhere: on a port of 127.0.0.1, at addresses
+ * that nobody guesses. Answered with 202 once a notification is durable.
+ */
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { filterHeaders, MAX_HTTP_HEADER_BYTES, withoutForgeries } from '../../capabilities/calls/headers.ts';
+import type { BoxListener, LeaveNotification, Left, ServeBoxes } from '../../capabilities/push/types.ts';
+import { isHeaderList, isKeptHeader } from '../../capabilities/push/wire.ts';
+import { isLoopbackHost } from '../../foundation/address.ts';
+import { detach } from '../../foundation/detached.ts';
+import { MAX_NOTIFICATION_BYTES } from '../../foundation/domain/push.ts';
+import { codeOf, SvcError } from '../../foundation/errors.ts';
+import type { Log } from '../../foundation/log.ts';
+import { shownError } from '../rest/answer.ts';
+import { hostOf } from '../rest/host.ts';
+import { readBytes } from '../rest/json-body.ts';
+
+const HOST = '127.0.0.1';
+/** Connections at once. */
+const MAX_CONNECTIONS = 256;
+/** Milliseconds for a request to be whole. */
+const REQUEST_MS = 30_000;
+/** Seconds after which a server may try again. */
+const RETRY_AFTER_S = 5;
+
+/** @throws SvcError `forbidden_host`, `forbidden_origin`: pages of browsers leave nothing here */
+function checkSender({ headers }: IncomingMessage): void {
+  const host = hostOf(headers.host ?? '');
+  if (host === null || !isLoopbackHost(host)) throw new SvcError('forbidden_host');
+  if (headers.origin !== undefined || headers['sec-fetch-site'] !== undefined) throw new SvcError('forbidden_origin');
+}
+
+const STATUS: Readonly<Record<Left, number>> = { kept: 202, unknown: 404, limited: 429, full: 503 };
+
+/** Serves mailboxes. */
+export function boxServers({ log }: { readonly log: Log }): ServeBoxes {
+  return async (port, leave) => {
+    const server = createServer({
+      insecureHTTPParser: false,
+      maxHeaderSize: MAX_HTTP_HEADER_BYTES,
+      requestTimeout: REQUEST_MS,
+      headersTimeout: REQUEST_MS,
+    });
+    server.maxConnections = MAX_CONNECTIONS;
+    server.on('request', (request, response) => detach(answer(request, response, leave, log)));
+    await listen(server, port);
+    return listenerOf(server);
+  };
+}
+
+async function listen(server: Server, port: number): Promise<void> {
+  server.listen({ port, host: HOST });
+  try {
+    await once(server, 'listening');
+  } catch (cause) {
+    throw new SvcError('port_in_use', {
+      message: `Port ${port} of ${HOST}, at which servers leave notifications, is not to be had (${codeOf(cause)}).`,
+      details: { port },
+      cause,
+    });
+  }
+}
+
+function listenerOf(server: Server): BoxListener {
+  const address = server.address();
+  return {
+    port: typeof address === 'object' && address !== null ? address.port : 0,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  leave: LeaveNotification,
+  log: Log,
+): Promise<void> {
+  request.on('error', () => {});
+  try {
+    checkSender(request);
+    const [, token = '', webhook = '', ...more] = (request.url ?? '').split('/');
+    if (request.method !== 'POST') throw new SvcError('method_not_allowed');
+    if (more.length > 0) throw new SvcError('not_found');
+    const headers = filterHeaders(withoutForgeries(request.rawHeaders), isKeptHeader);
+    if (!isHeaderList(headers)) throw new SvcError('too_large');
+    const body = await readBytes(request, MAX_NOTIFICATION_BYTES);
+    const left = leave(token, { webhook, headers, body });
+    response.statusCode = STATUS[left];
+    if (left === 'limited' || left === 'full') response.setHeader('retry-after', RETRY_AFTER_S);
+    response.end();
+  } catch (error) {
+    if (response.destroyed || request.destroyed) return void response.destroy();
+    const { status, code } = shownError(error, (err) => log.error({ err }, 'a notification could not be kept'));
+    // What is left of the body is not read.
+    response.shouldKeepAlive = false;
+    response.statusCode = status;
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify({ error: code }));
+  }
+}

@@ -1,0 +1,30 @@
+/** As whom a request goes on to a remote node: its headers may name one of the agents here, and an access token. */
+import type { IncomingHttpHeaders } from 'node:http';
+import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
+import { VIA_HEADERS } from '../../operations/via-headers.ts';
+
+export interface LocalIdentities {
+  /** The node's own identity, which acts where none is named. */
+  readonly nodeAid: Aid;
+  /** @throws SvcError `not_found` where it is no agent of this daemon */
+  readonly requireLocal: (aid: Aid) => void;
+}
+
+/** Who calls, and what it presents to the access list of the other side. */
+export interface Acting {
+  readonly local: Aid;
+  readonly accessToken: string | undefined;
+}
+
+function single(headers: IncomingHttpHeaders, name: string): string | undefined {
+  const value = headers[name];
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+/** @throws SvcError `bad_aid`, `not_found` */
+export function actingFor(headers: IncomingHttpHeaders, { nodeAid, requireLocal }: LocalIdentities): Acting {
+  const named = single(headers, VIA_HEADERS.localAid);
+  const local = named === undefined ? nodeAid : parseAid(named);
+  if (local !== nodeAid) requireLocal(local);
+  return { local, accessToken: single(headers, VIA_HEADERS.accessToken) };
+}

@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict';
+import { PassThrough } from 'node:stream';
+import { test } from 'node:test';
+import {
+  MAX_EVENT_STREAMS,
+  MAX_EVENT_STREAMS_PER_NODE,
+  MAX_EVENT_STREAMS_PER_SOURCE,
+  StreamPlaces,
+} from '../../../src/capabilities/calls/stream-places.ts';
+import { asLink } from '../../../src/network/links/stream.ts';
+import type { LinkStream } from '../../../src/network/links/types.ts';
+import { plainPath } from '../../../src/network/path.ts';
+import { testAid } from '../../support/agents.ts';
+import { withCode } from '../../support/link-world.ts';
+
+const NAMED = testAid(7);
+const THISMACHINE = '127.0.0.1';
+
+/** A link of a node's agent, from an IP address. */
+function linkFrom(host: string, node: number, caller = testAid(100 + node)): LinkStream {
+  const nodeKey = new Uint8Array(32).fill(node);
+  const names = { caller, called: testAid(1), purpose: 'http', accessToken: undefined, nodeKey } as const;
+  return asLink(new PassThrough(), names, () => ({ ...plainPath('direct', { host, port: 1 }), rttMs: 0 }));
+}
+
+function placesOf(): {
+  places: StreamPlaces;
+  cut: string[];
+  hold: (link: LinkStream, count: number) => (() => void)[];
+} {
+  const places = new StreamPlaces({ isNamed: ({ caller }) => caller === NAMED });
+  const cut: string[] = [];
+  const hold = (link: LinkStream, count: number): (() => void)[] =>
+    Array.from({ length: count }, () => places.take(link, () => void cut.push(`${link.nodeKey?.[0]}`)));
+  return { places, cut, hold };
+}
+
+const refused = withCode('rate_limited');
+
+test('a node holds so many streams, one address somewhat more, and all of them together twice as many', () => {
+  const { places, cut, hold } = placesOf();
+  const node = linkFrom('192.0.2.1', 1);
+  const leaves = hold(node, MAX_EVENT_STREAMS_PER_NODE);
+  assert.throws(() => hold(node, 1), { code: 'rate_limited', details: { retry_after_s: 1 } });
+  leaves.pop()?.();
+  hold(node, 1);
+  assert.throws(() => hold(node, 1), refused);
+  // Half as many as the first node has: none of its gives way.
+  const neighbour = linkFrom('192.0.2.1', 2, NAMED);
+  hold(neighbour, MAX_EVENT_STREAMS_PER_SOURCE - MAX_EVENT_STREAMS_PER_NODE);
+  assert.deepEqual(cut, []);
+  const elsewhere = linkFrom('192.0.2.2', 3);
+  hold(elsewhere, MAX_EVENT_STREAMS - MAX_EVENT_STREAMS_PER_SOURCE);
+  assert.equal(places.taken, MAX_EVENT_STREAMS);
+  assert.throws(() => hold(node, 1), refused);
+  assert.deepEqual(cut, []);
+});
+
+test('strangers with many streams make room for those with fewer, until all have the same', () => {
+  const { places, cut, hold } = placesOf();
+  const [first, second] = [linkFrom('192.0.2.1', 1), linkFrom('192.0.2.2', 2)];
+  hold(first, MAX_EVENT_STREAMS_PER_NODE);
+  hold(second, MAX_EVENT_STREAMS - MAX_EVENT_STREAMS_PER_NODE);
+  const late = linkFrom('192.0.2.3', 3);
+  const fair = Math.floor(MAX_EVENT_STREAMS / 3);
+  hold(late, fair - 1);
+  assert.equal(places.taken, MAX_EVENT_STREAMS);
+  assert.equal(cut.length, fair - 1);
+  const [ofFirst, ofSecond] = ['1', '2'].map((node) => cut.filter((one) => one === node).length);
+  assert.ok(Math.abs((ofFirst ?? 0) - (ofSecond ?? 0)) <= 1, `${ofFirst} and ${ofSecond} gave way`);
+  // Whoever lost one is not given that of the others who have as few.
+  const before = cut.length;
+  for (const link of [first, second, late]) assert.throws(() => hold(link, 3), refused);
+  assert.ok(cut.length - before <= 2);
+});
+
+test('many keys at one address share what the address has', () => {
+  const { cut, hold } = placesOf();
+  hold(linkFrom('192.0.2.1', 1), MAX_EVENT_STREAMS_PER_NODE);
+  hold(linkFrom('192.0.2.1', 2), MAX_EVENT_STREAMS_PER_SOURCE - MAX_EVENT_STREAMS_PER_NODE);
+  hold(linkFrom('192.0.2.1', 3), 1);
+  assert.deepEqual(cut, ['1']);
+  hold(linkFrom('192.0.2.2', 4), MAX_EVENT_STREAMS - MAX_EVENT_STREAMS_PER_SOURCE);
+  // Where there is no place left at all, the address that has most of them gives one, not the key.
+  hold(linkFrom('192.0.2.3', 5), 1);
+  assert.equal(cut.length, 2);
+  assert.ok(cut[1] === '1' || cut[1] === '2');
+});
+
+test('strangers make room for who is let in by name, who makes room for nobody', () => {
+  const { cut, hold } = placesOf();
+  const nodes = [1, 2];
+  for (const node of nodes) hold(linkFrom(THISMACHINE, node), MAX_EVENT_STREAMS_PER_NODE);
+  const friend = linkFrom(THISMACHINE, 3, NAMED);
+  hold(friend, MAX_EVENT_STREAMS_PER_NODE);
+  assert.equal(cut.length, MAX_EVENT_STREAMS_PER_NODE);
+  assert.throws(() => hold(friend, 1), refused);
+  const another = linkFrom(THISMACHINE, 4, NAMED);
+  hold(another, MAX_EVENT_STREAMS_PER_NODE);
+  // Nobody but named callers is left.
+  assert.throws(() => hold(linkFrom(THISMACHINE, 5), 1), refused);
+  assert.throws(() => hold(linkFrom(THISMACHINE, 6, NAMED), 1), refused);
+  assert.ok(!cut.includes('3') && !cut.includes('4'));
+});
+
+test('a stream that made room gives nothing back a second time', () => {
+  const { places, hold } = placesOf();
+  const leaves = [1, 2].flatMap((node) => hold(linkFrom(THISMACHINE, node), MAX_EVENT_STREAMS_PER_NODE));
+  leaves.push(...hold(linkFrom(THISMACHINE, 3), 1));
+  assert.equal(places.taken, MAX_EVENT_STREAMS);
+  for (const leave of leaves) leave();
+  for (const leave of leaves) leave();
+  assert.equal(places.taken, 0);
+});

@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import { Lanes } from '../../../src/capabilities/push/lanes.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+/** Lets promises go on. */
+async function turns(count: number): Promise<void> {
+  for (let i = 0; i < count; i++) await turn();
+}
+
+/** Lanes with things to do, which fail as often as the test says. */
+class World {
+  readonly clock = new TestClock();
+  readonly todo = new Map<string, string[]>();
+  readonly done: string[] = [];
+  readonly attempts: string[] = [];
+  /** Lanes that fail. */
+  readonly failing = new Set<string>();
+  atOnce = 0;
+  most = 0;
+  /** What an attempt waits for. */
+  gate: Promise<void> = Promise.resolve();
+  readonly lanes = new Lanes(
+    { backoff: { firstMs: 1000, maxMs: 4000, jitter: 0.5 }, maxAtOnce: 2 },
+    { clock: this.clock, random: () => 0, work: (lane) => this.#work(lane) },
+  );
+
+  add(lane: string, ...things: string[]): void {
+    this.todo.set(lane, [...(this.todo.get(lane) ?? []), ...things]);
+    this.lanes.wake(lane);
+  }
+
+  async #work(lane: string): Promise<boolean> {
+    this.most = Math.max(this.most, ++this.atOnce);
+    await this.gate;
+    this.atOnce--;
+    const [next] = this.todo.get(lane) ?? [];
+    if (next === undefined) return false;
+    this.attempts.push(next);
+    if (this.failing.has(lane)) throw new Error('away');
+    this.todo.get(lane)?.shift();
+    this.done.push(next);
+    return true;
+  }
+}
+
+test('things of one lane are done in their order, some lanes side by side', async () => {
+  const world = new World();
+  world.add('a', 'a1', 'a2');
+  world.add('b', 'b1');
+  world.add('c', 'c1');
+  await turns(50);
+  assert.deepEqual([...world.done].sort(), ['a1', 'a2', 'b1', 'c1']);
+  assert.ok(world.done.indexOf('a1') < world.done.indexOf('a2'));
+  assert.equal(world.most, 2);
+  world.add('a', 'a3');
+  await turns(50);
+  assert.equal(world.done.at(-1), 'a3');
+  assert.equal(world.clock.timers, 0);
+});
+
+test('a lane that fails waits longer each time, and holds up no other', async () => {
+  const world = new World();
+  world.failing.add('a');
+  world.add('a', 'a1');
+  world.add('b', 'b1');
+  await turns(50);
+  assert.deepEqual(world.done, ['b1']);
+  for (const ms of [1000, 2000, 4000, 4000]) {
+    const before = world.attempts.length;
+    world.lanes.wake('a');
+    world.clock.advance(ms - 1);
+    await turns(50);
+    assert.equal(world.attempts.length, before, 'not before its time, however often something comes');
+    world.clock.advance(1);
+    await turns(50);
+    assert.equal(world.attempts.length, before + 1);
+  }
+  world.failing.clear();
+  world.lanes.hurry('a');
+  await turns(50);
+  assert.deepEqual(world.done, ['b1', 'a1']);
+});
+
+test('who is hurried while it fails is tried again at once', async () => {
+  const world = new World();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  world.gate = promise;
+  world.failing.add('a');
+  world.add('a', 'a1');
+  await turns(5);
+  world.lanes.hurry('a');
+  resolve();
+  await turns(50);
+  assert.equal(world.attempts.length, 2);
+  assert.equal(world.clock.timers, 1);
+  await world.lanes.stop();
+  assert.equal(world.clock.timers, 0);
+  world.add('a', 'a2');
+  await turns(50);
+  assert.equal(world.attempts.length, 2, 'nothing begins after a stop');
+});

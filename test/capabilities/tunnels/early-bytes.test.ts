@@ -1,0 +1,235 @@
+/** What a client says before its link is answered: it saves a round trip, and the service gets it once, whatever is lost. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { PassThrough } from 'node:stream';
+import { test } from 'node:test';
+import { join } from '../../../src/capabilities/tunnels/carrier.ts';
+import { LastingCalled, USED_MS } from '../../../src/capabilities/tunnels/lasting/called.ts';
+import { EarlyBytes, MAX_EARLY_BYTES } from '../../../src/capabilities/tunnels/lasting/early-bytes.ts';
+import { FirstWords } from '../../../src/capabilities/tunnels/lasting/first-words.ts';
+import { framedData } from '../../../src/capabilities/tunnels/lasting/frames.ts';
+import { LONG_PATH_MS, WideCaller } from '../../../src/capabilities/tunnels/wide/caller.ts';
+import { drawTicket } from '../../../src/capabilities/tunnels/wide/ticket.ts';
+import { systemClock } from '../../../src/foundation/clock.ts';
+import { NO_LANES } from '../../support/bulk.ts';
+import { eventually } from '../../support/eventually.ts';
+import { linkEnds } from '../../support/lanes.ts';
+import { tcpPair } from '../../support/lasting.ts';
+import { readAll, settle, withCode } from '../../support/link-world.ts';
+import { dial, endOf } from '../../support/tcp.ts';
+import { TestClock } from '../../support/test-clock.ts';
+import { TunnelWorld } from '../../support/tunnel-world.ts';
+
+const HELLO = Buffer.from('hello');
+const TICKET_BYTES = 16;
+
+const echo = (socket: Socket): void => void socket.pipe(socket);
+
+/** What the service got on each connection, without those that only ask whether it is there. */
+function recorder() {
+  const got: string[] = [];
+  const serve = (socket: Socket): void => {
+    socket.on('error', () => {});
+    let index = -1;
+    socket.on('data', (chunk: Buffer) => {
+      if (index < 0) index = got.push('') - 1;
+      got[index] += chunk.toString();
+      socket.write(chunk);
+    });
+    socket.on('end', () => socket.end());
+  };
+  return { got, serve };
+}
+
+async function ready(world: TunnelWorld): Promise<string> {
+  const { tunnel } = await world.tunnels.open(world.request());
+  const client = await dial(tunnel.listen);
+  client.end('x');
+  await readAll(client);
+  return tunnel.listen;
+}
+
+test('what a client says does not wait for the answer of the other side', async () => {
+  await using world = await TunnelWorld.start(echo);
+  const listen = await ready(world);
+  // Permission is asked before an answer.
+  world.far.authorize = async () => {
+    await eventually('what it says has gone out', () => world.tunnels.list()[0]?.bytesUp === 1 + HELLO.length);
+  };
+  const client = await dial(listen);
+  client.end(HELLO);
+  assert.deepEqual(await readAll(client), HELLO);
+  assert.equal(world.tunnels.list()[0]?.bytesUp, 1 + HELLO.length);
+});
+
+test('nor does it on a long path, whatever the other side knows', async () => {
+  for (const [unknown, purpose] of [
+    [[], 'tcp-wide'],
+    [['tcp-wide'], 'tcp-lasting'],
+    [['tcp-wide', 'tcp-lasting'], 'tcp'],
+  ] as const) {
+    await using world = await TunnelWorld.start(echo);
+    await ready(world);
+    for (const one of unknown) world.unknown.add(one);
+    const connections = new WideCaller({ lanes: NO_LANES, clock: systemClock, links: world.near.links });
+    const path = { kind: 'direct', rttMs: LONG_PATH_MS } as const;
+    const [client, joined, server] = await tcpPair();
+    let taken = 0;
+    const early = new EarlyBytes(joined.pause(), (bytes) => {
+      taken += bytes;
+    });
+    world.far.authorize = async () => {
+      await eventually('what it says has gone out', () => taken === HELLO.length);
+    };
+    client.write(HELLO);
+    const { link, stream } = await connections.open(world.local, world.remote, path, { early });
+    early.stop();
+    assert.equal(link.purpose, purpose);
+    join(joined, stream, {}, true);
+    client.end(' again');
+    assert.equal(String(await readAll(client)), 'hello again', purpose);
+    connections.stop();
+    await server[Symbol.asyncDispose]();
+  }
+});
+
+test('a client that has said all and ended before its link stands gets the whole answer', async () => {
+  for (const size of [0, 1, 16 * 1024, 300 * 1024]) {
+    await using world = await TunnelWorld.start(echo);
+    const listen = await ready(world);
+    const bytes = Buffer.alloc(size, 'y');
+    const client = await dial(listen);
+    client.end(bytes);
+    assert.deepEqual(await readAll(client), bytes, `${size} bytes`);
+  }
+});
+
+test('a node that knows no lasting connections gets it over a plain link', async () => {
+  await using world = await TunnelWorld.start(echo);
+  const listen = await ready(world);
+  world.unknown.add('tcp-lasting');
+  for (let i = 0; i < 2; i++) {
+    const client = await dial(listen);
+    client.end(HELLO);
+    assert.deepEqual(await readAll(client), HELLO);
+  }
+});
+
+/** A client that says something, and its opening. */
+function opening(...said: readonly Buffer[]) {
+  const client = new PassThrough();
+  for (const chunk of said) client.write(chunk);
+  let taken = 0;
+  const early = new EarlyBytes(client, (bytes) => {
+    taken += bytes;
+  });
+  return { client, opened: new FirstWords(early, framedData), taken: () => taken };
+}
+
+const FRESH = { instance: 'a', isFresh: true } as const;
+const STALE = { ...FRESH, isFresh: false } as const;
+
+test('an attempt that may have come is repeated by its own ticket, at the same process only', () => {
+  const { opened, taken } = opening(HELLO);
+  const first = Buffer.from(opened.bytes(FRESH));
+  assert.deepEqual(first.subarray(TICKET_BYTES), framedData(HELLO));
+  assert.deepEqual(Buffer.from(opened.bytes(STALE)), first);
+  const elsewhere = { ...FRESH, instance: 'b' };
+  assert.throws(() => opened.bytes(elsewhere), withCode('connect_failed'));
+  opened.refused();
+  assert.throws(() => opened.bytes(elsewhere), withCode('connect_failed'), 'one may have come');
+  opened.refused();
+  const second = Buffer.from(opened.bytes(elsewhere));
+  assert.notDeepEqual(second.subarray(0, TICKET_BYTES), first.subarray(0, TICKET_BYTES));
+  assert.deepEqual(second.subarray(TICKET_BYTES), framedData(HELLO));
+  assert.equal(taken(), HELLO.length);
+});
+
+test('what is said while an attempt waits goes out on it, and on another one from its beginning', async () => {
+  const { client, opened } = opening();
+  assert.equal(opened.bytes(FRESH).length, TICKET_BYTES);
+  const more: Buffer[] = [];
+  opened.follow((bytes) => void more.push(Buffer.from(bytes)));
+  client.write(HELLO);
+  await eventually('it has gone out', () => more.length === 1);
+  assert.deepEqual(more, [framedData(HELLO)]);
+  // Now both carry the same, and what comes later waits.
+  assert.deepEqual(Buffer.from(opened.bytes(FRESH)).subarray(TICKET_BYTES), framedData(HELLO));
+  opened.follow((bytes) => void more.push(Buffer.from(bytes)));
+  client.write(HELLO);
+  await settle();
+  assert.equal(more.length, 1);
+  assert.deepEqual(opened.said, [HELLO]);
+});
+
+test('an attempt of which nothing was said is followed by any other', () => {
+  const { opened } = opening();
+  const tickets = ['a', 'b', 'b'].map((instance) => Buffer.from(opened.bytes({ ...FRESH, instance })).toString('hex'));
+  assert.equal(new Set(tickets).size, 3);
+});
+
+test('no more is taken early than a beginning', async () => {
+  const { client, opened, taken } = opening(Buffer.alloc(MAX_EARLY_BYTES - 1), HELLO);
+  await settle();
+  opened.bytes(FRESH);
+  assert.equal(taken(), MAX_EARLY_BYTES);
+  assert.equal(client.readableLength, HELLO.length - 1);
+});
+
+test('a node of which nothing was heard lately gets a ticket and no more', async () => {
+  const { client, opened, taken } = opening(HELLO);
+  assert.equal(opened.bytes(STALE).length, TICKET_BYTES);
+  opened.follow(() => assert.fail('nothing goes out'));
+  client.write(HELLO);
+  await settle();
+  assert.equal(opened.bytes({ ...STALE, instance: 'b' }).length, TICKET_BYTES);
+  assert.equal(taken(), 0);
+  assert.equal(opened.isEarly, false);
+});
+
+test('what was refused with its first bytes still reaches who is asked next, where nothing may go out early', () => {
+  const { opened } = opening(HELLO);
+  opened.bytes(FRESH);
+  opened.refused();
+  assert.equal(opened.bytes({ ...STALE, instance: 'b' }).length, TICKET_BYTES);
+  assert.deepEqual([opened.isEarly, opened.said], [false, [HELLO]]);
+});
+
+test('a ticket is taken once, also for a while after its connection has ended', async () => {
+  const clock = new TestClock();
+  const called = new LastingCalled({ clock });
+  const ticket = drawTicket();
+  const accept = async () => {
+    const [near, far] = linkEnds();
+    near.write(ticket);
+    return await called.accept(far);
+  };
+  const connection = await accept();
+  await assert.rejects(accept(), withCode('protocol_error'));
+  connection.destroy();
+  await assert.rejects(accept(), withCode('protocol_error'));
+  clock.advance(USED_MS + 1);
+  (await accept()).destroy();
+});
+
+test('a service gets the first bytes once, whenever the connection is lost that brought them', async () => {
+  const { got, serve } = recorder();
+  await using world = await TunnelWorld.start(serve);
+  const listen = await ready(world);
+  const answered: string[] = [];
+  const said = Array.from({ length: 12 }, (_, turns) => `hello ${turns};`);
+  for (const [turns, text] of said.entries()) {
+    world.far.authorized.length = 0;
+    const client = connect(Number(listen.split(':')[1]), '127.0.0.1');
+    const outcome = Promise.race([once(client, 'data').then(String), endOf(client)]);
+    client.write(text);
+    await eventually('the header has come', () => world.far.authorized.length > 0);
+    await settle(turns);
+    world.near.pool.current(world.far.key.publicKey)?.close();
+    if ((await outcome) === text) answered.push(text);
+    client.destroy();
+  }
+  for (const text of said) assert.ok(got.filter((one) => one.includes(text)).length <= 1, got.join(' '));
+  assert.ok(answered.length > 0 && answered.every((text) => got.includes(text)), `${answered.join()} of ${got.join()}`);
+});

@@ -1,0 +1,119 @@
+/**
+ * An MCP stream that is silent for half an hour, and daemons that are killed: the official client sees through two daemons
+ * what it sees directly, but for a stream that it takes up again. The clocks of the daemons leap.
+ */
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { svcOk } from '../support/cli.ts';
+import type { TestDaemon } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
+import { pass, startLeaping } from '../support/leaping-daemons.ts';
+import { Watcher } from '../support/mcp-watcher.ts';
+import { ready } from '../support/network.ts';
+import { quietPort } from '../support/programs.ts';
+import { FIXTURE, LEGACY, MODERN } from '../support/shared-mcp.ts';
+
+const HALF_AN_HOUR_MS = 30 * 60_000;
+/** A revision, and a way to the server. */
+const CLIENTS = [LEGACY, MODERN].flatMap((revision) =>
+  (['directly', 'at a local address', 'over stdio'] as const).map((way) => ({ revision, way })),
+);
+
+describe('an MCP stream through two daemons', () => {
+  let home: TestDaemon;
+  let friend: TestDaemon;
+  let server: ChildProcess;
+  let direct: string;
+  let through: string;
+  let watchers: Watcher[];
+  const dirs = ['home', 'friend'].map((name) => mkdtempSync(join(tmpdir(), `svcd-idle-${name}-`)));
+
+  before(async () => {
+    const port = await quietPort();
+    direct = `http://127.0.0.1:${port}`;
+    server = spawn(process.execPath, [FIXTURE, String(port), '--silent'], { stdio: 'inherit' });
+    home = await startLeaping({ dataDir: dirs[0] ?? '' });
+    friend = await startLeaping({ dataDir: dirs[1] ?? '', bootstrap: [home.dhtAddress] });
+    await Promise.all([ready(home), ready(friend)]);
+    await eventually('the server listens', async () => (await fetch(`${direct}/ping`).catch(() => null)) !== null);
+    const aid = await home.newAgent(direct);
+    await home.call('POST', `/agents/${aid}/publish`);
+    await friend.newAgent();
+    through = await svcOk(friend, '--quiet', 'origin', 'open', aid);
+    watchers = await Promise.all(
+      CLIENTS.map(({ revision, way }) => {
+        if (way === 'over stdio') return Watcher.overStdio(friend, aid, revision);
+        return Watcher.overHttp(new URL('/mcp', way === 'directly' ? direct : through), revision);
+      }),
+    );
+    await Promise.all(watchers.map((watcher) => watcher.listen()));
+  });
+
+  after(async () => {
+    await Promise.all(watchers.map((watcher) => watcher.close()));
+    await Promise.all([home, friend].map((daemon) => daemon.stop()));
+    server.kill('SIGKILL');
+    for (const dir of dirs) rmSync(dir, { recursive: true, force: true });
+  });
+
+  /** The tools have changed: each client hears of it. */
+  async function told(): Promise<void> {
+    const before = watchers.map(({ changes }) => changes);
+    await fetch(`${direct}/changed`);
+    await eventually('all clients hear of it', () =>
+      watchers.every(({ changes }, index) => changes > (before[index] ?? Infinity)),
+    );
+  }
+
+  /** What all clients see alike. */
+  async function seen(): Promise<unknown[]> {
+    return Promise.all(
+      watchers.map(async (watcher) => ({ echo: await watcher.echo('ä\u2028€'), tools: await watcher.tools() })),
+    );
+  }
+
+  function assertAlike(all: readonly unknown[]): void {
+    for (const [index, one] of all.entries()) assert.deepEqual(one, all[0], JSON.stringify(CLIENTS[index]));
+  }
+
+  test('is silent for half an hour, and goes on as one that was never away', async () => {
+    await told();
+    const streams = watchers.map((watcher) => watcher.streams);
+    const started = await home.call<{ uptime_s: number }>('GET', '/status');
+    await pass(HALF_AN_HOUR_MS, [home, friend], async () => {
+      assert.equal((await fetch(`${through}/ping`)).status, 204);
+    });
+    const passed = (await home.call<{ uptime_s: number }>('GET', '/status')).uptime_s - started.uptime_s;
+    assert.ok(passed >= HALF_AN_HOUR_MS / 1000, `${passed} s`);
+    await told();
+    assert.deepEqual(
+      watchers.map((watcher) => watcher.streams),
+      streams,
+    );
+    assert.deepEqual([...new Set(watchers.map(({ changes }) => changes))], [2]);
+    assertAlike(await seen());
+  });
+
+  for (const which of ['friend', 'home'] as const)
+    test(`is taken up again after SIGKILL of the daemon ${which === 'home' ? 'beside the server' : 'of the caller'}`, async () => {
+      const killed = which === 'home' ? home : friend;
+      await killed.kill('SIGKILL');
+      const bootstrap = [(which === 'home' ? friend : home).dhtAddress];
+      const env = { SVCD_QUIC_LISTEN_ADDR: killed.quicAddress };
+      const args = ['--api-addr', new URL(killed.api).host, '--listen', killed.dhtAddress];
+      const again = await startLeaping({ dataDir: killed.dataDir, bootstrap, args, env }, HALF_AN_HOUR_MS);
+      if (which === 'home') home = again;
+      else friend = again;
+      const before = watchers.map(({ changes }) => changes);
+      await eventually('all clients hear of a change', async () => {
+        await Promise.all(watchers.map((watcher) => watcher.listen()));
+        await fetch(`${direct}/changed`);
+        return watchers.every(({ changes }, index) => changes > (before[index] ?? Infinity));
+      });
+      assertAlike(await seen());
+    });
+});

@@ -1,0 +1,99 @@
+/** A node that comes back: its agents are found, and nothing goes out anew that need not. */
+import assert from 'node:assert/strict';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { type DaemonOptions, TestDaemon } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
+import { ready } from '../support/network.ts';
+import { quietPort } from '../support/programs.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+
+interface Records {
+  readonly records: readonly { readonly seq: number; readonly record_base64: string }[];
+}
+
+interface Found {
+  readonly endpoints: readonly string[];
+}
+
+/** Where a daemon comes back to. */
+async function home(t: TestContext, bootstrap: readonly string[]): Promise<DaemonOptions & { dataDir: string }> {
+  return {
+    dataDir: temporaryDirectory(t),
+    bootstrap,
+    args: ['--listen', `127.0.0.1:${await quietPort()}`],
+    env: { SVCD_QUIC_LISTEN_ADDR: `127.0.0.1:${await quietPort()}` },
+  };
+}
+
+async function published(daemon: TestDaemon, count: number): Promise<string[]> {
+  const aids = await Promise.all(Array.from({ length: count }, () => daemon.newAgent()));
+  for (const aid of aids) await daemon.call('POST', `/agents/${aid}/publish`);
+  return aids;
+}
+
+/** What another node finds of agents on the network: their endpoint records. */
+async function found(from: TestDaemon, aids: readonly string[]): Promise<Records[]> {
+  return await Promise.all(aids.map((aid) => from.call<Records>('GET', `/resolve/${aid}/records?type=1`)));
+}
+
+test('a node that comes back to where it was leaves its records as they are, whoever publishes at once', async (t) => {
+  await using far = await TestDaemon.start();
+  const at = await home(t, [far.dhtAddress]);
+  const first = await TestDaemon.start(at);
+  await Promise.all([ready(far), ready(first)]);
+  const [aid = '', ...others] = await published(first, 4);
+  await first.call('POST', `/agents/${aid}/publish`);
+  const before = await found(far, others);
+  await first.kill('SIGKILL');
+  await using second = await TestDaemon.start(at);
+  // As the program of an agent does that was told to wait for its node.
+  await second.call('POST', `/agents/${aid}/publish`);
+  await ready(second);
+  // What is new goes out by itself a second later, and is due after all that is due by then.
+  const late = await second.newAgent();
+  await eventually('the new agent is found', async () => {
+    const answer = await far.request('POST', `/resolve/${late}`, {});
+    return answer.status === 200;
+  });
+  assert.deepEqual(await found(far, others), before);
+});
+
+test('a node that comes back at another port is found there', async (t) => {
+  await using far = await TestDaemon.start();
+  const at = await home(t, [far.dhtAddress]);
+  const first = await TestDaemon.start(at);
+  await Promise.all([ready(far), ready(first)]);
+  const aids = await published(first, 4);
+  await first.kill('SIGKILL');
+  await using second = await TestDaemon.start({ ...(await home(t, [far.dhtAddress])), dataDir: at.dataDir });
+  assert.notEqual(second.quicAddress, first.quicAddress);
+  for (const aid of aids)
+    await eventually(`${aid} is found where it is`, async () => {
+      const { endpoints } = await far.call<Found>('POST', `/resolve/${aid}`);
+      return endpoints.includes(`quic://${second.quicAddress}`);
+    });
+});
+
+test('agents are found again in a network that has forgotten them', async (t) => {
+  const meeting = await home(t, []);
+  const old = await TestDaemon.start(meeting);
+  const at = await home(t, [old.dhtAddress]);
+  const first = await TestDaemon.start(at);
+  await Promise.all([ready(old), ready(first)]);
+  const aids = await published(first, 4);
+  await Promise.all([old.kill('SIGKILL'), first.kill('SIGKILL')]);
+  for (const name of ['records.db', 'records.db-wal', 'records.db-shm'])
+    rmSync(join(meeting.dataDir, name), { force: true });
+  await using empty = await TestDaemon.start(meeting);
+  await using second = await TestDaemon.start(at);
+  await Promise.all([ready(empty), ready(second)]);
+  // What the node itself keeps of them helps nobody when it is gone.
+  await eventually('the records are there', async () => {
+    const { records } = await empty.call<{ records: number }>('GET', '/debug/store');
+    return records >= aids.length;
+  });
+  await second.kill('SIGKILL');
+  for (const aid of aids) assert.equal((await empty.request('POST', `/resolve/${aid}`)).status, 200);
+});

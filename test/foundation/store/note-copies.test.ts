@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { NoteCopyStore } from '../../../src/foundation/store/note-copies.ts';
+import { bytes, storeWithAgents } from './agents-here.ts';
+
+const [BOX, OTHER] = [bytes(1, 32), bytes(2, 32)];
+
+function filled(): NoteCopyStore {
+  const copies = new NoteCopyStore(storeWithAgents(1).store);
+  for (const [mailbox, n, dueAt] of [
+    [BOX, 1, 30],
+    [OTHER, 2, 20],
+    [BOX, 3, 10],
+    [BOX, 4, 50],
+  ] as const)
+    assert.equal(copies.add(mailbox, bytes(n, 10 * n), 1000 + n, dueAt).id, n);
+  return copies;
+}
+
+test('what is due of one mailbox comes together, as it was left', () => {
+  const copies = filled();
+  assert.deepEqual(copies.load(), { count: 4, bytes: 100 });
+  assert.equal(copies.due(9, 9), null);
+  assert.deepEqual(copies.due(30, 9), {
+    mailbox: BOX,
+    copies: [
+      { id: 1, record: bytes(1, 10), until: 1001, attempts: 0 },
+      { id: 3, record: bytes(3, 30), until: 1003, attempts: 0 },
+    ],
+  });
+  assert.deepEqual(
+    copies.due(30, 1)?.copies.map(({ id }) => id),
+    [1],
+  );
+});
+
+test('some are done, others wait, and all are due when the network is there again', () => {
+  const copies = filled();
+  copies.settle([3, 2], [{ id: 1, at: 70 }]);
+  assert.deepEqual([copies.load().count, copies.nextDue()], [2, 50]);
+  copies.release([1], 40);
+  assert.deepEqual(copies.due(40, 9)?.copies, [{ id: 1, record: bytes(1, 10), until: 1001, attempts: 1 }]);
+  copies.hurry(5);
+  assert.deepEqual(
+    copies.due(5, 9)?.copies.map(({ id }) => id),
+    [1, 4],
+  );
+  copies.settle([1, 4], []);
+  assert.deepEqual([copies.nextDue(), copies.load()], [null, { count: 0, bytes: 0 }]);
+});

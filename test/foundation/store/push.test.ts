@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import {
+  MAX_WEBHOOKS_PER_ORIGIN,
+  PUSH_BOX_LIFE_MS,
+  TAKEN_NAMES_MS,
+  WEBHOOK_LIFE_MS,
+} from '../../../src/foundation/domain/push.ts';
+import type { Aid } from '../../../src/foundation/identity/aid.ts';
+import { AgentStore } from '../../../src/foundation/store/agents.ts';
+import { pushMigration } from '../../../src/foundation/store/migrations/024-push.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { OriginStore } from '../../../src/foundation/store/origins.ts';
+import { PushBoxStore } from '../../../src/foundation/store/push-boxes.ts';
+import { Store } from '../../../src/foundation/store/store.ts';
+import { WebhookStore } from '../../../src/foundation/store/webhooks.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
+import { bytes, storeWithAgents } from './agents-here.ts';
+
+const HERE = 'aid1here' as Aid;
+const THERE = 'aid1there' as Aid;
+const ORIGIN = { id: 'o1', localAid: HERE, remoteAid: THERE, accessToken: undefined, port: 4001, openedAt: 1 };
+
+function webhook(n: number, purpose: string | null = null) {
+  return { name: `w${n}`, originId: ORIGIN.id, url: 'http://127.0.0.1:1/hook', purpose };
+}
+
+function worldOf(store: Store) {
+  const origins = new OriginStore(store);
+  origins.save(ORIGIN);
+  return { store, origins, webhooks: new WebhookStore(store), boxes: new PushBoxStore(store) };
+}
+
+test('local addresses of before have webhooks, which go with them and not with a change of them', (t) => {
+  const file = join(temporaryDirectory(t), 'a.db');
+  const old = Store.open(file, MIGRATIONS.slice(0, MIGRATIONS.indexOf(pushMigration)));
+  new OriginStore(old).save(ORIGIN);
+  old.close();
+  const store = Store.open(file, MIGRATIONS);
+  const origins = new OriginStore(store);
+  const webhooks = new WebhookStore(store);
+  webhooks.register(webhook(1), 5);
+  webhooks.keep({ webhook: 'w1', id: 'n1', headers: ['a', 'b'], body: bytes(7, 3) }, 6);
+  origins.save({ ...ORIGIN, port: 4002, accessToken: 'secret' });
+  assert.deepEqual(origins.list(), [{ ...ORIGIN, port: 4002, accessToken: 'secret' }]);
+  assert.deepEqual(webhooks.origins(), [{ id: 'o1', localAid: HERE, remoteAid: THERE, accessToken: 'secret' }]);
+  assert.deepEqual(webhooks.next('w1'), {
+    seq: 1,
+    webhook: 'w1',
+    id: 'n1',
+    headers: ['a', 'b'],
+    body: bytes(7, 3),
+    at: 6,
+  });
+  assert.ok(webhooks.hasAny(HERE, THERE));
+  assert.ok(!webhooks.hasAny(THERE, HERE));
+  // Another address that the system gave the same port.
+  origins.save({ ...ORIGIN, id: 'o2', remoteAid: 'aid1other' as Aid, port: 4002 });
+  assert.deepEqual([webhooks.get('w1'), webhooks.waitingInAll().count, origins.list().length], [null, 0, 1]);
+  store.close();
+});
+
+test('a webhook of one purpose is registered once, and the one unused for longest makes way', () => {
+  const { webhooks } = worldOf(Store.open(':memory:', MIGRATIONS));
+  assert.equal(webhooks.register(webhook(1, 'task'), 1), 'w1');
+  assert.equal(webhooks.register(webhook(2, 'task'), 2), 'w1');
+  assert.equal(webhooks.register(webhook(3), 3), 'w3');
+  for (let n = 4; n <= MAX_WEBHOOKS_PER_ORIGIN + 1; n++) webhooks.register(webhook(n), n);
+  assert.equal(webhooks.list(2000).length, MAX_WEBHOOKS_PER_ORIGIN);
+  webhooks.keep({ webhook: 'w1', id: 'n', headers: [], body: bytes(1) }, 2000);
+  webhooks.register(webhook(5000), 2001);
+  assert.deepEqual(
+    [webhooks.get('w3'), webhooks.get('w1')?.usedAt, webhooks.get('w5000')?.url],
+    [null, 2000, webhook(0).url],
+  );
+});
+
+test('a notification is kept once, also after the webhook has taken it', () => {
+  const { webhooks } = worldOf(Store.open(':memory:', MIGRATIONS));
+  webhooks.register(webhook(1), 1);
+  webhooks.register(webhook(2), 1);
+  const of = (name: string, id: string) => ({ webhook: name, id, headers: [], body: bytes(1, 10) });
+  assert.ok(webhooks.keep(of('w1', 'n1'), 2));
+  assert.ok(!webhooks.keep(of('w1', 'n1'), 3));
+  assert.ok(webhooks.keep(of('w1', 'n2'), 4));
+  assert.ok(webhooks.keep(of('w2', 'n1'), 5));
+  assert.deepEqual(webhooks.busy().sort(), ['w1', 'w2']);
+  assert.deepEqual(webhooks.waitingFor('w1'), { count: 2, bytes: 20 });
+  assert.deepEqual(webhooks.waitingBy('o1'), { count: 3, bytes: 30 });
+  const first = webhooks.next('w1');
+  assert.ok(first?.id === 'n1');
+  webhooks.settle(first.seq, true);
+  webhooks.settle(first.seq, true);
+  assert.equal(webhooks.get('w1')?.taken, 1);
+  assert.ok(webhooks.isKnown('w1', 'n1'));
+  assert.ok(!webhooks.keep(of('w1', 'n1'), 6));
+  assert.equal(webhooks.next('w1')?.id, 'n2');
+  assert.deepEqual(webhooks.waitingInAll(), { count: 2, bytes: 20 });
+  webhooks.forgetOld(2 + TAKEN_NAMES_MS);
+  assert.ok(!webhooks.isKnown('w1', 'n1'));
+  assert.ok(webhooks.isKnown('w1', 'n2'), 'what waits is not forgotten');
+  webhooks.forgetOld(5 + WEBHOOK_LIFE_MS);
+  assert.deepEqual(webhooks.list(10), []);
+  webhooks.register(webhook(3), 7);
+  webhooks.deletePair(HERE, THERE);
+  assert.equal(webhooks.get('w3'), null);
+});
+
+test('a mailbox holds what waits in its order, and goes with its agent and by its time', () => {
+  const { store, aids } = storeWithAgents(2);
+  const boxes = new PushBoxStore(store);
+  const [called, other] = aids;
+  assert.ok(called !== undefined && other !== undefined);
+  boxes.open({ id: 'b1', called, caller: THERE, token: 't1', openedAt: 1 });
+  boxes.open({ id: 'b2', called: other, caller: THERE, token: 't2', openedAt: 1 });
+  assert.throws(() => boxes.open({ id: 'b3', called, caller: THERE, token: 't3', openedAt: 1 }));
+  assert.equal(boxes.byToken('t1')?.id, 'b1');
+  assert.equal(boxes.of(called, THERE)?.token, 't1');
+  const leave = (box: string, name: string, id: string) =>
+    boxes.leave(box, { webhook: name, id, headers: [], body: bytes(1, 5) }, 2);
+  for (const [name, id] of [
+    ['w1', 'n1'],
+    ['w2', 'n2'],
+    ['w1', 'n3'],
+  ] as const)
+    leave('b1', name, id);
+  leave('b2', 'w1', 'n4');
+  assert.deepEqual(boxes.busy('b1'), [
+    { box: 'b1', webhook: 'w1' },
+    { box: 'b1', webhook: 'w2' },
+  ]);
+  assert.equal(boxes.busy(null).length, 3);
+  assert.deepEqual(boxes.waitingFor('b1', 'w1'), { count: 2, bytes: 10 });
+  assert.deepEqual([boxes.waitingIn('b1').count, boxes.waitingInAll().count], [3, 4]);
+  const first = boxes.next('b1', 'w1');
+  assert.equal(first?.id, 'n1');
+  boxes.handedOver(first?.seq ?? 0);
+  assert.equal(boxes.next('b1', 'w1')?.id, 'n3');
+  boxes.drop('b1', 'w1');
+  assert.deepEqual([boxes.next('b1', 'w1'), boxes.next('b1', 'w2')?.id], [null, 'n2']);
+  new AgentStore(store).delete(called);
+  assert.deepEqual([boxes.get('b1'), boxes.waitingInAll().count], [null, 1]);
+  boxes.renew('b2', 100);
+  boxes.forgetOld(1 + PUSH_BOX_LIFE_MS);
+  assert.equal(boxes.get('b2')?.renewedAt, 100);
+  boxes.forgetOld(100 + PUSH_BOX_LIFE_MS);
+  assert.deepEqual([boxes.list(), boxes.waitingInAll().count], [[], 0]);
+});

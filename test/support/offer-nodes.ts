@@ -1,0 +1,119 @@
+/** Nodes with file offers, whose notes are handed over by hand. */
+import assert from 'node:assert/strict';
+import { FileOffers } from '../../src/capabilities/file-offers/file-offers.ts';
+import { OfferedObjects } from '../../src/capabilities/file-offers/offered.ts';
+import type { OfferNote } from '../../src/capabilities/file-offers/types.ts';
+import { encodeOffer } from '../../src/capabilities/file-offers/wire.ts';
+import { NOTE_TYPE } from '../../src/foundation/domain/notes.ts';
+import { SvcError } from '../../src/foundation/errors.ts';
+import type { Aid } from '../../src/foundation/identity/aid.ts';
+import { silentLog } from '../../src/foundation/log.ts';
+import { AgentStore } from '../../src/foundation/store/agents.ts';
+import { FileOfferStore } from '../../src/foundation/store/file-offers.ts';
+import { MIGRATIONS } from '../../src/foundation/store/migrations/index.ts';
+import { Store } from '../../src/foundation/store/store.ts';
+import type { Purpose } from '../../src/network/links/types.ts';
+import { newIdentity } from './identities.ts';
+import { TestClock } from './test-clock.ts';
+
+/** The object that a node has. */
+export const OBJECT = 'a1'.repeat(32);
+
+interface Sent {
+  readonly from: Aid;
+  readonly to: Aid;
+  readonly type: number;
+  readonly body: Uint8Array;
+}
+
+/** A node with one agent. */
+export class OfferNode {
+  readonly clock: TestClock;
+  readonly db = Store.open(':memory:', MIGRATIONS);
+  readonly store = new FileOfferStore(this.db);
+  readonly aid: Aid;
+  readonly sent: Sent[] = [];
+  readonly events: string[] = [];
+  readonly objects = new Map<string, { size: number; name: string }>([[OBJECT, { size: 3, name: 'plan.pdf' }]]);
+  readonly blocked = new Set<Aid>();
+  readonly known = new Set<Aid>();
+  readonly rechecked: Aid[] = [];
+  readonly offered: OfferedObjects;
+  readonly offers: FileOffers;
+  readonly #takers = new Map<number, (recipient: Aid, note: OfferNote) => 'kept' | 'full'>();
+  /** What sending fails with. */
+  failure: SvcError | null = null;
+  rooms = 0;
+  #ids = 0;
+
+  constructor(clock = new TestClock()) {
+    this.clock = clock;
+    const identity = newIdentity();
+    this.aid = identity.aid;
+    new AgentStore(this.db).put({ keyName: 'k', delegation: identity.delegation, serviceTcp: '', registeredAt: 0 });
+    this.offered = new OfferedObjects({
+      store: this.store,
+      clock: this.clock,
+      isDenied: (_called, caller) => this.blocked.has(caller),
+    });
+    this.offers = new FileOffers({
+      store: this.store,
+      offered: this.offered,
+      notes: {
+        claim: (type, taker) => void this.#takers.set(type, taker),
+        roomAgain: () => void this.rooms++,
+        send: async (from, to, type, body) => {
+          if (this.failure !== null) throw this.failure;
+          this.sent.push({ from, to, type, body });
+          return { delivered: true };
+        },
+      },
+      objects: {
+        stat: (_aid, objectId) => this.objects.get(objectId) ?? null,
+        delete: (_aid, objectId) => {
+          if (!this.objects.delete(objectId)) throw new SvcError('not_found');
+        },
+      },
+      events: { emit: (_aid, type) => this.events.push(type) },
+      clock: this.clock,
+      log: silentLog,
+      isHere: (aid) => aid === this.aid,
+      isBlocked: (_aid, peer) => this.blocked.has(peer),
+      isKnown: (_aid, peer) => this.known.has(peer),
+      recheck: (aid) => void this.rechecked.push(aid),
+      newId: () => (++this.#ids).toString(16).padStart(16, '0'),
+    });
+  }
+
+  take(sender: Aid, type: number, body: Uint8Array, sentAt = this.clock.now()): 'kept' | 'full' | undefined {
+    return this.#takers.get(type)?.(this.aid, { sender, body, sentAt });
+  }
+
+  /** Hands over all that was sent to another node. */
+  deliver(to: OfferNode): void {
+    for (const { from, type, body } of this.sent.splice(0)) assert.equal(to.take(from, type, body), 'kept');
+  }
+
+  /** An offer of a stranger, numbered. */
+  strange(sender: Aid, number: number): 'kept' | 'full' | undefined {
+    const id = number.toString(16).padStart(16, 'f');
+    return this.take(
+      sender,
+      NOTE_TYPE.fileOffer,
+      encodeOffer({ id, objectId: OBJECT, size: 3, name: 'x', message: '' }),
+    );
+  }
+
+  mayRead(caller: Aid, objectId: string | null, purpose: Purpose = 'object'): boolean {
+    return this.offered.mayRead(
+      { purpose, called: this.aid, caller, accessToken: undefined, nodeKey: null, source: null },
+      objectId,
+    );
+  }
+}
+
+/** Two nodes with one clock. */
+export function offerNodes(): readonly [OfferNode, OfferNode] {
+  const near = new OfferNode();
+  return [near, new OfferNode(near.clock)];
+}

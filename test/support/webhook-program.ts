@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
+
+interface Received {
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+/** A program with a webhook: it may be away, and come back at the same port. */
+export class WebhookProgram {
+  readonly received: Received[] = [];
+  status = 200;
+  /** Where it sends on to, with a status that does. */
+  location: string | null = null;
+  port = 0;
+  #server: Server | null = null;
+
+  async come(): Promise<void> {
+    const server = createServer((request, response) => {
+      let body = '';
+      request.on('data', (chunk) => {
+        body += String(chunk);
+      });
+      request.on('end', () => {
+        this.received.push({ path: request.url ?? '', headers: request.headers, body });
+        response.writeHead(this.status, this.location === null ? {} : { location: this.location }).end();
+      });
+    });
+    server.listen(this.port, '127.0.0.1');
+    await once(server, 'listening');
+    const address = server.address();
+    assert.ok(typeof address === 'object' && address !== null);
+    this.port = address.port;
+    this.#server = server;
+  }
+
+  async go(): Promise<void> {
+    const server = this.#server;
+    this.#server = null;
+    if (server === null) return;
+    server.closeAllConnections();
+    server.close();
+    await once(server, 'close');
+  }
+
+  url(path: string): string {
+    return `http://127.0.0.1:${this.port}${path}`;
+  }
+
+  at(path: string): Received[] {
+    return this.received.filter((one) => one.path === path);
+  }
+
+  /** What the statuses said that came to a path. */
+  texts(path: string): string[] {
+    return this.at(path)
+      .map(({ body }) => /"text":"([^"]*)"/.exec(body)?.[1])
+      .filter((text) => text !== undefined)
+      .filter((text) => text !== 'begin');
+  }
+}

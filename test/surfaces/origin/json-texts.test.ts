@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { withTexts } from '../../../src/surfaces/origin/json-texts.ts';
+
+test('texts are changed where they stand, and every other byte stays', () => {
+  const json =
+    '{ "n": 12345678901234567890.10, "a" : {"url":"x\\u0041", "list":["url",{"url":"y"}]},"url":"z","url":"z2"}';
+  const seen: string[] = [];
+  const after = withTexts(json, (path, value) => {
+    seen.push(`${path}=${value}`);
+    return path === 'a/url' || path === 'a/list/[]/url' ? `<${value}"` : null;
+  });
+  assert.deepEqual(seen, ['a/url=xA', 'a/list/[]=url', 'a/list/[]/url=y', 'url=z', 'url=z2']);
+  assert.equal(
+    after,
+    '{ "n": 12345678901234567890.10, "a" : {"url":"<xA\\"", "list":["url",{"url":"<y\\""}]},"url":"z","url":"z2"}',
+  );
+  assert.equal(
+    withTexts('"alone"', (path) => (path === '' ? 'changed' : null)),
+    '"changed"',
+  );
+});
+
+test('of any JSON the same texts are seen as its value has, and nothing changes by itself', () => {
+  fc.assert(
+    fc.property(fc.json({ maxDepth: 5 }), fc.constantFrom(0, 2), (json, indent) => {
+      const value: unknown = JSON.parse(json);
+      const text = JSON.stringify(value, null, indent);
+      const seen: string[] = [];
+      assert.equal(
+        withTexts(text, (_, one) => {
+          seen.push(one);
+          return null;
+        }),
+        text,
+      );
+      const texts: string[] = [];
+      JSON.stringify(value, (_, one: unknown) => {
+        if (typeof one === 'string') texts.push(one);
+        return one;
+      });
+      assert.deepEqual(seen, texts);
+      const changed: unknown = JSON.parse(withTexts(text, (_, one) => `${one}!`));
+      const expected: unknown = JSON.parse(text, (_, one: unknown) => (typeof one === 'string' ? `${one}!` : one));
+      assert.deepEqual(changed, expected);
+    }),
+  );
+});

@@ -1,0 +1,88 @@
+/** A local address over a link in memory: what becomes of a call when its answer is through, and when its client goes. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { Agent, type IncomingMessage, request } from 'node:http';
+import { type TestContext, test } from 'node:test';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import { originServers } from '../../../src/surfaces/origin/origin-server.ts';
+import type { RemoteCaller } from '../../../src/surfaces/rest/remote-call.ts';
+import { callWorld, webService } from '../../support/call-world.ts';
+import { eventually } from '../../support/eventually.ts';
+
+/** An address of an agent whose service answers at once, or begins to and never ends. */
+async function address(t: TestContext) {
+  const world = await callWorld(t);
+  const service = await webService(t, (asked, response) => {
+    asked.resume();
+    if (asked.url === '/endless') response.writeHead(200).write('x');
+    else asked.once('end', () => response.end('{}'));
+  });
+  world.bound.set(world.remote, service.bound);
+  const signals: (AbortSignal | undefined)[] = [];
+  const caller: RemoteCaller = {
+    request: (local, remote, call) => {
+      signals.push(call.signal);
+      return world.caller.request(local, remote, call);
+    },
+    upgrade: (local, remote, call) => world.caller.upgrade(local, remote, call),
+  };
+  const noCard = (): never => {
+    throw new SvcError('not_found');
+  };
+  const { clock, local, remote } = world;
+  const cards = { local: async () => noCard() };
+  const serve = originServers({
+    caller,
+    clock,
+    log: silentLog,
+    cards,
+    signedCard: async () => null,
+    push: { register: async () => null, behind: () => null, end: () => {} },
+    carry: async () => {},
+  });
+  const target = { id: 'x', localAid: local, remoteAid: remote, accessToken: undefined };
+  const server = await serve(() => target, 0);
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  t.after(async () => {
+    agent.destroy();
+    await server.close();
+  });
+  const ask = (path: string, body = ''): Promise<IncomingMessage> =>
+    new Promise((resolve, reject) => {
+      const headers = body === '' ? {} : { 'content-type': 'application/json' };
+      const method = body === '' ? 'GET' : 'POST';
+      request({ host: '127.0.0.1', port: server.port, method, path, agent, headers }, resolve)
+        .on('error', reject)
+        .end(body);
+    });
+  const asked = async (path: string, body?: string): Promise<void> => {
+    const answer = await ask(path, body);
+    answer.resume();
+    await once(answer, 'end');
+  };
+  return { world, signals, ask, asked };
+}
+
+test('a call whose answer is through is left to its end: its link serves the next one', async (t) => {
+  const { world, signals, asked } = await address(t);
+  const before = world.far.authorized.length;
+  const bodies = ['', '{"a":1}', JSON.stringify('x'.repeat(100_000))];
+  for (const body of [...bodies, ...bodies]) await asked('/', body);
+  // All but the last are over: they came one behind the other on one connection.
+  assert.deepEqual(
+    signals.slice(0, -1).map((signal) => signal?.aborted),
+    [false, false, false, false, false],
+  );
+  assert.equal(world.far.authorized.length - before, 1);
+});
+
+test('a call whose client goes is given up', async (t) => {
+  const { signals, ask, world } = await address(t);
+  const answer = await ask('/endless');
+  await once(answer, 'data');
+  answer.on('error', () => {});
+  answer.destroy();
+  await eventually('the call is given up', () => signals[0]?.aborted === true);
+  await eventually('the service is left', () => world.server.active === 0);
+});

@@ -1,0 +1,153 @@
+/** Which requests speak of webhooks: as the official client writes them in all of its dialects. */
+import assert from 'node:assert/strict';
+import { IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
+import { test } from 'node:test';
+import { SendMessageRequest, TaskPushNotificationConfig } from '@a2a-js/sdk';
+import { JsonRpcTransportFactory, RestTransportFactory } from '@a2a-js/sdk/client';
+import { LegacyJsonRpcTransport, LegacyRestTransport } from '@a2a-js/sdk/compat/v0_3/client';
+import {
+  bodilessQuestion,
+  mayNameWebhook,
+  pushQuestion,
+  withWebhooks,
+} from '../../../src/surfaces/origin/push-questions.ts';
+
+const HOOK = 'http://127.0.0.1:3000/hook';
+
+interface Written {
+  readonly request: IncomingMessage;
+  readonly body: string;
+}
+
+function requestOf(method: string, url: string, headers: Record<string, string>): IncomingMessage {
+  const request = new IncomingMessage(new Socket());
+  return Object.assign(request, { method, url, headers });
+}
+
+/** What a client writes, in place of an answer. */
+function writing(): { readonly fetchImpl: typeof fetch; readonly last: () => Written } {
+  let written: Written | null = null;
+  const fetchImpl: typeof fetch = async (input, init) => {
+    const body = typeof init?.body === 'string' ? init.body : '';
+    const headers = Object.fromEntries(new Headers(init?.headers).entries());
+    if (body !== '') headers['content-length'] = String(Buffer.byteLength(body));
+    const { pathname, search } = new URL(input instanceof Request ? input.url : input);
+    written = { request: requestOf(init?.method ?? 'GET', pathname + search, headers), body };
+    return new Response('{}', { status: 500, headers: { 'content-type': 'application/json' } });
+  };
+  return {
+    fetchImpl,
+    last: () => {
+      assert.ok(written !== null);
+      return written;
+    },
+  };
+}
+
+async function clients(fetchImpl: typeof fetch) {
+  const endpoint = 'http://127.0.0.1:4000/agent';
+  const card = (protocolBinding: string) => ({ url: endpoint, protocolBinding, protocolVersion: '1.0', tenant: '' });
+  const whole = { name: 'x', supportedInterfaces: [card('JSONRPC'), card('HTTP+JSON')] };
+  const { AgentCard } = await import('@a2a-js/sdk');
+  return {
+    'JSON-RPC 1.0': await new JsonRpcTransportFactory({ fetchImpl }).create(endpoint, AgentCard.fromJSON(whole)),
+    'HTTP+JSON 1.0': await new RestTransportFactory({ fetchImpl }).create(endpoint, AgentCard.fromJSON(whole)),
+    'JSON-RPC 0.3': new LegacyJsonRpcTransport({ endpoint, fetchImpl }),
+    'HTTP+JSON 0.3': new LegacyRestTransport({ endpoint, fetchImpl }),
+  };
+}
+
+const MESSAGE = { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: `my webhook is ${HOOK}` }] };
+const CONFIG = { id: 'c1', url: HOOK, token: 't' };
+const asked = { tenant: '', taskId: 'task-1', id: 'c1' };
+
+function sending(taskId: string) {
+  const configuration = { taskPushNotificationConfig: CONFIG };
+  return SendMessageRequest.fromJSON({ message: { ...MESSAGE, taskId }, configuration });
+}
+
+/** The webhooks that are found in what was written, and what stands there once they are changed. */
+function changed({ body }: Written): { readonly found: string[]; readonly after: string } {
+  const found: string[] = [];
+  const after = withWebhooks(body, (address) => {
+    found.push(address);
+    return 'http://127.0.0.1:1/box';
+  });
+  return { found, after };
+}
+
+test('a webhook is found where a message names one, and nowhere else', async () => {
+  const { fetchImpl, last } = writing();
+  for (const [dialect, client] of Object.entries(await clients(fetchImpl))) {
+    for (const taskId of ['', 'task-1']) {
+      await client.sendMessage(sending(taskId)).catch(() => {});
+      const question = pushQuestion(last().request, last().body);
+      const purpose = taskId === '' ? null : JSON.stringify(['task-1', 'c1']);
+      assert.deepEqual(question, { kind: 'names', isAnswered: false, purpose }, dialect);
+      assert.ok(mayNameWebhook(last().request), dialect);
+      const { found, after } = changed(last());
+      assert.deepEqual(found, [HOOK], dialect);
+      assert.ok(after.includes(`my webhook is ${HOOK}`), dialect);
+    }
+    await client.sendMessage(SendMessageRequest.fromJSON({ message: MESSAGE })).catch(() => {});
+    assert.deepEqual(changed(last()).found, [], dialect);
+  }
+});
+
+test('configurations are found when they are made, shown and taken back', async () => {
+  const { fetchImpl, last } = writing();
+  for (const [dialect, client] of Object.entries(await clients(fetchImpl))) {
+    const config = TaskPushNotificationConfig.fromJSON({ ...CONFIG, taskId: 'task-1' });
+    await client.createTaskPushNotificationConfig(config).catch(() => {});
+    const made = pushQuestion(last().request, last().body);
+    assert.equal(made?.kind, 'names', dialect);
+    assert.deepEqual(made, { kind: 'names', isAnswered: true, purpose: JSON.stringify(['task-1', 'c1']) }, dialect);
+    assert.deepEqual(changed(last()).found, [HOOK], dialect);
+
+    const question = () => {
+      const { request, body } = last();
+      return body === '' ? bodilessQuestion(request) : pushQuestion(request, body);
+    };
+    await client.getTaskPushNotificationConfig(asked).catch(() => {});
+    const shows = last();
+    assert.ok(['asks', 'names'].includes(question()?.kind ?? ''), dialect);
+    await client.listTaskPushNotificationConfig({ ...asked, pageSize: 0, pageToken: '' }).catch(() => {});
+    assert.ok(['asks', 'names'].includes(question()?.kind ?? ''), dialect);
+
+    await client.deleteTaskPushNotificationConfig(asked).catch(() => {});
+    const back = question();
+    assert.equal(back?.kind, 'takesBack', dialect);
+    if (back?.kind !== 'takesBack') return;
+    if (back.before === null) assert.equal(last().request.url, shows.request.url, dialect);
+    else {
+      // The same call as the client itself writes to be shown it, but for its number.
+      const [one, other] = [back.before, shows.body].map((text) => text.replace(/"id":\d+/, '"id":0'));
+      assert.equal(one, other, dialect);
+    }
+  }
+});
+
+test('others are not looked at', () => {
+  const json = { 'content-type': 'application/json', 'content-length': '10' };
+  const post = (headers: Record<string, string>, url = '/rpc') => mayNameWebhook(requestOf('POST', url, headers));
+  assert.ok(post(json));
+  assert.ok(!post({ ...json, 'content-length': String(4 * 1024 * 1024 + 1) }));
+  assert.ok(!post({ ...json, 'content-type': 'application/x-ndjson' }));
+  assert.ok(!post({ 'content-type': 'application/json', 'transfer-encoding': 'chunked' }));
+  assert.ok(post({ 'content-type': 'application/a2a+json', 'transfer-encoding': 'chunked' }, '/v1/message:send'));
+  assert.ok(!mayNameWebhook(requestOf('PUT', '/rpc', json)));
+  const call = (method: string) => JSON.stringify({ method, params: { pushNotificationConfig: { url: HOOK } } });
+  const request = requestOf('POST', '/mcp', json);
+  assert.equal(pushQuestion(request, call('tools/call')), null);
+  assert.equal(pushQuestion(request, '{"pushNotification": nothing'), null);
+  assert.equal(bodilessQuestion(requestOf('GET', '/tasks/1', {})), null);
+  const batch = `[${call('tasks/pushNotificationConfig/set')},${call('tools/call')}]`;
+  assert.equal(pushQuestion(request, batch)?.kind, 'names');
+  const escaped = call('message/send').replace('push', '\\u0070ush');
+  assert.equal(pushQuestion(request, escaped)?.kind, 'names');
+  assert.equal(
+    withWebhooks(escaped, () => 'x'),
+    escaped.replace(HOOK, 'x'),
+  );
+});
