@@ -108,6 +108,7 @@ export async function buildNetwork(foundation: Foundation) {
       const ofQuic = ports.filter(({ internalPort }) => internalPort === endpoint.address.port);
       const found = ofQuic.map(({ external }) => ({ address: external, source: 'mapped', verifiedBy: null }) as const);
       ownAddresses.found('router', found);
+      if (ports.some(({ internalPort }) => internalPort === records.address.port)) records.onMapped();
     },
   });
   const mapping = asksRouter(config, [dhtListen, quicListen]) ? [portMapper] : [];

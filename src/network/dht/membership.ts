@@ -170,6 +170,13 @@ export class Membership {
     this.#report();
   }
 
+  /** To be called when the router begins to lead a port to the server socket: strangers may reach it from now on. */
+  onMapped(): void {
+    if (this.#deps.engine.ownAddress !== null || !this.#searched) return;
+    this.#failedProbes = 0;
+    this.#probes.soon();
+  }
+
   /** To be called with what a peer says our address is. */
   onObserved(reporter: Address, { host, port }: Address): void {
     if (nodeScope(host) === IP_SCOPE.none) return;

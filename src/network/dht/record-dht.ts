@@ -287,6 +287,11 @@ export class RecordDht implements RecordNetwork {
     this.#parts.membership.onNetworkChange();
   }
 
+  /** To be called when the router begins to lead a port to the one that this node listens on. */
+  onMapped(): void {
+    this.#parts.membership.onMapped();
+  }
+
   addNode(address: Address): void {
     const { engine, membership } = this.#parts;
     if (!engine.isOwn(address)) membership.addContact(address);

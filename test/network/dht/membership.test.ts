@@ -327,6 +327,19 @@ test('a node that is found is asked at once', async () => {
   assert.equal(world.membership.reachability().ready, true);
 });
 
+test('a port that the router leads here from now on is tried at once', async () => {
+  const world = new World(publicPeers(4));
+  await world.start();
+  assert.equal(world.own(), undefined);
+  world.membership.onMapped();
+  await world.settle();
+  assert.equal(world.own(), undefined, 'a router that says so is not enough');
+  for (const peer of world.peers) peer.reaches = true;
+  world.membership.onMapped();
+  await world.settle();
+  assert.equal(world.own(), PUBLIC, 'without a pause');
+});
+
 test('a new network is another address', async () => {
   const world = new World(publicPeers(4, { reaches: true }));
   await world.start();
