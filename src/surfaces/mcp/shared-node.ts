@@ -45,6 +45,9 @@ export class SharedNode {
   async start(): Promise<SharedMcp> {
     this.#server.listen(0, HOST);
     await once(this.#server, 'listening');
+    this.#server.on('error', (error) =>
+      this.#log.warn({ error: error.message }, 'the port of other MCP clients failed'),
+    );
     const address = this.#server.address();
     const port = typeof address === 'object' && address !== null ? address.port : 0;
     return { addr: formatAddress({ host: HOST, port }), token: this.#token };

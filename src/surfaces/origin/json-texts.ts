@@ -1,7 +1,12 @@
 /** Changes single texts of a JSON document, and leaves every other byte of it as it was written: numbers of any length, too. */
 
-/** Where a text stands: the names that lead to it with `/` between them, `[]` for whatever is in a list. */
+/** Where a text stands: the names that lead to it with `/` between them, `[]` for whatever is in a list; see `TOO_LONG`. */
 type Change = (path: string, value: string) => string | null;
+
+/** Longest path that is told, characters: each text in a list has one, and names may be as long as the document. */
+const MAX_TOLD_PATH_CHARS = 256;
+/** In place of a longer path. */
+const TOO_LONG = '…';
 
 const STRING = /"(?:[^"\\]|\\.)*"/y;
 const OTHER = /[^"[\]{},:]+/y;
@@ -16,6 +21,7 @@ interface Open {
 
 function below({ isList, path, name }: Open): string {
   const step = isList ? '[]' : (name ?? '');
+  if (path === TOO_LONG || path.length + step.length > MAX_TOLD_PATH_CHARS) return TOO_LONG;
   return path === '' ? step : `${path}/${step}`;
 }
 

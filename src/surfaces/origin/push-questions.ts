@@ -9,6 +9,9 @@ import { withTexts } from './json-texts.ts';
 /** Largest request that is looked into, bytes: a larger one goes on as it is. */
 export const MAX_PUSH_REQUEST_BYTES: number = 4 * 1024 * 1024;
 
+/** Longest purpose that is remembered, characters: two ids. */
+const MAX_PURPOSE_CHARS = 512;
+
 /** Methods of JSON-RPC that send a message, with which a webhook may go. */
 const SENDING: ReadonlySet<unknown> = new Set([
   'SendMessage',
@@ -76,6 +79,8 @@ export function pushQuestion(request: IncomingMessage, text: string): PushQuesti
   const [, task] = CONFIG_PATH.exec(path) ?? [];
   if (task === undefined && !HINT.test(text)) return null;
   const document = readJson(text);
+  // What is no JSON names nothing, and has no end of texts that could be looked through in time.
+  if (document === undefined) return null;
   if (SENDING_PATH.test(path)) return { kind: 'names', isAnswered: false, purpose: purposeOf(document) };
   if (task !== undefined) return { kind: 'names', isAnswered: true, purpose: purposeOf(document, task) };
   const calls: readonly unknown[] = Array.isArray(document) ? document : [document];
@@ -88,9 +93,11 @@ export function pushQuestion(request: IncomingMessage, text: string): PushQuesti
   return { kind: 'names', isAnswered, purpose: known.length === 1 ? purposeOf(known[0]?.['params']) : null };
 }
 
-/** Which task and configuration parameters are about, as one text; null for a task that begins. */
+/** Which task and configuration parameters are about, as one text; null for a task that begins, and for overlong ids. */
 function purposeOf(params: unknown, task = taskOf(params)): string | null {
-  return task === null ? null : JSON.stringify([task, memberOf(configOf(params), 'id') ?? null]);
+  if (task === null) return null;
+  const purpose = JSON.stringify([task, memberOf(configOf(params), 'id') ?? null]);
+  return purpose.length > MAX_PURPOSE_CHARS ? null : purpose;
 }
 
 function taskOf(params: unknown): string | null {

@@ -45,6 +45,8 @@ export function boxServers({ log }: { readonly log: Log }): ServeBoxes {
     server.maxConnections = MAX_CONNECTIONS;
     server.on('request', (request, response) => detach(answer(request, response, leave, log)));
     await listen(server, port);
+    // Where files run out, connections cannot be taken for a while.
+    server.on('error', (error) => log.warn({ error: error.message }, 'the port of mailboxes failed'));
     return listenerOf(server);
   };
 }

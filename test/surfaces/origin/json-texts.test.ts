@@ -22,6 +22,16 @@ test('texts are changed where they stand, and every other byte stays', () => {
   );
 });
 
+test('no place is told by a path that is longer than any that is looked for', () => {
+  const long = 'n'.repeat(300);
+  const seen: string[] = [];
+  withTexts(JSON.stringify({ [long]: { url: 'a', list: ['b'] }, url: 'c' }), (path, value) => {
+    seen.push(`${path}=${value}`);
+    return null;
+  });
+  assert.deepEqual(seen, ['…=a', '…=b', 'url=c']);
+});
+
 test('of any JSON the same texts are seen as its value has, and nothing changes by itself', () => {
   fc.assert(
     fc.property(fc.json({ maxDepth: 5 }), fc.constantFrom(0, 2), (json, indent) => {

@@ -141,6 +141,8 @@ test('others are not looked at', () => {
   const request = requestOf('POST', '/mcp', json);
   assert.equal(pushQuestion(request, call('tools/call')), null);
   assert.equal(pushQuestion(request, '{"pushNotification": nothing'), null);
+  for (const url of ['/v1/message:send', '/v1/tasks/1/pushNotificationConfigs'])
+    assert.equal(pushQuestion(requestOf('POST', url, json), `"${'\\"'.repeat(9)}`), null, 'no JSON');
   assert.equal(bodilessQuestion(requestOf('GET', '/tasks/1', {})), null);
   const batch = `[${call('tasks/pushNotificationConfig/set')},${call('tools/call')}]`;
   assert.equal(pushQuestion(request, batch)?.kind, 'names');
@@ -150,4 +152,15 @@ test('others are not looked at', () => {
     withWebhooks(escaped, () => 'x'),
     escaped.replace(HOOK, 'x'),
   );
+});
+
+test('a purpose is as long as two ids', () => {
+  const purposeOf = (taskId: string) => {
+    const body = JSON.stringify({ method: 'CreateTaskPushNotificationConfig', params: { taskId, id: 'c', url: HOOK } });
+    const question = pushQuestion(requestOf('POST', '/rpc', {}), body);
+    assert.ok(question?.kind === 'names');
+    return question.purpose;
+  };
+  assert.equal(purposeOf('t'), '["t","c"]');
+  assert.equal(purposeOf('t'.repeat(1000)), null);
 });
