@@ -146,6 +146,21 @@ describe('push notifications', () => {
     agent.say(taskId, 'done', true);
   });
 
+  test('is known in a call whose length nobody says, too', async () => {
+    const before = agent.webhooks.size;
+    const params = SendMessageRequest.toJSON(sending(hook.url('/in-parts')));
+    const call = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params });
+    const headers = { 'content-type': 'application/json', 'a2a-version': '1.0', 'transfer-encoding': 'chunked' };
+    const request = httpRequest(`${url}/rpc`, { method: 'POST', headers });
+    request.write(call.slice(0, 40));
+    request.end(call.slice(40));
+    const [answer]: IncomingMessage[] = await once(request, 'response');
+    assert.equal(answer?.resume().statusCode, 200);
+    await eventually('it begins', () => hook.at('/in-parts').length === 1);
+    assert.equal(agent.webhooks.size, before + 1);
+    assert.ok(!agent.webhooks.has(hook.url('/in-parts')));
+  });
+
   test('of 0.3 come as that has them, and so do those of HTTP+JSON', async () => {
     const old = new LegacyJsonRpcTransport({ endpoint: `${url}/old` });
     const taskId = await begin('/old', old);

@@ -106,7 +106,8 @@ export function feed(
     source.off('end', ended).off('error', broken).off('close', closed).off('data', take);
     sink.off('drain', goOn);
   });
-  source.on('data', take);
+  // It may be paused: whoever looked into it has put back what came.
+  source.on('data', take).resume();
 }
 
 function sendBody(request: ClientRequest, { body, trailers }: HttpExchange): void {

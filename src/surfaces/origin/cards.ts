@@ -48,15 +48,9 @@ export function asksForCard({ method, url = '' }: IncomingMessage): boolean {
   return method === 'GET' && isCardPath(url);
 }
 
-/** True where the body of a request may be a call that answers with a card: short JSON whose length is known. */
-export function mayAskForCard({ method, headers }: IncomingMessage): boolean {
-  const { 'content-type': type = '', 'content-length': length = '', 'transfer-encoding': chunked } = headers;
-  const bytes = Number(length);
-  return method === 'POST' && chunked === undefined && bytes > 0 && bytes <= MAX_ASKING_BYTES && /\bjson\b/i.test(type);
-}
-
 /** True for a call of JSON-RPC that answers with a card, alone or among others. */
 export function isCardCall(body: Uint8Array): boolean {
+  if (body.length > MAX_ASKING_BYTES) return false;
   const text = Buffer.from(body).toString('utf8');
   if (!/extended/i.test(text) && !text.includes('\\u')) return false;
   let call: unknown;

@@ -71,3 +71,28 @@ function textOf(literal: string): string {
   const value: unknown = JSON.parse(literal);
   return typeof value === 'string' ? value : '';
 }
+
+const [QUOTE, BACKSLASH, SPACE] = [0x22, 0x5c, 0x20];
+const OPENERS: ReadonlySet<number> = new Set([0x5b, 0x7b]);
+const CLOSERS: ReadonlySet<number> = new Set([0x5d, 0x7d]);
+
+/** Follows JSON that comes in parts: true once its first list or object is closed, and for whatever else it begins with. */
+export function isFirstValueOver(): (part: Uint8Array) => boolean {
+  let depth = 0;
+  let isOver = false;
+  let isText = false;
+  let isEscaped = false;
+  return (part) => {
+    for (const byte of part) {
+      if (isOver) break;
+      if (isEscaped) isEscaped = false;
+      else if (isText && byte === BACKSLASH) isEscaped = true;
+      else if (byte === QUOTE && depth > 0) isText = !isText;
+      else if (isText) continue;
+      else if (OPENERS.has(byte)) depth++;
+      else if (CLOSERS.has(byte)) isOver = --depth <= 0;
+      else if (depth === 0 && byte > SPACE) isOver = true;
+    }
+    return isOver;
+  };
+}

@@ -25,26 +25,15 @@ import { resetSocket } from '../../foundation/reset-socket.ts';
 import type { Upgrade } from '../../operations/handlers/exchange.ts';
 import { sendError, shownError } from '../rest/answer.ts';
 import { MAX_PIPELINED } from '../rest/connections.ts';
-import { readBytes } from '../rest/json-body.ts';
 import { callRemote, type RemoteCaller } from '../rest/remote-call.ts';
 import type { AnswerPlace } from '../rest/remote-headers.ts';
-import {
-  askedForCard,
-  asksForCard,
-  type CardQuestion,
-  cardNote,
-  isCardCall,
-  isStandIn,
-  mayAskForCard,
-  sendLocalCard,
-  withLocalCard,
-} from './cards.ts';
+import { askedForCard, cardNote, isStandIn, sendLocalCard, withLocalCard } from './cards.ts';
 import { checkVisitor, isFromBrowser } from './door.ts';
 import { firstBytes } from './first-bytes.ts';
 import { type OriginVisitor, PAGE_POLICY, sentToAgent, takenFromAgent } from './headers.ts';
+import { lookInto } from './look.ts';
 import { asksForMetadata, withLocalMetadata } from './oauth.ts';
 import { type PushRegistry, pushStep } from './push.ts';
-import { MAX_PUSH_REQUEST_BYTES, mayNameWebhook } from './push-questions.ts';
 
 const HOST = '127.0.0.1';
 /** Connections at once to one address: room for the streams of events and WebSockets that calls of one agent to another may be. */
@@ -205,7 +194,7 @@ class OriginServer implements OriginListener {
   ): Promise<void> {
     const { id, localAid: local, remoteAid: remote, accessToken } = this.#target();
     const visitor = { id, isBrowser: isFromBrowser(request) };
-    const { question, body } = await this.#look(request);
+    const { question, body } = await lookInto(request);
     const isMetadata = asksForMetadata(request);
     const push = question === null ? await this.#pushStep(request, body, visitor, signal) : null;
     const isRead = question !== null || isMetadata || push?.isRead === true;
@@ -262,20 +251,6 @@ class OriginServer implements OriginListener {
       this.#deps.log.debug({ agent: remote, error }, 'no signed card stands in for the one of the service');
       return null;
     }
-  }
-
-  /** Whether a request asks for a card, and its body where that had to be read. */
-  async #look(request: IncomingMessage): Promise<{ question: CardQuestion | null; body: Buffer | null }> {
-    if (asksForCard(request)) return { question: 'document', body: null };
-    const mayAsk = mayAskForCard(request);
-    if (!mayAsk && !mayNameWebhook(request)) return { question: null, body: null };
-    let body: Buffer;
-    try {
-      body = await readBytes(request, MAX_PUSH_REQUEST_BYTES);
-    } catch (cause) {
-      throw cause instanceof SvcError ? cause : new SvcError('cancelled', { cause });
-    }
-    return { question: mayAsk && isCardCall(body) ? 'call' : null, body };
   }
 
   #pushStep(request: IncomingMessage, body: Buffer | null, { isBrowser, id }: OriginVisitor, signal: AbortSignal) {

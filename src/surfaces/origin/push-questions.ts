@@ -6,9 +6,6 @@ import type { IncomingMessage } from 'node:http';
 import { isObject, memberOf, readJson } from '../../foundation/json.ts';
 import { withTexts } from './json-texts.ts';
 
-/** Largest request that is looked into, bytes: a larger one goes on as it is. */
-export const MAX_PUSH_REQUEST_BYTES: number = 4 * 1024 * 1024;
-
 /** Longest purpose that is remembered, characters: two ids. */
 const MAX_PURPOSE_CHARS = 512;
 
@@ -34,7 +31,6 @@ const DELETING: ReadonlyMap<unknown, string> = new Map([
   ['tasks/pushNotificationConfig/delete', 'tasks/pushNotificationConfig/get'],
 ]);
 
-const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i;
 const SENDING_PATH = /\/message(?::|%3A)(?:send|stream)$/i;
 const CONFIG_PATH = /\/tasks\/([^/]+)\/pushNotificationConfigs(?:\/[^/]+)?$/;
 /** What leads to the address of a webhook, below the parameters of a call or in the body of HTTP+JSON. */
@@ -55,15 +51,15 @@ function barePath({ url = '' }: IncomingMessage): string {
   return url.split('?', 1)[0] ?? '';
 }
 
-/** True where the body of a request has to be read to know whether it names a webhook. */
-export function mayNameWebhook(request: IncomingMessage): boolean {
-  const { method, headers } = request;
-  const { 'content-type': type = '', 'content-length': length, 'transfer-encoding': chunked } = headers;
-  if (method !== 'POST' || !JSON_TYPE.test(type)) return false;
-  // A body whose length nobody says may be one that goes on and on, but for those that A2A has.
-  if (chunked !== undefined) return SENDING_PATH.test(barePath(request)) || CONFIG_PATH.test(barePath(request));
-  const bytes = Number(length ?? 0);
-  return bytes > 0 && bytes <= MAX_PUSH_REQUEST_BYTES;
+/** True for the paths of HTTP+JSON whose bodies may name a webhook, whatever stands in them. */
+export function isPushPath(request: IncomingMessage): boolean {
+  const path = barePath(request);
+  return SENDING_PATH.test(path) || CONFIG_PATH.test(path);
+}
+
+/** True for what may be a call of JSON-RPC about webhooks, and for little else. */
+export function mayBePushQuestion(text: string): boolean {
+  return HINT.test(text);
 }
 
 /** What a request without a body to look into is about; null for nothing of this. */
@@ -77,7 +73,7 @@ export function bodilessQuestion(request: IncomingMessage): PushQuestion | null 
 export function pushQuestion(request: IncomingMessage, text: string): PushQuestion | null {
   const path = barePath(request);
   const [, task] = CONFIG_PATH.exec(path) ?? [];
-  if (task === undefined && !HINT.test(text)) return null;
+  if (task === undefined && !mayBePushQuestion(text)) return null;
   const document = readJson(text);
   // What is no JSON names nothing, and has no end of texts that could be looked through in time.
   if (document === undefined) return null;

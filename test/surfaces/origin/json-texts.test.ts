@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { withTexts } from '../../../src/surfaces/origin/json-texts.ts';
+import { isFirstValueOver, withTexts } from '../../../src/surfaces/origin/json-texts.ts';
 
 test('texts are changed where they stand, and every other byte stays', () => {
   const json =
@@ -56,4 +56,18 @@ test('of any JSON the same texts are seen as its value has, and nothing changes 
       assert.deepEqual(changed, expected);
     }),
   );
+});
+
+test('the end of a list or an object is seen where it is, however it comes', () => {
+  fc.assert(
+    fc.property(fc.oneof(fc.array(fc.json()), fc.dictionary(fc.string(), fc.json())), fc.nat(), (value, cut) => {
+      const text = Buffer.from(JSON.stringify(value));
+      const at = cut % text.length;
+      const isOver = isFirstValueOver();
+      assert.deepEqual([isOver(text.subarray(0, at)), isOver(text.subarray(at))], [false, true]);
+    }),
+  );
+  for (const other of ['1', '"{"', 'null', ' ]', '}'])
+    assert.ok(isFirstValueOver()(Buffer.from(other)), `${other} is no list and no object`);
+  assert.ok(!isFirstValueOver()(Buffer.from(' \n')));
 });
