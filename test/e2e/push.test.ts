@@ -161,6 +161,26 @@ describe('push notifications', () => {
     assert.ok(!agent.webhooks.has(hook.url('/in-parts')));
   });
 
+  test('is no more where the server refuses what named it', async () => {
+    const refused = async (method: string, path: string, params: object): Promise<void> => {
+      const call = { jsonrpc: '2.0', id: 1, method, params };
+      const headers = { 'content-type': 'application/json', 'a2a-version': '1.0' };
+      const answer = await fetch(`${url}/rpc`, { method: 'POST', headers, body: JSON.stringify(call) });
+      assert.equal(answer.status, 200);
+      assert.ok(memberOf(await answer.json(), 'error') !== undefined, method);
+      const { webhooks } = await pushOf(near);
+      assert.ok(!webhooks.some((one) => one.url === hook.url(path)), method);
+    };
+    const { configuration } = sending(hook.url('/refused'));
+    const message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }], taskId: 'no such task' };
+    await refused('SendMessage', '/refused', { message, configuration });
+    await refused('CreateTaskPushNotificationConfig', '/refused-b', {
+      taskId: 'no such task',
+      id: 'c',
+      url: hook.url('/refused-b'),
+    });
+  });
+
   test('of 0.3 come as that has them, and so do those of HTTP+JSON', async () => {
     const old = new LegacyJsonRpcTransport({ endpoint: `${url}/old` });
     const taskId = await begin('/old', old);

@@ -34,6 +34,11 @@ export function* pairs(raw: RawHeaders): Generator<[name: string, value: string]
   for (let i = 0; i + 1 < raw.length; i += 2) yield [raw[i] ?? '', raw[i + 1] ?? ''];
 }
 
+/** The first value of a header, whose name is in lower case; empty where there is none. */
+export function headerOf(raw: RawHeaders, wanted: string): string {
+  return pairs(raw).find(([name]) => name.toLowerCase() === wanted)?.[1] ?? '';
+}
+
 /** The headers that are kept; the names in `keep` are in lower case. */
 export function filterHeaders(raw: RawHeaders, keep: (name: string) => boolean): string[] {
   const kept: string[] = [];

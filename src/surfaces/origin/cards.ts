@@ -3,7 +3,7 @@
  * addresses in a card are those that its server knows itself by; followed as they are, they lead past this address.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { filterHeaders, pairs, type RawHeaders } from '../../capabilities/calls/headers.ts';
+import { filterHeaders, headerOf, pairs, type RawHeaders } from '../../capabilities/calls/headers.ts';
 import type { CallAnswer } from '../../capabilities/calls/http-caller.ts';
 import type { LocalCard } from '../../capabilities/cards/admission.ts';
 import { badCard } from '../../foundation/cards/bad-card.ts';
@@ -123,7 +123,7 @@ function answered(headers: RawHeaders, document: unknown): Reshaped {
 export function withBody(headers: RawHeaders, text: string): Reshaped {
   const body = Buffer.from(text);
   const kept = filterHeaders(headers, (name) => !OF_ITS_BYTES.test(name));
-  const said = pairs(headers).find(([name]) => name.toLowerCase() === 'content-type')?.[1] ?? '';
+  const said = headerOf(headers, 'content-type');
   const own = [
     'Content-Type',
     JSON_TYPES.test(said) ? said : JSON_TYPE,

@@ -3,18 +3,19 @@
  * call; in what it gets back, that becomes its own again. See docs/push.md.
  */
 import type { IncomingMessage } from 'node:http';
-import type { RawHeaders } from '../../capabilities/calls/headers.ts';
+import { headerOf, type RawHeaders } from '../../capabilities/calls/headers.ts';
 import type { CallAnswer } from '../../capabilities/calls/http-caller.ts';
 import type { PushOrigin } from '../../capabilities/push/types.ts';
 import { ownWebhook } from '../../capabilities/push/webhook-address.ts';
 import type { Webhooks } from '../../capabilities/push/webhooks.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { isObject, readJson } from '../../foundation/json.ts';
+import { readJson } from '../../foundation/json.ts';
 import { readBytes } from '../rest/json-body.ts';
 import type { RemoteCaller, Reshaped } from '../rest/remote-call.ts';
 import { askedForCard, withBody } from './cards.ts';
 import { withTexts } from './json-texts.ts';
 import { bodilessQuestion, type PushQuestion, pushQuestion, withWebhooks } from './push-questions.ts';
+import { isErrorAnswer, whenRefused } from './refused-answer.ts';
 
 /** Largest answer with configurations in it, bytes. */
 const MAX_CONFIG_ANSWER_BYTES: number = 2 * 1024 * 1024;
@@ -88,19 +89,21 @@ async function naming(
   }
   const isShown = isAnswered && !isBrowser;
   const body = places.size === 0 ? null : Buffer.from(withWebhooks(text, (address) => places.get(address) ?? null));
+  const withdraw = (): void => {
+    for (const name of fresh) endIfThere(registry, name);
+  };
   const reshape = async (answer: CallAnswer): Promise<Reshaped | null> => {
     const reshaped = isShown ? await withOwnWebhooks(answer, parts) : null;
-    if (isRefused(answer, reshaped)) for (const name of fresh) endIfThere(registry, name);
+    if (reshaped === null) whenRefused(answer, withdraw);
+    else if (isRefused(answer, reshaped)) withdraw();
     return reshaped;
   };
-  return { body, isRead: isShown, reshape };
+  return { body, isRead: isShown || fresh.length > 0, reshape };
 }
 
 /** True where a server did not take what it was told. */
 function isRefused({ status }: CallAnswer, reshaped: Reshaped | null): boolean {
-  if (status >= 400) return true;
-  const answer = reshaped === null ? null : readJson(reshaped.body.toString('utf8'));
-  return isObject(answer) && answer['error'] !== undefined && answer['result'] === undefined;
+  return status >= 400 || (reshaped !== null && isErrorAnswer(reshaped.body.toString('utf8')));
 }
 
 /** It may have ended meanwhile: with the local address, or by hand. */
@@ -114,8 +117,7 @@ function endIfThere(registry: PushRegistry, name: string): void {
 
 /** The text of an answer that holds JSON; null for any other, which is untouched then. */
 async function jsonOf({ status, headers, body }: CallAnswer): Promise<string | null> {
-  const at = headers.findIndex((name, index) => index % 2 === 0 && name.toLowerCase() === 'content-type');
-  const type = at < 0 ? '' : (headers[at + 1] ?? '');
+  const type = headerOf(headers, 'content-type');
   if (!/\bjson\b/i.test(type) || status === 204 || status === 205 || status >= 300) return null;
   return (await readBytes(body, MAX_CONFIG_ANSWER_BYTES)).toString('utf8');
 }
