@@ -47,11 +47,14 @@ export class TestDaemon {
   readonly process: ChildProcess;
   readonly #output: string[];
   readonly #ownsDir: boolean;
+  /** Settles once it has ended and all that it wrote is here. */
+  readonly #closed: Promise<unknown>;
 
   private constructor(dataDir: string, ownsDir: boolean, child: ChildProcess, ready: ReadyMessage, output: string[]) {
     this.dataDir = dataDir;
     this.#ownsDir = ownsDir;
     this.process = child;
+    this.#closed = once(child, 'close');
     this.api = `http://${ready.api_addr}`;
     this.dhtAddress = ready.dht_addr;
     this.quicAddress = ready.quic_addr;
@@ -83,7 +86,8 @@ export class TestDaemon {
         clearTimeout(timer);
         resolve(message);
       });
-      child.once('exit', (code, signal) => {
+      // Not at its exit: the last that it wrote may come after that.
+      child.once('close', (code, signal) => {
         clearTimeout(timer);
         reject(new Error(`svcd ended with ${code ?? signal}:\n${output.join('')}`));
       });
@@ -134,13 +138,10 @@ export class TestDaemon {
     return (await this.call<{ aid: string }>('POST', '/agents', registration)).aid;
   }
 
-  /** Ends the process with a signal and waits until it is gone. */
+  /** Ends the process with a signal and waits until it is gone, and all that it wrote is here. */
   async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<number | null> {
-    if (this.process.exitCode === null && this.process.signalCode === null) {
-      const exited = once(this.process, 'exit');
-      this.process.kill(signal);
-      await exited;
-    }
+    if (this.process.exitCode === null && this.process.signalCode === null) this.process.kill(signal);
+    await this.#closed;
     return this.process.exitCode;
   }
 

@@ -54,13 +54,16 @@ export class MachineShell implements AsyncDisposable {
     const mark = randomUUID();
     // The commands themselves are not to read what is typed behind them.
     this.#child.stdin.write(`{\n${commands}\n} </dev/null; echo "${mark}"\n`);
-    while (!this.output.includes(mark)) {
+    // With the end of its line, which may come later.
+    while (!this.output.includes(`${mark}\n`)) {
       const ended = this.#child.exitCode !== null || this.#child.signalCode !== null;
       if (ended) throw new Error(`a command failed:\n${commands}\n${this.output.slice(before)}`);
       await this.#shown();
     }
-    const text = this.output.slice(before, this.output.indexOf(mark));
-    this.output = this.output.slice(0, before) + text;
+    const end = this.output.indexOf(mark);
+    const text = this.output.slice(before, end);
+    // What runs in the background may have shown something behind the mark already.
+    this.output = this.output.slice(0, end) + this.output.slice(end + mark.length).replace(/^\n/, '');
     return text;
   }
 
