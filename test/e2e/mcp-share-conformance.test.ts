@@ -1,28 +1,18 @@
 /** The conformance suite of MCP against a server directly and as a friend reaches it: the verdicts are the same. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { createServer } from 'node:net';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { svcOk } from '../support/cli.ts';
 import { TestDaemon } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { conformance } from '../support/mcp-conformance.ts';
 import { ready } from '../support/network.ts';
+import { quietPort } from '../support/programs.ts';
 import { ShareCommand } from '../support/share-command.ts';
 import { FIXTURE } from '../support/shared-mcp.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const REVISIONS = ['2025-06-18', '2025-11-25', '2026-07-28'];
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  assert.ok(typeof address === 'object' && address !== null);
-  server.close();
-  return address.port;
-}
 
 describe('conformance through svcd', () => {
   let home: TestDaemon;
@@ -39,7 +29,7 @@ describe('conformance through svcd', () => {
     home = await TestDaemon.start();
     friend = await TestDaemon.start({ bootstrap: [home.dhtAddress] });
     await Promise.all([home, friend].map((daemon) => ready(daemon)));
-    const port = await freePort();
+    const port = await quietPort();
     server = spawn(process.execPath, [FIXTURE, String(port)], { stdio: 'inherit' });
     direct = `http://127.0.0.1:${port}/mcp`;
     await eventually('it listens', async () => (await fetch(direct).catch(() => null)) !== null);

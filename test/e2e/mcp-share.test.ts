@@ -12,6 +12,7 @@ import { svc, svcJson, svcOk } from '../support/cli.ts';
 import { TestDaemon } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { ready } from '../support/network.ts';
+import { quietPort } from '../support/programs.ts';
 import { ShareCommand, type SharedServer } from '../support/share-command.ts';
 import { connected, everything, FIXTURE, LEGACY, MODERN } from '../support/shared-mcp.ts';
 
@@ -31,8 +32,11 @@ describe('an MCP server for a friend', () => {
   const [homeDir, friendDir] = ['home', 'friend'].map((name) => mkdtempSync(join(tmpdir(), `svcd-mcp-${name}-`)));
 
   before(async () => {
-    home = await TestDaemon.start({ dataDir: homeDir ?? '' });
-    friend = await TestDaemon.start({ dataDir: friendDir ?? '', bootstrap: [home.dhtAddress] });
+    // They come back at these ports: nobody else may have got them meanwhile.
+    const args = async () => ['--api-addr', `127.0.0.1:${await quietPort()}`];
+    home = await TestDaemon.start({ dataDir: homeDir ?? '', args: await args() });
+    const bootstrap = [home.dhtAddress];
+    friend = await TestDaemon.start({ dataDir: friendDir ?? '', bootstrap, args: await args() });
     other = await TestDaemon.start({ bootstrap: [home.dhtAddress] });
     await Promise.all([home, friend, other].map((daemon) => ready(daemon)));
     me = await friend.newAgent();

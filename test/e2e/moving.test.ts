@@ -21,6 +21,7 @@ import {
   tool,
 } from '../support/moving.ts';
 import { ready, TestNetwork } from '../support/network.ts';
+import { quietPort } from '../support/programs.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 interface View {
@@ -41,7 +42,9 @@ test('an agent moves with all that it has, and a third one finds it, calls it an
   await old.call('PUT', `/agents/${aid}/evidence`, { enabled: true });
   const card = { protocolVersion: '0.3.0', url: `http://${service.address}/a2a`, name: 'Mover', skills: [] };
   const { object_id: cardId } = await old.call<{ object_id: string }>('PUT', `/agents/${aid}/card`, { card });
-  const { url: origin } = await old.call<{ url: string }>('POST', `/origins/${friend}`, { local_aid: aid });
+  // It is free again for the other machine.
+  const at = { local_aid: aid, local_port: await quietPort() };
+  const { url: origin } = await old.call<{ url: string }>('POST', `/origins/${friend}`, at);
   const bundle = await old.call<Record<string, unknown>>('GET', `/agents/${aid}/bundle`);
   assert.ok(!JSON.stringify(bundle).includes(SECRET));
   const [file, password] = [join(temporaryDirectory(t), 'a.agent'), join(temporaryDirectory(t), 'password')];

@@ -13,6 +13,7 @@ import { svcOk } from '../support/cli.ts';
 import { TestDaemon } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { ready } from '../support/network.ts';
+import { quietPort } from '../support/programs.ts';
 
 interface Origin {
   readonly id: string;
@@ -107,7 +108,8 @@ describe('the local address of a remote agent', () => {
     aid = await far.newAgent(`127.0.0.1:${portOf(service)}`);
     await far.call('POST', `/agents/${aid}/publish`);
     await near.newAgent();
-    origin = await near.call<Origin>('POST', `/origins/${aid}`);
+    // It comes back at this port: nobody else may have got it meanwhile.
+    origin = await near.call<Origin>('POST', `/origins/${aid}`, { local_port: await quietPort() });
   });
 
   after(async () => {

@@ -3,9 +3,9 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
-import { chmodSync, chownSync, existsSync, globSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, existsSync, globSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, Server } from 'node:net';
-import { userInfo } from 'node:os';
+import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { eventually } from './eventually.ts';
 import { dial } from './tcp.ts';
@@ -44,23 +44,43 @@ export async function runOk(
   return stdout;
 }
 
-async function listens(port: number): Promise<void> {
-  await eventually(`port ${port} listens`, () =>
-    dial(`127.0.0.1:${port}`).then(
-      (socket) => (socket.destroy(), true),
-      () => false,
-    ),
+function listens(port: number): Promise<boolean> {
+  return dial(`127.0.0.1:${port}`).then(
+    (socket) => (socket.destroy(), true),
+    () => false,
   );
 }
 
 /** Ports that the system hands to nobody: `ip_local_port_range` begins above them everywhere. */
 const QUIET_PORTS = { first: 20_000, count: 10_000 };
 
+/** A file for each quiet port that a test has, named like it: tests in other processes take another one. */
+const CLAIMS = join(tmpdir(), 'svcd-test-ports');
+const claimed = new Set<number>();
+
+/** Takes a port for this process; false where another test has it. */
+function claim(port: number): boolean {
+  if (claimed.has(port)) return false;
+  mkdirSync(CLAIMS, { recursive: true });
+  try {
+    writeFileSync(join(CLAIMS, String(port)), '', { flag: 'wx' });
+  } catch {
+    return false;
+  }
+  if (claimed.size === 0)
+    process.once('exit', () => {
+      for (const one of claimed) rmSync(join(CLAIMS, String(one)), { force: true });
+    });
+  claimed.add(port);
+  return true;
+}
+
 /** A free port of 127.0.0.1, TCP and UDP, that nobody is given by chance: for what comes later, or goes away and comes back. */
 export async function quietPort(): Promise<number> {
   for (;;) {
     const port = QUIET_PORTS.first + randomInt(QUIET_PORTS.count);
-    if ((await isFree(createServer(), port)) && (await isFree(createSocket('udp4'), port))) return port;
+    const isOurs = claim(port) && (await isFree(createServer(), port)) && (await isFree(createSocket('udp4'), port));
+    if (isOurs) return port;
   }
 }
 
@@ -89,9 +109,14 @@ export class Service {
     this.#child = child;
   }
 
-  static async start(port: number, program: string, args: readonly string[]): Promise<Service> {
+  static async start(
+    port: number,
+    program: string,
+    args: readonly string[],
+    isReady: () => Promise<boolean> = () => listens(port),
+  ): Promise<Service> {
     const child = spawn(program, args, { stdio: 'ignore' });
-    await listens(port);
+    await eventually(`${program} serves at port ${port}`, isReady);
     return new Service(port, child);
   }
 
@@ -170,5 +195,8 @@ export async function postgresServer(directory: string): Promise<Service> {
     '',
     '-F',
   ]);
-  return Service.start(port, server, serverArgs);
+  // It listens for a while before it takes anybody.
+  const isReady = async (): Promise<boolean> =>
+    (await run(`${bin}/pg_isready`, ['-q', '-h', '127.0.0.1', '-p', String(port)])).code === 0;
+  return Service.start(port, server, serverArgs, isReady);
 }

@@ -1,6 +1,6 @@
-import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
+import { quietPort } from './programs.ts';
 
 interface Received {
   readonly path: string;
@@ -28,11 +28,10 @@ export class WebhookProgram {
         response.writeHead(this.status, this.location === null ? {} : { location: this.location }).end();
       });
     });
+    // Nobody else may get it while this is away.
+    if (this.port === 0) this.port = await quietPort();
     server.listen(this.port, '127.0.0.1');
     await once(server, 'listening');
-    const address = server.address();
-    assert.ok(typeof address === 'object' && address !== null);
-    this.port = address.port;
     this.#server = server;
   }
 

@@ -5,6 +5,7 @@ import { NO_CHROMIUM, startChromium } from '../../support/browser/chromium.ts';
 import { PanelPage } from '../../support/browser/panel-page.ts';
 import { stretch } from '../../support/browser/stretched.ts';
 import { TestDaemon } from '../../support/daemon.ts';
+import { quietPort } from '../../support/programs.ts';
 
 const NARROWEST = 320;
 const AGENTS = 1000;
@@ -14,7 +15,8 @@ const WIDTHS = [1280, 390, NARROWEST];
 test('an agent is made in the page, its master key is saved, proven and kept there; every screen is whole', {
   skip: NO_CHROMIUM,
 }, async (t) => {
-  await using daemon = await TestDaemon.start();
+  // It comes back at this port: nobody else may have got it meanwhile.
+  await using daemon = await TestDaemon.start({ args: ['--api-addr', `127.0.0.1:${await quietPort()}`] });
   await using browser = await startChromium();
   await using panel = await PanelPage.open(browser, daemon.api);
   const { page } = panel;
