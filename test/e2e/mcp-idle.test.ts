@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { svcOk } from '../support/cli.ts';
-import type { TestDaemon } from '../support/daemon.ts';
+import type { DaemonOptions, TestDaemon } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { pass, startLeaping } from '../support/leaping-daemons.ts';
 import { Watcher } from '../support/mcp-watcher.ts';
@@ -22,6 +22,14 @@ const HALF_AN_HOUR_MS = 30 * 60_000;
 const CLIENTS = [LEGACY, MODERN].flatMap((revision) =>
   (['directly', 'at a local address', 'over stdio'] as const).map((way) => ({ revision, way })),
 );
+
+/** Ports that a daemon comes back at: nobody else may have got them meanwhile. */
+async function quietPlace(): Promise<DaemonOptions> {
+  return {
+    args: ['--api-addr', `127.0.0.1:${await quietPort()}`, '--listen', `127.0.0.1:${await quietPort()}`],
+    env: { SVCD_QUIC_LISTEN_ADDR: `127.0.0.1:${await quietPort()}` },
+  };
+}
 
 describe('an MCP stream through two daemons', () => {
   let home: TestDaemon;
@@ -36,8 +44,8 @@ describe('an MCP stream through two daemons', () => {
     const port = await quietPort();
     direct = `http://127.0.0.1:${port}`;
     server = spawn(process.execPath, [FIXTURE, String(port), '--silent'], { stdio: 'inherit' });
-    home = await startLeaping({ dataDir: dirs[0] ?? '' });
-    friend = await startLeaping({ dataDir: dirs[1] ?? '', bootstrap: [home.dhtAddress] });
+    home = await startLeaping({ dataDir: dirs[0] ?? '', ...(await quietPlace()) });
+    friend = await startLeaping({ dataDir: dirs[1] ?? '', bootstrap: [home.dhtAddress], ...(await quietPlace()) });
     await Promise.all([ready(home), ready(friend)]);
     await eventually('the server listens', async () => (await fetch(`${direct}/ping`).catch(() => null)) !== null);
     const aid = await home.newAgent(direct);
@@ -51,6 +59,12 @@ describe('an MCP stream through two daemons', () => {
       }),
     );
     await Promise.all(watchers.map((watcher) => watcher.listen()));
+    // Clients of revisions with sessions begin their streams by themselves, and say nothing of it.
+    const sessions = CLIENTS.filter(({ revision }) => revision === LEGACY).length;
+    await eventually(
+      'the others listen too',
+      async () => Number(await (await fetch(`${direct}/listening`)).text()) === sessions,
+    );
   });
 
   after(async () => {

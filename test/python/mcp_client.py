@@ -6,7 +6,10 @@ one line of JSON for each thing that is asked, so that two ways to the server ca
 
 import asyncio
 import json
+import pathlib
+import shutil
 import sys
+import tempfile
 
 from mcp import Client, StdioServerParameters
 from mcp_types import CreateMessageResult, ElicitResult, PromptReference, TextContent
@@ -43,9 +46,12 @@ async def sampled(context, params):
 
 async def main():
     progress = []
+    seen = tempfile.mkdtemp(prefix='svcd-progress-')
 
     async def progressed(done, total, message):
         progress.append([done, total, message])
+        # The tool waits until each word of it was heard.
+        pathlib.Path(seen, f'{done:g}').touch()
 
     mode = 'legacy' if REVISION == LEGACY else REVISION
     async with Client(server(), mode=mode, elicitation_callback=elicited, sampling_callback=sampled) as client:
@@ -62,7 +68,8 @@ async def main():
         await ask('completion', client.complete(PromptReference(type='ref/prompt', name='greet'), {'name': 'who', 'value': ''}))
         await ask('echo', client.call_tool('echo', {'text': 'ä\u2028€', 'n': 1.5, 'deep': [{'a': None}], 'empty': {}}))
         await ask('fail', client.call_tool('fail'))
-        await ask('count', client.call_tool('count', progress_callback=progressed))
+        await ask('count', client.call_tool('count', {'seen': seen}, progress_callback=progressed))
+        shutil.rmtree(seen)
         print(json.dumps({'check': 'progress', 'verdict': progress}), flush=True)
         await ask('given up', client.call_tool('hang', read_timeout_seconds=0.2))
         await ask('ask', client.call_tool('ask'))

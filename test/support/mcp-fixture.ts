@@ -1,8 +1,8 @@
 /**
  * An MCP server with something of everything, by the SDK of the protocol's makers: over stdio, or with a port at that
  * port over Streamable HTTP. `--legacy` knows the revisions with sessions only, `--modern` none of them. At a port,
- * `--silent` sends nothing to keep streams alive; `/changed` tells all streams that the tools have changed, and `/ping`
- * answers.
+ * `--silent` sends nothing to keep streams alive; `/changed` tells all streams that the tools have changed, `/listening`
+ * says how many sessions have one, and `/ping` answers.
  */
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -72,8 +72,9 @@ export function fixture(): Server {
       case 'count': {
         for (const progress of [1, 2, 3]) {
           await tell(progress);
-          // The SDK's client drops what comes in one piece with the answer.
-          await pause(STEP_MS);
+          // The SDK's client drops what comes in one piece with the answer: who minds says when it has come.
+          do await pause(STEP_MS);
+          while (isAsked && args['seen'] !== undefined && !existsSync(`${String(args['seen'])}/${progress}`));
         }
         await mcpReq.log('info', 'counted');
         return text('3');
@@ -144,6 +145,7 @@ async function serveHttp(port: number, isSilent: boolean): Promise<void> {
   const modern = createMcpHandler(fixture, { legacy: 'reject', ...quiet });
   const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>();
   const servers = new Set<Server>();
+  let listening = 0;
   const legacy = async (request: Request, parsedBody: unknown): Promise<Response> => {
     const known = sessions.get(request.headers.get('mcp-session-id') ?? '');
     if (known !== undefined) return known.handleRequest(request, { parsedBody });
@@ -162,6 +164,7 @@ async function serveHttp(port: number, isSilent: boolean): Promise<void> {
     if (!isLocal) return void response.writeHead(403).end();
     const body = Buffer.concat(await request.toArray());
     if (request.url === '/ping') return void response.writeHead(204).end();
+    if (request.url === '/listening') return void response.end(String(listening));
     if (request.url === '/changed') {
       modern.notify.toolsChanged();
       await Promise.all([...servers].map((server) => server.sendToolListChanged()));
@@ -176,6 +179,10 @@ async function serveHttp(port: number, isSilent: boolean): Promise<void> {
     const isLegacy = await isLegacyRequest(web, parsedBody);
     const answer = isLegacy ? await legacy(web, parsedBody) : await modern.fetch(web, { parsedBody });
     response.writeHead(answer.status, Object.fromEntries(answer.headers)).flushHeaders();
+    if (isLegacy && request.method === 'GET' && answer.ok) {
+      listening++;
+      response.once('close', () => listening--);
+    }
     if (answer.body === null) return void response.end();
     const stream = Readable.fromWeb(answer.body);
     stream.on('error', () => response.destroy());

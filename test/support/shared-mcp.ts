@@ -1,5 +1,8 @@
 /** A shared MCP server without daemons: calls as the daemon beside it would make them, and what clients see of a server. */
 import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Client, type ClientOptions, type Transport } from '@modelcontextprotocol/client';
 import { callerProof } from '../../src/capabilities/calls/caller-proof.ts';
@@ -70,9 +73,21 @@ async function said(work: Promise<unknown>): Promise<unknown> {
   }
 }
 
+/** What comes of a tool that tells of its progress, and waits until each word of it was heard. */
+export async function countedBy(client: Client): Promise<{ answer: unknown; progress: readonly unknown[] }> {
+  const progress: unknown[] = [];
+  const seen = mkdtempSync(join(tmpdir(), 'svcd-progress-'));
+  const onprogress = (one: { readonly progress: number }): void => {
+    progress.push(one);
+    writeFileSync(join(seen, String(one.progress)), '');
+  };
+  const answer = await said(client.callTool({ name: 'count', arguments: { seen } }, { onprogress }));
+  rmSync(seen, { recursive: true });
+  return { answer, progress };
+}
+
 /** Everything that a client sees of the fixture, one after the other: two ways to it show the same or differ. */
 export async function everything(client: Client): Promise<Record<string, unknown>> {
-  const progress: unknown[] = [];
   const call = (name: string, args: Record<string, unknown> = {}): Promise<unknown> =>
     said(client.callTool({ name, arguments: args }));
   return {
@@ -92,8 +107,7 @@ export async function everything(client: Client): Promise<Record<string, unknown
     echo: await call('echo', { text: 'ä\u2028€', n: 1.5, deep: [{ a: null }], empty: {} }),
     failed: await call('fail'),
     unknown: await said(client.readResource({ uri: '' })),
-    counted: await said(client.callTool({ name: 'count' }, { onprogress: (one: unknown) => void progress.push(one) })),
-    progress,
+    counted: await countedBy(client),
     cancelled: await said(client.callTool({ name: 'hang' }, { signal: AbortSignal.timeout(200) })),
     asked: await call('ask'),
     input: await call('input'),

@@ -13,6 +13,7 @@ import {
   ALICE,
   callOf,
   connected,
+  countedBy,
   everything,
   FIXTURE,
   LEGACY,
@@ -91,9 +92,8 @@ describe('a shared server at an address', () => {
         (await alice.listTools()).tools.map(({ name }) => name),
         ['echo', 'count'],
       );
-      const progress: unknown[] = [];
-      const counted = await alice.callTool({ name: 'count' }, { onprogress: (one) => void progress.push(one) });
-      assert.deepEqual([textOf(counted), progress.length], ['3', 3]);
+      const { answer, progress } = await countedBy(alice);
+      assert.deepEqual([textOf(answer), progress.length], ['3', 3]);
       await assert.rejects(alice.callTool({ name: 'who' }), { code: -32602 });
       const said = JSON.parse(textOf(await other.callTool({ name: 'who', _meta: { 'svcd/caller': ALICE } })));
       assert.equal(said.meta['svcd/caller'], MALLORY);
