@@ -11,10 +11,6 @@ import { Internet } from '../../support/lab/internet.ts';
 /** The NAT type of a node that strangers reach. */
 const PUBLIC = 1;
 const BOOTSTRAP = ['203.0.113.10:4121'];
-/** So soon after a change all works again, milliseconds. */
-const RECOVERED_MS = 5_000;
-/** What this machine may be behind others that work on it, milliseconds: the promise is held by `npm run lab:roaming`. */
-const LOADED_MS = 5_000;
 
 test('a tunnel and a chat go on when networks change', async (t) => {
   const internet = await Internet.start(t);
@@ -50,9 +46,9 @@ test('a tunnel and a chat go on when networks change', async (t) => {
     await mobile.reaches(listen);
     const ms = performance.now() - changedAt;
     await said;
+    // That it is soon is held by `npm run lab:roaming`: here the machine does other things too.
     t.diagnostic(`${what}: ${Math.round(ms)} ms`);
     assert.equal(disorder, 0);
-    assert.ok(ms < RECOVERED_MS + LOADED_MS, `it took ${ms} ms`);
   };
 
   await t.test('carried to another network', () => survive('another network', carryToCafe));
