@@ -205,6 +205,7 @@ test('agents and the clock, in a network', async (t) => {
   await using network = await TestNetwork.start(4);
   await using service = await EchoService.start();
   const [here, there] = [network.at(0), network.at(1)];
+  await ready(here, 3);
   const healthy = await here.newAgent(service.address);
   await eventually('three nodes keep the record', async () => {
     const { replicas } = await here.call<{ replicas: number }>('POST', `/agents/${healthy}/publish`);

@@ -15,10 +15,13 @@ import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 /** What others than the owner may do something with. */
 function open(directory: string): string[] {
-  return readdirSync(directory, { recursive: true })
-    .map((name) => ({ name: String(name), found: lstatSync(join(directory, String(name))) }))
-    .filter(({ found }) => (found.mode & 0o7777) !== (found.isDirectory() ? 0o700 : 0o600))
-    .map(({ name, found }) => `${name}: ${(found.mode & 0o7777).toString(8)}`);
+  return readdirSync(directory, { recursive: true }).flatMap((name) => {
+    // A daemon that runs may have removed it meanwhile.
+    const found = lstatSync(join(directory, String(name)), { throwIfNoEntry: false });
+    if (found === undefined) return [];
+    const mode = found.mode & 0o7777;
+    return mode === (found.isDirectory() ? 0o700 : 0o600) ? [] : [`${name}: ${mode.toString(8)}`];
+  });
 }
 
 function hasAll(directory: string, names: readonly string[]): void {

@@ -74,7 +74,9 @@ async function postgres({ home }: Shells): Promise<string | null> {
   await home.type(`mkdir data && chown postgres data
 runuser -u postgres -- ${bin}/initdb -D data -U tester -A trust --no-locale --no-sync > /dev/null
 runuser -u postgres -- ${bin}/postgres -D data -p 5432 -h 127.0.0.1 -k '' -F > postgres.log 2>&1 &`);
-  await listens(home, 5432);
+  // It listens for a while before it takes anybody.
+  const look = `${bin}/pg_isready -q -h 127.0.0.1 -p 5432 && echo ready || true`;
+  await eventually('the database takes whoever comes', async () => (await home.type(look)).includes('ready'));
   return null;
 }
 

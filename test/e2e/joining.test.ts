@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { memberOf } from '../../src/foundation/json.ts';
 import { type ApiAnswer, TestDaemon } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
 import { ready } from '../support/network.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
@@ -52,7 +53,11 @@ test('two daemons that know nobody meet by an invitation, and again after a rest
   await using joining = await TestDaemon.start({ dataDir });
   await ready(joining);
   await joining.call('POST', `/resolve/${aid}`);
-  assert.deepEqual(await joining.call('GET', '/node/contacts'), {
+  const kept = await eventually('the contact has proven itself', async () => {
+    const answer = await joining.call<{ contacts: { state: string }[] }>('GET', '/node/contacts');
+    return answer.contacts.every(({ state }) => state === 'met') && answer;
+  });
+  assert.deepEqual(kept, {
     contacts: [{ contact, joined: true, state: 'met', addresses: [inviting.dhtAddress] }],
   });
   const path = `/node/contacts/${encodeURIComponent(contact)}`;

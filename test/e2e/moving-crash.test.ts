@@ -6,9 +6,11 @@ import { test } from 'node:test';
 import type { AgentDocument } from '../../src/foundation/moving/agent-document.ts';
 import { svc, svcJson, svcOk } from '../support/cli.ts';
 import { TestDaemon } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
 import { newIdentity } from '../support/identities.ts';
 import { furnish, MoverNode, timeless } from '../support/mover-world.ts';
 import { base64, chatTexts, noteTexts, published, sendNote } from '../support/moving.ts';
+import { ready } from '../support/network.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const PASSWORD = 'correct horse';
@@ -124,8 +126,11 @@ test('a node that runs is backed up while it works, and comes back as it was; it
   const [dataDir, file] = [join(directory, 'node'), join(directory, 'node.svcd')];
   const start = (): Promise<TestDaemon> => TestDaemon.start({ dataDir, bootstrap: [away.dhtAddress] });
   const running = await start();
+  await Promise.all([ready(running), ready(away)]);
   const [aid, friend] = [await published(running), await published(away)];
   await sendNote(away, friend, aid, 'before');
+  // A note that the network keeps is sent too.
+  await eventually('it is here', async () => (await noteTexts(running, aid)).includes('before'));
   // Agents come while it is taken: each is in it with its key, or not at all.
   const writing = Array.from({ length: 10 }, () => running.newAgent());
   const backup = await svc(running, ['--json', 'backup', file], PASSWORD);
@@ -150,6 +155,7 @@ test('a node that runs is backed up while it works, and comes back as it was; it
   const back = await start();
   assert.equal((await back.call<{ node_aid: string }>('GET', '/status')).node_aid, node);
   assert.equal((await back.call<{ agents: unknown[] }>('GET', '/agents')).agents.length, agents);
+  await ready(back);
   await back.call('POST', `/agents/${aid}/publish`);
   assert.ok((await noteTexts(back, aid)).includes('before'));
   await back.call('POST', `/agents/${aid}/mailbox/send`, {
@@ -157,7 +163,13 @@ test('a node that runs is backed up while it works, and comes back as it was; it
     msg_type: 3,
     body_base64: base64('again'),
   });
-  assert.deepEqual(await noteTexts(away, friend), ['again']);
+  assert.deepEqual(
+    await eventually('the note', async () => {
+      const texts = await noteTexts(away, friend);
+      return texts.length > 0 && texts;
+    }),
+    ['again'],
+  );
   assert.deepEqual(await chatTexts(back, aid, friend), []);
   await back.kill('SIGTERM');
 });

@@ -16,6 +16,7 @@ import { readDaemonInfo } from '../../src/foundation/data-dir/daemon-info.ts';
 import { TestDaemon } from '../support/daemon.ts';
 import { EchoService } from '../support/echo-service.ts';
 import { eventually } from '../support/eventually.ts';
+import { ready } from '../support/network.ts';
 import { manifest } from '../support/package.ts';
 import { cannotContain, Image, makePackages } from '../support/packaged.ts';
 import { quietPort, run, runOk } from '../support/programs.ts';
@@ -25,6 +26,7 @@ const MIB = 1024 * 1024;
 
 /** Two daemons call each other: the agent of one gets an answer from the service of the other. */
 async function call(one: TestDaemon, two: TestDaemon): Promise<void> {
+  await Promise.all([ready(one), ready(two)]);
   await using service = await EchoService.start();
   const caller = await one.newAgent();
   const callee = await two.newAgent(`http://${service.address}`);

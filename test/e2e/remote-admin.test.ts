@@ -55,7 +55,11 @@ test('a node is driven from another machine, as far as its owner lets it', async
     { accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2025-11-25' },
   );
   assert.match(JSON.stringify(rpc.body), /service_tcp_ok/);
-  const asked = await svcOk(there, 'admin', 'audit');
+  // How a request was answered is written down once the answer has gone.
+  const asked = await eventually('what became of the last one', async () => {
+    const audit = await svcOk(there, 'admin', 'audit');
+    return /svc_agent_probe +200/.test(audit) && audit;
+  });
   assert.match(asked, /laptop .*POST +\/mcp\/call svc_agent_get +200/);
   assert.match(asked, /POST +\/mcp\/ svc_agent_probe +200/);
   for (const line of asked.split('\n')) assert.ok(!/svc_agent/.test(line) || !line.includes(registered.aid));

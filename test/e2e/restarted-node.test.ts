@@ -33,6 +33,12 @@ async function published(daemon: TestDaemon, count: number): Promise<string[]> {
   return aids;
 }
 
+/** When the record of an agent went out last, and how many nodes keep it. */
+async function keptBy(daemon: TestDaemon, aid: string): Promise<{ readonly at: string; readonly replicas: number }> {
+  const agent = await daemon.call<{ last_publish_at: string; replicas: number }>('GET', `/agents/${aid}`);
+  return { at: agent.last_publish_at, replicas: agent.replicas };
+}
+
 /** What another node finds of agents on the network: their endpoint records. */
 async function found(from: TestDaemon, aids: readonly string[]): Promise<Records[]> {
   return await Promise.all(aids.map((aid) => from.call<Records>('GET', `/resolve/${aid}/records?type=1`)));
@@ -83,6 +89,7 @@ test('agents are found again in a network that has forgotten them', async (t) =>
   const first = await TestDaemon.start(at);
   await Promise.all([ready(old), ready(first)]);
   const aids = await published(first, 4);
+  const before = await Promise.all(aids.map((aid) => keptBy(first, aid)));
   await Promise.all([old.kill('SIGKILL'), first.kill('SIGKILL')]);
   for (const name of ['records.db', 'records.db-wal', 'records.db-shm'])
     rmSync(join(meeting.dataDir, name), { force: true });
@@ -90,10 +97,11 @@ test('agents are found again in a network that has forgotten them', async (t) =>
   await using second = await TestDaemon.start(at);
   await Promise.all([ready(empty), ready(second)]);
   // What the node itself keeps of them helps nobody when it is gone.
-  await eventually('the records are there', async () => {
-    const { records } = await empty.call<{ records: number }>('GET', '/debug/store');
-    return records >= aids.length;
-  });
+  for (const [i, aid] of aids.entries())
+    await eventually('as many nodes keep its record as did', async () => {
+      const now = await keptBy(second, aid);
+      return now.at !== before[i]?.at && now.replicas >= (before[i]?.replicas ?? 0);
+    });
   await second.kill('SIGKILL');
   for (const aid of aids) assert.equal((await empty.request('POST', `/resolve/${aid}`)).status, 200);
 });
