@@ -15,9 +15,9 @@ import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 /** What others than the owner may do something with. */
 function open(directory: string): string[] {
-  return readdirSync(directory, { recursive: true }).flatMap((name) => {
+  return readdirSync(directory, { recursive: true, encoding: 'utf8' }).flatMap((name) => {
     // A daemon that runs may have removed it meanwhile.
-    const found = lstatSync(join(directory, String(name)), { throwIfNoEntry: false });
+    const found = lstatSync(join(directory, name), { throwIfNoEntry: false });
     if (found === undefined) return [];
     const mode = found.mode & 0o7777;
     return mode === (found.isDirectory() ? 0o700 : 0o600) ? [] : [`${name}: ${mode.toString(8)}`];

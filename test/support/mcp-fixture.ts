@@ -7,6 +7,7 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import {
@@ -70,11 +71,13 @@ export function fixture(): Server {
           env: process.env['SVC_CALLER_AID'] ?? null,
         });
       case 'count': {
+        const { seen } = args;
         for (const progress of [1, 2, 3]) {
           await tell(progress);
           // The SDK's client drops what comes in one piece with the answer: who minds says when it has come.
+          const isHeard = (): boolean => !isAsked || typeof seen !== 'string' || existsSync(join(seen, `${progress}`));
           do await pause(STEP_MS);
-          while (isAsked && args['seen'] !== undefined && !existsSync(`${String(args['seen'])}/${progress}`));
+          while (!isHeard());
         }
         await mcpReq.log('info', 'counted');
         return text('3');

@@ -5,6 +5,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { RECORD } from '../../src/foundation/records/types.ts';
 import type { RecordDht } from '../../src/network/dht/record-dht.ts';
+import { LIMIT_MS } from './eventually.ts';
 import { NodeRequestHub } from './memory-node-requests.ts';
 import { endpointRecord } from './records.ts';
 import { dhtNode, type TestNode } from './testnet-dht.ts';
@@ -15,8 +16,6 @@ type Kind = keyof typeof LISTEN;
 const KINDS: readonly Kind[] = ['default', 'loopback', 'lan'];
 /** So often two nodes exchange records while nothing may change: each answer is an occasion. */
 const EXCHANGES = 10;
-/** Within this time two nodes have to stand in each other's tables, milliseconds. */
-const PATIENCE_MS = 20_000;
 
 /** Which address of a node another one would be told. */
 function contact(of: Kind, by: Kind): string {
@@ -25,8 +24,7 @@ function contact(of: Kind, by: Kind): string {
 }
 
 async function within(what: string, holds: () => boolean): Promise<string[]> {
-  for (const until = performance.now() + PATIENCE_MS; performance.now() < until; await delay(20))
-    if (holds()) return [];
+  for (const until = performance.now() + LIMIT_MS; performance.now() < until; await delay(20)) if (holds()) return [];
   return [what];
 }
 

@@ -6,6 +6,8 @@ import { rewriteLocation, sentHeaders, takenHeaders } from '../../../src/surface
 const PREFIX = '/aid/aid1x';
 const HOST = '127.0.0.1:2121';
 const place = { prefix: PREFIX, path: '/dir/page?q=1', host: HOST };
+/** Far more than it takes, and far less than where the time grows with the square: microseconds of this process alone. */
+const MAX_CPU_US = 5_000_000;
 
 const LOOPBACK = /^(?:127\.\d+\.\d+\.\d+|\[::(?:1|ffff:.*)?\]|0\.0\.0\.0|localhost\.*)$/;
 
@@ -73,12 +75,12 @@ test('an absolute URL of the API by another name than its address is within the 
 
 test('a host of dots takes no time', () => {
   const place = { prefix: PREFIX, path: '/', host: HOST };
-  const began = performance.now();
+  const began = process.cpuUsage();
   for (let i = 0; i < 40; i++)
     assert.equal(rewriteLocation(`http://${'.'.repeat(15_000)}a/`, place), `http://${'.'.repeat(15_000)}a/`);
   assert.equal(rewriteLocation('http://localhost.../x', place), `${PREFIX}/x`);
-  // Half a second for each where every dot is tried anew.
-  assert.ok(performance.now() - began < 5000);
+  // Half a second for each where every dot is tried anew. What others on the machine take does not count.
+  assert.ok(process.cpuUsage(began).user < MAX_CPU_US);
 });
 
 test('whatever may be this machine is the machine of the service', () => {
