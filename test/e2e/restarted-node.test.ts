@@ -4,9 +4,11 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { type DaemonOptions, TestDaemon } from '../support/daemon.ts';
+import { EchoService } from '../support/echo-service.ts';
 import { eventually } from '../support/eventually.ts';
 import { ready } from '../support/network.ts';
 import { quietPort } from '../support/programs.ts';
+import { dial, endOf } from '../support/tcp.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 interface Records {
@@ -80,6 +82,38 @@ test('a node that comes back at another port is found there', async (t) => {
       const { endpoints } = await far.call<Found>('POST', `/resolve/${aid}`);
       return endpoints.includes(`quic://${second.quicAddress}`);
     });
+});
+
+test('a node that comes back at another port is called there by the first call, whatever was known of it', async (t) => {
+  await using meeting = await TestDaemon.start();
+  await using service = await EchoService.start();
+  // One caller has a connection to it, the other one only knows where it was.
+  await using near = await TestDaemon.start({ bootstrap: [meeting.dhtAddress] });
+  await using far = await TestDaemon.start({ bootstrap: [meeting.dhtAddress] });
+  const at = await home(t, [meeting.dhtAddress]);
+  const first = await TestDaemon.start(at);
+  await Promise.all([meeting, near, far, first].map((daemon) => ready(daemon)));
+  const aid = await first.newAgent(service.address);
+  await first.call('POST', `/agents/${aid}/publish`);
+  const { listen } = await near.call<{ listen: string }>('POST', `/tunnel/${aid}`, { idle_timeout_sec: -1 });
+  const held = await dial(listen);
+  held.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n');
+  await far.call('POST', `/resolve/${aid}`);
+  const heldEnd = endOf(held);
+  await first.kill('SIGKILL');
+  await using second = await TestDaemon.start({ ...(await home(t, [meeting.dhtAddress])), dataDir: at.dataDir });
+  await ready(second);
+  assert.notEqual(second.quicAddress, first.quicAddress);
+  held.write('more');
+  const client = await dial(listen);
+  client.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+  const clientEnd = endOf(client);
+  const calls = await Promise.all([near, far].map((caller) => caller.request('POST', `/aid/${aid}/`)));
+  assert.deepEqual(
+    calls.map(({ status }) => status),
+    [200, 200],
+  );
+  assert.deepEqual(await Promise.all([clientEnd, heldEnd]), ['end', 'ECONNRESET']);
 });
 
 test('agents are found again in a network that has forgotten them', async (t) => {

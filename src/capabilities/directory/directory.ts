@@ -35,8 +35,10 @@ const ADDRESS_QUIET_MS = 1000;
 const ADDRESS_NEWS_MS = 30_000;
 /** Milliseconds from the moment when the network is ready until it is asked whether it still has what was published. */
 const REMEMBRANCE_MS = 3000;
-/** Milliseconds from then until records that lead elsewhere go out anew: sooner less is known of where this node is. */
+/** Milliseconds from then until records that lead elsewhere go out anew: sooner less is known of where this node is … */
 const MOVED_MS = 5000;
+/** … but where strangers reach it, they do so where it is known to be. */
+const REACHED_MS = 500;
 /** Milliseconds between looks at the clock and at how many nodes there are to keep our records. */
 const LOOK_MS = 60_000;
 
@@ -53,6 +55,7 @@ export class Directory implements Component {
   #peers = 0;
   #lastLook = 0;
   #ready = false;
+  #reached = false;
   #stopped = false;
 
   constructor(options: DirectoryOptions, dependencies: DirectoryDependencies) {
@@ -83,11 +86,11 @@ export class Directory implements Component {
     const remembrance = every(clock, { firstMs: UNTIL_HURRIED, periodMs: UNTIL_HURRIED, onError }, () =>
       this.#askAfterOwn(),
     );
-    const onNetwork = (): void => {
-      remembrance.soon(REMEMBRANCE_MS);
-      moved.soon(MOVED_MS);
-    };
-    const reach = every(clock, { firstMs: 0, periodMs: UNTIL_HURRIED, onError }, () => this.#lookAtNetwork(onNetwork));
+    const reach = every(clock, { firstMs: 0, periodMs: UNTIL_HURRIED, onError }, () => {
+      const { isNew, isReached } = this.#lookAtNetwork();
+      if (isNew) remembrance.soon(REMEMBRANCE_MS);
+      if (isNew || isReached) moved.soon(isReached ? REACHED_MS : MOVED_MS);
+    });
     this.#stops.push(
       network.onReachability(() => reach.soon()),
       this.#deps.onAddresses((isUrgent) => (isUrgent ? touch.plan(ADDRESS_QUIET_MS) : touch.soon(ADDRESS_NEWS_MS))),
@@ -278,16 +281,20 @@ export class Directory implements Component {
     this.#renewal.start();
   }
 
-  /** @param onNetwork told where there is a network that was not there before */
-  #lookAtNetwork(onNetwork: () => void): void {
-    const { ready } = this.#deps.network.reachability();
-    if (ready && !this.#ready) {
+  /** Whether there is a network that was not there before, and whether strangers reach this node there who did not. */
+  #lookAtNetwork(): { readonly isNew: boolean; readonly isReached: boolean } {
+    const { ready, inRoutingTables } = this.#deps.network.reachability();
+    const isNew = ready && !this.#ready;
+    const reached = ready && inRoutingTables;
+    const isReached = reached && !this.#reached;
+    this.#ready = ready;
+    this.#reached = reached;
+    if (isNew) {
       this.#deps.publications.touchUnsettled(this.#deps.clock.now());
       if (this.#grace !== null) this.#begin();
       else this.#renewal.wake();
-      onNetwork();
     }
-    this.#ready = ready;
+    return { isNew, isReached };
   }
 
   /** Has everything go out anew where the network does not know it any more. */
@@ -301,7 +308,8 @@ export class Directory implements Component {
 
   #touchMoved(said: string): number {
     const { publications, clock } = this.#deps;
-    publications.touchMoved(said, clock.now());
+    // Who looks for an agent on a node that does not answer where it was asks for the node's own record.
+    publications.touchMoved(said, clock.now(), this.#options.nodeAid);
     this.#renewal.wake();
     return UNTIL_HURRIED;
   }

@@ -1,7 +1,7 @@
 /** What people and agents are told of how this node reaches others. */
 import type { AddressBook } from '../../capabilities/address-book/address-book.ts';
 import type { EventLog } from '../../capabilities/events/event-log.ts';
-import { placeOfCaller } from '../../capabilities/reach/callers.ts';
+import { placeOfNode } from '../../capabilities/reach/node-place.ts';
 import { PathEvents } from '../../capabilities/reach/path-events.ts';
 import { ReachReport } from '../../capabilities/reach/reach-report.ts';
 import { TrafficHistory } from '../../capabilities/reach/traffic.ts';
@@ -28,7 +28,8 @@ export function buildReachReport(
   const pathEvents = new PathEvents({ clock, log: log.child('links'), pairsWith, isAgent, events: eventLog });
   life.defer(pool.onPathChange((change) => pathEvents.onChange(change)));
   life.defer(() => pathEvents.stop());
-  pool.locateBy((nodeKey, signal) => placeOfCaller(nodeKey, { resolver, pairsWith }, signal));
+  const agentsOn = (nodeKey: Uint8Array) => links.agentsOn(nodeKey);
+  pool.locateBy((nodeKey, signal) => placeOfNode(nodeKey, { resolver, agentsOn }, signal));
   return new ReachReport({
     clock,
     nodeKey: node.key.publicKey,

@@ -275,28 +275,29 @@ export class PublicationStore {
       this.#store.run`
         UPDATE publications SET dirty = dirty + 1
         WHERE type = ${RECORD.endpoints} AND published_at IS NOT NULL AND aid = ${aid}`;
-      this.#hurry(dueAt, aid);
+      this.#hurry(dueAt, aid, null);
     });
   }
 
   /**
    * The endpoint records that are out have to go out anew where what they say of their node does not begin so, or may not.
+   * @param first whose goes out before those of all others
    */
-  touchMoved(now: string, dueAt: number): void {
+  touchMoved(now: string, dueAt: number, first: Aid): void {
     this.changed.tell(null);
     this.#store.transaction(() => {
       const others = this.#store.run`
         UPDATE publications SET dirty = dirty + 1, said = NULL
         WHERE type = ${RECORD.endpoints} AND published_at IS NOT NULL
           AND substr(said, 1, ${now.length}) IS NOT ${now}`;
-      if (others > 0) this.#hurry(dueAt, null);
+      if (others > 0) this.#hurry(dueAt, null, first);
     });
   }
 
   /** Active publishers whose endpoint record has to go out, one or all of them, are due at `dueAt` at the latest. */
-  #hurry(dueAt: number, only: Aid | null): void {
+  #hurry(dueAt: number, only: Aid | null, first: Aid | null): void {
     this.#store.run`
-      UPDATE publishers SET due_at = min(coalesce(due_at, ${dueAt}), ${dueAt})
+      UPDATE publishers SET due_at = CASE WHEN aid IS ${first} THEN 0 ELSE min(coalesce(due_at, ${dueAt}), ${dueAt}) END
       WHERE state = 'active' AND (${only} IS NULL OR aid = ${only}) AND EXISTS (SELECT 1 FROM publications p
         WHERE p.aid = publishers.aid AND p.type = ${RECORD.endpoints} AND p.dirty > 0)`;
   }

@@ -18,6 +18,7 @@ import type { QuicConnection, QuicEndpoint } from '../quic/types.ts';
 import { Detours } from './detours.ts';
 import { type Dialler, directly, type NodePlace } from './dial.ts';
 import { Dials } from './dials.ts';
+import { Elsewhere } from './elsewhere.ts';
 import { type Greeted, Greeter, HELLO_TIMEOUT_MS } from './greeter.ts';
 import { sweepIdle } from './idle-sweep.ts';
 import { NodeSession } from './node-session.ts';
@@ -44,7 +45,7 @@ interface NodePoolDependencies {
   relayDisabled?(): boolean;
 }
 
-/** Where a node is that has only ever dialled us; null where nobody knows. */
+/** Where a node is by what it says to the network; null where nobody knows. */
 export type Locate = (nodeKey: Uint8Array, signal: AbortSignal) => Promise<NodePlace | null>;
 
 export interface ConnectOptions {
@@ -52,6 +53,8 @@ export interface ConnectOptions {
   readonly relays?: boolean;
   /** A connection that seems dead: it is not returned, and gets no new streams once another stands. */
   readonly insteadOf?: NodeSession;
+  /** True where the network has just been asked for the place. */
+  readonly isFresh?: boolean;
 }
 
 export class ConnectionPool implements Component {
@@ -70,6 +73,7 @@ export class ConnectionPool implements Component {
   readonly #places = new Places();
   readonly #watch: PathWatch;
   readonly #detours: Detours;
+  readonly #elsewhere: Elsewhere;
   /** Nodes whose connections are kept, by the hex of their keys. */
   readonly #kept = new Tally();
   readonly #relayDisabled: () => boolean;
@@ -106,8 +110,19 @@ export class ConnectionPool implements Component {
       newer: (session) => this.#table.newerThan(session),
       dial: async (session, signal) => {
         const { nodeKey: there } = session.there;
-        const place = this.#places.of(there) ?? (await this.#locate(there, signal));
-        return place === null ? null : await this.connect(place, signal, { insteadOf: session });
+        const known = this.#places.of(there);
+        const place = known ?? (await this.#locate(there, signal));
+        const options = { insteadOf: session, isFresh: known === null };
+        return place === null ? null : await this.connect(place, signal, options);
+      },
+    });
+    this.#elsewhere = new Elsewhere({
+      clock,
+      log: this.#log,
+      locate: (there, signal) => this.#locate(there, signal),
+      dial: async (place, relays, signal) => {
+        this.#places.note(place);
+        return await this.#dials.to(place, relays).join(signal);
       },
     });
     this.#watch = new PathWatch({
@@ -160,7 +175,7 @@ export class ConnectionPool implements Component {
     this.#diallers.push(dialler);
   }
 
-  /** Says how nodes are found that have only ever dialled us, where the path to one is dead. */
+  /** Says how nodes are found that have only ever dialled us, or do not answer where they are dialled. */
   locateBy(locate: Locate): void {
     this.#locate = locate;
   }
@@ -171,7 +186,7 @@ export class ConnectionPool implements Component {
    *   is not allowed is left
    */
   async connect(place: NodePlace, signal: AbortSignal, options: ConnectOptions = {}): Promise<NodeSession> {
-    const { insteadOf } = options;
+    const { insteadOf, isFresh = false } = options;
     const relays = this.#mayRelay(options.relays);
     this.#places.note(place);
     const current = this.current(place.nodeKey, relays);
@@ -179,7 +194,12 @@ export class ConnectionPool implements Component {
     const detour = insteadOf !== undefined && relays ? this.#table.detourOf(insteadOf) : null;
     if (detour !== null) return this.#use(detour, insteadOf);
     const attempt = this.#dials.to(place, relays);
-    return this.#use(await attempt.join(signal), insteadOf);
+    const found = this.#elsewhere.seek(place, { relays, isLost: insteadOf !== undefined && !isFresh });
+    try {
+      return this.#use(await attempt.join(signal), insteadOf);
+    } finally {
+      found();
+    }
   }
 
   /**

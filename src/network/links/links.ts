@@ -1,5 +1,5 @@
 /** Links between agents: on this daemon through memory, elsewhere over the pooled connection of the node. */
-import { equalBytes } from '../../foundation/bytes.ts';
+import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { CLOCK_SKEW_S } from '../../foundation/domain/time.ts';
@@ -58,6 +58,8 @@ export class AgentLinks implements Links, LinkPaths {
   readonly #answering: LinkResponder;
   readonly #metOn = new LruCache<Aid, Uint8Array>({ maxEntries: MAX_MET });
   readonly #met: MetAgents;
+  /** The agent that was called last on a node, by the hex of the node's key. */
+  readonly #called = new LruCache<string, Aid>({ maxEntries: MAX_MET });
 
   /** Takes the pool's streams of kind "link". */
   constructor(dependencies: AgentLinksDependencies) {
@@ -133,6 +135,13 @@ export class AgentLinks implements Links, LinkPaths {
   /** Which agents here spoke lately with which agents of a node. */
   pairsWith(nodeKey: Uint8Array): readonly AgentPair[] {
     return this.#met.with(nodeKey);
+  }
+
+  /** Agents of a node that is known here: the one that was called last there, then those that spoke here, the last first. */
+  agentsOn(nodeKey: Uint8Array): readonly Aid[] {
+    const called = this.#called.peek(toHex(nodeKey));
+    const met = this.pairsWith(nodeKey).toReversed();
+    return [...new Set([...(called === undefined ? [] : [called]), ...met.map(({ remote }) => remote)])];
   }
 
   onPathChange(handler: () => void): () => void {
@@ -217,6 +226,7 @@ export class AgentLinks implements Links, LinkPaths {
   async #openAt(location: AgentLocation, opening: Omit<Opening, 'place'>): Promise<LinkStream> {
     const { names } = opening;
     if (equalBytes(location.nodeKey, this.#dependencies.pool.nodeKey)) throw new Refusal(STATUS.notHere);
+    this.#called.set(toHex(location.nodeKey), names.called);
     const link = await this.#opening.open({ ...opening, place: location });
     this.#metOn.set(names.called, location.nodeKey);
     this.#met.note(location.nodeKey, { local: names.caller, remote: names.called });

@@ -68,6 +68,33 @@ test('records that lead elsewhere go out anew though nothing new is found out of
   world.store.close();
 });
 
+test('a node that has moved says so within a second where strangers reach it, its own record first', async () => {
+  let world = new DirectoryWorld();
+  await world.directory.start();
+  const agent = world.add();
+  for (const aid of [agent.aid, world.nodeAid]) await world.directory.publish(aid);
+  await world.directory.stop();
+  const start = async (endpoint: string, inRoutingTables: boolean): Promise<number[]> => {
+    world.addresses = { ...world.addresses, endpoints: [endpoint] };
+    world.network.become({ inRoutingTables });
+    world = await again(world, [agent]);
+    await world.clock.run(SECOND_MS);
+    return [world.kept(world.nodeAid).length, world.kept(agent.aid).length];
+  };
+  assert.deepEqual(await start(AWAY, true), [2, 2]);
+  assert.deepEqual(
+    world.published.map(({ aid }) => aid),
+    [world.nodeAid, agent.aid],
+  );
+  await world.directory.stop();
+  assert.deepEqual(await start(HOME, false), [2, 2], 'it finds out yet how it is reached');
+  world.network.become({ inRoutingTables: true });
+  await world.clock.run(SECOND_MS);
+  assert.deepEqual([world.kept(world.nodeAid).length, world.kept(agent.aid).length], [3, 3]);
+  await world.directory.stop();
+  world.store.close();
+});
+
 test('a node that starts before there is a network waits until it knows where it is', async () => {
   let world = new DirectoryWorld();
   await world.directory.start();

@@ -18,6 +18,8 @@ import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { bytes, storeWithAgents } from './agents-here.ts';
 
 const [A, B] = [testAid(1), testAid(2)];
+/** Of neither of them. */
+const NODE = testAid(3);
 
 function world(): { store: Store; table: PublicationStore } {
   const { store } = storeWithAgents(2);
@@ -228,16 +230,16 @@ test('endpoint records that are out go out anew, of one publisher or of all that
   table.touchEndpoints(A, 7);
   assert.deepEqual([endpoints(A), endpoints(B)], [1, 0]);
   assert.deepEqual([table.publisher(A)?.dueAt, table.publisher(B)?.dueAt], [7, 50]);
-  table.touchMoved('here', 6);
+  table.touchMoved('here', 6, NODE);
   assert.deepEqual([endpoints(A), endpoints(B)], [1, 0], 'all of them say so');
   assert.deepEqual([table.publisher(A)?.dueAt, table.publisher(B)?.dueAt], [7, 50]);
   table.says(B, 'here');
-  table.touchMoved('he', 6);
+  table.touchMoved('he', 6, NODE);
   assert.deepEqual([endpoints(A), endpoints(B)], [1, 0], 'what they say begins so');
   table.says(B, 'there');
-  table.touchMoved('here', 60);
+  table.touchMoved('here', 60, NODE);
   assert.deepEqual([endpoints(A), endpoints(B)], [1, 1], 'who may have said something else alone');
-  table.touchMoved('there', 60);
+  table.touchMoved('there', 60, NODE);
   assert.deepEqual([endpoints(A), endpoints(B)], [2, 2]);
   assert.deepEqual([table.publisher(A)?.dueAt, table.publisher(B)?.dueAt], [7, 50]);
   assert.deepEqual(dirty(table), [2, 0], 'only endpoints');
@@ -313,7 +315,7 @@ test('what endpoint records of the version before say is not known: they go out 
   before.close();
   const store = Store.open(file, MIGRATIONS);
   const table = new PublicationStore(store);
-  table.touchMoved('here', 5);
+  table.touchMoved('here', 5, NODE);
   assert.deepEqual(dirty(table), [2, 1]);
   assert.equal(new MetaStore(store).get('directory.said_addresses'), undefined);
   store.close();
@@ -358,4 +360,18 @@ test('what a transaction of publications throws undoes it, and what it returns c
     table.transaction(() => table.publisher(A)),
     null,
   );
+});
+
+test('where a node has moved, its own record is due before all others that lead to it', () => {
+  const { table } = world();
+  for (const aid of [A, B]) {
+    table.claim(aid, 50);
+    table.put(aid, publication({ type: RECORD.endpoints }));
+    table.acknowledge(aid, [acknowledged({ type: RECORD.endpoints, said: 'here' })]);
+    table.schedule(aid, publisher({ claim: false, dueAt: aid === A ? 10 : 50 }));
+  }
+  table.touchMoved('there', 60, B);
+  assert.deepEqual(table.due(60, 2), [B, A]);
+  table.touchMoved('here', 60, NODE);
+  assert.deepEqual(table.due(60, 2), [B, A]);
 });

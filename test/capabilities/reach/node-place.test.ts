@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { placeOfNode } from '../../../src/capabilities/reach/node-place.ts';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import { type Aid, nativeAid } from '../../../src/foundation/identity/aid.ts';
+import { UNHELPED } from '../../../src/network/links/dial.ts';
+import { testAid, testKeys } from '../../support/agents.ts';
+
+const NODE = testKeys(1).publicKey;
+const OTHER_NODE = testKeys(2).publicKey;
+const OWN_AID = nativeAid(NODE);
+
+/** Looks for the node by agents of whom it is known on which node each is; null for one that has published nothing. */
+async function find(agents: ReadonlyMap<Aid, Uint8Array | null>, own = false, signal = new AbortController().signal) {
+  const asked: Aid[] = [];
+  const resolver = {
+    locate: async (aid: Aid) => {
+      asked.push(aid);
+      const nodeKey = own && aid === OWN_AID ? NODE : (agents.get(aid) ?? null);
+      if (nodeKey === null) throw new SvcError('resolve_failed');
+      return { aid, nodeKey, addresses: [], ...UNHELPED, delegationIssuedAt: 0 };
+    },
+  };
+  const agentsOn = () => [...agents.keys()];
+  return { place: await placeOfNode(NODE, { resolver, agentsOn }, signal), asked };
+}
+
+test('a node says itself where it is, where it has published that', async () => {
+  const { place, asked } = await find(new Map([[testAid(4), NODE]]), true);
+  assert.equal(place?.nodeKey, NODE);
+  assert.deepEqual(asked, [OWN_AID]);
+});
+
+test('a node of which no agent is known is not looked up', async () => {
+  assert.deepEqual(await find(new Map(), true), { place: null, asked: [] });
+});
+
+test('the agent that spoke last and is still there says where its node is', async () => {
+  const [silent, here, moved] = [testAid(6), testAid(5), testAid(4)];
+  const agents = new Map([
+    [silent, null],
+    [here, NODE],
+    [moved, OTHER_NODE],
+  ]);
+  const { place, asked } = await find(agents);
+  assert.equal(place?.nodeKey, NODE);
+  assert.deepEqual(asked, [OWN_AID, silent, here]);
+});
+
+test('a node is not found by agents that have moved away, and few of them are looked up', async () => {
+  const away = Array.from({ length: 10 }, (_, i): [Aid, Uint8Array] => [testAid(10 + i), OTHER_NODE]);
+  const { place, asked } = await find(new Map(away));
+  assert.deepEqual([place, asked.length], [null, 5]);
+});
+
+test('who gives up is let go', async () => {
+  await assert.rejects(find(new Map([[testAid(4), null]]), false, AbortSignal.abort()), { code: 'resolve_failed' });
+});
