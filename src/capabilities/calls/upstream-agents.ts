@@ -24,8 +24,10 @@ export interface PoolOptions extends RequestOptions {
 /** Sees each connection that is being made. */
 export type Watch = (socket: Socket) => void;
 
-/** Has an agent made with `POOL`, of `node:http` or `node:https`, keep the connections of owners apart, shows each new one, and
- * uses none before it has proven what it has to. */
+/**
+ * Has an agent made with `POOL`, of `node:http` or `node:https`, keep the connections of owners apart, show each new one,
+ * and use none before it has proven what it has to.
+ */
 export function upstreamAgent<A extends Agent>(agent: A, watch: Watch): A {
   const name = agent.getName.bind(agent);
   const create = agent.createConnection.bind(agent);

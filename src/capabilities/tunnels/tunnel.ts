@@ -6,8 +6,9 @@ import { formatAddress } from '../../foundation/address.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import type { CloseReason } from '../../foundation/domain/tunnels.ts';
-import { codeOf, ERRORS, isErrorCode, SvcError } from '../../foundation/errors.ts';
+import { ERRORS, isErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
+import { portTrouble } from '../../foundation/port-trouble.ts';
 import { resetSocket } from '../../foundation/reset-socket.ts';
 import type { LinkPath, LinkPaths } from '../../network/links/types.ts';
 import { type Carrier, join } from './carrier.ts';
@@ -25,13 +26,6 @@ export interface TunnelDependencies {
   readonly log: Log;
   readonly connections: WideCaller;
   readonly links: LinkPaths;
-}
-
-/** Why a port cannot be listened on. */
-function portTrouble(error: unknown): string {
-  const code = codeOf(error, 'for an unknown reason');
-  if (code === 'EADDRINUSE') return 'is in use by another program';
-  return code === 'EACCES' ? 'is closed to svcd by the system' : `cannot be used (${code})`;
 }
 
 export class Tunnel {

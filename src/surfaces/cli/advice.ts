@@ -77,7 +77,7 @@ export function inPlainWords({ message, details }: SvcError): string {
 }
 
 /** What to do next; nothing where the message says it. */
-export function whatNext({ code, message }: SvcError): string | undefined {
-  if (message === noSuchAgent('').message) return 'Those that are: svc agents';
-  return /\bsvcd? \w|"svcd"|--\w/.test(message) ? undefined : NEXT[code];
+export function whatNext(error: SvcError): string | undefined {
+  if (error.message === noSuchAgent('').message) return 'Those that are: svc agents';
+  return /\bsvcd? \w|"svcd"|--\w/.test(inPlainWords(error)) ? undefined : NEXT[error.code];
 }

@@ -22,12 +22,16 @@ export interface ShareOpening {
   readonly begin: (agent: GateParts['agent']) => Promise<Gate>;
 }
 
-async function looked(looking: Promise<Seen>): Promise<Seen> {
+/** @param next what to do where it does not answer */
+async function looked(looking: Promise<Seen>, next: string): Promise<Seen> {
   try {
     return await looking;
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : 'unknown failure';
-    throw new SvcError('connect_failed', { message: `The server does not answer as an MCP server: ${why}`, cause });
+    throw new SvcError('connect_failed', {
+      message: `The server does not answer as an MCP server: ${why}. ${next}`,
+      cause,
+    });
   }
 }
 
@@ -41,11 +45,14 @@ export async function open(
 ): Promise<ShareOpening> {
   const rules = new ToolRules(lists);
   if (server instanceof URL) {
-    const seen = await looked(lookAtUrl(server));
+    const seen = await looked(
+      lookAtUrl(server),
+      'svc mcp share takes the whole address of one, such as http://127.0.0.1:3000/mcp',
+    );
     return { seen, begin: (agent) => Gate.open({ agent, backend: new UrlShare(server, rules), clock, log }) };
   }
   const command = { ...server, environment: serverEnvironment(environment), log };
-  const seen = await looked(lookAtCommand(command));
+  const seen = await looked(lookAtCommand(command), 'Start what stands behind svc mcp share by itself to see why.');
   const { isModern } = seen;
   return {
     seen,

@@ -100,7 +100,7 @@ export class StdioShare implements Backend {
     // Of another caller's session nobody learns that it is there.
     if (held === undefined || held.caller !== caller || !(held.keeper instanceof Session)) {
       if (id === undefined)
-        return sendRefusal(response, 400, RPC.serverGone, 'Bad Request: Mcp-Session-RpcId header is required');
+        return sendRefusal(response, 400, RPC.serverGone, 'Bad Request: Mcp-Session-Id header is required');
       return sendRefusal(response, 404, RPC.sessionUnknown, 'Session not found');
     }
     if (message !== undefined && this.#isBusy(shared, message, held.keeper.waiting)) return;

@@ -18,9 +18,10 @@ import type { OriginFailure, OriginListener, OriginTarget, ServeOrigin } from '.
 import type { Card } from '../../foundation/cards/card.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
-import { codeOf, ERRORS, isErrorCode, SvcError } from '../../foundation/errors.ts';
+import { ERRORS, isErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
+import { portTrouble } from '../../foundation/port-trouble.ts';
 import { resetSocket } from '../../foundation/reset-socket.ts';
 import type { Upgrade } from '../../operations/handlers/exchange.ts';
 import { sendError, shownError } from '../rest/answer.ts';
@@ -101,7 +102,7 @@ class OriginServer implements OriginListener {
       await once(this.#listener, 'listening');
     } catch (cause) {
       throw new SvcError('port_in_use', {
-        message: `Port ${port} of ${HOST} is not to be had (${codeOf(cause)}). Choose another local_port, or leave it out for a free one.`,
+        message: `Port ${port} of ${HOST} ${portTrouble(cause)}. Choose another local_port, or leave it out for a free one.`,
         details: { port },
         cause,
       });

@@ -10,8 +10,9 @@ import { isHeaderList, isKeptHeader } from '../../capabilities/push/wire.ts';
 import { isLoopbackHost } from '../../foundation/address.ts';
 import { detach } from '../../foundation/detached.ts';
 import { MAX_NOTIFICATION_BYTES } from '../../foundation/domain/push.ts';
-import { codeOf, SvcError } from '../../foundation/errors.ts';
+import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
+import { portTrouble } from '../../foundation/port-trouble.ts';
 import { shownError } from '../rest/answer.ts';
 import { hostOf } from '../rest/host.ts';
 import { readBytes } from '../rest/json-body.ts';
@@ -57,7 +58,7 @@ async function listen(server: Server, port: number): Promise<void> {
     await once(server, 'listening');
   } catch (cause) {
     throw new SvcError('port_in_use', {
-      message: `Port ${port} of ${HOST}, at which servers leave notifications, is not to be had (${codeOf(cause)}).`,
+      message: `Port ${port} of ${HOST} ${portTrouble(cause)}: servers leave notifications there.`,
       details: { port },
       cause,
     });

@@ -5,13 +5,13 @@ import { SvcError } from '../../foundation/errors.ts';
 import { errorAnswer } from './answer.ts';
 import { isPeerPath } from './peer-path.ts';
 
-/** The head of a request has to be here within this time: a slow one must not hold a connection. */
 /**
  * Who may listen to the end of one answer: the parts of this server, the framework, and a stream into it with its ends are
  * eleven, and Node takes ten for sound.
  */
 const RESPONSE_LISTENERS = 20;
 
+/** The head of a request has to be here within this time: a slow one must not hold a connection. */
 const HEAD_TIMEOUT_MS = 10_000;
 /** How often connections are looked at for their time-outs. */
 const TIMEOUT_CHECK_MS = 2_000;

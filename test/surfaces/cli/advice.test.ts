@@ -27,6 +27,11 @@ test('the next step is named where the message names none', () => {
   assert.match(whatNext(new SvcError('not_friends')) ?? '', /svc chat request/);
   assert.equal(whatNext(new SvcError('no_inbound')), undefined, `it does: ${ERRORS.no_inbound.message}`);
   assert.equal(whatNext(new SvcError('self', { message: 'Say --aid.' })), undefined);
+  assert.equal(
+    whatNext(new SvcError('port_in_use', { message: 'Leave local_port out.' })),
+    undefined,
+    'as it is shown',
+  );
 });
 
 test('the word that was meant is the nearest one, and none where none is near', () => {

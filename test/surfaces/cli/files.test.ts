@@ -161,7 +161,7 @@ test('a person is asked, and a script has to say -y', async (t) => {
   const world = await offering(t, {});
   const { code, stderr } = await world.receive();
   assert.equal(code, 2);
-  assert.match(stderr, /nobody is there to ask/);
+  assert.match(stderr, /nobody is there to ask about 1 offered file\./);
   assert.deepEqual(world.asked('POST'), []);
 });
 

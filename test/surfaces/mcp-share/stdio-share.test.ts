@@ -74,6 +74,21 @@ function textOf(result: unknown): string {
 }
 
 describe('a shared server over stdio', () => {
+  test('one that does not start is said to be tried by itself', async () => {
+    const options = { environment: process.env, log: () => {}, lists: new Map(), clock: systemClock };
+    const opening = open({ command: '/nonexistent/server', args: [] }, options);
+    await assert.rejects(opening, { code: 'connect_failed', message: /ENOENT.*by itself to see why/ });
+  });
+
+  test('who names no session hears which header is missing', async (t) => {
+    const { gate } = await share(t);
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' });
+    const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+    const answer = await callOf(ALICE)(`http://${gate.address}/mcp`, { method: 'POST', headers, body });
+    assert.equal(answer.status, 400);
+    assert.match(await answer.text(), /Mcp-Session-Id header is required/);
+  });
+
   for (const revision of [LEGACY, MODERN])
     test(`${revision}: a client sees through it what it sees directly`, async (t) => {
       const shared = await share(t);

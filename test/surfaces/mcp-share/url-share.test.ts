@@ -108,7 +108,7 @@ describe('a shared server at an address', () => {
 
   test('a server that is away is an error that says so', async (t) => {
     const dead = new URL(`http://127.0.0.1:${await freePort()}/mcp`);
-    await assert.rejects(share(t, dead), { code: 'connect_failed' });
+    await assert.rejects(share(t, dead), { code: 'connect_failed', message: /svc mcp share takes the whole address/ });
   });
 });
 

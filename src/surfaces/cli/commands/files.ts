@@ -2,7 +2,7 @@
 import { relative, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { SvcError } from '../../../foundation/errors.ts';
-import { relativeTime } from '../../../foundation/plain-words.ts';
+import { counted, relativeTime } from '../../../foundation/plain-words.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
@@ -158,7 +158,7 @@ function receiving(svc: CommandGroup<typeof ACTING>): void {
       const offers = await offered(context, aid, from, wait === true);
       if (offers.length > 0 && yes !== true && !context.interactive)
         throw new SvcError('invalid_request', {
-          message: `Nothing was taken: nobody is there to ask about ${offers.length} offered files. "svc files list" shows them; -y takes them.`,
+          message: `Nothing was taken: nobody is there to ask about ${counted(offers.length, 'offered file')}. "svc files list" shows them; -y takes them.`,
         });
       const received: Received[] = [];
       for (const offer of offers) {

@@ -115,7 +115,10 @@ export function addUse(mcp: CommandGroup): void {
     text: ({ url, server, tools, problem, added }) => [
       formatFields({
         address: url,
-        server: problem ?? server ?? 'asks for authorization: give clients the address',
+        server:
+          problem === undefined
+            ? (server ?? 'asks for authorization: give clients the address')
+            : `none answers there now (${problem})`,
         tools: tools.length === 0 ? undefined : tools.join(', '),
       }),
       ...(added === undefined ? [] : [added.trimEnd()]),
