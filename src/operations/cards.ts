@@ -16,6 +16,12 @@ const Signed = {
   signed_at: Timestamp,
 };
 
+const LeftInterface = Type.Object({
+  protocol_binding: nullable(Type.String({ description: 'What it speaks; null where the card does not say.' })),
+  address: Type.String({ description: 'Where it leads: `host:port`.' }),
+  service_port: Type.Integer({ description: 'The port that interfaces of its kind have to be at.' }),
+});
+
 const OwnCard = Type.Object(Signed);
 
 export const cardOperations = declare(
@@ -30,6 +36,9 @@ export const cardOperations = declare(
         ...Signed,
         seq: Type.Integer({ minimum: 0 }),
         replicas: Type.Integer({ minimum: 0, description: 'Nodes that verified and keep the profile.' }),
+        left_out: Type.Array(LeftInterface, {
+          description: 'Interfaces that the signed card lacks, as the agent is not bound to their ports.',
+        }),
       }),
       errors: [...PUBLISH_ERRORS, 'bad_card', 'too_large', 'files_root_required', 'quota_exceeded', 'not_writable'],
     },

@@ -1,7 +1,7 @@
 /** A2A through svcd: the official client, unchanged, at the local address of an agent of the official SDK elsewhere. */
 import assert from 'node:assert/strict';
 import { createPublicKey } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -184,6 +184,26 @@ describe('an agent of A2A at a local address', () => {
     assert.equal(served.headers.get('svc-card'), 'rewritten; signature=verified');
     const local: unknown = await served.json();
     assert.deepEqual([urlsOf(local), memberOf(local, 'signatures')], [[`${url}/a2a/jsonrpc`], undefined]);
+  });
+
+  test('whoever takes a card over is told which interfaces it lacks then, and why', async () => {
+    const card = cardOf(agent.port);
+    const interfaces = memberOf(card, 'supportedInterfaces');
+    assert.ok(Array.isArray(interfaces));
+    const grpc = { url: 'localhost:1', protocolBinding: 'GRPC', protocolVersion: '1.0' };
+    const file = join(dataDir, 'card.json');
+    writeFileSync(file, JSON.stringify({ ...card, supportedInterfaces: [...interfaces, grpc] }));
+    const set = ['agents', 'card', 'set', aid, file];
+    const { left_out, card: signed } = JSON.parse(await svcOk(far, ...set, '--json'));
+    assert.deepEqual(left_out, [{ protocol_binding: 'GRPC', address: 'localhost:1', service_port: agent.port }]);
+    assert.deepEqual(urlsOf(signed), [`svc://${aid}/a2a/jsonrpc`]);
+    const text = await svcOk(far, ...set);
+    assert.match(
+      text,
+      /signed and named.*\nLeft out: its GRPC interface at localhost:1, as .*\nWith "svc inbound bind/,
+    );
+    writeFileSync(file, JSON.stringify(card));
+    assert.match(await svcOk(far, ...set), /^[^\n]+ is signed and named by the profile, as object \w+\.$/);
   });
 
   test('a rotated key takes back what the old one signed, and signs it anew', async () => {

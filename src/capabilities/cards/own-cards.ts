@@ -2,7 +2,7 @@
  * The cards of agents here, as their owners took them over: signed, kept as objects, named by the profile. They are
  * signed anew when an agent gets another key, so that what the old one signed is good no longer.
  */
-import { type CardService, leadAddresses } from '../../foundation/cards/addresses.ts';
+import { type CardService, type LeftInterface, leadAddresses } from '../../foundation/cards/addresses.ts';
 import { badCard } from '../../foundation/cards/bad-card.ts';
 import { canonicalJson } from '../../foundation/cards/canonical-json.ts';
 import { type Card, type CardKind, cardKind, MAX_CARD_BYTES, readCard } from '../../foundation/cards/card.ts';
@@ -51,6 +51,19 @@ export interface OwnCard {
   readonly signedAt: number;
 }
 
+/** A card that was taken over just now. */
+export interface TakenCard extends OwnCard, Published {
+  /** Interfaces of it that are not the service of the agent. */
+  readonly left: readonly LeftInterface[];
+}
+
+/** A card as it is kept. */
+interface SignedCard {
+  readonly text: string;
+  readonly signedAt: number;
+  readonly left: readonly LeftInterface[];
+}
+
 /** @throws SvcError `bad_card` where a stored card is none */
 function shownCard({ card: text, objectId, signedAt }: StoredCard): OwnCard {
   const card = readCard(Buffer.from(text));
@@ -89,15 +102,16 @@ export class OwnCards implements Component {
 
   /**
    * Takes over a card: its own addresses become those of the agent, wherever it is, and it is signed, kept and named.
+   * Interfaces at other ports of the service's machine are left out.
    * @throws SvcError `bad_card` (400), `not_found`, `files_root_required`, `quota_exceeded`, `not_writable`, and what publishing gives
    */
-  async set(aid: Aid, card: Card): Promise<OwnCard & Published> {
+  async set(aid: Aid, card: Card): Promise<TakenCard> {
     return this.#turns.run(aid, () => this.#renew(aid, card));
   }
 
-  async #renew(aid: Aid, card: Card): Promise<OwnCard & Published> {
+  async #renew(aid: Aid, card: Card): Promise<TakenCard> {
     const signed = this.#sign(aid, card);
-    return { ...(await this.#keep(aid, signed)), ...(await this.#name(aid)) };
+    return { ...(await this.#keep(aid, signed)), ...(await this.#name(aid)), left: signed.left };
   }
 
   /**
@@ -149,7 +163,7 @@ export class OwnCards implements Component {
   }
 
   /** @throws SvcError `bad_card` (400), `not_found` */
-  #sign(aid: Aid, card: Card): { readonly text: string; readonly signedAt: number } {
+  #sign(aid: Aid, card: Card): SignedCard {
     const signer = this.#deps.identity(aid);
     if (signer === null) throw noSuchAgent(aid);
     const signedAt = unixSeconds(this.#deps.clock);
@@ -157,9 +171,10 @@ export class OwnCards implements Component {
       if (cardKind(card) === null)
         throw badCard('not_a_card', 'it is neither an agent card of A2A nor one of an MCP server');
       const place = { aid, service: this.#deps.serviceOf(aid), to: `svc://${aid}` };
-      const text = canonicalJson(signCard(leadAddresses(unsigned(card), place).card, signer, signedAt));
+      const { card: led, left } = leadAddresses(unsigned(card), place);
+      const text = canonicalJson(signCard(led, signer, signedAt));
       if (Buffer.byteLength(text) > MAX_CARD_BYTES) throw badCard('too_large', `it is over ${MAX_CARD_BYTES} bytes`);
-      return { text, signedAt };
+      return { text, signedAt, left };
     } catch (error) {
       if (!(error instanceof SvcError) || error.code !== 'bad_card') throw error;
       const { message, details = {} } = error;
@@ -168,7 +183,7 @@ export class OwnCards implements Component {
   }
 
   /** Puts a signed card in the place of the one before. */
-  async #keep(aid: Aid, { text, signedAt }: { readonly text: string; readonly signedAt: number }): Promise<OwnCard> {
+  async #keep(aid: Aid, { text, signedAt }: SignedCard): Promise<OwnCard> {
     const { store, objects } = this.#deps;
     const before = store.own(aid);
     const { objectId } = await objects.store(aid, [Buffer.from(text)], OBJECT_NAME);

@@ -129,11 +129,23 @@ function ledInterface(text: unknown, where: string, place: CardPlace, binding: u
   return `${isBare ? place.to.replace(/^https?:\/\//, '') : place.to}${path}`;
 }
 
-/** True for an address on the machine of the service, at another port: another program's. */
-function isBesides(text: unknown, { service }: CardPlace, binding: unknown): boolean {
+/** An interface of a card that leads to another program than the service. */
+export interface LeftInterface {
+  /** What it speaks, such as `GRPC`; null where the card does not say. */
+  readonly binding: string | null;
+  readonly host: string;
+  readonly port: number;
+  /** The port that it would have to be. */
+  readonly servicePort: number;
+}
+
+/** What is at another port of the service's machine; null for an address that is not. */
+function besides(text: unknown, { service }: CardPlace, binding: unknown): LeftInterface | null {
   const read = typeof text === 'string' ? readAddress(text) : null;
-  if (read === null || service === null || !isItself(hostOf(read.url))) return false;
-  return portOf(read.url) !== placeOf(service, binding).port;
+  if (read === null || service === null || !isItself(hostOf(read.url))) return null;
+  const [port, servicePort] = [portOf(read.url), placeOf(service, binding).port];
+  const known = typeof binding === 'string' ? binding : null;
+  return port === servicePort ? null : { binding: known, host: hostOf(read.url), port, servicePort };
 }
 
 /** Members of a card that are lists of interfaces, each with a `url`. */
@@ -157,7 +169,7 @@ function bindingOf(one: Card): unknown {
 class Leading {
   readonly #place: CardPlace;
   /** Interfaces that were left out, as they are other programs'. */
-  left = 0;
+  readonly left: LeftInterface[] = [];
   /** Interfaces that are the service. */
   own = 0;
 
@@ -187,9 +199,9 @@ class Leading {
     return list.flatMap((item: unknown, index): unknown[] => {
       const at = `${where}[${index}]`;
       if (!isObject(item)) throw badCard('not_a_card', `"${at}" is no object`);
-      const besides = INTERFACE_ADDRESSES.some((key) => isBesides(item[key], this.#place, bindingOf(item)));
-      if (!besides) return [this.#interface(item, at)];
-      this.left++;
+      const [other] = INTERFACE_ADDRESSES.flatMap((key) => besides(item[key], this.#place, bindingOf(item)) ?? []);
+      if (other === undefined) return [this.#interface(item, at)];
+      this.left.push(other);
       return [];
     });
   }
@@ -229,10 +241,10 @@ class Leading {
   }
 }
 
-/** A card whose addresses lead to one place, and how many of its interfaces were left out. */
+/** A card whose addresses lead to one place, and which of its interfaces were left out. */
 export interface LedCard {
   readonly card: Card;
-  readonly left: number;
+  readonly left: readonly LeftInterface[];
 }
 
 /**
@@ -244,7 +256,7 @@ export function leadAddresses(card: Card, place: CardPlace): LedCard {
   const leading = new Leading(place);
   const led = leading.card(card);
   if (leading.own > 0) return { card: led, left: leading.left };
-  if (leading.left > 0)
+  if (leading.left.length > 0)
     throw badCard('special_address', 'each of its interfaces is another port than that of the bound service');
-  return { card: led, left: 0 };
+  return { card: led, left: [] };
 }

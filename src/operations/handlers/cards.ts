@@ -2,6 +2,8 @@
 import type { AgentRegistry } from '../../capabilities/agents/registry.ts';
 import type { OwnCard, OwnCards } from '../../capabilities/cards/own-cards.ts';
 import type { FoundCard, RemoteCards } from '../../capabilities/cards/remote-cards.ts';
+import { formatAddress } from '../../foundation/address.ts';
+import type { LeftInterface } from '../../foundation/cards/addresses.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { cardOperations } from '../cards.ts';
@@ -19,13 +21,17 @@ function view(aid: Aid, { kind, card, objectId, signedAt }: OwnCard | FoundCard)
   return { aid, kind, card, object_id: objectId, signed_at: isoTime(signedAt * 1000) };
 }
 
+function leftView({ binding, host, port, servicePort }: LeftInterface) {
+  return { protocol_binding: binding, address: formatAddress({ host, port }), service_port: servicePort };
+}
+
 export function cardHandlers(deps: CardHandlerDependencies): Handlers<typeof cardOperations> {
   const { agents, ownCards, remoteCards, localAid } = deps;
   const local = (aid: Aid): Aid => agents.get(aid).aid;
   return {
     cardSet: async ({ aid, card }) => {
-      const { seq, replicas, ...own } = await ownCards.set(local(aid), card);
-      return { ...view(aid, own), seq, replicas };
+      const { seq, replicas, left, ...own } = await ownCards.set(local(aid), card);
+      return { ...view(aid, own), seq, replicas, left_out: left.map(leftView) };
     },
     cardGet: ({ aid }) => view(aid, ownCards.get(local(aid))),
     cardDelete: async ({ aid }) => {

@@ -137,7 +137,11 @@ export function withBody(headers: RawHeaders, text: string): Reshaped {
 
 /** What is said of a card beside it: what became of its signatures, and of interfaces that are not the service. */
 export function cardNote({ left, isSigned }: LocalCard): string {
-  const parts = ['rewritten', ...(isSigned ? ['signature=verified'] : []), ...(left > 0 ? [`left-out=${left}`] : [])];
+  const parts = [
+    'rewritten',
+    ...(isSigned ? ['signature=verified'] : []),
+    ...(left.length > 0 ? [`left-out=${left.length}`] : []),
+  ];
   return parts.join('; ');
 }
 

@@ -82,7 +82,7 @@ test('cards of 0.3 and of MCP servers, and addresses that stand elsewhere', () =
       iconUrl: `${HERE}/icon.png`,
       securitySchemes: { o: { flows: { clientCredentials: { tokenUrl: `${HERE}/token` } } } },
     },
-    left: 0,
+    left: [],
   });
   const mcp = { name: 'files', remotes: [{ type: 'streamable-http', url: 'http://localhost:41241/mcp' }] };
   assert.deepEqual(leadAddresses(mcp, { ...PLACE, to: `svc://${aid}` }).card, {
@@ -182,7 +182,8 @@ test('addresses beside the interfaces may be public, and nothing else', () => {
 
 test('interfaces at other ports of the machine are left out where one is there that is the service', () => {
   const led = leadAddresses(v10('http://localhost:41241/', 'localhost:50051'), PLACE);
-  assert.deepEqual([urlsOf(led), led.left], [[`${HERE}/`], 1]);
+  const left = [{ binding: 'JSONRPC', host: 'localhost', port: 50051, servicePort: 41241 }];
+  assert.deepEqual([urlsOf(led), led.left], [[`${HERE}/`], left]);
   assert.equal(reasonOf(v10('localhost:50051')), 'special_address');
   assert.equal(
     reasonOf({ url: 'http://localhost:50051/', additionalInterfaces: [{ url: 'http://localhost:41241/' }] }),
@@ -197,12 +198,19 @@ test('gRPC at a port of its own is the service where tunnels lead there, and not
     supportedInterfaces: list.map(([protocolBinding, url]) => ({ protocolBinding, url })),
   });
   const led = leadAddresses(ways(['JSONRPC', 'http://127.0.0.1:41241/rpc'], ['GRPC', '127.0.0.1:50051']), place);
-  assert.deepEqual([urlsOf(led), led.left], [[`${HERE}/rpc`, '127.0.0.1:40123'], 0]);
+  assert.deepEqual([urlsOf(led), led.left], [[`${HERE}/rpc`, '127.0.0.1:40123'], []]);
   const others = leadAddresses(
     ways(['GRPC', 'localhost:50051'], ['GRPC', 'localhost:41241'], ['JSONRPC', 'http://localhost:50051/rpc']),
     place,
   );
-  assert.deepEqual([urlsOf(others), others.left], [['127.0.0.1:40123'], 2]);
+  assert.deepEqual(urlsOf(others), ['127.0.0.1:40123']);
+  assert.deepEqual(
+    others.left.map(({ binding, port, servicePort }) => [binding, port, servicePort]),
+    [
+      ['GRPC', 41241, 50051],
+      ['JSONRPC', 50051, 41241],
+    ],
+  );
   const old = { url: 'localhost:50051', preferredTransport: 'GRPC', protocolVersion: '0.3.0' };
   assert.equal(leadAddresses(old, place).card['url'], '127.0.0.1:40123');
   assert.equal(reasonOf({ ...old, preferredTransport: 'JSONRPC' }, place), 'special_address');

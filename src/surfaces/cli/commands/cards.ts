@@ -3,6 +3,7 @@
 import { relativeTime } from '../../../foundation/plain-words.ts';
 import type { CommandGroup } from '../command-group.ts';
 import { foundCard } from '../find-card.ts';
+import { leftOutText } from '../left-out.ts';
 import { formatFields } from '../text.ts';
 
 /** A text of a card, where it is one. */
@@ -39,7 +40,8 @@ export function ownCardCommands(agents: CommandGroup): void {
     examples: ['svc agents card set aid1… http://127.0.0.1:8080', 'svc agents card set aid1… ./agent-card.json'],
     progress: 'Signing and publishing',
     run: async ({ client }, { aid, from }) => client.cardSet({ aid, card: await foundCard(from) }),
-    text: ({ kind, object_id }) => `The ${kind} card is signed and named by the profile, as object ${object_id}.`,
+    text: ({ kind, object_id, left_out }) =>
+      `The ${kind} card is signed and named by the profile, as object ${object_id}.\n${leftOutText(left_out)}`.trimEnd(),
     quiet: ({ object_id }) => object_id,
   });
   card.call('get <aid>', 'show the signed card of an agent here', {

@@ -8,6 +8,7 @@ import type { CardDraft } from '../agent-card.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { draftFrom } from '../find-card.ts';
+import { leftOutText } from '../left-out.ts';
 import { confirmed } from '../prompt.ts';
 import { ACTING, integer, repeated, type Typed } from '../takes.ts';
 import { formatFields } from '../text.ts';
@@ -57,7 +58,8 @@ function showDraft(context: CliContext, text: string, { from, remarks }: CardDra
 async function keepCard(context: CliContext, aid: string, card: unknown): Promise<string | undefined> {
   try {
     if (!isObject(card)) return undefined;
-    const { object_id } = await context.client.cardSet({ aid, card });
+    const { object_id, left_out } = await context.client.cardSet({ aid, card });
+    if (left_out.length > 0) context.note(leftOutText(left_out));
     return object_id;
   } catch (error) {
     if (!(error instanceof SvcError)) throw error;
