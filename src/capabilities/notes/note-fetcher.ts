@@ -57,8 +57,8 @@ export class NoteFetcher {
   readonly #known = new KnownRecords();
   readonly #stop = new AbortController();
   readonly #running = new Map<Aid, Promise<void>>();
-  /** Agents whose mailbox is looked at before the others. */
-  readonly #soon = new Set<Aid>();
+  /** Agents whose mailbox is looked at before the others, and from when on, in the clock's time. */
+  readonly #soon = new Map<Aid, number>();
   /** The rest of the present round; null between two rounds. */
   #round: Iterator<Aid> | null = null;
   readonly #rounds: Repeating;
@@ -96,10 +96,11 @@ export class NoteFetcher {
     await Promise.all(this.#running.values());
   }
 
-  /** Looks at an agent's mailbox before the others. */
-  soon(aid: Aid): void {
-    this.#soon.add(aid);
-    this.#turns.soon();
+  /** Looks at an agent's mailbox before the others, in `ms` milliseconds at the earliest. */
+  soon(aid: Aid, ms = 0): void {
+    const at = this.#deps.clock.now() + ms;
+    this.#soon.set(aid, Math.min(at, this.#soon.get(aid) ?? at));
+    this.#turns.soon(ms);
   }
 
   /** There may be room, or a key, for what was passed over for that reason. */
@@ -145,12 +146,17 @@ export class NoteFetcher {
       this.#start(aid);
     }
     if (this.#running.size === 0) this.#pause();
+    const now = this.#deps.clock.now();
+    let next = UNTIL_HURRIED;
+    for (const at of this.#soon.values()) if (at > now) next = Math.min(next, at);
+    return next - now;
   }
 
   /** Who is next; null where nobody is, or all that are wait for a look that is under way. */
   #next(): Aid | null {
-    for (const aid of this.#soon) {
-      if (this.#running.has(aid)) continue;
+    const now = this.#deps.clock.now();
+    for (const [aid, at] of this.#soon) {
+      if (at > now || this.#running.has(aid)) continue;
       this.#soon.delete(aid);
       return aid;
     }

@@ -34,6 +34,8 @@ const REPUBLISH_KEYS_MS: number = 24 * 3600 * 1000;
 const PURGE_PAUSE_MS = 3600_000;
 const PURGE_AGAIN_MS = 200;
 const PURGE_BATCH = 1000;
+/** Milliseconds until the mailbox of an agent that was registered is looked at: most clients publish at once, and wait for that. */
+const FIRST_LOOK_MS = 1000;
 
 export interface NotesDependencies {
   readonly store: NoteStore;
@@ -215,7 +217,7 @@ export class Notes implements Component {
     if (kind === 'registered' || kind === 'rotated') {
       this.#recount(aid);
       this.#fetcher.reconsider(aid, 'unknown_key');
-      this.#fetcher.soon(aid);
+      this.#fetcher.soon(aid, kind === 'registered' ? FIRST_LOOK_MS : 0);
     } else if (kind === 'deleted') {
       this.#keys.forget(aid);
       this.#fetcher.forget(aid);

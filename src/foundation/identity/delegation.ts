@@ -3,9 +3,10 @@
  * Format and signing input: docs/protocol.md, "Delegation proofs".
  */
 import { concatBytes } from '@noble/hashes/utils.js';
-import { equalBytes } from '../bytes.ts';
+import { equalBytes, toHex } from '../bytes.ts';
 import { asMap, decodeCbor, encodeCbor, isBytes, isUint } from '../cbor.ts';
 import { SvcError } from '../errors.ts';
+import { LruCache } from '../lru-cache.ts';
 import { type Aid, aidFromBytes, aidToBytes, nativeAid, schemeOf } from './aid.ts';
 import { SIGNATURE_BYTES, type Signer } from './ed25519.ts';
 import { badDelegation, checkGrant, type Grant, SCOPE_NETWORK } from './grant.ts';
@@ -15,6 +16,8 @@ const VERSION = 1;
 const DOMAIN = new TextEncoder().encode('svcd/delegation/v1\0');
 /** Largest encoded proof that is looked at, bytes. */
 export const MAX_DELEGATION_BYTES = 1024;
+/** Proofs that were read and are at hand: a keeper of records sees the same few again and again. One takes about a kilobyte. */
+const MAX_PROOFS_AT_HAND = 1024;
 
 /** A proof: what it grants, and the signature of the agent's master key or wallet. */
 export interface Delegation extends Grant {
@@ -61,12 +64,22 @@ export function issueDelegation(
     expiresAt,
   };
   checkGrant(grant);
-  return { ...grant, signature: master.sign(delegationSigningInput(grant)) };
+  return Object.freeze({ ...grant, signature: master.sign(delegationSigningInput(grant)) });
 }
 
-/** The proof in deterministic CBOR. */
+/** Proofs that were read lately, by their bytes in hex. That one is here says nothing of its signature. */
+const wellFormed = new LruCache<string, Delegation>({ maxEntries: MAX_PROOFS_AT_HAND });
+/** The bytes of proofs that were read or written: one comes with every record, and is written several times for each. */
+const encodings = new WeakMap<Delegation, Uint8Array>();
+
+/** The proof in deterministic CBOR; not to be changed. */
 export function encodeDelegation(d: Delegation): Uint8Array {
-  return encodeCbor({ ...grantMap(d), g: d.signature, t: d.text });
+  const known = encodings.get(d);
+  if (known !== undefined) return known;
+  const bytes = encodeCbor({ ...grantMap(d), g: d.signature, t: d.text });
+  // What is frozen says the same for ever.
+  if (Object.isFrozen(d)) encodings.set(d, bytes);
+  return bytes;
 }
 
 /**
@@ -74,6 +87,15 @@ export function encodeDelegation(d: Delegation): Uint8Array {
  * @throws SvcError `bad_delegation`
  */
 export function decodeDelegation(bytes: Uint8Array): Delegation {
+  const name = toHex(bytes);
+  const known = wellFormed.get(name);
+  if (known !== undefined) return known;
+  const delegation = readDelegation(bytes);
+  wellFormed.set(name, delegation);
+  return delegation;
+}
+
+function readDelegation(bytes: Uint8Array): Delegation {
   let decoded: unknown;
   try {
     decoded = decodeCbor(bytes, MAX_DELEGATION_BYTES);
@@ -91,7 +113,9 @@ export function decodeDelegation(bytes: Uint8Array): Delegation {
   const native = schemeOf(grant.agent) === 'native';
   if (signature.length !== (native ? SIGNATURE_BYTES : WALLET_SIGNATURE_BYTES)) throw badDelegation('malformed field');
   if (native !== (text === undefined)) throw badDelegation('a wallet signs a text, a native agent none');
-  return { ...grant, signature, ...(text === undefined ? {} : { text }) };
+  const delegation = Object.freeze({ ...grant, signature, ...(text === undefined ? {} : { text }) });
+  encodings.set(delegation, Uint8Array.from(bytes));
+  return delegation;
 }
 
 function readAgent(bytes: Uint8Array): Aid {

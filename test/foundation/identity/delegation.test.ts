@@ -208,3 +208,19 @@ test('a proof has a largest size', () => {
   assert.equal(MAX_DELEGATION_BYTES, 1024);
   assert.throws(() => decodeDelegation(new Uint8Array(MAX_DELEGATION_BYTES + 1)), failsWith('bad_delegation'));
 });
+
+test('a proof that is at hand is not what somebody made of its bytes or its members', () => {
+  const master = KeyPair.generate();
+  const issued = issueDelegation(master, KeyPair.generate().publicKey, NOW);
+  const bytes = Uint8Array.from(encodeDelegation(issued));
+  const read = decodeDelegation(bytes);
+  assert.equal(decodeDelegation(Uint8Array.from(bytes)), read, 'read once');
+  const other = { ...read, issuedAt: read.issuedAt + 1 };
+  assert.notDeepEqual(encodeDelegation(other), encodeDelegation(read));
+  const damaged = Uint8Array.from(bytes);
+  damaged[damaged.length - 1] = 0xff;
+  assert.throws(() => decodeDelegation(damaged));
+  bytes.fill(0);
+  assert.deepEqual(encodeDelegation(read), encodeDelegation(issued), 'it shares no memory with who sent it');
+  verifyDelegation(read, NOW);
+});

@@ -2,8 +2,11 @@ import assert from 'node:assert/strict';
 import crypto from 'node:crypto';
 import { syncBuiltinESMExports } from 'node:module';
 import { test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
-import { decodeRecord, type SignedRecord } from '../../../src/foundation/records/record.ts';
+import { signDelegation } from '../../../src/foundation/identity/wallet.ts';
+import { generateWalletKey, walletAid, walletPublicKey } from '../../../src/foundation/identity/wallet-keys.ts';
+import { decodeRecord, type SignedRecord, signRecord } from '../../../src/foundation/records/record.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
 import { RecordVerifier } from '../../../src/foundation/records/verifier.ts';
 import { delegateAnew, newIdentity } from '../../support/identities.ts';
@@ -105,4 +108,45 @@ test('a record that comes twice at once is verified once, and both hear how it w
   await assert.rejects(verifier.verifyAsync(withBadSignature(record), NOW), failsWith('bad_record'));
   await verifier.verifyAsync(record, NOW);
   assert.equal(verify.mock.callCount(), 4);
+});
+
+test('of records that come together a few are verified on this thread, and in each turn anew', async (t) => {
+  const verify = t.mock.method(crypto, 'verify');
+  syncBuiltinESMExports();
+  t.after(() => {
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+  });
+  /** How many signatures were verified here, and how many elsewhere: those are told of by a function. */
+  const counted = (): readonly [number, number] => {
+    const elsewhere = verify.mock.calls.filter(({ arguments: args }) => args.some((arg) => typeof arg === 'function'));
+    const all = verify.mock.callCount();
+    verify.mock.resetCalls();
+    return [all - elsewhere.length, elsewhere.length];
+  };
+  const verifier = newVerifier();
+  const verifyAll = (count: number) =>
+    Promise.all(Array.from({ length: count }, () => verifier.verifyAsync(newRecord(), NOW)));
+  await verifyAll(5);
+  assert.deepEqual(counted(), [4, 6], 'each with its delegation');
+  await turn();
+  await verifyAll(1);
+  assert.deepEqual(counted(), [2, 0]);
+});
+
+test("a record under a wallet's delegation is never verified between two others", async () => {
+  const verifier = newVerifier();
+  const { operational } = newIdentity();
+  const key = generateWalletKey();
+  const agent = walletAid('ethereum', walletPublicKey(key));
+  const grant = { agent, operationalKey: operational.publicKey, scope: 1, issuedAt: NOW - 10, expiresAt: 0 };
+  const delegation = signDelegation('ethereum', key, grant);
+  const content = { aid: agent, type: RECORD.endpoints, seq: 1, timestamp: NOW, ttl: 3600, payload: new Uint8Array() };
+  const record = signRecord({ ...content, delegation }, operational);
+  let isTurned = false;
+  setImmediate(() => {
+    isTurned = true;
+  });
+  await verifier.verifyAsync(record, NOW);
+  assert.ok(isTurned);
 });
