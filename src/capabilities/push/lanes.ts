@@ -1,15 +1,19 @@
 /**
  * Work in lanes: in each one thing after the other, some lanes side by side. What fails is tried again in its lane after a
- * while that grows, and holds up no other lane.
+ * while that grows, and holds up no other lane. The name of a lane begins with that of its group, up to the first blank:
+ * what has many lanes, and hangs, leaves room for others.
  */
 import { backoff, type JitteredBackoff } from '../../foundation/backoff.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
+import { Tally } from '../../foundation/tally.ts';
 
 export interface LanesOptions {
   readonly backoff: JitteredBackoff;
   /** Lanes that are worked on at one time. */
   readonly maxAtOnce: number;
+  /** Of those, lanes of one group. */
+  readonly maxPerGroup: number;
 }
 
 export interface LanesDependencies {
@@ -39,6 +43,8 @@ export class Lanes {
   /** Those whose turn it is, in the order in which they came. */
   readonly #ready = new Set<string>();
   readonly #running = new Set<Promise<void>>();
+  /** Lanes that are worked on, by group. */
+  readonly #busy = new Tally();
   readonly #stop = new AbortController();
 
   constructor(options: LanesOptions, dependencies: LanesDependencies) {
@@ -83,16 +89,18 @@ export class Lanes {
 
   #fill(): void {
     while (this.#running.size < this.#options.maxAtOnce) {
-      const [name] = this.#ready;
+      const name = this.#ready.values().find((one) => this.#busy.of(groupOf(one)) < this.#options.maxPerGroup);
       const lane = name === undefined ? undefined : this.#lanes.get(name);
       if (name === undefined || lane === undefined) return;
       this.#ready.delete(name);
       lane.isRunning = true;
+      this.#busy.add(groupOf(name));
       const run = this.#run(name, lane);
       this.#running.add(run);
       detach(
         run.finally(() => {
           this.#running.delete(run);
+          this.#busy.add(groupOf(name), -1);
           this.#fill();
         }),
       );
@@ -125,4 +133,8 @@ export class Lanes {
       this.wake(name);
     });
   }
+}
+
+function groupOf(lane: string): string {
+  return lane.split(' ', 1)[0] ?? '';
 }

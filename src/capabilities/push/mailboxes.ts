@@ -10,10 +10,6 @@ import type { AccessDecision } from '../../foundation/domain/access.ts';
 import {
   MAX_PUSH_BOXES,
   MAX_PUSH_BOXES_OF_STRANGERS,
-  MAX_WAITING_BYTES,
-  MAX_WAITING_BYTES_PER_PEER,
-  MAX_WAITING_NOTIFICATIONS,
-  MAX_WAITING_PER_WEBHOOK,
   NOTIFICATION_ID_BYTES,
   NOTIFICATION_LIFE_MS,
   PUSH_BOX_TOKEN_BYTES,
@@ -33,6 +29,7 @@ import { Refusal, STATUS } from '../../network/links/status.ts';
 import type { LinkStream, Links } from '../../network/links/types.ts';
 import { Lanes } from './lanes.ts';
 import { NOTIFICATIONS_BURST, NOTIFICATIONS_PER_S, PUSH_ANSWER_MS, PUSH_TIDY_MS } from './limits.ts';
+import { mayWait } from './room.ts';
 import type { BoxListener, LeaveNotification, Left, ServeBoxes } from './types.ts';
 import { answerBox, type BoxAnswer, isWebhookName, type NotificationAnswer, offerNotification } from './wire.ts';
 
@@ -40,8 +37,9 @@ import { answerBox, type BoxAnswer, isWebhookName, type NotificationAnswer, offe
 const PORT_KEY = 'push_port';
 /** Between attempts to hand a notification over. */
 const RETRY: JitteredBackoff = { firstMs: 1000, maxMs: 300_000, jitter: 0.2 };
-/** Webhooks for which notifications are handed over at one time. */
+/** Webhooks for which notifications are handed over at one time, and those of one caller: it may be one that nobody reaches. */
 const AT_ONCE = 8;
+const AT_ONCE_PER_BOX = 2;
 /** Milliseconds to reach the caller's node. */
 const OPEN_TIMEOUT_MS = 10_000;
 /** Milliseconds between two looks at a port that was not to be had. */
@@ -83,7 +81,7 @@ export class Mailboxes implements Component {
   constructor(dependencies: MailboxesDependencies) {
     this.#deps = { ...dependencies, log: dependencies.log.child('mailboxes') };
     const { clock, random, links, isServedHere } = dependencies;
-    const options = { backoff: RETRY, maxAtOnce: AT_ONCE };
+    const options = { backoff: RETRY, maxAtOnce: AT_ONCE, maxPerGroup: AT_ONCE_PER_BOX };
     this.#lanes = new Lanes(options, { clock, random, work: (lane, signal) => this.#handOver(lane, signal) });
     this.#rate = new RateLimiter(
       { perSecond: NOTIFICATIONS_PER_S, burst: NOTIFICATIONS_BURST, maxKeys: MAX_PUSH_BOXES },
@@ -215,10 +213,8 @@ export class Mailboxes implements Component {
 
   #hasRoom(box: string, webhook: string, bytes: number): boolean {
     const { store } = this.#deps;
-    if (store.waitingFor(box, webhook).count >= MAX_WAITING_PER_WEBHOOK) return false;
-    if (store.waitingIn(box).bytes + bytes > MAX_WAITING_BYTES_PER_PEER) return false;
-    const all = store.waitingInAll();
-    return all.count < MAX_WAITING_NOTIFICATIONS && all.bytes + bytes <= MAX_WAITING_BYTES;
+    const [own, peer, all] = [store.waitingFor(box, webhook), store.waitingIn(box), store.waitingInAll()];
+    return mayWait({ webhook: own, peer, all }, bytes);
   }
 
   /** Hands the next notification for a webhook over; false where none waits. What it throws is tried again. */

@@ -8,10 +8,6 @@ import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import {
   MAX_SHOWN_WEBHOOKS,
-  MAX_WAITING_BYTES,
-  MAX_WAITING_BYTES_PER_PEER,
-  MAX_WAITING_NOTIFICATIONS,
-  MAX_WAITING_PER_WEBHOOK,
   NOTIFICATION_LIFE_MS,
   PUSH_BOX_RENEW_MS,
   WEBHOOK_NAME_BYTES,
@@ -30,14 +26,16 @@ import { letGo } from '../../network/links/source.ts';
 import type { AccessRequest, LinkStream, Links } from '../../network/links/types.ts';
 import { Lanes } from './lanes.ts';
 import { NOTIFICATIONS_BURST, NOTIFICATIONS_PER_S, PUSH_TIDY_MS } from './limits.ts';
+import { mayWait } from './room.ts';
 import type { PostToWebhook, PushOrigin } from './types.ts';
 import { ownWebhook } from './webhook-address.ts';
 import { answerNotification, askForBox, isWebhookName, type NotificationAnswer, readNotification } from './wire.ts';
 
 /** Between attempts at a webhook whose program is away. */
 const POST_RETRY: JitteredBackoff = { firstMs: 1000, maxMs: 60_000, jitter: 0.2 };
-/** Webhooks that are posted to at one time. */
+/** Webhooks that are posted to at one time, and those of one program, which may hang. */
 const POSTS_AT_ONCE = 16;
+const POSTS_AT_ONCE_PER_PROGRAM = 4;
 /** Between attempts to tell the other side that this one is back. */
 const RENEW_RETRY: JitteredBackoff = { firstMs: 2000, maxMs: 600_000, jitter: 0.2 };
 const RENEWALS_AT_ONCE = 4;
@@ -89,11 +87,11 @@ export class Webhooks implements Component {
     this.#deps = { ...dependencies, log: log.child('webhooks') };
     const { clock, random } = dependencies;
     this.#posts = new Lanes(
-      { backoff: POST_RETRY, maxAtOnce: POSTS_AT_ONCE },
-      { clock, random, work: (name, signal) => this.#postNext(name, signal) },
+      { backoff: POST_RETRY, maxAtOnce: POSTS_AT_ONCE, maxPerGroup: POSTS_AT_ONCE_PER_PROGRAM },
+      { clock, random, work: (lane, signal) => this.#postNext(lane, signal) },
     );
     this.#renewals = new Lanes(
-      { backoff: RENEW_RETRY, maxAtOnce: RENEWALS_AT_ONCE },
+      { backoff: RENEW_RETRY, maxAtOnce: RENEWALS_AT_ONCE, maxPerGroup: 1 },
       { clock, random, work: (originId, signal) => this.#renew(originId, signal) },
     );
     this.#rate = new RateLimiter(
@@ -115,7 +113,7 @@ export class Webhooks implements Component {
     this.#renewing = every(clock, { periodMs: PUSH_BOX_RENEW_MS, firstMs: 0, onError }, () => {
       for (const { id } of store.origins()) this.#renewals.wake(id);
     });
-    for (const name of store.busy()) this.#posts.wake(name);
+    for (const webhook of store.busy()) this.#posts.wake(laneOf(webhook));
   }
 
   async stop(): Promise<void> {
@@ -199,21 +197,20 @@ export class Webhooks implements Component {
     if (!this.#rate.take(`${called} ${caller}`)) return 'limited';
     if (!this.#hasRoom(row, notification.body.length)) return 'full';
     store.keep(notification, clock.now());
-    this.#posts.wake(row.name);
+    this.#posts.wake(laneOf(row));
     return 'kept';
   }
 
   #hasRoom({ name, originId }: WebhookRow, bytes: number): boolean {
     const { store } = this.#deps;
-    if (store.waitingFor(name).count >= MAX_WAITING_PER_WEBHOOK) return false;
-    if (store.waitingBy(originId).bytes + bytes > MAX_WAITING_BYTES_PER_PEER) return false;
-    const all = store.waitingInAll();
-    return all.count < MAX_WAITING_NOTIFICATIONS && all.bytes + bytes <= MAX_WAITING_BYTES;
+    const [webhook, peer, all] = [store.waitingFor(name), store.waitingBy(originId), store.waitingInAll()];
+    return mayWait({ webhook, peer, all }, bytes);
   }
 
   /** Posts the next notification of a webhook; false where none waits. What it throws is tried again. */
-  async #postNext(name: string, signal: AbortSignal): Promise<boolean> {
+  async #postNext(lane: string, signal: AbortSignal): Promise<boolean> {
     const { store, post, clock, isDenied } = this.#deps;
+    const [, name = ''] = lane.split(' ');
     const row = store.get(name);
     const next = row === null ? null : store.next(name);
     if (row === null || next === null) return false;
@@ -279,6 +276,11 @@ export class Webhooks implements Component {
       throw error;
     }
   }
+}
+
+/** With the program that a webhook is of before it. */
+function laneOf({ url, name }: Pick<WebhookRow, 'url' | 'name'>): string {
+  return `${new URL(url).host} ${name}`;
 }
 
 /** The program says no, and would say so again: the ones behind it have their turn. */

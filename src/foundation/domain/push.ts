@@ -35,6 +35,8 @@ export const TAKEN_NAMES_MS: number = NOTIFICATION_LIFE_MS + 24 * 3600 * 1000;
 
 /** Notifications that wait for one webhook. */
 export const MAX_WAITING_PER_WEBHOOK = 1024;
+/** Notifications that wait between one agent here and one elsewhere: many webhooks of one leave room for those of others. */
+export const MAX_WAITING_PER_PEER = 2048;
 /** Bytes of the notifications that wait between one agent here and one elsewhere. */
 export const MAX_WAITING_BYTES_PER_PEER: number = 16 * 1024 * 1024;
 /** Notifications that wait on one side in all. */

@@ -171,9 +171,10 @@ export class WebhookStore {
   }
 
   /** Webhooks for which something waits. */
-  busy(): string[] {
-    const rows = this.#store.all`SELECT DISTINCT webhook FROM webhook_posts WHERE body IS NOT NULL`;
-    return rows.map((row) => textOf(row, 'webhook'));
+  busy(): Pick<WebhookRow, 'name' | 'url'>[] {
+    const rows = this.#store.all`
+      SELECT name, url FROM webhooks WHERE name IN (SELECT webhook FROM webhook_posts WHERE body IS NOT NULL)`;
+    return rows.map((row) => ({ name: textOf(row, 'name'), url: textOf(row, 'url') }));
   }
 
   waitingFor(webhook: string): WaitingSum {

@@ -22,7 +22,7 @@ class World {
   /** What an attempt waits for. */
   gate: Promise<void> = Promise.resolve();
   readonly lanes = new Lanes(
-    { backoff: { firstMs: 1000, maxMs: 4000, jitter: 0.5 }, maxAtOnce: 2 },
+    { backoff: { firstMs: 1000, maxMs: 4000, jitter: 0.5 }, maxAtOnce: 2, maxPerGroup: 2 },
     { clock: this.clock, random: () => 0, work: (lane) => this.#work(lane) },
   );
 
@@ -100,4 +100,29 @@ test('who is hurried while it fails is tried again at once', async () => {
   world.add('a', 'a2');
   await turns(50);
   assert.equal(world.attempts.length, 2, 'nothing begins after a stop');
+});
+
+test('a group whose lanes all hang leaves room for others', async () => {
+  const done: string[] = [];
+  const hanging = Promise.withResolvers<boolean>();
+  const lanes = new Lanes(
+    { backoff: { firstMs: 1000, maxMs: 4000, jitter: 0 }, maxAtOnce: 3, maxPerGroup: 2 },
+    {
+      clock: new TestClock(),
+      random: () => 0,
+      work: async (lane) => {
+        done.push(lane);
+        return lane.startsWith('hangs') ? hanging.promise : false;
+      },
+    },
+  );
+  for (const name of ['1', '2', '3', '4']) lanes.wake(`hangs ${name}`);
+  lanes.wake('works 1');
+  lanes.wake('works 2');
+  await turns(50);
+  assert.deepEqual(done, ['hangs 1', 'hangs 2', 'works 1', 'works 2']);
+  hanging.resolve(false);
+  await turns(50);
+  assert.deepEqual(done.slice(4), ['hangs 3', 'hangs 4'], 'those that waited for their group have their turn');
+  await lanes.stop();
 });

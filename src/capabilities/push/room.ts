@@ -1,0 +1,29 @@
+/** Whether one more notification may wait: the same limits hold on both sides. */
+import {
+  MAX_WAITING_BYTES,
+  MAX_WAITING_BYTES_PER_PEER,
+  MAX_WAITING_NOTIFICATIONS,
+  MAX_WAITING_PER_PEER,
+  MAX_WAITING_PER_WEBHOOK,
+} from '../../foundation/domain/push.ts';
+import type { WaitingSum } from '../../foundation/store/notification-row.ts';
+
+/** What waits already: for one webhook, between two agents, and in all. */
+export interface WaitingSums {
+  readonly webhook: WaitingSum;
+  readonly peer: WaitingSum;
+  readonly all: WaitingSum;
+}
+
+/** True where one of so many bytes may wait too. */
+export function mayWait({ webhook, peer, all }: WaitingSums, bytes: number): boolean {
+  return (
+    webhook.count < MAX_WAITING_PER_WEBHOOK &&
+    fits(peer, bytes, MAX_WAITING_PER_PEER, MAX_WAITING_BYTES_PER_PEER) &&
+    fits(all, bytes, MAX_WAITING_NOTIFICATIONS, MAX_WAITING_BYTES)
+  );
+}
+
+function fits({ count, bytes: held }: WaitingSum, bytes: number, maxCount: number, maxBytes: number): boolean {
+  return count < maxCount && held + bytes <= maxBytes;
+}
