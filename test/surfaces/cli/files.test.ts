@@ -151,7 +151,7 @@ test('a person is asked, and a script has to say -y', async (t) => {
     const world = await offering(t, {});
     const { code, stderr } = await world.receive({ input, terminal: true });
     assert.equal(code, 0, stderr);
-    assert.match(stderr, /plan\.pdf \(293 KiB\) from aid1\S+, \d s ago: "as promised"/);
+    assert.match(stderr, /plan\.pdf \(293 KiB\) from aid1\S+, \d+ s ago: "as promised"/);
     assert.deepEqual(
       world.asked('POST').map((line) => line.replace(/^.*\//, '/')),
       told === null ? [] : [told],

@@ -29,6 +29,8 @@ interface Shared {
   readonly gate: Gate;
   readonly log: string[];
   readonly client: (caller: string, revision: string) => Promise<Client>;
+  /** How many streams clients have opened for what a server says by itself. */
+  readonly streams: () => number;
 }
 
 interface Options {
@@ -50,15 +52,21 @@ async function share(t: TestContext, { args = [], lists = new Map(), clock }: Op
   );
   const gate = await begin(AGENT);
   t.after(() => gate.close());
+  let streams = 0;
+  const send: typeof fetch = async (input, init) => {
+    const answer = await fetch(input, init);
+    if (init?.method === 'GET' && answer.ok) streams++;
+    return answer;
+  };
   const client = async (caller: string, revision: string): Promise<Client> => {
     const transport = new StreamableHTTPClientTransport(new URL(`http://${gate.address}/mcp`), {
-      fetch: callOf(caller, clock === undefined ? {} : { clock }),
+      fetch: callOf(caller, clock === undefined ? { send } : { clock, send }),
     });
     const made = await connected(transport, revision);
     t.after(() => made.close());
     return made;
   };
-  return { gate, log, client };
+  return { gate, log, client, streams: () => streams };
 }
 
 async function direct(t: TestContext, revision: string): Promise<Client> {
@@ -121,12 +129,12 @@ describe('a shared server over stdio', () => {
     });
 
     test(`${revision}: a server that dies is an error at once, and is there again for the next session`, async (t) => {
-      const { client } = await share(t);
+      const { client, log } = await share(t);
       const alice = await client(ALICE, revision);
-      const hanging = alice.callTool({ name: 'hang' });
-      const dying = alice.callTool({ name: 'die' });
-      await assert.rejects(hanging, /has ended/);
-      await assert.rejects(dying, /has ended/);
+      const hanging = assert.rejects(alice.callTool({ name: 'hang' }), /has ended/);
+      // Each call comes over a connection of its own.
+      await eventually('it hangs', () => log.join('').includes('hanging'));
+      await Promise.all([hanging, assert.rejects(alice.callTool({ name: 'die' }), /has ended/)]);
       const again = await client(ALICE, revision);
       assert.equal(textOf(await again.callTool({ name: 'echo', arguments: {} })), '{}');
     });
@@ -180,11 +188,12 @@ describe('a shared server over stdio', () => {
 
   test('sessions are limited for each caller, and end when nobody uses them', async (t) => {
     const clock = new LeapClock();
-    const { client } = await share(t, { clock });
+    const { client, streams } = await share(t, { clock });
     const clients: Client[] = [];
     for (let i = 0; i < MAX_PROCESSES_PER_CALLER; i++) clients.push(await client(ALICE, LEGACY));
     await assert.rejects(client(ALICE, LEGACY), /Too many sessions/);
     // An open stream uses its session, however silent it is; half an hour is not too long for it.
+    await eventually('each has a stream', () => streams() === clients.length);
     const [first] = clients;
     clock.pass(SHARED_IDLE_MS + 1);
     assert.ok(first !== undefined);

@@ -79,11 +79,12 @@ for (const era of ERAS) {
     const world = await startMcpWorld(t, { handlers: { resolve } });
     const client = await connectClient(t, era, `${world.url}/mcp/`);
     const controller = new AbortController();
-    const call = client.callTool({ name: 'svc_resolve', arguments: { aid } }, { signal: controller.signal });
+    const options = { signal: controller.signal };
+    const rejected = assert.rejects(client.callTool({ name: 'svc_resolve', arguments: { aid } }, options));
     await started.promise;
     if (era === 'modern') controller.abort();
     else await client.close();
-    await assert.rejects(call);
+    await rejected;
     await aborted.promise;
   });
 }
