@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { eventually } from '../support/eventually.ts';
-import { TestNetwork } from '../support/network.ts';
+import { ready, TestNetwork } from '../support/network.ts';
 
 const NODES = 20;
 const PUBLISHERS = 5;
+/** Nodes that each has to know before all of them are one network. */
+const ENOUGH_PEERS = 12;
 
 interface Record {
   readonly aid: string;
@@ -13,13 +15,19 @@ interface Record {
 
 test('twenty nodes: everything is found from everywhere, also after a third of them is killed', async () => {
   await using network = await TestNetwork.start(NODES);
+  await Promise.all(network.daemons.map((daemon) => ready(daemon, ENOUGH_PEERS)));
   const published = new Map<string, number>();
   for (let i = 0; i < PUBLISHERS; i++) {
     const daemon = network.at(i);
     const aid = await daemon.newAgent();
-    const { seq, replicas } = await daemon.call<{ seq: number; replicas: number }>('POST', `/agents/${aid}/publish`);
-    assert.ok(replicas >= 8, `kept by ${replicas} nodes`);
-    await daemon.call('POST', `/agents/${aid}/services`, { services: ['test.echo'], tags: [`n${i}`] });
+    // Nodes that are slow for a moment are not waited for.
+    const kept = async (path: string, body?: object): Promise<number> =>
+      await eventually(`eight nodes keep what ${path} publishes`, async () => {
+        const answer = await daemon.call<{ seq: number; replicas: number }>('POST', `/agents/${aid}/${path}`, body);
+        return answer.replicas >= 8 && answer.seq;
+      });
+    const seq = await kept('publish');
+    await kept('services', { services: ['test.echo'], tags: [`n${i}`] });
     published.set(aid, seq);
   }
   const everywhere = async (indices: readonly number[]): Promise<void> => {
