@@ -6,6 +6,8 @@ import { AidText, closed, Id, Ok, Timestamp } from './schemas.ts';
 
 const Waiting = Type.Integer({ minimum: 0, description: 'Notifications that wait.' });
 
+const Expires = { ...Timestamp, description: 'When it ends if it is not used until then.' };
+
 const WebhookView = Type.Object({
   id: Type.String(),
   origin_id: Type.String({ description: 'The local address through which it was registered.' }),
@@ -16,6 +18,8 @@ const WebhookView = Type.Object({
   used_at: Timestamp,
   taken: Type.Integer({ minimum: 0, description: 'Notifications that it has taken.' }),
   waiting: Waiting,
+  last_tried_at: Type.Optional({ ...Timestamp, description: 'When something was posted to it last, since the start.' }),
+  expires_at: Expires,
   last_error: Type.Optional(Type.String({ description: 'Why the last notification did not come through.' })),
 });
 
@@ -25,6 +29,7 @@ const MailboxView = Type.Object({
   caller_aid: AidText,
   opened_at: Timestamp,
   renewed_at: Timestamp,
+  expires_at: Expires,
   waiting: Waiting,
 });
 

@@ -62,11 +62,18 @@ export interface WebhooksDependencies {
   readonly isDenied: (localAid: Aid, remoteAid: Aid) => boolean;
 }
 
+/** An attempt at a webhook. */
+interface LastTry {
+  readonly at: number;
+  /** Why the notification did not come through; null where it did. */
+  readonly error: string | null;
+}
+
 /** A webhook as it is shown. */
 export interface WebhookInfo extends WebhookRow {
   readonly waiting: number;
-  /** Why its last notification did not come through; null where it did, and since the start. */
-  readonly lastError: string | null;
+  /** When something was posted to it last, and why that did not come through, since the start; null where nothing was. */
+  readonly lastTry: LastTry | null;
 }
 
 export class Webhooks implements Component {
@@ -76,7 +83,7 @@ export class Webhooks implements Component {
   readonly #rate: RateLimiter;
   /** Links that hand notifications over, by who does. */
   readonly #open = new Tally<Aid>();
-  readonly #failures = new LruCache<string, string>({ maxEntries: MAX_REMEMBERED });
+  readonly #tries = new LruCache<string, LastTry>({ maxEntries: MAX_REMEMBERED });
   readonly #stop = new AbortController();
   #tidying: Repeating | null = null;
   #renewing: Repeating | null = null;
@@ -160,7 +167,7 @@ export class Webhooks implements Component {
     return this.#deps.store.list(MAX_SHOWN_WEBHOOKS).map(({ webhook, waiting }) => ({
       ...webhook,
       waiting,
-      lastError: this.#failures.peek(webhook.name) ?? null,
+      lastTry: this.#tries.peek(webhook.name) ?? null,
     }));
   }
 
@@ -230,7 +237,7 @@ export class Webhooks implements Component {
       this.#answered(name, next.seq, status);
     } catch (error) {
       const { message } = error instanceof SvcError ? error : new SvcError('internal');
-      if (!signal.aborted) this.#failures.set(name, message);
+      if (!signal.aborted) this.#tried(name, message);
       throw error;
     }
     return true;
@@ -240,11 +247,14 @@ export class Webhooks implements Component {
   #answered(name: string, seq: number, status: number): void {
     const { store } = this.#deps;
     const isTaken = status >= 200 && status < 300;
-    if (isTaken) this.#failures.delete(name);
-    else this.#failures.set(name, `The webhook answered with status ${status}.`);
-    if (!isTaken && !isRefusal(status))
-      throw new SvcError('connect_failed', { message: `The webhook answered with status ${status}.` });
+    const message = `The webhook answered with status ${status}.`;
+    if (!isTaken && !isRefusal(status)) throw new SvcError('connect_failed', { message });
+    this.#tried(name, isTaken ? null : message);
     store.settle(seq, isTaken);
+  }
+
+  #tried(name: string, error: string | null): void {
+    this.#tries.set(name, { at: this.#deps.clock.now(), error });
   }
 
   async #renew(originId: string, signal: AbortSignal): Promise<boolean> {

@@ -2,6 +2,7 @@
 import type { Mailboxes, MailboxInfo } from '../../capabilities/push/mailboxes.ts';
 import type { WebhookInfo, Webhooks } from '../../capabilities/push/webhooks.ts';
 import { isoTime } from '../../foundation/clock.ts';
+import { PUSH_BOX_LIFE_MS, WEBHOOK_LIFE_MS } from '../../foundation/domain/push.ts';
 import type { Handlers } from '../operation.ts';
 import type { pushOperations } from '../push.ts';
 
@@ -27,7 +28,9 @@ function webhookView(w: WebhookInfo) {
     used_at: isoTime(w.usedAt),
     taken: w.taken,
     waiting: w.waiting,
-    last_error: w.lastError ?? undefined,
+    last_tried_at: w.lastTry === null ? undefined : isoTime(w.lastTry.at),
+    expires_at: isoTime(w.usedAt + WEBHOOK_LIFE_MS),
+    last_error: w.lastTry?.error ?? undefined,
   };
 }
 
@@ -38,6 +41,7 @@ function mailboxView(b: MailboxInfo) {
     caller_aid: b.caller,
     opened_at: isoTime(b.openedAt),
     renewed_at: isoTime(b.renewedAt),
+    expires_at: isoTime(b.renewedAt + PUSH_BOX_LIFE_MS),
     waiting: b.waiting,
   };
 }

@@ -81,6 +81,33 @@ test('agents are found, called, let in, restored and deleted by the panel, on th
     await panel.check('tunnels');
   });
 
+  await t.test('webhooks are listed on both sides, with what became of them, and one is taken away', async () => {
+    const { url } = await near.call<{ url: string }>('POST', `/origins/${ben}`);
+    const hook = 'http://127.0.0.1:1/hook';
+    const params = { configuration: { taskPushNotificationConfig: { url: hook } } };
+    const init = { method: 'POST', headers: { 'content-type': 'application/json' } };
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params });
+    const echoed = await (await fetch(url, { ...init, body })).text();
+    const [box] = /http:\/\/127\.0\.0\.1:\d+\/[\w-]+\/\w+/.exec(echoed) ?? [];
+    assert.ok(box !== undefined, echoed);
+    assert.equal((await fetch(box, { ...init, body: '{}' })).status, 202);
+    const own = page.getByRole('row').filter({ hasText: hook });
+    await own.getByText('The webhook does not answer').waitFor();
+    await own.getByRole('cell', { name: '1', exact: true }).waitFor();
+    await panel.check('webhooks');
+    await using other = await PanelPage.open(browser, far.api, `/#/agents/${ben}/tunnels`);
+    const theirs = other.page.getByRole('row').filter({ hasText: 'Webhooks of this agent' });
+    await theirs.waitFor();
+    await other.check('mailboxes');
+    await own.getByRole('button', { name: 'Take it away' }).press('Enter');
+    await dialog.getByText(hook).waitFor();
+    await dialog.getByRole('button', { name: 'Take it away' }).click();
+    await page.getByText('No program here has named a webhook').waitFor();
+    await theirs.getByRole('button', { name: 'Take it away' }).click();
+    await other.page.getByRole('dialog').getByRole('button', { name: 'Take it away' }).click();
+    await other.page.getByText('No program here has named a webhook').waitFor();
+  });
+
   await t.test('who is not named is refused, and let in once it is named', async () => {
     await using other = await PanelPage.open(browser, far.api, `/#/agents/${ben}/access`);
     await other.page.getByRole('button', { name: 'Only those named here' }).click();

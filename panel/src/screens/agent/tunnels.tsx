@@ -1,4 +1,4 @@
-/** TCP tunnels of an agent, and its local addresses of others. */
+/** TCP tunnels of an agent, its local addresses of others, and webhooks that go through them. */
 import type { Output } from '../../lib/api.ts';
 import * as format from '../../lib/format.ts';
 import { language, t } from '../../lib/i18n.ts';
@@ -8,6 +8,7 @@ import { Answer, Bytes, Empty, Section, State, When } from '../../parts/basics.t
 import { act, confirm } from '../../parts/overlay.tsx';
 import { type Column, Table } from '../../parts/table.tsx';
 import { Origins } from './origins.tsx';
+import { Webhooks } from './webhooks.tsx';
 
 type Tunnel = Output<'tunnelList'>['tunnels'][number];
 
@@ -88,6 +89,7 @@ export function Tunnels({ aid }: { readonly aid: string }) {
         </Answer>
       </Section>
       <Origins aid={aid} />
+      <Webhooks aid={aid} />
     </>
   );
 }
