@@ -23,6 +23,8 @@ import {
 import { encodeNodeRequest } from './node-messages.ts';
 import { PeerClocks } from './peer-clocks.ts';
 import type { StoreVerdict } from './put-operation.ts';
+import { decodeSeveralReply, encodeSeveralRequest } from './several-messages.ts';
+import { StoreBatches } from './store-batches.ts';
 
 /** Time to hand over a record that no datagram holds, milliseconds. */
 const LARGE_STORE_TIMEOUT_MS = 5000;
@@ -45,9 +47,14 @@ export class NodeClient {
   /** The key that each node last said it has; nobody has proven it. By address. */
   readonly #keys = new LruCache<string, Uint8Array>({ maxEntries: MAX_KEYS });
   readonly #deps: NodeClientDependencies;
+  readonly #batches: StoreBatches;
 
   constructor(dependencies: NodeClientDependencies) {
     this.#deps = dependencies;
+    this.#batches = new StoreBatches({
+      one: (at, key, record) => this.#storeSmall(at, key, record),
+      several: (at, key, records) => this.#storeSeveral(at, key, records),
+    });
   }
 
   /** Asks a node about a key, with a request that `encodeFindRequest` made; null where it gives no valid answer. */
@@ -77,7 +84,7 @@ export class NodeClient {
   /** Hands a record to a node, in a datagram where it fits; null where the node gives no valid answer. */
   async store(at: LookupAnswer, key: Uint8Array, record: SignedRecord): Promise<StoreVerdict | null> {
     const isSmall = record.encoded.length <= MAX_DATAGRAM_RECORD_BYTES;
-    const reply = await (isSmall ? this.#storeSmall(at, key, record) : this.#storeLarge(at, key, record));
+    const reply = await (isSmall ? this.#batches.store(at, key, record) : this.#storeLarge(at, key, record));
     if (reply === null) return null;
     return { code: reply.code, newer: this.#readNewer(reply, key, record), token: reply.token ?? null };
   }
@@ -91,6 +98,11 @@ export class NodeClient {
   async #storeSmall(at: LookupAnswer, key: Uint8Array, record: SignedRecord): Promise<StoreReply | null> {
     const reply = await this.#change(at, COMMAND.store, key, record.encoded);
     return reply && decodeStoreReply(reply);
+  }
+
+  async #storeSeveral(at: LookupAnswer, key: Uint8Array, records: readonly SignedRecord[]) {
+    const reply = await this.#change(at, COMMAND.storeSeveral, key, encodeSeveralRequest(records));
+    return reply && decodeSeveralReply(reply);
   }
 
   /** Asks a node that knows our address to change what it holds; null where it does not answer. */

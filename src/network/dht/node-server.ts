@@ -14,6 +14,7 @@ import {
 } from './messages.ts';
 import { hostKeyOf } from './node-address.ts';
 import type { RecordHost } from './record-host.ts';
+import { decodeSeveralRequest, encodeSeveralReply } from './several-messages.ts';
 
 interface NodeServerDependencies {
   readonly log: Log;
@@ -46,6 +47,7 @@ export class NodeServer {
     // Who wants something changed has to show that he is where he says.
     if (token === null) return;
     if (command === COMMAND.store) return await this.#onStore(request, target, value);
+    if (command === COMMAND.storeSeveral) return await this.#onStoreSeveral(request, target, value);
     if (command === COMMAND.remove) return this.#onRemove(request, target, value);
   }
 
@@ -70,6 +72,13 @@ export class NodeServer {
     if (value.length > MAX_DATAGRAM_RECORD_BYTES) return;
     const reply = await this.#deps.host.store(key, value, hostKeyOf(request.from), MAX_DATAGRAM_RECORD_BYTES);
     request.reply(reply, { closerNodes: false, token: false });
+  }
+
+  async #onStoreSeveral(request: DHT.Request, key: Uint8Array, value: Uint8Array): Promise<void> {
+    const records = decodeSeveralRequest(value);
+    if (records === null) return;
+    const codes = await this.#deps.host.storeSeveral(key, records, hostKeyOf(request.from));
+    request.reply(encodeSeveralReply(codes), { closerNodes: false, token: false });
   }
 
   #onRemove(request: DHT.Request, key: Uint8Array, value: Uint8Array): void {

@@ -28,12 +28,15 @@ import {
   NODE_BYTES,
   RECORD_FRAME_BYTES,
   replyRoom,
+  type StoreCode,
   type StoreReply,
   SUMMARY_BYTES,
   type Summary,
+  VERSION_BYTES,
 } from './messages.ts';
 import { decodeNodeRequest, encodePage, PAGE_BYTES } from './node-messages.ts';
 import type { Offer, RecordStore } from './record-store.ts';
+import { MAX_SEVERAL } from './several-messages.ts';
 import type { StoredRecord } from './stored-record.ts';
 import type { NoteRemoval } from './types.ts';
 
@@ -55,8 +58,6 @@ const LOOK_ROWS = 10;
 const MAX_RATE_KEYS = 4096;
 /** Records that are verified at once; more are refused, so that a flood costs no memory. */
 const MAX_VERIFYING = 256;
-/** Records that are put into the database in one step: a publication of an agent is two of them. Others have a turn after it. */
-const MAX_OFFERS = 4;
 /** Records of many publishers of which an answer carries the first that fit. */
 const MAX_INLINE = 4;
 /** What is told to who asks only who is near. */
@@ -104,7 +105,7 @@ export class RecordHost {
   constructor(options: RecordHostOptions, dependencies: RecordHostDependencies) {
     this.#options = options;
     this.#deps = dependencies;
-    this.#offers = new GroupCommit((work) => dependencies.store.transaction(work), { maxWrites: MAX_OFFERS });
+    this.#offers = new GroupCommit((work) => dependencies.store.transaction(work), { maxWrites: MAX_SEVERAL });
     const perAddress = (perSecond: number, burst: number): RateLimiter =>
       new RateLimiter({ perSecond, burst, maxKeys: MAX_RATE_KEYS }, dependencies);
     this.#storeRate = perAddress(STORES_PER_SECOND, STORE_BURST);
@@ -122,7 +123,8 @@ export class RecordHost {
     const { store, engine, quicPort } = this.#deps;
     if (request.wantsRecords && !this.#mayRead(key, from)) return null;
     const largest = proven ? MAX_DATAGRAM_BYTES : Math.min(MAX_DATAGRAM_BYTES, requestBytes * MAX_REFLECTION_FACTOR);
-    let room = replyRoom(largest - DATAGRAM_OVERHEAD_BYTES);
+    const version = request.asksVersion === true ? { takesSeveral: true } : {};
+    let room = replyRoom(largest - DATAGRAM_OVERHEAD_BYTES) - (request.asksVersion === true ? VERSION_BYTES : 0);
     const { count, digest } = request.wantsRecords ? store.summarize(key, request) : NOTHING;
     const describes = count <= MAX_SUMMARIES;
     const found = count === 0 ? [] : store.find(key, request, describes ? MAX_SUMMARIES : MAX_INLINE);
@@ -142,7 +144,8 @@ export class RecordHost {
     const nodes = engine.closest(key, Math.max(0, Math.min(MAX_NODES_PER_REPLY, Math.floor(room / NODE_BYTES))));
     const { nodeKey } = this.#options;
     const time = unixSeconds(this.#deps.clock);
-    const reply = encodeFindReply({ nodeKey, quicPort: quicPort(), nodes, count, digest, records, summaries, time });
+    const held = { count, digest, records, summaries };
+    const reply = encodeFindReply({ nodeKey, quicPort: quicPort(), nodes, ...held, time, ...version });
     // What is always told is too much for the smallest requests; no node of ours sends such.
     return reply.length + DATAGRAM_OVERHEAD_BYTES <= largest ? reply : null;
   }
@@ -166,6 +169,16 @@ export class RecordHost {
     const reply = await this.#offer(key, encoded, publisher);
     const fits = (reply.record?.length ?? 0) <= maxRecordBytes;
     return encodeStoreReply(fits ? reply : { code: reply.code });
+  }
+
+  /** As `store`, of several records that came together; what became of each. */
+  async storeSeveral(
+    key: Uint8Array,
+    records: readonly Uint8Array[],
+    publisher: string,
+  ): Promise<readonly StoreCode[]> {
+    const replies = await Promise.all(records.map((encoded) => this.#offer(key, encoded, publisher)));
+    return replies.map(({ code }) => code);
   }
 
   async #offer(key: Uint8Array, encoded: Uint8Array, publisher: string): Promise<StoreReply> {

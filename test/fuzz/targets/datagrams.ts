@@ -17,6 +17,7 @@ import { PeerHealth } from '../../../src/network/dht/peer-health.ts';
 import { RecordHost } from '../../../src/network/dht/record-host.ts';
 import { RecordStore } from '../../../src/network/dht/record-store.ts';
 import { nodeId } from '../../../src/network/dht/routing-id.ts';
+import { encodeSeveralRequest } from '../../../src/network/dht/several-messages.ts';
 import { NETWORK_TAG_BYTES, networkTag } from '../../../src/network/dht/wire.ts';
 import { rawRequest } from '../../support/hostile-dht.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -124,6 +125,11 @@ const datagrams: FuzzTarget = {
       seeds: [
         rawRequest(TO, { command: COMMAND.find, target: TARGET, value: find }),
         rawRequest(TO, { command: COMMAND.store, target: TARGET, value: record }),
+        rawRequest(TO, {
+          command: COMMAND.storeSeveral,
+          target: TARGET,
+          value: encodeSeveralRequest([{ encoded: record }]),
+        }),
         rawRequest(TO, { command: COMMAND.remove, target: TARGET, value: removal }),
         rawRequest(TO, { command: COMMAND.probe, value: encodeProbeRequest({ port: 9, otherSocket: true }) }),
         ...[0, 1, 2, 3, 4].map((command) => rawRequest(TO, { command, internal: true, target: TARGET })),

@@ -20,6 +20,12 @@ import {
   encodeNodeRequest,
   encodePage,
 } from '../../../src/network/dht/node-messages.ts';
+import {
+  decodeSeveralReply,
+  decodeSeveralRequest,
+  encodeSeveralReply,
+  encodeSeveralRequest,
+} from '../../../src/network/dht/several-messages.ts';
 import { decoder } from '../engine/properties.ts';
 import { vectorBytes } from '../engine/seeds.ts';
 import type { FuzzTarget } from '../engine/target.ts';
@@ -72,6 +78,24 @@ const storeReply = decoder({
   ],
   decode: decodeStoreReply,
   encode: encodeStoreReply,
+  canonical: true,
+});
+
+const severalRequest = decoder({
+  name: 'several-request',
+  inputs: 5000,
+  seeds: () => [encodeSeveralRequest([{ encoded: firstRecord() }, { encoded: new Uint8Array(9) }])],
+  decode: decodeSeveralRequest,
+  encode: (records) => encodeSeveralRequest(records.map((encoded) => ({ encoded }))),
+  canonical: true,
+});
+
+const severalReply = decoder({
+  name: 'several-reply',
+  inputs: 5000,
+  seeds: () => [encodeSeveralReply(['kept', 'newer'])],
+  decode: decodeSeveralReply,
+  encode: encodeSeveralReply,
   canonical: true,
 });
 
@@ -150,6 +174,8 @@ export const dhtTargets: readonly FuzzTarget[] = [
   findRequest,
   findReply,
   storeReply,
+  severalRequest,
+  severalReply,
   probeRequest,
   removeRequest,
   removeReply,

@@ -60,7 +60,7 @@ test('a read asks fewer nodes at once than a write', () => {
   assert.equal(write.asked.length, SEARCH_WIDTH);
   for (const { key, value } of [...read.asked, ...write.asked]) {
     assert.equal(key, KEY);
-    assert.deepEqual(decodeFindRequest(value), request);
+    assert.deepEqual(decodeFindRequest(value), { ...request, asksVersion: true });
   }
 });
 
@@ -104,7 +104,8 @@ test('a survey asks only who is near, and follows what it is told', async () => 
   const lookup = lookups.survey(KEY);
   await lookup.finished;
   assert.deepEqual(hosts(), new Set([0, 9].map((n) => nodeAddress(n).host)));
-  for (const { value } of asked) assert.deepEqual(decodeFindRequest(value), { types: [], wantsRecords: false });
+  for (const { value } of asked)
+    assert.deepEqual(decodeFindRequest(value), { types: [], wantsRecords: false, asksVersion: true });
   assert.equal(lookup.closest(SEARCH_WIDTH).length, 2);
 });
 
